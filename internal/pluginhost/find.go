@@ -12,7 +12,6 @@ import (
 	"github.com/deployctl/deployctl/internal/pluginhost/process"
 	"github.com/deployctl/deployctl/internal/plugins"
 	"github.com/deployctl/deployctl/internal/sandbox"
-	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
 )
 
@@ -127,37 +126,20 @@ func wanted(version *semver.Version, asked string) bool {
 	return err == nil && version.EQ(want)
 }
 
-// inProject returns the path of a plugin in the project's "plugins"; "" if it is not listed there.
+// inProject returns the path of a plugin that the project names; "" if it names none.
 func (f finder) inProject(p plugins.Plugin) (string, error) {
-	if f.project == nil || f.project.Plugins == nil {
+	path := f.path(p)
+	if path == "" {
 		return "", nil
 	}
-	options := f.project.Plugins.Providers
-	switch p.Kind {
-	case apitype.LanguagePlugin:
-		options = f.project.Plugins.Languages
-	case apitype.AnalyzerPlugin:
-		options = f.project.Plugins.Analyzers
-	default:
+	if info, err := f.box.Stat(path); err == nil && info.IsDir() {
+		path = filepath.Join(path, p.File())
 	}
-	for _, o := range options {
-		if o.Name != p.Name {
-			continue
-		}
-		path := o.Path
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(f.root, path)
-		}
-		if info, err := f.box.Stat(path); err == nil && info.IsDir() {
-			path = filepath.Join(path, p.File())
-		}
-		found, err := executable(path)
-		if err != nil {
-			return "", fmt.Errorf("plugins in Pulumi.yaml, %s: %w", p.Name, err)
-		}
-		return found, nil
+	found, err := executable(path)
+	if err != nil {
+		return "", fmt.Errorf("plugins in Pulumi.yaml, %s: %w", p.Name, err)
 	}
-	return "", nil
+	return found, nil
 }
 
 // executable returns the path with the extension that the system needs; an error if it cannot be executed.

@@ -359,7 +359,7 @@ func FuzzLanguageHostAnswers(f *testing.F) {
 		packages, err := l.RequiredPackages(ctx)
 		wellSaid(ctx, t, err)
 		for _, p := range packages {
-			_, err := h.finder.find(p.Request())
+			_, err := h.finder.find(p.request())
 			wellSaid(ctx, t, err)
 		}
 		wellSaid(ctx, t, l.InstallDependencies(ctx, ""))

@@ -25,8 +25,8 @@ type Package struct {
 	Env map[string]string
 }
 
-// Request asks for the package's plugin.
-func (p Package) Request() plugins.Request {
+// request asks for the package's plugin.
+func (p Package) request() plugins.Request {
 	r := plugins.Request{
 		Plugin: plugins.Plugin{Kind: apitype.ResourcePlugin, Name: p.Name, Version: p.Version}, URL: p.DownloadURL,
 		Sums: map[string]string{},

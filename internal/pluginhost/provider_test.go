@@ -3,6 +3,7 @@
 package pluginhost
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -420,7 +421,40 @@ func TestTheVersionThatIsAskedForIsFoundElseTheNewest(t *testing.T) {
 }
 
 func tinyRequest(version string) plugins.Request {
-	return Package{Name: "tiny", Version: version}.Request()
+	return Package{Name: "tiny", Version: version}.request()
+}
+
+func TestThePackagesOfAProjectChooseAPlugin(t *testing.T) {
+	home, dir := t.TempDir(), bin(t, "pulumi-resource-tiny")
+	for _, v := range []string{"1.2.0", "1.10.0"} {
+		install(t, home, v)
+	}
+	sum := bytes.Repeat([]byte{0xab}, 32)
+	h := open(t, Options{PulumiHome: home, RootDir: filepath.Dir(dir), Env: []string{"PATH=" + t.TempDir()},
+		Project: &workspace.Project{Packages: map[string]workspace.PackageSpec{
+			"other": {Source: "tiny", Version: "v1.2.0", PluginDownloadURL: "https://tiny.example",
+				Parameters: []string{"x"}, Checksums: map[string][]byte{"linux-amd64": sum}},
+			"near": {Source: "./" + filepath.Base(dir)},
+		}}})
+	r := h.Request(Package{Name: "tiny"})
+	path, err := h.finder.find(r)
+	if err != nil || !strings.Contains(path, "-v1.2.0") || r.URL != "https://tiny.example" ||
+		r.Sums["linux-amd64"] != strings.Repeat("ab", 32) {
+		t.Errorf("%s, %+v: %v", path, r, err)
+	}
+	if r := h.Request(Package{Name: "tiny", Version: "1.10.0"}); r.URL != "" || r.Version != "1.10.0" {
+		t.Errorf("another version is %+v", r)
+	}
+	if _, err := h.finder.find(h.Request(Package{Name: "near"})); err == nil || !strings.Contains(err.Error(),
+		"pulumi-resource-near") {
+		t.Errorf("%v", err)
+	}
+	if err := os.Symlink("pulumi-resource-tiny", filepath.Join(dir, "pulumi-resource-near")); err != nil {
+		t.Fatal(err)
+	}
+	if path, err := h.finder.find(h.Request(Package{Name: "near"})); err != nil || filepath.Dir(path) != dir {
+		t.Errorf("%s, %v", path, err)
+	}
 }
 
 // install copies the test binary into a Pulumi home as version v of the plugin tiny.

@@ -159,7 +159,8 @@ func (h *Host) providerEndpoint(pkg Package) (*endpoint, string, error) {
 	}
 	spec := launchSpec{name: "provider " + pkg.Name, dir: h.program.dir, env: h.providerEnv(pkg), box: h.opts.Box,
 		spares: h.spares}
-	path, err := h.finder.find(pkg.Request())
+	request := h.Request(pkg)
+	path, err := h.finder.find(request)
 	spec.path, spec.args = path, []string{h.address}
 	dynamic := IsDynamic(pkg.Name)
 	switch {
@@ -169,7 +170,7 @@ func (h *Host) providerEndpoint(pkg Package) (*endpoint, string, error) {
 			process.Environment{Env: h.env, Box: h.opts.Box})
 		spec.args = []string{script, h.address}
 	case !dynamic && isMissing(err):
-		spec.path, err = h.locate(h.ctx, pkg.Request())
+		spec.path, err = h.locate(h.ctx, request)
 	}
 	if err != nil {
 		return nil, "", err

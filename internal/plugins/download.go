@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -155,11 +156,17 @@ func mayPass(err error) bool {
 	switch {
 	case errors.As(err, &answer):
 		return answer.code >= 500 || answer.code == http.StatusTooManyRequests
-	case errors.As(err, &refusal), errors.As(err, &tooLarge):
+	case errors.As(err, &refusal), errors.As(err, &tooLarge), unreachable(err):
 		return false
 	}
 	var failed *url.Error
 	return errors.As(err, &failed) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errSilent)
+}
+
+// unreachable reports whether a server could not be connected to in time: another attempt would take as long.
+func unreachable(err error) bool {
+	var dial *net.OpError
+	return errors.As(err, &dial) && dial.Op == "dial" && dial.Timeout()
 }
 
 // get makes a request of a source. It never sends credentials of this process, which the SDK adds to requests: the

@@ -18,7 +18,7 @@ import (
 
 const (
 	// connectTimeout bounds the time to connect to a server, and its TLS handshake.
-	connectTimeout = 30 * time.Second
+	connectTimeout = 10 * time.Second
 	// answerTimeout bounds the time until a server begins to answer, and each pause in its answer.
 	answerTimeout = time.Minute
 	// mostRedirects bounds how often a server may send a request elsewhere.

@@ -72,10 +72,11 @@ func (s *session) installProject(ctx context.Context, i *plugins.Installer, depe
 		return deployments.Errorf(deployments.CodeInvalid, "%w", err)
 	}
 	for _, pkg := range needed {
-		if ownPackages[pkg.Name] || pluginhost.IsDynamic(pkg.Name) || host.Chosen(pkg.Request()) {
+		request := host.Request(pkg)
+		if ownPackages[pkg.Name] || pluginhost.IsDynamic(pkg.Name) || host.Chosen(request) {
 			continue
 		}
-		if err := s.installPlugin(ctx, i, pkg.Request()); err != nil {
+		if err := s.installPlugin(ctx, i, request); err != nil {
 			return err
 		}
 	}
