@@ -62,7 +62,7 @@ func (r *Run) derive() {
 			r.sweeper = e
 		}
 		r.list(e)
-		r.byURN[e.URN] = e
+		r.byURN[r.urnOf(e.Reg)], r.byURN[e.URN] = e, e // two names if it was left alone, see keepName
 		r.bySeq[e.Seq] = true
 	}
 	for _, seq := range r.Seen {

@@ -82,7 +82,8 @@ func (r *Run) record(e *entry, op int) {
 
 // moveDependents moves the states of a stretch of the new list that depend on a URN, however far, behind what now
 // stands for it: an earlier start of the program, or targets, had put them there. A copy that waits for its deletion
-// moves only when nothing that it refers to stands before it any more, and takes nothing along: nothing refers to it.
+// moves only when nothing that it refers to stands before it any more. It takes along only what is left alone and has
+// no other copy to refer to.
 //
 // The stretch begins where the old state stood, or at the end of the list if that was in the base, and ends before the
 // new state. Moved states go to the end in the order in which they stood, so they keep their order among each other.
@@ -97,7 +98,7 @@ func (r *Run) moveDependents(u urn.URN, from, end int) {
 		state := at.State
 		switch {
 		case state.Delete && !r.snap.stranded(state):
-		case state.Delete, slices.ContainsFunc(state.References(), depends):
+		case state.Delete, slices.ContainsFunc(state.References(), depends), r.snap.stranded(state):
 			moved[r.current(state.URN)] = moved[r.current(state.URN)] || !state.Delete
 			r.change(Delta{Kind: DeltaPut, State: &state, Removes: []Key{state.Key}})
 		}

@@ -66,7 +66,7 @@ func (r *Run) entryRefreshed(op *operation, ev StepFinished) {
 		r.removeLost()
 		r.leaveOut(e, e.New.Inputs)
 	case r.skippedReference(e) != "": // the references of its registration lead to nothing
-		r.keepOld(e, state, op.Op)
+		r.keepOld(e, state)
 		r.done(e, nil)
 	default:
 		e.New.ID, e.New.Outputs, e.New.InitErrors = state.ID, state.Outputs, state.InitErrors

@@ -26,16 +26,21 @@ func (r *Run) markKept(kept []urn.URN) {
 }
 
 // leaveAlone keeps a resource as it was, whatever the program declares now. One that is not stored is left out: the
-// program gets its inputs, and everything else of it is unknown. Under a former name it is recorded under the new one,
-// because the program and other states refer to it by that.
+// program gets its inputs, and everything else of it is unknown. One that is stored under a former name keeps that
+// name, as in Pulumi, and the program gets it: what the program registers next refers to it by that.
 func (r *Run) leaveAlone(e *entry, old *State) {
 	if old == nil {
 		r.leaveOut(e, e.New.Inputs)
 		return
 	}
+	r.keepOld(e, old)
+	// An earlier epoch has left it alone under its former name, and has counted it.
+	if f := r.marked(e.URN).Done; f != nil && f.Digest == e.Reg.Digest && r.isLive(e.URN, f.Key) {
+		r.repeatAnswer(e, f)
+		return
+	}
 	op := r.newOp()
 	e.Kind = StepSame
-	r.keepOld(e, old, op)
 	r.count(StepSame, e.URN)
 	r.emitSame(op, e)
 	r.done(e, nil)
@@ -47,18 +52,27 @@ func (r *Run) leaveOut(e *entry, object Bag) {
 	r.finish(e, Reply{Object: object, Result: ResultSkip, Unknown: true})
 }
 
-// keepOld moves the old state of an entry to the new list, behind what it refers to. Under a new name it is recorded by
-// the operation.
-func (r *Run) keepOld(e *entry, old *State, op int) {
+// keepOld moves the old state of an entry to the new list, behind what it refers to, and gives the entry its name.
+func (r *Run) keepOld(e *entry, old *State) {
 	r.markKept(r.keepReferences(*old))
 	e.New = *r.snap.Get(old.Key)
-	e.New.URN = e.URN
-	if i, ok := r.snap.place[e.New.Key]; ok && i >= 0 && old.URN == e.URN {
+	if i, ok := r.snap.place[e.New.Key]; ok && i >= 0 {
 		r.change(Delta{Kind: DeltaKeep, First: i, Count: 1})
-	} else if old.URN != e.URN {
-		e.New.Aliases = []urn.URN{old.URN}
-		r.record(e, op)
 	}
+	r.keepName(e)
+}
+
+// keepName gives an entry that is left alone the name that its state is stored under. The entry is then known by both
+// names, so that no other registration can have one of them, and it claims none.
+func (r *Run) keepName(e *entry) {
+	declared, stored := e.URN, e.New.URN
+	if declared == stored {
+		return
+	}
+	r.mark(declared).Claims, r.mark(stored).ClaimedBy = "", ""
+	r.mark(stored).Named = r.marked(declared).Named // for what depends on it
+	e.URN = stored
+	r.byURN[stored] = e
 }
 
 // keepReferences moves everything that a state refers to, as it is stored, to the new list, so that it precedes the

@@ -14,20 +14,24 @@ type option struct {
 	patterns []string
 }
 
+// replaceOption is the flag that names what an update replaces.
+const replaceOption = "--replace"
+
 func (r *Run) options() []option {
-	return []option{{"--target", r.goal.Targets}, {"--exclude", r.goal.Excludes}, {"--replace", r.goal.Replace}}
+	return []option{{"--target", r.goal.Targets}, {"--exclude", r.goal.Excludes}, {replaceOption, r.goal.Replace}}
 }
 
 // refuseUnmatched fails an update, before anything starts, that names resources which cannot be there: by something
 // else than a URN, or, if no program can declare them, by a URN that the stack does not have. It reports whether there
-// are any. An update with a program accepts a URN that the stack does not have, because the program may declare the
-// resource for the first time; failUnmatched asks again at the end of the program.
+// are any. An update with a program accepts a target that the stack does not have, because the program may declare the
+// resource for the first time; failUnmatched asks again at the end of the program. What is to be replaced must be
+// there.
 func (r *Run) refuseUnmatched() bool {
 	return r.eachUnmatched(func(o option, p string) string {
 		switch {
 		case !urn.URN(p).IsValid():
 			return fmt.Sprintf("%s %q is not a URN%s", o.name, p, r.meant(p))
-		case !r.hasProgram():
+		case !r.hasProgram(), o.name == replaceOption:
 			return r.notFound(o, p)
 		}
 		return ""
@@ -87,7 +91,7 @@ func (r *Run) known() map[urn.URN]bool {
 		known[r.snap.base[i].State.URN] = true
 	}
 	for _, e := range r.Entries {
-		known[e.URN] = true
+		known[e.URN], known[r.urnOf(e.Reg)] = true, true
 	}
 	return known
 }
@@ -95,7 +99,9 @@ func (r *Run) known() map[urn.URN]bool {
 // matchesAny reports whether a pattern matches anything that known has.
 func (r *Run) matchesAny(pattern string) bool {
 	return slices.ContainsFunc(r.snap.base, func(at slot) bool { return glob(pattern, string(at.State.URN)) }) ||
-		slices.ContainsFunc(r.Entries, func(e *entry) bool { return glob(pattern, string(e.URN)) })
+		slices.ContainsFunc(r.Entries, func(e *entry) bool {
+			return glob(pattern, string(e.URN)) || glob(pattern, string(r.urnOf(e.Reg)))
+		})
 }
 
 // mostMeant is how many URNs a sentence suggests.

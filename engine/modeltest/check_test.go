@@ -105,8 +105,8 @@ func (d *driver) checkRestricted(now map[int]engine.State) error {
 		}
 		s := now[numberOf(old.URN)]
 		if !d.selected(old.URN) && !d.selected(s.URN) && !old.Delete && !swept[numberOf(old.URN)] &&
-			(s.ID != old.ID || s.Inputs.Digest != old.Inputs.Digest) {
-			return fmt.Errorf("%s is left alone, but has become %s with %q", old.URN, s.ID, s.Inputs.Digest)
+			(s.URN != old.URN || s.ID != old.ID || s.Inputs.Digest != old.Inputs.Digest) {
+			return fmt.Errorf("%s is left alone, but has become %s, %s with %q", old.URN, s.URN, s.ID, s.Inputs.Digest)
 		}
 	}
 	return nil

@@ -29,9 +29,10 @@ type driver struct {
 	open       []engine.Command
 	lost       map[int]engine.StepFinished // effects nobody was told of
 	epochs     int
-	registered []declared     // in this epoch, in order
-	ids        map[int]string // replies of this epoch
-	replied    map[int]bool   // sequence numbers
+	registered []declared      // in this epoch, in order
+	ids        map[int]string  // replies of this epoch
+	replied    map[int]bool    // sequence numbers
+	told       map[int]urn.URN // the URNs in the replies to this start of the program
 	failed     bool
 	exited     bool
 	switched   bool // another start has declared something else
@@ -76,6 +77,7 @@ func (d *driver) say(text string) {
 func (d *driver) start() {
 	d.epochs++
 	d.registered, d.ids, d.replied = nil, map[int]string{}, map[int]bool{}
+	d.told = map[int]urn.URN{}
 	d.handle(engine.RunStarted{Epoch: d.epochs})
 }
 
@@ -135,7 +137,7 @@ func (d *driver) retain(delta engine.Delta) {
 
 // reply tells the program. What it was told before by handOver comes again when its step had to be settled.
 func (d *driver) reply(c engine.Reply) {
-	d.replied[c.Seq] = true
+	d.replied[c.Seq], d.told[numberOf(c.URN)] = true, c.URN
 	if d.ids[numberOf(c.URN)] = c.ID; c.Result == engine.ResultSkip && c.Unknown {
 		d.ids[numberOf(c.URN)] = "?" // it is left out
 	} else if c.Result != engine.ResultSuccess {
@@ -243,7 +245,11 @@ func (d *driver) registration(r declared) engine.Registration {
 	return g
 }
 
+// urnOf returns the URN by which the program refers to a resource: the one that it was told.
 func (d *driver) urnOf(n int) urn.URN {
+	if told, ok := d.told[n]; ok {
+		return told
+	}
 	return d.program[slices.IndexFunc(d.program, func(o declared) bool { return o.number == n })].urn()
 }
 
