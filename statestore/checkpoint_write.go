@@ -34,6 +34,8 @@ type draft struct {
 	// integrity, if not empty, is an invariant that the states break and that could not be repaired.
 	integrity string
 	index     map[urn.URN][]int // see copiesOf
+	// names are the new URNs of resources that an edit has renamed.
+	names map[urn.URN]urn.URN
 }
 
 // Written describes a checkpoint that was written.
@@ -134,7 +136,10 @@ func (d *draft) resources(ctx context.Context, features map[string]bool) ([][]by
 // unchanged returns the index of the base's resource that equals a state in every field.
 func (d *draft) unchanged(s engine.State) (int, bool) {
 	j, ok := s.Key.Base()
-	if !ok || j >= len(d.base.states) || !d.copies(d.base.file.Deployment.Resources[j]) {
+	if !ok || j >= len(d.base.states) {
+		return 0, false
+	}
+	if raw := d.base.file.Deployment.Resources[j]; !d.copies(raw) || d.mayName(raw) {
 		return 0, false
 	}
 	return j, reflect.DeepEqual(s, d.base.states[j])
@@ -158,6 +163,7 @@ func (d *draft) resource(ctx context.Context, s engine.State, features map[strin
 	r := storedHeader(s)
 	if old, _ := d.base.find(s.Rest); old != nil {
 		r.restFields = old.restFields
+		r.ViewOf = renamed(r.ViewOf, d.names)
 	}
 	r.features(func(f string) { features[f] = true })
 	var err error
@@ -186,12 +192,13 @@ func (d *draft) values(
 	ctx context.Context, u urn.URN, bag engine.Bag, features map[string]bool,
 ) (json.RawMessage, error) {
 	if r, part := d.base.find(bag.Ref); r != nil {
-		if raw := r.raw(part); len(raw) > 0 && d.copies(raw) {
+		if raw := r.raw(part); len(raw) > 0 && d.copies(raw) && !d.mayName(raw) {
 			return raw, nil
 		}
 	}
 	values, err := d.codec.Decode(ctx, bag)
 	values = bags.Known(values, nil) // a checkpoint has no unknown values
+	values = d.withNames(values)
 	if err != nil || len(values) == 0 {
 		return nil, err
 	}

@@ -106,6 +106,39 @@ func TestASecretThatDoesNotChangeKeepsItsCiphertextBesideOnesThatDo(t *testing.T
 	}
 }
 
+func TestARenameFollowsReferencesInValuesAndViews(t *testing.T) {
+	const (
+		named  = "urn:pulumi:dev::web::cloud:index:Thing::a"
+		former = `"` + named + `"`
+	)
+	reference := func(quote string) string {
+		return strings.ReplaceAll(`{"4dabf18193072939515e22adb298388d":"5cf8f73096256a8f31e491e813e4eb8e","urn":`+former+
+			`,"id":"i"}`, `"`, quote)
+	}
+	hidden := `{"4dabf18193072939515e22adb298388d":"1b47061264138c4ac30d75fd1eb44270","plaintext":"` +
+		reference(`\"`) + `"}`
+	other := strings.NewReplacer(`Thing::a"`, `Thing::b","viewOf":`+former,
+		`"id":"i"`, `"id":"j","inputs":{"of":`+reference(`"`)+`,"hidden":`+hidden+`}`).Replace(thingState)
+	s, x := newStack(t, &statestore.Memory{}), statestore.Exchange{Stack: dev}
+	if _, err := s.Import(t.Context(), x, deployment([]string{rootState, thingState, other}, nil)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Edit(t.Context(), x, func(states []engine.State) ([]engine.State, error) {
+		states[1].URN = states[1].URN.Rename("renamed")
+		return states, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	d, err := s.Export(t.Context(), x, 0, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(d.Deployment)
+	if strings.Contains(text, "Thing::a") || strings.Count(text, "Thing::renamed") != 4 {
+		t.Errorf("the state is %s", text)
+	}
+}
+
 func TestAnEditThatWouldBreakTheStateIsRefused(t *testing.T) {
 	s := newStack(t, &statestore.Memory{})
 	x := statestore.Exchange{Stack: dev}

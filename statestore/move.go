@@ -10,7 +10,6 @@ import (
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/bags"
 	"github.com/deployctl/deployctl/internal/stateedit"
-	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
 // Move moves resources from the newest state of one stack to that of another, each as a next version. The destination
@@ -85,7 +84,7 @@ func (s *Store) replaceWith(ctx context.Context, x Exchange, base *Checkpoint, s
 		return 0, err
 	}
 	d := r.copyOf(base)
-	d.states, d.integrity = states, ""
+	d.states, d.integrity, d.names = states, "", renames(base.states, states)
 	if d.secrets, err = r.provider(x.Secrets); err != nil {
 		return 0, err
 	}
@@ -116,7 +115,7 @@ func (s *Store) join(ctx context.Context, j joint) (*Checkpoint, error) {
 		features[name] = true
 	}
 	d := fromKeys.copyOf(j.source)
-	d.showSecrets = true
+	d.showSecrets, d.names = true, j.plan.Names
 	var list [][]byte
 	for _, raw := range file.Deployment.Resources {
 		list = append(list, raw)
@@ -126,7 +125,6 @@ func (s *Store) join(ctx context.Context, j joint) (*Checkpoint, error) {
 		if err != nil {
 			return nil, err
 		}
-		stored.ViewOf = renamed(stored.ViewOf, j.plan.Names)
 		data, err := json.Marshal(stored)
 		if err != nil {
 			return nil, err
@@ -150,13 +148,6 @@ func (s *Store) join(ctx context.Context, j joint) (*Checkpoint, error) {
 			err)
 	}
 	return c, nil
-}
-
-func renamed(u urn.URN, names map[urn.URN]urn.URN) urn.URN {
-	if to, ok := names[u]; ok {
-		return to
-	}
-	return u
 }
 
 // sameInputs reports whether two states of two checkpoints have equal inputs.
