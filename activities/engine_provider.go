@@ -2,32 +2,45 @@ package activities
 
 import (
 	"context"
-	"errors"
+	_ "embed"
+	"encoding/json"
 	"fmt"
-	"strings"
 
-	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/pluginhost"
-	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/provider"
+	"github.com/google/uuid"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
-	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
+// enginePackage is the package whose resources and functions the engine itself provides.
+const enginePackage = "pulumi"
+
+// The resources and functions of the package.
 const (
-	// enginePackage is the package whose resources and functions the engine itself provides.
-	enginePackage = "pulumi"
-	// stackReference is the type of a reference to another stack; its id is the stack's name.
-	stackReference = "pulumi:pulumi:StackReference"
+	// stackReference is the type of a reference to another stack.
+	stackReference tokens.Type = "pulumi:pulumi:StackReference"
+	// stash is the type of a value that is kept in the state: its output stays what the input was when it was created.
+	stash tokens.Type = "pulumi:index:Stash"
+
+	readStackOutputs         = "pulumi:pulumi:readStackOutputs"
+	readStackResourceOutputs = "pulumi:pulumi:readStackResourceOutputs"
 )
 
-// engineProvider serves the engine's own package: references to the outputs of other stacks.
+// engineInputs are the inputs of the types of the package, one each.
+var engineInputs = map[tokens.Type]string{stackReference: "name", stash: "input"}
+
+//go:embed engine_schema.json
+var engineSchema string
+
+// engineProvider serves the engine's own package.
 type engineProvider struct {
 	pulumirpc.UnimplementedResourceProviderServer
 	session *session
@@ -42,51 +55,121 @@ func (*engineProvider) Handshake(
 	return &pulumirpc.ProviderHandshakeResponse{AcceptSecrets: true, AcceptResources: true}, nil
 }
 
+// GetSchema returns the schema of the package, which the hosts of YAML and PCL programs need.
+func (*engineProvider) GetSchema(
+	context.Context, *pulumirpc.GetSchemaRequest,
+) (*pulumirpc.GetSchemaResponse, error) {
+	return &pulumirpc.GetSchemaResponse{Schema: engineSchema}, nil
+}
+
+// GetMapping returns the settle rules: a create only reads, or does nothing, so it may be repeated.
+func (*engineProvider) GetMapping(
+	_ context.Context, req *pulumirpc.GetMappingRequest,
+) (*pulumirpc.GetMappingResponse, error) {
+	if req.GetKey() != provider.SettleMapping {
+		return &pulumirpc.GetMappingResponse{}, nil
+	}
+	data, err := json.Marshal(map[tokens.Type]provider.Settle{
+		stackReference: provider.SettleByReconcile, stash: provider.SettleByReconcile,
+	})
+	return &pulumirpc.GetMappingResponse{Provider: enginePackage, Data: data}, err
+}
+
 // Configure needs no configuration.
 func (*engineProvider) Configure(context.Context, *pulumirpc.ConfigureRequest) (*pulumirpc.ConfigureResponse, error) {
 	return &pulumirpc.ConfigureResponse{AcceptSecrets: true, AcceptResources: true, SupportsPreview: true}, nil
 }
 
-// Check requires the property name.
-func (*engineProvider) Check(_ context.Context, req *pulumirpc.CheckRequest) (*pulumirpc.CheckResponse, error) {
-	if err := supported(req.GetUrn()); err != nil {
+// Check requires the input of the type, and no other.
+func (p *engineProvider) Check(_ context.Context, req *pulumirpc.CheckRequest) (*pulumirpc.CheckResponse, error) {
+	input, err := engineInput(req.GetUrn())
+	if err != nil {
 		return nil, err
 	}
+	u := urn.URN(req.GetUrn())
+	if u.Type() == stackReference {
+		p.session.tell(diag.Warning, u, "a StackReference that is registered is deprecated; update the SDK, which "+
+			"then reads it")
+	}
 	resp := &pulumirpc.CheckResponse{Inputs: req.GetNews()}
-	if _, ok := req.GetNews().GetFields()["name"]; !ok {
-		resp.Failures = []*pulumirpc.CheckFailure{{Property: "name",
-			Reason: "a StackReference needs the name of a stack"}}
+	fail := func(property, reason string) {
+		resp.Failures = append(resp.Failures, &pulumirpc.CheckFailure{Property: property, Reason: reason})
+	}
+	for property := range req.GetNews().GetFields() {
+		if property != input {
+			fail(property, "there is no such property")
+		}
+	}
+	if _, ok := req.GetNews().GetFields()[input]; !ok {
+		fail(input, "this property is required")
 	}
 	return resp, nil
 }
 
-// Diff requires a replacement if the name has changed.
+// Diff compares the input. A reference to another stack is another resource.
 func (*engineProvider) Diff(_ context.Context, req *pulumirpc.DiffRequest) (*pulumirpc.DiffResponse, error) {
-	old, new := req.GetOldInputs().GetFields()["name"], req.GetNews().GetFields()["name"]
-	if old.GetStringValue() == new.GetStringValue() {
-		return &pulumirpc.DiffResponse{Changes: pulumirpc.DiffResponse_DIFF_NONE}, nil
-	}
-	return &pulumirpc.DiffResponse{Changes: pulumirpc.DiffResponse_DIFF_SOME, Replaces: []string{"name"},
-		Diffs: []string{"name"}}, nil
-}
-
-// Create reads the stack with the given name.
-func (p *engineProvider) Create(ctx context.Context, req *pulumirpc.CreateRequest) (*pulumirpc.CreateResponse, error) {
-	name := req.GetProperties().GetFields()["name"].GetStringValue()
-	outputs, err := p.stack(ctx, name)
-	return &pulumirpc.CreateResponse{Id: name, Properties: outputs}, err
-}
-
-// Read reads the stack whose name is the id.
-func (p *engineProvider) Read(ctx context.Context, req *pulumirpc.ReadRequest) (*pulumirpc.ReadResponse, error) {
-	if err := supported(req.GetUrn()); err != nil {
+	input, err := engineInput(req.GetUrn())
+	if err != nil {
 		return nil, err
 	}
-	outputs, err := p.stack(ctx, req.GetId())
+	if proto.Equal(req.GetOldInputs().GetFields()[input], req.GetNews().GetFields()[input]) {
+		return &pulumirpc.DiffResponse{Changes: pulumirpc.DiffResponse_DIFF_NONE}, nil
+	}
+	resp := &pulumirpc.DiffResponse{Changes: pulumirpc.DiffResponse_DIFF_SOME, Diffs: []string{input}}
+	if urn.URN(req.GetUrn()).Type() == stackReference {
+		resp.Replaces = resp.Diffs
+	}
+	return resp, nil
+}
+
+// Create reads the stack with the given name, or keeps the input.
+func (p *engineProvider) Create(ctx context.Context, req *pulumirpc.CreateRequest) (*pulumirpc.CreateResponse, error) {
+	resp := &pulumirpc.CreateResponse{}
+	if !req.GetPreview() {
+		resp.Id = uuid.NewString()
+	}
+	if urn.URN(req.GetUrn()).Type() == stash {
+		resp.Properties = kept(req.GetProperties(), req.GetProperties().GetFields()["input"])
+		return resp, nil
+	}
+	var err error
+	resp.Properties, err = p.stack(ctx, req.GetProperties())
+	return resp, err
+}
+
+// kept returns the properties of a Stash.
+func kept(inputs *structpb.Struct, output *structpb.Value) *structpb.Struct {
+	return &structpb.Struct{Fields: map[string]*structpb.Value{
+		"input": inputs.GetFields()["input"], "output": output,
+	}}
+}
+
+// Update keeps the output of a Stash. A reference is never updated.
+func (*engineProvider) Update(_ context.Context, req *pulumirpc.UpdateRequest) (*pulumirpc.UpdateResponse, error) {
+	if t := urn.URN(req.GetUrn()).Type(); t != stash {
+		return nil, status.Errorf(codes.Unimplemented, "resources of type %s are not updated", t)
+	}
+	return &pulumirpc.UpdateResponse{Properties: kept(req.GetNews(), req.GetOlds().GetFields()["output"])}, nil
+}
+
+// Read reads the stack with the given name. What a Stash keeps is in the state alone.
+func (p *engineProvider) Read(ctx context.Context, req *pulumirpc.ReadRequest) (*pulumirpc.ReadResponse, error) {
+	input, err := engineInput(req.GetUrn())
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := req.GetInputs().GetFields()[input]; !ok {
+		return nil, status.Errorf(codes.InvalidArgument, "a resource of type %s cannot be imported",
+			urn.URN(req.GetUrn()).Type())
+	}
+	outputs := req.GetProperties()
+	if urn.URN(req.GetUrn()).Type() == stackReference {
+		outputs, err = p.stack(ctx, req.GetInputs())
+	}
 	return &pulumirpc.ReadResponse{Id: req.GetId(), Inputs: req.GetInputs(), Properties: outputs}, err
 }
 
-// Delete does nothing: the other stack stays.
+// Delete does nothing: there is nothing but the state, and the other stack stays.
 func (*engineProvider) Delete(context.Context, *pulumirpc.DeleteRequest) (*emptypb.Empty, error) {
 	return &emptypb.Empty{}, nil
 }
@@ -96,88 +179,29 @@ func (*engineProvider) Cancel(context.Context, *emptypb.Empty) (*emptypb.Empty, 
 	return &emptypb.Empty{}, nil
 }
 
-func supported(u string) error {
-	if t := urn.URN(u).Type(); t != stackReference {
-		return status.Errorf(codes.Unimplemented, "resources of type %s are not supported", t)
+// Invoke reads the outputs of another stack, or of its resources.
+func (p *engineProvider) Invoke(ctx context.Context, req *pulumirpc.InvokeRequest) (*pulumirpc.InvokeResponse, error) {
+	var (
+		result *structpb.Struct
+		err    error
+	)
+	switch req.GetTok() {
+	case readStackOutputs:
+		result, err = p.stack(ctx, req.GetArgs())
+	case readStackResourceOutputs:
+		result, err = p.resources(ctx, req.GetArgs())
+	default:
+		err = status.Errorf(codes.Unimplemented, "there is no function %s", req.GetTok())
 	}
-	return nil
+	return &pulumirpc.InvokeResponse{Return: result}, err
 }
 
-// stack returns the properties of a StackReference: the stack's outputs and the names of the secret ones.
-func (p *engineProvider) stack(ctx context.Context, text string) (*structpb.Struct, error) {
-	name, err := deployments.ParseStackName(text, p.session.update.StackName)
-	if err != nil {
-		return nil, status.Error(codes.InvalidArgument, err.Error())
+// engineInput returns the name of the input of a URN's type.
+func engineInput(u string) (string, error) {
+	input, ok := engineInputs[urn.URN(u).Type()]
+	if !ok {
+		return "", status.Error(codes.Unimplemented, fmt.Sprintf("there are no resources of type %s",
+			urn.URN(u).Type()))
 	}
-	outputs, err := p.visible(ctx, name)
-	if err != nil {
-		return nil, status.Errorf(codes.NotFound, "stack %s: %v", text, err)
-	}
-	var secret []resource.PropertyValue
-	for _, key := range outputs.StableKeys() {
-		if outputs[key].ContainsSecrets() {
-			secret = append(secret, resource.NewProperty(string(key)))
-		}
-	}
-	return plugin.MarshalProperties(resource.PropertyMap{
-		"name": resource.NewProperty(text), "outputs": resource.NewProperty(outputs),
-		"secretOutputNames": resource.NewProperty(secret),
-	}, engineMarshal)
-}
-
-// visible returns the outputs of a stack that the update's caller may see now: secret ones only if the caller may read
-// the stack's secrets. A stack that the caller may not see is reported as not found.
-func (p *engineProvider) visible(ctx context.Context, name deployments.StackName) (resource.PropertyMap, error) {
-	s, asked := p.session, p.session.request
-	if asked.Authority != nil {
-		now, err := s.store.CurrentAuthority(ctx, *asked.Authority)
-		if errors.Is(err, statestore.ErrNotAllowed) {
-			return nil, deployments.Errorf(deployments.CodeForbidden,
-				"%w; run `deployctl up` with a token that may read it", err)
-		}
-		if err != nil {
-			return nil, err
-		}
-		asked.Authority = &now
-	}
-	if !asked.MayRead(deployments.RoleViewer, name) {
-		return nil, deployments.NoStack(name)
-	}
-	outputs, err := s.outputsOf(ctx, name)
-	if err != nil || asked.MayRead(deployments.RoleDeployer, name) {
-		return outputs, err
-	}
-	seen, hidden := resource.PropertyMap{}, []string{}
-	for _, key := range outputs.StableKeys() {
-		if outputs[key].ContainsSecrets() {
-			hidden = append(hidden, string(key))
-		} else {
-			seen[key] = outputs[key]
-		}
-	}
-	if len(hidden) > 0 {
-		s.print(pluginhost.Message{Severity: diag.Warning, Text: fmt.Sprintf(
-			"The outputs %s of the stack %s are secret and are left out: "+
-				"%s may view that stack, but not read its secrets, which needs the role deployer.",
-			strings.Join(hidden, ", "), name, s.request.Initiator)})
-	}
-	return seen, nil
-}
-
-// outputsOf returns the outputs of a stack of this service, from its current checkpoint.
-func (s *session) outputsOf(ctx context.Context, name deployments.StackName) (resource.PropertyMap, error) {
-	head, err := s.store.Head(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	checkpoint, err := s.store.Checkpoint(ctx, name, head.Version, s.request.Secrets)
-	if err != nil {
-		return nil, err
-	}
-	for _, r := range checkpoint.States() {
-		if r.Type == resource.RootStackType && !r.Delete && r.Outputs.Ref != "" {
-			return checkpoint.Values(r.Outputs.Ref)
-		}
-	}
-	return resource.PropertyMap{}, nil
+	return input, nil
 }

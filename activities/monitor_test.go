@@ -241,7 +241,7 @@ func TestAStackReferenceShowsWhatWhoeverAskedForTheUpdateMaySee(t *testing.T) {
 		log := eventlog.NewOutput(shown, h.update, nil)
 		p := &engineProvider{session: &session{store: h.store, update: h.update, log: log,
 			request: deployments.UpdateRequest{Authority: c.authority}}}
-		seen, err := p.visible(t.Context(), c.stack)
+		seen, err := p.visible(t.Context(), c.stack, p.session.outputsOf)
 		got := fmt.Sprint(seen.StableKeys())
 		if err != nil {
 			got = err.Error()

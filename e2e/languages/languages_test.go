@@ -62,9 +62,14 @@ func projectOf(t *testing.T, example, file, program string) (dir string) {
 	return dir
 }
 
-func TestAYAMLProgramLives(t *testing.T) {
+func TestYAMLPrograms(t *testing.T) {
 	t.Parallel()
 	h := harness.NewHome(t, harness.Binary())
+	t.Run("a program lives", func(t *testing.T) { yamlProgramLives(t, h) })
+	t.Run("a program keeps a value and reads another stack", func(t *testing.T) { yamlProgramKeeps(t, h) })
+}
+
+func yamlProgramLives(t *testing.T, h *harness.Home) {
 	cloud, env := harness.Cloud(t)
 	dir := t.TempDir()
 	harness.Files{"Pulumi.yaml": `
@@ -116,6 +121,66 @@ outputs:
 	if left, err := cloud.Objects(t.Context(), ""); err != nil || len(left) > 0 {
 		t.Errorf("the cloud still has %v (%v)", left, err)
 	}
+}
+
+// yamlProgramKeeps uses the resources of the package "pulumi", whose schema the host of YAML gets from the service.
+func yamlProgramKeeps(t *testing.T, h *harness.Home) {
+	project := func(definition string) *harness.Tool {
+		dir := t.TempDir()
+		harness.Files{"Pulumi.yaml": definition}.Write(t, dir)
+		return h.Deployctl(dir)
+	}
+	other := project("name: other\nruntime: yaml\noutputs: {city: Oslo, key: {fn::secret: hush-key}}\n")
+	other.Must(t, "stack", "init", "dev")
+	other.Must(t, "up", "--yes")
+	p := project(`
+name: keeping
+runtime: yaml
+config:
+  word: {type: string, default: first}
+resources:
+  kept:
+    type: pulumi:index:Stash
+    properties: {input: {word: "${word}"}}
+  hidden:
+    type: pulumi:index:Stash
+    properties: {input: {fn::secret: hush-input}}
+  other:
+    type: pulumi:pulumi:StackReference
+    properties: {name: organization/other/dev}
+outputs:
+  kept: ${kept.output["word"]}
+  last: ${kept.input["word"]}
+  hidden: ${hidden.output}
+  city: ${other.outputs["city"]}
+  key: ${other.outputs["key"]}
+`)
+	p.Must(t, "stack", "init", "dev")
+	says := func(kept, last string) {
+		t.Helper()
+		out := p.Outputs(t)
+		if out["kept"] != kept || out["last"] != last || out["city"] != "Oslo" {
+			t.Errorf("the outputs are %v", out)
+		}
+		for name, text := range map[string]string{"hidden": "hush-input", "key": "hush-key"} {
+			if out[name] == text || strings.Contains(p.Must(t, "stack", "export"), text) ||
+				strings.TrimSpace(p.Must(t, "stack", "output", name, "--show-secrets")) != text {
+				t.Errorf("the output %s is %v", name, out[name])
+			}
+		}
+	}
+	p.Must(t, "up", "--yes")
+	says("first", "first")
+	p.Must(t, "config", "set", "word", "second")
+	if changed := p.Update(t, "up"); changed.Changes["update"] != 1 {
+		t.Errorf("another input makes %v", changed.Changes)
+	}
+	says("first", "second")
+	p.Must(t, "refresh", "--yes")
+	says("first", "second")
+	p.Must(t, "up", "--yes", "--replace", "**::kept")
+	says("second", "second")
+	p.Must(t, "destroy", "--yes")
 }
 
 func nodeProgramLives(t *testing.T, h *harness.Home) {

@@ -114,7 +114,8 @@ func (m *Monitor) getResource(ctx context.Context, args resource.PropertyMap) (p
 		id = resource.MakeComputed(resource.NewProperty(""))
 	}
 	return plugin.InvokeResponse{Properties: resource.PropertyMap{
-		"urn": resource.NewProperty(string(u)), "id": id, "state": resource.NewProperty(state),
+		"urn": resource.NewProperty(string(u)), "id": id, "provider": resource.NewProperty(res.provider),
+		"state": resource.NewProperty(state),
 	}}, nil
 }
 
