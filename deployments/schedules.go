@@ -66,8 +66,10 @@ type Schedule struct {
 	Cron  string        `json:"cron,omitempty"`
 	At    time.Time     `json:"at,omitzero"`
 	// Remediate makes an update remove the drift that was found.
-	Remediate bool   `json:"remediate,omitempty"`
-	Initiator string `json:"initiator,omitempty"` // who created it
+	Remediate bool `json:"remediate,omitempty"`
+	// Options are those of its updates.
+	Options   ScheduleOptions `json:"options,omitzero"`
+	Initiator string          `json:"initiator,omitempty"` // who created it
 	// Authority limits the schedule's updates and their programs to what its creator may do at the time; see
 	// UpdateRequest.
 	Authority *Authority `json:"authority,omitempty"`
@@ -112,6 +114,9 @@ func (s Schedule) Validate() error {
 		return Errorf(CodeInvalid, "a schedule can run every minute at most, not every %s", s.Every)
 	case s.Remediate && s.Kind != ScheduleDrift:
 		return Errorf(CodeInvalid, "--remediate is for drift schedules")
+	}
+	if err := s.Options.validate(s.Kind); err != nil {
+		return err
 	}
 	if err := validateText("cron expression", s.Cron, maxCronLength); err != nil {
 		return err

@@ -188,6 +188,9 @@ func TestAStackIsDestroyedAndMadeAgainBySchedule(t *testing.T) {
 	if next := told[deployments.Schedule](t, s.project, "schedule", "show", "destroy").Next; next.IsZero() {
 		t.Error("its time to live has no end")
 	}
+	s.must(t, "schedule", "new", "destroy", "--name", "part", "--in", "2h", "--exclude", "**::a")
+	s.succeeds(t, "part", 0, 1)
+	s.does(t, "delete b")
 	s.succeeds(t, "destroy", 0, 1)
 	s.does(t, "delete b", "delete a")
 	s.write(t, "scenario.yaml", steps()) // not what was deployed last
@@ -340,6 +343,8 @@ func TestAScheduleNeedsSomethingToRepeatAndAKeyToItsSecrets(t *testing.T) {
 		{"takes a duration", []string{"drift", "--every", "often"}},
 		{"takes a time", []string{"destroy", "--at", "noon"}},
 		{"--remediate is for", []string{"update", "--every", "1h", "--remediate"}},
+		{"leave out --run-program", []string{"update", "--every", "1h", "--run-program"}},
+		{"only a destroy keeps", []string{"drift", "--every", "1h", "--exclude-protected"}},
 		{"cannot be scheduled", []string{"import", "--every", "1h"}},
 	} {
 		s.fails(t, 2, []string{c.says}, slices.Concat([]string{"schedule", "new"}, c.args)...)

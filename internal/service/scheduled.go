@@ -61,6 +61,7 @@ func (s *Service) SubmitScheduled(
 		// Drift is not in the state: the update sees it only after a refresh.
 		r.Kind, r.Refresh = engine.KindUp, sched.Kind == deployments.ScheduleDrift
 	}
+	sched.Options.Apply(&r)
 	return s.Submit(ctx, r)
 }
 

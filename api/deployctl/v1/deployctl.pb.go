@@ -4654,12 +4654,20 @@ type Schedule struct {
 	Initiator string                 `protobuf:"bytes,7,opt,name=initiator,proto3" json:"initiator,omitempty"` // what the client says; the service prefers the token's name
 	Paused    bool                   `protobuf:"varint,8,opt,name=paused,proto3" json:"paused,omitempty"`
 	// The rest is told by the service.
-	Note          string                 `protobuf:"bytes,9,opt,name=note,proto3" json:"note,omitempty"`
-	Created       *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=created,proto3" json:"created,omitempty"`
-	Next          *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=next,proto3" json:"next,omitempty"`
-	Last          *ScheduleRun           `protobuf:"bytes,12,opt,name=last,proto3" json:"last,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Note    string                 `protobuf:"bytes,9,opt,name=note,proto3" json:"note,omitempty"`
+	Created *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=created,proto3" json:"created,omitempty"`
+	Next    *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=next,proto3" json:"next,omitempty"`
+	Last    *ScheduleRun           `protobuf:"bytes,12,opt,name=last,proto3" json:"last,omitempty"`
+	// The options of its updates; see SubmitRequest.
+	Targets           []string `protobuf:"bytes,13,rep,name=targets,proto3" json:"targets,omitempty"`
+	TargetDependents  bool     `protobuf:"varint,14,opt,name=target_dependents,json=targetDependents,proto3" json:"target_dependents,omitempty"`
+	Excludes          []string `protobuf:"bytes,15,rep,name=excludes,proto3" json:"excludes,omitempty"` // not together with targets
+	ExcludeDependents bool     `protobuf:"varint,16,opt,name=exclude_dependents,json=excludeDependents,proto3" json:"exclude_dependents,omitempty"`
+	ExcludeProtected  bool     `protobuf:"varint,17,opt,name=exclude_protected,json=excludeProtected,proto3" json:"exclude_protected,omitempty"` // of destroys
+	RunProgram        bool     `protobuf:"varint,18,opt,name=run_program,json=runProgram,proto3" json:"run_program,omitempty"`                   // of drift checks and destroys
+	ContinueOnError   bool     `protobuf:"varint,19,opt,name=continue_on_error,json=continueOnError,proto3" json:"continue_on_error,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *Schedule) Reset() {
@@ -4774,6 +4782,55 @@ func (x *Schedule) GetLast() *ScheduleRun {
 		return x.Last
 	}
 	return nil
+}
+
+func (x *Schedule) GetTargets() []string {
+	if x != nil {
+		return x.Targets
+	}
+	return nil
+}
+
+func (x *Schedule) GetTargetDependents() bool {
+	if x != nil {
+		return x.TargetDependents
+	}
+	return false
+}
+
+func (x *Schedule) GetExcludes() []string {
+	if x != nil {
+		return x.Excludes
+	}
+	return nil
+}
+
+func (x *Schedule) GetExcludeDependents() bool {
+	if x != nil {
+		return x.ExcludeDependents
+	}
+	return false
+}
+
+func (x *Schedule) GetExcludeProtected() bool {
+	if x != nil {
+		return x.ExcludeProtected
+	}
+	return false
+}
+
+func (x *Schedule) GetRunProgram() bool {
+	if x != nil {
+		return x.RunProgram
+	}
+	return false
+}
+
+func (x *Schedule) GetContinueOnError() bool {
+	if x != nil {
+		return x.ContinueOnError
+	}
+	return false
 }
 
 type ScheduleRun struct {
@@ -6106,7 +6163,7 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\x13RemoveTokenResponse\"Q\n" +
 	"\fScheduleName\x12-\n" +
 	"\x05stack\x18\x01 \x01(\v2\x17.deployctl.v1.StackNameR\x05stack\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\tR\x04name\"\xbc\x03\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"\xc8\x05\n" +
 	"\bSchedule\x12.\n" +
 	"\x04name\x18\x01 \x01(\v2\x1a.deployctl.v1.ScheduleNameR\x04name\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12/\n" +
@@ -6120,7 +6177,15 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\acreated\x18\n" +
 	" \x01(\v2\x1a.google.protobuf.TimestampR\acreated\x12.\n" +
 	"\x04next\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\x04next\x12-\n" +
-	"\x04last\x18\f \x01(\v2\x19.deployctl.v1.ScheduleRunR\x04last\"\x81\x02\n" +
+	"\x04last\x18\f \x01(\v2\x19.deployctl.v1.ScheduleRunR\x04last\x12\x18\n" +
+	"\atargets\x18\r \x03(\tR\atargets\x12+\n" +
+	"\x11target_dependents\x18\x0e \x01(\bR\x10targetDependents\x12\x1a\n" +
+	"\bexcludes\x18\x0f \x03(\tR\bexcludes\x12-\n" +
+	"\x12exclude_dependents\x18\x10 \x01(\bR\x11excludeDependents\x12+\n" +
+	"\x11exclude_protected\x18\x11 \x01(\bR\x10excludeProtected\x12\x1f\n" +
+	"\vrun_program\x18\x12 \x01(\bR\n" +
+	"runProgram\x12*\n" +
+	"\x11continue_on_error\x18\x13 \x01(\bR\x0fcontinueOnError\"\x81\x02\n" +
 	"\vScheduleRun\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x124\n" +
 	"\astarted\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\astarted\x120\n" +

@@ -23,6 +23,9 @@ func FromSchedule(s deployments.Schedule) *api.Schedule {
 	m := &api.Schedule{
 		Name: FromScheduleName(s.Name), Kind: string(s.Kind), Cron: s.Cron, At: fromTime(s.At), Remediate: s.Remediate,
 		Initiator: s.Initiator, Paused: s.Paused, Note: s.Note, Created: fromTime(s.Created), Next: fromTime(s.Next),
+		Targets: s.Options.Targets, TargetDependents: s.Options.TargetDependents, Excludes: s.Options.Excludes,
+		ExcludeDependents: s.Options.ExcludeDependents, ExcludeProtected: s.Options.ExcludeProtected,
+		RunProgram: s.Options.RunProgram, ContinueOnError: s.Options.ContinueOnError,
 	}
 	if s.Every != 0 {
 		m.Every = durationpb.New(s.Every)
@@ -41,6 +44,11 @@ func ToSchedule(m *api.Schedule) deployments.Schedule {
 		At:   toTime(m.GetAt()), Remediate: m.GetRemediate(), Initiator: m.GetInitiator(), Paused: m.GetPaused(),
 		Note:    m.GetNote(),
 		Created: toTime(m.GetCreated()), Next: toTime(m.GetNext()),
+		Options: deployments.ScheduleOptions{
+			Targets: m.GetTargets(), TargetDependents: m.GetTargetDependents(), Excludes: m.GetExcludes(),
+			ExcludeDependents: m.GetExcludeDependents(), ExcludeProtected: m.GetExcludeProtected(),
+			RunProgram: m.GetRunProgram(), ContinueOnError: m.GetContinueOnError(),
+		},
 	}
 	if m.GetLast() != nil {
 		last := toRun(m.GetLast())

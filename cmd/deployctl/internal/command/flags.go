@@ -50,23 +50,33 @@ func SettingFlags(groups ...settings.Group) []cli.Flag {
 
 // updateFlags returns the flags of up, preview, refresh and destroy, and more.
 func updateFlags(more ...cli.Flag) []cli.Flag {
-	return onStack(append(more, jsonFlag, quietFlag,
+	return onStack(append(append(more, selectionFlags()...), jsonFlag, quietFlag,
 		&cli.BoolFlag{Name: "diff", Usage: "show every change in full, and all properties of created and deleted " +
 			"resources"},
 		&cli.IntFlag{Name: "parallel", Aliases: []string{"p"}, Usage: "run at most `N` steps at a time",
 			Value: deployments.DefaultParallel},
-		&cli.StringSliceFlag{Name: "target", Aliases: []string{"t"},
-			Usage: "restrict the update to this `URN`; * and ** are wildcards; may be repeated"},
-		&cli.BoolFlag{Name: "target-dependents", Usage: "include the dependents of targets"},
-		&cli.StringSliceFlag{Name: "exclude", Aliases: []string{"x"},
-			Usage: "leave this `URN` as it is; * and ** are wildcards; may be repeated; not with --target"},
-		&cli.BoolFlag{Name: "exclude-dependents", Usage: "leave the dependents of excluded resources as they are, too"},
 		&cli.StringFlag{Name: "message", Aliases: []string{"m"}, Usage: "`TEXT` to store in the history"},
 		&cli.StringSliceFlag{Name: "config", Aliases: []string{"c"},
 			Usage: "set `KEY=VALUE` in the stack's configuration first; may be repeated"},
 		&cli.BoolFlag{Name: "path", Usage: "the keys of --config are paths"},
 	)...)
 }
+
+// selectionFlags returns the flags that restrict an update to some resources.
+func selectionFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringSliceFlag{Name: "target", Aliases: []string{"t"},
+			Usage: "restrict the update to this `URN`; * and ** are wildcards; may be repeated"},
+		&cli.BoolFlag{Name: "target-dependents", Usage: "include the dependents of targets"},
+		&cli.StringSliceFlag{Name: "exclude", Aliases: []string{"x"},
+			Usage: "leave this `URN` as it is; * and ** are wildcards; may be repeated; not with --target"},
+		&cli.BoolFlag{Name: "exclude-dependents", Usage: "leave the dependents of excluded resources as they are, too"},
+	}
+}
+
+// continueOnErrorFlag goes on after errors.
+var continueOnErrorFlag = &cli.BoolFlag{Name: "continue-on-error",
+	Usage: "continue with everything that does not depend on a failed step"}
 
 // changeExits describes the exit codes of the commands that change a stack.
 const changeExits = "Exit codes: 0 the update succeeded, 1 it failed, 3 it was cancelled or you declined, 4 the " +
@@ -81,8 +91,7 @@ func changeFlags(more ...cli.Flag) []cli.Flag {
 			"fail, or supersede (replace waiting ones)", Value: "queue"},
 		&cli.StringFlag{Name: "on-unknown", Usage: "`MODE` when it is unknown whether a resource was created: wait " +
 			"(for deployctl resolve) or fail; not set: wait on a terminal, else fail"},
-		&cli.BoolFlag{Name: "continue-on-error", Usage: "continue with everything that does not depend on a failed " +
-			"step"},
+		continueOnErrorFlag,
 	)...)
 }
 

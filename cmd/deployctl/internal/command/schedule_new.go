@@ -15,7 +15,7 @@ func scheduleNewCommand(s *Env) *cli.Command {
 		Name: "new", Usage: "create a schedule of drift checks, updates or destroys", ArgsUsage: "KIND",
 		Description: "KIND is drift, update or destroy. Each run repeats the program, configuration and environment " +
 			"of the stack's last successful up.",
-		Flags: onStack(
+		Flags: onStack(append(selectionFlags(), excludeProtectedFlag, runProgramFlag, continueOnErrorFlag,
 			&cli.StringFlag{Name: "every", Usage: "run every `DURATION`, such as 30m, 12h or 7d"},
 			&cli.StringFlag{Name: "cron", Usage: "run at the times of this cron `EXPRESSION`: five fields, in UTC " +
 				"unless it begins with CRON_TZ=ZONE"},
@@ -25,7 +25,7 @@ func scheduleNewCommand(s *Env) *cli.Command {
 				"live"},
 			&cli.BoolFlag{Name: "remediate", Usage: "repair the drift that a check finds with an update"},
 			&cli.BoolFlag{Name: "paused", Usage: "create it paused"},
-			&cli.StringFlag{Name: "name", Usage: "`NAME` of the schedule; not set: KIND"}),
+			&cli.StringFlag{Name: "name", Usage: "`NAME` of the schedule; not set: KIND"})...),
 		Action: action(s, runScheduleNew),
 	}
 }
@@ -36,6 +36,12 @@ func runScheduleNew(ctx context.Context, s *session) error {
 		Kind: deployments.ScheduleKind(kind), Cron: s.flags.String("cron"), Remediate: s.flags.Bool("remediate"),
 		Paused: s.flags.Bool("paused"), Initiator: initiator(), Name: deployments.ScheduleName{
 			Name: s.flags.String("name")},
+		Options: deployments.ScheduleOptions{
+			Targets: s.flags.StringSlice("target"), TargetDependents: s.flags.Bool("target-dependents"),
+			Excludes: s.flags.StringSlice("exclude"), ExcludeDependents: s.flags.Bool("exclude-dependents"),
+			ExcludeProtected: s.flags.Bool("exclude-protected"), RunProgram: s.flags.Bool("run-program"),
+			ContinueOnError: s.flags.Bool("continue-on-error"),
+		},
 	}
 	if sched.Name.Name == "" {
 		sched.Name.Name = kind
