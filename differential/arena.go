@@ -13,7 +13,7 @@ func openArena(ctx context.Context, bin string, cli bool) (a *arena, err error) 
 	if bin, err = filepath.Abs(bin); err != nil {
 		return nil, err
 	}
-	a = &arena{}
+	a = &arena{cli: cli}
 	defer func() {
 		if err != nil {
 			a.close()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -74,7 +75,7 @@ func disturb(ctx context.Context, cloud *fakecloud.Client, u update, stack strin
 		}
 	}
 	var all []error
-	for _, f := range u.Faults {
+	for _, f := range u.allFaults() {
 		all = append(all, cloud.Set(ctx, f))
 	}
 	return errors.Join(all...)
@@ -83,10 +84,18 @@ func disturb(ctx context.Context, cloud *fakecloud.Client, u update, stack strin
 // calm lifts an update's faults.
 func calm(ctx context.Context, cloud *fakecloud.Client, u update) error {
 	var all []error
-	for _, f := range u.Faults {
+	for _, f := range u.allFaults() {
 		all = append(all, cloud.Lift(ctx, f.Name))
 	}
 	return errors.Join(all...)
+}
+
+// allFaults are the update's faults and its gate.
+func (u update) allFaults() []fakecloud.Fault {
+	if u.CancelAt == nil {
+		return u.Faults
+	}
+	return append(slices.Clone(u.Faults), *u.CancelAt)
 }
 
 // make makes the change: of a step's object, on every object of its URN.

@@ -48,3 +48,36 @@ func TestASeedIsAlwaysTheSameProgram(t *testing.T) {
 		}
 	}
 }
+
+// enough is how many of 2,000 programs must have each option and each operation.
+const enough = 20
+
+func TestEveryOptionIsInEnoughPrograms(t *testing.T) {
+	t.Parallel()
+	programs := map[string]int{}
+	for seed := 1; seed <= 2000; seed++ {
+		_, used := generate(seed)
+		for what := range used {
+			programs[what]++
+		}
+	}
+	for _, what := range []string{
+		"parent", "dependsOn", "provider", "providers", "version", "pluginDownloadURL", "ignoreChanges",
+		"replaceOnChanges", "deleteBeforeReplace", "replaceWith", "replacementTrigger", "deletedWith",
+		"retainOnDelete", "protect", "import", "customTimeouts", "additionalSecretOutputs", "hideDiffs",
+		"envVarMappings", "hooks", "hook", "error hook", "a failing hook", "transforms", "transform", "stack transform",
+		"rename with an alias", "rename with a URN as alias", "rename with every part in the alias",
+		"another type with an alias", "new parent with an alias", "input from an output", "secret input",
+		"replacement of a provider", "another provider", "remote component", "read", "invoke", "getResource", "Stash",
+		"up --target", "up --target with dependents", "up --exclude", "up --exclude with dependents", "up --replace",
+		"up --refresh", "up --ignore-protect", "up --continue-on-error", "refresh", "refresh --run-program",
+		"refresh --target", "refresh --exclude", "destroy --run-program", "destroy --target", "destroy --exclude",
+		"destroy --ignore-protect", "drift", "a cancel", "a failing create", "a failing update", "a failing delete",
+		"a failing read", "a failing check", "a failing configuration of a provider", "the program fails",
+		"a resource that does not initialise", "concurrency",
+	} {
+		if programs[what] < enough {
+			t.Errorf("only %d programs have: %s", programs[what], what)
+		}
+	}
+}

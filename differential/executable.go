@@ -54,13 +54,17 @@ func (e *executable) arguments(s stage, u update) []string {
 		args = append(args, "--non-interactive")
 	}
 	for flag, set := range map[string]bool{"--refresh": u.Refresh, "--target-dependents": u.TargetDependents,
-		"--continue-on-error": u.ContinueOnError} {
+		"--continue-on-error": u.ContinueOnError, "--exclude-dependents": u.ExcludeDependents,
+		"--ignore-protect": u.IgnoreProtect, "--run-program": u.RunProgram} {
 		if set {
 			args = append(args, flag)
 		}
 	}
 	for _, urn := range u.urns(s.stack, u.Targets) {
 		args = append(args, "--target", urn)
+	}
+	for _, urn := range u.urns(s.stack, u.Excludes) {
+		args = append(args, "--exclude", urn)
 	}
 	for _, urn := range u.urns(s.stack, u.Replace) {
 		args = append(args, "--replace", urn)

@@ -4,10 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"net/http"
 	"slices"
-
-	"github.com/deployctl/deployctl/e2e/fakecloud"
 )
 
 // The types of the fake cloud's package.
@@ -20,6 +17,7 @@ const (
 	groupType     = "fake:index:Group"
 	providerType  = "pulumi:providers:fake"
 	componentType = "app:index:Owner"
+	stashType     = "pulumi:index:Stash"
 )
 
 // generator makes a program: it keeps the steps of the last update and changes some of them for the next.
@@ -37,6 +35,7 @@ func generate(seed int) (program, map[string]int) {
 	g := &generator{Rand: rand.New(rand.NewPCG(uint64(seed), 17)), used: map[string]int{}} //nolint:gosec // seeds repeat
 	p := program{Seed: seed, Concurrent: seed%4 == 0}
 	faulty := seed%3 == 0
+	g.callables()
 	for range 3 + g.IntN(5) {
 		g.add()
 	}
@@ -48,10 +47,7 @@ func generate(seed int) (program, map[string]int) {
 		p.Updates = append(p.Updates, g.operation(faulty)...)
 	}
 	if g.chance(50) {
-		p.Updates = append(p.Updates, update{Kind: "destroy"})
-		if slices.ContainsFunc(g.steps, func(s step) bool { return s.Options["protect"] == "true" }) {
-			g.use("destroy of a protected resource")
-		}
+		p.Updates = append(p.Updates, g.destroy())
 	}
 	if p.Concurrent {
 		g.use("concurrency")
@@ -78,85 +74,6 @@ func (s step) clone() step {
 	return s
 }
 
-// operation is what comes after some changes of the program: mostly an up, at times with flags, a refresh, or an update
-// that fails and the same once more when nothing is in its way.
-func (g *generator) operation(faulty bool) []update {
-	u := g.up()
-	again := u
-	again.Outside = nil
-	switch {
-	case faulty && g.chance(60):
-		broken := g.broken(u)
-		if g.chance(40) {
-			g.mutate()
-			again = g.up()
-		}
-		return []update{broken, again}
-	case g.chance(12):
-		u.Refresh = true
-		u.Outside = append(u.Outside, g.outside(u)...)
-		g.use("up --refresh")
-	case g.chance(12):
-		g.use("refresh")
-		return []update{{Kind: "refresh", Steps: u.Steps, Outside: append(u.Outside, g.outside(u)...)}, again}
-	case g.chance(8):
-		if r := g.pick(isCustom); r != nil {
-			again.Replace = []string{r.Name}
-			g.use("up --replace")
-			return []update{u, again}
-		}
-	case g.chance(8):
-		if r := g.pick(isManaged); r != nil {
-			r.Properties["size"] = fmt.Sprint(60 + g.IntN(9))
-			_ = g.update() // of another one, or of the same
-			targeted := g.up()
-			again = targeted
-			targeted.Targets, targeted.TargetDependents = []string{r.Name}, g.chance(50)
-			g.use("up --target")
-			return []update{u, targeted, again}
-		}
-	}
-	return []update{u}
-}
-
-// broken is an update in which something fails.
-func (g *generator) broken(u update) update {
-	u.ContinueOnError = g.chance(25)
-	if u.ContinueOnError {
-		g.use("up --continue-on-error")
-	}
-	r := g.pick(isCustom)
-	switch {
-	case r == nil || g.chance(20):
-		g.use("the program fails")
-		at := g.IntN(len(u.Steps) + 1)
-		u.Steps = slices.Insert(slices.Clone(u.Steps), at, step{Verb: "fail", Name: "broken"})
-	default:
-		op := []fakecloud.Op{fakecloud.Create, fakecloud.Update, fakecloud.Delete}[g.IntN(3)]
-		g.use("a failing " + string(op))
-		f := fakecloud.Fault{Name: "broken", Do: fakecloud.Fail, Op: op, Status: http.StatusBadRequest}
-		if g.chance(60) {
-			f.Object = u.logical(r.Name)
-		}
-		u.Faults = []fakecloud.Fault{f}
-	}
-	return u
-}
-
-// outside are changes that somebody makes in the cloud.
-func (g *generator) outside(u update) (all []change) {
-	r := g.pick(isManaged)
-	if r == nil {
-		return nil
-	}
-	c := change{Step: r.Name}
-	if g.chance(60) {
-		c.Size = 50 + g.IntN(9)
-	}
-	g.use("drift")
-	return []change{c}
-}
-
 // pick returns one of the steps that a condition holds for, or nil.
 func (g *generator) pick(holds func(step) bool) *step {
 	var found []*step
@@ -178,7 +95,9 @@ func isCustom(s step) bool {
 }
 
 // isManaged holds for what has an object in the cloud.
-func isManaged(s step) bool { return isCustom(s) && s.Fields["type"] != providerType }
+func isManaged(s step) bool {
+	return isCustom(s) && s.Fields["type"] != providerType && s.Fields["type"] != stashType
+}
 
 func isComponent(s step) bool { return s.Fields["component"] != "" }
 

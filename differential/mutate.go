@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"slices"
-	"strings"
 )
 
 // add adds a step, mostly at the end.
@@ -33,7 +32,10 @@ func (g *generator) add() {
 		}
 		g.insert(at, s)
 		return
-	case n < 36:
+	case n < 39:
+		s.Fields["type"], s.Properties["input"] = stashType, g.kept()
+		g.use("Stash")
+	case n < 43:
 		s.Fields["type"] = namedType
 		s.Properties["name"] = g.physical(s.Name)
 		s.Options["import"] = s.Properties["name"]
@@ -73,6 +75,11 @@ func (g *generator) custom(s *step) {
 	}
 }
 
+// kept is a value for a Stash.
+func (g *generator) kept() string {
+	return []string{"text", "{a: 1, b: [x]}", "!secret hush", "7", "[1, {c: !secret hush}]", "other"}[g.IntN(6)]
+}
+
 // reading is a step that reads what another step manages.
 func (g *generator) reading(at int, s step) step {
 	of := g.before(at, isManaged)
@@ -89,6 +96,14 @@ func (g *generator) invocation(at int, s step) step {
 	s.Fields = values{"token": "fake:index:find"}
 	s.Properties = values{"urn": "'${" + of.Name + ".urn}'", "kind": "'${" + of.Name + ".zone}'"}
 	g.use("invoke")
+	if g.chance(50) {
+		s.Fields["token"], s.Properties = "pulumi:pulumi:getResource", values{"urn": s.Properties["urn"]}
+		if g.outputs == nil {
+			g.outputs = values{}
+		}
+		g.outputs["found"] = "['${" + s.Name + ".provider}', '${" + s.Name + ".id}', '${" + s.Name + ".state.size}']"
+		g.use("getResource")
+	}
 	return s
 }
 
@@ -205,6 +220,11 @@ func withoutStep(steps []step, name string) (kept []step) {
 }
 
 func (g *generator) update() bool {
+	if kept := g.pick(func(s step) bool { return s.Fields["type"] == stashType }); kept != nil && g.chance(40) {
+		kept.Properties["input"] = g.kept()
+		g.use("update of a Stash")
+		return true
+	}
 	s := g.pick(isManaged)
 	if s == nil {
 		return false
@@ -241,69 +261,6 @@ func (g *generator) zone(before string) string {
 	}
 	zones := []string{"a", "b", "c"}
 	return zones[(slices.Index(zones, before)+1+g.IntN(2))%len(zones)]
-}
-
-// rename gives a resource another logical name, with an alias of the old one.
-func (g *generator) rename() bool {
-	s := g.pick(func(s step) bool { return isRegistered(s) && s.Options["import"] == "" })
-	if s == nil {
-		return false
-	}
-	old := s.Fields["name"]
-	if old == "" {
-		old = s.Name
-	}
-	urn := update{Steps: g.steps}.urn("${stack}", s.Name)
-	g.next++
-	switch n := g.IntN(4); {
-	case n == 0 && isComponent(*s):
-		s.alias("{type: '" + s.Fields["type"] + "'}")
-		s.Fields["type"] = fmt.Sprintf("app:index:Owner%d", g.next)
-		g.use("another type with an alias")
-		return true
-	case n == 1:
-		s.alias("'" + urn + "'")
-		g.use("rename with a URN as alias")
-	default:
-		s.alias("{name: " + old + "}")
-		g.use("rename with an alias")
-	}
-	s.Fields["name"] = fmt.Sprintf("%s-is-%d", s.Name, g.next)
-	return true
-}
-
-// alias adds an alias to those of the step.
-func (s *step) alias(spec string) {
-	had := strings.TrimSuffix(strings.TrimPrefix(s.Options["aliases"], "["), "]")
-	if had != "" && len(had) < 200 {
-		spec = had + ", " + spec
-	}
-	s.Options["aliases"] = "[" + spec + "]"
-}
-
-// reparent gives a resource another parent, with an alias of the old one.
-func (g *generator) reparent() bool {
-	s := g.pick(func(s step) bool { return isRegistered(s) && !isProvider(s) })
-	if s == nil {
-		return false
-	}
-	old := s.Options["parent"]
-	parent := g.before(g.index(s.Name), isComponent)
-	switch {
-	case old != "" && (parent == nil || parent.Name == old):
-		delete(s.Options, "parent")
-		s.alias("{parent: " + old + "}")
-	case parent == nil || parent.Name == old:
-		return false
-	case old == "":
-		s.Options["parent"] = parent.Name
-		s.alias("{noParent: true}")
-	default:
-		s.Options["parent"] = parent.Name
-		s.alias("{parent: " + old + "}")
-	}
-	g.use("new parent with an alias")
-	return true
 }
 
 // changeProvider changes a provider's configuration, or which provider a resource has.

@@ -3,7 +3,7 @@ package main
 import "strings"
 
 // settable are the options that a program sets and removes at will, with the values that they may have. A value with
-// REF in it needs a resource that stands before.
+// REF, HOOK, ERRORHOOK or TRANSFORM in it needs such a step before it.
 var settable = []struct {
 	name   string
 	values []string
@@ -16,12 +16,25 @@ var settable = []struct {
 	{"replaceOnChanges", []string{"[size]", "['*']", "[settings.a]"}, isManaged},
 	{"additionalSecretOutputs", []string{"[endpoint]", "[arn, size]"}, isManaged},
 	{"hideDiffs", []string{"[size]", "[settings]"}, isManaged},
-	{"customTimeouts", []string{"{create: 5m}", "{update: 90s, delete: 1h}"}, isManaged},
-	{"replacementTrigger", []string{"one", "two", "!secret one", "{a: 1}", "'REF'"}, isManaged},
+	{"customTimeouts", []string{"{create: 5m}", "{update: 90s, delete: 1h}", "{read: 2m}"}, isManaged},
+	{"replacementTrigger", []string{"one", "two", "!secret one", "{a: 1}", "'REF'"}, isCustom},
 	{"deletedWith", []string{"REF"}, isManaged},
 	{"replaceWith", []string{"[REF]"}, isManaged},
 	{"version", []string{"0.1.0"}, isManaged},
+	{"pluginDownloadURL", []string{"https://plugins.example.com"}, isManaged},
+	{"envVarMappings", []string{"{FAKE_ONE: FAKE_OTHER}", "{FAKE_TWO: FAKE_OTHER}"}, isProvider},
+	{"hooks", []string{"{beforeCreate: [HOOK], afterCreate: [HOOK]}", "{afterUpdate: [HOOK]}", "{beforeUpdate: [HOOK]}",
+		"{beforeDelete: [HOOK]}", "{afterDelete: [HOOK]}", "{onError: [ERRORHOOK]}"}, isRegistered},
+	{"hooks", []string{"{afterCreate: [HOOK], afterUpdate: [HOOK]}", "{onError: [ERRORHOOK]}"}, isManaged},
+	{"transforms", []string{"[TRANSFORM]"}, isRegistered},
+	{"transforms", []string{"[TRANSFORM]"}, isManaged},
 }
+
+// placeholders are what values stand for that need a step before them.
+var placeholders = []struct {
+	name  string
+	holds func(step) bool
+}{{"ERRORHOOK", isErrorHook}, {"HOOK", isHook}, {"TRANSFORM", isTransform}, {"REF", isManaged}}
 
 // toggle sets, changes or removes an option of a resource.
 func (g *generator) toggle() bool {
@@ -44,8 +57,11 @@ func (g *generator) option(at int, s *step) bool {
 		return true
 	}
 	value := o.values[g.IntN(len(o.values))]
-	if strings.Contains(value, "REF") {
-		of := g.before(at, isManaged)
+	for _, p := range placeholders {
+		if !strings.Contains(value, p.name) {
+			continue
+		}
+		of := g.before(at, p.holds)
 		if of == nil {
 			return false
 		}
@@ -53,7 +69,7 @@ func (g *generator) option(at int, s *step) bool {
 		if o.name == "replacementTrigger" {
 			ref = "${" + of.Name + ".generation}"
 		}
-		value = strings.ReplaceAll(value, "REF", ref)
+		value = strings.ReplaceAll(value, p.name, ref)
 	}
 	if s.Options[o.name] == value {
 		return false

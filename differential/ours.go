@@ -13,6 +13,7 @@ import (
 
 	"github.com/deployctl/deployctl/client"
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/e2e/fakecloud"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/project"
 )
@@ -81,6 +82,8 @@ func (e *embedded) play(ctx context.Context, s stage, u update) (r result, err e
 		Config:  map[string]deployments.ConfigValue{"fake:endpoint": {Value: s.cloud}},
 		Refresh: u.Refresh, Targets: u.urns(s.stack, u.Targets), TargetDependents: u.TargetDependents,
 		Replace: u.urns(s.stack, u.Replace), ContinueOnError: u.ContinueOnError, Parallel: s.parallel,
+		Excludes: u.urns(s.stack, u.Excludes), ExcludeDependents: u.ExcludeDependents, IgnoreProtect: u.IgnoreProtect,
+		RunProgram: u.RunProgram,
 	}
 	if _, err := e.client.Stack(ctx, s.name()); deployments.CodeOf(err) == deployments.CodeNotFound {
 		if err := e.client.CreateStack(ctx, s.name(), nil); err != nil {
@@ -105,7 +108,10 @@ func (e *embedded) play(ctx context.Context, s stage, u update) (r result, err e
 	if err != nil {
 		return r, err
 	}
-	if err := e.client.Watch(ctx, accepted.Update, r.note); err != nil {
+	cancelled, stop := e.cancel(ctx, s, u, accepted.Update)
+	err = e.client.Watch(ctx, accepted.Update, r.note)
+	stop()
+	if err := errors.Join(err, <-cancelled); err != nil {
 		return r, err
 	}
 	exported, err := e.client.Export(ctx, s.name(), 0, service, true)
@@ -113,6 +119,28 @@ func (e *embedded) play(ctx context.Context, s stage, u update) (r result, err e
 		return r, err
 	}
 	return r, json.Unmarshal(exported.Deployment, &r.state)
+}
+
+// cancel cancels the update when a request reaches its gate, and then opens the gate. It stops waiting by stop; then
+// the channel has its error, if any.
+func (e *embedded) cancel(
+	ctx context.Context, s stage, u update, name deployments.UpdateName,
+) (done <-chan error, stop func()) {
+	result := make(chan error, 1)
+	if u.CancelAt == nil {
+		result <- nil
+		return result, func() {}
+	}
+	waiting, stop := context.WithCancel(ctx)
+	gate := fakecloud.NewClient(s.cloud).Gate(u.CancelAt.Name)
+	go func() {
+		if gate.Wait(waiting) != nil { // the update has ended without such a request
+			result <- nil
+			return
+		}
+		result <- errors.Join(e.client.Cancel(ctx, name, false), gate.Open(ctx))
+	}()
+	return result, stop
 }
 
 // note takes what an event says about steps, errors and the end.
@@ -129,6 +157,8 @@ func (r *result) note(e deployments.WatchEvent) error {
 	switch v := e.Event; {
 	case v.DiagnosticEvent != nil && v.DiagnosticEvent.Severity == "error":
 		r.errors = append(r.errors, strings.TrimSpace(v.DiagnosticEvent.Message))
+	case v.DiagnosticEvent != nil:
+		r.hear(v.DiagnosticEvent.Message)
 	case v.ResOutputsEvent != nil:
 		r.steps = append(r.steps, fmt.Sprint(v.ResOutputsEvent.Metadata.Op, " ", v.ResOutputsEvent.Metadata.URN))
 	case v.ResOpFailedEvent != nil:

@@ -20,6 +20,7 @@ type arena struct {
 	dir         string
 	ours, stock player
 	checker     *stockEngine
+	cli         bool // through the executables, which do not say what hooks were called
 	clouds      *clouds
 	service     *embedded
 }
@@ -72,8 +73,8 @@ func (a *arena) compare(ctx context.Context, p program) (o outcome, err error) {
 			return s.Options["additionalSecretOutputs"] != ""
 		})
 		m.failed = sides[0].failed
-		if replacesWithTarget(u, sides[0]) {
-			o.Rules[newerDeletedWith]++
+		if rule := ends(u, sides); rule != "" {
+			o.Rules[rule]++
 			break
 		}
 		found := a.judge(ctx, u, p, sides, m)
@@ -122,7 +123,10 @@ func (a *arena) leave(p program, sides []*side) {
 
 // playBoth plays an update on both engines.
 func (a *arena) playBoth(ctx context.Context, u update, p program, sides []*side) error {
-	for _, s := range sides {
+	for i, s := range sides {
+		if u.CancelAt != nil && i > 0 {
+			continue
+		}
 		if err := u.write(s.dir, p.Concurrent); err != nil {
 			return err
 		}
@@ -152,11 +156,14 @@ type match struct {
 // judge says how the engines differ after an update, or what does not hold of ours.
 func (a *arena) judge(ctx context.Context, u update, p program, sides []*side, m match) (found []string) {
 	ours, stock := sides[0], sides[1]
-	if ours.failed != stock.failed && !(p.Concurrent && u.failing()) {
-		return []string{fmt.Sprintf("the end: ours failed: %v, stock failed: %v", ours.failed, stock.failed)}
-	}
 	if err := a.checker.verify(ctx, &ours.state); err != nil {
 		return []string{"Pulumi's engine does not accept our state: " + err.Error()}
+	}
+	if u.CancelAt != nil {
+		return unaccounted(ours.state, ours.objects)
+	}
+	if ours.failed != stock.failed && !(p.Concurrent && u.failing()) {
+		return []string{fmt.Sprintf("the end: ours failed: %v, stock failed: %v", ours.failed, stock.failed)}
 	}
 	mine, theirs := unaccounted(ours.state, ours.objects), unaccounted(stock.state, stock.objects)
 	if more := lacking(mine, theirs); len(more) > 0 {
@@ -165,7 +172,7 @@ func (a *arena) judge(ctx context.Context, u update, p program, sides []*side, m
 	if p.Concurrent && (u.failing() || ours.failed) {
 		return nil // which part was done depends on chance
 	}
-	ordered := !p.Concurrent
+	ordered := !p.Concurrent && !p.cancels()
 	mineView, err := look(ours.state, ours.objects, ours.stage.cloud, ordered)
 	if err != nil {
 		return []string{err.Error()}
@@ -174,6 +181,9 @@ func (a *arena) judge(ctx context.Context, u update, p program, sides []*side, m
 	if err != nil {
 		return []string{err.Error()}
 	}
+	if mine, theirs := sorted(ours.hooks), sorted(stock.hooks); !u.failing() && !a.cli && !slices.Equal(mine, theirs) {
+		return []string{fmt.Sprintf("the calls of hooks: ours %q, stock %q", mine, theirs)}
+	}
 	for _, r := range intended {
 		if r.applies(m.situation) && r.level(&mineView, &theirsView) {
 			m.rules[r.name]++
@@ -181,6 +191,8 @@ func (a *arena) judge(ctx context.Context, u update, p program, sides []*side, m
 	}
 	return differences(mineView, theirsView, ordered)
 }
+
+func sorted(texts []string) []string { return slices.Sorted(slices.Values(texts)) }
 
 // flags are an update's, for people.
 func flags(u update) (text string) {
@@ -192,6 +204,9 @@ func flags(u update) (text string) {
 		{"--target " + strings.Join(u.Targets, ","), len(u.Targets) > 0},
 		{"--target-dependents", u.TargetDependents},
 		{"--replace " + strings.Join(u.Replace, ","), len(u.Replace) > 0},
+		{"--exclude " + strings.Join(u.Excludes, ","), len(u.Excludes) > 0},
+		{"--exclude-dependents", u.ExcludeDependents}, {"--ignore-protect", u.IgnoreProtect},
+		{"--run-program", u.RunProgram}, {"(cancelled)", u.CancelAt != nil},
 	} {
 		if f.set {
 			text += " " + f.flag

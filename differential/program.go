@@ -26,23 +26,30 @@ type program struct {
 
 // update is one of a program's updates.
 type update struct {
-	Kind             string   `json:"kind"` // up, refresh or destroy
-	Refresh          bool     `json:"refresh,omitempty"`
-	Targets          []string `json:"targets,omitempty"` // step names
-	TargetDependents bool     `json:"targetDependents,omitempty"`
-	Replace          []string `json:"replace,omitempty"` // step names
-	ContinueOnError  bool     `json:"continueOnError,omitempty"`
-	Steps            []step   `json:"steps,omitempty"`
-	Outputs          values   `json:"outputs,omitempty"`
+	Kind              string   `json:"kind"` // up, refresh or destroy
+	Refresh           bool     `json:"refresh,omitempty"`
+	Targets           []string `json:"targets,omitempty"` // step names
+	TargetDependents  bool     `json:"targetDependents,omitempty"`
+	Replace           []string `json:"replace,omitempty"`  // step names
+	Excludes          []string `json:"excludes,omitempty"` // step names
+	ExcludeDependents bool     `json:"excludeDependents,omitempty"`
+	ContinueOnError   bool     `json:"continueOnError,omitempty"`
+	IgnoreProtect     bool     `json:"ignoreProtect,omitempty"`
+	RunProgram        bool     `json:"runProgram,omitempty"`
+	Steps             []step   `json:"steps,omitempty"`
+	Outputs           values   `json:"outputs,omitempty"`
 	// Faults are set before the update and lifted after it.
 	Faults []fakecloud.Fault `json:"faults,omitempty"`
+	// CancelAt is a gate: when a request reaches it, the update is cancelled, and then the gate is opened. Only deployctl
+	// plays the update; what a cancel does is an intended difference.
+	CancelAt *fakecloud.Fault `json:"cancelAt,omitempty"`
 	// Outside are changes that somebody makes in the cloud before the update.
 	Outside []change `json:"outside,omitempty"`
 }
 
 // step is a step of the scenario language host.
 type step struct {
-	Verb       string `json:"verb"` // register, read, invoke, outputs, fail
+	Verb       string `json:"verb"` // register, read, invoke, outputs, fail, hook, errorHook, transform
 	Name       string `json:"name"`
 	Fields     values `json:"fields,omitempty"`
 	Properties values `json:"properties,omitempty"`
@@ -62,8 +69,13 @@ type change struct {
 // failing reports whether an update may fail, so that the engines may have done different parts of it.
 func (u update) failing() bool {
 	return len(u.Faults) > 0 || slices.ContainsFunc(u.Steps, func(s step) bool {
-		return s.Verb == "fail" || s.Properties["failInit"] != ""
+		return s.Verb == "fail" || s.Verb == "errorHook" || s.Fields["fails"] != "" || s.Properties["failInit"] != ""
 	})
+}
+
+// cancels reports whether an update of the program is cancelled.
+func (p program) cancels() bool {
+	return slices.ContainsFunc(p.Updates, func(u update) bool { return u.CancelAt != nil })
 }
 
 // yaml is a step as a line of a script.
@@ -101,7 +113,7 @@ func (u update) script(concurrent bool) string {
 	b.WriteString("packages: [{name: fake, version: 0.1.0}]\nsteps:\n")
 	for _, s := range u.Steps {
 		fmt.Fprintf(&b, "  - %s\n", s.yaml())
-		if !concurrent && s.Verb != "fail" && s.Verb != "outputs" {
+		if !concurrent && slices.Contains([]string{"register", "read", "invoke"}, s.Verb) {
 			fmt.Fprintf(&b, "  - await: [%s]\n", s.Name)
 		}
 	}
@@ -154,7 +166,7 @@ func (u update) logical(name string) string {
 
 func unquote(text string) string { return strings.Trim(text, "'") }
 
-var stepName = regexp.MustCompile(`\br[0-9]+\b`)
+var stepName = regexp.MustCompile(`\b(?:r|hook|transform)[0-9]+\b`)
 
 // names reports whether a value refers to a step.
 func names(value, name string) bool { return slices.Contains(stepName.FindAllString(value, -1), name) }

@@ -120,9 +120,43 @@ func reveal(v any) any {
 	return v
 }
 
-// newerDeletedWith is the difference that ends the comparison of a program: as in Pulumi from 3.260 on, what is
-// deleted with a resource is replaced with it. The stock engine here is older.
-const newerDeletedWith = "deletedWith a replaced resource"
+// ending is an intended difference after which the engines' states are not comparable any more: it ends the comparison
+// of a program.
+type ending struct {
+	name, reason string
+	happened     func(u update, ours, stock *side) bool
+}
+
+// endings are those that docs/compatibility.md lists.
+var endings = []ending{
+	{
+		name: "deletedWith a replaced resource",
+		reason: "what is deleted with a resource is replaced with it, as in Pulumi from 3.260 on; the stock engine is " +
+			"older",
+		happened: func(u update, ours, _ *side) bool { return replacesWithTarget(u, ours) },
+	},
+	{
+		name: "what is left out is needed",
+		reason: "the update is refused; the stock engine stores a state that it cannot read, or replaces what is " +
+			"left out",
+		happened: refusesWhatIsLeftOut,
+	},
+	{
+		name:     "an error hook repeats a create that did not initialise",
+		reason:   "the resource is kept and repaired later; the stock engine creates another one and forgets the first",
+		happened: func(u update, _, stock *side) bool { return repeatsInitialisation(u, stock) },
+	},
+}
+
+// ends returns the name of the intended difference that ends the comparison with this update; "" if none does.
+func ends(u update, sides []*side) string {
+	for _, e := range endings {
+		if e.happened(u, sides[0], sides[1]) {
+			return e.name
+		}
+	}
+	return ""
+}
 
 // replacesWithTarget reports whether the update has replaced something that another resource is deleted with.
 func replacesWithTarget(u update, ours *side) bool {
@@ -131,5 +165,22 @@ func replacesWithTarget(u update, ours *side) bool {
 		return with != "" && slices.ContainsFunc(ours.steps, func(done string) bool {
 			return strings.Contains(done, "replace") && strings.HasSuffix(done, " "+u.urn(ours.stack, with))
 		})
+	})
+}
+
+// refusesWhatIsLeftOut reports whether deployctl alone has refused an update because of what an exclude leaves out.
+func refusesWhatIsLeftOut(u update, ours, stock *side) bool {
+	return len(u.Excludes) > 0 && ours.failed && !stock.failed && slices.ContainsFunc(ours.errors, func(e string) bool {
+		return strings.Contains(e, "exclude")
+	})
+}
+
+// repeatsInitialisation reports whether a resource with an error hook has not initialised.
+func repeatsInitialisation(u update, stock *side) bool {
+	return slices.ContainsFunc(u.Steps, func(s step) bool {
+		return s.Properties["failInit"] != "" && strings.Contains(s.Options["hooks"], "onError") &&
+			slices.ContainsFunc(stock.steps, func(done string) bool {
+				return strings.HasPrefix(done, "failed ") && strings.HasSuffix(done, " "+u.urn(stock.stack, s.Name))
+			})
 	})
 }

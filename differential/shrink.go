@@ -59,7 +59,9 @@ func candidates(p program) (all []program) {
 				u.Steps = withoutStep(u.Steps, name)
 			}
 			u.Outputs = u.Outputs.without(name)
-			u.Targets, u.Replace = lacking(u.Targets, []string{name}), lacking(u.Replace, []string{name})
+			for _, list := range []*[]string{&u.Targets, &u.Replace, &u.Excludes} {
+				*list = lacking(*list, []string{name})
+			}
 			u.Outside = slices.DeleteFunc(slices.Clone(u.Outside), func(c change) bool { return c.Step == name })
 		}))
 	}
@@ -131,7 +133,7 @@ func (p program) text() string {
 	var b strings.Builder
 	for _, u := range p.Updates {
 		b.WriteString(u.Kind + flags(u) + "\n")
-		for _, f := range u.Faults {
+		for _, f := range u.allFaults() {
 			b.WriteString("  fault: " + jsonText(f) + "\n")
 		}
 		for _, c := range u.Outside {

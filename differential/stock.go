@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
@@ -25,7 +26,15 @@ type result struct {
 	failed bool
 	errors []string
 	steps  []string // OPERATION URN, in order
+	hooks  []string // the calls of hooks, in order
 	state  apitype.DeploymentV3
+}
+
+// hear takes what a message says about a call of a hook.
+func (r *result) hear(text string) {
+	if text = strings.TrimSpace(text); strings.HasPrefix(text, "hook ") {
+		r.hooks = append(r.hooks, text)
+	}
 }
 
 // player plays updates on an engine.
@@ -58,27 +67,32 @@ type stockProcess struct {
 
 // stockRequest and stockAnswer are those of tools/peers/stockengine.
 type stockRequest struct {
-	ID               int                   `json:"id"`
-	Kind             string                `json:"kind"`
-	Stack            string                `json:"stack,omitempty"`
-	Dir              string                `json:"dir,omitempty"`
-	Config           map[string]string     `json:"config,omitempty"`
-	Secrets          map[string]string     `json:"secrets,omitempty"`
-	Parallel         int                   `json:"parallel,omitempty"`
-	Refresh          bool                  `json:"refresh,omitempty"`
-	Targets          []string              `json:"targets,omitempty"`
-	TargetDependents bool                  `json:"targetDependents,omitempty"`
-	Replace          []string              `json:"replace,omitempty"`
-	ContinueOnError  bool                  `json:"continueOnError,omitempty"`
-	State            *apitype.DeploymentV3 `json:"state,omitempty"`
+	ID                int                   `json:"id"`
+	Kind              string                `json:"kind"`
+	Stack             string                `json:"stack,omitempty"`
+	Dir               string                `json:"dir,omitempty"`
+	Config            map[string]string     `json:"config,omitempty"`
+	Secrets           map[string]string     `json:"secrets,omitempty"`
+	Parallel          int                   `json:"parallel,omitempty"`
+	Refresh           bool                  `json:"refresh,omitempty"`
+	Targets           []string              `json:"targets,omitempty"`
+	TargetDependents  bool                  `json:"targetDependents,omitempty"`
+	Replace           []string              `json:"replace,omitempty"`
+	Excludes          []string              `json:"excludes,omitempty"`
+	ExcludeDependents bool                  `json:"excludeDependents,omitempty"`
+	ContinueOnError   bool                  `json:"continueOnError,omitempty"`
+	IgnoreProtect     bool                  `json:"ignoreProtect,omitempty"`
+	RunProgram        bool                  `json:"runProgram,omitempty"`
+	State             *apitype.DeploymentV3 `json:"state,omitempty"`
 }
 
 type stockAnswer struct {
-	ID     int                  `json:"id"`
-	Error  string               `json:"error"`
-	Errors []string             `json:"errors"`
-	Steps  []string             `json:"steps"`
-	State  apitype.DeploymentV3 `json:"state"`
+	ID       int                  `json:"id"`
+	Error    string               `json:"error"`
+	Errors   []string             `json:"errors"`
+	Steps    []string             `json:"steps"`
+	Messages []string             `json:"messages"`
+	State    apitype.DeploymentV3 `json:"state"`
 }
 
 // errStockEnded is the error of a request during which the process ended.
@@ -89,8 +103,13 @@ func (e *stockEngine) play(ctx context.Context, s stage, u update) (result, erro
 		Kind: u.Kind, Stack: s.stack, Dir: s.dir, Config: map[string]string{"fake:endpoint": s.cloud},
 		Parallel: s.parallel, Refresh: u.Refresh, Targets: u.urns(s.stack, u.Targets),
 		TargetDependents: u.TargetDependents, Replace: u.urns(s.stack, u.Replace), ContinueOnError: u.ContinueOnError,
+		Excludes: u.urns(s.stack, u.Excludes), ExcludeDependents: u.ExcludeDependents, IgnoreProtect: u.IgnoreProtect,
+		RunProgram: u.RunProgram,
 	})
 	r := result{failed: a.Error != "", errors: a.Errors, steps: a.Steps, state: a.State}
+	for _, text := range a.Messages {
+		r.hear(text)
+	}
 	if r.failed {
 		r.errors = append(r.errors, a.Error)
 	}

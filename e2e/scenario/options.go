@@ -32,6 +32,8 @@ type options struct {
 	EnvVarMappings          map[string]string `yaml:"envVarMappings"`
 	Version                 string            `yaml:"version"`
 	PluginDownloadURL       string            `yaml:"pluginDownloadURL"`
+	Hooks                   *hookNames        `yaml:"hooks"`
+	Transforms              []string          `yaml:"transforms"`
 }
 
 // timeouts are durations such as 5m.
@@ -82,6 +84,9 @@ func (o *options) apply(p *player, m *made, req *rpc.RegisterResourceRequest) er
 	}
 	if err := o.trigger(p, req); err != nil {
 		return fmt.Errorf("replacementTrigger: %w", err)
+	}
+	if err := o.call(p, req); err != nil {
+		return err
 	}
 	if err := o.relate(p, req); err != nil {
 		return err

@@ -30,10 +30,13 @@ type player struct {
 	root    string // the stack's URN
 	outputs bool   // the monitor takes output values
 
-	mu      sync.Mutex
-	things  map[string]*made
-	started sync.WaitGroup
-	failure error // the first; no step is played after it
+	callbacks callbacks
+
+	mu         sync.Mutex
+	things     map[string]*made
+	transforms map[string]*rpc.Callback // of resources, by name
+	started    sync.WaitGroup
+	failure    error // the first; no step is played after it
 }
 
 // made is what a step made, by the name under which other steps refer to it. All but name and done are set when done is

@@ -64,6 +64,10 @@ func init() { // not a literal: the actions refer back to it
 		"kill":     func() action { return &kill{} },
 		"repeat":   func() action { return &repeat{} },
 		"parallel": func() action { return &parallel{} },
+
+		"hook":      func() action { return &hook{} },
+		"errorHook": func() action { return &errorHook{} },
+		"transform": func() action { return &transform{} },
 	}
 }
 

@@ -215,8 +215,12 @@ func options(r request) engine.UpdateOptions {
 func (a *answer) note(e engine.Event) {
 	switch p := e.Payload().(type) {
 	case engine.DiagEventPayload:
-		if p.Severity == diag.Error {
-			a.Errors = append(a.Errors, strings.TrimSpace(colors.Never.Colorize(p.Message)))
+		text := strings.TrimSpace(colors.Never.Colorize(p.Message))
+		switch p.Severity { //nolint:exhaustive // of the others nothing is compared
+		case diag.Error:
+			a.Errors = append(a.Errors, text)
+		case diag.Info:
+			a.Messages = append(a.Messages, text)
 		}
 	case engine.ResourceOutputsEventPayload:
 		a.Steps = append(a.Steps, fmt.Sprint(p.Metadata.Op, " ", p.Metadata.URN))

@@ -47,6 +47,8 @@ type answer struct {
 	Error  string   `json:"error,omitempty"`
 	Errors []string `json:"errors,omitempty"` // what the engine, the plugins and the program reported as errors
 	Steps  []string `json:"steps,omitempty"`  // OPERATION URN, in order
+	// Messages are those that the plugins and the program reported as information.
+	Messages []string `json:"messages,omitempty"`
 	// State is the stack's, with its secrets in plaintext.
 	State *apitype.DeploymentV3 `json:"state,omitempty"`
 }

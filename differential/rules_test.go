@@ -1,0 +1,133 @@
+package main
+
+import (
+	"encoding/json"
+	"testing"
+)
+
+// resourceOf is a resource of a view.
+func resourceOf(typ string, fields map[string]any) map[string]any {
+	all := map[string]any{"urn": "urn:pulumi:s::p::" + typ + "::r", "type": typ}
+	for name, v := range fields {
+		all[name] = v
+	}
+	return all
+}
+
+func secretOf(text string) map[string]any {
+	return map[string]any{"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270", "plaintext": text}
+}
+
+// Each rule makes equal what it is about, and only in its situation; any other difference stays one.
+func TestARuleLevelsWhatItIsAboutAndNothingElse(t *testing.T) {
+	t.Parallel()
+	const stack = "pulumi:pulumi:Stack"
+	type fields = map[string]any
+	cases := map[string]struct {
+		situation   situation
+		typ         string
+		ours, stock fields
+	}{
+		"outputs after an error": {situation{failed: true}, stack,
+			fields{"outputs": fields{"a": "old"}}, fields{"outputs": fields{"a": "new"}}},
+		"empty lists of dependencies after a refresh": {situation{refreshed: true}, autoType,
+			fields{"propertyDependencies": fields{"size": []any{}, "links": []any{"x"}}},
+			fields{"propertyDependencies": fields{"links": []any{"x"}}}},
+		"secrets after a refresh": {situation{refreshed: true}, autoType,
+			fields{"inputs": fields{"secretText": secretOf(`"hush"`)}}, fields{"inputs": fields{"secretText": "hush"}}},
+		"outputs that become secret": {situation{secretOutputs: true}, autoType,
+			fields{"outputs": fields{"arn": secretOf(`"x"`)}}, fields{"outputs": fields{"arn": "x"}}},
+	}
+	for _, r := range intended {
+		c, ok := cases[r.name]
+		if !ok {
+			t.Errorf("the rule %q has no test", r.name)
+			continue
+		}
+		if r.applies(situation{}) || !r.applies(c.situation) {
+			t.Errorf("%s: the rule does not apply in its situation alone", r.name)
+		}
+		views := func(change func(ours fields)) (ours, stock view) {
+			ours.resources = []map[string]any{resourceOf(c.typ, deepCopy(t, c.ours))}
+			stock.resources = []map[string]any{resourceOf(c.typ, deepCopy(t, c.stock))}
+			change(ours.resources[0])
+			return ours, stock
+		}
+		ours, stock := views(func(fields) {})
+		if len(differences(ours, stock, true)) == 0 {
+			t.Errorf("%s: the views do not differ", r.name)
+		}
+		if !r.level(&ours, &stock) || len(differences(ours, stock, true)) > 0 {
+			t.Errorf("%s: the views still differ: %v", r.name, differences(ours, stock, true))
+		}
+		ours, stock = views(func(ours fields) { ours["protect"] = true })
+		if r.level(&ours, &stock); len(differences(ours, stock, true)) != 1 {
+			t.Errorf("%s: another difference is lost", r.name)
+		}
+		ours, stock = views(func(fields) {})
+		ours.resources[0] = resourceOf(c.typ, deepCopy(t, c.stock))
+		if r.level(&ours, &stock) {
+			t.Errorf("%s: the rule counts views that do not differ", r.name)
+		}
+	}
+}
+
+// deepCopy returns fields that may be changed.
+func deepCopy(t *testing.T, v map[string]any) (copied map[string]any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(jsonText(v)), &copied); err != nil {
+		t.Fatal(err)
+	}
+	return copied
+}
+
+func TestAnEndingIsFoundWhereItHappened(t *testing.T) {
+	t.Parallel()
+	const stack = "s"
+	register := func(name string, properties, options values) step {
+		return step{Verb: "register", Name: name, Fields: values{"type": autoType}, Properties: properties,
+			Options: options}
+	}
+	with := func(steps ...step) update { return update{Kind: "up", Steps: steps} }
+	urnOf := func(name string) string { return with(register(name, nil, nil)).urn(stack, name) }
+	played := func(r result) *side { return &side{stage: stage{stack: stack}, result: r} }
+	excluding := with(register("r1", nil, nil))
+	excluding.Excludes = []string{"r1"}
+	type situation struct {
+		u           update
+		ours, stock *side
+	}
+	cases := map[string]struct{ happened, not situation }{
+		"deletedWith a replaced resource": {
+			situation{with(register("r1", nil, nil), register("r2", nil, values{"deletedWith": "r1"})),
+				played(result{steps: []string{"replace " + urnOf("r1")}}), played(result{})},
+			situation{with(register("r1", nil, nil), register("r2", nil, nil)),
+				played(result{steps: []string{"replace " + urnOf("r1")}}), played(result{})},
+		},
+		"what is left out is needed": {
+			situation{excluding, played(result{failed: true, errors: []string{"r2 depends on r1, which --exclude leaves out"}}),
+				played(result{})},
+			situation{excluding, played(result{failed: true, errors: []string{"r2 could not be created"}}),
+				played(result{})},
+		},
+		"an error hook repeats a create that did not initialise": {
+			situation{with(register("r1", values{"failInit": "true"}, values{"hooks": "{onError: [hook1]}"})),
+				played(result{}), played(result{steps: []string{"failed create " + urnOf("r1")}})},
+			situation{with(register("r1", nil, values{"hooks": "{onError: [hook1]}"})),
+				played(result{}), played(result{steps: []string{"failed create " + urnOf("r1")}})},
+		},
+	}
+	for _, e := range endings {
+		c, ok := cases[e.name]
+		if !ok {
+			t.Errorf("the ending %q has no test", e.name)
+			continue
+		}
+		if got := ends(c.happened.u, []*side{c.happened.ours, c.happened.stock}); got != e.name {
+			t.Errorf("%s: found %q", e.name, got)
+		}
+		if got := ends(c.not.u, []*side{c.not.ours, c.not.stock}); got != "" {
+			t.Errorf("%s: found %q where it did not happen", e.name, got)
+		}
+	}
+}
