@@ -19,6 +19,10 @@ func (g *generator) add() {
 	case n < 18:
 		s.Fields["type"], s.Properties["account"] = providerType, fmt.Sprintf("a%d", g.IntN(3))
 		s.Properties["endpoint"] = "'${config.fake:endpoint}'"
+		if g.chance(20) {
+			s.Options["envVarMappings"] = "{FAKE_ONE: FAKE_OTHER}"
+			g.use("envVarMappings")
+		}
 		g.use("provider resource")
 	case n < 23:
 		s.Fields["type"], s.Fields["remote"] = groupType, "true"

@@ -196,7 +196,7 @@ func (g *generator) broken(u update) update {
 	case n < 35:
 		g.use("a resource that does not initialise")
 		u.set(r.Name, "failInit", "true")
-	case n < 40 && g.pick(isProvider) != nil:
+	case n < 55 && g.pick(isProvider) != nil:
 		g.use("a failing configuration of a provider")
 		u.set(g.pick(isProvider).Name, "endpoint", "nowhere")
 	default:

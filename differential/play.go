@@ -72,6 +72,9 @@ func (a *arena) compare(ctx context.Context, p program) (o outcome, err error) {
 		m.secretOutputs = m.secretOutputs || slices.ContainsFunc(u.Steps, func(s step) bool {
 			return s.Options["additionalSecretOutputs"] != ""
 		})
+		m.getsResources = m.getsResources || slices.ContainsFunc(u.Steps, func(s step) bool {
+			return strings.HasSuffix(s.Fields["token"], ":getResource")
+		})
 		m.failed = sides[0].failed
 		if rule := ends(u, sides); rule != "" {
 			o.Rules[rule]++

@@ -8,8 +8,9 @@ import (
 
 // situation is what a rule depends on.
 type situation struct {
-	failed    bool // the update, on both engines
-	refreshed bool // by this update, or an earlier one
+	failed        bool // the update, on both engines
+	refreshed     bool // by this update, or an earlier one
+	getsResources bool // the program calls getResource, or has called it
 	// secretOutputs: a resource has the option additionalSecretOutputs, or had it.
 	secretOutputs bool
 }
@@ -41,6 +42,12 @@ var intended = []rule{
 		reason:  "what was secret stays secret, though the provider returns it as plaintext",
 		applies: func(s situation) bool { return s.refreshed },
 		level:   levelSecrets("inputs", "outputs"),
+	},
+	{
+		name:    "the default provider of package pulumi after getResource",
+		reason:  "the function needs no provider, so the state keeps none",
+		applies: func(s situation) bool { return s.getsResources },
+		level:   levelEngineProvider,
 	},
 	{
 		name:    "outputs that become secret",
@@ -76,6 +83,18 @@ func levelEmptyDependencies(ours, stock *view) (differed bool) {
 			delete(ours.resources[i], "propertyDependencies")
 		}
 	}
+	return differed
+}
+
+// levelEngineProvider removes a default provider of the package pulumi that the other engine does not have.
+func levelEngineProvider(ours, stock *view) (differed bool) {
+	isEngine := func(r map[string]any) bool { return r["type"] == "pulumi:providers:pulumi" }
+	if slices.ContainsFunc(ours.resources, isEngine) {
+		return false
+	}
+	kept := slices.DeleteFunc(slices.Clone(stock.resources), isEngine)
+	differed = len(kept) < len(stock.resources)
+	stock.resources = kept
 	return differed
 }
 
@@ -142,6 +161,12 @@ var endings = []ending{
 		happened: refusesWhatIsLeftOut,
 	},
 	{
+		name: "a deletion beside excluded resources and their dependents",
+		reason: "what does not depend on an excluded resource is deleted; the stock engine keeps whatever has the same " +
+			"parent or provider",
+		happened: deletesBesideExcluded,
+	},
+	{
 		name:     "an error hook repeats a create that did not initialise",
 		reason:   "the resource is kept and repaired later; the stock engine creates another one and forgets the first",
 		happened: func(u update, _, stock *side) bool { return repeatsInitialisation(u, stock) },
@@ -172,6 +197,14 @@ func replacesWithTarget(u update, ours *side) bool {
 func refusesWhatIsLeftOut(u update, ours, stock *side) bool {
 	return len(u.Excludes) > 0 && ours.failed && !stock.failed && slices.ContainsFunc(ours.errors, func(e string) bool {
 		return strings.Contains(e, "exclude")
+	})
+}
+
+// deletesBesideExcluded reports whether deployctl has deleted what the stock engine keeps, beside excluded resources and
+// their dependents.
+func deletesBesideExcluded(u update, ours, stock *side) bool {
+	return u.ExcludeDependents && slices.ContainsFunc(ours.steps, func(done string) bool {
+		return strings.HasPrefix(done, "delete ") && !slices.Contains(stock.steps, done)
 	})
 }
 

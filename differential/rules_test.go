@@ -37,6 +37,8 @@ func TestARuleLevelsWhatItIsAboutAndNothingElse(t *testing.T) {
 			fields{"inputs": fields{"secretText": secretOf(`"hush"`)}}, fields{"inputs": fields{"secretText": "hush"}}},
 		"outputs that become secret": {situation{secretOutputs: true}, autoType,
 			fields{"outputs": fields{"arn": secretOf(`"x"`)}}, fields{"outputs": fields{"arn": "x"}}},
+		"the default provider of package pulumi after getResource": {situation{getsResources: true}, autoType,
+			fields{}, fields{}},
 	}
 	for _, r := range intended {
 		c, ok := cases[r.name]
@@ -50,6 +52,9 @@ func TestARuleLevelsWhatItIsAboutAndNothingElse(t *testing.T) {
 		views := func(change func(ours fields)) (ours, stock view) {
 			ours.resources = []map[string]any{resourceOf(c.typ, deepCopy(t, c.ours))}
 			stock.resources = []map[string]any{resourceOf(c.typ, deepCopy(t, c.stock))}
+			if c.situation.getsResources {
+				stock.resources = append(stock.resources, resourceOf("pulumi:providers:pulumi", fields{}))
+			}
 			change(ours.resources[0])
 			return ours, stock
 		}
@@ -66,6 +71,7 @@ func TestARuleLevelsWhatItIsAboutAndNothingElse(t *testing.T) {
 		}
 		ours, stock = views(func(fields) {})
 		ours.resources[0] = resourceOf(c.typ, deepCopy(t, c.stock))
+		stock.resources = stock.resources[:1]
 		if r.level(&ours, &stock) {
 			t.Errorf("%s: the rule counts views that do not differ", r.name)
 		}
@@ -93,6 +99,8 @@ func TestAnEndingIsFoundWhereItHappened(t *testing.T) {
 	played := func(r result) *side { return &side{stage: stage{stack: stack}, result: r} }
 	excluding := with(register("r1", nil, nil))
 	excluding.Excludes = []string{"r1"}
+	withDependents := excluding
+	withDependents.ExcludeDependents = true
 	type situation struct {
 		u           update
 		ours, stock *side
@@ -109,6 +117,10 @@ func TestAnEndingIsFoundWhereItHappened(t *testing.T) {
 				played(result{})},
 			situation{excluding, played(result{failed: true, errors: []string{"r2 could not be created"}}),
 				played(result{})},
+		},
+		"a deletion beside excluded resources and their dependents": {
+			situation{withDependents, played(result{steps: []string{"delete " + urnOf("r2")}}), played(result{})},
+			situation{withDependents, played(result{steps: []string{"update " + urnOf("r2")}}), played(result{})},
 		},
 		"an error hook repeats a create that did not initialise": {
 			situation{with(register("r1", values{"failInit": "true"}, values{"hooks": "{onError: [hook1]}"})),

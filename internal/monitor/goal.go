@@ -85,9 +85,7 @@ func (m *Monitor) readInputs(ctx context.Context, req *pulumirpc.RegisterResourc
 		if everywhere {
 			byProperty[name] = append(byProperty[name], all...)
 		}
-		if urns := properties.Dependencies(v, byProperty[name]); len(urns) > 0 || everywhere {
-			byProperty[name] = urns
-		}
+		byProperty[name] = properties.Dependencies(v, byProperty[name]) // every property has an entry, as in Pulumi
 	}
 	g.Dependencies = properties.Sorted(all)
 	g.PropertyDependencies = properties.DependenciesByProperty(byProperty)
