@@ -68,6 +68,8 @@ type UpdateRequest struct {
 	Authority *Authority `json:"authority,omitempty"`
 	// Scheduled gives the update a lower priority, because nobody waits for it.
 	Scheduled bool `json:"scheduled,omitempty"`
+	// Lease, if not nil, means that the client executes the update. Only the edge of the stock CLI sets it.
+	Lease *Lease `json:"lease,omitempty"`
 }
 
 // PolicyPack is a policy pack of a request.

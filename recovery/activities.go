@@ -123,7 +123,9 @@ func (a *Activities) recover(ctx context.Context, in deployments.RecoverInput) (
 		head.Active.Version != in.Update.Version):
 		return a.endUnclaimed(ctx, in, info)
 	}
-	switch _, err := store.Request(ctx, in.Update); {
+	switch request, err := store.Request(ctx, in.Update); {
+	case err == nil && request.Lease != nil:
+		return a.acts.EndLease(ctx, deployments.LeaseEnd{Update: in.Update, Status: statusOf(in), Error: in.Error})
 	case err != nil && deployments.CodeOf(err) == deployments.CodeNotFound:
 		if head.Active != nil && !head.Active.WithoutRequest() {
 			return info, deployments.Errorf(deployments.CodeFormat,

@@ -109,7 +109,8 @@ func lostError(a *workflowpb.PendingActivityInfo) error {
 		deployments.ActivityCommit, deployments.ActivityStop, deployments.ActivityRecover, deployments.ActivityEnded,
 		deployments.ActivityEnter,
 		deployments.ActivitySpill, deployments.ActivityLoadSpilled,
-		deployments.ActivitySubmit, deployments.ActivityAwaitUpdate, deployments.ActivityDriftReport:
+		deployments.ActivitySubmit, deployments.ActivityAwaitUpdate, deployments.ActivityDriftReport,
+		deployments.ActivityBeginLease, deployments.ActivityEndLease:
 		return temporal.NewApplicationError(message, deployments.ErrorNotDone)
 	}
 	return temporal.NewNonRetryableApplicationError(message, deployments.ErrorNotStarted, nil)

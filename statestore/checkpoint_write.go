@@ -36,6 +36,8 @@ type draft struct {
 	index     map[urn.URN][]int // see copiesOf
 	// names are the new URNs of resources that an edit has renamed.
 	names map[urn.URN]urn.URN
+	// written, if not nil, is the deployment JSON itself, which a client has made.
+	written []byte
 }
 
 // Written describes a checkpoint that was written.
@@ -43,11 +45,16 @@ type Written struct {
 	Version   int    `json:"version"`
 	Digest    string `json:"digest"` // SHA-256 of its JSON
 	Resources int    `json:"resources"`
+	// Base is the version before; only the end of a lease sets it.
+	Base int `json:"-"`
 }
 
 // encode returns the deployment JSON of a draft. Parts that have not changed since the base are copied, with their
 // ciphertexts.
 func (d *draft) encode(ctx context.Context, manifest apitype.ManifestV1) ([]byte, error) {
+	if d.written != nil {
+		return d.written, nil
+	}
 	features := map[string]bool{}
 	for _, f := range d.base.file.Features { // copied parts are not searched for features
 		if f == featureByteString {

@@ -99,7 +99,7 @@ func (s *Store) Commit(ctx context.Context, c Claim, w Written) error {
 // lost the stack. What cannot be removed now is left to Collect.
 func (s *Store) Sweep(ctx context.Context, name deployments.StackName, version int) {
 	u := deployments.UpdateName{StackName: name, Version: strconv.Itoa(version)}
-	for _, part := range []string{"delta", "outcome", spillFolder, blobFolder} {
+	for _, part := range []string{"delta", "outcome", spillFolder, blobFolder, journalFolder, snapshotFolder} {
 		l, err := s.objects.List(ctx, Query{Prefix: updateKey(u, part, "")})
 		if err != nil {
 			return

@@ -45,7 +45,7 @@ func (r *stackKeys) provider(p deployments.SecretsProvider) (secrets, error) {
 	switch p.Type {
 	case "", secretsService:
 		state, err := json.Marshal(serviceState{r.id})
-		return secrets{config.NewSymmetricCrypter(r.secrets), apitype.SecretsProvidersV1{Type: secretsService,
+		return secrets{r.serviceCrypter(), apitype.SecretsProvidersV1{Type: secretsService,
 			State: state}}, err
 	case secretsPassphrase:
 		if len(p.Key) != config.SymmetricCrypterKeyBytes {
@@ -74,7 +74,7 @@ func (r *stackKeys) reader(section *apitype.SecretsProvidersV1, p deployments.Se
 		if state.Stack != "" && state.Stack != r.id {
 			return failingDecrypter{errors.New("the secrets belong to another stack: export it with --show-secrets")}
 		}
-		return config.NewSymmetricCrypter(r.secrets)
+		return r.serviceCrypter()
 	case section.Type == secretsPassphrase && len(p.Key) != config.SymmetricCrypterKeyBytes:
 		return failingDecrypter{errNoPassphrase}
 	case section.Type == secretsPassphrase && salt(section) != p.Salt:
@@ -107,7 +107,7 @@ func (s *Store) Encrypt(ctx context.Context, name deployments.StackName, plain [
 	if err != nil {
 		return nil, err
 	}
-	return config.NewSymmetricCrypter(r.secrets).BatchEncrypt(ctx, plain)
+	return r.serviceCrypter().BatchEncrypt(ctx, plain)
 }
 
 // Decrypt returns the plaintext of texts that Encrypt encrypted for the same stack; CodeInvalid for other texts.
@@ -116,7 +116,7 @@ func (s *Store) Decrypt(ctx context.Context, name deployments.StackName, sealed 
 	if err != nil {
 		return nil, err
 	}
-	plain, err := config.NewSymmetricCrypter(r.secrets).BatchDecrypt(ctx, sealed)
+	plain, err := r.serviceCrypter().BatchDecrypt(ctx, sealed)
 	if err != nil {
 		return nil, deployments.Errorf(deployments.CodeInvalid,
 			"a secret value cannot be decrypted: it was not encrypted for the stack %s of this service; set it again",

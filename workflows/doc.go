@@ -4,6 +4,7 @@
 // • - Stack is the lock and the queue of a stack: one update at a time.
 //   - Update is one update: it claims a worker, runs the program there, has one Run, and commits.
 //   - Run drives the core: messages of the program in, activities out, deltas and events saved beside the loop.
+//   - Lease keeps the stack for an update that a client executes: the stock CLI.
 //   - Scheduled is one run of a schedule: it submits updates as any client does.
 //
 // Activities and other workflows are referred to by the names in package deployments only; nothing here does I/O.

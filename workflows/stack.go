@@ -219,13 +219,21 @@ func (s *stack) startUpdate(ctx workflow.Context, in deployments.UpdateInput) *w
 		TypedSearchAttributes: SearchAttributes(in.Update, in.Request),
 		Priority:              Priority(in.Request.Scheduled),
 	}))
-	child := workflow.ExecuteChildWorkflow(childCtx, deployments.WorkflowUpdate, in)
+	child := workflow.ExecuteChildWorkflow(childCtx, workflowOf(in.Request), in)
 	if err := child.GetChildWorkflowExecution().Get(ctx, nil); temporal.IsWorkflowExecutionAlreadyStartedError(err) {
 		cancel()
 		return s.awaitClosed(ctx, in.Update)
 	}
 	_ = cancel // the update does not end with the watch
 	return &watch{closed: child, cancel: func() {}}
+}
+
+// workflowOf returns the workflow that executes an update, or keeps the stack for the client that does.
+func workflowOf(r deployments.UpdateRequest) string {
+	if r.Lease != nil {
+		return deployments.WorkflowLease
+	}
+	return deployments.WorkflowUpdate
 }
 
 // watchActive watches the active update, which is not a child of this run.

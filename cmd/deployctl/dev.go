@@ -13,6 +13,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/devserver"
 	"github.com/deployctl/deployctl/internal/grpcapi"
+	"github.com/deployctl/deployctl/internal/pulumiapi"
 	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/deployctl/deployctl/internal/settings"
 	"github.com/urfave/cli/v2"
@@ -151,10 +152,18 @@ func serveEmbedded(ctx context.Context, d *devCall, server *devserver.Server, co
 	if err != nil {
 		return err
 	}
+	pulumi, err := d.openPulumi(server)
+	if err != nil {
+		return err
+	}
+	authority := grpcapi.OneToken(token, node.authority)
 	return together(ctx,
 		func(ctx context.Context) error {
+			return node.servePulumi(ctx, pulumi, pulumiapi.Config{Authority: authority, Log: server.Log})
+		},
+		func(ctx context.Context) error {
 			return grpcapi.Serve(ctx, listener, in.metrics.calls(grpcapi.Config{
-				Service: node.service, Authority: grpcapi.OneToken(token, node.authority), Auditor: node.audit,
+				Service: node.service, Authority: authority, Auditor: node.audit,
 				Log: server.Log, Health: node.readiness.grpc,
 				Away: node.readiness.away,
 			}))
@@ -173,7 +182,7 @@ func serveEmbedded(ctx context.Context, d *devCall, server *devserver.Server, co
 				return err
 			}
 			status := server.Status
-			status.State = devserver.Running
+			status.State, status.TokenFile = devserver.Running, tokenFile
 			d.sayStatus(status)
 			<-ctx.Done()
 			d.say("Stopping: running steps may finish, for up to 30 seconds; press Ctrl-C to stop at once.")
@@ -198,6 +207,9 @@ func (d *devCall) infrastructure(server *devserver.Server) (in infrastructure, e
 	}
 	if in.plugins != nil {
 		in.plugins.Private = true // the programs of its one user reach this machine anyway
+	}
+	if in.lease, err = leaseOf(d.settings); err != nil {
+		return in, err
 	}
 	in.metrics, err = openExporter(d.settings, server.Log)
 	return in, err

@@ -79,6 +79,7 @@ func (d *devCall) sayStatus(s devserver.Status) {
 	for _, line := range [][2]string{
 		{"Temporal Web UI", s.UIURL}, {"open it with", link + " (once, within ten minutes)"},
 		{"Temporal", s.TemporalAddress}, {"S3", s.S3Endpoint}, {"API", s.APIAddress}, {"state", s.Home},
+		{"stock pulumi", "PULUMI_ACCESS_TOKEN=$(cat " + s.TokenFile + ") pulumi login http://" + s.PulumiAddress},
 	} {
 		d.say("  %-16s %s", line[0], line[1])
 	}

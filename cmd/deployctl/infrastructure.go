@@ -37,6 +37,8 @@ type infrastructure struct {
 	retention statestore.Retention
 	// plugins are the servers from which plugins may be downloaded; nil: none.
 	plugins *plugins.Network
+	// lease is how long an update of the stock CLI may go without renewing its lease.
+	lease time.Duration
 	// dir is the directory of a worker for the files of programs.
 	dir string
 	// embedded means that the service is one user's own, on one machine.

@@ -7,6 +7,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/grpcapi"
 	"github.com/deployctl/deployctl/internal/pluginhost/process"
+	"github.com/deployctl/deployctl/internal/service"
 	"github.com/deployctl/deployctl/provider"
 	"github.com/deployctl/deployctl/providers"
 	"github.com/deployctl/deployctl/providers/s3"
@@ -18,6 +19,7 @@ import (
 // node is a service and a worker on one infrastructure.
 type node struct {
 	service   deployments.Service
+	stock     *service.Service // for the edge of the stock CLI
 	store     *statestore.Store
 	authority grpcapi.Admins
 	audit     *statestore.AuditLog
@@ -51,11 +53,13 @@ func newNode(ctx context.Context, in infrastructure, connection *worker.Connecti
 		Deployment: in.temporal.deployment,
 	}
 	audit := connection.Store.OpenAudit(in.log)
-	readiness, service := newReadiness(connection.CheckReachable, in.log), connection.Service()
-	service.Unavailable, service.Unattended = readiness.away, in.metrics.unattended()
+	readiness, served := newReadiness(connection.CheckReachable, in.log), connection.Service()
+	served.Unavailable, served.Unattended = readiness.away, in.metrics.unattended()
+	served.LeaseDuration = in.lease
 	return &node{
 		readiness: readiness,
-		service:   service,
+		service:   served,
+		stock:     served,
 		store:     connection.Store,
 		authority: connection.Store,
 		audit:     audit,

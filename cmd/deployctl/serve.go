@@ -12,6 +12,7 @@ import (
 
 	"github.com/deployctl/deployctl/cmd/deployctl/internal/command"
 	"github.com/deployctl/deployctl/internal/grpcapi"
+	"github.com/deployctl/deployctl/internal/pulumiapi"
 	"github.com/deployctl/deployctl/internal/settings"
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sync/errgroup"
@@ -46,6 +47,10 @@ func serve(ctx context.Context, o *start, check bool) error {
 		debug.SetMemoryLimit(memoryLimit)
 	}
 	api := o.openAPI()
+	pulumi := o.openPulumi(api.secure)
+	lease, err := leaseOf(o.settings)
+	o.setting(err)
+	o.in.lease = lease
 	kept, err := auditKept(o.settings)
 	o.setting(err)
 	token, err := o.settings.Secret(settings.BootstrapToken)
@@ -69,6 +74,9 @@ func serve(ctx context.Context, o *start, check bool) error {
 	})
 	return together(ctx,
 		func(ctx context.Context) error { return grpcapi.Serve(ctx, api, config) },
+		func(ctx context.Context) error {
+			return node.servePulumi(ctx, pulumi, pulumiapi.Config{Authority: authority, TLS: api.secure, Log: log})
+		},
 		func(ctx context.Context) error { return collectAudit(ctx, node.store, kept, log) },
 		node.readiness.watch,
 		func(ctx context.Context) error { return node.readiness.serveHealth(ctx, o.health) },

@@ -98,7 +98,7 @@ func (s *Server) start(ctx context.Context, opts Options) error {
 	s.Status.TemporalAddress, s.Status.Namespace = address(ports.Temporal), Namespace
 	s.Status.UIURL = uiURL(ports)
 	s.Status.S3Endpoint, s.Status.Bucket = "http://"+address(ports.S3), Bucket
-	s.Status.APIAddress = address(ports.API)
+	s.Status.APIAddress, s.Status.PulumiAddress = address(ports.API), address(ports.Pulumi)
 
 	objects := make(chan error, 1)
 	go func() { objects <- s.startObjects(ctx, opts) }()

@@ -15,7 +15,8 @@ type Ports struct {
 	Temporal int `json:"temporal"` // Temporal's gRPC frontend
 	UI       int `json:"ui"`       // Temporal's Web UI
 	S3       int `json:"s3"`
-	API      int `json:"api"` // deployctl's own gRPC API; reserved here, served by the caller
+	API      int `json:"api"`    // deployctl's own gRPC API; reserved here, served by the caller
+	Pulumi   int `json:"pulumi"` // the Pulumi Service API, likewise, when its usual port is taken
 }
 
 // webUI is what the Web UI's port is for.
@@ -39,7 +40,7 @@ func (p *Ports) each(f func(name string, port *int) error) error {
 		port *int
 	}{
 		{"the Temporal server", &p.Temporal}, {webUI, &p.UI}, {"the S3 server", &p.S3},
-		{"deployctl's API", &p.API},
+		{"deployctl's API", &p.API}, {"the Pulumi Service API", &p.Pulumi},
 	} {
 		if err := f(x.name, x.port); err != nil {
 			return err
@@ -95,6 +96,7 @@ func ensurePorts(h home, wanted Ports, r *reserved) (Ports, error) {
 		UI:       cmp.Or(wanted.UI, kept.UI),
 		S3:       cmp.Or(wanted.S3, kept.S3),
 		API:      cmp.Or(wanted.API, kept.API),
+		Pulumi:   cmp.Or(wanted.Pulumi, kept.Pulumi),
 	}
 	_ = ports.each(func(_ string, port *int) error {
 		if *port != 0 {

@@ -40,6 +40,8 @@ type Status struct {
 	Bucket              string `json:"bucket,omitempty"`
 	APIAddress          string `json:"apiAddress,omitempty"` // host:port, for the caller's API
 	TokenFile           string `json:"tokenFile,omitempty"`  // path of a file with a bearer token for the API
+	// PulumiAddress is host:port of the Pulumi Service API, by which the stock CLI logs in.
+	PulumiAddress string `json:"pulumiAddress,omitempty"`
 
 	// Died says of a stopped service that it did not end cleanly: it was killed, or the machine went down.
 	Died bool `json:"died,omitempty"`

@@ -162,9 +162,7 @@ func (e *edge) identify(ctx context.Context, method string) (deployments.Caller,
 	caller, err := e.authority.Authenticate(ctx, text)
 	if service, _, _ := strings.Cut(method, "/"); err == nil && caller.TokensOnly && service != "Tokens" &&
 		service != "Members" {
-		err = deployments.Errorf(deployments.CodeForbidden,
-			"the token that serve was started with may only manage tokens and members once there is an admin's "+
-				"token: use that one")
+		err = errTokensOnly
 	}
 	return caller, err
 }

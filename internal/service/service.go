@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 	"go.temporal.io/api/enums/v1"
@@ -27,6 +28,8 @@ type Service struct {
 	Unavailable func() error
 	// Unattended is called when a workflow or an activity is found to wait for a worker; it may be nil.
 	Unattended func()
+	// LeaseDuration is that of updates that clients execute; 0 means deployments.LeaseDuration.
+	LeaseDuration time.Duration
 }
 
 // Readers open the sealed payloads and failures of a workflow.

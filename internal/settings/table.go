@@ -21,6 +21,9 @@ const (
 	MasterF Key = "key-file"
 	KeyURL  Key = "key-url"
 
+	PulumiListen Key = "pulumi-listen"
+	PulumiLease  Key = "pulumi-lease"
+
 	MetricsToken     Key = "metrics-token"
 	MetricsTokenFile Key = "metrics-token-file"
 
@@ -90,6 +93,10 @@ var Table = []Definition{
 	{Home, ForClient, "", false, "`DIR` of the embedded service's data; not set: ${XDG_STATE_HOME}/deployctl"},
 
 	{Listen, ForServe, "127.0.0.1:7460", false, "`HOST:PORT` that the API listens on"},
+	{PulumiListen, ForServe, "", false, "`HOST:PORT` that the Pulumi Service API listens on, for the stock CLI; not " +
+		"set: it is not served"},
+	{PulumiLease, ForServe, "5m", false, "`DURATION` after which an update of the stock CLI that does not answer any " +
+		"more loses its stack"},
 	{BootstrapToken, ForServe, "", true, "serve's own token, which creates the first admin's token"},
 	{BootstrapTokenFile, ForServe, "", false, "`FILE` that holds serve's own token"},
 	{TLSCert, ForService, "", false, "`FILE` of the certificate (PEM) of the API and of metrics; required off " +

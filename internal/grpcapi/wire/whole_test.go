@@ -49,6 +49,7 @@ func pairOf[T any, M proto.Message](from func(T) M, to func(M) T, keep func(got 
 var pairs = []pair{
 	pairOf(FromRequest, ToRequest, func(got *deployments.UpdateRequest, sent deployments.UpdateRequest) {
 		unsent(&got.Authority, sent.Authority)
+		unsent(&got.Lease, sent.Lease)
 	}),
 	pairOf(FromEdit, ToEdit, nil),
 	pairOf(FromMove, ToMove, nil),
@@ -73,7 +74,7 @@ var pairs = []pair{
 }
 
 // unsent makes got what was sent if nothing arrived, and else something different: a client must not send it.
-func unsent(got **deployments.Authority, sent *deployments.Authority) {
+func unsent[T any](got **T, sent *T) {
 	if *got != nil {
 		*got = nil
 		return

@@ -1,0 +1,141 @@
+package deployments
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"github.com/deployctl/deployctl/engine"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+)
+
+const (
+	// LeaseDuration is how long a lease lasts after each renewal. The stock CLI renews after half of it.
+	LeaseDuration = 5 * time.Minute
+	// LeaseUnstarted is how long an update that a client executes may take from its creation to its start.
+	LeaseUnstarted = time.Hour
+	// LeasePatience is how long the start of such an update waits for a busy stack.
+	LeasePatience = 30 * time.Minute
+)
+
+// Lease makes an UpdateRequest one that its client executes itself: the stock CLI. The service keeps the stack for it
+// while the client renews the lease, and stores the state that the client writes.
+type Lease struct {
+	// Duration is how long the lease lasts after its start and after each renewal.
+	Duration time.Duration `json:"duration"`
+	// Metadata is what the client says about where it runs, such as the commit of the program.
+	Metadata map[string]string `json:"metadata,omitempty"`
+}
+
+// Names of the workflow of a lease, its updates and its activities, as they stand in recorded histories.
+const (
+	WorkflowLease = "Lease" // UpdateInput → UpdateInfo; its id is that of the update's workflow
+
+	UpdateRenew    = "renew"    // time.Duration → time.Time, when the lease ends unless it is renewed again
+	UpdateComplete = "complete" // engine.Status → UpdateInfo, once the state is committed
+
+	ActivityBeginLease = "BeginLease" // UpdateInput → nothing: claims the stack
+	ActivityEndLease   = "EndLease"   // LeaseEnd → UpdateInfo: commits what the client has written
+)
+
+// LeaseEnd ends an update that its client executes. A repeated end has no effect.
+type LeaseEnd struct {
+	Update UpdateName    `json:"update"`
+	Status engine.Status `json:"status"`
+	Error  string        `json:"error,omitempty"`
+}
+
+// Leased is a lease that has begun.
+type Leased struct {
+	Update UpdateName `json:"update"`
+	// ID is the id that the client knows the update by.
+	ID string `json:"id"`
+	// Fence is that of the update's claim; 0 for a preview, which claims nothing.
+	Fence int `json:"fence,omitempty"`
+	// Expires is when the lease ends unless it is renewed.
+	Expires time.Time `json:"expires"`
+	// Caller is the name of whoever started it, for the audit log.
+	Caller Holder `json:"caller"`
+}
+
+// Preview reports whether the lease is of a preview, which changes nothing.
+func (l Leased) Preview() bool { return l.Update.Number() == 0 }
+
+// CreatedUpdate is an update that a client has created and executes itself.
+type CreatedUpdate struct {
+	ID      string        `json:"id"`
+	Request UpdateRequest `json:"request"`
+	Created time.Time     `json:"created"`
+	// Version is the version of the stack that the update makes, once it was started; 0 before, and for a preview.
+	Version int `json:"version,omitempty"`
+}
+
+// Name returns the name of the update: by its version, or, for a preview and before it was started, by its id.
+func (c CreatedUpdate) Name() UpdateName {
+	if c.Version > 0 {
+		return UpdateName{c.Request.Stack, strconv.Itoa(c.Version)}
+	}
+	return CreatedName(c.Request.Stack, c.ID)
+}
+
+// CreatedName names what is stored of a created update by its id.
+func CreatedName(s StackName, id string) UpdateName { return UpdateName{s, previewPrefix + id} }
+
+// Leases are the updates that clients execute themselves. All errors are *Error.
+type Leases interface {
+	// CreateUpdate stores a request and returns its id. It takes nothing: the update gets its place in the stack's queue
+	// when it is started.
+	CreateUpdate(ctx context.Context, r UpdateRequest) (id string, err error)
+	// CreatedUpdate returns what CreateUpdate has stored; CodeNotFound when there is no such update.
+	CreatedUpdate(ctx context.Context, s StackName, id string) (CreatedUpdate, error)
+	// StartUpdate waits until the update has the stack, and returns its lease. A preview waits for nothing.
+	// CodeNotFound: there is no such update, or it was created too long ago. CodeConflict: it was started before, or the
+	// stack stays busy.
+	StartUpdate(ctx context.Context, s StackName, id string, by Holder) (Leased, error)
+	// RenewLease returns the lease with a later end. CodeForbidden: it has ended.
+	RenewLease(ctx context.Context, l Leased, d time.Duration) (Leased, error)
+	// CompleteUpdate commits the state that the client has written, and ends the update. CodeConflict: it has ended
+	// with another status.
+	CompleteUpdate(ctx context.Context, l Leased, status engine.Status) (UpdateInfo, error)
+}
+
+// LeaseTokens make the texts by which clients prove that they have a lease.
+type LeaseTokens interface {
+	// LeaseToken returns the text of a lease.
+	LeaseToken(l Leased) string
+	// LeaseOf returns the lease of a text; CodeUnauthorized when the service did not make it, CodeForbidden when it has
+	// expired.
+	LeaseOf(text string) (Leased, error)
+}
+
+// LeasedState takes what clients write while they have a lease. Each method fails with CodeForbidden when the update has
+// lost the stack; what it has written then is never read. Writing the same again has no effect.
+type LeasedState interface {
+	// WriteJournal stores journal entries, which are the elements of a JSON array. first is the least of their sequence
+	// numbers.
+	WriteJournal(ctx context.Context, l Leased, first int64, entries json.RawMessage) error
+	// WriteSnapshot stores a whole deployment, as JSON of apitype.UntypedDeployment. sequence numbers the snapshots of
+	// the update from 1; 0 stands for the next one.
+	WriteSnapshot(ctx context.Context, l Leased, sequence int, deployment []byte) error
+	// PatchSnapshot stores the deployment that edits make of the last one. CodeConflict: the result does not have the
+	// digest (SHA-256, hexadecimal), so the client must send the whole.
+	PatchSnapshot(ctx context.Context, l Leased, p SnapshotPatch) error
+	// WriteEvents stores engine events; first is the least of their sequence numbers.
+	WriteEvents(ctx context.Context, l Leased, first int, events []apitype.EngineEvent) error
+	// Events returns the stored events of an update, in order.
+	Events(ctx context.Context, u UpdateName) ([]apitype.EngineEvent, error)
+}
+
+// SnapshotPatch turns a deployment into the next one.
+type SnapshotPatch struct {
+	Sequence int
+	Digest   string
+	Edits    []TextEdit
+}
+
+// TextEdit replaces the bytes from From up to To.
+type TextEdit struct {
+	From, To int
+	Text     string
+}

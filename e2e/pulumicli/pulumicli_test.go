@@ -1,0 +1,201 @@
+//go:build unix
+
+// Package pulumicli drives deployctl's Pulumi Service API with the real stock CLI.
+package pulumicli
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/e2e/fakecloud"
+	"github.com/deployctl/deployctl/e2e/harness"
+)
+
+// secret is the configuration's.
+const secret = "the-password-in-the-configuration"
+
+var project = harness.Files{"Pulumi.yaml": `
+name: shop
+runtime: yaml
+config:
+  password: {type: string, secret: true}
+resources:
+  web:
+    type: fake:index:Auto
+    properties: {size: 1, secretText: "${password}"}
+  db:
+    type: fake:index:Auto
+    properties: {links: ["${web.arn}"]}
+outputs:
+  arn: ${db.arn}
+  password: ${password}
+`}
+
+// service is the Pulumi Service API of a home's embedded service.
+type service struct{ address, token string }
+
+func serviceOf(t *testing.T, h *harness.Home) service {
+	t.Helper()
+	var status struct{ PulumiAddress, TokenFile string }
+	harness.Must(t, json.Unmarshal([]byte(h.Deployctl(h.Dir).Must(t, "dev", "status", "--json")), &status))
+	token, err := os.ReadFile(status.TokenFile)
+	harness.Must(t, err)
+	return service{"http://" + status.PulumiAddress, strings.TrimSpace(string(token))}
+}
+
+// stack asks the service about a stack of the project.
+func (s service) active(t *testing.T, stack string) (operation bool) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.address+"/api/stacks/organization/shop/"+stack,
+		nil)
+	harness.Must(t, err)
+	r.Header.Set("Authorization", "token "+s.token)
+	answer, err := http.DefaultClient.Do(r)
+	harness.Must(t, err)
+	defer func() { _ = answer.Body.Close() }()
+	var info struct{ CurrentOperation *struct{} }
+	harness.Must(t, json.NewDecoder(answer.Body).Decode(&info))
+	return info.CurrentOperation != nil
+}
+
+// login returns the stock CLI in a project, logged in to the service, with the fake cloud's provider.
+func (s service) login(t *testing.T, project *harness.Tool) *harness.Tool {
+	t.Helper()
+	peers, err := harness.Peers()
+	harness.Must(t, err)
+	stock := &harness.Tool{Path: filepath.Join(peers[0], "pulumi"), Dir: project.Dir, Env: append(append([]string{},
+		project.Env...), "PULUMI_HOME="+filepath.Join(t.TempDir(), "home"), "PULUMI_SKIP_UPDATE_CHECK=true",
+		"PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION=true", "PULUMI_ACCESS_TOKEN="+s.token)}
+	stock.Must(t, "login", s.address)
+	stock.Must(t, "plugin", "install", "resource", "fake", "0.1.0", "--file",
+		filepath.Join(peers[1], "pulumi-resource-fake"))
+	return stock
+}
+
+// said runs a command that must succeed and say something.
+func said(t *testing.T, tool *harness.Tool, want string, args ...string) {
+	t.Helper()
+	if end := tool.Run(t, args...); end.Code != 0 || !strings.Contains(end.Stdout+end.Stderr, want) {
+		t.Errorf("%s ends with %d and does not say %q:\n%s", strings.Join(args, " "), end.Code, want, end.Said())
+	}
+}
+
+var update = []string{"--yes", "--skip-preview", "--non-interactive"}
+
+func with(command string, more ...string) []string {
+	return append(append([]string{command}, update...), more...)
+}
+
+func TestTheStockCLIWorksAgainstDeployctl(t *testing.T) {
+	h := harness.NewHome(t, harness.Binary())
+	h.Start(t)
+	s := serviceOf(t, h)
+	t.Run("its commands", func(t *testing.T) { t.Parallel(); commands(t, h, s) })
+	t.Run("both tools in turn", func(t *testing.T) { t.Parallel(); inTurn(t, h, s) })
+	t.Run("a start waits for the stack", func(t *testing.T) { t.Parallel(); waits(t, h, s) })
+}
+
+// commands plays each command that needs a backend.
+func commands(t *testing.T, h *harness.Home, s service) {
+	_, cloud := harness.Cloud(t)
+	dir := t.TempDir()
+	project.Write(t, dir)
+	p := s.login(t, h.Deployctl(dir, cloud))
+	said(t, p, deployments.LocalToken, "whoami")
+	said(t, p, "Created stack", "stack", "init", "dev")
+	said(t, p, "", "config", "set", "password", secret, "--secret")
+	said(t, p, secret, "config", "get", "password")
+	said(t, p, "dev", "stack", "ls")
+	said(t, p, "3 to create", "preview", "--non-interactive")
+	said(t, p, "3 created", with("up")...)
+	said(t, p, "3 unchanged", "up", "--yes", "--non-interactive", "--expect-no-changes")
+	said(t, p, "3 unchanged", with("refresh")...)
+	said(t, p, secret, "stack", "output", "password", "--show-secrets")
+	said(t, p, "succeeded", "stack", "history")
+	file := filepath.Join(t.TempDir(), "state.json")
+	said(t, p, "", "stack", "export", "--file", file)
+	said(t, p, "Import complete", "stack", "import", "--file", file)
+	said(t, p, "3 unchanged", "preview", "--non-interactive", "--expect-no-changes")
+	said(t, p, "", "stack", "tag", "set", "team", "blue")
+	said(t, p, "blue", "stack", "tag", "get", "team")
+	said(t, p, "", "stack", "tag", "rm", "team")
+	said(t, p, "", "stack", "rename", "production")
+	said(t, p, "3 unchanged", "preview", "--non-interactive", "--expect-no-changes")
+	said(t, p, secret, "config", "get", "password")
+	said(t, p, "", "stack", "init", "other")
+	said(t, p, "", "stack", "select", "production")
+	if end := p.Run(t, "cancel", "--yes"); end.Code == 0 || !strings.Contains(end.Stderr, "nothing to cancel") {
+		t.Errorf("cancel ends with %d: %s", end.Code, end.Said())
+	}
+	if end := p.Run(t, "stack", "rm", "--yes"); end.Code == 0 || !strings.Contains(end.Stderr, "still has resources") {
+		t.Errorf("stack rm ends with %d: %s", end.Code, end.Said())
+	}
+	said(t, p, "3 deleted", with("destroy")...)
+	said(t, p, "", "stack", "rm", "--yes")
+	if end := p.Run(t, "webhook", "ls"); end.Code == 0 {
+		t.Errorf("a command that is not served succeeds: %s", end.Said())
+	}
+	said(t, p, "", "logout")
+}
+
+// inTurn updates one stack with both tools.
+func inTurn(t *testing.T, h *harness.Home, s service) {
+	_, cloud := harness.Cloud(t)
+	dir := t.TempDir()
+	project.Write(t, dir)
+	ours := h.Deployctl(dir, cloud)
+	p := s.login(t, ours)
+	ours.Must(t, "stack", "init", "shared")
+	ours.Must(t, "config", "set", "password", secret, "--secret")
+	ours.Update(t, "up")
+	p.Must(t, "stack", "select", "shared")
+	said(t, p, "3 unchanged", with("up", "--expect-no-changes")...)
+	ours.Expect(t, harness.Changes{"same": 3}, "preview")
+
+	harness.Edit(t, filepath.Join(dir, "Pulumi.yaml"), "size: 1", "size: 2")
+	said(t, p, secret, "config", "get", "password")
+	said(t, p, "1 updated", with("up")...)
+	ours.Expect(t, harness.Changes{"same": 3}, "up")
+	said(t, p, "3 unchanged", "preview", "--non-interactive", "--expect-no-changes")
+	if mine, theirs := ours.Outputs(t)["password"], secret; mine != theirs {
+		t.Errorf("the output is %v", mine)
+	}
+	said(t, p, "Version", "stack", "history")
+	ours.Update(t, "destroy")
+	said(t, p, "", "stack", "rm", "--yes")
+}
+
+// waits starts an update of the stock CLI while one of deployctl has the stack.
+func waits(t *testing.T, h *harness.Home, s service) {
+	cloud, env := harness.Cloud(t)
+	dir := t.TempDir()
+	project.Write(t, dir)
+	ours := h.Deployctl(dir, env)
+	p := s.login(t, ours)
+	ours.Must(t, "stack", "init", "busy")
+	ours.Must(t, "config", "set", "password", secret, "--secret")
+	p.Must(t, "stack", "select", "busy")
+	gate, err := cloud.SetGate(t.Context(), fakecloud.Fault{Name: "gate", Op: fakecloud.Create})
+	harness.Must(t, err)
+	first := make(chan harness.End, 1)
+	go func() { first <- ours.Run(t, "up", "--yes", "--skip-preview") }()
+	harness.Eventually(t, "the first update has the stack", func() bool { return s.active(t, "busy") })
+	second := make(chan harness.End, 1)
+	go func() { second <- p.Run(t, with("up")...) }()
+	harness.Eventually(t, "the second update waits", func() bool {
+		return strings.Contains(ours.Must(t, "stack", "history"), "queued")
+	})
+	harness.Must(t, gate.Open(t.Context()))
+	if end := <-first; end.Code != 0 {
+		t.Errorf("the first ends with %d: %s", end.Code, end.Said())
+	}
+	end := <-second
+	if end.Code != 0 || !strings.Contains(end.Said(), "is busy") || !strings.Contains(end.Said(), "3 unchanged") {
+		t.Errorf("the second ends with %d: %s", end.Code, end.Said())
+	}
+}

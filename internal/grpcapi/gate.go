@@ -1,0 +1,113 @@
+package grpcapi
+
+import (
+	"context"
+	"strings"
+
+	"github.com/deployctl/deployctl/deployments"
+)
+
+// Gate lets callers in for an edge that speaks another protocol: it finds who they are by their tokens, and bounds what
+// they may ask for, as the edge of this package does.
+type Gate struct {
+	edge *edge
+}
+
+// NewGate returns the gate of one edge.
+func NewGate(a Authority) *Gate { return &Gate{&edge{authority: a, bounds: newBounds()}} }
+
+// Caller returns the caller with a token. Wrong tokens are slowed by the host that they come from, and all calls of a
+// token by that.
+func (g *Gate) Caller(ctx context.Context, text, host string) (deployments.Caller, error) {
+	done, err := g.edge.bounds.lookup(ctx)
+	if err != nil {
+		return deployments.Caller{}, err
+	}
+	caller, err := g.edge.authority.Authenticate(ctx, text)
+	done()
+	if err != nil {
+		if deployments.CodeOf(err) == deployments.CodeUnauthorized {
+			g.Wrong(ctx, host)
+		}
+		return caller, err
+	}
+	if caller.TokensOnly {
+		return caller, errTokensOnly
+	}
+	return caller, g.edge.bounds.pace(ctx, caller.Token)
+}
+
+var errTokensOnly = deployments.Errorf(deployments.CodeForbidden,
+	"the token that serve was started with may only manage tokens and members once there is an admin's token: use that "+
+		"one")
+
+// Wrong delays the answer to a call without a right token.
+func (g *Gate) Wrong(ctx context.Context, host string) { g.edge.bounds.slow(ctx, host) }
+
+// Pace delays a call of a name, such as an update, that calls too often.
+func (g *Gate) Pace(ctx context.Context, name string) error { return g.edge.bounds.pace(ctx, name) }
+
+// Hold takes memory for a request of a size, which is parsed. Release gives it back.
+func (g *Gate) Hold(ctx context.Context, size int64) (release func(), err error) {
+	if size < largeMessage {
+		return func() {}, nil
+	}
+	return acquire(ctx, g.edge.bounds.budget, contentShare(size, parsedTimes), admitPatience)
+}
+
+// HoldExport takes one of the places of calls that answer with a whole deployment.
+func (g *Gate) HoldExport(ctx context.Context) (release func(), err error) {
+	return acquire(ctx, g.edge.bounds.exporting, 1, admitPatience)
+}
+
+// Rule is the rule of one method, for a call of another protocol that does the same.
+type Rule struct {
+	rule   rule
+	method string
+}
+
+// RuleOf returns the rule of a method by its full name; false when there is none.
+func RuleOf(method string) (Rule, bool) {
+	r, ok := rules[method]
+	return Rule{r, shortMethod(method)}, ok
+}
+
+// Method returns the name of the method in the audit log, such as Stacks/Export.
+func (r Rule) Method() string { return r.method }
+
+// Recorded reports whether the audit log has a call of the method that was not refused; now means that it must be
+// durable before the caller is answered.
+func (r Rule) Recorded() (recorded, now bool) {
+	return r.rule.does == changes || r.rule.does == discloses, r.rule.does == changes
+}
+
+// ReadsSecrets reports whether a call shows secrets in plaintext.
+func (r Rule) ReadsSecrets(raised bool) bool {
+	return r.rule.secrets && (r.rule.raised == "" || raised)
+}
+
+// Allow reports why a caller may not make a call about stacks: CodeForbidden, or CodeNotFound for a stack that they may
+// not see. Raised calls need the role that the method needs when its field of that name is set.
+func (r Rule) Allow(caller deployments.Caller, raised bool, stacks ...deployments.StackName) error {
+	role := r.rule.role
+	if raised {
+		role = r.rule.to
+	}
+	if r.rule.scope == onAny {
+		if caller.Has(role) {
+			return nil
+		}
+		return deployments.Errorf(deployments.CodeForbidden, "%s needs the role %s, which this token does not have",
+			r.method, role)
+	}
+	for i, name := range stacks {
+		made := r.rule.scope == onNewStack && i == len(stacks)-1
+		if err := allowOn(caller, r.method, role, name, made); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Host returns the host of HOST:PORT.
+func Host(address string) string { return hostOf(strings.TrimSpace(address)) }

@@ -1,0 +1,167 @@
+package pulumiapi
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+)
+
+// deltaFrom is the size of a deployment, in bytes, from which a client without a journal sends only what has changed.
+const deltaFrom = 1 << 20
+
+// schemaVersion is the newest version of a deployment that the store reads.
+const schemaVersion = 4
+
+// capabilities says what of the protocol is served. The CLI ignores all of them if one configuration is not valid.
+func capabilities(*call) (any, error) {
+	with := func(name apitype.APICapability, version int, configuration any) apitype.APICapabilityConfig {
+		c := apitype.APICapabilityConfig{Capability: name, Version: version}
+		if configuration != nil {
+			c.Configuration, _ = json.Marshal(configuration) // numbers only
+		}
+		return c
+	}
+	return apitype.CapabilitiesResponse{Capabilities: []apitype.APICapabilityConfig{
+		with(apitype.DeltaCheckpointUploadsV2, 2, apitype.DeltaCheckpointUploadsConfigV2{
+			CheckpointCutoffSizeBytes: deltaFrom}),
+		with(apitype.BatchEncrypt, 0, nil),
+		with(apitype.DeploymentSchemaVersion, 1, apitype.DeploymentSchemaVersionConfig{Version: schemaVersion}),
+		with(apitype.APIVersion, 1, apitype.APIVersionCapabilityConfig{MinVersion: 1, DefaultVersion: 8, MaxVersion: 9}),
+		with(apitype.BeginUpdate, 1, nil),
+		with(apitype.StackOutputs, 1, nil),
+	}}, nil
+}
+
+// cliVersion names no version as newer than the client's: the service does not know which there are.
+func cliVersion(*call) (any, error) {
+	return apitype.CLIVersionResponse{LatestVersion: "3.0.0", OldestWithoutWarning: "3.0.0", LatestDevVersion: "3.0.0"},
+		nil
+}
+
+// account describes the caller as the CLI expects it: the names are those of GitHub accounts for historical reasons.
+type account struct {
+	ID            string    `json:"id"`
+	Login         string    `json:"githubLogin"`
+	Name          string    `json:"name"`
+	Email         string    `json:"email"`
+	Avatar        string    `json:"avatarUrl"`
+	Organizations []account `json:"organizations"`
+	Identities    []string  `json:"identities"`
+	Token         *struct {
+		Name string `json:"name"`
+	} `json:"tokenInfo,omitempty"`
+}
+
+// user describes the caller, with the organizations whose stacks they may see.
+func user(c *call) (any, error) {
+	if err := c.route.does.Allow(c.caller, false); err != nil {
+		return nil, err
+	}
+	organizations, err := c.organizations()
+	if err != nil {
+		return nil, err
+	}
+	a := account{ID: c.caller.Name(), Login: c.caller.Name(), Name: c.caller.Name(), Identities: []string{}}
+	a.Token = &struct {
+		Name string `json:"name"`
+	}{c.caller.Token}
+	for _, name := range organizations {
+		a.Organizations = append(a.Organizations, account{Login: name, Name: name})
+	}
+	return a, nil
+}
+
+// organizations returns the organizations that the caller's grants name, and, if a grant is for all, those that have
+// stacks and the default one.
+func (c *call) organizations() ([]string, error) {
+	var names []string
+	everywhere := false
+	for _, list := range c.caller.Grants {
+		for _, g := range list {
+			if g.Organization == deployments.AnyOrganization {
+				everywhere = true
+			} else {
+				names = append(names, g.Organization)
+			}
+		}
+	}
+	if everywhere && len(names) == 0 {
+		stacks, err := c.edge.Service.ListStacks(c.Context(), "", "")
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, deployments.DefaultOrganization)
+		for _, s := range stacks {
+			names = append(names, s.Stack.Organization)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
+// defaultOrganization returns the organization of stacks that are named without one: the caller's only one, or the
+// default.
+func defaultOrganization(c *call) (any, error) {
+	organizations, err := c.organizations()
+	if err != nil {
+		return nil, err
+	}
+	name := deployments.DefaultOrganization
+	if len(organizations) > 0 && !slices.Contains(organizations, name) {
+		name = organizations[0]
+	}
+	return apitype.GetDefaultOrganizationResponse{GitHubLogin: name}, nil
+}
+
+// stacksPage is how many stacks one answer lists.
+const stacksPage = 500
+
+// listStacks lists the stacks that the caller may see and the filters select.
+func listStacks(c *call) (any, error) {
+	query := c.URL.Query()
+	list, err := c.edge.Service.ListStacks(c.Context(), query.Get("organization"), query.Get("project"))
+	if err != nil {
+		return nil, err
+	}
+	tag, value := query.Get("tagName"), query.Get("tagValue")
+	list = slices.DeleteFunc(list, func(s deployments.StackInfo) bool {
+		got, tagged := s.Tags[tag]
+		return tag != "" && (!tagged || value != "" && got != value) || s.Stack.String() <= query.Get("continuationToken") ||
+			c.route.does.Allow(c.caller, false) != nil || !c.caller.May(deployments.RoleViewer, s.Stack)
+	})
+	answer := apitype.ListStacksResponse{Stacks: []apitype.StackSummary{}}
+	for _, s := range list {
+		if len(answer.Stacks) == stacksPage {
+			last := answer.Stacks[stacksPage-1]
+			next := deployments.StackName{Organization: last.OrgName, Project: last.ProjectName,
+				Stack: last.StackName}.String()
+			answer.ContinuationToken = &next
+			break
+		}
+		summary := apitype.StackSummary{ID: s.Stack.String(), OrgName: s.Stack.Organization,
+			ProjectName: s.Stack.Project, StackName: s.Stack.Stack}
+		if !s.Updated.IsZero() {
+			updated, resources := s.Updated.Unix(), s.Resources
+			summary.LastUpdate, summary.ResourceCount = &updated, &resources
+		}
+		answer.Stacks = append(answer.Stacks, summary)
+	}
+	return answer, nil
+}
+
+// projectExists reports whether the caller may see a stack of a project.
+func projectExists(c *call) (any, error) {
+	list, err := c.edge.Service.ListStacks(c.Context(), c.PathValue("org"), c.PathValue("project"))
+	if err != nil {
+		return nil, err
+	}
+	if !slices.ContainsFunc(list, func(s deployments.StackInfo) bool {
+		return c.caller.May(deployments.RoleViewer, s.Stack)
+	}) {
+		return nil, deployments.Errorf(deployments.CodeNotFound, "there is no project %s/%s", c.PathValue("org"),
+			c.PathValue("project"))
+	}
+	return nil, nil
+}

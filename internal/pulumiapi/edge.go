@@ -1,0 +1,234 @@
+package pulumiapi
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/grpcapi"
+)
+
+// requestHeader is the header of an answer that has the call's id.
+const requestHeader = "X-Deployctl-Request"
+
+// edge is what every call goes through: it gets an id, its route is found, its caller is authenticated and checked
+// against the route's rule, and its end is translated, logged and recorded. A call that panics ends alone.
+type edge struct {
+	Config
+	gate *grpcapi.Gate
+	mux  *http.ServeMux
+}
+
+// Handler returns the handler of all routes.
+func Handler(c Config) (http.Handler, error) {
+	e := &edge{Config: c, gate: grpcapi.NewGate(c.Authority), mux: http.NewServeMux()}
+	for _, r := range routes() {
+		if err := r.resolve(); err != nil {
+			return nil, err
+		}
+		for _, pattern := range r.patterns() {
+			e.mux.Handle(pattern, routed{e, r})
+		}
+	}
+	return http.HandlerFunc(e.serve), nil
+}
+
+// serve finds the route of a call. The mux alone would redirect unclean paths and answer unknown ones with text.
+func (e *edge) serve(w http.ResponseWriter, r *http.Request) {
+	handler, pattern := e.mux.Handler(r)
+	if _, ours := handler.(routed); !ours || pattern == "" {
+		call := e.begin(w, r, route{})
+		e.end(call, nil, notServed(r))
+		return
+	}
+	e.mux.ServeHTTP(w, r) // sets the values of the path
+}
+
+// notServed returns the error about a path without a route, with the reason if the stock CLI may ask for it.
+func notServed(r *http.Request) error {
+	for prefix, why := range refusedPrefixes {
+		if strings.HasPrefix(r.URL.Path, prefix) {
+			return deployments.Errorf(deployments.CodeNotFound, "%s", why)
+		}
+	}
+	parts := strings.Split(strings.TrimPrefix(r.URL.Path, "/api/"), "/")
+	for root, after := range map[string]int{"stacks": 4, "orgs": 2} {
+		if parts[0] == root && len(parts) > after && refusedParts[parts[after]] != "" {
+			return deployments.Errorf(deployments.CodeNotFound, "%s", refusedParts[parts[after]])
+		}
+	}
+	return deployments.Errorf(deployments.CodeNotFound, "deployctl does not serve %s of the Pulumi Service API",
+		r.Method+" "+clean(r.URL.Path))
+}
+
+// clean shortens a text of a client for a message.
+func clean(text string) string {
+	if len(text) > 200 {
+		text = text[:200] + "…"
+	}
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return -1
+		}
+		return r
+	}, text)
+}
+
+// call is one call.
+type call struct {
+	*http.Request
+	edge   *edge
+	route  route
+	answer http.ResponseWriter
+	entry  deployments.AuditEntry
+
+	stack   deployments.StackName // of the path; zero when the path names none
+	caller  deployments.Caller
+	lease   deployments.Leased // of an update's own call
+	refused bool
+	release []func()
+}
+
+func (e *edge) begin(w http.ResponseWriter, r *http.Request, to route) *call {
+	c := &call{Request: r, edge: e, route: to, answer: w}
+	c.entry = deployments.AuditEntry{Time: time.Now().UTC(), Request: rand.Text()[:16], Peer: r.RemoteAddr,
+		Method: to.method + " " + to.path}
+	if to.does.Method() != "" {
+		c.entry.Method = to.does.Method()
+	}
+	for name, value := range map[string]string{
+		requestHeader: c.entry.Request, "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff",
+		"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'", "Referrer-Policy": "no-referrer",
+	} {
+		w.Header().Set(name, value)
+	}
+	return c
+}
+
+// routed is a route of an edge.
+type routed struct {
+	edge  *edge
+	route route
+}
+
+func (h routed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c := h.edge.begin(w, r, h.route)
+	answer, err := h.edge.run(c)
+	for _, release := range c.release {
+		defer release()
+	}
+	h.edge.end(c, answer, err)
+}
+
+// run admits a call and hands it to its handler.
+func (e *edge) run(c *call) (answer any, err error) {
+	defer func() {
+		if broken := recover(); broken != nil {
+			e.Log.Error("call panicked", "request", c.entry.Request, "method", c.entry.Method, "panic",
+				fmt.Sprint(broken), "stack", string(debug.Stack()))
+			answer, err = nil, fmt.Errorf("panic: %v", broken)
+		}
+	}()
+	if err := c.admit(); err != nil {
+		c.refused = true
+		return nil, err
+	}
+	return c.route.handle(c)
+}
+
+// admit authenticates the caller and checks the route's rule.
+func (c *call) admit() error {
+	if c.PathValue("stack") != "" {
+		c.stack = deployments.StackName{Organization: c.PathValue("org"), Project: c.PathValue("project"),
+			Stack: c.PathValue("stack")}
+		if err := c.stack.Validate(); err != nil {
+			return err
+		}
+		c.entry.Organization, c.entry.Stack = c.stack.Organization, c.stack.Project+"/"+c.stack.Stack
+	}
+	switch c.route.by {
+	case byAnyone:
+		return nil
+	case byLease:
+		return c.admitLease()
+	}
+	text, err := c.credentials("token")
+	if err != nil {
+		return err
+	}
+	c.caller, err = c.edge.gate.Caller(c.Context(), text, grpcapi.Host(c.RemoteAddr))
+	c.entry.Token, c.entry.Member = c.caller.Token, c.caller.Member
+	if err != nil || c.stack == (deployments.StackName{}) {
+		return err // the handler of a route without a stack checks what it answers with
+	}
+	raised := c.route.raised != nil && c.route.raised(c)
+	c.entry.Secrets = c.route.does.ReadsSecrets(raised)
+	return c.route.does.Allow(c.caller, raised, c.stack)
+}
+
+// admitLease checks the token of a lease: it is good for its own update only.
+func (c *call) admitLease() error {
+	text, err := c.credentials("update-token")
+	if err != nil {
+		return err
+	}
+	c.lease, err = c.edge.Service.LeaseOf(text)
+	if err != nil {
+		if deployments.CodeOf(err) == deployments.CodeUnauthorized {
+			c.edge.gate.Wrong(c.Context(), grpcapi.Host(c.RemoteAddr))
+		}
+		return err
+	}
+	c.entry.Token, c.entry.Member = c.lease.Caller.Token, c.lease.Caller.Member
+	if c.lease.Update.StackName != c.stack || c.lease.ID != c.PathValue("id") {
+		return deployments.Errorf(deployments.CodeForbidden, "this token is of another update")
+	}
+	c.entry.Subject = "version=" + c.lease.Update.Version
+	return c.edge.gate.Pace(c.Context(), "update "+c.lease.ID)
+}
+
+// credentials returns the token that a call sends with an authorization scheme.
+func (c *call) credentials(scheme string) (string, error) {
+	said := c.Header.Values("Authorization")
+	if len(said) == 1 {
+		if got, token, _ := strings.Cut(said[0], " "); got == scheme && token != "" {
+			return token, nil
+		}
+	}
+	return "", deployments.Errorf(deployments.CodeUnauthorized, "this call needs a header `Authorization: %s …`: set "+
+		"PULUMI_ACCESS_TOKEN to a token of the service (`deployctl token create`), and run `pulumi login`", scheme)
+}
+
+// end answers a call, logs it, and records it when the audit log is to have it.
+func (e *edge) end(c *call, answer any, err error) {
+	status := http.StatusOK
+	if err != nil {
+		status, answer = c.translate(err)
+		c.entry.Code, c.entry.Error = deployments.CodeOf(err), err.Error()
+		if status == http.StatusInternalServerError {
+			e.Log.Error("call failed", "request", c.entry.Request, "method", c.entry.Method, "error", err)
+			c.entry.Error = internalError(c.entry.Request)
+		}
+	}
+	e.record(c)
+	e.Log.Info("pulumi call", "request", c.entry.Request, "method", c.Method, "route", c.route.path, "code", status,
+		"token", c.entry.Token, "member", c.entry.Member, "peer", c.entry.Peer, "organization", c.entry.Organization,
+		"stack", c.entry.Stack, "took", time.Since(c.entry.Time).Round(time.Microsecond).String())
+	c.write(status, answer)
+}
+
+// record adds the call to the audit log if its rule, or its refusal, asks for that.
+func (e *edge) record(c *call) {
+	recorded, now := c.route.does.Recorded()
+	if e.Auditor == nil || c.route.by == byAnyone || !recorded && !c.refused {
+		return
+	}
+	if err := e.Auditor.Record(context.WithoutCancel(c.Context()), c.entry, now && !c.refused); err != nil {
+		e.Log.Error("audit entry was not written", "entry", c.entry, "error", err)
+	}
+}

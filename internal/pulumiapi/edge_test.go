@@ -1,0 +1,312 @@
+package pulumiapi
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/service"
+	"github.com/deployctl/deployctl/statestore"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+)
+
+var dev = deployments.StackName{Organization: "acme", Project: "shop", Stack: "dev"}
+
+// callers are tokens by their text.
+type callers map[string]deployments.Caller
+
+func (c callers) Authenticate(_ context.Context, text string) (deployments.Caller, error) {
+	caller, ok := c[text]
+	if !ok {
+		return caller, deployments.Errorf(deployments.CodeUnauthorized, "the service does not know this token")
+	}
+	return caller, nil
+}
+
+func caller(name string, role deployments.Role, organization string) deployments.Caller {
+	return deployments.Caller{Token: name, Authority: deployments.Authority{Grants: [][]deployments.Grant{
+		{{Role: role, Organization: organization}}}}}
+}
+
+// log keeps the audit log in memory.
+type log struct {
+	mu      sync.Mutex
+	entries []deployments.AuditEntry
+}
+
+func (l *log) Record(_ context.Context, e deployments.AuditEntry, _ bool) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.entries = append(l.entries, e)
+	return nil
+}
+
+// offline is a service that asks no workflow.
+type offline struct {
+	*service.Service
+	store *statestore.Store
+}
+
+func (o offline) Stack(ctx context.Context, name deployments.StackName) (deployments.StackInfo, error) {
+	return o.store.Stack(ctx, name)
+}
+
+// bench is an edge over a store in memory. Its service has no Temporal.
+type bench struct {
+	*testing.T
+	store   *statestore.Store
+	handler http.Handler
+	log     *log
+	server  *service.Service
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	store, err := statestore.New(&statestore.Memory{}, statestore.Options{Master: make([]byte, 32)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.CreateStack(t.Context(), dev, nil); err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{T: t, store: store, log: &log{}, server: service.New(nil, store, service.Readers{})}
+	b.handler, err = Handler(Config{Service: offline{b.server, store}, Auditor: b.log, Log: slog.New(slog.DiscardHandler),
+		Authority: callers{"admin": caller("admin", deployments.RoleAdmin, "acme"),
+			"deployer": caller("deployer", deployments.RoleDeployer, "acme"),
+			"viewer":   caller("viewer", deployments.RoleViewer, "acme"),
+			"stranger": caller("stranger", deployments.RoleAdmin, "other")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// do makes a call with an authorization header, and returns the status, the body and the headers of the answer.
+func (b *bench) do(method, path, authorization string, body io.Reader, headers ...string) (int, string, http.Header) {
+	b.Helper()
+	r := httptest.NewRequest(method, path, body)
+	if authorization != "" {
+		r.Header.Set("Authorization", authorization)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	b.handler.ServeHTTP(w, r)
+	return w.Code, w.Body.String(), w.Header()
+}
+
+// want makes a call that must be answered with a status; an error must be an ErrorResponse with it.
+func (b *bench) want(status int, method, path, authorization string, body string) string {
+	b.Helper()
+	got, said, _ := b.do(method, path, authorization, strings.NewReader(body))
+	if got != status {
+		b.Errorf("%s %s is answered %d, not %d: %s", method, path, got, status, said)
+	}
+	var e apitype.ErrorResponse
+	if got >= 400 && method != http.MethodHead && (json.Unmarshal([]byte(said), &e) != nil || e.Code != got ||
+		e.Message == "") {
+		b.Errorf("%s %s is answered %q, which is not an ErrorResponse", method, path, said)
+	}
+	return said
+}
+
+func TestUnknownPathsAreNotFoundAndRefusedOnesSayWhy(t *testing.T) {
+	b := newBench(t)
+	for path, why := range map[string]string{
+		"/": "does not serve", "/api": "does not serve", "/api/nothing": "does not serve",
+		"/api/stacks/acme/shop/dev/hooks": noWebhooks, "/api/orgs/acme/members": noMembers,
+		"/api/esc/environments/acme": noEnvironments, "/api/stacks/acme/shop/dev/deployments/settings": noDeployments,
+		"/api/stacks/acme/shop/dev/../../../tokens": "does not serve", "/api//user": "does not serve",
+		"/api/user/%2e%2e/x": "does not serve",
+	} {
+		for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPatch, "STRANGE"} {
+			if said := b.want(http.StatusNotFound, method, path, "token admin", ""); !strings.Contains(said, why) {
+				t.Errorf("%s %s is answered %s, which does not say %q", method, path, said, why)
+			}
+		}
+	}
+}
+
+func TestNamesOfPathsCannotLeaveTheirPlace(t *testing.T) {
+	b := newBench(t)
+	for _, name := range []string{"%2e%2e", "a%2fb", "%00", "a%5cb", ".", strings.Repeat("x", 200)} {
+		got, said, _ := b.do(http.MethodGet, "/api/stacks/acme/shop/"+name, "token admin", nil)
+		if got != http.StatusBadRequest && got != http.StatusNotFound {
+			t.Errorf("the name %s is answered %d: %s", name, got, said)
+		}
+	}
+}
+
+func TestEachRouteRefusesWhoMayNotCallIt(t *testing.T) {
+	b := newBench(t)
+	sample := strings.NewReplacer("{org}", "acme", "{project}", "shop", "{stack}", "dev", "{id}", "1", "{version}", "1")
+	for _, r := range routes() {
+		if r.by == byAnyone {
+			continue
+		}
+		if err := r.resolve(); err != nil {
+			t.Fatal(err)
+		}
+		path := sample.Replace(r.path)
+		b.want(http.StatusUnauthorized, r.method, path, "", "{}")
+		b.want(http.StatusUnauthorized, r.method, path, "Bearer admin", "{}")
+		switch {
+		case r.by == byLease:
+			b.want(http.StatusUnauthorized, r.method, path, "token admin", "{}")
+			b.want(http.StatusUnauthorized, r.method, path, "update-token forged", "{}")
+		case strings.Contains(r.path, "{stack}"):
+			b.want(http.StatusNotFound, r.method, path, "token stranger", "{}")
+			if r.does.Allow(caller("viewer", deployments.RoleViewer, "acme"), false, dev) != nil {
+				b.want(http.StatusForbidden, r.method, path, "token viewer", "{}")
+			}
+		}
+	}
+}
+
+func TestARefusedCallIsInTheAuditLog(t *testing.T) {
+	b := newBench(t)
+	b.want(http.StatusForbidden, http.MethodDelete, "/api/stacks/acme/shop/dev?force=true", "token deployer", "")
+	b.want(http.StatusForbidden, http.MethodPost, "/api/stacks/acme/shop/dev/encrypt", "token viewer", "{}")
+	b.want(http.StatusNoContent, http.MethodPatch, "/api/stacks/acme/shop/dev/tags", "token deployer", `{"a":"b"}`)
+	b.want(http.StatusOK, http.MethodGet, "/api/stacks/acme/shop/dev/export", "token viewer", "")
+	var got []string
+	for _, e := range b.log.entries {
+		got = append(got, e.Method+" "+e.Token+" "+e.Stack+" "+string(e.Code))
+	}
+	want := []string{"Stacks/RemoveStack deployer shop/dev forbidden", "Stacks/Encrypt viewer shop/dev forbidden",
+		"Stacks/TagStack deployer shop/dev ", "Stacks/Export viewer shop/dev "}
+	if !slices.Equal(got, want) {
+		t.Errorf("the audit log has\n%q, want\n%q", got, want)
+	}
+}
+
+// zipped compresses a text.
+func zipped(t *testing.T, text []byte) *bytes.Buffer {
+	t.Helper()
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	if _, err := w.Write(text); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return &packed
+}
+
+func TestABodyThatGrowsWhenItIsDecompressedIsTooLarge(t *testing.T) {
+	b := newBench(t)
+	bomb := zipped(t, append([]byte(`{"plaintexts":["`), bytes.Repeat([]byte("A"), batchBody+1)...))
+	got, said, _ := b.do(http.MethodPost, "/api/stacks/acme/shop/dev/batch-encrypt", "token deployer", bomb,
+		"Content-Encoding", "gzip")
+	if got != http.StatusRequestEntityTooLarge {
+		t.Errorf("it is answered %d: %s", got, said)
+	}
+	got, said, _ = b.do(http.MethodPost, "/api/stacks/acme/shop/dev/encrypt", "token deployer",
+		strings.NewReader("not gzip"), "Content-Encoding", "gzip")
+	if got != http.StatusBadRequest {
+		t.Errorf("what is not gzip is answered %d: %s", got, said)
+	}
+}
+
+func TestValuesAreEncryptedAndDecryptedByteByByte(t *testing.T) {
+	b := newBench(t)
+	plain := []byte{0, 0xff, 0xfe, 'x', '"'}
+	ask, err := json.Marshal(apitype.EncryptValueRequest{Plaintext: plain})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, said, _ := b.do(http.MethodPost, "/api/stacks/acme/shop/dev/encrypt", "token deployer",
+		zipped(t, ask), "Content-Encoding", "gzip")
+	var sealed apitype.EncryptValueResponse
+	if err := json.Unmarshal([]byte(said), &sealed); err != nil || bytes.Contains(sealed.Ciphertext, plain) {
+		t.Fatalf("it is answered %s", said)
+	}
+	ask, err = json.Marshal(apitype.BatchDecryptRequest{Ciphertexts: [][]byte{sealed.Ciphertext}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var opened apitype.BatchDecryptResponse
+	if err := json.Unmarshal([]byte(b.want(http.StatusOK, http.MethodPost, "/api/stacks/acme/shop/dev/batch-decrypt",
+		"token deployer", string(ask))), &opened); err != nil {
+		t.Fatal(err)
+	}
+	for _, value := range opened.Plaintexts {
+		if !bytes.Equal(value, plain) {
+			t.Errorf("it is decrypted as %q", value)
+		}
+	}
+	if len(opened.Plaintexts) != 1 {
+		t.Errorf("%d values are answered", len(opened.Plaintexts))
+	}
+}
+
+func TestTheCapabilitiesAreOnesThatTheClientCanRead(t *testing.T) {
+	b := newBench(t)
+	var answer apitype.CapabilitiesResponse
+	if err := json.Unmarshal([]byte(b.want(http.StatusOK, http.MethodGet, "/api/capabilities", "", "")),
+		&answer); err != nil {
+		t.Fatal(err)
+	}
+	c, err := answer.Parse()
+	if err != nil || !c.BatchEncryption || c.DeltaCheckpointUpdates == nil || c.DeploymentSchemaVersion != 4 ||
+		!c.BeginUpdate || !c.StackOutputs || c.APIVersion == nil {
+		t.Errorf("they are %+v, %v", c, err)
+	}
+}
+
+func TestTheStateOfAStackWithoutUpdatesIsNull(t *testing.T) {
+	b := newBench(t)
+	if said := b.want(http.StatusOK, http.MethodGet, "/api/stacks/acme/shop/dev/export", "token viewer",
+		""); said != `{"version":3,"deployment":null}` {
+		t.Errorf("it is %s", said)
+	}
+}
+
+func TestTheTokenOfALeaseIsGoodForItsUpdateAndUntilItsEnd(t *testing.T) {
+	b := newBench(t)
+	l := deployments.Leased{ID: "mine", Update: deployments.UpdateName{StackName: dev, Version: "7"},
+		Expires: time.Now().Add(time.Minute)}
+	events := `{"events":[{"sequence":1,"timestamp":1,"stdoutEvent":{"message":"x","color":"never"}}]}`
+	path := "/api/stacks/acme/shop/dev/update/mine/events/batch"
+	b.want(http.StatusNoContent, http.MethodPost, path, "update-token "+b.server.LeaseToken(l), events)
+	for _, other := range []string{"/api/stacks/acme/shop/dev/update/other/events/batch",
+		"/api/stacks/acme/shop/prod/update/mine/events/batch"} {
+		b.want(http.StatusForbidden, http.MethodPost, other, "update-token "+b.server.LeaseToken(l), events)
+	}
+	l.Expires = time.Now().Add(-time.Second)
+	b.want(http.StatusForbidden, http.MethodPost, path, "update-token "+b.server.LeaseToken(l), events)
+	l.Expires = time.Now().Add(time.Minute)
+	b.want(http.StatusForbidden, http.MethodPatch, "/api/stacks/acme/shop/dev/update/mine/journalentries",
+		"update-token "+b.server.LeaseToken(l), `{"entries":[{"sequenceID":1,"kind":0,"operationID":1}]}`)
+}
+
+func TestAStackIsCreatedListedTaggedAndRemoved(t *testing.T) {
+	b := newBench(t)
+	b.want(http.StatusOK, http.MethodPost, "/api/stacks/acme/shop", "token deployer",
+		`{"stackName":"new","tags":{"team":"blue"}}`)
+	b.want(http.StatusConflict, http.MethodPost, "/api/stacks/acme/shop", "token deployer", `{"stackName":"new"}`)
+	b.want(http.StatusForbidden, http.MethodPost, "/api/stacks/other/shop", "token deployer", `{"stackName":"new"}`)
+	b.want(http.StatusNoContent, http.MethodHead, "/api/stacks/acme/shop", "token viewer", "")
+	b.want(http.StatusNotFound, http.MethodHead, "/api/stacks/acme/shop", "token stranger", "")
+	for query, want := range map[string]int{"": 2, "?project=shop": 2, "?organization=other": 0,
+		"?tagName=team": 1, "?tagName=team&tagValue=red": 0, "?continuationToken=acme/shop/dev": 1} {
+		var list apitype.ListStacksResponse
+		if err := json.Unmarshal([]byte(b.want(http.StatusOK, http.MethodGet, "/api/user/stacks"+query, "token viewer",
+			"")), &list); err != nil || len(list.Stacks) != want {
+			t.Errorf("%q lists %+v, want %d (%v)", query, list.Stacks, want, err)
+		}
+	}
+}

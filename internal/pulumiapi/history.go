@@ -1,0 +1,159 @@
+package pulumiapi
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+)
+
+// kinds translates kinds of updates; others are updates.
+var kinds = map[engine.Kind]apitype.UpdateKind{
+	engine.KindUp: apitype.UpdateUpdate, engine.KindRefresh: apitype.RefreshUpdate,
+	engine.KindDestroy: apitype.DestroyUpdate, engine.KindImport: apitype.StackImportUpdate,
+	deployments.KindRename: apitype.RenameUpdate, deployments.KindRestore: apitype.StackImportUpdate,
+}
+
+func kindOf(u deployments.UpdateInfo) apitype.UpdateKind {
+	if u.DryRun {
+		return apitype.PreviewUpdate
+	}
+	if kind, ok := kinds[u.Kind]; ok {
+		return kind
+	}
+	return apitype.UpdateUpdate
+}
+
+// results translates statuses of updates; others are failures.
+var results = map[string]apitype.UpdateResult{
+	deployments.StatusSucceeded: apitype.SucceededResult, deployments.StatusRunning: apitype.InProgressResult,
+	deployments.StatusQueued: apitype.NotStartedResult,
+}
+
+func resultOf(u deployments.UpdateInfo) apitype.UpdateResult {
+	if result, ok := results[u.Status]; ok {
+		return result
+	}
+	return apitype.FailedResult
+}
+
+// history lists updates, the newest first, in pages if the client asks for them.
+func history(c *call) (any, error) {
+	size, _ := strconv.Atoi(c.URL.Query().Get("pageSize"))
+	page, _ := strconv.Atoi(c.URL.Query().Get("page"))
+	size, page = max(size, 0), max(page, 1)
+	list, err := c.edge.Service.History(c.Context(), c.stack, size*page)
+	if err != nil {
+		return nil, err
+	}
+	answer := apitype.GetHistoryResponse{Updates: []apitype.UpdateInfo{}}
+	for _, u := range list[min(size*(page-1), len(list)):] {
+		info, err := c.describe(u)
+		if err != nil {
+			return nil, err
+		}
+		answer.Updates = append(answer.Updates, info)
+	}
+	return answer, nil
+}
+
+// describe describes an update, with its configuration if a client has executed it.
+func (c *call) describe(u deployments.UpdateInfo) (apitype.UpdateInfo, error) {
+	info := apitype.UpdateInfo{
+		Kind: kindOf(u), StartTime: u.Started.Unix(), Message: u.Message, Environment: map[string]string{},
+		Config: map[string]apitype.ConfigValue{}, Result: resultOf(u), EndTime: u.Ended.Unix(),
+		Version: u.Update.Number(), ResourceCount: u.Resources,
+	}
+	if u.Ended.IsZero() {
+		info.EndTime = 0
+	}
+	if len(u.Changes) > 0 {
+		info.ResourceChanges = make(map[apitype.OpType]int, len(u.Changes))
+		for kind, n := range u.Changes {
+			info.ResourceChanges[apitype.OpType(kind)] = n
+		}
+	}
+	r, err := c.edge.Service.Request(c.Context(), u.Update)
+	if err != nil && deployments.CodeOf(err) == deployments.CodeNotFound {
+		return info, nil // it had none, or is no longer kept
+	}
+	if err != nil {
+		return info, err
+	}
+	if r.Lease != nil && r.Lease.Metadata != nil {
+		info.Environment = r.Lease.Metadata
+	}
+	info.Config, err = c.configuration(r)
+	return info, err
+}
+
+// configuration returns the configuration of an update. Secrets of one that the service has executed are in plaintext in
+// its request: they are encrypted.
+func (c *call) configuration(r deployments.UpdateRequest) (map[string]apitype.ConfigValue, error) {
+	values := make(map[string]apitype.ConfigValue, len(r.Config))
+	for key, v := range r.Config {
+		text := v.Value
+		if v.Secret && r.Lease == nil {
+			sealed, err := c.edge.Service.Encrypt(c.Context(), c.stack, []string{text})
+			if err != nil {
+				return nil, err
+			}
+			text = sealed[0]
+		}
+		values[key] = apitype.ConfigValue{String: text, Secret: v.Secret, Object: v.Object}
+	}
+	return values, nil
+}
+
+// latestUpdate returns the newest update, whose configuration `pulumi config refresh` reads.
+func latestUpdate(c *call) (any, error) {
+	list, err := c.edge.Service.History(c.Context(), c.stack, 0)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(list, func(u deployments.UpdateInfo) bool {
+		return u.Kind == engine.KindUp || u.Kind == engine.KindRefresh || u.Kind == engine.KindDestroy
+	})
+	if i < 0 {
+		return nil, deployments.Errorf(deployments.CodeNotFound, "the stack %s has no update", c.stack)
+	}
+	return c.version(list[i])
+}
+
+// oneUpdate returns one update by its version.
+func oneUpdate(c *call) (any, error) {
+	name := deployments.UpdateName{StackName: c.stack, Version: c.PathValue("version")}
+	if err := name.Validate(); err != nil {
+		return nil, err
+	}
+	info, err := c.edge.Service.Info(c.Context(), name)
+	if err != nil {
+		return nil, err
+	}
+	return c.version(info)
+}
+
+// version describes an update as the newest one.
+func (c *call) version(u deployments.UpdateInfo) (any, error) {
+	info, err := c.describe(u)
+	return struct {
+		Info          apitype.UpdateInfo `json:"info"`
+		UpdateID      string             `json:"updateID"`
+		Version       int                `json:"version"`
+		LatestVersion int                `json:"latestVersion"`
+	}{info, u.Update.Version, u.Update.Number(), u.Update.Number()}, err
+}
+
+// previews lists no preview: they are not part of a stack's history.
+func previews(*call) (any, error) {
+	return apitype.GetLatestStackPreviewsResponse{Updates: []apitype.StackPreview{}}, nil
+}
+
+// notFound reports whether an error says that something does not exist.
+func notFound(err error) bool {
+	var e *deployments.Error
+	return errors.As(err, &e) && e.Code == deployments.CodeNotFound
+}

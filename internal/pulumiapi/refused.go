@@ -1,0 +1,80 @@
+package pulumiapi
+
+// Reasons for which calls of the stock CLI are not served.
+const (
+	noWebhooks     = "deployctl has no webhooks yet"
+	noSchedules    = "schedules are managed with `deployctl schedule`; the stock CLI cannot manage them yet"
+	noDeployments  = "deployments that run remotely are requested with `deployctl up`; the stock CLI cannot request them yet"
+	noPolicies     = "deployctl has no policy groups of an organization; `pulumi up --policy-pack DIR` works"
+	noMembers      = "members and roles are managed with `deployctl member`"
+	noTemplates    = "deployctl has no templates of an organization; `pulumi new` uses those of Pulumi's repository"
+	noRegistry     = "deployctl has no private registry"
+	noEnvironments = "deployctl has no environments (Pulumi ESC)"
+	noAI           = "deployctl has no AI agents"
+	noInsights     = "deployctl has no insights and no search across stacks"
+	noAudit        = "the audit log is read with `deployctl audit`"
+	noOIDC         = "deployctl takes only its own tokens: log in with PULUMI_ACCESS_TOKEN"
+	noSpec         = "deployctl does not describe its API in OpenAPI yet"
+	noSignup       = "deployctl has no accounts to sign up for: an admin creates tokens with `deployctl token create`"
+	noLogSession   = "deployctl does not take encrypted logs of clients"
+	noUsage        = "deployctl does not count the resources of an organization"
+	elsewhere      = "it downloads from an address that another answer has given"
+)
+
+// refused lists the calls of the stock CLI's client that are not served, with the reason.
+var refused = map[string]string{
+	"SignupAgent": noSignup, "ValidateAgentClaim": noSignup, "ExchangeOidcToken": noOIDC, "RefreshAccessToken": noOIDC,
+	"ListOrgTemplates": noTemplates, "DownloadOrgTemplate": noTemplates,
+	"ListDriftRuns": noSchedules, "GetDriftStatus": noSchedules,
+	"ListOrgWebhooks": noWebhooks, "CreateOrgWebhook": noWebhooks, "GetOrgWebhook": noWebhooks,
+	"UpdateOrgWebhook": noWebhooks, "DeleteOrgWebhook": noWebhooks, "PingOrgWebhook": noWebhooks,
+	"ListOrgWebhookDeliveries": noWebhooks, "ListStackWebhooks": noWebhooks, "GetStackWebhook": noWebhooks,
+	"PingStackWebhook": noWebhooks, "CreateStackWebhook": noWebhooks, "UpdateStackWebhook": noWebhooks,
+	"DeleteStackWebhook": noWebhooks, "ListStackWebhookDeliveries": noWebhooks,
+	"RedeliverStackWebhookEvent": noWebhooks,
+	"ListStackSchedules":         noSchedules, "GetStackSchedule": noSchedules, "CreateStackSchedule": noSchedules,
+	"CreateStackDriftSchedule": noSchedules, "CreateStackTTLSchedule": noSchedules, "DeleteStackSchedule": noSchedules,
+	"UpdateStackSchedule": noSchedules, "UpdateStackDriftSchedule": noSchedules, "UpdateStackTTLSchedule": noSchedules,
+	"ListPolicyGroups": noPolicies, "CreatePolicyGroup": noPolicies, "GetPolicyGroup": noPolicies,
+	"UpdatePolicyGroup": noPolicies, "DeletePolicyGroup": noPolicies, "ListPolicyIssues": noPolicies,
+	"GetPolicyComplianceResults": noPolicies, "GetPolicyIssue": noPolicies, "ListPolicyPacks": noPolicies,
+	"PublishPolicyPack": noPolicies, "ApplyPolicyPack": noPolicies, "GetPolicyPackSchema": noPolicies,
+	"DisablePolicyPack": noPolicies, "RemovePolicyPack": noPolicies, "RemovePolicyPackByVersion": noPolicies,
+	"DownloadPolicyPack":      noPolicies,
+	"ListOrganizationMembers": noMembers, "UpdateOrganizationMember": noMembers, "RemoveOrganizationMember": noMembers,
+	"ListOrgRoles": noMembers, "CreateOrgRole": noMembers, "GetOrgRole": noMembers, "UpdateOrgRole": noMembers,
+	"DeleteOrgRole": noMembers, "AssignTeamRole": noMembers,
+	"ListAuditLogs": noAudit, "ExportAuditLogs": noAudit,
+	"UpdateStackConfig":            noEnvironments,
+	"PatchStackDeploymentSettings": noDeployments, "DestroyStackDeploymentSettings": noDeployments,
+	"GetGHAppIntegration": noDeployments, "GetStackDeploymentSettings": noDeployments, "CreateDeployment": noDeployments,
+	"GetDeployment": noDeployments, "GetDeploymentByVersion": noDeployments, "GetDeploymentLogs": noDeployments,
+	"GetDeploymentUpdates": noDeployments, "ListStackDeployments": noDeployments, "CancelStackDeployment": noDeployments,
+	"GetSearchQueryResults": noInsights, "GetNaturalLanguageQueryResults": noInsights,
+	"SearchInsightsResources": noInsights, "GetInsightsResource": noInsights, "ScanInsightsAccount": noInsights,
+	"ListInsightsAccounts": noInsights, "GetInsightsScan": noInsights, "ListInsightsAccountScans": noInsights,
+	"CreateInsightsAccount": noInsights, "GetInsightsAccount": noInsights, "GetInsightsScanLogs": noInsights,
+	"CreateNeoTask": noAI, "UpdateNeoTask": noAI, "GetNeoTask": noAI, "GetNeoTaskEvents": noAI,
+	"StreamNeoTaskEvents": noAI, "PostNeoTaskUserEvent": noAI, "callCopilot": noAI,
+	"PublishPackage": noRegistry, "StartTemplatePublish": noRegistry, "CompleteTemplatePublish": noRegistry,
+	"PublishTemplate": noRegistry, "GetPackage": noRegistry, "DeletePackageVersion": noRegistry,
+	"GetTemplate": noRegistry, "DownloadTemplate": noRegistry, "ListPackages": noRegistry, "ListTemplates": noRegistry,
+	"downloadWithRawClient": elsewhere, "GetCloudAPISpec": noSpec, "ListESCEnvironments": noEnvironments,
+	"GetOrgUsageSummary": noUsage, "CreateLogEncryptionSession": noLogSession,
+}
+
+// refusedPrefixes are the reasons by the start of a path.
+var refusedPrefixes = map[string]string{
+	"/api/oauth/": noOIDC, "/api/agents/": noSignup, "/api/registry/": noRegistry, "/api/esc/": noEnvironments,
+	"/api/environments/": noEnvironments, "/api/preview/agents/": noAI, "/api/ai/": noAI,
+	"/api/preview/insights/": noInsights, "/api/preview/registry/": noRegistry, "/api/openapi/": noSpec,
+	"/api/log-encryption-session/": noLogSession,
+}
+
+// refusedParts are the reasons by what follows the name of a stack or of an organization in a path.
+var refusedParts = map[string]string{
+	"hooks": noWebhooks, "deployments": noDeployments, "drift": noSchedules, "config": noEnvironments,
+	"policygroups": noPolicies, "policypacks": noPolicies, "policyresults": noPolicies, "members": noMembers,
+	"roles": noMembers, "teams": noMembers, "auditlogs": noAudit, "templates": noTemplates, "search": noInsights,
+	"resources": noUsage,
+}

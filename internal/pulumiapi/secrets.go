@@ -1,0 +1,100 @@
+package pulumiapi
+
+import (
+	"encoding/base64"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+)
+
+// seal encrypts values, which are arbitrary bytes. The service's ciphertexts are base64 of what the CLI gets: it adds
+// the base64 itself.
+func (c *call) seal(plain [][]byte) ([][]byte, error) {
+	if err := deployments.ValidateValues(len(plain)); err != nil {
+		return nil, err
+	}
+	texts := make([]string, len(plain))
+	for i := range plain {
+		texts[i] = string(plain[i])
+	}
+	sealed, err := c.edge.Service.Encrypt(c.Context(), c.stack, texts)
+	if err != nil {
+		return nil, err
+	}
+	out := make([][]byte, len(sealed))
+	for i := range sealed {
+		if out[i], err = base64.StdEncoding.DecodeString(sealed[i]); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// open decrypts what seal encrypted.
+func (c *call) open(sealed [][]byte) ([][]byte, error) {
+	if err := deployments.ValidateValues(len(sealed)); err != nil {
+		return nil, err
+	}
+	texts := make([]string, len(sealed))
+	for i := range sealed {
+		texts[i] = base64.StdEncoding.EncodeToString(sealed[i])
+	}
+	plain, err := c.edge.Service.Decrypt(c.Context(), c.stack, texts)
+	if err != nil {
+		return nil, err
+	}
+	out := make([][]byte, len(plain))
+	for i := range plain {
+		out[i] = []byte(plain[i])
+	}
+	return out, nil
+}
+
+func encrypt(c *call) (any, error) {
+	var r apitype.EncryptValueRequest
+	if err := c.parse(&r); err != nil {
+		return nil, err
+	}
+	sealed, err := c.seal([][]byte{r.Plaintext})
+	if err != nil {
+		return nil, err
+	}
+	return apitype.EncryptValueResponse{Ciphertext: sealed[0]}, nil
+}
+
+func encryptAll(c *call) (any, error) {
+	var r apitype.BatchEncryptRequest
+	if err := c.parse(&r); err != nil {
+		return nil, err
+	}
+	sealed, err := c.seal(r.Plaintexts)
+	return apitype.BatchEncryptResponse{Ciphertexts: sealed}, err
+}
+
+func decrypt(c *call) (any, error) {
+	var r apitype.DecryptValueRequest
+	if err := c.parse(&r); err != nil {
+		return nil, err
+	}
+	plain, err := c.open([][]byte{r.Ciphertext})
+	if err != nil {
+		return nil, err
+	}
+	return apitype.DecryptValueResponse{Plaintext: plain[0]}, nil
+}
+
+func decryptAll(c *call) (any, error) {
+	var r apitype.BatchDecryptRequest
+	if err := c.parse(&r); err != nil {
+		return nil, err
+	}
+	plain, err := c.open(r.Ciphertexts)
+	if err != nil {
+		return nil, err
+	}
+	answer := apitype.BatchDecryptResponse{Plaintexts: make(map[string][]byte, len(plain))}
+	for i, sealed := range r.Ciphertexts {
+		answer.Plaintexts[base64.StdEncoding.EncodeToString(sealed)] = plain[i]
+	}
+	return answer, nil
+}

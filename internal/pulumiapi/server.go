@@ -1,0 +1,93 @@
+package pulumiapi
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/grpcapi"
+	"github.com/deployctl/deployctl/statestore"
+)
+
+// Service is what the edge needs of the service.
+type Service interface {
+	deployments.Service
+	deployments.Leases
+	deployments.LeaseTokens
+	deployments.LeasedState
+	// ImportAsIs imports a deployment whose secrets the service may not be able to read.
+	ImportAsIs(ctx context.Context, r deployments.ImportRequest) (int, error)
+	// Head returns what the store knows of a stack, without asking its workflow.
+	Head(ctx context.Context, s deployments.StackName) (statestore.Head, error)
+	// Info describes an update, Request returns what was asked for; CodeNotFound when that is not known.
+	Info(ctx context.Context, u deployments.UpdateName) (deployments.UpdateInfo, error)
+	Request(ctx context.Context, u deployments.UpdateName) (deployments.UpdateRequest, error)
+}
+
+// Config says what is served.
+type Config struct {
+	Service Service
+	// Authority checks tokens.
+	Authority grpcapi.Authority
+	// Auditor keeps the audit log; nil: there is none.
+	Auditor grpcapi.Auditor
+	// TLS is nil only on loopback; see grpcapi.Listen.
+	TLS *tls.Config
+	Log *slog.Logger
+}
+
+// Bounds of a connection. A request that waits for a busy stack may take long, so answers have no time limit.
+const (
+	headerPatience = 20 * time.Second
+	bodyPatience   = 5 * time.Minute
+	idlePatience   = 2 * time.Minute
+	maxHeader      = 32 << 10
+	// stopGrace is how long calls in flight may continue after a stop.
+	stopGrace = 5 * time.Second
+)
+
+// Serve answers calls on the listener, which it closes, until ctx ends; then it waits a little for the calls in flight.
+func Serve(ctx context.Context, listener net.Listener, c Config) error {
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	handler, err := Handler(c)
+	if err != nil {
+		_ = listener.Close()
+		return err
+	}
+	calls, endCalls := context.WithCancel(context.WithoutCancel(ctx))
+	defer endCalls()
+	server := &http.Server{
+		Handler: handler, TLSConfig: c.TLS, ReadHeaderTimeout: headerPatience, ReadTimeout: bodyPatience,
+		IdleTimeout: idlePatience, MaxHeaderBytes: maxHeader,
+		ErrorLog:    slog.NewLogLogger(c.Log.Handler(), slog.LevelDebug),
+		BaseContext: func(net.Listener) context.Context { return calls },
+	}
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		<-ctx.Done()
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopGrace)
+		defer cancel()
+		if server.Shutdown(grace) != nil {
+			endCalls()
+			_ = server.Close()
+		}
+	}()
+	if c.TLS != nil {
+		err = server.ServeTLS(listener, "", "")
+	} else {
+		err = server.Serve(listener)
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		<-stopped
+		return nil
+	}
+	return err
+}

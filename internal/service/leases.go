@@ -1,0 +1,295 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/eventlog"
+	"github.com/deployctl/deployctl/statestore"
+)
+
+var (
+	_ deployments.Leases      = (*Service)(nil)
+	_ deployments.LeaseTokens = (*Service)(nil)
+	_ deployments.LeasedState = (*Service)(nil)
+)
+
+// leasePollFirst and leasePollLast limit the pauses between reads of the head while an update waits for its stack.
+const leasePollFirst, leasePollLast = 5 * time.Millisecond, 500 * time.Millisecond
+
+// CreateUpdate stores a request of a client that executes the update itself.
+func (s *Service) CreateUpdate(ctx context.Context, r deployments.UpdateRequest) (string, error) {
+	id := uuid.NewString()
+	r.RequestID, r.OnBusy = id, deployments.OnBusyQueue
+	if r.Lease == nil {
+		r.Lease = &deployments.Lease{}
+	}
+	if r.Lease.Duration = s.LeaseDuration; r.Lease.Duration == 0 {
+		r.Lease.Duration = deployments.LeaseDuration
+	}
+	if err := r.Validate(); err != nil {
+		return "", err
+	}
+	if _, err := s.Head(ctx, r.Stack); err != nil {
+		return "", err
+	}
+	return id, s.PutCreated(ctx, deployments.CreatedUpdate{ID: id, Request: r, Created: time.Now().UTC()})
+}
+
+// CreatedUpdate returns an update that a client has created.
+func (s *Service) CreatedUpdate(
+	ctx context.Context, name deployments.StackName, id string,
+) (deployments.CreatedUpdate, error) {
+	return s.Created(ctx, name, id)
+}
+
+// StartUpdate begins an update that its client executes.
+func (s *Service) StartUpdate(
+	ctx context.Context, name deployments.StackName, id string, by deployments.Holder,
+) (deployments.Leased, error) {
+	created, err := s.Created(ctx, name, id)
+	if err != nil {
+		return deployments.Leased{}, err
+	}
+	if time.Since(created.Created) > deployments.LeaseUnstarted {
+		return deployments.Leased{}, deployments.Errorf(deployments.CodeNotFound,
+			"the update %s of %s was created at %s and never started: run the command again", id, name,
+			created.Created.Format(time.RFC3339))
+	}
+	l := deployments.Leased{ID: id, Caller: by, Update: created.Name(),
+		Expires: time.Now().Add(created.Request.Lease.Duration)}
+	if created.Request.DryRun {
+		return l, s.PutInfo(ctx, deployments.UpdateInfo{
+			Update: l.Update, Kind: created.Request.Kind, DryRun: true, Status: deployments.StatusRunning,
+			Message: created.Request.Message, Initiator: created.Request.Initiator, Started: time.Now().UTC(),
+		})
+	}
+	var accepted deployments.Accepted
+	if err := s.request(ctx, name, deployments.UpdateSubmit, &accepted, created.Request); err != nil {
+		return l, failure("submit the update", err)
+	}
+	created.Version = accepted.Update.Number()
+	l.Update = accepted.Update
+	if err = s.PutCreated(ctx, created); err == nil {
+		l.Fence, err = s.awaitLease(ctx, l.Update)
+	}
+	if err != nil { // nobody renews it
+		_ = s.Cancel(context.WithoutCancel(ctx), l.Update, false)
+		return l, err
+	}
+	l.Expires = time.Now().Add(created.Request.Lease.Duration)
+	return l, nil
+}
+
+// awaitLease waits until an update has its stack, and returns the fence of its claim.
+func (s *Service) awaitLease(ctx context.Context, u deployments.UpdateName) (int, error) {
+	until := time.Now().Add(deployments.LeasePatience)
+	for pause := leasePollFirst; ; pause = min(2*pause, leasePollLast) {
+		h, err := s.Head(ctx, u.StackName)
+		if err != nil {
+			return 0, err
+		}
+		if h.Active != nil && h.Active.Version == u.Version && h.Active.Writer == statestore.LeaseWriter {
+			return h.Fence, nil
+		}
+		info, err := s.Info(ctx, u)
+		switch {
+		case err == nil && !info.Ended.IsZero():
+			return 0, deployments.Errorf(deployments.CodeConflict, "update %s has ended before it began: %s", u, info.Error)
+		case err != nil && deployments.CodeOf(err) != deployments.CodeNotFound:
+			return 0, err
+		case time.Now().After(until):
+			return 0, s.stillBusy(ctx, u.StackName)
+		case !sleep(ctx, pause):
+			return 0, failure("wait for the stack", ctx.Err())
+		}
+	}
+}
+
+// stillBusy returns the error about a stack that an update has waited for too long.
+func (s *Service) stillBusy(ctx context.Context, name deployments.StackName) error {
+	info, err := s.Stack(ctx, name)
+	if err != nil {
+		return err
+	}
+	if info.Active == nil {
+		return deployments.Errorf(deployments.CodeConflict, "the stack %s stays busy: run the command again", name)
+	}
+	return deployments.Errorf(deployments.CodeConflict, "the stack %s stays busy: %s", name, Behind(*info.Active))
+}
+
+// Behind describes an update that others wait for.
+func Behind(u deployments.UpdateInfo) string {
+	text := fmt.Sprintf("update %s (%s)", u.Update.Version, u.Kind)
+	if u.Initiator != "" {
+		text += " of " + u.Initiator
+	}
+	return text + " has it since " + u.Started.UTC().Format("2006-01-02 15:04:05 MST")
+}
+
+// RenewLease sets the end of a lease later.
+func (s *Service) RenewLease(
+	ctx context.Context, l deployments.Leased, d time.Duration,
+) (deployments.Leased, error) {
+	if l.Preview() {
+		if d <= 0 || d > deployments.LeaseDuration {
+			d = deployments.LeaseDuration
+		}
+		l.Expires = time.Now().Add(d)
+		return l, nil
+	}
+	err := s.leaseUpdate(ctx, l.Update, deployments.UpdateRenew, &l.Expires, d)
+	if deployments.CodeOf(err) == deployments.CodeNotFound && err != nil {
+		err = deployments.Errorf(deployments.CodeForbidden, "the lease of update %s has ended", l.Update)
+	}
+	return l, err
+}
+
+// CompleteUpdate ends an update that its client has executed.
+func (s *Service) CompleteUpdate(
+	ctx context.Context, l deployments.Leased, status engine.Status,
+) (info deployments.UpdateInfo, err error) {
+	if l.Preview() {
+		return s.completePreview(ctx, l, status)
+	}
+	err = s.leaseUpdate(ctx, l.Update, deployments.UpdateComplete, &info, status)
+	if err != nil && deployments.CodeOf(err) == deployments.CodeNotFound { // its workflow has ended
+		info, err = s.Info(ctx, l.Update)
+	}
+	if err == nil && info.Status != string(status) {
+		err = deployments.Errorf(deployments.CodeConflict, "update %s has ended already: %s, %s", l.Update, info.Status,
+			info.Error)
+	}
+	return info, err
+}
+
+func (s *Service) completePreview(
+	ctx context.Context, l deployments.Leased, status engine.Status,
+) (deployments.UpdateInfo, error) {
+	info, err := s.Info(ctx, l.Update)
+	if err != nil || !info.Ended.IsZero() {
+		return info, err
+	}
+	if info.Changes, err = s.LeaseChanges(ctx, l.Update); err != nil {
+		return info, err
+	}
+	info.Status, info.Ended = string(status), time.Now().UTC()
+	end, err := eventlog.Encode([]deployments.WatchEvent{{End: &info}})
+	if err != nil {
+		return info, err
+	}
+	if err := s.AppendEvents(ctx, statestore.Part{Update: l.Update, Stream: eventlog.RunStream, Number: 1},
+		end); err != nil {
+		return info, err
+	}
+	return info, s.PutInfo(ctx, info)
+}
+
+// leaseUpdate calls an update handler of the workflow of a lease.
+func (s *Service) leaseUpdate(
+	ctx context.Context, u deployments.UpdateName, update string, answer any, args ...any,
+) error {
+	attended, stop := s.whileServed(ctx, deployments.UpdateWorkflowID(u), noAnswerAfter)
+	defer stop()
+	handle, err := s.temporal.UpdateWorkflow(attended, client.UpdateWorkflowOptions{
+		WorkflowID: deployments.UpdateWorkflowID(u), UpdateName: update, Args: args,
+		WaitForStage: client.WorkflowUpdateStageCompleted,
+	})
+	if err == nil {
+		err = handle.Get(attended, answer)
+	}
+	err = caused(attended, err)
+	if missing := (*serviceerror.NotFound)(nil); closing(err) || errors.As(err, &missing) {
+		return deployments.Errorf(deployments.CodeNotFound, "update %s is not running", u)
+	}
+	return failure(update+" the lease", err)
+}
+
+// clientStream begins the names of the streams of a client's events: each batch is a stream of its own, because batches
+// arrive in any order.
+const clientStream = "client-"
+
+// WriteEvents stores events of a client.
+func (s *Service) WriteEvents(
+	ctx context.Context, l deployments.Leased, first int, events []apitype.EngineEvent,
+) error {
+	batch := make([]deployments.WatchEvent, len(events))
+	for i := range events {
+		batch[i].Event = &events[i]
+		if summary := events[i].SummaryEvent; summary != nil {
+			changes := make(map[string]int, len(summary.ResourceChanges))
+			for op, n := range summary.ResourceChanges {
+				changes[string(op)] = n
+			}
+			if err := s.PutLeaseChanges(ctx, l.Update, changes); err != nil {
+				return err
+			}
+		}
+	}
+	data, err := eventlog.Encode(batch)
+	if err != nil {
+		return err
+	}
+	return s.AppendEvents(ctx, statestore.Part{Update: l.Update, Stream: fmt.Sprintf("%s%08d", clientStream, first),
+		Number: 1}, data)
+}
+
+// Events returns the events of an update, whoever has executed it. Those of a client come in the order of their
+// sequence numbers.
+func (s *Service) Events(ctx context.Context, u deployments.UpdateName) ([]apitype.EngineEvent, error) {
+	streams, err := s.Streams(ctx, u)
+	if err != nil {
+		return nil, err
+	}
+	var events []apitype.EngineEvent
+	for _, stream := range streams {
+		for number := 1; ; {
+			parts, err := s.ReadEvents(ctx, statestore.Part{Update: u, Stream: stream, Number: number}, partsAtOnce)
+			if err != nil {
+				return nil, err
+			}
+			for _, part := range parts {
+				decoded, err := eventlog.Decode(part)
+				if err != nil {
+					return nil, err
+				}
+				for _, e := range decoded {
+					if e.Event != nil {
+						events = append(events, *e.Event)
+					}
+				}
+			}
+			if number += len(parts); len(parts) < partsAtOnce {
+				break
+			}
+		}
+	}
+	if slices.ContainsFunc(streams, func(name string) bool { return strings.HasPrefix(name, clientStream) }) {
+		slices.SortStableFunc(events, func(a, b apitype.EngineEvent) int { return a.Sequence - b.Sequence })
+	} else {
+		slices.SortStableFunc(events, func(a, b apitype.EngineEvent) int { return a.Timestamp - b.Timestamp })
+	}
+	return events, nil
+}
+
+// ImportAsIs makes a deployment of the stock CLI a stack's next version, without reading its secrets.
+func (s *Service) ImportAsIs(ctx context.Context, r deployments.ImportRequest) (int, error) {
+	x := statestore.Exchange{Stack: r.Stack, Secrets: r.Secrets, Reserve: s.reserve, Forget: r.Forget}
+	version, err := s.Store.ImportAsIs(ctx, x, r.Deployment)
+	if err != nil {
+		return version, err
+	}
+	return version, s.record(ctx, r.Stack, version, deployments.UpdateInfo{Kind: engine.KindImport,
+		Initiator: r.Initiator})
+}

@@ -1,0 +1,219 @@
+package statestore
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/deployctl/deployctl/deployments"
+)
+
+// An update that its client executes has these objects, besides those of every update:
+//
+//	updates/p-ID/created               the request, from its creation on
+//	updates/VERSION/journal/FIRST      journal entries, by the least sequence number of a batch
+//	updates/VERSION/snapshot/last      the last whole deployment, with its sequence number
+//	updates/VERSION/snapshot/changes   how many steps of each kind the client has counted
+const (
+	createdObject  = "created"
+	journalFolder  = "journal"
+	snapshotFolder = "snapshot"
+)
+
+// LeaseWriter is the writer of the claim of an update that its client executes. leaseEnd takes its place when the update
+// ends: from then on nothing is accepted from the client.
+const (
+	LeaseWriter = "#lease"
+	leaseEnd    = "#lease-end"
+)
+
+// PutCreated stores or replaces an update that a client has created.
+func (s *Store) PutCreated(ctx context.Context, c deployments.CreatedUpdate) error {
+	u := deployments.CreatedName(c.Request.Stack, c.ID)
+	return s.putJSON(ctx, u.StackName, updateKey(u, createdObject), c)
+}
+
+// Created returns what PutCreated stored; CodeNotFound when there is none.
+func (s *Store) Created(
+	ctx context.Context, name deployments.StackName, id string,
+) (c deployments.CreatedUpdate, err error) {
+	u := deployments.CreatedName(name, id)
+	if err := u.Validate(); err != nil {
+		return c, err
+	}
+	err = s.getJSON(ctx, name, updateKey(u, createdObject), &c)
+	if errors.Is(err, ErrAbsent) {
+		err = deployments.Errorf(deployments.CodeNotFound, "the stack %s has no update %s", name, id)
+	}
+	return c, err
+}
+
+// leasePurpose is the purpose of the texts of leases.
+const leasePurpose = "lease"
+
+// LeaseToken returns the text by which a client proves that it has a lease. Only this service can make and read it.
+func (s *Store) LeaseToken(l deployments.Leased) string {
+	plain, err := json.Marshal(l)
+	if err != nil {
+		return "" // a lease has no value that cannot be encoded
+	}
+	return base64.RawURLEncoding.EncodeToString(s.keys.Box(leasePurpose).Seal(plain, leasePurpose))
+}
+
+// LeaseOf returns the lease of a text that LeaseToken made.
+func (s *Store) LeaseOf(text string) (l deployments.Leased, err error) {
+	sealed, err := base64.RawURLEncoding.DecodeString(text)
+	if err == nil {
+		sealed, err = s.keys.Box(leasePurpose).Open(sealed, leasePurpose)
+	}
+	if err == nil {
+		err = json.Unmarshal(sealed, &l)
+	}
+	switch {
+	case err != nil:
+		return l, deployments.Errorf(deployments.CodeUnauthorized, "this is not the token of an update of this service")
+	case !s.now().Before(l.Expires):
+		return l, deployments.Errorf(deployments.CodeForbidden, "the lease of update %s expired at %s", l.Update,
+			l.Expires.UTC().Format("15:04:05 MST"))
+	}
+	return l, nil
+}
+
+// holdsLease reports, as CodeForbidden, that an update has lost the stack. It is called after each write: if the update
+// still has the stack then, its end reads what was written.
+func (s *Store) holdsLease(ctx context.Context, l deployments.Leased) error {
+	err := s.Holds(ctx, Claim{Update: l.Update, Writer: LeaseWriter, Fence: l.Fence})
+	if deployments.CodeOf(err) == deployments.CodeConflict {
+		return leaseOver(l.Update)
+	}
+	return err
+}
+
+func leaseOver(u deployments.UpdateName) error {
+	return deployments.Errorf(deployments.CodeForbidden, "update %s is over, or has lost its stack: what it did since "+
+		"then is not in the state; run `pulumi refresh`", u)
+}
+
+// WriteJournal implements deployments.LeasedState.
+func (s *Store) WriteJournal(ctx context.Context, l deployments.Leased, first int64, entries json.RawMessage) error {
+	key := updateKey(l.Update, journalFolder, fmt.Sprintf("%012d", first))
+	if err := s.put(ctx, l.Update.StackName, key, entries); err != nil {
+		return err
+	}
+	return s.holdsLease(ctx, l)
+}
+
+// leasedSnapshot is the last whole deployment of a client.
+type leasedSnapshot struct {
+	Sequence int    `json:"sequence"`
+	Digest   string `json:"digest"`
+
+	deployment []byte
+	tag        string // of the stored object; empty when there is none
+}
+
+func snapshotKey(u deployments.UpdateName) string { return updateKey(u, snapshotFolder, "last") }
+
+// lastSnapshot reads the last whole deployment of a client; the zero value when there is none. It is stored with a line
+// of JSON before it, so that its bytes stay as they are.
+func (s *Store) lastSnapshot(ctx context.Context, u deployments.UpdateName) (last leasedSnapshot, err error) {
+	data, tag, err := s.getTagged(ctx, u.StackName, snapshotKey(u))
+	if errors.Is(err, ErrAbsent) {
+		return last, nil
+	}
+	if err != nil {
+		return last, err
+	}
+	line, deployment, _ := bytes.Cut(data, []byte("\n"))
+	if err := json.Unmarshal(line, &last); err != nil {
+		return last, damaged(snapshotKey(u), err)
+	}
+	last.deployment, last.tag = deployment, tag
+	return last, nil
+}
+
+// WriteSnapshot implements deployments.LeasedState.
+func (s *Store) WriteSnapshot(ctx context.Context, l deployments.Leased, sequence int, deployment []byte) error {
+	return s.nextSnapshot(ctx, l, sequence, func(leasedSnapshot) ([]byte, error) { return deployment, nil })
+}
+
+// PatchSnapshot implements deployments.LeasedState.
+func (s *Store) PatchSnapshot(ctx context.Context, l deployments.Leased, p deployments.SnapshotPatch) error {
+	return s.nextSnapshot(ctx, l, p.Sequence, func(last leasedSnapshot) ([]byte, error) {
+		deployment, err := edit(last.deployment, p.Edits)
+		if err != nil || sha256Hex(deployment) != p.Digest {
+			return nil, deployments.Errorf(deployments.CodeConflict,
+				"the changes do not fit the last deployment of update %s: send the whole deployment", l.Update)
+		}
+		return deployment, nil
+	})
+}
+
+// nextSnapshot stores what next makes of the last deployment, unless that has the sequence number already.
+func (s *Store) nextSnapshot(
+	ctx context.Context, l deployments.Leased, sequence int, next func(leasedSnapshot) ([]byte, error),
+) error {
+	r, err := s.stackKeysOf(ctx, l.Update.StackName)
+	if err != nil {
+		return err
+	}
+	key := snapshotKey(l.Update)
+	for {
+		last, err := s.lastSnapshot(ctx, l.Update)
+		if err != nil {
+			return err
+		}
+		if sequence != 0 && sequence <= last.Sequence {
+			return s.holdsLease(ctx, l) // a repeated write
+		}
+		deployment, err := next(last)
+		if err != nil {
+			return err
+		}
+		line, err := json.Marshal(leasedSnapshot{Sequence: max(sequence, last.Sequence+1), Digest: sha256Hex(deployment)})
+		if err != nil {
+			return err
+		}
+		sealed := r.box.Seal(bytes.Join([][]byte{line, deployment}, []byte("\n")), sealContext(l.Update.StackName, key))
+		_, err = s.objects.Put(ctx, key, sealed, Condition{Tag: last.tag, Absent: last.tag == ""})
+		if errors.Is(err, ErrChanged) {
+			continue
+		}
+		if err != nil {
+			return failed(err, "write "+key)
+		}
+		return s.holdsLease(ctx, l)
+	}
+}
+
+// edit applies edits, which are sorted and refer to the text before all of them.
+func edit(text []byte, edits []deployments.TextEdit) ([]byte, error) {
+	var out []byte
+	at := 0
+	for _, e := range edits {
+		if e.From < at || e.To < e.From || e.To > len(text) {
+			return nil, errors.New("an edit is outside of the text")
+		}
+		out = append(append(out, text[at:e.From]...), e.Text...)
+		at = e.To
+	}
+	return append(out, text[at:]...), nil
+}
+
+func changesKey(u deployments.UpdateName) string { return updateKey(u, snapshotFolder, "changes") }
+
+// PutLeaseChanges stores how many steps of each kind a client says that it has made.
+func (s *Store) PutLeaseChanges(ctx context.Context, u deployments.UpdateName, changes map[string]int) error {
+	return s.putJSON(ctx, u.StackName, changesKey(u), changes)
+}
+
+// LeaseChanges returns what PutLeaseChanges stored; nil when there is nothing.
+func (s *Store) LeaseChanges(ctx context.Context, u deployments.UpdateName) (changes map[string]int, err error) {
+	if err = s.getJSON(ctx, u.StackName, changesKey(u), &changes); errors.Is(err, ErrAbsent) {
+		err = nil
+	}
+	return changes, err
+}

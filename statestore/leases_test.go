@@ -1,0 +1,235 @@
+package statestore_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+)
+
+// leasing is a store with one stack, whose update a client executes.
+type leasing struct {
+	*testing.T
+	store *statestore.Store
+	now   time.Time
+}
+
+func newLeasing(t *testing.T) *leasing {
+	t.Helper()
+	l := &leasing{T: t, now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	store, err := statestore.New(&statestore.Memory{}, statestore.Options{Master: make([]byte, 32),
+		Now: func() time.Time { return l.now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.store = store
+	l.ok(store.CreateStack(t.Context(), dev, nil))
+	return l
+}
+
+func (l *leasing) ok(err error) {
+	l.Helper()
+	if err != nil {
+		l.Fatal(err)
+	}
+}
+
+// begin claims the stack for an update.
+func (l *leasing) begin(version string) deployments.Leased {
+	l.Helper()
+	u := deployments.UpdateName{StackName: dev, Version: version}
+	claim, err := l.store.Claim(l.Context(), statestore.Claimant{Update: u, Writer: statestore.LeaseWriter})
+	l.ok(err)
+	return deployments.Leased{Update: u, ID: "id", Fence: claim.Fence, Expires: l.now.Add(time.Minute)}
+}
+
+// resourceJSON is a resource with a field that this release does not know.
+func resourceJSON(name string) string {
+	return fmt.Sprintf(`{"urn":"urn:pulumi:dev::web::t:m:T::%s","custom":false,"type":"t:m:T","later":[1]}`, name)
+}
+
+// state describes the newest state by the names of its resources.
+func (l *leasing) state() string {
+	l.Helper()
+	d, err := l.store.Export(l.Context(), statestore.Exchange{Stack: dev}, 0, false)
+	l.ok(err)
+	var deployment struct {
+		Resources []struct {
+			URN   string
+			Later []int
+		}
+		Pending []any `json:"pending_operations"`
+	}
+	l.ok(json.Unmarshal(d.Deployment, &deployment))
+	var names []string
+	for _, r := range deployment.Resources {
+		if len(r.Later) != 1 {
+			l.Errorf("%s has lost a field", r.URN)
+		}
+		names = append(names, r.URN[strings.LastIndex(r.URN, "::")+2:])
+	}
+	return fmt.Sprintf("%s +%d", strings.Join(names, " "), len(deployment.Pending))
+}
+
+func (l *leasing) forbidden(err error) {
+	l.Helper()
+	if deployments.CodeOf(err) != deployments.CodeForbidden || err == nil {
+		l.Errorf("it is answered %v", err)
+	}
+}
+
+func TestTheEndOfALeaseCommitsTheJournalAndNothingLater(t *testing.T) {
+	l := newLeasing(t)
+	lease := l.begin("1")
+	l.ok(l.store.WriteJournal(t.Context(), lease, 2, json.RawMessage(
+		`[{"sequenceID":2,"kind":1,"operationID":1,"state":`+resourceJSON("a")+`}]`)))
+	l.ok(l.store.WriteJournal(t.Context(), lease, 1, json.RawMessage(
+		`[{"sequenceID":1,"kind":0,"operationID":1,"operation":{"type":"creating","resource":`+resourceJSON("a")+`}}]`)))
+	l.ok(l.store.WriteJournal(t.Context(), lease, 3, json.RawMessage(
+		`[{"sequenceID":3,"kind":0,"operationID":2,"operation":{"type":"creating","resource":`+resourceJSON("b")+`}}]`)))
+	for range 2 {
+		w, err := l.store.FinishLease(t.Context(), lease.Update)
+		l.ok(err)
+		if w.Version != 1 || w.Resources != 1 {
+			t.Errorf("it has written %+v", w)
+		}
+	}
+	l.forbidden(l.store.WriteJournal(t.Context(), lease, 4, json.RawMessage(
+		`[{"sequenceID":4,"kind":1,"operationID":2,"state":`+resourceJSON("b")+`}]`)))
+	if got := l.state(); got != "a +1" {
+		t.Errorf("the state is %q", got)
+	}
+}
+
+func TestAWriteAfterTheEndOfItsLeaseNeverMovesTheHead(t *testing.T) {
+	l := newLeasing(t)
+	dead := l.begin("1")
+	l.ok(l.store.WriteSnapshot(t.Context(), dead, 1, whole("a")))
+	_, err := l.store.FinishLease(t.Context(), dead.Update)
+	l.ok(err)
+	next := l.begin("2")
+	l.forbidden(l.store.WriteSnapshot(t.Context(), dead, 2, whole("a", "late")))
+	l.forbidden(l.store.WriteSnapshot(t.Context(), dead, 0, whole("a", "late")))
+	l.ok(l.store.WriteSnapshot(t.Context(), next, 1, whole("a", "b")))
+	forged := next
+	forged.Fence--
+	l.forbidden(l.store.WriteSnapshot(t.Context(), forged, 2, whole("forged")))
+	l.ok(l.store.WriteSnapshot(t.Context(), next, 3, whole("a", "b")))
+	_, err = l.store.FinishLease(t.Context(), next.Update)
+	l.ok(err)
+	if got := l.state(); got != "a b +0" {
+		t.Errorf("the state is %q", got)
+	}
+}
+
+// whole returns a deployment with these resources.
+func whole(names ...string) []byte {
+	var resources []string
+	for _, name := range names {
+		resources = append(resources, resourceJSON(name))
+	}
+	return []byte(`{"version":3,"deployment":{"manifest":{"time":"2026-01-02T03:04:05Z","magic":"","version":""},` +
+		`"metadata":{},"resources":[` + strings.Join(resources, ",") + `]}}`)
+}
+
+func TestSnapshotsAreChangedBySequenceAndDigest(t *testing.T) {
+	l := newLeasing(t)
+	lease := l.begin("1")
+	from, to := whole("a"), whole("a", "b")
+	at := strings.Index(string(from), "]}}")
+	sum := sha256.Sum256(to)
+	patch := deployments.SnapshotPatch{Sequence: 2, Digest: hex.EncodeToString(sum[:]),
+		Edits: []deployments.TextEdit{{From: at, To: at, Text: "," + resourceJSON("b")}}}
+	if err := l.store.PatchSnapshot(t.Context(), lease, patch); deployments.CodeOf(err) != deployments.CodeConflict {
+		t.Errorf("without a deployment it is answered %v", err)
+	}
+	l.ok(l.store.WriteSnapshot(t.Context(), lease, 1, from))
+	for range 2 { // a repeated write has no effect
+		l.ok(l.store.PatchSnapshot(t.Context(), lease, patch))
+	}
+	l.ok(l.store.WriteSnapshot(t.Context(), lease, 1, whole("older")))
+	for _, wrong := range []deployments.TextEdit{{From: -1}, {From: 5, To: 4}, {To: 1 << 20}} {
+		err := l.store.PatchSnapshot(t.Context(), lease, deployments.SnapshotPatch{Sequence: 3, Digest: patch.Digest,
+			Edits: []deployments.TextEdit{wrong}})
+		if deployments.CodeOf(err) != deployments.CodeConflict {
+			t.Errorf("%+v is answered %v", wrong, err)
+		}
+	}
+	_, err := l.store.FinishLease(t.Context(), lease.Update)
+	l.ok(err)
+	if got := l.state(); got != "a b +0" {
+		t.Errorf("the state is %q", got)
+	}
+}
+
+func TestAnUpdateThatWroteNothingLeavesTheStateAsItIs(t *testing.T) {
+	l := newLeasing(t)
+	lease := l.begin("1")
+	w, err := l.store.FinishLease(t.Context(), lease.Update)
+	l.ok(err)
+	h, err := l.store.Head(t.Context(), dev)
+	l.ok(err)
+	if w.Version != 0 || h.Version != 0 || h.Active != nil {
+		t.Errorf("it has written %+v, and the head is %+v", w, h)
+	}
+}
+
+func TestTheTokenOfALeaseIsReadByItsServiceOnly(t *testing.T) {
+	l := newLeasing(t)
+	lease := l.begin("1")
+	got, err := l.store.LeaseOf(l.store.LeaseToken(lease))
+	if err != nil || got.Update != lease.Update || got.Fence != lease.Fence {
+		t.Errorf("it is %+v, %v", got, err)
+	}
+	other, err := statestore.New(&statestore.Memory{}, statestore.Options{Master: []byte(strings.Repeat("x", 32))})
+	l.ok(err)
+	for _, text := range []string{"", "x", other.LeaseToken(lease), l.store.LeaseToken(lease) + "A"} {
+		if _, err := l.store.LeaseOf(text); deployments.CodeOf(err) != deployments.CodeUnauthorized {
+			t.Errorf("%q is answered %v", text, err)
+		}
+	}
+	l.now = l.now.Add(time.Hour)
+	_, err = l.store.LeaseOf(l.store.LeaseToken(lease))
+	l.forbidden(err)
+}
+
+func TestTheProviderOfAClientsDeploymentIsNamedByTheStacksIdentity(t *testing.T) {
+	l := newLeasing(t)
+	sealed, err := l.store.Encrypt(t.Context(), dev, []string{"hush"})
+	l.ok(err)
+	for owner, readable := range map[string]bool{dev.Organization: true, "other": false} {
+		deployment := fmt.Sprintf(`{"manifest":{"time":"2026-01-02T03:04:05Z","magic":"","version":""},"metadata":{},
+			"secrets_providers":{"type":"service","state":{"url":"http://x","owner":%q,"project":"web","stack":"dev"}},
+			"resources":[{"urn":"urn:pulumi:dev::web::t:m:T::a","type":"t:m:T","outputs":{"s":{
+			"4dabf18193072939515e22adb298388d":"1b47061264138c4ac30d75fd1eb44270","ciphertext":%q}}}]}`, owner, sealed[0])
+		_, err := l.store.ImportAsIs(t.Context(), statestore.Exchange{Stack: dev}, apitype.UntypedDeployment{Version: 3,
+			Deployment: json.RawMessage(deployment)})
+		l.ok(err)
+		plain, err := l.store.Export(t.Context(), statestore.Exchange{Stack: dev}, 0, true)
+		if shown := err == nil && strings.Contains(string(plain.Deployment), "hush"); shown != readable {
+			t.Errorf("a deployment of %s is read as %s, %v", owner, plain.Deployment, err)
+		}
+	}
+}
+
+func TestCiphertextsOfEarlierReleasesAreRead(t *testing.T) {
+	l := newLeasing(t)
+	sealed, err := l.store.Encrypt(t.Context(), dev, []string{"hush"})
+	l.ok(err)
+	text := `{"4dabf18193072939515e22adb298388d":"1b47061264138c4ac30d75fd1eb44270","ciphertext":"`
+	if got := string(statestore.WithBase64([]byte(text + "v1:bm9uY2U=:dGV4dA==\"}"))); got !=
+		text+"djE6Ym05dVkyVT06ZEdWNGRBPT0=\"}" {
+		t.Errorf("it becomes %s", got)
+	}
+	plain, err := l.store.Decrypt(t.Context(), dev, sealed)
+	if err != nil || plain[0] != "hush" {
+		t.Errorf("it is decrypted as %q, %v", plain, err)
+	}
+}
