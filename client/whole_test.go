@@ -250,8 +250,8 @@ func wantFull(t *testing.T, arg any) {
 	if v.Kind() != reflect.Struct {
 		return
 	}
-	// Authority is the edge's; a request has only some of the others.
-	elsewhere := []string{"Authority", "Targets", "Excludes", "ExcludeProtected", "IgnoreProtect", "RunProgram",
+	// Authority and Lease are the edges'; a request has only some of the others.
+	elsewhere := []string{"Authority", "Lease", "Targets", "Excludes", "ExcludeProtected", "IgnoreProtect", "RunProgram",
 		"ClearPendingCreates"}
 	switch arg.(type) {
 	case deployments.Schedule: // of the times, a schedule has one; the rest is told by the service

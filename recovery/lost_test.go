@@ -50,7 +50,7 @@ func TestSharedActivitiesAreRetriedWhenTheirWorkerIsGone(t *testing.T) {
 		deployments.ActivityHead: again, deployments.ActivityClaim: again, deployments.ActivityHeaders: again,
 		deployments.ActivitySave:   again,
 		deployments.ActivityCommit: again, deployments.ActivityStop: again, deployments.ActivityRecover: again,
-		deployments.ActivityEnter: again,
+		deployments.ActivityEnter: again, deployments.ActivityBeginLease: again, deployments.ActivityEndLease: again,
 		deployments.ActivitySpill: again, deployments.ActivityLoadSpilled: again, deployments.ActivityEnded: again,
 		deployments.ActivitySubmit: again, deployments.ActivityAwaitUpdate: again, deployments.ActivityDriftReport: again,
 

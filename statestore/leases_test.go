@@ -202,7 +202,7 @@ func TestTheTokenOfALeaseIsReadByItsServiceOnly(t *testing.T) {
 
 func TestTheProviderOfAClientsDeploymentIsNamedByTheStacksIdentity(t *testing.T) {
 	l := newLeasing(t)
-	sealed, err := l.store.Encrypt(t.Context(), dev, []string{"hush"})
+	sealed, err := l.store.Encrypt(t.Context(), dev, []string{`"hush"`})
 	l.ok(err)
 	for owner, readable := range map[string]bool{dev.Organization: true, "other": false} {
 		deployment := fmt.Sprintf(`{"manifest":{"time":"2026-01-02T03:04:05Z","magic":"","version":""},"metadata":{},

@@ -101,7 +101,7 @@ func (r Rule) Allow(caller deployments.Caller, raised bool, stacks ...deployment
 			r.method, role)
 	}
 	for i, name := range stacks {
-		made := r.rule.scope == onNewStack && i == len(stacks)-1
+		made := r.rule.scope == onNewStack && i == len(r.rule.touches)-1
 		if err := allowOn(caller, r.method, role, name, made); err != nil {
 			return err
 		}

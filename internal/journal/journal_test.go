@@ -26,11 +26,11 @@ func play(t *testing.T, text string) {
 			base = State{}
 			entries = nil
 			for _, name := range strings.Fields(rest) {
-				base.Resources = append(base.Resources, json.RawMessage(resource(name)))
+				base.Resources = append(base.Resources, json.RawMessage(resourceOf(name)))
 			}
 		case "pending":
 			base.Pending = append(base.Pending, json.RawMessage(
-				fmt.Sprintf(`{"type":%q,"resource":%s}`, strings.Fields(rest)[0], resource(strings.Fields(rest)[1]))))
+				fmt.Sprintf(`{"type":%q,"resource":%s}`, strings.Fields(rest)[0], resourceOf(strings.Fields(rest)[1]))))
 		case ">":
 			if got := describe(t, base, entries); got != rest {
 				t.Errorf("line %d: the state is %q, not %q", number+1, got, rest)
@@ -45,8 +45,8 @@ func play(t *testing.T, text string) {
 	}
 }
 
-// resource returns the JSON of a resource "NAME" or "NAME:FIELD=NAME,NAME", whose URN has the name.
-func resource(text string) string {
+// resourceOf returns the JSON of a resource "NAME" or "NAME:FIELD=NAME,NAME", whose URN has the name.
+func resourceOf(text string) string {
 	name, fields, _ := strings.Cut(text, ":")
 	out := fmt.Sprintf(`{"urn":%q,"type":"t:m:T","outputs":{"n":12345678901234567890},"unknown":true`, urnOf(name))
 	for field := range strings.SplitSeq(fields, ";") {
@@ -77,7 +77,7 @@ func expand(line string) string {
 			return line
 		}
 		name, after, _ := strings.Cut(rest, ">")
-		line = before + resource(name) + after
+		line = before + resourceOf(name) + after
 	}
 }
 
@@ -158,10 +158,10 @@ func TestWhatIsNoJournalIsRefused(t *testing.T) {
 }
 
 func FuzzReplay(f *testing.F) {
-	f.Add([]byte(`[{"kind":1,"operationID":1,"sequenceID":1,"state":` + resource("a") + `,"removeOld":0}]`))
-	f.Add([]byte(`[{"kind":10,"layout":[{"baseIndex":5},{"stateIndex":0}],"states":[` + resource("a") + `]}]`))
+	f.Add([]byte(`[{"kind":1,"operationID":1,"sequenceID":1,"state":` + resourceOf("a") + `,"removeOld":0}]`))
+	f.Add([]byte(`[{"kind":10,"layout":[{"baseIndex":5},{"stateIndex":0}],"states":[` + resourceOf("a") + `]}]`))
 	f.Add([]byte(`[{"kind":7},{"kind":3,"removeNew":9},{"kind":5}]`))
-	base := State{Resources: []json.RawMessage{json.RawMessage(resource("x")), json.RawMessage(resource("y:parent=x"))}}
+	base := State{Resources: []json.RawMessage{json.RawMessage(resourceOf("x")), json.RawMessage(resourceOf("y:parent=x"))}}
 	f.Fuzz(func(_ *testing.T, data []byte) {
 		if entries, err := Parse(data); err == nil {
 			_, _ = Replay(base, entries) // an error or a state, and no panic

@@ -95,7 +95,7 @@ func (s *Service) StartUpdate(
 // awaitLease waits until an update has its stack, and returns the fence of its claim.
 func (s *Service) awaitLease(ctx context.Context, u deployments.UpdateName) (int, error) {
 	until := time.Now().Add(deployments.LeasePatience)
-	for pause := leasePollFirst; ; pause = min(2*pause, leasePollLast) {
+	for pause := leasePollFirst; ; pause = min(pause*5/4+time.Millisecond, leasePollLast) {
 		h, err := s.Head(ctx, u.StackName)
 		if err != nil {
 			return 0, err
