@@ -109,8 +109,8 @@ type LeaseTokens interface {
 	LeaseOf(text string) (Leased, error)
 }
 
-// LeasedState takes what clients write while they have a lease. Each method fails with CodeForbidden when the update has
-// lost the stack; what it has written then is never read. Writing the same again has no effect.
+// LeasedState takes what clients write while they have a lease. Each method fails with CodeForbidden when the update
+// has lost the stack; what it has written then is never read. Writing the same again has no effect.
 type LeasedState interface {
 	// WriteJournal stores journal entries, which are the elements of a JSON array. first is the least of their sequence
 	// numbers.

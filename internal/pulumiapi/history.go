@@ -90,8 +90,8 @@ func (c *call) describe(u deployments.UpdateInfo) (apitype.UpdateInfo, error) {
 	return info, err
 }
 
-// configuration returns the configuration of an update. Secrets of one that the service has executed are in plaintext in
-// its request: they are encrypted.
+// configuration returns the configuration of an update. Secrets of one that the service has executed are in plaintext
+// in its request: they are encrypted.
 func (c *call) configuration(r deployments.UpdateRequest) (map[string]apitype.ConfigValue, error) {
 	values := make(map[string]apitype.ConfigValue, len(r.Config))
 	for key, v := range r.Config {
