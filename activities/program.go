@@ -97,7 +97,7 @@ func (e *epoch) guard(ctx context.Context, kill context.CancelCauseFunc, p *hear
 	}
 }
 
-// program runs the program to its end.
+// program runs the program, or an import in its place, to its end.
 func (e *epoch) program(ctx context.Context) error {
 	s := e.session
 	if s.project == nil {
@@ -126,6 +126,9 @@ func (e *epoch) program(ctx context.Context) error {
 		return err
 	}
 	defer m.Stop()
+	if s.plannedImport() {
+		return (&importing{epoch: e, monitor: m, language: language}).run(ctx)
+	}
 	return language.Run(ctx, pluginhost.RunRequest{
 		Organization: e.goal.Organization, Project: e.goal.Project, Stack: e.goal.Stack,
 		SecretKeys: s.config.SecretKeys(), DryRun: e.goal.DryRun, Parallel: e.goal.Parallel,

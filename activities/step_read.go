@@ -46,6 +46,12 @@ func (at *attempt) ask(
 	return found, nil, &result, err
 }
 
+// isMissing reports whether a provider has found no resource. It then returns an empty id, and some providers an empty
+// object with it. Others return no id for a resource that is there.
+func isMissing(found plugin.ReadResponse) bool {
+	return found.Outputs == nil || found.ID == "" && len(found.Outputs) == 0
+}
+
 // read reads an external resource, which the stack does not own. In a preview its id may not be known yet.
 func (at *attempt) read(ctx context.Context, p *pluginhost.Provider) (engine.StepFinished, error) {
 	id := at.step.New.ID
@@ -60,7 +66,7 @@ func (at *attempt) read(ctx context.Context, p *pluginhost.Provider) (engine.Ste
 	if err != nil || ended != nil {
 		return deref(ended), err
 	}
-	if found.Outputs == nil {
+	if isMissing(found) {
 		return failed(fmt.Sprintf("resource '%s' does not exist", id)), nil
 	}
 	if found.ID != "" {
@@ -152,7 +158,7 @@ func (at *attempt) adopt(ctx context.Context, p *pluginhost.Provider) (engine.St
 	switch {
 	case err != nil || ended != nil:
 		return deref(ended), err
-	case found.Outputs == nil:
+	case isMissing(found):
 		return failed(fmt.Sprintf("resource '%s' does not exist", id)), nil
 	case found.Inputs == nil:
 		return failed(fmt.Sprintf("the provider does not support importing resources of type %s", at.step.Type)), nil
@@ -171,7 +177,12 @@ func (at *attempt) adopt(ctx context.Context, p *pluginhost.Provider) (engine.St
 		Outcome: engine.OutcomeDone, ID: id, InitErrors: reasons, RefreshBeforeUpdate: found.RefreshBeforeUpdate,
 		Diff: &engine.Diff{Change: engine.ChangeNone},
 	}
-	if !at.session.plannedImport() {
+	if at.session.plannedImport() {
+		inputs = keptInputs(at.session.importOf(at.step.URN), inputs)
+		if err := at.checkImported(ctx, p, inputs); err != nil {
+			return at.providerUnavailable(err)
+		}
+	} else {
 		failures, err := at.deviation(ctx, p, id, found, &result)
 		if err != nil {
 			return at.providerUnavailable(err)

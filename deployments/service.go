@@ -57,11 +57,16 @@ type UpdateRequest struct {
 	// ClearPendingCreates forgets creates of earlier updates whose outcome cannot be found out; of a refresh.
 	ClearPendingCreates bool     `json:"clearPendingCreates,omitempty"`
 	Replace             []string `json:"replace,omitempty"`
-	ContinueOnError     bool     `json:"continueOnError,omitempty"`
-	Parallel            int      `json:"parallel,omitempty"`
-	WaitOnUnknown       bool     `json:"waitOnUnknown,omitempty"`
-	Message             string   `json:"message,omitempty"`
-	Initiator           string   `json:"initiator,omitempty"` // a token's name or the local user's
+	// Imports are the resources that an import takes into the stack: parents and providers before what refers to them.
+	Imports []Import `json:"imports,omitempty"`
+	// Variables are the names that resources have in the text that an import writes for the program, by URN; without
+	// them it writes none.
+	Variables       map[string]string `json:"variables,omitempty"`
+	ContinueOnError bool              `json:"continueOnError,omitempty"`
+	Parallel        int               `json:"parallel,omitempty"`
+	WaitOnUnknown   bool              `json:"waitOnUnknown,omitempty"`
+	Message         string            `json:"message,omitempty"`
+	Initiator       string            `json:"initiator,omitempty"` // a token's name or the local user's
 	// Authority is what the caller may do, for as long as the caller may: the update does not begin without it, and
 	// limits which other stacks its program can read. The service sets it, never a client. It is nil in requests of
 	// older releases, which could read every stack.
@@ -140,8 +145,10 @@ type Accepted struct {
 	Behind *UpdateInfo `json:"behind,omitempty"`
 }
 
-// HasProgram reports whether the update runs the program.
-func (r UpdateRequest) HasProgram() bool { return r.Kind == engine.KindUp || r.RunProgram }
+// HasProgram reports whether the update runs the program or, of an import, registers resources in its place.
+func (r UpdateRequest) HasProgram() bool {
+	return r.Kind == engine.KindUp || r.Kind == engine.KindImport || r.RunProgram
+}
 
 // UpdateInfo describes an update, past or present.
 type UpdateInfo struct {

@@ -187,7 +187,7 @@ func ValidateValues(n int) error {
 func (r UpdateRequest) Validate() error {
 	for _, check := range []func() error{
 		r.Stack.Validate, func() error { return ValidateRequestID(r.RequestID) },
-		r.validateModes, r.validateProgram, r.validateSelection, r.validateSize,
+		r.validateModes, r.validateProgram, r.validateSelection, r.validateImports, r.validateSize,
 	} {
 		if err := check(); err != nil {
 			return err
@@ -198,11 +198,12 @@ func (r UpdateRequest) Validate() error {
 
 func (r UpdateRequest) validateModes() error {
 	switch r.Kind {
-	case engine.KindUp, engine.KindRefresh, engine.KindDestroy:
+	case engine.KindUp, engine.KindRefresh, engine.KindDestroy, engine.KindImport:
 	case "":
-		return Errorf(CodeInvalid, "the request does not say what kind of update it is: up, refresh or destroy")
+		return Errorf(CodeInvalid, "the request does not say what kind of update it is: up, refresh, destroy or import")
 	default:
-		return Errorf(CodeInvalid, "%s is not a kind of update: ask for up, refresh or destroy", quoted(string(r.Kind)))
+		return Errorf(CodeInvalid, "%s is not a kind of update: ask for up, refresh, destroy or import",
+			quoted(string(r.Kind)))
 	}
 	switch r.OnBusy {
 	case "", OnBusyQueue, OnBusyFail, OnBusySupersede:
@@ -305,7 +306,7 @@ func (r UpdateRequest) validateSelection() error {
 }
 
 func (r UpdateRequest) validateSize() error {
-	size := len(r.Message)
+	size := len(r.Message) + r.importsSize()
 	for key, v := range r.Config {
 		size += len(key) + len(v.Value)
 	}
@@ -318,8 +319,8 @@ func (r UpdateRequest) validateSize() error {
 		}
 	}
 	if size > MaxRequestSize {
-		return Errorf(CodeInvalid, "the request's configuration, environment and targets are %d KiB; at most %d KiB "+
-			"are possible: put large values into files of the project", size>>10, MaxRequestSize>>10)
+		return Errorf(CodeInvalid, "the request's configuration, environment, targets and imports are %d KiB; at "+
+			"most %d KiB are possible: put large values into files of the project, and import in several parts", size>>10, MaxRequestSize>>10)
 	}
 	return nil
 }

@@ -39,12 +39,55 @@ func TestARequestThatCanBeCarriedOutIsValid(t *testing.T) {
 	}
 }
 
+// importing is a request of an import that is valid.
+func importing() deployments.UpdateRequest {
+	r := asked()
+	r.Kind, r.Targets, r.Replace = engine.KindImport, nil, nil
+	r.Imports = []deployments.Import{
+		{Type: "app:x:Owner", Name: "owner", Component: true},
+		{Type: "pulumi:providers:aws", Name: "own", Inputs: "{}"},
+		{Type: "aws:s3:Bucket", Name: "site", ID: "b-1", Parent: "urn:pulumi:dev::shop::app:x:Owner::owner",
+			Provider: "urn:pulumi:dev::shop::pulumi:providers:aws::own"},
+	}
+	r.Variables = map[string]string{"urn:pulumi:dev::shop::app:x:Owner::owner": "owner"}
+	return r
+}
+
+func TestAnImportThatCannotBeMadeIsRejected(t *testing.T) {
+	if err := importing().Validate(); err != nil {
+		t.Error(err)
+	}
+	for name, spoil := range map[string]func(*deployments.UpdateRequest){
+		"in an up":              func(r *deployments.UpdateRequest) { r.Kind = engine.KindUp },
+		"with targets":          func(r *deployments.UpdateRequest) { r.Targets = []string{"a"} },
+		"with a refresh":        func(r *deployments.UpdateRequest) { r.Refresh = true },
+		"twice":                 func(r *deployments.UpdateRequest) { r.Imports = append(r.Imports, r.Imports[2]) },
+		"without an id":         func(r *deployments.UpdateRequest) { r.Imports[2].ID = "" },
+		"a component with one":  func(r *deployments.UpdateRequest) { r.Imports[0].ID = "x" },
+		"a provider with one":   func(r *deployments.UpdateRequest) { r.Imports[1].ID = "x" },
+		"a custom remote one":   func(r *deployments.UpdateRequest) { r.Imports[2].Remote = true },
+		"without a name":        func(r *deployments.UpdateRequest) { r.Imports[2].Name = "" },
+		"a type of one part":    func(r *deployments.UpdateRequest) { r.Imports[2].Type = "Bucket" },
+		"below no URN":          func(r *deployments.UpdateRequest) { r.Imports[2].Parent = "owner" },
+		"by no provider":        func(r *deployments.UpdateRequest) { r.Imports[2].Provider = r.Imports[2].Parent },
+		"with inputs":           func(r *deployments.UpdateRequest) { r.Imports[2].Inputs = "{}" },
+		"a variable of nothing": func(r *deployments.UpdateRequest) { r.Variables["x"] = "y" },
+		"a name with an escape": func(r *deployments.UpdateRequest) { r.Imports[2].Name = "\x1b]0;x\a" },
+	} {
+		r := importing()
+		spoil(&r)
+		if err := r.Validate(); deployments.CodeOf(err) != deployments.CodeInvalid {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestARequestThatIsNotValidIsRejected(t *testing.T) {
 	minus := -1
 	for name, spoil := range map[string]func(*deployments.UpdateRequest){
 		"no kind":                   func(r *deployments.UpdateRequest) { r.Kind = "" },
 		"a kind of a newer client":  func(r *deployments.UpdateRequest) { r.Kind = "repair" },
-		"an import":                 func(r *deployments.UpdateRequest) { r.Kind = engine.KindImport },
+		"an import of nothing":      func(r *deployments.UpdateRequest) { r.Kind = engine.KindImport },
 		"a restore":                 func(r *deployments.UpdateRequest) { r.Kind = deployments.KindRestore },
 		"a kind in capitals":        func(r *deployments.UpdateRequest) { r.Kind = "Up" },
 		"no id":                     func(r *deployments.UpdateRequest) { r.RequestID = "" },
@@ -159,6 +202,14 @@ func TestALimitIsWhereItIsSaidToBe(t *testing.T) {
 		}},
 		"replacements": {10_000, func(n int) error {
 			return request(func(r *deployments.UpdateRequest) { r.Replace = slices.Repeat([]string{"a"}, n) })
+		}},
+		"imports": {10_000, func(n int) error {
+			return request(func(r *deployments.UpdateRequest) {
+				r.Kind, r.Targets, r.Replace = engine.KindImport, nil, nil
+				for i := range n {
+					r.Imports = append(r.Imports, deployments.Import{Type: "a:b:C", Name: fmt.Sprint(i), ID: "x"})
+				}
+			})
 		}},
 		"policy packs": {50, func(n int) error {
 			return request(func(r *deployments.UpdateRequest) {

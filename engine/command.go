@@ -199,6 +199,8 @@ type Reply struct {
 	Result  ResultKind `json:"result"`
 	// Unknown: in a preview, the resource's outputs are not known; properties missing from Object are unknown.
 	Unknown bool `json:"unknown,omitempty"`
+	// Inputs are those of the state, in an import: what the provider has read.
+	Inputs *Bag `json:"inputs,omitempty"`
 	// Error refuses the call; it has been reported as a diagnostic.
 	Error string `json:"error,omitempty"`
 }

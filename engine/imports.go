@@ -24,11 +24,7 @@ func (e *entry) imports(old *State) bool {
 	if old == nil || old.External {
 		return true
 	}
-	was := old.ID
-	if old.ImportID != "" {
-		was = old.ImportID
-	}
-	return was != e.Reg.ImportID
+	return old.adoptedID() != e.Reg.ImportID
 }
 
 // decideImport reads the resource to adopt; the ordinary plan over what was read follows. A live old resource becomes a
@@ -50,6 +46,10 @@ func (r *Run) decideImport(e *entry, old *State) {
 func (r *Run) imported(e *entry, op int) {
 	r.emitStep(EmitOutputs, op, e)
 	r.count(StepImport, e.URN)
+	if r.adopts() {
+		r.adopted(e)
+		return
+	}
 	if e.Epoch != r.Epoch { // the program that asked is gone; the next one goes on from what is stored
 		return
 	}

@@ -23,6 +23,8 @@ func (r *Run) decide(e *entry) {
 		r.leaveAlone(e, old)
 	case r.decideWithoutCreates(e, old):
 		// a refresh or a destroy
+	case r.decideAdoption(e, old):
+		// an import
 	case r.skippedReference(e) != "":
 		r.reject(e, "%s depends on %s, which %s leaves out and which does not exist yet; %s",
 			e.URN, r.skippedReference(e), option, advice)
@@ -52,6 +54,8 @@ func (r *Run) decideComponent(e *entry, old *State) {
 	}
 	e.Forced = r.force(e, old)
 	switch diff := e.componentDiff(old); {
+	case old == nil && r.adopts() && e.New.Type != rootType:
+		e.Kind = StepImport
 	case old == nil:
 		e.Kind = StepCreate
 	case diff.Change == ChangeReplace:

@@ -10,6 +10,9 @@ import (
 func (r *Run) applyResult(e *entry, ev StepFinished) {
 	e.New.learn(ev)
 	e.stamp(ev.At)
+	if r.adopts() && e.New.ImportID == e.New.ID {
+		e.New.ImportID = "" // as in Pulumi's states, where only the option import leaves it
+	}
 }
 
 // stamp puts the time of the entry's step into its new state. The time of a create is also that of its first

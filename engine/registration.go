@@ -91,7 +91,7 @@ func (r *Run) start(e *entry) bool {
 		return false
 	// The program names what it has not registered, or what it registers only later.
 	case missing != "":
-		r.reject(e, "%s depends on %s, which the program has not registered", e.URN, missing)
+		r.reject(e, "%s depends on %s, which %s", e.URN, missing, r.notThere())
 		return true
 	}
 	// Skipped without an error of its own: the one that failed has been reported.
@@ -123,14 +123,22 @@ func (r *Run) start(e *entry) bool {
 	return true
 }
 
+// notThere says what is wrong with a reference of an entry to what is missing.
+func (r *Run) notThere() string {
+	if r.adopts() {
+		return "is neither in the stack nor imported with it"
+	}
+	return "the program has not registered"
+}
+
 // missing finds what an entry names and what is not decided: a URN that is not registered, or else the last of the
 // entries that are not done. Only what was registered before may be named, so that no two wait for each other; and
-// in a restricted update, what is stored, because the program need not register that.
+// in a restricted update or an import, what is stored, because the program need not register that.
 func (r *Run) missing(e *entry) (missing urn.URN, on *entry) {
 	for _, u := range e.Reg.references() {
 		other := r.byURN[u]
 		switch {
-		case other == nil && (!r.restricted() || r.snap.Live(u) == nil):
+		case other == nil && !r.mayName(u):
 			return u, nil
 		case other != nil && other.Order >= e.Order:
 			return u, nil
@@ -162,7 +170,7 @@ func (r *Run) failedDependency(e *entry) urn.URN {
 func (r *Run) prepare(e *entry) {
 	g := e.Reg
 	e.New = State{
-		URN: e.URN, Type: g.Type, Custom: g.Custom, Parent: g.Parent, Provider: g.Provider,
+		URN: e.URN, Type: g.Type, Custom: g.Custom, Parent: g.Parent, Provider: r.storedProvider(g.Provider),
 		Protect: g.Protect != nil && *g.Protect, RetainOnDelete: g.RetainOnDelete != nil && *g.RetainOnDelete,
 		Dependencies: g.Dependencies, PropertyDependencies: g.PropertyDependencies,
 		AdditionalSecretOutputs: g.AdditionalSecretOutputs, Timeouts: g.Timeouts, ImportID: g.ImportID,

@@ -77,7 +77,12 @@ func (r *Run) success(e *entry, stables []string) Reply {
 	if !e.New.Custom {
 		object = e.New.Inputs
 	}
-	return Reply{ID: e.New.ID, Object: object, Stables: stables, Result: ResultSuccess, Unknown: e.unknown(r.goal)}
+	reply := Reply{ID: e.New.ID, Object: object, Stables: stables, Result: ResultSuccess, Unknown: e.unknown(r.goal)}
+	if r.adopts() {
+		inputs := e.New.Inputs
+		reply.Inputs = &inputs
+	}
+	return reply
 }
 
 // unknown reports that a preview cannot know the resource's outputs.

@@ -82,8 +82,9 @@ func (r *Run) accept(base []State, pending []PendingOperation) bool {
 	return r.goal.Kind == KindImport || !r.refuseUnmatched()
 }
 
-// hasProgram reports whether a program takes part in the update. Only then are there epochs and registrations.
-func (r *Run) hasProgram() bool { return r.goal.Kind == KindUp || r.goal.RunProgram }
+// hasProgram reports whether a program takes part in the update, or the host in the place of one. Only then are there
+// epochs and registrations.
+func (r *Run) hasProgram() bool { return r.goal.Kind == KindUp || r.adopts() || r.goal.RunProgram }
 
 // Handle applies an event. It starts nothing: Ready does. It never fails: what cannot be right is reported as a
 // diagnostic, refused by a Reply or, if it is old or repeated, ignored. So a driver may deliver an event twice, with

@@ -13,7 +13,7 @@ package engine
 // decideWithoutCreates decides an entry as a refresh or a destroy does; it reports whether it did. The kinds of
 // resources that these register as an up does are left to decide.
 func (r *Run) decideWithoutCreates(e *entry, old *State) bool {
-	if r.goal.Kind == KindUp {
+	if r.goal.Kind == KindUp || r.adopts() {
 		return false
 	}
 	custom := e.New.Custom && !e.Read && !IsProvider(e.New.Type)

@@ -126,10 +126,14 @@ func (o *Output) record(event deployments.WatchEvent) {
 // textSize estimates the bytes of an event in the queue.
 func textSize(e deployments.WatchEvent) int {
 	const fixed = 200
-	if e.Event == nil || e.Event.DiagnosticEvent == nil {
-		return fixed
+	switch {
+	case e.Event == nil:
+	case e.Event.DiagnosticEvent != nil:
+		return fixed + len(e.Event.DiagnosticEvent.Message)
+	case e.Event.StdoutEvent != nil:
+		return fixed + len(e.Event.StdoutEvent.Message)
 	}
-	return fixed + len(e.Event.DiagnosticEvent.Message)
+	return fixed
 }
 
 // written removes events from the queue that are in the store now. If events were dropped, a warning with their number

@@ -61,6 +61,7 @@ type State struct {
 	Diags    []Diag // those of no resource
 	Outputs  map[string]any
 	Previous map[string]any // the outputs before
+	Program  string         // the declarations that an import has written
 	Progress deployments.Progress
 	End      *deployments.UpdateInfo
 	Planning bool      // the events are a preview's
@@ -124,7 +125,7 @@ func (s *State) event(e apitype.EngineEvent) *Row {
 	case e.ErrorEvent != nil:
 		s.Diags = append(s.Diags, Diag{Severity: "error", Message: safetext.Message(e.ErrorEvent.Error)})
 	case e.StdoutEvent != nil:
-		s.Diags = append(s.Diags, Diag{Severity: "info", Message: safetext.Message(e.StdoutEvent.Message)})
+		s.Program = e.StdoutEvent.Message // the last one, if an epoch was lost
 	}
 	return nil
 }

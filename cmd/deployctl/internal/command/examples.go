@@ -11,11 +11,16 @@ var examples = map[string][]string{
 		"deployctl preview --diff",
 		"deployctl preview --refresh --expect-no-changes",
 		"deployctl preview --kind destroy",
+		"deployctl preview --import-file import.json",
 	},
 	"deployctl refresh": {"deployctl refresh", "deployctl refresh --yes --diff"},
 	"deployctl destroy": {"deployctl destroy", "deployctl destroy --yes --stack dev"},
-	"deployctl cancel":  {"deployctl cancel", "deployctl cancel 12 --force --yes"},
-	"deployctl attach":  {"deployctl attach", "deployctl attach 12", "deployctl attach acme/shop/prod/12"},
+	"deployctl import": {
+		"deployctl import aws:s3/bucket:Bucket site site-bucket-1234",
+		"deployctl import --file import.json --out imported.ts",
+	},
+	"deployctl cancel": {"deployctl cancel", "deployctl cancel 12 --force --yes"},
+	"deployctl attach": {"deployctl attach", "deployctl attach 12", "deployctl attach acme/shop/prod/12"},
 	"deployctl resolve": {
 		"deployctl resolve 'urn:pulumi:dev::shop::aws:ec2:Vpc::net' --created vpc-1",
 		"deployctl resolve 'urn:pulumi:dev::shop::aws:ec2:Vpc::net' --absent",

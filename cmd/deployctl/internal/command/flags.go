@@ -50,15 +50,8 @@ func SettingFlags(groups ...settings.Group) []cli.Flag {
 
 // updateFlags returns the flags of up, preview, refresh and destroy, and more.
 func updateFlags(more ...cli.Flag) []cli.Flag {
-	return onStack(append(append(more, selectionFlags()...), jsonFlag, quietFlag,
-		&cli.BoolFlag{Name: "diff", Usage: "show every change in full, and all properties of created and deleted " +
-			"resources"},
-		&cli.IntFlag{Name: "parallel", Aliases: []string{"p"}, Usage: "run at most `N` steps at a time",
-			Value: deployments.DefaultParallel},
-		&cli.StringFlag{Name: "message", Aliases: []string{"m"}, Usage: "`TEXT` to store in the history"},
-		&cli.StringSliceFlag{Name: "config", Aliases: []string{"c"},
-			Usage: "set `KEY=VALUE` in the stack's configuration first; may be repeated"},
-		&cli.BoolFlag{Name: "path", Usage: "the keys of --config are paths"},
+	return onStack(append(append(more, selectionFlags()...), jsonFlag, quietFlag, diffFlag, parallelFlag,
+		messageFlag, configFlag, configPathFlag,
 	)...)
 }
 
@@ -87,15 +80,25 @@ const changeExits = "Exit codes: 0 the update succeeded, 1 it failed, 3 it was c
 func changeFlags(more ...cli.Flag) []cli.Flag {
 	return updateFlags(append(more, yesFlag,
 		&cli.BoolFlag{Name: "skip-preview", Aliases: []string{"f"}, Usage: "update without a preview"},
-		&cli.StringFlag{Name: "on-busy", Usage: "`MODE` when the stack has another update: queue (wait for it), " +
-			"fail, or supersede (replace waiting ones)", Value: "queue"},
+		onBusyFlag,
 		&cli.StringFlag{Name: "on-unknown", Usage: "`MODE` when it is unknown whether a resource was created: wait " +
 			"(for deployctl resolve) or fail; not set: wait on a terminal, else fail"},
 		continueOnErrorFlag,
 	)...)
 }
 
+// Flags of commands that make updates.
 var (
+	diffFlag = &cli.BoolFlag{Name: "diff", Usage: "show every change in full, and all properties of created and " +
+		"deleted resources"}
+	parallelFlag = &cli.IntFlag{Name: "parallel", Aliases: []string{"p"}, Usage: "run at most `N` steps at a time",
+		Value: deployments.DefaultParallel}
+	messageFlag = &cli.StringFlag{Name: "message", Aliases: []string{"m"}, Usage: "`TEXT` to store in the history"}
+	configFlag  = &cli.StringSliceFlag{Name: "config", Aliases: []string{"c"},
+		Usage: "set `KEY=VALUE` in the stack's configuration first; may be repeated"}
+	configPathFlag = &cli.BoolFlag{Name: "path", Usage: "the keys of --config are paths"}
+	onBusyFlag     = &cli.StringFlag{Name: "on-busy", Usage: "`MODE` when the stack has another update: queue (wait " +
+		"for it), fail, or supersede (replace waiting ones)", Value: "queue"}
 	refreshFlag       = &cli.BoolFlag{Name: "refresh", Aliases: []string{"r"}, Usage: "refresh every resource first"}
 	ignoreProtectFlag = &cli.BoolFlag{Name: "ignore-protect", Usage: "delete and replace protected resources like any " +
 		"other"}

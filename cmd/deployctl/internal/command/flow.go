@@ -17,66 +17,83 @@ var questions = map[engine.Kind]string{
 	engine.KindUp:      "Perform this update?",
 	engine.KindRefresh: "Write this to the stack's state?",
 	engine.KindDestroy: "Destroy all of this? It cannot be undone.",
+	engine.KindImport:  "Import these resources?",
+}
+
+// change returns the action of a command that makes an update of a kind.
+func change(kind engine.Kind) func(context.Context, *session) error {
+	return func(ctx context.Context, s *session) error { return s.change(ctx, kind, nil) }
 }
 
 // change previews, asks for confirmation, and updates. The update runs exactly what was confirmed: the same bundle on
-// the same version of the stack. If the stack was updated meanwhile, the preview is repeated.
-func change(kind engine.Kind) func(context.Context, *session) error {
-	return func(ctx context.Context, s *session) error {
-		if err := s.needProject(); err != nil {
-			return err
-		}
-		previewOnly, err := s.previewOnly()
-		if err != nil {
-			return err
-		}
-		stack, err := s.existingStack(ctx)
-		if err != nil {
-			return err
-		}
-		request, err := s.request(ctx, kind, stack.Stack)
-		if err != nil {
-			return err
-		}
-		s.warnOfOtherDirectory(kind, stack)
-		if previewOnly {
-			_, err := s.preview(ctx, request, "")
-			return err
-		}
-		skip := s.flags.Bool("skip-preview") || s.flags.Bool("json")
-		var previewed *projection.State
-		for {
-			if !skip {
-				if previewed, err = s.previewAndAsk(ctx, request); err != nil {
-					return err
-				}
-				version := stack.Version
-				request.BaseVersion = &version
-			} else if err := s.askBlindly(ctx, kind); err != nil {
+// the same version of the stack. If the stack was updated meanwhile, the preview is repeated. If complete is not nil,
+// it adds to the request what only one command has.
+func (s *session) change(
+	ctx context.Context, kind engine.Kind, complete func(*deployments.UpdateRequest) error,
+) error {
+	if err := s.needProject(); err != nil {
+		return err
+	}
+	previewOnly, err := s.previewOnly()
+	if err != nil {
+		return err
+	}
+	stack, err := s.existingStack(ctx)
+	if err != nil {
+		return err
+	}
+	request, err := s.request(ctx, kind, stack.Stack)
+	if err == nil && complete != nil {
+		err = complete(&request)
+	}
+	if err != nil {
+		return err
+	}
+	s.warnOfOtherDirectory(kind, stack)
+	if previewOnly {
+		_, err := s.preview(ctx, request, "")
+		return err
+	}
+	return s.confirmAndRun(ctx, stack, request)
+}
+
+// confirmAndRun previews a request until it is confirmed for the version that the stack has, and runs it.
+func (s *session) confirmAndRun(
+	ctx context.Context, stack deployments.StackInfo, request deployments.UpdateRequest,
+) (err error) {
+	skip := s.flags.Bool("skip-preview") || s.flags.Bool("json")
+	var previewed *projection.State
+	for {
+		if !skip {
+			if previewed, err = s.previewAndAsk(ctx, request); err != nil {
 				return err
 			}
-			request.RequestID = newRequestID()
-			accepted, err := s.submit(ctx, request)
-			for lost := 1; err == nil; lost++ {
-				err = s.follow(ctx, accepted, kind, previewed)
-				if deployments.CodeOf(err) != deployments.CodeNotFound || lost == mostLost {
-					return err
-				}
-				s.note("The update lost its place in the queue because the stack's workflow was terminated; " +
-					"submitting it again.")
-				if !pause(ctx, time.Duration(lost)*time.Second) {
-					return err
-				}
-				// the RequestID makes this the same update if the service has it after all
-				accepted, err = s.submit(ctx, request)
-			}
-			now, moved := s.moved(ctx, err, request)
-			if !moved {
+			version := stack.Version
+			request.BaseVersion = &version
+		} else if err := s.askBlindly(ctx, request.Kind); err != nil {
+			return err
+		}
+		request.RequestID = newRequestID()
+		accepted, err := s.submit(ctx, request)
+		for lost := 1; err == nil; lost++ {
+			err = s.follow(ctx, accepted, request.Kind, previewed)
+			if deployments.CodeOf(err) != deployments.CodeNotFound || lost == mostLost {
 				return err
 			}
-			s.note("The stack has been updated since the preview; previewing again.")
-			stack = now
+			s.note("The update lost its place in the queue because the stack's workflow was terminated; " +
+				"submitting it again.")
+			if !pause(ctx, time.Duration(lost)*time.Second) {
+				return err
+			}
+			// the RequestID makes this the same update if the service has it after all
+			accepted, err = s.submit(ctx, request)
 		}
+		now, moved := s.moved(ctx, err, request)
+		if !moved {
+			return err
+		}
+		s.note("The stack has been updated since the preview; previewing again.")
+		stack = now
 	}
 }
 
@@ -230,6 +247,9 @@ func (s *session) follow(
 	}
 	if code := deployments.CodeOf(err); err != nil && code != deployments.CodeNotFound { // see change
 		return deployments.Errorf(code, "%w; update %s may continue: check with deployctl attach %s", err, u, u)
+	}
+	if err == nil {
+		err = s.declared(state)
 	}
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@ func previewCommand(s *Env) *cli.Command {
 		Flags: updateFlags(refreshFlag, replaceFlag, ignoreProtectFlag, excludeProtectedFlag,
 			runProgramFlag, policyPackFlag, policyPackConfigFlag,
 			&cli.StringFlag{Name: "kind", Usage: "`KIND` of update to preview: up, refresh or destroy", Value: "up"},
+			&cli.StringFlag{Name: "import-file", Usage: "write what would be created to `FILE`, for deployctl import"},
 			&cli.BoolFlag{Name: "expect-no-changes", Usage: "exit with 1 if anything would change"}),
 		Action: action(s, runPreview),
 	}
@@ -24,7 +25,7 @@ func runPreview(ctx context.Context, s *session) error {
 		return err
 	}
 	kind := engine.Kind(s.flags.String("kind"))
-	if _, known := questions[kind]; !known {
+	if _, known := questions[kind]; !known || kind == engine.KindImport {
 		return deployments.Errorf(deployments.CodeInvalid, "--kind takes up, refresh or destroy, not %q", kind)
 	}
 	stack, err := s.existingStack(ctx)
@@ -37,6 +38,9 @@ func runPreview(ctx context.Context, s *session) error {
 		return err
 	}
 	state, err := s.preview(ctx, request, "")
+	if err == nil {
+		err = s.writeImportFile(state)
+	}
 	if err == nil && s.flags.Bool("expect-no-changes") && state.Changed() {
 		return deployments.Errorf(deployments.CodeInternal, "no changes were expected (--expect-no-changes), but the "+
 			"preview shows some")

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/projection"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
@@ -79,14 +80,19 @@ func runWhy(ctx context.Context, s *session) error {
 func (s *session) why(ctx context.Context, id string, history []deployments.UpdateInfo) (whyAnswer, error) {
 	answer := whyAnswer{URN: id}
 	for _, u := range history {
-		if u.Kind == deployments.KindEdit || u.Kind == deployments.KindRestore || u.Kind == deployments.KindRename ||
-			u.Kind == "import" {
+		if u.Kind == deployments.KindEdit || u.Kind == deployments.KindRestore || u.Kind == deployments.KindRename {
 			if answer.Changed == nil {
 				answer.Since = append(answer.Since, u)
 			}
 			continue
 		}
 		state, err := s.logged(ctx, u.Update)
+		if u.Kind == engine.KindImport && deployments.CodeOf(err) == deployments.CodeNotFound {
+			if answer.Changed == nil { // the import of a state, which has no events
+				answer.Since = append(answer.Since, u)
+			}
+			continue
+		}
 		if deployments.CodeOf(err) == deployments.CodeNotFound || deployments.CodeOf(err) == deployments.CodeFormat {
 			answer.Unread = append(answer.Unread, u.Update.Version)
 			continue
