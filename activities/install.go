@@ -70,6 +70,31 @@ func (s *session) install(ctx context.Context) error {
 	})
 }
 
+// installSource installs what a policy pack or a plugin imports whose source is in dir. Outside the bundle, that is part
+// of the plugin's installation.
+func (s *session) installSource(
+	ctx context.Context, dir, runtime string, install func(context.Context) error,
+) error {
+	below, err := filepath.Rel(s.place, dir)
+	if err != nil || !filepath.IsLocal(below) || runtime == "go" { // which fetches modules as it builds
+		return nil
+	}
+	s.installing.Lock()
+	defer s.installing.Unlock()
+	lock, err := s.bundles.LockInstall(ctx, dir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lock.Close() }()
+	if runtime != "nodejs" {
+		return install(ctx)
+	}
+	if _, err := s.box.Stat(filepath.Join(dir, "package.json")); err != nil {
+		return nil
+	}
+	return s.installModules(ctx, dir, install)
+}
+
 // installModules creates the node_modules of the package.json in dir, unless they exist and are complete.
 func (s *session) installModules(ctx context.Context, dir string, install func(context.Context) error) error {
 	modules := filepath.Join(dir, "node_modules")

@@ -148,22 +148,10 @@ func (p *policyPack) invalid(err error) error {
 // installPolicyPack installs the packages that a policy pack imports.
 func (s *session) installPolicyPack(ctx context.Context, dir string) error {
 	runtime, err := s.host.PolicyPackRuntime(dir)
-	if err != nil || runtime == "go" { // which fetches modules as it builds
-		return err
-	}
-	s.installing.Lock()
-	defer s.installing.Unlock()
-	lock, err := s.bundles.LockInstall(ctx, dir)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = lock.Close() }()
-	install := func(ctx context.Context) error { return s.host.InstallPolicyPack(ctx, dir) }
-	if runtime != "nodejs" {
-		return install(ctx)
-	}
-	if _, err := s.box.Stat(filepath.Join(dir, "package.json")); err != nil {
-		return nil
-	}
-	return s.installModules(ctx, dir, install)
+	return s.installSource(ctx, dir, runtime, func(ctx context.Context) error {
+		return s.host.InstallPolicyPack(ctx, dir)
+	})
 }

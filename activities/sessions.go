@@ -131,6 +131,7 @@ func (a *Activities) fill(ctx context.Context, s *session) error {
 	s.host, err = pluginhost.New(pluginhost.Options{
 		RootDir: s.dir, Project: s.project, Config: s.config.Reveal(), Log: s.hear, Phase: s.phases.begin,
 		Env: env, Box: s.box, Spares: processesOf(s.request), Builtin: a.builtin(s), Fetch: fetch,
+		Install: s.installSource,
 	})
 	if err != nil {
 		return deployments.Errorf(deployments.CodeInvalid, "%w", err)

@@ -32,6 +32,7 @@ func TestNodePrograms(t *testing.T) {
 		optionsByTransforms(t, h.Deployctl(dir))
 	})
 	t.Run("a policy pack checks a program", func(t *testing.T) { nodePolicies(t, h) })
+	t.Run("a component of a plugin that is source code is made", func(t *testing.T) { sourcePlugin(t, h) })
 	t.Run("hooks run around steps", func(t *testing.T) {
 		dir := projectOf(t, "typescript", "index.ts", hooksInNode)
 		hooks(t, h, dir)

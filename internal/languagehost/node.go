@@ -113,26 +113,25 @@ func (n node) program(_ context.Context, req *pulumirpc.RunRequest, _ output) (p
 	}, nil
 }
 
-// plugin runs a policy pack with the runner that comes with @pulumi/pulumi.
+// plugin runs a policy pack or another plugin with a runner that comes with @pulumi/pulumi.
 func (n node) plugin(_ context.Context, req *pulumirpc.RunPluginRequest, _ output) (process.Command, error) {
-	info := req.GetInfo()
-	if req.GetKind() != string(apitype.AnalyzerPlugin) {
-		return process.Command{}, fmt.Errorf("plugins of the kind %q in Node.js cannot be run from their source",
-			req.GetKind())
+	info, module := req.GetInfo(), "run-plugin"
+	args := append([]string{filepath.Join(info.GetProgramDirectory(), info.GetEntryPoint())}, req.GetArgs()...)
+	if req.GetKind() == string(apitype.AnalyzerPlugin) {
+		module, args = "run-policy-pack", append(slices.Clone(req.GetArgs()), info.GetEntryPoint())
 	}
-	path, err := n.tools.look("node", "policy packs in Node.js")
+	path, err := n.tools.look("node", "plugins in Node.js")
 	if err != nil {
 		return process.Command{}, err
 	}
-	runner, err := n.tools.sdkModule(info.GetProgramDirectory(), "run-policy-pack")
+	runner, err := n.tools.sdkModule(info.GetProgramDirectory(), module)
 	if err != nil {
-		return process.Command{}, errors.New("the package @pulumi/pulumi is not installed for the policy pack: list " +
-			"@pulumi/policy and @pulumi/pulumi in its package.json")
+		return process.Command{}, fmt.Errorf("the package @pulumi/pulumi, with cmd/%s, is not installed for the plugin "+
+			"in %s: list it in the plugin's package.json", module, filepath.Base(info.GetProgramDirectory()))
 	}
 	nodeArgs, _ := option[string](info, "nodeargs")
-	args := append(strings.Fields(nodeArgs), runner)
 	return process.Command{
-		Path: path, Args: append(append(args, req.GetArgs()...), info.GetEntryPoint()), Dir: req.GetPwd(),
+		Path: path, Args: append(append(strings.Fields(nodeArgs), runner), args...), Dir: req.GetPwd(),
 	}, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/deployctl/deployctl/internal/pluginhost/process"
 	"github.com/deployctl/deployctl/internal/plugins"
 	"github.com/deployctl/deployctl/internal/sandbox"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
 )
 
@@ -70,7 +71,7 @@ func (h *Host) locate(ctx context.Context, r plugins.Request) (string, error) {
 		missing.Download = err
 		return "", missing
 	}
-	path, err = executable(filepath.Join(dir, r.File()))
+	path, err = runnable(h.opts.Box, dir, r.Plugin)
 	if err != nil {
 		return "", fmt.Errorf("%s was downloaded, but cannot be run: %w", r.Plugin, err)
 	}
@@ -111,7 +112,7 @@ func (f finder) find(r plugins.Request) (string, error) {
 	if best == nil {
 		return "", missing
 	}
-	path, err := executable(filepath.Join(best.Path, file))
+	path, err := runnable(f.box, best.Path, r.Plugin)
 	if err != nil {
 		return "", fmt.Errorf("%s v%s is installed, but cannot be run: %w", file, best.Version, err)
 	}
@@ -132,14 +133,31 @@ func (f finder) inProject(p plugins.Plugin) (string, error) {
 	if path == "" {
 		return "", nil
 	}
-	if info, err := f.box.Stat(path); err == nil && info.IsDir() {
-		path = filepath.Join(path, p.File())
+	found := ""
+	info, err := f.box.Stat(path)
+	if err == nil && info.IsDir() {
+		found, err = runnable(f.box, path, p)
+	} else {
+		found, err = executable(path)
 	}
-	found, err := executable(path)
 	if err != nil {
 		return "", fmt.Errorf("plugins in Pulumi.yaml, %s: %w", p.Name, err)
 	}
 	return found, nil
+}
+
+// runnable returns the path of what runs a plugin in its directory: its executable or, of a provider that is source
+// code, its PulumiPlugin.yaml.
+func runnable(box *sandbox.Box, dir string, p plugins.Plugin) (string, error) {
+	path, err := executable(filepath.Join(dir, p.File()))
+	if err == nil || p.Kind != apitype.ResourcePlugin {
+		return path, err
+	}
+	source := filepath.Join(dir, plugins.SourceFile)
+	if _, missing := box.Stat(source); missing == nil {
+		return source, nil
+	}
+	return "", err
 }
 
 // executable returns the path with the extension that the system needs; an error if it cannot be executed.

@@ -53,6 +53,9 @@ type Options struct {
 	Box *sandbox.Box
 	// Fetch returns the directory of a plugin that is not installed, after it was downloaded; nil: nothing is downloaded.
 	Fetch func(context.Context, plugins.Request) (dir string, err error)
+	// Install installs what a plugin that is source code imports: it calls install, unless nothing is missing in the
+	// plugin's directory. nil: install is called each time.
+	Install func(ctx context.Context, dir, runtime string, install func(context.Context) error) error
 	// Spares is the number of processes that are certainly needed. They are started in advance; see process.Spares.
 	Spares int
 	// Builtin are the packages that this process serves itself; each call creates one provider, with the environment that

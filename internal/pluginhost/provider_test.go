@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -454,6 +455,31 @@ func TestThePackagesOfAProjectChooseAPlugin(t *testing.T) {
 	}
 	if path, err := h.finder.find(h.Request(Package{Name: "near"})); err != nil || filepath.Dir(path) != dir {
 		t.Errorf("%s, %v", path, err)
+	}
+}
+
+func TestAProviderThatIsSourceCodeIsRunByItsLanguageHost(t *testing.T) {
+	root := t.TempDir()
+	h := open(t, Options{RootDir: root, PulumiHome: root, Env: []string{"PATH=" + t.TempDir()},
+		Project: &workspace.Project{Packages: map[string]workspace.PackageSpec{"mine": {Source: "./mine"}}},
+		Install: func(_ context.Context, dir, runtime string, _ func(context.Context) error) error {
+			return fmt.Errorf("installing for %s in %s", runtime, filepath.Base(dir))
+		}})
+	if err := os.Mkdir(filepath.Join(root, "mine"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for text, says := range map[string]string{
+		"runtime: cobol\n": "pulumi-language-cobol was not found", "runtime: nodejs\n": "installing for nodejs in mine",
+		"description: x\n": "missing a 'runtime'", "runtime: [\n": "PulumiPlugin.yaml",
+		"runtime: nodejs\nrequiredPulumiVersion: '>=4.0.0'\n": "does not satisfy the version range",
+	} {
+		if err := os.WriteFile(filepath.Join(root, "mine", "PulumiPlugin.yaml"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.Provider(t.Context(), Package{Name: "mine"}, ""); err == nil ||
+			!strings.Contains(err.Error(), says) {
+			t.Errorf("%q: %v", text, err)
+		}
 	}
 }
 

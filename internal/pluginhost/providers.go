@@ -181,8 +181,13 @@ func (h *Host) providerEndpoint(pkg Package) (*endpoint, string, error) {
 		}
 		h.opts.Log(Message{Severity: severity, Text: line, Source: spec.name})
 	}
+	dir := filepath.Dir(spec.path)
+	if isSource(spec.path) {
+		e, err := h.sourceEndpoint(pkg, spec.path, spec.output)
+		return e, dir, err
+	}
 	e, err := launch(h.ctx, spec)
-	return e, filepath.Dir(spec.path), err
+	return e, dir, err
 }
 
 // providerEnv returns the environment of a provider. Only dynamic providers, which run the user's own code, receive the
