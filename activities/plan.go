@@ -42,14 +42,7 @@ func (a *Activities) Plan(ctx context.Context, in deployments.PlanInput) (deploy
 		slots <- struct{}{}
 		planning.Go(func() {
 			defer func() { <-slots }()
-			errs[i] = panics.Do("planning "+string(p.URN), func() (err error) {
-				results[i], err = s.planOne(ctx, p)
-				return err
-			})
-			hide := s.redactor(ctx, append(bagsOf(p.Provider, p.Old), p.Goal.Inputs)...)
-			results[i].Error, errs[i] = hide(results[i].Error), hide.failure(errs[i])
-			hide.failures(results[i].Failures)
-			hide.analysis(results[i].Analysis)
+			results[i], errs[i] = s.plan(ctx, p)
 		})
 	}
 	planning.Wait()
@@ -76,6 +69,19 @@ func (a *Activities) Plan(ctx context.Context, in deployments.PlanInput) (deploy
 func same(p engine.Planned) bool {
 	return p.Error == "" && len(p.Failures) == 0 && p.Diff.Change == engine.ChangeNone && p.Outputs == nil &&
 		p.Analysis.Mandatory() == nil
+}
+
+// plan plans one resource, without secrets in its texts. A panic ends this plan only.
+func (s *session) plan(ctx context.Context, p engine.Plan) (planned engine.Planned, err error) {
+	err = panics.Do("planning "+string(p.URN), func() (err error) {
+		planned, err = s.planOne(ctx, p)
+		return err
+	})
+	hide := s.redactor(ctx, append(bagsOf(p.Provider, p.Old), p.Goal.Inputs)...)
+	planned.Error, err = hide(planned.Error), hide.failure(err)
+	hide.failures(planned.Failures)
+	hide.analysis(planned.Analysis)
+	return planned, err
 }
 
 // planOne plans one resource. It returns errors of the service; a provider's error is part of the result.

@@ -32,7 +32,7 @@ func (a *Activities) Program(ctx context.Context, in deployments.ProgramInput) (
 	p := startHeartbeat(ctx, a.Heart)
 	defer p.stop()
 
-	e := &epoch{session: s, goal: in.Goal, number: in.Epoch, link: runlink.New(a.Runs, in.Update, in.Epoch)}
+	e := &epoch{activities: a, session: s, goal: in.Goal, number: in.Epoch, link: runlink.New(a.Runs, in.Update, in.Epoch)}
 	s.link.Store(e.link)
 	defer s.link.CompareAndSwap(e.link, nil)
 	return e.run(ctx, p)
@@ -40,10 +40,11 @@ func (a *Activities) Program(ctx context.Context, in deployments.ProgramInput) (
 
 // epoch is one start of the program.
 type epoch struct {
-	session *session
-	goal    engine.Goal
-	number  int
-	link    *runlink.Link
+	activities *Activities
+	session    *session
+	goal       engine.Goal
+	number     int
+	link       *runlink.Link
 }
 
 func (e *epoch) run(ctx context.Context, p *heartbeater) (deployments.ProgramOutput, error) {
@@ -58,7 +59,9 @@ func (e *epoch) run(ctx context.Context, p *heartbeater) (deployments.ProgramOut
 	go e.guard(living, kill, p)
 
 	e.link.Send(deployments.Message{Started: &engine.RunStarted{Epoch: e.number}})
+	stop := e.answerAhead(living)
 	err := e.program(living)
+	stop()
 	if living.Err() != nil && err != nil {
 		err = context.Cause(living)
 	}

@@ -36,6 +36,7 @@ type coreRun struct {
 	failNext int // signals to fail
 	closed   bool
 	seen     map[urn.URN]engine.State
+	before   chan struct{} // closed when the last registration that was answered ahead is handled
 }
 
 func newCoreRun(t testing.TB, h *house, goal engine.Goal, old []engine.State) *coreRun {
@@ -43,7 +44,8 @@ func newCoreRun(t testing.TB, h *house, goal engine.Goal, old []engine.State) *c
 	for _, s := range old {
 		r.old[s.URN] = s
 	}
-	r.changed = sync.NewCond(&r.mu)
+	r.changed, r.before = sync.NewCond(&r.mu), make(chan struct{})
+	close(r.before)
 	return r
 }
 
@@ -59,7 +61,15 @@ func (r *coreRun) Signal(_ context.Context, _ deployments.UpdateName, m deployme
 	}
 	for _, item := range r.Take(m) {
 		r.heard = append(r.heard, item)
-		go r.handle(item)
+		before, handled := r.before, make(chan struct{})
+		if a := item.Registered; a != nil && a.Ahead != nil { // what follows may refer to it
+			r.before = handled
+		}
+		go func() {
+			defer close(handled)
+			<-before
+			r.handle(item)
+		}()
 	}
 	return nil
 }

@@ -196,6 +196,10 @@ func (h *house) play(claimed deployments.Claimed, old []engine.State) (*coreRun,
 	out, err := call[deployments.ProgramOutput](h, h.acts.Program, deployments.ProgramInput{
 		Update: h.update, Base: h.base, Goal: claimed.Goal, Epoch: 1,
 	})
+	run.mu.Lock()
+	answered := run.before
+	run.mu.Unlock()
+	<-answered
 	return run, out, err
 }
 

@@ -123,6 +123,8 @@ func (r results) targets() []target {
 		against("5000 flat", refresh, "stock, file", 0.5),
 		against("100 flat", create, "stock, file", 1),
 		against("chain of 100", create, "stock, file", 1),
+		against("chain of 100", noChange, "stock, file", 0.7),
+		against("chain of 100", preview, "stock, file", 0.7),
 		{slow.name + ": T/T_floor", r.median(key(slow.name, ours, create), wall) / r.floor(slow), 1.3},
 		perResource("1000 flat", create, 1000, 5),
 		perResource("1000 flat", noChange, 1000, 0.3),

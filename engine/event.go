@@ -68,6 +68,7 @@ type Registered struct {
 	// At is when a component was registered, RFC 3339 in UTC; empty for other resources, whose steps have a time.
 	At string `json:"at,omitempty"`
 	Registration
+	Ahead *Ahead `json:"ahead,omitempty"`
 }
 
 // OutputsRegistered attaches outputs to a component or to the stack. The answer is a Reply.
@@ -76,6 +77,7 @@ type OutputsRegistered struct {
 	Seq     int     `json:"seq"`
 	URN     urn.URN `json:"urn"`
 	Outputs Bag     `json:"outputs"`
+	Ahead   *Ahead  `json:"ahead,omitempty"`
 }
 
 // ReadRequested asks for an existing resource that this stack does not own. The answer is a Reply.

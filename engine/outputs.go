@@ -3,19 +3,29 @@ package engine
 import "fmt"
 
 // registerOutputs attaches outputs to a component, whose registration must have its reply. Those of the stack are kept
-// for exportOutputs. Like a registration it has a sequence number, and a repeated message is ignored. Outputs of a
-// resource that failed, or that targets leave out, are accepted and dropped: the program has done nothing wrong.
+// for exportOutputs. A program that was answered ahead may send them before the entry is done: then they wait for that.
+// Like a registration it has a sequence number, and a repeated message is ignored. Outputs of a resource that failed,
+// or that targets leave out, are accepted and dropped: the program has done nothing wrong.
 func (r *Run) registerOutputs(ev OutputsRegistered) {
 	if ev.Epoch != r.Epoch || r.bySeq[ev.Seq] {
 		return
 	}
 	r.bySeq[ev.Seq] = true
 	r.Seen = append(r.Seen, ev.Seq)
+	if e := r.byURN[ev.URN]; e != nil && e.Stage != stageDone && e.Ahead != nil {
+		e.Outputs = &ev
+		return
+	}
+	r.acceptOutputs(ev)
+}
+
+// acceptOutputs attaches outputs to an entry that has ended, and answers the program.
+func (r *Run) acceptOutputs(ev OutputsRegistered) {
 	reply := Reply{Epoch: ev.Epoch, Seq: ev.Seq, URN: ev.URN, Result: ResultSuccess}
 	e := r.byURN[ev.URN]
 	switch {
 	case e == nil || e.Stage != stageDone:
-		// The reply to a component is never sent ahead, so a program that has its URN finds the entry done.
+		// Without a replica, a program that has the URN of a component has the reply to it, so the entry is done.
 		reply.Result, reply.Error = ResultFail, fmt.Sprintf("outputs of %s, which the program has not registered",
 			ev.URN)
 	case e.New.Type == rootType:
@@ -26,7 +36,9 @@ func (r *Run) registerOutputs(ev OutputsRegistered) {
 			return
 		}
 	}
-	r.ready.Replies = append(r.ready.Replies, reply)
+	if !r.answeredAhead(ev.Ahead, reply) {
+		r.ready.Replies = append(r.ready.Replies, reply)
+	}
 }
 
 // exportOutputs records the outputs that the program registered for the stack. It waits for the end of the program,

@@ -126,15 +126,18 @@ func (r *Run) plan(e *entry, old *State) {
 		return
 	}
 	e.Forced = r.force(e, old)
-	r.become(e, stagePlanning, r.newQuery(&operation{URN: e.URN, Entry: e, For: forPlan}))
 	p := Plan{
-		Op: e.Op, URN: e.URN, Goal: e.Reg, Old: r.reference(e.Old), Provider: r.providerOf(e.New.Provider), Seed: e.Seed,
-		Recreate: old != nil && (e.Forced != nil || old.PendingReplacement || old.External),
-		Preview:  r.goal.DryRun, Answer: r.afterPlan(e, old),
+		URN: e.URN, Goal: e.Reg, Old: r.reference(e.Old), Provider: r.providerOf(e.New.Provider), Seed: e.Seed,
+		Recreate: old != nil && (e.Forced != nil || old.PendingReplacement || old.External), Preview: r.goal.DryRun,
 	}
 	if r.analyses(e) {
 		p.Analyze, p.Aliases = true, r.aliasesOf(e.URN, e.Reg)
 	}
+	if r.plannedAhead(e, p) {
+		return
+	}
+	r.become(e, stagePlanning, r.newQuery(&operation{URN: e.URN, Entry: e, For: forPlan}))
+	p.Op, p.Answer = e.Op, r.afterPlan(e, old)
 	r.ready.Start = append(r.ready.Start, p)
 }
 

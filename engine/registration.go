@@ -13,7 +13,7 @@ func (r *Run) register(ev Registered) {
 	if e == nil {
 		return
 	}
-	e.At = ev.At
+	e.At, e.Ahead = ev.At, ev.Ahead
 	if r.Stopped || r.Waits != nil {
 		r.refuse(e)
 	}

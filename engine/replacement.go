@@ -35,10 +35,11 @@ func (r *Run) replace(e *entry, old *State) bool {
 		}
 		r.diagnose("warning", e.URN, message, e.URN)
 	}
-	if before {
-		r.startCascade(e, old, candidates)
-	} else {
+	switch {
+	case !before:
 		r.enqueue(e, false)
+	case !r.contradicts(e):
+		r.startCascade(e, old, candidates)
 	}
 	return true
 }

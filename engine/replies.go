@@ -16,7 +16,9 @@ func (r *Run) answer(e *entry, reply Reply) {
 		return
 	}
 	reply.Epoch, reply.Seq, reply.URN = e.Epoch, e.Seq, e.URN
-	r.ready.Replies = append(r.ready.Replies, reply)
+	if !r.answeredAhead(e.Ahead, reply) {
+		r.ready.Replies = append(r.ready.Replies, reply)
+	}
 }
 
 // refuse answers an entry that will not be carried out because the update is ending. It is no error of its own. It must
@@ -61,6 +63,10 @@ func (r *Run) finish(e *entry, reply Reply) {
 		r.want(e.URN, e.Reg)
 	}
 	r.answer(e, reply)
+	if ev := e.Outputs; ev != nil {
+		e.Outputs = nil
+		r.acceptOutputs(*ev)
+	}
 }
 
 // done ends an entry well and remembers it for later epochs. Its state must be recorded before: Done refers to it by
@@ -115,7 +121,8 @@ func (r *Run) afterStep(e *entry) *Reply {
 // registered earlier and is not done could decide otherwise, by a cascade that takes the entry's old state. What is
 // registered later cannot: its cascades wait for the entry.
 func (r *Run) afterPlan(e *entry, old *State) *Reply {
-	certain := old != nil && e.New.Custom && !e.Imported && e.Forced == nil && !old.External && !old.PendingReplacement
+	certain := old != nil && e.Ahead == nil && e.New.Custom && !e.Imported && e.Forced == nil &&
+		!old.External && !old.PendingReplacement
 	if !certain || r.Entries[r.firstOpen()] != e {
 		return nil
 	}

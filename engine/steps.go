@@ -25,6 +25,10 @@ func (r *Run) enqueue(e *entry, check bool) {
 		r.carryOut(e)
 		return
 	}
+	silent := !e.New.Custom || r.goal.DryRun && slices.Contains(mutating, e.Kind)
+	if !silent && r.contradicts(e) {
+		return
+	}
 	step := &Step{
 		Op: r.newOp(), Kind: e.Kind, URN: e.URN, Type: e.New.Type, Provider: r.providerOf(e.New.Provider), Seed: e.Seed,
 		Check: check, Preview: r.goal.DryRun, Timeout: e.timeout(),
@@ -43,8 +47,7 @@ func (r *Run) enqueue(e *entry, check bool) {
 	next := e.New
 	step.New, step.Answer = &next, r.afterStep(e)
 	r.become(e, stageStepping, step.Op)
-	op := &operation{Op: step.Op, URN: e.URN, Step: step, Entry: e, For: forGoal}
-	op.Silent = !e.New.Custom || r.goal.DryRun && slices.Contains(mutating, e.Kind)
+	op := &operation{Op: step.Op, URN: e.URN, Step: step, Entry: e, For: forGoal, Silent: silent}
 	if op.Silent && !step.hooked() {
 		r.emitStep(EmitPre, step.Op, e)
 		r.goalFinished(op, op.silent())

@@ -85,7 +85,7 @@ func (r *Run) lightMemory() memory {
 	for i, e := range r.Entries {
 		if e.Stage == stageDone {
 			light := *e
-			light.Plan, light.Seed, light.Members = nil, nil, nil
+			light.Plan, light.Ahead, light.Seed, light.Members = nil, nil, nil, nil
 			light.Reg.Inputs, light.Reg.Trigger = e.Reg.Inputs.light(), e.Reg.Trigger.light()
 			light.New.Inputs, light.New.Outputs = e.New.Inputs.light(), e.New.Outputs.light()
 			light.New.Trigger = e.New.Trigger.light()

@@ -25,6 +25,7 @@ type driver struct {
 	program  []declared
 
 	run        *engine.Run
+	ahead      ahead
 	replayed   *engine.Snapshot
 	open       []engine.Command
 	lost       map[int]engine.StepFinished // effects nobody was told of
@@ -78,6 +79,10 @@ func (d *driver) start() {
 	d.epochs++
 	d.registered, d.ids, d.replied = nil, map[int]string{}, map[int]bool{}
 	d.told = map[int]urn.URN{}
+	d.ahead = ahead{}
+	if d.epochs == 1 && d.rng.IntN(2) == 0 {
+		d.ahead.replica = engine.NewReplica(d.goal, d.base, d.pending)
+	}
 	d.handle(engine.RunStarted{Epoch: d.epochs})
 }
 
@@ -91,6 +96,9 @@ func (d *driver) settle() error {
 		for _, e := range ready.Events {
 			if e.Kind == engine.EmitDiagnostic {
 				d.say("> " + line(e))
+			}
+			if strings.Contains(e.Message, "was reported to the program") {
+				return fmt.Errorf("the replica decided otherwise: %s", e.Message)
 			}
 			refused := slices.ContainsFunc([]string{"protect", "target", "exclude"}, func(option string) bool {
 				return strings.Contains(e.Message, option)
@@ -187,7 +195,7 @@ func (d *driver) next() bool {
 		d.answer(d.rng.IntN(n))
 		return true
 	}
-	if d.register() || d.exit() {
+	if d.rng.IntN(2) == 0 && d.goAhead() || d.register() || d.goAhead() || d.exit() {
 		return true
 	}
 	if len(d.open) > 0 {
@@ -220,7 +228,7 @@ func (d *driver) register() bool {
 		}
 		d.registered = append(d.registered, next)
 		g := d.registration(next)
-		d.handle(engine.Registered{Epoch: d.epochs, Seq: len(d.registered), Registration: g})
+		d.offer(engine.Registered{Epoch: d.epochs, Seq: len(d.registered), Registration: g})
 		return true
 	}
 	return false
@@ -255,7 +263,8 @@ func (d *driver) urnOf(n int) urn.URN {
 
 // exit ends the program when everything is answered, and it can do no more.
 func (d *driver) exit() bool {
-	if d.exited || len(d.replied) < len(d.registered) || len(d.registered) < len(d.program) && !d.failed {
+	if d.exited || len(d.ahead.held) > 0 || len(d.replied) < len(d.registered) ||
+		len(d.registered) < len(d.program) && !d.failed {
 		return false
 	}
 	d.exited = true
@@ -276,12 +285,8 @@ func (d *driver) answer(i int) {
 	d.open = slices.Delete(d.open, i, i+1)
 	switch c := c.(type) {
 	case engine.Plan:
-		ev := engine.Planned{Op: c.Op, Inputs: c.Goal.Inputs}
-		if n := numberOf(c.URN); !c.Recreate && c.Old != nil {
-			ev.Diff.Change = change(n, c.Old.Inputs.Digest, c.Goal.Inputs.Digest)
-			ev.Diff.DeleteBeforeReplace = deletesFirst(n)
-			ev.Answered = ev.Diff.Change == engine.ChangeNone && d.handOver(c.Answer, c.Old.ID)
-		}
+		ev := planned(c)
+		ev.Answered = ev.Diff.Change == engine.ChangeNone && d.handOver(c.Answer, c.Old.ID)
 		d.handle(ev)
 	case engine.Cascade:
 		ev, members := engine.CascadePlanned{Op: c.Op}, map[int]bool{numberOf(c.Root.URN): true}
@@ -297,6 +302,16 @@ func (d *driver) answer(i int) {
 	case engine.Settle:
 		d.handle(d.found(c.Step))
 	}
+}
+
+// planned is what a provider says of a plan.
+func planned(c engine.Plan) engine.Planned {
+	ev := engine.Planned{Op: c.Op, Inputs: c.Goal.Inputs}
+	if n := numberOf(c.URN); !c.Recreate && c.Old != nil {
+		ev.Diff.Change = change(n, c.Old.Inputs.Digest, c.Goal.Inputs.Digest)
+		ev.Diff.DeleteBeforeReplace = deletesFirst(n)
+	}
+	return ev
 }
 
 // found settles a step whose outcome is unknown. Sometimes nobody can tell whether a create has happened.

@@ -30,6 +30,9 @@ func TestRandomRunsEndAsTheModelSays(t *testing.T) {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 	}
+	if answeredAhead < (last-*first)/2 {
+		t.Errorf("replicas have answered only %d registrations in %d histories", answeredAhead, last-*first)
+	}
 }
 
 func history(rng *rand.Rand) error {

@@ -49,11 +49,15 @@ type Link struct {
 	carried  []*batch // those of them that polls and results carry
 	polling  bool     // a poll is open: calls made now have to go by signal
 	holds    int      // results that may carry the calls that are made now
-	seq      int      // last sequence number that was assigned
-	waiting  map[int]chan engine.Reply
-	toSignal chan struct{} // holds a token while the queue may have something for a signal
-	toCarry  chan struct{} // holds a token while the queue may have something for a poll or a result
-	drained  *sync.Cond    // everything was delivered, or the link has ended
+	// offer gets each message instead of the Run, while calls are answered ahead; gathering is set while what it has
+	// answered waits for more of its kind.
+	offer     func(deployments.Message)
+	gathering bool
+	seq       int // last sequence number that was assigned
+	waiting   map[int]chan engine.Reply
+	toSignal  chan struct{} // holds a token while the queue may have something for a signal
+	toCarry   chan struct{} // holds a token while the queue may have something for a poll or a result
+	drained   *sync.Cond    // everything was delivered, or the link has ended
 
 	ended chan struct{} // closed by end
 	err   error
@@ -62,8 +66,9 @@ type Link struct {
 // queued is a message that was not sent yet.
 type queued struct {
 	message deployments.Message
-	size    int // in bytes of JSON
-	call    int // sequence number of its reply; 0 for a notice
+	size    int  // in bytes of JSON
+	call    int  // sequence number of its reply; 0 for a notice, and for what is answered
+	offered bool // may be answered ahead, so it is not sent yet
 }
 
 // New makes the link of an update's epoch. Nothing is sent before Serve.
@@ -168,10 +173,19 @@ func (l *Link) Flush(ctx context.Context) error {
 
 // enqueue appends a message to the queue; l.mu is held.
 func (l *Link) enqueue(m deployments.Message, call int) {
-	data, _ := json.Marshal(m) // only to know its size
-	l.queue = append(l.queue, queued{m, len(data) + 1, call})
+	l.queue = append(l.queue, queued{message: m, size: sizeOf(m), call: call, offered: l.offer != nil})
+	if l.offer != nil {
+		l.offer(m)
+		return
+	}
 	wake(l.toSignal)
 	wake(l.toCarry)
+}
+
+// sizeOf returns the size of a message in a signal, in bytes.
+func sizeOf(m deployments.Message) int {
+	data, _ := json.Marshal(m) // its types have no other error than its size
+	return len(data) + 1
 }
 
 func wake(token chan struct{}) {

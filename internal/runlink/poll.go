@@ -114,10 +114,10 @@ func (b *batch) content() *deployments.Messages {
 
 // carry dequeues a batch; nil when the queue is empty or has a notice, which nothing would acknowledge. l.mu is held.
 func (l *Link) carry() *batch {
-	if len(l.queue) == 0 || !l.onlyCalls() {
+	queue := l.sendable()
+	if len(queue) == 0 || !onlyCalls(queue) {
 		return nil
 	}
-	queue := l.queue
 	b := &batch{messages: l.dequeue()}
 	for _, q := range queue[:len(b.messages.Items)] {
 		b.calls = append(b.calls, q.call)

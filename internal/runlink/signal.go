@@ -33,23 +33,23 @@ func (l *Link) sendSignals(ctx context.Context) error {
 func (l *Link) nextSignal() deployments.Messages {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if (!l.polling || l.holds > 0) && l.onlyCalls() {
+	if (!l.polling || l.holds > 0) && onlyCalls(l.sendable()) {
 		return deployments.Messages{}
 	}
 	return l.dequeue()
 }
 
-// onlyCalls reports that every queued message has a reply, so that a poll that carries them is sure to return.
-func (l *Link) onlyCalls() bool {
-	return !slices.ContainsFunc(l.queue, func(q queued) bool { return q.call == 0 })
+// onlyCalls reports that every message waits for a reply, so that a poll that carries them is sure to return.
+func onlyCalls(queue []queued) bool {
+	return !slices.ContainsFunc(queue, func(q queued) bool { return q.call == 0 })
 }
 
-// dequeue removes the head of the queue to be sent: as much as fits, and at least one message if there is one; l.mu is
-// held.
+// dequeue removes what is sent next from the queue: as much of what may be sent as fits, and at least one message if
+// there is one; l.mu is held.
 func (l *Link) dequeue() deployments.Messages {
 	m := deployments.Messages{Epoch: l.epoch, First: l.first}
 	size := 0
-	for _, q := range l.queue {
+	for _, q := range l.sendable() {
 		size += q.size
 		if size > maxSignal && len(m.Items) > 0 {
 			break

@@ -1,0 +1,60 @@
+package e2e
+
+import (
+	"testing"
+
+	enums "go.temporal.io/api/enums/v1"
+)
+
+// TestAnUnchangedChainIsPlannedBesideTheProgram updates and previews a chain of which nothing changes, and then one of
+// which the last link changes: the Run asks for no plan of what is unchanged, and records all of it.
+func TestAnUnchangedChainIsPlannedBesideTheProgram(t *testing.T) {
+	t.Parallel()
+	chain := func(size string) string {
+		return steps(
+			"{register: a, type: fake:index:Named, properties: {name: a, size: 1}}",
+			"repeat: 10\n    from: 1\n    steps: [{register: 'b-{{i}}', type: fake:index:Named, "+
+				"properties: {name: 'b-{{i}}', links: ['${a.arn}']}}]",
+			"{register: z, type: fake:index:Named, properties: {name: z, size: "+size+", links: ['${b-10.arn}']}}")
+	}
+	s := newScene(t, chain("1"))
+	s.seen = s.effects(t)
+
+	unchanged := s.update(t, "up")
+	unchanged.expect(t, map[string]int{"same": 13})
+	if n := s.activities(t, unchanged.Update)["Plan"]; n > 0 {
+		t.Errorf("the run has asked for %d plans", n)
+	}
+	s.does(t)
+	s.stateAgrees(t)
+
+	s.write(t, "scenario.yaml", chain("2"))
+	preview := s.update(t, "preview")
+	preview.expect(t, map[string]int{"same": 12, "update": 1})
+	if n := s.activities(t, preview.Update)["Plan"]; n > 0 {
+		t.Errorf("the run of the preview has asked for %d plans", n)
+	}
+	changed := s.update(t, "up")
+	changed.expect(t, map[string]int{"same": 12, "update": 1})
+	if n := s.activities(t, changed.Update)["Plan"]; n > 1 {
+		t.Errorf("the run has asked for %d plans, one of them for z", n)
+	}
+	s.does(t, "update z")
+	s.stateAgrees(t)
+}
+
+// activities counts the activities in the history of an update's run, by type.
+func (s *scene) activities(t *testing.T, update string) map[string]int {
+	t.Helper()
+	counts := map[string]int{}
+	history := s.dial(t).GetWorkflowHistory(t.Context(), "run/"+update, "", false,
+		enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for history.HasNext() {
+		event, err := history.Next()
+		must(t, err)
+		if a := event.GetActivityTaskScheduledEventAttributes(); a != nil {
+			counts[a.GetActivityType().GetName()]++
+		}
+	}
+	return counts
+}

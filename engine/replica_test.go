@@ -1,0 +1,179 @@
+package engine
+
+import (
+	"strings"
+	"testing"
+)
+
+const (
+	replicaProvider = "urn:pulumi:dev::proj::pulumi:providers:test::default"
+	replicaResource = "urn:pulumi:dev::proj::test:x:R::r"
+)
+
+var replicaGoal = Goal{Kind: KindUp, Version: 2, Organization: "o", Project: "proj", Stack: "dev", Parallel: 4}
+
+// replicaBase is a provider and a resource.
+func replicaBase() []State {
+	return []State{
+		{URN: replicaProvider, Type: "pulumi:providers:test", Custom: true, ID: "p"},
+		{
+			URN: replicaResource, Type: "test:x:R", Custom: true, ID: "r-1", Provider: replicaProvider + "::p",
+			Inputs: Bag{Digest: "in"}, Outputs: Bag{Digest: "out"},
+		},
+	}
+}
+
+// replicaProgram is what the program registers of replicaBase.
+func replicaProgram() []Registered {
+	return []Registered{
+		{Epoch: 1, Seq: 1, Registration: Registration{
+			Type: "pulumi:providers:test", Name: "default", Custom: true, Digest: "1",
+		}},
+		{Epoch: 1, Seq: 2, Registration: Registration{
+			Type: "test:x:R", Name: "r", Custom: true, Provider: replicaProvider + "::p", Inputs: Bag{Digest: "in"},
+			Digest: "2",
+		}},
+	}
+}
+
+// replicate passes the program through a replica, for which nothing has changed, and attaches what that found out.
+func replicate(t *testing.T, program []Registered) {
+	t.Helper()
+	r := NewReplica(replicaGoal, replicaBase(), nil)
+	for i := range program {
+		asked, goesOn := r.Handle(program[i])
+		if !goesOn || len(asked.Plans) != 1 || len(asked.Answers) != 0 {
+			t.Fatalf("%s: %+v, goes on %v", program[i].Name, asked, goesOn)
+		}
+		p := asked.Plans[0]
+		decided, goesOn := r.Handle(Planned{Op: p.Op, Inputs: p.Goal.Inputs, Diff: Diff{Change: ChangeNone}})
+		if !goesOn || len(decided.Answers) != 1 || decided.Answers[0].Reply.Seq != program[i].Seq {
+			t.Fatalf("%s: %+v, goes on %v", program[i].Name, decided, goesOn)
+		}
+		program[i].Ahead = &decided.Answers[0].Ahead
+	}
+}
+
+func TestARunUsesThePlansOfAReplicaAndRepeatsNoReply(t *testing.T) {
+	program := replicaProgram()
+	replicate(t, program)
+	run := New(replicaGoal, replicaBase(), nil)
+	run.Handle(RunStarted{Epoch: 1})
+	for _, r := range program {
+		run.Handle(r)
+	}
+	ready := run.Ready()
+	if len(ready.Start)+len(ready.Replies) > 0 || len(ready.Changes) == 0 {
+		t.Errorf("%+v", ready)
+	}
+	run.Handle(ProgramExited{Epoch: 1})
+	run.Ready()
+	if got, ended := run.Result(); !ended || got.Status != StatusSucceeded || got.Changes[string(StepSame)] != 1 {
+		t.Errorf("ended %v: %+v", ended, got)
+	}
+}
+
+func TestOutputsThatComeTogetherWithTheirComponentAreStored(t *testing.T) {
+	component := Registered{Epoch: 1, Seq: 1, Registration: Registration{Type: "my:x:C", Name: "c", Digest: "1"}}
+	outputs := OutputsRegistered{Epoch: 1, Seq: 2, URN: "urn:pulumi:dev::proj::my:x:C::c", Outputs: Bag{Digest: "out"}}
+	base := []State{{URN: outputs.URN, Type: "my:x:C", Outputs: Bag{Digest: "before"}}}
+	replica := NewReplica(replicaGoal, base, nil)
+	one, _ := replica.Handle(component)
+	two, goesOn := replica.Handle(outputs)
+	if !goesOn || len(one.Answers) != 1 || len(two.Answers) != 1 {
+		t.Fatalf("%+v, %+v, goes on %v", one, two, goesOn)
+	}
+	component.Ahead, outputs.Ahead = &one.Answers[0].Ahead, &two.Answers[0].Ahead
+	run := New(replicaGoal, base, nil)
+	run.Handle(RunStarted{Epoch: 1})
+	run.Handle(component)
+	run.Handle(outputs)
+	run.Handle(ProgramExited{Epoch: 1})
+	if ready := run.Ready(); len(ready.Start)+len(ready.Replies) > 0 {
+		t.Errorf("%+v", ready)
+	}
+	if got, ended := run.Result(); !ended || got.Status != StatusSucceeded {
+		t.Errorf("ended %v: %+v", ended, got)
+	}
+	if states, _ := run.Snapshot(); len(states) != 1 || states[0].Outputs.Digest != "out" {
+		t.Errorf("%+v", states)
+	}
+}
+
+func TestARunThatDecidesOtherwiseThanAReplicaFailsBeforeTheStep(t *testing.T) {
+	for _, change := range []ChangeKind{ChangeUpdate, ChangeReplace} {
+		for _, first := range []bool{false, true} {
+			program := replicaProgram()
+			replicate(t, program)
+			program[1].Inputs.Digest, program[1].Digest = "other", "3"
+			run := New(replicaGoal, replicaBase(), nil)
+			run.Handle(RunStarted{Epoch: 1})
+			run.Handle(program[0])
+			run.Handle(program[1])
+			plan, ok := run.Ready().Start[0].(Plan)
+			if !ok || plan.Answer != nil {
+				t.Fatalf("%+v", plan)
+			}
+			run.Handle(Planned{Op: plan.Op, Inputs: program[1].Inputs, Diff: Diff{Change: change,
+				DeleteBeforeReplace: first}})
+			if ready := run.Ready(); len(ready.Start)+len(ready.Replies) > 0 {
+				t.Errorf("%s: it goes on with %+v", change, ready)
+			}
+			run.Handle(ProgramExited{Epoch: 1})
+			run.Ready()
+			got, ended := run.Result()
+			if !ended || got.Status != StatusFailed || !strings.Contains(got.Error, "run the update again") {
+				t.Errorf("%s: ended %v: %+v", change, ended, got)
+			}
+			states, pending := run.Snapshot()
+			if len(states) != 2 || states[1].ID != "r-1" || len(pending) > 0 {
+				t.Errorf("%s: %+v, pending %+v", change, states, pending)
+			}
+		}
+	}
+}
+
+func TestACancelledUpdateDoesNotContradictItsReplica(t *testing.T) {
+	program := replicaProgram()
+	replicate(t, program)
+	run := New(replicaGoal, replicaBase(), nil)
+	run.Handle(RunStarted{Epoch: 1})
+	run.Handle(Cancelled{})
+	run.Handle(program[0])
+	run.Handle(program[1])
+	run.Handle(ProgramExited{Epoch: 1})
+	run.Ready()
+	if got, ended := run.Result(); !ended || got.Status != StatusCancelled || strings.Contains(got.Error, "reported") {
+		t.Errorf("ended %v: %+v", ended, got)
+	}
+}
+
+func TestThereIsNoReplicaBesideARunThatBeginsWithOtherThings(t *testing.T) {
+	refreshed, destroyed := replicaGoal, replicaGoal
+	refreshed.Refresh, destroyed.Kind = true, KindDestroy
+	pending := []PendingOperation{{Op: 1, Kind: "updating", State: replicaBase()[1]}}
+	for name, r := range map[string]*Replica{
+		"a refresh":                NewReplica(refreshed, replicaBase(), nil),
+		"a destroy":                NewReplica(destroyed, replicaBase(), nil),
+		"pending operations":       NewReplica(replicaGoal, replicaBase(), pending),
+		"nothing in the stack yet": NewReplica(replicaGoal, nil, nil),
+	} {
+		if r != nil {
+			t.Errorf("%s: there is one", name)
+		}
+	}
+}
+
+func TestAReplicaEndsWithTheFirstEffect(t *testing.T) {
+	r := NewReplica(replicaGoal, replicaBase(), nil)
+	program := replicaProgram()
+	created := program[0]
+	created.Seq, created.Name, created.Digest = 3, "other", "other"
+	asked, _ := r.Handle(program[0])
+	if decided, goesOn := r.Handle(created); goesOn || len(decided.Answers)+len(decided.Plans) > 0 {
+		t.Errorf("after a create it has decided %+v, goes on %v", decided, goesOn)
+	}
+	if len(asked.Plans) != 1 {
+		t.Errorf("%+v", asked)
+	}
+}
