@@ -117,7 +117,8 @@ func (r *Run) plannedAhead(e *entry, p Plan) bool {
 	if e.Ahead == nil || e.Ahead.Plan == nil || e.Ahead.Asked != p.digest() {
 		return false
 	}
-	e.Plan = e.Ahead.Plan
+	plan := *e.Ahead.Plan // a copy: it is worked off
+	e.Plan = &plan
 	r.become(e, stagePlanned, 0)
 	return true
 }
