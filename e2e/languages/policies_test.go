@@ -50,7 +50,7 @@ func nodePolicies(t *testing.T, h *harness.Home) {
 		"rules/PulumiPolicy.yaml": "runtime: nodejs\nversion: 2.0.0\n",
 		"rules/index.js":          policiesInNode,
 		"rules/package.json": `{"name": "node-rules", "version": "0.0.1", "main": "index.js", "dependencies": {` +
-			`"@pulumi/policy": "1.20.0", "@pulumi/pulumi": "3.248.0"}}`,
+			`"@pulumi/policy": "1.21.0", "@pulumi/pulumi": "3.248.0"}}`,
 		"config.json": `{"named": {"forbidden": "worse"}}`,
 	}.Write(t, dir)
 	program("bad").Write(t, dir)
