@@ -96,12 +96,39 @@ func TestAPolicyPackRemediatesAndSurvivesTheLossOfItsProcessAndOfTheProgram(t *t
 	s.update(t, "up", "--policy-pack", "rules").expect(t, map[string]int{"same": 3})
 }
 
+// TestTheServiceIsKilledWhileAPolicyPackAnalyses kills the service, with the worker and the pack, while a resource is
+// analysed, and while the stack is.
+func TestTheServiceIsKilledWhileAPolicyPackAnalyses(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, newHome(t))
+	s.write(t, "rules/PulumiPolicy.yaml", "runtime: scenario\n")
+	s.write(t, "rules/rules.yaml", rules+"gates: "+s.dir+"\nholds: [b, stack]\n")
+	s.write(t, "scenario.yaml", steps("{register: a, type: fake:index:Named, properties: {name: a}}",
+		"{register: b, type: fake:index:Named, properties: {name: odd, links: ['${a.arn}']}}"))
+	s.start(t, "up", "--yes", "--skip-preview", "--policy-pack", "rules")
+	for _, held := range []string{"b", "stack"} {
+		eventually(t, "the policy pack analyses "+held, func() bool {
+			_, err := os.Stat(s.path(held + ".reached"))
+			return err == nil
+		})
+		s.killService(t)
+		s.write(t, held+".open", "")
+	}
+	s.attached(t).mustEnd(t, 0)
+	s.noDuplicates(t)
+	for _, r := range s.exported(t).Resources[2:] {
+		if r.Inputs["zone"] != "c" {
+			t.Errorf("%s has the inputs %v", r.URN, r.Inputs)
+		}
+	}
+}
+
 func TestAMandatoryPolicyKeepsAResourceFromBeingCreated(t *testing.T) {
 	t.Parallel()
 	s, _ := withRules(t)
-	s.write(t, "scenario.yaml", steps("{register: a, type: fake:index:Named, properties: {name: odd}}",
-		"{register: b, type: fake:index:Named, properties: {name: bad}}",
-		"{register: c, type: fake:index:Named, properties: {name: c}}"))
+	s.write(t, "scenario.yaml", steps("{register: a, type: fake:index:Named, properties: {name: odd, zone: b}}",
+		"{register: b, type: fake:index:Named, properties: {name: bad, zone: b}}",
+		"{register: c, type: fake:index:Named, properties: {name: c, zone: b}}"))
 	all := []string{"rules 1.2.0", "advisory advised (fake:index:Named a)", "an odd name is odd",
 		"mandatory (high) named (fake:index:Named b)", "a bad name is not allowed"}
 	s.fails(t, 1, append(all, "mandatory few", "dev has 3, and at most 2 are allowed", "3 to create"), "preview",
@@ -117,13 +144,11 @@ func TestAMandatoryPolicyKeepsAResourceFromBeingCreated(t *testing.T) {
 		t.Errorf("with another configuration the policy events are %q", events)
 	}
 	// A violation of the stack is found when everything is done.
-	s.write(t, "scenario.yaml", steps("{register: a, type: fake:index:Named, properties: {name: odd, size: 2}}",
-		"{register: d, type: fake:index:Named, properties: {name: d}}",
-		"{register: c, type: fake:index:Named, properties: {name: c}}"))
+	s.write(t, "scenario.yaml", steps("{register: a, type: fake:index:Named, properties: {name: odd, zone: b, size: 2}}",
+		"{register: d, type: fake:index:Named, properties: {name: d, zone: b}}",
+		"{register: c, type: fake:index:Named, properties: {name: c, zone: b}}"))
 	s.seen = s.effects(t)
-	s.write(t, "strict.json", `{"zoned": "disabled"}`)
-	s.fails(t, 1, []string{"mandatory few"}, "up", "--yes", "--skip-preview", "--policy-pack", "rules",
-		"--policy-pack-config", "strict.json")
+	s.fails(t, 1, []string{"mandatory few"}, "up", "--yes", "--skip-preview", "--policy-pack", "rules")
 	if done := s.done(t); !slices.Contains(done, "delete b") || !slices.Contains(done, "create d") {
 		t.Errorf("the cloud's effects are %q", done)
 	}

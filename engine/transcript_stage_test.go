@@ -234,8 +234,8 @@ func (w *stage) refused(rest string) (engine.Event, error) {
 }
 
 // plan reads "NAME: same|answered|unanswered|update|replace [before] (keys)", "NAME: protected OUTPUTS" of what is the
-// same but for the secretness of outputs, "NAME: invalid prop: reason; …" or "NAME: error why". What policies have found
-// may come first: "violates LEVEL POLICY: …" and "remediated POLICY prop=value…: …".
+// same but for the secretness of outputs, "NAME: invalid prop: reason; …" or "NAME: error why". What policies have
+// found may come first: "violates LEVEL POLICY: …" and "remediated POLICY prop=value…: …".
 func (w *stage) plan(rest string) (engine.Event, error) {
 	who, what, _ := strings.Cut(rest, ": ")
 	p, err := take[engine.Plan](w, w.urnOf(who))

@@ -69,7 +69,8 @@ func (r *run) start(ctx workflow.Context, c call) {
 	r.flights = append(r.flights, c.start(ctx, r.in.Worker))
 }
 
-// abandon cancels a step, the settling of one, or the analysis of the stack. A call that waits for a worker ends at once.
+// abandon cancels a step, the settling of one, or the analysis of the stack. A call that waits for a worker ends at
+// once.
 func (r *run) abandon(op int) {
 	for _, f := range r.flights {
 		if slices.Contains(f.ops, op) {

@@ -6,7 +6,9 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
+	"time"
 
 	rpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 	"google.golang.org/protobuf/types/known/emptypb"
@@ -22,6 +24,24 @@ type Rules struct {
 	// DieOnce names a file: the pack ends its process when it analyses a resource of the name Dies, unless the file exists,
 	// which it then does.
 	DieOnce, Dies string
+	// Gates is a directory: before the pack analyses a resource of a name in Holds, or with the name "stack" the stack, it
+	// makes the file NAME.reached there, and waits for NAME.open.
+	Gates string
+	Holds []string
+}
+
+// hold waits at a gate.
+func (r Rules) hold(ctx context.Context, name string) {
+	if !slices.Contains(r.Holds, name) {
+		return
+	}
+	_ = os.WriteFile(filepath.Join(r.Gates, name+".reached"), nil, 0o600)
+	for ctx.Err() == nil {
+		if _, err := os.Stat(filepath.Join(r.Gates, name+".open")); err == nil {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
 }
 
 // Rule is a policy: no resource has Value in Property; with Set, it makes the property have that value. A rule of the
@@ -142,9 +162,10 @@ func (a *Analyzer) Remediate(_ context.Context, req *rpc.AnalyzeRequest) (*rpc.R
 }
 
 // Analyze finds what the rules forbid.
-func (a *Analyzer) Analyze(_ context.Context, req *rpc.AnalyzeRequest) (*rpc.AnalyzeResponse, error) {
+func (a *Analyzer) Analyze(ctx context.Context, req *rpc.AnalyzeRequest) (*rpc.AnalyzeResponse, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.rules.hold(ctx, req.GetName())
 	if a.rules.DieOnce != "" && req.GetName() == a.rules.Dies {
 		if file, err := os.OpenFile(a.rules.DieOnce, os.O_CREATE|os.O_EXCL, 0o600); err == nil {
 			_ = file.Close()
@@ -172,7 +193,8 @@ func (a *Analyzer) diagnostic(r *Rule, message string) *rpc.AnalyzeDiagnostic {
 }
 
 // AnalyzeStack counts resources.
-func (a *Analyzer) AnalyzeStack(_ context.Context, req *rpc.AnalyzeStackRequest) (*rpc.AnalyzeResponse, error) {
+func (a *Analyzer) AnalyzeStack(ctx context.Context, req *rpc.AnalyzeStackRequest) (*rpc.AnalyzeResponse, error) {
+	a.rules.hold(ctx, "stack")
 	res := &rpc.AnalyzeResponse{}
 	for _, r := range a.rules.Policies {
 		n := 0

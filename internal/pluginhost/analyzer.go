@@ -234,8 +234,9 @@ func (h *Host) runAnalyzer(
 	return runPlugin(ctx, pluginRun{
 		name: "policy pack", language: language, box: h.opts.Box,
 		request: &pulumirpc.RunPluginRequest{
-			Pwd: pack.Dir, Program: pack.Dir, Args: []string{h.address}, Env: h.analyzerEnv(pack, project.Runtime.Name()),
-			Info: info, Kind: string(apitype.AnalyzerPlugin), Name: filepath.Base(pack.Dir), LoaderTarget: h.address,
+			Pwd: pack.Dir, Args: []string{h.address}, Env: h.analyzerEnv(pack, project.Runtime.Name()),
+			Program: pack.Dir, //nolint:staticcheck // older hosts
+			Info:    info, Kind: string(apitype.AnalyzerPlugin), Name: filepath.Base(pack.Dir), LoaderTarget: h.address,
 		},
 		output: h.analyzerOutput,
 	})

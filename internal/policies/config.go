@@ -153,7 +153,7 @@ func validate(p plugin.AnalyzerPolicyInfo, c plugin.AnalyzerPolicyConfig) error 
 	if err != nil {
 		return err
 	}
-	err = compiled.Validate(map[string]any(c.Properties))
+	err = compiled.Validate(c.Properties)
 	if invalid := (*jsonschema.ValidationError)(nil); errors.As(err, &invalid) {
 		return errors.New(strings.Join(messages(invalid), "; "))
 	}
