@@ -26,16 +26,8 @@ func (a *Activities) AnalyzeStack(ctx context.Context, in deployments.AnalyzeSta
 	}
 	beats := startHeartbeat(ctx, a.Heart)
 	defer beats.stop()
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := beats.untilCancelled(ctx)
 	defer cancel()
-	go func() {
-		select {
-		case <-beats.cancelled:
-		case <-beats.stopping:
-		case <-ctx.Done():
-		}
-		cancel()
-	}()
 	states, err := a.statesOf(ctx, in)
 	if err != nil {
 		return result, failure(err)
@@ -46,12 +38,8 @@ func (a *Activities) AnalyzeStack(ctx context.Context, in deployments.AnalyzeSta
 			return err
 		})
 	})
-	select {
-	case <-beats.cancelled:
+	if beats.wasCancelled() {
 		return result, temporal.NewCanceledError()
-	case <-beats.stopping:
-		return result, notStarted("the worker stops")
-	default:
 	}
 	hide := s.redactor(ctx, bagsOfStates(states)...)
 	var own *serviceError

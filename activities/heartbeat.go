@@ -203,3 +203,26 @@ func Beat(ctx context.Context) (stop func()) {
 	}()
 	return stop
 }
+
+// untilCancelled returns a context that also ends when the activity is cancelled.
+func (p *heartbeater) untilCancelled(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-p.cancelled:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
+
+// wasCancelled reports whether a cancel was requested.
+func (p *heartbeater) wasCancelled() bool {
+	select {
+	case <-p.cancelled:
+		return true
+	default:
+		return false
+	}
+}

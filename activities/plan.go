@@ -16,6 +16,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
+	"go.temporal.io/sdk/temporal"
 )
 
 const (
@@ -32,7 +33,10 @@ func (a *Activities) Plan(ctx context.Context, in deployments.PlanInput) (deploy
 	if err != nil {
 		return deployments.PlanOutput{}, failure(err)
 	}
-	defer startHeartbeat(ctx, a.Heart).stop()
+	beats := startHeartbeat(ctx, a.Heart)
+	defer beats.stop()
+	ctx, cancel := beats.untilCancelled(ctx)
+	defer cancel()
 
 	results := make([]engine.Planned, len(in.Plans))
 	errs := make([]error, len(in.Plans))
@@ -46,6 +50,9 @@ func (a *Activities) Plan(ctx context.Context, in deployments.PlanInput) (deploy
 		})
 	}
 	planning.Wait()
+	if beats.wasCancelled() { // by force, while policy packs were asked
+		return deployments.PlanOutput{}, temporal.NewCanceledError()
+	}
 	if ctx.Err() != nil { // the providers' errors are caused by the end of the context
 		return deployments.PlanOutput{}, ctx.Err()
 	}

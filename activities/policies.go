@@ -72,7 +72,7 @@ func (p *policyPack) use(ctx context.Context, call func(*pluginhost.Analyzer) er
 	}
 	// What a pack answers is not trusted: the SDK panics on some of it.
 	err := panics.Do("calling a policy pack", func() error { return call(p.analyzer) })
-	return p.invalid(p.analyzer.Explain(err))
+	return p.invalid(p.analyzer.Explain(ctx, err))
 }
 
 // start starts and configures the policy pack. An error of the pack is CodeInvalid: a repetition would fail, too.
@@ -98,7 +98,7 @@ func (p *policyPack) start(ctx context.Context) error {
 		err = p.configure(ctx, analyzer)
 	}
 	if err != nil {
-		err = analyzer.Explain(err)
+		err = analyzer.Explain(ctx, err)
 		_ = analyzer.Close()
 		return p.invalid(err)
 	}

@@ -123,6 +123,26 @@ func TestTheServiceIsKilledWhileAPolicyPackAnalyses(t *testing.T) {
 	}
 }
 
+func TestACancelByForceEndsAnUpdateWhosePolicyPackHangs(t *testing.T) {
+	t.Parallel()
+	for _, held := range []string{"a", "stack"} {
+		t.Run(held, func(t *testing.T) {
+			t.Parallel()
+			s, died := withRules(t)
+			s.write(t, "died", "")
+			s.write(t, "rules/rules.yaml", strings.Replace(rules, "DIE", died, 1)+"gates: "+s.dir+"\nholds: ["+held+"]\n")
+			s.write(t, "scenario.yaml", steps("{register: a, type: fake:index:Named, properties: {name: a}}"))
+			up := s.start(t, "up", "--yes", "--skip-preview", "--policy-pack", "rules")
+			eventually(t, "the policy pack analyses "+held, func() bool {
+				_, err := os.Stat(s.path(held + ".reached"))
+				return err == nil
+			})
+			s.must(t, "cancel", "--force", "--yes")
+			up.mustEnd(t, 3)
+		})
+	}
+}
+
 func TestAMandatoryPolicyKeepsAResourceFromBeingCreated(t *testing.T) {
 	t.Parallel()
 	s, _ := withRules(t)

@@ -240,10 +240,10 @@ type Emit struct {
 	Violation   *Violation   `json:"violation,omitempty"`
 }
 
-// Abandon asks to cancel a running step or the analysis of the stack; only after a forced cancel.
+// Abandon asks to cancel a running step, or what policy packs analyse; only after a forced cancel.
 //
 // The command still has to be answered: a step by StepFinished, cancelled if its call was not sent, unknown if it may
-// have been, or with its real outcome if that came first; the analysis of the stack by StackAnalyzed.
+// have been, or with its real outcome if that came first; an analysis by Planned or StackAnalyzed, with an error.
 type Abandon struct {
 	Op int `json:"op"`
 }

@@ -107,9 +107,7 @@ func (r *Run) cancelled(c Cancelled) {
 	for _, op := range r.Slots {
 		r.ready.Start = append(r.ready.Start, Abandon{Op: op})
 	}
-	if r.Ops[r.StackAnalysis] != nil {
-		r.ready.Start = append(r.ready.Start, Abandon{Op: r.StackAnalysis})
-	}
+	r.abandonAnalyses()
 }
 
 // unsupported fails an update whose driver passes on what this core does not know: a newer client or service sent it.

@@ -173,6 +173,18 @@ func (r *Run) forgetStackAnalysis() {
 	}
 }
 
+// abandonAnalyses cuts off what policy packs analyse: their calls have no limit of time.
+func (r *Run) abandonAnalyses() {
+	if !r.goal.Policies {
+		return
+	}
+	for n := 1; n <= r.NextOp; n++ {
+		if op := r.Ops[n]; op != nil && op.Step == nil {
+			r.ready.Start = append(r.ready.Start, Abandon{Op: n})
+		}
+	}
+}
+
 // componentDiff is the plan of a component without Check and Diff: it is compared with its stored inputs.
 func (e *entry) componentDiff(old *State) Diff {
 	switch {

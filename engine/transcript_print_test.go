@@ -52,6 +52,9 @@ func (w *stage) stepWithOp(op int) string {
 		if a, ok := c.(engine.AnalyzeStack); ok && a.Op == op {
 			return "the analysis of the stack"
 		}
+		if p, ok := c.(engine.Plan); ok && p.Op == op {
+			return "the plan of " + short(p.URN)
+		}
 		if stepOf(c).Op == op {
 			return stepLine(stepOf(c))
 		}

@@ -89,8 +89,15 @@ func (r *run) planCall(plans []engine.Plan) call {
 	if len(plans) == 1 {
 		summary = fmt.Sprintf("plan %s %s", plans[0].Goal.Type, plans[0].Goal.Name)
 	}
+	var ops []int // of plans that can be cancelled
+	for _, p := range plans {
+		if p.Analyze {
+			ops = append(ops, p.Op)
+		}
+	}
 	return call{
 		name: deployments.ActivityPlan, id: fmt.Sprintf("plan-%d", plans[0].Op), summary: summary, retry: &retryForever,
+		ops:   ops,
 		input: deployments.PlanInput{Update: r.in.Update, Base: r.in.Base, Plans: plans},
 		events: eventsOf(func(out deployments.PlanOutput) []engine.Event {
 			events := make([]engine.Event, 0, len(out.Plans))

@@ -69,8 +69,7 @@ func (r *run) start(ctx workflow.Context, c call) {
 	r.flights = append(r.flights, c.start(ctx, r.in.Worker))
 }
 
-// abandon cancels a step, the settling of one, or the analysis of the stack. A call that waits for a worker ends at
-// once.
+// abandon cancels a step, the settling of one, or an analysis. A call that waits for a worker ends at once.
 func (r *run) abandon(op int) {
 	for _, f := range r.flights {
 		if slices.Contains(f.ops, op) {
@@ -91,8 +90,12 @@ func (r *run) abandon(op int) {
 			r.handle(hookLost(in.Hook, errors.New("it was cancelled")))
 			continue
 		}
-		if c.name == deployments.ActivityAnalyzeStack {
+		switch c.name {
+		case deployments.ActivityAnalyzeStack:
 			r.handle(engine.StackAnalyzed{Op: op, Error: "it was cancelled"})
+			continue
+		case deployments.ActivityPlan:
+			r.handle(engine.Planned{Op: op, Error: "it was cancelled"})
 			continue
 		}
 		outcome := engine.OutcomeCancelled

@@ -50,10 +50,11 @@ func (a *Analyzer) Close() error {
 	return nil
 }
 
-// Explain returns the error of a call to the policy pack, or a *LostError if its process has ended.
-func (a *Analyzer) Explain(err error) error {
-	if err == nil {
-		return nil
+// Explain returns the error of a call to the policy pack, or a *LostError if its process has ended. A call whose context
+// has ended fails with that.
+func (a *Analyzer) Explain(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() != nil {
+		return err
 	}
 	if failure, ok := rpcerror.FromError(err); ok &&
 		(failure.Code() == codes.Unavailable || failure.Code() == codes.Canceled) {
@@ -164,7 +165,7 @@ func (h *Host) Analyzer(ctx context.Context, pack PolicyPack) (*Analyzer, error)
 	}
 	if err := h.introduce(starting, client, pack); err != nil {
 		end.stop(0)
-		return nil, a.Explain(err)
+		return nil, a.Explain(ctx, err)
 	}
 	return a, nil
 }
