@@ -130,6 +130,38 @@ func (p *PluginArchives) putIndex(ctx context.Context, sum string, parts int) er
 	return p.put(ctx, p.indexKey(sum), text, Condition{})
 }
 
+// pluginVersion is a version that was recorded.
+type pluginVersion struct {
+	Version string    `json:"version"`
+	At      time.Time `json:"at"`
+}
+
+func (p *PluginArchives) versionKey(key string) string {
+	return p.key("versions", fmt.Sprintf("%x", p.box.Digest([]byte(p.organization+"\n"+key))))
+}
+
+// Version returns the version that was recorded last for a key, and when; "" if none was.
+func (p *PluginArchives) Version(ctx context.Context, key string) (string, time.Time, error) {
+	var v pluginVersion
+	text, err := p.get(ctx, p.versionKey(key))
+	switch {
+	case errors.Is(err, ErrAbsent):
+		return "", time.Time{}, nil
+	case err == nil && json.Unmarshal(text, &v) != nil:
+		err = damaged(p.versionKey(key), errors.New("it is no version"))
+	}
+	return v.Version, v.At, err
+}
+
+// SetVersion records a version for a key.
+func (p *PluginArchives) SetVersion(ctx context.Context, key, version string) error {
+	text, err := json.Marshal(pluginVersion{Version: version, At: p.store.now().UTC()})
+	if err != nil {
+		return deployments.Errorf(deployments.CodeInternal, "write a version: %w", err)
+	}
+	return p.put(ctx, p.versionKey(key), text, Condition{})
+}
+
 // record records the digest for a key. The first one stays.
 func (p *PluginArchives) record(ctx context.Context, key, sum string) (string, error) {
 	err := p.put(ctx, p.sumKey(key), []byte(sum), Condition{Absent: true})

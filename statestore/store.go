@@ -15,7 +15,8 @@
 //	members/NAME                                       owners of tokens, and their grants
 //	audit/ORG/DAY/TIME-ID                              the audit log
 //	organizations/ORG                                  empty; the organization has its own workers
-//	plugins/ORG/{archives/HASH/{index,N},downloads/HASH}  plugins that its workers have downloaded
+//	plugins/ORG/{archives/HASH/{index,N},downloads/HASH,versions/HASH}
+//	                                                   plugins that its workers have downloaded
 //
 // Everything is sealed except heads, checkpoints and objects under removed/ and organizations/ (docs/adr/0002): a
 // person must be able to read and repair those without the service, and they contain no readable secret.

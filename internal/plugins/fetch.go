@@ -28,6 +28,9 @@ type Shared interface {
 	// Write stores an archive. It first records its digest for the key, unless one is recorded, and returns the recorded
 	// one; if that is another one, the archive is not stored. For an empty key, nothing is recorded.
 	Write(ctx context.Context, key, sum string, archive io.Reader) (recorded string, err error)
+	// Version returns the version that was recorded last for a key, and when; "" if none was. SetVersion records one.
+	Version(ctx context.Context, key string) (version string, at time.Time, err error)
+	SetVersion(ctx context.Context, key, version string) error
 }
 
 // Fetcher brings plugins to a directory of this machine.
@@ -54,7 +57,7 @@ func (f *Fetcher) Fetch(ctx context.Context, r Request) (Fetched, error) {
 	ctx, cancel := context.WithTimeout(ctx, longestDownload)
 	defer cancel()
 	d := newDownloader(f.Network, f.Token)
-	r, err := choose(ctx, r, f.Lock, d)
+	r, err := choose(ctx, r, f.Lock, func(ctx context.Context, r Request) (string, error) { return f.newest(ctx, d, r) })
 	if err != nil {
 		return Fetched{Request: r}, err
 	}
@@ -72,7 +75,9 @@ func (f *Fetcher) Fetch(ctx context.Context, r Request) (Fetched, error) {
 }
 
 // choose completes a request: with the version and the address of the lock, else with the newest version.
-func choose(ctx context.Context, r Request, lock *Lock, d *downloader) (Request, error) {
+func choose(
+	ctx context.Context, r Request, lock *Lock, newest func(context.Context, Request) (string, error),
+) (Request, error) {
 	r, err := r.Normalized()
 	if err != nil {
 		return r, err
@@ -84,9 +89,38 @@ func choose(ctx context.Context, r Request, lock *Lock, d *downloader) (Request,
 		}
 	}
 	if r.Version == "" {
-		r.Version, err = d.latest(ctx, r)
+		r.Version, err = newest(ctx, r)
 	}
 	return r, err
+}
+
+// versionAge is how long the newest version of a plugin is not asked for again: servers limit such requests, and the
+// plugin should not change while an update moves to another worker.
+const versionAge = 24 * time.Hour
+
+// newest returns the newest version of a plugin, as the organization's workers have found out lately, else as its
+// server says. If the server cannot tell, an older answer counts.
+func (f *Fetcher) newest(ctx context.Context, d *downloader, r Request) (string, error) {
+	if f.Shared == nil {
+		return d.latest(ctx, r)
+	}
+	source, err := d.source(r)
+	if err != nil {
+		return "", err
+	}
+	key := digest(fmt.Sprintf("%s\n%s\n%s", source.URL(), r.Kind, r.Name))
+	known, at, err := f.Shared.Version(ctx, key)
+	if err != nil || known != "" && time.Since(at) < versionAge {
+		return known, err
+	}
+	latest, err := d.latest(ctx, r)
+	switch {
+	case err == nil:
+		return latest, f.Shared.SetVersion(ctx, key, latest)
+	case known != "":
+		return known, nil
+	}
+	return "", err
 }
 
 func digest(text string) string {

@@ -273,6 +273,39 @@ func TestAServerThatMisbehavesIsLeft(t *testing.T) {
 	}
 }
 
+func TestTheNewestVersionIsAskedForOnceADay(t *testing.T) {
+	objects, now, asked := &statestore.Memory{}, time.Now(), 0
+	newest := func(at time.Time, release string) string {
+		d := newDownloader(&Network{}, "")
+		d.client.Transport = responder(func(*http.Request) *http.Response {
+			asked++
+			code := http.StatusOK
+			if release == "" {
+				code = http.StatusForbidden
+			}
+			return &http.Response{StatusCode: code, Body: io.NopCloser(strings.NewReader(`{"tag_name": "` + release + `"}`))}
+		})
+		f := machine(t, openBucket(t, objects, func() time.Time { return at }).PluginArchives("shop"))
+		version, err := f.newest(t.Context(), d, Request{Plugin: Plugin{Kind: apitype.ResourcePlugin, Name: "acme"}})
+		if err != nil {
+			return "none"
+		}
+		return version
+	}
+	for i, c := range []struct {
+		at            time.Time
+		release, want string
+		asked         int
+	}{
+		{now, "", "none", 1}, {now.Add(-25 * time.Hour), "v1.0.0", "1.0.0", 2}, {now, "", "1.0.0", 3},
+		{now, "v1.1.0", "1.1.0", 4}, {now, "v1.2.0", "1.1.0", 4},
+	} {
+		if got := newest(c.at, c.release); got != c.want || asked != c.asked {
+			t.Errorf("%d: %s after %d requests, want %s after %d", i, got, asked, c.want, c.asked)
+		}
+	}
+}
+
 // responder answers requests without a network.
 type responder func(*http.Request) *http.Response
 

@@ -34,7 +34,7 @@ func (i *Installer) Install(ctx context.Context, r Request) (Request, bool, erro
 	ctx, cancel := context.WithTimeout(ctx, longestDownload)
 	defer cancel()
 	d := newDownloader(i.Network, i.Token)
-	r, err := choose(ctx, r, i.Lock, d)
+	r, err := choose(ctx, r, i.Lock, d.latest)
 	if err != nil {
 		return r, false, err
 	}
