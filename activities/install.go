@@ -70,8 +70,8 @@ func (s *session) install(ctx context.Context) error {
 	})
 }
 
-// installSource installs what a policy pack or a plugin imports whose source is in dir. Outside the bundle, that is part
-// of the plugin's installation.
+// installSource installs what a policy pack or a plugin imports whose source is in dir. Outside the bundle, that is
+// part of the plugin's installation.
 func (s *session) installSource(
 	ctx context.Context, dir, runtime string, install func(context.Context) error,
 ) error {

@@ -45,7 +45,8 @@ func (h *Host) sourceEndpoint(pkg Package, file string, output func(diag.Severit
 	return runPlugin(ctx, pluginRun{
 		name: "provider " + pkg.Name, language: language.end, box: h.opts.Box, output: output,
 		request: &pulumirpc.RunPluginRequest{
-			Pwd: h.program.dir, Program: dir, Args: []string{h.address}, Env: h.providerEnv(pkg), Info: language.info,
+			Program: dir, //nolint:staticcheck // older hosts
+			Pwd:     h.program.dir, Args: []string{h.address}, Env: h.providerEnv(pkg), Info: language.info,
 			Kind: string(apitype.ResourcePlugin), Name: pkg.Name, LoaderTarget: h.address,
 		},
 	})
