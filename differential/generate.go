@@ -28,6 +28,9 @@ type generator struct {
 	outputs values
 	made    []change       // in the cloud, before the next update: what is imported
 	used    map[string]int // options and operations of the program, by name
+	// stashes: the program may have a Stash; otherwise it may call getResource, after which the stock engine keeps a
+	// provider that deployctl does not.
+	stashes bool
 }
 
 // generate makes the program of a seed, and says what it uses.
@@ -35,6 +38,7 @@ func generate(seed int) (program, map[string]int) {
 	g := &generator{Rand: rand.New(rand.NewPCG(uint64(seed), 17)), used: map[string]int{}} //nolint:gosec // seeds repeat
 	p := program{Seed: seed, Concurrent: seed%4 == 0}
 	faulty := seed%3 == 0
+	g.stashes = g.chance(50)
 	g.callables()
 	for range 3 + g.IntN(5) {
 		g.add()

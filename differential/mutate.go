@@ -36,7 +36,7 @@ func (g *generator) add() {
 		}
 		g.insert(at, s)
 		return
-	case n < 39:
+	case n < 39 && g.stashes:
 		s.Fields["type"], s.Properties["input"] = stashType, g.kept()
 		g.use("Stash")
 	case n < 43:
@@ -100,7 +100,7 @@ func (g *generator) invocation(at int, s step) step {
 	s.Fields = values{"token": "fake:index:find"}
 	s.Properties = values{"urn": "'${" + of.Name + ".urn}'", "kind": "'${" + of.Name + ".zone}'"}
 	g.use("invoke")
-	if g.chance(50) {
+	if !g.stashes {
 		s.Fields["token"], s.Properties = "pulumi:pulumi:getResource", values{"urn": s.Properties["urn"]}
 		if g.outputs == nil {
 			g.outputs = values{}
@@ -205,7 +205,7 @@ func (g *generator) remove() bool {
 	for range 2 { // what goes with it may be referred to, too
 		g.steps = withoutStep(g.steps, name)
 	}
-	g.outputs = g.outputs.without(name)
+	g.outputs = g.outputs.within(g.steps)
 	g.use("removal")
 	return true
 }
@@ -213,7 +213,7 @@ func (g *generator) remove() bool {
 // withoutStep returns steps without one, its outputs and the references to it.
 func withoutStep(steps []step, name string) (kept []step) {
 	for _, s := range steps {
-		if s.Name == name || names(s.Fields["id"], name) {
+		if s.Name == name || names(s.Fields["id"], name) || s.Verb == "invoke" && names(s.Properties["urn"], name) {
 			continue
 		}
 		s = s.clone()

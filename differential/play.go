@@ -72,9 +72,6 @@ func (a *arena) compare(ctx context.Context, p program) (o outcome, err error) {
 		m.secretOutputs = m.secretOutputs || slices.ContainsFunc(u.Steps, func(s step) bool {
 			return s.Options["additionalSecretOutputs"] != ""
 		})
-		m.getsResources = m.getsResources || slices.ContainsFunc(u.Steps, func(s step) bool {
-			return strings.HasSuffix(s.Fields["token"], ":getResource")
-		})
 		m.failed = sides[0].failed
 		if rule := ends(u, sides); rule != "" {
 			o.Rules[rule]++
@@ -180,7 +177,11 @@ func (a *arena) judge(ctx context.Context, u update, p program, sides []*side, m
 	if err != nil {
 		return []string{err.Error()}
 	}
-	theirsView, err := look(stock.state, stock.objects, stock.stage.cloud, ordered)
+	theirState, dropped := withoutEngineProvider(ours.state, stock.state)
+	if dropped {
+		m.rules[engineProvider]++
+	}
+	theirsView, err := look(theirState, stock.objects, stock.stage.cloud, ordered)
 	if err != nil {
 		return []string{err.Error()}
 	}

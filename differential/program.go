@@ -171,6 +171,17 @@ var stepName = regexp.MustCompile(`\b(?:r|hook|transform)[0-9]+\b`)
 // names reports whether a value refers to a step.
 func names(value, name string) bool { return slices.Contains(stepName.FindAllString(value, -1), name) }
 
+// within returns the values that refer only to steps which are there.
+func (v values) within(steps []step) values {
+	kept := maps.Clone(v)
+	maps.DeleteFunc(kept, func(_, value string) bool {
+		return slices.ContainsFunc(stepName.FindAllString(value, -1), func(name string) bool {
+			return !slices.ContainsFunc(steps, func(s step) bool { return s.Name == name })
+		})
+	})
+	return kept
+}
+
 // without returns the values that do not refer to a step.
 func (v values) without(name string) values {
 	kept := maps.Clone(v)

@@ -4,13 +4,14 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
 // situation is what a rule depends on.
 type situation struct {
-	failed        bool // the update, on both engines
-	refreshed     bool // by this update, or an earlier one
-	getsResources bool // the program calls getResource, or has called it
+	failed    bool // the update, on both engines
+	refreshed bool // by this update, or an earlier one
 	// secretOutputs: a resource has the option additionalSecretOutputs, or had it.
 	secretOutputs bool
 }
@@ -42,12 +43,6 @@ var intended = []rule{
 		reason:  "what was secret stays secret, though the provider returns it as plaintext",
 		applies: func(s situation) bool { return s.refreshed },
 		level:   levelSecrets("inputs", "outputs"),
-	},
-	{
-		name:    "the default provider of package pulumi after getResource",
-		reason:  "the function needs no provider, so the state keeps none",
-		applies: func(s situation) bool { return s.getsResources },
-		level:   levelEngineProvider,
 	},
 	{
 		name:    "outputs that become secret",
@@ -86,16 +81,18 @@ func levelEmptyDependencies(ours, stock *view) (differed bool) {
 	return differed
 }
 
-// levelEngineProvider removes a default provider of the package pulumi that the other engine does not have.
-func levelEngineProvider(ours, stock *view) (differed bool) {
-	isEngine := func(r map[string]any) bool { return r["type"] == "pulumi:providers:pulumi" }
-	if slices.ContainsFunc(ours.resources, isEngine) {
-		return false
+// engineProvider is an intended difference: getResource needs no provider, so deployctl's state keeps none.
+const engineProvider = "the default provider of package pulumi after getResource"
+
+// withoutEngineProvider returns a state of the stock engine without the default provider of the package pulumi, if
+// deployctl's has none. It must happen before ids are normalised, because those are numbered in their order.
+func withoutEngineProvider(ours, stock apitype.DeploymentV3) (apitype.DeploymentV3, bool) {
+	isEngine := func(r apitype.ResourceV3) bool { return r.Type == "pulumi:providers:pulumi" }
+	if slices.ContainsFunc(ours.Resources, isEngine) || !slices.ContainsFunc(stock.Resources, isEngine) {
+		return stock, false
 	}
-	kept := slices.DeleteFunc(slices.Clone(stock.resources), isEngine)
-	differed = len(kept) < len(stock.resources)
-	stock.resources = kept
-	return differed
+	stock.Resources = slices.DeleteFunc(slices.Clone(stock.Resources), isEngine)
+	return stock, true
 }
 
 // levelSecrets reveals the secrets in some fields of a resource that differs in them.
@@ -167,6 +164,12 @@ var endings = []ending{
 		happened: deletesBesideExcluded,
 	},
 	{
+		name: "a check that fails in an update that goes on after errors",
+		reason: "the update goes on with what does not depend on it; the stock engine stops when a provider's " +
+			"configuration is not valid",
+		happened: goesOnAfterCheck,
+	},
+	{
 		name:     "an error hook repeats a create that did not initialise",
 		reason:   "the resource is kept and repaired later; the stock engine creates another one and forgets the first",
 		happened: func(u update, _, stock *side) bool { return repeatsInitialisation(u, stock) },
@@ -205,6 +208,13 @@ func refusesWhatIsLeftOut(u update, ours, stock *side) bool {
 func deletesBesideExcluded(u update, ours, stock *side) bool {
 	return u.ExcludeDependents && slices.ContainsFunc(ours.steps, func(done string) bool {
 		return strings.HasPrefix(done, "delete ") && !slices.Contains(stock.steps, done)
+	})
+}
+
+// goesOnAfterCheck reports whether the configuration of a provider is not valid in an update that goes on after errors.
+func goesOnAfterCheck(u update, _, stock *side) bool {
+	return u.ContinueOnError && slices.ContainsFunc(stock.errors, func(e string) bool {
+		return strings.Contains(e, "BAIL") && strings.HasSuffix(e, "is invalid")
 	})
 }
 

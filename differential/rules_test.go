@@ -3,6 +3,8 @@ package main
 import (
 	"encoding/json"
 	"testing"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
 // resourceOf is a resource of a view.
@@ -37,8 +39,6 @@ func TestARuleLevelsWhatItIsAboutAndNothingElse(t *testing.T) {
 			fields{"inputs": fields{"secretText": secretOf(`"hush"`)}}, fields{"inputs": fields{"secretText": "hush"}}},
 		"outputs that become secret": {situation{secretOutputs: true}, autoType,
 			fields{"outputs": fields{"arn": secretOf(`"x"`)}}, fields{"outputs": fields{"arn": "x"}}},
-		"the default provider of package pulumi after getResource": {situation{getsResources: true}, autoType,
-			fields{}, fields{}},
 	}
 	for _, r := range intended {
 		c, ok := cases[r.name]
@@ -52,9 +52,6 @@ func TestARuleLevelsWhatItIsAboutAndNothingElse(t *testing.T) {
 		views := func(change func(ours fields)) (ours, stock view) {
 			ours.resources = []map[string]any{resourceOf(c.typ, deepCopy(t, c.ours))}
 			stock.resources = []map[string]any{resourceOf(c.typ, deepCopy(t, c.stock))}
-			if c.situation.getsResources {
-				stock.resources = append(stock.resources, resourceOf("pulumi:providers:pulumi", fields{}))
-			}
 			change(ours.resources[0])
 			return ours, stock
 		}
@@ -71,7 +68,6 @@ func TestARuleLevelsWhatItIsAboutAndNothingElse(t *testing.T) {
 		}
 		ours, stock = views(func(fields) {})
 		ours.resources[0] = resourceOf(c.typ, deepCopy(t, c.stock))
-		stock.resources = stock.resources[:1]
 		if r.level(&ours, &stock) {
 			t.Errorf("%s: the rule counts views that do not differ", r.name)
 		}
@@ -87,6 +83,19 @@ func deepCopy(t *testing.T, v map[string]any) (copied map[string]any) {
 	return copied
 }
 
+func TestTheEnginesProviderIsDroppedFromOneStateOnly(t *testing.T) {
+	t.Parallel()
+	with := apitype.DeploymentV3{Resources: []apitype.ResourceV3{{Type: "pulumi:providers:pulumi"}, {Type: autoType}}}
+	without := apitype.DeploymentV3{Resources: []apitype.ResourceV3{{Type: autoType}}}
+	if kept, dropped := withoutEngineProvider(with, with); dropped || len(kept.Resources) != 2 {
+		t.Errorf("a provider that both have is dropped: %v", kept.Resources)
+	}
+	if kept, dropped := withoutEngineProvider(without, with); !dropped || len(kept.Resources) != 1 ||
+		len(with.Resources) != 2 {
+		t.Errorf("the provider that one has leaves %v", kept.Resources)
+	}
+}
+
 func TestAnEndingIsFoundWhereItHappened(t *testing.T) {
 	t.Parallel()
 	const stack = "s"
@@ -99,6 +108,7 @@ func TestAnEndingIsFoundWhereItHappened(t *testing.T) {
 	played := func(r result) *side { return &side{stage: stage{stack: stack}, result: r} }
 	excluding := with(register("r1", nil, nil))
 	excluding.Excludes = []string{"r1"}
+	goingOn := update{Kind: "up", ContinueOnError: true}
 	withDependents := excluding
 	withDependents.ExcludeDependents = true
 	type situation struct {
@@ -121,6 +131,10 @@ func TestAnEndingIsFoundWhereItHappened(t *testing.T) {
 		"a deletion beside excluded resources and their dependents": {
 			situation{withDependents, played(result{steps: []string{"delete " + urnOf("r2")}}), played(result{})},
 			situation{withDependents, played(result{steps: []string{"update " + urnOf("r2")}}), played(result{})},
+		},
+		"a check that fails in an update that goes on after errors": {
+			situation{goingOn, played(result{}), played(result{errors: []string{"BAIL: resource x is invalid"}})},
+			situation{update{Kind: "up"}, played(result{}), played(result{errors: []string{"BAIL: resource x is invalid"}})},
 		},
 		"an error hook repeats a create that did not initialise": {
 			situation{with(register("r1", values{"failInit": "true"}, values{"hooks": "{onError: [hook1]}"})),

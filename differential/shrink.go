@@ -58,7 +58,7 @@ func candidates(p program) (all []program) {
 			for range 2 {
 				u.Steps = withoutStep(u.Steps, name)
 			}
-			u.Outputs = u.Outputs.without(name)
+			u.Outputs = u.Outputs.within(u.Steps)
 			for _, list := range []*[]string{&u.Targets, &u.Replace, &u.Excludes} {
 				*list = lacking(*list, []string{name})
 			}

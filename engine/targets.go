@@ -208,6 +208,33 @@ func (r *Run) withoutNeededByExcluded(group []*deletion) []*deletion {
 	return slices.DeleteFunc(group, func(d *deletion) bool { return stays[d.URN] })
 }
 
+// refuseUndeclaredDependents fails an up whose program does not declare any more what depends on a target, however far:
+// as in Pulumi, that has to be a target as well. It reports whether there is any. The references are those of the base,
+// and a copy that waits for its deletion counts.
+func (r *Run) refuseUndeclaredDependents() bool {
+	if r.goal.Kind != KindUp || r.goal.TargetDependents {
+		return false
+	}
+	refused := false
+	depends := map[urn.URN]bool{}
+	for i := range r.snap.base {
+		s := &r.snap.base[i].State
+		named := r.names(s.URN) || r.names(r.current(s.URN))
+		if !named && !slices.ContainsFunc(s.References(), func(u urn.URN) bool { return depends[u] }) {
+			continue
+		}
+		depends[s.URN] = true
+		if named || r.snap.Get(s.Key) == nil || !s.Delete && (r.registered(s.URN) || r.wants(s.URN)) {
+			continue
+		}
+		refused = true
+		r.diagnose("error", s.URN, "%s would be deleted, because it depends on a target; target it as well, or use "+
+			"--target-dependents", s.URN)
+		r.noteError("a resource outside the targets would be deleted")
+	}
+	return refused
+}
+
 // refuseReferenced returns the group of deletions or, if resources outside the targets still depend on one of them,
 // none: then the update fails with an error for each.
 //
@@ -222,6 +249,9 @@ func (r *Run) refuseReferenced(group []*deletion) []*deletion {
 		return group
 	}
 	group = r.withoutManagers(group)
+	if r.refuseUndeclaredDependents() {
+		return nil
+	}
 	dying := map[urn.URN]bool{}
 	byKey := map[Key]bool{}
 	for _, d := range group {
