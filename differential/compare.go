@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 
 	"github.com/deployctl/deployctl/e2e/fakecloud"
 )
@@ -35,6 +36,9 @@ type normaliser struct {
 
 func (n *normaliser) text(s string) string {
 	return random.ReplaceAllStringFunc(strings.ReplaceAll(s, n.cloud, "CLOUD"), func(found string) string {
+		if found == plugin.UnknownStringValue {
+			return "UNKNOWN"
+		}
 		if n.known[found] == "" {
 			n.known[found] = fmt.Sprintf("<%d>", len(n.known)+1)
 		}
@@ -179,7 +183,7 @@ func unaccounted(state apitype.DeploymentV3, objects []fakecloud.Object) (all []
 		}
 	}
 	for _, r := range state.Resources {
-		managed := r.Custom && !r.External && strings.HasPrefix(string(r.Type), "fake:")
+		managed := r.Custom && !r.External && !r.PendingReplacement && strings.HasPrefix(string(r.Type), "fake:")
 		if managed && !present[string(r.Type)+" "+string(r.ID)] {
 			all = append(all, "there is no object of "+short([]string{string(r.URN)}))
 		}

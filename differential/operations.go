@@ -140,7 +140,10 @@ func (g *generator) excluding(u update) []update {
 
 // cancelled is an update that is cancelled while a request is under way, and the same update to its end.
 func (g *generator) cancelled(u update) []update {
-	if len(u.Outside) > 0 {
+	// What is replaced with something is not, if that was replaced before the cancel.
+	if len(u.Outside) > 0 || slices.ContainsFunc(u.Steps, func(s step) bool {
+		return s.Options["replaceWith"] != "" || s.Options["deletedWith"] != ""
+	}) {
 		return nil
 	}
 	cancelled := u

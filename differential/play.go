@@ -72,11 +72,13 @@ func (a *arena) compare(ctx context.Context, p program) (o outcome, err error) {
 		m.secretOutputs = m.secretOutputs || slices.ContainsFunc(u.Steps, func(s step) bool {
 			return s.Options["additionalSecretOutputs"] != ""
 		})
+		m.restricted = m.restricted || len(u.Targets)+len(u.Excludes) > 0
 		m.failed = sides[0].failed
 		if rule := ends(u, sides); rule != "" {
 			o.Rules[rule]++
 			break
 		}
+		m.diverged = (m.diverged || diverges(u, p, sides)) && !converges(u, sides)
 		found := a.judge(ctx, u, p, sides, m)
 		if len(found) > 0 {
 			o.Differs = fmt.Sprintf("after update %d (%s%s):\n  %s\n%s", i+1, u.Kind, flags(u),
@@ -150,7 +152,21 @@ func (a *arena) playBoth(ctx context.Context, u update, p program, sides []*side
 // match is what the comparison depends on besides the update.
 type match struct {
 	situation
-	rules map[string]int // counts the intended differences
+	// diverged: what was done depended on chance, or on a cancel, and no whole update has succeeded since.
+	diverged bool
+	rules    map[string]int // counts the intended differences
+}
+
+// diverges reports whether the engines may have done different parts of an update.
+func diverges(u update, p program, sides []*side) bool {
+	return p.Concurrent && (u.failing() || sides[0].failed && sides[1].failed) || u.CancelAt != nil ||
+		p.cancels() && sides[1].failed
+}
+
+// converges reports whether both engines have carried out the whole program.
+func converges(u update, sides []*side) bool {
+	return u.Kind == "up" && u.CancelAt == nil && len(u.Targets)+len(u.Excludes) == 0 && !sides[0].failed &&
+		!sides[1].failed
 }
 
 // judge says how the engines differ after an update, or what does not hold of ours.
@@ -162,15 +178,15 @@ func (a *arena) judge(ctx context.Context, u update, p program, sides []*side, m
 	if u.CancelAt != nil {
 		return unaccounted(ours.state, ours.objects)
 	}
-	if ours.failed != stock.failed && !(p.Concurrent && u.failing()) {
+	if ours.failed != stock.failed && !m.diverged {
 		return []string{fmt.Sprintf("the end: ours failed: %v, stock failed: %v", ours.failed, stock.failed)}
 	}
 	mine, theirs := unaccounted(ours.state, ours.objects), unaccounted(stock.state, stock.objects)
 	if more := lacking(mine, theirs); len(more) > 0 {
 		return more
 	}
-	if p.Concurrent && (u.failing() || ours.failed) {
-		return nil // which part was done depends on chance
+	if m.diverged {
+		return nil
 	}
 	ordered := !p.Concurrent && !p.cancels()
 	mineView, err := look(ours.state, ours.objects, ours.stage.cloud, ordered)

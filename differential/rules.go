@@ -10,8 +10,9 @@ import (
 
 // situation is what a rule depends on.
 type situation struct {
-	failed    bool // the update, on both engines
-	refreshed bool // by this update, or an earlier one
+	failed     bool // the update, on both engines
+	refreshed  bool // by this update, or an earlier one
+	restricted bool // by targets or excludes, this update or an earlier one
 	// secretOutputs: a resource has the option additionalSecretOutputs, or had it.
 	secretOutputs bool
 }
@@ -43,6 +44,12 @@ var intended = []rule{
 		reason:  "what was secret stays secret, though the provider returns it as plaintext",
 		applies: func(s situation) bool { return s.refreshed },
 		level:   levelSecrets("inputs", "outputs"),
+	},
+	{
+		name:    "outputs that a restricted update does not know",
+		reason:  "the last known ones stay, or none; the stock engine stores unknown values",
+		applies: func(s situation) bool { return s.restricted },
+		level:   levelUnknownOutputs,
 	},
 	{
 		name:    "outputs that become secret",
@@ -93,6 +100,27 @@ func withoutEngineProvider(ours, stock apitype.DeploymentV3) (apitype.Deployment
 	}
 	stock.Resources = slices.DeleteFunc(slices.Clone(stock.Resources), isEngine)
 	return stock, true
+}
+
+// levelUnknownOutputs removes the outputs that the stock engine has stored as unknown.
+func levelUnknownOutputs(ours, stock *view) (differed bool) {
+	for i := range min(len(ours.resources), len(stock.resources)) {
+		mine, _ := ours.resources[i]["outputs"].(map[string]any)
+		theirs, _ := stock.resources[i]["outputs"].(map[string]any)
+		for name, v := range theirs {
+			if strings.Contains(jsonText(v), `"UNKNOWN"`) {
+				delete(theirs, name)
+				delete(mine, name)
+				differed = true
+			}
+		}
+		for _, r := range []map[string]any{ours.resources[i], stock.resources[i]} {
+			if outputs, is := r["outputs"].(map[string]any); is && len(outputs) == 0 {
+				delete(r, "outputs")
+			}
+		}
+	}
+	return differed
 }
 
 // levelSecrets reveals the secrets in some fields of a resource that differs in them.
@@ -150,6 +178,15 @@ var endings = []ending{
 		reason: "what is deleted with a resource is replaced with it, as in Pulumi from 3.260 on; the stock engine is " +
 			"older",
 		happened: func(u update, ours, _ *side) bool { return replacesWithTarget(u, ours) },
+	},
+	{
+		name:   "another provider of what a restricted update leaves alone",
+		reason: "the resource keeps the provider that it has; the stock engine refuses the update",
+		happened: func(_ update, _, stock *side) bool {
+			return slices.ContainsFunc(stock.errors, func(e string) bool {
+				return strings.Contains(e, "due to a change of providers mixed with --target")
+			})
+		},
 	},
 	{
 		name: "what is left out is needed",

@@ -37,6 +37,8 @@ func TestARuleLevelsWhatItIsAboutAndNothingElse(t *testing.T) {
 			fields{"propertyDependencies": fields{"links": []any{"x"}}}},
 		"secrets after a refresh": {situation{refreshed: true}, autoType,
 			fields{"inputs": fields{"secretText": secretOf(`"hush"`)}}, fields{"inputs": fields{"secretText": "hush"}}},
+		"outputs that a restricted update does not know": {situation{restricted: true}, autoType,
+			fields{"outputs": fields{"arn": "last", "size": 1}}, fields{"outputs": fields{"arn": "UNKNOWN", "size": 1}}},
 		"outputs that become secret": {situation{secretOutputs: true}, autoType,
 			fields{"outputs": fields{"arn": secretOf(`"x"`)}}, fields{"outputs": fields{"arn": "x"}}},
 	}
@@ -67,7 +69,7 @@ func TestARuleLevelsWhatItIsAboutAndNothingElse(t *testing.T) {
 			t.Errorf("%s: another difference is lost", r.name)
 		}
 		ours, stock = views(func(fields) {})
-		ours.resources[0] = resourceOf(c.typ, deepCopy(t, c.stock))
+		stock.resources[0] = resourceOf(c.typ, deepCopy(t, c.ours))
 		if r.level(&ours, &stock) {
 			t.Errorf("%s: the rule counts views that do not differ", r.name)
 		}
@@ -121,6 +123,11 @@ func TestAnEndingIsFoundWhereItHappened(t *testing.T) {
 				played(result{steps: []string{"replace " + urnOf("r1")}}), played(result{})},
 			situation{with(register("r1", nil, nil), register("r2", nil, nil)),
 				played(result{steps: []string{"replace " + urnOf("r1")}}), played(result{})},
+		},
+		"another provider of what a restricted update leaves alone": {
+			situation{excluding, played(result{}),
+				played(result{errors: []string{"this is due to a change of providers mixed with --target."}})},
+			situation{excluding, played(result{}), played(result{errors: []string{"another"}})},
 		},
 		"what is left out is needed": {
 			situation{excluding, played(result{failed: true, errors: []string{"r2 depends on r1, which --exclude leaves out"}}),
