@@ -244,7 +244,7 @@ func refusesWhatIsLeftOut(u update, ours, stock *side) bool {
 // their dependents.
 func deletesBesideExcluded(u update, ours, stock *side) bool {
 	return u.ExcludeDependents && slices.ContainsFunc(ours.steps, func(done string) bool {
-		return strings.HasPrefix(done, "delete ") && !slices.Contains(stock.steps, done)
+		return strings.HasPrefix(done, "delete") && !slices.Contains(stock.steps, done)
 	})
 }
 
