@@ -63,6 +63,11 @@ var edges = []struct {
 	{"the API, without HTTP/2", 100_000, func(t *testing.T, f *field, calls int) {
 		f.shout(t, "http://"+f.status(t).APIAddress, calls, "/")
 	}},
+	{"the Pulumi Service API", 100_000, func(t *testing.T, f *field, calls int) {
+		f.shout(t, "http://"+f.status(t).PulumiAddress, calls, "/", "/api/user", "/api/user/stacks",
+			"/api/stacks/organization/p/dev", "/api/stacks/organization/p/dev/export",
+			"/api/stacks/organization/p/dev/update/1/journalentries")
+	}},
 }
 
 // largestEmbedded is what the embedded service, with Temporal and the S3 server in its process, may take, in MiB.

@@ -90,6 +90,8 @@ type Cluster struct {
 	Workers             []*Part
 	// Env is the environment of its clients.
 	Env []string
+	// Pulumi is the URL of the Pulumi Service API, and Token the token for it.
+	Pulumi, Token string
 
 	part func(name, binary string, args ...string) *Part
 }
@@ -103,7 +105,12 @@ func Start(
 	if err != nil {
 		return nil, err
 	}
-	settings := slices.Concat(env, h.Settings(s3Endpoint), []string{"DEPLOYCTL_LISTEN=" + listen})
+	pulumi, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	settings := slices.Concat(env, h.Settings(s3Endpoint), []string{"DEPLOYCTL_LISTEN=" + listen,
+		"DEPLOYCTL_PULUMI_LISTEN=" + pulumi})
 	part := func(name, binary string, args ...string) *Part {
 		return &Part{Name: name, path: binary, dir: dir, args: args, env: settings}
 	}
@@ -112,7 +119,7 @@ func Start(
 		Temporal: part("temporal", binary, "dev", "temporal", "--home", h.Dir),
 		Serve:    part("serve", binary, "serve"), Env: slices.Concat(env,
 			[]string{"DEPLOYCTL_SERVER=" + listen, "DEPLOYCTL_TOKEN=" + token}),
-		part: part,
+		Pulumi: "http://" + pulumi, Token: token, part: part,
 	}
 	for range workers {
 		c.addWorker(binary)

@@ -7,15 +7,21 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/deployctl/deployctl/e2e/cluster"
 	"github.com/deployctl/deployctl/e2e/fakecloud"
 	"github.com/deployctl/deployctl/e2e/harness"
 )
 
+// TestAKilledUpdateOfTheStockCLIFreesItsStackAndTheNextOneWorks has serve and a worker as processes of their own.
 func TestAKilledUpdateOfTheStockCLIFreesItsStackAndTheNextOneWorks(t *testing.T) {
 	h := harness.NewHome(t, harness.Binary())
-	h.Env = append(h.Env, "DEPLOYCTL_PULUMI_LEASE=10s")
-	h.Start(t)
-	s := serviceOf(t, h)
+	home, err := cluster.Prepare(t.Context(), h.Binary, h.Dir, h.Env)
+	harness.Must(t, err)
+	c, err := cluster.Start(t.Context(), h.Binary, h.Dir, append(h.Env, "DEPLOYCTL_PULUMI_LEASE=10s"), home,
+		home.S3Endpoint, 1)
+	harness.Must(t, err)
+	t.Cleanup(c.Stop)
+	s := service{c.Pulumi, c.Token}
 	cloud, env := harness.Cloud(t)
 	dir := t.TempDir()
 	project.Write(t, dir)
