@@ -98,6 +98,7 @@ func TestTheStockCLIWorksAgainstDeployctl(t *testing.T) {
 	t.Run("its commands", func(t *testing.T) { t.Parallel(); commands(t, h, s) })
 	t.Run("both tools in turn", func(t *testing.T) { t.Parallel(); inTurn(t, h, s) })
 	t.Run("a start waits for the stack", func(t *testing.T) { t.Parallel(); waits(t, h, s) })
+	t.Run("a stack of another backend", func(t *testing.T) { t.Parallel(); migrates(t, h, s) })
 }
 
 // commands plays each command that needs a backend.
@@ -198,4 +199,23 @@ func waits(t *testing.T, h *harness.Home, s service) {
 	if end.Code != 0 || !strings.Contains(end.Said(), "is busy") || !strings.Contains(end.Said(), "3 unchanged") {
 		t.Errorf("the second ends with %d: %s", end.Code, end.Said())
 	}
+}
+
+// migrates moves a stack with secrets from a directory to the service.
+func migrates(t *testing.T, h *harness.Home, s service) {
+	_, cloud := harness.Cloud(t)
+	dir := t.TempDir()
+	project.Write(t, dir)
+	p := s.login(t, h.Deployctl(dir, cloud))
+	backend := "file://" + t.TempDir()
+	from := &harness.Tool{Path: p.Path, Dir: dir, Env: append(append([]string{}, p.Env...),
+		"PULUMI_BACKEND_URL="+backend)}
+	from.Must(t, "stack", "init", "moved", "--secrets-provider", "passphrase")
+	from.Must(t, "config", "set", "password", secret, "--secret")
+	said(t, from, "3 created", with("up")...)
+	said(t, p, "", "stack", "migrate", backend, "moved", "--yes")
+	p.Must(t, "stack", "select", "moved")
+	said(t, p, "3 unchanged", "preview", "--non-interactive", "--expect-no-changes")
+	said(t, p, secret, "stack", "output", "password", "--show-secrets")
+	said(t, p, "3 deleted", with("destroy")...)
 }

@@ -1,6 +1,7 @@
 package pulumiapi
 
 import (
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -92,16 +93,14 @@ func (c *call) start(id string, r apitype.StartUpdateRequest) (apitype.StartUpda
 	if err != nil {
 		return answer, err
 	}
-	if l.Preview() {
-		head, err := c.edge.Service.Head(c.Context(), c.stack)
-		if err != nil {
-			return answer, err
-		}
-		answer.Version = head.Version
-	} else {
+	head, err := c.edge.Service.Head(c.Context(), c.stack)
+	if err != nil {
+		return answer, err
+	}
+	if answer.Version = head.Version; !l.Preview() {
 		answer.Version = l.Update.Number()
 		c.entry.Subject = "version=" + l.Update.Version
-		if r.Tags != nil {
+		if r.Tags != nil && !maps.Equal(r.Tags, head.Tags) {
 			if err := c.edge.Service.TagStack(c.Context(), c.stack, r.Tags); err != nil {
 				return answer, err
 			}
