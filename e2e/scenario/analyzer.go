@@ -21,8 +21,8 @@ type Rules struct {
 	Name     string
 	Version  string
 	Policies []*Rule
-	// DieOnce names a file: the pack ends its process when it analyses a resource of the name Dies, unless the file exists,
-	// which it then does.
+	// DieOnce names a file: the pack ends its process when it analyses a resource of the name Dies, unless the file
+	// exists, which it then does.
 	DieOnce, Dies string
 	// Gates is a directory: before the pack analyses a resource of a name in Holds, or with the name "stack" the stack, it
 	// makes the file NAME.reached there, and waits for NAME.open.

@@ -1,5 +1,6 @@
 // Command pulumi-language-scenario is the language host for scenarios. Its argument is the engine's address; it prints
-// its port and serves until the engine goes away. With the arguments "analyze DIR" it is the policy pack in a directory.
+// its port and serves until the engine goes away. With the arguments "analyze DIR" it is the policy pack in a
+// directory.
 package main
 
 import (
