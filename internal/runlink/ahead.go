@@ -10,7 +10,7 @@ import (
 
 // gatherFor is how long messages that are answered already are gathered, so that they go to the Run in few signals.
 // Nobody waits for them.
-const gatherFor = 50 * time.Millisecond
+const gatherFor = 200 * time.Millisecond
 
 // AnswerAhead makes the link offer each message, in order, instead of sending it, until GoOn is called. Answer or GoOn
 // sends it. offer must not block, nor call the link.
