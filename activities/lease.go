@@ -23,7 +23,9 @@ func (a *Activities) beginLease(ctx context.Context, in deployments.UpdateInput)
 	if err := a.permit(ctx, deployments.ClaimInput{Update: u, Request: r, Number: 1}); err != nil {
 		return err
 	}
-	claim, err := a.Store.Claim(ctx, statestore.Claimant{Update: u, RequestID: r.RequestID, Writer: statestore.LeaseWriter})
+	claim, err := a.Store.Claim(ctx, statestore.Claimant{
+		Update: u, RequestID: r.RequestID, Writer: statestore.LeaseWriter,
+	})
 	if err != nil {
 		return err
 	}

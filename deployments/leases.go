@@ -13,8 +13,8 @@ import (
 const (
 	// LeaseDuration is how long a lease lasts after each renewal. The stock CLI renews after half of it.
 	LeaseDuration = 5 * time.Minute
-	// LeaseUnstarted is how long an update that a client executes may take from its creation to its start.
-	LeaseUnstarted = time.Hour
+	// LeaseNotStarted is how long an update that a client executes may take from its creation to its start.
+	LeaseNotStarted = time.Hour
 	// LeasePatience is how long the start of such an update waits for a busy stack.
 	LeasePatience = 30 * time.Minute
 )

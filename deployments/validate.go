@@ -320,7 +320,8 @@ func (r UpdateRequest) validateSize() error {
 	}
 	if size > MaxRequestSize {
 		return Errorf(CodeInvalid, "the request's configuration, environment, targets and imports are %d KiB; at "+
-			"most %d KiB are possible: put large values into files of the project, and import in several parts", size>>10, MaxRequestSize>>10)
+			"most %d KiB are possible: put large values into files of the project, and import in several parts",
+			size>>10, MaxRequestSize>>10)
 	}
 	return nil
 }

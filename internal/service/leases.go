@@ -62,7 +62,7 @@ func (s *Service) StartUpdate(
 	if err != nil {
 		return deployments.Leased{}, err
 	}
-	if time.Since(created.Created) > deployments.LeaseUnstarted {
+	if time.Since(created.Created) > deployments.LeaseNotStarted {
 		return deployments.Leased{}, deployments.Errorf(deployments.CodeNotFound,
 			"the update %s of %s was created at %s and never started: run the command again", id, name,
 			created.Created.Format(time.RFC3339))
