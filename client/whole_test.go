@@ -252,7 +252,7 @@ func wantFull(t *testing.T, arg any) {
 	}
 	// Authority and Lease are the edges'; a request has only some of the others.
 	elsewhere := []string{"Authority", "Lease", "Targets", "Excludes", "ExcludeProtected", "IgnoreProtect", "RunProgram",
-		"ClearPendingCreates", "Imports", "Variables"}
+		"ClearPendingCreates", "Imports", "Variables", "Plan"}
 	switch arg.(type) {
 	case deployments.Schedule: // of the times, a schedule has one; the rest is told by the service
 		elsewhere = append(elsewhere, "Cron", "At", "Note", "Created", "Next", "Last")

@@ -61,7 +61,9 @@ type UpdateRequest struct {
 	Imports []Import `json:"imports,omitempty"`
 	// Variables are the names that resources have in the text that an import writes for the program, by URN; without
 	// them it writes none.
-	Variables       map[string]string `json:"variables,omitempty"`
+	Variables map[string]string `json:"variables,omitempty"`
+	// Plan limits the update to the steps of a saved plan.
+	Plan            *engine.SavedPlan `json:"plan,omitempty"`
 	ContinueOnError bool              `json:"continueOnError,omitempty"`
 	Parallel        int               `json:"parallel,omitempty"`
 	WaitOnUnknown   bool              `json:"waitOnUnknown,omitempty"`

@@ -216,6 +216,8 @@ func (r UpdateRequest) validateModes() error {
 		return Errorf(CodeInvalid, "an up runs the program anyway: leave out --run-program")
 	case r.ClearPendingCreates && r.Kind != engine.KindRefresh:
 		return Errorf(CodeInvalid, "only a refresh forgets pending creates (--clear-pending-creates)")
+	case r.Plan != nil && r.Kind != engine.KindUp:
+		return Errorf(CodeInvalid, "only an up follows a saved plan")
 	case r.Parallel < 0 || r.Parallel > MaxParallel:
 		return Errorf(CodeInvalid, "%d steps at a time are not possible: ask for 1 to %d", r.Parallel, MaxParallel)
 	case r.BaseVersion != nil && *r.BaseVersion < 0:
@@ -307,6 +309,11 @@ func (r UpdateRequest) validateSelection() error {
 
 func (r UpdateRequest) validateSize() error {
 	size := len(r.Message) + r.importsSize()
+	if r.Plan != nil {
+		for u, kind := range r.Plan.Steps {
+			size += len(u) + len(kind)
+		}
+	}
 	for key, v := range r.Config {
 		size += len(key) + len(v.Value)
 	}

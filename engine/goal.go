@@ -48,6 +48,8 @@ type Goal struct {
 	RunProgram bool `json:"runProgram,omitempty"`
 	// ClearPendingCreates forgets creates of earlier updates whose outcome cannot be found out.
 	ClearPendingCreates bool `json:"clearPendingCreates,omitempty"`
+	// Plan, if not nil, limits the steps to those of a saved plan.
+	Plan *SavedPlan `json:"plan,omitempty"`
 	// IgnoreProtect deletes and replaces protected resources like any other.
 	IgnoreProtect bool `json:"ignoreProtect,omitempty"`
 	// Replace forces these URNs to be replaced.

@@ -10,6 +10,10 @@ import "github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 // only the create is left.
 func (r *Run) replace(e *entry, old *State) bool {
 	e.Kind = StepCreateReplacement
+	if why := r.unplanned(e.URN, e.Kind); why != "" {
+		r.reject(e, "%s", why)
+		return true
+	}
 	before := e.Plan.Diff.DeleteBeforeReplace
 	if e.Reg.DeleteBeforeReplace != nil {
 		before = *e.Reg.DeleteBeforeReplace

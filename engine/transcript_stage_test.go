@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+
 	"github.com/deployctl/deployctl/engine"
 )
 
@@ -114,6 +116,12 @@ func (w *stage) begin(rest string) error {
 			}[key]
 			for _, u := range w.urnsOf(value) {
 				*list = append(*list, string(u))
+			}
+		case "planned":
+			w.goal.Plan = &engine.SavedPlan{Steps: map[urn.URN]engine.StepKind{}}
+			for _, step := range strings.FieldsFunc(value, func(c rune) bool { return c == ',' }) {
+				who, kind, _ := strings.Cut(step, ":")
+				w.goal.Plan.Steps[w.urnOf(who)] = engine.StepKind(kind)
 			}
 		case "dependents":
 			w.goal.TargetDependents, w.goal.ExcludeDependents = w.goal.Targets != nil, w.goal.Excludes != nil

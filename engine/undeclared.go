@@ -35,7 +35,10 @@ func (r *Run) deleteUnregistered() {
 		}
 		group = append(group, d)
 	})
-	r.markForDeletion(r.withoutNeeded(r.refuseReferenced(group)))
+	if group = r.withoutNeeded(r.refuseReferenced(group)); r.refuseUnplanned(group) {
+		return
+	}
+	r.markForDeletion(group)
 	r.reportProtected()
 }
 

@@ -34,6 +34,9 @@ type Bundle struct {
 	sources  map[string]string // by digest: a file with that content
 }
 
+// Root returns the directory that the paths of the manifest are relative to.
+func (b *Bundle) Root() string { return b.root }
+
 // Gather lists and digests the project's files: everything below its directory and below the paths of deploy.include
 // that .deployctlignore does not exclude; and those of policy packs, given by their directories. Symbolic links are
 // followed, and must not lead out.

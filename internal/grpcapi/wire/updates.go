@@ -30,7 +30,7 @@ func FromRequest(r deployments.UpdateRequest) *api.SubmitRequest {
 		RunProgram: r.RunProgram, ClearPendingCreates: r.ClearPendingCreates,
 		ContinueOnError: r.ContinueOnError, Parallel: int32(r.Parallel), WaitOnUnknown: r.WaitOnUnknown,
 		Message: r.Message, Initiator: r.Initiator, Scheduled: r.Scheduled, PolicyPacks: packs,
-		Imports: fromImports(r.Imports), Variables: r.Variables,
+		Imports: fromImports(r.Imports), Variables: r.Variables, Plan: fromPlan(r.Plan),
 	}
 }
 
@@ -58,7 +58,7 @@ func ToRequest(m *api.SubmitRequest) deployments.UpdateRequest {
 		RunProgram: m.GetRunProgram(), ClearPendingCreates: m.GetClearPendingCreates(),
 		ContinueOnError: m.GetContinueOnError(), Parallel: int(m.GetParallel()), WaitOnUnknown: m.GetWaitOnUnknown(),
 		Message: m.GetMessage(), Initiator: m.GetInitiator(), Scheduled: m.GetScheduled(), PolicyPacks: packs,
-		Imports: toImports(m.GetImports()), Variables: m.GetVariables(),
+		Imports: toImports(m.GetImports()), Variables: m.GetVariables(), Plan: toPlan(m.GetPlan()),
 	}
 }
 

@@ -43,8 +43,8 @@ var flagSources = map[string]source{
 }
 
 // fileFlags take the name of a file or a directory.
-var fileFlags = []string{"file", "out", "import-file", "cwd", "settings", "home", "token-file", "ca-cert", "tls-cert",
-	"tls-key", "key-file", "policy-pack", "policy-pack-config"}
+var fileFlags = []string{"file", "out", "import-file", "plan", "save-plan", "cwd", "settings", "home",
+	"token-file", "ca-cert", "tls-cert", "tls-key", "key-file", "policy-pack", "policy-pack-config"}
 
 // argumentSources are the sources of arguments, by command and name of the argument, or by its name alone.
 var argumentSources = map[string]source{

@@ -12,6 +12,7 @@ var examples = map[string][]string{
 		"deployctl preview --refresh --expect-no-changes",
 		"deployctl preview --kind destroy",
 		"deployctl preview --import-file import.json",
+		"deployctl preview --save-plan plan.json && deployctl up --plan plan.json --yes",
 	},
 	"deployctl refresh": {"deployctl refresh", "deployctl refresh --yes --diff"},
 	"deployctl destroy": {"deployctl destroy", "deployctl destroy --yes --stack dev"},

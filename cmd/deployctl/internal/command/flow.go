@@ -46,6 +46,9 @@ func (s *session) change(
 	if err == nil && complete != nil {
 		err = complete(&request)
 	}
+	if err == nil {
+		err = s.followPlan(ctx, &request, stack)
+	}
 	if err != nil {
 		return err
 	}
@@ -89,7 +92,7 @@ func (s *session) confirmAndRun(
 			accepted, err = s.submit(ctx, request)
 		}
 		now, moved := s.moved(ctx, err, request)
-		if !moved {
+		if !moved || request.Plan != nil {
 			return err
 		}
 		s.note("The stack has been updated since the preview; previewing again.")

@@ -15,6 +15,7 @@ func previewCommand(s *Env) *cli.Command {
 			runProgramFlag, policyPackFlag, policyPackConfigFlag,
 			&cli.StringFlag{Name: "kind", Usage: "`KIND` of update to preview: up, refresh or destroy", Value: "up"},
 			&cli.StringFlag{Name: "import-file", Usage: "write what would be created to `FILE`, for deployctl import"},
+			&cli.StringFlag{Name: "save-plan", Usage: "write what would change to `FILE`, for deployctl up --plan"},
 			&cli.BoolFlag{Name: "expect-no-changes", Usage: "exit with 1 if anything would change"}),
 		Action: action(s, runPreview),
 	}
@@ -28,6 +29,9 @@ func runPreview(ctx context.Context, s *session) error {
 	if _, known := questions[kind]; !known || kind == engine.KindImport {
 		return deployments.Errorf(deployments.CodeInvalid, "--kind takes up, refresh or destroy, not %q", kind)
 	}
+	if s.flags.String("save-plan") != "" && kind != engine.KindUp {
+		return deployments.Errorf(deployments.CodeInvalid, "--save-plan saves what an up would do; leave out --kind")
+	}
 	stack, err := s.existingStack(ctx)
 	if err != nil {
 		return err
@@ -40,6 +44,9 @@ func runPreview(ctx context.Context, s *session) error {
 	state, err := s.preview(ctx, request, "")
 	if err == nil {
 		err = s.writeImportFile(state)
+	}
+	if err == nil {
+		err = s.savePlan(ctx, request, stack, state)
 	}
 	if err == nil && s.flags.Bool("expect-no-changes") && state.Changed() {
 		return deployments.Errorf(deployments.CodeInternal, "no changes were expected (--expect-no-changes), but the "+

@@ -133,7 +133,7 @@ func TestWhatOnlyTheStockCLIHasIsAnsweredWithWhatToDoInstead(t *testing.T) {
 	d.refused(2, "deployctl stack has no command \"graph\", which only the stock CLI has; use `deployctl graph`",
 		"stack", "graph", "f")
 	d.refused(2, "deployctl has no command \"logs\", which only the stock CLI has; there is no replacement yet", "logs")
-	d.refused(2, "deployctl up has no flag --plan, which only the stock CLI has", "up", "--plan=x")
+	d.refused(2, "deployctl up has no flag --config-file, which only the stock CLI has", "up", "--config-file=x")
 	d.refused(2, "deployctl stack history has no flag --page, which only the stock CLI has; use --limit", "stack",
 		"history", "--page", "2")
 	page, err := os.ReadFile("../../../../docs/compatibility.md")

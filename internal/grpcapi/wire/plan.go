@@ -1,0 +1,31 @@
+package wire
+
+import (
+	api "github.com/deployctl/deployctl/api/deployctl/v1"
+	"github.com/deployctl/deployctl/engine"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+)
+
+// fromPlan writes a saved plan.
+func fromPlan(p *engine.SavedPlan) *api.SavedPlan {
+	if p == nil {
+		return nil
+	}
+	steps := make(map[string]string, len(p.Steps))
+	for u, kind := range p.Steps {
+		steps[string(u)] = string(kind)
+	}
+	return &api.SavedPlan{Steps: steps}
+}
+
+// toPlan reads a saved plan.
+func toPlan(m *api.SavedPlan) *engine.SavedPlan {
+	if m == nil {
+		return nil
+	}
+	steps := make(map[urn.URN]engine.StepKind, len(m.GetSteps()))
+	for u, kind := range m.GetSteps() {
+		steps[urn.URN(u)] = engine.StepKind(kind)
+	}
+	return &engine.SavedPlan{Steps: steps}
+}
