@@ -189,7 +189,8 @@ var wholes = map[string]whole{
 	},
 	"CreateSchedule": func(ctx context.Context, s deployments.Service) (any, error) {
 		return nil, s.CreateSchedule(ctx, deployments.Schedule{Name: nightly, Kind: deployments.ScheduleDrift,
-			Every: time.Hour, Remediate: true, Initiator: "ann", Paused: true})
+			Every: time.Hour, Remediate: true, Initiator: "ann", Paused: true,
+			Options: deployments.ScheduleOptions{Targets: []string{"t"}}})
 	},
 	"Schedules": func(ctx context.Context, s deployments.Service) (any, error) { return of(s.Schedules(ctx, dev)) },
 	"Schedule": func(ctx context.Context, s deployments.Service) (any, error) {
