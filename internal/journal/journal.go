@@ -1,6 +1,6 @@
-// Package journal replays the journal that the stock CLI writes while it updates a stack: entries that each say what one
-// step has changed, from which the state at any moment can be made. It works on the JSON of resources, so that fields
-// that it does not know survive.
+// Package journal replays the journal that the stock CLI writes while it updates a stack: entries that each say what
+// one step has changed, from which the state at any moment can be made. It works on the JSON of resources, so that
+// fields that it does not know survive.
 package journal
 
 import (
@@ -262,8 +262,8 @@ func (r *replay) succeeded(e Entry) {
 	r.refresh = r.refresh || e.IsRefresh
 }
 
-// replace replaces a resource in its place, or drops it if the entry has no state. The marks of one of the base end with
-// that.
+// replace replaces a resource in its place, or drops it if the entry has no state. The marks of one of the base end
+// with that.
 func (r *replay) replace(e Entry) {
 	for _, it := range []*item{r.old(e.RemoveOld), r.new(e.RemoveNew)} {
 		if isNull(e.State) {

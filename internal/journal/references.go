@@ -88,8 +88,8 @@ func dropMissing(list []references) {
 	}
 }
 
-// rename replaces former names, which are aliases of resources, by the new ones. A resource whose parent was renamed has
-// another name, too, unless that is the stack.
+// rename replaces former names, which are aliases of resources, by the new ones. A resource whose parent was renamed
+// has another name, too, unless that is the stack.
 func rename(list []references) {
 	names := map[urn.URN]urn.URN{}
 	for _, r := range list {
