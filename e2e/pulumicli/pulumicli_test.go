@@ -98,6 +98,7 @@ func TestTheStockCLIWorksAgainstDeployctl(t *testing.T) {
 	t.Run("its commands", func(t *testing.T) { t.Parallel(); commands(t, h, s) })
 	t.Run("both tools in turn", func(t *testing.T) { t.Parallel(); inTurn(t, h, s) })
 	t.Run("a start waits for the stack", func(t *testing.T) { t.Parallel(); waits(t, h, s) })
+	t.Run("a running update is cancelled", func(t *testing.T) { t.Parallel(); cancels(t, h, s) })
 	t.Run("a stack of another backend", func(t *testing.T) { t.Parallel(); migrates(t, h, s) })
 }
 
@@ -128,6 +129,15 @@ func commands(t *testing.T, h *harness.Home, s service) {
 	said(t, p, "", "stack", "rename", "production")
 	said(t, p, "3 unchanged", "preview", "--non-interactive", "--expect-no-changes")
 	said(t, p, secret, "config", "get", "password")
+	said(t, p, "", "config", "refresh", "--force")
+	said(t, p, secret, "config", "get", "password")
+	said(t, p, "", "stack", "graph", filepath.Join(t.TempDir(), "graph.dot"))
+	said(t, p, "", "state", "protect", "--yes", "--all")
+	said(t, p, "", "state", "unprotect", "--yes", "--all")
+	p.Stdin = harness.Passphrase + "\n"
+	said(t, p, "", "stack", "change-secrets-provider", "passphrase")
+	said(t, p, "", "stack", "change-secrets-provider", "default")
+	said(t, p, "3 unchanged", "preview", "--non-interactive", "--expect-no-changes")
 	said(t, p, "", "stack", "init", "other")
 	said(t, p, "", "stack", "select", "production")
 	if end := p.Run(t, "cancel", "--yes"); end.Code == 0 || !strings.Contains(end.Stderr, "nothing to cancel") {
@@ -218,4 +228,26 @@ func migrates(t *testing.T, h *harness.Home, s service) {
 	said(t, p, "3 unchanged", "preview", "--non-interactive", "--expect-no-changes")
 	said(t, p, secret, "stack", "output", "password", "--show-secrets")
 	said(t, p, "3 deleted", with("destroy")...)
+}
+
+// cancels ends an update of the stock CLI from another terminal, and updates the stack again.
+func cancels(t *testing.T, h *harness.Home, s service) {
+	cloud, env := harness.Cloud(t)
+	dir := t.TempDir()
+	project.Write(t, dir)
+	p := s.login(t, h.Deployctl(dir, env))
+	p.Must(t, "stack", "init", "stopped")
+	p.Must(t, "config", "set", "password", secret, "--secret")
+	gate, err := cloud.SetGate(t.Context(), fakecloud.Fault{Name: "gate", Op: fakecloud.Create})
+	harness.Must(t, err)
+	first := make(chan harness.End, 1)
+	go func() { first <- p.Run(t, with("up")...) }()
+	harness.Must(t, gate.Wait(t.Context()))
+	said(t, p, "has been canceled", "cancel", "--yes")
+	harness.Eventually(t, "the cancelled update has freed the stack", func() bool { return !s.active(t, "stopped") })
+	harness.Must(t, gate.Open(t.Context()))
+	if end := <-first; end.Code == 0 || !strings.Contains(end.Said(), "cancelled") {
+		t.Errorf("the update ends with %d: %s", end.Code, end.Said())
+	}
+	said(t, p, "created", with("up")...)
 }

@@ -76,8 +76,8 @@ func (c *call) describe(u deployments.UpdateInfo) (apitype.UpdateInfo, error) {
 			info.ResourceChanges[apitype.OpType(kind)] = n
 		}
 	}
-	r, err := c.edge.Service.Request(c.Context(), u.Update)
-	if err != nil && deployments.CodeOf(err) == deployments.CodeNotFound {
+	r, err := c.edge.Service.Request(c.Context(), c.named(u))
+	if notFound(err) {
 		return info, nil // it had none, or is no longer kept
 	}
 	if err != nil {
@@ -88,6 +88,11 @@ func (c *call) describe(u deployments.UpdateInfo) (apitype.UpdateInfo, error) {
 	}
 	info.Config, err = c.configuration(r)
 	return info, err
+}
+
+// named returns the name of an update of the stack by its present name: the history has the name at that time.
+func (c *call) named(u deployments.UpdateInfo) deployments.UpdateName {
+	return deployments.UpdateName{StackName: c.stack, Version: u.Update.Version}
 }
 
 // configuration returns the configuration of an update. Secrets of one that the service has executed are in plaintext
@@ -136,8 +141,13 @@ func oneUpdate(c *call) (any, error) {
 	return c.version(info)
 }
 
-// version describes an update as the newest one.
+// version describes an update as the newest one. One whose configuration is not known any more is not found: the CLI
+// would replace its own configuration by none.
 func (c *call) version(u deployments.UpdateInfo) (any, error) {
+	if _, err := c.edge.Service.Request(c.Context(), c.named(u)); notFound(err) {
+		return nil, deployments.Errorf(deployments.CodeNotFound, "the configuration of update %s of %s is not kept",
+			u.Update.Version, c.stack)
+	}
 	info, err := c.describe(u)
 	return struct {
 		Info          apitype.UpdateInfo `json:"info"`
