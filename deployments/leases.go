@@ -90,8 +90,8 @@ type Leases interface {
 	// CreatedUpdate returns what CreateUpdate has stored; CodeNotFound when there is no such update.
 	CreatedUpdate(ctx context.Context, s StackName, id string) (CreatedUpdate, error)
 	// StartUpdate waits until the update has the stack, and returns its lease. A preview waits for nothing.
-	// CodeNotFound: there is no such update, or it was created too long ago. CodeConflict: it was started before, or the
-	// stack stays busy.
+	// A repeated start returns the same lease. CodeNotFound: there is no such update, or it was created too long ago.
+	// CodeConflict: the update was cancelled while it waited, or the stack stays busy.
 	StartUpdate(ctx context.Context, s StackName, id string, by Holder) (Leased, error)
 	// RenewLease returns the lease with a later end. CodeForbidden: it has ended.
 	RenewLease(ctx context.Context, l Leased, d time.Duration) (Leased, error)
