@@ -5,7 +5,7 @@ import (
 )
 
 // An update of the kind import adopts resources that no program declares yet, as Pulumi's import does. The host
-// registers each of them as a program would, with the id to import, and the core treats them as an up does, except that:
+// registers each of them as a program would, with the id to import. The core treats them as an up does, except that:
 //
 //   - What is stored stays as it is stored, whether it is registered or not. Nothing is updated or deleted.
 //   - A resource that is stored already under the id that is asked for is left alone; under another id it is an error.
