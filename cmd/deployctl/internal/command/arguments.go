@@ -168,16 +168,20 @@ func orNone(usage string) string {
 	return usage
 }
 
-// arity returns how many arguments a usage such as "KEY [VALUE]" allows; most is -1 if it ends in "...".
+// arity returns how many arguments a usage such as "KEY [VALUE]" or "[KIND [NAME]]" allows; most is -1 if it ends in
+// "...".
 func arity(usage string) (least, most int) {
+	open := 0 // brackets
 	for _, word := range strings.Fields(usage) {
-		if strings.HasSuffix(word, "...") || strings.HasSuffix(word, "...]") {
+		open += strings.Count(word, "[")
+		if strings.Contains(word, "...") {
 			return least, -1
 		}
-		if word[0] != '[' {
+		if open == 0 {
 			least++
 		}
 		most++
+		open -= strings.Count(word, "]")
 	}
 	return least, most
 }
