@@ -240,8 +240,8 @@ func refusesWhatIsLeftOut(u update, ours, stock *side) bool {
 	})
 }
 
-// deletesBesideExcluded reports whether deployctl has deleted what the stock engine keeps, beside excluded resources and
-// their dependents.
+// deletesBesideExcluded reports whether deployctl has deleted what the stock engine keeps, beside excluded resources
+// and their dependents.
 func deletesBesideExcluded(u update, ours, stock *side) bool {
 	return u.ExcludeDependents && slices.ContainsFunc(ours.steps, func(done string) bool {
 		return strings.HasPrefix(done, "delete") && !slices.Contains(stock.steps, done)

@@ -136,7 +136,9 @@ func portsOfAnotherUpdate(t *testing.T, f *field) {
 	harness.Must(t, err)
 	s := f.status(t)
 	var public []string
-	for _, address := range []string{s.APIAddress, s.PulumiAddress, s.TemporalAddress, s.UIURL, f.S3(t).Endpoint, f.vitals} {
+	for _, address := range []string{
+		s.APIAddress, s.PulumiAddress, s.TemporalAddress, s.UIURL, f.S3(t).Endpoint, f.vitals,
+	} {
 		if u, err := url.Parse(address); err == nil && u.Port() != "" {
 			public = append(public, u.Port())
 		} else if _, port, err := net.SplitHostPort(address); err == nil {

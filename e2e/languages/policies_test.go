@@ -9,7 +9,8 @@ import (
 	"github.com/deployctl/deployctl/e2e/harness"
 )
 
-// policiesInNode is a policy pack: a zone is changed, a name is not allowed, and the resources of the stack are counted.
+// policiesInNode is a policy pack: a zone is changed, a name is not allowed, and the resources of the stack are
+// counted.
 const policiesInNode = `
 const pulumi = require("@pulumi/pulumi");
 const { PolicyPack } = require("@pulumi/policy");

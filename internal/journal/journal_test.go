@@ -161,7 +161,9 @@ func FuzzReplay(f *testing.F) {
 	f.Add([]byte(`[{"kind":1,"operationID":1,"sequenceID":1,"state":` + resourceOf("a") + `,"removeOld":0}]`))
 	f.Add([]byte(`[{"kind":10,"layout":[{"baseIndex":5},{"stateIndex":0}],"states":[` + resourceOf("a") + `]}]`))
 	f.Add([]byte(`[{"kind":7},{"kind":3,"removeNew":9},{"kind":5}]`))
-	base := State{Resources: []json.RawMessage{json.RawMessage(resourceOf("x")), json.RawMessage(resourceOf("y:parent=x"))}}
+	base := State{Resources: []json.RawMessage{
+		json.RawMessage(resourceOf("x")), json.RawMessage(resourceOf("y:parent=x")),
+	}}
 	f.Fuzz(func(_ *testing.T, data []byte) {
 		if entries, err := Parse(data); err == nil {
 			_, _ = Replay(base, entries) // an error or a state, and no panic
