@@ -61,8 +61,8 @@ func NewReplica(goal Goal, base []State, pending []PendingOperation) *Replica {
 }
 
 // Handle applies a message of the program or the result of a plan, and returns what is decided by it. goesOn is false
-// once something has an effect, fails, or is not decided by the program's messages alone: what was decided until then
-// is still valid, and the replica must not be used any more.
+// once something has an effect, fails, or waits for anything but a plan: what was decided until then is still valid,
+// and the replica must not be used any more.
 func (r *Replica) Handle(ev Event) (out Decided, goesOn bool) {
 	switch ev := ev.(type) {
 	case Registered:
@@ -82,7 +82,8 @@ func (r *Replica) Handle(ev Event) (out Decided, goesOn bool) {
 	for ready := r.run.Ready(); goesOn && !ready.Empty(); ready = r.run.Ready() {
 		goesOn = r.take(ready, &out)
 	}
-	return out, goesOn && !r.run.Stopped
+	stuck := len(r.ahead) > 0 && len(r.asked) == 0
+	return out, goesOn && !stuck && !r.run.Stopped
 }
 
 // take adds what is ready to what is decided. It reports false if something of it is not for a replica.
