@@ -7,7 +7,7 @@ LINK = -ldflags=-w
 build next peers stockengine lint unit fuzz e2e: export GOGC := 400
 # The stock CLI, language hosts, and a provider on a fake cloud: without them there is nothing to test.
 WITH_PEERS = peers=$$(tools/peers/build) && PATH="$$peers:$(CURDIR)/bin:$$PATH"
-PKGS = $$(go list ./... | grep -v -e /internal/devserver -e /e2e$$ -e /e2e/attack -e /e2e/hostile -e /e2e/languages -e /e2e/interop -e /e2e/secrecy -e /e2e/recovery -e /bench$$ -e /chaos$$ -e /differential$$)
+PKGS = $$(go list ./... | grep -v -e /internal/devserver -e /e2e$$ -e /e2e/attack -e /e2e/hostile -e /e2e/languages -e /e2e/interop -e /e2e/pulumicli -e /e2e/secrecy -e /e2e/recovery -e /bench$$ -e /chaos$$ -e /differential$$)
 
 .PHONY: all build next peers stockengine differential demo test fuzz unit mutants lint workflowcheck imports cross cross-build e2e attack bench chaos record generate clean help
 

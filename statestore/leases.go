@@ -23,8 +23,8 @@ const (
 	snapshotFolder = "snapshot"
 )
 
-// LeaseWriter is the writer of the claim of an update that its client executes. leaseEnd takes its place when the update
-// ends: from then on nothing is accepted from the client.
+// LeaseWriter is the writer of the claim of an update that its client executes. leaseEnd takes its place when the
+// update ends: from then on nothing is accepted from the client.
 const (
 	LeaseWriter = "#lease"
 	leaseEnd    = "#lease-end"

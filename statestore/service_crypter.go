@@ -74,8 +74,8 @@ type clientState struct {
 	Stack   string `json:"stack"`
 }
 
-// ownSection returns a deployment's secrets provider as this store writes it: what a client says by the stack's name, it
-// says by the stack's identity, which a rename keeps. A provider of another stack stays, and decrypts nothing.
+// ownSection returns a deployment's secrets provider as this store writes it: what a client says by the stack's name,
+// it says by the stack's identity, which a rename keeps. A provider of another stack stays, and decrypts nothing.
 func (r *stackKeys) ownSection(
 	section *apitype.SecretsProvidersV1, name deployments.StackName,
 ) (*apitype.SecretsProvidersV1, error) {

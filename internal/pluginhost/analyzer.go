@@ -50,8 +50,8 @@ func (a *Analyzer) Close() error {
 	return nil
 }
 
-// Explain returns the error of a call to the policy pack, or a *LostError if its process has ended. A call whose context
-// has ended fails with that.
+// Explain returns the error of a call to the policy pack, or a *LostError if its process has ended. A call whose
+// context has ended fails with that.
 func (a *Analyzer) Explain(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() != nil {
 		return err

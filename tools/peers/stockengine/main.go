@@ -1,6 +1,6 @@
-// Command stockengine plays updates on Pulumi's own engine, in process: package differential compares deployctl with it.
-// It reads requests from standard input and writes an answer to each to standard output, a line of JSON each, and keeps
-// the states of its stacks in memory. Language hosts and providers are the processes that it finds on PATH.
+// Command stockengine plays updates on Pulumi's own engine, in process: package differential compares deployctl with
+// it. It reads requests from standard input and writes an answer to each to standard output, a line of JSON each, and
+// keeps the states of its stacks in memory. Language hosts and providers are the processes that it finds on PATH.
 package main
 
 import (
