@@ -7,6 +7,7 @@ import (
 
 const (
 	replicaProvider = "urn:pulumi:dev::proj::pulumi:providers:test::default"
+	replicaOther    = "urn:pulumi:dev::proj::pulumi:providers:test::other"
 	replicaResource = "urn:pulumi:dev::proj::test:x:R::r"
 )
 
@@ -39,7 +40,12 @@ func replicaProgram() []Registered {
 // replicate passes the program through a replica, for which nothing has changed, and attaches what that found out.
 func replicate(t *testing.T, program []Registered) {
 	t.Helper()
-	r := NewReplica(replicaGoal, replicaBase(), nil)
+	replicateOver(t, replicaBase(), program)
+}
+
+func replicateOver(t *testing.T, base []State, program []Registered) {
+	t.Helper()
+	r := NewReplica(replicaGoal, base, nil)
 	for i := range program {
 		asked, goesOn := r.Handle(program[i])
 		if !goesOn || len(asked.Plans) != 1 || len(asked.Answers) != 0 {
@@ -55,9 +61,13 @@ func replicate(t *testing.T, program []Registered) {
 }
 
 func TestARunUsesThePlansOfAReplicaAndRepeatsNoReply(t *testing.T) {
-	program := replicaProgram()
-	replicate(t, program)
-	run := New(replicaGoal, replicaBase(), nil)
+	other := Registered{Epoch: 1, Seq: 3, Registration: Registration{
+		Type: "pulumi:providers:test", Name: "other", Custom: true, Digest: "3",
+	}}
+	base := append(replicaBase(), State{URN: replicaOther, Type: "pulumi:providers:test", Custom: true, ID: "o"})
+	program := append(replicaProgram(), other)
+	replicateOver(t, base, program)
+	run := New(replicaGoal, base, nil)
 	run.Handle(RunStarted{Epoch: 1})
 	for _, r := range program {
 		run.Handle(r)
@@ -66,9 +76,12 @@ func TestARunUsesThePlansOfAReplicaAndRepeatsNoReply(t *testing.T) {
 	if len(ready.Start)+len(ready.Replies) > 0 || len(ready.Changes) == 0 {
 		t.Errorf("%+v", ready)
 	}
+	if states, _ := run.Snapshot(); len(states) != 3 || states[1].URN != replicaResource || states[2].URN != replicaOther {
+		t.Errorf("they are recorded in another order than that of registration: %+v", states)
+	}
 	run.Handle(ProgramExited{Epoch: 1})
 	run.Ready()
-	if got, ended := run.Result(); !ended || got.Status != StatusSucceeded || got.Changes[string(StepSame)] != 1 {
+	if got, ended := run.Result(); !ended || got.Status != StatusSucceeded || got.Changes[string(StepSame)] != 2 {
 		t.Errorf("ended %v: %+v", ended, got)
 	}
 }

@@ -138,7 +138,12 @@ func (r *Run) advanceEntry(e *entry) bool {
 	e.blockedOn = nil
 	switch e.Stage {
 	case stageHeld:
-		return r.start(e)
+		moved := r.start(e)
+		// Its plan came with it. It is recorded before what the program registered after it got the reply.
+		if e.Stage == stagePlanned && e.Ahead != nil {
+			r.commit(e)
+		}
+		return moved
 	case stagePlanned:
 		return r.commit(e)
 	case stageSweeping:
