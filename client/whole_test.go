@@ -255,8 +255,8 @@ func wantFull(t *testing.T, arg any) {
 	elsewhere := []string{"Authority", "Lease", "Targets", "Excludes", "ExcludeProtected", "IgnoreProtect", "RunProgram",
 		"ClearPendingCreates", "Imports", "Variables", "Plan"}
 	switch arg.(type) {
-	case deployments.Schedule: // of the times, a schedule has one; the rest is told by the service
-		elsewhere = append(elsewhere, "Cron", "At", "Note", "Created", "Next", "Last")
+	case deployments.Schedule: // of the times, a schedule has one, and no check removes; the rest is told
+		elsewhere = append(elsewhere, "Cron", "At", "RemoveStack", "Note", "Created", "Next", "Last")
 	case deployments.EditRequest: // it names resources instead
 		elsewhere = append(elsewhere, "All")
 	case deployments.Token:

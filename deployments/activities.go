@@ -20,6 +20,8 @@ const (
 	ActivitySubmit      = "Submit"   // SubmitInput → Accepted
 	ActivityAwaitUpdate = "Follow"   // UpdateName → UpdateInfo, once the update has ended
 	ActivityDriftReport = "Compile"  // DriftReportInput → DriftSummary
+	// ActivityRemoveStack removes the stack of a schedule that has destroyed it: ScheduledInput → nothing
+	ActivityRemoveStack = "RemoveStack"
 
 	ActivityProgram = "Program" // ProgramInput → ProgramOutput
 	ActivityPlan    = "Plan"    // PlanInput → PlanOutput

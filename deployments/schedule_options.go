@@ -9,7 +9,7 @@ type ScheduleOptions struct {
 	Excludes          []string `json:"excludes,omitempty"` // not together with Targets
 	ExcludeDependents bool     `json:"excludeDependents,omitempty"`
 	ExcludeProtected  bool     `json:"excludeProtected,omitempty"` // of destroys
-	RunProgram        bool     `json:"runProgram,omitempty"`       // of drift checks and destroys
+	RunProgram        bool     `json:"runProgram,omitempty"`       // of drift checks, refreshes and destroys
 	ContinueOnError   bool     `json:"continueOnError,omitempty"`
 }
 
@@ -22,12 +22,10 @@ func (o ScheduleOptions) Apply(r *UpdateRequest) {
 
 // validate reports, as CodeInvalid, why a schedule of a kind cannot have the options.
 func (o ScheduleOptions) validate(kind ScheduleKind) error {
-	if o.RunProgram && kind == ScheduleUpdate {
-		return Errorf(CodeInvalid, "a scheduled update runs the program anyway: leave out --run-program")
+	if o.RunProgram && kind.Operation() == engine.KindUp {
+		return Errorf(CodeInvalid, "a scheduled %s runs the program anyway: leave out --run-program", kind)
 	}
-	r := UpdateRequest{Kind: map[ScheduleKind]engine.Kind{
-		ScheduleDrift: engine.KindRefresh, ScheduleUpdate: engine.KindUp, ScheduleDestroy: engine.KindDestroy,
-	}[kind]}
+	r := UpdateRequest{Kind: kind.Operation()}
 	o.Apply(&r)
 	return r.validateSelection()
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 	"time"
+
+	"github.com/deployctl/deployctl/engine"
 )
 
 // ScheduleName names one schedule of a stack: ORG/PROJECT/STACK/NAME.
@@ -54,8 +56,20 @@ type ScheduleKind string
 const (
 	ScheduleDrift   ScheduleKind = "drift"   // check for drift, and remediate it with Remediate
 	ScheduleUpdate  ScheduleKind = "update"  // repeat the stack's last successful up
+	SchedulePreview ScheduleKind = "preview" // preview that up
+	ScheduleRefresh ScheduleKind = "refresh" // make the state what the resources are
 	ScheduleDestroy ScheduleKind = "destroy" // delete every resource: with At, the stack's time to live
 )
+
+// operations are the kinds of the updates of schedules, by the kind of the schedule. A drift check is a refresh
+// preview.
+var operations = map[ScheduleKind]engine.Kind{
+	ScheduleDrift: engine.KindRefresh, ScheduleUpdate: engine.KindUp, SchedulePreview: engine.KindUp,
+	ScheduleRefresh: engine.KindRefresh, ScheduleDestroy: engine.KindDestroy,
+}
+
+// Operation is the kind of the updates of a schedule; a remediation is an up.
+func (k ScheduleKind) Operation() engine.Kind { return operations[k] }
 
 // Schedule is work that the service starts by itself.
 type Schedule struct {
@@ -67,6 +81,8 @@ type Schedule struct {
 	At    time.Time     `json:"at,omitzero"`
 	// Remediate makes an update remove the drift that was found.
 	Remediate bool `json:"remediate,omitempty"`
+	// RemoveStack removes the stack, with its history and its schedules, once a destroy has deleted its resources.
+	RemoveStack bool `json:"removeStack,omitempty"`
 	// Options are those of its updates.
 	Options   ScheduleOptions `json:"options,omitzero"`
 	Initiator string          `json:"initiator,omitempty"` // who created it
@@ -101,10 +117,8 @@ func (s Schedule) Validate() error {
 			given++
 		}
 	}
-	switch s.Kind {
-	case ScheduleDrift, ScheduleUpdate, ScheduleDestroy:
-	default:
-		return Errorf(CodeInvalid, "%q cannot be scheduled; schedule drift, update or destroy", s.Kind)
+	if s.Kind.Operation() == "" {
+		return Errorf(CodeInvalid, "%q cannot be scheduled; schedule drift, update, preview, refresh or destroy", s.Kind)
 	}
 	switch {
 	case given != 1:
@@ -114,6 +128,8 @@ func (s Schedule) Validate() error {
 		return Errorf(CodeInvalid, "a schedule can run every minute at most, not every %s", s.Every)
 	case s.Remediate && s.Kind != ScheduleDrift:
 		return Errorf(CodeInvalid, "--remediate is for drift schedules")
+	case s.RemoveStack && s.Kind != ScheduleDestroy:
+		return Errorf(CodeInvalid, "--remove-stack is for destroy schedules")
 	}
 	if err := s.Options.validate(s.Kind); err != nil {
 		return err
@@ -122,6 +138,14 @@ func (s Schedule) Validate() error {
 		return err
 	}
 	return ValidateInitiator(s.Initiator)
+}
+
+// NeedsProgram reports whether an update of the schedule, or its drift check, runs the program.
+func (s Schedule) NeedsProgram(driftCheck bool) bool {
+	if driftCheck || s.Kind == ScheduleRefresh || s.Kind == ScheduleDestroy {
+		return s.Options.RunProgram
+	}
+	return true
 }
 
 // When describes when the schedule runs.
@@ -173,8 +197,8 @@ type DriftedProperty struct {
 // Schedules manages scheduled work and returns its results.
 type Schedules interface {
 	// CreateSchedule makes a schedule. Needs RoleDeployer. CodeExists: the stack has a schedule of this name.
-	// CodeInvalid: also when its time is over, the caller's token expires before, or the stack has no update that it
-	// could repeat under the service's own secrets provider.
+	// CodeInvalid: also when its time is over, the caller's token expires before, or it needs a program and the stack
+	// has no update that it could repeat under the service's own secrets provider.
 	CreateSchedule(ctx context.Context, s Schedule) error
 	// Schedules lists the schedules of a stack by name. Needs RoleViewer. Fails as every method does.
 	Schedules(ctx context.Context, s StackName) ([]Schedule, error)

@@ -45,8 +45,11 @@ func (w *Workflows) Scheduled(
 
 func (s *scheduled) run(ctx workflow.Context) error {
 	if s.in.Schedule.Kind != deployments.ScheduleDrift {
-		_, err := s.update(ctx, false)
-		return err
+		if _, err := s.update(ctx, false); err != nil || !s.in.Schedule.RemoveStack {
+			return err
+		}
+		return workflow.ExecuteActivity(onShared(ctx, "remove the stack"), deployments.ActivityRemoveStack,
+			s.in).Get(ctx, nil)
 	}
 	check, err := s.update(ctx, true)
 	if err != nil {

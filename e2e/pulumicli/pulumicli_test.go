@@ -99,6 +99,7 @@ func TestTheStockCLIWorksAgainstDeployctl(t *testing.T) {
 	t.Run("both tools in turn", func(t *testing.T) { t.Parallel(); inTurn(t, h, s) })
 	t.Run("a start waits for the stack", func(t *testing.T) { t.Parallel(); waits(t, h, s) })
 	t.Run("a running update is cancelled", func(t *testing.T) { t.Parallel(); cancels(t, h, s) })
+	t.Run("schedules and drift", func(t *testing.T) { t.Parallel(); schedules(t, h, s) })
 	t.Run("a stack of another backend", func(t *testing.T) { t.Parallel(); migrates(t, h, s) })
 }
 

@@ -3,7 +3,6 @@ package pulumiapi
 // Reasons for which calls of the stock CLI are not served.
 const (
 	noWebhooks     = "deployctl has no webhooks yet"
-	noSchedules    = "schedules are managed with `deployctl schedule`; the stock CLI cannot manage them yet"
 	noDeployments  = "deployments that run remotely are requested with `deployctl up`; the stock CLI cannot request them yet"
 	noPolicies     = "deployctl has no policy groups of an organization; `pulumi up --policy-pack DIR` works"
 	noMembers      = "members and roles are managed with `deployctl member`"
@@ -25,17 +24,13 @@ const (
 var refused = map[string]string{
 	"SignupAgent": noSignup, "ValidateAgentClaim": noSignup, "ExchangeOidcToken": noOIDC, "RefreshAccessToken": noOIDC,
 	"ListOrgTemplates": noTemplates, "DownloadOrgTemplate": noTemplates,
-	"ListDriftRuns": noSchedules, "GetDriftStatus": noSchedules,
 	"ListOrgWebhooks": noWebhooks, "CreateOrgWebhook": noWebhooks, "GetOrgWebhook": noWebhooks,
 	"UpdateOrgWebhook": noWebhooks, "DeleteOrgWebhook": noWebhooks, "PingOrgWebhook": noWebhooks,
 	"ListOrgWebhookDeliveries": noWebhooks, "ListStackWebhooks": noWebhooks, "GetStackWebhook": noWebhooks,
 	"PingStackWebhook": noWebhooks, "CreateStackWebhook": noWebhooks, "UpdateStackWebhook": noWebhooks,
 	"DeleteStackWebhook": noWebhooks, "ListStackWebhookDeliveries": noWebhooks,
 	"RedeliverStackWebhookEvent": noWebhooks,
-	"ListStackSchedules":         noSchedules, "GetStackSchedule": noSchedules, "CreateStackSchedule": noSchedules,
-	"CreateStackDriftSchedule": noSchedules, "CreateStackTTLSchedule": noSchedules, "DeleteStackSchedule": noSchedules,
-	"UpdateStackSchedule": noSchedules, "UpdateStackDriftSchedule": noSchedules, "UpdateStackTTLSchedule": noSchedules,
-	"ListPolicyGroups": noPolicies, "CreatePolicyGroup": noPolicies, "GetPolicyGroup": noPolicies,
+	"ListPolicyGroups":           noPolicies, "CreatePolicyGroup": noPolicies, "GetPolicyGroup": noPolicies,
 	"UpdatePolicyGroup": noPolicies, "DeletePolicyGroup": noPolicies, "ListPolicyIssues": noPolicies,
 	"GetPolicyComplianceResults": noPolicies, "GetPolicyIssue": noPolicies, "ListPolicyPacks": noPolicies,
 	"PublishPolicyPack": noPolicies, "ApplyPolicyPack": noPolicies, "GetPolicyPackSchema": noPolicies,
@@ -73,7 +68,7 @@ var refusedPrefixes = map[string]string{
 
 // refusedParts are the reasons by what follows the name of a stack or of an organization in a path.
 var refusedParts = map[string]string{
-	"hooks": noWebhooks, "deployments": noDeployments, "drift": noSchedules, "config": noEnvironments,
+	"hooks": noWebhooks, "deployments": noDeployments, "config": noEnvironments,
 	"policygroups": noPolicies, "policypacks": noPolicies, "policyresults": noPolicies, "members": noMembers,
 	"roles": noMembers, "teams": noMembers, "auditlogs": noAudit, "templates": noTemplates, "search": noInsights,
 	"resources": noUsage,

@@ -78,7 +78,8 @@ func forced(c *call) bool { return c.URL.Query().Get("force") == "true" }
 // routes returns the table.
 func routes() []route {
 	all := append(accountRoutes(), stackRoutes()...)
-	return append(append(all, updateRoutes()...), leaseRoutes()...)
+	all = append(append(all, updateRoutes()...), leaseRoutes()...)
+	return append(append(all, scheduleRoutes()...), driftRoutes()...)
 }
 
 // accountRoutes are about the service and the caller.

@@ -32,10 +32,14 @@ func endpoints(t *testing.T) []endpoint {
 	return all
 }
 
+// named are the names of what a path names, as routes have them.
+var named = strings.NewReplacer("/scheduleID", "/{schedule}", "/webhookName", "/{webhook}", "/eventID", "/{event}")
+
 // pathOf returns the path of a call as a route has it; "" when the list does not say.
 func pathOf(e endpoint) string {
 	kind, rest, _ := strings.Cut(e.path, ":")
 	below := strings.TrimSuffix("/"+strings.ReplaceAll(rest, ",", "/"), "/")
+	below = named.Replace(below)
 	switch {
 	case kind == "Stack" && rest == "endpoint":
 		return stackPath + "/update"

@@ -22,6 +22,8 @@ type Service interface {
 	deployments.LeasedState
 	// ImportAsIs imports a deployment whose secrets the service may not be able to read.
 	ImportAsIs(ctx context.Context, r deployments.ImportRequest) (int, error)
+	// ReplaceSchedule gives a schedule other times or another effect; CodeNotFound when there is none.
+	ReplaceSchedule(ctx context.Context, s deployments.Schedule) error
 	// Head returns what the store knows of a stack, without asking its workflow.
 	Head(ctx context.Context, s deployments.StackName) (statestore.Head, error)
 	// Info describes an update, Request returns what was asked for; CodeNotFound when that is not known.

@@ -151,6 +151,11 @@ func (a *Activities) Compile(ctx context.Context, in deployments.DriftReportInpu
 	return found, nil
 }
 
+// RemoveStack removes the stack of a schedule whose destroy has succeeded, and the schedule with it.
+func (a *Activities) RemoveStack(ctx context.Context, in deployments.ScheduledInput) error {
+	return activities.Failure(a.Service.RemoveScheduled(ctx, in, activity.GetInfo(ctx).WorkflowExecution))
+}
+
 // changedSince reports whether another update has changed the stack since the drift check began: its changes would look
 // like drift.
 func (a *Activities) changedSince(ctx context.Context, in deployments.DriftReportInput, since time.Time) (bool, error) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/workflowservice/v1"
@@ -44,7 +43,7 @@ func (s *Service) SubmitScheduled(
 		return deployments.Accepted{}, deployments.Errorf(deployments.CodeConflict, "%s is being changed by update %s",
 			sched.Name.StackName, head.Active.Version)
 	}
-	r, err := s.template(ctx, sched.Name.StackName, repeatable(sched, in.DriftCheck))
+	r, err := s.template(ctx, sched, in.DriftCheck)
 	if err != nil {
 		return deployments.Accepted{}, err
 	}
@@ -52,14 +51,10 @@ func (s *Service) SubmitScheduled(
 	r.RequestID, r.Scheduled, r.Initiator = in.RequestID, true, "schedule "+sched.Name.Name
 	r.Message = fmt.Sprintf("scheduled %s", sched.Kind)
 	r.Authority = authorityOf(sched, r)
-	switch {
-	case in.DriftCheck:
-		r.Kind, r.DryRun = engine.KindRefresh, true
-	case sched.Kind == deployments.ScheduleDestroy:
-		r.Kind = engine.KindDestroy
-	default:
+	r.Kind, r.DryRun = sched.Kind.Operation(), in.DriftCheck || sched.Kind == deployments.SchedulePreview
+	if sched.Kind == deployments.ScheduleDrift && !in.DriftCheck {
 		// Drift is not in the state: the update sees it only after a refresh.
-		r.Kind, r.Refresh = engine.KindUp, sched.Kind == deployments.ScheduleDrift
+		r.Kind, r.Refresh = engine.KindUp, true
 	}
 	sched.Options.Apply(&r)
 	return s.Submit(ctx, r)
@@ -96,62 +91,6 @@ func authorityOf(sched deployments.Schedule, repeated deployments.UpdateRequest)
 		}
 	}
 	return &a
-}
-
-// recentUpdates is how many updates are searched first for the one that a schedule repeats.
-const recentUpdates = 20
-
-// repeatable returns which updates a schedule can repeat. An update schedule repeats a successful up; drift checks and
-// destroys need only the providers of the last update.
-func repeatable(sched deployments.Schedule, look bool) func(deployments.UpdateInfo) bool {
-	withProgram := func(u deployments.UpdateInfo) bool { return u.Kind == engine.KindUp && !u.Ended.IsZero() }
-	if look || sched.Kind == deployments.ScheduleDestroy {
-		return withProgram
-	}
-	return func(u deployments.UpdateInfo) bool {
-		return withProgram(u) && u.Status == string(engine.StatusSucceeded)
-	}
-}
-
-// template returns the request that a schedule repeats: the program, configuration and environment of the stack's last
-// suitable update.
-func (s *Service) template(
-	ctx context.Context, name deployments.StackName, good func(deployments.UpdateInfo) bool,
-) (deployments.UpdateRequest, error) {
-	for _, limit := range []int{recentUpdates, 0} {
-		history, err := s.History(ctx, name, limit)
-		if err != nil {
-			return deployments.UpdateRequest{}, err
-		}
-		if i := slices.IndexFunc(history, good); i >= 0 {
-			return s.templateOf(ctx, history[i].Update)
-		}
-		if len(history) < recentUpdates {
-			break
-		}
-	}
-	return deployments.UpdateRequest{}, deployments.Errorf(deployments.CodeInvalid,
-		"%s has no update that a schedule could repeat, with its program, configuration and environment: run "+
-			"`deployctl up` first", name)
-}
-
-// templateOf returns the parts of an update's request that are about the program, not about that one update.
-func (s *Service) templateOf(ctx context.Context, u deployments.UpdateName) (deployments.UpdateRequest, error) {
-	r, err := s.Request(ctx, u)
-	if err != nil {
-		return r, err
-	}
-	if r.Secrets.Type == deployments.SecretsPassphrase {
-		return r, deployments.Errorf(deployments.CodeInvalid,
-			"the secrets of %s are under a passphrase, which the service does not know: what runs by schedule needs "+
-				"a stack with the service's own secrets provider (deployctl stack init --secrets-provider default)",
-			u.StackName)
-	}
-	return deployments.UpdateRequest{
-		Stack: u.StackName, Bundle: r.Bundle, Config: r.Config, Environment: r.Environment, Secrets: r.Secrets,
-		Parallel:  r.Parallel,
-		Authority: r.Authority,
-	}, nil
 }
 
 // ScheduleRuns lists the runs of a schedule, latest first.

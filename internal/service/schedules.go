@@ -31,55 +31,68 @@ const (
 // CreateSchedule creates a schedule in Temporal. Each run finds its template anew; here it is checked that there is
 // one.
 func (s *Service) CreateSchedule(ctx context.Context, sched deployments.Schedule) error {
-	if err := sched.Validate(); err != nil {
-		return err
-	}
-	now := time.Now()
-	if !sched.At.IsZero() && sched.At.Before(now) {
-		return deployments.Errorf(deployments.CodeInvalid, "%s is over: name a time to come",
-			sched.At.Format(time.RFC3339))
-	}
-	if err := s.checkOutlived(ctx, sched); err != nil {
-		return err
-	}
-	if sched.Cron != "" {
-		if _, err := cronTimes(sched.Cron); err != nil {
-			return err
-		}
-	}
-	head, err := s.Head(ctx, sched.Name.StackName)
+	wanted, queue, err := s.newSchedule(ctx, sched)
 	if err != nil {
 		return err
 	}
-	if _, err := s.template(ctx, sched.Name.StackName, repeatable(sched, !sched.Remediate &&
-		sched.Kind == deployments.ScheduleDrift)); err != nil {
-		return err
-	}
-	queue, err := s.TaskQueue(ctx, sched.Name.Organization)
-	if err != nil {
-		return err
-	}
-	sched.Note, sched.Created, sched.Next, sched.Last = "", time.Time{}, time.Time{}, nil
-	in := deployments.ScheduledInput{Schedule: sched, StackID: head.ID, ID: rand.Text()}
-	handle, err := s.temporal.ScheduleClient().Create(ctx, optionsOf(in, queue, now))
-	var invalid *serviceerror.InvalidArgument
-	switch {
-	case errors.Is(err, temporal.ErrScheduleAlreadyRunning):
+	handle, err := s.temporal.ScheduleClient().Create(ctx, optionsOf(wanted.ScheduledInput, queue, wanted.Made))
+	if errors.Is(err, temporal.ErrScheduleAlreadyRunning) {
 		return deployments.Errorf(deployments.CodeExists, "%s has a schedule %s already: remove it with `deployctl "+
 			"schedule rm %s`, or use another name (--name)",
 			sched.Name.StackName, sched.Name.Name, sched.Name.Name)
-	case errors.As(err, &invalid):
-		return deployments.Errorf(deployments.CodeInvalid, "there cannot be such a schedule: %s", invalid.Message)
 	}
 	if err != nil {
-		return failure("make the schedule", err)
+		return notPossible("make the schedule", err)
 	}
-	if err := s.store.PutSchedule(ctx, statestore.DesiredSchedule{ScheduledInput: in, Made: now, Since: now,
-		Paused: sched.Paused}); err != nil {
+	if err := s.store.PutSchedule(ctx, wanted); err != nil {
 		_ = handle.Delete(context.WithoutCancel(ctx)) // none of its runs would be admitted
 		return err
 	}
 	return nil
+}
+
+// notPossible returns the error about a schedule that Temporal does not take.
+func notPossible(what string, err error) error {
+	if invalid := (*serviceerror.InvalidArgument)(nil); errors.As(err, &invalid) {
+		return deployments.Errorf(deployments.CodeInvalid, "there cannot be such a schedule: %s", invalid.Message)
+	}
+	return failure(what, err)
+}
+
+// newSchedule checks a schedule that is to be created or changed, and returns what the bucket is to have of it and the
+// task queue of its runs.
+func (s *Service) newSchedule(
+	ctx context.Context, sched deployments.Schedule,
+) (wanted statestore.DesiredSchedule, queue string, err error) {
+	if err := sched.Validate(); err != nil {
+		return wanted, "", err
+	}
+	now := time.Now()
+	if !sched.At.IsZero() && sched.At.Before(now) {
+		return wanted, "", deployments.Errorf(deployments.CodeInvalid, "%s is over: name a time to come",
+			sched.At.Format(time.RFC3339))
+	}
+	if err := s.checkOutlived(ctx, sched); err != nil {
+		return wanted, "", err
+	}
+	if sched.Cron != "" {
+		if _, err := cronTimes(sched.Cron); err != nil {
+			return wanted, "", err
+		}
+	}
+	head, err := s.Head(ctx, sched.Name.StackName)
+	if err != nil {
+		return wanted, "", err
+	}
+	if _, err := s.template(ctx, sched, !sched.Remediate && sched.Kind == deployments.ScheduleDrift); err != nil {
+		return wanted, "", err
+	}
+	sched.Note, sched.Created, sched.Next, sched.Last = "", time.Time{}, time.Time{}, nil
+	queue, err = s.TaskQueue(ctx, sched.Name.Organization)
+	return statestore.DesiredSchedule{
+		ScheduledInput: deployments.ScheduledInput{Schedule: sched, StackID: head.ID, ID: rand.Text()},
+		Made:           now, Since: now, Paused: sched.Paused,
+	}, queue, err
 }
 
 // checkOutlived rejects a one-time schedule that is due after its creator's token expires.

@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
 )
 
 var now = time.Date(2026, 3, 4, 5, 6, 7, 890, time.UTC)
@@ -113,9 +114,72 @@ func TestAOneTimeScheduleNeedsATokenThatIsValidUntilThen(t *testing.T) {
 		err := s.CreateSchedule(t.Context(), deployments.Schedule{
 			Name: deployments.ScheduleName{StackName: dev, Name: "ttl"}, Kind: deployments.ScheduleDestroy,
 			At: time.Now().Add(after), Authority: caller.Delegated(),
+			Options: deployments.ScheduleOptions{RunProgram: true},
 		})
 		if deployments.CodeOf(err) != deployments.CodeInvalid || !strings.Contains(err.Error(), want) {
 			t.Errorf("after %s: %v", after, err)
 		}
+	}
+}
+
+func TestWhatNeedsNoProgramIsScheduledOnAStackThatOnlyTheStockCLIHasUpdated(t *testing.T) {
+	s, _ := newFake(t)
+	u := version(1)
+	must(t, s.PutRequest(t.Context(), u, deployments.UpdateRequest{Stack: dev, Kind: engine.KindUp,
+		Lease: &deployments.Lease{Duration: time.Minute}}))
+	must(t, s.PutInfo(t.Context(), deployments.UpdateInfo{Update: u, Kind: engine.KindUp,
+		Status: deployments.StatusSucceeded, Started: now, Ended: now}))
+	for _, c := range []struct {
+		name  string
+		sched deployments.Schedule
+		why   string
+	}{
+		{"a check", deployments.Schedule{Kind: deployments.ScheduleDrift}, ""},
+		{"a refresh", deployments.Schedule{Kind: deployments.ScheduleRefresh}, ""},
+		{"a destroy", deployments.Schedule{Kind: deployments.ScheduleDestroy}, ""},
+		{"a destroy with the program", deployments.Schedule{Kind: deployments.ScheduleDestroy,
+			Options: deployments.ScheduleOptions{RunProgram: true}}, "executed by the stock CLI"},
+		{"a remediation", deployments.Schedule{Kind: deployments.ScheduleDrift, Remediate: true},
+			"executed by the stock CLI"},
+		{"an update", deployments.Schedule{Kind: deployments.ScheduleUpdate}, "executed by the stock CLI"},
+		{"a preview", deployments.Schedule{Kind: deployments.SchedulePreview}, "executed by the stock CLI"},
+	} {
+		c.sched.Name = deployments.ScheduleName{StackName: dev, Name: "n"}
+		r, err := s.template(t.Context(), c.sched, c.sched.Kind == deployments.ScheduleDrift && !c.sched.Remediate)
+		if c.why == "" && (err != nil || r.Bundle != "" || r.Secrets.Type != deployments.SecretsService || r.Lease != nil) {
+			t.Errorf("%s: %+v, %v", c.name, r, err)
+		}
+		if c.why != "" && (deployments.CodeOf(err) != deployments.CodeInvalid || !strings.Contains(err.Error(), c.why)) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
+func TestAScheduleRepeatsTheLastUpThatTheServiceHasExecuted(t *testing.T) {
+	s, _ := newFake(t)
+	up := func(n int, status string, lease *deployments.Lease) {
+		must(t, s.PutRequest(t.Context(), version(n), deployments.UpdateRequest{Stack: dev, Kind: engine.KindUp,
+			Parallel: n, Lease: lease}))
+		must(t, s.PutInfo(t.Context(), deployments.UpdateInfo{Update: version(n), Kind: engine.KindUp, Status: status,
+			Started: now, Ended: now}))
+	}
+	repeated := func(kind deployments.ScheduleKind) int {
+		r, err := s.template(t.Context(), deployments.Schedule{Kind: kind,
+			Name: deployments.ScheduleName{StackName: dev, Name: "n"}}, false)
+		if err != nil {
+			return -1
+		}
+		return r.Parallel
+	}
+	up(1, deployments.StatusSucceeded, nil)
+	up(2, deployments.StatusFailed, nil)
+	if update, destroy := repeated(deployments.ScheduleUpdate), repeated(deployments.ScheduleDestroy); update != 1 ||
+		destroy != 2 {
+		t.Errorf("an update repeats %d, a destroy %d", update, destroy)
+	}
+	up(3, deployments.StatusSucceeded, &deployments.Lease{})
+	if update, refresh := repeated(deployments.ScheduleUpdate), repeated(deployments.ScheduleRefresh); update != -1 ||
+		refresh != 2 {
+		t.Errorf("after an up of the stock CLI, an update repeats %d, a refresh %d", update, refresh)
 	}
 }

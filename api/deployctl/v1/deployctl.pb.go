@@ -4848,7 +4848,7 @@ func (x *ScheduleName) GetName() string {
 type Schedule struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Name      *ScheduleName          `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Kind      string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`   // drift, update, destroy
+	Kind      string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`   // drift, update, preview, refresh, destroy
 	Every     *durationpb.Duration   `protobuf:"bytes,3,opt,name=every,proto3" json:"every,omitempty"` // exactly one of every, cron and at
 	Cron      string                 `protobuf:"bytes,4,opt,name=cron,proto3" json:"cron,omitempty"`
 	At        *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=at,proto3" json:"at,omitempty"`
@@ -4866,8 +4866,9 @@ type Schedule struct {
 	Excludes          []string `protobuf:"bytes,15,rep,name=excludes,proto3" json:"excludes,omitempty"` // not together with targets
 	ExcludeDependents bool     `protobuf:"varint,16,opt,name=exclude_dependents,json=excludeDependents,proto3" json:"exclude_dependents,omitempty"`
 	ExcludeProtected  bool     `protobuf:"varint,17,opt,name=exclude_protected,json=excludeProtected,proto3" json:"exclude_protected,omitempty"` // of destroys
-	RunProgram        bool     `protobuf:"varint,18,opt,name=run_program,json=runProgram,proto3" json:"run_program,omitempty"`                   // of drift checks and destroys
+	RunProgram        bool     `protobuf:"varint,18,opt,name=run_program,json=runProgram,proto3" json:"run_program,omitempty"`                   // of drift checks, refreshes and destroys
 	ContinueOnError   bool     `protobuf:"varint,19,opt,name=continue_on_error,json=continueOnError,proto3" json:"continue_on_error,omitempty"`
+	RemoveStack       bool     `protobuf:"varint,20,opt,name=remove_stack,json=removeStack,proto3" json:"remove_stack,omitempty"` // of destroys: once the resources are deleted
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -5031,6 +5032,13 @@ func (x *Schedule) GetRunProgram() bool {
 func (x *Schedule) GetContinueOnError() bool {
 	if x != nil {
 		return x.ContinueOnError
+	}
+	return false
+}
+
+func (x *Schedule) GetRemoveStack() bool {
+	if x != nil {
+		return x.RemoveStack
 	}
 	return false
 }
@@ -6394,7 +6402,7 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\x13RemoveTokenResponse\"Q\n" +
 	"\fScheduleName\x12-\n" +
 	"\x05stack\x18\x01 \x01(\v2\x17.deployctl.v1.StackNameR\x05stack\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\tR\x04name\"\xc8\x05\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"\xeb\x05\n" +
 	"\bSchedule\x12.\n" +
 	"\x04name\x18\x01 \x01(\v2\x1a.deployctl.v1.ScheduleNameR\x04name\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12/\n" +
@@ -6416,7 +6424,8 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\x11exclude_protected\x18\x11 \x01(\bR\x10excludeProtected\x12\x1f\n" +
 	"\vrun_program\x18\x12 \x01(\bR\n" +
 	"runProgram\x12*\n" +
-	"\x11continue_on_error\x18\x13 \x01(\bR\x0fcontinueOnError\"\x81\x02\n" +
+	"\x11continue_on_error\x18\x13 \x01(\bR\x0fcontinueOnError\x12!\n" +
+	"\fremove_stack\x18\x14 \x01(\bR\vremoveStack\"\x81\x02\n" +
 	"\vScheduleRun\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x124\n" +
 	"\astarted\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\astarted\x120\n" +

@@ -25,7 +25,7 @@ func FromSchedule(s deployments.Schedule) *api.Schedule {
 		Initiator: s.Initiator, Paused: s.Paused, Note: s.Note, Created: fromTime(s.Created), Next: fromTime(s.Next),
 		Targets: s.Options.Targets, TargetDependents: s.Options.TargetDependents, Excludes: s.Options.Excludes,
 		ExcludeDependents: s.Options.ExcludeDependents, ExcludeProtected: s.Options.ExcludeProtected,
-		RunProgram: s.Options.RunProgram, ContinueOnError: s.Options.ContinueOnError,
+		RunProgram: s.Options.RunProgram, ContinueOnError: s.Options.ContinueOnError, RemoveStack: s.RemoveStack,
 	}
 	if s.Every != 0 {
 		m.Every = durationpb.New(s.Every)
@@ -43,7 +43,7 @@ func ToSchedule(m *api.Schedule) deployments.Schedule {
 		Cron: m.GetCron(),
 		At:   toTime(m.GetAt()), Remediate: m.GetRemediate(), Initiator: m.GetInitiator(), Paused: m.GetPaused(),
 		Note:    m.GetNote(),
-		Created: toTime(m.GetCreated()), Next: toTime(m.GetNext()),
+		Created: toTime(m.GetCreated()), Next: toTime(m.GetNext()), RemoveStack: m.GetRemoveStack(),
 		Options: deployments.ScheduleOptions{
 			Targets: m.GetTargets(), TargetDependents: m.GetTargetDependents(), Excludes: m.GetExcludes(),
 			ExcludeDependents: m.GetExcludeDependents(), ExcludeProtected: m.GetExcludeProtected(),

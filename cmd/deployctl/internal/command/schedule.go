@@ -15,7 +15,7 @@ func scheduleCommand(s *Env) *cli.Command {
 			Action: action(s, run)}
 	}
 	return &cli.Command{
-		Name: "schedule", Usage: "run drift checks, updates and destroys on a schedule",
+		Name: "schedule", Usage: "run drift checks, updates, refreshes and destroys on a schedule",
 		Subcommands: []*cli.Command{
 			scheduleNewCommand(s),
 			{Name: "ls", Usage: "list the stack's schedules", Flags: onStack(jsonFlag),
@@ -69,10 +69,14 @@ func runScheduleLs(ctx context.Context, s *session) error {
 
 // kindText describes what a schedule does.
 func kindText(sched deployments.Schedule) string {
+	text := string(sched.Kind)
 	if sched.Remediate {
-		return string(sched.Kind) + ", remediate"
+		text += ", remediate"
 	}
-	return string(sched.Kind)
+	if sched.RemoveStack {
+		text += ", remove the stack"
+	}
+	return text
 }
 
 // whenText describes when a schedule runs.

@@ -12,9 +12,9 @@ import (
 
 func scheduleNewCommand(s *Env) *cli.Command {
 	return &cli.Command{
-		Name: "new", Usage: "create a schedule of drift checks, updates or destroys", ArgsUsage: "KIND",
-		Description: "KIND is drift, update or destroy. Each run repeats the program, configuration and environment " +
-			"of the stack's last successful up.",
+		Name: "new", Usage: "create a schedule of drift checks, updates, refreshes or destroys", ArgsUsage: "KIND",
+		Description: "KIND is drift, update, preview, refresh or destroy. Each run repeats the program, configuration " +
+			"and environment of the stack's last successful up.",
 		Flags: onStack(append(selectionFlags(), excludeProtectedFlag, runProgramFlag, continueOnErrorFlag,
 			&cli.StringFlag{Name: "every", Usage: "run every `DURATION`, such as 30m, 12h or 7d"},
 			&cli.StringFlag{Name: "cron", Usage: "run at the times of this cron `EXPRESSION`: five fields, in UTC " +
@@ -24,6 +24,7 @@ func scheduleNewCommand(s *Env) *cli.Command {
 			&cli.StringFlag{Name: "in", Usage: "run once after `DURATION`; with destroy, this is the stack's time to " +
 				"live"},
 			&cli.BoolFlag{Name: "remediate", Usage: "repair the drift that a check finds with an update"},
+			&cli.BoolFlag{Name: "remove-stack", Usage: "remove the stack once a destroy has deleted its resources"},
 			&cli.BoolFlag{Name: "paused", Usage: "create it paused"},
 			&cli.StringFlag{Name: "name", Usage: "`NAME` of the schedule; not set: KIND"})...),
 		Action: action(s, runScheduleNew),
@@ -34,8 +35,8 @@ func runScheduleNew(ctx context.Context, s *session) error {
 	kind := s.flags.Args().First()
 	sched := deployments.Schedule{
 		Kind: deployments.ScheduleKind(kind), Cron: s.flags.String("cron"), Remediate: s.flags.Bool("remediate"),
-		Paused: s.flags.Bool("paused"), Initiator: initiator(), Name: deployments.ScheduleName{
-			Name: s.flags.String("name")},
+		RemoveStack: s.flags.Bool("remove-stack"), Paused: s.flags.Bool("paused"), Initiator: initiator(),
+		Name: deployments.ScheduleName{Name: s.flags.String("name")},
 		Options: deployments.ScheduleOptions{
 			Targets: s.flags.StringSlice("target"), TargetDependents: s.flags.Bool("target-dependents"),
 			Excludes: s.flags.StringSlice("exclude"), ExcludeDependents: s.flags.Bool("exclude-dependents"),
