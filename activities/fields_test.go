@@ -33,6 +33,7 @@ func TestEveryFieldOfAStateIsShown(t *testing.T) {
 		"Created":                 "is the time of an event",
 		"Modified":                "is the time of an event",
 		"SourcePosition":          "is a line of the program",
+		"ViewOf":                  "is its parent, or the parent of a view that it is below",
 		"Hooks":                   "are functions of the program, which say themselves that they run",
 	}
 	none := stateMetadata(&engine.State{})

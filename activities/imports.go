@@ -134,6 +134,9 @@ func (i *importing) printDeclarations(ctx context.Context, replies []engine.Repl
 	text, err := i.language.GenerateProgram(ctx, source)
 	if err != nil {
 		reason := "the language host of " + s.project.Runtime.Name() + " writes no programs"
+		if s.project.Runtime.Name() == "" {
+			reason = "the project has no runtime"
+		}
 		if !errors.Is(err, pluginhost.ErrNotGenerated) {
 			reason = "no program text could be written (" + strings.TrimSpace(err.Error()) + ")"
 		}

@@ -87,6 +87,7 @@ func (s *session) plan(ctx context.Context, p engine.Plan) (planned engine.Plann
 	hide := s.redactor(ctx, append(bagsOf(p.Provider, p.Old), p.Goal.Inputs)...)
 	planned.Error, err = hide(planned.Error), hide.failure(err)
 	hide.failures(planned.Failures)
+	hide.views(planned.Views)
 	hide.analysis(planned.Analysis)
 	return planned, err
 }
@@ -285,33 +286,41 @@ func (pl *planner) compare(ctx context.Context, checked resource.PropertyMap) (e
 	return engineDiff(d), nil
 }
 
-// preview computes the outputs that the resource would have.
+// preview computes the outputs that the resource would have, and the steps of its views.
 func (pl *planner) preview(
 	ctx context.Context, checked resource.PropertyMap, replaces bool, planned *engine.Planned,
 ) error {
+	if pl.continues && !replaces && planned.Diff.Change != engine.ChangeUpdate {
+		return nil
+	}
 	p := pl.ask
+	views := pl.session.host.OpenViews(true)
+	defer views.Close()
 	var outputs resource.PropertyMap
-	switch {
-	case !pl.continues || replaces:
+	if !pl.continues || replaces {
 		resp, err := pl.provider.Create(ctx, plugin.CreateRequest{
 			URN: p.URN, Name: p.URN.Name(), Type: p.URN.Type(), Properties: checked, Preview: true,
+			ResourceStatusAddress: views.Address, ResourceStatusToken: views.Token,
 		})
 		if err != nil {
 			return err
 		}
 		outputs, planned.PreviewID = resp.Properties, string(resp.ID)
-	case planned.Diff.Change == engine.ChangeUpdate:
+	} else {
+		oldViews, err := pl.session.pluginViews(ctx, p.Views)
+		if err != nil {
+			return err
+		}
 		resp, err := pl.provider.Update(ctx, plugin.UpdateRequest{
 			URN: p.URN, Name: p.URN.Name(), Type: p.URN.Type(), ID: resource.ID(p.Old.ID),
-			OldInputs: pl.oldInputs, OldOutputs: pl.oldOutputs, NewInputs: checked,
+			OldInputs: pl.oldInputs, OldOutputs: pl.oldOutputs, NewInputs: checked, OldViews: oldViews,
 			IgnoreChanges: p.Goal.IgnoreChanges, Preview: true,
+			ResourceStatusAddress: views.Address, ResourceStatusToken: views.Token,
 		})
 		if err != nil {
 			return err
 		}
 		outputs, planned.PreviewID = resp.Properties, p.Old.ID
-	default:
-		return nil
 	}
 	outputs = properties.WithoutOutputs(outputs)
 	properties.ProtectOutputs(outputs, checked, p.Goal.AdditionalSecretOutputs)
@@ -319,7 +328,10 @@ func (pl *planner) preview(
 	if planned.Preview, err = pl.session.values.Encode(ctx, outputs); err != nil {
 		return internalError(err)
 	}
-	return nil
+	planned.Views, err = viewSteps(views.Close(), func(values resource.PropertyMap, inline int) (engine.Bag, error) {
+		return pl.session.values.EncodeWithin(ctx, values, inline)
+	})
+	return internalError(err)
 }
 
 var _ resourceProvider = (*pluginhost.Provider)(nil)

@@ -69,6 +69,13 @@ func (c redactor) step(result *engine.StepFinished) {
 	for i, reason := range result.InitErrors {
 		result.InitErrors[i] = c(reason)
 	}
+	c.views(result.Views)
+}
+
+func (c redactor) views(steps []engine.ViewStep) {
+	for i := range steps {
+		steps[i].Error = c(steps[i].Error)
+	}
 }
 
 // failure translates an error for Temporal, as the function failure does. If its text has a secret, the text is

@@ -8,6 +8,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/bags"
 	"github.com/deployctl/deployctl/internal/panics"
 	"github.com/deployctl/deployctl/internal/pluginhost"
 	"github.com/deployctl/deployctl/internal/properties"
@@ -88,6 +89,7 @@ type attempt struct {
 	pause     time.Duration      // before the first repetition of a throttled call; 0: the retry policy decides
 
 	provider *pluginhost.Provider // the provider that is called
+	views    *pluginhost.Views    // what the provider publishes during its last call; nil before the first
 	until    time.Time            // the deadline of the call
 	overdue  bool                 // the call was not answered by the deadline and still runs
 	sent     bool                 // the call was sent, so it may have had an effect
@@ -357,19 +359,26 @@ func (at *attempt) finish(
 	properties.ProtectOutputs(outputs, inputs, additional)
 	result.At = time.Now().UTC().Format(time.RFC3339Nano)
 	var err error
-	result.Outputs, err = at.keep(ctx, outputs)
-	return result, err
+	if result.Outputs, err = at.keep(ctx, outputs); err != nil {
+		return result, err
+	}
+	return at.publish(ctx, result)
 }
 
 // keep stores values as a bag. It ignores the end of ctx and retries while the store's error may pass, because the
 // values of a completed step exist nowhere else.
 func (at *attempt) keep(ctx context.Context, values resource.PropertyMap) (engine.Bag, error) {
+	return at.keepWithin(ctx, values, bags.InlineLimit)
+}
+
+// keepWithin is keep with another limit of what travels inline.
+func (at *attempt) keepWithin(ctx context.Context, values resource.PropertyMap, inline int) (engine.Bag, error) {
 	ctx = context.WithoutCancel(ctx)
 	at.keeping.Store(true)
 	defer at.keeping.Store(false)
 	var bag engine.Bag
 	err := persist(ctx, mayPass, func() (err error) {
-		if bag, err = at.session.values.Encode(ctx, values); err != nil && activity.IsActivity(ctx) {
+		if bag, err = at.session.values.EncodeWithin(ctx, values, inline); err != nil && activity.IsActivity(ctx) {
 			activity.GetLogger(ctx).Warn("What a step came to cannot be stored yet.", "resource", string(at.step.URN),
 				"error", err)
 		}

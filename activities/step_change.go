@@ -25,10 +25,11 @@ func (at *attempt) create(ctx context.Context, p *pluginhost.Provider) (engine.S
 	if err := at.lookBefore(ctx, p, inputs); err != nil {
 		return engine.StepFinished{}, err
 	}
+	views := at.openViews()
 	return mutate(ctx, at, p, func(ctx context.Context) (plugin.CreateResponse, error) {
 		return p.Create(ctx, plugin.CreateRequest{
 			URN: u, Name: u.Name(), Type: u.Type(), Properties: inputs, Timeout: at.step.Timeout,
-			Preview: at.step.Preview,
+			Preview: at.step.Preview, ResourceStatusAddress: views.Address, ResourceStatusToken: views.Token,
 		})
 	}, func(resp plugin.CreateResponse, err error) (engine.StepFinished, error) {
 		result, reasons, err := judge(p, err)
@@ -136,16 +137,25 @@ func (at *attempt) update(ctx context.Context, p *pluginhost.Provider) (engine.S
 	if err != nil {
 		return engine.StepFinished{}, err
 	}
+	oldViews, err := at.oldViews(ctx)
+	if err != nil {
+		return engine.StepFinished{}, err
+	}
+	views := at.openViews()
 	return mutate(ctx, at, p, func(ctx context.Context) (plugin.UpdateResponse, error) {
 		return p.Update(ctx, plugin.UpdateRequest{
 			URN: u, Name: u.Name(), Type: u.Type(), ID: resource.ID(at.step.Old.ID),
 			OldInputs: oldInputs, OldOutputs: oldOutputs, NewInputs: inputs, Timeout: at.step.Timeout,
-			IgnoreChanges: at.step.New.IgnoreChanges, Preview: at.step.Preview,
+			IgnoreChanges: at.step.New.IgnoreChanges, Preview: at.step.Preview, OldViews: oldViews,
+			ResourceStatusAddress: views.Address, ResourceStatusToken: views.Token,
 		})
 	}, func(resp plugin.UpdateResponse, err error) (engine.StepFinished, error) {
 		result, reasons, err := judge(p, err)
-		if err != nil || !hadEffect(result) {
+		if err != nil {
 			return result, err
+		}
+		if !hadEffect(result) { // it may have been made of some views
+			return at.publish(ctx, result)
 		}
 		result.ID, result.InitErrors, result.RefreshBeforeUpdate = at.step.Old.ID, reasons, resp.RefreshBeforeUpdate
 		return at.finish(ctx, result, resp.Properties, inputs)
@@ -162,15 +172,24 @@ func (at *attempt) delete(ctx context.Context, p *pluginhost.Provider) (engine.S
 	if at.step.Preview {
 		return at.finish(ctx, engine.StepFinished{Outcome: engine.OutcomeDone}, nil, nil)
 	}
+	oldViews, err := at.oldViews(ctx)
+	if err != nil {
+		return engine.StepFinished{}, err
+	}
+	views := at.openViews()
 	return mutate(ctx, at, p, func(ctx context.Context) (plugin.DeleteResponse, error) {
 		return p.Delete(ctx, plugin.DeleteRequest{
 			URN: u, Name: u.Name(), Type: u.Type(), ID: resource.ID(at.step.Old.ID),
-			Inputs: inputs, Outputs: outputs, Timeout: at.step.Timeout,
+			Inputs: inputs, Outputs: outputs, Timeout: at.step.Timeout, OldViews: oldViews,
+			ResourceStatusAddress: views.Address, ResourceStatusToken: views.Token,
 		})
 	}, func(_ plugin.DeleteResponse, err error) (engine.StepFinished, error) {
 		result, _, err := judge(p, err)
-		if err != nil || !hadEffect(result) {
+		if err != nil {
 			return result, err
+		}
+		if !hadEffect(result) {
+			return at.publish(ctx, result)
 		}
 		return at.finish(ctx, result, nil, nil)
 	})

@@ -24,10 +24,16 @@ func (at *attempt) ask(
 	if err := at.keepRate(ctx); err != nil {
 		return found, nil, nil, err
 	}
+	oldViews, err := at.oldViews(ctx)
+	if err != nil {
+		return found, nil, nil, err
+	}
+	views := at.openViews()
 	found, err = pluginhost.Await(ctx, func() (plugin.ReadResponse, error) {
 		return p.Read(ctx, plugin.ReadRequest{
 			URN: u, Name: u.Name(), Type: u.Type(), ID: resource.ID(id), Inputs: inputs, State: state,
-			Timeout: at.step.Timeout,
+			Timeout: at.step.Timeout, OldViews: oldViews, ResourceStatusAddress: views.Address,
+			ResourceStatusToken: views.Token,
 		})
 	})
 	at.observe(err)

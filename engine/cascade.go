@@ -29,6 +29,8 @@ func (r *Run) candidates(e *entry) (candidates []State, wait bool) {
 		state := r.snap.renamed(*r.snap.Get(k))
 		other := r.byURN[r.current(state.URN)]
 		switch {
+		case state.isView(): // it goes with its owner
+			continue
 		// A decision that was registered earlier, or a step or a deletion in progress, could change the state while the
 		// cascade is computed.
 		case other != nil && other.Order < e.Order && other.Stage != stageDone,

@@ -53,6 +53,8 @@ type Plan struct {
 	// no Diff. Aliases are all former names that the resource may have.
 	Analyze bool      `json:"analyze,omitempty"`
 	Aliases []urn.URN `json:"aliases,omitempty"`
+	// Views are those of Old; only in a preview.
+	Views []State `json:"views,omitempty"`
 	// Answer is the reply that the program gets if the plan shows no change, but for its Stables, which are the plan's.
 	// The host that makes the plan may send it to the program at once, and then sets Planned.Answered.
 	Answer *Reply `json:"answer,omitempty"`
@@ -124,6 +126,8 @@ type Step struct {
 	New      *State      `json:"new,omitempty"`
 	Provider *Provider   `json:"provider,omitempty"` // nil when the resource is itself a provider
 	Seed     []byte      `json:"seed,omitempty"`
+	// Views are those of Old, which an update, a delete or a refresh hands to the provider.
+	Views []State `json:"views,omitempty"`
 	// Check means that New.Inputs are the program's and must be checked first: a resource without an old state needs
 	// no decision between Check and Create.
 	Check bool `json:"check,omitempty"`

@@ -132,7 +132,7 @@ func (r *Run) startDeletion(d *deletion) {
 	op := &operation{Op: r.newOp(), URN: d.URN, For: forDeletion, Key: d.Key}
 	op.Step = &Step{
 		Op: op.Op, Kind: d.Kind, URN: d.URN, Type: state.Type, Old: r.reference(d.Key),
-		Provider: r.providerOf(state.Provider), Preview: r.goal.DryRun,
+		Provider: r.providerOf(state.Provider), Preview: r.goal.DryRun, Views: r.viewStates(d.Key),
 	}
 	if state.Timeouts != nil {
 		op.Step.Timeout = state.Timeouts.Delete
@@ -203,6 +203,7 @@ func (r *Run) goesAlong(s *State) bool {
 // it again.
 func (r *Run) deletionFinished(op *operation, ev StepFinished) {
 	d := r.deletionOf[op.Key]
+	r.recordViews(op, op.Key, ev.Views)
 	if ev.Outcome != OutcomeDone && ev.Outcome != OutcomePartial {
 		message := ev.Error
 		if ev.Outcome == OutcomeCancelled || ev.Outcome == OutcomeAbsent {
@@ -235,6 +236,7 @@ func (r *Run) deletionFinished(op *operation, ev StepFinished) {
 // its replacement, so that an update that ends here still knows what to create again. A copy that is deleted with the
 // cascade does not stay, so members lose their references to it.
 func (r *Run) deleted(d *deletion, op *operation) {
+	r.removeViews(d.Key, d.Kind)
 	state := r.snap.Get(d.Key)
 	switch {
 	case state == nil:

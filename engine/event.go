@@ -178,6 +178,8 @@ type Planned struct {
 	// Preview holds the outputs that a previewed create or update would have, with unknowns; only in a preview.
 	Preview   Bag    `json:"preview"`
 	PreviewID string `json:"previewID,omitempty"`
+	// Views are the steps of views that the previewed step would publish.
+	Views []ViewStep `json:"views,omitempty"`
 	// Answered means that the program has got Plan.Answer: no Reply follows.
 	Answered bool `json:"answered,omitempty"`
 	// Analysis is what the policy packs found out; only of a Plan with Analyze. Inputs are the remediated ones.
@@ -257,6 +259,8 @@ type StepFinished struct {
 	Diff *Diff `json:"diff,omitempty"`
 	// Answered means that the program has got Step.Answer: no Reply follows.
 	Answered bool `json:"answered,omitempty"`
+	// Views are the steps of views that the provider has published meanwhile, in their order.
+	Views []ViewStep `json:"views,omitempty"`
 }
 
 // Cancelled asks the run to end: running steps finish, nothing new starts. Forced also cancels running steps. It may

@@ -23,6 +23,7 @@ func TestEveryFieldOfAStateIsSetFromTheGoal(t *testing.T) {
 		"Aliases":             "hold the stored name that was found, not those that were declared",
 		"Created":             "is the time at which the step ended",
 		"Modified":            "is the time at which the step ended",
+		"ViewOf":              "is only of states that no program registers",
 		"Rest":                "passes through from the old state",
 	}
 	r := New(Goal{Kind: KindUp, Project: "proj", Stack: "dev"}, nil, nil)

@@ -146,7 +146,7 @@ func (op *operation) silent() StepFinished {
 	switch e := op.Entry; {
 	case e == nil:
 	case e.New.Custom:
-		ev.ID, ev.Outputs = e.previewID(), e.Plan.Preview
+		ev.ID, ev.Outputs, ev.Views = e.previewID(), e.Plan.Preview, e.Plan.Views
 	default:
 		ev.Outputs = e.New.Outputs
 	}

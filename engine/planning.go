@@ -130,6 +130,9 @@ func (r *Run) plan(e *entry, old *State) {
 		URN: e.URN, Goal: e.Reg, Old: r.reference(e.Old), Provider: r.providerOf(e.New.Provider), Seed: e.Seed,
 		Recreate: old != nil && (e.Forced != nil || old.PendingReplacement || old.External), Preview: r.goal.DryRun,
 	}
+	if r.goal.DryRun {
+		p.Views = r.viewStates(e.Old)
+	}
 	if r.analyses(e) {
 		p.Analyze, p.Aliases = true, r.aliasesOf(e.URN, e.Reg)
 	}

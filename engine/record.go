@@ -70,6 +70,7 @@ func (r *Run) record(e *entry, op int) {
 		}
 		// The old resource still exists. Its state becomes a copy where it stands, and the delete phase deletes it.
 		if e.replaces() && !old.PendingReplacement {
+			r.retireViews(old.Key)
 			waits := *old
 			waits.Delete = true
 			r.change(Delta{Kind: DeltaSet, State: &waits})
@@ -135,6 +136,7 @@ func (r *Run) same(e *entry, old *State, stables []string) {
 	r.keepValues(e, old, op)
 	r.count(StepSame, e.URN)
 	r.emitSame(op, e)
+	r.keepViews(e.New.Key)
 	r.done(e, stables)
 }
 

@@ -21,7 +21,7 @@ func SplitReference(ref string) (urn.URN, string) {
 }
 
 // References returns every URN that a state refers to, in a fixed order: parent, provider, dependencies, property
-// dependencies, deletedWith, replaceWith. A URN may occur more than once.
+// dependencies, deletedWith, viewOf, replaceWith. A URN may occur more than once.
 //
 // Every one of them must stand before the state in a snapshot, see Verify. What orders states (dependents,
 // markForDeletion, moveDependents, Repair) goes by this list, so a new field of State that names a resource must be
@@ -40,6 +40,9 @@ func (s *State) References() []urn.URN {
 	}
 	if s.DeletedWith != "" {
 		out = append(out, s.DeletedWith)
+	}
+	if s.ViewOf != "" {
+		out = append(out, s.ViewOf)
 	}
 	return append(out, s.ReplaceWith...)
 }
@@ -63,6 +66,9 @@ func (s State) without(gone func(urn.URN) bool) State {
 	}
 	if gone(s.DeletedWith) {
 		s.DeletedWith = ""
+	}
+	if gone(s.ViewOf) {
+		s.ViewOf = ""
 	}
 	s.Dependencies = slices.DeleteFunc(slices.Clone(s.Dependencies), gone)
 	s.ReplaceWith = slices.DeleteFunc(slices.Clone(s.ReplaceWith), gone)

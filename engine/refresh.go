@@ -19,7 +19,7 @@ func (r *Run) startRefreshes(every bool) {
 			return
 		}
 		switch {
-		case s.PendingReplacement || s.Delete:
+		case s.PendingReplacement || s.Delete || s.isView():
 			return
 		case r.refreshesAlong() && r.byURN[r.current(s.URN)] != nil: // its entry has read it
 			return
@@ -38,7 +38,7 @@ func (r *Run) refreshOf(s *State) *operation {
 	op := &operation{Op: r.newOp(), URN: s.URN, For: forRefresh, Key: s.Key}
 	op.Step = &Step{
 		Op: op.Op, Kind: StepRefresh, URN: s.URN, Type: s.Type, Old: r.reference(s.Key),
-		Provider: r.providerOf(s.Provider), Preview: r.goal.DryRun,
+		Provider: r.providerOf(s.Provider), Preview: r.goal.DryRun, Views: r.viewStates(s.Key),
 	}
 	if s.Timeouts != nil {
 		op.Step.Timeout = s.Timeouts.Read
@@ -67,7 +67,8 @@ func (r *Run) refreshFinished(op *operation, ev StepFinished) {
 		return
 	// Its state stays until all reads have ended, because other states refer to it.
 	case ev.ID == "":
-		r.Lost = append(r.Lost, op.Key)
+		r.recordViews(op, op.Key, ev.Views)
+		r.Lost = append(append(r.Lost, op.Key), r.viewsOf(op.Key)...)
 		// No phase will do it any more.
 		if r.Stopped {
 			r.removeLost()
@@ -97,6 +98,7 @@ func (r *Run) refreshFinished(op *operation, ev StepFinished) {
 		r.countRefresh(StepUpdate, op.URN)
 	}
 	r.emitRefresh(op, &next, ev.Diff)
+	r.recordViews(op, op.Key, ev.Views)
 }
 
 // countRefresh counts the result of a refresh. Where it only opens another update, that one's steps are counted: a

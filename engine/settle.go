@@ -120,6 +120,7 @@ func (r *Run) pendingSettled(op *operation, ev StepFinished) {
 		r.keepReferences(e.New)
 		r.applyResult(e, ev)
 		r.record(e, op.Op)
+		r.recordViews(op, e.New.Key, ev.Views)
 		r.change(Delta{Kind: DeltaEnd, Op: op.Pending}) // last, so that it is never neither stored nor pending
 		r.diagnose("info", op.URN, "an earlier update had created %s; it is taken over", op.URN)
 	case OutcomeAbsent:

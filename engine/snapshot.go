@@ -26,6 +26,7 @@ type Snapshot struct {
 	place   map[Key]int
 	live    map[urn.URN]Key    // the one state of a URN that does not wait for deletion
 	copies  map[urn.URN][]Key  // every state of a URN
+	views   map[urn.URN][]Key  // the views of an owner, by the name that they have stored
 	pending []PendingOperation // in order of beginning; those that ended have Op 0
 	ended   int                // how many of them
 	renames map[urn.URN]urn.URN
@@ -39,6 +40,7 @@ func NewSnapshot(base []State, pending []PendingOperation) *Snapshot {
 		place:   make(map[Key]int, len(base)),
 		live:    make(map[urn.URN]Key, len(base)),
 		copies:  make(map[urn.URN][]Key, len(base)),
+		views:   map[urn.URN][]Key{},
 		pending: slices.Clone(pending),
 		renames: map[urn.URN]urn.URN{},
 	}
@@ -80,6 +82,9 @@ func (s *Snapshot) stranded(state State) bool {
 func (s *Snapshot) index(state State, i int) {
 	s.place[state.Key] = i
 	s.copies[state.URN] = append(s.copies[state.URN], state.Key)
+	if state.isView() {
+		s.views[state.ViewOf] = append(s.views[state.ViewOf], state.Key)
+	}
 	if !state.Delete {
 		s.live[state.URN] = state.Key
 	}
@@ -195,7 +200,11 @@ func (s *Snapshot) remove(k Key) {
 	if s.live[u] == k {
 		delete(s.live, u)
 	}
-	s.copies[u] = slices.DeleteFunc(s.copies[u], func(o Key) bool { return o == k })
+	is := func(o Key) bool { return o == k }
+	s.copies[u] = slices.DeleteFunc(s.copies[u], is)
+	if owner := at.State.ViewOf; owner != "" {
+		s.views[owner] = slices.DeleteFunc(s.views[owner], is)
+	}
 }
 
 // All visits every state in snapshot order: the new list, then what is left of the base. The visitor must not change
@@ -304,7 +313,7 @@ func (s *Snapshot) renamed(state State) State {
 			return s.current(u)
 		}
 	}
-	state.Parent, state.DeletedWith = name(state.Parent), name(state.DeletedWith)
+	state.Parent, state.DeletedWith, state.ViewOf = name(state.Parent), name(state.DeletedWith), name(state.ViewOf)
 	state.Dependencies, state.ReplaceWith = mapped(state.Dependencies, name), mapped(state.ReplaceWith, name)
 	if u, id := SplitReference(state.Provider); u != "" && s.identified(u, id) == nil {
 		state.Provider = JoinReference(s.current(u), id)

@@ -52,6 +52,7 @@ type Timeouts struct {
 //   - RefreshBeforeUpdate: its provider wants it to be read before it is compared with a goal.
 //   - ImportID: the id under which it was adopted, while the program still says so.
 //   - Aliases: former names under which copies or children are still stored.
+//   - ViewOf: the resource of which this state describes a part; see views.go.
 type State struct {
 	Key                     Key                  `json:"key"`
 	URN                     urn.URN              `json:"urn"`
@@ -83,6 +84,7 @@ type State struct {
 	Modified                string               `json:"modified,omitempty"` // RFC 3339, UTC
 	SourcePosition          string               `json:"sourcePosition,omitempty"`
 	Hooks                   Hooks                `json:"hooks,omitempty"`
+	ViewOf                  urn.URN              `json:"viewOf,omitempty"`
 
 	Inputs  Bag `json:"inputs"`
 	Outputs Bag `json:"outputs"`
@@ -91,7 +93,7 @@ type State struct {
 	// TriggerValue is a keyed digest of the replacementTrigger without secretness: what decides whether it has changed.
 	// Empty for null, which never triggers; UnknownTrigger while it is not known.
 	TriggerValue string `json:"triggerValue,omitempty"`
-	// Rest refers to fields that only pass through (views, snippets, stack traces), as stored in the base.
+	// Rest refers to fields that only pass through (snippets, stack traces), as stored in the base.
 	Rest Ref `json:"rest,omitempty"`
 }
 

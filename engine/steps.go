@@ -40,6 +40,9 @@ func (r *Run) enqueue(e *entry, check bool) {
 	if e.Kind != StepCreate {
 		step.Old = r.reference(e.Old)
 	}
+	if e.Kind == StepUpdate {
+		step.Views = r.viewStates(e.Old)
+	}
 	if e.Kind == StepImport || e.Kind == StepImportReplacement {
 		step.IgnoreChanges = e.Reg.IgnoreChanges
 	}
@@ -235,15 +238,18 @@ func (r *Run) goalFinished(op *operation, ev StepFinished) {
 		return
 	case ev.Outcome == OutcomeFailed:
 		r.emitFailed(op, ev.Error)
+		r.recordViews(op, e.Old, ev.Views)
 		r.reject(e, "%s", ev.Error)
 		return
 	}
 	r.applyResult(e, ev)
 	r.record(e, op.Op)
 	if e.Kind == StepImport || e.Kind == StepImportReplacement {
+		r.recordViews(op, e.New.Key, ev.Views)
 		r.imported(e, op.Op)
 		return
 	}
+	defer r.recordViews(op, e.New.Key, ev.Views) // shown after the step itself
 	if ev.Outcome == OutcomePartial {
 		r.partial(e, op, ev)
 		return

@@ -219,6 +219,9 @@ func (r *Run) refuseUndeclaredDependents() bool {
 	depends := map[urn.URN]bool{}
 	for i := range r.snap.base {
 		s := &r.snap.base[i].State
+		if s.isView() {
+			continue
+		}
 		named := r.names(s.URN) || r.names(r.current(s.URN))
 		if !named && !slices.ContainsFunc(s.References(), func(u urn.URN) bool { return depends[u] }) {
 			continue
@@ -264,7 +267,7 @@ func (r *Run) refuseReferenced(group []*deletion) []*deletion {
 	r.snap.All(func(s *State) {
 		for _, u := range s.References() {
 			u = r.current(u)
-			if !byKey[s.Key] && dying[u] && !needed[u] {
+			if !byKey[s.Key] && !s.isView() && dying[u] && !needed[u] {
 				needed[u] = true
 				r.diagnose("error", u, "%s would be deleted, but %s depends on it and is not a target; target it "+
 					"too, or use --target-dependents", u, s.URN)

@@ -73,6 +73,9 @@ func stepLine(s engine.Step) string {
 	if s.Old != nil {
 		line += from(s.Old)
 	}
+	if len(s.Views) > 0 {
+		line += " with views " + list(s.Views)
+	}
 	return line + when(s.Adopt, ", which was found") + when(s.Provider != nil, " by "+provider(s.Provider))
 }
 
@@ -254,6 +257,7 @@ func stateLine(s engine.State) string {
 	for _, p := range hookPoints {
 		add(len(s.Hooks[p]) > 0, string(p)+"="+strings.Join(s.Hooks[p], ","))
 	}
+	add(s.ViewOf != "", "view-of="+short(s.ViewOf))
 	add(s.ImportID != "", "import="+s.ImportID)
 	add(s.RefreshBeforeUpdate, "refresh-before-update")
 	add(!s.Trigger.Empty(), "trigger="+s.Trigger.Digest)

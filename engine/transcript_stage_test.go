@@ -251,6 +251,7 @@ func (w *stage) plan(rest string) (engine.Event, error) {
 		return nil, err
 	}
 	ev := engine.Planned{Op: p.Op, Inputs: p.Goal.Inputs}
+	what, ev.Views = views(what)
 	word, tail, _ := strings.Cut(what, " ")
 	if word == "checked" { // the provider fills its defaults in
 		var props string

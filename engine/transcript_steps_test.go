@@ -61,7 +61,12 @@ func (w *stage) finish(word, rest string) (engine.Event, error) {
 		ev.InitErrors = []string{rest}
 		return ev, w.effect(step, &ev, "")
 	case "fail":
-		ev.Outcome, ev.Error = engine.OutcomeFailed, rest
+		ev.Outcome = engine.OutcomeFailed
+		var views string
+		ev.Error, views, _ = strings.Cut(rest, " [")
+		for _, o := range strings.Fields(strings.TrimSuffix(views, "]")) {
+			ev.Views = append(ev.Views, viewStep(strings.TrimPrefix(o, "view=")))
+		}
 	case "invalid":
 		ev.Outcome = engine.OutcomeFailed
 		for _, f := range strings.Split(rest, "; ") {
@@ -155,7 +160,6 @@ func (w *stage) effect(step engine.Step, ev *engine.StepFinished, rest string) e
 		}
 		ev.Outputs = step.New.Inputs
 	case engine.StepDelete, engine.StepDeleteReplaced:
-		return nil
 	case engine.StepRefresh:
 		ev.ID, ev.Outputs = step.Old.ID, step.Old.Outputs
 	default:
@@ -177,6 +181,8 @@ func (w *stage) effect(step engine.Step, ev *engine.StepFinished, rest string) e
 			ev.RefreshBeforeUpdate = true
 		case "gone":
 			ev.ID = ""
+		case "view":
+			ev.Views = append(ev.Views, viewStep(value))
 		default:
 			return fmt.Errorf("an outcome has no option %q", o)
 		}

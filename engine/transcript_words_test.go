@@ -158,6 +158,9 @@ func (w *stage) state(it item) (engine.State, error) {
 			s.PendingReplacement = true
 		case "refresh-before-update":
 			s.RefreshBeforeUpdate = true
+		case "view-of":
+			s.ViewOf, s.Parent = w.urnOf(value), w.urnOf(value)
+			s.URN = makeURN(s.Parent, s.Type, reg.Name)
 		case "init-error":
 			s.InitErrors = []string{value}
 		default:

@@ -15,7 +15,7 @@ import (
 func (r *Run) deleteUnregistered() {
 	var group []*deletion
 	r.snap.All(func(s *State) {
-		if !r.mayChange(s) {
+		if s.isView() || !r.mayChange(s) {
 			return
 		}
 		d := &deletion{Key: s.Key, URN: s.URN}
@@ -73,7 +73,7 @@ func (r *Run) withoutNeeded(group []*deletion) []*deletion {
 	r.snap.All(func(s *State) { states = append(states, s) })
 	// From the last state to the first: what stays keeps what it needs, which in turn keeps what that needs.
 	for _, s := range slices.Backward(states) {
-		if dying[s.Key] {
+		if dying[s.Key] || s.isView() {
 			continue
 		}
 		for _, k := range r.needs(s.Key) {

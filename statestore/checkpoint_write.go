@@ -170,7 +170,6 @@ func (d *draft) resource(ctx context.Context, s engine.State, features map[strin
 	r := storedHeader(s)
 	if old, _ := d.base.find(s.Rest); old != nil {
 		r.restFields = old.restFields
-		r.ViewOf = renamed(r.ViewOf, d.names)
 	}
 	r.features(func(f string) { features[f] = true })
 	var err error

@@ -107,19 +107,19 @@ type storedResource struct {
 	ReplacementTrigger      json.RawMessage      `json:"replacementTrigger,omitempty"`
 	RefreshBeforeUpdate     bool                 `json:"refreshBeforeUpdate,omitempty"`
 	ResourceHooks           engine.Hooks         `json:"resourceHooks,omitempty"`
+	ViewOf                  urn.URN              `json:"viewOf,omitempty"`
 	restFields
 }
 
 // restFields are stored and restored unchanged. See engine.State.Rest.
 type restFields struct {
 	StackTrace   json.RawMessage `json:"stackTrace,omitempty"`
-	ViewOf       urn.URN         `json:"viewOf,omitempty"`
 	ExtensionRef string          `json:"extensionRef,omitempty"`
 	SnippetID    string          `json:"snippetID,omitempty"`
 }
 
 func (r restFields) empty() bool {
-	return r.StackTrace == nil && r.ViewOf == "" && r.ExtensionRef == "" && r.SnippetID == ""
+	return r.StackTrace == nil && r.ExtensionRef == "" && r.SnippetID == ""
 }
 
 // header returns the engine's header of a resource, without key and bags.
@@ -133,7 +133,7 @@ func (r *storedResource) header() engine.State {
 		ReplaceWith:   some(r.ReplaceWith),
 		IgnoreChanges: some(r.IgnoreChanges), HideDiff: some(r.HideDiff), ReplaceOnChanges: some(r.ReplaceOnChanges),
 		RefreshBeforeUpdate: r.RefreshBeforeUpdate, Created: r.Created, Modified: r.Modified,
-		SourcePosition: r.SourcePosition, Hooks: r.ResourceHooks,
+		SourcePosition: r.SourcePosition, Hooks: r.ResourceHooks, ViewOf: r.ViewOf,
 	}
 	if s.Timeouts != nil && *s.Timeouts == (engine.Timeouts{}) {
 		s.Timeouts = nil
@@ -158,7 +158,7 @@ func storedHeader(s engine.State) storedResource {
 		ImportID: s.ImportID, RetainOnDelete: s.RetainOnDelete, DeletedWith: s.DeletedWith, ReplaceWith: s.ReplaceWith,
 		IgnoreChanges: s.IgnoreChanges, HideDiff: s.HideDiff, ReplaceOnChanges: s.ReplaceOnChanges,
 		RefreshBeforeUpdate: s.RefreshBeforeUpdate, Created: s.Created, Modified: s.Modified,
-		SourcePosition: s.SourcePosition, ResourceHooks: s.Hooks,
+		SourcePosition: s.SourcePosition, ResourceHooks: s.Hooks, ViewOf: s.ViewOf,
 	}
 	if len(s.PropertyDependencies) > 0 {
 		r.PropertyDependencies = make(map[string][]urn.URN, len(s.PropertyDependencies))

@@ -125,6 +125,7 @@ func TestARenameFollowsReferencesInValuesAndViews(t *testing.T) {
 	}
 	if _, err := s.Edit(t.Context(), x, func(states []engine.State) ([]engine.State, error) {
 		states[1].URN = states[1].URN.Rename("renamed")
+		states[2].ViewOf = states[1].URN
 		return states, nil
 	}); err != nil {
 		t.Fatal(err)

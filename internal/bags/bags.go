@@ -54,6 +54,11 @@ const cachedBlobs = 64
 
 // Encode gives the bag of a set of values; the zero Bag when it is empty.
 func (c *Codec) Encode(ctx context.Context, values resource.PropertyMap) (engine.Bag, error) {
+	return c.EncodeWithin(ctx, values, InlineLimit)
+}
+
+// EncodeWithin is Encode with another limit of what travels inline, in bytes.
+func (c *Codec) EncodeWithin(ctx context.Context, values resource.PropertyMap, inline int) (engine.Bag, error) {
 	if len(values) == 0 {
 		return engine.Bag{}, nil
 	}
@@ -62,7 +67,7 @@ func (c *Codec) Encode(ctx context.Context, values resource.PropertyMap) (engine
 		return engine.Bag{}, err
 	}
 	bag := engine.Bag{Digest: digest}
-	if len(plain) <= InlineLimit || c.Blobs == nil {
+	if len(plain) <= inline || c.Blobs == nil {
 		bag.Inline = plain
 		return bag, nil
 	}

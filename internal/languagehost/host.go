@@ -55,7 +55,7 @@ type language interface {
 // output receives lines that tools and programs write.
 type output struct{ stdout, stderr func(line string) }
 
-// New makes the host of a runtime, if there is one: "nodejs" or "go".
+// New makes the host of a runtime, if there is one: "nodejs" or "go", or "" for a project without a runtime.
 func New(runtime string, opts Options) (pulumirpc.LanguageRuntimeServer, bool) {
 	t := tools{env: opts.Env, box: opts.Box, spares: opts.Spares}
 	switch runtime {
@@ -64,6 +64,8 @@ func New(runtime string, opts Options) (pulumirpc.LanguageRuntimeServer, bool) {
 			true
 	case "go":
 		return &server{opts: opts, tools: t, lang: golang{tools: t, engine: opts.Engine}}, true
+	case "":
+		return none{say: opts.Stdout}, true
 	}
 	return nil, false
 }

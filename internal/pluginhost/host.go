@@ -70,6 +70,7 @@ type Host struct {
 	program program
 	finder  finder
 	engine  *engineServer
+	views   *viewServer
 	server  *grpc.Server
 	address string
 	spares  *process.Spares
@@ -86,8 +87,8 @@ type Host struct {
 	refusal   sync.Once // of the message about a refused connection
 }
 
-// New returns a Host. It serves, on one loopback address, the services that plugins and programs call: Engine, Loader
-// and Mapper. It starts no plugin yet.
+// New returns a Host. It serves, on one loopback address, the services that plugins and programs call: Engine, Loader,
+// Mapper and ResourceStatus. It starts no plugin yet.
 func New(opts Options) (*Host, error) {
 	root, err := filepath.Abs(opts.RootDir)
 	if err != nil {
@@ -135,8 +136,10 @@ func (h *Host) serve() error {
 	}
 	h.address = listener.Addr().String()
 	h.engine = &engineServer{log: h.opts.Log}
+	h.views = &viewServer{open: map[string]*Views{}}
 	h.server = grpc.NewServer(ServerOptions(nil)...)
 	pulumirpc.RegisterEngineServer(h.server, h.engine)
+	pulumirpc.RegisterResourceStatusServer(h.server, h.views)
 	codegenrpc.RegisterLoaderServer(h.server, &loaderServer{schema: h.schema})
 	codegenrpc.RegisterMapperServer(h.server, mapperServer{})
 	go func() { _ = h.server.Serve(listener) }() // ends by Stop
@@ -153,7 +156,7 @@ func (h *Host) tellRefusal() {
 		"port of its engine, and was refused."})
 }
 
-// Address returns the address of the Engine, Loader and Mapper services, as host:port.
+// Address returns the address of the Engine, Loader, Mapper and ResourceStatus services, as host:port.
 func (h *Host) Address() string { return h.address }
 
 // ProgramDir returns the directory in which the program and all plugins run.

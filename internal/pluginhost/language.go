@@ -63,7 +63,7 @@ func (h *Host) languageEndpoint(ctx context.Context, runtime string) (*endpoint,
 	}
 	request := plugins.Request{Plugin: plugins.Plugin{Kind: apitype.LanguagePlugin, Name: runtime}}
 	path, err := h.finder.find(request)
-	if isMissing(err) {
+	if runtime == "" || isMissing(err) {
 		builtin, ok := languagehost.New(runtime, languagehost.Options{
 			Engine: h.address, Env: h.env, Box: h.opts.Box, Spares: h.spares, InstallScripts: h.InstallScripts(),
 			Stdout: func(line string) { output(diag.Info, line) },

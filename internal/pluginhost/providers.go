@@ -233,7 +233,8 @@ func (h *Host) openProvider(e *endpoint, dir string, parameter *Parameter) (*Pro
 	_, err = p.Handshake(ctx, plugin.ProviderHandshakeRequest{
 		EngineAddress: h.address, RootDirectory: &dir, ProgramDirectory: &dir,
 		ConfigureWithUrn: true, InvokeWithPreview: true, AcceptsByteString: true, SupportsRefreshBeforeUpdate: true,
-		MapperTarget: &h.address, LoaderTarget: &h.address,
+		SupportsViews: true,
+		MapperTarget:  &h.address, LoaderTarget: &h.address,
 	})
 	if err != nil && status.Code(err) != codes.Unimplemented { // without a handshake, Configure negotiates
 		return nil, fmt.Errorf("handshake: %w", err)

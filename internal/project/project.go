@@ -51,9 +51,10 @@ func Find(dir string) (*Project, error) {
 	if err := deployments.ValidateName("project", string(definition.Name)); err != nil {
 		return nil, deployments.Errorf(deployments.CodeInvalid, "%s: %w", file, err)
 	}
-	if definition.Runtime.Name() == "" {
-		return nil, deployments.Errorf(deployments.CodeInvalid, "%s names no runtime; add a line such as runtime: yaml",
-			file)
+	if definition.Runtime.Name() == "client" {
+		return nil, deployments.Errorf(deployments.CodeInvalid, "%s has the runtime client, whose program runs where it "+
+			"was started and could not be started again after a loss; name the language of the program, such as "+
+			"runtime: yaml", file)
 	}
 	return &Project{File: file, Dir: filepath.Dir(file), Definition: definition}, nil
 }

@@ -204,6 +204,9 @@ func withoutReferences(s engine.State, gone func(urn.URN) bool) engine.State {
 	if s.DeletedWith != "" && gone(s.DeletedWith) {
 		s.DeletedWith = ""
 	}
+	if s.ViewOf != "" && gone(s.ViewOf) {
+		s.ViewOf = ""
+	}
 	s.Dependencies = slices.DeleteFunc(slices.Clone(s.Dependencies), gone)
 	s.ReplaceWith = slices.DeleteFunc(slices.Clone(s.ReplaceWith), gone)
 	s.PropertyDependencies = slices.Clone(s.PropertyDependencies)

@@ -49,7 +49,7 @@ func withNames(s engine.State, names map[urn.URN]urn.URN) engine.State {
 		}
 		return u
 	}
-	s.URN, s.Parent, s.DeletedWith = name(s.URN), name(s.Parent), name(s.DeletedWith)
+	s.URN, s.Parent, s.DeletedWith, s.ViewOf = name(s.URN), name(s.Parent), name(s.DeletedWith), name(s.ViewOf)
 	s.Dependencies, s.ReplaceWith = mapped(s.Dependencies, name), mapped(s.ReplaceWith, name)
 	if u, id := engine.SplitReference(s.Provider); u != "" {
 		s.Provider = engine.JoinReference(name(u), id)

@@ -6,6 +6,7 @@
 //
 //	fake:index:Named      the program gives the name, which is the id: Read by it answers
 //	fake:index:Exclusive  as Named, but a replacement deletes first
+//	fake:index:Fleet      as Named; each of its settings is a view
 //	fake:index:Auto       autonaming makes the name from the engine's seed: the same seed asks for the same name
 //	fake:index:Tagged     the cloud makes the id; the thing carries the URN as a tag and is found
 //	                      by List or fake:index:find

@@ -17,6 +17,7 @@ type kind struct {
 	naming    naming
 	tagged    bool // tagged with the URN in the cloud
 	exclusive bool // a replacement deletes first
+	views     bool // its settings are views
 	about     string
 }
 
@@ -24,7 +25,8 @@ var kinds = map[tokens.Type]kind{
 	"fake:index:Named": {cloud: "named", naming: named, about: "A thing whose name the program gives."},
 	"fake:index:Exclusive": {cloud: "exclusive", naming: named, exclusive: true,
 		about: "A Named of which no two can be at once: a replacement deletes first."},
-	"fake:index:Auto": {cloud: "auto", naming: auto, about: "A thing whose name autonaming makes."},
+	"fake:index:Fleet": {cloud: "fleet", naming: named, views: true, about: "A Named whose settings are views."},
+	"fake:index:Auto":  {cloud: "auto", naming: auto, about: "A thing whose name autonaming makes."},
 	"fake:index:Tagged": {cloud: "tagged", naming: server, tagged: true,
 		about: "A thing whose id the cloud makes and that is found by its tag."},
 	"fake:index:Server": {cloud: "server", naming: server, about: "A thing whose id the cloud makes and that " +
