@@ -70,7 +70,7 @@ func (r *Run) record(e *entry, op int) {
 		}
 		// The old resource still exists. Its state becomes a copy where it stands, and the delete phase deletes it.
 		if e.replaces() && !old.PendingReplacement {
-			r.retireViews(old.Key)
+			r.deleteViewsLater(old.Key)
 			waits := *old
 			waits.Delete = true
 			r.change(Delta{Kind: DeltaSet, State: &waits})

@@ -255,8 +255,8 @@ func (r *Run) keepViews(owner Key) {
 	}
 }
 
-// retireViews makes the views of a copy that waits for its deletion wait, too. It is called before the copy does.
-func (r *Run) retireViews(owner Key) {
+// deleteViewsLater makes the views of a copy that waits for its deletion wait, too. It is called before the copy does.
+func (r *Run) deleteViewsLater(owner Key) {
 	for _, k := range r.viewsOf(owner) {
 		waits := *r.snap.Get(k)
 		waits.Delete = true

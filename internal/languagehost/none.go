@@ -31,4 +31,6 @@ func (n none) Run(context.Context, *pulumirpc.RunRequest) (*pulumirpc.RunRespons
 	return &pulumirpc.RunResponse{}, nil
 }
 
-func (none) Cancel(context.Context, *emptypb.Empty) (*emptypb.Empty, error) { return &emptypb.Empty{}, nil }
+func (none) Cancel(context.Context, *emptypb.Empty) (*emptypb.Empty, error) {
+	return &emptypb.Empty{}, nil
+}
