@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/deployctl/deployctl/cmd/deployctl/internal/command"
+	_ "github.com/deployctl/deployctl/internal/collector" // puts off the first garbage collection
 	"github.com/deployctl/deployctl/internal/display"
 	"golang.org/x/term"
 )

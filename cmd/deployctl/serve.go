@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/cmd/deployctl/internal/command"
+	"github.com/deployctl/deployctl/internal/collector"
 	"github.com/deployctl/deployctl/internal/grpcapi"
 	"github.com/deployctl/deployctl/internal/pulumiapi"
 	"github.com/deployctl/deployctl/internal/settings"
@@ -43,6 +44,7 @@ const memoryLimit = 384 << 20
 // serve serves the API until ctx ends; with check it returns before it begins to serve.
 func serve(ctx context.Context, o *start, check bool) error {
 	defer o.close()
+	collector.Begin()
 	if o.Variable("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(memoryLimit)
 	}
