@@ -111,12 +111,12 @@ var victims = map[string]victim{
 			// while what it has sent is answered
 			return func() error { return wait(ctx, 2*time.Second) }, w.Signal(syscall.SIGSTOP)
 		}},
-	"the program": {strike: func(_ context.Context, s *stage, _ **command, _ time.Duration) (func() error, error) {
-		return nil, s.killChildren(s.programs()...)
+	"the program": {strike: func(ctx context.Context, s *stage, _ **command, _ time.Duration) (func() error, error) {
+		return nil, s.killChildren(ctx, s.programs()...)
 	}},
-	"the provider": {hosts: true, strike: func(_ context.Context, s *stage, _ **command, _ time.Duration) (func() error,
+	"the provider": {hosts: true, strike: func(ctx context.Context, s *stage, _ **command, _ time.Duration) (func() error,
 		error) {
-		return nil, s.killChildren("pulumi-resource-fake")
+		return nil, s.killChildren(ctx, "pulumi-resource-fake")
 	}},
 	"the API's server": {strike: func(ctx context.Context, s *stage, _ **command, away time.Duration) (func() error,
 		error) {
@@ -308,26 +308,24 @@ func (s *stage) programs() []string {
 	return []string{"pulumi-language-yaml", "@pulumi/pulumi/cmd/run"}
 }
 
-// killChildren kills the processes of a name below the workers.
-func (s *stage) killChildren(names ...string) error {
-	killed := 0
-	for _, w := range s.Workers {
-		for _, name := range names {
-			pids, err := cluster.Below(w.PID(), name)
-			if err != nil {
-				return err
-			}
-			for _, pid := range pids {
-				if syscall.Kill(pid, syscall.SIGKILL) == nil {
-					killed++
+// killChildren kills the processes of a name below the workers. It waits for one: whoever was killed just before may
+// still be starting again.
+func (s *stage) killChildren(ctx context.Context, names ...string) error {
+	return eventually(ctx, "there is a process called "+strings.Join(names, " or "), func() (bool, error) {
+		killed := false
+		for _, w := range s.Workers {
+			for _, name := range names {
+				pids, err := cluster.Below(w.PID(), name)
+				if err != nil {
+					return false, err
+				}
+				for _, pid := range pids {
+					killed = syscall.Kill(pid, syscall.SIGKILL) == nil || killed
 				}
 			}
 		}
-	}
-	if killed == 0 {
-		return fmt.Errorf("there is no process called %s", strings.Join(names, " or "))
-	}
-	return nil
+		return killed, nil
+	})
 }
 
 // bringBack gives what starts parts again after a while.
