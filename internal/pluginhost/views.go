@@ -15,6 +15,7 @@ import (
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 )
 
 const (
@@ -22,6 +23,8 @@ const (
 	maxViewSteps = 1000
 	// maxViewTexts bounds their types, names, errors and property paths, in bytes.
 	maxViewTexts = 256 << 10
+	// maxViewBytes bounds the steps with their values.
+	maxViewBytes = 64 << 20
 )
 
 // ViewStep is a step of a view that a provider has published.
@@ -57,6 +60,7 @@ type Views struct {
 	mu      sync.Mutex
 	steps   []ViewStep
 	texts   int // the bytes of their texts
+	bytes   int // the size of the messages
 }
 
 // OpenViews returns a collection for one call. Unknown values are accepted only in a preview.
@@ -112,8 +116,9 @@ func (s *viewServer) PublishViewSteps(
 
 // add adds steps, unless they are too many or too large.
 func (v *Views) add(steps []ViewStep, sent []*pulumirpc.ViewStep) error {
-	texts := 0
+	texts, bytes := 0, 0
 	for _, step := range sent {
+		bytes += proto.Size(step)
 		for _, s := range []*pulumirpc.ViewStepState{step.GetOld(), step.GetNew()} {
 			texts += len(s.GetType()) + len(s.GetName()) + len(s.GetParentType()) + len(s.GetParentName())
 		}
@@ -124,11 +129,11 @@ func (v *Views) add(steps []ViewStep, sent []*pulumirpc.ViewStep) error {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if len(v.steps)+len(steps) > maxViewSteps || v.texts+texts > maxViewTexts {
-		return status.Errorf(codes.ResourceExhausted, "a call may publish %d steps of views, with %d bytes of texts",
-			maxViewSteps, maxViewTexts)
+	if len(v.steps)+len(steps) > maxViewSteps || v.texts+texts > maxViewTexts || v.bytes+bytes > maxViewBytes {
+		return status.Errorf(codes.ResourceExhausted, "a call may publish %d steps of views, of %d bytes, with %d bytes "+
+			"of texts", maxViewSteps, maxViewBytes, maxViewTexts)
 	}
-	v.steps, v.texts = append(v.steps, steps...), v.texts+texts
+	v.steps, v.texts, v.bytes = append(v.steps, steps...), v.texts+texts, v.bytes+bytes
 	return nil
 }
 

@@ -27,6 +27,8 @@ func TestStepsOfViewsAreTakenOnlyDuringTheirCallAndWithinLimits(t *testing.T) {
 	create := func(s *pulumirpc.ViewStepState) *pulumirpc.ViewStep {
 		return &pulumirpc.ViewStep{Op: pulumirpc.ViewStep_CREATE, New: s}
 	}
+	huge, half := h.OpenViews(false), strings.Repeat("x", maxViewBytes/4)
+	halves := []*pulumirpc.ViewStep{create(state("a", map[string]any{"x": half}))}
 	deep := &structpb.Value{Kind: &structpb.Value_NumberValue{}}
 	for range deepest + 1 {
 		deep = structpb.NewListValue(&structpb.ListValue{Values: []*structpb.Value{deep}})
@@ -58,6 +60,8 @@ func TestStepsOfViewsAreTakenOnlyDuringTheirCallAndWithinLimits(t *testing.T) {
 		{"a value that is nested too deep", views.Token, []*pulumirpc.ViewStep{create(&pulumirpc.ViewStepState{
 			Type: "p:m:Part", Name: "a", Inputs: &structpb.Struct{Fields: map[string]*structpb.Value{"x": deep}},
 		})}, codes.InvalidArgument},
+		{"large values", huge.Token, halves, codes.OK},
+		{"values that are too large together", huge.Token, halves, codes.ResourceExhausted},
 		{"too many", views.Token, many, codes.ResourceExhausted},
 		{"too long", views.Token, []*pulumirpc.ViewStep{{Op: pulumirpc.ViewStep_UPDATE, New: state("a", nil),
 			Error: strings.Repeat("x", maxViewTexts)}}, codes.ResourceExhausted},
