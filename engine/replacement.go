@@ -1,6 +1,11 @@
 package engine
 
-import "github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+import (
+	"slices"
+	"strings"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+)
 
 // replace puts a new resource in the place of the old one: it is created before the old one is deleted, unless the
 // program or the provider wants the old one deleted first. It reports whether the entry left its stage.
@@ -32,12 +37,12 @@ func (r *Run) replace(e *entry, old *State) bool {
 	}
 	// As in Pulumi. Otherwise the next update would import the old id in the place of the new resource.
 	if e.Reg.ImportID != "" && !old.PendingReplacement {
-		const message = "%s still says that it is imported, so it cannot be replaced; remove the import option"
+		const message = "%s still says that it is imported, so it cannot be replaced%s; remove the import option"
 		if !r.goal.DryRun {
-			r.reject(e, message, e.URN)
+			r.reject(e, message, e.URN, replacing(e.Plan.Diff))
 			return true
 		}
-		r.diagnose("warning", e.URN, message, e.URN)
+		r.diagnose("warning", e.URN, message, e.URN, replacing(e.Plan.Diff))
 	}
 	switch {
 	case !before:
@@ -46,6 +51,15 @@ func (r *Run) replace(e *entry, old *State) bool {
 		r.startCascade(e, old, candidates)
 	}
 	return true
+}
+
+// replacing names the properties whose change replaces a resource; "" if it is no property.
+func replacing(d Diff) string {
+	keys := slices.Sorted(slices.Values(d.ReplaceKeys))
+	if len(keys) == 0 {
+		return ""
+	}
+	return " because of " + strings.Join(slices.Compact(keys), ", ")
 }
 
 // refuseProtected fails an entry that would replace a protected resource. A preview reports it and goes on. It reports
