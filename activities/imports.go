@@ -14,6 +14,7 @@ import (
 	"github.com/deployctl/deployctl/internal/monitor"
 	"github.com/deployctl/deployctl/internal/pcl"
 	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/deployctl/deployctl/internal/token"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
@@ -125,13 +126,16 @@ func (i *importing) printDeclarations(ctx context.Context, replies []engine.Repl
 			continue
 		}
 		inputs = append(inputs, *reply.Inputs)
-		declared = append(declared, declaration(s.request, in, values))
+		d := declaration(s.request, in, values)
+		if !token.IsProvider(in.Type) {
+			d.ID = reply.ID
+		}
+		declared = append(declared, d)
 	}
 	if len(declared) == 0 {
 		return
 	}
-	source := pcl.Program(declared)
-	text, err := i.language.GenerateProgram(ctx, source)
+	source, text, err := i.program(ctx, declared)
 	if err != nil {
 		reason := "the language host of " + s.project.Runtime.Name() + " writes no programs"
 		if s.project.Runtime.Name() == "" {
@@ -146,6 +150,24 @@ func (i *importing) printDeclarations(ctx context.Context, replies []engine.Repl
 	s.log.Put(apitype.EngineEvent{Timestamp: int(time.Now().Unix()), StdoutEvent: &apitype.StdoutEngineEvent{
 		Message: s.redactor(ctx, inputs...)(text), Color: "never",
 	}})
+}
+
+// program returns the text that declares resources, as PCL and in the language of the program. If the language host
+// does not accept it, properties do not refer to other resources: not every property takes a reference.
+func (i *importing) program(ctx context.Context, declared []pcl.Resource) (source, text string, err error) {
+	source = pcl.Program(declared)
+	text, err = i.language.GenerateProgram(ctx, source)
+	if err == nil || errors.Is(err, pluginhost.ErrNotGenerated) {
+		return source, text, err
+	}
+	for n := range declared {
+		declared[n].ID = ""
+	}
+	literals := pcl.Program(declared)
+	if text, again := i.language.GenerateProgram(ctx, literals); again == nil {
+		return literals, text, nil
+	}
+	return source, "", err
 }
 
 // declaration is what an imported resource looks like in a program.

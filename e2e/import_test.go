@@ -69,6 +69,32 @@ func TestAnImportedResourceIsDeclaredByThePrintedProgram(t *testing.T) {
 	s.does(t)
 }
 
+// TestImportedResourcesReferToEachOther imports two resources, one of which has the id of the other as a property.
+func TestImportedResourcesReferToEachOther(t *testing.T) {
+	t.Parallel()
+	s := &scene{stage: newStage(t, sharedHome(t))}
+	project := "name: " + projectName(t) + "\nruntime: yaml\n"
+	s.write(t, "Pulumi.yaml", project)
+	for id, zone := range map[string]string{"shop": "b", "cart": "shop"} {
+		must(t, s.cloud.Put(t.Context(), fakecloud.Object{Kind: "named", ID: id, Name: id,
+			Properties: map[string]any{"size": 2, "zone": zone}}))
+	}
+	s.seen = s.effects(t)
+	s.write(t, "import.json", `{"resources": [{"type": "fake:index:Named", "name": "wagon", "id": "cart"},
+		{"type": "fake:index:Named", "name": "market", "id": "shop"}]}`)
+	s.must(t, "import", "--file", "import.json", "--yes", "--out", "declared.yaml")
+	declared := s.read(t, "declared.yaml")
+	if !strings.Contains(declared, "zone: ${market.id}") || !strings.Contains(declared, "zone: b") {
+		t.Errorf("the program is\n%s", declared)
+	}
+	s.write(t, "Pulumi.yaml", project+declared)
+	s.update(t, "up").expect(t, map[string]int{"same": 3})
+	if wagon := s.inState(t, "wagon"); len(wagon.PropertyDependencies["zone"]) != 1 {
+		t.Errorf("the state has %+v", wagon)
+	}
+	s.does(t)
+}
+
 // TestAFileIsImportedWithItsParentsAndProviders writes the file with a preview, fills it in, and imports it: the
 // program then has nothing to do.
 func TestAFileIsImportedWithItsParentsAndProviders(t *testing.T) {

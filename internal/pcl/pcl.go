@@ -14,9 +14,11 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/asset"
 )
 
-// Resource is a resource as a program declares it. Parent and Provider are names of variables; both may be empty.
+// Resource is a resource as a program declares it. Parent and Provider are names of variables; both may be empty. With
+// an ID, properties of other resources that have it as their value refer to the resource.
 type Resource struct {
 	Variable, Name, Type string
+	ID                   string
 	Inputs               resource.PropertyMap
 	Parent, Provider     string
 	Protect              bool
@@ -24,17 +26,22 @@ type Resource struct {
 
 // Program returns the text that declares the resources, in their order. Secrets are replaced by a placeholder.
 func Program(resources []Resource) string {
-	var w writer
+	w := writer{references: newReferences(resources)}
 	for n, r := range resources {
 		if n > 0 {
 			w.WriteString("\n")
 		}
+		w.resource = n
 		w.declare(r)
 	}
 	return w.String()
 }
 
-type writer struct{ strings.Builder }
+type writer struct {
+	strings.Builder
+	references *references
+	resource   int // that is being declared
+}
 
 func (w *writer) declare(r Resource) {
 	fmt.Fprintf(w, "resource %s %s {\n", quoted(r.Variable), quoted(r.Type))
@@ -86,7 +93,7 @@ func (w *writer) value(v resource.PropertyValue, indent string) {
 	case v.IsNumber():
 		w.WriteString(strconv.FormatFloat(v.NumberValue(), 'f', -1, 64))
 	case v.IsString():
-		w.WriteString(quoted(v.StringValue()))
+		w.text(v.StringValue())
 	case v.IsArray():
 		w.list(v.ArrayValue(), indent)
 	case v.IsObject():
@@ -100,6 +107,15 @@ func (w *writer) value(v resource.PropertyValue, indent string) {
 	default:
 		w.WriteString("null")
 	}
+}
+
+// text writes a text, or the resource whose id it is.
+func (w *writer) text(text string) {
+	if variable := w.references.to(w.resource, text); variable != "" {
+		w.WriteString(variable + ".id")
+		return
+	}
+	w.WriteString(quoted(text))
 }
 
 func (w *writer) secret() { fmt.Fprintf(w, "secret(%s)", quoted(redaction.Placeholder)) }
