@@ -112,6 +112,7 @@ type ConfigValue struct {
 const (
 	SecretsService    = "service"
 	SecretsPassphrase = "passphrase"
+	SecretsCloud      = "cloud"
 )
 
 // The statuses of updates. An update that has ended has a status of the core.
@@ -129,13 +130,24 @@ const DefaultParallel = 16
 
 // SecretsProvider says how a stack's secrets are encrypted in its checkpoints.
 type SecretsProvider struct {
-	// Type is "service" (the service's own key for this stack) or "passphrase".
+	// Type is "service" (the service's own key for this stack), "passphrase", or "cloud" (a key of a key management
+	// service).
 	Type string `json:"type"`
 	// Salt is the passphrase provider's encryption salt, "v1:SALT:CHECK".
 	Salt string `json:"salt,omitempty"`
-	// Key is the passphrase provider's data key, unwrapped by the client; 32 bytes. It is stored only within the
-	// update's sealed request: the next host of the update needs it.
+	// URL names the key of the cloud provider, such as awskms://alias/NAME?region=R. EncryptedKey is the stack's data
+	// key, encrypted with that one, in base64.
+	URL          string `json:"url,omitempty"`
+	EncryptedKey string `json:"encryptedKey,omitempty"`
+	// Key is the data key of the passphrase or the cloud provider, unwrapped by the client; 32 bytes. It is stored only
+	// within the update's sealed request: the next host of the update needs it.
 	Key []byte `json:"key,omitempty"`
+}
+
+// NeedsClient reports whether only a client can find the data key: by a passphrase, or by a key of a key management
+// service that it may use.
+func (p SecretsProvider) NeedsClient() bool {
+	return p.Type == SecretsPassphrase || p.Type == SecretsCloud
 }
 
 // Accepted answers an UpdateRequest.

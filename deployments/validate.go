@@ -1,6 +1,7 @@
 package deployments
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"math"
@@ -30,6 +31,8 @@ const (
 	MaxTagKeyLength     = 128
 	MaxTagValueLength   = 1 << 10
 	MaxSaltLength       = 1 << 10
+	MaxKeyURLLength     = 4 << 10
+	MaxEncryptedKey     = 16 << 10 // in base64
 	MaxResourceIDLength = 64 << 10
 	MaxValues           = 10_000 // configuration values in one call of Encrypt or Decrypt
 
@@ -37,7 +40,7 @@ const (
 	// MiB.
 	MaxRequestSize = 3 << 19
 
-	passphraseKeySize = 32
+	dataKeySize = 32
 )
 
 var (
@@ -336,12 +339,14 @@ func (r UpdateRequest) validateSize() error {
 // Validate reports, as CodeInvalid, why the secrets provider is not valid.
 func (p SecretsProvider) Validate() error {
 	switch {
-	case p.Type != "" && p.Type != SecretsService && p.Type != SecretsPassphrase:
-		return Errorf(CodeInvalid, "the secrets provider %s is not known: use %q or %q", quoted(p.Type), SecretsService,
-			SecretsPassphrase)
-	case len(p.Key) != 0 && len(p.Key) != passphraseKeySize:
+	case p.Type != "" && p.Type != SecretsService && !p.NeedsClient():
+		return Errorf(CodeInvalid, "the secrets provider %s is not known: use %q, %q or %q", quoted(p.Type),
+			SecretsService, SecretsPassphrase, SecretsCloud)
+	case len(p.Key) != 0 && len(p.Key) != dataKeySize:
 		return Errorf(CodeInvalid, "the key of the secrets provider is %d bytes long; it must be %d", len(p.Key),
-			passphraseKeySize)
+			dataKeySize)
 	}
-	return validateText("salt of the secrets provider", p.Salt, MaxSaltLength)
+	return cmp.Or(validateText("salt of the secrets provider", p.Salt, MaxSaltLength),
+		validateText("URL of the secrets provider", p.URL, MaxKeyURLLength),
+		validateText("encrypted key of the secrets provider", p.EncryptedKey, MaxEncryptedKey))
 }

@@ -229,7 +229,13 @@ func TestALimitIsWhereItIsSaidToBe(t *testing.T) {
 				map[string]string{"a": text(n)})
 		}},
 		"an initiator": {256, func(n int) error { return deployments.ValidateInitiator(text(n)) }},
-		"a salt":       {1 << 10, func(n int) error { return deployments.SecretsProvider{Salt: text(n)}.Validate() }},
+		"a key's URL": {4 << 10, func(n int) error {
+			return deployments.SecretsProvider{URL: text(n)}.Validate()
+		}},
+		"an encrypted key": {16 << 10, func(n int) error {
+			return deployments.SecretsProvider{EncryptedKey: text(n)}.Validate()
+		}},
+		"a salt": {1 << 10, func(n int) error { return deployments.SecretsProvider{Salt: text(n)}.Validate() }},
 		"a resource's id": {64 << 10, func(n int) error {
 			return deployments.ValidateResolution(update, "urn:pulumi:dev::shop::a:b:C::name", text(n))
 		}},

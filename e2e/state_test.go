@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/e2e/fakecloud"
+	"github.com/deployctl/deployctl/e2e/harness"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
@@ -179,6 +180,51 @@ func TestTheSecretsProviderOfAStackIsChanged(t *testing.T) {
 			t.Errorf("%s: the state is\n%s", kind, got)
 		}
 		s.update(t, "up").expect(t, map[string]int{"same": 3})
+	}
+	s.does(t)
+}
+
+func TestSecretsAreEncryptedWithAKeyOfAKeyManagementService(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, wired("net", "a"))
+	s.must(t, "config", "set", "token", "swordfish", "--secret")
+	keys := harness.NewKeyService(t)
+	s.project.env = append(s.project.env, keys.Env()...)
+	s.fails(t, 2, []string{"is not a secrets provider", "hashivault://NAME"}, "stack", "change-secrets-provider",
+		"vault://x")
+	for _, url := range []string{"hashivault://stacks", "awskms://alias/stacks?region=eu-central-1"} {
+		s.must(t, "stack", "change-secrets-provider", url)
+		if got := strings.TrimSpace(s.must(t, "config", "get", "token")); got != "swordfish" {
+			t.Errorf("%s: the configuration has %q", url, got)
+		}
+		s.must(t, "config", "set", "other", "marlin", "--secret")
+		file := s.read(t, "Pulumi.dev.yaml")
+		if !strings.Contains(file, "secretsprovider: "+url) || !strings.Contains(file, "encryptedkey: ") ||
+			strings.Contains(file, "marlin") {
+			t.Errorf("%s: the file is\n%s", url, file)
+		}
+		s.update(t, "up").expect(t, map[string]int{"same": 3})
+		if shown := s.must(t, "state", "show", "web", "--show-secrets"); !strings.Contains(shown, "sesame") {
+			t.Errorf("%s: the state has\n%s", url, shown)
+		}
+		exported := s.must(t, "stack", "export")
+		if !strings.Contains(exported, `"type": "cloud"`) || !strings.Contains(exported, `"url": "`+url) ||
+			strings.Contains(exported, "sesame") {
+			t.Errorf("%s: the state is\n%s", url, exported)
+		}
+		s.write(t, "stack.json", exported)
+		s.must(t, "stack", "import", "--file", "stack.json")
+		s.update(t, "up").expect(t, map[string]int{"same": 3})
+	}
+	s.fails(t, 2, []string{"a key that the service cannot use"}, "schedule", "new", "drift", "--every", "1h")
+	keys.Denies.Store(true)
+	s.fails(t, 2, []string{"cannot decrypt the stack's data key", "you may not use the key"}, "up", "--yes")
+	keys.Denies.Store(false)
+	s.must(t, "stack", "change-secrets-provider", "default")
+	before := keys.Calls()
+	s.update(t, "up").expect(t, map[string]int{"same": 3})
+	if file := s.read(t, "Pulumi.dev.yaml"); keys.Calls() != before || strings.Contains(file, "encryptedkey") {
+		t.Errorf("with the service's own provider there are %d calls more, and the file is\n%s", keys.Calls()-before, file)
 	}
 	s.does(t)
 }

@@ -94,9 +94,8 @@ func (a *Activities) resume(ctx context.Context, in deployments.RecoverInput) (o
 		in.Next = ""
 	case cancelled:
 		in.Next, in.Status, in.Error = "", engine.StatusCancelled, "the update was cancelled"
-	case out.Request.Secrets.Type == deployments.SecretsPassphrase &&
-		!in.RequestKnown: // only the client knows the passphrase
-		in.Next, in.Error = "", buildGone+"; run it again, with the stack's passphrase"
+	case out.Request.Secrets.NeedsClient() && !in.RequestKnown: // only the client can find the key
+		in.Next, in.Error = "", buildGone+"; run it again"
 	default:
 		in.Status, in.Error = deployments.StatusMigrated, buildGone
 	}

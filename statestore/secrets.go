@@ -14,6 +14,7 @@ import (
 const (
 	secretsService    = deployments.SecretsService
 	secretsPassphrase = deployments.SecretsPassphrase
+	secretsCloud      = deployments.SecretsCloud
 )
 
 // secrets encrypts and decrypts the secrets in one stack's checkpoints.
@@ -27,12 +28,18 @@ func (s secrets) sameAs(section *apitype.SecretsProvidersV1) bool {
 	if section == nil || section.Type != s.section.Type {
 		return false
 	}
-	return s.section.Type == secretsService || salt(section) == salt(&s.section)
+	return s.section.Type == secretsService || dataKey(section) == dataKey(&s.section)
 }
 
 // passphraseState is the state of Pulumi's passphrase provider.
 type passphraseState struct {
 	Salt string `json:"salt"`
+}
+
+// cloudState is the state of Pulumi's provider for keys of key management services.
+type cloudState struct {
+	URL          string `json:"url"`
+	EncryptedKey string `json:"encryptedkey"` // base64
 }
 
 // serviceState is the state of the service's own provider: the identity of the stack whose key is used.
@@ -48,19 +55,33 @@ func (r *stackKeys) provider(p deployments.SecretsProvider) (secrets, error) {
 		return secrets{r.serviceCrypter(), apitype.SecretsProvidersV1{Type: secretsService,
 			State: state}}, err
 	case secretsPassphrase:
-		if len(p.Key) != config.SymmetricCrypterKeyBytes {
-			return secrets{}, errNoPassphrase
-		}
-		state, err := json.Marshal(passphraseState{p.Salt})
-		return secrets{config.NewSymmetricCrypter(p.Key), apitype.SecretsProvidersV1{Type: secretsPassphrase,
-			State: state}}, err
+		return clientSecrets(p, passphraseState{p.Salt})
+	case secretsCloud:
+		return clientSecrets(p, cloudState{p.URL, p.EncryptedKey})
 	}
 	return secrets{}, deployments.Errorf(deployments.CodeInvalid,
-		"the secrets provider %q is not known: use %q or %q", p.Type, secretsService, secretsPassphrase)
+		"the secrets provider %q is not known: use %q, %q or %q", p.Type, secretsService, secretsPassphrase, secretsCloud)
 }
 
-var errNoPassphrase = deployments.Errorf(deployments.CodeInvalid,
-	"the stack's secrets are encrypted with a passphrase, and the request has no key: set PULUMI_CONFIG_PASSPHRASE")
+// clientSecrets returns a provider whose data key the client has unwrapped, with its state.
+func clientSecrets(p deployments.SecretsProvider, state any) (secrets, error) {
+	if len(p.Key) != config.SymmetricCrypterKeyBytes {
+		return secrets{}, noKey(p.Type)
+	}
+	text, err := json.Marshal(state)
+	return secrets{config.NewSymmetricCrypter(p.Key), apitype.SecretsProvidersV1{Type: p.Type, State: text}}, err
+}
+
+// noKey says that a request lacks the data key of a secrets provider.
+func noKey(provider string) error {
+	if provider == secretsCloud {
+		return deployments.Errorf(deployments.CodeInvalid, "the stack's secrets are encrypted with a key of a key "+
+			"management service, and the request does not have it: run the command in the project's directory, where "+
+			"secretsprovider and encryptedkey of the stack's configuration file name it")
+	}
+	return deployments.Errorf(deployments.CodeInvalid, "the stack's secrets are encrypted with a passphrase, and the "+
+		"request has no key: set PULUMI_CONFIG_PASSPHRASE")
+}
 
 // reader returns a decrypter for a stored deployment, whose provider may differ from the request's. It fails only when
 // there is a secret to decrypt.
@@ -75,21 +96,41 @@ func (r *stackKeys) reader(section *apitype.SecretsProvidersV1, p deployments.Se
 			return failingDecrypter{errors.New("the secrets belong to another stack: export it with --show-secrets")}
 		}
 		return r.serviceCrypter()
-	case section.Type == secretsPassphrase && len(p.Key) != config.SymmetricCrypterKeyBytes:
-		return failingDecrypter{errNoPassphrase}
-	case section.Type == secretsPassphrase && salt(section) != p.Salt:
-		return failingDecrypter{errors.New("the state's secrets were encrypted with another passphrase or salt than the " +
-			"stack's configuration names")}
-	case section.Type == secretsPassphrase:
-		return config.NewSymmetricCrypter(p.Key)
+	case section.Type == secretsPassphrase, section.Type == secretsCloud:
+		return clientReader(section, p)
 	}
 	return failingDecrypter{errors.New("the state's secrets are encrypted by the provider " + section.Type +
 		", which is not supported: export it with --show-secrets")}
 }
 
-func salt(section *apitype.SecretsProvidersV1) string {
+// clientReader returns a decrypter for a provider whose data key the client must have unwrapped.
+func clientReader(section *apitype.SecretsProvidersV1, p deployments.SecretsProvider) config.Decrypter {
+	named := p.Salt
+	if section.Type == secretsCloud {
+		named = p.EncryptedKey
+	}
+	switch {
+	case p.Type != section.Type || len(p.Key) != config.SymmetricCrypterKeyBytes:
+		return failingDecrypter{noKey(section.Type)}
+	case dataKey(section) != named && section.Type == secretsCloud:
+		return failingDecrypter{errors.New("the state's secrets were encrypted with another key than encryptedkey in " +
+			"the stack's configuration names")}
+	case dataKey(section) != named:
+		return failingDecrypter{errors.New("the state's secrets were encrypted with another passphrase or salt than the " +
+			"stack's configuration names")}
+	}
+	return config.NewSymmetricCrypter(p.Key)
+}
+
+// dataKey returns what identifies the data key of a provider that is not the service's: the salt, or the encrypted key.
+func dataKey(section *apitype.SecretsProvidersV1) string {
+	if section.Type == secretsCloud {
+		var state cloudState
+		_ = json.Unmarshal(section.State, &state) // a state without a key equals no other
+		return state.EncryptedKey
+	}
 	var state passphraseState
-	_ = json.Unmarshal(section.State, &state) // a state without salt equals no other
+	_ = json.Unmarshal(section.State, &state)
 	return state.Salt
 }
 

@@ -132,7 +132,7 @@ func keepersOf(s settings.Settings) ([]seal.Keeper, error) {
 		defer cancel()
 		keeper, err := kms.Open(ctx, text)
 		if err != nil {
-			return nil, err
+			return nil, deployments.Errorf(deployments.CodeOf(err), "key-url: %w", err)
 		}
 		keepers = append(keepers, keeper)
 	}

@@ -15,6 +15,8 @@ import (
 	"github.com/deployctl/deployctl/cmd/deployctl/internal/command"
 	_ "github.com/deployctl/deployctl/internal/collector" // puts off the first garbage collection
 	"github.com/deployctl/deployctl/internal/display"
+	"github.com/deployctl/deployctl/internal/kms"
+	"github.com/deployctl/deployctl/internal/project"
 	"golang.org/x/term"
 )
 
@@ -41,11 +43,14 @@ func run() int {
 	s := &command.Env{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Environ: os.Environ(), Dir: dir,
 		Interactive: term.IsTerminal(int(os.Stdin.Fd())), Hidden: readHidden,
-		Interrupts: interrupts, Connect: connect, More: serviceCommands, Offers: offers, Version: versionText(),
+		Interrupts: interrupts, Connect: connect, Keys: openKey, More: serviceCommands, Offers: offers, Version: versionText(),
 	}
 	s.Screen = display.FindScreen(os.Stdout, s.Variable)
 	return command.Main(context.Background(), s, os.Args)
 }
+
+// openKey finds a key of a key management service.
+func openKey(ctx context.Context, url string) (project.Key, error) { return kms.Open(ctx, url) }
 
 // readHidden reads a line from the keyboard without showing it.
 func readHidden() (string, error) {

@@ -41,21 +41,33 @@ func TestAStackMovesToTheStockCLIAndBackWithNothingToDo(t *testing.T) {
 			}
 			ours := h.Deployctl(dir, cloud)
 			stock := newStock(t, h, ours)
-			t.Run("from deployctl to the stock CLI", func(t *testing.T) { toStock(t, ours, stock) })
-			t.Run("from the stock CLI to deployctl", func(t *testing.T) { fromStock(t, ours, stock) })
+			t.Run("from deployctl to the stock CLI", func(t *testing.T) { toStock(t, ours, stock, "passphrase") })
+			t.Run("from the stock CLI to deployctl", func(t *testing.T) { fromStock(t, ours, stock, "passphrase") })
 		})
 	}
 }
 
+func TestAStackWhoseSecretsAreUnderAKeyOfVaultMovesToTheStockCLIAndBack(t *testing.T) {
+	h := harness.NewHome(t, harness.Binary())
+	h.Start(t)
+	_, cloud := harness.Cloud(t)
+	dir := t.TempDir()
+	yamlAndFake.Write(t, dir)
+	ours := h.Deployctl(dir, append(harness.NewKeyService(t).Env(), cloud)...)
+	stock := newStock(t, h, ours)
+	toStock(t, ours, stock, "hashivault://stacks")
+	fromStock(t, ours, stock, "hashivault://stacks")
+}
+
 // toStock makes a stack with deployctl and hands it over.
-func toStock(t *testing.T, ours, stock *harness.Tool) {
-	ours.Must(t, "stack", "init", "there", "--secrets-provider", "passphrase")
+func toStock(t *testing.T, ours, stock *harness.Tool, secrets string) {
+	ours.Must(t, "stack", "init", "there", "--secrets-provider", secrets)
 	ours.Must(t, "config", "set", "password", secret, "--secret")
 	ours.Update(t, "up")
 	file := filepath.Join(t.TempDir(), "stack.json")
 	ours.Must(t, "stack", "export", "--file", file)
 
-	stock.Must(t, "stack", "init", "there", "--secrets-provider", "passphrase")
+	stock.Must(t, "stack", "init", "there", "--secrets-provider", secrets)
 	stock.Must(t, "stack", "import", "--file", file)
 	if end := stock.Run(t, "preview", "--expect-no-changes", "--diff", "--non-interactive"); end.Code != 0 {
 		t.Errorf("the stock CLI has something to do:\n%s", end.Said())
@@ -66,14 +78,14 @@ func toStock(t *testing.T, ours, stock *harness.Tool) {
 }
 
 // fromStock makes a stack with the stock CLI and takes it over.
-func fromStock(t *testing.T, ours, stock *harness.Tool) {
-	stock.Must(t, "stack", "init", "here", "--secrets-provider", "passphrase")
+func fromStock(t *testing.T, ours, stock *harness.Tool, secrets string) {
+	stock.Must(t, "stack", "init", "here", "--secrets-provider", secrets)
 	stock.Must(t, "config", "set", "password", secret, "--secret")
 	stock.Must(t, "up", "--yes", "--skip-preview", "--non-interactive")
 	file := filepath.Join(t.TempDir(), "stack.json")
 	stock.Must(t, "stack", "export", "--file", file)
 
-	ours.Must(t, "stack", "init", "here", "--secrets-provider", "passphrase")
+	ours.Must(t, "stack", "init", "here", "--secrets-provider", secrets)
 	ours.Must(t, "stack", "import", "--file", file)
 	for _, kind := range []string{"preview", "up"} {
 		got := ours.Update(t, kind)

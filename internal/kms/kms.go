@@ -1,5 +1,5 @@
-// Package kms keeps the service's keys with a key management service: AWS KMS, Google Cloud KMS, Azure Key Vault,
-// Vault's transit engine, or a local key for tests. Its drivers are large, so only cmd imports it.
+// Package kms wraps the service's keys, and data keys of stacks, with a key management service: AWS KMS, Google Cloud
+// KMS, Azure Key Vault, Vault's transit engine, or a local key for tests. Its drivers are large, so only cmd imports it.
 package kms
 
 import (
@@ -33,12 +33,12 @@ var _ seal.Keeper = (*keeper)(nil)
 func Open(ctx context.Context, text string) (seal.Keeper, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme == "" {
-		return nil, deployments.Errorf(deployments.CodeInvalid, "key-url is not a URL such as "+
+		return nil, deployments.Errorf(deployments.CodeInvalid, "a key is named by a URL such as "+
 			"awskms:///ARN?region=REGION")
 	}
 	k, err := secrets.OpenKeeper(ctx, text)
 	if err != nil {
-		return nil, deployments.Errorf(deployments.CodeInvalid, "cannot use the key of key-url (%s): %w", u.Scheme, err)
+		return nil, deployments.Errorf(deployments.CodeInvalid, "there is no such %s key: %w", u.Scheme, err)
 	}
 	sum := sha256.Sum256([]byte(text)) // a local key's URL is the key
 	return &keeper{u.Scheme + " " + hex.EncodeToString(sum[:4]), k}, nil

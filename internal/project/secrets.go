@@ -16,6 +16,7 @@ import (
 const (
 	SecretsService    = deployments.SecretsService
 	SecretsPassphrase = deployments.SecretsPassphrase
+	SecretsCloud      = deployments.SecretsCloud
 )
 
 // Sealer is the service's own secrets provider.
@@ -27,12 +28,14 @@ type Sealer interface {
 // Passphrase finds the passphrase: with confirm it is a new one, and a person is asked twice.
 type Passphrase func(confirm bool) (string, error)
 
-// Secrets gives access to a stack's secrets. The passphrase is asked for only when it is needed, and once.
+// Secrets gives access to a stack's secrets. The passphrase is asked for only when it is needed, and once; so is the
+// key management service.
 type Secrets struct {
 	Stack      *Stack
 	Name       deployments.StackName
 	Service    Sealer
 	Passphrase Passphrase
+	Keys       Keys
 
 	key []byte
 }
@@ -44,10 +47,12 @@ func (s *Stack) kind() (string, error) {
 		return SecretsPassphrase, nil
 	case provider == "", provider == "default", provider == "service":
 		return SecretsService, nil
+	case isKey(provider):
+		return SecretsCloud, nil
 	default:
 		return "", deployments.Errorf(deployments.CodeInvalid,
-			"%s names the secrets provider %q; deployctl knows default (the service's own) and passphrase", s.Path,
-			provider)
+			"%s names the secrets provider %q; deployctl knows default (the service's own), passphrase, and keys such as "+
+				"awskms://alias/NAME", s.Path, provider)
 	}
 }
 
@@ -68,44 +73,70 @@ func (s *Secrets) UsePassphrase() error {
 	if err != nil {
 		return err
 	}
-	s.Stack.file.SecretsProvider = SecretsPassphrase
+	s.Stack.file.SecretsProvider, s.Stack.file.EncryptedKey = SecretsPassphrase, ""
 	s.Stack.file.EncryptionSalt = "v1:" + base64.StdEncoding.EncodeToString(salt) + ":" + check
 	return nil
 }
 
-// Provider says how the stack's secrets are encrypted; of a passphrase, with the key that it unwraps.
-func (s *Secrets) Provider() (deployments.SecretsProvider, error) {
-	kind, err := s.Stack.kind()
-	if err != nil || kind == SecretsService {
-		return deployments.SecretsProvider{Type: SecretsService}, err
+// Provider says how the stack's secrets are encrypted; of a passphrase or a cloud's key, with the data key. A provider
+// that the file names without a data key gets a new one, which is saved.
+func (s *Secrets) Provider(ctx context.Context) (deployments.SecretsProvider, error) {
+	p, err := s.Describe()
+	if err != nil || !p.NeedsClient() {
+		return p, err
 	}
-	if s.Stack.file.EncryptionSalt == "" {
-		if err := s.UsePassphrase(); err != nil {
+	if p.Salt == "" && p.EncryptedKey == "" {
+		if err := s.Use(ctx, s.Stack.file.SecretsProvider); err != nil {
 			return deployments.SecretsProvider{}, err
 		}
 		if err := s.Stack.Save(); err != nil {
 			return deployments.SecretsProvider{}, err
 		}
+		if p, err = s.Describe(); err != nil {
+			return deployments.SecretsProvider{}, err
+		}
 	}
 	if s.key == nil {
-		phrase, err := s.Passphrase(false)
-		if err != nil {
-			return deployments.SecretsProvider{}, err
-		}
-		if s.key, err = unwrapKey(phrase, s.Stack.file.EncryptionSalt); err != nil {
+		if s.key, err = s.unwrap(ctx, p); err != nil {
 			return deployments.SecretsProvider{}, err
 		}
 	}
-	return deployments.SecretsProvider{Type: SecretsPassphrase, Salt: s.Stack.file.EncryptionSalt, Key: s.key}, nil
+	p.Key = s.key
+	return p, nil
 }
 
-// Crypter encrypts and decrypts the stack's configuration values.
-func (s *Secrets) Crypter(context.Context) (config.Crypter, error) {
-	provider, err := s.Provider()
+// Use makes the stack's secrets be encrypted by a provider, with a new data key if it is not the service's: "default",
+// "passphrase", or the URL of a key. What is encrypted already stays as it is; see Change.
+func (s *Secrets) Use(ctx context.Context, provider string) error {
+	switch {
+	case provider == SecretsPassphrase:
+		return s.UsePassphrase()
+	case isKey(provider):
+		return s.useKey(ctx, provider)
+	}
+	s.key, s.Stack.file.SecretsProvider, s.Stack.file.EncryptionSalt, s.Stack.file.EncryptedKey = nil, "", "", ""
+	return nil
+}
+
+// unwrap finds the data key of a provider that needs the client.
+func (s *Secrets) unwrap(ctx context.Context, p deployments.SecretsProvider) ([]byte, error) {
+	if p.Type == SecretsCloud {
+		return s.unwrapKey(ctx, p)
+	}
+	phrase, err := s.Passphrase(false)
 	if err != nil {
 		return nil, err
 	}
-	if provider.Type == SecretsPassphrase {
+	return passphraseKey(phrase, p.Salt)
+}
+
+// Crypter encrypts and decrypts the stack's configuration values.
+func (s *Secrets) Crypter(ctx context.Context) (config.Crypter, error) {
+	provider, err := s.Provider(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if provider.NeedsClient() {
 		return config.NewSymmetricCrypter(provider.Key), nil
 	}
 	return sealed{s.Service, s.Name}, nil
@@ -120,8 +151,9 @@ func deriveKey(phrase string, salt []byte) ([]byte, error) {
 	return pbkdf2.Key(sha256.New, phrase, salt, iterations, config.SymmetricCrypterKeyBytes)
 }
 
-// unwrapKey derives the key from a passphrase and a stack's salt, "v1:SALT:CHECK", and checks that it is the right one.
-func unwrapKey(phrase, encryptionSalt string) ([]byte, error) {
+// passphraseKey derives the key from a passphrase and a stack's salt, "v1:SALT:CHECK", and checks that it is the right
+// one.
+func passphraseKey(phrase, encryptionSalt string) ([]byte, error) {
 	parts := strings.SplitN(encryptionSalt, ":", 3)
 	if len(parts) != 3 || parts[0] != "v1" {
 		return nil, deployments.Errorf(deployments.CodeInvalid, "the stack's encryptionsalt is damaged; restore its "+
@@ -180,6 +212,13 @@ func single(texts []string, err error) (string, error) {
 
 // Describe says how the stack's secrets are encrypted, without unwrapping any key.
 func (s *Secrets) Describe() (deployments.SecretsProvider, error) {
+	file := s.Stack.file
 	kind, err := s.Stack.kind()
-	return deployments.SecretsProvider{Type: kind, Salt: s.Stack.file.EncryptionSalt}, err
+	switch kind {
+	case SecretsPassphrase:
+		return deployments.SecretsProvider{Type: kind, Salt: file.EncryptionSalt}, err
+	case SecretsCloud:
+		return deployments.SecretsProvider{Type: kind, URL: file.SecretsProvider, EncryptedKey: file.EncryptedKey}, err
+	}
+	return deployments.SecretsProvider{Type: kind}, err
 }

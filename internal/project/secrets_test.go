@@ -34,7 +34,7 @@ func TestAKeyIsUnwrappedOnlyByItsPassphrase(t *testing.T) {
 		provider, err := (&Secrets{Stack: again, Passphrase: func(bool) (string, error) {
 			return attempt,
 				nil
-		}}).Provider()
+		}}).Provider(t.Context())
 		if want == "" && (err != nil || provider.Type != SecretsPassphrase || len(provider.Key) != 32) {
 			t.Errorf("%q: %+v, %v", attempt, provider, err)
 		}
@@ -46,7 +46,7 @@ func TestAKeyIsUnwrappedOnlyByItsPassphrase(t *testing.T) {
 
 func TestAProviderThatIsNotKnownIsNamed(t *testing.T) {
 	dir := lay(t, map[string]string{"Pulumi.yaml": definition,
-		"Pulumi.dev.yaml": "secretsprovider: awskms://alias/x\n"})
+		"Pulumi.dev.yaml": "secretsprovider: base64key://x\n"})
 	p, err := Find(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -55,8 +55,8 @@ func TestAProviderThatIsNotKnownIsNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = (&Secrets{Stack: file}).Provider()
-	if deployments.CodeOf(err) != deployments.CodeInvalid || !strings.Contains(err.Error(), "awskms://alias/x") {
+	_, err = (&Secrets{Stack: file}).Provider(t.Context())
+	if deployments.CodeOf(err) != deployments.CodeInvalid || !strings.Contains(err.Error(), "base64key://x") {
 		t.Error(err)
 	}
 }

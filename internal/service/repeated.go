@@ -93,10 +93,10 @@ func (s *Service) ups(ctx context.Context, name deployments.StackName) ([]deploy
 
 // templateOf returns the parts of an update's request that are about the program, not about that one update.
 func templateOf(u deployments.UpdateName, r deployments.UpdateRequest) (deployments.UpdateRequest, error) {
-	if r.Secrets.Type == deployments.SecretsPassphrase {
+	if r.Secrets.NeedsClient() {
 		return r, deployments.Errorf(deployments.CodeInvalid,
-			"the secrets of %s are under a passphrase, which the service does not know: what runs by schedule needs "+
-				"a stack with the service's own secrets provider (deployctl stack init --secrets-provider default)",
+			"the secrets of %s are under a passphrase or a key that the service cannot use: what runs by schedule needs "+
+				"a stack with the service's own secrets provider (deployctl stack change-secrets-provider default)",
 			u.StackName)
 	}
 	return deployments.UpdateRequest{

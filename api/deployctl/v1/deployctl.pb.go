@@ -250,6 +250,8 @@ type SecretsProvider struct {
 	Type          string                 `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"`
 	Salt          string                 `protobuf:"bytes,2,opt,name=salt,proto3" json:"salt,omitempty"`
 	Key           []byte                 `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`
+	Url           string                 `protobuf:"bytes,4,opt,name=url,proto3" json:"url,omitempty"`
+	EncryptedKey  string                 `protobuf:"bytes,5,opt,name=encrypted_key,json=encryptedKey,proto3" json:"encrypted_key,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -303,6 +305,20 @@ func (x *SecretsProvider) GetKey() []byte {
 		return x.Key
 	}
 	return nil
+}
+
+func (x *SecretsProvider) GetUrl() string {
+	if x != nil {
+		return x.Url
+	}
+	return ""
+}
+
+func (x *SecretsProvider) GetEncryptedKey() string {
+	if x != nil {
+		return x.EncryptedKey
+	}
+	return ""
 }
 
 type SubmitRequest struct {
@@ -6037,11 +6053,13 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\vConfigValue\x12\x14\n" +
 	"\x05value\x18\x01 \x01(\tR\x05value\x12\x16\n" +
 	"\x06secret\x18\x02 \x01(\bR\x06secret\x12\x16\n" +
-	"\x06object\x18\x03 \x01(\bR\x06object\"K\n" +
+	"\x06object\x18\x03 \x01(\bR\x06object\"\x82\x01\n" +
 	"\x0fSecretsProvider\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x12\n" +
 	"\x04salt\x18\x02 \x01(\tR\x04salt\x12\x10\n" +
-	"\x03key\x18\x03 \x01(\fR\x03key\"\xc7\n" +
+	"\x03key\x18\x03 \x01(\fR\x03key\x12\x10\n" +
+	"\x03url\x18\x04 \x01(\tR\x03url\x12#\n" +
+	"\rencrypted_key\x18\x05 \x01(\tR\fencryptedKey\"\xc7\n" +
 	"\n" +
 	"\rSubmitRequest\x12-\n" +
 	"\x05stack\x18\x01 \x01(\v2\x17.deployctl.v1.StackNameR\x05stack\x12\x1d\n" +

@@ -30,12 +30,13 @@ func ToUpdate(m *api.UpdateName) deployments.UpdateName {
 
 // FromSecrets writes a secrets provider.
 func FromSecrets(s deployments.SecretsProvider) *api.SecretsProvider {
-	return &api.SecretsProvider{Type: s.Type, Salt: s.Salt, Key: s.Key}
+	return &api.SecretsProvider{Type: s.Type, Salt: s.Salt, Key: s.Key, Url: s.URL, EncryptedKey: s.EncryptedKey}
 }
 
 // ToSecrets reads a secrets provider.
 func ToSecrets(m *api.SecretsProvider) deployments.SecretsProvider {
-	return deployments.SecretsProvider{Type: m.GetType(), Salt: m.GetSalt(), Key: m.GetKey()}
+	return deployments.SecretsProvider{Type: m.GetType(), Salt: m.GetSalt(), Key: m.GetKey(), URL: m.GetUrl(),
+		EncryptedKey: m.GetEncryptedKey()}
 }
 
 // fromTime writes a time; the zero time is absent.

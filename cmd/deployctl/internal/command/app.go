@@ -15,6 +15,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/display"
+	"github.com/deployctl/deployctl/internal/project"
 	"github.com/deployctl/deployctl/internal/safetext"
 	"github.com/deployctl/deployctl/internal/settings"
 	"github.com/urfave/cli/v2"
@@ -34,6 +35,8 @@ type Env struct {
 	// Interrupts receives Ctrl-C and SIGTERM.
 	Interrupts <-chan os.Signal
 	Connect    Dialer
+	// Keys finds the keys of key management services that stacks use for their secrets.
+	Keys project.Keys
 	// More are the commands that this package does not have.
 	More func(*Env) []*cli.Command
 	// Offers lists the completions of an argument of a command of More; place names the argument, as in "key drop ID". nil

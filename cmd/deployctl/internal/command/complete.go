@@ -30,7 +30,8 @@ const (
 // choices are the values of the flags that accept only a few.
 var choices = map[string][]string{
 	"on-busy": {"queue", "fail", "supersede"}, "on-unknown": {"wait", "fail"}, "kind": {"up", "refresh", "destroy"},
-	"secrets-provider": {"default", deployments.SecretsPassphrase},
+	"secrets-provider": {"default", deployments.SecretsPassphrase, "awskms://", "azurekeyvault://", "gcpkms://",
+		"hashivault://"},
 }
 
 // source lists the possible values of a flag or argument.
@@ -274,7 +275,7 @@ func ofStack(ctx context.Context, s *session, fn func(deployments.StackName) []s
 
 func urns(ctx context.Context, s *session) []string {
 	return ofStack(ctx, s, func(name deployments.StackName) []string {
-		provider, err := s.exportSecrets(name, false)
+		provider, err := s.exportSecrets(ctx, name, false)
 		if err != nil {
 			return nil
 		}

@@ -46,7 +46,10 @@ var examples = map[string][]string{
 	"deployctl stack tag rm":  {"deployctl stack tag rm owner"},
 	"deployctl stack rename":  {"deployctl stack rename staging"},
 
-	"deployctl stack change-secrets-provider": {"deployctl stack change-secrets-provider passphrase"},
+	"deployctl stack change-secrets-provider": {"deployctl stack change-secrets-provider passphrase",
+		"deployctl stack change-secrets-provider awskms://alias/stacks"},
+
+	"deployctl about": {"deployctl about", "deployctl about --json"},
 
 	"deployctl state":    {"deployctl state ls"},
 	"deployctl state ls": {"deployctl state ls", "deployctl state ls --urns"},

@@ -21,6 +21,8 @@ var (
 	showSecretsFlag = &cli.BoolFlag{Name: "show-secrets", Usage: "print secrets in plain text"}
 	settingsFlag    = &cli.StringFlag{Name: "settings", Usage: "read settings from `FILE`; not set: " +
 		"DEPLOYCTL_SETTINGS, or ${XDG_CONFIG_HOME}/deployctl/config.yaml"}
+	secretsProviderFlag = &cli.StringFlag{Name: "secrets-provider", Usage: "encrypt secrets with `PROVIDER`: default " +
+		"(the service's own key), passphrase, or a key such as awskms://alias/NAME", Value: "default"}
 	limitFlag = &cli.IntFlag{Name: "limit", Usage: "list at most `N`", Value: 20}
 	pathFlag  = &cli.BoolFlag{Name: "path", Usage: "KEY is a path into a value, such as servers[0].port"}
 )

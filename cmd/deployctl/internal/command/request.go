@@ -146,7 +146,7 @@ func (s *session) configure(ctx context.Context, r *deployments.UpdateRequest) e
 	if r.Config, err = secrets.Stack.Values(ctx, secrets.Crypter); err != nil {
 		return err
 	}
-	r.Secrets, err = secrets.Provider()
+	r.Secrets, err = secrets.Provider(ctx)
 	return err
 }
 

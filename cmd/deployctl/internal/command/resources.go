@@ -19,7 +19,7 @@ func (s *session) resources(
 	if info.Version == 0 {
 		return nil, nil
 	}
-	provider, err := s.exportSecrets(info.Stack, show)
+	provider, err := s.exportSecrets(ctx, info.Stack, show)
 	if err != nil {
 		return nil, err
 	}

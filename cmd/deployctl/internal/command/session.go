@@ -183,7 +183,8 @@ func (s *session) secrets(name deployments.StackName) (*project.Secrets, error) 
 	if err != nil {
 		return nil, err
 	}
-	return &project.Secrets{Stack: file, Name: name, Service: lazySealer{s}, Passphrase: s.passphrase}, nil
+	return &project.Secrets{Stack: file, Name: name, Service: lazySealer{s}, Passphrase: s.passphrase,
+		Keys: s.Keys}, nil
 }
 
 // lazySealer encrypts and decrypts with the service. It connects at the first use: many commands need no secret.

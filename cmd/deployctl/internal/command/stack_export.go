@@ -29,7 +29,7 @@ func runStackExport(ctx context.Context, s *session) error {
 		return err
 	}
 	show := s.flags.Bool("show-secrets")
-	provider, err := s.exportSecrets(info.Stack, show)
+	provider, err := s.exportSecrets(ctx, info.Stack, show)
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,9 @@ func runStackExport(ctx context.Context, s *session) error {
 }
 
 // exportSecrets returns the stack's secrets provider. With the service's own provider, no project is needed.
-func (s *session) exportSecrets(name deployments.StackName, plain bool) (deployments.SecretsProvider, error) {
+func (s *session) exportSecrets(
+	ctx context.Context, name deployments.StackName, plain bool,
+) (deployments.SecretsProvider, error) {
 	if s.project == nil && s.needProject() != nil || s.project.Name() != name.Project {
 		return deployments.SecretsProvider{Type: project.SecretsService}, nil
 	}
@@ -59,7 +61,7 @@ func (s *session) exportSecrets(name deployments.StackName, plain bool) (deploym
 	if !plain {
 		return secrets.Describe()
 	}
-	return secrets.Provider()
+	return secrets.Provider(ctx)
 }
 
 // path returns the absolute path of a file, whose name is relative to the working directory.
@@ -114,7 +116,7 @@ func runStackImport(ctx context.Context, s *session) error {
 		return deployments.Errorf(deployments.CodeInvalid, "this is not an exported deployment; deployctl stack "+
 			"export and pulumi stack export write them")
 	}
-	provider, err := s.exportSecrets(info.Stack, true)
+	provider, err := s.exportSecrets(ctx, info.Stack, true)
 	if err != nil {
 		return err
 	}

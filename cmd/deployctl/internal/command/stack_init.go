@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/project"
 	"github.com/deployctl/deployctl/internal/settings"
 	"github.com/urfave/cli/v2"
 )
@@ -12,8 +13,7 @@ func stackInitCommand(s *Env) *cli.Command {
 	return &cli.Command{
 		Name: "init", Usage: "create a stack and select it", ArgsUsage: "[STACK]",
 		Flags: onStack(
-			&cli.StringFlag{Name: "secrets-provider", Usage: "`TYPE` of secrets encryption: default (the service's " +
-				"own key) or passphrase", Value: "default"},
+			secretsProviderFlag,
 			&cli.BoolFlag{Name: "no-select", Usage: "do not select the stack"}),
 		Action: action(s, runStackInit),
 	}
@@ -35,20 +35,24 @@ func runStackInit(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	provider := s.flags.String("secrets-provider")
-	if provider != "default" && provider != deployments.SecretsPassphrase {
-		return deployments.Errorf(deployments.CodeInvalid, "--secrets-provider takes default or passphrase, not %q",
-			provider)
+	return s.initStack(ctx, name, s.flags.String("secrets-provider"), !s.flags.Bool("no-select"))
+}
+
+// initStack creates a stack whose secrets are encrypted by a provider.
+func (s *session) initStack(ctx context.Context, name deployments.StackName, provider string, selects bool) error {
+	provider, err := project.ParseProvider(provider)
+	if err != nil {
+		return err
 	}
-	if provider == deployments.SecretsPassphrase && s.project == nil {
-		return deployments.Errorf(deployments.CodeInvalid, "create a stack with a passphrase in its project's "+
-			"directory, where its configuration file is stored")
+	if provider != "default" && s.project == nil {
+		return deployments.Errorf(deployments.CodeInvalid, "create a stack with a passphrase or a key of its own in its "+
+			"project's directory, where its configuration file is stored")
 	}
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
-	if provider == deployments.SecretsPassphrase {
-		if err := s.initPassphrase(name); err != nil {
+	if provider != "default" {
+		if err := s.initSecrets(ctx, name, provider); err != nil {
 			return err
 		}
 	}
@@ -59,7 +63,7 @@ func runStackInit(ctx context.Context, s *session) error {
 		}
 		return err
 	}
-	if s.project != nil && !s.flags.Bool("no-select") {
+	if s.project != nil && selects {
 		if err := s.selections().Select(s.project, name.String()); err != nil {
 			return err
 		}
@@ -71,16 +75,22 @@ func runStackInit(ctx context.Context, s *session) error {
 	return nil
 }
 
-// initPassphrase adds the salt of a passphrase to the stack's configuration file, unless it has one.
-func (s *session) initPassphrase(name deployments.StackName) error {
+// initSecrets adds a new data key of a secrets provider to the stack's configuration file, unless it has one of that
+// provider.
+func (s *session) initSecrets(ctx context.Context, name deployments.StackName, provider string) error {
 	secrets, err := s.secrets(name)
 	if err != nil {
 		return err
 	}
-	if found, err := secrets.Provider(); err != nil || found.Type == deployments.SecretsPassphrase {
+	found, err := secrets.Describe()
+	if err != nil {
 		return err
 	}
-	if err := secrets.UsePassphrase(); err != nil {
+	if found.Type == provider || found.URL == provider {
+		_, err := secrets.Provider(ctx) // it can be used
+		return err
+	}
+	if err := secrets.Use(ctx, provider); err != nil {
 		return err
 	}
 	return secrets.Stack.Save()

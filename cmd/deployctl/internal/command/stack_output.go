@@ -52,7 +52,7 @@ func runStackOutput(ctx context.Context, s *session) error {
 // outputs returns the stack's outputs, from its exported deployment.
 func (s *session) outputs(ctx context.Context, name deployments.StackName) (map[string]any, error) {
 	show := s.flags.Bool("show-secrets")
-	provider, err := s.exportSecrets(name, show)
+	provider, err := s.exportSecrets(ctx, name, show)
 	if err != nil {
 		return nil, err
 	}

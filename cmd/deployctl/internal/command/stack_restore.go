@@ -32,7 +32,7 @@ func runStackRestore(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	provider, err := s.exportSecrets(info.Stack, true)
+	provider, err := s.exportSecrets(ctx, info.Stack, true)
 	if err != nil {
 		return err
 	}

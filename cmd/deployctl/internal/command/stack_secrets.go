@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/project"
 	"github.com/urfave/cli/v2"
 )
 
@@ -13,21 +14,19 @@ func stackSecretsCommand(s *Env) *cli.Command {
 	return &cli.Command{
 		Name: "change-secrets-provider", ArgsUsage: "PROVIDER",
 		Usage: "encrypt the secrets of the stack's configuration and state with another provider",
-		Description: "PROVIDER is default (the service's own key) or passphrase, which gets a new salt. The state " +
-			"becomes a new version; versions before it keep their encryption, and so need the passphrase that they had.",
+		Description: "PROVIDER is default (the service's own key), passphrase, or the URL of a key of AWS KMS, Azure " +
+			"Key Vault, Google Cloud KMS or Vault: awskms://, azurekeyvault://, gcpkms://, hashivault://. A " +
+			"passphrase or a key gets a new data key, also if the stack has the same one already. The state becomes a " +
+			"new version; versions before it keep their encryption, and so need the passphrase or key that they had.",
 		Flags:  onStack(),
 		Action: action(s, runStackSecrets),
 	}
 }
 
 func runStackSecrets(ctx context.Context, s *session) error {
-	kind := s.flags.Args().First()
-	if kind == "default" {
-		kind = deployments.SecretsService
-	}
-	if kind != deployments.SecretsService && kind != deployments.SecretsPassphrase {
-		return deployments.Errorf(deployments.CodeInvalid, "%q is not a secrets provider: write default or passphrase",
-			kind)
+	provider, err := project.ParseProvider(s.flags.Args().First())
+	if err != nil {
+		return err
 	}
 	info, err := s.knownStack(ctx)
 	if err != nil {
@@ -44,11 +43,11 @@ func runStackSecrets(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	from, to, err := secrets.Change(ctx, kind)
+	from, to, err := secrets.Change(ctx, provider)
 	if err != nil {
 		return err
 	}
-	if from.Type == kind && kind == deployments.SecretsService {
+	if from.Type == deployments.SecretsService && to.Type == from.Type {
 		s.say("The secrets of %s are encrypted with the service's own key already.", info.Stack)
 		return nil
 	}
@@ -71,7 +70,7 @@ func runStackSecrets(ctx context.Context, s *session) error {
 		return err
 	}
 	s.say("The secrets of %s are encrypted with the provider %s, in %s and in version %d of its state.", info.Stack,
-		s.flags.Args().First(), path, version)
+		provider, path, version)
 	return nil
 }
 

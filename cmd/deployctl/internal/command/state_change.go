@@ -98,7 +98,7 @@ func (s *session) editRequest(
 			return request, err
 		}
 	}
-	request.Secrets, err = s.exportSecrets(info.Stack, true)
+	request.Secrets, err = s.exportSecrets(ctx, info.Stack, true)
 	return request, err
 }
 
@@ -174,10 +174,10 @@ func runStateMove(ctx context.Context, s *session) error {
 	if request.Resources, err = findURNs(list, s.flags.Args().Slice()); err != nil {
 		return err
 	}
-	if request.FromSecrets, err = s.exportSecrets(request.From, true); err != nil {
+	if request.FromSecrets, err = s.exportSecrets(ctx, request.From, true); err != nil {
 		return err
 	}
-	if request.ToSecrets, err = s.exportSecrets(request.To, true); err != nil {
+	if request.ToSecrets, err = s.exportSecrets(ctx, request.To, true); err != nil {
 		return err
 	}
 	return s.move(ctx, request)

@@ -42,7 +42,7 @@ func runStateEdit(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	provider, err := s.exportSecrets(info.Stack, true)
+	provider, err := s.exportSecrets(ctx, info.Stack, true)
 	if err != nil {
 		return err
 	}
