@@ -118,7 +118,7 @@ func paintError(color bool) string {
 // NewApp returns the tree of commands. Main runs it; generators of documentation may read it.
 func NewApp(s *Env) *cli.App {
 	commands := []*cli.Command{
-		upCommand(s), previewCommand(s), refreshCommand(s), destroyCommand(s), importCommand(s),
+		newCommand(s), upCommand(s), previewCommand(s), refreshCommand(s), destroyCommand(s), importCommand(s),
 		cancelCommand(s), attachCommand(s), resolveCommand(s),
 		stackCommand(s), stateCommand(s), graphCommand(s), whyCommand(s), configCommand(s), scheduleCommand(s),
 		driftCommand(s), installCommand(s), pluginCommand(s), tokenCommand(s), memberCommand(s),

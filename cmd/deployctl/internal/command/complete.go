@@ -12,6 +12,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/safetext"
 	"github.com/deployctl/deployctl/internal/settings"
+	"github.com/deployctl/deployctl/internal/templates"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/urfave/cli/v2"
 )
@@ -45,7 +46,7 @@ var flagSources = map[string]source{
 
 // fileFlags take the name of a file or a directory.
 var fileFlags = []string{"file", "out", "import-file", "plan", "save-plan", "cwd", "settings", "home",
-	"token-file", "ca-cert", "tls-cert", "tls-key", "key-file", "policy-pack", "policy-pack-config"}
+	"token-file", "ca-cert", "tls-cert", "tls-key", "key-file", "policy-pack", "policy-pack-config", "dir", "config-file"}
 
 // argumentSources are the sources of arguments, by command and name of the argument, or by its name alone.
 var argumentSources = map[string]source{
@@ -53,7 +54,10 @@ var argumentSources = map[string]source{
 	"KEY":           configKeys,
 	"schedule NAME": scheduleNames, "stack output NAME": outputNames, "stack tag KEY": tagNames,
 	"token rm NAME": tokenNames, "member rm NAME": memberNames,
-	"PROVIDER":          func(context.Context, *session) []string { return choices["secrets-provider"] },
+	"PROVIDER": func(context.Context, *session) []string { return choices["secrets-provider"] },
+	"TEMPLATE": func(context.Context, *session) []string {
+		return slices.Concat(templates.Names, []string{filesWanted})
+	},
 	"SHELL":             func(context.Context, *session) []string { return sorted(completions) },
 	"schedule new KIND": func(context.Context, *session) []string { return []string{"drift", "update", "destroy"} },
 }

@@ -62,27 +62,18 @@ func runConfigSet(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	key, err := s.settableKey(secrets.Stack, path, secret)
-	if err != nil {
+	name := s.flags.Args().First()
+	if err := s.oneArgument(name); err != nil {
+		return err
+	}
+	if _, err := settableKey(secrets.Stack, name, path, secret); err != nil {
 		return err
 	}
 	text, err := s.configText(ctx, secret)
 	if err != nil {
 		return err
 	}
-	v := config.NewValue(text)
-	if secret {
-		crypter, err := secrets.Crypter(ctx)
-		if err != nil {
-			return err
-		}
-		sealed, err := crypter.EncryptValue(ctx, text)
-		if err != nil {
-			return err
-		}
-		v = config.NewSecureValue(sealed)
-	}
-	if err := secrets.Stack.Set(key, v, path); err != nil {
+	if err := setConfig(ctx, secrets, setValue{name, text, secret}, path); err != nil {
 		return err
 	}
 	return secrets.Stack.Save()
@@ -90,8 +81,33 @@ func runConfigSet(ctx context.Context, s *session) error {
 
 // settableKey returns the key of a value to be set. Its rules are stricter than those for keys that are already in a
 // file. It fails if the project declares the key secret and the value is to be plaintext.
-func (s *session) settableKey(stack *project.Stack, path, secret bool) (config.Key, error) {
-	text := s.flags.Args().First()
+// configValue returns a text as a value of the configuration; it encrypts a secret.
+func configValue(ctx context.Context, secrets *project.Secrets, text string, secret bool) (config.Value, error) {
+	if !secret {
+		return config.NewValue(text), nil
+	}
+	crypter, err := secrets.Crypter(ctx)
+	if err != nil {
+		return config.Value{}, err
+	}
+	sealed, err := crypter.EncryptValue(ctx, text)
+	return config.NewSecureValue(sealed), err
+}
+
+// setConfig sets a value that is not saved yet; with path, its key is a path into a value.
+func setConfig(ctx context.Context, secrets *project.Secrets, set setValue, path bool) error {
+	key, err := settableKey(secrets.Stack, set.key, path, set.secret)
+	if err != nil {
+		return err
+	}
+	v, err := configValue(ctx, secrets, set.value, set.secret)
+	if err != nil {
+		return err
+	}
+	return secrets.Stack.Set(key, v, path)
+}
+
+func settableKey(stack *project.Stack, text string, path, secret bool) (config.Key, error) {
 	key, err := stack.Key(text, path)
 	if err != nil {
 		return key, err
@@ -103,10 +119,6 @@ func (s *session) settableKey(stack *project.Stack, path, secret bool) (config.K
 		}
 	}
 	err = deployments.ValidateConfigKey(whole)
-	if name, value, found := strings.Cut(text, "="); err != nil && found && s.flags.NArg() == 1 {
-		return key, deployments.Errorf(deployments.CodeInvalid, "%w; key and value are two arguments: deployctl "+
-			"config set %s %q", err, name, value)
-	}
 	if err == nil && !secret {
 		err = stack.CheckPlain(key, path)
 	}
@@ -115,6 +127,16 @@ func (s *session) settableKey(stack *project.Stack, path, secret bool) (config.K
 
 // configText returns the value: from the argument, the terminal or standard input. Empty standard input is an error,
 // because it usually means that a pipe was forgotten.
+// oneArgument refuses KEY=VALUE as the only argument.
+func (s *session) oneArgument(text string) error {
+	name, value, found := strings.Cut(text, "=")
+	if !found || s.flags.NArg() != 1 || s.flags.Bool("path") {
+		return nil
+	}
+	return deployments.Errorf(deployments.CodeInvalid, "a configuration key has no \"=\"; key and value are two "+
+		"arguments: deployctl config set %s %q", name, value)
+}
+
 func (s *session) configText(ctx context.Context, secret bool) (string, error) {
 	switch {
 	case s.flags.NArg() > 1:

@@ -2,6 +2,12 @@ package command
 
 // examples are example command lines of each command, by its path.
 var examples = map[string][]string{
+	"deployctl new": {
+		"deployctl new website",
+		"deployctl new --list",
+		"deployctl new https://github.com/pulumi/templates/aws-typescript --dir shop",
+		"deployctl new website --yes --name shop --stack dev --dir shop",
+	},
 	"deployctl up": {
 		"deployctl up",
 		"deployctl up --yes --diff -m 'more memory'",

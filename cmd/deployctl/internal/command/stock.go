@@ -17,7 +17,6 @@ var stockOnly = map[string]string{
 	"login":                            "see `deployctl settings` for the service's address and token",
 	"logout":                           "see `deployctl settings` for the service's address and token",
 	"logs":                             "",
-	"new":                              "write Pulumi.yaml by hand, or use `pulumi new`",
 	"org":                              "see `deployctl member` and `deployctl token`",
 	"package":                          "use `pulumi package`",
 	"policy":                           "use --policy-pack of `deployctl up` for a policy pack in a directory",

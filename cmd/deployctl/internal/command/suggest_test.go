@@ -128,8 +128,7 @@ func TestOnATerminalNothingOfOthersIsObeyed(t *testing.T) {
 
 func TestWhatOnlyTheStockCLIHasIsAnsweredWithWhatToDoInstead(t *testing.T) {
 	d := newDesk(t, map[string]string{"Pulumi.yaml": yamlProject})
-	d.refused(2, "has no command \"new\", which only the stock CLI has; write Pulumi.yaml by hand, or use `pulumi new`",
-		"new", "aws-go")
+	d.refused(2, "has no command \"convert\", which only the stock CLI has; use `pulumi convert`", "convert")
 	d.refused(2, "deployctl stack has no command \"graph\", which only the stock CLI has; use `deployctl graph`",
 		"stack", "graph", "f")
 	d.refused(2, "deployctl has no command \"logs\", which only the stock CLI has; there is no replacement yet", "logs")
