@@ -73,7 +73,7 @@ var examples = map[string][]string{
 	"deployctl state repair": {"deployctl state repair"},
 	"deployctl state edit":   {"deployctl state edit"},
 
-	"deployctl graph": {"deployctl graph", "deployctl graph --short-node-name graph.dot"},
+	"deployctl graph": {"deployctl graph graph.svg", "deployctl graph --short-node-name graph.dot"},
 	"deployctl why":   {"deployctl why site"},
 
 	"deployctl install": {"deployctl install", "deployctl install --platform linux-amd64"},

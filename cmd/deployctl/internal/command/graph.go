@@ -7,9 +7,11 @@ import (
 	"io"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/deployctl/deployctl/deployments"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 	"github.com/urfave/cli/v2"
@@ -17,11 +19,13 @@ import (
 
 func graphCommand(s *Env) *cli.Command {
 	return &cli.Command{
-		Name: "graph", Usage: "print the resources and their dependencies as a graph in the DOT language",
+		Name: "graph", Usage: "draw the resources and their dependencies as a graph: SVG, or the DOT language",
 		ArgsUsage: "[FILE]",
 		Description: "An edge leads from a resource to one that depends on it, or to its child. The graph is written " +
-			"to FILE, or to standard output: deployctl graph | dot -Tsvg > graph.svg draws it with Graphviz.",
+			"to FILE, or to standard output. A FILE that ends in .svg is a drawing that a browser shows; any other is a " +
+			"graph in the DOT language, for Graphviz.",
 		Flags: onStack(
+			&cli.StringFlag{Name: "format", Usage: "`FORMAT` of the graph: dot or svg; not set: by the name of FILE"},
 			&cli.BoolFlag{Name: "ignore-parent-edges", Usage: "leave out the edges from parents to children"},
 			&cli.BoolFlag{Name: "ignore-dependency-edges", Usage: "leave out the edges of dependencies"},
 			&cli.StringFlag{Name: "dependency-edge-color", Usage: "draw the edges of dependencies in `COLOR`",
@@ -54,14 +58,18 @@ func runGraph(ctx context.Context, s *session) error {
 		g.parents = s.flags.String("parent-edge-color")
 	}
 	path := s.flags.Args().First()
+	write, err := g.writer(s.flags.String("format"), path)
+	if err != nil {
+		return err
+	}
 	if path == "" || path == "-" {
-		return g.write(s.Out)
+		return write(s.Out)
 	}
 	file, err := os.Create(s.path(path))
 	if err != nil {
 		return err
 	}
-	if err := g.write(file); err != nil {
+	if err := write(file); err != nil {
 		_ = file.Close()
 		return err
 	}
@@ -77,6 +85,20 @@ type graph struct {
 	fragment              string // DOT that is added as it is
 }
 
+// writer returns what writes the graph in a format, which the name of the file decides if it is not given.
+func (g graph) writer(format, path string) (func(io.Writer) error, error) {
+	if format == "" && strings.EqualFold(filepath.Ext(path), ".svg") {
+		format = "svg"
+	}
+	switch format {
+	case "svg":
+		return g.draw, nil
+	case "", "dot":
+		return g.write, nil
+	}
+	return nil, deployments.Errorf(deployments.CodeInvalid, "--format takes dot or svg, not %q", format)
+}
+
 // write writes the graph in the DOT language. Nodes are numbered, because several copies may have one URN; an edge
 // starts at the last copy before the resource, which the reference is about.
 func (g graph) write(to io.Writer) error {
@@ -88,11 +110,12 @@ func (g graph) write(to io.Writer) error {
 	nodes := map[urn.URN]int{}
 	for i, r := range g.resources {
 		_, _ = fmt.Fprintf(w, "    r%d [label=%s];\n", i, dotText(g.label(r)))
-		if from, ok := nodes[r.Parent]; ok && g.parents != "" {
-			_, _ = fmt.Fprintf(w, "    r%d -> r%d [color=%s];\n", from, i, dotText(g.parents))
-		}
-		if g.dependencies != "" {
-			g.writeDependencies(w, nodes, i)
+		for _, e := range g.edges(nodes, i) {
+			label := ""
+			if e.label != "" {
+				label = ", label=" + dotText(e.label)
+			}
+			_, _ = fmt.Fprintf(w, "    r%d -> r%d [color=%s%s];\n", e.from, i, dotText(e.color), label)
 		}
 		nodes[r.URN] = i
 	}
@@ -100,9 +123,22 @@ func (g graph) write(to io.Writer) error {
 	return w.Flush()
 }
 
-// writeDependencies writes an edge for each dependency, labelled with the properties that were computed from it.
-func (g graph) writeDependencies(w io.Writer, nodes map[urn.URN]int, i int) {
+// edge leads to a resource from its parent, or from one that it depends on. label is the properties that were computed
+// from that.
+type edge struct {
+	from         int
+	color, label string
+}
+
+// edges returns the edges to a resource from those before it, by URN.
+func (g graph) edges(nodes map[urn.URN]int, i int) (edges []edge) {
 	r := g.resources[i]
+	if from, ok := nodes[r.Parent]; ok && g.parents != "" {
+		edges = append(edges, edge{from, g.parents, ""})
+	}
+	if g.dependencies == "" {
+		return edges
+	}
 	properties := map[urn.URN][]string{}
 	for _, name := range slices.Sorted(maps.Keys(r.PropertyDependencies)) {
 		for _, u := range r.PropertyDependencies[name] {
@@ -111,15 +147,12 @@ func (g graph) writeDependencies(w io.Writer, nodes map[urn.URN]int, i int) {
 	}
 	for _, u := range r.Dependencies {
 		from, ok := nodes[u]
-		if !ok {
-			continue
+		e := edge{from, g.dependencies, strings.Join(properties[u], ", ")}
+		if ok && !slices.Contains(edges, e) {
+			edges = append(edges, e)
 		}
-		label := ""
-		if names := strings.Join(properties[u], ", "); names != "" {
-			label = ", label=" + dotText(names)
-		}
-		_, _ = fmt.Fprintf(w, "    r%d -> r%d [color=%s%s];\n", from, i, dotText(g.dependencies), label)
 	}
+	return edges
 }
 
 func (g graph) label(r apitype.ResourceV3) string {
