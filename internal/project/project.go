@@ -60,8 +60,16 @@ func Find(dir string) (*Project, error) {
 }
 
 // Stack loads the configuration file of one of the project's stacks; a file that does not exist reads as empty.
-func (p *Project) Stack(name string) (*Stack, error) {
-	path := workspace.ProjectStackPath(p.File, p.Definition, tokens.QName(name))
+func (p *Project) Stack(name string) (*Stack, error) { return p.StackIn(name, "") }
+
+// StackIn loads the configuration of a stack from a file, which is Pulumi.STACK.yaml if path is empty. Only that one
+// may be missing.
+func (p *Project) StackIn(name, path string) (*Stack, error) {
+	if path == "" {
+		path = workspace.ProjectStackPath(p.File, p.Definition, tokens.QName(name))
+	} else if _, err := os.Stat(path); err != nil {
+		return nil, deployments.Errorf(deployments.CodeInvalid, "--config-file: %w; create the file first", err)
+	}
 	file, err := workspace.LoadProjectStack(nil, p.Definition, path)
 	if err != nil {
 		return nil, deployments.Errorf(deployments.CodeInvalid, "%s is not valid; correct it and try again: %w", path,

@@ -25,7 +25,9 @@ func Parse(app *cli.App, args []string) ([]string, error) {
 	if len(args) < 2 {
 		return args, nil
 	}
-	flags, words, err := split(args[1:], valued(app.Commands))
+	takes := valued(app.Commands)
+	addValued(takes, meant(app.Commands, args[1:], takes))
+	flags, words, err := split(args[1:], takes)
 	if err != nil {
 		return nil, err
 	}
@@ -51,22 +53,50 @@ func Parse(app *cli.App, args []string) ([]string, error) {
 	return append(append(arranged, "--"), l.words...), nil
 }
 
-// valued returns, for every flag of any command, whether it takes a value. A name has the same meaning on every
-// command.
+// valued returns, for every flag of any command, whether it takes a value. A few names do on one command and not on
+// another: they do not until the command is known, which decides (addValued).
 func valued(commands []*cli.Command) map[string]bool {
 	names := map[string]bool{}
 	for _, c := range commands {
-		for _, f := range c.Flags {
-			doc, ok := f.(cli.DocGenerationFlag)
-			for _, name := range f.Names() {
-				names[name] = ok && doc.TakesValue()
-			}
-		}
-		for name, takes := range valued(c.Subcommands) {
-			names[name] = takes
+		own := valued(c.Subcommands)
+		addValued(own, c)
+		for name, takes := range own {
+			before, known := names[name]
+			names[name] = takes && (before || !known)
 		}
 	}
 	return names
+}
+
+// addValued adds the flags of a command, which may be nil.
+func addValued(names map[string]bool, c *cli.Command) {
+	if c == nil {
+		return
+	}
+	for _, f := range c.Flags {
+		doc, ok := f.(cli.DocGenerationFlag)
+		for _, name := range f.Names() {
+			names[name] = ok && doc.TakesValue()
+		}
+	}
+}
+
+// meant returns the command that the words of a command line name; nil if they name none.
+func meant(commands []*cli.Command, args []string, takes map[string]bool) (found *cli.Command) {
+	for i := 0; i < len(args); i++ {
+		if name, _, attached := strings.Cut(strings.TrimLeft(args[i], "-"), "="); strings.HasPrefix(args[i], "-") {
+			if takes[name] && !attached {
+				i++
+			}
+			continue
+		}
+		at := slices.IndexFunc(commands, func(c *cli.Command) bool { return c.HasName(args[i]) })
+		if at < 0 {
+			return found
+		}
+		found, commands = commands[at], commands[at].Subcommands
+	}
+	return found
 }
 
 // split separates flags from other words.

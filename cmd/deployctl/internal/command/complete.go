@@ -100,6 +100,7 @@ func (s *Env) candidates(ctx context.Context, app *cli.App, before []string, cur
 		case len(l.words) == 0 && slices.ContainsFunc(l.below, func(c *cli.Command) bool { return c.HasName(word) }):
 			l.command = l.below[slices.IndexFunc(l.below, func(c *cli.Command) bool { return c.HasName(word) })]
 			l.path, l.below = append(l.path, l.command.Name), l.command.Subcommands
+			addValued(takes, l.command)
 		default:
 			l.words = append(l.words, before[i])
 		}

@@ -14,25 +14,27 @@ import (
 func configCommand(s *Env) *cli.Command {
 	return &cli.Command{
 		Name: "config", Usage: "show and change the stack's configuration",
-		Flags:  onStack(jsonFlag, showSecretsFlag),
+		Flags:  onStack(configFileFlag, jsonFlag, showSecretsFlag),
 		Action: action(s, runConfigLs),
-		Subcommands: []*cli.Command{
+		Subcommands: append([]*cli.Command{
 			{
 				Name: "set", Usage: "set a value; without VALUE, read it from the terminal or standard input",
 				ArgsUsage: "KEY [VALUE]",
-				Flags: onStack(pathFlag,
+				Flags: onStack(configFileFlag, pathFlag,
 					&cli.BoolFlag{Name: "secret", Usage: "encrypt the value"},
 					&cli.BoolFlag{Name: "plaintext", Usage: "store the value unencrypted (the default; rejected for " +
 						"a key that Pulumi.yaml declares secret)"}),
 				Action: action(s, runConfigSet),
 			},
-			{Name: "get", Usage: "print a value", ArgsUsage: "KEY", Flags: onStack(pathFlag, jsonFlag),
+			{Name: "get", Usage: "print a value", ArgsUsage: "KEY", Flags: onStack(configFileFlag, pathFlag,
+				jsonFlag),
 				Action: action(s, runConfigGet)},
-			{Name: "rm", Usage: "remove a value", ArgsUsage: "KEY", Flags: onStack(pathFlag),
+			{Name: "rm", Usage: "remove a value", ArgsUsage: "KEY", Flags: onStack(configFileFlag,
+				pathFlag),
 				Action: action(s, runConfigRm)},
-			{Name: "ls", Usage: "list values", Flags: onStack(jsonFlag, showSecretsFlag),
+			{Name: "ls", Usage: "list values", Flags: onStack(configFileFlag, jsonFlag, showSecretsFlag),
 				Action: action(s, runConfigLs)},
-		},
+		}, configManyCommands(s)...),
 	}
 }
 
@@ -79,8 +81,6 @@ func runConfigSet(ctx context.Context, s *session) error {
 	return secrets.Stack.Save()
 }
 
-// settableKey returns the key of a value to be set. Its rules are stricter than those for keys that are already in a
-// file. It fails if the project declares the key secret and the value is to be plaintext.
 // configValue returns a text as a value of the configuration; it encrypts a secret.
 func configValue(ctx context.Context, secrets *project.Secrets, text string, secret bool) (config.Value, error) {
 	if !secret {
@@ -107,6 +107,8 @@ func setConfig(ctx context.Context, secrets *project.Secrets, set setValue, path
 	return secrets.Stack.Set(key, v, path)
 }
 
+// settableKey returns the key of a value to be set. Its rules are stricter than those for keys that are already in a
+// file. It fails if the project declares the key secret and the value is to be plaintext.
 func settableKey(stack *project.Stack, text string, path, secret bool) (config.Key, error) {
 	key, err := stack.Key(text, path)
 	if err != nil {
@@ -125,8 +127,6 @@ func settableKey(stack *project.Stack, text string, path, secret bool) (config.K
 	return key, err
 }
 
-// configText returns the value: from the argument, the terminal or standard input. Empty standard input is an error,
-// because it usually means that a pipe was forgotten.
 // oneArgument refuses KEY=VALUE as the only argument.
 func (s *session) oneArgument(text string) error {
 	name, value, found := strings.Cut(text, "=")
@@ -137,6 +137,8 @@ func (s *session) oneArgument(text string) error {
 		"arguments: deployctl config set %s %q", name, value)
 }
 
+// configText returns the value: from the argument, the terminal or standard input. Empty standard input is an error,
+// because it usually means that a pipe was forgotten.
 func (s *session) configText(ctx context.Context, secret bool) (string, error) {
 	switch {
 	case s.flags.NArg() > 1:

@@ -53,7 +53,7 @@ func SettingFlags(groups ...settings.Group) []cli.Flag {
 // updateFlags returns the flags of up, preview, refresh and destroy, and more.
 func updateFlags(more ...cli.Flag) []cli.Flag {
 	return onStack(append(append(more, selectionFlags()...), jsonFlag, quietFlag, diffFlag, parallelFlag,
-		messageFlag, configFlag, configPathFlag,
+		messageFlag, configFlag, configPathFlag, configFileFlag,
 	)...)
 }
 
@@ -99,7 +99,9 @@ var (
 	configFlag  = &cli.StringSliceFlag{Name: "config", Aliases: []string{"c"},
 		Usage: "set `KEY=VALUE` in the stack's configuration first; may be repeated"}
 	configPathFlag = &cli.BoolFlag{Name: "path", Usage: "the keys of --config are paths"}
-	onBusyFlag     = &cli.StringFlag{Name: "on-busy", Usage: "`MODE` when the stack has another update: queue (wait " +
+	configFileFlag = &cli.StringFlag{Name: "config-file", Usage: "read and write the stack's configuration in `FILE`; " +
+		"not set: Pulumi.STACK.yaml"}
+	onBusyFlag = &cli.StringFlag{Name: "on-busy", Usage: "`MODE` when the stack has another update: queue (wait " +
 		"for it), fail, or supersede (replace waiting ones)", Value: "queue"}
 	refreshFlag       = &cli.BoolFlag{Name: "refresh", Aliases: []string{"r"}, Usage: "refresh every resource first"}
 	ignoreProtectFlag = &cli.BoolFlag{Name: "ignore-protect", Usage: "delete and replace protected resources like any " +

@@ -22,7 +22,8 @@ func importCommand(s *Env) *cli.Command {
 		Description: "Reads each resource through its provider and adds it to the stack's state; nothing real changes. " +
 			"The printed text declares them in the language of the project, if its language host can write programs, " +
 			"or in PCL. Copy it into the program.\n" + changeExits,
-		Flags: onStack(jsonFlag, quietFlag, diffFlag, parallelFlag, messageFlag, configFlag, configPathFlag, yesFlag,
+		Flags: onStack(jsonFlag, quietFlag, diffFlag, parallelFlag, messageFlag, configFlag, configPathFlag, configFileFlag,
+			yesFlag,
 			onBusyFlag, continueOnErrorFlag, previewOnlyFlag,
 			&cli.BoolFlag{Name: "skip-preview", Usage: "import without a preview"},
 			&cli.StringFlag{Name: "file", Usage: "import what `FILE` lists, in the format of `pulumi import`; " +

@@ -179,7 +179,12 @@ func initiator() string {
 
 // secrets returns access to the secrets of a stack of the project.
 func (s *session) secrets(name deployments.StackName) (*project.Secrets, error) {
-	file, err := s.project.Stack(name.Stack)
+	return s.secretsIn(name, s.configFileText())
+}
+
+// secretsIn returns access to the secrets of a stack whose configuration is in a file; "" is Pulumi.STACK.yaml.
+func (s *session) secretsIn(name deployments.StackName, path string) (*project.Secrets, error) {
+	file, err := s.project.StackIn(name.Stack, path)
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,8 @@ func stackCommand(s *Env) *cli.Command {
 		Flags:  onStack(jsonFlag),
 		Action: action(s, runStack),
 		Subcommands: []*cli.Command{
-			stackInitCommand(s), stackLsCommand(s), stackSelectCommand(s), stackRmCommand(s), stackOutputCommand(s),
+			stackInitCommand(s), stackLsCommand(s), stackSelectCommand(s), stackUnselectCommand(s), stackRmCommand(s),
+			stackOutputCommand(s),
 			stackExportCommand(s), stackImportCommand(s), stackHistoryCommand(s), stackRestoreCommand(s),
 			stackRecoverCommand(s),
 			stackTagCommand(s), stackRenameCommand(s), stackSecretsCommand(s),

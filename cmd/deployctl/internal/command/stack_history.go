@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -17,7 +18,9 @@ func stackHistoryCommand(s *Env) *cli.Command {
 		Description: "A waiting update has the STATUS queued. STATE is newest for the stack's current state, kept if " +
 			"deployctl stack restore " +
 			"can bring it back, and damaged if it cannot be read.",
-		Flags:  onStack(jsonFlag, limitFlag),
+		Flags: onStack(jsonFlag, limitFlag,
+			&cli.IntFlag{Name: "page", Usage: "list page `N`, counted from 1; --page-size updates are a page"},
+			&cli.IntFlag{Name: "page-size", Usage: "list `N` updates a page", Value: 10}),
 		Action: action(s, runStackHistory),
 	}
 }
@@ -27,12 +30,9 @@ func runStackHistory(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	list, err := s.service.History(ctx, info.Stack, s.flags.Int("limit"))
+	list, err := s.history(ctx, info)
 	if err != nil {
 		return err
-	}
-	for _, waiting := range info.Queued { // in the order in which they will run
-		list = slices.Insert(list, 0, waiting)
 	}
 	if s.flags.Bool("json") {
 		return s.sayJSON(list)
@@ -45,6 +45,34 @@ func runStackHistory(ctx context.Context, s *session) error {
 		rows = append(rows, historyRow(u, info.Version))
 	}
 	return s.sayTable(rows)
+}
+
+// history returns the updates that --limit or --page and --page-size select; waiting ones, in the order in which they
+// will run, are on the first page.
+func (s *session) history(ctx context.Context, info deployments.StackInfo) ([]deployments.UpdateInfo, error) {
+	if !s.flags.IsSet("page") && !s.flags.IsSet("page-size") {
+		list, err := s.service.History(ctx, info.Stack, s.flags.Int("limit"))
+		for _, waiting := range info.Queued {
+			list = slices.Insert(list, 0, waiting)
+		}
+		return list, err
+	}
+	page, size := max(1, s.flags.Int("page")), s.flags.Int("page-size")
+	if s.flags.IsSet("limit") || s.flags.Int("page") < 0 || size < 1 || page > math.MaxInt32/size {
+		return nil, deployments.Errorf(deployments.CodeInvalid, "--page and --page-size take numbers from 1 on, and "+
+			"exclude --limit")
+	}
+	list, err := s.service.History(ctx, info.Stack, page*size)
+	if err != nil {
+		return nil, err
+	}
+	list = list[min(len(list), (page-1)*size):]
+	for _, waiting := range info.Queued {
+		if page == 1 {
+			list = slices.Insert(list, 0, waiting)
+		}
+	}
+	return list, nil
 }
 
 // historyRow returns the row of an update in the history of a stack whose newest version is known. Of an update whose

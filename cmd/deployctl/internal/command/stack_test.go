@@ -1,12 +1,14 @@
 package command
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/grpcapi/memory"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+	"github.com/urfave/cli/v2"
 )
 
 const exported = `{"version":3,"deployment":{"manifest":{"time":"2026-01-02T03:04:05Z","magic":"","version":""},"resources":[
@@ -230,15 +232,31 @@ func TestSettingsNameTheirSourcesAndHideSecrets(t *testing.T) {
 	}
 }
 
+// TestEveryFlagMeansTheSameOnEveryCommand allows a few exceptions, which the stock CLI has, too, such as config set
+// --secret and config set-all --secret KEY=VALUE: of these, the command decides.
 func TestEveryFlagMeansTheSameOnEveryCommand(t *testing.T) {
-	seen := map[string]bool{}
-	app := NewApp(newDesk(t, nil).env(&syncBuffer{}, &syncBuffer{}))
-	for range 20 { // the order of a map differs each time
-		for name, takes := range valued(app.Commands) {
-			if before, ok := seen[name]; ok && before != takes {
-				t.Fatalf("--%s takes a value on some commands only", name)
+	seen, excepted := map[string]bool{}, []string{"plaintext", "secret", "f", "p"}
+	var visit func([]*cli.Command)
+	visit = func(commands []*cli.Command) {
+		for _, c := range commands {
+			own := map[string]bool{}
+			addValued(own, c)
+			for name, takes := range own {
+				if before, ok := seen[name]; ok && before != takes && !slices.Contains(excepted, name) {
+					t.Errorf("--%s takes a value on some commands only", name)
+				}
+				seen[name] = takes
 			}
-			seen[name] = takes
+			visit(c.Subcommands)
+		}
+	}
+	app := NewApp(newDesk(t, nil).env(&syncBuffer{}, &syncBuffer{}))
+	visit(app.Commands)
+	for _, line := range []string{"config set-all --secret a=b", "config set a b --secret", "--secret config set a b",
+		"config set-all --plaintext a=b --secret c=d", "up -p 4", "plugin ls -p", "stack rm -f dev", "up -f -p 4",
+		"plugin install resource a 1.0.0 -f a"} {
+		if _, err := Parse(app, append([]string{"deployctl"}, strings.Fields(line)...)); err != nil {
+			t.Errorf("%s: %v", line, err)
 		}
 	}
 }

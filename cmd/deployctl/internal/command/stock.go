@@ -8,12 +8,10 @@ import (
 // stockOnly are the commands and flags of the stock CLI that deployctl does not have, by the words after the program's
 // name, with advice on what to use instead. docs/compatibility.md lists them.
 var stockOnly = map[string]string{
-	"about":                            "see `deployctl version` and `deployctl settings`",
 	"console":                          "see `deployctl stack`",
 	"convert":                          "use `pulumi convert`",
 	"env":                              "",
 	"import --from":                    "make a file with `pulumi import --from`, and pass it as --file",
-	"import --config-file":             "use Pulumi.STACK.yaml or --config",
 	"login":                            "see `deployctl settings` for the service's address and token",
 	"logout":                           "see `deployctl settings` for the service's address and token",
 	"logs":                             "",
@@ -24,20 +22,12 @@ var stockOnly = map[string]string{
 	"state upgrade":                    "nothing is needed: older formats are read",
 	"watch":                            "run `deployctl up` again",
 	"whoami":                           "see `deployctl settings`",
-	"config cp":                        "copy the plaintext values of Pulumi.STACK.yaml, and set secrets again",
 	"config env":                       "",
 	"config refresh":                   "",
-	"config rm-all":                    "use `deployctl config rm` for each key",
-	"config set-all":                   "use `deployctl config set` for each key",
 	"stack graph":                      "use `deployctl graph`",
-	"stack unselect":                   "use `deployctl stack select` for another one",
 	"refresh --import-pending-creates": "use `deployctl resolve` or the next `deployctl up`",
-	"stack history --page":             "use --limit",
-	"stack history --page-size":        "use --limit",
-	"up --config-file":                 "use Pulumi.STACK.yaml or --config",
 	"up --run-program":                 "an up runs the program anyway",
 	"plugin run":                       "use `pulumi plugin run`",
-	"preview --config-file":            "use Pulumi.STACK.yaml or --config",
 }
 
 // stock returns a hint for a word that the stock CLI accepts in this place; "" if it does not.

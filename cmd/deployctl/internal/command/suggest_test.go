@@ -132,9 +132,7 @@ func TestWhatOnlyTheStockCLIHasIsAnsweredWithWhatToDoInstead(t *testing.T) {
 	d.refused(2, "deployctl stack has no command \"graph\", which only the stock CLI has; use `deployctl graph`",
 		"stack", "graph", "f")
 	d.refused(2, "deployctl has no command \"logs\", which only the stock CLI has; there is no replacement yet", "logs")
-	d.refused(2, "deployctl up has no flag --config-file, which only the stock CLI has", "up", "--config-file=x")
-	d.refused(2, "deployctl stack history has no flag --page, which only the stock CLI has; use --limit", "stack",
-		"history", "--page", "2")
+	d.refused(2, "deployctl up has no flag --run-program, which only the stock CLI has", "up", "--run-program")
 	page, err := os.ReadFile("../../../../docs/compatibility.md")
 	if err != nil {
 		t.Fatal(err)
