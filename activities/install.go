@@ -183,7 +183,7 @@ type manifest struct {
 // an installation runs.
 var (
 	lockFiles = []string{"package.json", "package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml",
-		".npmrc", ".yarnrc", ".yarnrc.yml",
+		"bun.lock", "bun.lockb", "bunfig.toml", ".npmrc", ".yarnrc", ".yarnrc.yml",
 		"pnpm-workspace.yaml"}
 	lifecycle = []string{"preinstall", "install", "postinstall", "prepublish", "preprepare", "prepare", "postprepare"}
 )

@@ -27,7 +27,7 @@ type node struct {
 	scripts bool // see Options
 }
 
-// InstallEnv are the variables that keep npm, pnpm and both kinds of Yarn from running scripts of packages; none if
+// InstallEnv are the variables that keep npm, pnpm, bun and both kinds of Yarn from running scripts of packages; none if
 // they are allowed.
 func InstallEnv(scripts bool) []string {
 	if scripts {
@@ -145,40 +145,63 @@ func (n node) installation(info *pulumirpc.ProgramInfo, given string) (process.C
 	if dir == "" {
 		return process.Command{}, nil
 	}
-	has := func(file string) bool {
-		_, err := n.tools.box.Stat(filepath.Join(dir, file))
-		return err == nil
+	has := func(files ...string) bool {
+		return slices.ContainsFunc(files, func(file string) bool {
+			_, err := n.tools.box.Stat(filepath.Join(dir, file))
+			return err == nil
+		})
 	}
 	manager, _ := option[string](info, "packagemanager")
-	args := []string{"install"}
-	switch {
-	case manager == "pnpm" || manager == "" && has("pnpm-lock.yaml"):
-		manager = "pnpm"
-		if has("pnpm-lock.yaml") {
-			args = append(args, "--frozen-lockfile")
-		}
-		if !n.scripts {
-			args = append(args, "--ignore-scripts")
-		}
-	case manager == "yarn" || manager == "" && has("yarn.lock"):
-		manager = "yarn"
-		if has("yarn.lock") {
-			args = append(args, "--frozen-lockfile")
-		}
-	case manager == "" || manager == "npm":
-		manager = "npm"
-		if has("package-lock.json") || has("npm-shrinkwrap.json") {
-			args = []string{"ci"}
-		}
-		args = append(args, "--loglevel=error", "--no-audit", "--no-fund")
-		if !n.scripts {
-			args = append(args, "--ignore-scripts")
-		}
-	default:
-		return process.Command{}, fmt.Errorf("unknown packagemanager %q in Pulumi.yaml: use npm, pnpm or yarn", manager)
+	manager, args, err := n.installer(manager, has)
+	if err != nil {
+		return process.Command{}, err
 	}
 	path, err := n.tools.look(manager, "programs in Node.js")
 	return process.Command{Path: path, Args: args, Dir: dir, Env: InstallEnv(n.scripts)}, err
+}
+
+// bunLocks are the lock files of bun: text, and before bun 1.2 binary.
+var bunLocks = []string{"bun.lock", "bun.lockb"}
+
+// installer returns the package manager and its arguments; has reports whether there is one of some files.
+func (n node) installer(named string, has func(...string) bool) (manager string, args []string, err error) {
+	manager, args = named, []string{"install"}
+	npmLocked := has("package-lock.json", "npm-shrinkwrap.json")
+	if manager == "" {
+		switch {
+		case has("pnpm-lock.yaml"):
+			manager = "pnpm"
+		case has("yarn.lock"):
+			manager = "yarn"
+		case has(bunLocks...) && !npmLocked:
+			manager = "bun"
+		default:
+			manager = "npm"
+		}
+	}
+	locked, ignores := false, true
+	switch manager {
+	case "pnpm":
+		locked = has("pnpm-lock.yaml")
+	case "yarn": // which ignores scripts by a variable
+		locked, ignores = has("yarn.lock"), false
+	case "bun":
+		locked = has(bunLocks...)
+	case "npm":
+		if npmLocked {
+			args = []string{"ci"}
+		}
+		args = append(args, "--loglevel=error", "--no-audit", "--no-fund")
+	default:
+		return "", nil, fmt.Errorf("unknown packagemanager %q in Pulumi.yaml: use npm, pnpm, yarn or bun", manager)
+	}
+	if locked {
+		args = append(args, "--frozen-lockfile")
+	}
+	if ignores && !n.scripts {
+		args = append(args, "--ignore-scripts")
+	}
+	return manager, args, nil
 }
 
 // manifestDir is the nearest directory with a package.json, from the program up to the project's root, or empty.
@@ -242,8 +265,8 @@ func (n node) eachModule(modules string, visited map[string]bool, visit func(man
 	for _, e := range entries {
 		path := filepath.Join(real, e.Name())
 		switch {
-		case e.Name() == ".pnpm": // where pnpm keeps what the links in other directories point to
-			stored, _ := fs.Glob(in, ".pnpm/*/node_modules")
+		case e.Name() == ".pnpm", e.Name() == ".bun": // where what the links in other directories point to is kept
+			stored, _ := fs.Glob(in, e.Name()+"/*/node_modules")
 			for _, s := range stored {
 				n.eachModule(filepath.Join(real, s), visited, visit)
 			}

@@ -220,6 +220,7 @@ func TestThePackagesOfANodeProgramAreFoundAmongItsModules(t *testing.T) {
 		"@pulumi/policy":                      `{"name": "@pulumi/policy", "version": "1.0.0", "pulumi": {"resource": false}}`,
 		".pnpm/tls@1.0.0/node_modules/tls":    `{"name": "tls", "version": "1.0.0", "pulumi": {"resource": true}}`,
 		".pnpm/tls@1.0.0/node_modules/pulumi": `{"name": "pulumi"}`,
+		".bun/std@2.0.0/node_modules/std":     `{"name": "std", "version": "2.0.0", "pulumi": {"resource": true}}`,
 	} {
 		module := filepath.Join(dir, "node_modules", filepath.FromSlash(path))
 		if err := os.MkdirAll(module, 0o700); err != nil {
@@ -237,7 +238,7 @@ func TestThePackagesOfANodeProgramAreFoundAmongItsModules(t *testing.T) {
 	for _, q := range packages {
 		got = append(got, q.Name+" "+q.Version+" "+q.DownloadURL)
 	}
-	want := "acme 2.0.0 https://acme.example, aws 5.0.0 , aws 6.1.0 , tls 1.0.0 "
+	want := "acme 2.0.0 https://acme.example, aws 5.0.0 , aws 6.1.0 , std 2.0.0 , tls 1.0.0 "
 	if strings.Join(got, ", ") != want {
 		t.Errorf("got %q, want %q", strings.Join(got, ", "), want)
 	}
