@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/blang/semver"
+	"github.com/deployctl/deployctl/internal/outbound"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
 )
 
@@ -40,7 +41,7 @@ type downloader struct {
 }
 
 func newDownloader(n *Network, token string) *downloader {
-	return &downloader{network: n, client: n.client(), token: token}
+	return &downloader{network: n, client: n.guard().Client(), token: token}
 }
 
 // source returns where the archives of a plugin are. The SDK knows the addresses of each kind of source; the requests
@@ -151,7 +152,7 @@ func (e *statusError) Error() string {
 // mayPass reports whether another attempt may succeed.
 func mayPass(err error) bool {
 	var answer *statusError
-	var refusal *refusedError
+	var refusal *outbound.RefusedError
 	var tooLarge *sizeError
 	switch {
 	case errors.As(err, &answer):
@@ -196,7 +197,7 @@ func (d *downloader) send(r *http.Request) (io.ReadCloser, int64, error) {
 		cancel(nil)
 		var failed *url.Error
 		if errors.As(err, &failed) {
-			failed.URL = shown(r.URL) // it may have credentials
+			failed.URL = outbound.Shown(r.URL) // it may have credentials
 		}
 		return nil, 0, err
 	}
@@ -210,7 +211,7 @@ func (d *downloader) send(r *http.Request) (io.ReadCloser, int64, error) {
 	switch {
 	case answer.StatusCode < 200 || answer.StatusCode > 299:
 		_ = body.Close()
-		return nil, 0, &statusError{answer.StatusCode, shown(answer.Request.URL)}
+		return nil, 0, &statusError{answer.StatusCode, outbound.Shown(answer.Request.URL)}
 	case answer.ContentLength > limit:
 		_ = body.Close()
 		return nil, 0, &sizeError{limit}

@@ -1,0 +1,172 @@
+// Package outbound guards the requests that the service makes to servers that its users name. Such a server must be at
+// a public address, whatever its name resolves to, and must use TLS: it could otherwise be one of the service's own
+// network.
+package outbound
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/net/http/httpproxy"
+)
+
+const (
+	// connectTimeout bounds the time to connect to a server, and its TLS handshake.
+	connectTimeout = 10 * time.Second
+	// mostRedirects bounds how often a server may send a request elsewhere.
+	mostRedirects = 10
+)
+
+// Guard decides which servers may be asked.
+type Guard struct {
+	// What is what they are asked for, in messages: "plugins are downloaded".
+	What string
+	// Setting names the setting that has Hosts, in messages.
+	Setting string
+	// Private allows servers at loopback and private addresses: for a service with one user, whose programs reach them
+	// anyway.
+	Private bool
+	// Hosts are the names of servers that may be at such addresses without Private.
+	Hosts []string
+	// Proxies are those of the environment; nil: that of this process.
+	Proxies *httpproxy.Config
+	// Patience is how long a server may take until it begins to answer.
+	Patience time.Duration
+}
+
+// Hosts reads a setting that lists hosts, separated by commas.
+func Hosts(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
+}
+
+// Allows returns an error if a URL must not be asked: without TLS, only a server on loopback may be, because anybody on
+// the way to another could replace what it sends.
+func (g *Guard) Allows(u *url.URL) error {
+	host := u.Hostname()
+	ip, err := netip.ParseAddr(host)
+	literal := err == nil
+	switch {
+	case u.Scheme == "https" && (!literal || IsPublic(ip) || g.Trusts(host)):
+		return nil
+	case u.Scheme == "https":
+		return g.refused(host, host)
+	case u.Scheme != "http":
+		return refuse("%s from https:// addresses, and %s is none", g.What, Shown(u))
+	case host != "localhost" && (!literal || !ip.IsLoopback()):
+		return refuse("%s without TLS only from this machine: use https instead of %s", g.What, Shown(u))
+	case !g.Trusts(host):
+		return g.refused(host, host)
+	}
+	return nil
+}
+
+// Trusts reports whether a server may be at a loopback or private address.
+func (g *Guard) Trusts(host string) bool { return g.Private || slices.Contains(g.Hosts, host) }
+
+// refused returns the error about a server that is at no public address.
+func (g *Guard) refused(host, address string) error {
+	return refuse("the server %s has no public address (%s); to allow it, add %s to the setting %s of the service", host,
+		address, host, g.Setting)
+}
+
+// RefusedError is the error of a server that must not be asked. Another attempt is no better.
+type RefusedError struct{ text string }
+
+// Error says which server, and what to do.
+func (e *RefusedError) Error() string { return e.text }
+
+func refuse(format string, args ...any) error { return &RefusedError{fmt.Sprintf(format, args...)} }
+
+// special are ranges that look public and lead to a network of the machine's own, or to private addresses.
+var special = []netip.Prefix{
+	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
+	netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("240.0.0.0/4"),
+	netip.MustParsePrefix("64:ff9b::/32"), netip.MustParsePrefix("2002::/16"), netip.MustParsePrefix("2001::/32"),
+}
+
+// IsPublic reports whether an address is one of the public internet.
+func IsPublic(ip netip.Addr) bool {
+	ip = ip.Unmap().WithZone("")
+	return ip.IsGlobalUnicast() && !ip.IsPrivate() &&
+		!slices.ContainsFunc(special, func(p netip.Prefix) bool { return p.Contains(ip) })
+}
+
+// Client returns a client that asks only servers that may be asked. The address is checked when the connection is made,
+// after the name was resolved, so that no name can lead to another address the second time.
+func (g *Guard) Client() *http.Client {
+	proxies := g.Proxies
+	if proxies == nil {
+		proxies = httpproxy.FromEnvironment()
+	}
+	through := proxies.ProxyFunc()
+	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+		dialer := &net.Dialer{Timeout: connectTimeout}
+		host, _, err := net.SplitHostPort(address)
+		if err != nil {
+			return nil, err
+		}
+		if !g.Trusts(host) && !isProxy(proxies, address) {
+			dialer.Control = func(_, address string, _ syscall.RawConn) error {
+				at, err := netip.ParseAddrPort(address)
+				if err == nil && !IsPublic(at.Addr()) {
+					err = g.refused(host, at.Addr().String())
+				}
+				return err
+			}
+		}
+		return dialer.DialContext(ctx, network, address)
+	}
+	return &http.Client{
+		Transport: &http.Transport{
+			Proxy:       func(r *http.Request) (*url.URL, error) { return through(r.URL) },
+			DialContext: dial, ForceAttemptHTTP2: true, DisableKeepAlives: true,
+			TLSHandshakeTimeout: connectTimeout, ResponseHeaderTimeout: g.Patience,
+			MaxResponseHeaderBytes: 1 << 20,
+		},
+		CheckRedirect: func(r *http.Request, before []*http.Request) error {
+			if len(before) >= mostRedirects {
+				return refuse("the server redirects too often")
+			}
+			if r.URL.Scheme == "http" && before[len(before)-1].URL.Scheme == "https" {
+				return refuse("the server redirects to %s, without TLS", Shown(r.URL))
+			}
+			return g.Allows(r.URL)
+		},
+	}
+}
+
+// isProxy reports whether an address is that of a proxy in the environment, which the operator has chosen.
+func isProxy(proxies *httpproxy.Config, address string) bool {
+	for _, text := range []string{proxies.HTTPProxy, proxies.HTTPSProxy} {
+		if !strings.Contains(text, "://") {
+			text = "http://" + text
+		}
+		u, err := url.Parse(text)
+		if err != nil || u.Hostname() == "" {
+			continue
+		}
+		port := u.Port()
+		if port == "" {
+			port = map[string]string{"http": "80", "https": "443", "socks5": "1080", "socks5h": "1080"}[u.Scheme]
+		}
+		if net.JoinHostPort(u.Hostname(), port) == address {
+			return true
+		}
+	}
+	return false
+}
+
+// Shown returns a URL for messages, without what may be secret: credentials and the query.
+func Shown(u *url.URL) string {
+	short := *u
+	short.User, short.RawQuery, short.Fragment = nil, "", ""
+	return short.String()
+}
