@@ -8,9 +8,9 @@ var inheritedVariables = []string{"PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "T
 	"SSL_CERT_DIR",
 	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "PULUMI_HOME"}
 
-// environment returns the environment of an update's programs and plugins: the inherited variables, and after them the
+// Environment returns the environment of an update's programs and plugins: the inherited variables, and after them the
 // ones that the client sent. Of two equal names the last one counts.
-func environment(sent, own []string) []string {
+func Environment(sent, own []string) []string {
 	var env []string
 	for _, name := range inheritedVariables {
 		for _, entry := range own {

@@ -143,7 +143,7 @@ steps:
 }
 
 func TestProgramsNeverSeeTheServicesOwnCredentials(t *testing.T) {
-	env := environment(
+	env := Environment(
 		[]string{"AWS_PROFILE=mine", "DEPLOYCTL_TOKEN=t0ken", "FOO=bar"},
 		[]string{"AWS_SECRET_ACCESS_KEY=s", "TEMPORAL_API_KEY=k", "DEPLOYCTL_MASTER=m", "PATH=/bin", "HOME=/root"},
 	)

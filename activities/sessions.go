@@ -122,7 +122,7 @@ func (a *Activities) fill(ctx context.Context, s *session) error {
 	s.parallel = ratelimit.NewSemaphore(goalOf(s.update, s.base, s.request).Parallel)
 	s.log = eventlog.NewOutput(a.Store, s.update, s.config.SecretTexts())
 	s.phases.tell = s.log.Phase
-	env := append(append(environment(s.request.Environment, a.Env), provider.StackVariable+"="+s.stackID),
+	env := append(append(Environment(s.request.Environment, a.Env), provider.StackVariable+"="+s.stackID),
 		s.box.Environment()...)
 	fetch, err := a.openPlugins(s, s.request.Environment)
 	if err != nil {

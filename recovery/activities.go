@@ -99,9 +99,7 @@ func (a *Activities) resume(ctx context.Context, in deployments.RecoverInput) (o
 	default:
 		in.Status, in.Error = deployments.StatusMigrated, buildGone
 	}
-	if out.UpdateInfo, err = a.recover(ctx, in); err == nil && out.Request.Lease != nil {
-		out.Settle, err = a.acts.Settling(ctx, out.UpdateInfo)
-	}
+	out.UpdateInfo, err = a.recover(ctx, in)
 	return out, err
 }
 
@@ -126,8 +124,7 @@ func (a *Activities) recover(ctx context.Context, in deployments.RecoverInput) (
 	}
 	switch request, err := store.Request(ctx, in.Update); {
 	case err == nil && request.Lease != nil:
-		ended, err := a.acts.EndLease(ctx, deployments.LeaseEnd{Update: in.Update, Status: statusOf(in), Error: in.Error})
-		return ended.UpdateInfo, err
+		return a.acts.EndLease(ctx, deployments.LeaseEnd{Update: in.Update, Status: statusOf(in), Error: in.Error})
 	case err != nil && deployments.CodeOf(err) == deployments.CodeNotFound:
 		if head.Active != nil && !head.Active.WithoutRequest() {
 			return info, deployments.Errorf(deployments.CodeFormat,

@@ -13,6 +13,8 @@ import (
 
 	"github.com/deployctl/deployctl/activities"
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/bundlecache"
+	"github.com/deployctl/deployctl/internal/deployment"
 	"github.com/deployctl/deployctl/internal/pluginhost/process"
 	"github.com/deployctl/deployctl/internal/plugins"
 	"github.com/deployctl/deployctl/internal/runclient"
@@ -38,6 +40,8 @@ type Options struct {
 	Sandbox *sandbox.Policy
 	// Plugins are the servers from which plugins may be downloaded; nil: none.
 	Plugins *plugins.Network
+	// Sources decides from which git servers deployments may take programs.
+	Sources deployment.Sources
 	// Builtin are the packages that this process serves itself, by name, with the environment of the update.
 	Builtin map[string]func(process.Environment) pulumirpc.ResourceProviderServer
 	// Retention is what is kept of stacks; nil: everything. Collected, if not nil, is called with what was removed.
@@ -166,6 +170,8 @@ func (c *Connection) serving(
 	shared.RegisterActivity(c.recovery().Activities(acts))
 	runs := &scheduled.Activities{Temporal: c.Client, Store: c.Store, Service: c.Service()}
 	shared.RegisterActivity(runs)
+	shared.RegisterActivity(deployment.New(deployment.Activities{Temporal: c.Client, Store: c.Store, Service: c.Service(),
+		Sandbox: o.Sandbox, Rooms: bundlecache.New(o.Dir).Rooms(), Env: os.Environ(), Sources: o.Sources}))
 	beginning := worker.New(c.Client, deployments.ScheduledTaskQueue(queue), few)
 	beginning.RegisterActivity(runs)
 	return []worker.Worker{shared, beginning}

@@ -52,6 +52,8 @@ func nameOf(input any) string {
 		return deployments.RunWorkflowID(in.Update)
 	case deployments.ScheduledInput:
 		return deployments.ScheduleID(in.Schedule.Name)
+	case deployments.DeploymentInput:
+		return deployments.DeploymentWorkflowID(in.Name)
 	}
 	return ""
 }

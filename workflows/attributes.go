@@ -52,6 +52,19 @@ func ScheduleAttributes(s deployments.Schedule) temporal.SearchAttributes {
 	return temporal.NewSearchAttributes(set...)
 }
 
+// DeploymentAttributes returns the search attributes of a Deployment workflow.
+func DeploymentAttributes(d deployments.Deployment) temporal.SearchAttributes {
+	n := d.Name
+	set := []temporal.SearchAttributeUpdate{
+		orgKey.ValueSet(n.Organization), projectKey.ValueSet(n.Project), stackKey.ValueSet(n.Stack),
+		kindKey.ValueSet(string(d.Operation)),
+	}
+	if d.RequestedBy != "" {
+		set = append(set, initiatorKey.ValueSet(d.RequestedBy))
+	}
+	return temporal.NewSearchAttributes(set...)
+}
+
 // Priority returns the priority of an update and of all its activities.
 func Priority(scheduled bool) temporal.Priority {
 	if scheduled {

@@ -114,16 +114,15 @@ func (l *lease) await(ctx workflow.Context) error {
 
 // commit commits what the client has written, and frees the stack.
 func (l *lease) commit(ctx workflow.Context) (deployments.UpdateInfo, error) {
-	var ended deployments.LeaseEnded
+	var info deployments.UpdateInfo
 	committing := onLong(ctx, "commit")
-	if err := workflow.ExecuteActivity(committing, deployments.ActivityEndLease, *l.end).Get(ctx, &ended); err != nil {
-		return ended.UpdateInfo, err
+	if err := workflow.ExecuteActivity(committing, deployments.ActivityEndLease, *l.end).Get(ctx, &info); err != nil {
+		return info, err
 	}
-	info := ended.UpdateInfo
 	l.info = &info
 	stack := deployments.StackWorkflowID(l.in.Update.StackName)
 	finished := deployments.UpdateFinished{Update: l.in.Update, Result: engine.Result{
-		Status: engine.Status(info.Status), Error: info.Error, Changes: info.Changes}, Settle: ended.Settle}
+		Status: engine.Status(info.Status), Error: info.Error, Changes: info.Changes}}
 	// A Stack that has ended reads the head when it starts again.
 	_ = workflow.SignalExternalWorkflow(ctx, stack, "", deployments.SignalFinished, finished).Get(ctx, nil)
 	if err := setResult(ctx, info.Status); err != nil {

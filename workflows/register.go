@@ -22,7 +22,8 @@ type Workflows struct{ settings Settings }
 func New(s Settings) *Workflows { return &Workflows{settings: s} }
 
 // Register registers the workflows under their names. An Update stays on the worker version on which it started, a Run
-// until it continues as new; a Stack, a Lease and a run of a schedule move to the current version at once.
+// until it continues as new; a Stack, a Lease, a Deployment and a run of a schedule move to the current version at
+// once.
 func (w *Workflows) Register(r worker.WorkflowRegistry) {
 	r.RegisterWorkflowWithOptions(w.Stack, workflow.RegisterOptions{
 		Name: deployments.WorkflowStack, VersioningBehavior: workflow.VersioningBehaviorAutoUpgrade,
@@ -38,5 +39,8 @@ func (w *Workflows) Register(r worker.WorkflowRegistry) {
 	})
 	r.RegisterWorkflowWithOptions(w.Scheduled, workflow.RegisterOptions{
 		Name: deployments.WorkflowScheduled, VersioningBehavior: workflow.VersioningBehaviorAutoUpgrade,
+	})
+	r.RegisterWorkflowWithOptions(w.Deployment, workflow.RegisterOptions{
+		Name: deployments.WorkflowDeployment, VersioningBehavior: workflow.VersioningBehaviorAutoUpgrade,
 	})
 }

@@ -205,6 +205,8 @@ func (d *devCall) infrastructure(server *devserver.Server) (in infrastructure, e
 	if in.plugins, err = pluginsOf(d.settings); err != nil {
 		return in, err
 	}
+	in.sources = sourcesOf(d.settings)
+	in.sources.Private = true // as below
 	if in.plugins != nil {
 		in.plugins.Private = true // the programs of its one user reach this machine anyway
 	}

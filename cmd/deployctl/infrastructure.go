@@ -12,8 +12,10 @@ import (
 	"unicode"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/deployment"
 	"github.com/deployctl/deployctl/internal/devserver"
 	"github.com/deployctl/deployctl/internal/kms"
+	"github.com/deployctl/deployctl/internal/outbound"
 	"github.com/deployctl/deployctl/internal/plugins"
 	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/deployctl/deployctl/internal/seal"
@@ -37,6 +39,8 @@ type infrastructure struct {
 	retention statestore.Retention
 	// plugins are the servers from which plugins may be downloaded; nil: none.
 	plugins *plugins.Network
+	// sources are the git servers from which deployments may take programs.
+	sources deployment.Sources
 	// lease is how long an update of the stock CLI may go without renewing its lease.
 	lease time.Duration
 	// dir is the directory of a worker for the files of programs.
@@ -76,6 +80,7 @@ func infrastructureOf(s settings.Settings, log *slog.Logger) (infrastructure, er
 	faults := []error{err, nil, nil}
 	in.retention, faults[1] = retentionOf(s)
 	in.plugins, faults[2] = pluginsOf(s)
+	in.sources = sourcesOf(s)
 	return in, errors.Join(faults...)
 }
 
@@ -87,6 +92,11 @@ func pluginsOf(s settings.Settings) (*plugins.Network, error) {
 			s.Source(settings.PluginsDownload), err)
 	}
 	return network, nil
+}
+
+// sourcesOf reads the settings of git servers.
+func sourcesOf(s settings.Settings) deployment.Sources {
+	return deployment.Sources{Hosts: outbound.Hosts(s.Get(settings.SourcePrivateHosts))}
 }
 
 // foundationOf reads the settings of Temporal, of the bucket and of the key.

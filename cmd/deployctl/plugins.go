@@ -5,6 +5,7 @@ import (
 	"os"
 	"syscall"
 
+	"github.com/deployctl/deployctl/internal/gitsource"
 	"github.com/deployctl/deployctl/internal/languagehost"
 	"github.com/deployctl/deployctl/internal/pluginhost/process"
 	"github.com/deployctl/deployctl/provider"
@@ -17,6 +18,7 @@ var pluginMains = map[string]func(args []string) int{
 	"pulumi-language-go":            func(args []string) int { return languagehost.Main("go", args) },
 	"pulumi-resource-deployctl":     resourcePlugin,
 	"pulumi-resource-pulumi-nodejs": dynamicProvider,
+	gitsource.Name:                  func([]string) int { return gitsource.Main() },
 }
 
 // resourcePlugin serves the first-party package to any engine.

@@ -127,7 +127,7 @@ func TestUnknownPathsAreNotFoundAndRefusedOnesSayWhy(t *testing.T) {
 	for path, why := range map[string]string{
 		"/": "does not serve", "/api": "does not serve", "/api/nothing": "does not serve",
 		"/api/stacks/acme/shop/dev/hooks": noWebhooks, "/api/orgs/acme/members": noMembers,
-		"/api/esc/environments/acme": noEnvironments, "/api/stacks/acme/shop/dev/deployments/settings": noDeployments,
+		"/api/esc/environments/acme": noEnvironments, "/api/console/orgs/acme/integrations/github-app": "does not serve",
 		"/api/stacks/acme/shop/dev/../../../tokens": "does not serve", "/api//user": "does not serve",
 		"/api/user/%2e%2e/x": "does not serve",
 	} {
@@ -151,7 +151,8 @@ func TestNamesOfPathsCannotLeaveTheirPlace(t *testing.T) {
 
 func TestEachRouteRefusesWhoMayNotCallIt(t *testing.T) {
 	b := newBench(t)
-	sample := strings.NewReplacer("{org}", "acme", "{project}", "shop", "{stack}", "dev", "{id}", "1", "{version}", "1")
+	sample := strings.NewReplacer("{org}", "acme", "{project}", "shop", "{stack}", "dev", "{id}", "1", "{version}", "1",
+		"{deployment}", "1", "{part}", "logs")
 	for _, r := range routes() {
 		if r.by == byAnyone {
 			continue

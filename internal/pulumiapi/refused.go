@@ -3,7 +3,7 @@ package pulumiapi
 // Reasons for which calls of the stock CLI are not served.
 const (
 	noWebhooks     = "deployctl has no webhooks yet"
-	noDeployments  = "deployments that run remotely are requested with `deployctl up`; the stock CLI cannot request them yet"
+	noGitHubApp    = "deployctl has no GitHub app: a webhook of the repository starts deployments"
 	noPolicies     = "deployctl has no policy groups of an organization; `pulumi up --policy-pack DIR` works"
 	noMembers      = "members and roles are managed with `deployctl member`"
 	noTemplates    = "deployctl has no templates of an organization; `pulumi new` uses those of Pulumi's repository"
@@ -40,11 +40,8 @@ var refused = map[string]string{
 	"ListOrgRoles": noMembers, "CreateOrgRole": noMembers, "GetOrgRole": noMembers, "UpdateOrgRole": noMembers,
 	"DeleteOrgRole": noMembers, "AssignTeamRole": noMembers,
 	"ListAuditLogs": noAudit, "ExportAuditLogs": noAudit,
-	"UpdateStackConfig":            noEnvironments,
-	"PatchStackDeploymentSettings": noDeployments, "DestroyStackDeploymentSettings": noDeployments,
-	"GetGHAppIntegration": noDeployments, "GetStackDeploymentSettings": noDeployments, "CreateDeployment": noDeployments,
-	"GetDeployment": noDeployments, "GetDeploymentByVersion": noDeployments, "GetDeploymentLogs": noDeployments,
-	"GetDeploymentUpdates": noDeployments, "ListStackDeployments": noDeployments, "CancelStackDeployment": noDeployments,
+	"UpdateStackConfig":     noEnvironments,
+	"GetGHAppIntegration":   noGitHubApp,
 	"GetSearchQueryResults": noInsights, "GetNaturalLanguageQueryResults": noInsights,
 	"SearchInsightsResources": noInsights, "GetInsightsResource": noInsights, "ScanInsightsAccount": noInsights,
 	"ListInsightsAccounts": noInsights, "GetInsightsScan": noInsights, "ListInsightsAccountScans": noInsights,
@@ -68,7 +65,7 @@ var refusedPrefixes = map[string]string{
 
 // refusedParts are the reasons by what follows the name of a stack or of an organization in a path.
 var refusedParts = map[string]string{
-	"hooks": noWebhooks, "deployments": noDeployments, "config": noEnvironments,
+	"hooks": noWebhooks, "config": noEnvironments,
 	"policygroups": noPolicies, "policypacks": noPolicies, "policyresults": noPolicies, "members": noMembers,
 	"roles": noMembers, "teams": noMembers, "auditlogs": noAudit, "templates": noTemplates, "search": noInsights,
 	"resources": noUsage,

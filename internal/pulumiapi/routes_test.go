@@ -33,7 +33,15 @@ func endpoints(t *testing.T) []endpoint {
 }
 
 // named are the names of what a path names, as routes have them.
-var named = strings.NewReplacer("/scheduleID", "/{schedule}", "/webhookName", "/{webhook}", "/eventID", "/{event}")
+var named = strings.NewReplacer("/scheduleID", "/{schedule}", "/webhookName", "/{webhook}", "/eventID", "/{event}",
+	"/deploymentID/cancel", "/{deployment}/{part}")
+
+// partOf are the paths of calls about deployments.
+var partOf = map[string]string{
+	"": "", "/": "", "/id": "/{deployment}", "/version/version": "/{deployment}/{part}",
+	"/id/logs":    "/{deployment}/{part}",
+	"/id/updates": "/{deployment}/{part}",
+}
 
 // pathOf returns the path of a call as a route has it; "" when the list does not say.
 func pathOf(e endpoint) string {
@@ -45,6 +53,8 @@ func pathOf(e endpoint) string {
 		return stackPath + "/update"
 	case kind == "Stack":
 		return stackPath + below
+	case kind == "Deployment":
+		return stackPath + "/deployments" + partOf[below]
 	case kind == "Update":
 		return updatePath + below
 	case kind == "Project":

@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/gitpush"
 	"github.com/deployctl/deployctl/internal/grpcapi"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
 // Service is what the edge needs of the service.
@@ -20,6 +22,7 @@ type Service interface {
 	deployments.Leases
 	deployments.LeaseTokens
 	deployments.LeasedState
+	deployments.RemoteDeployments
 	// ImportAsIs imports a deployment whose secrets the service may not be able to read.
 	ImportAsIs(ctx context.Context, r deployments.ImportRequest) (int, error)
 	// ReplaceSchedule gives a schedule other times or another effect; CodeNotFound when there is none.
@@ -29,6 +32,11 @@ type Service interface {
 	// Info describes an update, Request returns what was asked for; CodeNotFound when that is not known.
 	Info(ctx context.Context, u deployments.UpdateName) (deployments.UpdateInfo, error)
 	Request(ctx context.Context, u deployments.UpdateName) (deployments.UpdateRequest, error)
+	// Push starts the deployment that a message of a git server asks for, or says why there is none.
+	Push(ctx context.Context, s deployments.StackName, m gitpush.Message) (deployments.Deployment, string, error)
+	// EventsAfter returns the events of an update that the service executes, after a position in its log.
+	EventsAfter(ctx context.Context, u deployments.UpdateName, after map[string]int) ([]apitype.EngineEvent,
+		map[string]int, error)
 }
 
 // Config says what is served.

@@ -26,6 +26,16 @@ func (b *Box) Bundles() (Directory, error) {
 	return OpenDirectory(filepath.Join(b.room, Bundles))
 }
 
+// Temp makes a directory for what this process gets for the box's organization. It belongs to the box's user; Close
+// removes it.
+func (b *Box) Temp() (dir string, err error) {
+	err = b.Do(func() error {
+		dir, err = os.MkdirTemp(b.temp, "")
+		return err
+	})
+	return dir, err
+}
+
 // Cache opens the directory in which this process keeps what it has its tools make for the box's organization. Use it
 // within Do, so that what is made belongs to the box's user, and close it.
 func (b *Box) Cache() (Directory, error) {

@@ -118,11 +118,12 @@ func (r runOf) refusal(w *statestore.DesiredSchedule) string {
 	return ""
 }
 
-// ScheduleFailed pauses a schedule whose run has failed, as Temporal does.
+// ScheduleFailed pauses a schedule whose run has failed, as Temporal does. A workflow that no schedule has started,
+// such as a deployment, pauses none.
 func (s *Service) ScheduleFailed(ctx context.Context, run workflow.Execution) error {
 	n, _, err := deployments.ScheduleOfRun(run.ID)
 	if err != nil {
-		return err
+		return nil //nolint:nilerr // it is no run of a schedule
 	}
 	_, err = s.store.ChangeSchedule(ctx, n, func(w *statestore.DesiredSchedule) error {
 		w.Paused = w.Paused || w.Run == run.RunID

@@ -55,6 +55,7 @@ const (
 
 	PluginsDownload     Key = "plugins.download"
 	PluginsPrivateHosts Key = "plugins.private-hosts"
+	SourcePrivateHosts  Key = "deployments.private-hosts"
 
 	RetentionVersions Key = "retention.versions"
 	RetentionDays     Key = "retention.days"
@@ -152,6 +153,8 @@ var Table = []Definition{
 		"addresses), off, or the `URL` of a mirror, which may have ${NAME}, ${VERSION}, ${OS} and ${ARCH}"},
 	{PluginsPrivateHosts, ForService, "", false, "`HOSTS`, separated by commas, at private addresses from which " +
 		"plugins may be downloaded"},
+	{SourcePrivateHosts, ForService, "", false, "`HOSTS`, separated by commas, at private addresses from which " +
+		"deployments may take programs"},
 
 	{RetentionVersions, ForService, "100", false, "keep at least the latest `N` versions of a stack, whatever their " +
 		"age"},

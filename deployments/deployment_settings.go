@@ -1,0 +1,268 @@
+package deployments
+
+import (
+	"cmp"
+	"encoding/json"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+)
+
+// DeploymentSettings say where a stack's deployments get the program from, and how they run it, in the form that the
+// stock CLI writes. What has no counterpart in the service is rejected by Validate.
+type DeploymentSettings struct {
+	apitype.DeploymentSettings
+	// Webhook lets pushes start deployments.
+	Webhook *PushWebhook `json:"webhook,omitempty"`
+	// Paused keeps deployments from their turn.
+	Paused bool `json:"paused,omitempty"`
+}
+
+// PushWebhook checks what a git server sends.
+type PushWebhook struct {
+	// Secret is what the git server signs with, or sends.
+	Secret apitype.SecretValue `json:"secret"`
+}
+
+// Limits of settings.
+const (
+	MaxPreRunCommands  = 50
+	MaxDeploymentBytes = 256 << 10 // of settings as JSON
+	leastWebhookSecret = 16
+)
+
+// Git returns the source; the zero value when none is set.
+func (s DeploymentSettings) Git() apitype.SourceContextGit {
+	var git apitype.SourceContextGit
+	if s.SourceContext != nil && s.SourceContext.Git != nil {
+		git = *s.SourceContext.Git
+	}
+	if git.RepoURL == "" && s.GitHub != nil && s.GitHub.Repository != "" {
+		git.RepoURL = "https://github.com/" + s.GitHub.Repository + ".git"
+	}
+	return git
+}
+
+// Run returns how the operation runs; the zero value when nothing is set.
+func (s DeploymentSettings) Run() apitype.OperationContext {
+	if s.Operation == nil {
+		return apitype.OperationContext{}
+	}
+	return *s.Operation
+}
+
+// Options returns the options of the operation.
+func (s DeploymentSettings) Options() apitype.OperationContextOptions {
+	if s.Operation == nil || s.Operation.Options == nil {
+		return apitype.OperationContextOptions{}
+	}
+	return *s.Operation.Options
+}
+
+// Secrets returns the values that are never shown. Credentials are, whatever their sender says.
+func (s DeploymentSettings) Secrets() []*apitype.SecretValue {
+	var all []*apitype.SecretValue
+	credential := func(v *apitype.SecretValue) {
+		if v != nil && (v.Value != "" || v.Ciphertext != "") {
+			v.Secret = true
+			all = append(all, v)
+		}
+	}
+	if s.SourceContext != nil && s.SourceContext.Git != nil && s.SourceContext.Git.GitAuth != nil {
+		auth := s.SourceContext.Git.GitAuth
+		credential(auth.PersonalAccessToken)
+		if auth.SSHAuth != nil {
+			credential(&auth.SSHAuth.SSHPrivateKey)
+			credential(auth.SSHAuth.Password)
+		}
+		if auth.BasicAuth != nil {
+			credential(&auth.BasicAuth.UserName)
+			credential(&auth.BasicAuth.Password)
+		}
+	}
+	if s.Webhook != nil {
+		credential(&s.Webhook.Secret)
+	}
+	return all
+}
+
+// MapSecrets replaces every secret, those of the environment too.
+func (s DeploymentSettings) MapSecrets(f func(apitype.SecretValue) (apitype.SecretValue, error)) error {
+	for _, v := range s.Secrets() {
+		mapped, err := f(*v)
+		if err != nil {
+			return err
+		}
+		*v = mapped
+	}
+	if s.Operation == nil {
+		return nil
+	}
+	for name, v := range s.Operation.EnvironmentVariables {
+		if !v.Secret && v.Ciphertext == "" {
+			continue
+		}
+		mapped, err := f(v)
+		if err != nil {
+			return err
+		}
+		s.Operation.EnvironmentVariables[name] = mapped
+	}
+	return nil
+}
+
+// Validate reports, as CodeInvalid, what of the settings the service cannot do.
+func (s DeploymentSettings) Validate() error {
+	if err := s.validateSupported(); err != nil {
+		return err
+	}
+	if err := validateGit(s.Git()); err != nil {
+		return err
+	}
+	run := s.Run()
+	if len(run.PreRunCommands) > MaxPreRunCommands {
+		return Errorf(CodeInvalid, "there are %d commands to run before; at most %d are possible: put them into a script",
+			len(run.PreRunCommands), MaxPreRunCommands)
+	}
+	for name := range run.EnvironmentVariables {
+		if name == "" || strings.ContainsAny(name, "=\x00\n") {
+			return Errorf(CodeInvalid, "%s is not the name of an environment variable", quoted(name))
+		}
+	}
+	if shell := s.Options().Shell; shell != "" && strings.ContainsAny(shell, " \x00\n") {
+		return Errorf(CodeInvalid, "%s is not a shell: name a program such as bash", quoted(shell))
+	}
+	if s.Webhook != nil && s.Webhook.Secret.Ciphertext == "" && len(s.Webhook.Secret.Value) < leastWebhookSecret {
+		return Errorf(CodeInvalid, "the secret of the webhook has %d bytes; it needs at least %d", len(
+			s.Webhook.Secret.Value), leastWebhookSecret)
+	}
+	if s.Executor != nil && s.Executor.WorkingDirectory != "" && !localPath(path.Clean(s.Executor.WorkingDirectory)) {
+		return Errorf(CodeInvalid, "%s is not a directory inside the repository", quoted(s.Executor.WorkingDirectory))
+	}
+	data, err := json.Marshal(s)
+	if err == nil && len(data) > MaxDeploymentBytes {
+		err = Errorf(CodeInvalid, "the settings of a deployment have %d bytes; at most %d are possible", len(data),
+			MaxDeploymentBytes)
+	}
+	return err
+}
+
+// validateSupported rejects what has no counterpart in the service, rather than ignoring it.
+func (s DeploymentSettings) validateSupported() error {
+	run := s.Run()
+	switch {
+	case s.Executor != nil && s.Executor.ExecutorImage != nil && s.Executor.ExecutorImage.Reference != "":
+		return Errorf(CodeInvalid, "deployments run in the sandbox of a worker, not in an image: remove the executor "+
+			"image, and install what the program needs on the workers")
+	case s.AgentPoolID != nil && *s.AgentPoolID != "":
+		return Errorf(CodeInvalid, "there are no agent pools: remove the pool; `deployctl worker --organization NAME` "+
+			"gives an organization workers of its own")
+	case run.OIDC != nil && (run.OIDC.AWS != nil || run.OIDC.Azure != nil || run.OIDC.GCP != nil):
+		return Errorf(CodeInvalid, "deployments get no OIDC tokens for clouds: give the workers, or the environment of "+
+			"the deployment, the credentials")
+	case s.SourceContext != nil && (s.SourceContext.Hg != nil || s.SourceContext.Template != nil):
+		return Errorf(CodeInvalid, "programs are taken from git repositories only")
+	case s.VCS != nil && s.VCS.PullRequestTemplate || s.GitHub != nil && s.GitHub.PullRequestTemplate:
+		return Errorf(CodeInvalid, "there are no review stacks of pull requests: use previews of pull requests")
+	}
+	return nil
+}
+
+// validateGit rejects a source that cannot be fetched. An empty one is none.
+func validateGit(git apitype.SourceContextGit) error {
+	if git.Branch != "" && git.Commit != "" {
+		return Errorf(CodeInvalid, "a deployment takes a branch or a commit, not both")
+	}
+	for what, text := range map[string]string{"URL": git.RepoURL, "branch": git.Branch, "commit": git.Commit} {
+		if strings.HasPrefix(text, "-") || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
+			return Errorf(CodeInvalid, "%s is not the %s of a git repository", quoted(text), what)
+		}
+	}
+	if git.RepoDir != "" && path.Clean(git.RepoDir) != "." && !localPath(path.Clean(git.RepoDir)) {
+		return Errorf(CodeInvalid, "%s is not a directory inside the repository", quoted(git.RepoDir))
+	}
+	if git.RepoURL == "" {
+		return nil
+	}
+	_, err := GitURL(git.RepoURL)
+	return err
+}
+
+// GitURL parses the URL of a git repository: https, http, ssh, or the short form of ssh, USER@HOST:PATH.
+func GitURL(text string) (*url.URL, error) {
+	if user, rest, short := strings.Cut(text, "@"); short && !strings.Contains(text, "://") {
+		host, path, _ := strings.Cut(rest, ":")
+		text = "ssh://" + user + "@" + host + "/" + strings.TrimPrefix(path, "/")
+	}
+	u, err := url.Parse(text)
+	switch {
+	case err != nil:
+		return nil, Errorf(CodeInvalid, "the URL of the git repository cannot be read")
+	case !slices.Contains([]string{"https", "http", "ssh"}, u.Scheme) || u.Hostname() == "":
+		return nil, Errorf(CodeInvalid, "%s is not the URL of a git repository that deployments can be made from: use "+
+			"https:// or ssh://", quoted(ShownURL(u)))
+	case u.User != nil && u.Scheme != "ssh":
+		return nil, Errorf(CodeInvalid, "the URL of the git repository has credentials in it: take them out, and give "+
+			"them as an access token or as user name and password")
+	}
+	if _, set := u.User.Password(); set {
+		return nil, Errorf(CodeInvalid, "the URL of the git repository has a password in it: take it out, and use an SSH "+
+			"key")
+	}
+	return u, nil
+}
+
+// ShownURL returns a URL for messages, without credentials and query.
+func ShownURL(u *url.URL) string {
+	short := *u
+	short.User, short.RawQuery, short.Fragment = nil, "", ""
+	return cmp.Or(short.String(), "(no URL)")
+}
+
+// isSecret reports whether a JSON object is a secret on the wire, which is one value. The secret of a webhook is an
+// object with such a member, too: its value tells them apart.
+func isSecret(object map[string]any) bool {
+	_, text := object["secret"].(string)
+	_, sealed := object["ciphertext"]
+	_, explicit := object["isSecret"]
+	return text && len(object) == 1 || sealed || explicit
+}
+
+// MergePatch applies a merge patch (RFC 7396) to JSON. A secret is replaced as a whole.
+func MergePatch(document, patch json.RawMessage) (json.RawMessage, error) {
+	var before, change any
+	if len(document) > 0 {
+		if err := json.Unmarshal(document, &before); err != nil {
+			return nil, err
+		}
+	}
+	if err := json.Unmarshal(patch, &change); err != nil {
+		return nil, Errorf(CodeInvalid, "the settings are not JSON: %w", err)
+	}
+	if _, object := change.(map[string]any); !object {
+		return nil, Errorf(CodeInvalid, "the settings are not a JSON object")
+	}
+	return json.Marshal(merged(before, change))
+}
+
+func merged(before, change any) any {
+	changes, object := change.(map[string]any)
+	if !object || isSecret(changes) {
+		return change
+	}
+	result, object := before.(map[string]any)
+	if !object {
+		result = map[string]any{}
+	}
+	for key, value := range changes {
+		if value == nil {
+			delete(result, key)
+		} else {
+			result[key] = merged(result[key], value)
+		}
+	}
+	return result
+}

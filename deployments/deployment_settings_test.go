@@ -1,0 +1,101 @@
+package deployments
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+)
+
+func TestAMergePatchChangesWhatItNames(t *testing.T) {
+	for name, c := range map[string]struct{ before, patch, want string }{
+		"a value is added":         {`{}`, `{"a":{"b":1}}`, `{"a":{"b":1}}`},
+		"null removes a value":     {`{"a":{"b":1,"c":2}}`, `{"a":{"b":null}}`, `{"a":{"c":2}}`},
+		"a list is replaced":       {`{"a":[1,2]}`, `{"a":[3]}`, `{"a":[3]}`},
+		"nothing is merged into 1": {`{"a":1}`, `{"a":{"b":null,"c":2}}`, `{"a":{"c":2}}`},
+		"a secret is one value":    {`{"e":{"A":{"ciphertext":"x"}}}`, `{"e":{"A":{"secret":"y"}}}`, `{"e":{"A":{"secret":"y"}}}`},
+		"without a document":       {``, `{"a":1}`, `{"a":1}`},
+	} {
+		got, err := MergePatch(json.RawMessage(c.before), json.RawMessage(c.patch))
+		if err != nil || string(got) != c.want {
+			t.Errorf("%s: %s, %v", name, got, err)
+		}
+	}
+	for _, patch := range []string{`[]`, `1`, `null`, `{`, ``} {
+		if _, err := MergePatch(nil, json.RawMessage(patch)); CodeOf(err) != CodeInvalid {
+			t.Errorf("the patch %q: %v", patch, err)
+		}
+	}
+}
+
+func TestWhatADeploymentCannotDoIsRefused(t *testing.T) {
+	for text, why := range map[string]string{
+		`{"executorContext":{"executorImage":"alpine"}}`:                                   "image",
+		`{"agentPoolID":"pool"}`:                                                           "pools",
+		`{"operationContext":{"oidc":{"aws":{"roleArn":"x"}}}}`:                            "OIDC",
+		`{"sourceContext":{"hg":{"repoUrl":"x"}}}`:                                         "git repositories only",
+		`{"sourceContext":{"git":{"repoUrl":"file:///etc"}}}`:                              "https:// or ssh://",
+		`{"sourceContext":{"git":{"repoUrl":"ext::sh -c x"}}}`:                             "not the URL",
+		`{"sourceContext":{"git":{"repoUrl":"git://host/x"}}}`:                             "https:// or ssh://",
+		`{"sourceContext":{"git":{"repoUrl":"https://u:p@host/x"}}}`:                       "credentials",
+		`{"sourceContext":{"git":{"repoUrl":"--upload-pack=x"}}}`:                          "not the URL",
+		`{"sourceContext":{"git":{"branch":"a","commit":"b"}}}`:                            "not both",
+		`{"sourceContext":{"git":{"branch":"--x"}}}`:                                       "not the branch",
+		`{"sourceContext":{"git":{"repoDir":"../x"}}}`:                                     "inside the repository",
+		`{"executorContext":{"workingDirectory":"/etc"}}`:                                  "inside the repository",
+		`{"operationContext":{"environmentVariables":{"A=B":"x"}}}`:                        "environment variable",
+		`{"operationContext":{"options":{"shell":"sh -c x"}}}`:                             "not a shell",
+		`{"webhook":{"secret":"short"}}`:                                                   "at least",
+		`{"gitHub":{"pullRequestTemplate":true}}`:                                          "review stacks",
+		`{"operationContext":{"preRunCommands":["` + strings.Repeat("x", 300<<10) + `"]}}`: "bytes",
+	} {
+		var s DeploymentSettings
+		if err := json.Unmarshal([]byte(text), &s); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Validate(); CodeOf(err) != CodeInvalid || !strings.Contains(err.Error(), why) {
+			t.Errorf("%.80s: %v", text, err)
+		}
+	}
+}
+
+func TestCredentialsAreSecretsWhateverTheirSenderSays(t *testing.T) {
+	var s DeploymentSettings
+	if err := json.Unmarshal([]byte(`{"sourceContext":{"git":{"gitAuth":{"accessToken":"open",
+		"sshAuth":{"sshPrivateKey":"open","password":"open"},"basicAuth":{"userName":"open","password":"open"}}}},
+		"operationContext":{"environmentVariables":{"A":{"secret":"open"},"B":"shown"}},
+		"webhook":{"secret":"open"}}`), &s); err != nil {
+		t.Fatal(err)
+	}
+	err := s.MapSecrets(func(v apitype.SecretValue) (apitype.SecretValue, error) {
+		return apitype.SecretValue{Secret: true, Ciphertext: "sealed"}, nil
+	})
+	text, _ := json.Marshal(s)
+	if err != nil || strings.Contains(string(text), "open") || strings.Count(string(text), "sealed") != 7 ||
+		!strings.Contains(string(text), "shown") {
+		t.Errorf("%s, %v", text, err)
+	}
+}
+
+func TestTheShortFormOfAnSSHAddressIsAURL(t *testing.T) {
+	u, err := GitURL("git@example.com:acme/shop.git")
+	if err != nil || u.String() != "ssh://git@example.com/acme/shop.git" ||
+		ShownURL(u) != "ssh://example.com/acme/shop.git" {
+		t.Errorf("%v, %v", u, err)
+	}
+}
+
+func TestADeploymentIsKnownByItsIDAndItsNumber(t *testing.T) {
+	s := StackName{"acme", "shop", "dev"}
+	for _, id := range []string{"deployment-12", "12"} {
+		if n, err := DeploymentOf(s, id); err != nil || n.Number != 12 || n.ID() != "deployment-12" {
+			t.Errorf("%s: %v, %v", id, n, err)
+		}
+	}
+	for _, id := range []string{"", "0", "-1", "deployment-", "deployment-x", "version", "../12"} {
+		if _, err := DeploymentOf(s, id); CodeOf(err) != CodeNotFound {
+			t.Errorf("%q: %v", id, err)
+		}
+	}
+}

@@ -1,0 +1,183 @@
+// Package deployment has the activities of deployments: they wait for the turn of a deployment, get its program from a
+// git repository, run the commands before it, and submit its updates as any client does. Errors are translated for
+// Temporal as in package activities.
+package deployment
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+
+	"github.com/deployctl/deployctl/activities"
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/sandbox"
+	"github.com/deployctl/deployctl/internal/scheduled"
+	"github.com/deployctl/deployctl/internal/service"
+	"github.com/deployctl/deployctl/statestore"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+)
+
+// Activities are the activities of deployments; register them as a whole.
+type Activities struct {
+	Temporal client.Client
+	Store    *statestore.Store
+	Service  *service.Service
+	// Sandbox isolates what is run of a repository; nil: it is not isolated. Rooms is the directory of the rooms of
+	// organizations.
+	Sandbox *sandbox.Policy
+	Rooms   string
+	// Env is the service's own environment; see activities.Environment.
+	Env []string
+	// Sources decides which git servers may be asked.
+	Sources Sources
+}
+
+// Sources decides which git servers may be asked: those at public addresses, and others.
+type Sources struct {
+	Private bool     // all others
+	Hosts   []string // these
+}
+
+// New returns the activities.
+func New(a Activities) *Activities { return &a }
+
+// heartbeatEvery is the interval of heartbeats; pollEvery is how often a deployment looks for its turn, or its cancel.
+const heartbeatEvery, pollEvery = 5 * time.Second, time.Second
+
+// beat records heartbeats until ctx ends.
+func beat(ctx context.Context) {
+	go func() {
+		for ctx.Err() == nil {
+			activity.RecordHeartbeat(ctx)
+			sleep(ctx, heartbeatEvery)
+		}
+	}()
+}
+
+// sleep waits for d, or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// errOver is the error about a deployment that has ended: a copy of its workflow does nothing.
+var errOver = deployments.Errorf(deployments.CodeInvalid, "the deployment is over: it runs once")
+
+// change changes a deployment that has not ended.
+func (a *Activities) change(
+	ctx context.Context, n deployments.DeploymentName, change func(*statestore.StoredDeployment),
+) (statestore.StoredDeployment, error) {
+	return a.Store.ChangeDeployment(ctx, n, func(d *statestore.StoredDeployment) error {
+		if d.Ended() {
+			return errOver
+		}
+		change(d)
+		return nil
+	})
+}
+
+// begin records that a step of a deployment begins, and that the one before has succeeded.
+func begin(d *statestore.StoredDeployment, name string) {
+	now := time.Now().UTC()
+	i := slices.IndexFunc(d.Steps, func(s deployments.DeploymentStep) bool { return s.Name == name })
+	if i < 0 {
+		for j := range d.Steps {
+			finish(&d.Steps[j], deployments.DeploymentSucceeded, now)
+		}
+		d.Steps = append(d.Steps, deployments.DeploymentStep{Name: name, Started: now})
+		i = len(d.Steps) - 1
+	}
+	d.Steps[i].Status, d.Steps[i].Changed = deployments.DeploymentRunning, now
+}
+
+// finish ends a step that has not ended.
+func finish(s *deployments.DeploymentStep, status deployments.DeploymentStatus, now time.Time) {
+	if s.Status == deployments.DeploymentRunning {
+		s.Status, s.Changed = status, now
+	}
+}
+
+// SubmitDeployment submits an update of a deployment. A repeated submission is the same update.
+func (a *Activities) SubmitDeployment(
+	ctx context.Context, in deployments.SubmitDeploymentInput,
+) (deployments.UpdateName, error) {
+	d, err := a.Store.Deployment(ctx, in.Name)
+	if err != nil {
+		return deployments.UpdateName{}, activities.Failure(err)
+	}
+	if d.Ended() || in.Request.Stack != in.Name.StackName {
+		return deployments.UpdateName{}, activities.Failure(errOver)
+	}
+	header := "pulumi " + string(d.Operation)
+	accepted, err := a.Service.Submit(ctx, in.Request)
+	if err != nil {
+		return accepted.Update, activities.Failure(err)
+	}
+	d, err = a.change(ctx, in.Name, func(d *statestore.StoredDeployment) {
+		if !slices.Contains(d.Updates, accepted.Update.Version) {
+			d.Updates = append(d.Updates, accepted.Update.Version)
+		}
+		begin(d, header)
+	})
+	if err != nil {
+		return accepted.Update, activities.Failure(err)
+	}
+	at := statestore.LogPart{Name: in.Name, Step: stepOperation + slices.Index(d.Updates, accepted.Update.Version)}
+	lines := []apitype.DeploymentLogLine{{Header: header, Timestamp: time.Now().UTC()}, {Timestamp: time.Now().UTC(),
+		Line: "The operation is update " + accepted.Update.Version + " of the stack.\n"}}
+	return accepted.Update, activities.Failure(a.Store.PutDeploymentLog(ctx, at, lines))
+}
+
+// FollowDeployment returns once an update of a deployment has ended, and cancels it first if it is told to.
+func (a *Activities) FollowDeployment(
+	ctx context.Context, in deployments.FollowDeploymentInput,
+) (deployments.UpdateInfo, error) {
+	if in.Cancel {
+		err := a.Service.Cancel(ctx, in.Update, false)
+		if err != nil && deployments.CodeOf(err) != deployments.CodeNotFound {
+			return deployments.UpdateInfo{}, activities.Failure(err)
+		}
+	}
+	runs := scheduled.Activities{Temporal: a.Temporal, Store: a.Store, Service: a.Service}
+	return runs.Follow(ctx, in.Update)
+}
+
+// EndDeployment records how a deployment has ended. What it ran is forgotten: it has secrets in it.
+func (a *Activities) EndDeployment(ctx context.Context, in deployments.EndDeploymentInput) error {
+	var remove bool
+	at := statestore.LogPart{Name: in.Name, Step: stepEnd}
+	if err := a.writeEnd(ctx, at, in); err != nil {
+		return activities.Failure(err)
+	}
+	_, err := a.change(ctx, in.Name, func(d *statestore.StoredDeployment) {
+		remove = d.Operation == apitype.Destroy && in.Status == deployments.DeploymentSucceeded &&
+			d.Settings.Options().DeleteAfterDestroy
+		d.Status, d.Error, d.Settings = in.Status, in.Error, deployments.DeploymentSettings{}
+		last := deployments.DeploymentSucceeded
+		if in.Status == deployments.DeploymentFailed {
+			last = deployments.DeploymentFailed
+		}
+		for i := range d.Steps {
+			finish(&d.Steps[i], last, time.Now().UTC())
+		}
+	})
+	if errors.Is(err, errOver) || deployments.CodeOf(err) == deployments.CodeNotFound {
+		return nil // a repeated end, or its stack is gone
+	}
+	if err == nil && remove {
+		sleep(ctx, removeAfter)
+		err = a.Service.RemoveStack(ctx, in.Name.StackName, false)
+	}
+	return activities.Failure(err)
+}
+
+// removeAfter is how long a destroyed stack stays, so that whoever watches the deployment sees its end.
+const removeAfter = 5 * time.Second

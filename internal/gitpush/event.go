@@ -1,0 +1,198 @@
+package gitpush
+
+import (
+	"encoding/json"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/deployctl/deployctl/deployments"
+)
+
+// Event is a push to a branch, or a change of a pull request.
+type Event struct {
+	Repository string // as OWNER/NAME
+	Branch     string // that was pushed to, or that the pull request is to be merged into
+	Commit     string // to deploy
+	// PullRequest is the number of the pull request; 0 for a push.
+	PullRequest int
+	// Foreign is that a pull request is from another repository, whose authors may not deploy.
+	Foreign bool
+	// Paths are the files that changed; nil when not all are known.
+	Paths []string
+}
+
+// commit is a commit in the message about a push.
+type commit struct{ Added, Removed, Modified []string }
+
+// github is what the messages of GitHub have.
+type github struct {
+	Ref, After, Action string
+	Deleted            bool
+	Commits            []commit
+	Number             int
+	Repository         struct {
+		FullName string `json:"full_name"`
+	}
+	PullRequest struct {
+		Head, Base struct {
+			SHA  string
+			Ref  string
+			Repo struct {
+				FullName string `json:"full_name"`
+			}
+		}
+	} `json:"pull_request"`
+}
+
+// gitlab is what the messages of GitLab have.
+type gitlab struct {
+	Ref, After   string
+	CheckoutSHA  string `json:"checkout_sha"`
+	TotalCommits int    `json:"total_commits_count"`
+	Commits      []commit
+	Project      struct {
+		Path string `json:"path_with_namespace"`
+	}
+	Attributes struct {
+		IID        int
+		Action     string
+		Target     string `json:"target_branch"`
+		SourceID   int    `json:"source_project_id"`
+		TargetID   int    `json:"target_project_id"`
+		LastCommit struct {
+			ID string
+		} `json:"last_commit"`
+	} `json:"object_attributes"`
+}
+
+// mostCommits is how many commits GitHub describes in one message; of more, not all files are known.
+const mostCommits = 2048
+
+// branchPrefix begins the names of branches among references.
+const branchPrefix = "refs/heads/"
+
+// Event returns what a message is about; nil for something that deploys nothing, such as a ping, a tag or a branch that
+// was deleted.
+func (m Message) Event() (*Event, error) {
+	kind := m.Header.Get("X-Github-Event")
+	if kind == "" {
+		kind = m.Header.Get("X-Gitlab-Event")
+	}
+	var gh github
+	var gl gitlab
+	var err error
+	switch kind {
+	case "push", "pull_request":
+		err = json.Unmarshal(m.Body, &gh)
+	case "Push Hook", "Merge Request Hook":
+		err = json.Unmarshal(m.Body, &gl)
+	default:
+		return nil, nil
+	}
+	if err != nil {
+		return nil, deployments.Errorf(deployments.CodeInvalid, "the message of the git server cannot be read: %w", err)
+	}
+	e := map[string]func() *Event{"push": gh.push, "pull_request": gh.pullRequest, "Push Hook": gl.push,
+		"Merge Request Hook": gl.mergeRequest}[kind]()
+	if e != nil && !isCommit(e.Commit) {
+		return nil, nil
+	}
+	return e, nil
+}
+
+// isCommit reports whether a text is the name of a commit, and not that of none, which is all zeros.
+func isCommit(text string) bool {
+	hexadecimal := func(r rune) bool { return r >= '0' && r <= '9' || r >= 'a' && r <= 'f' }
+	return (len(text) == 40 || len(text) == 64) && strings.Trim(text, "0") != "" &&
+		!strings.ContainsFunc(text, func(r rune) bool { return !hexadecimal(r) })
+}
+
+func (g github) push() *Event {
+	branch, is := strings.CutPrefix(g.Ref, branchPrefix)
+	if !is || g.Deleted {
+		return nil
+	}
+	return &Event{Repository: g.Repository.FullName, Branch: branch, Commit: g.After,
+		Paths: changed(g.Commits, len(g.Commits) < mostCommits)}
+}
+
+func (g github) pullRequest() *Event {
+	if !slices.Contains([]string{"opened", "synchronize", "reopened"}, g.Action) {
+		return nil
+	}
+	head, base := g.PullRequest.Head, g.PullRequest.Base
+	return &Event{Repository: base.Repo.FullName, Branch: base.Ref, Commit: head.SHA, PullRequest: g.Number,
+		Foreign: head.Repo.FullName != base.Repo.FullName}
+}
+
+func (g gitlab) push() *Event {
+	branch, is := strings.CutPrefix(g.Ref, branchPrefix)
+	if !is || g.CheckoutSHA == "" {
+		return nil
+	}
+	return &Event{Repository: g.Project.Path, Branch: branch, Commit: g.After,
+		Paths: changed(g.Commits, len(g.Commits) == g.TotalCommits)}
+}
+
+func (g gitlab) mergeRequest() *Event {
+	a := g.Attributes
+	if !slices.Contains([]string{"open", "update", "reopen"}, a.Action) {
+		return nil
+	}
+	return &Event{Repository: g.Project.Path, Branch: a.Target, Commit: a.LastCommit.ID, PullRequest: a.IID,
+		Foreign: a.SourceID != a.TargetID}
+}
+
+// changed returns the files of commits; nil when these are not all, or there are none, as after a forced push.
+func changed(commits []commit, all bool) []string {
+	if !all {
+		return nil
+	}
+	var paths []string
+	for _, c := range commits {
+		paths = append(append(append(paths, c.Added...), c.Removed...), c.Modified...)
+	}
+	return paths
+}
+
+// Touches reports whether a file that changed matches one of the patterns, in which ** stands for any number of
+// directories. Without patterns, and when not all files are known, it does.
+func (e Event) Touches(patterns []string) bool {
+	if len(patterns) == 0 || e.Paths == nil {
+		return true
+	}
+	for _, pattern := range patterns {
+		segments := strings.Split(strings.Trim(pattern, "/"), "/")
+		for _, name := range e.Paths {
+			if matches(segments, strings.Split(name, "/")) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// matches reports whether a path, or a directory above it, matches the segments of a pattern.
+func matches(segments, names []string) bool {
+	switch {
+	case len(segments) == 0:
+		return true
+	case segments[0] == "**":
+		for skip := range len(names) + 1 {
+			if matches(segments[1:], names[skip:]) && (len(segments) > 1 || skip < len(names)) {
+				return true
+			}
+		}
+		return false
+	case len(names) == 0:
+		return false
+	}
+	ok, err := path.Match(segments[0], names[0])
+	return err == nil && ok && matches(segments[1:], names[1:])
+}
+
+// Of reports whether an event is of the repository that a path of a URL names.
+func (e Event) Of(path string) bool {
+	return strings.EqualFold(strings.Trim(strings.TrimSuffix(path, ".git"), "/"), e.Repository)
+}

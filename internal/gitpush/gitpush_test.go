@@ -1,0 +1,134 @@
+package gitpush
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	secret = "the-secret-of-the-webhook"
+	hash   = "9c3a2b5759a8cba982833e2ae2c1502ed92d19e3"
+)
+
+func message(body string, headers ...string) Message {
+	m := Message{Header: http.Header{}, Body: []byte(body)}
+	for i := 0; i < len(headers); i += 2 {
+		m.Header.Set(headers[i], headers[i+1])
+	}
+	return m
+}
+
+func TestAMessageIsFromWhoeverHasTheSecret(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	hub := func(key, body string) string { return "sha256=" + hex.EncodeToString(sum([]byte(key), []byte(body))) }
+	standard := func(key []byte, at time.Time) Message {
+		stamp := fmt.Sprint(at.Unix())
+		signature := "v1," + base64.StdEncoding.EncodeToString(sum(key, []byte("7."+stamp+".{}")))
+		return message("{}", "Webhook-Id", "7", "Webhook-Timestamp", stamp, "Webhook-Signature", "v1,AAAA "+signature)
+	}
+	right := map[string]Message{
+		"GitHub's signature": message("{}", "X-Hub-Signature-256", hub(secret, "{}")),
+		"GitLab's token":     message("{}", "X-Gitlab-Token", secret),
+		"GitLab's signature": standard([]byte(secret), now.Add(-time.Minute)),
+	}
+	for what, m := range right {
+		if !m.From(secret, now) {
+			t.Errorf("%s is refused", what)
+		}
+		if m.From(secret+"x", now) || m.From("", now) {
+			t.Errorf("%s is taken for another secret", what)
+		}
+	}
+	for what, m := range map[string]Message{
+		"nothing": message("{}"), "another body": message("{ }", "X-Hub-Signature-256", hub(secret, "{}")),
+		"another key":                  message("{}", "X-Hub-Signature-256", hub("x", "{}")),
+		"no hex":                       message("{}", "X-Hub-Signature-256", "sha256=zz"),
+		"another token":                message("{}", "X-Gitlab-Token", "x"),
+		"an old signature":             standard([]byte(secret), now.Add(-time.Hour)),
+		"a wrong signature with token": message("{}", "X-Hub-Signature-256", "sha256=00", "X-Gitlab-Token", secret),
+	} {
+		if m.From(secret, now) {
+			t.Errorf("%s is taken", what)
+		}
+	}
+	key := "whsec_" + base64.StdEncoding.EncodeToString([]byte("a key of GitLab"))
+	if !standard([]byte("a key of GitLab"), now).From(key, now) {
+		t.Error("a signature with a key in base64 is refused")
+	}
+}
+
+func TestMessagesSayWhatIsDeployed(t *testing.T) {
+	commits := `"commits":[{"added":["a/b"],"removed":["c"],"modified":["d"]}]`
+	paths := []string{"a/b", "c", "d"}
+	for name, c := range map[string]struct {
+		kind, body string
+		want       *Event
+	}{
+		"a push": {"push", `{"ref":"refs/heads/main","after":"` + hash + `","repository":{"full_name":"acme/shop"},` + commits +
+			`}`, &Event{Repository: "acme/shop", Branch: "main", Commit: hash, Paths: paths}},
+		"a tag":              {"push", `{"ref":"refs/tags/main","after":"` + hash + `"}`, nil},
+		"a deleted branch":   {"push", `{"ref":"refs/heads/x","deleted":true,"after":"` + strings.Repeat("0", 40) + `"}`, nil},
+		"an option, no hash": {"push", `{"ref":"refs/heads/main","after":"--upload-pack=x"}`, nil},
+		"a ping":             {"ping", `{}`, nil},
+		"a pull request": {"pull_request", `{"action":"synchronize","number":7,"pull_request":{"head":{"sha":"` + hash +
+			`","ref":"x","repo":{"full_name":"acme/shop"}},"base":{"ref":"main","repo":{"full_name":"acme/shop"}}}}`,
+			&Event{Repository: "acme/shop", Branch: "main", Commit: hash, PullRequest: 7}},
+		"a pull request of a stranger": {"pull_request", `{"action":"opened","number":7,"pull_request":{"head":{"sha":"` +
+			hash + `","repo":{"full_name":"eve/shop"}},"base":{"ref":"main","repo":{"full_name":"acme/shop"}}}}`,
+			&Event{Repository: "acme/shop", Branch: "main", Commit: hash, PullRequest: 7, Foreign: true}},
+		"a closed pull request": {"pull_request", `{"action":"closed"}`, nil},
+		"a push to GitLab": {"Push Hook", `{"ref":"refs/heads/main","after":"` + hash + `","checkout_sha":"` + hash +
+			`","total_commits_count":1,"project":{"path_with_namespace":"acme/shop"},` + commits + `}`,
+			&Event{Repository: "acme/shop", Branch: "main", Commit: hash, Paths: paths}},
+		"a push to GitLab of many commits": {"Push Hook", `{"ref":"refs/heads/main","after":"` + hash + `","checkout_sha":"` +
+			hash + `","total_commits_count":21,"project":{"path_with_namespace":"acme/shop"},` + commits + `}`,
+			&Event{Repository: "acme/shop", Branch: "main", Commit: hash}},
+		"a merge request": {"Merge Request Hook", `{"project":{"path_with_namespace":"acme/shop"},"object_attributes":{"iid":3,
+			"action":"open","target_branch":"main","source_project_id":1,"target_project_id":2,"last_commit":{"id":"` + hash +
+			`"}}}`, &Event{Repository: "acme/shop", Branch: "main", Commit: hash, PullRequest: 3, Foreign: true}},
+	} {
+		header := "X-Github-Event"
+		if strings.Contains(c.kind, "Hook") {
+			header = "X-Gitlab-Event"
+		}
+		got, err := message(c.body, header, c.kind).Event()
+		if err != nil || !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+	if _, err := message("{", "X-Github-Event", "push").Event(); err == nil {
+		t.Error("a message that is no JSON is read")
+	}
+}
+
+func TestPathsSelectPushes(t *testing.T) {
+	e := Event{Paths: []string{"infra/prod/main.ts", "README.md"}}
+	for pattern, want := range map[string]bool{
+		"infra": true, "infra/": true, "infra/**": true, "**/*.ts": true, "*.md": true, "infra/*": true, "app/**": false,
+		"*.ts": false, "infra/dev/**": false, "[": false,
+	} {
+		if got := e.Touches([]string{pattern}); got != want {
+			t.Errorf("%s: %v", pattern, got)
+		}
+	}
+	if !e.Touches(nil) || !(Event{}).Touches([]string{"x"}) {
+		t.Error("without patterns, or when the files are not known, nothing is deployed")
+	}
+}
+
+func FuzzEvents(f *testing.F) {
+	f.Add("push", []byte(`{"ref":"refs/heads/main","after":"`+hash+`"}`))
+	f.Add("Merge Request Hook", []byte(`{"object_attributes":{"action":"open","last_commit":{"id":"`+hash+`"}}}`))
+	f.Fuzz(func(t *testing.T, kind string, body []byte) {
+		m := Message{Header: http.Header{"X-Github-Event": {kind}}, Body: body}
+		if e, err := m.Event(); err == nil && e != nil && !isCommit(e.Commit) {
+			t.Errorf("the commit is %q", e.Commit)
+		}
+	})
+}

@@ -1,0 +1,82 @@
+// Package gitpush reads what git servers send to webhooks: pushes, and pull requests. It checks who has sent it and
+// says what it is about; what then happens is up to the service.
+package gitpush
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/hex"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// signedWithin is how old a message with a signed time may be.
+const signedWithin = 5 * time.Minute
+
+// signingKey begins a secret with which GitLab signs (the key in base64 follows).
+const signingKey = "whsec_"
+
+// Message is what a git server has sent.
+type Message struct {
+	Header http.Header
+	Body   []byte
+}
+
+// From reports whether a message was sent by someone with the secret: GitHub signs the body, GitLab signs it with an id
+// and the time, or sends the secret itself.
+func (m Message) From(secret string, now time.Time) bool {
+	if secret == "" {
+		return false
+	}
+	if signature, given := strings.CutPrefix(m.Header.Get("X-Hub-Signature-256"), "sha256="); given {
+		got, err := hex.DecodeString(signature)
+		return err == nil && hmac.Equal(got, sum([]byte(secret), m.Body))
+	}
+	if signatures := m.Header.Get("Webhook-Signature"); signatures != "" {
+		return m.signed(secret, signatures, now)
+	}
+	token := m.Header.Get("X-Gitlab-Token")
+	return token != "" && subtle.ConstantTimeCompare([]byte(token), []byte(secret)) == 1
+}
+
+// signed checks the signatures of the specification "Standard Webhooks", one of which must be right.
+func (m Message) signed(secret, signatures string, now time.Time) bool {
+	id, at := m.Header.Get("Webhook-Id"), m.Header.Get("Webhook-Timestamp")
+	seconds, err := strconv.ParseInt(at, 10, 64)
+	if age := now.Sub(time.Unix(seconds, 0)); err != nil || age.Abs() > signedWithin {
+		return false
+	}
+	key := []byte(secret)
+	if text, encoded := strings.CutPrefix(secret, signingKey); encoded {
+		if key, err = base64.StdEncoding.DecodeString(text); err != nil {
+			return false
+		}
+	}
+	want := sum(key, []byte(id+"."+at+"."), m.Body)
+	for one := range strings.SplitSeq(signatures, " ") {
+		version, text, _ := strings.Cut(one, ",")
+		got, err := base64.StdEncoding.DecodeString(text)
+		if version == "v1" && err == nil && hmac.Equal(got, want) {
+			return true
+		}
+	}
+	return false
+}
+
+func sum(key []byte, parts ...[]byte) []byte {
+	mac := hmac.New(sha256.New, key)
+	for _, part := range parts {
+		_, _ = mac.Write(part) // never fails
+	}
+	return mac.Sum(nil)
+}
+
+// Digest names what was signed, so that it is acted on once. The id of a delivery is not signed by every server.
+func (m Message) Digest() string {
+	digest := sha256.Sum256(m.Body)
+	return hex.EncodeToString(digest[:])
+}

@@ -1,0 +1,123 @@
+package pulumiapi
+
+import (
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"maps"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+)
+
+// livePosition is how far a client has read the events of an update that the service executes. As a continuation token
+// it is base64 of JSON.
+type livePosition struct {
+	Version string         `json:"version"` // of the update: another one may have continued it
+	Read    map[string]int `json:"read,omitempty"`
+	Summary bool           `json:"summary,omitempty"` // the summary was sent
+}
+
+func (p livePosition) token() *string {
+	data, _ := json.Marshal(p) // it has no value that cannot be encoded
+	text := base64.RawURLEncoding.EncodeToString(data)
+	return &text
+}
+
+// liveEvents returns the next events of an update that the service executes, while it runs or after its end. The CLI
+// takes its exit code from the summary, so one is made for an update that ended before it could have one.
+func (c *call) liveEvents(u deployments.UpdateName) (apitype.GetUpdateEventsResponse, error) {
+	answer := apitype.GetUpdateEventsResponse{Events: []apitype.EngineEvent{}}
+	at := livePosition{Version: u.Version}
+	if text := c.URL.Query().Get("continuationToken"); text != "" {
+		data, err := base64.RawURLEncoding.DecodeString(text)
+		if err != nil || json.Unmarshal(data, &at) != nil {
+			return answer, deployments.Errorf(deployments.CodeInvalid, "this is not a continuation token of the events")
+		}
+	}
+	u.Version = at.Version
+	if err := u.Validate(); err != nil {
+		return answer, err
+	}
+	info, err := c.edge.Service.Info(c.Context(), u) // before the events: all of an update that has ended are there
+	if err != nil && !notFound(err) {
+		return answer, err
+	}
+	events, read, err := c.edge.Service.EventsAfter(c.Context(), u, at.Read)
+	if err != nil {
+		return answer, err
+	}
+	for _, e := range events {
+		at.Summary = at.Summary || e.SummaryEvent != nil
+		whole(&e)
+		if selected(e, c.URL.Query()["type"], c.URL.Query().Get("urn")) {
+			answer.Events = append(answer.Events, e)
+		}
+	}
+	ended := !info.Ended.IsZero() && maps.Equal(read, at.Read)
+	at.Read = read
+	switch {
+	case !ended:
+		answer.ContinuationToken = at.token()
+	case info.Next != "":
+		answer.ContinuationToken = livePosition{Version: info.Next}.token()
+	case !at.Summary:
+		answer.Events = append(answer.Events, endOf(info)...)
+	}
+	return answer, nil
+}
+
+// endOf returns the events about the end of an update that has no summary.
+func endOf(info deployments.UpdateInfo) []apitype.EngineEvent {
+	results := map[apitype.UpdateStatus]apitype.OperationResult{
+		apitype.UpdateStatusSucceeded: apitype.OperationResultSucceeded,
+		apitype.UpdateStatusCancelled: apitype.OperationResultCanceled,
+	}
+	result, known := results[statusOf(info)]
+	if !known {
+		result = apitype.OperationResultFailed
+	}
+	now := int(time.Now().Unix())
+	events := []apitype.EngineEvent{{Timestamp: now, SummaryEvent: &apitype.SummaryEvent{Result: result,
+		IsPreview: info.DryRun, ResourceChanges: map[apitype.OpType]int{}}}}
+	if info.Error != "" {
+		events = append([]apitype.EngineEvent{{Timestamp: now, DiagnosticEvent: &apitype.DiagnosticEvent{
+			Message: info.Error + "\n", Severity: "error", Color: "never"}}}, events...)
+	}
+	return events
+}
+
+// executed reports whether the service executes an update itself, which is not one of a client.
+func (c *call) executed(u deployments.UpdateName) (bool, error) {
+	if c.PathValue("id") != u.Version {
+		return false, nil // a client knows its own updates by other ids
+	}
+	r, err := c.edge.Service.Request(c.Context(), u)
+	if notFound(err) {
+		return true, nil // it waits in the queue
+	}
+	return r.Lease == nil, err
+}
+
+// whole fills in what the CLI relies on to show an event: the state of a resource, and of one that stays the same both
+// states.
+func whole(e *apitype.EngineEvent) {
+	var m *apitype.StepEventMetadata
+	switch {
+	case e.ResourcePreEvent != nil:
+		m = &e.ResourcePreEvent.Metadata
+	case e.ResOutputsEvent != nil:
+		m = &e.ResOutputsEvent.Metadata
+	case e.ResOpFailedEvent != nil:
+		m = &e.ResOpFailedEvent.Metadata
+	default:
+		return
+	}
+	if m.Old == nil && m.New == nil {
+		m.New = &apitype.StepEventStateMetadata{Type: m.Type, URN: m.URN}
+	}
+	if m.Op == apitype.OpSame {
+		m.Old, m.New = cmp.Or(m.Old, m.New), cmp.Or(m.New, m.Old)
+	}
+}

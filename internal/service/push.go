@@ -1,0 +1,103 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/gitpush"
+	"github.com/deployctl/deployctl/statestore"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+)
+
+// Push starts the deployment that a message of a git server asks for: an update for a push to the branch of the stack's
+// settings, a preview for a pull request. It returns why there is none, if so. CodeUnauthorized: the message is not
+// from somebody who has the secret of the stack's webhook, or the stack has none. CodeExists: it was taken before.
+func (s *Service) Push(
+	ctx context.Context, name deployments.StackName, m gitpush.Message,
+) (d deployments.Deployment, why string, err error) {
+	unknown := deployments.Errorf(deployments.CodeUnauthorized, "this message is not signed with the secret of a webhook "+
+		"of the stack %s", name)
+	stored, err := s.store.DeploymentSettings(ctx, name)
+	if err != nil && deployments.CodeOf(err) == deployments.CodeNotFound {
+		return d, "", unknown
+	}
+	if err != nil {
+		return d, "", err
+	}
+	if stored.Webhook == nil || !m.From(stored.Webhook.Secret.Value, time.Now()) {
+		return d, "", unknown
+	}
+	e, err := m.Event()
+	if err != nil {
+		return d, "", err
+	}
+	if why := ignored(stored, e); why != "" {
+		return d, why, nil
+	}
+	if err := s.TakeDelivery(ctx, name, m.Digest()); err != nil {
+		return d, "", err
+	}
+	d, err = s.CreateDeployment(ctx, pushed(name, stored, *e))
+	if err != nil && d.Name.Number == 0 {
+		_ = s.ForgetDelivery(context.WithoutCancel(ctx), name, m.Digest()) // it may be sent again
+	}
+	return d, "", err
+}
+
+// pushed returns the request of the deployment that an event starts. It may do what whoever made the settings may.
+func pushed(
+	name deployments.StackName, stored statestore.StoredSettings, e gitpush.Event,
+) deployments.DeploymentRequest {
+	r := deployments.DeploymentRequest{Stack: name, Operation: apitype.Update, Inherits: true,
+		Authority: stored.Authority, Initiator: "push to " + e.Branch}
+	if e.PullRequest > 0 {
+		r.Operation, r.Initiator = apitype.Preview, fmt.Sprintf("pull request %d", e.PullRequest)
+	}
+	if a := stored.Authority; a != nil && len(a.Holders) > 0 {
+		r.RequestedBy = a.Holders[0].Token
+		if a.Holders[0].Member != "" {
+			r.RequestedBy = a.Holders[0].Member
+		}
+	}
+	r.Settings.SourceContext = &apitype.SourceContext{Git: &apitype.SourceContextGit{Commit: e.Commit}}
+	return r
+}
+
+// ignored says why an event deploys nothing, if so.
+func ignored(stored statestore.StoredSettings, e *gitpush.Event) string {
+	if e == nil {
+		return "this event deploys nothing"
+	}
+	git := stored.Git()
+	u, err := deployments.GitURL(git.RepoURL)
+	rules := pushRules(stored.DeploymentSettings)
+	switch {
+	case err != nil || !e.Of(u.Path):
+		return "it is about another repository than the one in the deployment settings"
+	case git.Branch == "" || git.Branch != e.Branch:
+		return "it is about another branch than the one in the deployment settings"
+	case e.PullRequest > 0 && !rules.PreviewPullRequests:
+		return "the deployment settings ask for no previews of pull requests"
+	case e.PullRequest > 0 && e.Foreign:
+		return "the pull request is from another repository"
+	case e.PullRequest == 0 && !rules.DeployCommits:
+		return "the deployment settings ask for no deployments of pushes"
+	case !e.Touches(rules.Paths):
+		return "none of the paths in the deployment settings has changed"
+	}
+	return ""
+}
+
+// pushRules returns what pushes start.
+func pushRules(s deployments.DeploymentSettings) apitype.DeploymentSettingsGitHub {
+	switch {
+	case s.GitHub != nil:
+		return *s.GitHub
+	case s.VCS != nil:
+		return apitype.DeploymentSettingsGitHub{DeployCommits: s.VCS.DeployCommits,
+			PreviewPullRequests: s.VCS.PreviewPullRequests, Paths: s.VCS.Paths}
+	}
+	return apitype.DeploymentSettingsGitHub{}
+}

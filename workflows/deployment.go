@@ -1,0 +1,107 @@
+package workflows
+
+import (
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+)
+
+// deployment is a Deployment workflow.
+type deployment struct {
+	in  deployments.DeploymentInput
+	out deployments.DeploymentOutput
+}
+
+// Deployment runs an operation on a stack with a program from a git repository: it waits for its turn among the
+// deployments of the stack, gets the program, and submits the operation's update to the stack's queue. It ends when the
+// update has ended, and never with an error: how it ended is in its result and in the store.
+func (w *Workflows) Deployment(
+	ctx workflow.Context, in deployments.DeploymentInput,
+) (deployments.DeploymentOutput, error) {
+	d := &deployment{in: in}
+	d.out.Status = deployments.DeploymentSucceeded
+	if err := d.run(ctx); err != nil {
+		d.out.Status, d.out.Error = deployments.DeploymentFailed, messageOf(err)
+		if temporal.IsCanceledError(err) {
+			d.out.Error = "it was cancelled"
+		}
+	}
+	after, _ := workflow.NewDisconnectedContext(ctx)
+	end := deployments.EndDeploymentInput{Name: in.Name, DeploymentOutput: d.out}
+	if err := workflow.ExecuteActivity(onLong(after, "end"), deployments.ActivityEndDeployment, end).Get(after,
+		nil); err != nil {
+		return d.out, err
+	}
+	return d.out, setResult(after, string(d.out.Status))
+}
+
+func (d *deployment) run(ctx workflow.Context) error {
+	waiting := workflow.WithHeartbeatTimeout(workflow.WithStartToCloseTimeout(onShared(ctx, "wait for its turn"),
+		longestWait), heartbeat)
+	waiting = workflow.WithWaitForCancellation(waiting, true)
+	var turn deployments.DeploymentTurn
+	if err := workflow.ExecuteActivity(waiting, deployments.ActivityAwaitTurn, d.in.Name).Get(ctx, &turn); err != nil {
+		return err
+	}
+	if turn.Skipped != "" {
+		d.out.Status, d.out.Error = deployments.DeploymentSkipped, turn.Skipped
+		return nil
+	}
+	var prepared deployments.PreparedDeployment
+	if err := workflow.ExecuteActivity(onLong(ctx, "get the program"), deployments.ActivityPrepareDeployment,
+		d.in.Name).Get(ctx, &prepared); err != nil {
+		return err
+	}
+	check, err := d.update(ctx, prepared.Request)
+	if err != nil || !prepared.Drift {
+		return err
+	}
+	var found deployments.DriftSummary
+	report := deployments.DriftReportInput{Check: check}
+	if err := workflow.ExecuteActivity(onShared(ctx, "report the drift"), deployments.ActivityDriftReport, report).Get(
+		ctx, &found); err != nil || found.Drifted == 0 || !prepared.Remediate {
+		return err
+	}
+	remediation := prepared.Request
+	remediation.Kind, remediation.DryRun, remediation.Refresh = engine.KindUp, false, true
+	remediation.RequestID += "-remedy"
+	remedy, err := d.update(ctx, remediation)
+	if err != nil {
+		return err
+	}
+	report.Remediation = &remedy
+	return workflow.ExecuteActivity(onShared(ctx, "report the drift"), deployments.ActivityDriftReport, report).Get(ctx,
+		nil)
+}
+
+// update submits an update and follows it to its end. If the deployment is cancelled, so is the update.
+func (d *deployment) update(ctx workflow.Context, r deployments.UpdateRequest) (deployments.UpdateName, error) {
+	after, _ := workflow.NewDisconnectedContext(ctx)
+	submit := deployments.SubmitDeploymentInput{Name: d.in.Name, Request: r}
+	var u deployments.UpdateName
+	if err := ctx.Err(); err != nil {
+		return u, err
+	}
+	if err := workflow.ExecuteActivity(onShared(after, "submit"), deployments.ActivitySubmitDeployment, submit).Get(after,
+		&u); err != nil {
+		return u, err
+	}
+	d.out.Updates = append(d.out.Updates, u)
+	follow := deployments.FollowDeploymentInput{Name: d.in.Name, Update: u}
+	options := func(ctx workflow.Context) workflow.Context {
+		return workflow.WithHeartbeatTimeout(workflow.WithStartToCloseTimeout(
+			onShared(ctx, "wait for update "+u.Version), longestWait), heartbeat)
+	}
+	var info deployments.UpdateInfo
+	err := workflow.ExecuteActivity(options(ctx), deployments.ActivityFollowDeployment, follow).Get(ctx, &info)
+	if err != nil && ctx.Err() != nil {
+		follow.Cancel = true
+		err = workflow.ExecuteActivity(options(after), deployments.ActivityFollowDeployment, follow).Get(after, &info)
+	}
+	if err == nil && info.Status != string(engine.StatusSucceeded) {
+		err = unsuccessful(info)
+	}
+	return u, err
+}
