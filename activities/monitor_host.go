@@ -22,7 +22,7 @@ func (s *session) serveMonitor(
 	link *runlink.Link, goal engine.Goal, required []pluginhost.Package,
 ) (*monitor.Monitor, error) {
 	return monitor.Serve(monitor.Options{
-		Host: monitorHost{s}, Link: link, Goal: goal, Values: s.values, Config: s.config,
+		Host: monitorHost{s}, Link: link, Goal: goal, Values: s.values, Config: s.config, Names: s.names,
 		Project:  monitor.Project{Root: s.root(), ProgramDir: s.programDir(), Box: s.box},
 		Required: required, Refusals: &s.refusals, Hooks: &s.hooks, Started: s.phases.begin(startingPhase(s.project)),
 	})

@@ -256,7 +256,7 @@ func (pl *planner) check(
 	u := pl.ask.URN
 	resp, err := pl.provider.Check(ctx, plugin.CheckRequest{
 		URN: u, Name: u.Name(), Type: u.Type(), Olds: olds, News: news,
-		AllowUnknowns: pl.ask.Preview, RandomSeed: pl.ask.Seed,
+		AllowUnknowns: pl.ask.Preview, RandomSeed: pl.ask.Seed, Autonaming: pl.session.names.Propose(u, pl.ask.Seed),
 	})
 	return resp.Properties, engineFailures(resp.Failures), err
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/autonaming"
 	"github.com/deployctl/deployctl/internal/bags"
 	"github.com/deployctl/deployctl/internal/bundlecache"
 	"github.com/deployctl/deployctl/internal/eventlog"
@@ -43,6 +44,7 @@ type session struct {
 	values  *bags.Codec
 	config  stackconfig.Config
 	rules   map[string]settleRule
+	names   *autonaming.Rules
 	retries deployments.Retries
 	project *workspace.Project // nil without a program
 	place   string             // the directory of the bundle

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/autonaming"
 	"github.com/deployctl/deployctl/internal/bundlecache"
 	"github.com/deployctl/deployctl/internal/eventlog"
 	"github.com/deployctl/deployctl/internal/panics"
@@ -100,6 +101,12 @@ func (a *Activities) fill(ctx context.Context, s *session) error {
 	}
 	if s.retries, err = readRetries(s.config); err != nil {
 		return err
+	}
+	s.names, err = autonaming.Read(s.config, autonaming.Stack{
+		Organization: s.update.Organization, Project: s.update.Project, Stack: s.update.Stack,
+	})
+	if err != nil {
+		return deployments.Errorf(deployments.CodeInvalid, "%w", err)
 	}
 	scope := statestore.Scope{Update: s.update, Base: s.base, Secrets: s.request.Secrets}
 	if s.values, err = a.Store.Bags(ctx, scope); err != nil {

@@ -226,6 +226,7 @@ func (at *attempt) checked(
 	u := at.step.URN
 	resp, err := p.Check(ctx, plugin.CheckRequest{
 		URN: u, Name: u.Name(), Type: u.Type(), News: declared, RandomSeed: at.step.Seed,
+		Autonaming: at.session.names.Propose(u, at.step.Seed),
 	})
 	return declared, resp.Properties, err
 }

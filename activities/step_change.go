@@ -72,6 +72,7 @@ func (at *attempt) inputs(
 	u := at.step.URN
 	resp, err := p.Check(ctx, plugin.CheckRequest{
 		URN: u, Name: u.Name(), Type: u.Type(), News: inputs, AllowUnknowns: at.step.Preview, RandomSeed: at.step.Seed,
+		Autonaming: at.session.names.Propose(u, at.step.Seed),
 	})
 	if err != nil {
 		result, err := at.providerUnavailable(err)

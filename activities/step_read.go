@@ -218,7 +218,7 @@ func (at *attempt) deviation(
 	declared, _ = properties.IgnoreChanges(declared, found.Inputs, at.step.IgnoreChanges)
 	checked, err := p.Check(ctx, plugin.CheckRequest{
 		URN: u, Name: u.Name(), Type: u.Type(), Olds: found.Inputs, News: declared,
-		AllowUnknowns: at.step.Preview, RandomSeed: at.step.Seed,
+		AllowUnknowns: at.step.Preview, RandomSeed: at.step.Seed, Autonaming: at.session.names.Propose(u, at.step.Seed),
 	})
 	if err != nil || len(checked.Failures) > 0 {
 		return engineFailures(checked.Failures), err

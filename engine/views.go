@@ -72,11 +72,20 @@ func (r *Run) viewsOf(owner Key) []Key {
 	return slices.Compact(out)
 }
 
-// viewStates returns the views of a stored resource for a command.
+// viewStates returns the views of a stored resource for a command. The command refers to the values that the base has:
+// there may be very many.
 func (r *Run) viewStates(owner Key) []State {
 	var out []State
 	for _, k := range r.viewsOf(owner) {
-		out = append(out, *r.reference(k))
+		view := *r.reference(k)
+		if _, stored := k.Base(); stored && !r.snap.slot(k).Changed {
+			for _, part := range Parts {
+				if bag := view.Bag(part); bag.Inline != nil {
+					bag.Inline, bag.Ref = nil, k.Ref(part)
+				}
+			}
+		}
+		out = append(out, view)
 	}
 	return out
 }

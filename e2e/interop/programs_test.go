@@ -95,6 +95,9 @@ steps:
     type: fake:index:Group
     remote: true
     properties: {prefix: "group-${stack}", size: 4}
+  - register: fleet
+    type: fake:index:Fleet
+    properties: {name: "fleet-${stack}", settings: {first: one, hidden: "${config.password}"}}
   - outputs: owner
     values: {web: "${web.arn}"}
 outputs:

@@ -34,6 +34,9 @@ func (m *Monitor) read(ctx context.Context, req *pulumirpc.RegisterResourceReque
 	if req.GetDeleteBeforeReplaceDefined() || req.GetDeleteBeforeReplace() {
 		g.DeleteBeforeReplace = &req.DeleteBeforeReplace
 	}
+	if first := g.Custom && m.names.DeletesFirst(g.Type); first {
+		g.DeleteBeforeReplace = &first
+	}
 	if err := token.CheckName(req.GetType(), g.Name); err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/assets"
+	"github.com/deployctl/deployctl/internal/autonaming"
 	"github.com/deployctl/deployctl/internal/bags"
 	"github.com/deployctl/deployctl/internal/pluginhost"
 	"github.com/deployctl/deployctl/internal/properties"
@@ -47,6 +48,7 @@ type Options struct {
 	Goal     engine.Goal
 	Values   *bags.Codec
 	Config   stackconfig.Config
+	Names    *autonaming.Rules
 	Project  Project
 	Required []pluginhost.Package // what the program says it needs
 	Refusals *Refusals
@@ -71,6 +73,7 @@ type Monitor struct {
 	goal     engine.Goal
 	values   *bags.Codec
 	config   stackconfig.Config
+	names    *autonaming.Rules
 	project  Project
 	required map[string]pluginhost.Package // by package
 	refusals *Refusals
@@ -101,7 +104,8 @@ func Serve(o Options) (*Monitor, error) {
 		return nil, deployments.Errorf(deployments.CodeUnavailable, "serving the program: %w", err)
 	}
 	m := &Monitor{
-		host: o.Host, link: o.Link, goal: o.Goal, values: o.Values, config: o.Config, project: o.Project,
+		host: o.Host, link: o.Link, goal: o.Goal, values: o.Values, config: o.Config, names: o.Names,
+		project:  o.Project,
 		refusals: o.Refusals, started: o.Started, address: listener.Addr().String(),
 		required: map[string]pluginhost.Package{},
 		defaults: map[string]*defaultProvider{}, packages: map[string]packageRequest{},

@@ -1,0 +1,36 @@
+package engine
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+)
+
+// TestAStepRefersToTheValuesOfManyViews holds that a command with many views does not carry their values, which the
+// base has.
+func TestAStepRefersToTheValuesOfManyViews(t *testing.T) {
+	owner := urn.URN("urn:pulumi:dev::proj::pulumi:pulumi:Thing::owner")
+	base := []State{{URN: owner, Type: "pulumi:pulumi:Thing", Custom: true, ID: "i", Provider: ""}}
+	for _, name := range []string{"a", "b"} {
+		bag := Bag{Digest: name, Inline: json.RawMessage(`{}`)}
+		base = append(base, State{
+			URN:  urn.URN("urn:pulumi:dev::proj::pulumi:pulumi:Thing$p:m:Part::" + name),
+			Type: "p:m:Part", Parent: owner, ViewOf: owner, Inputs: bag, Outputs: bag,
+		})
+	}
+	r := New(Goal{Kind: KindRefresh, Project: "proj", Stack: "dev"}, base, nil)
+	for _, c := range r.Ready().Start {
+		step, ok := c.(Step)
+		if !ok || step.URN != owner || len(step.Views) != 2 {
+			t.Fatalf("the command is %+v", c)
+		}
+		for i, v := range step.Views {
+			if v.Inputs.Inline != nil || v.Inputs.Ref != BaseKey(i+1).Ref(PartInputs) || v.Outputs.Digest == "" {
+				t.Errorf("the view is %+v", v)
+			}
+		}
+		return
+	}
+	t.Fatal("nothing is read")
+}
