@@ -25,7 +25,7 @@ func SplitReference(ref string) (urn.URN, string) {
 //
 // Every one of them must stand before the state in a snapshot, see Verify. What orders states (dependents,
 // markForDeletion, moveDependents, Repair) goes by this list, so a new field of State that names a resource must be
-// added here, and to without and Snapshot.renamed.
+// added here, and to without and rename.
 func (s *State) References() []urn.URN {
 	out := make([]urn.URN, 0, 2+len(s.Dependencies))
 	if s.Parent != "" {
@@ -89,6 +89,17 @@ func mapped(us []urn.URN, name func(urn.URN) urn.URN) []urn.URN {
 		out[i] = name(u)
 	}
 	return out
+}
+
+// rename gives everything that the state refers to, but its provider, another name. The slices of the receiver are not
+// changed: the snapshot shares them.
+func (s *State) rename(name func(urn.URN) urn.URN) {
+	s.Parent, s.DeletedWith, s.ViewOf = name(s.Parent), name(s.DeletedWith), name(s.ViewOf)
+	s.Dependencies, s.ReplaceWith = mapped(s.Dependencies, name), mapped(s.ReplaceWith, name)
+	s.PropertyDependencies = slices.Clone(s.PropertyDependencies)
+	for i, p := range s.PropertyDependencies {
+		s.PropertyDependencies[i].URNs = mapped(p.URNs, name)
+	}
 }
 
 // reference returns a copy of a state for a command, with renamed references; nil when there is none. A command

@@ -219,18 +219,63 @@ func (s *Snapshot) All(visit func(*State)) {
 	}
 }
 
-// States returns the states in snapshot order, with renamed references, and the pending operations.
-// The order of the states is that of the checkpoint; Verify checks it.
+// States returns the states in snapshot order and the pending operations, as a checkpoint holds them. Verify checks it.
 func (s *Snapshot) States() ([]State, []PendingOperation) {
 	out := make([]State, 0, len(s.base)+len(s.news))
-	s.All(func(state *State) { out = append(out, s.renamed(*state)) })
-	s.dropAliases(out)
+	s.All(func(state *State) { out = append(out, s.stored(*state)) })
+	dropAliases(out)
 	return out, s.unfinished()
 }
 
-// dropAliases removes, as Pulumi does, the former names that nothing needs any more from states with renamed
-// references. A former name stays while a copy bears it, or while a child is stored under a name that follows from it.
-func (s *Snapshot) dropAliases(states []State) {
+// stored returns a state with the names of now, as Pulumi stores it; see storedName. Until the update ends, a copy is
+// known by the name that it had: targets and the references of other copies mean it by that.
+func (s *Snapshot) stored(state State) State {
+	if len(s.renames) == 0 {
+		return state
+	}
+	name := s.current
+	if state.Delete {
+		name = func(u urn.URN) urn.URN {
+			keeps := func(k Key) bool {
+				return s.position(k) < s.position(state.Key) && s.storedName(s.Get(k)) == u
+			}
+			if slices.ContainsFunc(s.copies[u], keeps) {
+				return u
+			}
+			return s.current(u)
+		}
+	}
+	state.URN = s.storedName(&state)
+	was := state.PropertyDependencies
+	state.rename(name)
+	if !equalProperties(was, state.PropertyDependencies) {
+		state.PropertyDependencies = slices.DeleteFunc(state.PropertyDependencies, func(p PropertyDependency) bool {
+			return len(p.URNs) == 0 // as in Pulumi
+		})
+	}
+	if u, id := SplitReference(state.Provider); u != "" {
+		u = name(u)
+		if p := s.provider(state.Provider); p != nil {
+			u = s.storedName(p)
+		}
+		state.Provider = JoinReference(u, id)
+	}
+	return state
+}
+
+// storedName returns the URN under which a state is stored: that of now. So a copy that waits for its deletion has the
+// URN of what took its place, unless that is of another type: its provider goes by the type in the URN.
+func (s *Snapshot) storedName(state *State) urn.URN {
+	now := s.current(state.URN)
+	if state.Delete && typeOf(now) != state.Type {
+		return state.URN
+	}
+	return now
+}
+
+// dropAliases removes, as Pulumi does, the former names that nothing needs any more. A former name stays while a copy
+// that an earlier version stored bears it, or while a child is stored under a name that follows from it.
+func dropAliases(states []State) {
 	names := map[urn.URN][]urn.URN{} // by what is live
 	for _, state := range states {
 		if !state.Delete && len(state.Aliases) > 0 {
@@ -239,6 +284,7 @@ func (s *Snapshot) dropAliases(states []State) {
 	}
 	needed := map[urn.URN]bool{}
 	for _, state := range states {
+		needed[state.URN] = true
 		for _, a := range names[state.Parent] {
 			needed[a] = needed[a] || !state.Delete && follows(state.URN, a, state.Parent)
 		}
@@ -246,7 +292,7 @@ func (s *Snapshot) dropAliases(states []State) {
 	for i := range states {
 		state := &states[i]
 		state.Aliases = slices.DeleteFunc(slices.Clone(state.Aliases), func(a urn.URN) bool {
-			return state.Delete || !needed[a] && len(s.copies[a]) == 0
+			return state.Delete || !needed[a]
 		})
 		if len(state.Aliases) == 0 {
 			state.Aliases = nil
@@ -313,14 +359,9 @@ func (s *Snapshot) renamed(state State) State {
 			return s.current(u)
 		}
 	}
-	state.Parent, state.DeletedWith, state.ViewOf = name(state.Parent), name(state.DeletedWith), name(state.ViewOf)
-	state.Dependencies, state.ReplaceWith = mapped(state.Dependencies, name), mapped(state.ReplaceWith, name)
+	state.rename(name)
 	if u, id := SplitReference(state.Provider); u != "" && s.identified(u, id) == nil {
 		state.Provider = JoinReference(s.current(u), id)
-	}
-	state.PropertyDependencies = slices.Clone(state.PropertyDependencies)
-	for i, p := range state.PropertyDependencies {
-		state.PropertyDependencies[i].URNs = mapped(p.URNs, name)
 	}
 	return state
 }
