@@ -11,15 +11,16 @@ import (
 // of their own before any decision, so what is decided is decided over what was read. Only a refresh with a program
 // comes here after that, for what the program did not register.
 //
-// A copy goes in any case, and what is pending its replacement is deleted already, so neither is read. It goes through
-// the states in snapshot order, as mayChange requires.
+// A copy that waits for its deletion is read, too, because nothing is left to delete if it is gone already. What is
+// pending its replacement is deleted, so it is not read. It goes through the states in snapshot order, as mayChange
+// requires.
 func (r *Run) startRefreshes(every bool) {
 	r.snap.All(func(s *State) {
 		if !every && !s.RefreshBeforeUpdate || !r.mayChange(s) {
 			return
 		}
 		switch {
-		case s.PendingReplacement || s.Delete || s.isView():
+		case s.PendingReplacement || s.isView():
 			return
 		case r.refreshesAlong() && r.byURN[r.current(s.URN)] != nil: // its entry has read it
 			return
