@@ -6,9 +6,13 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
-// applyResult puts into the entry's new state what its step found, and when.
+// applyResult puts into the entry's new state what its step found, and when. An update that did not succeed keeps the
+// old inputs, as in Pulumi: the resource does not have the new ones, so the next update must find a difference.
 func (r *Run) applyResult(e *entry, ev StepFinished) {
 	e.New.learn(ev)
+	if old := r.snap.Get(e.Old); e.Kind == StepUpdate && ev.Outcome == OutcomePartial && old != nil {
+		e.New.Inputs = old.Inputs
+	}
 	e.stamp(ev.At)
 	if r.adopts() && e.New.ImportID == e.New.ID {
 		e.New.ImportID = "" // as in Pulumi's states, where only the option import leaves it
