@@ -71,12 +71,13 @@ func (r *Run) markNamed(e *entry) {
 }
 
 // mayChange reports whether the update may delete, refresh or replace a stored resource. It marks what is named only as
-// a dependent, for its own dependents: go through states in snapshot order. A replaced copy keeps its old name.
+// a dependent, for its own dependents: go through states in snapshot order. A copy that waits for its deletion is named
+// by the name that it had when the update began, as in Pulumi.
 func (r *Run) mayChange(s *State) bool {
 	if !r.restricted() {
 		return true
 	}
-	named := r.names(s.URN) || r.names(r.current(s.URN))
+	named := r.names(s.URN) || !s.Delete && r.names(r.current(s.URN))
 	if !named && r.namesOneOf(s.References()) {
 		named = true
 		r.mark(s.URN).Named = true

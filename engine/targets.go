@@ -103,8 +103,10 @@ func (k *keeping) references(s State) {
 	for _, u := range s.References() {
 		key, ok := snap.live[u]
 		moved := func(copied Key) bool { return snap.place[copied] < 0 }
+		// It is what took the place of a copy that a state of today means by the former name.
+		now, renamed := snap.live[snap.current(u)]
 		switch copies := snap.copies[u]; {
-		case k.seen[u] || ok && moved(key):
+		case k.seen[u] || ok && moved(key) || renamed && moved(now) && !s.Delete:
 			continue
 		case ok:
 			k.moved = append(k.moved, u)
