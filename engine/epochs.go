@@ -88,6 +88,7 @@ func (r *Run) programExited(ev ProgramExited) {
 	if !ev.Bailed && !r.Stopped {
 		r.diagnose("error", "", "%s", ev.Error)
 	}
+	r.recordAhead()
 	r.noteError(ev.Error)
 	// There is no program to answer any more, so what was not issued does not begin.
 	r.stop()

@@ -11,7 +11,8 @@ import "github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 // it.
 //
 // Invariant: every operation in Slots and Waiting is in Ops. Queue may hold some that were dropped.
-// Invariant: once the run has stopped, Queue is empty, and every entry is done or has a running step.
+// Invariant: once the run has stopped, Queue is empty, and every entry is done, has a running step, or has a plan with
+// the reply that the program may have got.
 type memory struct {
 	Phase   phase
 	Epoch   int

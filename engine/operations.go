@@ -34,6 +34,8 @@ type operation struct {
 	Hooks *hooking `json:",omitempty"`
 	// Errors are those of the attempts about which error hooks were asked, the latest first.
 	Errors []string `json:",omitempty"`
+	// Promised: a plan was sent with the reply that its entry gets if nothing changes.
+	Promised bool `json:",omitempty"`
 	// Silent: nothing is called but the hooks.
 	Silent bool `json:",omitempty"`
 	// Reply waits for the after hooks of a component.

@@ -50,8 +50,8 @@ func (r *Run) failUnknown(message string, create bool) {
 }
 
 // stop ends the update early: what has not started is refused, creates that wait for a person are left pending, what
-// runs finishes. It happens once. After it an entry is done or has an issued step, and the run ends once those steps
-// have ended.
+// runs finishes. It happens once. After it an entry is done, has an issued step, or has a plan that is in flight with
+// its reply, and the run ends once those have ended.
 //
 // Stopped is set first: leavePending replies otherwise while the update goes on, and fail, which it calls, must not
 // begin here again. Resources that a refresh found gone leave the snapshot here, because a phase that a cancel skips
@@ -70,7 +70,7 @@ func (r *Run) stop() {
 	}
 	r.Queue = nil
 	for _, e := range r.Entries {
-		if e.Stage != stageDone && !r.running(e) {
+		if e.Stage != stageDone && !r.running(e) && !r.promised(e) {
 			r.refuse(e)
 		}
 	}

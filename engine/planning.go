@@ -141,6 +141,7 @@ func (r *Run) plan(e *entry, old *State) {
 	}
 	r.become(e, stagePlanning, r.newQuery(&operation{URN: e.URN, Entry: e, For: forPlan}))
 	p.Op, p.Answer = e.Op, r.afterPlan(e, old)
+	r.Ops[e.Op].Promised = p.Answer != nil
 	r.ready.Start = append(r.ready.Start, p)
 }
 
@@ -150,6 +151,10 @@ func (r *Run) plan(e *entry, old *State) {
 func (r *Run) planned(ev Planned) {
 	op := r.takeQuery(ev.Op)
 	if op == nil {
+		return
+	}
+	if r.Stopped && (!ev.Answered || ev.Diff.Change != ChangeNone) {
+		r.refuse(op.Entry)
 		return
 	}
 	op.Entry.Plan, op.Entry.Answered = &ev, ev.Answered

@@ -136,6 +136,20 @@ func (r *Run) answeredAhead(a *Ahead, reply Reply) bool {
 	return true
 }
 
+// recordAhead carries out what a replica has answered, so that it is recorded although the program has failed since.
+func (r *Run) recordAhead() {
+	for r.Phase < phaseProgram && r.advanceOpening() {
+	}
+	for moved := r.Phase == phaseProgram; moved; {
+		moved = false
+		for _, e := range r.Entries[r.firstOpen():] {
+			if e.Ahead != nil && e.Ahead.Answer != "" && e.runnable() && !e.blocked() {
+				moved = r.advanceEntry(e) || moved
+			}
+		}
+	}
+}
+
 // contradicts ends the update if the program was told that an entry needs no call of its provider: it is about to need
 // one. It reports whether it did.
 func (r *Run) contradicts(e *entry) bool {

@@ -190,3 +190,27 @@ func TestAReplicaEndsWithTheFirstEffect(t *testing.T) {
 		t.Errorf("%+v", asked)
 	}
 }
+
+func TestWhatTheProgramWasToldIsRecordedThoughItHasFailedSince(t *testing.T) {
+	program := replicaProgram()
+	replicate(t, program)
+	run := New(replicaGoal, replicaBase(), nil)
+	run.Handle(RunStarted{Epoch: 1})
+	for _, r := range program {
+		run.Handle(r)
+	}
+	run.Handle(ProgramExited{Epoch: 1, Error: "it failed"})
+	ready := run.Ready()
+	if _, ended := run.Result(); !ended || len(ready.Start)+len(ready.Replies) > 0 {
+		t.Fatalf("it ended: %v; %+v", ended, ready)
+	}
+	kept := 0
+	for _, d := range ready.Changes {
+		if d.Kind == DeltaKeep {
+			kept += d.Count
+		}
+	}
+	if kept != len(program) {
+		t.Errorf("%d of %d resources are recorded: %+v", kept, len(program), ready.Changes)
+	}
+}

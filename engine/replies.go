@@ -122,12 +122,16 @@ func (r *Run) afterStep(e *entry) *Reply {
 // registered later cannot: its cascades wait for the entry.
 func (r *Run) afterPlan(e *entry, old *State) *Reply {
 	certain := old != nil && e.Ahead == nil && e.New.Custom && !e.Imported && e.Forced == nil &&
-		!old.External && !old.PendingReplacement
+		!old.External && !old.PendingReplacement && len(old.InitErrors) == 0
 	if !certain || r.Entries[r.firstOpen()] != e {
 		return nil
 	}
 	return r.precomputed(e, Reply{ID: old.ID, Object: old.Outputs, Result: ResultSuccess})
 }
+
+// promised reports that the program may have got its reply to the entry together with the entry's plan, which is still
+// in flight. What it was told is recorded, even if it has failed since.
+func (r *Run) promised(e *entry) bool { return e.Stage == stagePlanning && r.Ops[e.Op].Promised }
 
 // precomputed addresses a reply that is sent ahead; nil for an entry of an earlier epoch, which nobody waits for.
 func (r *Run) precomputed(e *entry, reply Reply) *Reply {

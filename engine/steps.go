@@ -20,6 +20,10 @@ import (
 // step, and in a preview a step that would change something ends at once with the outputs of the plan. The caller sets
 // e.Kind and all of e.New but what the step itself finds; check means that the inputs have not been checked by a plan.
 func (r *Run) enqueue(e *entry, check bool) {
+	if r.Stopped {
+		r.refuse(e)
+		return
+	}
 	if why := r.unplanned(e.URN, e.Kind); why != "" {
 		r.reject(e, "%s", why)
 		return
