@@ -25,33 +25,63 @@ func BenchmarkFlat(b *testing.B) {
 	}
 }
 
-// flat plays an update in which everything succeeds, the oldest command first, and gives the states that it leaves.
+// The preview of a flat stack of 5,000 resources: what the core needs to plan them. Their plans, which providers make,
+// are ready at once.
+func BenchmarkPlanning(b *testing.B) {
+	const n = 5000
+	for _, change := range []engine.ChangeKind{engine.ChangeNone, engine.ChangeUpdate, engine.ChangeReplace} {
+		b.Run(fmt.Sprintf("%d resources, each: %s", n, change), func(b *testing.B) {
+			base := flat(b, nil, n, 10, engine.KindUp)
+			for b.Loop() {
+				goal := engine.Goal{Kind: engine.KindUp, DryRun: true, Version: 1, Project: "proj", Stack: "dev", Parallel: 10}
+				drive(b, engine.New(goal, base, nil), declared(base, n), change)
+			}
+		})
+	}
+}
+
+// flat plays an update in which everything succeeds, and gives the states that it leaves.
 func flat(tb testing.TB, base []engine.State, n, parallel int, kind engine.Kind) []engine.State {
 	run := engine.New(engine.Goal{Kind: kind, Version: 1, Project: "proj", Stack: "dev", Parallel: parallel}, base, nil)
-	var events []engine.Event
 	if kind == engine.KindUp {
-		events = append(events, engine.RunStarted{Epoch: 1})
-		for i := range n {
-			g := engine.Registration{Type: "test:x:R", Name: fmt.Sprintf("r%d", i), Custom: true,
-				Inputs: bag([]string{"n=1"})}
-			if i == 0 {
-				g.Type, g.Name = "pulumi:providers:test", "p"
-			} else if len(base) > 0 {
-				g.Provider = engine.JoinReference(base[0].URN, base[0].ID)
-				g.Dependencies = []urn.URN{base[0].URN}
-			}
-			g.Digest = g.Name
-			events = append(events, engine.Registered{Epoch: 1, Seq: i + 1, Registration: g})
-		}
+		return drive(tb, run, declared(base, n), engine.ChangeNone)
 	}
+	return drive(tb, run, nil, engine.ChangeNone)
+}
+
+// declared is what the program of a flat stack of n resources says: the first is their provider.
+func declared(base []engine.State, n int) []engine.Event {
+	events := []engine.Event{engine.RunStarted{Epoch: 1}}
+	for i := range n {
+		g := engine.Registration{Type: "test:x:R", Name: fmt.Sprintf("r%d", i), Custom: true,
+			Inputs: bag([]string{"n=1"})}
+		if i == 0 {
+			g.Type, g.Name = "pulumi:providers:test", "p"
+		} else if len(base) > 0 {
+			g.Provider = engine.JoinReference(base[0].URN, base[0].ID)
+			g.Dependencies = []urn.URN{base[0].URN}
+		}
+		g.Digest = g.Name
+		events = append(events, engine.Registered{Epoch: 1, Seq: i + 1, Registration: g})
+	}
+	return events
+}
+
+// drive plays an update to its end, the oldest command first, and gives the states that it leaves. The plans of what is
+// no provider show a change.
+func drive(tb testing.TB, run *engine.Run, events []engine.Event, change engine.ChangeKind) []engine.State {
+	n := max(0, len(events)-1)
 	replies := 0
-	for range 10 * (n + 10) {
+	for range 100_000 {
 		for ready := run.Ready(); !ready.Empty(); ready = run.Ready() {
 			for _, c := range ready.Start {
 				switch c := c.(type) {
 				case engine.Plan:
-					events = append(events, engine.Planned{Op: c.Op, Inputs: c.Goal.Inputs,
-						Diff: engine.Diff{Change: engine.ChangeNone}})
+					p := engine.Planned{Op: c.Op, Inputs: c.Goal.Inputs, Diff: engine.Diff{Change: engine.ChangeNone}}
+					if c.Provider != nil {
+						p.Diff.Change = change
+					}
+					events = append(events, p)
 				case engine.Step:
 					events = append(events, engine.StepFinished{Op: c.Op, Outcome: engine.OutcomeDone, ID: "id"})
 				}
