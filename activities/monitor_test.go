@@ -15,7 +15,6 @@ import (
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/eventlog"
 	"github.com/deployctl/deployctl/statestore"
-	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
@@ -54,30 +53,6 @@ outputs:
 		if s.Type == "pulumi:pulumi:Stack" && h.values(s.Outputs)["made"].StringValue() != "inside" {
 			t.Errorf("stack outputs: %v", h.values(s.Outputs))
 		}
-	}
-}
-
-func TestAFunctionIsCalledOnTheProviderOfItsPackage(t *testing.T) {
-	_, run := runScenario(t, `
-steps:
-  - invoke: asked
-    token: toy:index:ask
-    args: {ask: me}
-  - register: thing
-    type: toy:index:Thing
-    properties: {name: "${asked.asked}-${asked.region}"}
-`, map[string]deployments.ConfigValue{"toy:region": {Value: "south"}})
-	if thing := run.find("thing"); thing.ID != "me-south" {
-		t.Errorf("%+v", thing)
-	}
-	defaults := 0
-	for _, s := range run.states {
-		if providers.IsProviderType(s.Type) {
-			defaults++
-		}
-	}
-	if defaults != 1 {
-		t.Errorf("%d default providers", defaults)
 	}
 }
 

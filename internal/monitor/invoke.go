@@ -66,9 +66,6 @@ func (m *Monitor) invoke(
 	ctx context.Context, req *pulumirpc.ResourceInvokeRequest, parent urn.URN, args resource.PropertyMap,
 ) (plugin.InvokeResponse, error) {
 	function := tokens.ModuleMember(req.GetTok())
-	if function == getResource {
-		return m.getResource(ctx, args)
-	}
 	named := req.GetProvider()
 	if above, ok := m.registry.get(parent); ok && named == "" {
 		named = above.providers[string(token.Package(function))]
@@ -80,6 +77,9 @@ func (m *Monitor) invoke(
 	ref, err := m.provider(ctx, named, p)
 	if err != nil {
 		return plugin.InvokeResponse{}, err
+	}
+	if function == getResource { // its provider stands in the state, as in Pulumi's
+		return m.getResource(ctx, args)
 	}
 	provider, err := m.configured(ctx, ref)
 	if err != nil {
