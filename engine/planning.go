@@ -170,7 +170,8 @@ func (r *Run) commit(e *entry) bool {
 	p, old := e.Plan, r.snap.Get(e.Old)
 	switch {
 	case p.Error != "":
-		r.reject(e, "%s", p.Error)
+		r.diagnose("error", e.URN, "%s", p.Error)
+		r.bail(e, p.Error)
 		return true
 	case len(p.Failures) > 0:
 		r.rejectInputs(e, p.Failures)
@@ -213,5 +214,5 @@ func (r *Run) rejectInputs(e *entry, failures []CheckFailure) {
 			f.Property,
 			f.Reason)
 	}
-	r.failEntry(e, "the inputs of "+string(e.URN)+" are not valid")
+	r.bail(e, "the inputs of "+string(e.URN)+" are not valid")
 }

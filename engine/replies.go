@@ -38,6 +38,14 @@ func (r *Run) reject(e *entry, format string, args ...any) {
 	r.failEntry(e, message)
 }
 
+// bail fails an entry that its provider could not plan, which has been reported, and ends the update even if that goes
+// on after errors: it does so only after steps that failed, as in Pulumi.
+func (r *Run) bail(e *entry, message string) {
+	r.finish(e, Reply{Result: ResultFail, Error: message})
+	r.noteError(message)
+	r.stop()
+}
+
 // failEntry fails an entry whose error has been reported. The entry ends before the update is stopped, so that it gets
 // its own error and not the general one of refuse.
 func (r *Run) failEntry(e *entry, message string) {
