@@ -28,8 +28,7 @@ type generator struct {
 	outputs values
 	made    []change       // in the cloud, before the next update: what is imported
 	used    map[string]int // options and operations of the program, by name
-	// stashes: the program may have a Stash; otherwise it may call getResource, after which the stock engine keeps a
-	// provider that deployctl does not.
+	// stashes: the program may have a Stash; otherwise it may call getResource.
 	stashes bool
 }
 

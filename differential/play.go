@@ -193,11 +193,7 @@ func (a *arena) judge(ctx context.Context, u update, p program, sides []*side, m
 	if err != nil {
 		return []string{err.Error()}
 	}
-	theirState, dropped := withoutEngineProvider(ours.state, stock.state)
-	if dropped {
-		m.rules[engineProvider]++
-	}
-	theirsView, err := look(theirState, stock.objects, stock.stage.cloud, ordered)
+	theirsView, err := look(stock.state, stock.objects, stock.stage.cloud, ordered)
 	if err != nil {
 		return []string{err.Error()}
 	}

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-
-	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
 // situation is what a rule depends on.
@@ -86,20 +84,6 @@ func levelEmptyDependencies(ours, stock *view) (differed bool) {
 		}
 	}
 	return differed
-}
-
-// engineProvider is an intended difference: getResource needs no provider, so deployctl's state keeps none.
-const engineProvider = "the default provider of package pulumi after getResource"
-
-// withoutEngineProvider returns a state of the stock engine without the default provider of the package pulumi, if
-// deployctl's has none. It must happen before ids are normalised, because those are numbered in their order.
-func withoutEngineProvider(ours, stock apitype.DeploymentV3) (apitype.DeploymentV3, bool) {
-	isEngine := func(r apitype.ResourceV3) bool { return r.Type == "pulumi:providers:pulumi" }
-	if slices.ContainsFunc(ours.Resources, isEngine) || !slices.ContainsFunc(stock.Resources, isEngine) {
-		return stock, false
-	}
-	stock.Resources = slices.DeleteFunc(slices.Clone(stock.Resources), isEngine)
-	return stock, true
 }
 
 // levelUnknownOutputs removes the outputs that the stock engine has stored as unknown.
@@ -201,12 +185,6 @@ var endings = []ending{
 		happened: deletesBesideExcluded,
 	},
 	{
-		name: "a check that fails in an update that goes on after errors",
-		reason: "the update goes on with what does not depend on it; the stock engine stops when a provider's " +
-			"configuration is not valid",
-		happened: goesOnAfterCheck,
-	},
-	{
 		name:     "an error hook repeats a create that did not initialise",
 		reason:   "the resource is kept and repaired later; the stock engine creates another one and forgets the first",
 		happened: func(u update, _, stock *side) bool { return repeatsInitialisation(u, stock) },
@@ -245,13 +223,6 @@ func refusesWhatIsLeftOut(u update, ours, stock *side) bool {
 func deletesBesideExcluded(u update, ours, stock *side) bool {
 	return u.ExcludeDependents && slices.ContainsFunc(ours.steps, func(done string) bool {
 		return strings.HasPrefix(done, "delete") && !slices.Contains(stock.steps, done)
-	})
-}
-
-// goesOnAfterCheck reports whether the configuration of a provider is not valid in an update that goes on after errors.
-func goesOnAfterCheck(u update, _, stock *side) bool {
-	return u.ContinueOnError && slices.ContainsFunc(stock.errors, func(e string) bool {
-		return strings.Contains(e, "BAIL") && strings.HasSuffix(e, "is invalid")
 	})
 }
 

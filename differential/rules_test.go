@@ -3,8 +3,6 @@ package main
 import (
 	"encoding/json"
 	"testing"
-
-	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
 // resourceOf is a resource of a view.
@@ -85,19 +83,6 @@ func deepCopy(t *testing.T, v map[string]any) (copied map[string]any) {
 	return copied
 }
 
-func TestTheEnginesProviderIsDroppedFromOneStateOnly(t *testing.T) {
-	t.Parallel()
-	with := apitype.DeploymentV3{Resources: []apitype.ResourceV3{{Type: "pulumi:providers:pulumi"}, {Type: autoType}}}
-	without := apitype.DeploymentV3{Resources: []apitype.ResourceV3{{Type: autoType}}}
-	if kept, dropped := withoutEngineProvider(with, with); dropped || len(kept.Resources) != 2 {
-		t.Errorf("a provider that both have is dropped: %v", kept.Resources)
-	}
-	if kept, dropped := withoutEngineProvider(without, with); !dropped || len(kept.Resources) != 1 ||
-		len(with.Resources) != 2 {
-		t.Errorf("the provider that one has leaves %v", kept.Resources)
-	}
-}
-
 func TestAnEndingIsFoundWhereItHappened(t *testing.T) {
 	t.Parallel()
 	const stack = "s"
@@ -110,7 +95,6 @@ func TestAnEndingIsFoundWhereItHappened(t *testing.T) {
 	played := func(r result) *side { return &side{stage: stage{stack: stack}, result: r} }
 	excluding := with(register("r1", nil, nil))
 	excluding.Excludes = []string{"r1"}
-	goingOn := update{Kind: "up", ContinueOnError: true}
 	withDependents := excluding
 	withDependents.ExcludeDependents = true
 	type situation struct {
@@ -138,10 +122,6 @@ func TestAnEndingIsFoundWhereItHappened(t *testing.T) {
 		"a deletion beside excluded resources and their dependents": {
 			situation{withDependents, played(result{steps: []string{"delete " + urnOf("r2")}}), played(result{})},
 			situation{withDependents, played(result{steps: []string{"update " + urnOf("r2")}}), played(result{})},
-		},
-		"a check that fails in an update that goes on after errors": {
-			situation{goingOn, played(result{}), played(result{errors: []string{"BAIL: resource x is invalid"}})},
-			situation{update{Kind: "up"}, played(result{}), played(result{errors: []string{"BAIL: resource x is invalid"}})},
 		},
 		"an error hook repeats a create that did not initialise": {
 			situation{with(register("r1", values{"failInit": "true"}, values{"hooks": "{onError: [hook1]}"})),
