@@ -213,6 +213,17 @@ func (r *Run) running(e *entry) bool {
 	return e.Op != 0 && (slices.Contains(r.Slots, e.Op) || slices.Contains(r.Waiting, e.Op))
 }
 
+// takesTurns reports that an entry waits for the step of one that was registered before it, because steps run one at a
+// time. As in Pulumi, what has no step of its own has its turn, too: otherwise its place in the snapshot would depend on
+// how fast an answer that was sent ahead is followed by the result. A step whose hooks run is not waited for: a hook may
+// need what is registered now.
+func (r *Run) takesTurns(e *entry) bool {
+	return r.goal.Parallel == 1 && slices.ContainsFunc(r.Slots, func(op int) bool {
+		o := r.Ops[op]
+		return o.For == forGoal && o.Hooks == nil && o.Entry.Epoch == e.Epoch && o.Entry.Order < e.Order
+	})
+}
+
 // stepOf returns the issued step of a URN, including a create that waits for a person; nil when there is none. No
 // second step of the URN may begin before it has ended. Refreshes do not count: they end before anything is decided.
 func (r *Run) stepOf(u urn.URN) *operation {

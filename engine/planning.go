@@ -164,7 +164,7 @@ func (r *Run) planned(ev Planned) {
 // commit turns a plan into a step, unless something that was registered earlier must be decided first; it reports
 // whether the entry left its stage.
 func (r *Run) commit(e *entry) bool {
-	if e.blockedOn = r.waitsFor(e); e.blockedOn != nil {
+	if e.blockedOn = r.waitsFor(e); e.blockedOn != nil || r.takesTurns(e) {
 		return false
 	}
 	p, old := e.Plan, r.snap.Get(e.Old)

@@ -119,6 +119,9 @@ func (r *Run) start(e *entry) bool {
 	if !r.selected(e) && r.oldInProgress(e) {
 		return false
 	}
+	if (!e.New.Custom || !r.selected(e)) && r.takesTurns(e) { // there is no plan, and so no commit, which would wait
+		return false
+	}
 	r.decide(e)
 	return true
 }
