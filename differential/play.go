@@ -12,8 +12,8 @@ import (
 	"github.com/deployctl/deployctl/e2e/fakecloud"
 )
 
-// patience ends a program that hangs; none takes nearly as long.
-const patience = 3 * time.Minute
+// patience ends a program that hangs; none takes nearly as long, not even on a machine that does much else.
+const patience = 15 * time.Minute
 
 // arena is where programs are played: both engines, and their clouds.
 type arena struct {
