@@ -47,6 +47,9 @@ type Options struct {
 	// Unseen, if not nil, returns the first version from next on that no ended update has in Temporal: a store that was
 	// restored from a backup would assign such versions a second time.
 	Unseen func(ctx context.Context, name deployments.StackName, next int) (int, error)
+	// Ended, if not nil, tells webhooks that an update has ended, and whether a schedule had asked for it. It returns once
+	// that is certain, and may be called again for the same update.
+	Ended func(ctx context.Context, info deployments.UpdateInfo, scheduled bool) error
 }
 
 // Activities are the activities of one worker. Its exported methods are the activities; register it as a whole.

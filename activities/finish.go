@@ -2,12 +2,14 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/panics"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
@@ -60,11 +62,27 @@ func (a *Activities) settled(ctx context.Context, in deployments.CommitInput) (d
 		summary := apitype.EngineEvent{Timestamp: int(info.Ended.Unix()), SummaryEvent: summaryOf(info, in.Result)}
 		last = slices.Insert(last, 0, deployments.WatchEvent{Event: &summary})
 	}
-	err = a.append(ctx, in.Update, in.Saves+1, last)
+	told := a.tell(ctx, info, request)
+	err = errors.Join(a.append(ctx, in.Update, in.Saves+1, last), <-told)
 	if err == nil {
 		go a.tidy(context.WithoutCancel(ctx), in, request)
 	}
 	return info, err
+}
+
+// tell tells webhooks that an update has ended, while the caller does something else.
+func (a *Activities) tell(
+	ctx context.Context, info deployments.UpdateInfo, request deployments.UpdateRequest,
+) <-chan error {
+	told := make(chan error, 1)
+	if a.Ended == nil {
+		told <- nil
+		return told
+	}
+	go func() {
+		told <- panics.Do("telling webhooks", func() error { return a.Ended(ctx, info, request.Scheduled) })
+	}()
+	return told
 }
 
 // finish writes the update's checkpoint, moves the head, and returns the number of resources of the stack.

@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -82,8 +83,9 @@ func (a *Activities) endLease(ctx context.Context, in deployments.LeaseEnd) (dep
 	if err != nil {
 		return info, err
 	}
+	told := a.tell(ctx, info, request)
 	last := statestore.Part{Update: in.Update, Stream: eventlog.RunStream, Number: 1}
-	if err := a.Store.AppendEvents(ctx, last, end); err != nil {
+	if err := errors.Join(a.Store.AppendEvents(ctx, last, end), <-told); err != nil {
 		return info, err
 	}
 	go a.tidy(context.WithoutCancel(ctx), deployments.CommitInput{Update: in.Update, Base: base},

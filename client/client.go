@@ -51,6 +51,7 @@ type Client struct {
 	members    api.MembersClient
 	audit      api.AuditClient
 	schedules  api.SchedulesClient
+	webhooks   api.WebhooksClient
 	silence    *silence
 }
 
@@ -105,8 +106,8 @@ func Dial(o Options) (*Client, error) {
 		updates: api.NewDeploymentsClient(connection), stacks: api.NewStacksClient(connection),
 		bundles: api.NewBundlesClient(connection), tokens: api.NewTokensClient(connection),
 		members: api.NewMembersClient(connection), audit: api.NewAuditClient(connection),
-		schedules: api.NewSchedulesClient(connection),
-		silence:   quiet,
+		schedules: api.NewSchedulesClient(connection), webhooks: api.NewWebhooksClient(connection),
+		silence: quiet,
 	}, nil
 }
 

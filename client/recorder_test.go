@@ -183,3 +183,27 @@ func (r *recorder) ScheduleRuns(
 func (r *recorder) Drift(_ context.Context, s deployments.StackName) (deployments.Drift, error) {
 	return answer[deployments.Drift](r, "Drift", s)
 }
+
+func (r *recorder) PutWebhook(_ context.Context, w deployments.Webhook) (deployments.Webhook, error) {
+	return answer[deployments.Webhook](r, "PutWebhook", w)
+}
+
+func (r *recorder) Webhooks(_ context.Context, s deployments.WebhookScope) ([]deployments.Webhook, error) {
+	return answer[[]deployments.Webhook](r, "Webhooks", s)
+}
+
+func (r *recorder) RemoveWebhook(_ context.Context, n deployments.WebhookName) error {
+	return r.note("RemoveWebhook", n)
+}
+
+func (r *recorder) SendWebhook(
+	_ context.Context, n deployments.WebhookName, id string,
+) (deployments.WebhookDelivery, error) {
+	return answer[deployments.WebhookDelivery](r, "SendWebhook", n, id)
+}
+
+func (r *recorder) WebhookDeliveries(
+	_ context.Context, n deployments.WebhookName,
+) ([]deployments.WebhookDelivery, error) {
+	return answer[[]deployments.WebhookDelivery](r, "WebhookDeliveries", n)
+}

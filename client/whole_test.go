@@ -209,7 +209,26 @@ var wholes = map[string]whole{
 		return of(s.ScheduleRuns(ctx, nightly, 3))
 	},
 	"Drift": func(ctx context.Context, s deployments.Service) (any, error) { return of(s.Drift(ctx, dev)) },
+	"PutWebhook": func(ctx context.Context, s deployments.Service) (any, error) {
+		return of(s.PutWebhook(ctx, deployments.Webhook{Name: hook, Title: "t", URL: "https://example.com/in",
+			Format: deployments.WebhookSlack, Events: []string{"update_failed"}, Groups: []string{"deployments"},
+			Paused: true, Secret: "s", HasSecret: true}))
+	},
+	"Webhooks": func(ctx context.Context, s deployments.Service) (any, error) {
+		return of(s.Webhooks(ctx, deployments.ScopeOf(dev)))
+	},
+	"RemoveWebhook": func(ctx context.Context, s deployments.Service) (any, error) {
+		return nil, s.RemoveWebhook(ctx, hook)
+	},
+	"SendWebhook": func(ctx context.Context, s deployments.Service) (any, error) {
+		return of(s.SendWebhook(ctx, hook, "e"))
+	},
+	"WebhookDeliveries": func(ctx context.Context, s deployments.Service) (any, error) {
+		return of(s.WebhookDeliveries(ctx, hook))
+	},
 }
+
+var hook = deployments.WebhookName{Scope: deployments.ScopeOf(dev), Name: "h"}
 
 // TestEveryArgumentAndAnswerTravels makes every call twice: to a service itself, and through a client, the API and its
 // handlers. The service must be asked the same and the caller be answered the same, with an error, too.
@@ -259,6 +278,8 @@ func wantFull(t *testing.T, arg any) {
 		elsewhere = append(elsewhere, "Cron", "At", "RemoveStack", "Note", "Created", "Next", "Last")
 	case deployments.EditRequest: // it names resources instead
 		elsewhere = append(elsewhere, "All")
+	case deployments.Webhook:
+		elsewhere = append(elsewhere, "Created")
 	case deployments.Token:
 		elsewhere = append(elsewhere, "Created", "Used", "Damaged")
 	}

@@ -161,10 +161,16 @@ func SharedOfTaskQueue(queue string) string {
 
 // ScheduledTaskQueue is the queue of scheduled work: each worker of the given queue takes only a few of its tasks at a
 // time.
-func ScheduledTaskQueue(queue string) string {
-	scheduled := SharedOfTaskQueue(queue) + "-scheduled"
+func ScheduledTaskQueue(queue string) string { return queueBeside(queue, "-scheduled") }
+
+// DeliveryTaskQueue is the queue of deliveries to webhooks: each worker of the given queue makes only a few at a time.
+func DeliveryTaskQueue(queue string) string { return queueBeside(queue, "-deliveries") }
+
+// queueBeside returns another queue of the workers of a queue.
+func queueBeside(queue, suffix string) string {
+	beside := SharedOfTaskQueue(queue) + suffix
 	if organization, own := OrganizationOfTaskQueue(queue); own {
-		return OrganizationTaskQueue(scheduled, organization)
+		return OrganizationTaskQueue(beside, organization)
 	}
-	return scheduled
+	return beside
 }

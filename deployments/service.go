@@ -303,6 +303,7 @@ type Service interface {
 	Tokens
 	Members
 	Schedules
+	Webhooks
 	Auditing
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/deployctl/deployctl/internal/runclient"
 	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/deployctl/deployctl/internal/scheduled"
+	"github.com/deployctl/deployctl/internal/webhooks"
 	"github.com/deployctl/deployctl/recovery"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/workflows"
@@ -42,6 +43,8 @@ type Options struct {
 	Plugins *plugins.Network
 	// Sources decides from which git servers deployments may take programs.
 	Sources deployment.Sources
+	// Webhooks are the servers to which events may be sent.
+	Webhooks webhooks.Network
 	// Builtin are the packages that this process serves itself, by name, with the environment of the update.
 	Builtin map[string]func(process.Environment) pulumirpc.ResourceProviderServer
 	// Retention is what is kept of stacks; nil: everything. Collected, if not nil, is called with what was removed.
@@ -68,6 +71,8 @@ const (
 	concurrent = 2 * deployments.MaxParallel
 	// scheduledSlots is how many scheduled updates may begin at a time, so that they do not delay interactive ones.
 	scheduledSlots = 4
+	// deliverySlots is how many events are sent to webhooks at a time, so that slow receivers hold up nothing else.
+	deliverySlots = 8
 )
 
 // Run executes updates until ctx ends; then it waits for running steps, for stopTimeout at most, and ends its
@@ -134,7 +139,7 @@ func (c *Connection) newActivities(o Options, private string) *activities.Activi
 		Organizations: o.Organizations, Dir: o.Dir,
 		Env: os.Environ(), Builtin: o.Builtin, Sandbox: o.Sandbox, Plugins: o.Plugins,
 		Housekeeping: activities.Housekeeping{Retention: o.Retention, Collected: c.collected(o.Collected)},
-		Unseen:       c.unseenVersion,
+		Unseen:       c.unseenVersion, Ended: c.Service().UpdateEnded,
 	})
 }
 
@@ -154,7 +159,7 @@ func workerOptions(identity string, more []interceptor.WorkerInterceptor) worker
 }
 
 // serving makes the workers of a queue that others poll, too: one for workflows and activities that any worker can do,
-// and one that takes a few scheduled activities at a time.
+// one that takes a few scheduled activities at a time, and one that sends events to webhooks.
 func (c *Connection) serving(
 	queue string, o Options, options worker.Options, acts *activities.Activities,
 ) []worker.Worker {
@@ -174,7 +179,11 @@ func (c *Connection) serving(
 		Sandbox: o.Sandbox, Rooms: bundlecache.New(o.Dir).Rooms(), Env: os.Environ(), Sources: o.Sources}))
 	beginning := worker.New(c.Client, deployments.ScheduledTaskQueue(queue), few)
 	beginning.RegisterActivity(runs)
-	return []worker.Worker{shared, beginning}
+	sending := few
+	sending.MaxConcurrentActivityExecutionSize, sending.MaxConcurrentActivityTaskPollers = deliverySlots, 1
+	telling := worker.New(c.Client, deployments.DeliveryTaskQueue(queue), sending)
+	telling.RegisterActivity(&webhooks.Activities{Store: c.Store, Network: o.Webhooks})
+	return []worker.Worker{shared, beginning, telling}
 }
 
 // start starts workers one after another, and returns a function that stops all that were started at once.

@@ -54,6 +54,8 @@ func nameOf(input any) string {
 		return deployments.ScheduleID(in.Schedule.Name)
 	case deployments.DeploymentInput:
 		return deployments.DeploymentWorkflowID(in.Name)
+	case deployments.NotifyInput:
+		return deployments.WebhookWorkflowID(in.Event)
 	}
 	return ""
 }

@@ -22,8 +22,8 @@ type Workflows struct{ settings Settings }
 func New(s Settings) *Workflows { return &Workflows{settings: s} }
 
 // Register registers the workflows under their names. An Update stays on the worker version on which it started, a Run
-// until it continues as new; a Stack, a Lease, a Deployment and a run of a schedule move to the current version at
-// once.
+// until it continues as new; a Stack, a Lease, a Deployment, a Notify and a run of a schedule move to the current version
+// at once.
 func (w *Workflows) Register(r worker.WorkflowRegistry) {
 	r.RegisterWorkflowWithOptions(w.Stack, workflow.RegisterOptions{
 		Name: deployments.WorkflowStack, VersioningBehavior: workflow.VersioningBehaviorAutoUpgrade,
@@ -36,6 +36,9 @@ func (w *Workflows) Register(r worker.WorkflowRegistry) {
 	})
 	r.RegisterWorkflowWithOptions(w.Lease, workflow.RegisterOptions{
 		Name: deployments.WorkflowLease, VersioningBehavior: workflow.VersioningBehaviorAutoUpgrade,
+	})
+	r.RegisterWorkflowWithOptions(w.Notify, workflow.RegisterOptions{
+		Name: deployments.WorkflowNotify, VersioningBehavior: workflow.VersioningBehaviorAutoUpgrade,
 	})
 	r.RegisterWorkflowWithOptions(w.Scheduled, workflow.RegisterOptions{
 		Name: deployments.WorkflowScheduled, VersioningBehavior: workflow.VersioningBehaviorAutoUpgrade,

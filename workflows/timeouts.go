@@ -57,6 +57,9 @@ const (
 	// maxRounds is how many times a step that may be repeated is begun and lost before it fails.
 	maxRounds = 16
 
+	// deliverTime bounds one attempt to send an event to a webhook, and deliverPatience all of them.
+	deliverTime, deliverPatience = 30 * time.Second, 24 * time.Hour
+
 	// linger is how long an idle Stack waits for more work before it ends; it continues as new after stackEvents.
 	linger      = time.Minute
 	stackEvents = 2_000
@@ -81,6 +84,11 @@ const (
 // retryForever is for errors that only time can fix: the store or a server is unreachable.
 var retryForever = temporal.RetryPolicy{
 	InitialInterval: 200 * time.Millisecond, BackoffCoefficient: 2, MaximumInterval: 10 * time.Second,
+}
+
+// retryDelivery is for events that a webhook does not accept.
+var retryDelivery = temporal.RetryPolicy{
+	InitialInterval: time.Second, BackoffCoefficient: 3, MaximumInterval: time.Hour,
 }
 
 // retryBriefly is for activities that somebody waits for.
@@ -135,6 +143,19 @@ func onLong(ctx workflow.Context, summary string) workflow.Context {
 func onScheduled(ctx workflow.Context, summary string) workflow.Context {
 	places := deployments.ScheduledTaskQueue(workflow.GetInfo(ctx).TaskQueueName)
 	return workflow.WithHeartbeatTimeout(workflow.WithTaskQueue(onShared(ctx, summary), places), heartbeat)
+}
+
+// onDeliveries returns those of an activity that sends an event to a webhook.
+func onDeliveries(ctx workflow.Context, once bool) workflow.Context {
+	o := workflow.ActivityOptions{
+		TaskQueue:           deployments.DeliveryTaskQueue(workflow.GetInfo(ctx).TaskQueueName),
+		StartToCloseTimeout: deliverTime, ScheduleToCloseTimeout: deliverPatience, RetryPolicy: &retryDelivery,
+		Summary: "send it",
+	}
+	if once {
+		o.RetryPolicy = &retryBriefly
+	}
+	return workflow.WithActivityOptions(ctx, o)
 }
 
 // onWorker returns the options of an activity that only one worker can execute.

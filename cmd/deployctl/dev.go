@@ -210,6 +210,7 @@ func (d *devCall) infrastructure(server *devserver.Server) (in infrastructure, e
 	if in.plugins != nil {
 		in.plugins.Private = true // the programs of its one user reach this machine anyway
 	}
+	in.webhooks.Private = true
 	if in.lease, err = leaseOf(d.settings); err != nil {
 		return in, err
 	}

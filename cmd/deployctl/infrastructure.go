@@ -20,6 +20,7 @@ import (
 	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/deployctl/deployctl/internal/seal"
 	"github.com/deployctl/deployctl/internal/settings"
+	"github.com/deployctl/deployctl/internal/webhooks"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/worker"
 )
@@ -41,6 +42,8 @@ type infrastructure struct {
 	plugins *plugins.Network
 	// sources are the git servers from which deployments may take programs.
 	sources deployment.Sources
+	// webhooks are the servers to which events may be sent.
+	webhooks webhooks.Network
 	// lease is how long an update of the stock CLI may go without renewing its lease.
 	lease time.Duration
 	// dir is the directory of a worker for the files of programs.
@@ -77,10 +80,11 @@ func (s s3Settings) under() string {
 // infrastructureOf reads the settings of serve and worker. The error joins all faults of the settings.
 func infrastructureOf(s settings.Settings, log *slog.Logger) (infrastructure, error) {
 	in, err := foundationOf(s, log)
-	faults := []error{err, nil, nil}
+	faults := []error{err, nil, nil, nil}
 	in.retention, faults[1] = retentionOf(s)
 	in.plugins, faults[2] = pluginsOf(s)
 	in.sources = sourcesOf(s)
+	in.webhooks, faults[3] = webhooksOf(s)
 	return in, errors.Join(faults...)
 }
 
@@ -97,6 +101,16 @@ func pluginsOf(s settings.Settings) (*plugins.Network, error) {
 // sourcesOf reads the settings of git servers.
 func sourcesOf(s settings.Settings) deployment.Sources {
 	return deployment.Sources{Hosts: outbound.Hosts(s.Get(settings.SourcePrivateHosts))}
+}
+
+// webhooksOf reads the setting of where webhooks may lead.
+func webhooksOf(s settings.Settings) (webhooks.Network, error) {
+	network, err := webhooks.ParseNetwork(s.Get(settings.WebhooksPrivateHosts))
+	if err != nil {
+		return network, deployments.Errorf(deployments.CodeInvalid, "%s (set by %s): %w", settings.WebhooksPrivateHosts,
+			s.Source(settings.WebhooksPrivateHosts), err)
+	}
+	return network, nil
 }
 
 // foundationOf reads the settings of Temporal, of the bucket and of the key.

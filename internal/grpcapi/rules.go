@@ -169,6 +169,19 @@ var rules = map[string]rule{
 	api.Schedules_ScheduleRuns_FullMethodName: {role: viewer, touches: stack("name.stack"), does: reads},
 	api.Schedules_GetDrift_FullMethodName:     {role: viewer, touches: stack("stack"), does: reads},
 
+	api.Webhooks_PutWebhook_FullMethodName: {
+		role: deployer, scope: onAny, does: changes, subject: subject("webhook.name.name"),
+		answered: subject("webhook.name.name"),
+	},
+	api.Webhooks_ListWebhooks_FullMethodName: {role: deployer, scope: onAny, does: reads},
+	api.Webhooks_RemoveWebhook_FullMethodName: {
+		role: deployer, scope: onAny, does: changes, subject: subject("name.name"),
+	},
+	api.Webhooks_SendWebhook_FullMethodName: {
+		role: deployer, scope: onAny, does: changes, subject: subject("name.name", "event"),
+	},
+	api.Webhooks_WebhookDeliveries_FullMethodName: {role: deployer, scope: onAny, does: reads},
+
 	grpc_health_v1.Health_Check_FullMethodName: {scope: open},
 	grpc_health_v1.Health_List_FullMethodName:  {scope: open},
 	grpc_health_v1.Health_Watch_FullMethodName: {scope: open},
@@ -290,6 +303,8 @@ func (r rule) about(m proto.Message, e *deployments.AuditEntry) {
 		e.Organization = m.GetOrganization()
 	case *api.ReadAuditRequest:
 		e.Organization = m.GetOrganization()
+	default:
+		aboutWebhook(m, e)
 	}
 	if deployments.ValidateName("organization", e.Organization) != nil {
 		e.Organization = ""

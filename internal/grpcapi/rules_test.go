@@ -264,7 +264,8 @@ func TestWhichRoleAMethodNeeds(t *testing.T) {
 			"Stacks/CreateStack Stacks/Decrypt Stacks/EditState Stacks/Encrypt Stacks/Import Stacks/MoveState " +
 			"Stacks/Recover Stacks/RemoveStack " +
 			"Stacks/RenameStack " +
-			"Stacks/Restore Stacks/TagStack",
+			"Stacks/Restore Stacks/TagStack Webhooks/ListWebhooks Webhooks/PutWebhook Webhooks/RemoveWebhook " +
+			"Webhooks/SendWebhook Webhooks/WebhookDeliveries",
 		admin: "Audit/ReadAudit Members/GrantMember Members/ListMembers Members/RemoveMember Tokens/CreateToken " +
 			"Tokens/ListTokens Tokens/RemoveToken",
 		"": "Health/Check Health/List Health/Watch",
@@ -295,7 +296,8 @@ func TestWhatAMethodDoes(t *testing.T) {
 	want := map[effect]string{
 		reads: "Bundles/Missing Deployments/Watch Members/ListMembers Schedules/GetDrift Schedules/GetSchedule " +
 			"Schedules/ListSchedules " +
-			"Schedules/ScheduleRuns Stacks/Encrypt Stacks/GetStack Stacks/History Stacks/ListStacks Tokens/ListTokens",
+			"Schedules/ScheduleRuns Stacks/Encrypt Stacks/GetStack Stacks/History Stacks/ListStacks Tokens/ListTokens " +
+			"Webhooks/ListWebhooks Webhooks/WebhookDeliveries",
 		uploads:   "Bundles/PutFile Bundles/PutManifest",
 		discloses: "Audit/ReadAudit Stacks/Decrypt Stacks/Export",
 	}

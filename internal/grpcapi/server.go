@@ -153,5 +153,6 @@ func register(to grpc.ServiceRegistrar, service deployments.Service, healthy *he
 	api.RegisterMembersServer(to, &members{service: service})
 	api.RegisterAuditServer(to, &audit{service: service})
 	api.RegisterSchedulesServer(to, &schedules{service: service})
+	api.RegisterWebhooksServer(to, &webhooks{service: service})
 	grpc_health_v1.RegisterHealthServer(to, healthy)
 }

@@ -38,6 +38,12 @@ func validate(request any) error {
 		return wire.ToEdit(m).Validate()
 	case *api.MoveStateRequest:
 		return wire.ToMove(m).Validate()
+	case *api.PutWebhookRequest:
+		return wire.ToWebhook(m.GetWebhook()).Validate()
+	case *api.ListWebhooksRequest:
+		return wire.ToScope(m.GetScope()).Validate()
+	case interface{ GetName() *api.WebhookName }:
+		return wire.ToWebhookName(m.GetName()).Validate()
 	case interface{ GetName() *api.ScheduleName }:
 		return validateScheduleName(m)
 	case *api.CreateScheduleRequest:

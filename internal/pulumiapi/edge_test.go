@@ -126,7 +126,7 @@ func TestUnknownPathsAreNotFoundAndRefusedOnesSayWhy(t *testing.T) {
 	b := newBench(t)
 	for path, why := range map[string]string{
 		"/": "does not serve", "/api": "does not serve", "/api/nothing": "does not serve",
-		"/api/stacks/acme/shop/dev/hooks": noWebhooks, "/api/orgs/acme/members": noMembers,
+		"/api/orgs/acme/members":     noMembers,
 		"/api/esc/environments/acme": noEnvironments, "/api/console/orgs/acme/integrations/github-app": "does not serve",
 		"/api/stacks/acme/shop/dev/../../../tokens": "does not serve", "/api//user": "does not serve",
 		"/api/user/%2e%2e/x": "does not serve",
@@ -152,7 +152,7 @@ func TestNamesOfPathsCannotLeaveTheirPlace(t *testing.T) {
 func TestEachRouteRefusesWhoMayNotCallIt(t *testing.T) {
 	b := newBench(t)
 	sample := strings.NewReplacer("{org}", "acme", "{project}", "shop", "{stack}", "dev", "{id}", "1", "{version}", "1",
-		"{deployment}", "1", "{part}", "logs")
+		"{deployment}", "1", "{part}", "logs", "{schedule}", "x", "{webhook}", "x", "{event}", "x")
 	for _, r := range routes() {
 		if r.by == byAnyone {
 			continue
@@ -272,6 +272,25 @@ func TestTheStateOfAStackWithoutUpdatesIsNull(t *testing.T) {
 	b := newBench(t)
 	if said := b.want(http.StatusOK, http.MethodGet, "/api/stacks/acme/shop/dev/export", "token viewer",
 		""); said != `{"version":3,"deployment":null}` {
+		t.Errorf("it is %s", said)
+	}
+}
+
+func TestPreviewsAreListedTheNewestFirst(t *testing.T) {
+	b := newBench(t)
+	const path = "/api/stacks/acme/shop/dev/updates/latest/previews"
+	if said := b.want(http.StatusOK, http.MethodGet, path, "token viewer", ""); said != `{"updates":[]}` {
+		t.Errorf("without a preview it is %s", said)
+	}
+	for i, version := range []string{"p-b", "p-a", "3"} {
+		info := deployments.UpdateInfo{Update: deployments.UpdateName{StackName: dev, Version: version},
+			DryRun: version != "3", Started: time.Unix(int64(i), 0)}
+		if err := b.store.PutInfo(t.Context(), info); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if said := b.want(http.StatusOK, http.MethodGet, path, "token viewer", ""); said !=
+		`{"updates":[{"updateID":"p-a"},{"updateID":"p-b"}]}` {
 		t.Errorf("it is %s", said)
 	}
 }

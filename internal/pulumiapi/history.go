@@ -157,9 +157,20 @@ func (c *call) version(u deployments.UpdateInfo) (any, error) {
 	}{info, u.Update.Version, u.Update.Number(), u.Update.Number()}, err
 }
 
-// previews lists no preview: they are not part of a stack's history.
-func previews(*call) (any, error) {
-	return apitype.GetLatestStackPreviewsResponse{Updates: []apitype.StackPreview{}}, nil
+// mostPreviews is how many previews are listed.
+const mostPreviews = 20
+
+// previews lists the latest previews, the newest first, as long as they are kept: they are not part of a stack's history.
+func previews(c *call) (any, error) {
+	list, err := c.edge.Service.LatestPreviews(c.Context(), c.stack, mostPreviews)
+	if err != nil {
+		return nil, err
+	}
+	answer := apitype.GetLatestStackPreviewsResponse{Updates: []apitype.StackPreview{}}
+	for _, u := range list {
+		answer.Updates = append(answer.Updates, apitype.StackPreview{UpdateID: u.Update.Version})
+	}
+	return answer, nil
 }
 
 // notFound reports whether an error says that something does not exist.

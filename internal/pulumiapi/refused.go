@@ -2,7 +2,6 @@ package pulumiapi
 
 // Reasons for which calls of the stock CLI are not served.
 const (
-	noWebhooks     = "deployctl has no webhooks yet"
 	noGitHubApp    = "deployctl has no GitHub app: a webhook of the repository starts deployments"
 	noPolicies     = "deployctl has no policy groups of an organization; `pulumi up --policy-pack DIR` works"
 	noMembers      = "members and roles are managed with `deployctl member`"
@@ -24,13 +23,7 @@ const (
 var refused = map[string]string{
 	"SignupAgent": noSignup, "ValidateAgentClaim": noSignup, "ExchangeOidcToken": noOIDC, "RefreshAccessToken": noOIDC,
 	"ListOrgTemplates": noTemplates, "DownloadOrgTemplate": noTemplates,
-	"ListOrgWebhooks": noWebhooks, "CreateOrgWebhook": noWebhooks, "GetOrgWebhook": noWebhooks,
-	"UpdateOrgWebhook": noWebhooks, "DeleteOrgWebhook": noWebhooks, "PingOrgWebhook": noWebhooks,
-	"ListOrgWebhookDeliveries": noWebhooks, "ListStackWebhooks": noWebhooks, "GetStackWebhook": noWebhooks,
-	"PingStackWebhook": noWebhooks, "CreateStackWebhook": noWebhooks, "UpdateStackWebhook": noWebhooks,
-	"DeleteStackWebhook": noWebhooks, "ListStackWebhookDeliveries": noWebhooks,
-	"RedeliverStackWebhookEvent": noWebhooks,
-	"ListPolicyGroups":           noPolicies, "CreatePolicyGroup": noPolicies, "GetPolicyGroup": noPolicies,
+	"ListPolicyGroups": noPolicies, "CreatePolicyGroup": noPolicies, "GetPolicyGroup": noPolicies,
 	"UpdatePolicyGroup": noPolicies, "DeletePolicyGroup": noPolicies, "ListPolicyIssues": noPolicies,
 	"GetPolicyComplianceResults": noPolicies, "GetPolicyIssue": noPolicies, "ListPolicyPacks": noPolicies,
 	"PublishPolicyPack": noPolicies, "ApplyPolicyPack": noPolicies, "GetPolicyPackSchema": noPolicies,
@@ -65,7 +58,7 @@ var refusedPrefixes = map[string]string{
 
 // refusedParts are the reasons by what follows the name of a stack or of an organization in a path.
 var refusedParts = map[string]string{
-	"hooks": noWebhooks, "config": noEnvironments,
+	"config":       noEnvironments,
 	"policygroups": noPolicies, "policypacks": noPolicies, "policyresults": noPolicies, "members": noMembers,
 	"roles": noMembers, "teams": noMembers, "auditlogs": noAudit, "templates": noTemplates, "search": noInsights,
 	"resources": noUsage,

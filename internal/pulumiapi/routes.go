@@ -79,7 +79,8 @@ func forced(c *call) bool { return c.URL.Query().Get("force") == "true" }
 func routes() []route {
 	all := append(accountRoutes(), stackRoutes()...)
 	all = append(append(all, updateRoutes()...), leaseRoutes()...)
-	return append(append(append(all, scheduleRoutes()...), driftRoutes()...), deploymentRoutes()...)
+	all = append(append(all, scheduleRoutes()...), driftRoutes()...)
+	return append(append(all, deploymentRoutes()...), webhookRoutes()...)
 }
 
 // accountRoutes are about the service and the caller.

@@ -29,6 +29,8 @@ type Service interface {
 	ReplaceSchedule(ctx context.Context, s deployments.Schedule) error
 	// Head returns what the store knows of a stack, without asking its workflow.
 	Head(ctx context.Context, s deployments.StackName) (statestore.Head, error)
+	// LatestPreviews returns the latest previews of a stack, the newest first.
+	LatestPreviews(ctx context.Context, s deployments.StackName, limit int) ([]deployments.UpdateInfo, error)
 	// Info describes an update, Request returns what was asked for; CodeNotFound when that is not known.
 	Info(ctx context.Context, u deployments.UpdateName) (deployments.UpdateInfo, error)
 	Request(ctx context.Context, u deployments.UpdateName) (deployments.UpdateRequest, error)

@@ -75,7 +75,7 @@ func (a *Activities) Follow(ctx context.Context, u deployments.UpdateName) (depl
 	case err != nil && ctx.Err() != nil:
 		err = ctx.Err()
 	case err == nil && info.Status != deployments.StatusSucceeded:
-		err = a.Service.ScheduleFailed(ctx, activity.GetInfo(ctx).WorkflowExecution)
+		err = a.Service.RunFailed(ctx, activity.GetInfo(ctx).WorkflowExecution, info)
 	}
 	return info, err
 }
@@ -144,11 +144,30 @@ func (a *Activities) Compile(ctx context.Context, in deployments.DriftReportInpu
 	if err := a.Store.PutDrift(ctx, in.Check.StackName, drift); err != nil {
 		return deployments.DriftSummary{}, activities.Failure(err)
 	}
+	if err := a.tellDrift(ctx, drift); err != nil {
+		return deployments.DriftSummary{}, activities.Failure(err)
+	}
 	found := deployments.DriftSummary{Drifted: len(drift.Resources), Details: projection.DriftMarkdown(drift.Resources)}
 	if in.Remediation != nil {
 		found.Details += "\nRemediated by " + in.Remediation.String() + ".\n"
 	}
 	return found, nil
+}
+
+// tellDrift tells webhooks what a drift check has found, or that a remediation has succeeded.
+func (a *Activities) tellDrift(ctx context.Context, d deployments.Drift) error {
+	u := d.Update
+	if d.Remediation != nil {
+		u = *d.Remediation
+	}
+	info, err := a.Store.Info(ctx, u)
+	if err != nil && deployments.CodeOf(err) == deployments.CodeNotFound {
+		return nil // it is no longer kept
+	}
+	if err != nil {
+		return err
+	}
+	return a.Service.TellDrift(ctx, d, info)
 }
 
 // RemoveStack removes the stack of a schedule whose destroy has succeeded, and the schedule with it.

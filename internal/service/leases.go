@@ -179,7 +179,7 @@ func (s *Service) completePreview(
 ) (deployments.UpdateInfo, error) {
 	info, err := s.Info(ctx, l.Update)
 	if err != nil || !info.Ended.IsZero() {
-		return info, err
+		return info, errors.Join(err, s.UpdateEnded(ctx, info, false))
 	}
 	if info.Changes, err = s.LeaseChanges(ctx, l.Update); err != nil {
 		return info, err
@@ -193,7 +193,10 @@ func (s *Service) completePreview(
 		end); err != nil {
 		return info, err
 	}
-	return info, s.PutInfo(ctx, info)
+	if err := s.PutInfo(ctx, info); err != nil {
+		return info, err
+	}
+	return info, s.UpdateEnded(ctx, info, false)
 }
 
 // leaseUpdate calls an update handler of the workflow of a lease.

@@ -363,6 +363,7 @@ func (s *Service) RemoveStack(ctx context.Context, name deployments.StackName, f
 	if err := s.store.RemoveStack(ctx, name, force); err != nil {
 		return err
 	}
+	s.tellStack(ctx, name, deployments.EventStackDeleted)
 	names, _ := s.scheduleNames(ctx, name)
 	for _, n := range names {
 		_ = s.RemoveSchedule(ctx, n)

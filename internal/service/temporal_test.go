@@ -34,6 +34,7 @@ type fakeTemporal struct {
 	open      map[string]bool  // workflows by id: running, or closed
 	signals   map[string][]any // by the workflow that got them
 	started   []deployments.UpdateInput
+	told      []deployments.NotifyInput
 	active    *deployments.UpdateName
 	waiting   []deployments.UpdateName
 	version   int
@@ -224,7 +225,12 @@ func (f *fakeTemporal) ExecuteWorkflow(
 		return nil, err
 	}
 	f.open[o.ID] = true
-	f.started = append(f.started, args[0].(deployments.UpdateInput))
+	switch in := args[0].(type) {
+	case deployments.UpdateInput:
+		f.started = append(f.started, in)
+	case deployments.NotifyInput:
+		f.told = append(f.told, in)
+	}
 	return outcome{}, nil
 }
 

@@ -57,6 +57,8 @@ const (
 	PluginsPrivateHosts Key = "plugins.private-hosts"
 	SourcePrivateHosts  Key = "deployments.private-hosts"
 
+	WebhooksPrivateHosts Key = "webhooks.private-hosts"
+
 	RetentionVersions Key = "retention.versions"
 	RetentionDays     Key = "retention.days"
 	RetentionAudit    Key = "retention.audit-days"
@@ -155,6 +157,8 @@ var Table = []Definition{
 		"plugins may be downloaded"},
 	{SourcePrivateHosts, ForService, "", false, "`HOSTS`, separated by commas, at private addresses from which " +
 		"deployments may take programs"},
+	{WebhooksPrivateHosts, ForService, "", false, "`HOSTS`, names, addresses or ranges such as 10.0.0.0/8, separated " +
+		"by commas, at private addresses to which webhooks may lead"},
 
 	{RetentionVersions, ForService, "100", false, "keep at least the latest `N` versions of a stack, whatever their " +
 		"age"},

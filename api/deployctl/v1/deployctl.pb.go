@@ -6035,6 +6035,823 @@ func (x *DriftedProperty) GetActual() string {
 	return ""
 }
 
+// WebhookScope is one stack, or, without project and stack, an organization.
+type WebhookScope struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Organization  string                 `protobuf:"bytes,1,opt,name=organization,proto3" json:"organization,omitempty"`
+	Project       string                 `protobuf:"bytes,2,opt,name=project,proto3" json:"project,omitempty"`
+	Stack         string                 `protobuf:"bytes,3,opt,name=stack,proto3" json:"stack,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WebhookScope) Reset() {
+	*x = WebhookScope{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[99]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WebhookScope) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WebhookScope) ProtoMessage() {}
+
+func (x *WebhookScope) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[99]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WebhookScope.ProtoReflect.Descriptor instead.
+func (*WebhookScope) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{99}
+}
+
+func (x *WebhookScope) GetOrganization() string {
+	if x != nil {
+		return x.Organization
+	}
+	return ""
+}
+
+func (x *WebhookScope) GetProject() string {
+	if x != nil {
+		return x.Project
+	}
+	return ""
+}
+
+func (x *WebhookScope) GetStack() string {
+	if x != nil {
+		return x.Stack
+	}
+	return ""
+}
+
+type WebhookName struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Scope         *WebhookScope          `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WebhookName) Reset() {
+	*x = WebhookName{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[100]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WebhookName) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WebhookName) ProtoMessage() {}
+
+func (x *WebhookName) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[100]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WebhookName.ProtoReflect.Descriptor instead.
+func (*WebhookName) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{100}
+}
+
+func (x *WebhookName) GetScope() *WebhookScope {
+	if x != nil {
+		return x.Scope
+	}
+	return nil
+}
+
+func (x *WebhookName) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type Webhook struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          *WebhookName           `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"` // without a name of its own: it is to be created
+	Title         string                 `protobuf:"bytes,2,opt,name=title,proto3" json:"title,omitempty"`
+	Url           string                 `protobuf:"bytes,3,opt,name=url,proto3" json:"url,omitempty"`
+	Format        string                 `protobuf:"bytes,4,opt,name=format,proto3" json:"format,omitempty"` // raw, slack, ms_teams
+	Events        []string               `protobuf:"bytes,5,rep,name=events,proto3" json:"events,omitempty"` // neither events nor groups: all
+	Groups        []string               `protobuf:"bytes,6,rep,name=groups,proto3" json:"groups,omitempty"`
+	Paused        bool                   `protobuf:"varint,7,opt,name=paused,proto3" json:"paused,omitempty"`
+	Secret        string                 `protobuf:"bytes,8,opt,name=secret,proto3" json:"secret,omitempty"`                         // never answered
+	HasSecret     bool                   `protobuf:"varint,9,opt,name=has_secret,json=hasSecret,proto3" json:"has_secret,omitempty"` // of a change without a secret: it keeps the one there is
+	Created       *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=created,proto3" json:"created,omitempty"`                      // told by the service
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Webhook) Reset() {
+	*x = Webhook{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[101]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Webhook) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Webhook) ProtoMessage() {}
+
+func (x *Webhook) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[101]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Webhook.ProtoReflect.Descriptor instead.
+func (*Webhook) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{101}
+}
+
+func (x *Webhook) GetName() *WebhookName {
+	if x != nil {
+		return x.Name
+	}
+	return nil
+}
+
+func (x *Webhook) GetTitle() string {
+	if x != nil {
+		return x.Title
+	}
+	return ""
+}
+
+func (x *Webhook) GetUrl() string {
+	if x != nil {
+		return x.Url
+	}
+	return ""
+}
+
+func (x *Webhook) GetFormat() string {
+	if x != nil {
+		return x.Format
+	}
+	return ""
+}
+
+func (x *Webhook) GetEvents() []string {
+	if x != nil {
+		return x.Events
+	}
+	return nil
+}
+
+func (x *Webhook) GetGroups() []string {
+	if x != nil {
+		return x.Groups
+	}
+	return nil
+}
+
+func (x *Webhook) GetPaused() bool {
+	if x != nil {
+		return x.Paused
+	}
+	return false
+}
+
+func (x *Webhook) GetSecret() string {
+	if x != nil {
+		return x.Secret
+	}
+	return ""
+}
+
+func (x *Webhook) GetHasSecret() bool {
+	if x != nil {
+		return x.HasSecret
+	}
+	return false
+}
+
+func (x *Webhook) GetCreated() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Created
+	}
+	return nil
+}
+
+type WebhookDelivery struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"` // of the event
+	Event         string                 `protobuf:"bytes,2,opt,name=event,proto3" json:"event,omitempty"`
+	Kind          string                 `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`
+	At            *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=at,proto3" json:"at,omitempty"`
+	Sent          *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=sent,proto3" json:"sent,omitempty"`
+	Took          *durationpb.Duration   `protobuf:"bytes,6,opt,name=took,proto3" json:"took,omitempty"`
+	Attempt       int64                  `protobuf:"varint,7,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Url           string                 `protobuf:"bytes,8,opt,name=url,proto3" json:"url,omitempty"`
+	Payload       string                 `protobuf:"bytes,9,opt,name=payload,proto3" json:"payload,omitempty"`
+	Headers       string                 `protobuf:"bytes,10,opt,name=headers,proto3" json:"headers,omitempty"`
+	Status        int64                  `protobuf:"varint,11,opt,name=status,proto3" json:"status,omitempty"`
+	Answer        string                 `protobuf:"bytes,12,opt,name=answer,proto3" json:"answer,omitempty"`
+	Answered      string                 `protobuf:"bytes,13,opt,name=answered,proto3" json:"answered,omitempty"` // headers
+	Error         string                 `protobuf:"bytes,14,opt,name=error,proto3" json:"error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WebhookDelivery) Reset() {
+	*x = WebhookDelivery{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[102]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WebhookDelivery) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WebhookDelivery) ProtoMessage() {}
+
+func (x *WebhookDelivery) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[102]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WebhookDelivery.ProtoReflect.Descriptor instead.
+func (*WebhookDelivery) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{102}
+}
+
+func (x *WebhookDelivery) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *WebhookDelivery) GetEvent() string {
+	if x != nil {
+		return x.Event
+	}
+	return ""
+}
+
+func (x *WebhookDelivery) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *WebhookDelivery) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *WebhookDelivery) GetSent() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Sent
+	}
+	return nil
+}
+
+func (x *WebhookDelivery) GetTook() *durationpb.Duration {
+	if x != nil {
+		return x.Took
+	}
+	return nil
+}
+
+func (x *WebhookDelivery) GetAttempt() int64 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
+func (x *WebhookDelivery) GetUrl() string {
+	if x != nil {
+		return x.Url
+	}
+	return ""
+}
+
+func (x *WebhookDelivery) GetPayload() string {
+	if x != nil {
+		return x.Payload
+	}
+	return ""
+}
+
+func (x *WebhookDelivery) GetHeaders() string {
+	if x != nil {
+		return x.Headers
+	}
+	return ""
+}
+
+func (x *WebhookDelivery) GetStatus() int64 {
+	if x != nil {
+		return x.Status
+	}
+	return 0
+}
+
+func (x *WebhookDelivery) GetAnswer() string {
+	if x != nil {
+		return x.Answer
+	}
+	return ""
+}
+
+func (x *WebhookDelivery) GetAnswered() string {
+	if x != nil {
+		return x.Answered
+	}
+	return ""
+}
+
+func (x *WebhookDelivery) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+type PutWebhookRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Webhook       *Webhook               `protobuf:"bytes,1,opt,name=webhook,proto3" json:"webhook,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PutWebhookRequest) Reset() {
+	*x = PutWebhookRequest{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[103]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PutWebhookRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PutWebhookRequest) ProtoMessage() {}
+
+func (x *PutWebhookRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[103]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PutWebhookRequest.ProtoReflect.Descriptor instead.
+func (*PutWebhookRequest) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{103}
+}
+
+func (x *PutWebhookRequest) GetWebhook() *Webhook {
+	if x != nil {
+		return x.Webhook
+	}
+	return nil
+}
+
+type PutWebhookResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Webhook       *Webhook               `protobuf:"bytes,1,opt,name=webhook,proto3" json:"webhook,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PutWebhookResponse) Reset() {
+	*x = PutWebhookResponse{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[104]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PutWebhookResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PutWebhookResponse) ProtoMessage() {}
+
+func (x *PutWebhookResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[104]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PutWebhookResponse.ProtoReflect.Descriptor instead.
+func (*PutWebhookResponse) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{104}
+}
+
+func (x *PutWebhookResponse) GetWebhook() *Webhook {
+	if x != nil {
+		return x.Webhook
+	}
+	return nil
+}
+
+type ListWebhooksRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Scope         *WebhookScope          `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListWebhooksRequest) Reset() {
+	*x = ListWebhooksRequest{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[105]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListWebhooksRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListWebhooksRequest) ProtoMessage() {}
+
+func (x *ListWebhooksRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[105]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListWebhooksRequest.ProtoReflect.Descriptor instead.
+func (*ListWebhooksRequest) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{105}
+}
+
+func (x *ListWebhooksRequest) GetScope() *WebhookScope {
+	if x != nil {
+		return x.Scope
+	}
+	return nil
+}
+
+type ListWebhooksResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Webhooks      []*Webhook             `protobuf:"bytes,1,rep,name=webhooks,proto3" json:"webhooks,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListWebhooksResponse) Reset() {
+	*x = ListWebhooksResponse{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[106]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListWebhooksResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListWebhooksResponse) ProtoMessage() {}
+
+func (x *ListWebhooksResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[106]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListWebhooksResponse.ProtoReflect.Descriptor instead.
+func (*ListWebhooksResponse) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{106}
+}
+
+func (x *ListWebhooksResponse) GetWebhooks() []*Webhook {
+	if x != nil {
+		return x.Webhooks
+	}
+	return nil
+}
+
+type RemoveWebhookRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          *WebhookName           `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveWebhookRequest) Reset() {
+	*x = RemoveWebhookRequest{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[107]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveWebhookRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveWebhookRequest) ProtoMessage() {}
+
+func (x *RemoveWebhookRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[107]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveWebhookRequest.ProtoReflect.Descriptor instead.
+func (*RemoveWebhookRequest) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{107}
+}
+
+func (x *RemoveWebhookRequest) GetName() *WebhookName {
+	if x != nil {
+		return x.Name
+	}
+	return nil
+}
+
+type RemoveWebhookResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveWebhookResponse) Reset() {
+	*x = RemoveWebhookResponse{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[108]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveWebhookResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveWebhookResponse) ProtoMessage() {}
+
+func (x *RemoveWebhookResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[108]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveWebhookResponse.ProtoReflect.Descriptor instead.
+func (*RemoveWebhookResponse) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{108}
+}
+
+type SendWebhookRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          *WebhookName           `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Event         string                 `protobuf:"bytes,2,opt,name=event,proto3" json:"event,omitempty"` // empty: a ping
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SendWebhookRequest) Reset() {
+	*x = SendWebhookRequest{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[109]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SendWebhookRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SendWebhookRequest) ProtoMessage() {}
+
+func (x *SendWebhookRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[109]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SendWebhookRequest.ProtoReflect.Descriptor instead.
+func (*SendWebhookRequest) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{109}
+}
+
+func (x *SendWebhookRequest) GetName() *WebhookName {
+	if x != nil {
+		return x.Name
+	}
+	return nil
+}
+
+func (x *SendWebhookRequest) GetEvent() string {
+	if x != nil {
+		return x.Event
+	}
+	return ""
+}
+
+type SendWebhookResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Delivery      *WebhookDelivery       `protobuf:"bytes,1,opt,name=delivery,proto3" json:"delivery,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SendWebhookResponse) Reset() {
+	*x = SendWebhookResponse{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[110]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SendWebhookResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SendWebhookResponse) ProtoMessage() {}
+
+func (x *SendWebhookResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[110]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SendWebhookResponse.ProtoReflect.Descriptor instead.
+func (*SendWebhookResponse) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{110}
+}
+
+func (x *SendWebhookResponse) GetDelivery() *WebhookDelivery {
+	if x != nil {
+		return x.Delivery
+	}
+	return nil
+}
+
+type WebhookDeliveriesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          *WebhookName           `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WebhookDeliveriesRequest) Reset() {
+	*x = WebhookDeliveriesRequest{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[111]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WebhookDeliveriesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WebhookDeliveriesRequest) ProtoMessage() {}
+
+func (x *WebhookDeliveriesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[111]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WebhookDeliveriesRequest.ProtoReflect.Descriptor instead.
+func (*WebhookDeliveriesRequest) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{111}
+}
+
+func (x *WebhookDeliveriesRequest) GetName() *WebhookName {
+	if x != nil {
+		return x.Name
+	}
+	return nil
+}
+
+type WebhookDeliveriesResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Deliveries    []*WebhookDelivery     `protobuf:"bytes,1,rep,name=deliveries,proto3" json:"deliveries,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WebhookDeliveriesResponse) Reset() {
+	*x = WebhookDeliveriesResponse{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[112]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WebhookDeliveriesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WebhookDeliveriesResponse) ProtoMessage() {}
+
+func (x *WebhookDeliveriesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[112]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WebhookDeliveriesResponse.ProtoReflect.Descriptor instead.
+func (*WebhookDeliveriesResponse) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{112}
+}
+
+func (x *WebhookDeliveriesResponse) GetDeliveries() []*WebhookDelivery {
+	if x != nil {
+		return x.Deliveries
+	}
+	return nil
+}
+
 var File_deployctl_v1_deployctl_proto protoreflect.FileDescriptor
 
 const file_deployctl_v1_deployctl_proto_rawDesc = "" +
@@ -6497,7 +7314,65 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\x0fDriftedProperty\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x1a\n" +
 	"\bexpected\x18\x02 \x01(\tR\bexpected\x12\x16\n" +
-	"\x06actual\x18\x03 \x01(\tR\x06actual2\xa3\x02\n" +
+	"\x06actual\x18\x03 \x01(\tR\x06actual\"b\n" +
+	"\fWebhookScope\x12\"\n" +
+	"\forganization\x18\x01 \x01(\tR\forganization\x12\x18\n" +
+	"\aproject\x18\x02 \x01(\tR\aproject\x12\x14\n" +
+	"\x05stack\x18\x03 \x01(\tR\x05stack\"S\n" +
+	"\vWebhookName\x120\n" +
+	"\x05scope\x18\x01 \x01(\v2\x1a.deployctl.v1.WebhookScopeR\x05scope\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"\xad\x02\n" +
+	"\aWebhook\x12-\n" +
+	"\x04name\x18\x01 \x01(\v2\x19.deployctl.v1.WebhookNameR\x04name\x12\x14\n" +
+	"\x05title\x18\x02 \x01(\tR\x05title\x12\x10\n" +
+	"\x03url\x18\x03 \x01(\tR\x03url\x12\x16\n" +
+	"\x06format\x18\x04 \x01(\tR\x06format\x12\x16\n" +
+	"\x06events\x18\x05 \x03(\tR\x06events\x12\x16\n" +
+	"\x06groups\x18\x06 \x03(\tR\x06groups\x12\x16\n" +
+	"\x06paused\x18\a \x01(\bR\x06paused\x12\x16\n" +
+	"\x06secret\x18\b \x01(\tR\x06secret\x12\x1d\n" +
+	"\n" +
+	"has_secret\x18\t \x01(\bR\thasSecret\x124\n" +
+	"\acreated\x18\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampR\acreated\"\x98\x03\n" +
+	"\x0fWebhookDelivery\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
+	"\x05event\x18\x02 \x01(\tR\x05event\x12\x12\n" +
+	"\x04kind\x18\x03 \x01(\tR\x04kind\x12*\n" +
+	"\x02at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12.\n" +
+	"\x04sent\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x04sent\x12-\n" +
+	"\x04took\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x04took\x12\x18\n" +
+	"\aattempt\x18\a \x01(\x03R\aattempt\x12\x10\n" +
+	"\x03url\x18\b \x01(\tR\x03url\x12\x18\n" +
+	"\apayload\x18\t \x01(\tR\apayload\x12\x18\n" +
+	"\aheaders\x18\n" +
+	" \x01(\tR\aheaders\x12\x16\n" +
+	"\x06status\x18\v \x01(\x03R\x06status\x12\x16\n" +
+	"\x06answer\x18\f \x01(\tR\x06answer\x12\x1a\n" +
+	"\banswered\x18\r \x01(\tR\banswered\x12\x14\n" +
+	"\x05error\x18\x0e \x01(\tR\x05error\"D\n" +
+	"\x11PutWebhookRequest\x12/\n" +
+	"\awebhook\x18\x01 \x01(\v2\x15.deployctl.v1.WebhookR\awebhook\"E\n" +
+	"\x12PutWebhookResponse\x12/\n" +
+	"\awebhook\x18\x01 \x01(\v2\x15.deployctl.v1.WebhookR\awebhook\"G\n" +
+	"\x13ListWebhooksRequest\x120\n" +
+	"\x05scope\x18\x01 \x01(\v2\x1a.deployctl.v1.WebhookScopeR\x05scope\"I\n" +
+	"\x14ListWebhooksResponse\x121\n" +
+	"\bwebhooks\x18\x01 \x03(\v2\x15.deployctl.v1.WebhookR\bwebhooks\"E\n" +
+	"\x14RemoveWebhookRequest\x12-\n" +
+	"\x04name\x18\x01 \x01(\v2\x19.deployctl.v1.WebhookNameR\x04name\"\x17\n" +
+	"\x15RemoveWebhookResponse\"Y\n" +
+	"\x12SendWebhookRequest\x12-\n" +
+	"\x04name\x18\x01 \x01(\v2\x19.deployctl.v1.WebhookNameR\x04name\x12\x14\n" +
+	"\x05event\x18\x02 \x01(\tR\x05event\"P\n" +
+	"\x13SendWebhookResponse\x129\n" +
+	"\bdelivery\x18\x01 \x01(\v2\x1d.deployctl.v1.WebhookDeliveryR\bdelivery\"I\n" +
+	"\x18WebhookDeliveriesRequest\x12-\n" +
+	"\x04name\x18\x01 \x01(\v2\x19.deployctl.v1.WebhookNameR\x04name\"Z\n" +
+	"\x19WebhookDeliveriesResponse\x12=\n" +
+	"\n" +
+	"deliveries\x18\x01 \x03(\v2\x1d.deployctl.v1.WebhookDeliveryR\n" +
+	"deliveries2\xa3\x02\n" +
 	"\vDeployments\x12C\n" +
 	"\x06Submit\x12\x1b.deployctl.v1.SubmitRequest\x1a\x1c.deployctl.v1.SubmitResponse\x12B\n" +
 	"\x05Watch\x12\x1a.deployctl.v1.WatchRequest\x1a\x1b.deployctl.v1.WatchResponse0\x01\x12C\n" +
@@ -6543,7 +7418,14 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\rPauseSchedule\x12\".deployctl.v1.PauseScheduleRequest\x1a#.deployctl.v1.PauseScheduleResponse\x12R\n" +
 	"\vRunSchedule\x12 .deployctl.v1.RunScheduleRequest\x1a!.deployctl.v1.RunScheduleResponse\x12U\n" +
 	"\fScheduleRuns\x12!.deployctl.v1.ScheduleRunsRequest\x1a\".deployctl.v1.ScheduleRunsResponse\x12I\n" +
-	"\bGetDrift\x12\x1d.deployctl.v1.GetDriftRequest\x1a\x1e.deployctl.v1.GetDriftResponseB=Z;github.com/deployctl/deployctl/api/deployctl/v1;deployctlv1b\x06proto3"
+	"\bGetDrift\x12\x1d.deployctl.v1.GetDriftRequest\x1a\x1e.deployctl.v1.GetDriftResponse2\xc6\x03\n" +
+	"\bWebhooks\x12O\n" +
+	"\n" +
+	"PutWebhook\x12\x1f.deployctl.v1.PutWebhookRequest\x1a .deployctl.v1.PutWebhookResponse\x12U\n" +
+	"\fListWebhooks\x12!.deployctl.v1.ListWebhooksRequest\x1a\".deployctl.v1.ListWebhooksResponse\x12X\n" +
+	"\rRemoveWebhook\x12\".deployctl.v1.RemoveWebhookRequest\x1a#.deployctl.v1.RemoveWebhookResponse\x12R\n" +
+	"\vSendWebhook\x12 .deployctl.v1.SendWebhookRequest\x1a!.deployctl.v1.SendWebhookResponse\x12d\n" +
+	"\x11WebhookDeliveries\x12&.deployctl.v1.WebhookDeliveriesRequest\x1a'.deployctl.v1.WebhookDeliveriesResponseB=Z;github.com/deployctl/deployctl/api/deployctl/v1;deployctlv1b\x06proto3"
 
 var (
 	file_deployctl_v1_deployctl_proto_rawDescOnce sync.Once
@@ -6557,155 +7439,169 @@ func file_deployctl_v1_deployctl_proto_rawDescGZIP() []byte {
 	return file_deployctl_v1_deployctl_proto_rawDescData
 }
 
-var file_deployctl_v1_deployctl_proto_msgTypes = make([]protoimpl.MessageInfo, 108)
+var file_deployctl_v1_deployctl_proto_msgTypes = make([]protoimpl.MessageInfo, 122)
 var file_deployctl_v1_deployctl_proto_goTypes = []any{
-	(*ErrorDetail)(nil),            // 0: deployctl.v1.ErrorDetail
-	(*StackName)(nil),              // 1: deployctl.v1.StackName
-	(*UpdateName)(nil),             // 2: deployctl.v1.UpdateName
-	(*ConfigValue)(nil),            // 3: deployctl.v1.ConfigValue
-	(*SecretsProvider)(nil),        // 4: deployctl.v1.SecretsProvider
-	(*SubmitRequest)(nil),          // 5: deployctl.v1.SubmitRequest
-	(*PolicyPack)(nil),             // 6: deployctl.v1.PolicyPack
-	(*SavedPlan)(nil),              // 7: deployctl.v1.SavedPlan
-	(*ImportedResource)(nil),       // 8: deployctl.v1.ImportedResource
-	(*SubmitResponse)(nil),         // 9: deployctl.v1.SubmitResponse
-	(*UpdateInfo)(nil),             // 10: deployctl.v1.UpdateInfo
-	(*WatchRequest)(nil),           // 11: deployctl.v1.WatchRequest
-	(*WatchResponse)(nil),          // 12: deployctl.v1.WatchResponse
-	(*Progress)(nil),               // 13: deployctl.v1.Progress
-	(*Phase)(nil),                  // 14: deployctl.v1.Phase
-	(*RunningStep)(nil),            // 15: deployctl.v1.RunningStep
-	(*CancelRequest)(nil),          // 16: deployctl.v1.CancelRequest
-	(*CancelResponse)(nil),         // 17: deployctl.v1.CancelResponse
-	(*ResolveRequest)(nil),         // 18: deployctl.v1.ResolveRequest
-	(*ResolveResponse)(nil),        // 19: deployctl.v1.ResolveResponse
-	(*StackInfo)(nil),              // 20: deployctl.v1.StackInfo
-	(*CreateStackRequest)(nil),     // 21: deployctl.v1.CreateStackRequest
-	(*CreateStackResponse)(nil),    // 22: deployctl.v1.CreateStackResponse
-	(*ListStacksRequest)(nil),      // 23: deployctl.v1.ListStacksRequest
-	(*ListStacksResponse)(nil),     // 24: deployctl.v1.ListStacksResponse
-	(*GetStackRequest)(nil),        // 25: deployctl.v1.GetStackRequest
-	(*GetStackResponse)(nil),       // 26: deployctl.v1.GetStackResponse
-	(*RemoveStackRequest)(nil),     // 27: deployctl.v1.RemoveStackRequest
-	(*RemoveStackResponse)(nil),    // 28: deployctl.v1.RemoveStackResponse
-	(*RenameStackRequest)(nil),     // 29: deployctl.v1.RenameStackRequest
-	(*RenameStackResponse)(nil),    // 30: deployctl.v1.RenameStackResponse
-	(*TagStackRequest)(nil),        // 31: deployctl.v1.TagStackRequest
-	(*TagStackResponse)(nil),       // 32: deployctl.v1.TagStackResponse
-	(*ExportRequest)(nil),          // 33: deployctl.v1.ExportRequest
-	(*ExportResponse)(nil),         // 34: deployctl.v1.ExportResponse
-	(*ImportRequest)(nil),          // 35: deployctl.v1.ImportRequest
-	(*ImportResponse)(nil),         // 36: deployctl.v1.ImportResponse
-	(*RestoreRequest)(nil),         // 37: deployctl.v1.RestoreRequest
-	(*RestoreResponse)(nil),        // 38: deployctl.v1.RestoreResponse
-	(*EditStateRequest)(nil),       // 39: deployctl.v1.EditStateRequest
-	(*EditStateResponse)(nil),      // 40: deployctl.v1.EditStateResponse
-	(*MoveStateRequest)(nil),       // 41: deployctl.v1.MoveStateRequest
-	(*MoveStateResponse)(nil),      // 42: deployctl.v1.MoveStateResponse
-	(*RecoverRequest)(nil),         // 43: deployctl.v1.RecoverRequest
-	(*RecoverResponse)(nil),        // 44: deployctl.v1.RecoverResponse
-	(*HistoryRequest)(nil),         // 45: deployctl.v1.HistoryRequest
-	(*HistoryResponse)(nil),        // 46: deployctl.v1.HistoryResponse
-	(*EncryptRequest)(nil),         // 47: deployctl.v1.EncryptRequest
-	(*EncryptResponse)(nil),        // 48: deployctl.v1.EncryptResponse
-	(*DecryptRequest)(nil),         // 49: deployctl.v1.DecryptRequest
-	(*DecryptResponse)(nil),        // 50: deployctl.v1.DecryptResponse
-	(*File)(nil),                   // 51: deployctl.v1.File
-	(*Manifest)(nil),               // 52: deployctl.v1.Manifest
-	(*MissingRequest)(nil),         // 53: deployctl.v1.MissingRequest
-	(*MissingResponse)(nil),        // 54: deployctl.v1.MissingResponse
-	(*PutFileRequest)(nil),         // 55: deployctl.v1.PutFileRequest
-	(*PutFileResponse)(nil),        // 56: deployctl.v1.PutFileResponse
-	(*PutManifestRequest)(nil),     // 57: deployctl.v1.PutManifestRequest
-	(*PutManifestResponse)(nil),    // 58: deployctl.v1.PutManifestResponse
-	(*Grant)(nil),                  // 59: deployctl.v1.Grant
-	(*CreateTokenRequest)(nil),     // 60: deployctl.v1.CreateTokenRequest
-	(*CreateTokenResponse)(nil),    // 61: deployctl.v1.CreateTokenResponse
-	(*ListTokensRequest)(nil),      // 62: deployctl.v1.ListTokensRequest
-	(*ListTokensResponse)(nil),     // 63: deployctl.v1.ListTokensResponse
-	(*Token)(nil),                  // 64: deployctl.v1.Token
-	(*Member)(nil),                 // 65: deployctl.v1.Member
-	(*GrantMemberRequest)(nil),     // 66: deployctl.v1.GrantMemberRequest
-	(*GrantMemberResponse)(nil),    // 67: deployctl.v1.GrantMemberResponse
-	(*ListMembersRequest)(nil),     // 68: deployctl.v1.ListMembersRequest
-	(*ListMembersResponse)(nil),    // 69: deployctl.v1.ListMembersResponse
-	(*RemoveMemberRequest)(nil),    // 70: deployctl.v1.RemoveMemberRequest
-	(*RemoveMemberResponse)(nil),   // 71: deployctl.v1.RemoveMemberResponse
-	(*ReadAuditRequest)(nil),       // 72: deployctl.v1.ReadAuditRequest
-	(*ReadAuditResponse)(nil),      // 73: deployctl.v1.ReadAuditResponse
-	(*AuditEntry)(nil),             // 74: deployctl.v1.AuditEntry
-	(*RemoveTokenRequest)(nil),     // 75: deployctl.v1.RemoveTokenRequest
-	(*RemoveTokenResponse)(nil),    // 76: deployctl.v1.RemoveTokenResponse
-	(*ScheduleName)(nil),           // 77: deployctl.v1.ScheduleName
-	(*Schedule)(nil),               // 78: deployctl.v1.Schedule
-	(*ScheduleRun)(nil),            // 79: deployctl.v1.ScheduleRun
-	(*CreateScheduleRequest)(nil),  // 80: deployctl.v1.CreateScheduleRequest
-	(*CreateScheduleResponse)(nil), // 81: deployctl.v1.CreateScheduleResponse
-	(*ListSchedulesRequest)(nil),   // 82: deployctl.v1.ListSchedulesRequest
-	(*ListSchedulesResponse)(nil),  // 83: deployctl.v1.ListSchedulesResponse
-	(*GetScheduleRequest)(nil),     // 84: deployctl.v1.GetScheduleRequest
-	(*GetScheduleResponse)(nil),    // 85: deployctl.v1.GetScheduleResponse
-	(*RemoveScheduleRequest)(nil),  // 86: deployctl.v1.RemoveScheduleRequest
-	(*RemoveScheduleResponse)(nil), // 87: deployctl.v1.RemoveScheduleResponse
-	(*PauseScheduleRequest)(nil),   // 88: deployctl.v1.PauseScheduleRequest
-	(*PauseScheduleResponse)(nil),  // 89: deployctl.v1.PauseScheduleResponse
-	(*RunScheduleRequest)(nil),     // 90: deployctl.v1.RunScheduleRequest
-	(*RunScheduleResponse)(nil),    // 91: deployctl.v1.RunScheduleResponse
-	(*ScheduleRunsRequest)(nil),    // 92: deployctl.v1.ScheduleRunsRequest
-	(*ScheduleRunsResponse)(nil),   // 93: deployctl.v1.ScheduleRunsResponse
-	(*GetDriftRequest)(nil),        // 94: deployctl.v1.GetDriftRequest
-	(*GetDriftResponse)(nil),       // 95: deployctl.v1.GetDriftResponse
-	(*Drift)(nil),                  // 96: deployctl.v1.Drift
-	(*DriftedResource)(nil),        // 97: deployctl.v1.DriftedResource
-	(*DriftedProperty)(nil),        // 98: deployctl.v1.DriftedProperty
-	nil,                            // 99: deployctl.v1.SubmitRequest.ConfigEntry
-	nil,                            // 100: deployctl.v1.SubmitRequest.VariablesEntry
-	nil,                            // 101: deployctl.v1.SavedPlan.StepsEntry
-	nil,                            // 102: deployctl.v1.UpdateInfo.ChangesEntry
-	nil,                            // 103: deployctl.v1.WatchRequest.AfterEntry
-	nil,                            // 104: deployctl.v1.Progress.DoneEntry
-	nil,                            // 105: deployctl.v1.StackInfo.TagsEntry
-	nil,                            // 106: deployctl.v1.CreateStackRequest.TagsEntry
-	nil,                            // 107: deployctl.v1.TagStackRequest.TagsEntry
-	(*timestamppb.Timestamp)(nil),  // 108: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),    // 109: google.protobuf.Duration
+	(*ErrorDetail)(nil),               // 0: deployctl.v1.ErrorDetail
+	(*StackName)(nil),                 // 1: deployctl.v1.StackName
+	(*UpdateName)(nil),                // 2: deployctl.v1.UpdateName
+	(*ConfigValue)(nil),               // 3: deployctl.v1.ConfigValue
+	(*SecretsProvider)(nil),           // 4: deployctl.v1.SecretsProvider
+	(*SubmitRequest)(nil),             // 5: deployctl.v1.SubmitRequest
+	(*PolicyPack)(nil),                // 6: deployctl.v1.PolicyPack
+	(*SavedPlan)(nil),                 // 7: deployctl.v1.SavedPlan
+	(*ImportedResource)(nil),          // 8: deployctl.v1.ImportedResource
+	(*SubmitResponse)(nil),            // 9: deployctl.v1.SubmitResponse
+	(*UpdateInfo)(nil),                // 10: deployctl.v1.UpdateInfo
+	(*WatchRequest)(nil),              // 11: deployctl.v1.WatchRequest
+	(*WatchResponse)(nil),             // 12: deployctl.v1.WatchResponse
+	(*Progress)(nil),                  // 13: deployctl.v1.Progress
+	(*Phase)(nil),                     // 14: deployctl.v1.Phase
+	(*RunningStep)(nil),               // 15: deployctl.v1.RunningStep
+	(*CancelRequest)(nil),             // 16: deployctl.v1.CancelRequest
+	(*CancelResponse)(nil),            // 17: deployctl.v1.CancelResponse
+	(*ResolveRequest)(nil),            // 18: deployctl.v1.ResolveRequest
+	(*ResolveResponse)(nil),           // 19: deployctl.v1.ResolveResponse
+	(*StackInfo)(nil),                 // 20: deployctl.v1.StackInfo
+	(*CreateStackRequest)(nil),        // 21: deployctl.v1.CreateStackRequest
+	(*CreateStackResponse)(nil),       // 22: deployctl.v1.CreateStackResponse
+	(*ListStacksRequest)(nil),         // 23: deployctl.v1.ListStacksRequest
+	(*ListStacksResponse)(nil),        // 24: deployctl.v1.ListStacksResponse
+	(*GetStackRequest)(nil),           // 25: deployctl.v1.GetStackRequest
+	(*GetStackResponse)(nil),          // 26: deployctl.v1.GetStackResponse
+	(*RemoveStackRequest)(nil),        // 27: deployctl.v1.RemoveStackRequest
+	(*RemoveStackResponse)(nil),       // 28: deployctl.v1.RemoveStackResponse
+	(*RenameStackRequest)(nil),        // 29: deployctl.v1.RenameStackRequest
+	(*RenameStackResponse)(nil),       // 30: deployctl.v1.RenameStackResponse
+	(*TagStackRequest)(nil),           // 31: deployctl.v1.TagStackRequest
+	(*TagStackResponse)(nil),          // 32: deployctl.v1.TagStackResponse
+	(*ExportRequest)(nil),             // 33: deployctl.v1.ExportRequest
+	(*ExportResponse)(nil),            // 34: deployctl.v1.ExportResponse
+	(*ImportRequest)(nil),             // 35: deployctl.v1.ImportRequest
+	(*ImportResponse)(nil),            // 36: deployctl.v1.ImportResponse
+	(*RestoreRequest)(nil),            // 37: deployctl.v1.RestoreRequest
+	(*RestoreResponse)(nil),           // 38: deployctl.v1.RestoreResponse
+	(*EditStateRequest)(nil),          // 39: deployctl.v1.EditStateRequest
+	(*EditStateResponse)(nil),         // 40: deployctl.v1.EditStateResponse
+	(*MoveStateRequest)(nil),          // 41: deployctl.v1.MoveStateRequest
+	(*MoveStateResponse)(nil),         // 42: deployctl.v1.MoveStateResponse
+	(*RecoverRequest)(nil),            // 43: deployctl.v1.RecoverRequest
+	(*RecoverResponse)(nil),           // 44: deployctl.v1.RecoverResponse
+	(*HistoryRequest)(nil),            // 45: deployctl.v1.HistoryRequest
+	(*HistoryResponse)(nil),           // 46: deployctl.v1.HistoryResponse
+	(*EncryptRequest)(nil),            // 47: deployctl.v1.EncryptRequest
+	(*EncryptResponse)(nil),           // 48: deployctl.v1.EncryptResponse
+	(*DecryptRequest)(nil),            // 49: deployctl.v1.DecryptRequest
+	(*DecryptResponse)(nil),           // 50: deployctl.v1.DecryptResponse
+	(*File)(nil),                      // 51: deployctl.v1.File
+	(*Manifest)(nil),                  // 52: deployctl.v1.Manifest
+	(*MissingRequest)(nil),            // 53: deployctl.v1.MissingRequest
+	(*MissingResponse)(nil),           // 54: deployctl.v1.MissingResponse
+	(*PutFileRequest)(nil),            // 55: deployctl.v1.PutFileRequest
+	(*PutFileResponse)(nil),           // 56: deployctl.v1.PutFileResponse
+	(*PutManifestRequest)(nil),        // 57: deployctl.v1.PutManifestRequest
+	(*PutManifestResponse)(nil),       // 58: deployctl.v1.PutManifestResponse
+	(*Grant)(nil),                     // 59: deployctl.v1.Grant
+	(*CreateTokenRequest)(nil),        // 60: deployctl.v1.CreateTokenRequest
+	(*CreateTokenResponse)(nil),       // 61: deployctl.v1.CreateTokenResponse
+	(*ListTokensRequest)(nil),         // 62: deployctl.v1.ListTokensRequest
+	(*ListTokensResponse)(nil),        // 63: deployctl.v1.ListTokensResponse
+	(*Token)(nil),                     // 64: deployctl.v1.Token
+	(*Member)(nil),                    // 65: deployctl.v1.Member
+	(*GrantMemberRequest)(nil),        // 66: deployctl.v1.GrantMemberRequest
+	(*GrantMemberResponse)(nil),       // 67: deployctl.v1.GrantMemberResponse
+	(*ListMembersRequest)(nil),        // 68: deployctl.v1.ListMembersRequest
+	(*ListMembersResponse)(nil),       // 69: deployctl.v1.ListMembersResponse
+	(*RemoveMemberRequest)(nil),       // 70: deployctl.v1.RemoveMemberRequest
+	(*RemoveMemberResponse)(nil),      // 71: deployctl.v1.RemoveMemberResponse
+	(*ReadAuditRequest)(nil),          // 72: deployctl.v1.ReadAuditRequest
+	(*ReadAuditResponse)(nil),         // 73: deployctl.v1.ReadAuditResponse
+	(*AuditEntry)(nil),                // 74: deployctl.v1.AuditEntry
+	(*RemoveTokenRequest)(nil),        // 75: deployctl.v1.RemoveTokenRequest
+	(*RemoveTokenResponse)(nil),       // 76: deployctl.v1.RemoveTokenResponse
+	(*ScheduleName)(nil),              // 77: deployctl.v1.ScheduleName
+	(*Schedule)(nil),                  // 78: deployctl.v1.Schedule
+	(*ScheduleRun)(nil),               // 79: deployctl.v1.ScheduleRun
+	(*CreateScheduleRequest)(nil),     // 80: deployctl.v1.CreateScheduleRequest
+	(*CreateScheduleResponse)(nil),    // 81: deployctl.v1.CreateScheduleResponse
+	(*ListSchedulesRequest)(nil),      // 82: deployctl.v1.ListSchedulesRequest
+	(*ListSchedulesResponse)(nil),     // 83: deployctl.v1.ListSchedulesResponse
+	(*GetScheduleRequest)(nil),        // 84: deployctl.v1.GetScheduleRequest
+	(*GetScheduleResponse)(nil),       // 85: deployctl.v1.GetScheduleResponse
+	(*RemoveScheduleRequest)(nil),     // 86: deployctl.v1.RemoveScheduleRequest
+	(*RemoveScheduleResponse)(nil),    // 87: deployctl.v1.RemoveScheduleResponse
+	(*PauseScheduleRequest)(nil),      // 88: deployctl.v1.PauseScheduleRequest
+	(*PauseScheduleResponse)(nil),     // 89: deployctl.v1.PauseScheduleResponse
+	(*RunScheduleRequest)(nil),        // 90: deployctl.v1.RunScheduleRequest
+	(*RunScheduleResponse)(nil),       // 91: deployctl.v1.RunScheduleResponse
+	(*ScheduleRunsRequest)(nil),       // 92: deployctl.v1.ScheduleRunsRequest
+	(*ScheduleRunsResponse)(nil),      // 93: deployctl.v1.ScheduleRunsResponse
+	(*GetDriftRequest)(nil),           // 94: deployctl.v1.GetDriftRequest
+	(*GetDriftResponse)(nil),          // 95: deployctl.v1.GetDriftResponse
+	(*Drift)(nil),                     // 96: deployctl.v1.Drift
+	(*DriftedResource)(nil),           // 97: deployctl.v1.DriftedResource
+	(*DriftedProperty)(nil),           // 98: deployctl.v1.DriftedProperty
+	(*WebhookScope)(nil),              // 99: deployctl.v1.WebhookScope
+	(*WebhookName)(nil),               // 100: deployctl.v1.WebhookName
+	(*Webhook)(nil),                   // 101: deployctl.v1.Webhook
+	(*WebhookDelivery)(nil),           // 102: deployctl.v1.WebhookDelivery
+	(*PutWebhookRequest)(nil),         // 103: deployctl.v1.PutWebhookRequest
+	(*PutWebhookResponse)(nil),        // 104: deployctl.v1.PutWebhookResponse
+	(*ListWebhooksRequest)(nil),       // 105: deployctl.v1.ListWebhooksRequest
+	(*ListWebhooksResponse)(nil),      // 106: deployctl.v1.ListWebhooksResponse
+	(*RemoveWebhookRequest)(nil),      // 107: deployctl.v1.RemoveWebhookRequest
+	(*RemoveWebhookResponse)(nil),     // 108: deployctl.v1.RemoveWebhookResponse
+	(*SendWebhookRequest)(nil),        // 109: deployctl.v1.SendWebhookRequest
+	(*SendWebhookResponse)(nil),       // 110: deployctl.v1.SendWebhookResponse
+	(*WebhookDeliveriesRequest)(nil),  // 111: deployctl.v1.WebhookDeliveriesRequest
+	(*WebhookDeliveriesResponse)(nil), // 112: deployctl.v1.WebhookDeliveriesResponse
+	nil,                               // 113: deployctl.v1.SubmitRequest.ConfigEntry
+	nil,                               // 114: deployctl.v1.SubmitRequest.VariablesEntry
+	nil,                               // 115: deployctl.v1.SavedPlan.StepsEntry
+	nil,                               // 116: deployctl.v1.UpdateInfo.ChangesEntry
+	nil,                               // 117: deployctl.v1.WatchRequest.AfterEntry
+	nil,                               // 118: deployctl.v1.Progress.DoneEntry
+	nil,                               // 119: deployctl.v1.StackInfo.TagsEntry
+	nil,                               // 120: deployctl.v1.CreateStackRequest.TagsEntry
+	nil,                               // 121: deployctl.v1.TagStackRequest.TagsEntry
+	(*timestamppb.Timestamp)(nil),     // 122: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),       // 123: google.protobuf.Duration
 }
 var file_deployctl_v1_deployctl_proto_depIdxs = []int32{
 	1,   // 0: deployctl.v1.UpdateName.stack:type_name -> deployctl.v1.StackName
 	1,   // 1: deployctl.v1.SubmitRequest.stack:type_name -> deployctl.v1.StackName
-	99,  // 2: deployctl.v1.SubmitRequest.config:type_name -> deployctl.v1.SubmitRequest.ConfigEntry
+	113, // 2: deployctl.v1.SubmitRequest.config:type_name -> deployctl.v1.SubmitRequest.ConfigEntry
 	4,   // 3: deployctl.v1.SubmitRequest.secrets:type_name -> deployctl.v1.SecretsProvider
 	6,   // 4: deployctl.v1.SubmitRequest.policy_packs:type_name -> deployctl.v1.PolicyPack
 	8,   // 5: deployctl.v1.SubmitRequest.imports:type_name -> deployctl.v1.ImportedResource
-	100, // 6: deployctl.v1.SubmitRequest.variables:type_name -> deployctl.v1.SubmitRequest.VariablesEntry
+	114, // 6: deployctl.v1.SubmitRequest.variables:type_name -> deployctl.v1.SubmitRequest.VariablesEntry
 	7,   // 7: deployctl.v1.SubmitRequest.plan:type_name -> deployctl.v1.SavedPlan
-	101, // 8: deployctl.v1.SavedPlan.steps:type_name -> deployctl.v1.SavedPlan.StepsEntry
+	115, // 8: deployctl.v1.SavedPlan.steps:type_name -> deployctl.v1.SavedPlan.StepsEntry
 	2,   // 9: deployctl.v1.SubmitResponse.update:type_name -> deployctl.v1.UpdateName
 	10,  // 10: deployctl.v1.SubmitResponse.behind:type_name -> deployctl.v1.UpdateInfo
 	2,   // 11: deployctl.v1.UpdateInfo.update:type_name -> deployctl.v1.UpdateName
-	108, // 12: deployctl.v1.UpdateInfo.started:type_name -> google.protobuf.Timestamp
-	108, // 13: deployctl.v1.UpdateInfo.ended:type_name -> google.protobuf.Timestamp
-	102, // 14: deployctl.v1.UpdateInfo.changes:type_name -> deployctl.v1.UpdateInfo.ChangesEntry
+	122, // 12: deployctl.v1.UpdateInfo.started:type_name -> google.protobuf.Timestamp
+	122, // 13: deployctl.v1.UpdateInfo.ended:type_name -> google.protobuf.Timestamp
+	116, // 14: deployctl.v1.UpdateInfo.changes:type_name -> deployctl.v1.UpdateInfo.ChangesEntry
 	2,   // 15: deployctl.v1.WatchRequest.update:type_name -> deployctl.v1.UpdateName
-	103, // 16: deployctl.v1.WatchRequest.after:type_name -> deployctl.v1.WatchRequest.AfterEntry
+	117, // 16: deployctl.v1.WatchRequest.after:type_name -> deployctl.v1.WatchRequest.AfterEntry
 	13,  // 17: deployctl.v1.WatchResponse.progress:type_name -> deployctl.v1.Progress
 	10,  // 18: deployctl.v1.WatchResponse.end:type_name -> deployctl.v1.UpdateInfo
 	10,  // 19: deployctl.v1.Progress.behind:type_name -> deployctl.v1.UpdateInfo
 	15,  // 20: deployctl.v1.Progress.running:type_name -> deployctl.v1.RunningStep
-	104, // 21: deployctl.v1.Progress.done:type_name -> deployctl.v1.Progress.DoneEntry
+	118, // 21: deployctl.v1.Progress.done:type_name -> deployctl.v1.Progress.DoneEntry
 	14,  // 22: deployctl.v1.Progress.phase:type_name -> deployctl.v1.Phase
-	108, // 23: deployctl.v1.Phase.since:type_name -> google.protobuf.Timestamp
-	108, // 24: deployctl.v1.RunningStep.started:type_name -> google.protobuf.Timestamp
-	108, // 25: deployctl.v1.RunningStep.next_retry:type_name -> google.protobuf.Timestamp
+	122, // 23: deployctl.v1.Phase.since:type_name -> google.protobuf.Timestamp
+	122, // 24: deployctl.v1.RunningStep.started:type_name -> google.protobuf.Timestamp
+	122, // 25: deployctl.v1.RunningStep.next_retry:type_name -> google.protobuf.Timestamp
 	2,   // 26: deployctl.v1.CancelRequest.update:type_name -> deployctl.v1.UpdateName
 	2,   // 27: deployctl.v1.ResolveRequest.update:type_name -> deployctl.v1.UpdateName
 	1,   // 28: deployctl.v1.StackInfo.stack:type_name -> deployctl.v1.StackName
-	108, // 29: deployctl.v1.StackInfo.updated:type_name -> google.protobuf.Timestamp
+	122, // 29: deployctl.v1.StackInfo.updated:type_name -> google.protobuf.Timestamp
 	10,  // 30: deployctl.v1.StackInfo.active:type_name -> deployctl.v1.UpdateInfo
 	10,  // 31: deployctl.v1.StackInfo.queued:type_name -> deployctl.v1.UpdateInfo
-	105, // 32: deployctl.v1.StackInfo.tags:type_name -> deployctl.v1.StackInfo.TagsEntry
+	119, // 32: deployctl.v1.StackInfo.tags:type_name -> deployctl.v1.StackInfo.TagsEntry
 	1,   // 33: deployctl.v1.CreateStackRequest.stack:type_name -> deployctl.v1.StackName
-	106, // 34: deployctl.v1.CreateStackRequest.tags:type_name -> deployctl.v1.CreateStackRequest.TagsEntry
+	120, // 34: deployctl.v1.CreateStackRequest.tags:type_name -> deployctl.v1.CreateStackRequest.TagsEntry
 	20,  // 35: deployctl.v1.ListStacksResponse.stacks:type_name -> deployctl.v1.StackInfo
 	1,   // 36: deployctl.v1.GetStackRequest.stack:type_name -> deployctl.v1.StackName
 	20,  // 37: deployctl.v1.GetStackResponse.stack:type_name -> deployctl.v1.StackInfo
@@ -6713,7 +7609,7 @@ var file_deployctl_v1_deployctl_proto_depIdxs = []int32{
 	1,   // 39: deployctl.v1.RenameStackRequest.from:type_name -> deployctl.v1.StackName
 	1,   // 40: deployctl.v1.RenameStackRequest.to:type_name -> deployctl.v1.StackName
 	1,   // 41: deployctl.v1.TagStackRequest.stack:type_name -> deployctl.v1.StackName
-	107, // 42: deployctl.v1.TagStackRequest.tags:type_name -> deployctl.v1.TagStackRequest.TagsEntry
+	121, // 42: deployctl.v1.TagStackRequest.tags:type_name -> deployctl.v1.TagStackRequest.TagsEntry
 	1,   // 43: deployctl.v1.ExportRequest.stack:type_name -> deployctl.v1.StackName
 	4,   // 44: deployctl.v1.ExportRequest.secrets:type_name -> deployctl.v1.SecretsProvider
 	1,   // 45: deployctl.v1.ImportRequest.stack:type_name -> deployctl.v1.StackName
@@ -6740,28 +7636,28 @@ var file_deployctl_v1_deployctl_proto_depIdxs = []int32{
 	1,   // 66: deployctl.v1.PutManifestRequest.stack:type_name -> deployctl.v1.StackName
 	52,  // 67: deployctl.v1.PutManifestRequest.manifest:type_name -> deployctl.v1.Manifest
 	59,  // 68: deployctl.v1.CreateTokenRequest.grant:type_name -> deployctl.v1.Grant
-	108, // 69: deployctl.v1.CreateTokenRequest.expires:type_name -> google.protobuf.Timestamp
+	122, // 69: deployctl.v1.CreateTokenRequest.expires:type_name -> google.protobuf.Timestamp
 	64,  // 70: deployctl.v1.ListTokensResponse.tokens:type_name -> deployctl.v1.Token
-	108, // 71: deployctl.v1.Token.created:type_name -> google.protobuf.Timestamp
-	108, // 72: deployctl.v1.Token.used:type_name -> google.protobuf.Timestamp
+	122, // 71: deployctl.v1.Token.created:type_name -> google.protobuf.Timestamp
+	122, // 72: deployctl.v1.Token.used:type_name -> google.protobuf.Timestamp
 	59,  // 73: deployctl.v1.Token.grant:type_name -> deployctl.v1.Grant
-	108, // 74: deployctl.v1.Token.expires:type_name -> google.protobuf.Timestamp
+	122, // 74: deployctl.v1.Token.expires:type_name -> google.protobuf.Timestamp
 	59,  // 75: deployctl.v1.Member.grants:type_name -> deployctl.v1.Grant
-	108, // 76: deployctl.v1.Member.created:type_name -> google.protobuf.Timestamp
+	122, // 76: deployctl.v1.Member.created:type_name -> google.protobuf.Timestamp
 	59,  // 77: deployctl.v1.GrantMemberRequest.grant:type_name -> deployctl.v1.Grant
 	65,  // 78: deployctl.v1.ListMembersResponse.members:type_name -> deployctl.v1.Member
-	108, // 79: deployctl.v1.ReadAuditRequest.since:type_name -> google.protobuf.Timestamp
+	122, // 79: deployctl.v1.ReadAuditRequest.since:type_name -> google.protobuf.Timestamp
 	74,  // 80: deployctl.v1.ReadAuditResponse.entries:type_name -> deployctl.v1.AuditEntry
-	108, // 81: deployctl.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
+	122, // 81: deployctl.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
 	1,   // 82: deployctl.v1.ScheduleName.stack:type_name -> deployctl.v1.StackName
 	77,  // 83: deployctl.v1.Schedule.name:type_name -> deployctl.v1.ScheduleName
-	109, // 84: deployctl.v1.Schedule.every:type_name -> google.protobuf.Duration
-	108, // 85: deployctl.v1.Schedule.at:type_name -> google.protobuf.Timestamp
-	108, // 86: deployctl.v1.Schedule.created:type_name -> google.protobuf.Timestamp
-	108, // 87: deployctl.v1.Schedule.next:type_name -> google.protobuf.Timestamp
+	123, // 84: deployctl.v1.Schedule.every:type_name -> google.protobuf.Duration
+	122, // 85: deployctl.v1.Schedule.at:type_name -> google.protobuf.Timestamp
+	122, // 86: deployctl.v1.Schedule.created:type_name -> google.protobuf.Timestamp
+	122, // 87: deployctl.v1.Schedule.next:type_name -> google.protobuf.Timestamp
 	79,  // 88: deployctl.v1.Schedule.last:type_name -> deployctl.v1.ScheduleRun
-	108, // 89: deployctl.v1.ScheduleRun.started:type_name -> google.protobuf.Timestamp
-	108, // 90: deployctl.v1.ScheduleRun.ended:type_name -> google.protobuf.Timestamp
+	122, // 89: deployctl.v1.ScheduleRun.started:type_name -> google.protobuf.Timestamp
+	122, // 90: deployctl.v1.ScheduleRun.ended:type_name -> google.protobuf.Timestamp
 	2,   // 91: deployctl.v1.ScheduleRun.updates:type_name -> deployctl.v1.UpdateName
 	78,  // 92: deployctl.v1.CreateScheduleRequest.schedule:type_name -> deployctl.v1.Schedule
 	1,   // 93: deployctl.v1.ListSchedulesRequest.stack:type_name -> deployctl.v1.StackName
@@ -6776,90 +7672,115 @@ var file_deployctl_v1_deployctl_proto_depIdxs = []int32{
 	1,   // 102: deployctl.v1.GetDriftRequest.stack:type_name -> deployctl.v1.StackName
 	96,  // 103: deployctl.v1.GetDriftResponse.drift:type_name -> deployctl.v1.Drift
 	2,   // 104: deployctl.v1.Drift.update:type_name -> deployctl.v1.UpdateName
-	108, // 105: deployctl.v1.Drift.at:type_name -> google.protobuf.Timestamp
+	122, // 105: deployctl.v1.Drift.at:type_name -> google.protobuf.Timestamp
 	97,  // 106: deployctl.v1.Drift.resources:type_name -> deployctl.v1.DriftedResource
 	2,   // 107: deployctl.v1.Drift.remedy:type_name -> deployctl.v1.UpdateName
 	98,  // 108: deployctl.v1.DriftedResource.properties:type_name -> deployctl.v1.DriftedProperty
-	3,   // 109: deployctl.v1.SubmitRequest.ConfigEntry.value:type_name -> deployctl.v1.ConfigValue
-	5,   // 110: deployctl.v1.Deployments.Submit:input_type -> deployctl.v1.SubmitRequest
-	11,  // 111: deployctl.v1.Deployments.Watch:input_type -> deployctl.v1.WatchRequest
-	16,  // 112: deployctl.v1.Deployments.Cancel:input_type -> deployctl.v1.CancelRequest
-	18,  // 113: deployctl.v1.Deployments.Resolve:input_type -> deployctl.v1.ResolveRequest
-	21,  // 114: deployctl.v1.Stacks.CreateStack:input_type -> deployctl.v1.CreateStackRequest
-	23,  // 115: deployctl.v1.Stacks.ListStacks:input_type -> deployctl.v1.ListStacksRequest
-	25,  // 116: deployctl.v1.Stacks.GetStack:input_type -> deployctl.v1.GetStackRequest
-	27,  // 117: deployctl.v1.Stacks.RemoveStack:input_type -> deployctl.v1.RemoveStackRequest
-	29,  // 118: deployctl.v1.Stacks.RenameStack:input_type -> deployctl.v1.RenameStackRequest
-	31,  // 119: deployctl.v1.Stacks.TagStack:input_type -> deployctl.v1.TagStackRequest
-	33,  // 120: deployctl.v1.Stacks.Export:input_type -> deployctl.v1.ExportRequest
-	35,  // 121: deployctl.v1.Stacks.Import:input_type -> deployctl.v1.ImportRequest
-	37,  // 122: deployctl.v1.Stacks.Restore:input_type -> deployctl.v1.RestoreRequest
-	39,  // 123: deployctl.v1.Stacks.EditState:input_type -> deployctl.v1.EditStateRequest
-	41,  // 124: deployctl.v1.Stacks.MoveState:input_type -> deployctl.v1.MoveStateRequest
-	43,  // 125: deployctl.v1.Stacks.Recover:input_type -> deployctl.v1.RecoverRequest
-	45,  // 126: deployctl.v1.Stacks.History:input_type -> deployctl.v1.HistoryRequest
-	47,  // 127: deployctl.v1.Stacks.Encrypt:input_type -> deployctl.v1.EncryptRequest
-	49,  // 128: deployctl.v1.Stacks.Decrypt:input_type -> deployctl.v1.DecryptRequest
-	53,  // 129: deployctl.v1.Bundles.Missing:input_type -> deployctl.v1.MissingRequest
-	55,  // 130: deployctl.v1.Bundles.PutFile:input_type -> deployctl.v1.PutFileRequest
-	57,  // 131: deployctl.v1.Bundles.PutManifest:input_type -> deployctl.v1.PutManifestRequest
-	60,  // 132: deployctl.v1.Tokens.CreateToken:input_type -> deployctl.v1.CreateTokenRequest
-	62,  // 133: deployctl.v1.Tokens.ListTokens:input_type -> deployctl.v1.ListTokensRequest
-	75,  // 134: deployctl.v1.Tokens.RemoveToken:input_type -> deployctl.v1.RemoveTokenRequest
-	66,  // 135: deployctl.v1.Members.GrantMember:input_type -> deployctl.v1.GrantMemberRequest
-	68,  // 136: deployctl.v1.Members.ListMembers:input_type -> deployctl.v1.ListMembersRequest
-	70,  // 137: deployctl.v1.Members.RemoveMember:input_type -> deployctl.v1.RemoveMemberRequest
-	72,  // 138: deployctl.v1.Audit.ReadAudit:input_type -> deployctl.v1.ReadAuditRequest
-	80,  // 139: deployctl.v1.Schedules.CreateSchedule:input_type -> deployctl.v1.CreateScheduleRequest
-	82,  // 140: deployctl.v1.Schedules.ListSchedules:input_type -> deployctl.v1.ListSchedulesRequest
-	84,  // 141: deployctl.v1.Schedules.GetSchedule:input_type -> deployctl.v1.GetScheduleRequest
-	86,  // 142: deployctl.v1.Schedules.RemoveSchedule:input_type -> deployctl.v1.RemoveScheduleRequest
-	88,  // 143: deployctl.v1.Schedules.PauseSchedule:input_type -> deployctl.v1.PauseScheduleRequest
-	90,  // 144: deployctl.v1.Schedules.RunSchedule:input_type -> deployctl.v1.RunScheduleRequest
-	92,  // 145: deployctl.v1.Schedules.ScheduleRuns:input_type -> deployctl.v1.ScheduleRunsRequest
-	94,  // 146: deployctl.v1.Schedules.GetDrift:input_type -> deployctl.v1.GetDriftRequest
-	9,   // 147: deployctl.v1.Deployments.Submit:output_type -> deployctl.v1.SubmitResponse
-	12,  // 148: deployctl.v1.Deployments.Watch:output_type -> deployctl.v1.WatchResponse
-	17,  // 149: deployctl.v1.Deployments.Cancel:output_type -> deployctl.v1.CancelResponse
-	19,  // 150: deployctl.v1.Deployments.Resolve:output_type -> deployctl.v1.ResolveResponse
-	22,  // 151: deployctl.v1.Stacks.CreateStack:output_type -> deployctl.v1.CreateStackResponse
-	24,  // 152: deployctl.v1.Stacks.ListStacks:output_type -> deployctl.v1.ListStacksResponse
-	26,  // 153: deployctl.v1.Stacks.GetStack:output_type -> deployctl.v1.GetStackResponse
-	28,  // 154: deployctl.v1.Stacks.RemoveStack:output_type -> deployctl.v1.RemoveStackResponse
-	30,  // 155: deployctl.v1.Stacks.RenameStack:output_type -> deployctl.v1.RenameStackResponse
-	32,  // 156: deployctl.v1.Stacks.TagStack:output_type -> deployctl.v1.TagStackResponse
-	34,  // 157: deployctl.v1.Stacks.Export:output_type -> deployctl.v1.ExportResponse
-	36,  // 158: deployctl.v1.Stacks.Import:output_type -> deployctl.v1.ImportResponse
-	38,  // 159: deployctl.v1.Stacks.Restore:output_type -> deployctl.v1.RestoreResponse
-	40,  // 160: deployctl.v1.Stacks.EditState:output_type -> deployctl.v1.EditStateResponse
-	42,  // 161: deployctl.v1.Stacks.MoveState:output_type -> deployctl.v1.MoveStateResponse
-	44,  // 162: deployctl.v1.Stacks.Recover:output_type -> deployctl.v1.RecoverResponse
-	46,  // 163: deployctl.v1.Stacks.History:output_type -> deployctl.v1.HistoryResponse
-	48,  // 164: deployctl.v1.Stacks.Encrypt:output_type -> deployctl.v1.EncryptResponse
-	50,  // 165: deployctl.v1.Stacks.Decrypt:output_type -> deployctl.v1.DecryptResponse
-	54,  // 166: deployctl.v1.Bundles.Missing:output_type -> deployctl.v1.MissingResponse
-	56,  // 167: deployctl.v1.Bundles.PutFile:output_type -> deployctl.v1.PutFileResponse
-	58,  // 168: deployctl.v1.Bundles.PutManifest:output_type -> deployctl.v1.PutManifestResponse
-	61,  // 169: deployctl.v1.Tokens.CreateToken:output_type -> deployctl.v1.CreateTokenResponse
-	63,  // 170: deployctl.v1.Tokens.ListTokens:output_type -> deployctl.v1.ListTokensResponse
-	76,  // 171: deployctl.v1.Tokens.RemoveToken:output_type -> deployctl.v1.RemoveTokenResponse
-	67,  // 172: deployctl.v1.Members.GrantMember:output_type -> deployctl.v1.GrantMemberResponse
-	69,  // 173: deployctl.v1.Members.ListMembers:output_type -> deployctl.v1.ListMembersResponse
-	71,  // 174: deployctl.v1.Members.RemoveMember:output_type -> deployctl.v1.RemoveMemberResponse
-	73,  // 175: deployctl.v1.Audit.ReadAudit:output_type -> deployctl.v1.ReadAuditResponse
-	81,  // 176: deployctl.v1.Schedules.CreateSchedule:output_type -> deployctl.v1.CreateScheduleResponse
-	83,  // 177: deployctl.v1.Schedules.ListSchedules:output_type -> deployctl.v1.ListSchedulesResponse
-	85,  // 178: deployctl.v1.Schedules.GetSchedule:output_type -> deployctl.v1.GetScheduleResponse
-	87,  // 179: deployctl.v1.Schedules.RemoveSchedule:output_type -> deployctl.v1.RemoveScheduleResponse
-	89,  // 180: deployctl.v1.Schedules.PauseSchedule:output_type -> deployctl.v1.PauseScheduleResponse
-	91,  // 181: deployctl.v1.Schedules.RunSchedule:output_type -> deployctl.v1.RunScheduleResponse
-	93,  // 182: deployctl.v1.Schedules.ScheduleRuns:output_type -> deployctl.v1.ScheduleRunsResponse
-	95,  // 183: deployctl.v1.Schedules.GetDrift:output_type -> deployctl.v1.GetDriftResponse
-	147, // [147:184] is the sub-list for method output_type
-	110, // [110:147] is the sub-list for method input_type
-	110, // [110:110] is the sub-list for extension type_name
-	110, // [110:110] is the sub-list for extension extendee
-	0,   // [0:110] is the sub-list for field type_name
+	99,  // 109: deployctl.v1.WebhookName.scope:type_name -> deployctl.v1.WebhookScope
+	100, // 110: deployctl.v1.Webhook.name:type_name -> deployctl.v1.WebhookName
+	122, // 111: deployctl.v1.Webhook.created:type_name -> google.protobuf.Timestamp
+	122, // 112: deployctl.v1.WebhookDelivery.at:type_name -> google.protobuf.Timestamp
+	122, // 113: deployctl.v1.WebhookDelivery.sent:type_name -> google.protobuf.Timestamp
+	123, // 114: deployctl.v1.WebhookDelivery.took:type_name -> google.protobuf.Duration
+	101, // 115: deployctl.v1.PutWebhookRequest.webhook:type_name -> deployctl.v1.Webhook
+	101, // 116: deployctl.v1.PutWebhookResponse.webhook:type_name -> deployctl.v1.Webhook
+	99,  // 117: deployctl.v1.ListWebhooksRequest.scope:type_name -> deployctl.v1.WebhookScope
+	101, // 118: deployctl.v1.ListWebhooksResponse.webhooks:type_name -> deployctl.v1.Webhook
+	100, // 119: deployctl.v1.RemoveWebhookRequest.name:type_name -> deployctl.v1.WebhookName
+	100, // 120: deployctl.v1.SendWebhookRequest.name:type_name -> deployctl.v1.WebhookName
+	102, // 121: deployctl.v1.SendWebhookResponse.delivery:type_name -> deployctl.v1.WebhookDelivery
+	100, // 122: deployctl.v1.WebhookDeliveriesRequest.name:type_name -> deployctl.v1.WebhookName
+	102, // 123: deployctl.v1.WebhookDeliveriesResponse.deliveries:type_name -> deployctl.v1.WebhookDelivery
+	3,   // 124: deployctl.v1.SubmitRequest.ConfigEntry.value:type_name -> deployctl.v1.ConfigValue
+	5,   // 125: deployctl.v1.Deployments.Submit:input_type -> deployctl.v1.SubmitRequest
+	11,  // 126: deployctl.v1.Deployments.Watch:input_type -> deployctl.v1.WatchRequest
+	16,  // 127: deployctl.v1.Deployments.Cancel:input_type -> deployctl.v1.CancelRequest
+	18,  // 128: deployctl.v1.Deployments.Resolve:input_type -> deployctl.v1.ResolveRequest
+	21,  // 129: deployctl.v1.Stacks.CreateStack:input_type -> deployctl.v1.CreateStackRequest
+	23,  // 130: deployctl.v1.Stacks.ListStacks:input_type -> deployctl.v1.ListStacksRequest
+	25,  // 131: deployctl.v1.Stacks.GetStack:input_type -> deployctl.v1.GetStackRequest
+	27,  // 132: deployctl.v1.Stacks.RemoveStack:input_type -> deployctl.v1.RemoveStackRequest
+	29,  // 133: deployctl.v1.Stacks.RenameStack:input_type -> deployctl.v1.RenameStackRequest
+	31,  // 134: deployctl.v1.Stacks.TagStack:input_type -> deployctl.v1.TagStackRequest
+	33,  // 135: deployctl.v1.Stacks.Export:input_type -> deployctl.v1.ExportRequest
+	35,  // 136: deployctl.v1.Stacks.Import:input_type -> deployctl.v1.ImportRequest
+	37,  // 137: deployctl.v1.Stacks.Restore:input_type -> deployctl.v1.RestoreRequest
+	39,  // 138: deployctl.v1.Stacks.EditState:input_type -> deployctl.v1.EditStateRequest
+	41,  // 139: deployctl.v1.Stacks.MoveState:input_type -> deployctl.v1.MoveStateRequest
+	43,  // 140: deployctl.v1.Stacks.Recover:input_type -> deployctl.v1.RecoverRequest
+	45,  // 141: deployctl.v1.Stacks.History:input_type -> deployctl.v1.HistoryRequest
+	47,  // 142: deployctl.v1.Stacks.Encrypt:input_type -> deployctl.v1.EncryptRequest
+	49,  // 143: deployctl.v1.Stacks.Decrypt:input_type -> deployctl.v1.DecryptRequest
+	53,  // 144: deployctl.v1.Bundles.Missing:input_type -> deployctl.v1.MissingRequest
+	55,  // 145: deployctl.v1.Bundles.PutFile:input_type -> deployctl.v1.PutFileRequest
+	57,  // 146: deployctl.v1.Bundles.PutManifest:input_type -> deployctl.v1.PutManifestRequest
+	60,  // 147: deployctl.v1.Tokens.CreateToken:input_type -> deployctl.v1.CreateTokenRequest
+	62,  // 148: deployctl.v1.Tokens.ListTokens:input_type -> deployctl.v1.ListTokensRequest
+	75,  // 149: deployctl.v1.Tokens.RemoveToken:input_type -> deployctl.v1.RemoveTokenRequest
+	66,  // 150: deployctl.v1.Members.GrantMember:input_type -> deployctl.v1.GrantMemberRequest
+	68,  // 151: deployctl.v1.Members.ListMembers:input_type -> deployctl.v1.ListMembersRequest
+	70,  // 152: deployctl.v1.Members.RemoveMember:input_type -> deployctl.v1.RemoveMemberRequest
+	72,  // 153: deployctl.v1.Audit.ReadAudit:input_type -> deployctl.v1.ReadAuditRequest
+	80,  // 154: deployctl.v1.Schedules.CreateSchedule:input_type -> deployctl.v1.CreateScheduleRequest
+	82,  // 155: deployctl.v1.Schedules.ListSchedules:input_type -> deployctl.v1.ListSchedulesRequest
+	84,  // 156: deployctl.v1.Schedules.GetSchedule:input_type -> deployctl.v1.GetScheduleRequest
+	86,  // 157: deployctl.v1.Schedules.RemoveSchedule:input_type -> deployctl.v1.RemoveScheduleRequest
+	88,  // 158: deployctl.v1.Schedules.PauseSchedule:input_type -> deployctl.v1.PauseScheduleRequest
+	90,  // 159: deployctl.v1.Schedules.RunSchedule:input_type -> deployctl.v1.RunScheduleRequest
+	92,  // 160: deployctl.v1.Schedules.ScheduleRuns:input_type -> deployctl.v1.ScheduleRunsRequest
+	94,  // 161: deployctl.v1.Schedules.GetDrift:input_type -> deployctl.v1.GetDriftRequest
+	103, // 162: deployctl.v1.Webhooks.PutWebhook:input_type -> deployctl.v1.PutWebhookRequest
+	105, // 163: deployctl.v1.Webhooks.ListWebhooks:input_type -> deployctl.v1.ListWebhooksRequest
+	107, // 164: deployctl.v1.Webhooks.RemoveWebhook:input_type -> deployctl.v1.RemoveWebhookRequest
+	109, // 165: deployctl.v1.Webhooks.SendWebhook:input_type -> deployctl.v1.SendWebhookRequest
+	111, // 166: deployctl.v1.Webhooks.WebhookDeliveries:input_type -> deployctl.v1.WebhookDeliveriesRequest
+	9,   // 167: deployctl.v1.Deployments.Submit:output_type -> deployctl.v1.SubmitResponse
+	12,  // 168: deployctl.v1.Deployments.Watch:output_type -> deployctl.v1.WatchResponse
+	17,  // 169: deployctl.v1.Deployments.Cancel:output_type -> deployctl.v1.CancelResponse
+	19,  // 170: deployctl.v1.Deployments.Resolve:output_type -> deployctl.v1.ResolveResponse
+	22,  // 171: deployctl.v1.Stacks.CreateStack:output_type -> deployctl.v1.CreateStackResponse
+	24,  // 172: deployctl.v1.Stacks.ListStacks:output_type -> deployctl.v1.ListStacksResponse
+	26,  // 173: deployctl.v1.Stacks.GetStack:output_type -> deployctl.v1.GetStackResponse
+	28,  // 174: deployctl.v1.Stacks.RemoveStack:output_type -> deployctl.v1.RemoveStackResponse
+	30,  // 175: deployctl.v1.Stacks.RenameStack:output_type -> deployctl.v1.RenameStackResponse
+	32,  // 176: deployctl.v1.Stacks.TagStack:output_type -> deployctl.v1.TagStackResponse
+	34,  // 177: deployctl.v1.Stacks.Export:output_type -> deployctl.v1.ExportResponse
+	36,  // 178: deployctl.v1.Stacks.Import:output_type -> deployctl.v1.ImportResponse
+	38,  // 179: deployctl.v1.Stacks.Restore:output_type -> deployctl.v1.RestoreResponse
+	40,  // 180: deployctl.v1.Stacks.EditState:output_type -> deployctl.v1.EditStateResponse
+	42,  // 181: deployctl.v1.Stacks.MoveState:output_type -> deployctl.v1.MoveStateResponse
+	44,  // 182: deployctl.v1.Stacks.Recover:output_type -> deployctl.v1.RecoverResponse
+	46,  // 183: deployctl.v1.Stacks.History:output_type -> deployctl.v1.HistoryResponse
+	48,  // 184: deployctl.v1.Stacks.Encrypt:output_type -> deployctl.v1.EncryptResponse
+	50,  // 185: deployctl.v1.Stacks.Decrypt:output_type -> deployctl.v1.DecryptResponse
+	54,  // 186: deployctl.v1.Bundles.Missing:output_type -> deployctl.v1.MissingResponse
+	56,  // 187: deployctl.v1.Bundles.PutFile:output_type -> deployctl.v1.PutFileResponse
+	58,  // 188: deployctl.v1.Bundles.PutManifest:output_type -> deployctl.v1.PutManifestResponse
+	61,  // 189: deployctl.v1.Tokens.CreateToken:output_type -> deployctl.v1.CreateTokenResponse
+	63,  // 190: deployctl.v1.Tokens.ListTokens:output_type -> deployctl.v1.ListTokensResponse
+	76,  // 191: deployctl.v1.Tokens.RemoveToken:output_type -> deployctl.v1.RemoveTokenResponse
+	67,  // 192: deployctl.v1.Members.GrantMember:output_type -> deployctl.v1.GrantMemberResponse
+	69,  // 193: deployctl.v1.Members.ListMembers:output_type -> deployctl.v1.ListMembersResponse
+	71,  // 194: deployctl.v1.Members.RemoveMember:output_type -> deployctl.v1.RemoveMemberResponse
+	73,  // 195: deployctl.v1.Audit.ReadAudit:output_type -> deployctl.v1.ReadAuditResponse
+	81,  // 196: deployctl.v1.Schedules.CreateSchedule:output_type -> deployctl.v1.CreateScheduleResponse
+	83,  // 197: deployctl.v1.Schedules.ListSchedules:output_type -> deployctl.v1.ListSchedulesResponse
+	85,  // 198: deployctl.v1.Schedules.GetSchedule:output_type -> deployctl.v1.GetScheduleResponse
+	87,  // 199: deployctl.v1.Schedules.RemoveSchedule:output_type -> deployctl.v1.RemoveScheduleResponse
+	89,  // 200: deployctl.v1.Schedules.PauseSchedule:output_type -> deployctl.v1.PauseScheduleResponse
+	91,  // 201: deployctl.v1.Schedules.RunSchedule:output_type -> deployctl.v1.RunScheduleResponse
+	93,  // 202: deployctl.v1.Schedules.ScheduleRuns:output_type -> deployctl.v1.ScheduleRunsResponse
+	95,  // 203: deployctl.v1.Schedules.GetDrift:output_type -> deployctl.v1.GetDriftResponse
+	104, // 204: deployctl.v1.Webhooks.PutWebhook:output_type -> deployctl.v1.PutWebhookResponse
+	106, // 205: deployctl.v1.Webhooks.ListWebhooks:output_type -> deployctl.v1.ListWebhooksResponse
+	108, // 206: deployctl.v1.Webhooks.RemoveWebhook:output_type -> deployctl.v1.RemoveWebhookResponse
+	110, // 207: deployctl.v1.Webhooks.SendWebhook:output_type -> deployctl.v1.SendWebhookResponse
+	112, // 208: deployctl.v1.Webhooks.WebhookDeliveries:output_type -> deployctl.v1.WebhookDeliveriesResponse
+	167, // [167:209] is the sub-list for method output_type
+	125, // [125:167] is the sub-list for method input_type
+	125, // [125:125] is the sub-list for extension type_name
+	125, // [125:125] is the sub-list for extension extendee
+	0,   // [0:125] is the sub-list for field type_name
 }
 
 func init() { file_deployctl_v1_deployctl_proto_init() }
@@ -6882,9 +7803,9 @@ func file_deployctl_v1_deployctl_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_deployctl_v1_deployctl_proto_rawDesc), len(file_deployctl_v1_deployctl_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   108,
+			NumMessages:   122,
 			NumExtensions: 0,
-			NumServices:   7,
+			NumServices:   8,
 		},
 		GoTypes:           file_deployctl_v1_deployctl_proto_goTypes,
 		DependencyIndexes: file_deployctl_v1_deployctl_proto_depIdxs,

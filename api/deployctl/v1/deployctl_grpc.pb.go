@@ -1900,3 +1900,261 @@ var Schedules_ServiceDesc = grpc.ServiceDesc{
 	Streams:  []grpc.StreamDesc{},
 	Metadata: "deployctl/v1/deployctl.proto",
 }
+
+const (
+	Webhooks_PutWebhook_FullMethodName        = "/deployctl.v1.Webhooks/PutWebhook"
+	Webhooks_ListWebhooks_FullMethodName      = "/deployctl.v1.Webhooks/ListWebhooks"
+	Webhooks_RemoveWebhook_FullMethodName     = "/deployctl.v1.Webhooks/RemoveWebhook"
+	Webhooks_SendWebhook_FullMethodName       = "/deployctl.v1.Webhooks/SendWebhook"
+	Webhooks_WebhookDeliveries_FullMethodName = "/deployctl.v1.Webhooks/WebhookDeliveries"
+)
+
+// WebhooksClient is the client API for Webhooks service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+type WebhooksClient interface {
+	// PutWebhook creates a webhook, and names it, or changes the one of its name.
+	PutWebhook(ctx context.Context, in *PutWebhookRequest, opts ...grpc.CallOption) (*PutWebhookResponse, error)
+	ListWebhooks(ctx context.Context, in *ListWebhooksRequest, opts ...grpc.CallOption) (*ListWebhooksResponse, error)
+	RemoveWebhook(ctx context.Context, in *RemoveWebhookRequest, opts ...grpc.CallOption) (*RemoveWebhookResponse, error)
+	// SendWebhook sends an event of the log once more, or a ping.
+	SendWebhook(ctx context.Context, in *SendWebhookRequest, opts ...grpc.CallOption) (*SendWebhookResponse, error)
+	WebhookDeliveries(ctx context.Context, in *WebhookDeliveriesRequest, opts ...grpc.CallOption) (*WebhookDeliveriesResponse, error)
+}
+
+type webhooksClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewWebhooksClient(cc grpc.ClientConnInterface) WebhooksClient {
+	return &webhooksClient{cc}
+}
+
+func (c *webhooksClient) PutWebhook(ctx context.Context, in *PutWebhookRequest, opts ...grpc.CallOption) (*PutWebhookResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PutWebhookResponse)
+	err := c.cc.Invoke(ctx, Webhooks_PutWebhook_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *webhooksClient) ListWebhooks(ctx context.Context, in *ListWebhooksRequest, opts ...grpc.CallOption) (*ListWebhooksResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListWebhooksResponse)
+	err := c.cc.Invoke(ctx, Webhooks_ListWebhooks_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *webhooksClient) RemoveWebhook(ctx context.Context, in *RemoveWebhookRequest, opts ...grpc.CallOption) (*RemoveWebhookResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RemoveWebhookResponse)
+	err := c.cc.Invoke(ctx, Webhooks_RemoveWebhook_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *webhooksClient) SendWebhook(ctx context.Context, in *SendWebhookRequest, opts ...grpc.CallOption) (*SendWebhookResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SendWebhookResponse)
+	err := c.cc.Invoke(ctx, Webhooks_SendWebhook_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *webhooksClient) WebhookDeliveries(ctx context.Context, in *WebhookDeliveriesRequest, opts ...grpc.CallOption) (*WebhookDeliveriesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(WebhookDeliveriesResponse)
+	err := c.cc.Invoke(ctx, Webhooks_WebhookDeliveries_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// WebhooksServer is the server API for Webhooks service.
+// All implementations must embed UnimplementedWebhooksServer
+// for forward compatibility.
+type WebhooksServer interface {
+	// PutWebhook creates a webhook, and names it, or changes the one of its name.
+	PutWebhook(context.Context, *PutWebhookRequest) (*PutWebhookResponse, error)
+	ListWebhooks(context.Context, *ListWebhooksRequest) (*ListWebhooksResponse, error)
+	RemoveWebhook(context.Context, *RemoveWebhookRequest) (*RemoveWebhookResponse, error)
+	// SendWebhook sends an event of the log once more, or a ping.
+	SendWebhook(context.Context, *SendWebhookRequest) (*SendWebhookResponse, error)
+	WebhookDeliveries(context.Context, *WebhookDeliveriesRequest) (*WebhookDeliveriesResponse, error)
+	mustEmbedUnimplementedWebhooksServer()
+}
+
+// UnimplementedWebhooksServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedWebhooksServer struct{}
+
+func (UnimplementedWebhooksServer) PutWebhook(context.Context, *PutWebhookRequest) (*PutWebhookResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method PutWebhook not implemented")
+}
+func (UnimplementedWebhooksServer) ListWebhooks(context.Context, *ListWebhooksRequest) (*ListWebhooksResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListWebhooks not implemented")
+}
+func (UnimplementedWebhooksServer) RemoveWebhook(context.Context, *RemoveWebhookRequest) (*RemoveWebhookResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RemoveWebhook not implemented")
+}
+func (UnimplementedWebhooksServer) SendWebhook(context.Context, *SendWebhookRequest) (*SendWebhookResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SendWebhook not implemented")
+}
+func (UnimplementedWebhooksServer) WebhookDeliveries(context.Context, *WebhookDeliveriesRequest) (*WebhookDeliveriesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method WebhookDeliveries not implemented")
+}
+func (UnimplementedWebhooksServer) mustEmbedUnimplementedWebhooksServer() {}
+func (UnimplementedWebhooksServer) testEmbeddedByValue()                  {}
+
+// UnsafeWebhooksServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to WebhooksServer will
+// result in compilation errors.
+type UnsafeWebhooksServer interface {
+	mustEmbedUnimplementedWebhooksServer()
+}
+
+func RegisterWebhooksServer(s grpc.ServiceRegistrar, srv WebhooksServer) {
+	// If the following call panics, it indicates UnimplementedWebhooksServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&Webhooks_ServiceDesc, srv)
+}
+
+func _Webhooks_PutWebhook_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PutWebhookRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(WebhooksServer).PutWebhook(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Webhooks_PutWebhook_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(WebhooksServer).PutWebhook(ctx, req.(*PutWebhookRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Webhooks_ListWebhooks_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListWebhooksRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(WebhooksServer).ListWebhooks(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Webhooks_ListWebhooks_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(WebhooksServer).ListWebhooks(ctx, req.(*ListWebhooksRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Webhooks_RemoveWebhook_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RemoveWebhookRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(WebhooksServer).RemoveWebhook(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Webhooks_RemoveWebhook_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(WebhooksServer).RemoveWebhook(ctx, req.(*RemoveWebhookRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Webhooks_SendWebhook_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SendWebhookRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(WebhooksServer).SendWebhook(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Webhooks_SendWebhook_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(WebhooksServer).SendWebhook(ctx, req.(*SendWebhookRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Webhooks_WebhookDeliveries_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(WebhookDeliveriesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(WebhooksServer).WebhookDeliveries(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Webhooks_WebhookDeliveries_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(WebhooksServer).WebhookDeliveries(ctx, req.(*WebhookDeliveriesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+// Webhooks_ServiceDesc is the grpc.ServiceDesc for Webhooks service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var Webhooks_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "deployctl.v1.Webhooks",
+	HandlerType: (*WebhooksServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "PutWebhook",
+			Handler:    _Webhooks_PutWebhook_Handler,
+		},
+		{
+			MethodName: "ListWebhooks",
+			Handler:    _Webhooks_ListWebhooks_Handler,
+		},
+		{
+			MethodName: "RemoveWebhook",
+			Handler:    _Webhooks_RemoveWebhook_Handler,
+		},
+		{
+			MethodName: "SendWebhook",
+			Handler:    _Webhooks_SendWebhook_Handler,
+		},
+		{
+			MethodName: "WebhookDeliveries",
+			Handler:    _Webhooks_WebhookDeliveries_Handler,
+		},
+	},
+	Streams:  []grpc.StreamDesc{},
+	Metadata: "deployctl/v1/deployctl.proto",
+}

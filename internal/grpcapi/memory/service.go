@@ -51,6 +51,7 @@ type Service struct {
 	files     map[string][]byte
 	bundles   map[string]deployments.Manifest
 	schedules map[deployments.ScheduleName]*deployments.Schedule
+	webhooks  map[deployments.WebhookName]deployments.Webhook
 	previews  int
 	// Requests are all submissions that were accepted, Resolved all answers, in order.
 	Requests []deployments.UpdateRequest
@@ -85,6 +86,7 @@ func New() *Service {
 		tokens:   map[string]deployments.Token{}, members: map[string]deployments.Member{}, files: map[string][]byte{},
 		bundles:   map[string]deployments.Manifest{},
 		schedules: map[deployments.ScheduleName]*deployments.Schedule{},
+		webhooks:  map[deployments.WebhookName]deployments.Webhook{},
 		Drifted:   map[deployments.StackName]deployments.Drift{},
 	}
 }

@@ -1,0 +1,188 @@
+package statestore
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/seal"
+)
+
+// Webhooks are one object for each scope, and their deliveries one object each, in a folder for each webhook. Those of a
+// stack are in its folder, and follow a rename.
+const (
+	webhookObject = "webhooks"
+	sentFolder    = "webhook-deliveries"
+)
+
+// webhookKey returns the key of a scope's object.
+func webhookKey(scope deployments.WebhookScope, segments ...string) string {
+	if scope.OfStack() {
+		return stackKey(scope.StackName(), segments...)
+	}
+	return join(append([]string{"hooks", scope.Organization}, segments...)...)
+}
+
+// webhookBox returns the box that seals a scope's object, and the context.
+func (s *Store) webhookBox(ctx context.Context, scope deployments.WebhookScope, key string) (*seal.Box, string, error) {
+	if !scope.OfStack() {
+		return s.keys.Box(seal.PurposeStore), key, nil
+	}
+	r, err := s.stackKeysOf(ctx, scope.StackName())
+	if err != nil {
+		return nil, "", err
+	}
+	return r.box, sealContext(scope.StackName(), key), nil
+}
+
+// Webhooks returns the webhooks of a scope with their secrets, the oldest first.
+func (s *Store) Webhooks(ctx context.Context, scope deployments.WebhookScope) ([]deployments.Webhook, error) {
+	hooks, _, err := s.getWebhooks(ctx, scope)
+	return hooks, err
+}
+
+// Webhook returns a webhook with its secret; CodeNotFound when there is none.
+func (s *Store) Webhook(ctx context.Context, n deployments.WebhookName) (deployments.Webhook, error) {
+	hooks, err := s.Webhooks(ctx, n.Scope)
+	if err != nil {
+		return deployments.Webhook{}, err
+	}
+	for _, w := range hooks {
+		if w.Name.Name == n.Name {
+			return w, nil
+		}
+	}
+	return deployments.Webhook{}, NoWebhook(n)
+}
+
+// NoWebhook returns the error about a webhook that does not exist.
+func NoWebhook(n deployments.WebhookName) error {
+	return deployments.Errorf(deployments.CodeNotFound, "%s has no webhook %s; `deployctl webhook ls` lists those it has",
+		n.Scope, n.Name)
+}
+
+// ChangeWebhooks changes the webhooks of a scope by compare-and-swap.
+func (s *Store) ChangeWebhooks(
+	ctx context.Context, scope deployments.WebhookScope,
+	change func([]deployments.Webhook) ([]deployments.Webhook, error),
+) error {
+	key := webhookKey(scope, webhookObject)
+	for {
+		hooks, tag, err := s.getWebhooks(ctx, scope)
+		if err != nil {
+			return err
+		}
+		if hooks, err = change(hooks); err != nil {
+			return err
+		}
+		_, err = s.putWebhookObject(ctx, scope, key, hooks, Condition{Tag: tag, Absent: tag == ""})
+		if !errors.Is(err, ErrChanged) {
+			return failed(err, "write "+key)
+		}
+	}
+}
+
+func (s *Store) putWebhookObject(
+	ctx context.Context, scope deployments.WebhookScope, key string, v any, c Condition,
+) (string, error) {
+	plain, err := json.Marshal(v)
+	if err != nil {
+		return "", deployments.Errorf(deployments.CodeInternal, "write %s: %w", key, err)
+	}
+	box, about, err := s.webhookBox(ctx, scope, key)
+	if err != nil {
+		return "", err
+	}
+	return s.objects.Put(ctx, key, box.Seal(plain, about), c)
+}
+
+// getWebhooks also returns the tag of the object; empty when there is none.
+func (s *Store) getWebhooks(
+	ctx context.Context, scope deployments.WebhookScope,
+) (hooks []deployments.Webhook, tag string, err error) {
+	if err := scope.Validate(); err != nil {
+		return nil, "", err
+	}
+	tag, err = s.getWebhookObject(ctx, scope, webhookKey(scope, webhookObject), &hooks)
+	if errors.Is(err, ErrAbsent) {
+		return nil, "", nil
+	}
+	for i := range hooks {
+		hooks[i].Name.Scope = scope // the stack may have been renamed
+	}
+	return hooks, tag, err
+}
+
+func (s *Store) getWebhookObject(
+	ctx context.Context, scope deployments.WebhookScope, key string, v any,
+) (tag string, err error) {
+	o, err := s.objects.Get(ctx, key)
+	if err != nil {
+		return "", failed(err, "read "+key)
+	}
+	box, about, err := s.webhookBox(ctx, scope, key)
+	if err != nil {
+		return "", err
+	}
+	plain, err := s.unseal(box, o.Data, key, about)
+	if err != nil {
+		return "", err
+	}
+	if err := json.Unmarshal(plain, v); err != nil {
+		return "", damaged(key, err)
+	}
+	return o.Tag, nil
+}
+
+// PutDelivery stores a delivery in the place of an earlier attempt of the same event, and removes the oldest ones of the
+// webhook if there are too many.
+func (s *Store) PutDelivery(ctx context.Context, n deployments.WebhookName, d deployments.WebhookDelivery) error {
+	folder := webhookKey(n.Scope, sentFolder, n.Name, "")
+	key := webhookKey(n.Scope, sentFolder, n.Name, fmt.Sprintf("%019d-%s", math.MaxInt64-d.At.UnixNano(), d.ID))
+	if _, err := s.putWebhookObject(ctx, n.Scope, key, d, Condition{}); err != nil {
+		return failed(err, "write "+key)
+	}
+	l, err := s.objects.List(ctx, Query{Prefix: folder})
+	if err != nil || len(l.Keys) <= deployments.WebhookLogEntries {
+		return failed(err, "list "+folder)
+	}
+	return each(l.Keys[deployments.WebhookLogEntries:], func(key string) error {
+		return failed(s.objects.Delete(ctx, key), "delete "+key)
+	})
+}
+
+// Deliveries returns the deliveries of a webhook, the latest event first. With an id, only that of the event.
+func (s *Store) Deliveries(
+	ctx context.Context, n deployments.WebhookName, id string,
+) ([]deployments.WebhookDelivery, error) {
+	folder := webhookKey(n.Scope, sentFolder, n.Name, "")
+	l, err := s.objects.List(ctx, Query{Prefix: folder, Limit: deployments.WebhookLogEntries})
+	if err != nil {
+		return nil, failed(err, "list "+folder)
+	}
+	var keys []string
+	for _, key := range l.Keys {
+		if id == "" || strings.HasSuffix(key, "-"+id) {
+			keys = append(keys, key)
+		}
+	}
+	found := make([]deployments.WebhookDelivery, len(keys))
+	index := make(map[string]int, len(keys))
+	for i, key := range keys {
+		index[key] = i
+	}
+	err = each(keys, func(key string) error {
+		_, err := s.getWebhookObject(ctx, n.Scope, key, &found[index[key]])
+		return err
+	})
+	return found, err
+}
+
+// RemoveDeliveries removes the log of a webhook.
+func (s *Store) RemoveDeliveries(ctx context.Context, n deployments.WebhookName) error {
+	return s.deleteAll(ctx, webhookKey(n.Scope, sentFolder, n.Name, ""))
+}
