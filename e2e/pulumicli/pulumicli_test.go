@@ -100,6 +100,7 @@ func TestTheStockCLIWorksAgainstDeployctl(t *testing.T) {
 	t.Run("a start waits for the stack", func(t *testing.T) { t.Parallel(); waits(t, h, s) })
 	t.Run("a running update is cancelled", func(t *testing.T) { t.Parallel(); cancels(t, h, s) })
 	t.Run("schedules and drift", func(t *testing.T) { t.Parallel(); schedules(t, h, s) })
+	t.Run("the automation API", func(t *testing.T) { t.Parallel(); automation(t, h, s) })
 	t.Run("webhooks", func(t *testing.T) { t.Parallel(); hooks(t, h, s) })
 	t.Run("a stack of another backend", func(t *testing.T) { t.Parallel(); migrates(t, h, s) })
 }
