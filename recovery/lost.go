@@ -110,7 +110,9 @@ func lostError(a *workflowpb.PendingActivityInfo) error {
 		deployments.ActivityEnter,
 		deployments.ActivitySpill, deployments.ActivityLoadSpilled,
 		deployments.ActivitySubmit, deployments.ActivityAwaitUpdate, deployments.ActivityDriftReport,
-		deployments.ActivityBeginLease, deployments.ActivityEndLease:
+		deployments.ActivityBeginLease, deployments.ActivityEndLease,
+		deployments.ActivityAwaitTurn, deployments.ActivityPrepareDeployment, deployments.ActivitySubmitDeployment,
+		deployments.ActivityFollowDeployment, deployments.ActivityEndDeployment, deployments.ActivityRemoveStack:
 		return temporal.NewApplicationError(message, deployments.ErrorNotDone)
 	}
 	return temporal.NewNonRetryableApplicationError(message, deployments.ErrorNotStarted, nil)

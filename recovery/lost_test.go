@@ -53,6 +53,9 @@ func TestSharedActivitiesAreRetriedWhenTheirWorkerIsGone(t *testing.T) {
 		deployments.ActivityEnter: again, deployments.ActivityBeginLease: again, deployments.ActivityEndLease: again,
 		deployments.ActivitySpill: again, deployments.ActivityLoadSpilled: again, deployments.ActivityEnded: again,
 		deployments.ActivitySubmit: again, deployments.ActivityAwaitUpdate: again, deployments.ActivityDriftReport: again,
+		deployments.ActivityAwaitTurn: again, deployments.ActivityPrepareDeployment: again,
+		deployments.ActivitySubmitDeployment: again, deployments.ActivityFollowDeployment: again,
+		deployments.ActivityEndDeployment: again, deployments.ActivityRemoveStack: again,
 
 		deployments.ActivityProgram: elsewhere, deployments.ActivityPlan: elsewhere,
 		deployments.ActivityCascade: elsewhere,

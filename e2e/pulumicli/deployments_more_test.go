@@ -123,7 +123,9 @@ func queues(t *testing.T, h *harness.Home, s service) {
 	harness.Eventually(t, "the third has replaced the second", func() bool {
 		return strings.Contains(status("2"), "skipped") && strings.Contains(status("3"), "accepted")
 	})
-	said(t, p, "Waiting for deployment-1", "deployment", "log", "3")
+	harness.Eventually(t, "the third waits for the first", func() bool {
+		return strings.Contains(p.Must(t, "deployment", "log", "3"), "Waiting for deployment-1 ")
+	})
 	p.Must(t, "deployment", "cancel", "deployment-1", "--yes")
 	harness.Must(t, gate.Open(t.Context()))
 	harness.Eventually(t, "the first was cancelled", func() bool { return strings.Contains(status("1"), "failed") })

@@ -116,7 +116,7 @@ func (a *Activities) SubmitDeployment(
 	if d.Ended() || in.Request.Stack != in.Name.StackName {
 		return deployments.UpdateName{}, activities.Failure(errOver)
 	}
-	header := "pulumi " + string(d.Operation)
+	header := headerOf(d.Operation)
 	accepted, err := a.Service.Submit(ctx, in.Request)
 	if err != nil {
 		return accepted.Update, activities.Failure(err)
@@ -134,6 +134,18 @@ func (a *Activities) SubmitDeployment(
 	lines := []apitype.DeploymentLogLine{{Header: header, Timestamp: time.Now().UTC()}, {Timestamp: time.Now().UTC(),
 		Line: "The operation is update " + accepted.Update.Version + " of the stack.\n"}}
 	return accepted.Update, activities.Failure(a.Store.PutDeploymentLog(ctx, at, lines))
+}
+
+// headerOf returns the header of an operation in the log. At "pulumi OPERATION", the stock CLI goes on with the events
+// of the update, for which it must know the operation; the others it shows by the lines of the log.
+func headerOf(operation apitype.PulumiOperation) string {
+	switch operation {
+	case apitype.DetectDrift:
+		return "pulumi refresh --preview-only"
+	case apitype.RemediateDrift:
+		return "pulumi up --refresh"
+	}
+	return "pulumi " + string(operation)
 }
 
 // FollowDeployment returns once an update of a deployment has ended, and cancels it first if it is told to.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"github.com/deployctl/deployctl/activities"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/bundlecache"
 	"github.com/deployctl/deployctl/internal/gitsource"
 	"github.com/deployctl/deployctl/internal/pluginhost/process"
 	"github.com/deployctl/deployctl/internal/redaction"
@@ -28,6 +30,8 @@ const (
 	// fetchTime bounds how long a repository is fetched, commandTime all commands before the operation, packTime the
 	// reading of the project.
 	fetchTime, commandTime, packTime = 15 * time.Minute, 30 * time.Minute, 15 * time.Minute
+	// fetchAttempts and fetchPause limit the attempts to reach a git server.
+	fetchAttempts, fetchPause = 4, 5 * time.Second
 	// The headers of the log.
 	headerFetch, headerCommands, headerPack = "Get source", "Run pre-run commands", "Read project"
 )
@@ -118,12 +122,12 @@ func (a *Activities) watchCancel(ctx context.Context, n deployments.DeploymentNa
 
 func (p *preparation) run(ctx context.Context) (r deployments.UpdateRequest, err error) {
 	if p.box, err = p.Sandbox.Box(p.deployment.Name.Organization, p.Rooms); err != nil {
-		return r, deployments.Errorf(deployments.CodeUnavailable, "the worker cannot keep the program's files: %w", err)
+		return r, bundlecache.Unavailable(err)
 	}
 	defer func() { _ = p.box.Close() }() // what is left is collected
 	dir, err := p.box.Temp()
 	if err != nil {
-		return r, deployments.Errorf(deployments.CodeUnavailable, "the worker cannot keep the program's files: %w", err)
+		return r, bundlecache.Unavailable(err)
 	}
 	p.root, p.env = filepath.Join(dir, "source"), activities.Environment(nil, p.Env)
 	if err := p.fetch(ctx); err != nil {
@@ -172,11 +176,10 @@ func (p *preparation) fetch(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, fetchTime, deployments.Errorf(deployments.CodeInvalid,
 		"the repository was not fetched within %s", fetchTime))
 	defer cancel()
-	p.fetched, err = p.starter().Fetch(ctx, gitsource.FetchOrder{
+	if err := p.fetchPatiently(ctx, gitsource.FetchOrder{
 		URL: git.RepoURL, Branch: git.Branch, Commit: git.Commit, Auth: authOf(git.GitAuth), Dir: p.root,
 		HostKey: known, Private: p.Sources.Private, Hosts: p.Sources.Hosts,
-	})
-	if err != nil {
+	}); err != nil {
 		return err
 	}
 	if p.fetched.HostKey != "" && known == "" {
@@ -186,6 +189,25 @@ func (p *preparation) fetch(ctx context.Context) error {
 	}
 	p.log.line("commit " + p.fetched.Commit + " " + p.fetched.Message)
 	return nil
+}
+
+// fetchPatiently fetches, and tries again when the server does not answer. A server that stays away fails the
+// deployment: its name may be wrong.
+func (p *preparation) fetchPatiently(ctx context.Context, o gitsource.FetchOrder) (err error) {
+	for attempt := 1; ; attempt++ {
+		p.fetched, err = p.starter().Fetch(ctx, o)
+		switch {
+		case err == nil || ctx.Err() != nil || deployments.CodeOf(err) != deployments.CodeUnavailable:
+			return err
+		case attempt == fetchAttempts:
+			return deployments.Errorf(deployments.CodeInvalid, "the git server does not answer: %w", err)
+		}
+		p.log.line(err.Error() + "; it is tried again")
+		sleep(ctx, time.Duration(attempt)*fetchPause)
+		if err := p.box.Do(func() error { return os.RemoveAll(o.Dir) }); err != nil {
+			return bundlecache.Unavailable(err)
+		}
+	}
 }
 
 // commands runs the commands before the operation, one after the other.

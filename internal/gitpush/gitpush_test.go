@@ -24,7 +24,7 @@ func message(body string, headers ...string) Message {
 	return m
 }
 
-func TestAMessageIsFromWhoeverHasTheSecret(t *testing.T) {
+func TestAMessageIsFromTheHolderOfTheSecret(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	hub := func(key, body string) string { return "sha256=" + hex.EncodeToString(sum([]byte(key), []byte(body))) }
 	standard := func(key []byte, at time.Time) Message {

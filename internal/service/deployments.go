@@ -51,11 +51,19 @@ func (s *Service) CreateDeployment(
 	}
 	_, err = s.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID: deployments.DeploymentWorkflowID(d.Name), TaskQueue: queue,
-		WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
+		// An earlier stack of this name may have had a deployment of this number.
+		WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		TypedSearchAttributes: workflows.DeploymentAttributes(d.Deployment),
 		StaticSummary: fmt.Sprintf("%s of %s/%s from a git repository", d.Operation, d.Name.Project,
 			d.Name.Stack),
 	}, deployments.WorkflowDeployment, deployments.DeploymentInput{Name: d.Name})
+	if err != nil { // if it did start, it finds that it has ended
+		_, _ = s.ChangeDeployment(context.WithoutCancel(ctx), d.Name, func(d *statestore.StoredDeployment) error {
+			d.Status, d.Error = deployments.DeploymentFailed, "it could not be started"
+			d.Settings = deployments.DeploymentSettings{}
+			return nil
+		})
+	}
 	return d.Deployment, failure("start the deployment", err)
 }
 

@@ -40,7 +40,7 @@ func (s *Service) Push(
 		return d, "", err
 	}
 	d, err = s.CreateDeployment(ctx, pushed(name, stored, *e))
-	if err != nil && d.Name.Number == 0 {
+	if err != nil {
 		_ = s.ForgetDelivery(context.WithoutCancel(ctx), name, m.Digest()) // it may be sent again
 	}
 	return d, "", err

@@ -1,0 +1,59 @@
+//go:build unix
+
+package pulumicli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/deployctl/deployctl/e2e/cluster"
+	"github.com/deployctl/deployctl/e2e/harness"
+)
+
+// TestADeploymentGoesOnWhenItsWorkerAndTheServiceAreKilled has serve and two workers as processes of their own. The
+// worker is killed while a command before the operation runs: the other one fetches the repository again.
+func TestADeploymentGoesOnWhenItsWorkerAndTheServiceAreKilled(t *testing.T) {
+	h := harness.NewHome(t, harness.Binary())
+	home, err := cluster.Prepare(t.Context(), h.Binary, h.Dir, h.Env)
+	harness.Must(t, err)
+	c, err := cluster.Start(t.Context(), h.Binary, h.Dir, append(h.Env, "DEPLOYCTL_DEPLOYMENTS_PRIVATE_HOSTS=127.0.0.1"),
+		home, home.S3Endpoint, 2)
+	harness.Must(t, err)
+	t.Cleanup(c.Stop)
+	s := service{c.Pulumi, c.Token}
+	_, cloud := harness.Cloud(t)
+	dir := t.TempDir()
+	plain.Write(t, dir)
+	p := s.login(t, h.Deployctl(dir, cloud))
+	p.Must(t, "stack", "init", "git")
+	repository := serveRepository(t, plain, gitToken)
+	begun := filepath.Join(t.TempDir(), "begun")
+	p.Must(t, "deployment", "run", "update", repository.url, "--git-branch", "main", "--env", cloud,
+		"--git-auth-access-token", gitToken, "--pre-run-command",
+		fmt.Sprintf("if mkdir %s 2>/dev/null; then sleep 1234; fi; echo repeated", begun))
+	harness.Eventually(t, "the command has begun", func() bool {
+		_, err := os.Stat(begun)
+		return err == nil
+	})
+	for _, w := range c.Workers {
+		if below, err := cluster.Below(w.PID(), "sleep 1234"); err == nil && len(below) > 0 {
+			harness.Must(t, w.Kill())
+			break
+		}
+	}
+	harness.Must(t, c.Serve.Kill())
+	harness.Must(t, c.Serve.Start())
+	harness.Eventually(t, "the service answers", func() bool { return p.Run(t, "deployment", "get", "1").Code == 0 })
+	harness.Eventually(t, "the deployment has succeeded", func() bool {
+		return strings.Contains(p.Must(t, "deployment", "get", "1"), "succeeded")
+	})
+	said(t, p, "repeated", "deployment", "log", "1", "--all")
+	said(t, p, "2 unchanged", "preview", "--non-interactive", "--expect-no-changes")
+	drift := []string{repository.url, "--git-branch", "main", "--env", cloud, "--git-auth-access-token", gitToken}
+	said(t, p, "same 2", run("detect-drift", drift...)...)
+	said(t, p, "", "stack", "drift", "status")
+	said(t, p, "same 2", run("remediate-drift", drift...)...)
+}

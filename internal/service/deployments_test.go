@@ -1,0 +1,184 @@
+package service
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/gitpush"
+	"github.com/deployctl/deployctl/statestore"
+)
+
+// patch changes the settings of the stack.
+func patch(t *testing.T, s *Service, text string, by string) {
+	t.Helper()
+	must(t, s.PatchDeploymentSettings(t.Context(), dev, json.RawMessage(text), &deployments.Authority{
+		Holders: []deployments.Holder{{Token: by}}}))
+}
+
+const gitSettings = `{"sourceContext":{"git":{"repoUrl":"https://example.com/acme/shop.git","branch":"main",
+	"repoDir":"infra","gitAuth":{"accessToken":"the-token"}}},"operationContext":{"environmentVariables":{
+	"A":{"secret":"the-secret"},"B":"shown"},"preRunCommands":["make"]}}`
+
+func TestSettingsThatAreSentBackStayAsTheyAre(t *testing.T) {
+	s := newService(t)
+	patch(t, s, gitSettings, "ann")
+	before, err := s.store.DeploymentSettings(t.Context(), dev)
+	must(t, err)
+	shown, err := s.DeploymentSettings(t.Context(), dev)
+	must(t, err)
+	text, err := json.Marshal(shown)
+	must(t, err)
+	if strings.Contains(string(text), "the-") || !strings.Contains(string(text), "shown") {
+		t.Errorf("the settings show %s", text)
+	}
+	must(t, s.RemoveDeploymentSettings(t.Context(), dev))
+	patch(t, s, string(text), "ann")
+	after, err := s.store.DeploymentSettings(t.Context(), dev)
+	must(t, err)
+	was, _ := json.Marshal(before)
+	is, _ := json.Marshal(after)
+	if string(was) != string(is) {
+		t.Errorf("%s\nbecame\n%s", was, is)
+	}
+}
+
+func TestAPauseDoesNotChangeWhoMadeTheSettings(t *testing.T) {
+	s := newService(t)
+	patch(t, s, gitSettings, "ann")
+	patch(t, s, `{"paused":true}`, "bob")
+	settings, err := s.store.DeploymentSettings(t.Context(), dev)
+	must(t, err)
+	if !settings.Paused || settings.Authority.Holders[0].Token != "ann" {
+		t.Errorf("%+v", settings)
+	}
+	patch(t, s, `{"operationContext":{"preRunCommands":["rm -r /"]},"paused":null}`, "bob")
+	settings, err = s.store.DeploymentSettings(t.Context(), dev)
+	must(t, err)
+	if settings.Paused || settings.Authority.Holders[0].Token != "bob" {
+		t.Errorf("%+v", settings)
+	}
+}
+
+// settingsOf returns what counts for a request.
+func settingsOf(t *testing.T, s *Service, inherits bool, request string) (deployments.DeploymentSettings, error) {
+	t.Helper()
+	r := deployments.DeploymentRequest{Stack: dev, Inherits: inherits}
+	must(t, json.Unmarshal([]byte(request), &r.Settings))
+	return s.effective(t.Context(), r)
+}
+
+func TestADeploymentHasTheSettingsOfItsStackUnderItsOwn(t *testing.T) {
+	s := newService(t)
+	patch(t, s, gitSettings, "ann")
+	got, err := settingsOf(t, s, true, `{"sourceContext":{"git":{"commit":"ab12"}},"operationContext":{
+		"environmentVariables":{"B":"other"},"preRunCommands":null}}`)
+	must(t, err)
+	git, run := got.Git(), got.Run()
+	if git.Commit != "ab12" || git.Branch != "" || git.RepoDir != "infra" ||
+		git.GitAuth.PersonalAccessToken.Value != "the-token" {
+		t.Errorf("%+v", git)
+	}
+	if run.EnvironmentVariables["A"].Value != "the-secret" || run.EnvironmentVariables["B"].Value != "other" ||
+		len(run.PreRunCommands) != 1 {
+		t.Errorf("%+v", run)
+	}
+}
+
+func TestAnotherRepositoryDoesNotGetTheCredentialsOfTheStacks(t *testing.T) {
+	s := newService(t)
+	patch(t, s, gitSettings, "ann")
+	got, err := settingsOf(t, s, true, `{"sourceContext":{"git":{"repoUrl":"https://evil.example.com/x.git",
+		"branch":"main"}}}`)
+	must(t, err)
+	if got.Git().GitAuth != nil {
+		t.Errorf("%+v", got.Git())
+	}
+}
+
+func TestADeploymentWithoutARepositoryIsRefused(t *testing.T) {
+	s := newService(t)
+	patch(t, s, gitSettings, "ann")
+	for _, request := range []string{`{}`, `{"sourceContext":{"git":{"branch":"main"}}}`} {
+		if _, err := settingsOf(t, s, false, request); deployments.CodeOf(err) != deployments.CodeInvalid {
+			t.Errorf("%s: %v", request, err)
+		}
+	}
+}
+
+func TestTheSettingsDecideWhatAPushStarts(t *testing.T) {
+	settings := func(text string) (s statestore.StoredSettings) {
+		must(t, json.Unmarshal([]byte(text), &s.DeploymentSettings))
+		return s
+	}
+	const source = `"sourceContext":{"git":{"repoUrl":"https://example.com/acme/shop.git","branch":"main"}}`
+	all := settings(`{` + source + `,"gitHub":{"deployCommits":true,"previewPullRequests":true,"paths":["infra/**"]}}`)
+	push := gitpush.Event{Repository: "acme/shop", Branch: "main", Commit: "ab", Paths: []string{"infra/x"}}
+	request, foreign, elsewhere, other, outside := push, push, push, push, push
+	request.PullRequest, request.Paths = 7, nil
+	foreign.PullRequest, foreign.Foreign = 7, true
+	elsewhere.Repository, other.Branch, outside.Paths = "eve/shop", "next", []string{"README"}
+	for why, c := range map[string]struct {
+		settings statestore.StoredSettings
+		event    *gitpush.Event
+	}{
+		"deploys nothing": {all, nil}, "from another repository": {all, &foreign},
+		"about another repository": {all, &elsewhere},
+		"another branch":           {all, &other}, "paths": {all, &outside},
+		"no deployments of pushes": {settings(`{` + source + `}`), &push},
+		"no previews":              {settings(`{` + source + `,"gitHub":{"deployCommits":true}}`), &request},
+	} {
+		if got := ignored(c.settings, c.event); !strings.Contains(got, why) {
+			t.Errorf("%s: %q", why, got)
+		}
+	}
+	for _, e := range []gitpush.Event{push, request} {
+		if why := ignored(all, &e); why != "" {
+			t.Errorf("%+v is ignored: %s", e, why)
+		}
+	}
+	if r := pushed(dev, all, request); r.Operation != apitype.Preview || r.Settings.Git().Commit != "ab" || !r.Inherits {
+		t.Errorf("a pull request starts %+v", r)
+	}
+	if r := pushed(dev, all, push); r.Operation != apitype.Update {
+		t.Errorf("a push starts %+v", r)
+	}
+}
+
+func TestAStackWithoutAWebhookTakesNoPush(t *testing.T) {
+	s := newService(t)
+	patch(t, s, gitSettings, "ann")
+	m := gitpush.Message{Header: http.Header{"X-Gitlab-Token": {""}}, Body: []byte("{}")}
+	missing := dev
+	missing.Stack = "missing"
+	for _, name := range []deployments.StackName{dev, missing} {
+		if _, _, err := s.Push(t.Context(), name, m); deployments.CodeOf(err) != deployments.CodeUnauthorized {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestADeploymentThatCannotBeStartedHasFailed(t *testing.T) {
+	s := newService(t)
+	patch(t, s, gitSettings, "ann")
+	_, err := s.CreateDeployment(t.Context(), deployments.DeploymentRequest{Stack: dev, Operation: apitype.Update,
+		Inherits: true})
+	if deployments.CodeOf(err) != deployments.CodeUnavailable {
+		t.Fatal(err)
+	}
+	d, err := s.store.Deployment(t.Context(), deployments.DeploymentName{StackName: dev, Number: 1})
+	if err != nil || d.Status != deployments.DeploymentFailed || d.Settings.Git().RepoURL != "" {
+		t.Errorf("%+v, %v", d, err)
+	}
+	if err := s.CancelDeployment(t.Context(), d.Name); deployments.CodeOf(err) != deployments.CodeConflict {
+		t.Errorf("it is cancelled: %v", err)
+	}
+	list, total, err := s.ListDeployments(t.Context(), dev, deployments.DeploymentPage{Page: 1, Size: 10})
+	if err != nil || total != 1 || list[0].Source != "https://example.com/acme/shop.git, branch main, directory infra" {
+		t.Errorf("%+v, %d, %v", list, total, err)
+	}
+}

@@ -1,0 +1,144 @@
+package statestore_test
+
+import (
+	"bytes"
+	"sync"
+	"testing"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+)
+
+func TestDeploymentsThatAreMadeAtTheSameTimeHaveDifferentNumbers(t *testing.T) {
+	s := newStack(t, &statestore.Memory{})
+	var making sync.WaitGroup
+	for range 8 {
+		making.Go(func() {
+			if _, err := s.AddDeployment(t.Context(), statestore.StoredDeployment{Deployment: deployments.Deployment{
+				Name: deployments.DeploymentName{StackName: dev}}}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	making.Wait()
+	numbers, err := s.DeploymentNumbers(t.Context(), dev)
+	if err != nil || len(numbers) != 8 || numbers[0] != 1 || numbers[7] != 8 {
+		t.Errorf("%v, %v", numbers, err)
+	}
+	n := deployments.DeploymentName{StackName: dev, Number: 9}
+	if _, err := s.Deployment(t.Context(), n); deployments.CodeOf(err) != deployments.CodeNotFound {
+		t.Errorf("one that does not exist: %v", err)
+	}
+}
+
+func TestADeploymentIsReadUnderItsOwnNumberOnly(t *testing.T) {
+	objects := &statestore.Memory{}
+	s := newStack(t, objects)
+	d, err := s.AddDeployment(t.Context(), statestore.StoredDeployment{Deployment: deployments.Deployment{
+		Name: deployments.DeploymentName{StackName: dev}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, objects, "stacks/organization/web/dev/deployments/records/00000002", get(t, objects,
+		"stacks/organization/web/dev/deployments/records/00000001"))
+	d.Name.Number = 2
+	if _, err := s.Deployment(t.Context(), d.Name); err == nil {
+		t.Error("a copy of another deployment is read")
+	}
+}
+
+func TestTheSecretsOfSettingsAreSealedInTheBucketAndWhenTheyAreShown(t *testing.T) {
+	objects := &statestore.Memory{}
+	s := newStack(t, objects)
+	const secret = "the-token-of-the-git-server"
+	err := s.ChangeDeploymentSettings(t.Context(), dev, func(settings *statestore.StoredSettings) error {
+		settings.Webhook = &deployments.PushWebhook{Secret: apitype.SecretValue{Value: secret, Secret: true}}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Contains(get(t, objects, "stacks/organization/web/dev/deployments/settings"), []byte(secret)) {
+		t.Error("the bucket has it in clear")
+	}
+	hidden, err := s.HideSetting(t.Context(), dev, secret)
+	if err != nil || hidden == secret {
+		t.Fatalf("%q, %v", hidden, err)
+	}
+	if plain, err := s.OpenSetting(t.Context(), dev, hidden); err != nil || plain != secret {
+		t.Errorf("%q, %v", plain, err)
+	}
+	if _, err := s.Decrypt(t.Context(), dev, []string{hidden}); err == nil {
+		t.Error("it is decrypted as a value of the configuration")
+	}
+	for _, text := range []string{"", "AAAA", "no base64"} {
+		if _, err := s.OpenSetting(t.Context(), dev, text); deployments.CodeOf(err) != deployments.CodeInvalid {
+			t.Errorf("%q is opened: %v", text, err)
+		}
+	}
+}
+
+func TestADeliveryIsTakenOnce(t *testing.T) {
+	s := newStack(t, &statestore.Memory{})
+	for i, want := range []deployments.Code{"", deployments.CodeExists} {
+		if err := s.TakeDelivery(t.Context(), dev, "ab12"); deployments.CodeOf(err) != want {
+			t.Errorf("attempt %d: %v", i, err)
+		}
+	}
+	if err := s.ForgetDelivery(t.Context(), dev, "ab12"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.TakeDelivery(t.Context(), dev, "ab12"); err != nil {
+		t.Errorf("after it was forgotten: %v", err)
+	}
+}
+
+func TestTheLogOfADeploymentIsReadInTheOrderOfItsStepsAndAttempts(t *testing.T) {
+	s := newStack(t, &statestore.Memory{})
+	n := deployments.DeploymentName{StackName: dev, Number: 1}
+	for _, p := range []statestore.LogPart{{Step: 10}, {Step: 2, Attempt: 2, Number: 1}, {Step: 2, Attempt: 1, Number: 2},
+		{Step: 2, Attempt: 1, Number: 1}, {Step: 1, Attempt: 1, Number: 1}} {
+		p.Name = n
+		line := apitype.DeploymentLogLine{Line: string(rune('a'+p.Step)) + string(rune('0'+p.Attempt)) +
+			string(rune('0'+p.Number))}
+		if err := s.PutDeploymentLog(t.Context(), p, []apitype.DeploymentLogLine{line}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lines, next, err := s.DeploymentLog(t.Context(), n, "")
+	text := ""
+	for _, l := range lines {
+		text += l.Line + " "
+	}
+	if err != nil || text != "b11 c11 c12 c21 k00 " {
+		t.Errorf("%q, %v", text, err)
+	}
+	if more, again, err := s.DeploymentLog(t.Context(), n, next); err != nil || len(more) != 0 || again != next {
+		t.Errorf("after its end: %v, %q, %v", more, again, err)
+	}
+	for _, position := range []string{"../x", "a/b", "\x00"} {
+		if _, _, err := s.DeploymentLog(t.Context(), n, position); deployments.CodeOf(err) != deployments.CodeInvalid {
+			t.Errorf("the position %q: %v", position, err)
+		}
+	}
+}
+
+func TestTheKeyThatAGitServerHadAtFirstCounts(t *testing.T) {
+	s := newStack(t, &statestore.Memory{})
+	const at = "ssh://git@example.com/acme/shop.git"
+	for _, key := range []string{"ssh-ed25519 first", "ssh-ed25519 second"} {
+		if err := s.PutGitHostKey(t.Context(), dev, at, key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if key, err := s.GitHostKey(t.Context(), dev, at); err != nil || key != "ssh-ed25519 first" {
+		t.Errorf("%q, %v", key, err)
+	}
+	if err := s.RemoveDeploymentSettings(t.Context(), dev); err != nil {
+		t.Fatal(err)
+	}
+	if key, err := s.GitHostKey(t.Context(), dev, at); err != nil || key != "" {
+		t.Errorf("after the settings were removed: %q, %v", key, err)
+	}
+}
