@@ -75,21 +75,21 @@ func TestImportedResourcesReferToEachOther(t *testing.T) {
 	s := &scene{stage: newStage(t, sharedHome(t))}
 	project := "name: " + projectName(t) + "\nruntime: yaml\n"
 	s.write(t, "Pulumi.yaml", project)
-	for id, zone := range map[string]string{"shop": "b", "cart": "shop"} {
+	for id, of := range map[string]string{"shop": "nobody", "cart": "shop"} {
 		must(t, s.cloud.Put(t.Context(), fakecloud.Object{Kind: "named", ID: id, Name: id,
-			Properties: map[string]any{"size": 2, "zone": zone}}))
+			Properties: map[string]any{"size": 2, "zone": "b", "settings": map[string]any{"of": of}}}))
 	}
 	s.seen = s.effects(t)
 	s.write(t, "import.json", `{"resources": [{"type": "fake:index:Named", "name": "wagon", "id": "cart"},
 		{"type": "fake:index:Named", "name": "market", "id": "shop"}]}`)
 	s.must(t, "import", "--file", "import.json", "--yes", "--out", "declared.yaml")
 	declared := s.read(t, "declared.yaml")
-	if !strings.Contains(declared, "zone: ${market.id}") || !strings.Contains(declared, "zone: b") {
+	if !strings.Contains(declared, "of: ${market.id}") || !strings.Contains(declared, "of: nobody") {
 		t.Errorf("the program is\n%s", declared)
 	}
 	s.write(t, "Pulumi.yaml", project+declared)
 	s.update(t, "up").expect(t, map[string]int{"same": 3})
-	if wagon := s.inState(t, "wagon"); len(wagon.PropertyDependencies["zone"]) != 1 {
+	if wagon := s.inState(t, "wagon"); len(wagon.PropertyDependencies["settings"]) != 1 {
 		t.Errorf("the state has %+v", wagon)
 	}
 	s.does(t)
