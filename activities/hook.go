@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -10,6 +11,7 @@ import (
 	"github.com/deployctl/deployctl/internal/monitor"
 	"github.com/deployctl/deployctl/internal/panics"
 	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
@@ -68,6 +70,7 @@ func (s *session) runHook(ctx context.Context, c engine.Hook, result *engine.Hoo
 		return err
 	}
 	call := hookCall{session: s, command: c, hook: hook}
+	began := time.Now()
 	retry, err := call.make(ctx)
 	if status.Code(err) == codes.Unavailable {
 		if err := s.hooks.AwaitEnd(ctx, hook); err != nil {
@@ -79,8 +82,20 @@ func (s *session) runHook(ctx context.Context, c engine.Hook, result *engine.Hoo
 		result.Warning = pluginhost.ErrorText(err)
 		return nil
 	}
+	if err == nil {
+		s.tell(diag.Info, c.URN, hookRan(c, retry, time.Since(began)))
+	}
 	result.Retry = retry
 	return err
+}
+
+// hookRan is what an update shows of a hook that has run without an error.
+func hookRan(c engine.Hook, retry bool, took time.Duration) string {
+	text := fmt.Sprintf("%s hook %q ran (%.1f s)", c.Point, c.Name, took.Seconds())
+	if retry {
+		text += "; the step is repeated"
+	}
+	return text
 }
 
 // hookCall is a call of a hook.
