@@ -23,7 +23,7 @@ import (
 // that an edited program or configuration does not wait for npm. The packages stay in the bundle's directory; a lock
 // makes sessions, also those of other processes, install one after another.
 func (s *session) installDependencies(ctx context.Context) error {
-	if s.project == nil || s.project.Runtime.Name() != "nodejs" {
+	if s.project == nil || !npmworkspace.Runtime(s.project.Runtime.Name()) {
 		return nil
 	}
 	s.installing.Lock()
@@ -86,7 +86,7 @@ func (s *session) installSource(
 		return err
 	}
 	defer func() { _ = lock.Close() }()
-	if runtime != "nodejs" {
+	if !npmworkspace.Runtime(runtime) {
 		return install(ctx)
 	}
 	if _, err := s.box.Stat(filepath.Join(dir, "package.json")); err != nil {

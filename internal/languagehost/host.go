@@ -55,13 +55,16 @@ type language interface {
 // output receives lines that tools and programs write.
 type output struct{ stdout, stderr func(line string) }
 
-// New makes the host of a runtime, if there is one: "nodejs" or "go", or "" for a project without a runtime.
+// New makes the host of a runtime, if there is one: "nodejs", "bun" or "go", or "" for a project without a runtime.
 func New(runtime string, opts Options) (pulumirpc.LanguageRuntimeServer, bool) {
 	t := tools{env: opts.Env, box: opts.Box, spares: opts.Spares}
+	n := node{executable: "node", tools: t, engine: opts.Engine, scripts: opts.InstallScripts}
 	switch runtime {
 	case "nodejs":
-		return &server{opts: opts, tools: t, lang: node{tools: t, engine: opts.Engine, scripts: opts.InstallScripts}},
-			true
+		return &server{opts: opts, tools: t, lang: n}, true
+	case "bun":
+		n.executable = "bun"
+		return &server{opts: opts, tools: t, lang: n}, true
 	case "go":
 		return &server{opts: opts, tools: t, lang: golang{tools: t, engine: opts.Engine}}, true
 	case "":

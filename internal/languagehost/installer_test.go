@@ -23,11 +23,19 @@ func TestThePackageManagerIsTheOneWhoseLockFileIsThere(t *testing.T) {
 		{"deno", "", "", false},
 	} {
 		files := strings.Fields(c.files)
-		manager, args, err := node{scripts: c.scripts}.installer(c.named, func(names ...string) bool {
+		manager, args, err := node{executable: "node", scripts: c.scripts}.installer(c.named, func(names ...string) bool {
 			return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(files, name) })
 		})
 		if got := strings.TrimSpace(manager + " " + strings.Join(args, " ")); got != c.want || (err != nil) != (c.want == "") {
 			t.Errorf("%q with %q: %q, %v", c.named, c.files, got, err)
 		}
+	}
+}
+
+func TestProgramsOfBunGetTheirPackagesFromBun(t *testing.T) {
+	none := func(...string) bool { return false }
+	manager, args, err := node{executable: "bun"}.installer("", none)
+	if got := strings.Join(append([]string{manager}, args...), " "); got != "bun install --ignore-scripts" || err != nil {
+		t.Errorf("%q, %v", got, err)
 	}
 }

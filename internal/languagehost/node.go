@@ -20,11 +20,12 @@ import (
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 )
 
-// node runs programs in JavaScript and TypeScript with the runner that comes with @pulumi/pulumi.
+// node runs programs in JavaScript and TypeScript, by node or by bun, with the runner that comes with @pulumi/pulumi.
 type node struct {
-	tools   tools
-	engine  string
-	scripts bool // see Options
+	executable string // node or bun
+	tools      tools
+	engine     string
+	scripts    bool // see Options
 }
 
 // InstallEnv are the variables that keep npm, pnpm, bun and both kinds of Yarn from running scripts of packages; none if
@@ -59,7 +60,7 @@ func (t tools) sdkModule(dir, module string) (string, error) {
 
 // NeedsInstall tells whether a program in dir cannot run before its dependencies are installed.
 func NeedsInstall(runtime, dir string, box *sandbox.Box) bool {
-	if runtime != "nodejs" {
+	if !npmworkspace.Runtime(runtime) {
 		return false // go fetches modules as it builds
 	}
 	_, err := tools{box: box}.sdkModule(dir, "run")
@@ -77,9 +78,17 @@ func DynamicProvider(dir string, in process.Environment) (path, script string, e
 	return path, script, err
 }
 
+// title is what runs the programs, in messages.
+func (n node) title() string {
+	if n.executable == "bun" {
+		return "bun"
+	}
+	return "Node.js"
+}
+
 func (n node) program(_ context.Context, req *pulumirpc.RunRequest, _ output) (process.Command, error) {
 	info := req.GetInfo()
-	path, err := n.tools.look("node", "programs in Node.js")
+	path, err := n.tools.look(n.executable, "programs in "+n.title())
 	if err != nil {
 		return process.Command{}, err
 	}
@@ -120,7 +129,7 @@ func (n node) plugin(_ context.Context, req *pulumirpc.RunPluginRequest, _ outpu
 	if req.GetKind() == string(apitype.AnalyzerPlugin) {
 		module, args = "run-policy-pack", append(slices.Clone(req.GetArgs()), info.GetEntryPoint())
 	}
-	path, err := n.tools.look("node", "plugins in Node.js")
+	path, err := n.tools.look(n.executable, "plugins in "+n.title())
 	if err != nil {
 		return process.Command{}, err
 	}
@@ -156,7 +165,7 @@ func (n node) installation(info *pulumirpc.ProgramInfo, given string) (process.C
 	if err != nil {
 		return process.Command{}, err
 	}
-	path, err := n.tools.look(manager, "programs in Node.js")
+	path, err := n.tools.look(manager, "the packages of programs in "+n.title())
 	return process.Command{Path: path, Args: args, Dir: dir, Env: InstallEnv(n.scripts)}, err
 }
 
@@ -173,7 +182,7 @@ func (n node) installer(named string, has func(...string) bool) (manager string,
 			manager = "pnpm"
 		case has("yarn.lock"):
 			manager = "yarn"
-		case has(bunLocks...) && !npmLocked:
+		case n.executable == "bun", has(bunLocks...) && !npmLocked:
 			manager = "bun"
 		default:
 			manager = "npm"
@@ -318,6 +327,6 @@ func (n node) dependencies(
 }
 
 func (n node) about() (string, []string, error) {
-	path, err := n.tools.look("node", "programs in Node.js")
+	path, err := n.tools.look(n.executable, "programs in "+n.title())
 	return path, []string{"--version"}, err
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -45,6 +46,35 @@ exports.stack = pulumi.getStack() + " of " + pulumi.getProject() + " of " + pulu
 	wantSeverity(t, p.said.await(t, "to stdout"), diag.Info)
 	wantSeverity(t, p.said.await(t, "to stderr"), diag.Infoerr)
 	wantSeverity(t, p.said.await(t, "to the engine"), diag.Warning)
+}
+
+// TestAProgramOfBunIsRunByTheExecutableOfThatName has node under the name of bun, whose command line is the same.
+func TestAProgramOfBunIsRunByTheExecutableOfThatName(t *testing.T) {
+	path, err := exec.LookPath("node")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.Symlink(path, filepath.Join(dir, "bun")); err != nil {
+		t.Fatal(err)
+	}
+	p := newProgram(t, "bun", nodeDir(t), map[string]string{"index.js": `
+const pulumi = require("@pulumi/pulumi");
+exports.by = require("path").basename(process.argv0);
+exports.id = new pulumi.CustomResource("tiny:index:Thing", "thing", {}).id;
+`}, "PATH="+dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	if err := p.run(t.Context()); err != nil {
+		t.Fatalf("%v %v", err, p.said.messages)
+	}
+	wantInputs(t, p.monitor.Stack().Outputs, map[string]any{"id": "thing-id", "by": "bun"})
+}
+
+func TestAProgramOfBunWithoutBunSaysWhatIsMissing(t *testing.T) {
+	p := newProgram(t, "bun", nodeDir(t), map[string]string{"index.js": ``}, "PATH="+t.TempDir())
+	if err := p.run(t.Context()); err == nil || !strings.Contains(err.Error(), "bun") ||
+		!strings.Contains(err.Error(), "PATH") {
+		t.Error(err)
+	}
 }
 
 func TestATypeScriptProgramNeedsNoBuild(t *testing.T) {

@@ -1,4 +1,4 @@
-// Package npmworkspace finds the workspace of npm, pnpm or Yarn that a package belongs to.
+// Package npmworkspace finds the workspace of npm, pnpm, Yarn or bun that a package belongs to.
 package npmworkspace
 
 import (
@@ -9,6 +9,9 @@ import (
 
 	"gopkg.in/yaml.v3"
 )
+
+// Runtime reports whether programs of a runtime import packages of npm.
+func Runtime(name string) bool { return name == "nodejs" || name == "bun" }
 
 // Package is the nearest directory with a package.json that read reads, from dir up to top, or empty.
 func Package(dir, top string, read func(path string) ([]byte, error)) string {

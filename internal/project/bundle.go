@@ -94,7 +94,7 @@ func (p *Project) includes() ([]string, error) {
 // the bundle is taken from: what it imports of the workspace would be asked of a public registry, where anybody may
 // have taken its name.
 func (p *Project) wholeWorkspace(base string) error {
-	if p.Definition.Runtime.Name() != "nodejs" {
+	if !npmworkspace.Runtime(p.Definition.Runtime.Name()) {
 		return nil
 	}
 	top := filepath.VolumeName(p.Dir) + string(filepath.Separator)

@@ -85,7 +85,7 @@ func (s *session) installProject(ctx context.Context, i *plugins.Installer, depe
 
 // dependencyDir returns where the dependencies of a program are installed: for Node, at the root of its workspace.
 func (s *session) dependencyDir(program string) string {
-	if s.project.Definition.Runtime.Name() != "nodejs" {
+	if !npmworkspace.Runtime(s.project.Definition.Runtime.Name()) {
 		return program
 	}
 	top := filepath.VolumeName(program) + string(filepath.Separator)
