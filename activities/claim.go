@@ -209,7 +209,7 @@ func goalOf(u deployments.UpdateName, version int, r deployments.UpdateRequest) 
 		Refresh: r.Refresh, Targets: r.Targets, TargetDependents: r.TargetDependents, Replace: r.Replace,
 		Excludes: r.Excludes, ExcludeDependents: r.ExcludeDependents,
 		ExcludeProtected: r.ExcludeProtected, IgnoreProtect: r.IgnoreProtect,
-		Plan:       r.Plan,
+		Plan: r.Plan, Settle: r.Settle,
 		RunProgram: r.RunProgram, ClearPendingCreates: r.ClearPendingCreates,
 		ContinueOnError: r.ContinueOnError, Parallel: r.Parallel, WaitOnUnknown: r.WaitOnUnknown,
 	}

@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -44,10 +45,45 @@ func (a *Activities) beginLease(ctx context.Context, in deployments.UpdateInput)
 }
 
 // EndLease commits what the client of an update has written, and ends the update. It may run more than once.
-func (a *Activities) EndLease(ctx context.Context, in deployments.LeaseEnd) (deployments.UpdateInfo, error) {
+func (a *Activities) EndLease(ctx context.Context, in deployments.LeaseEnd) (deployments.LeaseEnded, error) {
 	defer Beat(ctx)()
 	info, err := a.endLease(ctx, in)
-	return info, failureUntilStored(err)
+	if err != nil {
+		return deployments.LeaseEnded{UpdateInfo: info}, failureUntilStored(err)
+	}
+	settle, err := a.Settling(ctx, info)
+	return deployments.LeaseEnded{UpdateInfo: info, Settle: settle}, failureUntilStored(err)
+}
+
+// Settling returns the request that settles what the client of an update began and did not end; nil when nothing is to
+// be settled: the client said that the update succeeded, or something else is the stack's state by now. It is nil, too,
+// when the service has no key of the stack: then the error of the update says so.
+//
+// Of the configuration the request has what is no secret: the rules of settling. Providers have their own in the state.
+func (a *Activities) Settling(ctx context.Context, info deployments.UpdateInfo) (*deployments.UpdateRequest, error) {
+	u := info.Update
+	if info.Status == string(engine.StatusSucceeded) {
+		return nil, nil
+	}
+	left, err := a.Store.LeftPending(ctx, u)
+	if err != nil || left.Operations == 0 || !left.Readable {
+		return nil, err
+	}
+	r, err := a.Store.Request(ctx, u)
+	if err != nil {
+		return nil, err
+	}
+	config := map[string]deployments.ConfigValue{}
+	for key, v := range r.Config {
+		if !v.Secret {
+			config[key] = v
+		}
+	}
+	return &deployments.UpdateRequest{
+		Stack: u.StackName, RequestID: r.RequestID + "-settled", Kind: engine.KindRefresh, OnBusy: deployments.OnBusyQueue,
+		Config: config, Settle: &engine.Settling{}, Initiator: r.Initiator,
+		Message: "Settles what update " + u.Version + " left pending",
+	}, nil
 }
 
 func (a *Activities) endLease(ctx context.Context, in deployments.LeaseEnd) (deployments.UpdateInfo, error) {
@@ -73,7 +109,10 @@ func (a *Activities) endLease(ctx context.Context, in deployments.LeaseEnd) (dep
 		if info.Changes, err = a.Store.LeaseChanges(ctx, in.Update); err != nil {
 			return info, err
 		}
-		info.Status, info.Error, info.Resources = string(in.Status), in.Error, written.Resources
+		info.Status, info.Resources = string(in.Status), written.Resources
+		if info.Error, err = a.unsettledError(ctx, in); err != nil {
+			return info, err
+		}
 		info.Ended = time.Now().UTC()
 		if err := a.Store.PutInfo(ctx, info); err != nil {
 			return info, err
@@ -91,4 +130,19 @@ func (a *Activities) endLease(ctx context.Context, in deployments.LeaseEnd) (dep
 	go a.tidy(context.WithoutCancel(ctx), deployments.CommitInput{Update: in.Update, Base: base},
 		request)
 	return info, nil
+}
+
+// unsettledError returns the error of an update that has been committed, with what nobody can settle.
+func (a *Activities) unsettledError(ctx context.Context, in deployments.LeaseEnd) (string, error) {
+	left, err := a.Store.LeftPending(ctx, in.Update)
+	if err != nil || left.Operations == 0 || left.Readable || in.Status == engine.StatusSucceeded {
+		return in.Error, err
+	}
+	text := fmt.Sprintf("it left %d operations pending, which the service cannot settle, because it has no key of the "+
+		"stack's secrets provider (%s): look for the resources yourself, and run `pulumi refresh`", left.Operations,
+		left.Secrets)
+	if in.Error != "" {
+		text = in.Error + "; " + text
+	}
+	return text, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/deployctl/deployctl/provider"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
+	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 )
 
@@ -20,6 +21,10 @@ const secondLook = 2 * time.Second
 
 // overtime is how long after the step's deadline Settle still waits for the answer to its call.
 const overtime = time.Minute
+
+// settlePatience is how long an update that only settles tries to reach a provider: others wait for the stack, and the
+// provider may be one that only the client of the earlier update can reach.
+const settlePatience = 2 * time.Minute
 
 // Settle finds out the outcome of a step whose answer was lost. It changes nothing. If the lost attempt ran on this
 // worker, Settle first waits until it is over: while its call runs, a resource that is absent may still appear. The
@@ -42,6 +47,10 @@ func (a *Activities) Settle(ctx context.Context, in deployments.SettleInput) (en
 	}()
 
 	result, err := at.settle(ctx, in.Settle.Again)
+	if err != nil && s.request.Settle != nil && ctx.Err() == nil &&
+		time.Since(activity.GetInfo(ctx).ScheduledTime) > settlePatience {
+		result, err = engine.StepFinished{Outcome: engine.OutcomeUndecidable, Error: pluginhost.ErrorText(err)}, nil
+	}
 	return result, at.redactResult(ctx, &result).failure(err)
 }
 
@@ -154,7 +163,8 @@ func (at *attempt) settleCreate(ctx context.Context, p *pluginhost.Provider, aga
 	if rule.value(inputs) == "" {
 		return undecidableNoName, nil
 	}
-	seeded := at.step.Check && rule.value(declared) == "" // a name generated from the seed
+	// A name that was generated for this create belongs to nothing else.
+	seeded := at.step.Check && rule.value(declared) == "" || at.generated(rule, declared)
 	return twice(ctx, func() (engine.StepFinished, error) {
 		found, reasons, ended, err := at.look(ctx, p, rule, inputs)
 		switch {

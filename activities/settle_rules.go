@@ -3,6 +3,8 @@ package activities
 import (
 	"context"
 	"encoding/json"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -35,6 +37,26 @@ func (r settleRule) value(inputs resource.PropertyMap) string {
 		return v.StringValue()
 	}
 	return ""
+}
+
+// suffix ends the names that providers generate: hexadecimal digits, 7 or 8 as they are asked.
+var suffix = regexp.MustCompile(`^-?[0-9a-f]{7,8}$`)
+
+// generated reports whether the property that identifies a resource was generated for a create that another engine
+// began: the stock CLI stores its inputs as they were checked, and no seed. Providers that are bridged say which
+// properties they have set; of others, the name itself tells.
+func (at *attempt) generated(rule settleRule, inputs resource.PropertyMap) bool {
+	value := rule.value(inputs)
+	if len(at.step.Seed) > 0 || value == "" {
+		return false
+	}
+	if set := inputs["__defaults"]; set.IsArray() && len(rule.path) == 1 {
+		return slices.ContainsFunc(set.ArrayValue(), func(v resource.PropertyValue) bool {
+			return v.IsString() && v.StringValue() == rule.path[0]
+		})
+	}
+	rest, ok := strings.CutPrefix(value, at.step.URN.Name())
+	return ok && suffix.MatchString(rest)
 }
 
 // readRules reads the stack's configuration of rules.

@@ -106,8 +106,11 @@ func (at *attempt) lookBefore(ctx context.Context, p *pluginhost.Provider, input
 }
 
 // sawAbsence reports whether an attempt of this create, also one of an earlier update, recorded that the resource did
-// not exist before the call.
+// not exist before the call. Nobody looked before the creates of other engines, which have no seed.
 func (at *attempt) sawAbsence(ctx context.Context) (bool, error) {
+	if len(at.step.Seed) == 0 {
+		return false, nil
+	}
 	return at.session.store.SawAbsence(ctx, at.session.update.StackName, at.step.Seed)
 }
 

@@ -99,6 +99,12 @@ var wholes = map[string]whole{
 		if _, err := s.Submit(ctx, refreshing); err != nil {
 			return nil, err
 		}
+		settling := refreshing
+		settling.RunProgram, settling.ClearPendingCreates = false, false
+		settling.Settle = &engine.Settling{Answers: []engine.Resolved{{URN: aURN, ID: "i"}}}
+		if _, err := s.Submit(ctx, settling); err != nil {
+			return nil, err
+		}
 		if _, err := s.Submit(ctx, excluding); err != nil {
 			return nil, err
 		}
@@ -272,7 +278,7 @@ func wantFull(t *testing.T, arg any) {
 	}
 	// Authority and Lease are the edges'; a request has only some of the others.
 	elsewhere := []string{"Authority", "Lease", "Targets", "Excludes", "ExcludeProtected", "IgnoreProtect", "RunProgram",
-		"ClearPendingCreates", "Imports", "Variables", "Plan"}
+		"ClearPendingCreates", "Imports", "Variables", "Plan", "Settle"}
 	switch arg.(type) {
 	case deployments.Schedule: // of the times, a schedule has one, and no check removes; the rest is told
 		elsewhere = append(elsewhere, "Cron", "At", "RemoveStack", "Note", "Created", "Next", "Last")

@@ -142,6 +142,8 @@ type Recovered struct {
 	UpdateInfo
 	// Request is the update's request, without what is never stored.
 	Request UpdateRequest `json:"request"`
+	// Settle is that of LeaseEnded.
+	Settle *UpdateRequest `json:"settle,omitempty"`
 }
 
 // SubmitInput submits an update for a run of a schedule. A repeated request id is the same update.

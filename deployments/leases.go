@@ -36,7 +36,7 @@ const (
 	UpdateComplete = "complete" // engine.Status → UpdateInfo, once the state is committed
 
 	ActivityBeginLease = "BeginLease" // UpdateInput → nothing: claims the stack
-	ActivityEndLease   = "EndLease"   // LeaseEnd → UpdateInfo: commits what the client has written
+	ActivityEndLease   = "EndLease"   // LeaseEnd → LeaseEnded: commits what the client has written
 )
 
 // LeaseEnd ends an update that its client executes. A repeated end has no effect.
@@ -44,6 +44,14 @@ type LeaseEnd struct {
 	Update UpdateName    `json:"update"`
 	Status engine.Status `json:"status"`
 	Error  string        `json:"error,omitempty"`
+}
+
+// LeaseEnded is how an update that its client executed has ended.
+type LeaseEnded struct {
+	UpdateInfo
+	// Settle asks for an update that settles what the client began and did not end; nil when nothing is to be settled, or
+	// the service cannot.
+	Settle *UpdateRequest `json:"settle,omitempty"`
 }
 
 // Leased is a lease that has begun.
@@ -82,6 +90,15 @@ func (c CreatedUpdate) Name() UpdateName {
 // CreatedName names what is stored of a created update by its id.
 func CreatedName(s StackName, id string) UpdateName { return UpdateName{s, previewPrefix + id} }
 
+// StartRequest starts an update that its client executes itself.
+type StartRequest struct {
+	Stack StackName
+	ID    string
+	By    Holder
+	// Patience is how long it waits while another update has the stack.
+	Patience time.Duration
+}
+
 // Leases are the updates that clients execute themselves. All errors are *Error.
 type Leases interface {
 	// CreateUpdate stores a request and returns its id. It takes nothing: the update gets its place in the stack's queue
@@ -92,7 +109,7 @@ type Leases interface {
 	// StartUpdate waits until the update has the stack, and returns its lease. A preview waits for nothing.
 	// A repeated start returns the same lease. CodeNotFound: there is no such update, or it was created too long ago.
 	// CodeConflict: the update was cancelled while it waited, or the stack stays busy.
-	StartUpdate(ctx context.Context, s StackName, id string, by Holder) (Leased, error)
+	StartUpdate(ctx context.Context, r StartRequest) (Leased, error)
 	// RenewLease returns the lease with a later end. CodeForbidden: it has ended.
 	RenewLease(ctx context.Context, l Leased, d time.Duration) (Leased, error)
 	// CompleteUpdate commits the state that the client has written, and ends the update. CodeConflict: it has ended

@@ -2,6 +2,7 @@ package deployments
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -73,6 +74,8 @@ type UpdateRequest struct {
 	// limits which other stacks its program can read. The service sets it, never a client. It is nil in requests of
 	// older releases, which could read every stack.
 	Authority *Authority `json:"authority,omitempty"`
+	// Settle, if not nil, makes a refresh settle what earlier updates left pending, and nothing else.
+	Settle *engine.Settling `json:"settle,omitempty"`
 	// Scheduled gives the update a lower priority, because nobody waits for it.
 	Scheduled bool `json:"scheduled,omitempty"`
 	// Lease, if not nil, means that the client executes the update. Only the edge of the stock CLI sets it.
@@ -186,6 +189,15 @@ type UpdateInfo struct {
 	Kept bool `json:"kept,omitempty"`
 	// Waiting are URNs whose creates wait for Resolve. Only Stack sets it, on the active update.
 	Waiting []string `json:"waiting,omitempty"`
+}
+
+// Holds says who has the stack, and since when, of an update that others wait for.
+func (u UpdateInfo) Holds() string {
+	text := fmt.Sprintf("update %s (%s)", u.Update.Version, u.Kind)
+	if u.Initiator != "" {
+		text += " of " + u.Initiator
+	}
+	return text + " has it since " + u.Started.UTC().Format("2006-01-02 15:04:05 MST")
 }
 
 // StatusMigrated is the status of an update that another one continues because no worker has its build any more.

@@ -24,6 +24,7 @@ const (
 	MaxTargets          = 10_000
 	MaxPolicyPacks      = 50
 	MaxTargetLength     = 8 << 10
+	MaxAnswers          = 100 // about pending creates, of a request
 	MaxMessageLength    = 8 << 10
 	MaxInitiatorLength  = 256
 	MaxEnvironment      = 10_000
@@ -169,6 +170,10 @@ func ValidateResolution(u UpdateName, resource, id string) error {
 	if err := u.Validate(); err != nil {
 		return err
 	}
+	return validateAnswer(resource, id)
+}
+
+func validateAnswer(resource, id string) error {
 	if parsed := urn.URN(resource); !parsed.IsValid() || len(resource) > MaxTargetLength {
 		return Errorf(CodeInvalid, "%s is not the URN of a resource", quoted(resource))
 	}
@@ -219,6 +224,8 @@ func (r UpdateRequest) validateModes() error {
 		return Errorf(CodeInvalid, "an up runs the program anyway: leave out --run-program")
 	case r.ClearPendingCreates && r.Kind != engine.KindRefresh:
 		return Errorf(CodeInvalid, "only a refresh forgets pending creates (--clear-pending-creates)")
+	case r.Settle != nil && (r.Kind != engine.KindRefresh || r.RunProgram || r.ClearPendingCreates):
+		return Errorf(CodeInvalid, "only a refresh without a program settles alone")
 	case r.Plan != nil && r.Kind != engine.KindUp:
 		return Errorf(CodeInvalid, "only an up follows a saved plan")
 	case r.Parallel < 0 || r.Parallel > MaxParallel:
@@ -226,10 +233,29 @@ func (r UpdateRequest) validateModes() error {
 	case r.BaseVersion != nil && *r.BaseVersion < 0:
 		return Errorf(CodeInvalid, "%d is not the version of a stack", *r.BaseVersion)
 	}
+	if err := r.validateAnswers(); err != nil {
+		return err
+	}
 	if err := validateText("message", r.Message, MaxMessageLength); err != nil {
 		return err
 	}
 	return ValidateInitiator(r.Initiator)
+}
+
+// validateAnswers checks the answers about pending creates.
+func (r UpdateRequest) validateAnswers() error {
+	if r.Settle == nil {
+		return nil
+	}
+	if n := len(r.Settle.Answers); n > MaxAnswers {
+		return Errorf(CodeInvalid, "the request has %d answers; at most %d are possible at a time", n, MaxAnswers)
+	}
+	for _, a := range r.Settle.Answers {
+		if err := validateAnswer(string(a.URN), a.ID); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (r UpdateRequest) validateProgram() error {

@@ -103,6 +103,8 @@ type AcceptedRequest struct {
 type UpdateFinished struct {
 	Update UpdateName    `json:"update"`
 	Result engine.Result `json:"result"`
+	// Settle is to run before everything that waits; nil when nothing is to be settled.
+	Settle *UpdateRequest `json:"settle,omitempty"`
 }
 
 // UpdateInput starts an Update workflow.

@@ -48,6 +48,8 @@ type Goal struct {
 	RunProgram bool `json:"runProgram,omitempty"`
 	// ClearPendingCreates forgets creates of earlier updates whose outcome cannot be found out.
 	ClearPendingCreates bool `json:"clearPendingCreates,omitempty"`
+	// Settle, if not nil, makes a refresh settle what earlier updates left pending, and nothing else.
+	Settle *Settling `json:"settle,omitempty"`
 	// Plan, if not nil, limits the steps to those of a saved plan.
 	Plan *SavedPlan `json:"plan,omitempty"`
 	// IgnoreProtect deletes and replaces protected resources like any other.
@@ -67,6 +69,12 @@ type Goal struct {
 	Policies bool `json:"policies,omitempty"`
 	// WaitOnUnknown: an undecidable create waits for Resolved; otherwise it is left as a pending operation.
 	WaitOnUnknown bool `json:"waitOnUnknown,omitempty"`
+}
+
+// Settling is what an update that only settles is told.
+type Settling struct {
+	// Answers are a person's answers about creates that cannot be settled. Each is given once.
+	Answers []Resolved `json:"answers,omitempty"`
 }
 
 // Status is how an update ended.

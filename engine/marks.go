@@ -14,6 +14,7 @@ import (
 //  Seed       settlePending; record removes it once the create is stored
 //  Creates    record
 //  Undecided  leavePending, when a create is left as a pending operation
+//  Unsure     settlePending, in an update that only settles
 //  Named      markNamed for entries, mayChange for stored states
 
 // mark is what a Run knows about one URN. The first group holds for the whole update, whichever epoch learned it, so
@@ -27,6 +28,7 @@ type mark struct {
 	Seed      []byte    // of its pending create
 	Creates   int       // that were recorded; each gets a seed of its own
 	Undecided bool      // its create was left undecided: it must not be made again
+	Unsure    bool      // an earlier update ended while it was updating or deleting it
 	Named     bool      // by --target or --exclude, itself or what it depends on; see namesOneOf
 	inEpoch
 }
@@ -92,6 +94,7 @@ type storedMarks struct {
 	Skipped  map[urn.URN]bool
 	Kept     map[urn.URN]bool
 	Wanted   []urn.URN `json:",omitempty"`
+	Unsure   []urn.URN `json:",omitempty"`
 }
 
 // storeMarks returns the stored form of marks. Facts that have their zero value are left out.
@@ -116,6 +119,9 @@ func storeMarks(marks map[urn.URN]*mark) storedMarks {
 		put(s.Kept, u, true, m.Kept)
 		if m.Wanted {
 			s.Wanted = append(s.Wanted, u)
+		}
+		if m.Unsure {
+			s.Unsure = append(s.Unsure, u)
 		}
 	})
 	return s
@@ -145,6 +151,9 @@ func (s storedMarks) load(r *Run) {
 	each(s.Kept, func(u urn.URN, v bool) { r.mark(u).Kept = v })
 	for _, u := range s.Wanted {
 		r.mark(u).Wanted = true
+	}
+	for _, u := range s.Unsure {
+		r.mark(u).Unsure = true
 	}
 }
 

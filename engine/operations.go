@@ -28,6 +28,8 @@ type operation struct {
 	Again bool `json:",omitempty"`
 	// Lost: an attempt was lost and not looked for, because the one that was begun again would find what it made.
 	Lost bool `json:",omitempty"`
+	// Answered: a person's answer, which came with the goal, was given.
+	Answered bool `json:",omitempty"`
 	// Reason is why the attempt that was lost last was.
 	Reason string `json:",omitempty"`
 	// Hooks says which hook runs for the step; nil while none does.

@@ -11,12 +11,14 @@ import (
 // of their own before any decision, so what is decided is decided over what was read. Only a refresh with a program
 // comes here after that, for what the program did not register.
 //
+// An update that only settles reads only those of which it is not known whether an earlier update changed them.
+//
 // A copy that waits for its deletion is read, too, because nothing is left to delete if it is gone already. What is
 // pending its replacement is deleted, so it is not read. It goes through the states in snapshot order, as mayChange
 // requires.
 func (r *Run) startRefreshes(every bool) {
 	r.snap.All(func(s *State) {
-		if !every && !s.RefreshBeforeUpdate || !r.mayChange(s) {
+		if !every && !s.RefreshBeforeUpdate || !r.mayChange(s) || r.goal.Settle != nil && !r.marked(s.URN).Unsure {
 			return
 		}
 		switch {

@@ -20,8 +20,9 @@ import (
 
 // settlePending settles the creates that earlier updates left undecided, each once: of two with one seed the later is
 // the earlier one repeated. Other pending operations need no settling: the ordinary plan over what is stored repeats
-// them if they are still wanted. The seeds are kept in the marks, so that a create that was not made is made under the
-// same name.
+// them if they are still wanted. An update that only settles reads what they were about, because the next may be one of
+// another engine, which plans over what is stored then. The seeds are kept in the marks, so that a create that was not
+// made is made under the same name.
 //
 // It runs once, in New, after giveDefaults. A pending operation leaves the snapshot at once if it needs no settling,
 // and otherwise when its outcome is recorded. A preview settles nothing: to ask providers would take time, and nothing
@@ -31,6 +32,9 @@ func (r *Run) settlePending() {
 	for i, p := range pending {
 		switch {
 		case p.Kind != "creating":
+			if r.goal.Settle != nil {
+				r.mark(p.State.URN).Unsure = true
+			}
 			r.diagnose("warning", p.State.URN, "an earlier update ended while it was %s %s", p.Kind, p.State.URN)
 			r.change(Delta{Kind: DeltaEnd, Op: p.Op})
 			continue
@@ -147,6 +151,12 @@ func (r *Run) undecidable(op *operation, ev StepFinished) {
 		r.change(Delta{Kind: DeltaEnd, Op: op.Pending})
 		return
 	}
+	if answer := r.answerFor(op); answer != nil {
+		op.Answered = true
+		r.Slots = slices.DeleteFunc(r.Slots, func(o int) bool { return o == op.Op })
+		r.answered(op, *answer)
+		return
+	}
 	if !r.goal.WaitOnUnknown || r.Stopped {
 		r.leavePending(op, ev.Error)
 		return
@@ -183,9 +193,7 @@ func (r *Run) recordReason(op *operation) {
 
 // remedy says how a person resolves a create that no update can settle.
 func remedy(u urn.URN) string {
-	return fmt.Sprintf("look for the resource yourself, run `deployctl up --on-unknown wait`, and answer from another terminal "+
-		"while that waits: "+
-		"`deployctl resolve '%s' --created ID` or `--absent`", u)
+	return fmt.Sprintf("look for the resource yourself, and run `deployctl resolve '%s' --created ID` or `--absent`", u)
 }
 
 // leavePending ends a step whose outcome stays unknown: the next update finds it as a pending operation. It fails the
@@ -218,37 +226,52 @@ func (r *Run) leavePending(op *operation, why string) {
 	r.failUnknown(message, undecided)
 }
 
-// resolved applies a person's answer about a create that waits for one: it is read under the id that was named, made
-// again, or, if it belongs to an earlier update, forgotten. An answer about anything else is ignored.
+// answerFor returns the answer that came with the goal, if it was not given yet; nil when there is none.
+func (r *Run) answerFor(op *operation) *Resolved {
+	if r.goal.Settle == nil || op.For != forPending || op.Answered || r.Stopped {
+		return nil
+	}
+	i := slices.IndexFunc(r.goal.Settle.Answers, func(a Resolved) bool { return a.URN == op.URN })
+	if i < 0 {
+		return nil
+	}
+	return &r.goal.Settle.Answers[i]
+}
+
+// resolved gives a person's answer to the create that waits for it. An answer about anything else is ignored.
+func (r *Run) resolved(ev Resolved) {
+	for _, n := range r.Waiting {
+		if op := r.Ops[n]; op.URN == ev.URN {
+			r.Waiting = slices.DeleteFunc(r.Waiting, func(o int) bool { return o == n })
+			r.answered(op, ev)
+			return
+		}
+	}
+}
+
+// answered applies a person's answer about a create, which has no slot: it is read under the id that was named, made
+// again, or, if it belongs to an earlier update, forgotten.
 //
 // An id is not believed: the step is issued with Adopt, which reads the resource, and a read that finds nothing puts
 // the question again. "It was not made" is believed. The operation keeps its number throughout.
-func (r *Run) resolved(ev Resolved) {
-	for _, n := range r.Waiting {
-		op := r.Ops[n]
-		if op.URN != ev.URN {
-			continue
+func (r *Run) answered(op *operation, ev Resolved) {
+	if ev.ID != "" {
+		next := *op.Step.New
+		next.ID = ev.ID
+		op.Check = op.Step.Check
+		op.Step.New, op.Step.Adopt, op.Step.Check = &next, true, false
+	}
+	if ev.ID == "" && (op.For == forPending || op.Ended != nil) {
+		end := StepFinished{Op: op.Op, Outcome: OutcomeAbsent}
+		if op.Ended != nil {
+			end = *op.Ended
 		}
-		r.Waiting = slices.DeleteFunc(r.Waiting, func(o int) bool { return o == n })
-		if ev.ID != "" {
-			next := *op.Step.New
-			next.ID = ev.ID
-			op.Check = op.Step.Check
-			op.Step.New, op.Step.Adopt, op.Step.Check = &next, true, false
-		}
-		if ev.ID == "" && (op.For == forPending || op.Ended != nil) {
-			end := StepFinished{Op: n, Outcome: OutcomeAbsent}
-			if op.Ended != nil {
-				end = *op.Ended
-			}
-			delete(r.Ops, n)
-			r.complete(op, end)
-			return
-		}
-		op.Lost = false // a person has looked
-		// It takes a slot again: to be read under its id, or to be made after all.
-		r.Slots = append(r.Slots, n)
-		r.ready.Start = append(r.ready.Start, *op.Step)
+		delete(r.Ops, op.Op)
+		r.complete(op, end)
 		return
 	}
+	op.Lost = false // a person has looked
+	// It takes a slot again: to be read under its id, or to be made after all.
+	r.Slots = append(r.Slots, op.Op)
+	r.ready.Start = append(r.ready.Start, *op.Step)
 }

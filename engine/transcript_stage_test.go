@@ -129,6 +129,11 @@ func (w *stage) begin(rest string) error {
 			w.goal.RunProgram = true
 		case "clear-pending-creates":
 			w.goal.ClearPendingCreates = true
+		case "settle":
+			w.goal.Settle = &engine.Settling{}
+		case "created", "absent": // URN:ID, or a URN alone
+			who, id, _ := strings.Cut(value, ":")
+			w.goal.Settle.Answers = append(w.goal.Settle.Answers, engine.Resolved{URN: w.urnOf(who), ID: id})
 		case "exclude-protected":
 			w.goal.ExcludeProtected = true
 		case "ignore-protect":

@@ -99,7 +99,9 @@ func (a *Activities) resume(ctx context.Context, in deployments.RecoverInput) (o
 	default:
 		in.Status, in.Error = deployments.StatusMigrated, buildGone
 	}
-	out.UpdateInfo, err = a.recover(ctx, in)
+	if out.UpdateInfo, err = a.recover(ctx, in); err == nil && out.Request.Lease != nil {
+		out.Settle, err = a.acts.Settling(ctx, out.UpdateInfo)
+	}
 	return out, err
 }
 
@@ -124,7 +126,8 @@ func (a *Activities) recover(ctx context.Context, in deployments.RecoverInput) (
 	}
 	switch request, err := store.Request(ctx, in.Update); {
 	case err == nil && request.Lease != nil:
-		return a.acts.EndLease(ctx, deployments.LeaseEnd{Update: in.Update, Status: statusOf(in), Error: in.Error})
+		ended, err := a.acts.EndLease(ctx, deployments.LeaseEnd{Update: in.Update, Status: statusOf(in), Error: in.Error})
+		return ended.UpdateInfo, err
 	case err != nil && deployments.CodeOf(err) == deployments.CodeNotFound:
 		if head.Active != nil && !head.Active.WithoutRequest() {
 			return info, deployments.Errorf(deployments.CodeFormat,

@@ -114,15 +114,16 @@ func (l *lease) await(ctx workflow.Context) error {
 
 // commit commits what the client has written, and frees the stack.
 func (l *lease) commit(ctx workflow.Context) (deployments.UpdateInfo, error) {
-	var info deployments.UpdateInfo
+	var ended deployments.LeaseEnded
 	committing := onLong(ctx, "commit")
-	if err := workflow.ExecuteActivity(committing, deployments.ActivityEndLease, *l.end).Get(ctx, &info); err != nil {
-		return info, err
+	if err := workflow.ExecuteActivity(committing, deployments.ActivityEndLease, *l.end).Get(ctx, &ended); err != nil {
+		return ended.UpdateInfo, err
 	}
+	info := ended.UpdateInfo
 	l.info = &info
 	stack := deployments.StackWorkflowID(l.in.Update.StackName)
 	finished := deployments.UpdateFinished{Update: l.in.Update, Result: engine.Result{
-		Status: engine.Status(info.Status), Error: info.Error, Changes: info.Changes}}
+		Status: engine.Status(info.Status), Error: info.Error, Changes: info.Changes}, Settle: ended.Settle}
 	// A Stack that has ended reads the head when it starts again.
 	_ = workflow.SignalExternalWorkflow(ctx, stack, "", deployments.SignalFinished, finished).Get(ctx, nil)
 	if err := setResult(ctx, info.Status); err != nil {

@@ -3,6 +3,7 @@ package workflows
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -23,6 +24,8 @@ type leasehold struct {
 	renewed []error
 	info    deployments.UpdateInfo // that the client got
 	took    time.Duration
+	settle  *deployments.UpdateRequest   // that its end asks for
+	told    []deployments.UpdateFinished // to the stack
 }
 
 func (l *leasehold) BeginLease(context.Context, deployments.UpdateInput) error {
@@ -30,9 +33,10 @@ func (l *leasehold) BeginLease(context.Context, deployments.UpdateInput) error {
 	return l.refused
 }
 
-func (l *leasehold) EndLease(_ context.Context, in deployments.LeaseEnd) (deployments.UpdateInfo, error) {
+func (l *leasehold) EndLease(_ context.Context, in deployments.LeaseEnd) (deployments.LeaseEnded, error) {
 	l.ends = append(l.ends, in)
-	return deployments.UpdateInfo{Update: in.Update, Status: string(in.Status), Error: in.Error}, nil
+	return deployments.LeaseEnded{Settle: l.settle, UpdateInfo: deployments.UpdateInfo{Update: in.Update,
+		Status: string(in.Status), Error: in.Error}}, nil
 }
 
 func newLeasehold() *leasehold {
@@ -42,7 +46,11 @@ func newLeasehold() *leasehold {
 	l.env.RegisterWorkflowWithOptions(New(Settings{}).Lease, workflow.RegisterOptions{Name: deployments.WorkflowLease})
 	l.env.RegisterActivity(l.BeginLease)
 	l.env.RegisterActivity(l.EndLease)
-	l.env.OnSignalExternalWorkflow(anything, anything, anything, deployments.SignalFinished, anything).Return(nil)
+	l.env.OnSignalExternalWorkflow(anything, anything, anything, deployments.SignalFinished, anything).Return(
+		func(_, _, _, _ string, arg any) error {
+			l.told = append(l.told, arg.(deployments.UpdateFinished))
+			return nil
+		})
 	return l
 }
 
@@ -148,4 +156,38 @@ func TestAStackStartsTheLeaseOfAClientInItsTurn(t *testing.T) {
 	y.submit(2*time.Second, "c", deployments.UpdateRequest{})
 	y.live(t, deployments.StackInput{})
 	y.want(t, "begin 1", "end 1", "lease", "begin 2", "end 2", "begin 3", "end 3")
+}
+
+func TestALeaseTellsTheStackWhatIsToBeSettled(t *testing.T) {
+	l := newLeasehold()
+	l.settle = &deployments.UpdateRequest{RequestID: "settling"}
+	l.live(t)
+	if len(l.told) != 1 || l.told[0].Settle == nil || l.told[0].Settle.RequestID != "settling" {
+		t.Errorf("the stack was told %+v", l.told)
+	}
+}
+
+func TestWhatAClientLeftPendingIsSettledBeforeWhatWaits(t *testing.T) {
+	y := newYard(deployments.Head{Next: 1})
+	y.settle = &deployments.UpdateRequest{Stack: theStack, RequestID: "settling", Kind: engine.KindRefresh}
+	y.submit(0, "a", deployments.UpdateRequest{})
+	y.submit(time.Second, "b", deployments.UpdateRequest{})
+	y.live(t, deployments.StackInput{})
+	y.want(t, "begin 1", "end 1", "withdraw 2: what update 1 left pending is settled first, now 4", "begin 3", "end 3",
+		"begin 4", "end 4")
+	if want := []string{"a", "settling", "b"}; !slices.Equal(y.requests, want) {
+		t.Errorf("what began was asked for by %q, not %q", y.requests, want)
+	}
+}
+
+func TestWhatARecoveredClientLeftPendingIsSettledBeforeWhatWaits(t *testing.T) {
+	y := newYard(deployments.Head{Next: 1})
+	y.silent, y.settle = true, &deployments.UpdateRequest{Stack: theStack, RequestID: "settling",
+		Kind: engine.KindRefresh}
+	y.submit(0, "a", deployments.UpdateRequest{})
+	y.live(t, deployments.StackInput{})
+	y.want(t, "begin 1", "end 1", "begin 2", "end 2")
+	if want := []string{"a", "settling"}; !slices.Equal(y.requests, want) {
+		t.Errorf("what began was asked for by %q, not %q", y.requests, want)
+	}
 }

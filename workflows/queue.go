@@ -132,18 +132,22 @@ func (q *queue) withdraw(u deployments.QueuedUpdate, why string) {
 		Since: u.Since})
 }
 
-// requeue puts the request of a migrated update in front of all waiting updates. The waiting ones get new versions: a
-// version lower than the stack's own can no longer be committed.
+// requeue puts the request of a migrated update in front of all waiting updates.
 func (q *queue) requeue(u deployments.UpdateName, r deployments.UpdateRequest, now time.Time) {
+	r.RequestID, r.BaseVersion = r.RequestID+" after "+u.Version, nil // its base is not the previewed one
+	q.precede(r, "update "+u.Version+" is repeated first", now)
+}
+
+// precede puts a request in front of all waiting updates, for a reason. They get new versions: a version lower than the
+// stack's own can no longer be committed.
+func (q *queue) precede(r deployments.UpdateRequest, why string, now time.Time) {
 	waiting := q.Queue
 	q.Version++
-	r.RequestID, r.BaseVersion = r.RequestID+" after "+u.Version, nil // its base is not the previewed one
 	q.Queue = []deployments.QueuedUpdate{{Update: q.newest(), Request: r, Since: now}}
 	for _, w := range waiting {
 		q.Version++
 		q.withdrawn = append(q.withdrawn, deployments.UpdateInput{
-			Update: w.Update, Request: w.Request, Withdrawn: "update " + u.Version + " is repeated first",
-			Next: q.newest().Version, Since: w.Since,
+			Update: w.Update, Request: w.Request, Withdrawn: why, Next: q.newest().Version, Since: w.Since,
 		})
 		w.Update = q.newest()
 		q.Queue = append(q.Queue, w)

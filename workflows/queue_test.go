@@ -118,6 +118,13 @@ func (s *scribe) do(words []string) ([]string, error) {
 		}
 		s.queue.requeue(named(first), active.Request, s.now)
 		return nil, nil
+	case "settle":
+		if !s.queue.finish(named(first)) {
+			return nil, fmt.Errorf("%s is not active", first)
+		}
+		s.head = named(first).Number()
+		s.queue.precede(deployments.UpdateRequest{RequestID: "settling"}, "what it left is settled first", s.now)
+		return nil, nil
 	case "reserve":
 		version, err := s.queue.reserveVersion()
 		return answer(fmt.Sprintf("version %d", version), err), nil

@@ -183,7 +183,7 @@ func (s *stack) receive(ctx workflow.Context) {
 		if !s.finished.ReceiveAsync(&f) {
 			return
 		}
-		s.freeStack(ctx, f.Update)
+		s.freeStack(ctx, f.Update, f.Settle)
 	}
 }
 

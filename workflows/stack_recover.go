@@ -157,7 +157,7 @@ func (s *stack) recover(ctx workflow.Context) error {
 	if in.RequestKnown {
 		out.Request = s.Active.Request
 	}
-	s.freeStack(ctx, in.Update)
+	s.freeStack(ctx, in.Update, out.Settle)
 	if out.Next != "" {
 		s.requeue(in.Update, out.Request, workflow.Now(ctx))
 	}
@@ -179,10 +179,13 @@ func (s *stack) tryRecover(ctx workflow.Context, in deployments.RecoverInput) (o
 	return out, err
 }
 
-// freeStack frees the stack if u is the active update.
-func (s *stack) freeStack(ctx workflow.Context, u deployments.UpdateName) {
+// freeStack frees the stack if u is the active update. What is to be settled then is settled first.
+func (s *stack) freeStack(ctx workflow.Context, u deployments.UpdateName, settle *deployments.UpdateRequest) {
 	if !s.finish(u) {
 		return
+	}
+	if settle != nil {
+		s.precede(*settle, "what update "+u.Version+" left pending is settled first", workflow.Now(ctx))
 	}
 	s.toRecover = nil
 	s.clearTrouble(ctx)

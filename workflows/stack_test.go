@@ -26,11 +26,12 @@ type yard struct {
 	requests  []string // of the updates that began
 	running   int
 	recovered []deployments.RecoverInput
-	silent    bool   // updates close without a commit
-	moved     string // the version of the update that is to migrate
-	broken    error  // the error of recovery
-	unread    error  // the error of reading the head
-	blind     error  // the error of watching an update
+	silent    bool                       // updates close without a commit
+	moved     string                     // the version of the update that is to migrate
+	broken    error                      // the error of recovery
+	unread    error                      // the error of reading the head
+	blind     error                      // the error of watching an update
+	settle    *deployments.UpdateRequest // what its first update leaves to be settled
 	answers   map[string]deployments.Accepted
 	refusals  map[string]error
 }
@@ -52,6 +53,10 @@ func (y *yard) Recover(_ context.Context, in deployments.RecoverInput) (out depl
 	if in.Update.Version == y.moved {
 		y.silent, out.Next = false, in.Next
 	}
+	if y.settle != nil {
+		y.silent = false
+	}
+	out.Settle, y.settle = y.settle, nil
 	return out, nil
 }
 
@@ -74,7 +79,9 @@ func (y *yard) Update(ctx workflow.Context, in deployments.UpdateInput) (deploym
 	if y.silent {
 		return deployments.UpdateInfo{}, temporal.NewNonRetryableApplicationError("a defect", "x", nil)
 	}
-	finished := deployments.UpdateFinished{Update: in.Update, Result: engine.Result{Status: engine.StatusSucceeded}}
+	finished := deployments.UpdateFinished{Update: in.Update, Result: engine.Result{Status: engine.StatusSucceeded},
+		Settle: y.settle}
+	y.settle = nil
 	err := workflow.SignalExternalWorkflow(ctx, "default-test-workflow-id", "", deployments.SignalFinished,
 		finished).Get(ctx, nil)
 	return deployments.UpdateInfo{}, err

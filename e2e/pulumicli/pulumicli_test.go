@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -181,7 +182,8 @@ func inTurn(t *testing.T, h *harness.Home, s service) {
 	said(t, p, "", "stack", "rm", "--yes")
 }
 
-// waits starts an update of the stock CLI while one of deployctl has the stack.
+// waits starts an update of the stock CLI while one of deployctl has the stack: that is said when it is created, and
+// again with the first sign of life of its start.
 func waits(t *testing.T, h *harness.Home, s service) {
 	cloud, env := harness.Cloud(t)
 	dir := t.TempDir()
@@ -196,18 +198,25 @@ func waits(t *testing.T, h *harness.Home, s service) {
 	first := make(chan harness.End, 1)
 	go func() { first <- ours.Run(t, "up", "--yes", "--skip-preview") }()
 	harness.Eventually(t, "the first update has the stack", func() bool { return s.active(t, "busy") })
-	second := make(chan harness.End, 1)
-	go func() { second <- p.Run(t, with("up")...) }()
-	harness.Eventually(t, "the second update waits", func() bool {
-		return strings.Contains(ours.Must(t, "stack", "history"), "queued")
+	out, err := os.Create(filepath.Join(t.TempDir(), "said"))
+	harness.Must(t, err)
+	second := exec.CommandContext(t.Context(), p.Path, with("up")...)
+	second.Dir, second.Env, second.Stdout, second.Stderr = p.Dir, p.Env, out, out
+	said := func() string {
+		text, err := os.ReadFile(out.Name())
+		harness.Must(t, err)
+		return string(text)
+	}
+	harness.Must(t, second.Start())
+	harness.Eventually(t, "the second update waits, and has a sign of life", func() bool {
+		return strings.Contains(ours.Must(t, "stack", "history"), "queued") && strings.Count(said(), "is busy") > 1
 	})
 	harness.Must(t, gate.Open(t.Context()))
 	if end := <-first; end.Code != 0 {
 		t.Errorf("the first ends with %d: %s", end.Code, end.Said())
 	}
-	end := <-second
-	if end.Code != 0 || !strings.Contains(end.Said(), "is busy") || !strings.Contains(end.Said(), "3 unchanged") {
-		t.Errorf("the second ends with %d: %s", end.Code, end.Said())
+	if err := second.Wait(); err != nil || !strings.Contains(said(), "3 unchanged") {
+		t.Errorf("the second ends with %v: %s", err, said())
 	}
 }
 

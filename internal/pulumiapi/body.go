@@ -133,6 +133,10 @@ func (c *call) write(status int, answer any) {
 		c.answer.WriteHeader(http.StatusInternalServerError)
 		return
 	}
+	if c.begun {
+		c.finish(status, answer, data)
+		return
+	}
 	header.Set("Content-Type", "application/json")
 	header.Set("Vary", "Accept-Encoding")
 	if len(data) < compressible || !acceptsGzip(c.Header) {

@@ -22,11 +22,22 @@ type edge struct {
 	Config
 	gate *grpcapi.Gate
 	mux  *http.ServeMux
+
+	firstBeat, nextBeat time.Duration // see hold
 }
 
 // Handler returns the handler of all routes.
 func Handler(c Config) (http.Handler, error) {
-	e := &edge{Config: c, gate: grpcapi.NewGate(c.Authority), mux: http.NewServeMux()}
+	e, err := newEdge(c)
+	if err != nil {
+		return nil, err
+	}
+	return http.HandlerFunc(e.serve), nil
+}
+
+func newEdge(c Config) (*edge, error) {
+	e := &edge{Config: c, gate: grpcapi.NewGate(c.Authority), mux: http.NewServeMux(),
+		firstBeat: firstBeat, nextBeat: nextBeat}
 	for _, r := range routes() {
 		if err := r.resolve(); err != nil {
 			return nil, err
@@ -35,7 +46,7 @@ func Handler(c Config) (http.Handler, error) {
 			e.mux.Handle(pattern, routed{e, r})
 		}
 	}
-	return http.HandlerFunc(e.serve), nil
+	return e, nil
 }
 
 // serve finds the route of a call. The mux alone would redirect unclean paths and answer unknown ones with text.
@@ -91,6 +102,7 @@ type call struct {
 	caller  deployments.Caller
 	lease   deployments.Leased // of an update's own call
 	refused bool
+	begun   bool // the answer has begun before its end is known, see hold
 	release []func()
 }
 

@@ -2,10 +2,8 @@ package pulumiapi
 
 import (
 	"maps"
-	"net/http"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
@@ -60,11 +58,7 @@ func (c *call) create(kind string, program apitype.UpdateProgramRequest) (apityp
 // warnBusy says behind which update the next one waits.
 func (c *call) warnBusy(info deployments.StackInfo) {
 	if a := info.Active; a != nil {
-		text := "the stack " + c.stack.String() + " is busy: update " + a.Update.Version + " (" + string(a.Kind) + ")"
-		if a.Initiator != "" {
-			text += " of " + a.Initiator
-		}
-		text += " has it since " + a.Started.UTC().Format(time.RFC3339) + "; this update waits"
+		text := "the stack " + c.stack.String() + " is busy: " + a.Holds() + "; this update waits"
 		if n := len(info.Queued); n > 0 {
 			text += ", behind " + strconv.Itoa(n) + " more"
 		}
@@ -87,9 +81,7 @@ func (c *call) start(id string, r apitype.StartUpdateRequest) (apitype.StartUpda
 	if err := deployments.ValidateTags(r.Tags); err != nil {
 		return answer, err
 	}
-	_ = http.NewResponseController(c.answer).SetReadDeadline(time.Time{}) // else waiting ends with it
-	l, err := c.edge.Service.StartUpdate(c.Context(), c.stack, id, deployments.Holder{Token: c.caller.Token,
-		Member: c.caller.Member, Made: c.caller.Made})
+	l, err := c.hold(id)
 	if err != nil {
 		return answer, err
 	}

@@ -55,9 +55,8 @@ func (s *Service) CreatedUpdate(
 }
 
 // StartUpdate begins an update that its client executes.
-func (s *Service) StartUpdate(
-	ctx context.Context, name deployments.StackName, id string, by deployments.Holder,
-) (deployments.Leased, error) {
+func (s *Service) StartUpdate(ctx context.Context, r deployments.StartRequest) (deployments.Leased, error) {
+	name, id := r.Stack, r.ID
 	created, err := s.Created(ctx, name, id)
 	if err != nil {
 		return deployments.Leased{}, err
@@ -67,7 +66,7 @@ func (s *Service) StartUpdate(
 			"the update %s of %s was created at %s and never started: run the command again", id, name,
 			created.Created.Format(time.RFC3339))
 	}
-	l := deployments.Leased{ID: id, Caller: by, Update: created.Name(),
+	l := deployments.Leased{ID: id, Caller: r.By, Update: created.Name(),
 		Expires: time.Now().Add(created.Request.Lease.Duration)}
 	if created.Request.DryRun {
 		return l, s.PutInfo(ctx, deployments.UpdateInfo{
@@ -79,45 +78,56 @@ func (s *Service) StartUpdate(
 	if err := s.request(ctx, name, deployments.UpdateSubmit, &accepted, created.Request); err != nil {
 		return l, failure("submit the update", err)
 	}
-	created.Version = accepted.Update.Number()
 	l.Update = accepted.Update
-	if err = s.PutCreated(ctx, created); err == nil {
-		l.Fence, err = s.awaitLease(ctx, l.Update)
-	}
-	if err != nil { // nobody renews it
-		_ = s.Cancel(context.WithoutCancel(ctx), l.Update, false)
-		return l, err
+	for until := time.Now().Add(r.Patience); l.Fence == 0; {
+		var next deployments.UpdateName
+		created.Version = l.Update.Number()
+		if err = s.PutCreated(ctx, created); err == nil {
+			next, l.Fence, err = s.awaitLease(ctx, l.Update, until)
+		}
+		if err != nil { // nobody renews it
+			_ = s.Cancel(context.WithoutCancel(ctx), l.Update, false)
+			return l, err
+		}
+		l.Update = next
 	}
 	l.Expires = time.Now().Add(created.Request.Lease.Duration)
 	return l, nil
 }
 
-// awaitLease waits until an update has its stack, and returns the fence of its claim.
-func (s *Service) awaitLease(ctx context.Context, u deployments.UpdateName) (int, error) {
-	until := time.Now().Add(deployments.LeasePatience)
+// awaitLease waits until an update has its stack, and returns the fence of its claim. If another update was put before
+// it, it has got another version, which is returned without a fence. It waits for another update up to a time.
+func (s *Service) awaitLease(
+	ctx context.Context, u deployments.UpdateName, until time.Time,
+) (_ deployments.UpdateName, fence int, err error) {
 	for pause := leasePollFirst; ; pause = min(pause*5/4+time.Millisecond, leasePollLast) {
 		h, err := s.Head(ctx, u.StackName)
 		if err != nil {
-			return 0, err
+			return u, 0, err
 		}
 		if h.Active != nil && h.Active.Version == u.Version && h.Active.Writer == statestore.LeaseWriter {
-			return h.Fence, nil
+			return u, h.Fence, nil
 		}
 		info, err := s.Info(ctx, u)
 		switch {
+		case err == nil && info.Next != "":
+			return deployments.UpdateName{StackName: u.StackName, Version: info.Next}, 0, nil
 		case err == nil && !info.Ended.IsZero():
-			return 0, deployments.Errorf(deployments.CodeConflict, "update %s has ended before it began: %s", u, info.Error)
+			return u, 0, deployments.Errorf(deployments.CodeConflict, "update %s has ended before it began: %s", u,
+				info.Error)
 		case err != nil && deployments.CodeOf(err) != deployments.CodeNotFound:
-			return 0, err
-		case time.Now().After(until):
-			return 0, s.stillBusy(ctx, u.StackName)
-		case !sleep(ctx, pause):
-			return 0, failure("wait for the stack", ctx.Err())
+			return u, 0, err
+		}
+		if h.Active != nil && h.Active.Version != u.Version && time.Now().After(until) {
+			return u, 0, s.stillBusy(ctx, u.StackName)
+		}
+		if !sleep(ctx, pause) {
+			return u, 0, failure("wait for the stack", ctx.Err())
 		}
 	}
 }
 
-// stillBusy returns the error about a stack that an update has waited for too long.
+// stillBusy returns the error about a stack that an update does not wait for any longer.
 func (s *Service) stillBusy(ctx context.Context, name deployments.StackName) error {
 	info, err := s.Stack(ctx, name)
 	if err != nil {
@@ -126,16 +136,7 @@ func (s *Service) stillBusy(ctx context.Context, name deployments.StackName) err
 	if info.Active == nil {
 		return deployments.Errorf(deployments.CodeConflict, "the stack %s stays busy: run the command again", name)
 	}
-	return deployments.Errorf(deployments.CodeConflict, "the stack %s stays busy: %s", name, Behind(*info.Active))
-}
-
-// Behind describes an update that others wait for.
-func Behind(u deployments.UpdateInfo) string {
-	text := fmt.Sprintf("update %s (%s)", u.Update.Version, u.Kind)
-	if u.Initiator != "" {
-		text += " of " + u.Initiator
-	}
-	return text + " has it since " + u.Started.UTC().Format("2006-01-02 15:04:05 MST")
+	return deployments.Errorf(deployments.CodeConflict, "the stack %s stays busy: %s", name, info.Active.Holds())
 }
 
 // RenewLease sets the end of a lease later.

@@ -353,6 +353,7 @@ type SubmitRequest struct {
 	Imports             []*ImportedResource     `protobuf:"bytes,28,rep,name=imports,proto3" json:"imports,omitempty"`                                                                               // of an import
 	Variables           map[string]string       `protobuf:"bytes,29,rep,name=variables,proto3" json:"variables,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // of an import: the names of resources in the text for the program, by URN
 	Plan                *SavedPlan              `protobuf:"bytes,30,opt,name=plan,proto3" json:"plan,omitempty"`                                                                                     // of an up
+	Settle              *Settling               `protobuf:"bytes,31,opt,name=settle,proto3" json:"settle,omitempty"`                                                                                 // of a refresh, which then does nothing else
 	unknownFields       protoimpl.UnknownFields
 	sizeCache           protoimpl.SizeCache
 }
@@ -597,6 +598,111 @@ func (x *SubmitRequest) GetPlan() *SavedPlan {
 	return nil
 }
 
+func (x *SubmitRequest) GetSettle() *Settling {
+	if x != nil {
+		return x.Settle
+	}
+	return nil
+}
+
+// Settling settles what earlier updates left pending.
+type Settling struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Answers       []*Answer              `protobuf:"bytes,1,rep,name=answers,proto3" json:"answers,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Settling) Reset() {
+	*x = Settling{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Settling) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Settling) ProtoMessage() {}
+
+func (x *Settling) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Settling.ProtoReflect.Descriptor instead.
+func (*Settling) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *Settling) GetAnswers() []*Answer {
+	if x != nil {
+		return x.Answers
+	}
+	return nil
+}
+
+// Answer is a person's answer about a create that cannot be settled.
+type Answer struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Urn           string                 `protobuf:"bytes,1,opt,name=urn,proto3" json:"urn,omitempty"`
+	Id            string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"` // empty: there is no resource
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Answer) Reset() {
+	*x = Answer{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Answer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Answer) ProtoMessage() {}
+
+func (x *Answer) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Answer.ProtoReflect.Descriptor instead.
+func (*Answer) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Answer) GetUrn() string {
+	if x != nil {
+		return x.Urn
+	}
+	return ""
+}
+
+func (x *Answer) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
 type PolicyPack struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Dir           string                 `protobuf:"bytes,1,opt,name=dir,proto3" json:"dir,omitempty"`       // in the bundle
@@ -607,7 +713,7 @@ type PolicyPack struct {
 
 func (x *PolicyPack) Reset() {
 	*x = PolicyPack{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[6]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -619,7 +725,7 @@ func (x *PolicyPack) String() string {
 func (*PolicyPack) ProtoMessage() {}
 
 func (x *PolicyPack) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[6]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -632,7 +738,7 @@ func (x *PolicyPack) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyPack.ProtoReflect.Descriptor instead.
 func (*PolicyPack) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{6}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *PolicyPack) GetDir() string {
@@ -659,7 +765,7 @@ type SavedPlan struct {
 
 func (x *SavedPlan) Reset() {
 	*x = SavedPlan{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[7]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -671,7 +777,7 @@ func (x *SavedPlan) String() string {
 func (*SavedPlan) ProtoMessage() {}
 
 func (x *SavedPlan) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[7]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -684,7 +790,7 @@ func (x *SavedPlan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SavedPlan.ProtoReflect.Descriptor instead.
 func (*SavedPlan) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{7}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *SavedPlan) GetSteps() map[string]string {
@@ -715,7 +821,7 @@ type ImportedResource struct {
 
 func (x *ImportedResource) Reset() {
 	*x = ImportedResource{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[8]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -727,7 +833,7 @@ func (x *ImportedResource) String() string {
 func (*ImportedResource) ProtoMessage() {}
 
 func (x *ImportedResource) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[8]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -740,7 +846,7 @@ func (x *ImportedResource) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportedResource.ProtoReflect.Descriptor instead.
 func (*ImportedResource) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{8}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ImportedResource) GetType() string {
@@ -838,7 +944,7 @@ type SubmitResponse struct {
 
 func (x *SubmitResponse) Reset() {
 	*x = SubmitResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[9]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -850,7 +956,7 @@ func (x *SubmitResponse) String() string {
 func (*SubmitResponse) ProtoMessage() {}
 
 func (x *SubmitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[9]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -863,7 +969,7 @@ func (x *SubmitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitResponse.ProtoReflect.Descriptor instead.
 func (*SubmitResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{9}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *SubmitResponse) GetUpdate() *UpdateName {
@@ -910,7 +1016,7 @@ type UpdateInfo struct {
 
 func (x *UpdateInfo) Reset() {
 	*x = UpdateInfo{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[10]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -922,7 +1028,7 @@ func (x *UpdateInfo) String() string {
 func (*UpdateInfo) ProtoMessage() {}
 
 func (x *UpdateInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[10]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -935,7 +1041,7 @@ func (x *UpdateInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateInfo.ProtoReflect.Descriptor instead.
 func (*UpdateInfo) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{10}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *UpdateInfo) GetUpdate() *UpdateName {
@@ -1054,7 +1160,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[11]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1066,7 +1172,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[11]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1079,7 +1185,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{11}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *WatchRequest) GetUpdate() *UpdateName {
@@ -1112,7 +1218,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[12]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1124,7 +1230,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[12]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1137,7 +1243,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{12}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *WatchResponse) GetItem() isWatchResponse_Item {
@@ -1218,7 +1324,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[13]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1230,7 +1336,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[13]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1243,7 +1349,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{13}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Progress) GetPosition() int32 {
@@ -1298,7 +1404,7 @@ type Phase struct {
 
 func (x *Phase) Reset() {
 	*x = Phase{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[14]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1310,7 +1416,7 @@ func (x *Phase) String() string {
 func (*Phase) ProtoMessage() {}
 
 func (x *Phase) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[14]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1323,7 +1429,7 @@ func (x *Phase) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Phase.ProtoReflect.Descriptor instead.
 func (*Phase) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{14}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Phase) GetText() string {
@@ -1356,7 +1462,7 @@ type RunningStep struct {
 
 func (x *RunningStep) Reset() {
 	*x = RunningStep{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[15]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1368,7 +1474,7 @@ func (x *RunningStep) String() string {
 func (*RunningStep) ProtoMessage() {}
 
 func (x *RunningStep) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[15]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1381,7 +1487,7 @@ func (x *RunningStep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunningStep.ProtoReflect.Descriptor instead.
 func (*RunningStep) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{15}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *RunningStep) GetUrn() string {
@@ -1450,7 +1556,7 @@ type CancelRequest struct {
 
 func (x *CancelRequest) Reset() {
 	*x = CancelRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[16]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1462,7 +1568,7 @@ func (x *CancelRequest) String() string {
 func (*CancelRequest) ProtoMessage() {}
 
 func (x *CancelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[16]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1475,7 +1581,7 @@ func (x *CancelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRequest.ProtoReflect.Descriptor instead.
 func (*CancelRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{16}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *CancelRequest) GetUpdate() *UpdateName {
@@ -1500,7 +1606,7 @@ type CancelResponse struct {
 
 func (x *CancelResponse) Reset() {
 	*x = CancelResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[17]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1512,7 +1618,7 @@ func (x *CancelResponse) String() string {
 func (*CancelResponse) ProtoMessage() {}
 
 func (x *CancelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[17]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1525,7 +1631,7 @@ func (x *CancelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelResponse.ProtoReflect.Descriptor instead.
 func (*CancelResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{17}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{19}
 }
 
 type ResolveRequest struct {
@@ -1539,7 +1645,7 @@ type ResolveRequest struct {
 
 func (x *ResolveRequest) Reset() {
 	*x = ResolveRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[18]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1551,7 +1657,7 @@ func (x *ResolveRequest) String() string {
 func (*ResolveRequest) ProtoMessage() {}
 
 func (x *ResolveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[18]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1564,7 +1670,7 @@ func (x *ResolveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveRequest.ProtoReflect.Descriptor instead.
 func (*ResolveRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{18}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ResolveRequest) GetUpdate() *UpdateName {
@@ -1596,7 +1702,7 @@ type ResolveResponse struct {
 
 func (x *ResolveResponse) Reset() {
 	*x = ResolveResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[19]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1608,7 +1714,7 @@ func (x *ResolveResponse) String() string {
 func (*ResolveResponse) ProtoMessage() {}
 
 func (x *ResolveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[19]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1621,7 +1727,7 @@ func (x *ResolveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveResponse.ProtoReflect.Descriptor instead.
 func (*ResolveResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{19}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{21}
 }
 
 // In a StackInfo, a Token and a Member, damaged is 15, the last number of one byte: the numbers before it are for other fields.
@@ -1641,7 +1747,7 @@ type StackInfo struct {
 
 func (x *StackInfo) Reset() {
 	*x = StackInfo{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[20]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1653,7 +1759,7 @@ func (x *StackInfo) String() string {
 func (*StackInfo) ProtoMessage() {}
 
 func (x *StackInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[20]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1666,7 +1772,7 @@ func (x *StackInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StackInfo.ProtoReflect.Descriptor instead.
 func (*StackInfo) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{20}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *StackInfo) GetStack() *StackName {
@@ -1735,7 +1841,7 @@ type CreateStackRequest struct {
 
 func (x *CreateStackRequest) Reset() {
 	*x = CreateStackRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[21]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1747,7 +1853,7 @@ func (x *CreateStackRequest) String() string {
 func (*CreateStackRequest) ProtoMessage() {}
 
 func (x *CreateStackRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[21]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1760,7 +1866,7 @@ func (x *CreateStackRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateStackRequest.ProtoReflect.Descriptor instead.
 func (*CreateStackRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{21}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *CreateStackRequest) GetStack() *StackName {
@@ -1785,7 +1891,7 @@ type CreateStackResponse struct {
 
 func (x *CreateStackResponse) Reset() {
 	*x = CreateStackResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[22]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1797,7 +1903,7 @@ func (x *CreateStackResponse) String() string {
 func (*CreateStackResponse) ProtoMessage() {}
 
 func (x *CreateStackResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[22]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1810,7 +1916,7 @@ func (x *CreateStackResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateStackResponse.ProtoReflect.Descriptor instead.
 func (*CreateStackResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{22}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{24}
 }
 
 type ListStacksRequest struct {
@@ -1823,7 +1929,7 @@ type ListStacksRequest struct {
 
 func (x *ListStacksRequest) Reset() {
 	*x = ListStacksRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[23]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1835,7 +1941,7 @@ func (x *ListStacksRequest) String() string {
 func (*ListStacksRequest) ProtoMessage() {}
 
 func (x *ListStacksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[23]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1848,7 +1954,7 @@ func (x *ListStacksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListStacksRequest.ProtoReflect.Descriptor instead.
 func (*ListStacksRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{23}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ListStacksRequest) GetOrganization() string {
@@ -1874,7 +1980,7 @@ type ListStacksResponse struct {
 
 func (x *ListStacksResponse) Reset() {
 	*x = ListStacksResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[24]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1886,7 +1992,7 @@ func (x *ListStacksResponse) String() string {
 func (*ListStacksResponse) ProtoMessage() {}
 
 func (x *ListStacksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[24]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1899,7 +2005,7 @@ func (x *ListStacksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListStacksResponse.ProtoReflect.Descriptor instead.
 func (*ListStacksResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{24}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ListStacksResponse) GetStacks() []*StackInfo {
@@ -1918,7 +2024,7 @@ type GetStackRequest struct {
 
 func (x *GetStackRequest) Reset() {
 	*x = GetStackRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[25]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1930,7 +2036,7 @@ func (x *GetStackRequest) String() string {
 func (*GetStackRequest) ProtoMessage() {}
 
 func (x *GetStackRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[25]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1943,7 +2049,7 @@ func (x *GetStackRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStackRequest.ProtoReflect.Descriptor instead.
 func (*GetStackRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{25}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *GetStackRequest) GetStack() *StackName {
@@ -1962,7 +2068,7 @@ type GetStackResponse struct {
 
 func (x *GetStackResponse) Reset() {
 	*x = GetStackResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[26]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1974,7 +2080,7 @@ func (x *GetStackResponse) String() string {
 func (*GetStackResponse) ProtoMessage() {}
 
 func (x *GetStackResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[26]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1987,7 +2093,7 @@ func (x *GetStackResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStackResponse.ProtoReflect.Descriptor instead.
 func (*GetStackResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{26}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *GetStackResponse) GetStack() *StackInfo {
@@ -2007,7 +2113,7 @@ type RemoveStackRequest struct {
 
 func (x *RemoveStackRequest) Reset() {
 	*x = RemoveStackRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[27]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2019,7 +2125,7 @@ func (x *RemoveStackRequest) String() string {
 func (*RemoveStackRequest) ProtoMessage() {}
 
 func (x *RemoveStackRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[27]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2032,7 +2138,7 @@ func (x *RemoveStackRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveStackRequest.ProtoReflect.Descriptor instead.
 func (*RemoveStackRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{27}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *RemoveStackRequest) GetStack() *StackName {
@@ -2057,7 +2163,7 @@ type RemoveStackResponse struct {
 
 func (x *RemoveStackResponse) Reset() {
 	*x = RemoveStackResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[28]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2069,7 +2175,7 @@ func (x *RemoveStackResponse) String() string {
 func (*RemoveStackResponse) ProtoMessage() {}
 
 func (x *RemoveStackResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[28]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2082,7 +2188,7 @@ func (x *RemoveStackResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveStackResponse.ProtoReflect.Descriptor instead.
 func (*RemoveStackResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{28}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{30}
 }
 
 type RenameStackRequest struct {
@@ -2096,7 +2202,7 @@ type RenameStackRequest struct {
 
 func (x *RenameStackRequest) Reset() {
 	*x = RenameStackRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[29]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2108,7 +2214,7 @@ func (x *RenameStackRequest) String() string {
 func (*RenameStackRequest) ProtoMessage() {}
 
 func (x *RenameStackRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[29]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2121,7 +2227,7 @@ func (x *RenameStackRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenameStackRequest.ProtoReflect.Descriptor instead.
 func (*RenameStackRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{29}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *RenameStackRequest) GetFrom() *StackName {
@@ -2153,7 +2259,7 @@ type RenameStackResponse struct {
 
 func (x *RenameStackResponse) Reset() {
 	*x = RenameStackResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[30]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2165,7 +2271,7 @@ func (x *RenameStackResponse) String() string {
 func (*RenameStackResponse) ProtoMessage() {}
 
 func (x *RenameStackResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[30]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2178,7 +2284,7 @@ func (x *RenameStackResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenameStackResponse.ProtoReflect.Descriptor instead.
 func (*RenameStackResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{30}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{32}
 }
 
 type TagStackRequest struct {
@@ -2191,7 +2297,7 @@ type TagStackRequest struct {
 
 func (x *TagStackRequest) Reset() {
 	*x = TagStackRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[31]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2203,7 +2309,7 @@ func (x *TagStackRequest) String() string {
 func (*TagStackRequest) ProtoMessage() {}
 
 func (x *TagStackRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[31]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2216,7 +2322,7 @@ func (x *TagStackRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TagStackRequest.ProtoReflect.Descriptor instead.
 func (*TagStackRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{31}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *TagStackRequest) GetStack() *StackName {
@@ -2241,7 +2347,7 @@ type TagStackResponse struct {
 
 func (x *TagStackResponse) Reset() {
 	*x = TagStackResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[32]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2253,7 +2359,7 @@ func (x *TagStackResponse) String() string {
 func (*TagStackResponse) ProtoMessage() {}
 
 func (x *TagStackResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[32]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2266,7 +2372,7 @@ func (x *TagStackResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TagStackResponse.ProtoReflect.Descriptor instead.
 func (*TagStackResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{32}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{34}
 }
 
 type ExportRequest struct {
@@ -2281,7 +2387,7 @@ type ExportRequest struct {
 
 func (x *ExportRequest) Reset() {
 	*x = ExportRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[33]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2293,7 +2399,7 @@ func (x *ExportRequest) String() string {
 func (*ExportRequest) ProtoMessage() {}
 
 func (x *ExportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[33]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2306,7 +2412,7 @@ func (x *ExportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRequest.ProtoReflect.Descriptor instead.
 func (*ExportRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{33}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ExportRequest) GetStack() *StackName {
@@ -2347,7 +2453,7 @@ type ExportResponse struct {
 
 func (x *ExportResponse) Reset() {
 	*x = ExportResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[34]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2359,7 +2465,7 @@ func (x *ExportResponse) String() string {
 func (*ExportResponse) ProtoMessage() {}
 
 func (x *ExportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[34]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2372,7 +2478,7 @@ func (x *ExportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportResponse.ProtoReflect.Descriptor instead.
 func (*ExportResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{34}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ExportResponse) GetChunk() []byte {
@@ -2398,7 +2504,7 @@ type ImportRequest struct {
 
 func (x *ImportRequest) Reset() {
 	*x = ImportRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[35]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2410,7 +2516,7 @@ func (x *ImportRequest) String() string {
 func (*ImportRequest) ProtoMessage() {}
 
 func (x *ImportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[35]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2423,7 +2529,7 @@ func (x *ImportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportRequest.ProtoReflect.Descriptor instead.
 func (*ImportRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{35}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ImportRequest) GetStack() *StackName {
@@ -2484,7 +2590,7 @@ type ImportResponse struct {
 
 func (x *ImportResponse) Reset() {
 	*x = ImportResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[36]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2496,7 +2602,7 @@ func (x *ImportResponse) String() string {
 func (*ImportResponse) ProtoMessage() {}
 
 func (x *ImportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[36]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2509,7 +2615,7 @@ func (x *ImportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportResponse.ProtoReflect.Descriptor instead.
 func (*ImportResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{36}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ImportResponse) GetVersion() int64 {
@@ -2532,7 +2638,7 @@ type RestoreRequest struct {
 
 func (x *RestoreRequest) Reset() {
 	*x = RestoreRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[37]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2544,7 +2650,7 @@ func (x *RestoreRequest) String() string {
 func (*RestoreRequest) ProtoMessage() {}
 
 func (x *RestoreRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[37]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2557,7 +2663,7 @@ func (x *RestoreRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreRequest.ProtoReflect.Descriptor instead.
 func (*RestoreRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{37}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *RestoreRequest) GetStack() *StackName {
@@ -2604,7 +2710,7 @@ type RestoreResponse struct {
 
 func (x *RestoreResponse) Reset() {
 	*x = RestoreResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[38]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2616,7 +2722,7 @@ func (x *RestoreResponse) String() string {
 func (*RestoreResponse) ProtoMessage() {}
 
 func (x *RestoreResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[38]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2629,7 +2735,7 @@ func (x *RestoreResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreResponse.ProtoReflect.Descriptor instead.
 func (*RestoreResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{38}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *RestoreResponse) GetVersion() int64 {
@@ -2661,7 +2767,7 @@ type EditStateRequest struct {
 
 func (x *EditStateRequest) Reset() {
 	*x = EditStateRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[39]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2673,7 +2779,7 @@ func (x *EditStateRequest) String() string {
 func (*EditStateRequest) ProtoMessage() {}
 
 func (x *EditStateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[39]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2686,7 +2792,7 @@ func (x *EditStateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditStateRequest.ProtoReflect.Descriptor instead.
 func (*EditStateRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{39}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *EditStateRequest) GetStack() *StackName {
@@ -2797,7 +2903,7 @@ type EditStateResponse struct {
 
 func (x *EditStateResponse) Reset() {
 	*x = EditStateResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[40]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2809,7 +2915,7 @@ func (x *EditStateResponse) String() string {
 func (*EditStateResponse) ProtoMessage() {}
 
 func (x *EditStateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[40]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2822,7 +2928,7 @@ func (x *EditStateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditStateResponse.ProtoReflect.Descriptor instead.
 func (*EditStateResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{40}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *EditStateResponse) GetVersion() int64 {
@@ -2857,7 +2963,7 @@ type MoveStateRequest struct {
 
 func (x *MoveStateRequest) Reset() {
 	*x = MoveStateRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[41]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2869,7 +2975,7 @@ func (x *MoveStateRequest) String() string {
 func (*MoveStateRequest) ProtoMessage() {}
 
 func (x *MoveStateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[41]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2882,7 +2988,7 @@ func (x *MoveStateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveStateRequest.ProtoReflect.Descriptor instead.
 func (*MoveStateRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{41}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *MoveStateRequest) GetFrom() *StackName {
@@ -2966,7 +3072,7 @@ type MoveStateResponse struct {
 
 func (x *MoveStateResponse) Reset() {
 	*x = MoveStateResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[42]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2978,7 +3084,7 @@ func (x *MoveStateResponse) String() string {
 func (*MoveStateResponse) ProtoMessage() {}
 
 func (x *MoveStateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[42]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2991,7 +3097,7 @@ func (x *MoveStateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveStateResponse.ProtoReflect.Descriptor instead.
 func (*MoveStateResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{42}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *MoveStateResponse) GetFromVersion() int64 {
@@ -3024,7 +3130,7 @@ type RecoverRequest struct {
 
 func (x *RecoverRequest) Reset() {
 	*x = RecoverRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[43]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3036,7 +3142,7 @@ func (x *RecoverRequest) String() string {
 func (*RecoverRequest) ProtoMessage() {}
 
 func (x *RecoverRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[43]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3049,7 +3155,7 @@ func (x *RecoverRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecoverRequest.ProtoReflect.Descriptor instead.
 func (*RecoverRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{43}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *RecoverRequest) GetStack() *StackName {
@@ -3068,7 +3174,7 @@ type RecoverResponse struct {
 
 func (x *RecoverResponse) Reset() {
 	*x = RecoverResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[44]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3080,7 +3186,7 @@ func (x *RecoverResponse) String() string {
 func (*RecoverResponse) ProtoMessage() {}
 
 func (x *RecoverResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[44]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3093,7 +3199,7 @@ func (x *RecoverResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecoverResponse.ProtoReflect.Descriptor instead.
 func (*RecoverResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{44}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *RecoverResponse) GetUpdate() *UpdateInfo {
@@ -3113,7 +3219,7 @@ type HistoryRequest struct {
 
 func (x *HistoryRequest) Reset() {
 	*x = HistoryRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[45]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3125,7 +3231,7 @@ func (x *HistoryRequest) String() string {
 func (*HistoryRequest) ProtoMessage() {}
 
 func (x *HistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[45]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3138,7 +3244,7 @@ func (x *HistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryRequest.ProtoReflect.Descriptor instead.
 func (*HistoryRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{45}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *HistoryRequest) GetStack() *StackName {
@@ -3164,7 +3270,7 @@ type HistoryResponse struct {
 
 func (x *HistoryResponse) Reset() {
 	*x = HistoryResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[46]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3176,7 +3282,7 @@ func (x *HistoryResponse) String() string {
 func (*HistoryResponse) ProtoMessage() {}
 
 func (x *HistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[46]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3189,7 +3295,7 @@ func (x *HistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryResponse.ProtoReflect.Descriptor instead.
 func (*HistoryResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{46}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *HistoryResponse) GetUpdates() []*UpdateInfo {
@@ -3209,7 +3315,7 @@ type EncryptRequest struct {
 
 func (x *EncryptRequest) Reset() {
 	*x = EncryptRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[47]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3221,7 +3327,7 @@ func (x *EncryptRequest) String() string {
 func (*EncryptRequest) ProtoMessage() {}
 
 func (x *EncryptRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[47]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3234,7 +3340,7 @@ func (x *EncryptRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EncryptRequest.ProtoReflect.Descriptor instead.
 func (*EncryptRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{47}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *EncryptRequest) GetStack() *StackName {
@@ -3260,7 +3366,7 @@ type EncryptResponse struct {
 
 func (x *EncryptResponse) Reset() {
 	*x = EncryptResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[48]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3272,7 +3378,7 @@ func (x *EncryptResponse) String() string {
 func (*EncryptResponse) ProtoMessage() {}
 
 func (x *EncryptResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[48]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3285,7 +3391,7 @@ func (x *EncryptResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EncryptResponse.ProtoReflect.Descriptor instead.
 func (*EncryptResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{48}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *EncryptResponse) GetSealed() []string {
@@ -3305,7 +3411,7 @@ type DecryptRequest struct {
 
 func (x *DecryptRequest) Reset() {
 	*x = DecryptRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[49]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3317,7 +3423,7 @@ func (x *DecryptRequest) String() string {
 func (*DecryptRequest) ProtoMessage() {}
 
 func (x *DecryptRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[49]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3330,7 +3436,7 @@ func (x *DecryptRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecryptRequest.ProtoReflect.Descriptor instead.
 func (*DecryptRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{49}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *DecryptRequest) GetStack() *StackName {
@@ -3356,7 +3462,7 @@ type DecryptResponse struct {
 
 func (x *DecryptResponse) Reset() {
 	*x = DecryptResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[50]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3368,7 +3474,7 @@ func (x *DecryptResponse) String() string {
 func (*DecryptResponse) ProtoMessage() {}
 
 func (x *DecryptResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[50]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3381,7 +3487,7 @@ func (x *DecryptResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecryptResponse.ProtoReflect.Descriptor instead.
 func (*DecryptResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{50}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *DecryptResponse) GetPlain() []string {
@@ -3403,7 +3509,7 @@ type File struct {
 
 func (x *File) Reset() {
 	*x = File{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[51]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3415,7 +3521,7 @@ func (x *File) String() string {
 func (*File) ProtoMessage() {}
 
 func (x *File) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[51]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3428,7 +3534,7 @@ func (x *File) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use File.ProtoReflect.Descriptor instead.
 func (*File) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{51}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *File) GetPath() string {
@@ -3469,7 +3575,7 @@ type Manifest struct {
 
 func (x *Manifest) Reset() {
 	*x = Manifest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[52]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3481,7 +3587,7 @@ func (x *Manifest) String() string {
 func (*Manifest) ProtoMessage() {}
 
 func (x *Manifest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[52]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3494,7 +3600,7 @@ func (x *Manifest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Manifest.ProtoReflect.Descriptor instead.
 func (*Manifest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{52}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Manifest) GetFiles() []*File {
@@ -3521,7 +3627,7 @@ type MissingRequest struct {
 
 func (x *MissingRequest) Reset() {
 	*x = MissingRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[53]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3533,7 +3639,7 @@ func (x *MissingRequest) String() string {
 func (*MissingRequest) ProtoMessage() {}
 
 func (x *MissingRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[53]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3546,7 +3652,7 @@ func (x *MissingRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MissingRequest.ProtoReflect.Descriptor instead.
 func (*MissingRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{53}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *MissingRequest) GetStack() *StackName {
@@ -3572,7 +3678,7 @@ type MissingResponse struct {
 
 func (x *MissingResponse) Reset() {
 	*x = MissingResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[54]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3584,7 +3690,7 @@ func (x *MissingResponse) String() string {
 func (*MissingResponse) ProtoMessage() {}
 
 func (x *MissingResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[54]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3597,7 +3703,7 @@ func (x *MissingResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MissingResponse.ProtoReflect.Descriptor instead.
 func (*MissingResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{54}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *MissingResponse) GetDigests() []string {
@@ -3620,7 +3726,7 @@ type PutFileRequest struct {
 
 func (x *PutFileRequest) Reset() {
 	*x = PutFileRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[55]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3632,7 +3738,7 @@ func (x *PutFileRequest) String() string {
 func (*PutFileRequest) ProtoMessage() {}
 
 func (x *PutFileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[55]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3645,7 +3751,7 @@ func (x *PutFileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutFileRequest.ProtoReflect.Descriptor instead.
 func (*PutFileRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{55}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *PutFileRequest) GetStack() *StackName {
@@ -3684,7 +3790,7 @@ type PutFileResponse struct {
 
 func (x *PutFileResponse) Reset() {
 	*x = PutFileResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[56]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3696,7 +3802,7 @@ func (x *PutFileResponse) String() string {
 func (*PutFileResponse) ProtoMessage() {}
 
 func (x *PutFileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[56]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3709,7 +3815,7 @@ func (x *PutFileResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutFileResponse.ProtoReflect.Descriptor instead.
 func (*PutFileResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{56}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{58}
 }
 
 type PutManifestRequest struct {
@@ -3722,7 +3828,7 @@ type PutManifestRequest struct {
 
 func (x *PutManifestRequest) Reset() {
 	*x = PutManifestRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[57]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3734,7 +3840,7 @@ func (x *PutManifestRequest) String() string {
 func (*PutManifestRequest) ProtoMessage() {}
 
 func (x *PutManifestRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[57]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3747,7 +3853,7 @@ func (x *PutManifestRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutManifestRequest.ProtoReflect.Descriptor instead.
 func (*PutManifestRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{57}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *PutManifestRequest) GetStack() *StackName {
@@ -3773,7 +3879,7 @@ type PutManifestResponse struct {
 
 func (x *PutManifestResponse) Reset() {
 	*x = PutManifestResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[58]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3785,7 +3891,7 @@ func (x *PutManifestResponse) String() string {
 func (*PutManifestResponse) ProtoMessage() {}
 
 func (x *PutManifestResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[58]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3798,7 +3904,7 @@ func (x *PutManifestResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutManifestResponse.ProtoReflect.Descriptor instead.
 func (*PutManifestResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{58}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *PutManifestResponse) GetBundle() string {
@@ -3820,7 +3926,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[59]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3832,7 +3938,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[59]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3845,7 +3951,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{59}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *Grant) GetRole() string {
@@ -3881,7 +3987,7 @@ type CreateTokenRequest struct {
 
 func (x *CreateTokenRequest) Reset() {
 	*x = CreateTokenRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[60]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3893,7 +3999,7 @@ func (x *CreateTokenRequest) String() string {
 func (*CreateTokenRequest) ProtoMessage() {}
 
 func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[60]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3906,7 +4012,7 @@ func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateTokenRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{60}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *CreateTokenRequest) GetName() string {
@@ -3946,7 +4052,7 @@ type CreateTokenResponse struct {
 
 func (x *CreateTokenResponse) Reset() {
 	*x = CreateTokenResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[61]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3958,7 +4064,7 @@ func (x *CreateTokenResponse) String() string {
 func (*CreateTokenResponse) ProtoMessage() {}
 
 func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[61]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3971,7 +4077,7 @@ func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenResponse.ProtoReflect.Descriptor instead.
 func (*CreateTokenResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{61}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *CreateTokenResponse) GetText() string {
@@ -3989,7 +4095,7 @@ type ListTokensRequest struct {
 
 func (x *ListTokensRequest) Reset() {
 	*x = ListTokensRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[62]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4001,7 +4107,7 @@ func (x *ListTokensRequest) String() string {
 func (*ListTokensRequest) ProtoMessage() {}
 
 func (x *ListTokensRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[62]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4014,7 +4120,7 @@ func (x *ListTokensRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTokensRequest.ProtoReflect.Descriptor instead.
 func (*ListTokensRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{62}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{64}
 }
 
 type ListTokensResponse struct {
@@ -4026,7 +4132,7 @@ type ListTokensResponse struct {
 
 func (x *ListTokensResponse) Reset() {
 	*x = ListTokensResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[63]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4038,7 +4144,7 @@ func (x *ListTokensResponse) String() string {
 func (*ListTokensResponse) ProtoMessage() {}
 
 func (x *ListTokensResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[63]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4051,7 +4157,7 @@ func (x *ListTokensResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTokensResponse.ProtoReflect.Descriptor instead.
 func (*ListTokensResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{63}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *ListTokensResponse) GetTokens() []*Token {
@@ -4076,7 +4182,7 @@ type Token struct {
 
 func (x *Token) Reset() {
 	*x = Token{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[64]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4088,7 +4194,7 @@ func (x *Token) String() string {
 func (*Token) ProtoMessage() {}
 
 func (x *Token) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[64]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4101,7 +4207,7 @@ func (x *Token) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Token.ProtoReflect.Descriptor instead.
 func (*Token) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{64}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *Token) GetName() string {
@@ -4165,7 +4271,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[65]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4177,7 +4283,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[65]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4190,7 +4296,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{65}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *Member) GetName() string {
@@ -4231,7 +4337,7 @@ type GrantMemberRequest struct {
 
 func (x *GrantMemberRequest) Reset() {
 	*x = GrantMemberRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[66]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4243,7 +4349,7 @@ func (x *GrantMemberRequest) String() string {
 func (*GrantMemberRequest) ProtoMessage() {}
 
 func (x *GrantMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[66]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4256,7 +4362,7 @@ func (x *GrantMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrantMemberRequest.ProtoReflect.Descriptor instead.
 func (*GrantMemberRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{66}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *GrantMemberRequest) GetName() string {
@@ -4281,7 +4387,7 @@ type GrantMemberResponse struct {
 
 func (x *GrantMemberResponse) Reset() {
 	*x = GrantMemberResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[67]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4293,7 +4399,7 @@ func (x *GrantMemberResponse) String() string {
 func (*GrantMemberResponse) ProtoMessage() {}
 
 func (x *GrantMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[67]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4306,7 +4412,7 @@ func (x *GrantMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrantMemberResponse.ProtoReflect.Descriptor instead.
 func (*GrantMemberResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{67}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{69}
 }
 
 type ListMembersRequest struct {
@@ -4317,7 +4423,7 @@ type ListMembersRequest struct {
 
 func (x *ListMembersRequest) Reset() {
 	*x = ListMembersRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[68]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4329,7 +4435,7 @@ func (x *ListMembersRequest) String() string {
 func (*ListMembersRequest) ProtoMessage() {}
 
 func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[68]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4342,7 +4448,7 @@ func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersRequest.ProtoReflect.Descriptor instead.
 func (*ListMembersRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{68}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{70}
 }
 
 type ListMembersResponse struct {
@@ -4354,7 +4460,7 @@ type ListMembersResponse struct {
 
 func (x *ListMembersResponse) Reset() {
 	*x = ListMembersResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[69]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4366,7 +4472,7 @@ func (x *ListMembersResponse) String() string {
 func (*ListMembersResponse) ProtoMessage() {}
 
 func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[69]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4379,7 +4485,7 @@ func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersResponse.ProtoReflect.Descriptor instead.
 func (*ListMembersResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{69}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *ListMembersResponse) GetMembers() []*Member {
@@ -4399,7 +4505,7 @@ type RemoveMemberRequest struct {
 
 func (x *RemoveMemberRequest) Reset() {
 	*x = RemoveMemberRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[70]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4411,7 +4517,7 @@ func (x *RemoveMemberRequest) String() string {
 func (*RemoveMemberRequest) ProtoMessage() {}
 
 func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[70]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4424,7 +4530,7 @@ func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberRequest.ProtoReflect.Descriptor instead.
 func (*RemoveMemberRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{70}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *RemoveMemberRequest) GetName() string {
@@ -4449,7 +4555,7 @@ type RemoveMemberResponse struct {
 
 func (x *RemoveMemberResponse) Reset() {
 	*x = RemoveMemberResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[71]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4461,7 +4567,7 @@ func (x *RemoveMemberResponse) String() string {
 func (*RemoveMemberResponse) ProtoMessage() {}
 
 func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[71]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4474,7 +4580,7 @@ func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberResponse.ProtoReflect.Descriptor instead.
 func (*RemoveMemberResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{71}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{73}
 }
 
 type ReadAuditRequest struct {
@@ -4489,7 +4595,7 @@ type ReadAuditRequest struct {
 
 func (x *ReadAuditRequest) Reset() {
 	*x = ReadAuditRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[72]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4501,7 +4607,7 @@ func (x *ReadAuditRequest) String() string {
 func (*ReadAuditRequest) ProtoMessage() {}
 
 func (x *ReadAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[72]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4514,7 +4620,7 @@ func (x *ReadAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadAuditRequest.ProtoReflect.Descriptor instead.
 func (*ReadAuditRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{72}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *ReadAuditRequest) GetOrganization() string {
@@ -4554,7 +4660,7 @@ type ReadAuditResponse struct {
 
 func (x *ReadAuditResponse) Reset() {
 	*x = ReadAuditResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[73]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4566,7 +4672,7 @@ func (x *ReadAuditResponse) String() string {
 func (*ReadAuditResponse) ProtoMessage() {}
 
 func (x *ReadAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[73]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4579,7 +4685,7 @@ func (x *ReadAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadAuditResponse.ProtoReflect.Descriptor instead.
 func (*ReadAuditResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{73}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *ReadAuditResponse) GetEntries() []*AuditEntry {
@@ -4610,7 +4716,7 @@ type AuditEntry struct {
 
 func (x *AuditEntry) Reset() {
 	*x = AuditEntry{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[74]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4622,7 +4728,7 @@ func (x *AuditEntry) String() string {
 func (*AuditEntry) ProtoMessage() {}
 
 func (x *AuditEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[74]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4635,7 +4741,7 @@ func (x *AuditEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEntry.ProtoReflect.Descriptor instead.
 func (*AuditEntry) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{74}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *AuditEntry) GetTime() *timestamppb.Timestamp {
@@ -4738,7 +4844,7 @@ type RemoveTokenRequest struct {
 
 func (x *RemoveTokenRequest) Reset() {
 	*x = RemoveTokenRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[75]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4750,7 +4856,7 @@ func (x *RemoveTokenRequest) String() string {
 func (*RemoveTokenRequest) ProtoMessage() {}
 
 func (x *RemoveTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[75]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4763,7 +4869,7 @@ func (x *RemoveTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveTokenRequest.ProtoReflect.Descriptor instead.
 func (*RemoveTokenRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{75}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *RemoveTokenRequest) GetName() string {
@@ -4781,7 +4887,7 @@ type RemoveTokenResponse struct {
 
 func (x *RemoveTokenResponse) Reset() {
 	*x = RemoveTokenResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[76]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4793,7 +4899,7 @@ func (x *RemoveTokenResponse) String() string {
 func (*RemoveTokenResponse) ProtoMessage() {}
 
 func (x *RemoveTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[76]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4806,7 +4912,7 @@ func (x *RemoveTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveTokenResponse.ProtoReflect.Descriptor instead.
 func (*RemoveTokenResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{76}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{78}
 }
 
 type ScheduleName struct {
@@ -4819,7 +4925,7 @@ type ScheduleName struct {
 
 func (x *ScheduleName) Reset() {
 	*x = ScheduleName{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[77]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4831,7 +4937,7 @@ func (x *ScheduleName) String() string {
 func (*ScheduleName) ProtoMessage() {}
 
 func (x *ScheduleName) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[77]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4844,7 +4950,7 @@ func (x *ScheduleName) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleName.ProtoReflect.Descriptor instead.
 func (*ScheduleName) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{77}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *ScheduleName) GetStack() *StackName {
@@ -4891,7 +4997,7 @@ type Schedule struct {
 
 func (x *Schedule) Reset() {
 	*x = Schedule{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[78]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4903,7 +5009,7 @@ func (x *Schedule) String() string {
 func (*Schedule) ProtoMessage() {}
 
 func (x *Schedule) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[78]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4916,7 +5022,7 @@ func (x *Schedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Schedule.ProtoReflect.Descriptor instead.
 func (*Schedule) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{78}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *Schedule) GetName() *ScheduleName {
@@ -5074,7 +5180,7 @@ type ScheduleRun struct {
 
 func (x *ScheduleRun) Reset() {
 	*x = ScheduleRun{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[79]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5086,7 +5192,7 @@ func (x *ScheduleRun) String() string {
 func (*ScheduleRun) ProtoMessage() {}
 
 func (x *ScheduleRun) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[79]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5099,7 +5205,7 @@ func (x *ScheduleRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleRun.ProtoReflect.Descriptor instead.
 func (*ScheduleRun) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{79}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *ScheduleRun) GetId() string {
@@ -5160,7 +5266,7 @@ type CreateScheduleRequest struct {
 
 func (x *CreateScheduleRequest) Reset() {
 	*x = CreateScheduleRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[80]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5172,7 +5278,7 @@ func (x *CreateScheduleRequest) String() string {
 func (*CreateScheduleRequest) ProtoMessage() {}
 
 func (x *CreateScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[80]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5185,7 +5291,7 @@ func (x *CreateScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateScheduleRequest.ProtoReflect.Descriptor instead.
 func (*CreateScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{80}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *CreateScheduleRequest) GetSchedule() *Schedule {
@@ -5203,7 +5309,7 @@ type CreateScheduleResponse struct {
 
 func (x *CreateScheduleResponse) Reset() {
 	*x = CreateScheduleResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[81]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5215,7 +5321,7 @@ func (x *CreateScheduleResponse) String() string {
 func (*CreateScheduleResponse) ProtoMessage() {}
 
 func (x *CreateScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[81]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5228,7 +5334,7 @@ func (x *CreateScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateScheduleResponse.ProtoReflect.Descriptor instead.
 func (*CreateScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{81}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{83}
 }
 
 type ListSchedulesRequest struct {
@@ -5240,7 +5346,7 @@ type ListSchedulesRequest struct {
 
 func (x *ListSchedulesRequest) Reset() {
 	*x = ListSchedulesRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[82]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5252,7 +5358,7 @@ func (x *ListSchedulesRequest) String() string {
 func (*ListSchedulesRequest) ProtoMessage() {}
 
 func (x *ListSchedulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[82]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5265,7 +5371,7 @@ func (x *ListSchedulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSchedulesRequest.ProtoReflect.Descriptor instead.
 func (*ListSchedulesRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{82}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *ListSchedulesRequest) GetStack() *StackName {
@@ -5284,7 +5390,7 @@ type ListSchedulesResponse struct {
 
 func (x *ListSchedulesResponse) Reset() {
 	*x = ListSchedulesResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[83]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5296,7 +5402,7 @@ func (x *ListSchedulesResponse) String() string {
 func (*ListSchedulesResponse) ProtoMessage() {}
 
 func (x *ListSchedulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[83]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5309,7 +5415,7 @@ func (x *ListSchedulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSchedulesResponse.ProtoReflect.Descriptor instead.
 func (*ListSchedulesResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{83}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *ListSchedulesResponse) GetSchedules() []*Schedule {
@@ -5328,7 +5434,7 @@ type GetScheduleRequest struct {
 
 func (x *GetScheduleRequest) Reset() {
 	*x = GetScheduleRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[84]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5340,7 +5446,7 @@ func (x *GetScheduleRequest) String() string {
 func (*GetScheduleRequest) ProtoMessage() {}
 
 func (x *GetScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[84]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5353,7 +5459,7 @@ func (x *GetScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetScheduleRequest.ProtoReflect.Descriptor instead.
 func (*GetScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{84}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *GetScheduleRequest) GetName() *ScheduleName {
@@ -5372,7 +5478,7 @@ type GetScheduleResponse struct {
 
 func (x *GetScheduleResponse) Reset() {
 	*x = GetScheduleResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[85]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5384,7 +5490,7 @@ func (x *GetScheduleResponse) String() string {
 func (*GetScheduleResponse) ProtoMessage() {}
 
 func (x *GetScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[85]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5397,7 +5503,7 @@ func (x *GetScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetScheduleResponse.ProtoReflect.Descriptor instead.
 func (*GetScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{85}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *GetScheduleResponse) GetSchedule() *Schedule {
@@ -5416,7 +5522,7 @@ type RemoveScheduleRequest struct {
 
 func (x *RemoveScheduleRequest) Reset() {
 	*x = RemoveScheduleRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[86]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5428,7 +5534,7 @@ func (x *RemoveScheduleRequest) String() string {
 func (*RemoveScheduleRequest) ProtoMessage() {}
 
 func (x *RemoveScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[86]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5441,7 +5547,7 @@ func (x *RemoveScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveScheduleRequest.ProtoReflect.Descriptor instead.
 func (*RemoveScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{86}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *RemoveScheduleRequest) GetName() *ScheduleName {
@@ -5459,7 +5565,7 @@ type RemoveScheduleResponse struct {
 
 func (x *RemoveScheduleResponse) Reset() {
 	*x = RemoveScheduleResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[87]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5471,7 +5577,7 @@ func (x *RemoveScheduleResponse) String() string {
 func (*RemoveScheduleResponse) ProtoMessage() {}
 
 func (x *RemoveScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[87]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5484,7 +5590,7 @@ func (x *RemoveScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveScheduleResponse.ProtoReflect.Descriptor instead.
 func (*RemoveScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{87}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{89}
 }
 
 type PauseScheduleRequest struct {
@@ -5498,7 +5604,7 @@ type PauseScheduleRequest struct {
 
 func (x *PauseScheduleRequest) Reset() {
 	*x = PauseScheduleRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[88]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5510,7 +5616,7 @@ func (x *PauseScheduleRequest) String() string {
 func (*PauseScheduleRequest) ProtoMessage() {}
 
 func (x *PauseScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[88]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5523,7 +5629,7 @@ func (x *PauseScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseScheduleRequest.ProtoReflect.Descriptor instead.
 func (*PauseScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{88}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *PauseScheduleRequest) GetName() *ScheduleName {
@@ -5555,7 +5661,7 @@ type PauseScheduleResponse struct {
 
 func (x *PauseScheduleResponse) Reset() {
 	*x = PauseScheduleResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[89]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5567,7 +5673,7 @@ func (x *PauseScheduleResponse) String() string {
 func (*PauseScheduleResponse) ProtoMessage() {}
 
 func (x *PauseScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[89]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5580,7 +5686,7 @@ func (x *PauseScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseScheduleResponse.ProtoReflect.Descriptor instead.
 func (*PauseScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{89}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{91}
 }
 
 type RunScheduleRequest struct {
@@ -5592,7 +5698,7 @@ type RunScheduleRequest struct {
 
 func (x *RunScheduleRequest) Reset() {
 	*x = RunScheduleRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[90]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5604,7 +5710,7 @@ func (x *RunScheduleRequest) String() string {
 func (*RunScheduleRequest) ProtoMessage() {}
 
 func (x *RunScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[90]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5617,7 +5723,7 @@ func (x *RunScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunScheduleRequest.ProtoReflect.Descriptor instead.
 func (*RunScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{90}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *RunScheduleRequest) GetName() *ScheduleName {
@@ -5635,7 +5741,7 @@ type RunScheduleResponse struct {
 
 func (x *RunScheduleResponse) Reset() {
 	*x = RunScheduleResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[91]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5647,7 +5753,7 @@ func (x *RunScheduleResponse) String() string {
 func (*RunScheduleResponse) ProtoMessage() {}
 
 func (x *RunScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[91]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5660,7 +5766,7 @@ func (x *RunScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunScheduleResponse.ProtoReflect.Descriptor instead.
 func (*RunScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{91}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{93}
 }
 
 type ScheduleRunsRequest struct {
@@ -5673,7 +5779,7 @@ type ScheduleRunsRequest struct {
 
 func (x *ScheduleRunsRequest) Reset() {
 	*x = ScheduleRunsRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[92]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5685,7 +5791,7 @@ func (x *ScheduleRunsRequest) String() string {
 func (*ScheduleRunsRequest) ProtoMessage() {}
 
 func (x *ScheduleRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[92]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5698,7 +5804,7 @@ func (x *ScheduleRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleRunsRequest.ProtoReflect.Descriptor instead.
 func (*ScheduleRunsRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{92}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *ScheduleRunsRequest) GetName() *ScheduleName {
@@ -5724,7 +5830,7 @@ type ScheduleRunsResponse struct {
 
 func (x *ScheduleRunsResponse) Reset() {
 	*x = ScheduleRunsResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[93]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5736,7 +5842,7 @@ func (x *ScheduleRunsResponse) String() string {
 func (*ScheduleRunsResponse) ProtoMessage() {}
 
 func (x *ScheduleRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[93]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5749,7 +5855,7 @@ func (x *ScheduleRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleRunsResponse.ProtoReflect.Descriptor instead.
 func (*ScheduleRunsResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{93}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *ScheduleRunsResponse) GetRuns() []*ScheduleRun {
@@ -5768,7 +5874,7 @@ type GetDriftRequest struct {
 
 func (x *GetDriftRequest) Reset() {
 	*x = GetDriftRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[94]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5780,7 +5886,7 @@ func (x *GetDriftRequest) String() string {
 func (*GetDriftRequest) ProtoMessage() {}
 
 func (x *GetDriftRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[94]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5793,7 +5899,7 @@ func (x *GetDriftRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDriftRequest.ProtoReflect.Descriptor instead.
 func (*GetDriftRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{94}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *GetDriftRequest) GetStack() *StackName {
@@ -5812,7 +5918,7 @@ type GetDriftResponse struct {
 
 func (x *GetDriftResponse) Reset() {
 	*x = GetDriftResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[95]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5824,7 +5930,7 @@ func (x *GetDriftResponse) String() string {
 func (*GetDriftResponse) ProtoMessage() {}
 
 func (x *GetDriftResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[95]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5837,7 +5943,7 @@ func (x *GetDriftResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDriftResponse.ProtoReflect.Descriptor instead.
 func (*GetDriftResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{95}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *GetDriftResponse) GetDrift() *Drift {
@@ -5859,7 +5965,7 @@ type Drift struct {
 
 func (x *Drift) Reset() {
 	*x = Drift{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[96]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5871,7 +5977,7 @@ func (x *Drift) String() string {
 func (*Drift) ProtoMessage() {}
 
 func (x *Drift) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[96]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5884,7 +5990,7 @@ func (x *Drift) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drift.ProtoReflect.Descriptor instead.
 func (*Drift) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{96}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *Drift) GetUpdate() *UpdateName {
@@ -5926,7 +6032,7 @@ type DriftedResource struct {
 
 func (x *DriftedResource) Reset() {
 	*x = DriftedResource{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[97]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5938,7 +6044,7 @@ func (x *DriftedResource) String() string {
 func (*DriftedResource) ProtoMessage() {}
 
 func (x *DriftedResource) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[97]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5951,7 +6057,7 @@ func (x *DriftedResource) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DriftedResource.ProtoReflect.Descriptor instead.
 func (*DriftedResource) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{97}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *DriftedResource) GetUrn() string {
@@ -5986,7 +6092,7 @@ type DriftedProperty struct {
 
 func (x *DriftedProperty) Reset() {
 	*x = DriftedProperty{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[98]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5998,7 +6104,7 @@ func (x *DriftedProperty) String() string {
 func (*DriftedProperty) ProtoMessage() {}
 
 func (x *DriftedProperty) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[98]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6011,7 +6117,7 @@ func (x *DriftedProperty) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DriftedProperty.ProtoReflect.Descriptor instead.
 func (*DriftedProperty) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{98}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *DriftedProperty) GetPath() string {
@@ -6047,7 +6153,7 @@ type WebhookScope struct {
 
 func (x *WebhookScope) Reset() {
 	*x = WebhookScope{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[99]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6059,7 +6165,7 @@ func (x *WebhookScope) String() string {
 func (*WebhookScope) ProtoMessage() {}
 
 func (x *WebhookScope) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[99]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6072,7 +6178,7 @@ func (x *WebhookScope) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WebhookScope.ProtoReflect.Descriptor instead.
 func (*WebhookScope) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{99}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *WebhookScope) GetOrganization() string {
@@ -6106,7 +6212,7 @@ type WebhookName struct {
 
 func (x *WebhookName) Reset() {
 	*x = WebhookName{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[100]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6118,7 +6224,7 @@ func (x *WebhookName) String() string {
 func (*WebhookName) ProtoMessage() {}
 
 func (x *WebhookName) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[100]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6131,7 +6237,7 @@ func (x *WebhookName) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WebhookName.ProtoReflect.Descriptor instead.
 func (*WebhookName) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{100}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *WebhookName) GetScope() *WebhookScope {
@@ -6166,7 +6272,7 @@ type Webhook struct {
 
 func (x *Webhook) Reset() {
 	*x = Webhook{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[101]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6178,7 +6284,7 @@ func (x *Webhook) String() string {
 func (*Webhook) ProtoMessage() {}
 
 func (x *Webhook) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[101]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6191,7 +6297,7 @@ func (x *Webhook) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Webhook.ProtoReflect.Descriptor instead.
 func (*Webhook) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{101}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *Webhook) GetName() *WebhookName {
@@ -6286,7 +6392,7 @@ type WebhookDelivery struct {
 
 func (x *WebhookDelivery) Reset() {
 	*x = WebhookDelivery{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[102]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6298,7 +6404,7 @@ func (x *WebhookDelivery) String() string {
 func (*WebhookDelivery) ProtoMessage() {}
 
 func (x *WebhookDelivery) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[102]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6311,7 +6417,7 @@ func (x *WebhookDelivery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WebhookDelivery.ProtoReflect.Descriptor instead.
 func (*WebhookDelivery) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{102}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *WebhookDelivery) GetId() string {
@@ -6421,7 +6527,7 @@ type PutWebhookRequest struct {
 
 func (x *PutWebhookRequest) Reset() {
 	*x = PutWebhookRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[103]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6433,7 +6539,7 @@ func (x *PutWebhookRequest) String() string {
 func (*PutWebhookRequest) ProtoMessage() {}
 
 func (x *PutWebhookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[103]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6446,7 +6552,7 @@ func (x *PutWebhookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutWebhookRequest.ProtoReflect.Descriptor instead.
 func (*PutWebhookRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{103}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *PutWebhookRequest) GetWebhook() *Webhook {
@@ -6465,7 +6571,7 @@ type PutWebhookResponse struct {
 
 func (x *PutWebhookResponse) Reset() {
 	*x = PutWebhookResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[104]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6477,7 +6583,7 @@ func (x *PutWebhookResponse) String() string {
 func (*PutWebhookResponse) ProtoMessage() {}
 
 func (x *PutWebhookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[104]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6490,7 +6596,7 @@ func (x *PutWebhookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutWebhookResponse.ProtoReflect.Descriptor instead.
 func (*PutWebhookResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{104}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *PutWebhookResponse) GetWebhook() *Webhook {
@@ -6509,7 +6615,7 @@ type ListWebhooksRequest struct {
 
 func (x *ListWebhooksRequest) Reset() {
 	*x = ListWebhooksRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[105]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6521,7 +6627,7 @@ func (x *ListWebhooksRequest) String() string {
 func (*ListWebhooksRequest) ProtoMessage() {}
 
 func (x *ListWebhooksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[105]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6534,7 +6640,7 @@ func (x *ListWebhooksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWebhooksRequest.ProtoReflect.Descriptor instead.
 func (*ListWebhooksRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{105}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *ListWebhooksRequest) GetScope() *WebhookScope {
@@ -6553,7 +6659,7 @@ type ListWebhooksResponse struct {
 
 func (x *ListWebhooksResponse) Reset() {
 	*x = ListWebhooksResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[106]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6565,7 +6671,7 @@ func (x *ListWebhooksResponse) String() string {
 func (*ListWebhooksResponse) ProtoMessage() {}
 
 func (x *ListWebhooksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[106]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6578,7 +6684,7 @@ func (x *ListWebhooksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWebhooksResponse.ProtoReflect.Descriptor instead.
 func (*ListWebhooksResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{106}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *ListWebhooksResponse) GetWebhooks() []*Webhook {
@@ -6597,7 +6703,7 @@ type RemoveWebhookRequest struct {
 
 func (x *RemoveWebhookRequest) Reset() {
 	*x = RemoveWebhookRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[107]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6609,7 +6715,7 @@ func (x *RemoveWebhookRequest) String() string {
 func (*RemoveWebhookRequest) ProtoMessage() {}
 
 func (x *RemoveWebhookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[107]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6622,7 +6728,7 @@ func (x *RemoveWebhookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveWebhookRequest.ProtoReflect.Descriptor instead.
 func (*RemoveWebhookRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{107}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *RemoveWebhookRequest) GetName() *WebhookName {
@@ -6640,7 +6746,7 @@ type RemoveWebhookResponse struct {
 
 func (x *RemoveWebhookResponse) Reset() {
 	*x = RemoveWebhookResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[108]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6652,7 +6758,7 @@ func (x *RemoveWebhookResponse) String() string {
 func (*RemoveWebhookResponse) ProtoMessage() {}
 
 func (x *RemoveWebhookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[108]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6665,7 +6771,7 @@ func (x *RemoveWebhookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveWebhookResponse.ProtoReflect.Descriptor instead.
 func (*RemoveWebhookResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{108}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{110}
 }
 
 type SendWebhookRequest struct {
@@ -6678,7 +6784,7 @@ type SendWebhookRequest struct {
 
 func (x *SendWebhookRequest) Reset() {
 	*x = SendWebhookRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[109]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6690,7 +6796,7 @@ func (x *SendWebhookRequest) String() string {
 func (*SendWebhookRequest) ProtoMessage() {}
 
 func (x *SendWebhookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[109]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6703,7 +6809,7 @@ func (x *SendWebhookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SendWebhookRequest.ProtoReflect.Descriptor instead.
 func (*SendWebhookRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{109}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *SendWebhookRequest) GetName() *WebhookName {
@@ -6729,7 +6835,7 @@ type SendWebhookResponse struct {
 
 func (x *SendWebhookResponse) Reset() {
 	*x = SendWebhookResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[110]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6741,7 +6847,7 @@ func (x *SendWebhookResponse) String() string {
 func (*SendWebhookResponse) ProtoMessage() {}
 
 func (x *SendWebhookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[110]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6754,7 +6860,7 @@ func (x *SendWebhookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SendWebhookResponse.ProtoReflect.Descriptor instead.
 func (*SendWebhookResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{110}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *SendWebhookResponse) GetDelivery() *WebhookDelivery {
@@ -6773,7 +6879,7 @@ type WebhookDeliveriesRequest struct {
 
 func (x *WebhookDeliveriesRequest) Reset() {
 	*x = WebhookDeliveriesRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[111]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6785,7 +6891,7 @@ func (x *WebhookDeliveriesRequest) String() string {
 func (*WebhookDeliveriesRequest) ProtoMessage() {}
 
 func (x *WebhookDeliveriesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[111]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6798,7 +6904,7 @@ func (x *WebhookDeliveriesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WebhookDeliveriesRequest.ProtoReflect.Descriptor instead.
 func (*WebhookDeliveriesRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{111}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *WebhookDeliveriesRequest) GetName() *WebhookName {
@@ -6817,7 +6923,7 @@ type WebhookDeliveriesResponse struct {
 
 func (x *WebhookDeliveriesResponse) Reset() {
 	*x = WebhookDeliveriesResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[112]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6829,7 +6935,7 @@ func (x *WebhookDeliveriesResponse) String() string {
 func (*WebhookDeliveriesResponse) ProtoMessage() {}
 
 func (x *WebhookDeliveriesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[112]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6842,7 +6948,7 @@ func (x *WebhookDeliveriesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WebhookDeliveriesResponse.ProtoReflect.Descriptor instead.
 func (*WebhookDeliveriesResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{112}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *WebhookDeliveriesResponse) GetDeliveries() []*WebhookDelivery {
@@ -6876,7 +6982,7 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\x04salt\x18\x02 \x01(\tR\x04salt\x12\x10\n" +
 	"\x03key\x18\x03 \x01(\fR\x03key\x12\x10\n" +
 	"\x03url\x18\x04 \x01(\tR\x03url\x12#\n" +
-	"\rencrypted_key\x18\x05 \x01(\tR\fencryptedKey\"\xc7\n" +
+	"\rencrypted_key\x18\x05 \x01(\tR\fencryptedKey\"\xf7\n" +
 	"\n" +
 	"\rSubmitRequest\x12-\n" +
 	"\x05stack\x18\x01 \x01(\v2\x17.deployctl.v1.StackNameR\x05stack\x12\x1d\n" +
@@ -6911,14 +7017,20 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\fpolicy_packs\x18\x1b \x03(\v2\x18.deployctl.v1.PolicyPackR\vpolicyPacks\x128\n" +
 	"\aimports\x18\x1c \x03(\v2\x1e.deployctl.v1.ImportedResourceR\aimports\x12H\n" +
 	"\tvariables\x18\x1d \x03(\v2*.deployctl.v1.SubmitRequest.VariablesEntryR\tvariables\x12+\n" +
-	"\x04plan\x18\x1e \x01(\v2\x17.deployctl.v1.SavedPlanR\x04plan\x1aT\n" +
+	"\x04plan\x18\x1e \x01(\v2\x17.deployctl.v1.SavedPlanR\x04plan\x12.\n" +
+	"\x06settle\x18\x1f \x01(\v2\x16.deployctl.v1.SettlingR\x06settle\x1aT\n" +
 	"\vConfigEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12/\n" +
 	"\x05value\x18\x02 \x01(\v2\x19.deployctl.v1.ConfigValueR\x05value:\x028\x01\x1a<\n" +
 	"\x0eVariablesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x0f\n" +
-	"\r_base_version\"6\n" +
+	"\r_base_version\":\n" +
+	"\bSettling\x12.\n" +
+	"\aanswers\x18\x01 \x03(\v2\x14.deployctl.v1.AnswerR\aanswers\"*\n" +
+	"\x06Answer\x12\x10\n" +
+	"\x03urn\x18\x01 \x01(\tR\x03urn\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\"6\n" +
 	"\n" +
 	"PolicyPack\x12\x10\n" +
 	"\x03dir\x18\x01 \x01(\tR\x03dir\x12\x16\n" +
@@ -7439,7 +7551,7 @@ func file_deployctl_v1_deployctl_proto_rawDescGZIP() []byte {
 	return file_deployctl_v1_deployctl_proto_rawDescData
 }
 
-var file_deployctl_v1_deployctl_proto_msgTypes = make([]protoimpl.MessageInfo, 122)
+var file_deployctl_v1_deployctl_proto_msgTypes = make([]protoimpl.MessageInfo, 124)
 var file_deployctl_v1_deployctl_proto_goTypes = []any{
 	(*ErrorDetail)(nil),               // 0: deployctl.v1.ErrorDetail
 	(*StackName)(nil),                 // 1: deployctl.v1.StackName
@@ -7447,340 +7559,344 @@ var file_deployctl_v1_deployctl_proto_goTypes = []any{
 	(*ConfigValue)(nil),               // 3: deployctl.v1.ConfigValue
 	(*SecretsProvider)(nil),           // 4: deployctl.v1.SecretsProvider
 	(*SubmitRequest)(nil),             // 5: deployctl.v1.SubmitRequest
-	(*PolicyPack)(nil),                // 6: deployctl.v1.PolicyPack
-	(*SavedPlan)(nil),                 // 7: deployctl.v1.SavedPlan
-	(*ImportedResource)(nil),          // 8: deployctl.v1.ImportedResource
-	(*SubmitResponse)(nil),            // 9: deployctl.v1.SubmitResponse
-	(*UpdateInfo)(nil),                // 10: deployctl.v1.UpdateInfo
-	(*WatchRequest)(nil),              // 11: deployctl.v1.WatchRequest
-	(*WatchResponse)(nil),             // 12: deployctl.v1.WatchResponse
-	(*Progress)(nil),                  // 13: deployctl.v1.Progress
-	(*Phase)(nil),                     // 14: deployctl.v1.Phase
-	(*RunningStep)(nil),               // 15: deployctl.v1.RunningStep
-	(*CancelRequest)(nil),             // 16: deployctl.v1.CancelRequest
-	(*CancelResponse)(nil),            // 17: deployctl.v1.CancelResponse
-	(*ResolveRequest)(nil),            // 18: deployctl.v1.ResolveRequest
-	(*ResolveResponse)(nil),           // 19: deployctl.v1.ResolveResponse
-	(*StackInfo)(nil),                 // 20: deployctl.v1.StackInfo
-	(*CreateStackRequest)(nil),        // 21: deployctl.v1.CreateStackRequest
-	(*CreateStackResponse)(nil),       // 22: deployctl.v1.CreateStackResponse
-	(*ListStacksRequest)(nil),         // 23: deployctl.v1.ListStacksRequest
-	(*ListStacksResponse)(nil),        // 24: deployctl.v1.ListStacksResponse
-	(*GetStackRequest)(nil),           // 25: deployctl.v1.GetStackRequest
-	(*GetStackResponse)(nil),          // 26: deployctl.v1.GetStackResponse
-	(*RemoveStackRequest)(nil),        // 27: deployctl.v1.RemoveStackRequest
-	(*RemoveStackResponse)(nil),       // 28: deployctl.v1.RemoveStackResponse
-	(*RenameStackRequest)(nil),        // 29: deployctl.v1.RenameStackRequest
-	(*RenameStackResponse)(nil),       // 30: deployctl.v1.RenameStackResponse
-	(*TagStackRequest)(nil),           // 31: deployctl.v1.TagStackRequest
-	(*TagStackResponse)(nil),          // 32: deployctl.v1.TagStackResponse
-	(*ExportRequest)(nil),             // 33: deployctl.v1.ExportRequest
-	(*ExportResponse)(nil),            // 34: deployctl.v1.ExportResponse
-	(*ImportRequest)(nil),             // 35: deployctl.v1.ImportRequest
-	(*ImportResponse)(nil),            // 36: deployctl.v1.ImportResponse
-	(*RestoreRequest)(nil),            // 37: deployctl.v1.RestoreRequest
-	(*RestoreResponse)(nil),           // 38: deployctl.v1.RestoreResponse
-	(*EditStateRequest)(nil),          // 39: deployctl.v1.EditStateRequest
-	(*EditStateResponse)(nil),         // 40: deployctl.v1.EditStateResponse
-	(*MoveStateRequest)(nil),          // 41: deployctl.v1.MoveStateRequest
-	(*MoveStateResponse)(nil),         // 42: deployctl.v1.MoveStateResponse
-	(*RecoverRequest)(nil),            // 43: deployctl.v1.RecoverRequest
-	(*RecoverResponse)(nil),           // 44: deployctl.v1.RecoverResponse
-	(*HistoryRequest)(nil),            // 45: deployctl.v1.HistoryRequest
-	(*HistoryResponse)(nil),           // 46: deployctl.v1.HistoryResponse
-	(*EncryptRequest)(nil),            // 47: deployctl.v1.EncryptRequest
-	(*EncryptResponse)(nil),           // 48: deployctl.v1.EncryptResponse
-	(*DecryptRequest)(nil),            // 49: deployctl.v1.DecryptRequest
-	(*DecryptResponse)(nil),           // 50: deployctl.v1.DecryptResponse
-	(*File)(nil),                      // 51: deployctl.v1.File
-	(*Manifest)(nil),                  // 52: deployctl.v1.Manifest
-	(*MissingRequest)(nil),            // 53: deployctl.v1.MissingRequest
-	(*MissingResponse)(nil),           // 54: deployctl.v1.MissingResponse
-	(*PutFileRequest)(nil),            // 55: deployctl.v1.PutFileRequest
-	(*PutFileResponse)(nil),           // 56: deployctl.v1.PutFileResponse
-	(*PutManifestRequest)(nil),        // 57: deployctl.v1.PutManifestRequest
-	(*PutManifestResponse)(nil),       // 58: deployctl.v1.PutManifestResponse
-	(*Grant)(nil),                     // 59: deployctl.v1.Grant
-	(*CreateTokenRequest)(nil),        // 60: deployctl.v1.CreateTokenRequest
-	(*CreateTokenResponse)(nil),       // 61: deployctl.v1.CreateTokenResponse
-	(*ListTokensRequest)(nil),         // 62: deployctl.v1.ListTokensRequest
-	(*ListTokensResponse)(nil),        // 63: deployctl.v1.ListTokensResponse
-	(*Token)(nil),                     // 64: deployctl.v1.Token
-	(*Member)(nil),                    // 65: deployctl.v1.Member
-	(*GrantMemberRequest)(nil),        // 66: deployctl.v1.GrantMemberRequest
-	(*GrantMemberResponse)(nil),       // 67: deployctl.v1.GrantMemberResponse
-	(*ListMembersRequest)(nil),        // 68: deployctl.v1.ListMembersRequest
-	(*ListMembersResponse)(nil),       // 69: deployctl.v1.ListMembersResponse
-	(*RemoveMemberRequest)(nil),       // 70: deployctl.v1.RemoveMemberRequest
-	(*RemoveMemberResponse)(nil),      // 71: deployctl.v1.RemoveMemberResponse
-	(*ReadAuditRequest)(nil),          // 72: deployctl.v1.ReadAuditRequest
-	(*ReadAuditResponse)(nil),         // 73: deployctl.v1.ReadAuditResponse
-	(*AuditEntry)(nil),                // 74: deployctl.v1.AuditEntry
-	(*RemoveTokenRequest)(nil),        // 75: deployctl.v1.RemoveTokenRequest
-	(*RemoveTokenResponse)(nil),       // 76: deployctl.v1.RemoveTokenResponse
-	(*ScheduleName)(nil),              // 77: deployctl.v1.ScheduleName
-	(*Schedule)(nil),                  // 78: deployctl.v1.Schedule
-	(*ScheduleRun)(nil),               // 79: deployctl.v1.ScheduleRun
-	(*CreateScheduleRequest)(nil),     // 80: deployctl.v1.CreateScheduleRequest
-	(*CreateScheduleResponse)(nil),    // 81: deployctl.v1.CreateScheduleResponse
-	(*ListSchedulesRequest)(nil),      // 82: deployctl.v1.ListSchedulesRequest
-	(*ListSchedulesResponse)(nil),     // 83: deployctl.v1.ListSchedulesResponse
-	(*GetScheduleRequest)(nil),        // 84: deployctl.v1.GetScheduleRequest
-	(*GetScheduleResponse)(nil),       // 85: deployctl.v1.GetScheduleResponse
-	(*RemoveScheduleRequest)(nil),     // 86: deployctl.v1.RemoveScheduleRequest
-	(*RemoveScheduleResponse)(nil),    // 87: deployctl.v1.RemoveScheduleResponse
-	(*PauseScheduleRequest)(nil),      // 88: deployctl.v1.PauseScheduleRequest
-	(*PauseScheduleResponse)(nil),     // 89: deployctl.v1.PauseScheduleResponse
-	(*RunScheduleRequest)(nil),        // 90: deployctl.v1.RunScheduleRequest
-	(*RunScheduleResponse)(nil),       // 91: deployctl.v1.RunScheduleResponse
-	(*ScheduleRunsRequest)(nil),       // 92: deployctl.v1.ScheduleRunsRequest
-	(*ScheduleRunsResponse)(nil),      // 93: deployctl.v1.ScheduleRunsResponse
-	(*GetDriftRequest)(nil),           // 94: deployctl.v1.GetDriftRequest
-	(*GetDriftResponse)(nil),          // 95: deployctl.v1.GetDriftResponse
-	(*Drift)(nil),                     // 96: deployctl.v1.Drift
-	(*DriftedResource)(nil),           // 97: deployctl.v1.DriftedResource
-	(*DriftedProperty)(nil),           // 98: deployctl.v1.DriftedProperty
-	(*WebhookScope)(nil),              // 99: deployctl.v1.WebhookScope
-	(*WebhookName)(nil),               // 100: deployctl.v1.WebhookName
-	(*Webhook)(nil),                   // 101: deployctl.v1.Webhook
-	(*WebhookDelivery)(nil),           // 102: deployctl.v1.WebhookDelivery
-	(*PutWebhookRequest)(nil),         // 103: deployctl.v1.PutWebhookRequest
-	(*PutWebhookResponse)(nil),        // 104: deployctl.v1.PutWebhookResponse
-	(*ListWebhooksRequest)(nil),       // 105: deployctl.v1.ListWebhooksRequest
-	(*ListWebhooksResponse)(nil),      // 106: deployctl.v1.ListWebhooksResponse
-	(*RemoveWebhookRequest)(nil),      // 107: deployctl.v1.RemoveWebhookRequest
-	(*RemoveWebhookResponse)(nil),     // 108: deployctl.v1.RemoveWebhookResponse
-	(*SendWebhookRequest)(nil),        // 109: deployctl.v1.SendWebhookRequest
-	(*SendWebhookResponse)(nil),       // 110: deployctl.v1.SendWebhookResponse
-	(*WebhookDeliveriesRequest)(nil),  // 111: deployctl.v1.WebhookDeliveriesRequest
-	(*WebhookDeliveriesResponse)(nil), // 112: deployctl.v1.WebhookDeliveriesResponse
-	nil,                               // 113: deployctl.v1.SubmitRequest.ConfigEntry
-	nil,                               // 114: deployctl.v1.SubmitRequest.VariablesEntry
-	nil,                               // 115: deployctl.v1.SavedPlan.StepsEntry
-	nil,                               // 116: deployctl.v1.UpdateInfo.ChangesEntry
-	nil,                               // 117: deployctl.v1.WatchRequest.AfterEntry
-	nil,                               // 118: deployctl.v1.Progress.DoneEntry
-	nil,                               // 119: deployctl.v1.StackInfo.TagsEntry
-	nil,                               // 120: deployctl.v1.CreateStackRequest.TagsEntry
-	nil,                               // 121: deployctl.v1.TagStackRequest.TagsEntry
-	(*timestamppb.Timestamp)(nil),     // 122: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),       // 123: google.protobuf.Duration
+	(*Settling)(nil),                  // 6: deployctl.v1.Settling
+	(*Answer)(nil),                    // 7: deployctl.v1.Answer
+	(*PolicyPack)(nil),                // 8: deployctl.v1.PolicyPack
+	(*SavedPlan)(nil),                 // 9: deployctl.v1.SavedPlan
+	(*ImportedResource)(nil),          // 10: deployctl.v1.ImportedResource
+	(*SubmitResponse)(nil),            // 11: deployctl.v1.SubmitResponse
+	(*UpdateInfo)(nil),                // 12: deployctl.v1.UpdateInfo
+	(*WatchRequest)(nil),              // 13: deployctl.v1.WatchRequest
+	(*WatchResponse)(nil),             // 14: deployctl.v1.WatchResponse
+	(*Progress)(nil),                  // 15: deployctl.v1.Progress
+	(*Phase)(nil),                     // 16: deployctl.v1.Phase
+	(*RunningStep)(nil),               // 17: deployctl.v1.RunningStep
+	(*CancelRequest)(nil),             // 18: deployctl.v1.CancelRequest
+	(*CancelResponse)(nil),            // 19: deployctl.v1.CancelResponse
+	(*ResolveRequest)(nil),            // 20: deployctl.v1.ResolveRequest
+	(*ResolveResponse)(nil),           // 21: deployctl.v1.ResolveResponse
+	(*StackInfo)(nil),                 // 22: deployctl.v1.StackInfo
+	(*CreateStackRequest)(nil),        // 23: deployctl.v1.CreateStackRequest
+	(*CreateStackResponse)(nil),       // 24: deployctl.v1.CreateStackResponse
+	(*ListStacksRequest)(nil),         // 25: deployctl.v1.ListStacksRequest
+	(*ListStacksResponse)(nil),        // 26: deployctl.v1.ListStacksResponse
+	(*GetStackRequest)(nil),           // 27: deployctl.v1.GetStackRequest
+	(*GetStackResponse)(nil),          // 28: deployctl.v1.GetStackResponse
+	(*RemoveStackRequest)(nil),        // 29: deployctl.v1.RemoveStackRequest
+	(*RemoveStackResponse)(nil),       // 30: deployctl.v1.RemoveStackResponse
+	(*RenameStackRequest)(nil),        // 31: deployctl.v1.RenameStackRequest
+	(*RenameStackResponse)(nil),       // 32: deployctl.v1.RenameStackResponse
+	(*TagStackRequest)(nil),           // 33: deployctl.v1.TagStackRequest
+	(*TagStackResponse)(nil),          // 34: deployctl.v1.TagStackResponse
+	(*ExportRequest)(nil),             // 35: deployctl.v1.ExportRequest
+	(*ExportResponse)(nil),            // 36: deployctl.v1.ExportResponse
+	(*ImportRequest)(nil),             // 37: deployctl.v1.ImportRequest
+	(*ImportResponse)(nil),            // 38: deployctl.v1.ImportResponse
+	(*RestoreRequest)(nil),            // 39: deployctl.v1.RestoreRequest
+	(*RestoreResponse)(nil),           // 40: deployctl.v1.RestoreResponse
+	(*EditStateRequest)(nil),          // 41: deployctl.v1.EditStateRequest
+	(*EditStateResponse)(nil),         // 42: deployctl.v1.EditStateResponse
+	(*MoveStateRequest)(nil),          // 43: deployctl.v1.MoveStateRequest
+	(*MoveStateResponse)(nil),         // 44: deployctl.v1.MoveStateResponse
+	(*RecoverRequest)(nil),            // 45: deployctl.v1.RecoverRequest
+	(*RecoverResponse)(nil),           // 46: deployctl.v1.RecoverResponse
+	(*HistoryRequest)(nil),            // 47: deployctl.v1.HistoryRequest
+	(*HistoryResponse)(nil),           // 48: deployctl.v1.HistoryResponse
+	(*EncryptRequest)(nil),            // 49: deployctl.v1.EncryptRequest
+	(*EncryptResponse)(nil),           // 50: deployctl.v1.EncryptResponse
+	(*DecryptRequest)(nil),            // 51: deployctl.v1.DecryptRequest
+	(*DecryptResponse)(nil),           // 52: deployctl.v1.DecryptResponse
+	(*File)(nil),                      // 53: deployctl.v1.File
+	(*Manifest)(nil),                  // 54: deployctl.v1.Manifest
+	(*MissingRequest)(nil),            // 55: deployctl.v1.MissingRequest
+	(*MissingResponse)(nil),           // 56: deployctl.v1.MissingResponse
+	(*PutFileRequest)(nil),            // 57: deployctl.v1.PutFileRequest
+	(*PutFileResponse)(nil),           // 58: deployctl.v1.PutFileResponse
+	(*PutManifestRequest)(nil),        // 59: deployctl.v1.PutManifestRequest
+	(*PutManifestResponse)(nil),       // 60: deployctl.v1.PutManifestResponse
+	(*Grant)(nil),                     // 61: deployctl.v1.Grant
+	(*CreateTokenRequest)(nil),        // 62: deployctl.v1.CreateTokenRequest
+	(*CreateTokenResponse)(nil),       // 63: deployctl.v1.CreateTokenResponse
+	(*ListTokensRequest)(nil),         // 64: deployctl.v1.ListTokensRequest
+	(*ListTokensResponse)(nil),        // 65: deployctl.v1.ListTokensResponse
+	(*Token)(nil),                     // 66: deployctl.v1.Token
+	(*Member)(nil),                    // 67: deployctl.v1.Member
+	(*GrantMemberRequest)(nil),        // 68: deployctl.v1.GrantMemberRequest
+	(*GrantMemberResponse)(nil),       // 69: deployctl.v1.GrantMemberResponse
+	(*ListMembersRequest)(nil),        // 70: deployctl.v1.ListMembersRequest
+	(*ListMembersResponse)(nil),       // 71: deployctl.v1.ListMembersResponse
+	(*RemoveMemberRequest)(nil),       // 72: deployctl.v1.RemoveMemberRequest
+	(*RemoveMemberResponse)(nil),      // 73: deployctl.v1.RemoveMemberResponse
+	(*ReadAuditRequest)(nil),          // 74: deployctl.v1.ReadAuditRequest
+	(*ReadAuditResponse)(nil),         // 75: deployctl.v1.ReadAuditResponse
+	(*AuditEntry)(nil),                // 76: deployctl.v1.AuditEntry
+	(*RemoveTokenRequest)(nil),        // 77: deployctl.v1.RemoveTokenRequest
+	(*RemoveTokenResponse)(nil),       // 78: deployctl.v1.RemoveTokenResponse
+	(*ScheduleName)(nil),              // 79: deployctl.v1.ScheduleName
+	(*Schedule)(nil),                  // 80: deployctl.v1.Schedule
+	(*ScheduleRun)(nil),               // 81: deployctl.v1.ScheduleRun
+	(*CreateScheduleRequest)(nil),     // 82: deployctl.v1.CreateScheduleRequest
+	(*CreateScheduleResponse)(nil),    // 83: deployctl.v1.CreateScheduleResponse
+	(*ListSchedulesRequest)(nil),      // 84: deployctl.v1.ListSchedulesRequest
+	(*ListSchedulesResponse)(nil),     // 85: deployctl.v1.ListSchedulesResponse
+	(*GetScheduleRequest)(nil),        // 86: deployctl.v1.GetScheduleRequest
+	(*GetScheduleResponse)(nil),       // 87: deployctl.v1.GetScheduleResponse
+	(*RemoveScheduleRequest)(nil),     // 88: deployctl.v1.RemoveScheduleRequest
+	(*RemoveScheduleResponse)(nil),    // 89: deployctl.v1.RemoveScheduleResponse
+	(*PauseScheduleRequest)(nil),      // 90: deployctl.v1.PauseScheduleRequest
+	(*PauseScheduleResponse)(nil),     // 91: deployctl.v1.PauseScheduleResponse
+	(*RunScheduleRequest)(nil),        // 92: deployctl.v1.RunScheduleRequest
+	(*RunScheduleResponse)(nil),       // 93: deployctl.v1.RunScheduleResponse
+	(*ScheduleRunsRequest)(nil),       // 94: deployctl.v1.ScheduleRunsRequest
+	(*ScheduleRunsResponse)(nil),      // 95: deployctl.v1.ScheduleRunsResponse
+	(*GetDriftRequest)(nil),           // 96: deployctl.v1.GetDriftRequest
+	(*GetDriftResponse)(nil),          // 97: deployctl.v1.GetDriftResponse
+	(*Drift)(nil),                     // 98: deployctl.v1.Drift
+	(*DriftedResource)(nil),           // 99: deployctl.v1.DriftedResource
+	(*DriftedProperty)(nil),           // 100: deployctl.v1.DriftedProperty
+	(*WebhookScope)(nil),              // 101: deployctl.v1.WebhookScope
+	(*WebhookName)(nil),               // 102: deployctl.v1.WebhookName
+	(*Webhook)(nil),                   // 103: deployctl.v1.Webhook
+	(*WebhookDelivery)(nil),           // 104: deployctl.v1.WebhookDelivery
+	(*PutWebhookRequest)(nil),         // 105: deployctl.v1.PutWebhookRequest
+	(*PutWebhookResponse)(nil),        // 106: deployctl.v1.PutWebhookResponse
+	(*ListWebhooksRequest)(nil),       // 107: deployctl.v1.ListWebhooksRequest
+	(*ListWebhooksResponse)(nil),      // 108: deployctl.v1.ListWebhooksResponse
+	(*RemoveWebhookRequest)(nil),      // 109: deployctl.v1.RemoveWebhookRequest
+	(*RemoveWebhookResponse)(nil),     // 110: deployctl.v1.RemoveWebhookResponse
+	(*SendWebhookRequest)(nil),        // 111: deployctl.v1.SendWebhookRequest
+	(*SendWebhookResponse)(nil),       // 112: deployctl.v1.SendWebhookResponse
+	(*WebhookDeliveriesRequest)(nil),  // 113: deployctl.v1.WebhookDeliveriesRequest
+	(*WebhookDeliveriesResponse)(nil), // 114: deployctl.v1.WebhookDeliveriesResponse
+	nil,                               // 115: deployctl.v1.SubmitRequest.ConfigEntry
+	nil,                               // 116: deployctl.v1.SubmitRequest.VariablesEntry
+	nil,                               // 117: deployctl.v1.SavedPlan.StepsEntry
+	nil,                               // 118: deployctl.v1.UpdateInfo.ChangesEntry
+	nil,                               // 119: deployctl.v1.WatchRequest.AfterEntry
+	nil,                               // 120: deployctl.v1.Progress.DoneEntry
+	nil,                               // 121: deployctl.v1.StackInfo.TagsEntry
+	nil,                               // 122: deployctl.v1.CreateStackRequest.TagsEntry
+	nil,                               // 123: deployctl.v1.TagStackRequest.TagsEntry
+	(*timestamppb.Timestamp)(nil),     // 124: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),       // 125: google.protobuf.Duration
 }
 var file_deployctl_v1_deployctl_proto_depIdxs = []int32{
 	1,   // 0: deployctl.v1.UpdateName.stack:type_name -> deployctl.v1.StackName
 	1,   // 1: deployctl.v1.SubmitRequest.stack:type_name -> deployctl.v1.StackName
-	113, // 2: deployctl.v1.SubmitRequest.config:type_name -> deployctl.v1.SubmitRequest.ConfigEntry
+	115, // 2: deployctl.v1.SubmitRequest.config:type_name -> deployctl.v1.SubmitRequest.ConfigEntry
 	4,   // 3: deployctl.v1.SubmitRequest.secrets:type_name -> deployctl.v1.SecretsProvider
-	6,   // 4: deployctl.v1.SubmitRequest.policy_packs:type_name -> deployctl.v1.PolicyPack
-	8,   // 5: deployctl.v1.SubmitRequest.imports:type_name -> deployctl.v1.ImportedResource
-	114, // 6: deployctl.v1.SubmitRequest.variables:type_name -> deployctl.v1.SubmitRequest.VariablesEntry
-	7,   // 7: deployctl.v1.SubmitRequest.plan:type_name -> deployctl.v1.SavedPlan
-	115, // 8: deployctl.v1.SavedPlan.steps:type_name -> deployctl.v1.SavedPlan.StepsEntry
-	2,   // 9: deployctl.v1.SubmitResponse.update:type_name -> deployctl.v1.UpdateName
-	10,  // 10: deployctl.v1.SubmitResponse.behind:type_name -> deployctl.v1.UpdateInfo
-	2,   // 11: deployctl.v1.UpdateInfo.update:type_name -> deployctl.v1.UpdateName
-	122, // 12: deployctl.v1.UpdateInfo.started:type_name -> google.protobuf.Timestamp
-	122, // 13: deployctl.v1.UpdateInfo.ended:type_name -> google.protobuf.Timestamp
-	116, // 14: deployctl.v1.UpdateInfo.changes:type_name -> deployctl.v1.UpdateInfo.ChangesEntry
-	2,   // 15: deployctl.v1.WatchRequest.update:type_name -> deployctl.v1.UpdateName
-	117, // 16: deployctl.v1.WatchRequest.after:type_name -> deployctl.v1.WatchRequest.AfterEntry
-	13,  // 17: deployctl.v1.WatchResponse.progress:type_name -> deployctl.v1.Progress
-	10,  // 18: deployctl.v1.WatchResponse.end:type_name -> deployctl.v1.UpdateInfo
-	10,  // 19: deployctl.v1.Progress.behind:type_name -> deployctl.v1.UpdateInfo
-	15,  // 20: deployctl.v1.Progress.running:type_name -> deployctl.v1.RunningStep
-	118, // 21: deployctl.v1.Progress.done:type_name -> deployctl.v1.Progress.DoneEntry
-	14,  // 22: deployctl.v1.Progress.phase:type_name -> deployctl.v1.Phase
-	122, // 23: deployctl.v1.Phase.since:type_name -> google.protobuf.Timestamp
-	122, // 24: deployctl.v1.RunningStep.started:type_name -> google.protobuf.Timestamp
-	122, // 25: deployctl.v1.RunningStep.next_retry:type_name -> google.protobuf.Timestamp
-	2,   // 26: deployctl.v1.CancelRequest.update:type_name -> deployctl.v1.UpdateName
-	2,   // 27: deployctl.v1.ResolveRequest.update:type_name -> deployctl.v1.UpdateName
-	1,   // 28: deployctl.v1.StackInfo.stack:type_name -> deployctl.v1.StackName
-	122, // 29: deployctl.v1.StackInfo.updated:type_name -> google.protobuf.Timestamp
-	10,  // 30: deployctl.v1.StackInfo.active:type_name -> deployctl.v1.UpdateInfo
-	10,  // 31: deployctl.v1.StackInfo.queued:type_name -> deployctl.v1.UpdateInfo
-	119, // 32: deployctl.v1.StackInfo.tags:type_name -> deployctl.v1.StackInfo.TagsEntry
-	1,   // 33: deployctl.v1.CreateStackRequest.stack:type_name -> deployctl.v1.StackName
-	120, // 34: deployctl.v1.CreateStackRequest.tags:type_name -> deployctl.v1.CreateStackRequest.TagsEntry
-	20,  // 35: deployctl.v1.ListStacksResponse.stacks:type_name -> deployctl.v1.StackInfo
-	1,   // 36: deployctl.v1.GetStackRequest.stack:type_name -> deployctl.v1.StackName
-	20,  // 37: deployctl.v1.GetStackResponse.stack:type_name -> deployctl.v1.StackInfo
-	1,   // 38: deployctl.v1.RemoveStackRequest.stack:type_name -> deployctl.v1.StackName
-	1,   // 39: deployctl.v1.RenameStackRequest.from:type_name -> deployctl.v1.StackName
-	1,   // 40: deployctl.v1.RenameStackRequest.to:type_name -> deployctl.v1.StackName
-	1,   // 41: deployctl.v1.TagStackRequest.stack:type_name -> deployctl.v1.StackName
-	121, // 42: deployctl.v1.TagStackRequest.tags:type_name -> deployctl.v1.TagStackRequest.TagsEntry
-	1,   // 43: deployctl.v1.ExportRequest.stack:type_name -> deployctl.v1.StackName
-	4,   // 44: deployctl.v1.ExportRequest.secrets:type_name -> deployctl.v1.SecretsProvider
-	1,   // 45: deployctl.v1.ImportRequest.stack:type_name -> deployctl.v1.StackName
-	4,   // 46: deployctl.v1.ImportRequest.secrets:type_name -> deployctl.v1.SecretsProvider
-	1,   // 47: deployctl.v1.RestoreRequest.stack:type_name -> deployctl.v1.StackName
-	4,   // 48: deployctl.v1.RestoreRequest.secrets:type_name -> deployctl.v1.SecretsProvider
-	1,   // 49: deployctl.v1.EditStateRequest.stack:type_name -> deployctl.v1.StackName
-	4,   // 50: deployctl.v1.EditStateRequest.secrets:type_name -> deployctl.v1.SecretsProvider
-	4,   // 51: deployctl.v1.EditStateRequest.new_secrets:type_name -> deployctl.v1.SecretsProvider
-	1,   // 52: deployctl.v1.MoveStateRequest.from:type_name -> deployctl.v1.StackName
-	1,   // 53: deployctl.v1.MoveStateRequest.to:type_name -> deployctl.v1.StackName
-	4,   // 54: deployctl.v1.MoveStateRequest.from_secrets:type_name -> deployctl.v1.SecretsProvider
-	4,   // 55: deployctl.v1.MoveStateRequest.to_secrets:type_name -> deployctl.v1.SecretsProvider
-	1,   // 56: deployctl.v1.RecoverRequest.stack:type_name -> deployctl.v1.StackName
-	10,  // 57: deployctl.v1.RecoverResponse.update:type_name -> deployctl.v1.UpdateInfo
-	1,   // 58: deployctl.v1.HistoryRequest.stack:type_name -> deployctl.v1.StackName
-	10,  // 59: deployctl.v1.HistoryResponse.updates:type_name -> deployctl.v1.UpdateInfo
-	1,   // 60: deployctl.v1.EncryptRequest.stack:type_name -> deployctl.v1.StackName
-	1,   // 61: deployctl.v1.DecryptRequest.stack:type_name -> deployctl.v1.StackName
-	51,  // 62: deployctl.v1.Manifest.files:type_name -> deployctl.v1.File
-	1,   // 63: deployctl.v1.MissingRequest.stack:type_name -> deployctl.v1.StackName
-	52,  // 64: deployctl.v1.MissingRequest.manifest:type_name -> deployctl.v1.Manifest
-	1,   // 65: deployctl.v1.PutFileRequest.stack:type_name -> deployctl.v1.StackName
-	1,   // 66: deployctl.v1.PutManifestRequest.stack:type_name -> deployctl.v1.StackName
-	52,  // 67: deployctl.v1.PutManifestRequest.manifest:type_name -> deployctl.v1.Manifest
-	59,  // 68: deployctl.v1.CreateTokenRequest.grant:type_name -> deployctl.v1.Grant
-	122, // 69: deployctl.v1.CreateTokenRequest.expires:type_name -> google.protobuf.Timestamp
-	64,  // 70: deployctl.v1.ListTokensResponse.tokens:type_name -> deployctl.v1.Token
-	122, // 71: deployctl.v1.Token.created:type_name -> google.protobuf.Timestamp
-	122, // 72: deployctl.v1.Token.used:type_name -> google.protobuf.Timestamp
-	59,  // 73: deployctl.v1.Token.grant:type_name -> deployctl.v1.Grant
-	122, // 74: deployctl.v1.Token.expires:type_name -> google.protobuf.Timestamp
-	59,  // 75: deployctl.v1.Member.grants:type_name -> deployctl.v1.Grant
-	122, // 76: deployctl.v1.Member.created:type_name -> google.protobuf.Timestamp
-	59,  // 77: deployctl.v1.GrantMemberRequest.grant:type_name -> deployctl.v1.Grant
-	65,  // 78: deployctl.v1.ListMembersResponse.members:type_name -> deployctl.v1.Member
-	122, // 79: deployctl.v1.ReadAuditRequest.since:type_name -> google.protobuf.Timestamp
-	74,  // 80: deployctl.v1.ReadAuditResponse.entries:type_name -> deployctl.v1.AuditEntry
-	122, // 81: deployctl.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
-	1,   // 82: deployctl.v1.ScheduleName.stack:type_name -> deployctl.v1.StackName
-	77,  // 83: deployctl.v1.Schedule.name:type_name -> deployctl.v1.ScheduleName
-	123, // 84: deployctl.v1.Schedule.every:type_name -> google.protobuf.Duration
-	122, // 85: deployctl.v1.Schedule.at:type_name -> google.protobuf.Timestamp
-	122, // 86: deployctl.v1.Schedule.created:type_name -> google.protobuf.Timestamp
-	122, // 87: deployctl.v1.Schedule.next:type_name -> google.protobuf.Timestamp
-	79,  // 88: deployctl.v1.Schedule.last:type_name -> deployctl.v1.ScheduleRun
-	122, // 89: deployctl.v1.ScheduleRun.started:type_name -> google.protobuf.Timestamp
-	122, // 90: deployctl.v1.ScheduleRun.ended:type_name -> google.protobuf.Timestamp
-	2,   // 91: deployctl.v1.ScheduleRun.updates:type_name -> deployctl.v1.UpdateName
-	78,  // 92: deployctl.v1.CreateScheduleRequest.schedule:type_name -> deployctl.v1.Schedule
-	1,   // 93: deployctl.v1.ListSchedulesRequest.stack:type_name -> deployctl.v1.StackName
-	78,  // 94: deployctl.v1.ListSchedulesResponse.schedules:type_name -> deployctl.v1.Schedule
-	77,  // 95: deployctl.v1.GetScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
-	78,  // 96: deployctl.v1.GetScheduleResponse.schedule:type_name -> deployctl.v1.Schedule
-	77,  // 97: deployctl.v1.RemoveScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
-	77,  // 98: deployctl.v1.PauseScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
-	77,  // 99: deployctl.v1.RunScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
-	77,  // 100: deployctl.v1.ScheduleRunsRequest.name:type_name -> deployctl.v1.ScheduleName
-	79,  // 101: deployctl.v1.ScheduleRunsResponse.runs:type_name -> deployctl.v1.ScheduleRun
-	1,   // 102: deployctl.v1.GetDriftRequest.stack:type_name -> deployctl.v1.StackName
-	96,  // 103: deployctl.v1.GetDriftResponse.drift:type_name -> deployctl.v1.Drift
-	2,   // 104: deployctl.v1.Drift.update:type_name -> deployctl.v1.UpdateName
-	122, // 105: deployctl.v1.Drift.at:type_name -> google.protobuf.Timestamp
-	97,  // 106: deployctl.v1.Drift.resources:type_name -> deployctl.v1.DriftedResource
-	2,   // 107: deployctl.v1.Drift.remedy:type_name -> deployctl.v1.UpdateName
-	98,  // 108: deployctl.v1.DriftedResource.properties:type_name -> deployctl.v1.DriftedProperty
-	99,  // 109: deployctl.v1.WebhookName.scope:type_name -> deployctl.v1.WebhookScope
-	100, // 110: deployctl.v1.Webhook.name:type_name -> deployctl.v1.WebhookName
-	122, // 111: deployctl.v1.Webhook.created:type_name -> google.protobuf.Timestamp
-	122, // 112: deployctl.v1.WebhookDelivery.at:type_name -> google.protobuf.Timestamp
-	122, // 113: deployctl.v1.WebhookDelivery.sent:type_name -> google.protobuf.Timestamp
-	123, // 114: deployctl.v1.WebhookDelivery.took:type_name -> google.protobuf.Duration
-	101, // 115: deployctl.v1.PutWebhookRequest.webhook:type_name -> deployctl.v1.Webhook
-	101, // 116: deployctl.v1.PutWebhookResponse.webhook:type_name -> deployctl.v1.Webhook
-	99,  // 117: deployctl.v1.ListWebhooksRequest.scope:type_name -> deployctl.v1.WebhookScope
-	101, // 118: deployctl.v1.ListWebhooksResponse.webhooks:type_name -> deployctl.v1.Webhook
-	100, // 119: deployctl.v1.RemoveWebhookRequest.name:type_name -> deployctl.v1.WebhookName
-	100, // 120: deployctl.v1.SendWebhookRequest.name:type_name -> deployctl.v1.WebhookName
-	102, // 121: deployctl.v1.SendWebhookResponse.delivery:type_name -> deployctl.v1.WebhookDelivery
-	100, // 122: deployctl.v1.WebhookDeliveriesRequest.name:type_name -> deployctl.v1.WebhookName
-	102, // 123: deployctl.v1.WebhookDeliveriesResponse.deliveries:type_name -> deployctl.v1.WebhookDelivery
-	3,   // 124: deployctl.v1.SubmitRequest.ConfigEntry.value:type_name -> deployctl.v1.ConfigValue
-	5,   // 125: deployctl.v1.Deployments.Submit:input_type -> deployctl.v1.SubmitRequest
-	11,  // 126: deployctl.v1.Deployments.Watch:input_type -> deployctl.v1.WatchRequest
-	16,  // 127: deployctl.v1.Deployments.Cancel:input_type -> deployctl.v1.CancelRequest
-	18,  // 128: deployctl.v1.Deployments.Resolve:input_type -> deployctl.v1.ResolveRequest
-	21,  // 129: deployctl.v1.Stacks.CreateStack:input_type -> deployctl.v1.CreateStackRequest
-	23,  // 130: deployctl.v1.Stacks.ListStacks:input_type -> deployctl.v1.ListStacksRequest
-	25,  // 131: deployctl.v1.Stacks.GetStack:input_type -> deployctl.v1.GetStackRequest
-	27,  // 132: deployctl.v1.Stacks.RemoveStack:input_type -> deployctl.v1.RemoveStackRequest
-	29,  // 133: deployctl.v1.Stacks.RenameStack:input_type -> deployctl.v1.RenameStackRequest
-	31,  // 134: deployctl.v1.Stacks.TagStack:input_type -> deployctl.v1.TagStackRequest
-	33,  // 135: deployctl.v1.Stacks.Export:input_type -> deployctl.v1.ExportRequest
-	35,  // 136: deployctl.v1.Stacks.Import:input_type -> deployctl.v1.ImportRequest
-	37,  // 137: deployctl.v1.Stacks.Restore:input_type -> deployctl.v1.RestoreRequest
-	39,  // 138: deployctl.v1.Stacks.EditState:input_type -> deployctl.v1.EditStateRequest
-	41,  // 139: deployctl.v1.Stacks.MoveState:input_type -> deployctl.v1.MoveStateRequest
-	43,  // 140: deployctl.v1.Stacks.Recover:input_type -> deployctl.v1.RecoverRequest
-	45,  // 141: deployctl.v1.Stacks.History:input_type -> deployctl.v1.HistoryRequest
-	47,  // 142: deployctl.v1.Stacks.Encrypt:input_type -> deployctl.v1.EncryptRequest
-	49,  // 143: deployctl.v1.Stacks.Decrypt:input_type -> deployctl.v1.DecryptRequest
-	53,  // 144: deployctl.v1.Bundles.Missing:input_type -> deployctl.v1.MissingRequest
-	55,  // 145: deployctl.v1.Bundles.PutFile:input_type -> deployctl.v1.PutFileRequest
-	57,  // 146: deployctl.v1.Bundles.PutManifest:input_type -> deployctl.v1.PutManifestRequest
-	60,  // 147: deployctl.v1.Tokens.CreateToken:input_type -> deployctl.v1.CreateTokenRequest
-	62,  // 148: deployctl.v1.Tokens.ListTokens:input_type -> deployctl.v1.ListTokensRequest
-	75,  // 149: deployctl.v1.Tokens.RemoveToken:input_type -> deployctl.v1.RemoveTokenRequest
-	66,  // 150: deployctl.v1.Members.GrantMember:input_type -> deployctl.v1.GrantMemberRequest
-	68,  // 151: deployctl.v1.Members.ListMembers:input_type -> deployctl.v1.ListMembersRequest
-	70,  // 152: deployctl.v1.Members.RemoveMember:input_type -> deployctl.v1.RemoveMemberRequest
-	72,  // 153: deployctl.v1.Audit.ReadAudit:input_type -> deployctl.v1.ReadAuditRequest
-	80,  // 154: deployctl.v1.Schedules.CreateSchedule:input_type -> deployctl.v1.CreateScheduleRequest
-	82,  // 155: deployctl.v1.Schedules.ListSchedules:input_type -> deployctl.v1.ListSchedulesRequest
-	84,  // 156: deployctl.v1.Schedules.GetSchedule:input_type -> deployctl.v1.GetScheduleRequest
-	86,  // 157: deployctl.v1.Schedules.RemoveSchedule:input_type -> deployctl.v1.RemoveScheduleRequest
-	88,  // 158: deployctl.v1.Schedules.PauseSchedule:input_type -> deployctl.v1.PauseScheduleRequest
-	90,  // 159: deployctl.v1.Schedules.RunSchedule:input_type -> deployctl.v1.RunScheduleRequest
-	92,  // 160: deployctl.v1.Schedules.ScheduleRuns:input_type -> deployctl.v1.ScheduleRunsRequest
-	94,  // 161: deployctl.v1.Schedules.GetDrift:input_type -> deployctl.v1.GetDriftRequest
-	103, // 162: deployctl.v1.Webhooks.PutWebhook:input_type -> deployctl.v1.PutWebhookRequest
-	105, // 163: deployctl.v1.Webhooks.ListWebhooks:input_type -> deployctl.v1.ListWebhooksRequest
-	107, // 164: deployctl.v1.Webhooks.RemoveWebhook:input_type -> deployctl.v1.RemoveWebhookRequest
-	109, // 165: deployctl.v1.Webhooks.SendWebhook:input_type -> deployctl.v1.SendWebhookRequest
-	111, // 166: deployctl.v1.Webhooks.WebhookDeliveries:input_type -> deployctl.v1.WebhookDeliveriesRequest
-	9,   // 167: deployctl.v1.Deployments.Submit:output_type -> deployctl.v1.SubmitResponse
-	12,  // 168: deployctl.v1.Deployments.Watch:output_type -> deployctl.v1.WatchResponse
-	17,  // 169: deployctl.v1.Deployments.Cancel:output_type -> deployctl.v1.CancelResponse
-	19,  // 170: deployctl.v1.Deployments.Resolve:output_type -> deployctl.v1.ResolveResponse
-	22,  // 171: deployctl.v1.Stacks.CreateStack:output_type -> deployctl.v1.CreateStackResponse
-	24,  // 172: deployctl.v1.Stacks.ListStacks:output_type -> deployctl.v1.ListStacksResponse
-	26,  // 173: deployctl.v1.Stacks.GetStack:output_type -> deployctl.v1.GetStackResponse
-	28,  // 174: deployctl.v1.Stacks.RemoveStack:output_type -> deployctl.v1.RemoveStackResponse
-	30,  // 175: deployctl.v1.Stacks.RenameStack:output_type -> deployctl.v1.RenameStackResponse
-	32,  // 176: deployctl.v1.Stacks.TagStack:output_type -> deployctl.v1.TagStackResponse
-	34,  // 177: deployctl.v1.Stacks.Export:output_type -> deployctl.v1.ExportResponse
-	36,  // 178: deployctl.v1.Stacks.Import:output_type -> deployctl.v1.ImportResponse
-	38,  // 179: deployctl.v1.Stacks.Restore:output_type -> deployctl.v1.RestoreResponse
-	40,  // 180: deployctl.v1.Stacks.EditState:output_type -> deployctl.v1.EditStateResponse
-	42,  // 181: deployctl.v1.Stacks.MoveState:output_type -> deployctl.v1.MoveStateResponse
-	44,  // 182: deployctl.v1.Stacks.Recover:output_type -> deployctl.v1.RecoverResponse
-	46,  // 183: deployctl.v1.Stacks.History:output_type -> deployctl.v1.HistoryResponse
-	48,  // 184: deployctl.v1.Stacks.Encrypt:output_type -> deployctl.v1.EncryptResponse
-	50,  // 185: deployctl.v1.Stacks.Decrypt:output_type -> deployctl.v1.DecryptResponse
-	54,  // 186: deployctl.v1.Bundles.Missing:output_type -> deployctl.v1.MissingResponse
-	56,  // 187: deployctl.v1.Bundles.PutFile:output_type -> deployctl.v1.PutFileResponse
-	58,  // 188: deployctl.v1.Bundles.PutManifest:output_type -> deployctl.v1.PutManifestResponse
-	61,  // 189: deployctl.v1.Tokens.CreateToken:output_type -> deployctl.v1.CreateTokenResponse
-	63,  // 190: deployctl.v1.Tokens.ListTokens:output_type -> deployctl.v1.ListTokensResponse
-	76,  // 191: deployctl.v1.Tokens.RemoveToken:output_type -> deployctl.v1.RemoveTokenResponse
-	67,  // 192: deployctl.v1.Members.GrantMember:output_type -> deployctl.v1.GrantMemberResponse
-	69,  // 193: deployctl.v1.Members.ListMembers:output_type -> deployctl.v1.ListMembersResponse
-	71,  // 194: deployctl.v1.Members.RemoveMember:output_type -> deployctl.v1.RemoveMemberResponse
-	73,  // 195: deployctl.v1.Audit.ReadAudit:output_type -> deployctl.v1.ReadAuditResponse
-	81,  // 196: deployctl.v1.Schedules.CreateSchedule:output_type -> deployctl.v1.CreateScheduleResponse
-	83,  // 197: deployctl.v1.Schedules.ListSchedules:output_type -> deployctl.v1.ListSchedulesResponse
-	85,  // 198: deployctl.v1.Schedules.GetSchedule:output_type -> deployctl.v1.GetScheduleResponse
-	87,  // 199: deployctl.v1.Schedules.RemoveSchedule:output_type -> deployctl.v1.RemoveScheduleResponse
-	89,  // 200: deployctl.v1.Schedules.PauseSchedule:output_type -> deployctl.v1.PauseScheduleResponse
-	91,  // 201: deployctl.v1.Schedules.RunSchedule:output_type -> deployctl.v1.RunScheduleResponse
-	93,  // 202: deployctl.v1.Schedules.ScheduleRuns:output_type -> deployctl.v1.ScheduleRunsResponse
-	95,  // 203: deployctl.v1.Schedules.GetDrift:output_type -> deployctl.v1.GetDriftResponse
-	104, // 204: deployctl.v1.Webhooks.PutWebhook:output_type -> deployctl.v1.PutWebhookResponse
-	106, // 205: deployctl.v1.Webhooks.ListWebhooks:output_type -> deployctl.v1.ListWebhooksResponse
-	108, // 206: deployctl.v1.Webhooks.RemoveWebhook:output_type -> deployctl.v1.RemoveWebhookResponse
-	110, // 207: deployctl.v1.Webhooks.SendWebhook:output_type -> deployctl.v1.SendWebhookResponse
-	112, // 208: deployctl.v1.Webhooks.WebhookDeliveries:output_type -> deployctl.v1.WebhookDeliveriesResponse
-	167, // [167:209] is the sub-list for method output_type
-	125, // [125:167] is the sub-list for method input_type
-	125, // [125:125] is the sub-list for extension type_name
-	125, // [125:125] is the sub-list for extension extendee
-	0,   // [0:125] is the sub-list for field type_name
+	8,   // 4: deployctl.v1.SubmitRequest.policy_packs:type_name -> deployctl.v1.PolicyPack
+	10,  // 5: deployctl.v1.SubmitRequest.imports:type_name -> deployctl.v1.ImportedResource
+	116, // 6: deployctl.v1.SubmitRequest.variables:type_name -> deployctl.v1.SubmitRequest.VariablesEntry
+	9,   // 7: deployctl.v1.SubmitRequest.plan:type_name -> deployctl.v1.SavedPlan
+	6,   // 8: deployctl.v1.SubmitRequest.settle:type_name -> deployctl.v1.Settling
+	7,   // 9: deployctl.v1.Settling.answers:type_name -> deployctl.v1.Answer
+	117, // 10: deployctl.v1.SavedPlan.steps:type_name -> deployctl.v1.SavedPlan.StepsEntry
+	2,   // 11: deployctl.v1.SubmitResponse.update:type_name -> deployctl.v1.UpdateName
+	12,  // 12: deployctl.v1.SubmitResponse.behind:type_name -> deployctl.v1.UpdateInfo
+	2,   // 13: deployctl.v1.UpdateInfo.update:type_name -> deployctl.v1.UpdateName
+	124, // 14: deployctl.v1.UpdateInfo.started:type_name -> google.protobuf.Timestamp
+	124, // 15: deployctl.v1.UpdateInfo.ended:type_name -> google.protobuf.Timestamp
+	118, // 16: deployctl.v1.UpdateInfo.changes:type_name -> deployctl.v1.UpdateInfo.ChangesEntry
+	2,   // 17: deployctl.v1.WatchRequest.update:type_name -> deployctl.v1.UpdateName
+	119, // 18: deployctl.v1.WatchRequest.after:type_name -> deployctl.v1.WatchRequest.AfterEntry
+	15,  // 19: deployctl.v1.WatchResponse.progress:type_name -> deployctl.v1.Progress
+	12,  // 20: deployctl.v1.WatchResponse.end:type_name -> deployctl.v1.UpdateInfo
+	12,  // 21: deployctl.v1.Progress.behind:type_name -> deployctl.v1.UpdateInfo
+	17,  // 22: deployctl.v1.Progress.running:type_name -> deployctl.v1.RunningStep
+	120, // 23: deployctl.v1.Progress.done:type_name -> deployctl.v1.Progress.DoneEntry
+	16,  // 24: deployctl.v1.Progress.phase:type_name -> deployctl.v1.Phase
+	124, // 25: deployctl.v1.Phase.since:type_name -> google.protobuf.Timestamp
+	124, // 26: deployctl.v1.RunningStep.started:type_name -> google.protobuf.Timestamp
+	124, // 27: deployctl.v1.RunningStep.next_retry:type_name -> google.protobuf.Timestamp
+	2,   // 28: deployctl.v1.CancelRequest.update:type_name -> deployctl.v1.UpdateName
+	2,   // 29: deployctl.v1.ResolveRequest.update:type_name -> deployctl.v1.UpdateName
+	1,   // 30: deployctl.v1.StackInfo.stack:type_name -> deployctl.v1.StackName
+	124, // 31: deployctl.v1.StackInfo.updated:type_name -> google.protobuf.Timestamp
+	12,  // 32: deployctl.v1.StackInfo.active:type_name -> deployctl.v1.UpdateInfo
+	12,  // 33: deployctl.v1.StackInfo.queued:type_name -> deployctl.v1.UpdateInfo
+	121, // 34: deployctl.v1.StackInfo.tags:type_name -> deployctl.v1.StackInfo.TagsEntry
+	1,   // 35: deployctl.v1.CreateStackRequest.stack:type_name -> deployctl.v1.StackName
+	122, // 36: deployctl.v1.CreateStackRequest.tags:type_name -> deployctl.v1.CreateStackRequest.TagsEntry
+	22,  // 37: deployctl.v1.ListStacksResponse.stacks:type_name -> deployctl.v1.StackInfo
+	1,   // 38: deployctl.v1.GetStackRequest.stack:type_name -> deployctl.v1.StackName
+	22,  // 39: deployctl.v1.GetStackResponse.stack:type_name -> deployctl.v1.StackInfo
+	1,   // 40: deployctl.v1.RemoveStackRequest.stack:type_name -> deployctl.v1.StackName
+	1,   // 41: deployctl.v1.RenameStackRequest.from:type_name -> deployctl.v1.StackName
+	1,   // 42: deployctl.v1.RenameStackRequest.to:type_name -> deployctl.v1.StackName
+	1,   // 43: deployctl.v1.TagStackRequest.stack:type_name -> deployctl.v1.StackName
+	123, // 44: deployctl.v1.TagStackRequest.tags:type_name -> deployctl.v1.TagStackRequest.TagsEntry
+	1,   // 45: deployctl.v1.ExportRequest.stack:type_name -> deployctl.v1.StackName
+	4,   // 46: deployctl.v1.ExportRequest.secrets:type_name -> deployctl.v1.SecretsProvider
+	1,   // 47: deployctl.v1.ImportRequest.stack:type_name -> deployctl.v1.StackName
+	4,   // 48: deployctl.v1.ImportRequest.secrets:type_name -> deployctl.v1.SecretsProvider
+	1,   // 49: deployctl.v1.RestoreRequest.stack:type_name -> deployctl.v1.StackName
+	4,   // 50: deployctl.v1.RestoreRequest.secrets:type_name -> deployctl.v1.SecretsProvider
+	1,   // 51: deployctl.v1.EditStateRequest.stack:type_name -> deployctl.v1.StackName
+	4,   // 52: deployctl.v1.EditStateRequest.secrets:type_name -> deployctl.v1.SecretsProvider
+	4,   // 53: deployctl.v1.EditStateRequest.new_secrets:type_name -> deployctl.v1.SecretsProvider
+	1,   // 54: deployctl.v1.MoveStateRequest.from:type_name -> deployctl.v1.StackName
+	1,   // 55: deployctl.v1.MoveStateRequest.to:type_name -> deployctl.v1.StackName
+	4,   // 56: deployctl.v1.MoveStateRequest.from_secrets:type_name -> deployctl.v1.SecretsProvider
+	4,   // 57: deployctl.v1.MoveStateRequest.to_secrets:type_name -> deployctl.v1.SecretsProvider
+	1,   // 58: deployctl.v1.RecoverRequest.stack:type_name -> deployctl.v1.StackName
+	12,  // 59: deployctl.v1.RecoverResponse.update:type_name -> deployctl.v1.UpdateInfo
+	1,   // 60: deployctl.v1.HistoryRequest.stack:type_name -> deployctl.v1.StackName
+	12,  // 61: deployctl.v1.HistoryResponse.updates:type_name -> deployctl.v1.UpdateInfo
+	1,   // 62: deployctl.v1.EncryptRequest.stack:type_name -> deployctl.v1.StackName
+	1,   // 63: deployctl.v1.DecryptRequest.stack:type_name -> deployctl.v1.StackName
+	53,  // 64: deployctl.v1.Manifest.files:type_name -> deployctl.v1.File
+	1,   // 65: deployctl.v1.MissingRequest.stack:type_name -> deployctl.v1.StackName
+	54,  // 66: deployctl.v1.MissingRequest.manifest:type_name -> deployctl.v1.Manifest
+	1,   // 67: deployctl.v1.PutFileRequest.stack:type_name -> deployctl.v1.StackName
+	1,   // 68: deployctl.v1.PutManifestRequest.stack:type_name -> deployctl.v1.StackName
+	54,  // 69: deployctl.v1.PutManifestRequest.manifest:type_name -> deployctl.v1.Manifest
+	61,  // 70: deployctl.v1.CreateTokenRequest.grant:type_name -> deployctl.v1.Grant
+	124, // 71: deployctl.v1.CreateTokenRequest.expires:type_name -> google.protobuf.Timestamp
+	66,  // 72: deployctl.v1.ListTokensResponse.tokens:type_name -> deployctl.v1.Token
+	124, // 73: deployctl.v1.Token.created:type_name -> google.protobuf.Timestamp
+	124, // 74: deployctl.v1.Token.used:type_name -> google.protobuf.Timestamp
+	61,  // 75: deployctl.v1.Token.grant:type_name -> deployctl.v1.Grant
+	124, // 76: deployctl.v1.Token.expires:type_name -> google.protobuf.Timestamp
+	61,  // 77: deployctl.v1.Member.grants:type_name -> deployctl.v1.Grant
+	124, // 78: deployctl.v1.Member.created:type_name -> google.protobuf.Timestamp
+	61,  // 79: deployctl.v1.GrantMemberRequest.grant:type_name -> deployctl.v1.Grant
+	67,  // 80: deployctl.v1.ListMembersResponse.members:type_name -> deployctl.v1.Member
+	124, // 81: deployctl.v1.ReadAuditRequest.since:type_name -> google.protobuf.Timestamp
+	76,  // 82: deployctl.v1.ReadAuditResponse.entries:type_name -> deployctl.v1.AuditEntry
+	124, // 83: deployctl.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
+	1,   // 84: deployctl.v1.ScheduleName.stack:type_name -> deployctl.v1.StackName
+	79,  // 85: deployctl.v1.Schedule.name:type_name -> deployctl.v1.ScheduleName
+	125, // 86: deployctl.v1.Schedule.every:type_name -> google.protobuf.Duration
+	124, // 87: deployctl.v1.Schedule.at:type_name -> google.protobuf.Timestamp
+	124, // 88: deployctl.v1.Schedule.created:type_name -> google.protobuf.Timestamp
+	124, // 89: deployctl.v1.Schedule.next:type_name -> google.protobuf.Timestamp
+	81,  // 90: deployctl.v1.Schedule.last:type_name -> deployctl.v1.ScheduleRun
+	124, // 91: deployctl.v1.ScheduleRun.started:type_name -> google.protobuf.Timestamp
+	124, // 92: deployctl.v1.ScheduleRun.ended:type_name -> google.protobuf.Timestamp
+	2,   // 93: deployctl.v1.ScheduleRun.updates:type_name -> deployctl.v1.UpdateName
+	80,  // 94: deployctl.v1.CreateScheduleRequest.schedule:type_name -> deployctl.v1.Schedule
+	1,   // 95: deployctl.v1.ListSchedulesRequest.stack:type_name -> deployctl.v1.StackName
+	80,  // 96: deployctl.v1.ListSchedulesResponse.schedules:type_name -> deployctl.v1.Schedule
+	79,  // 97: deployctl.v1.GetScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
+	80,  // 98: deployctl.v1.GetScheduleResponse.schedule:type_name -> deployctl.v1.Schedule
+	79,  // 99: deployctl.v1.RemoveScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
+	79,  // 100: deployctl.v1.PauseScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
+	79,  // 101: deployctl.v1.RunScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
+	79,  // 102: deployctl.v1.ScheduleRunsRequest.name:type_name -> deployctl.v1.ScheduleName
+	81,  // 103: deployctl.v1.ScheduleRunsResponse.runs:type_name -> deployctl.v1.ScheduleRun
+	1,   // 104: deployctl.v1.GetDriftRequest.stack:type_name -> deployctl.v1.StackName
+	98,  // 105: deployctl.v1.GetDriftResponse.drift:type_name -> deployctl.v1.Drift
+	2,   // 106: deployctl.v1.Drift.update:type_name -> deployctl.v1.UpdateName
+	124, // 107: deployctl.v1.Drift.at:type_name -> google.protobuf.Timestamp
+	99,  // 108: deployctl.v1.Drift.resources:type_name -> deployctl.v1.DriftedResource
+	2,   // 109: deployctl.v1.Drift.remedy:type_name -> deployctl.v1.UpdateName
+	100, // 110: deployctl.v1.DriftedResource.properties:type_name -> deployctl.v1.DriftedProperty
+	101, // 111: deployctl.v1.WebhookName.scope:type_name -> deployctl.v1.WebhookScope
+	102, // 112: deployctl.v1.Webhook.name:type_name -> deployctl.v1.WebhookName
+	124, // 113: deployctl.v1.Webhook.created:type_name -> google.protobuf.Timestamp
+	124, // 114: deployctl.v1.WebhookDelivery.at:type_name -> google.protobuf.Timestamp
+	124, // 115: deployctl.v1.WebhookDelivery.sent:type_name -> google.protobuf.Timestamp
+	125, // 116: deployctl.v1.WebhookDelivery.took:type_name -> google.protobuf.Duration
+	103, // 117: deployctl.v1.PutWebhookRequest.webhook:type_name -> deployctl.v1.Webhook
+	103, // 118: deployctl.v1.PutWebhookResponse.webhook:type_name -> deployctl.v1.Webhook
+	101, // 119: deployctl.v1.ListWebhooksRequest.scope:type_name -> deployctl.v1.WebhookScope
+	103, // 120: deployctl.v1.ListWebhooksResponse.webhooks:type_name -> deployctl.v1.Webhook
+	102, // 121: deployctl.v1.RemoveWebhookRequest.name:type_name -> deployctl.v1.WebhookName
+	102, // 122: deployctl.v1.SendWebhookRequest.name:type_name -> deployctl.v1.WebhookName
+	104, // 123: deployctl.v1.SendWebhookResponse.delivery:type_name -> deployctl.v1.WebhookDelivery
+	102, // 124: deployctl.v1.WebhookDeliveriesRequest.name:type_name -> deployctl.v1.WebhookName
+	104, // 125: deployctl.v1.WebhookDeliveriesResponse.deliveries:type_name -> deployctl.v1.WebhookDelivery
+	3,   // 126: deployctl.v1.SubmitRequest.ConfigEntry.value:type_name -> deployctl.v1.ConfigValue
+	5,   // 127: deployctl.v1.Deployments.Submit:input_type -> deployctl.v1.SubmitRequest
+	13,  // 128: deployctl.v1.Deployments.Watch:input_type -> deployctl.v1.WatchRequest
+	18,  // 129: deployctl.v1.Deployments.Cancel:input_type -> deployctl.v1.CancelRequest
+	20,  // 130: deployctl.v1.Deployments.Resolve:input_type -> deployctl.v1.ResolveRequest
+	23,  // 131: deployctl.v1.Stacks.CreateStack:input_type -> deployctl.v1.CreateStackRequest
+	25,  // 132: deployctl.v1.Stacks.ListStacks:input_type -> deployctl.v1.ListStacksRequest
+	27,  // 133: deployctl.v1.Stacks.GetStack:input_type -> deployctl.v1.GetStackRequest
+	29,  // 134: deployctl.v1.Stacks.RemoveStack:input_type -> deployctl.v1.RemoveStackRequest
+	31,  // 135: deployctl.v1.Stacks.RenameStack:input_type -> deployctl.v1.RenameStackRequest
+	33,  // 136: deployctl.v1.Stacks.TagStack:input_type -> deployctl.v1.TagStackRequest
+	35,  // 137: deployctl.v1.Stacks.Export:input_type -> deployctl.v1.ExportRequest
+	37,  // 138: deployctl.v1.Stacks.Import:input_type -> deployctl.v1.ImportRequest
+	39,  // 139: deployctl.v1.Stacks.Restore:input_type -> deployctl.v1.RestoreRequest
+	41,  // 140: deployctl.v1.Stacks.EditState:input_type -> deployctl.v1.EditStateRequest
+	43,  // 141: deployctl.v1.Stacks.MoveState:input_type -> deployctl.v1.MoveStateRequest
+	45,  // 142: deployctl.v1.Stacks.Recover:input_type -> deployctl.v1.RecoverRequest
+	47,  // 143: deployctl.v1.Stacks.History:input_type -> deployctl.v1.HistoryRequest
+	49,  // 144: deployctl.v1.Stacks.Encrypt:input_type -> deployctl.v1.EncryptRequest
+	51,  // 145: deployctl.v1.Stacks.Decrypt:input_type -> deployctl.v1.DecryptRequest
+	55,  // 146: deployctl.v1.Bundles.Missing:input_type -> deployctl.v1.MissingRequest
+	57,  // 147: deployctl.v1.Bundles.PutFile:input_type -> deployctl.v1.PutFileRequest
+	59,  // 148: deployctl.v1.Bundles.PutManifest:input_type -> deployctl.v1.PutManifestRequest
+	62,  // 149: deployctl.v1.Tokens.CreateToken:input_type -> deployctl.v1.CreateTokenRequest
+	64,  // 150: deployctl.v1.Tokens.ListTokens:input_type -> deployctl.v1.ListTokensRequest
+	77,  // 151: deployctl.v1.Tokens.RemoveToken:input_type -> deployctl.v1.RemoveTokenRequest
+	68,  // 152: deployctl.v1.Members.GrantMember:input_type -> deployctl.v1.GrantMemberRequest
+	70,  // 153: deployctl.v1.Members.ListMembers:input_type -> deployctl.v1.ListMembersRequest
+	72,  // 154: deployctl.v1.Members.RemoveMember:input_type -> deployctl.v1.RemoveMemberRequest
+	74,  // 155: deployctl.v1.Audit.ReadAudit:input_type -> deployctl.v1.ReadAuditRequest
+	82,  // 156: deployctl.v1.Schedules.CreateSchedule:input_type -> deployctl.v1.CreateScheduleRequest
+	84,  // 157: deployctl.v1.Schedules.ListSchedules:input_type -> deployctl.v1.ListSchedulesRequest
+	86,  // 158: deployctl.v1.Schedules.GetSchedule:input_type -> deployctl.v1.GetScheduleRequest
+	88,  // 159: deployctl.v1.Schedules.RemoveSchedule:input_type -> deployctl.v1.RemoveScheduleRequest
+	90,  // 160: deployctl.v1.Schedules.PauseSchedule:input_type -> deployctl.v1.PauseScheduleRequest
+	92,  // 161: deployctl.v1.Schedules.RunSchedule:input_type -> deployctl.v1.RunScheduleRequest
+	94,  // 162: deployctl.v1.Schedules.ScheduleRuns:input_type -> deployctl.v1.ScheduleRunsRequest
+	96,  // 163: deployctl.v1.Schedules.GetDrift:input_type -> deployctl.v1.GetDriftRequest
+	105, // 164: deployctl.v1.Webhooks.PutWebhook:input_type -> deployctl.v1.PutWebhookRequest
+	107, // 165: deployctl.v1.Webhooks.ListWebhooks:input_type -> deployctl.v1.ListWebhooksRequest
+	109, // 166: deployctl.v1.Webhooks.RemoveWebhook:input_type -> deployctl.v1.RemoveWebhookRequest
+	111, // 167: deployctl.v1.Webhooks.SendWebhook:input_type -> deployctl.v1.SendWebhookRequest
+	113, // 168: deployctl.v1.Webhooks.WebhookDeliveries:input_type -> deployctl.v1.WebhookDeliveriesRequest
+	11,  // 169: deployctl.v1.Deployments.Submit:output_type -> deployctl.v1.SubmitResponse
+	14,  // 170: deployctl.v1.Deployments.Watch:output_type -> deployctl.v1.WatchResponse
+	19,  // 171: deployctl.v1.Deployments.Cancel:output_type -> deployctl.v1.CancelResponse
+	21,  // 172: deployctl.v1.Deployments.Resolve:output_type -> deployctl.v1.ResolveResponse
+	24,  // 173: deployctl.v1.Stacks.CreateStack:output_type -> deployctl.v1.CreateStackResponse
+	26,  // 174: deployctl.v1.Stacks.ListStacks:output_type -> deployctl.v1.ListStacksResponse
+	28,  // 175: deployctl.v1.Stacks.GetStack:output_type -> deployctl.v1.GetStackResponse
+	30,  // 176: deployctl.v1.Stacks.RemoveStack:output_type -> deployctl.v1.RemoveStackResponse
+	32,  // 177: deployctl.v1.Stacks.RenameStack:output_type -> deployctl.v1.RenameStackResponse
+	34,  // 178: deployctl.v1.Stacks.TagStack:output_type -> deployctl.v1.TagStackResponse
+	36,  // 179: deployctl.v1.Stacks.Export:output_type -> deployctl.v1.ExportResponse
+	38,  // 180: deployctl.v1.Stacks.Import:output_type -> deployctl.v1.ImportResponse
+	40,  // 181: deployctl.v1.Stacks.Restore:output_type -> deployctl.v1.RestoreResponse
+	42,  // 182: deployctl.v1.Stacks.EditState:output_type -> deployctl.v1.EditStateResponse
+	44,  // 183: deployctl.v1.Stacks.MoveState:output_type -> deployctl.v1.MoveStateResponse
+	46,  // 184: deployctl.v1.Stacks.Recover:output_type -> deployctl.v1.RecoverResponse
+	48,  // 185: deployctl.v1.Stacks.History:output_type -> deployctl.v1.HistoryResponse
+	50,  // 186: deployctl.v1.Stacks.Encrypt:output_type -> deployctl.v1.EncryptResponse
+	52,  // 187: deployctl.v1.Stacks.Decrypt:output_type -> deployctl.v1.DecryptResponse
+	56,  // 188: deployctl.v1.Bundles.Missing:output_type -> deployctl.v1.MissingResponse
+	58,  // 189: deployctl.v1.Bundles.PutFile:output_type -> deployctl.v1.PutFileResponse
+	60,  // 190: deployctl.v1.Bundles.PutManifest:output_type -> deployctl.v1.PutManifestResponse
+	63,  // 191: deployctl.v1.Tokens.CreateToken:output_type -> deployctl.v1.CreateTokenResponse
+	65,  // 192: deployctl.v1.Tokens.ListTokens:output_type -> deployctl.v1.ListTokensResponse
+	78,  // 193: deployctl.v1.Tokens.RemoveToken:output_type -> deployctl.v1.RemoveTokenResponse
+	69,  // 194: deployctl.v1.Members.GrantMember:output_type -> deployctl.v1.GrantMemberResponse
+	71,  // 195: deployctl.v1.Members.ListMembers:output_type -> deployctl.v1.ListMembersResponse
+	73,  // 196: deployctl.v1.Members.RemoveMember:output_type -> deployctl.v1.RemoveMemberResponse
+	75,  // 197: deployctl.v1.Audit.ReadAudit:output_type -> deployctl.v1.ReadAuditResponse
+	83,  // 198: deployctl.v1.Schedules.CreateSchedule:output_type -> deployctl.v1.CreateScheduleResponse
+	85,  // 199: deployctl.v1.Schedules.ListSchedules:output_type -> deployctl.v1.ListSchedulesResponse
+	87,  // 200: deployctl.v1.Schedules.GetSchedule:output_type -> deployctl.v1.GetScheduleResponse
+	89,  // 201: deployctl.v1.Schedules.RemoveSchedule:output_type -> deployctl.v1.RemoveScheduleResponse
+	91,  // 202: deployctl.v1.Schedules.PauseSchedule:output_type -> deployctl.v1.PauseScheduleResponse
+	93,  // 203: deployctl.v1.Schedules.RunSchedule:output_type -> deployctl.v1.RunScheduleResponse
+	95,  // 204: deployctl.v1.Schedules.ScheduleRuns:output_type -> deployctl.v1.ScheduleRunsResponse
+	97,  // 205: deployctl.v1.Schedules.GetDrift:output_type -> deployctl.v1.GetDriftResponse
+	106, // 206: deployctl.v1.Webhooks.PutWebhook:output_type -> deployctl.v1.PutWebhookResponse
+	108, // 207: deployctl.v1.Webhooks.ListWebhooks:output_type -> deployctl.v1.ListWebhooksResponse
+	110, // 208: deployctl.v1.Webhooks.RemoveWebhook:output_type -> deployctl.v1.RemoveWebhookResponse
+	112, // 209: deployctl.v1.Webhooks.SendWebhook:output_type -> deployctl.v1.SendWebhookResponse
+	114, // 210: deployctl.v1.Webhooks.WebhookDeliveries:output_type -> deployctl.v1.WebhookDeliveriesResponse
+	169, // [169:211] is the sub-list for method output_type
+	127, // [127:169] is the sub-list for method input_type
+	127, // [127:127] is the sub-list for extension type_name
+	127, // [127:127] is the sub-list for extension extendee
+	0,   // [0:127] is the sub-list for field type_name
 }
 
 func init() { file_deployctl_v1_deployctl_proto_init() }
@@ -7789,21 +7905,21 @@ func file_deployctl_v1_deployctl_proto_init() {
 		return
 	}
 	file_deployctl_v1_deployctl_proto_msgTypes[5].OneofWrappers = []any{}
-	file_deployctl_v1_deployctl_proto_msgTypes[12].OneofWrappers = []any{
+	file_deployctl_v1_deployctl_proto_msgTypes[14].OneofWrappers = []any{
 		(*WatchResponse_EngineEvent)(nil),
 		(*WatchResponse_Progress)(nil),
 		(*WatchResponse_End)(nil),
 	}
-	file_deployctl_v1_deployctl_proto_msgTypes[35].OneofWrappers = []any{}
-	file_deployctl_v1_deployctl_proto_msgTypes[39].OneofWrappers = []any{}
+	file_deployctl_v1_deployctl_proto_msgTypes[37].OneofWrappers = []any{}
 	file_deployctl_v1_deployctl_proto_msgTypes[41].OneofWrappers = []any{}
+	file_deployctl_v1_deployctl_proto_msgTypes[43].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_deployctl_v1_deployctl_proto_rawDesc), len(file_deployctl_v1_deployctl_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   122,
+			NumMessages:   124,
 			NumExtensions: 0,
 			NumServices:   8,
 		},

@@ -29,3 +29,26 @@ func toPlan(m *api.SavedPlan) *engine.SavedPlan {
 	}
 	return &engine.SavedPlan{Steps: steps}
 }
+
+func fromSettling(s *engine.Settling) *api.Settling {
+	if s == nil {
+		return nil
+	}
+	m := &api.Settling{}
+	for _, a := range s.Answers {
+		m.Answers = append(m.Answers, &api.Answer{Urn: string(a.URN), Id: a.ID})
+	}
+	return m
+}
+
+// toSettling reads what an update that only settles is told.
+func toSettling(m *api.Settling) *engine.Settling {
+	if m == nil {
+		return nil
+	}
+	s := &engine.Settling{}
+	for _, a := range m.GetAnswers() {
+		s.Answers = append(s.Answers, engine.Resolved{URN: urn.URN(a.GetUrn()), ID: a.GetId()})
+	}
+	return s
+}

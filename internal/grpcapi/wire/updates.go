@@ -31,6 +31,7 @@ func FromRequest(r deployments.UpdateRequest) *api.SubmitRequest {
 		ContinueOnError: r.ContinueOnError, Parallel: int32(r.Parallel), WaitOnUnknown: r.WaitOnUnknown,
 		Message: r.Message, Initiator: r.Initiator, Scheduled: r.Scheduled, PolicyPacks: packs,
 		Imports: fromImports(r.Imports), Variables: r.Variables, Plan: fromPlan(r.Plan),
+		Settle: fromSettling(r.Settle),
 	}
 }
 
@@ -59,6 +60,7 @@ func ToRequest(m *api.SubmitRequest) deployments.UpdateRequest {
 		ContinueOnError: m.GetContinueOnError(), Parallel: int(m.GetParallel()), WaitOnUnknown: m.GetWaitOnUnknown(),
 		Message: m.GetMessage(), Initiator: m.GetInitiator(), Scheduled: m.GetScheduled(), PolicyPacks: packs,
 		Imports: toImports(m.GetImports()), Variables: m.GetVariables(), Plan: toPlan(m.GetPlan()),
+		Settle: toSettling(m.GetSettle()),
 	}
 }
 

@@ -2,8 +2,12 @@ package command
 
 import (
 	"context"
+	"errors"
+	"slices"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 	"github.com/urfave/cli/v2"
 )
@@ -11,7 +15,8 @@ import (
 func resolveCommand(s *Env) *cli.Command {
 	return &cli.Command{
 		Name: "resolve", Usage: "answer whether a create with an unknown outcome took effect", ArgsUsage: "URN",
-		Description: "The exit code is 4 if the update does not wait for this URN, and 2 if there is no such update.",
+		Description: "Without a running update, it runs one that settles what is pending in the stack's state, with this " +
+			"answer.\nThe exit code is 4 if the running update does not wait for this URN, and 2 if nothing of it is pending.",
 		Flags: onStack(
 			&cli.StringFlag{Name: "created", Usage: "the resource exists and has this `ID`"},
 			&cli.BoolFlag{Name: "absent", Usage: "the resource does not exist"},
@@ -30,12 +35,19 @@ func runResolve(ctx context.Context, s *session) error {
 		return deployments.Errorf(deployments.CodeInvalid, "%q is not a URN; the update prints the URN that it waits "+
 			"for", name)
 	}
-	u, err := s.updateOf(ctx, s.flags.String("update"), false)
-	if deployments.CodeOf(err) == deployments.CodeNotFound {
-		return deployments.Errorf(deployments.CodeNotFound, "%v; run `deployctl up --on-unknown wait` in another "+
-			"terminal, and resolve "+
-			"the create while it waits", err)
+	if s.flags.String("update") == "" {
+		if err := s.connect(ctx); err != nil {
+			return err
+		}
+		stack, err := s.stackName(ctx)
+		if err != nil {
+			return err
+		}
+		if info, err := s.service.Stack(ctx, stack); err != nil || info.Active == nil && len(info.Queued) == 0 {
+			return errors.Join(err, s.settle(ctx, stack, engine.Resolved{URN: urn.URN(name), ID: id}))
+		}
 	}
+	u, err := s.updateOf(ctx, s.flags.String("update"), false)
 	if err != nil {
 		return err
 	}
@@ -44,4 +56,34 @@ func runResolve(ctx context.Context, s *session) error {
 	}
 	s.say("%s continues.", u.Update)
 	return nil
+}
+
+// settle runs an update that settles what is pending in the stack's state, with a person's answer.
+func (s *session) settle(ctx context.Context, stack deployments.StackName, answer engine.Resolved) error {
+	left, err := s.pendingIn(ctx, stack, 0)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(left, func(o apitype.OperationV2) bool { return o.Resource.URN == answer.URN }) {
+		return deployments.Errorf(deployments.CodeNotFound, "no update of %s waits for an answer, and nothing of %s is "+
+			"pending in its state", stack, answer.URN)
+	}
+	r := deployments.UpdateRequest{
+		Stack: stack, Kind: engine.KindRefresh, RequestID: newRequestID(), Initiator: initiator(),
+		OnBusy: deployments.OnBusyQueue, Message: "Resolves " + answer.URN.Name(),
+		Settle: &engine.Settling{Answers: []engine.Resolved{answer}},
+	}
+	if s.needProject() == nil { // elsewhere there are neither rules nor a passphrase
+		if err := s.configure(ctx, &r); err != nil {
+			return err
+		}
+	}
+	if s.service.Embedded {
+		r.Environment = programEnvironment(s.Environ)
+	}
+	accepted, err := s.submit(ctx, r)
+	if err != nil {
+		return err
+	}
+	return s.follow(ctx, accepted, r.Kind, nil)
 }

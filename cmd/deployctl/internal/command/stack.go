@@ -61,7 +61,7 @@ func runStack(ctx context.Context, s *session) error {
 		}
 	}
 	for _, name := range s.leftPending(ctx, info) {
-		s.say("  pending: %s; its outcome is unknown; the next update settles it, or asks with --on-unknown wait", name)
+		s.say("  pending: %s; its outcome is unknown; the next update settles it, or deployctl resolve does", name)
 	}
 	for _, waiting := range info.Queued {
 		s.say("  %s waiting: %s", waiting.Kind, waiting.Update)

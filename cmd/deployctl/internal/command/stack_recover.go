@@ -16,7 +16,7 @@ func stackRecoverCommand(s *Env) *cli.Command {
 		Description: "The next update does this too, so the command is only needed if you do not want to update now. " +
 			"Steps with an unknown " +
 			"outcome stay in the state as pending operations, which the next update settles. If it cannot settle a " +
-			"create, run deployctl up --on-unknown wait, and deployctl resolve.\nThe exit code is 4 while an update runs.",
+			"create, run deployctl resolve.\nThe exit code is 4 while an update runs.",
 		Flags:  onStack(jsonFlag),
 		Action: action(s, runStackRecover),
 	}
@@ -50,9 +50,21 @@ func runStackRecover(ctx context.Context, s *session) error {
 	return nil
 }
 
-// pending returns the resources with pending operations in the state that an update left.
+// pending names the resources with pending operations in the state that an update left.
 func (s *session) pending(ctx context.Context, u deployments.UpdateName) ([]string, error) {
-	exported, err := s.service.Export(ctx, u.StackName, u.Number(), deployments.SecretsProvider{}, false)
+	operations, err := s.pendingIn(ctx, u.StackName, u.Number())
+	var names []string
+	for _, operation := range operations {
+		names = append(names, string(operation.Type)+" "+operation.Resource.URN.Name())
+	}
+	return names, err
+}
+
+// pendingIn returns the pending operations of a version of a stack; 0 stands for the last one.
+func (s *session) pendingIn(
+	ctx context.Context, stack deployments.StackName, version int,
+) ([]apitype.OperationV2, error) {
+	exported, err := s.service.Export(ctx, stack, version, deployments.SecretsProvider{}, false)
 	if deployments.CodeOf(err) == deployments.CodeNotFound { // the update made no version
 		return nil, nil
 	}
@@ -60,12 +72,9 @@ func (s *session) pending(ctx context.Context, u deployments.UpdateName) ([]stri
 		return nil, err
 	}
 	var state apitype.DeploymentV3
-	if err := json.Unmarshal(exported.Deployment, &state); err != nil {
-		return nil, err
+	if len(exported.Deployment) == 0 {
+		return nil, nil
 	}
-	var names []string
-	for _, operation := range state.PendingOperations {
-		names = append(names, string(operation.Type)+" "+operation.Resource.URN.Name())
-	}
-	return names, nil
+	err = json.Unmarshal(exported.Deployment, &state)
+	return state.PendingOperations, err
 }

@@ -1,11 +1,13 @@
 package command
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/grpcapi/memory"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/urfave/cli/v2"
@@ -143,7 +145,7 @@ func TestAnUpdateWhoseWorkflowIsClosedIsRecovered(t *testing.T) {
 	d.refused(4, "is running", "stack", "recover")
 }
 
-func TestAStackNamesWhatIsPendingAndAnAnswerThatNothingWaitsForSaysWhatToStart(t *testing.T) {
+func TestAStackNamesWhatIsPendingAndAnAnswerThatNothingWaitsForRunsAnUpdate(t *testing.T) {
 	d := inProject(t)
 	const bucket = "urn:pulumi:dev::shop::deployctl:s3:Bucket::site"
 	name := deployments.StackName{Organization: "organization", Project: "shop", Stack: "dev"}
@@ -161,7 +163,17 @@ func TestAStackNamesWhatIsPendingAndAnAnswerThatNothingWaitsForSaysWhatToStart(t
 	if got := d.must("stack"); !strings.Contains(got, "pending: creating site") {
 		t.Errorf("it says\n%s", got)
 	}
-	d.refused(2, "deployctl up --on-unknown wait", "resolve", bucket, "--absent")
+	d.refused(2, "nothing of "+bucket+"2 is pending", "resolve", bucket+"2", "--absent")
+	var asked deployments.UpdateRequest
+	d.service.Play = func(r deployments.UpdateRequest) memory.Script {
+		asked = r
+		return memory.Script{Status: "succeeded"}
+	}
+	d.must("resolve", bucket, "--created", "b-1")
+	want := &engine.Settling{Answers: []engine.Resolved{{URN: bucket, ID: "b-1"}}}
+	if asked.Kind != engine.KindRefresh || !reflect.DeepEqual(asked.Settle, want) {
+		t.Errorf("it asked for a %s with %+v", asked.Kind, asked.Settle)
+	}
 }
 
 func TestTheStackOfTheFlagBeatsTheVariableBeatsTheSelection(t *testing.T) {

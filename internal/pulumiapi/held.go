@@ -1,0 +1,94 @@
+package pulumiapi
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+)
+
+// firstBeat and nextBeat are the pauses before the signs of life of a start that is held: proxies cut connections that
+// are silent for long, many of them after a minute.
+const firstBeat, nextBeat = 5 * time.Second, 15 * time.Second
+
+// hold starts an update. While another update has the stack, the call is held open: after a while the answer begins,
+// with a header that says behind whom, and then grows by white space, which JSON allows before its value. An
+// informational response (1xx) would keep the status open, but some proxies take it for the answer.
+//
+// An error after that has no status any more; its text, which is no JSON, fails the client.
+func (c *call) hold(id string) (deployments.Leased, error) {
+	_ = http.NewResponseController(c.answer).SetReadDeadline(time.Time{}) // else waiting ends with it
+	patience := c.patience()
+	if patience > 0 {
+		defer c.beats()()
+	}
+	return c.edge.Service.StartUpdate(c.Context(), deployments.StartRequest{Stack: c.stack, ID: id, Patience: patience,
+		By: deployments.Holder{Token: c.caller.Token, Member: c.caller.Member, Made: c.caller.Made}})
+}
+
+// patience returns how long a start waits for a busy stack. A client shortens that with `Prefer: wait=SECONDS`; one
+// that takes no answer in pieces does not wait.
+func (c *call) patience() time.Duration {
+	if !c.ProtoAtLeast(1, 1) {
+		return 0
+	}
+	for _, header := range c.Header.Values("Prefer") {
+		for part := range strings.SplitSeq(header, ",") {
+			name, value, _ := strings.Cut(strings.TrimSpace(part), "=")
+			seconds, err := strconv.Atoi(value)
+			if strings.EqualFold(name, "wait") && err == nil && seconds >= 0 {
+				return min(time.Duration(min(seconds, 1<<20))*time.Second, deployments.LeasePatience)
+			}
+		}
+	}
+	return deployments.LeasePatience
+}
+
+// beats sends signs of life until stop returns.
+func (c *call) beats() (stop func()) {
+	ctx, cancel := context.WithCancel(c.Context())
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		timer := time.NewTimer(c.edge.firstBeat)
+		defer timer.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-timer.C:
+				c.beat()
+				timer.Reset(c.edge.nextBeat)
+			}
+		}
+	}()
+	return func() { cancel(); <-over }
+}
+
+// beat begins the answer, or lets it grow.
+func (c *call) beat() {
+	if !c.begun {
+		if info, err := c.edge.Service.Stack(c.Context(), c.stack); err == nil {
+			c.warnBusy(info)
+		}
+		c.answer.Header().Set("Content-Type", "application/json")
+		c.answer.Header().Set("X-Accel-Buffering", "no") // of nginx
+		c.answer.WriteHeader(http.StatusOK)
+		c.begun = true
+	}
+	_, _ = io.WriteString(c.answer, " ") // its reader may have gone
+	_ = http.NewResponseController(c.answer).Flush()
+}
+
+// finish ends an answer that has begun.
+func (c *call) finish(status int, answer any, data []byte) {
+	if e, failed := answer.(apitype.ErrorResponse); failed && status != http.StatusOK {
+		data = []byte("error " + strconv.Itoa(status) + ": " + e.Message)
+	}
+	_, _ = c.answer.Write(data) // its reader may have gone
+}
