@@ -65,7 +65,7 @@ func automation(t *testing.T, h *harness.Home, s service) {
 	if len(history) != 2 || history[0].Kind != "refresh" || history[1].Kind != "update" {
 		t.Errorf("the history is %+v", history)
 	}
-	cancelled(t, cloud, &stack)
+	cancelsAsAProgram(t, cloud, &stack)
 	_, err = stack.Up(ctx)
 	harness.Must(t, err)
 	_, err = stack.Destroy(ctx)
@@ -74,7 +74,7 @@ func automation(t *testing.T, h *harness.Home, s service) {
 }
 
 // cancelled updates the stack and cancels that while a resource is being created.
-func cancelled(t *testing.T, cloud *fakecloud.Process, stack *auto.Stack) {
+func cancelsAsAProgram(t *testing.T, cloud *fakecloud.Process, stack *auto.Stack) {
 	t.Helper()
 	file := filepath.Join(stack.Workspace().WorkDir(), "Pulumi.yaml")
 	harness.Edit(t, file, "outputs:", "  more:\n    type: fake:index:Auto\n    properties: {size: 1}\noutputs:")
