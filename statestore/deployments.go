@@ -179,8 +179,8 @@ func (s *Store) PutDeploymentLog(ctx context.Context, p LogPart, lines []apitype
 	return s.putJSON(ctx, p.Name.StackName, key, lines)
 }
 
-// logParts is how many parts of a log are read at once.
-const logParts = 50
+// logParts and logBytes limit what is read of a log at once.
+const logParts, logBytes = 50, 1 << 20
 
 // DeploymentLog returns the lines after a position, and the position after them.
 func (s *Store) DeploymentLog(
@@ -199,12 +199,15 @@ func (s *Store) DeploymentLog(
 		return nil, "", failed(err, "list "+prefix)
 	}
 	next = after
-	for _, key := range l.Keys {
+	for read := 0; len(l.Keys) > 0 && read < logBytes; l.Keys = l.Keys[1:] {
 		var part []apitype.DeploymentLogLine
-		if err := s.getJSON(ctx, n.StackName, key, &part); err != nil {
+		if err := s.getJSON(ctx, n.StackName, l.Keys[0], &part); err != nil {
 			return nil, "", err
 		}
-		lines, next = append(lines, part...), key[len(prefix):]
+		for _, line := range part {
+			read += len(line.Line)
+		}
+		lines, next = append(lines, part...), l.Keys[0][len(prefix):]
 	}
 	return lines, next, nil
 }

@@ -8,6 +8,8 @@ import (
 	"encoding/hex"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -130,4 +132,39 @@ func queues(t *testing.T, h *harness.Home, s service) {
 	harness.Must(t, gate.Open(t.Context()))
 	harness.Eventually(t, "the first was cancelled", func() bool { return strings.Contains(status("1"), "failed") })
 	harness.Eventually(t, "the third has run", func() bool { return strings.Contains(status("3"), "succeeded") })
+}
+
+// decrypts deploys stacks whose configuration has a secret, under the service's key and under a passphrase.
+func decrypts(t *testing.T, h *harness.Home, s service) {
+	_, cloud := harness.Cloud(t)
+	dir := t.TempDir()
+	project.Write(t, dir)
+	p := s.login(t, h.Deployctl(dir, cloud))
+	p.Must(t, "stack", "init", "sealed")
+	p.Must(t, "config", "set", "password", secret, "--secret")
+	p.Must(t, "stack", "init", "phrased", "--secrets-provider", "passphrase")
+	p.Must(t, "config", "set", "password", secret, "--secret")
+	files := harness.Files{}
+	for _, name := range []string{"Pulumi.yaml", "Pulumi.sealed.yaml", "Pulumi.phrased.yaml"} {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		harness.Must(t, err)
+		files[name] = string(text)
+	}
+	repository := serveRepository(t, files, "")
+	from := []string{repository.url, "--git-branch", "main", "--env", cloud, "--stack"}
+	for _, stack := range []string{"sealed", "phrased"} {
+		args := append(run("update", from...), stack)
+		if stack == "phrased" {
+			failed(t, p, "PULUMI_CONFIG_PASSPHRASE", args...)
+			args = append(args, "--env-secret", "PULUMI_CONFIG_PASSPHRASE="+harness.Passphrase)
+		}
+		end := p.Run(t, args...)
+		if end.Code != 0 || !strings.Contains(end.Said(), "3 created") || strings.Contains(end.Said(), secret) {
+			t.Errorf("the deployment of %s ends with %d: %s", stack, end.Code, end.Said())
+		}
+		said(t, p, secret, "stack", "output", "password", "--show-secrets", "--stack", stack)
+		if log := p.Must(t, "deployment", "log", "1", "--all", "--stack", stack); strings.Contains(log, secret) {
+			t.Errorf("the log has the secret: %s", log)
+		}
+	}
 }

@@ -23,8 +23,8 @@ const (
 const (
 	// flushEvery is how often lines are written, and flushLines how many are written at once at the latest.
 	flushEvery, flushLines = time.Second, 500
-	// mostLines limits the log of one attempt.
-	mostLines = 20_000
+	// mostLines limits the log of one attempt, longestLine one line.
+	mostLines, longestLine = 20_000, 4 << 10
 )
 
 // logger writes a part of the log of a deployment. Its methods may be called concurrently.
@@ -94,7 +94,10 @@ func (l *logger) line(text string) {
 	if l.redactor != nil {
 		text = l.redactor.Replace(text)
 	}
-	if text = safetext.Text(strings.TrimRight(text, "\r\n")); text != "" {
+	if text = safetext.Text(strings.TrimRight(text, "\r\n")); len(text) > longestLine {
+		text = strings.ToValidUTF8(text[:longestLine], "") + "…"
+	}
+	if text != "" {
 		l.add(apitype.DeploymentLogLine{Line: text + "\n"})
 	}
 }

@@ -14,8 +14,9 @@ import (
 	"github.com/deployctl/deployctl/statestore"
 )
 
-// startedWithin is how long the start of a deployment's workflow may take after it was recorded.
-const startedWithin = time.Minute
+// startedWithin is how long the start of a deployment's workflow may take after it was recorded; longestPoll limits the
+// pauses between looks for a turn.
+const startedWithin, longestPoll = time.Minute, 5 * time.Second
 
 // AwaitTurn returns when a deployment has its turn: every one of the stack with a lower number has ended, and the
 // stack's deployments are not paused. One that was cancelled, or that a later one replaces, is skipped.
@@ -25,7 +26,8 @@ func (a *Activities) AwaitTurn(ctx context.Context, n deployments.DeploymentName
 	beat(ctx)
 	log := a.log(ctx, n, stepTurn, nil)
 	defer log.close()
-	for told := ""; ; sleep(ctx, pollEvery) {
+	pause := pollEvery
+	for told := ""; ; sleep(ctx, pause) {
 		if ctx.Err() != nil {
 			return deployments.DeploymentTurn{}, ctx.Err()
 		}
@@ -42,8 +44,8 @@ func (a *Activities) AwaitTurn(ctx context.Context, n deployments.DeploymentName
 			})
 			return deployments.DeploymentTurn{}, activities.Failure(err)
 		}
-		if told != why {
-			told = why
+		if pause = min(pause*5/4, longestPoll); told != why {
+			told, pause = why, pollEvery
 			log.line(why)
 		}
 		select {

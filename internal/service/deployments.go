@@ -37,6 +37,9 @@ func (s *Service) CreateDeployment(
 	if err != nil {
 		return deployments.Deployment{}, err
 	}
+	if err := s.roomForDeployment(ctx, r.Stack); err != nil {
+		return deployments.Deployment{}, err
+	}
 	now := time.Now().UTC()
 	d, err := s.AddDeployment(ctx, statestore.StoredDeployment{
 		Settings: settings, Authority: r.Authority,
@@ -65,6 +68,24 @@ func (s *Service) CreateDeployment(
 		})
 	}
 	return d.Deployment, failure("start the deployment", err)
+}
+
+// mostWaiting limits the deployments of a stack that wait.
+const mostWaiting = 100
+
+// roomForDeployment rejects a deployment, as CodeConflict, when too many of the stack wait.
+func (s *Service) roomForDeployment(ctx context.Context, name deployments.StackName) error {
+	numbers, err := s.DeploymentNumbers(ctx, name)
+	if err != nil || len(numbers) < mostWaiting {
+		return err
+	}
+	earlier, err := s.store.Deployment(ctx, deployments.DeploymentName{StackName: name,
+		Number: numbers[len(numbers)-mostWaiting]})
+	if err == nil && !earlier.Ended() {
+		err = deployments.Errorf(deployments.CodeConflict, "%d deployments of %s wait already: cancel some, or resume them "+
+			"if they are paused", mostWaiting, name)
+	}
+	return err
 }
 
 // effective returns the settings that count for a request.
