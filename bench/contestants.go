@@ -56,6 +56,9 @@ type stock struct {
 	env  []string
 }
 
+// stockHere is the stock CLI with deployctl as its backend.
+const stockHere = "stock, deployctl"
+
 func (s *stock) String() string { return s.name }
 
 func (s *stock) prepare(ctx context.Context, dir string) error {
@@ -113,6 +116,12 @@ func (h *house) s3Environment(endpoint string) []string {
 		"AWS_REGION=us-east-1",
 		"PULUMI_BACKEND_URL=s3://" + h.Bucket + "/stock?region=us-east-1&s3ForcePathStyle=true&endpoint=" + endpoint,
 	}
+}
+
+// pulumiEnvironment lets the stock CLI keep its state in the service, which it reaches at an address.
+func (h *house) pulumiEnvironment(address string) ([]string, error) {
+	token, err := os.ReadFile(h.TokenFile)
+	return []string{"PULUMI_BACKEND_URL=http://" + address, "PULUMI_ACCESS_TOKEN=" + strings.TrimSpace(string(token))}, err
 }
 
 func (h *house) prepare(ctx context.Context, dir string) error {

@@ -41,11 +41,12 @@ const parallel = 16
 func main() {
 	only := flag.String("rows", "", "measure only the rows whose names match this regular expression")
 	reps := flag.Int("reps", 0, "rounds of each row; 0 means 5 up to 100 resources and 3 above")
+	crowd := flag.Int("crowd", 100, "how many stock CLIs update at once on deployctl; 0: none")
 	apart := flag.Bool("apart", true, "also measure with the service's parts in processes of their own")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	failed, err := run(ctx, regexp.MustCompile(*only), *reps, *apart)
+	failed, err := run(ctx, regexp.MustCompile(*only), options{reps: *reps, crowd: *crowd, apart: *apart})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(2)
@@ -55,7 +56,13 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, only *regexp.Regexp, reps int, apart bool) (failed int, err error) {
+// options are what is measured.
+type options struct {
+	reps, crowd int
+	apart       bool
+}
+
+func run(ctx context.Context, only *regexp.Regexp, o options) (failed int, err error) {
 	stage, err := newStage(ctx)
 	if err != nil {
 		return 0, err
@@ -66,8 +73,8 @@ func run(ctx context.Context, only *regexp.Regexp, reps int, apart bool) (failed
 		if !only.MatchString(r.name) {
 			continue
 		}
-		if reps > 0 {
-			r.reps = reps
+		if o.reps > 0 {
+			r.reps = o.reps
 		}
 		if err := stage.measure(ctx, r, found); err != nil {
 			return 0, fmt.Errorf("%s: %w", r.name, err)
@@ -77,7 +84,12 @@ func run(ctx context.Context, only *regexp.Regexp, reps int, apart bool) (failed
 			played = append(played, r)
 		}
 	}
-	if apart {
+	if o.crowd > 0 {
+		if err := stage.measureCrowd(ctx, o.crowd, found); err != nil {
+			return 0, fmt.Errorf("stock CLIs at once: %w", err)
+		}
+	}
+	if o.apart {
 		if err := stage.measureApart(ctx, played, found); err != nil {
 			return 0, fmt.Errorf("the parts of the service in processes of their own: %w", err)
 		}

@@ -66,7 +66,7 @@ func (r results) print(w row) {
 	fmt.Printf("\n### %s (medians of %d)\n\n| | | wall s | (min–max) | CPU s | peak MiB | history events | KiB "+
 		"|\n|---|---|---|---|---|---|---|---|\n", w.name, w.reps)
 	for _, op := range operations {
-		for _, c := range []string{ours, "stock, file", "stock, S3"} {
+		for _, c := range []string{ours, "stock, file", "stock, S3", stockHere} {
 			k := key(w.name, c, op)
 			if len(r[k]) == 0 {
 				continue
@@ -109,6 +109,10 @@ func (r results) targets() []target {
 		v := r.median(key(row, ours, op), wall) / r.median(key(row, peer, op), wall)
 		return target{fmt.Sprintf("%s, %s: deployctl / %s", row, op, peer), v, most}
 	}
+	backend := func(row string, op operation, peer string, most float64) target {
+		v := r.median(key(row, stockHere, op), wall) / r.median(key(row, peer, op), wall)
+		return target{fmt.Sprintf("%s, %s: %s / %s", row, op, stockHere, peer), v, most}
+	}
 	perResource := func(row string, op operation, n, most float64) target {
 		return target{fmt.Sprintf("%s, %s: history events a resource", row, op),
 			r.median(key(row, ours, op), events) / n, most}
@@ -130,6 +134,14 @@ func (r results) targets() []target {
 		perResource("1000 flat", noChange, 1000, 0.3),
 		perResource("chain of 100", create, 100, 15),
 		perResource("chain of 100", noChange, 100, 12),
+		backend("100 flat", create, "stock, file", 1),
+		backend("1000 flat", create, "stock, S3", 0.25),
+		backend("1000 flat", noChange, "stock, file", 1.1),
+		backend("1000 flat", preview, "stock, file", 1.1),
+		backend("chain of 100", create, "stock, file", 1.5),
+		{"stock CLIs at once, up: p95 / one alone for each core", r.median(crowdRatio, wall), 3},
+		{"stock CLIs at once: p50 of a journal's answer, ms", r.median(journalHalf, wall), 5},
+		{"stock CLIs at once: p99 of a journal's answer, ms", r.median(journalMost, wall), 50},
 		{"S3 bytes of a one-resource change: stack of 1000 / stack of 10", r.median(bytesRatio, wall), 3},
 		{"peak MiB of a worker apart at 1000 resources", r.median(workerPeak, wall), 400},
 	}
@@ -157,4 +169,8 @@ func (r results) judge() (failed int) {
 const (
 	bytesRatio = "bytes ratio"
 	workerPeak = "worker peak"
+	// of stock CLIs that update at once, see crowd.go
+	crowdRatio  = "crowd ratio"
+	journalHalf = "journal p50"
+	journalMost = "journal p99"
 )

@@ -67,7 +67,9 @@ func (s *stage) open(ctx context.Context) error {
 		{name: "stock, file", env: slices.Concat(s.env, []string{"PULUMI_BACKEND_URL=file://" + state})},
 		{name: "stock, S3", env: slices.Concat(s.env, s.house.s3Environment(s.house.S3Endpoint))},
 	}
-	return nil
+	here, err := s.house.pulumiEnvironment(s.house.PulumiAddress)
+	s.stock = append(s.stock, &stock{name: stockHere, env: slices.Concat(s.env, here)})
+	return err
 }
 
 func (s *stage) close() {

@@ -26,6 +26,7 @@ const token = "the-first-token-of-this-cluster" //nolint:gosec // it is good for
 type Home struct {
 	Dir                                                                 string `json:"home"`
 	TemporalAddress, TemporalCredentials, Namespace, S3Endpoint, Bucket string
+	PulumiAddress, TokenFile                                            string
 	// PID is the embedded service's own process, while it runs.
 	PID  int
 	Keys struct {
@@ -88,6 +89,8 @@ type Cluster struct {
 	*Home
 	S3, Temporal, Serve *Part
 	Workers             []*Part
+	More                []*Part  // servers of the API
+	MorePulumi          []string // the URLs of their Pulumi Service API
 	// Env is the environment of its clients.
 	Env []string
 	// Pulumi is the URL of the Pulumi Service API, and Token the token for it.
@@ -149,8 +152,28 @@ func (c *Cluster) AddWorker(binary string) (*Part, error) {
 	return w, w.Start()
 }
 
+// AddServe starts another server of the API.
+func (c *Cluster) AddServe(ctx context.Context, binary string) error {
+	listen, err := freeAddress()
+	if err != nil {
+		return err
+	}
+	pulumi, err := freeAddress()
+	if err != nil {
+		return err
+	}
+	p := c.part(fmt.Sprintf("serve-%d", len(c.More)+2), binary, "serve", "--listen", listen, "--pulumi-listen", pulumi)
+	c.More, c.MorePulumi = append(c.More, p), append(c.MorePulumi, "http://"+pulumi)
+	if err := p.Start(); err != nil {
+		return err
+	}
+	return healthy(ctx, listen)
+}
+
 // Parts gives every part, those first that others stand on.
-func (c *Cluster) Parts() []*Part { return append([]*Part{c.S3, c.Temporal, c.Serve}, c.Workers...) }
+func (c *Cluster) Parts() []*Part {
+	return slices.Concat([]*Part{c.S3, c.Temporal, c.Serve}, c.More, c.Workers)
+}
 
 // Stop ends every part.
 func (c *Cluster) Stop() {
