@@ -43,6 +43,19 @@ func TestEveryClaimHoldsForAFewSeeds(t *testing.T) {
 	}
 }
 
+func TestNoUpdateBehindAProxyFailsWhenServersAreKilled(t *testing.T) {
+	t.Parallel()
+	w, err := newWorld(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.close()
+	o, err := w.replicated(t.Context(), 1, 4)
+	if err != nil || len(o.Counts.broken()) > 0 || o.Tally["kills"] != replicaKills {
+		t.Errorf("%v %v", o.Counts, err)
+	}
+}
+
 func TestHistoriesOfALargerStackStaySmall(t *testing.T) {
 	t.Parallel()
 	w, err := newWorld(t.Context())

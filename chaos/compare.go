@@ -60,7 +60,11 @@ func (s *stage) reached(ctx context.Context) (r reached, err error) {
 	}
 	for _, resource := range state.Resources {
 		resource.Created, resource.Modified = nil, nil
+		resource.SourcePosition, resource.StackTrace = "", nil // of the tool that wrote it
 		slices.Sort(resource.Dependencies)
+		for _, of := range resource.PropertyDependencies {
+			slices.Sort(of)
+		}
 		delete(resource.Outputs, "accessKey")
 		r.state = append(r.state, tidy(resource))
 	}
