@@ -45,7 +45,7 @@ func (h *house) openWild(request deployments.UpdateRequest) *wildProgram {
 		h.t.Fatal(err)
 	}
 	run := &realRun{house: h, core: engine.New(claimed.Goal, headers.States, headers.Pending),
-		done: make(chan struct{})}
+		done: make(chan struct{}), forgiving: true}
 	h.runs.mu.Lock()
 	h.runs.run = run
 	h.runs.mu.Unlock()

@@ -21,6 +21,9 @@ type realRun struct {
 	replies []engine.Reply
 	deltas  []engine.Delta
 	emits   []engine.Emit
+	// forgiving: what cannot be planned, or has inputs that its provider does not accept, fails as a step instead, so
+	// that an update with ContinueOnError goes on.
+	forgiving bool
 
 	mu sync.Mutex
 	runlinktest.Order
@@ -95,6 +98,14 @@ func (r *realRun) issue() {
 	}
 }
 
+// forgive returns the result of a plan, and of a forgiving run one without an error.
+func (r *realRun) forgive(p engine.Plan, planned engine.Planned) engine.Planned {
+	if r.forgiving && (planned.Error != "" || len(planned.Failures) > 0) {
+		return engine.Planned{Op: planned.Op, Inputs: p.Goal.Inputs, Analysis: planned.Analysis}
+	}
+	return planned
+}
+
 func (r *realRun) carryOut(c engine.Command) {
 	h := r.house
 	var event engine.Event
@@ -106,13 +117,16 @@ func (r *realRun) carryOut(c engine.Command) {
 		out, err = call[deployments.PlanOutput](h, h.acts.Plan, deployments.PlanInput{Update: h.update, Base: h.base,
 			Plans: []engine.Plan{c}})
 		if carried = out.Messages; err == nil {
-			event = out.Plans[0]
+			event = r.forgive(c, out.Plans[0])
 		}
 	case engine.Step:
 		var out deployments.StepOutput
 		out, err = call[deployments.StepOutput](h, h.acts.Step, deployments.StepInput{Update: h.update, Base: h.base,
 			Step: c, Round: 1})
 		event, carried = out.StepFinished, out.Messages
+		if r.forgiving && len(out.Failures) > 0 {
+			event = engine.StepFinished{Op: c.Op, Outcome: engine.OutcomeFailed, Error: "the inputs are not valid"}
+		}
 		if errorType(err) == deployments.ErrorUnknownOutcome {
 			event, err = engine.StepFinished{Op: c.Op, Outcome: engine.OutcomeUnknown}, nil
 		}
