@@ -20,17 +20,17 @@ func TestAStepRefersToTheValuesOfManyViews(t *testing.T) {
 		})
 	}
 	r := New(Goal{Kind: KindRefresh, Project: "proj", Stack: "dev"}, base, nil)
-	for _, c := range r.Ready().Start {
-		step, ok := c.(Step)
-		if !ok || step.URN != owner || len(step.Views) != 2 {
-			t.Fatalf("the command is %+v", c)
-		}
-		for i, v := range step.Views {
-			if v.Inputs.Inline != nil || v.Inputs.Ref != BaseKey(i+1).Ref(PartInputs) || v.Outputs.Digest == "" {
-				t.Errorf("the view is %+v", v)
-			}
-		}
-		return
+	commands := r.Ready().Start
+	if len(commands) != 1 {
+		t.Fatalf("the commands are %+v", commands)
 	}
-	t.Fatal("nothing is read")
+	step, ok := commands[0].(Step)
+	if !ok || step.URN != owner || len(step.Views) != 2 {
+		t.Fatalf("the command is %+v", commands[0])
+	}
+	for i, v := range step.Views {
+		if v.Inputs.Inline != nil || v.Inputs.Ref != BaseKey(i+1).Ref(PartInputs) || v.Outputs.Digest == "" {
+			t.Errorf("the view is %+v", v)
+		}
+	}
 }
