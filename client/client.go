@@ -49,6 +49,8 @@ type Client struct {
 	bundles    api.BundlesClient
 	tokens     api.TokensClient
 	members    api.MembersClient
+	teams      api.TeamsClient
+	trusts     api.TrustsClient
 	audit      api.AuditClient
 	schedules  api.SchedulesClient
 	webhooks   api.WebhooksClient
@@ -105,6 +107,7 @@ func Dial(o Options) (*Client, error) {
 		options: o, connection: connection,
 		updates: api.NewDeploymentsClient(connection), stacks: api.NewStacksClient(connection),
 		bundles: api.NewBundlesClient(connection), tokens: api.NewTokensClient(connection),
+		teams: api.NewTeamsClient(connection), trusts: api.NewTrustsClient(connection),
 		members: api.NewMembersClient(connection), audit: api.NewAuditClient(connection),
 		schedules: api.NewSchedulesClient(connection), webhooks: api.NewWebhooksClient(connection),
 		silence: quiet,

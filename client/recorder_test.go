@@ -132,6 +132,54 @@ func (r *recorder) RemoveToken(_ context.Context, name string) error {
 	return r.note("RemoveToken", name)
 }
 
+func (r *recorder) DeriveToken(_ context.Context, token deployments.Token) (string, error) {
+	return answer[string](r, "DeriveToken", token)
+}
+
+func (r *recorder) GrantTeam(_ context.Context, name string, g deployments.Grant) error {
+	return r.note("GrantTeam", name, g)
+}
+
+func (r *recorder) ListTeams(context.Context) ([]deployments.Team, error) {
+	return administered(answer[[]deployments.Team](r, "ListTeams"))
+}
+
+// administered adds to a recorded list what is needed to change things of it by name.
+func administered(list []deployments.Team, err error) ([]deployments.Team, error) {
+	if err == nil {
+		list = append(list, deployments.Team{Name: "dev", Grant: grant})
+	}
+	return list, err
+}
+
+func (r *recorder) RemoveTeam(_ context.Context, organization, name string) error {
+	return r.note("RemoveTeam", organization, name)
+}
+
+func (r *recorder) JoinTeam(_ context.Context, organization, team, member string) error {
+	return r.note("JoinTeam", organization, team, member)
+}
+
+func (r *recorder) LeaveTeam(_ context.Context, organization, team, member string) error {
+	return r.note("LeaveTeam", organization, team, member)
+}
+
+func (r *recorder) PutTrust(_ context.Context, t deployments.Trust) error {
+	return r.note("PutTrust", t)
+}
+
+func (r *recorder) ListTrusts(context.Context) ([]deployments.Trust, error) {
+	list, err := answer[[]deployments.Trust](r, "ListTrusts")
+	if err == nil {
+		list = append(list, deployments.Trust{Organization: "acme", Name: "ci", Grant: grant})
+	}
+	return list, err
+}
+
+func (r *recorder) RemoveTrust(_ context.Context, organization, name string) error {
+	return r.note("RemoveTrust", organization, name)
+}
+
 func (r *recorder) GrantMember(_ context.Context, name string, g deployments.Grant) error {
 	return r.note("GrantMember", name, g)
 }

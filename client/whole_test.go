@@ -176,6 +176,32 @@ var wholes = map[string]whole{
 	"CreateToken": func(ctx context.Context, s deployments.Service) (any, error) {
 		return of(s.CreateToken(ctx, deployments.Token{Name: "ci", Member: "ann", Grant: &grant, Expires: moment}))
 	},
+	"DeriveToken": func(ctx context.Context, s deployments.Service) (any, error) {
+		return of(s.DeriveToken(ctx, deployments.Token{Name: "cli", Expires: moment,
+			Origin: &deployments.Origin{Token: deployments.LocalToken}})) // the edge sets the origin
+	},
+	"GrantTeam": func(ctx context.Context, s deployments.Service) (any, error) {
+		return nil, s.GrantTeam(ctx, "dev", grant)
+	},
+	"ListTeams": func(ctx context.Context, s deployments.Service) (any, error) { return of(s.ListTeams(ctx)) },
+	"RemoveTeam": func(ctx context.Context, s deployments.Service) (any, error) {
+		return nil, s.RemoveTeam(ctx, "acme", "dev")
+	},
+	"JoinTeam": func(ctx context.Context, s deployments.Service) (any, error) {
+		return nil, s.JoinTeam(ctx, "acme", "dev", "ann")
+	},
+	"LeaveTeam": func(ctx context.Context, s deployments.Service) (any, error) {
+		return nil, s.LeaveTeam(ctx, "acme", "dev", "ann")
+	},
+	"PutTrust": func(ctx context.Context, s deployments.Service) (any, error) {
+		return nil, s.PutTrust(ctx, deployments.Trust{Organization: "acme", Name: "ci", Issuer: "https://issuer.example",
+			Audiences: []string{"a"}, Conditions: []deployments.Condition{{Claim: "sub", Pattern: "repo:*"}}, Grant: grant,
+			Lifetime: time.Hour})
+	},
+	"ListTrusts": func(ctx context.Context, s deployments.Service) (any, error) { return of(s.ListTrusts(ctx)) },
+	"RemoveTrust": func(ctx context.Context, s deployments.Service) (any, error) {
+		return nil, s.RemoveTrust(ctx, "acme", "ci")
+	},
 	"ListTokens": func(ctx context.Context, s deployments.Service) (any, error) { return of(s.ListTokens(ctx)) },
 	"RemoveToken": func(ctx context.Context, s deployments.Service) (any, error) {
 		return nil, s.RemoveToken(ctx, "x")
@@ -189,7 +215,8 @@ var wholes = map[string]whole{
 	},
 	"Audit": func(ctx context.Context, s deployments.Service) (any, error) {
 		var seen []deployments.AuditEntry
-		err := s.Audit(ctx, deployments.AuditQuery{Organization: "acme", Since: moment, User: "ann", Stack: "shop/dev"},
+		err := s.Audit(ctx, deployments.AuditQuery{Organization: "acme", Since: moment, User: "ann", Stack: "shop/dev",
+			Until: moment},
 			func(e deployments.AuditEntry) error { seen = append(seen, e); return nil })
 		return seen, err
 	},
@@ -287,7 +314,9 @@ func wantFull(t *testing.T, arg any) {
 	case deployments.Webhook:
 		elsewhere = append(elsewhere, "Created")
 	case deployments.Token:
-		elsewhere = append(elsewhere, "Created", "Used", "Damaged")
+		elsewhere = append(elsewhere, "Created", "Used", "Damaged", "Origin", "Member", "Grant") // a derived one has no more
+	case deployments.Trust:
+		elsewhere = append(elsewhere, "Created", "Damaged")
 	}
 	for i := range v.NumField() {
 		if name := v.Type().Field(i).Name; v.Field(i).IsZero() && !slices.Contains(elsewhere, name) {

@@ -188,6 +188,8 @@ type Caller struct {
 	Authority
 	// Made is when the token was created; zero if it is not a stored one.
 	Made time.Time `json:"made,omitzero"`
+	// Identity is the subject of the identity token for which the token was given; empty if for none.
+	Identity string `json:"identity,omitempty"`
 	// Trusted means that the token has no name of its own: the client's word is taken for the initiator.
 	Trusted bool `json:"-"`
 	// TokensOnly limits the caller to managing tokens and members, whatever its authority.
@@ -228,8 +230,20 @@ type Token struct {
 	Created time.Time `json:"created"`
 	Expires time.Time `json:"expires,omitzero"` // zero: never
 	Used    time.Time `json:"used,omitzero"`    // to the minute
+	// Origin is what it was made from; nil: an admin created it.
+	Origin *Origin `json:"origin,omitempty"`
 	// Damaged says why the token cannot be read; then only its name is known, and it is not accepted.
 	Damaged string `json:"damaged,omitempty"`
+}
+
+// Origin is what a token was made from. The token may do no more than that may at the time, and is worthless once it is
+// removed. It is a trust, by which an identity was exchanged, or another token.
+type Origin struct {
+	Trust    string `json:"trust,omitempty"`    // ORGANIZATION/NAME
+	Identity string `json:"identity,omitempty"` // the subject of the identity token
+	Token    string `json:"token,omitempty"`
+	// Made is when the trust or the token was created; a later one may have the same name.
+	Made time.Time `json:"made,omitzero"`
 }
 
 // Validate reports, as CodeInvalid, why the token is not valid.
@@ -259,13 +273,15 @@ type Member struct {
 	Name    string    `json:"name"`
 	Grants  []Grant   `json:"grants"` // at most one for each organization
 	Created time.Time `json:"created"`
+	// Teams are those that the member is in, without their members.
+	Teams []Team `json:"teams,omitempty"`
 	// Damaged says why the member cannot be read; then only the name is known, and the member may do nothing. Only
 	// lists have such members.
 	Damaged string `json:"damaged,omitempty"`
 }
 
-// AuthorityOf returns what a token may do, from its own grant and its member's. A token with neither was created before
-// tokens had a scope, and may do everything.
+// AuthorityOf returns what a token may do, from its own grant and all of its member's. A token with neither was created
+// before tokens had a scope, and may do everything.
 func AuthorityOf(t Token, member []Grant) Authority {
 	var a Authority
 	if t.Grant != nil {

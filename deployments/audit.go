@@ -13,8 +13,10 @@ type AuditEntry struct {
 	Organization string `json:"organization,omitempty"`
 	Token        string `json:"token,omitempty"` // empty: no known token
 	Member       string `json:"member,omitempty"`
-	Peer         string `json:"peer"`   // address that the call came from
-	Method       string `json:"method"` // such as Stacks/Export
+	// Identity is the subject of the identity token for which the token was given.
+	Identity string `json:"identity,omitempty"`
+	Peer     string `json:"peer"`   // address that the call came from
+	Method   string `json:"method"` // such as Stacks/Export
 	// Stack is PROJECT/STACK; Subject is anything else that the call concerned, such as a version or a token's name.
 	Stack   string `json:"stack,omitempty"`
 	Subject string `json:"subject,omitempty"`
@@ -32,14 +34,16 @@ type AuditQuery struct {
 	// those that concern no organization, such as a wrong token.
 	Organization string
 	Since        time.Time
-	User         string // a member's or a token's name
-	Stack        string // PROJECT/STACK, or STACK
+	Until        time.Time // zero: now
+	User         string    // a member's or a token's name, or the subject of an identity
+	Stack        string    // PROJECT/STACK, or STACK
 }
 
 // Selects reports whether the query selects an entry.
 func (q AuditQuery) Selects(e AuditEntry) bool {
 	project, stack, _ := strings.Cut(e.Stack, "/")
 	return (q.Organization == AnyOrganization || q.Organization == e.Organization) && !e.Time.Before(q.Since) &&
-		(q.User == "" || q.User == e.Token || q.User == e.Member) &&
+		(q.Until.IsZero() || !e.Time.After(q.Until)) &&
+		(q.User == "" || q.User == e.Token || q.User == e.Member || q.User == e.Identity) &&
 		(q.Stack == "" || q.Stack == e.Stack || q.Stack == stack || q.Stack == e.Organization+"/"+project+"/"+stack)
 }

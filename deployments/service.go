@@ -314,6 +314,8 @@ type Service interface {
 	Bundles
 	Tokens
 	Members
+	Teams
+	Trusts
 	Schedules
 	Webhooks
 	Auditing
@@ -387,39 +389,4 @@ type Bundles interface {
 	// PutManifest stores the manifest, once all its files are there, and returns the bundle's digest. Needs
 	// RoleDeployer. CodeInvalid: also when a file is missing.
 	PutManifest(ctx context.Context, s StackName, m Manifest) (string, error)
-}
-
-// Tokens manages access tokens, which are hashed at rest. Callers see and change only tokens whose grants they
-// administer.
-type Tokens interface {
-	// CreateToken makes a token and returns its text. Name, Member, Grant and Expires say what it is. Needs RoleAdmin.
-	// CodeExists: there is a token of this name. CodeNotFound: there is no such member. CodeForbidden: also when the
-	// token could do what the caller does not administer.
-	CreateToken(ctx context.Context, t Token) (string, error)
-	// ListTokens describes the tokens, sorted by name. Needs RoleAdmin. Fails as every method does.
-	ListTokens(ctx context.Context) ([]Token, error)
-	// RemoveToken removes a token, which is refused from then on. Needs RoleAdmin. CodeNotFound: there is no such
-	// token.
-	RemoveToken(ctx context.Context, name string) error
-}
-
-// Members manages who has tokens. A member's tokens may do what the member may at the time. Callers see and change only
-// grants that they administer.
-type Members interface {
-	// GrantMember makes a member, or gives one a grant in the place of the one that they have in its organization.
-	// Needs RoleAdmin. CodeForbidden: also when the caller does not administer all grants that the member would have.
-	GrantMember(ctx context.Context, name string, g Grant) error
-	// ListMembers describes the members, sorted by name. Needs RoleAdmin. Fails as every method does.
-	ListMembers(ctx context.Context) ([]Member, error)
-	// RemoveMember removes a member's grants in an organization; an empty organization means everywhere. A member
-	// without grants is gone, and their tokens are worthless. Needs RoleAdmin. CodeNotFound: there is no such member,
-	// or they have no grant there. CodeForbidden: also when the caller does not administer all of these grants.
-	RemoveMember(ctx context.Context, name, organization string) error
-}
-
-// Auditing reads the audit log.
-type Auditing interface {
-	// Audit sends the entries that the query selects and the caller may see, the oldest first. Needs RoleAdmin. An
-	// error of fn is returned as it is. Fails as every method does.
-	Audit(ctx context.Context, q AuditQuery, fn func(AuditEntry) error) error
 }

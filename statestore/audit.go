@@ -215,7 +215,9 @@ func (s *Store) Audit(ctx context.Context, q deployments.AuditQuery, fn func(dep
 	}
 	days := make([]string, 0, len(byDay))
 	for day := range byDay {
-		days = append(days, day)
+		if q.Until.IsZero() || day <= q.Until.UTC().Format(dayForm) {
+			days = append(days, day)
+		}
 	}
 	slices.Sort(days)
 	for _, day := range days {

@@ -50,7 +50,11 @@ func (s *Store) holderAuthority(
 	}
 	a, err := s.authorityOf(ctx, t)
 	if err != nil && deployments.CodeOf(err) == deployments.CodeNotFound {
-		err = notAllowed(h, "the member was removed")
+		gone := "the member was removed"
+		if t.Origin != nil {
+			gone = "what the token was made from was removed"
+		}
+		err = notAllowed(h, gone)
 	}
 	return a, err
 }

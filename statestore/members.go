@@ -2,24 +2,32 @@ package statestore
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/seal"
 )
 
 const memberFolder = "members/"
 
+// storedMember is a member at rest: the teams are named, not described.
+type storedMember struct {
+	deployments.Member
+	Joined []membership `json:"joined,omitempty"`
+}
+
+func (s *Store) newMember(name string) storedMember {
+	return storedMember{Member: deployments.Member{Name: name, Created: s.now().UTC()}}
+}
+
 // Member returns a member; CodeNotFound when there is none of this name.
 func (s *Store) Member(ctx context.Context, name string) (deployments.Member, error) {
 	m, _, err := s.getMember(ctx, name)
-	if errors.Is(err, ErrAbsent) || err == nil && len(m.Grants) == 0 {
-		return m, noMember(name)
+	if errors.Is(err, ErrAbsent) || err == nil && len(m.All()) == 0 {
+		return m.Member, noMember(name)
 	}
-	return m, err
+	return m.Member, err
 }
 
 func noMember(name string) error {
@@ -39,12 +47,12 @@ func (s *Store) ListMembers(ctx context.Context) ([]deployments.Member, error) {
 		m, _, err := s.getMember(ctx, name)
 		switch {
 		case unreadable(err) != nil:
-			m = deployments.Member{Name: name, Damaged: err.Error() + ", or remove it and add the member again"}
+			m.Member = deployments.Member{Name: name, Damaged: err.Error() + ", or remove it and add the member again"}
 		case err != nil && !errors.Is(err, ErrAbsent):
 			return nil, err
 		}
-		if len(m.Grants) > 0 || m.Damaged != "" {
-			members = append(members, m)
+		if len(m.All()) > 0 || m.Damaged != "" {
+			members = append(members, m.Member)
 		}
 	}
 	return members, nil
@@ -55,9 +63,9 @@ func (s *Store) GrantMember(ctx context.Context, name string, g deployments.Gran
 	if err := g.Validate(); err != nil {
 		return err
 	}
-	return s.changeMember(ctx, name, func(m *deployments.Member, found bool) error {
+	return s.changeMember(ctx, name, func(m *storedMember, found bool) error {
 		if !found {
-			*m = deployments.Member{Name: name, Created: s.now().UTC()}
+			*m = s.newMember(name)
 		}
 		m.Grants = append(otherGrants(m.Grants, g.Organization), g)
 		slices.SortFunc(m.Grants, func(a, b deployments.Grant) int {
@@ -67,19 +75,22 @@ func (s *Store) GrantMember(ctx context.Context, name string, g deployments.Gran
 	})
 }
 
-// RemoveMember removes a member's grants for an organization; an empty organization means all. A member without grants
-// is gone. CodeNotFound when there is no such member or grant.
+// RemoveMember removes a member's grants and teams in an organization; an empty organization means all. A member without
+// grants is gone. CodeNotFound when there is no such member or grant.
 func (s *Store) RemoveMember(ctx context.Context, name, organization string) error {
-	return s.changeMember(ctx, name, func(m *deployments.Member, found bool) error {
+	return s.changeMember(ctx, name, func(m *storedMember, found bool) error {
 		if !found {
 			return noMember(name)
 		}
 		rest := otherGrants(m.Grants, organization)
-		if len(rest) == len(m.Grants) {
+		joined := slices.DeleteFunc(slices.Clone(m.Joined), func(in membership) bool {
+			return organization == "" || in.Organization == organization
+		})
+		if len(rest) == len(m.Grants) && len(joined) == len(m.Joined) {
 			return deployments.Errorf(deployments.CodeNotFound, "the member %s may do nothing in the organization %s",
 				name, organization)
 		}
-		m.Grants = rest
+		m.Grants, m.Joined = rest, joined
 		return nil
 	})
 }
@@ -94,7 +105,7 @@ func otherGrants(grants []deployments.Grant, organization string) []deployments.
 // changeMember changes a member by compare-and-swap. A member without grants stays as an object but is not found:
 // deleting the object could remove a grant that was given meanwhile.
 func (s *Store) changeMember(
-	ctx context.Context, name string, change func(m *deployments.Member, found bool) error,
+	ctx context.Context, name string, change func(m *storedMember, found bool) error,
 ) error {
 	if err := deployments.ValidateName("member", name); err != nil {
 		return err
@@ -105,7 +116,7 @@ func (s *Store) changeMember(
 		if err != nil && !errors.Is(err, ErrAbsent) {
 			return err
 		}
-		if err := change(&m, len(m.Grants) > 0); err != nil {
+		if err := change(&m, len(m.All()) > 0); err != nil {
 			return err
 		}
 		err = s.putMember(ctx, m, Condition{Tag: tag, Absent: tag == ""})
@@ -115,32 +126,18 @@ func (s *Store) changeMember(
 	}
 }
 
-func (s *Store) putMember(ctx context.Context, m deployments.Member, c Condition) error {
-	plain, err := json.Marshal(m)
-	if err != nil {
-		return deployments.Errorf(deployments.CodeInternal, "write the member %s: %w", m.Name, err)
-	}
-	key := memberFolder + m.Name
-	_, err = s.objects.Put(ctx, key, s.keys.Box(seal.PurposeStore).Seal(plain, key), c)
-	return failed(err, "write the member "+m.Name)
+func (s *Store) putMember(ctx context.Context, m storedMember, c Condition) error {
+	m.Teams = nil
+	return s.putSealed(ctx, memberFolder+m.Name, m, c)
 }
 
-func (s *Store) getMember(ctx context.Context, name string) (deployments.Member, string, error) {
-	var m deployments.Member
+// getMember reads a member with their teams.
+func (s *Store) getMember(ctx context.Context, name string) (m storedMember, tag string, err error) {
 	if err := deployments.ValidateName("member", name); err != nil {
 		return m, "", err
 	}
-	key := memberFolder + name
-	o, err := s.objects.Get(ctx, key)
-	if err != nil {
-		return m, "", failed(err, "read the member "+name)
+	if tag, err = s.getSealed(ctx, memberFolder+name, &m); err == nil {
+		m.Teams, err = s.teamsOf(ctx, m.Joined)
 	}
-	plain, err := s.unseal(s.keys.Box(seal.PurposeStore), o.Data, key, key)
-	if err != nil {
-		return m, "", err
-	}
-	if err := json.Unmarshal(plain, &m); err != nil {
-		return m, "", damaged(key, err)
-	}
-	return m, o.Tag, nil
+	return m, tag, err
 }

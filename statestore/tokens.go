@@ -6,14 +6,12 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/seal"
 )
 
 // storedToken is a token at rest. A token's text is "dctl." and its name, "." and 256 random bits; only its hash is
@@ -41,12 +39,11 @@ func (s *Store) CreateToken(ctx context.Context, t deployments.Token) (string, e
 	if err := t.Validate(); err != nil {
 		return "", err
 	}
-	now := s.now().UTC()
-	if !t.Expires.IsZero() && !t.Expires.After(now) {
-		return "", deployments.Errorf(deployments.CodeInvalid, "a token that expired at %s is of no use: name a time "+
-			"to come", t.Expires.Format(time.RFC3339))
+	if !t.Expires.IsZero() && !t.Expires.After(s.now()) {
+		return "", outlived(t.Expires)
 	}
 	stored := storedToken{Token: t}
+	stored.Origin = nil
 	if t.Member != "" {
 		member, err := s.Member(ctx, t.Member)
 		if err != nil {
@@ -54,11 +51,21 @@ func (s *Store) CreateToken(ctx context.Context, t deployments.Token) (string, e
 		}
 		stored.Since = member.Created
 	}
+	return s.newToken(ctx, &stored)
+}
+
+func outlived(expires time.Time) error {
+	return deployments.Errorf(deployments.CodeInvalid, "a token that expired at %s is of no use: name a time to come",
+		expires.Format(time.RFC3339))
+}
+
+// newToken writes a new token and returns its text.
+func (s *Store) newToken(ctx context.Context, t *storedToken) (string, error) {
 	var secret [32]byte
 	_, _ = rand.Read(secret[:]) // never fails
 	text := tokenPrefix + t.Name + "." + hex.EncodeToString(secret[:])
-	stored.Created, stored.Used, stored.Hash = now, time.Time{}, sha256Hex([]byte(text))
-	err := s.putToken(ctx, stored, Condition{Absent: true})
+	t.Created, t.Used, t.Hash = s.now().UTC(), time.Time{}, sha256Hex([]byte(text))
+	err := s.putToken(ctx, *t, Condition{Absent: true})
 	if errors.Is(err, ErrChanged) {
 		return "", deployments.Errorf(deployments.CodeExists, "there is a token %s already: remove it first, or use "+
 			"another name", t.Name)
@@ -157,19 +164,26 @@ func (s *Store) authenticate(ctx context.Context, name string, hash [sha256.Size
 		_ = s.putToken(ctx, t, Condition{Tag: tag}) // a failure to record the use is no reason to reject the token
 	}
 	caller := deployments.Caller{Token: t.Name, Member: t.Member, Made: t.Created, Authority: authority}
+	if t.Origin != nil {
+		caller.Identity = t.Origin.Identity
+	}
 	return knownCaller{Caller: caller, expires: t.Expires, read: now}, nil
 }
 
-// authorityOf returns what a token may do, including its member's grants; CodeNotFound when the member is gone.
+// authorityOf returns what a token may do, by its member's grants and its origin's; CodeNotFound when one of them is
+// gone.
 func (s *Store) authorityOf(ctx context.Context, t storedToken) (deployments.Authority, error) {
-	if t.Member == "" {
-		return deployments.AuthorityOf(t.Token, nil), nil
+	var member deployments.Member
+	if t.Member != "" {
+		var err error
+		if member, err = s.Member(ctx, t.Member); err == nil && !member.Created.Equal(t.Since) {
+			err = failed(ErrAbsent, "find the member of the token "+t.Name)
+		}
+		if err != nil {
+			return deployments.Authority{}, err
+		}
 	}
-	member, err := s.Member(ctx, t.Member)
-	if err == nil && !member.Created.Equal(t.Since) {
-		err = failed(ErrAbsent, "find the member of the token "+t.Name)
-	}
-	return deployments.AuthorityOf(t.Token, member.Grants), err
+	return s.originAuthority(ctx, t.Origin, deployments.AuthorityOf(t.Token, member.All()))
 }
 
 // HasAdmin reports whether there is an unexpired token of an admin of every organization.
@@ -182,6 +196,9 @@ func (s *Store) HasAdmin(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	for _, t := range list {
+		if t.Origin != nil {
+			continue // it lasts no longer than something else
+		}
 		var member deployments.Member
 		if t.Member != "" {
 			member, err = s.Member(ctx, t.Member)
@@ -191,7 +208,7 @@ func (s *Store) HasAdmin(ctx context.Context) (bool, error) {
 				return false, err
 			}
 		}
-		if deployments.AuthorityOf(t, member.Grants).AdministersAll() &&
+		if deployments.AuthorityOf(t, member.All()).AdministersAll() &&
 			(t.Expires.IsZero() || t.Expires.After(s.now())) {
 			return true, nil
 		}
@@ -255,30 +272,12 @@ func (c *callers) forget() {
 }
 
 func (s *Store) putToken(ctx context.Context, t storedToken, c Condition) error {
-	plain, err := json.Marshal(t)
-	if err != nil {
-		return deployments.Errorf(deployments.CodeInternal, "write the token %s: %w", t.Name, err)
-	}
-	key := tokenFolder + t.Name
-	_, err = s.objects.Put(ctx, key, s.keys.Box(seal.PurposeStore).Seal(plain, key), c)
-	return failed(err, "write the token "+t.Name)
+	return s.putSealed(ctx, tokenFolder+t.Name, t, c)
 }
 
-func (s *Store) getToken(ctx context.Context, name string) (storedToken, string, error) {
-	var t storedToken
-	key := tokenFolder + name
-	o, err := s.objects.Get(ctx, key)
-	if err != nil {
-		return t, "", failed(err, "read the token "+name)
-	}
-	plain, err := s.unseal(s.keys.Box(seal.PurposeStore), o.Data, key, key)
-	if err != nil {
-		return t, "", err
-	}
-	if err := json.Unmarshal(plain, &t); err != nil {
-		return t, "", damaged(key, err)
-	}
-	return t, o.Tag, nil
+func (s *Store) getToken(ctx context.Context, name string) (t storedToken, tag string, err error) {
+	tag, err = s.getSealed(ctx, tokenFolder+name, &t)
+	return t, tag, err
 }
 
 func cutLast(s, sep string) (before, after string, found bool) {

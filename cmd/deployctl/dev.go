@@ -157,10 +157,11 @@ func serveEmbedded(ctx context.Context, d *devCall, server *devserver.Server, co
 		return err
 	}
 	authority := grpcapi.OneToken(token, node.authority)
+	console := d.openConsole(server)
+	stock := pulumiapi.Config{Authority: authority, Log: server.Log}
 	return together(ctx,
-		func(ctx context.Context) error {
-			return node.servePulumi(ctx, pulumi, pulumiapi.Config{Authority: authority, Log: server.Log})
-		},
+		func(ctx context.Context) error { return node.servePulumi(ctx, pulumi, stock) },
+		func(ctx context.Context) error { return node.servePulumi(ctx, console, stock) },
 		func(ctx context.Context) error {
 			return grpcapi.Serve(ctx, listener, in.metrics.calls(grpcapi.Config{
 				Service: node.service, Authority: authority, Auditor: node.audit,

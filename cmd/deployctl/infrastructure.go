@@ -44,6 +44,8 @@ type infrastructure struct {
 	sources deployment.Sources
 	// webhooks are the servers to which events may be sent.
 	webhooks webhooks.Network
+	// issuers are the hosts of issuers of identity tokens that may be at private addresses.
+	issuers []string
 	// lease is how long an update of the stock CLI may go without renewing its lease.
 	lease time.Duration
 	// dir is the directory of a worker for the files of programs.

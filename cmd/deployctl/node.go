@@ -6,8 +6,11 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/grpcapi"
+	"github.com/deployctl/deployctl/internal/identity"
+	"github.com/deployctl/deployctl/internal/outbound"
 	"github.com/deployctl/deployctl/internal/pluginhost/process"
 	"github.com/deployctl/deployctl/internal/service"
+	"github.com/deployctl/deployctl/internal/settings"
 	"github.com/deployctl/deployctl/provider"
 	"github.com/deployctl/deployctl/providers"
 	"github.com/deployctl/deployctl/providers/s3"
@@ -56,6 +59,8 @@ func newNode(ctx context.Context, in infrastructure, connection *worker.Connecti
 	readiness, served := newReadiness(connection.CheckReachable, in.log), connection.Service()
 	served.Unavailable, served.Unattended = readiness.away, in.metrics.unattended()
 	served.LeaseDuration = in.lease
+	served.Identities = identity.New(&outbound.Guard{What: "keys of issuers are taken",
+		Setting: string(settings.TrustPrivateHosts), Private: in.embedded, Hosts: in.issuers})
 	return &node{
 		readiness: readiness,
 		service:   served,

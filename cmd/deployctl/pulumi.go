@@ -17,6 +17,9 @@ import (
 // prints links to the console, and logs in with a browser, only for this address.
 const pulumiUsual = "localhost:8080"
 
+// pulumiConsole is where the stock CLI looks for the console of that address.
+const pulumiConsole = "localhost:3000"
+
 // leaseOf reads how long an update of the stock CLI may go without renewing its lease.
 func leaseOf(s settings.Settings) (time.Duration, error) {
 	text := s.Get(settings.PulumiLease)
@@ -56,6 +59,19 @@ func (d *devCall) openPulumi(server *devserver.Server) (net.Listener, error) {
 		}
 	}
 	return nil, err
+}
+
+// openConsole opens the address of the console, if the Pulumi Service API is where its CLI looks for one and nobody
+// else has the port; else it returns nil.
+func (d *devCall) openConsole(server *devserver.Server) net.Listener {
+	if server.Status.PulumiAddress != pulumiUsual {
+		return nil
+	}
+	listener, err := grpcapi.Listen(pulumiConsole, nil)
+	if err != nil {
+		return nil
+	}
+	return listener
 }
 
 // servePulumi serves the Pulumi Service API until ctx ends; with a nil listener it only waits.

@@ -13,6 +13,7 @@ import (
 	"github.com/deployctl/deployctl/cmd/deployctl/internal/command"
 	"github.com/deployctl/deployctl/internal/collector"
 	"github.com/deployctl/deployctl/internal/grpcapi"
+	"github.com/deployctl/deployctl/internal/outbound"
 	"github.com/deployctl/deployctl/internal/pulumiapi"
 	"github.com/deployctl/deployctl/internal/settings"
 	"github.com/urfave/cli/v2"
@@ -53,6 +54,7 @@ func serve(ctx context.Context, o *start, check bool) error {
 	lease, err := leaseOf(o.settings)
 	o.setting(err)
 	o.in.lease = lease
+	o.in.issuers = outbound.Hosts(o.settings.Get(settings.TrustPrivateHosts))
 	kept, err := auditKept(o.settings)
 	o.setting(err)
 	token, err := o.settings.Secret(settings.BootstrapToken)

@@ -138,7 +138,7 @@ func (e *edge) open(srv any, s grpc.ServerStream, method string, handle grpc.Str
 // authenticate finds the caller. Wrong tokens are slowed by their address, all calls of a token by that.
 func (e *edge) authenticate(c *call) (deployments.Caller, error) {
 	caller, err := e.identify(c.ctx, c.method)
-	c.entry.Token, c.entry.Member = caller.Token, caller.Member
+	c.entry.Token, c.entry.Member, c.entry.Identity = caller.Token, caller.Member, caller.Identity
 	if err != nil {
 		if deployments.CodeOf(err) == deployments.CodeUnauthorized {
 			e.bounds.slow(c.ctx, hostOf(c.entry.Peer))
@@ -147,6 +147,9 @@ func (e *edge) authenticate(c *call) (deployments.Caller, error) {
 	}
 	return caller, e.bounds.pace(c.ctx, caller.Token)
 }
+
+// managing are the services that a caller may use who may only manage tokens and members.
+var managing = map[string]bool{"Tokens": true, "Members": true, "Teams": true, "Trusts": true}
 
 // identify looks up the caller by the header.
 func (e *edge) identify(ctx context.Context, method string) (deployments.Caller, error) {
@@ -160,8 +163,7 @@ func (e *edge) identify(ctx context.Context, method string) (deployments.Caller,
 	}
 	defer done()
 	caller, err := e.authority.Authenticate(ctx, text)
-	if service, _, _ := strings.Cut(method, "/"); err == nil && caller.TokensOnly && service != "Tokens" &&
-		service != "Members" {
+	if service, _, _ := strings.Cut(method, "/"); err == nil && caller.TokensOnly && !managing[service] {
 		err = errTokensOnly
 	}
 	return caller, err

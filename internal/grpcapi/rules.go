@@ -139,6 +139,7 @@ var rules = map[string]rule{
 		role: admin, scope: onAny, does: changes, subject: subject("name", "member", "grant.role",
 			"grant.organization"),
 	},
+	api.Tokens_DeriveToken_FullMethodName: {role: viewer, scope: onAny, does: changes, subject: subject("name")},
 	api.Tokens_ListTokens_FullMethodName:  {role: admin, scope: onAny, does: reads},
 	api.Tokens_RemoveToken_FullMethodName: {role: admin, scope: onAny, does: changes, subject: subject("name")},
 	api.Members_GrantMember_FullMethodName: {
@@ -148,6 +149,19 @@ var rules = map[string]rule{
 	api.Members_RemoveMember_FullMethodName: {
 		role: admin, scope: onAny, does: changes, subject: subject("name", "organization"),
 	},
+	api.Teams_GrantTeam_FullMethodName: {
+		role: admin, scope: onAny, does: changes, subject: subject("name", "grant.role"),
+	},
+	api.Teams_ListTeams_FullMethodName:  {role: admin, scope: onAny, does: reads},
+	api.Teams_RemoveTeam_FullMethodName: {role: admin, scope: onAny, does: changes, subject: subject("name")},
+	api.Teams_JoinTeam_FullMethodName:   {role: admin, scope: onAny, does: changes, subject: subject("team", "member")},
+	api.Teams_LeaveTeam_FullMethodName:  {role: admin, scope: onAny, does: changes, subject: subject("team", "member")},
+	api.Trusts_PutTrust_FullMethodName: {
+		role: admin, scope: onAny, does: changes, subject: subject("trust.name", "trust.issuer", "trust.grant.role"),
+	},
+	api.Trusts_ListTrusts_FullMethodName:  {role: admin, scope: onAny, does: reads},
+	api.Trusts_RemoveTrust_FullMethodName: {role: admin, scope: onAny, does: changes, subject: subject("name")},
+
 	api.Audit_ReadAudit_FullMethodName: {role: admin, scope: onAny, does: discloses, room: ofParts,
 		subject: subject("organization", "user", "stack")},
 
@@ -299,10 +313,14 @@ func (r rule) about(m proto.Message, e *deployments.AuditEntry) {
 		e.Organization = m.GetGrant().GetOrganization()
 	case *api.GrantMemberRequest:
 		e.Organization = m.GetGrant().GetOrganization()
-	case *api.RemoveMemberRequest:
-		e.Organization = m.GetOrganization()
-	case *api.ReadAuditRequest:
-		e.Organization = m.GetOrganization()
+	case *api.GrantTeamRequest:
+		e.Organization = m.GetGrant().GetOrganization()
+	case *api.PutTrustRequest:
+		e.Organization = m.GetTrust().GetOrganization()
+	case interface{ GetOrganization() string }: // RemoveMember, ReadAudit, and others about one organization
+		if len(r.touches) == 0 {
+			e.Organization = m.GetOrganization()
+		}
 	default:
 		aboutWebhook(m, e)
 	}

@@ -257,7 +257,7 @@ func TestWhichRoleAMethodNeeds(t *testing.T) {
 	want := map[deployments.Role]string{
 		viewer: "Deployments/Watch Schedules/GetDrift Schedules/GetSchedule Schedules/ListSchedules " +
 			"Schedules/ScheduleRuns " +
-			"Stacks/Export Stacks/GetStack Stacks/History Stacks/ListStacks",
+			"Stacks/Export Stacks/GetStack Stacks/History Stacks/ListStacks Tokens/DeriveToken",
 		deployer: "Bundles/Missing Bundles/PutFile Bundles/PutManifest Deployments/Cancel Deployments/Resolve " +
 			"Deployments/Submit " +
 			"Schedules/CreateSchedule Schedules/PauseSchedule Schedules/RemoveSchedule Schedules/RunSchedule " +
@@ -266,8 +266,9 @@ func TestWhichRoleAMethodNeeds(t *testing.T) {
 			"Stacks/RenameStack " +
 			"Stacks/Restore Stacks/TagStack Webhooks/ListWebhooks Webhooks/PutWebhook Webhooks/RemoveWebhook " +
 			"Webhooks/SendWebhook Webhooks/WebhookDeliveries",
-		admin: "Audit/ReadAudit Members/GrantMember Members/ListMembers Members/RemoveMember Tokens/CreateToken " +
-			"Tokens/ListTokens Tokens/RemoveToken",
+		admin: "Audit/ReadAudit Members/GrantMember Members/ListMembers Members/RemoveMember " +
+			"Teams/GrantTeam Teams/JoinTeam Teams/LeaveTeam Teams/ListTeams Teams/RemoveTeam Tokens/CreateToken " +
+			"Tokens/ListTokens Tokens/RemoveToken Trusts/ListTrusts Trusts/PutTrust Trusts/RemoveTrust",
 		"": "Health/Check Health/List Health/Watch",
 	}
 	got := map[deployments.Role][]string{}
@@ -296,8 +297,8 @@ func TestWhatAMethodDoes(t *testing.T) {
 	want := map[effect]string{
 		reads: "Bundles/Missing Deployments/Watch Members/ListMembers Schedules/GetDrift Schedules/GetSchedule " +
 			"Schedules/ListSchedules " +
-			"Schedules/ScheduleRuns Stacks/Encrypt Stacks/GetStack Stacks/History Stacks/ListStacks Tokens/ListTokens " +
-			"Webhooks/ListWebhooks Webhooks/WebhookDeliveries",
+			"Schedules/ScheduleRuns Stacks/Encrypt Stacks/GetStack Stacks/History Stacks/ListStacks Teams/ListTeams " +
+			"Tokens/ListTokens Trusts/ListTrusts Webhooks/ListWebhooks Webhooks/WebhookDeliveries",
 		uploads:   "Bundles/PutFile Bundles/PutManifest",
 		discloses: "Audit/ReadAudit Stacks/Decrypt Stacks/Export",
 	}

@@ -151,6 +151,8 @@ func register(to grpc.ServiceRegistrar, service deployments.Service, healthy *he
 	api.RegisterBundlesServer(to, &bundles{service: service})
 	api.RegisterTokensServer(to, &tokens{service: service})
 	api.RegisterMembersServer(to, &members{service: service})
+	api.RegisterTeamsServer(to, &teams{service: service})
+	api.RegisterTrustsServer(to, &trusts{service: service})
 	api.RegisterAuditServer(to, &audit{service: service})
 	api.RegisterSchedulesServer(to, &schedules{service: service})
 	api.RegisterWebhooksServer(to, &webhooks{service: service})

@@ -31,7 +31,20 @@ func validate(request any) error {
 		return first(organization(m.GetOrganization()), optional("user", m.GetUser()), stackParts(m.GetStack()))
 	case *api.RemoveTokenRequest:
 		return deployments.ValidateName("token", m.GetName())
-	case *api.ListTokensRequest, *api.ListMembersRequest, *grpc_health_v1.HealthCheckRequest,
+	case *api.DeriveTokenRequest:
+		return deployments.ValidateName("token", m.GetName())
+	case *api.GrantTeamRequest:
+		return deployments.Team{Name: m.GetName(), Grant: wire.ToGrant(m.GetGrant())}.Validate()
+	case *api.RemoveTeamRequest:
+		return named(m.GetOrganization(), "team", m.GetName())
+	case interface{ GetTeam() string }:
+		return validateTeam(m)
+	case *api.PutTrustRequest:
+		return wire.ToTrust(m.GetTrust()).Validate()
+	case *api.RemoveTrustRequest:
+		return named(m.GetOrganization(), "trust", m.GetName())
+	case *api.ListTeamsRequest, *api.ListTrustsRequest, *api.ListTokensRequest, *api.ListMembersRequest,
+		*grpc_health_v1.HealthCheckRequest,
 		*grpc_health_v1.HealthListRequest:
 		return nil
 	case *api.EditStateRequest:
@@ -50,6 +63,21 @@ func validate(request any) error {
 		return wire.ToSchedule(m.GetSchedule()).Validate()
 	}
 	return validateStack(request)
+}
+
+// named checks a name within an organization.
+func named(of, what, name string) error {
+	return first(deployments.ValidateName("organization", of), deployments.ValidateName(what, name))
+}
+
+// validateTeam checks requests about who is in a team.
+func validateTeam(m interface{ GetTeam() string }) error {
+	of, ok := m.(interface{ GetOrganization() string })
+	who, has := m.(interface{ GetMember() string })
+	if !ok || !has {
+		return deployments.Errorf(deployments.CodeInternal, "%T names no member of a team", m)
+	}
+	return first(named(of.GetOrganization(), "team", m.GetTeam()), deployments.ValidateName("member", who.GetMember()))
 }
 
 // validateScheduleName checks requests about one schedule.

@@ -117,9 +117,25 @@ func internalError(request string) string {
 	return "the service failed; its log says why (request " + request + ")"
 }
 
-// write sends an answer: JSON, compressed when the client takes that.
+// content is an answer that is not JSON.
+type content struct {
+	kind string // its Content-Type
+	data []byte
+}
+
+// write sends an answer: content as it is, or JSON, compressed when the client takes that.
 func (c *call) write(status int, answer any) {
 	header := c.answer.Header()
+	if text, ok := answer.(content); ok {
+		header.Set("Content-Type", text.kind)
+		c.answer.WriteHeader(status)
+		_, _ = c.answer.Write(text.data) // its reader has gone
+		return
+	}
+	if _, ok := answer.(redirect); ok {
+		c.answer.WriteHeader(http.StatusSeeOther)
+		return
+	}
 	if answer == nil {
 		if status == http.StatusOK {
 			status = http.StatusNoContent

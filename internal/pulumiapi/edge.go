@@ -11,6 +11,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/grpcapi"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
 // requestHeader is the header of an answer that has the call's id.
@@ -21,7 +22,9 @@ const requestHeader = "X-Deployctl-Request"
 type edge struct {
 	Config
 	gate *grpcapi.Gate
-	mux  *http.ServeMux
+	api  *http.ServeMux
+	// pages has what is for browsers. It is apart because a page of a stack may have a path that is also one of the API.
+	pages *http.ServeMux
 
 	firstBeat, nextBeat time.Duration // see hold
 }
@@ -36,28 +39,37 @@ func Handler(c Config) (http.Handler, error) {
 }
 
 func newEdge(c Config) (*edge, error) {
-	e := &edge{Config: c, gate: grpcapi.NewGate(c.Authority), mux: http.NewServeMux(),
+	e := &edge{Config: c, gate: grpcapi.NewGate(c.Authority), api: http.NewServeMux(), pages: http.NewServeMux(),
 		firstBeat: firstBeat, nextBeat: nextBeat}
 	for _, r := range routes() {
 		if err := r.resolve(); err != nil {
 			return nil, err
 		}
 		for _, pattern := range r.patterns() {
-			e.mux.Handle(pattern, routed{e, r})
+			e.muxOf(r.path).Handle(pattern, routed{e, r})
 		}
 	}
 	return e, nil
 }
 
+// muxOf returns the mux that has the routes of a path.
+func (e *edge) muxOf(path string) *http.ServeMux {
+	if strings.HasPrefix(path, "/api/") {
+		return e.api
+	}
+	return e.pages
+}
+
 // serve finds the route of a call. The mux alone would redirect unclean paths and answer unknown ones with text.
 func (e *edge) serve(w http.ResponseWriter, r *http.Request) {
-	handler, pattern := e.mux.Handler(r)
+	mux := e.muxOf(r.URL.Path)
+	handler, pattern := mux.Handler(r)
 	if _, ours := handler.(routed); !ours || pattern == "" {
 		call := e.begin(w, r, route{})
 		e.end(call, nil, notServed(r))
 		return
 	}
-	e.mux.ServeHTTP(w, r) // sets the values of the path
+	mux.ServeHTTP(w, r) // sets the values of the path
 }
 
 // notServed returns the error about a path without a route, with the reason if the stock CLI may ask for it.
@@ -102,7 +114,8 @@ type call struct {
 	caller  deployments.Caller
 	lease   deployments.Leased // of an update's own call
 	refused bool
-	begun   bool // the answer has begun before its end is known, see hold
+	begun   bool  // the answer has begun before its end is known, see hold
+	oauth   error // the kind of an error of a token exchange, if it is not known by its code
 	release []func()
 }
 
@@ -163,8 +176,11 @@ func (c *call) admit() error {
 		}
 		c.entry.Organization, c.entry.Stack = c.stack.Organization, c.stack.Project+"/"+c.stack.Stack
 	}
+	if err := c.validNames(); err != nil {
+		return err
+	}
 	switch c.route.by {
-	case byAnyone:
+	case byAnyone, byIdentity:
 		return nil
 	case byLease:
 		return c.admitLease()
@@ -174,13 +190,37 @@ func (c *call) admit() error {
 		return err
 	}
 	c.caller, err = c.edge.gate.Caller(c.Context(), text, grpcapi.Host(c.RemoteAddr))
-	c.entry.Token, c.entry.Member = c.caller.Token, c.caller.Member
-	if err != nil || c.stack == (deployments.StackName{}) {
-		return err // the handler of a route without a stack checks what it answers with
+	c.identify()
+	if err != nil {
+		return err
 	}
 	raised := c.route.raised != nil && c.route.raised(c)
 	c.entry.Secrets = c.route.does.ReadsSecrets(raised)
+	if c.stack == (deployments.StackName{}) {
+		return c.route.does.Allow(c.caller, raised) // the handler checks what it answers with
+	}
 	return c.route.does.Allow(c.caller, raised, c.stack)
+}
+
+// names are the values of paths that name something, and what; what else a path has, its handler parses.
+var names = map[string]string{"org": "organization", "project": "project", "member": "member", "team": "team",
+	"role": "role"}
+
+// validNames rejects names in the path that nothing can have.
+func (c *call) validNames() error {
+	for value, what := range names {
+		name := c.PathValue(value)
+		if name == "" {
+			continue
+		}
+		if err := deployments.ValidateName(what, name); err != nil {
+			return err
+		}
+		if value == "org" {
+			c.entry.Organization = name
+		}
+	}
+	return nil
 }
 
 // admitLease checks the token of a lease: it is good for its own update only.
@@ -202,6 +242,11 @@ func (c *call) admitLease() error {
 	}
 	c.entry.Subject = "version=" + c.lease.Update.Version
 	return c.edge.gate.Pace(c.Context(), "update "+c.lease.ID)
+}
+
+// identify writes into the call's entry who the caller is.
+func (c *call) identify() {
+	c.entry.Token, c.entry.Member, c.entry.Identity = c.caller.Token, c.caller.Member, c.caller.Identity
 }
 
 // credentials returns the token that a call sends with an authorization scheme.
@@ -227,9 +272,13 @@ func (e *edge) end(c *call, answer any, err error) {
 			c.entry.Error = internalError(c.entry.Request)
 		}
 	}
+	if err != nil && c.route.failed != nil {
+		status, answer = c.route.failed(c, status, answer.(apitype.ErrorResponse))
+	}
 	e.record(c)
 	e.Log.Info("pulumi call", "request", c.entry.Request, "method", c.Method, "route", c.route.path, "code", status,
-		"token", c.entry.Token, "member", c.entry.Member, "peer", c.entry.Peer, "organization", c.entry.Organization,
+		"token", c.entry.Token, "member", c.entry.Member, "identity", c.entry.Identity, "peer", c.entry.Peer,
+		"organization", c.entry.Organization,
 		"stack", c.entry.Stack, "took", time.Since(c.entry.Time).Round(time.Microsecond).String())
 	c.write(status, answer)
 }

@@ -2,16 +2,15 @@ package pulumiapi
 
 // Reasons for which calls of the stock CLI are not served.
 const (
-	noGitHubApp    = "deployctl has no GitHub app: a webhook of the repository starts deployments"
-	noPolicies     = "deployctl has no policy groups of an organization; `pulumi up --policy-pack DIR` works"
-	noMembers      = "members and roles are managed with `deployctl member`"
+	noGitHubApp = "deployctl has no GitHub app: a webhook of the repository starts deployments"
+	noPolicies  = "deployctl has no policy groups of an organization; `pulumi up --policy-pack DIR` works"
+	noRoles     = "the roles are viewer, deployer and admin; `deployctl member add --stacks` and `deployctl team " +
+		"add --stacks` limit them to stacks"
 	noTemplates    = "deployctl has no templates of an organization; `pulumi new` uses those of Pulumi's repository"
 	noRegistry     = "deployctl has no private registry"
 	noEnvironments = "deployctl has no environments (Pulumi ESC)"
 	noAI           = "deployctl has no AI agents"
 	noInsights     = "deployctl has no insights and no search across stacks"
-	noAudit        = "the audit log is read with `deployctl audit`"
-	noOIDC         = "deployctl takes only its own tokens: log in with PULUMI_ACCESS_TOKEN"
 	noSpec         = "deployctl does not describe its API in OpenAPI yet"
 	noSignup       = "deployctl has no accounts to sign up for: an admin creates tokens with `deployctl token create`"
 	noLogSession   = "deployctl does not take encrypted logs of clients"
@@ -21,18 +20,15 @@ const (
 
 // refused lists the calls of the stock CLI's client that are not served, with the reason.
 var refused = map[string]string{
-	"SignupAgent": noSignup, "ValidateAgentClaim": noSignup, "ExchangeOidcToken": noOIDC, "RefreshAccessToken": noOIDC,
+	"SignupAgent": noSignup, "ValidateAgentClaim": noSignup,
 	"ListOrgTemplates": noTemplates, "DownloadOrgTemplate": noTemplates,
 	"ListPolicyGroups": noPolicies, "CreatePolicyGroup": noPolicies, "GetPolicyGroup": noPolicies,
 	"UpdatePolicyGroup": noPolicies, "DeletePolicyGroup": noPolicies, "ListPolicyIssues": noPolicies,
 	"GetPolicyComplianceResults": noPolicies, "GetPolicyIssue": noPolicies, "ListPolicyPacks": noPolicies,
 	"PublishPolicyPack": noPolicies, "ApplyPolicyPack": noPolicies, "GetPolicyPackSchema": noPolicies,
 	"DisablePolicyPack": noPolicies, "RemovePolicyPack": noPolicies, "RemovePolicyPackByVersion": noPolicies,
-	"DownloadPolicyPack":      noPolicies,
-	"ListOrganizationMembers": noMembers, "UpdateOrganizationMember": noMembers, "RemoveOrganizationMember": noMembers,
-	"ListOrgRoles": noMembers, "CreateOrgRole": noMembers, "GetOrgRole": noMembers, "UpdateOrgRole": noMembers,
-	"DeleteOrgRole": noMembers, "AssignTeamRole": noMembers,
-	"ListAuditLogs": noAudit, "ExportAuditLogs": noAudit,
+	"DownloadPolicyPack": noPolicies,
+	"CreateOrgRole":      noRoles, "UpdateOrgRole": noRoles, "DeleteOrgRole": noRoles,
 	"UpdateStackConfig":     noEnvironments,
 	"GetGHAppIntegration":   noGitHubApp,
 	"GetSearchQueryResults": noInsights, "GetNaturalLanguageQueryResults": noInsights,
@@ -50,7 +46,7 @@ var refused = map[string]string{
 
 // refusedPrefixes are the reasons by the start of a path.
 var refusedPrefixes = map[string]string{
-	"/api/oauth/": noOIDC, "/api/agents/": noSignup, "/api/registry/": noRegistry, "/api/esc/": noEnvironments,
+	"/api/agents/": noSignup, "/api/registry/": noRegistry, "/api/esc/": noEnvironments,
 	"/api/environments/": noEnvironments, "/api/preview/agents/": noAI, "/api/ai/": noAI,
 	"/api/preview/insights/": noInsights, "/api/preview/registry/": noRegistry, "/api/openapi/": noSpec,
 	"/api/log-encryption-session/": noLogSession,
@@ -59,7 +55,7 @@ var refusedPrefixes = map[string]string{
 // refusedParts are the reasons by what follows the name of a stack or of an organization in a path.
 var refusedParts = map[string]string{
 	"config":       noEnvironments,
-	"policygroups": noPolicies, "policypacks": noPolicies, "policyresults": noPolicies, "members": noMembers,
-	"roles": noMembers, "teams": noMembers, "auditlogs": noAudit, "templates": noTemplates, "search": noInsights,
+	"policygroups": noPolicies, "policypacks": noPolicies, "policyresults": noPolicies, "roles": noRoles,
+	"teams": noRoles, "templates": noTemplates, "search": noInsights,
 	"resources": noUsage,
 }

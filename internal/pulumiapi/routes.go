@@ -7,15 +7,17 @@ import (
 	api "github.com/deployctl/deployctl/api/deployctl/v1"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/grpcapi"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
 // credential says how the caller of a route is authenticated.
 type credential int
 
 const (
-	byToken  credential = iota // a token of the service
-	byLease                    // the token of the lease of the update in the path
-	byAnyone                   // no token is needed
+	byToken    credential = iota // a token of the service
+	byLease                      // the token of the lease of the update in the path
+	byAnyone                     // no token is needed
+	byIdentity                   // what the body has, which the handler checks: an identity token, or a token in a form
 )
 
 // route is one line of the table of what is served.
@@ -34,6 +36,8 @@ type route struct {
 	// limit bounds the decompressed body; 0: smallBody.
 	limit  int64
 	handle func(*call) (any, error)
+	// failed makes another answer of an error; nil: the error as it is.
+	failed func(c *call, status int, e apitype.ErrorResponse) (int, any)
 }
 
 // resolve looks up the rule of a route.
@@ -80,7 +84,8 @@ func routes() []route {
 	all := append(accountRoutes(), stackRoutes()...)
 	all = append(append(all, updateRoutes()...), leaseRoutes()...)
 	all = append(append(all, scheduleRoutes()...), driftRoutes()...)
-	return append(append(all, deploymentRoutes()...), webhookRoutes()...)
+	all = append(append(all, deploymentRoutes()...), webhookRoutes()...)
+	return append(all, peopleRoutes()...)
 }
 
 // accountRoutes are about the service and the caller.

@@ -3,6 +3,7 @@ package pulumiapi
 import (
 	"encoding/csv"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -60,9 +61,13 @@ func pathOf(e endpoint) string {
 	case kind == "Project":
 		return "/api/stacks/{org}/{project}"
 	}
-	path := strings.Replace(e.path, "%s/%s", "{org}/{project}", 1)
-	return path
+	return e.path
 }
+
+var placeholder = regexp.MustCompile(`\{[^}]+\}`)
+
+// unnamed returns a path without the names of its values, as the list has it.
+func unnamed(path string) string { return placeholder.ReplaceAllString(path, "%s") }
 
 func TestEachCallOfTheStockCLIIsServedOrRefusedWithAReason(t *testing.T) {
 	known := map[string]bool{}
@@ -74,7 +79,7 @@ func TestEachCallOfTheStockCLIIsServedOrRefusedWithAReason(t *testing.T) {
 			t.Errorf("%s %s (%s) is neither served nor refused", e.method, e.path, e.name)
 		case i >= 0 && no:
 			t.Errorf("%s is served, and refused because %s", e.name, why)
-		case i >= 0 && !strings.HasPrefix(routes()[i].path, pathOf(e)):
+		case i >= 0 && !strings.HasPrefix(unnamed(routes()[i].path), unnamed(pathOf(e))):
 			t.Errorf("%s is served at %s, and the client calls %s", e.name, routes()[i].path, pathOf(e))
 		case i >= 0 && routes()[i].method != e.method:
 			t.Errorf("%s is served as %s, and the client calls %s", e.name, routes()[i].method, e.method)

@@ -23,6 +23,8 @@ type Service interface {
 	deployments.LeaseTokens
 	deployments.LeasedState
 	deployments.RemoteDeployments
+	// Exchange gives a token for an identity token.
+	Exchange(ctx context.Context, e deployments.Exchange) (deployments.Exchanged, error)
 	// ImportAsIs imports a deployment whose secrets the service may not be able to read.
 	ImportAsIs(ctx context.Context, r deployments.ImportRequest) (int, error)
 	// ReplaceSchedule gives a schedule other times or another effect; CodeNotFound when there is none.

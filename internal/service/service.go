@@ -28,8 +28,16 @@ type Service struct {
 	Unavailable func() error
 	// Unattended is called when a workflow or an activity is found to wait for a worker; it may be nil.
 	Unattended func()
+	// Identities verifies identity tokens; nil: none are exchanged.
+	Identities Identities
 	// LeaseDuration is that of updates that clients execute; 0 means deployments.LeaseDuration.
 	LeaseDuration time.Duration
+}
+
+// Identities verifies identity tokens.
+type Identities interface {
+	// Verify returns what an issuer says by a token; CodeUnauthorized when the token is not good.
+	Verify(ctx context.Context, issuer, token string) (deployments.Identity, error)
 }
 
 // Readers open the sealed payloads and failures of a workflow.

@@ -59,6 +59,8 @@ const (
 
 	WebhooksPrivateHosts Key = "webhooks.private-hosts"
 
+	TrustPrivateHosts Key = "trust.private-hosts"
+
 	RetentionVersions Key = "retention.versions"
 	RetentionDays     Key = "retention.days"
 	RetentionAudit    Key = "retention.audit-days"
@@ -159,6 +161,9 @@ var Table = []Definition{
 		"deployments may take programs"},
 	{WebhooksPrivateHosts, ForService, "", false, "`HOSTS`, names, addresses or ranges such as 10.0.0.0/8, separated " +
 		"by commas, at private addresses to which webhooks may lead"},
+
+	{TrustPrivateHosts, ForServe, "", false, "`HOSTS`, separated by commas, at private addresses whose identity " +
+		"tokens may be trusted"},
 
 	{RetentionVersions, ForService, "100", false, "keep at least the latest `N` versions of a stack, whatever their " +
 		"age"},

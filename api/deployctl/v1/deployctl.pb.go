@@ -4176,6 +4176,7 @@ type Token struct {
 	Grant         *Grant                 `protobuf:"bytes,5,opt,name=grant,proto3" json:"grant,omitempty"`
 	Expires       *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=expires,proto3" json:"expires,omitempty"`
 	Damaged       string                 `protobuf:"bytes,15,opt,name=damaged,proto3" json:"damaged,omitempty"`
+	Origin        *Origin                `protobuf:"bytes,7,opt,name=origin,proto3" json:"origin,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4259,12 +4260,20 @@ func (x *Token) GetDamaged() string {
 	return ""
 }
 
+func (x *Token) GetOrigin() *Origin {
+	if x != nil {
+		return x.Origin
+	}
+	return nil
+}
+
 type Member struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Grants        []*Grant               `protobuf:"bytes,2,rep,name=grants,proto3" json:"grants,omitempty"`
 	Created       *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=created,proto3" json:"created,omitempty"`
 	Damaged       string                 `protobuf:"bytes,15,opt,name=damaged,proto3" json:"damaged,omitempty"`
+	Teams         []*Team                `protobuf:"bytes,4,rep,name=teams,proto3" json:"teams,omitempty"` // without their members
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4325,6 +4334,13 @@ func (x *Member) GetDamaged() string {
 		return x.Damaged
 	}
 	return ""
+}
+
+func (x *Member) GetTeams() []*Team {
+	if x != nil {
+		return x.Teams
+	}
+	return nil
 }
 
 type GrantMemberRequest struct {
@@ -4589,6 +4605,7 @@ type ReadAuditRequest struct {
 	Since         *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=since,proto3" json:"since,omitempty"`
 	User          string                 `protobuf:"bytes,3,opt,name=user,proto3" json:"user,omitempty"`
 	Stack         string                 `protobuf:"bytes,4,opt,name=stack,proto3" json:"stack,omitempty"`
+	Until         *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=until,proto3" json:"until,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4651,6 +4668,13 @@ func (x *ReadAuditRequest) GetStack() string {
 	return ""
 }
 
+func (x *ReadAuditRequest) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
+	}
+	return nil
+}
+
 type ReadAuditResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Entries       []*AuditEntry          `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
@@ -4710,6 +4734,7 @@ type AuditEntry struct {
 	Code          string                 `protobuf:"bytes,11,opt,name=code,proto3" json:"code,omitempty"`
 	Error         string                 `protobuf:"bytes,12,opt,name=error,proto3" json:"error,omitempty"`
 	Repeated      int64                  `protobuf:"varint,13,opt,name=repeated,proto3" json:"repeated,omitempty"`
+	Identity      string                 `protobuf:"bytes,14,opt,name=identity,proto3" json:"identity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4835,6 +4860,13 @@ func (x *AuditEntry) GetRepeated() int64 {
 	return 0
 }
 
+func (x *AuditEntry) GetIdentity() string {
+	if x != nil {
+		return x.Identity
+	}
+	return ""
+}
+
 type RemoveTokenRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -4915,6 +4947,1102 @@ func (*RemoveTokenResponse) Descriptor() ([]byte, []int) {
 	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{78}
 }
 
+type DeriveTokenRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"` // that of the caller's token and a dot come before it
+	Expires       *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=expires,proto3" json:"expires,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeriveTokenRequest) Reset() {
+	*x = DeriveTokenRequest{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[79]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeriveTokenRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeriveTokenRequest) ProtoMessage() {}
+
+func (x *DeriveTokenRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[79]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeriveTokenRequest.ProtoReflect.Descriptor instead.
+func (*DeriveTokenRequest) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{79}
+}
+
+func (x *DeriveTokenRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *DeriveTokenRequest) GetExpires() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Expires
+	}
+	return nil
+}
+
+type DeriveTokenResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Text          string                 `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeriveTokenResponse) Reset() {
+	*x = DeriveTokenResponse{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[80]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeriveTokenResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeriveTokenResponse) ProtoMessage() {}
+
+func (x *DeriveTokenResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[80]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeriveTokenResponse.ProtoReflect.Descriptor instead.
+func (*DeriveTokenResponse) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{80}
+}
+
+func (x *DeriveTokenResponse) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+type Origin struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Trust         string                 `protobuf:"bytes,1,opt,name=trust,proto3" json:"trust,omitempty"` // ORGANIZATION/NAME
+	Identity      string                 `protobuf:"bytes,2,opt,name=identity,proto3" json:"identity,omitempty"`
+	Token         string                 `protobuf:"bytes,3,opt,name=token,proto3" json:"token,omitempty"`
+	Made          *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=made,proto3" json:"made,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Origin) Reset() {
+	*x = Origin{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[81]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Origin) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Origin) ProtoMessage() {}
+
+func (x *Origin) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[81]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Origin.ProtoReflect.Descriptor instead.
+func (*Origin) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{81}
+}
+
+func (x *Origin) GetTrust() string {
+	if x != nil {
+		return x.Trust
+	}
+	return ""
+}
+
+func (x *Origin) GetIdentity() string {
+	if x != nil {
+		return x.Identity
+	}
+	return ""
+}
+
+func (x *Origin) GetToken() string {
+	if x != nil {
+		return x.Token
+	}
+	return ""
+}
+
+func (x *Origin) GetMade() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Made
+	}
+	return nil
+}
+
+type Team struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Grant         *Grant                 `protobuf:"bytes,2,opt,name=grant,proto3" json:"grant,omitempty"`
+	Members       []string               `protobuf:"bytes,3,rep,name=members,proto3" json:"members,omitempty"`
+	Created       *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=created,proto3" json:"created,omitempty"`
+	Damaged       string                 `protobuf:"bytes,15,opt,name=damaged,proto3" json:"damaged,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Team) Reset() {
+	*x = Team{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[82]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Team) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Team) ProtoMessage() {}
+
+func (x *Team) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[82]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Team.ProtoReflect.Descriptor instead.
+func (*Team) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{82}
+}
+
+func (x *Team) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Team) GetGrant() *Grant {
+	if x != nil {
+		return x.Grant
+	}
+	return nil
+}
+
+func (x *Team) GetMembers() []string {
+	if x != nil {
+		return x.Members
+	}
+	return nil
+}
+
+func (x *Team) GetCreated() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Created
+	}
+	return nil
+}
+
+func (x *Team) GetDamaged() string {
+	if x != nil {
+		return x.Damaged
+	}
+	return ""
+}
+
+type GrantTeamRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Grant         *Grant                 `protobuf:"bytes,2,opt,name=grant,proto3" json:"grant,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GrantTeamRequest) Reset() {
+	*x = GrantTeamRequest{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[83]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GrantTeamRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GrantTeamRequest) ProtoMessage() {}
+
+func (x *GrantTeamRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[83]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GrantTeamRequest.ProtoReflect.Descriptor instead.
+func (*GrantTeamRequest) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{83}
+}
+
+func (x *GrantTeamRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *GrantTeamRequest) GetGrant() *Grant {
+	if x != nil {
+		return x.Grant
+	}
+	return nil
+}
+
+type GrantTeamResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GrantTeamResponse) Reset() {
+	*x = GrantTeamResponse{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[84]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GrantTeamResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GrantTeamResponse) ProtoMessage() {}
+
+func (x *GrantTeamResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[84]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GrantTeamResponse.ProtoReflect.Descriptor instead.
+func (*GrantTeamResponse) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{84}
+}
+
+type ListTeamsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListTeamsRequest) Reset() {
+	*x = ListTeamsRequest{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[85]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListTeamsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListTeamsRequest) ProtoMessage() {}
+
+func (x *ListTeamsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[85]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListTeamsRequest.ProtoReflect.Descriptor instead.
+func (*ListTeamsRequest) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{85}
+}
+
+type ListTeamsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Teams         []*Team                `protobuf:"bytes,1,rep,name=teams,proto3" json:"teams,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListTeamsResponse) Reset() {
+	*x = ListTeamsResponse{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[86]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListTeamsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListTeamsResponse) ProtoMessage() {}
+
+func (x *ListTeamsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[86]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListTeamsResponse.ProtoReflect.Descriptor instead.
+func (*ListTeamsResponse) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{86}
+}
+
+func (x *ListTeamsResponse) GetTeams() []*Team {
+	if x != nil {
+		return x.Teams
+	}
+	return nil
+}
+
+type RemoveTeamRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Organization  string                 `protobuf:"bytes,1,opt,name=organization,proto3" json:"organization,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveTeamRequest) Reset() {
+	*x = RemoveTeamRequest{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[87]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveTeamRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveTeamRequest) ProtoMessage() {}
+
+func (x *RemoveTeamRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[87]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveTeamRequest.ProtoReflect.Descriptor instead.
+func (*RemoveTeamRequest) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{87}
+}
+
+func (x *RemoveTeamRequest) GetOrganization() string {
+	if x != nil {
+		return x.Organization
+	}
+	return ""
+}
+
+func (x *RemoveTeamRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type RemoveTeamResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveTeamResponse) Reset() {
+	*x = RemoveTeamResponse{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[88]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveTeamResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveTeamResponse) ProtoMessage() {}
+
+func (x *RemoveTeamResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[88]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveTeamResponse.ProtoReflect.Descriptor instead.
+func (*RemoveTeamResponse) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{88}
+}
+
+type JoinTeamRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Organization  string                 `protobuf:"bytes,1,opt,name=organization,proto3" json:"organization,omitempty"`
+	Team          string                 `protobuf:"bytes,2,opt,name=team,proto3" json:"team,omitempty"`
+	Member        string                 `protobuf:"bytes,3,opt,name=member,proto3" json:"member,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JoinTeamRequest) Reset() {
+	*x = JoinTeamRequest{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[89]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JoinTeamRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JoinTeamRequest) ProtoMessage() {}
+
+func (x *JoinTeamRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[89]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JoinTeamRequest.ProtoReflect.Descriptor instead.
+func (*JoinTeamRequest) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{89}
+}
+
+func (x *JoinTeamRequest) GetOrganization() string {
+	if x != nil {
+		return x.Organization
+	}
+	return ""
+}
+
+func (x *JoinTeamRequest) GetTeam() string {
+	if x != nil {
+		return x.Team
+	}
+	return ""
+}
+
+func (x *JoinTeamRequest) GetMember() string {
+	if x != nil {
+		return x.Member
+	}
+	return ""
+}
+
+type JoinTeamResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JoinTeamResponse) Reset() {
+	*x = JoinTeamResponse{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[90]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JoinTeamResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JoinTeamResponse) ProtoMessage() {}
+
+func (x *JoinTeamResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[90]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JoinTeamResponse.ProtoReflect.Descriptor instead.
+func (*JoinTeamResponse) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{90}
+}
+
+type LeaveTeamRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Organization  string                 `protobuf:"bytes,1,opt,name=organization,proto3" json:"organization,omitempty"`
+	Team          string                 `protobuf:"bytes,2,opt,name=team,proto3" json:"team,omitempty"`
+	Member        string                 `protobuf:"bytes,3,opt,name=member,proto3" json:"member,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LeaveTeamRequest) Reset() {
+	*x = LeaveTeamRequest{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[91]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LeaveTeamRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LeaveTeamRequest) ProtoMessage() {}
+
+func (x *LeaveTeamRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[91]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LeaveTeamRequest.ProtoReflect.Descriptor instead.
+func (*LeaveTeamRequest) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{91}
+}
+
+func (x *LeaveTeamRequest) GetOrganization() string {
+	if x != nil {
+		return x.Organization
+	}
+	return ""
+}
+
+func (x *LeaveTeamRequest) GetTeam() string {
+	if x != nil {
+		return x.Team
+	}
+	return ""
+}
+
+func (x *LeaveTeamRequest) GetMember() string {
+	if x != nil {
+		return x.Member
+	}
+	return ""
+}
+
+type LeaveTeamResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LeaveTeamResponse) Reset() {
+	*x = LeaveTeamResponse{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[92]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LeaveTeamResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LeaveTeamResponse) ProtoMessage() {}
+
+func (x *LeaveTeamResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[92]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LeaveTeamResponse.ProtoReflect.Descriptor instead.
+func (*LeaveTeamResponse) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{92}
+}
+
+type Trust struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Organization  string                 `protobuf:"bytes,1,opt,name=organization,proto3" json:"organization,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Issuer        string                 `protobuf:"bytes,3,opt,name=issuer,proto3" json:"issuer,omitempty"`
+	Audiences     []string               `protobuf:"bytes,4,rep,name=audiences,proto3" json:"audiences,omitempty"`
+	Conditions    []*Condition           `protobuf:"bytes,5,rep,name=conditions,proto3" json:"conditions,omitempty"`
+	Grant         *Grant                 `protobuf:"bytes,6,opt,name=grant,proto3" json:"grant,omitempty"`
+	Lifetime      *durationpb.Duration   `protobuf:"bytes,7,opt,name=lifetime,proto3" json:"lifetime,omitempty"`
+	Created       *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=created,proto3" json:"created,omitempty"`
+	Damaged       string                 `protobuf:"bytes,15,opt,name=damaged,proto3" json:"damaged,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Trust) Reset() {
+	*x = Trust{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[93]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Trust) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Trust) ProtoMessage() {}
+
+func (x *Trust) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[93]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Trust.ProtoReflect.Descriptor instead.
+func (*Trust) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{93}
+}
+
+func (x *Trust) GetOrganization() string {
+	if x != nil {
+		return x.Organization
+	}
+	return ""
+}
+
+func (x *Trust) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Trust) GetIssuer() string {
+	if x != nil {
+		return x.Issuer
+	}
+	return ""
+}
+
+func (x *Trust) GetAudiences() []string {
+	if x != nil {
+		return x.Audiences
+	}
+	return nil
+}
+
+func (x *Trust) GetConditions() []*Condition {
+	if x != nil {
+		return x.Conditions
+	}
+	return nil
+}
+
+func (x *Trust) GetGrant() *Grant {
+	if x != nil {
+		return x.Grant
+	}
+	return nil
+}
+
+func (x *Trust) GetLifetime() *durationpb.Duration {
+	if x != nil {
+		return x.Lifetime
+	}
+	return nil
+}
+
+func (x *Trust) GetCreated() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Created
+	}
+	return nil
+}
+
+func (x *Trust) GetDamaged() string {
+	if x != nil {
+		return x.Damaged
+	}
+	return ""
+}
+
+type Condition struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Claim         string                 `protobuf:"bytes,1,opt,name=claim,proto3" json:"claim,omitempty"`
+	Pattern       string                 `protobuf:"bytes,2,opt,name=pattern,proto3" json:"pattern,omitempty"` // * stands for any text, ? for one character
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Condition) Reset() {
+	*x = Condition{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[94]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Condition) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Condition) ProtoMessage() {}
+
+func (x *Condition) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[94]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Condition.ProtoReflect.Descriptor instead.
+func (*Condition) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{94}
+}
+
+func (x *Condition) GetClaim() string {
+	if x != nil {
+		return x.Claim
+	}
+	return ""
+}
+
+func (x *Condition) GetPattern() string {
+	if x != nil {
+		return x.Pattern
+	}
+	return ""
+}
+
+type PutTrustRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Trust         *Trust                 `protobuf:"bytes,1,opt,name=trust,proto3" json:"trust,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PutTrustRequest) Reset() {
+	*x = PutTrustRequest{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[95]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PutTrustRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PutTrustRequest) ProtoMessage() {}
+
+func (x *PutTrustRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[95]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PutTrustRequest.ProtoReflect.Descriptor instead.
+func (*PutTrustRequest) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{95}
+}
+
+func (x *PutTrustRequest) GetTrust() *Trust {
+	if x != nil {
+		return x.Trust
+	}
+	return nil
+}
+
+type PutTrustResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PutTrustResponse) Reset() {
+	*x = PutTrustResponse{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[96]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PutTrustResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PutTrustResponse) ProtoMessage() {}
+
+func (x *PutTrustResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[96]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PutTrustResponse.ProtoReflect.Descriptor instead.
+func (*PutTrustResponse) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{96}
+}
+
+type ListTrustsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListTrustsRequest) Reset() {
+	*x = ListTrustsRequest{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[97]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListTrustsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListTrustsRequest) ProtoMessage() {}
+
+func (x *ListTrustsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[97]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListTrustsRequest.ProtoReflect.Descriptor instead.
+func (*ListTrustsRequest) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{97}
+}
+
+type ListTrustsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Trusts        []*Trust               `protobuf:"bytes,1,rep,name=trusts,proto3" json:"trusts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListTrustsResponse) Reset() {
+	*x = ListTrustsResponse{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[98]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListTrustsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListTrustsResponse) ProtoMessage() {}
+
+func (x *ListTrustsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[98]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListTrustsResponse.ProtoReflect.Descriptor instead.
+func (*ListTrustsResponse) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{98}
+}
+
+func (x *ListTrustsResponse) GetTrusts() []*Trust {
+	if x != nil {
+		return x.Trusts
+	}
+	return nil
+}
+
+type RemoveTrustRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Organization  string                 `protobuf:"bytes,1,opt,name=organization,proto3" json:"organization,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveTrustRequest) Reset() {
+	*x = RemoveTrustRequest{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[99]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveTrustRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveTrustRequest) ProtoMessage() {}
+
+func (x *RemoveTrustRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[99]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveTrustRequest.ProtoReflect.Descriptor instead.
+func (*RemoveTrustRequest) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{99}
+}
+
+func (x *RemoveTrustRequest) GetOrganization() string {
+	if x != nil {
+		return x.Organization
+	}
+	return ""
+}
+
+func (x *RemoveTrustRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type RemoveTrustResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveTrustResponse) Reset() {
+	*x = RemoveTrustResponse{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[100]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveTrustResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveTrustResponse) ProtoMessage() {}
+
+func (x *RemoveTrustResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[100]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveTrustResponse.ProtoReflect.Descriptor instead.
+func (*RemoveTrustResponse) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{100}
+}
+
 type ScheduleName struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Stack         *StackName             `protobuf:"bytes,1,opt,name=stack,proto3" json:"stack,omitempty"`
@@ -4925,7 +6053,7 @@ type ScheduleName struct {
 
 func (x *ScheduleName) Reset() {
 	*x = ScheduleName{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[79]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4937,7 +6065,7 @@ func (x *ScheduleName) String() string {
 func (*ScheduleName) ProtoMessage() {}
 
 func (x *ScheduleName) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[79]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4950,7 +6078,7 @@ func (x *ScheduleName) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleName.ProtoReflect.Descriptor instead.
 func (*ScheduleName) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{79}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *ScheduleName) GetStack() *StackName {
@@ -4997,7 +6125,7 @@ type Schedule struct {
 
 func (x *Schedule) Reset() {
 	*x = Schedule{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[80]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5009,7 +6137,7 @@ func (x *Schedule) String() string {
 func (*Schedule) ProtoMessage() {}
 
 func (x *Schedule) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[80]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5022,7 +6150,7 @@ func (x *Schedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Schedule.ProtoReflect.Descriptor instead.
 func (*Schedule) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{80}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *Schedule) GetName() *ScheduleName {
@@ -5180,7 +6308,7 @@ type ScheduleRun struct {
 
 func (x *ScheduleRun) Reset() {
 	*x = ScheduleRun{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[81]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5192,7 +6320,7 @@ func (x *ScheduleRun) String() string {
 func (*ScheduleRun) ProtoMessage() {}
 
 func (x *ScheduleRun) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[81]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5205,7 +6333,7 @@ func (x *ScheduleRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleRun.ProtoReflect.Descriptor instead.
 func (*ScheduleRun) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{81}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *ScheduleRun) GetId() string {
@@ -5266,7 +6394,7 @@ type CreateScheduleRequest struct {
 
 func (x *CreateScheduleRequest) Reset() {
 	*x = CreateScheduleRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[82]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5278,7 +6406,7 @@ func (x *CreateScheduleRequest) String() string {
 func (*CreateScheduleRequest) ProtoMessage() {}
 
 func (x *CreateScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[82]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5291,7 +6419,7 @@ func (x *CreateScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateScheduleRequest.ProtoReflect.Descriptor instead.
 func (*CreateScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{82}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *CreateScheduleRequest) GetSchedule() *Schedule {
@@ -5309,7 +6437,7 @@ type CreateScheduleResponse struct {
 
 func (x *CreateScheduleResponse) Reset() {
 	*x = CreateScheduleResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[83]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5321,7 +6449,7 @@ func (x *CreateScheduleResponse) String() string {
 func (*CreateScheduleResponse) ProtoMessage() {}
 
 func (x *CreateScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[83]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5334,7 +6462,7 @@ func (x *CreateScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateScheduleResponse.ProtoReflect.Descriptor instead.
 func (*CreateScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{83}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{105}
 }
 
 type ListSchedulesRequest struct {
@@ -5346,7 +6474,7 @@ type ListSchedulesRequest struct {
 
 func (x *ListSchedulesRequest) Reset() {
 	*x = ListSchedulesRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[84]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5358,7 +6486,7 @@ func (x *ListSchedulesRequest) String() string {
 func (*ListSchedulesRequest) ProtoMessage() {}
 
 func (x *ListSchedulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[84]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5371,7 +6499,7 @@ func (x *ListSchedulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSchedulesRequest.ProtoReflect.Descriptor instead.
 func (*ListSchedulesRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{84}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *ListSchedulesRequest) GetStack() *StackName {
@@ -5390,7 +6518,7 @@ type ListSchedulesResponse struct {
 
 func (x *ListSchedulesResponse) Reset() {
 	*x = ListSchedulesResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[85]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5402,7 +6530,7 @@ func (x *ListSchedulesResponse) String() string {
 func (*ListSchedulesResponse) ProtoMessage() {}
 
 func (x *ListSchedulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[85]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5415,7 +6543,7 @@ func (x *ListSchedulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSchedulesResponse.ProtoReflect.Descriptor instead.
 func (*ListSchedulesResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{85}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *ListSchedulesResponse) GetSchedules() []*Schedule {
@@ -5434,7 +6562,7 @@ type GetScheduleRequest struct {
 
 func (x *GetScheduleRequest) Reset() {
 	*x = GetScheduleRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[86]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5446,7 +6574,7 @@ func (x *GetScheduleRequest) String() string {
 func (*GetScheduleRequest) ProtoMessage() {}
 
 func (x *GetScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[86]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5459,7 +6587,7 @@ func (x *GetScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetScheduleRequest.ProtoReflect.Descriptor instead.
 func (*GetScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{86}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *GetScheduleRequest) GetName() *ScheduleName {
@@ -5478,7 +6606,7 @@ type GetScheduleResponse struct {
 
 func (x *GetScheduleResponse) Reset() {
 	*x = GetScheduleResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[87]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5490,7 +6618,7 @@ func (x *GetScheduleResponse) String() string {
 func (*GetScheduleResponse) ProtoMessage() {}
 
 func (x *GetScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[87]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5503,7 +6631,7 @@ func (x *GetScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetScheduleResponse.ProtoReflect.Descriptor instead.
 func (*GetScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{87}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *GetScheduleResponse) GetSchedule() *Schedule {
@@ -5522,7 +6650,7 @@ type RemoveScheduleRequest struct {
 
 func (x *RemoveScheduleRequest) Reset() {
 	*x = RemoveScheduleRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[88]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5534,7 +6662,7 @@ func (x *RemoveScheduleRequest) String() string {
 func (*RemoveScheduleRequest) ProtoMessage() {}
 
 func (x *RemoveScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[88]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5547,7 +6675,7 @@ func (x *RemoveScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveScheduleRequest.ProtoReflect.Descriptor instead.
 func (*RemoveScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{88}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *RemoveScheduleRequest) GetName() *ScheduleName {
@@ -5565,7 +6693,7 @@ type RemoveScheduleResponse struct {
 
 func (x *RemoveScheduleResponse) Reset() {
 	*x = RemoveScheduleResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[89]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5577,7 +6705,7 @@ func (x *RemoveScheduleResponse) String() string {
 func (*RemoveScheduleResponse) ProtoMessage() {}
 
 func (x *RemoveScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[89]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5590,7 +6718,7 @@ func (x *RemoveScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveScheduleResponse.ProtoReflect.Descriptor instead.
 func (*RemoveScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{89}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{111}
 }
 
 type PauseScheduleRequest struct {
@@ -5604,7 +6732,7 @@ type PauseScheduleRequest struct {
 
 func (x *PauseScheduleRequest) Reset() {
 	*x = PauseScheduleRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[90]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5616,7 +6744,7 @@ func (x *PauseScheduleRequest) String() string {
 func (*PauseScheduleRequest) ProtoMessage() {}
 
 func (x *PauseScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[90]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5629,7 +6757,7 @@ func (x *PauseScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseScheduleRequest.ProtoReflect.Descriptor instead.
 func (*PauseScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{90}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *PauseScheduleRequest) GetName() *ScheduleName {
@@ -5661,7 +6789,7 @@ type PauseScheduleResponse struct {
 
 func (x *PauseScheduleResponse) Reset() {
 	*x = PauseScheduleResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[91]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5673,7 +6801,7 @@ func (x *PauseScheduleResponse) String() string {
 func (*PauseScheduleResponse) ProtoMessage() {}
 
 func (x *PauseScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[91]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5686,7 +6814,7 @@ func (x *PauseScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseScheduleResponse.ProtoReflect.Descriptor instead.
 func (*PauseScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{91}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{113}
 }
 
 type RunScheduleRequest struct {
@@ -5698,7 +6826,7 @@ type RunScheduleRequest struct {
 
 func (x *RunScheduleRequest) Reset() {
 	*x = RunScheduleRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[92]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5710,7 +6838,7 @@ func (x *RunScheduleRequest) String() string {
 func (*RunScheduleRequest) ProtoMessage() {}
 
 func (x *RunScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[92]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5723,7 +6851,7 @@ func (x *RunScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunScheduleRequest.ProtoReflect.Descriptor instead.
 func (*RunScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{92}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *RunScheduleRequest) GetName() *ScheduleName {
@@ -5741,7 +6869,7 @@ type RunScheduleResponse struct {
 
 func (x *RunScheduleResponse) Reset() {
 	*x = RunScheduleResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[93]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5753,7 +6881,7 @@ func (x *RunScheduleResponse) String() string {
 func (*RunScheduleResponse) ProtoMessage() {}
 
 func (x *RunScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[93]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5766,7 +6894,7 @@ func (x *RunScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunScheduleResponse.ProtoReflect.Descriptor instead.
 func (*RunScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{93}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{115}
 }
 
 type ScheduleRunsRequest struct {
@@ -5779,7 +6907,7 @@ type ScheduleRunsRequest struct {
 
 func (x *ScheduleRunsRequest) Reset() {
 	*x = ScheduleRunsRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[94]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5791,7 +6919,7 @@ func (x *ScheduleRunsRequest) String() string {
 func (*ScheduleRunsRequest) ProtoMessage() {}
 
 func (x *ScheduleRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[94]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5804,7 +6932,7 @@ func (x *ScheduleRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleRunsRequest.ProtoReflect.Descriptor instead.
 func (*ScheduleRunsRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{94}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *ScheduleRunsRequest) GetName() *ScheduleName {
@@ -5830,7 +6958,7 @@ type ScheduleRunsResponse struct {
 
 func (x *ScheduleRunsResponse) Reset() {
 	*x = ScheduleRunsResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[95]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5842,7 +6970,7 @@ func (x *ScheduleRunsResponse) String() string {
 func (*ScheduleRunsResponse) ProtoMessage() {}
 
 func (x *ScheduleRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[95]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5855,7 +6983,7 @@ func (x *ScheduleRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleRunsResponse.ProtoReflect.Descriptor instead.
 func (*ScheduleRunsResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{95}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *ScheduleRunsResponse) GetRuns() []*ScheduleRun {
@@ -5874,7 +7002,7 @@ type GetDriftRequest struct {
 
 func (x *GetDriftRequest) Reset() {
 	*x = GetDriftRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[96]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5886,7 +7014,7 @@ func (x *GetDriftRequest) String() string {
 func (*GetDriftRequest) ProtoMessage() {}
 
 func (x *GetDriftRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[96]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5899,7 +7027,7 @@ func (x *GetDriftRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDriftRequest.ProtoReflect.Descriptor instead.
 func (*GetDriftRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{96}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{118}
 }
 
 func (x *GetDriftRequest) GetStack() *StackName {
@@ -5918,7 +7046,7 @@ type GetDriftResponse struct {
 
 func (x *GetDriftResponse) Reset() {
 	*x = GetDriftResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[97]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5930,7 +7058,7 @@ func (x *GetDriftResponse) String() string {
 func (*GetDriftResponse) ProtoMessage() {}
 
 func (x *GetDriftResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[97]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5943,7 +7071,7 @@ func (x *GetDriftResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDriftResponse.ProtoReflect.Descriptor instead.
 func (*GetDriftResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{97}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{119}
 }
 
 func (x *GetDriftResponse) GetDrift() *Drift {
@@ -5965,7 +7093,7 @@ type Drift struct {
 
 func (x *Drift) Reset() {
 	*x = Drift{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[98]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5977,7 +7105,7 @@ func (x *Drift) String() string {
 func (*Drift) ProtoMessage() {}
 
 func (x *Drift) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[98]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5990,7 +7118,7 @@ func (x *Drift) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drift.ProtoReflect.Descriptor instead.
 func (*Drift) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{98}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{120}
 }
 
 func (x *Drift) GetUpdate() *UpdateName {
@@ -6032,7 +7160,7 @@ type DriftedResource struct {
 
 func (x *DriftedResource) Reset() {
 	*x = DriftedResource{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[99]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6044,7 +7172,7 @@ func (x *DriftedResource) String() string {
 func (*DriftedResource) ProtoMessage() {}
 
 func (x *DriftedResource) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[99]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6057,7 +7185,7 @@ func (x *DriftedResource) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DriftedResource.ProtoReflect.Descriptor instead.
 func (*DriftedResource) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{99}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{121}
 }
 
 func (x *DriftedResource) GetUrn() string {
@@ -6092,7 +7220,7 @@ type DriftedProperty struct {
 
 func (x *DriftedProperty) Reset() {
 	*x = DriftedProperty{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[100]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6104,7 +7232,7 @@ func (x *DriftedProperty) String() string {
 func (*DriftedProperty) ProtoMessage() {}
 
 func (x *DriftedProperty) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[100]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6117,7 +7245,7 @@ func (x *DriftedProperty) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DriftedProperty.ProtoReflect.Descriptor instead.
 func (*DriftedProperty) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{100}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{122}
 }
 
 func (x *DriftedProperty) GetPath() string {
@@ -6153,7 +7281,7 @@ type WebhookScope struct {
 
 func (x *WebhookScope) Reset() {
 	*x = WebhookScope{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[101]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6165,7 +7293,7 @@ func (x *WebhookScope) String() string {
 func (*WebhookScope) ProtoMessage() {}
 
 func (x *WebhookScope) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[101]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6178,7 +7306,7 @@ func (x *WebhookScope) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WebhookScope.ProtoReflect.Descriptor instead.
 func (*WebhookScope) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{101}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{123}
 }
 
 func (x *WebhookScope) GetOrganization() string {
@@ -6212,7 +7340,7 @@ type WebhookName struct {
 
 func (x *WebhookName) Reset() {
 	*x = WebhookName{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[102]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6224,7 +7352,7 @@ func (x *WebhookName) String() string {
 func (*WebhookName) ProtoMessage() {}
 
 func (x *WebhookName) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[102]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6237,7 +7365,7 @@ func (x *WebhookName) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WebhookName.ProtoReflect.Descriptor instead.
 func (*WebhookName) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{102}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{124}
 }
 
 func (x *WebhookName) GetScope() *WebhookScope {
@@ -6272,7 +7400,7 @@ type Webhook struct {
 
 func (x *Webhook) Reset() {
 	*x = Webhook{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[103]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[125]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6284,7 +7412,7 @@ func (x *Webhook) String() string {
 func (*Webhook) ProtoMessage() {}
 
 func (x *Webhook) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[103]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[125]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6297,7 +7425,7 @@ func (x *Webhook) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Webhook.ProtoReflect.Descriptor instead.
 func (*Webhook) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{103}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{125}
 }
 
 func (x *Webhook) GetName() *WebhookName {
@@ -6392,7 +7520,7 @@ type WebhookDelivery struct {
 
 func (x *WebhookDelivery) Reset() {
 	*x = WebhookDelivery{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[104]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[126]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6404,7 +7532,7 @@ func (x *WebhookDelivery) String() string {
 func (*WebhookDelivery) ProtoMessage() {}
 
 func (x *WebhookDelivery) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[104]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[126]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6417,7 +7545,7 @@ func (x *WebhookDelivery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WebhookDelivery.ProtoReflect.Descriptor instead.
 func (*WebhookDelivery) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{104}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{126}
 }
 
 func (x *WebhookDelivery) GetId() string {
@@ -6527,7 +7655,7 @@ type PutWebhookRequest struct {
 
 func (x *PutWebhookRequest) Reset() {
 	*x = PutWebhookRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[105]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[127]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6539,7 +7667,7 @@ func (x *PutWebhookRequest) String() string {
 func (*PutWebhookRequest) ProtoMessage() {}
 
 func (x *PutWebhookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[105]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[127]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6552,7 +7680,7 @@ func (x *PutWebhookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutWebhookRequest.ProtoReflect.Descriptor instead.
 func (*PutWebhookRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{105}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{127}
 }
 
 func (x *PutWebhookRequest) GetWebhook() *Webhook {
@@ -6571,7 +7699,7 @@ type PutWebhookResponse struct {
 
 func (x *PutWebhookResponse) Reset() {
 	*x = PutWebhookResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[106]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[128]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6583,7 +7711,7 @@ func (x *PutWebhookResponse) String() string {
 func (*PutWebhookResponse) ProtoMessage() {}
 
 func (x *PutWebhookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[106]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[128]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6596,7 +7724,7 @@ func (x *PutWebhookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutWebhookResponse.ProtoReflect.Descriptor instead.
 func (*PutWebhookResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{106}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{128}
 }
 
 func (x *PutWebhookResponse) GetWebhook() *Webhook {
@@ -6615,7 +7743,7 @@ type ListWebhooksRequest struct {
 
 func (x *ListWebhooksRequest) Reset() {
 	*x = ListWebhooksRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[107]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[129]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6627,7 +7755,7 @@ func (x *ListWebhooksRequest) String() string {
 func (*ListWebhooksRequest) ProtoMessage() {}
 
 func (x *ListWebhooksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[107]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[129]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6640,7 +7768,7 @@ func (x *ListWebhooksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWebhooksRequest.ProtoReflect.Descriptor instead.
 func (*ListWebhooksRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{107}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{129}
 }
 
 func (x *ListWebhooksRequest) GetScope() *WebhookScope {
@@ -6659,7 +7787,7 @@ type ListWebhooksResponse struct {
 
 func (x *ListWebhooksResponse) Reset() {
 	*x = ListWebhooksResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[108]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[130]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6671,7 +7799,7 @@ func (x *ListWebhooksResponse) String() string {
 func (*ListWebhooksResponse) ProtoMessage() {}
 
 func (x *ListWebhooksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[108]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[130]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6684,7 +7812,7 @@ func (x *ListWebhooksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWebhooksResponse.ProtoReflect.Descriptor instead.
 func (*ListWebhooksResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{108}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{130}
 }
 
 func (x *ListWebhooksResponse) GetWebhooks() []*Webhook {
@@ -6703,7 +7831,7 @@ type RemoveWebhookRequest struct {
 
 func (x *RemoveWebhookRequest) Reset() {
 	*x = RemoveWebhookRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[109]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[131]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6715,7 +7843,7 @@ func (x *RemoveWebhookRequest) String() string {
 func (*RemoveWebhookRequest) ProtoMessage() {}
 
 func (x *RemoveWebhookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[109]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[131]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6728,7 +7856,7 @@ func (x *RemoveWebhookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveWebhookRequest.ProtoReflect.Descriptor instead.
 func (*RemoveWebhookRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{109}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{131}
 }
 
 func (x *RemoveWebhookRequest) GetName() *WebhookName {
@@ -6746,7 +7874,7 @@ type RemoveWebhookResponse struct {
 
 func (x *RemoveWebhookResponse) Reset() {
 	*x = RemoveWebhookResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[110]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[132]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6758,7 +7886,7 @@ func (x *RemoveWebhookResponse) String() string {
 func (*RemoveWebhookResponse) ProtoMessage() {}
 
 func (x *RemoveWebhookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[110]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[132]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6771,7 +7899,7 @@ func (x *RemoveWebhookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveWebhookResponse.ProtoReflect.Descriptor instead.
 func (*RemoveWebhookResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{110}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{132}
 }
 
 type SendWebhookRequest struct {
@@ -6784,7 +7912,7 @@ type SendWebhookRequest struct {
 
 func (x *SendWebhookRequest) Reset() {
 	*x = SendWebhookRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[111]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[133]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6796,7 +7924,7 @@ func (x *SendWebhookRequest) String() string {
 func (*SendWebhookRequest) ProtoMessage() {}
 
 func (x *SendWebhookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[111]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[133]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6809,7 +7937,7 @@ func (x *SendWebhookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SendWebhookRequest.ProtoReflect.Descriptor instead.
 func (*SendWebhookRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{111}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{133}
 }
 
 func (x *SendWebhookRequest) GetName() *WebhookName {
@@ -6835,7 +7963,7 @@ type SendWebhookResponse struct {
 
 func (x *SendWebhookResponse) Reset() {
 	*x = SendWebhookResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[112]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[134]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6847,7 +7975,7 @@ func (x *SendWebhookResponse) String() string {
 func (*SendWebhookResponse) ProtoMessage() {}
 
 func (x *SendWebhookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[112]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[134]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6860,7 +7988,7 @@ func (x *SendWebhookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SendWebhookResponse.ProtoReflect.Descriptor instead.
 func (*SendWebhookResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{112}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{134}
 }
 
 func (x *SendWebhookResponse) GetDelivery() *WebhookDelivery {
@@ -6879,7 +8007,7 @@ type WebhookDeliveriesRequest struct {
 
 func (x *WebhookDeliveriesRequest) Reset() {
 	*x = WebhookDeliveriesRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[113]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[135]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6891,7 +8019,7 @@ func (x *WebhookDeliveriesRequest) String() string {
 func (*WebhookDeliveriesRequest) ProtoMessage() {}
 
 func (x *WebhookDeliveriesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[113]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[135]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6904,7 +8032,7 @@ func (x *WebhookDeliveriesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WebhookDeliveriesRequest.ProtoReflect.Descriptor instead.
 func (*WebhookDeliveriesRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{113}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{135}
 }
 
 func (x *WebhookDeliveriesRequest) GetName() *WebhookName {
@@ -6923,7 +8051,7 @@ type WebhookDeliveriesResponse struct {
 
 func (x *WebhookDeliveriesResponse) Reset() {
 	*x = WebhookDeliveriesResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[114]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[136]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6935,7 +8063,7 @@ func (x *WebhookDeliveriesResponse) String() string {
 func (*WebhookDeliveriesResponse) ProtoMessage() {}
 
 func (x *WebhookDeliveriesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[114]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[136]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6948,7 +8076,7 @@ func (x *WebhookDeliveriesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WebhookDeliveriesResponse.ProtoReflect.Descriptor instead.
 func (*WebhookDeliveriesResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{114}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{136}
 }
 
 func (x *WebhookDeliveriesResponse) GetDeliveries() []*WebhookDelivery {
@@ -7296,7 +8424,7 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\x04text\x18\x01 \x01(\tR\x04text\"\x13\n" +
 	"\x11ListTokensRequest\"A\n" +
 	"\x12ListTokensResponse\x12+\n" +
-	"\x06tokens\x18\x01 \x03(\v2\x13.deployctl.v1.TokenR\x06tokens\"\x94\x02\n" +
+	"\x06tokens\x18\x01 \x03(\v2\x13.deployctl.v1.TokenR\x06tokens\"\xc2\x02\n" +
 	"\x05Token\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x124\n" +
 	"\acreated\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\acreated\x12.\n" +
@@ -7304,12 +8432,14 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\x06member\x18\x04 \x01(\tR\x06member\x12)\n" +
 	"\x05grant\x18\x05 \x01(\v2\x13.deployctl.v1.GrantR\x05grant\x124\n" +
 	"\aexpires\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\aexpires\x12\x18\n" +
-	"\adamaged\x18\x0f \x01(\tR\adamaged\"\x99\x01\n" +
+	"\adamaged\x18\x0f \x01(\tR\adamaged\x12,\n" +
+	"\x06origin\x18\a \x01(\v2\x14.deployctl.v1.OriginR\x06origin\"\xc3\x01\n" +
 	"\x06Member\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12+\n" +
 	"\x06grants\x18\x02 \x03(\v2\x13.deployctl.v1.GrantR\x06grants\x124\n" +
 	"\acreated\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\acreated\x12\x18\n" +
-	"\adamaged\x18\x0f \x01(\tR\adamaged\"S\n" +
+	"\adamaged\x18\x0f \x01(\tR\adamaged\x12(\n" +
+	"\x05teams\x18\x04 \x03(\v2\x12.deployctl.v1.TeamR\x05teams\"S\n" +
 	"\x12GrantMemberRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12)\n" +
 	"\x05grant\x18\x02 \x01(\v2\x13.deployctl.v1.GrantR\x05grant\"\x15\n" +
@@ -7320,14 +8450,15 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\x13RemoveMemberRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\"\n" +
 	"\forganization\x18\x02 \x01(\tR\forganization\"\x16\n" +
-	"\x14RemoveMemberResponse\"\x92\x01\n" +
+	"\x14RemoveMemberResponse\"\xc4\x01\n" +
 	"\x10ReadAuditRequest\x12\"\n" +
 	"\forganization\x18\x01 \x01(\tR\forganization\x120\n" +
 	"\x05since\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x12\n" +
 	"\x04user\x18\x03 \x01(\tR\x04user\x12\x14\n" +
-	"\x05stack\x18\x04 \x01(\tR\x05stack\"G\n" +
+	"\x05stack\x18\x04 \x01(\tR\x05stack\x120\n" +
+	"\x05until\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"G\n" +
 	"\x11ReadAuditResponse\x122\n" +
-	"\aentries\x18\x01 \x03(\v2\x18.deployctl.v1.AuditEntryR\aentries\"\xe4\x02\n" +
+	"\aentries\x18\x01 \x03(\v2\x18.deployctl.v1.AuditEntryR\aentries\"\x80\x03\n" +
 	"\n" +
 	"AuditEntry\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x18\n" +
@@ -7343,10 +8474,73 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	" \x01(\bR\asecrets\x12\x12\n" +
 	"\x04code\x18\v \x01(\tR\x04code\x12\x14\n" +
 	"\x05error\x18\f \x01(\tR\x05error\x12\x1a\n" +
-	"\brepeated\x18\r \x01(\x03R\brepeated\"(\n" +
+	"\brepeated\x18\r \x01(\x03R\brepeated\x12\x1a\n" +
+	"\bidentity\x18\x0e \x01(\tR\bidentity\"(\n" +
 	"\x12RemoveTokenRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"\x15\n" +
-	"\x13RemoveTokenResponse\"Q\n" +
+	"\x13RemoveTokenResponse\"^\n" +
+	"\x12DeriveTokenRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x124\n" +
+	"\aexpires\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\aexpires\")\n" +
+	"\x13DeriveTokenResponse\x12\x12\n" +
+	"\x04text\x18\x01 \x01(\tR\x04text\"\x80\x01\n" +
+	"\x06Origin\x12\x14\n" +
+	"\x05trust\x18\x01 \x01(\tR\x05trust\x12\x1a\n" +
+	"\bidentity\x18\x02 \x01(\tR\bidentity\x12\x14\n" +
+	"\x05token\x18\x03 \x01(\tR\x05token\x12.\n" +
+	"\x04made\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x04made\"\xaf\x01\n" +
+	"\x04Team\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12)\n" +
+	"\x05grant\x18\x02 \x01(\v2\x13.deployctl.v1.GrantR\x05grant\x12\x18\n" +
+	"\amembers\x18\x03 \x03(\tR\amembers\x124\n" +
+	"\acreated\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\acreated\x12\x18\n" +
+	"\adamaged\x18\x0f \x01(\tR\adamaged\"Q\n" +
+	"\x10GrantTeamRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12)\n" +
+	"\x05grant\x18\x02 \x01(\v2\x13.deployctl.v1.GrantR\x05grant\"\x13\n" +
+	"\x11GrantTeamResponse\"\x12\n" +
+	"\x10ListTeamsRequest\"=\n" +
+	"\x11ListTeamsResponse\x12(\n" +
+	"\x05teams\x18\x01 \x03(\v2\x12.deployctl.v1.TeamR\x05teams\"K\n" +
+	"\x11RemoveTeamRequest\x12\"\n" +
+	"\forganization\x18\x01 \x01(\tR\forganization\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"\x14\n" +
+	"\x12RemoveTeamResponse\"a\n" +
+	"\x0fJoinTeamRequest\x12\"\n" +
+	"\forganization\x18\x01 \x01(\tR\forganization\x12\x12\n" +
+	"\x04team\x18\x02 \x01(\tR\x04team\x12\x16\n" +
+	"\x06member\x18\x03 \x01(\tR\x06member\"\x12\n" +
+	"\x10JoinTeamResponse\"b\n" +
+	"\x10LeaveTeamRequest\x12\"\n" +
+	"\forganization\x18\x01 \x01(\tR\forganization\x12\x12\n" +
+	"\x04team\x18\x02 \x01(\tR\x04team\x12\x16\n" +
+	"\x06member\x18\x03 \x01(\tR\x06member\"\x13\n" +
+	"\x11LeaveTeamResponse\"\xe0\x02\n" +
+	"\x05Trust\x12\"\n" +
+	"\forganization\x18\x01 \x01(\tR\forganization\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
+	"\x06issuer\x18\x03 \x01(\tR\x06issuer\x12\x1c\n" +
+	"\taudiences\x18\x04 \x03(\tR\taudiences\x127\n" +
+	"\n" +
+	"conditions\x18\x05 \x03(\v2\x17.deployctl.v1.ConditionR\n" +
+	"conditions\x12)\n" +
+	"\x05grant\x18\x06 \x01(\v2\x13.deployctl.v1.GrantR\x05grant\x125\n" +
+	"\blifetime\x18\a \x01(\v2\x19.google.protobuf.DurationR\blifetime\x124\n" +
+	"\acreated\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\acreated\x12\x18\n" +
+	"\adamaged\x18\x0f \x01(\tR\adamaged\";\n" +
+	"\tCondition\x12\x14\n" +
+	"\x05claim\x18\x01 \x01(\tR\x05claim\x12\x18\n" +
+	"\apattern\x18\x02 \x01(\tR\apattern\"<\n" +
+	"\x0fPutTrustRequest\x12)\n" +
+	"\x05trust\x18\x01 \x01(\v2\x13.deployctl.v1.TrustR\x05trust\"\x12\n" +
+	"\x10PutTrustResponse\"\x13\n" +
+	"\x11ListTrustsRequest\"A\n" +
+	"\x12ListTrustsResponse\x12+\n" +
+	"\x06trusts\x18\x01 \x03(\v2\x13.deployctl.v1.TrustR\x06trusts\"L\n" +
+	"\x12RemoveTrustRequest\x12\"\n" +
+	"\forganization\x18\x01 \x01(\tR\forganization\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"\x15\n" +
+	"\x13RemoveTrustResponse\"Q\n" +
 	"\fScheduleName\x12-\n" +
 	"\x05stack\x18\x01 \x01(\v2\x17.deployctl.v1.StackNameR\x05stack\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\"\xeb\x05\n" +
@@ -7510,16 +8704,29 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\aBundles\x12F\n" +
 	"\aMissing\x12\x1c.deployctl.v1.MissingRequest\x1a\x1d.deployctl.v1.MissingResponse\x12H\n" +
 	"\aPutFile\x12\x1c.deployctl.v1.PutFileRequest\x1a\x1d.deployctl.v1.PutFileResponse(\x01\x12R\n" +
-	"\vPutManifest\x12 .deployctl.v1.PutManifestRequest\x1a!.deployctl.v1.PutManifestResponse2\x81\x02\n" +
+	"\vPutManifest\x12 .deployctl.v1.PutManifestRequest\x1a!.deployctl.v1.PutManifestResponse2\xd5\x02\n" +
 	"\x06Tokens\x12R\n" +
-	"\vCreateToken\x12 .deployctl.v1.CreateTokenRequest\x1a!.deployctl.v1.CreateTokenResponse\x12O\n" +
+	"\vCreateToken\x12 .deployctl.v1.CreateTokenRequest\x1a!.deployctl.v1.CreateTokenResponse\x12R\n" +
+	"\vDeriveToken\x12 .deployctl.v1.DeriveTokenRequest\x1a!.deployctl.v1.DeriveTokenResponse\x12O\n" +
 	"\n" +
 	"ListTokens\x12\x1f.deployctl.v1.ListTokensRequest\x1a .deployctl.v1.ListTokensResponse\x12R\n" +
 	"\vRemoveToken\x12 .deployctl.v1.RemoveTokenRequest\x1a!.deployctl.v1.RemoveTokenResponse2\x88\x02\n" +
 	"\aMembers\x12R\n" +
 	"\vGrantMember\x12 .deployctl.v1.GrantMemberRequest\x1a!.deployctl.v1.GrantMemberResponse\x12R\n" +
 	"\vListMembers\x12 .deployctl.v1.ListMembersRequest\x1a!.deployctl.v1.ListMembersResponse\x12U\n" +
-	"\fRemoveMember\x12!.deployctl.v1.RemoveMemberRequest\x1a\".deployctl.v1.RemoveMemberResponse2W\n" +
+	"\fRemoveMember\x12!.deployctl.v1.RemoveMemberRequest\x1a\".deployctl.v1.RemoveMemberResponse2\x8d\x03\n" +
+	"\x05Teams\x12L\n" +
+	"\tGrantTeam\x12\x1e.deployctl.v1.GrantTeamRequest\x1a\x1f.deployctl.v1.GrantTeamResponse\x12L\n" +
+	"\tListTeams\x12\x1e.deployctl.v1.ListTeamsRequest\x1a\x1f.deployctl.v1.ListTeamsResponse\x12O\n" +
+	"\n" +
+	"RemoveTeam\x12\x1f.deployctl.v1.RemoveTeamRequest\x1a .deployctl.v1.RemoveTeamResponse\x12I\n" +
+	"\bJoinTeam\x12\x1d.deployctl.v1.JoinTeamRequest\x1a\x1e.deployctl.v1.JoinTeamResponse\x12L\n" +
+	"\tLeaveTeam\x12\x1e.deployctl.v1.LeaveTeamRequest\x1a\x1f.deployctl.v1.LeaveTeamResponse2\xf8\x01\n" +
+	"\x06Trusts\x12I\n" +
+	"\bPutTrust\x12\x1d.deployctl.v1.PutTrustRequest\x1a\x1e.deployctl.v1.PutTrustResponse\x12O\n" +
+	"\n" +
+	"ListTrusts\x12\x1f.deployctl.v1.ListTrustsRequest\x1a .deployctl.v1.ListTrustsResponse\x12R\n" +
+	"\vRemoveTrust\x12 .deployctl.v1.RemoveTrustRequest\x1a!.deployctl.v1.RemoveTrustResponse2W\n" +
 	"\x05Audit\x12N\n" +
 	"\tReadAudit\x12\x1e.deployctl.v1.ReadAuditRequest\x1a\x1f.deployctl.v1.ReadAuditResponse0\x012\xc3\x05\n" +
 	"\tSchedules\x12[\n" +
@@ -7551,7 +8758,7 @@ func file_deployctl_v1_deployctl_proto_rawDescGZIP() []byte {
 	return file_deployctl_v1_deployctl_proto_rawDescData
 }
 
-var file_deployctl_v1_deployctl_proto_msgTypes = make([]protoimpl.MessageInfo, 124)
+var file_deployctl_v1_deployctl_proto_msgTypes = make([]protoimpl.MessageInfo, 146)
 var file_deployctl_v1_deployctl_proto_goTypes = []any{
 	(*ErrorDetail)(nil),               // 0: deployctl.v1.ErrorDetail
 	(*StackName)(nil),                 // 1: deployctl.v1.StackName
@@ -7632,92 +8839,114 @@ var file_deployctl_v1_deployctl_proto_goTypes = []any{
 	(*AuditEntry)(nil),                // 76: deployctl.v1.AuditEntry
 	(*RemoveTokenRequest)(nil),        // 77: deployctl.v1.RemoveTokenRequest
 	(*RemoveTokenResponse)(nil),       // 78: deployctl.v1.RemoveTokenResponse
-	(*ScheduleName)(nil),              // 79: deployctl.v1.ScheduleName
-	(*Schedule)(nil),                  // 80: deployctl.v1.Schedule
-	(*ScheduleRun)(nil),               // 81: deployctl.v1.ScheduleRun
-	(*CreateScheduleRequest)(nil),     // 82: deployctl.v1.CreateScheduleRequest
-	(*CreateScheduleResponse)(nil),    // 83: deployctl.v1.CreateScheduleResponse
-	(*ListSchedulesRequest)(nil),      // 84: deployctl.v1.ListSchedulesRequest
-	(*ListSchedulesResponse)(nil),     // 85: deployctl.v1.ListSchedulesResponse
-	(*GetScheduleRequest)(nil),        // 86: deployctl.v1.GetScheduleRequest
-	(*GetScheduleResponse)(nil),       // 87: deployctl.v1.GetScheduleResponse
-	(*RemoveScheduleRequest)(nil),     // 88: deployctl.v1.RemoveScheduleRequest
-	(*RemoveScheduleResponse)(nil),    // 89: deployctl.v1.RemoveScheduleResponse
-	(*PauseScheduleRequest)(nil),      // 90: deployctl.v1.PauseScheduleRequest
-	(*PauseScheduleResponse)(nil),     // 91: deployctl.v1.PauseScheduleResponse
-	(*RunScheduleRequest)(nil),        // 92: deployctl.v1.RunScheduleRequest
-	(*RunScheduleResponse)(nil),       // 93: deployctl.v1.RunScheduleResponse
-	(*ScheduleRunsRequest)(nil),       // 94: deployctl.v1.ScheduleRunsRequest
-	(*ScheduleRunsResponse)(nil),      // 95: deployctl.v1.ScheduleRunsResponse
-	(*GetDriftRequest)(nil),           // 96: deployctl.v1.GetDriftRequest
-	(*GetDriftResponse)(nil),          // 97: deployctl.v1.GetDriftResponse
-	(*Drift)(nil),                     // 98: deployctl.v1.Drift
-	(*DriftedResource)(nil),           // 99: deployctl.v1.DriftedResource
-	(*DriftedProperty)(nil),           // 100: deployctl.v1.DriftedProperty
-	(*WebhookScope)(nil),              // 101: deployctl.v1.WebhookScope
-	(*WebhookName)(nil),               // 102: deployctl.v1.WebhookName
-	(*Webhook)(nil),                   // 103: deployctl.v1.Webhook
-	(*WebhookDelivery)(nil),           // 104: deployctl.v1.WebhookDelivery
-	(*PutWebhookRequest)(nil),         // 105: deployctl.v1.PutWebhookRequest
-	(*PutWebhookResponse)(nil),        // 106: deployctl.v1.PutWebhookResponse
-	(*ListWebhooksRequest)(nil),       // 107: deployctl.v1.ListWebhooksRequest
-	(*ListWebhooksResponse)(nil),      // 108: deployctl.v1.ListWebhooksResponse
-	(*RemoveWebhookRequest)(nil),      // 109: deployctl.v1.RemoveWebhookRequest
-	(*RemoveWebhookResponse)(nil),     // 110: deployctl.v1.RemoveWebhookResponse
-	(*SendWebhookRequest)(nil),        // 111: deployctl.v1.SendWebhookRequest
-	(*SendWebhookResponse)(nil),       // 112: deployctl.v1.SendWebhookResponse
-	(*WebhookDeliveriesRequest)(nil),  // 113: deployctl.v1.WebhookDeliveriesRequest
-	(*WebhookDeliveriesResponse)(nil), // 114: deployctl.v1.WebhookDeliveriesResponse
-	nil,                               // 115: deployctl.v1.SubmitRequest.ConfigEntry
-	nil,                               // 116: deployctl.v1.SubmitRequest.VariablesEntry
-	nil,                               // 117: deployctl.v1.SavedPlan.StepsEntry
-	nil,                               // 118: deployctl.v1.UpdateInfo.ChangesEntry
-	nil,                               // 119: deployctl.v1.WatchRequest.AfterEntry
-	nil,                               // 120: deployctl.v1.Progress.DoneEntry
-	nil,                               // 121: deployctl.v1.StackInfo.TagsEntry
-	nil,                               // 122: deployctl.v1.CreateStackRequest.TagsEntry
-	nil,                               // 123: deployctl.v1.TagStackRequest.TagsEntry
-	(*timestamppb.Timestamp)(nil),     // 124: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),       // 125: google.protobuf.Duration
+	(*DeriveTokenRequest)(nil),        // 79: deployctl.v1.DeriveTokenRequest
+	(*DeriveTokenResponse)(nil),       // 80: deployctl.v1.DeriveTokenResponse
+	(*Origin)(nil),                    // 81: deployctl.v1.Origin
+	(*Team)(nil),                      // 82: deployctl.v1.Team
+	(*GrantTeamRequest)(nil),          // 83: deployctl.v1.GrantTeamRequest
+	(*GrantTeamResponse)(nil),         // 84: deployctl.v1.GrantTeamResponse
+	(*ListTeamsRequest)(nil),          // 85: deployctl.v1.ListTeamsRequest
+	(*ListTeamsResponse)(nil),         // 86: deployctl.v1.ListTeamsResponse
+	(*RemoveTeamRequest)(nil),         // 87: deployctl.v1.RemoveTeamRequest
+	(*RemoveTeamResponse)(nil),        // 88: deployctl.v1.RemoveTeamResponse
+	(*JoinTeamRequest)(nil),           // 89: deployctl.v1.JoinTeamRequest
+	(*JoinTeamResponse)(nil),          // 90: deployctl.v1.JoinTeamResponse
+	(*LeaveTeamRequest)(nil),          // 91: deployctl.v1.LeaveTeamRequest
+	(*LeaveTeamResponse)(nil),         // 92: deployctl.v1.LeaveTeamResponse
+	(*Trust)(nil),                     // 93: deployctl.v1.Trust
+	(*Condition)(nil),                 // 94: deployctl.v1.Condition
+	(*PutTrustRequest)(nil),           // 95: deployctl.v1.PutTrustRequest
+	(*PutTrustResponse)(nil),          // 96: deployctl.v1.PutTrustResponse
+	(*ListTrustsRequest)(nil),         // 97: deployctl.v1.ListTrustsRequest
+	(*ListTrustsResponse)(nil),        // 98: deployctl.v1.ListTrustsResponse
+	(*RemoveTrustRequest)(nil),        // 99: deployctl.v1.RemoveTrustRequest
+	(*RemoveTrustResponse)(nil),       // 100: deployctl.v1.RemoveTrustResponse
+	(*ScheduleName)(nil),              // 101: deployctl.v1.ScheduleName
+	(*Schedule)(nil),                  // 102: deployctl.v1.Schedule
+	(*ScheduleRun)(nil),               // 103: deployctl.v1.ScheduleRun
+	(*CreateScheduleRequest)(nil),     // 104: deployctl.v1.CreateScheduleRequest
+	(*CreateScheduleResponse)(nil),    // 105: deployctl.v1.CreateScheduleResponse
+	(*ListSchedulesRequest)(nil),      // 106: deployctl.v1.ListSchedulesRequest
+	(*ListSchedulesResponse)(nil),     // 107: deployctl.v1.ListSchedulesResponse
+	(*GetScheduleRequest)(nil),        // 108: deployctl.v1.GetScheduleRequest
+	(*GetScheduleResponse)(nil),       // 109: deployctl.v1.GetScheduleResponse
+	(*RemoveScheduleRequest)(nil),     // 110: deployctl.v1.RemoveScheduleRequest
+	(*RemoveScheduleResponse)(nil),    // 111: deployctl.v1.RemoveScheduleResponse
+	(*PauseScheduleRequest)(nil),      // 112: deployctl.v1.PauseScheduleRequest
+	(*PauseScheduleResponse)(nil),     // 113: deployctl.v1.PauseScheduleResponse
+	(*RunScheduleRequest)(nil),        // 114: deployctl.v1.RunScheduleRequest
+	(*RunScheduleResponse)(nil),       // 115: deployctl.v1.RunScheduleResponse
+	(*ScheduleRunsRequest)(nil),       // 116: deployctl.v1.ScheduleRunsRequest
+	(*ScheduleRunsResponse)(nil),      // 117: deployctl.v1.ScheduleRunsResponse
+	(*GetDriftRequest)(nil),           // 118: deployctl.v1.GetDriftRequest
+	(*GetDriftResponse)(nil),          // 119: deployctl.v1.GetDriftResponse
+	(*Drift)(nil),                     // 120: deployctl.v1.Drift
+	(*DriftedResource)(nil),           // 121: deployctl.v1.DriftedResource
+	(*DriftedProperty)(nil),           // 122: deployctl.v1.DriftedProperty
+	(*WebhookScope)(nil),              // 123: deployctl.v1.WebhookScope
+	(*WebhookName)(nil),               // 124: deployctl.v1.WebhookName
+	(*Webhook)(nil),                   // 125: deployctl.v1.Webhook
+	(*WebhookDelivery)(nil),           // 126: deployctl.v1.WebhookDelivery
+	(*PutWebhookRequest)(nil),         // 127: deployctl.v1.PutWebhookRequest
+	(*PutWebhookResponse)(nil),        // 128: deployctl.v1.PutWebhookResponse
+	(*ListWebhooksRequest)(nil),       // 129: deployctl.v1.ListWebhooksRequest
+	(*ListWebhooksResponse)(nil),      // 130: deployctl.v1.ListWebhooksResponse
+	(*RemoveWebhookRequest)(nil),      // 131: deployctl.v1.RemoveWebhookRequest
+	(*RemoveWebhookResponse)(nil),     // 132: deployctl.v1.RemoveWebhookResponse
+	(*SendWebhookRequest)(nil),        // 133: deployctl.v1.SendWebhookRequest
+	(*SendWebhookResponse)(nil),       // 134: deployctl.v1.SendWebhookResponse
+	(*WebhookDeliveriesRequest)(nil),  // 135: deployctl.v1.WebhookDeliveriesRequest
+	(*WebhookDeliveriesResponse)(nil), // 136: deployctl.v1.WebhookDeliveriesResponse
+	nil,                               // 137: deployctl.v1.SubmitRequest.ConfigEntry
+	nil,                               // 138: deployctl.v1.SubmitRequest.VariablesEntry
+	nil,                               // 139: deployctl.v1.SavedPlan.StepsEntry
+	nil,                               // 140: deployctl.v1.UpdateInfo.ChangesEntry
+	nil,                               // 141: deployctl.v1.WatchRequest.AfterEntry
+	nil,                               // 142: deployctl.v1.Progress.DoneEntry
+	nil,                               // 143: deployctl.v1.StackInfo.TagsEntry
+	nil,                               // 144: deployctl.v1.CreateStackRequest.TagsEntry
+	nil,                               // 145: deployctl.v1.TagStackRequest.TagsEntry
+	(*timestamppb.Timestamp)(nil),     // 146: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),       // 147: google.protobuf.Duration
 }
 var file_deployctl_v1_deployctl_proto_depIdxs = []int32{
 	1,   // 0: deployctl.v1.UpdateName.stack:type_name -> deployctl.v1.StackName
 	1,   // 1: deployctl.v1.SubmitRequest.stack:type_name -> deployctl.v1.StackName
-	115, // 2: deployctl.v1.SubmitRequest.config:type_name -> deployctl.v1.SubmitRequest.ConfigEntry
+	137, // 2: deployctl.v1.SubmitRequest.config:type_name -> deployctl.v1.SubmitRequest.ConfigEntry
 	4,   // 3: deployctl.v1.SubmitRequest.secrets:type_name -> deployctl.v1.SecretsProvider
 	8,   // 4: deployctl.v1.SubmitRequest.policy_packs:type_name -> deployctl.v1.PolicyPack
 	10,  // 5: deployctl.v1.SubmitRequest.imports:type_name -> deployctl.v1.ImportedResource
-	116, // 6: deployctl.v1.SubmitRequest.variables:type_name -> deployctl.v1.SubmitRequest.VariablesEntry
+	138, // 6: deployctl.v1.SubmitRequest.variables:type_name -> deployctl.v1.SubmitRequest.VariablesEntry
 	9,   // 7: deployctl.v1.SubmitRequest.plan:type_name -> deployctl.v1.SavedPlan
 	6,   // 8: deployctl.v1.SubmitRequest.settle:type_name -> deployctl.v1.Settling
 	7,   // 9: deployctl.v1.Settling.answers:type_name -> deployctl.v1.Answer
-	117, // 10: deployctl.v1.SavedPlan.steps:type_name -> deployctl.v1.SavedPlan.StepsEntry
+	139, // 10: deployctl.v1.SavedPlan.steps:type_name -> deployctl.v1.SavedPlan.StepsEntry
 	2,   // 11: deployctl.v1.SubmitResponse.update:type_name -> deployctl.v1.UpdateName
 	12,  // 12: deployctl.v1.SubmitResponse.behind:type_name -> deployctl.v1.UpdateInfo
 	2,   // 13: deployctl.v1.UpdateInfo.update:type_name -> deployctl.v1.UpdateName
-	124, // 14: deployctl.v1.UpdateInfo.started:type_name -> google.protobuf.Timestamp
-	124, // 15: deployctl.v1.UpdateInfo.ended:type_name -> google.protobuf.Timestamp
-	118, // 16: deployctl.v1.UpdateInfo.changes:type_name -> deployctl.v1.UpdateInfo.ChangesEntry
+	146, // 14: deployctl.v1.UpdateInfo.started:type_name -> google.protobuf.Timestamp
+	146, // 15: deployctl.v1.UpdateInfo.ended:type_name -> google.protobuf.Timestamp
+	140, // 16: deployctl.v1.UpdateInfo.changes:type_name -> deployctl.v1.UpdateInfo.ChangesEntry
 	2,   // 17: deployctl.v1.WatchRequest.update:type_name -> deployctl.v1.UpdateName
-	119, // 18: deployctl.v1.WatchRequest.after:type_name -> deployctl.v1.WatchRequest.AfterEntry
+	141, // 18: deployctl.v1.WatchRequest.after:type_name -> deployctl.v1.WatchRequest.AfterEntry
 	15,  // 19: deployctl.v1.WatchResponse.progress:type_name -> deployctl.v1.Progress
 	12,  // 20: deployctl.v1.WatchResponse.end:type_name -> deployctl.v1.UpdateInfo
 	12,  // 21: deployctl.v1.Progress.behind:type_name -> deployctl.v1.UpdateInfo
 	17,  // 22: deployctl.v1.Progress.running:type_name -> deployctl.v1.RunningStep
-	120, // 23: deployctl.v1.Progress.done:type_name -> deployctl.v1.Progress.DoneEntry
+	142, // 23: deployctl.v1.Progress.done:type_name -> deployctl.v1.Progress.DoneEntry
 	16,  // 24: deployctl.v1.Progress.phase:type_name -> deployctl.v1.Phase
-	124, // 25: deployctl.v1.Phase.since:type_name -> google.protobuf.Timestamp
-	124, // 26: deployctl.v1.RunningStep.started:type_name -> google.protobuf.Timestamp
-	124, // 27: deployctl.v1.RunningStep.next_retry:type_name -> google.protobuf.Timestamp
+	146, // 25: deployctl.v1.Phase.since:type_name -> google.protobuf.Timestamp
+	146, // 26: deployctl.v1.RunningStep.started:type_name -> google.protobuf.Timestamp
+	146, // 27: deployctl.v1.RunningStep.next_retry:type_name -> google.protobuf.Timestamp
 	2,   // 28: deployctl.v1.CancelRequest.update:type_name -> deployctl.v1.UpdateName
 	2,   // 29: deployctl.v1.ResolveRequest.update:type_name -> deployctl.v1.UpdateName
 	1,   // 30: deployctl.v1.StackInfo.stack:type_name -> deployctl.v1.StackName
-	124, // 31: deployctl.v1.StackInfo.updated:type_name -> google.protobuf.Timestamp
+	146, // 31: deployctl.v1.StackInfo.updated:type_name -> google.protobuf.Timestamp
 	12,  // 32: deployctl.v1.StackInfo.active:type_name -> deployctl.v1.UpdateInfo
 	12,  // 33: deployctl.v1.StackInfo.queued:type_name -> deployctl.v1.UpdateInfo
-	121, // 34: deployctl.v1.StackInfo.tags:type_name -> deployctl.v1.StackInfo.TagsEntry
+	143, // 34: deployctl.v1.StackInfo.tags:type_name -> deployctl.v1.StackInfo.TagsEntry
 	1,   // 35: deployctl.v1.CreateStackRequest.stack:type_name -> deployctl.v1.StackName
-	122, // 36: deployctl.v1.CreateStackRequest.tags:type_name -> deployctl.v1.CreateStackRequest.TagsEntry
+	144, // 36: deployctl.v1.CreateStackRequest.tags:type_name -> deployctl.v1.CreateStackRequest.TagsEntry
 	22,  // 37: deployctl.v1.ListStacksResponse.stacks:type_name -> deployctl.v1.StackInfo
 	1,   // 38: deployctl.v1.GetStackRequest.stack:type_name -> deployctl.v1.StackName
 	22,  // 39: deployctl.v1.GetStackResponse.stack:type_name -> deployctl.v1.StackInfo
@@ -7725,7 +8954,7 @@ var file_deployctl_v1_deployctl_proto_depIdxs = []int32{
 	1,   // 41: deployctl.v1.RenameStackRequest.from:type_name -> deployctl.v1.StackName
 	1,   // 42: deployctl.v1.RenameStackRequest.to:type_name -> deployctl.v1.StackName
 	1,   // 43: deployctl.v1.TagStackRequest.stack:type_name -> deployctl.v1.StackName
-	123, // 44: deployctl.v1.TagStackRequest.tags:type_name -> deployctl.v1.TagStackRequest.TagsEntry
+	145, // 44: deployctl.v1.TagStackRequest.tags:type_name -> deployctl.v1.TagStackRequest.TagsEntry
 	1,   // 45: deployctl.v1.ExportRequest.stack:type_name -> deployctl.v1.StackName
 	4,   // 46: deployctl.v1.ExportRequest.secrets:type_name -> deployctl.v1.SecretsProvider
 	1,   // 47: deployctl.v1.ImportRequest.stack:type_name -> deployctl.v1.StackName
@@ -7752,151 +8981,184 @@ var file_deployctl_v1_deployctl_proto_depIdxs = []int32{
 	1,   // 68: deployctl.v1.PutManifestRequest.stack:type_name -> deployctl.v1.StackName
 	54,  // 69: deployctl.v1.PutManifestRequest.manifest:type_name -> deployctl.v1.Manifest
 	61,  // 70: deployctl.v1.CreateTokenRequest.grant:type_name -> deployctl.v1.Grant
-	124, // 71: deployctl.v1.CreateTokenRequest.expires:type_name -> google.protobuf.Timestamp
+	146, // 71: deployctl.v1.CreateTokenRequest.expires:type_name -> google.protobuf.Timestamp
 	66,  // 72: deployctl.v1.ListTokensResponse.tokens:type_name -> deployctl.v1.Token
-	124, // 73: deployctl.v1.Token.created:type_name -> google.protobuf.Timestamp
-	124, // 74: deployctl.v1.Token.used:type_name -> google.protobuf.Timestamp
+	146, // 73: deployctl.v1.Token.created:type_name -> google.protobuf.Timestamp
+	146, // 74: deployctl.v1.Token.used:type_name -> google.protobuf.Timestamp
 	61,  // 75: deployctl.v1.Token.grant:type_name -> deployctl.v1.Grant
-	124, // 76: deployctl.v1.Token.expires:type_name -> google.protobuf.Timestamp
-	61,  // 77: deployctl.v1.Member.grants:type_name -> deployctl.v1.Grant
-	124, // 78: deployctl.v1.Member.created:type_name -> google.protobuf.Timestamp
-	61,  // 79: deployctl.v1.GrantMemberRequest.grant:type_name -> deployctl.v1.Grant
-	67,  // 80: deployctl.v1.ListMembersResponse.members:type_name -> deployctl.v1.Member
-	124, // 81: deployctl.v1.ReadAuditRequest.since:type_name -> google.protobuf.Timestamp
-	76,  // 82: deployctl.v1.ReadAuditResponse.entries:type_name -> deployctl.v1.AuditEntry
-	124, // 83: deployctl.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
-	1,   // 84: deployctl.v1.ScheduleName.stack:type_name -> deployctl.v1.StackName
-	79,  // 85: deployctl.v1.Schedule.name:type_name -> deployctl.v1.ScheduleName
-	125, // 86: deployctl.v1.Schedule.every:type_name -> google.protobuf.Duration
-	124, // 87: deployctl.v1.Schedule.at:type_name -> google.protobuf.Timestamp
-	124, // 88: deployctl.v1.Schedule.created:type_name -> google.protobuf.Timestamp
-	124, // 89: deployctl.v1.Schedule.next:type_name -> google.protobuf.Timestamp
-	81,  // 90: deployctl.v1.Schedule.last:type_name -> deployctl.v1.ScheduleRun
-	124, // 91: deployctl.v1.ScheduleRun.started:type_name -> google.protobuf.Timestamp
-	124, // 92: deployctl.v1.ScheduleRun.ended:type_name -> google.protobuf.Timestamp
-	2,   // 93: deployctl.v1.ScheduleRun.updates:type_name -> deployctl.v1.UpdateName
-	80,  // 94: deployctl.v1.CreateScheduleRequest.schedule:type_name -> deployctl.v1.Schedule
-	1,   // 95: deployctl.v1.ListSchedulesRequest.stack:type_name -> deployctl.v1.StackName
-	80,  // 96: deployctl.v1.ListSchedulesResponse.schedules:type_name -> deployctl.v1.Schedule
-	79,  // 97: deployctl.v1.GetScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
-	80,  // 98: deployctl.v1.GetScheduleResponse.schedule:type_name -> deployctl.v1.Schedule
-	79,  // 99: deployctl.v1.RemoveScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
-	79,  // 100: deployctl.v1.PauseScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
-	79,  // 101: deployctl.v1.RunScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
-	79,  // 102: deployctl.v1.ScheduleRunsRequest.name:type_name -> deployctl.v1.ScheduleName
-	81,  // 103: deployctl.v1.ScheduleRunsResponse.runs:type_name -> deployctl.v1.ScheduleRun
-	1,   // 104: deployctl.v1.GetDriftRequest.stack:type_name -> deployctl.v1.StackName
-	98,  // 105: deployctl.v1.GetDriftResponse.drift:type_name -> deployctl.v1.Drift
-	2,   // 106: deployctl.v1.Drift.update:type_name -> deployctl.v1.UpdateName
-	124, // 107: deployctl.v1.Drift.at:type_name -> google.protobuf.Timestamp
-	99,  // 108: deployctl.v1.Drift.resources:type_name -> deployctl.v1.DriftedResource
-	2,   // 109: deployctl.v1.Drift.remedy:type_name -> deployctl.v1.UpdateName
-	100, // 110: deployctl.v1.DriftedResource.properties:type_name -> deployctl.v1.DriftedProperty
-	101, // 111: deployctl.v1.WebhookName.scope:type_name -> deployctl.v1.WebhookScope
-	102, // 112: deployctl.v1.Webhook.name:type_name -> deployctl.v1.WebhookName
-	124, // 113: deployctl.v1.Webhook.created:type_name -> google.protobuf.Timestamp
-	124, // 114: deployctl.v1.WebhookDelivery.at:type_name -> google.protobuf.Timestamp
-	124, // 115: deployctl.v1.WebhookDelivery.sent:type_name -> google.protobuf.Timestamp
-	125, // 116: deployctl.v1.WebhookDelivery.took:type_name -> google.protobuf.Duration
-	103, // 117: deployctl.v1.PutWebhookRequest.webhook:type_name -> deployctl.v1.Webhook
-	103, // 118: deployctl.v1.PutWebhookResponse.webhook:type_name -> deployctl.v1.Webhook
-	101, // 119: deployctl.v1.ListWebhooksRequest.scope:type_name -> deployctl.v1.WebhookScope
-	103, // 120: deployctl.v1.ListWebhooksResponse.webhooks:type_name -> deployctl.v1.Webhook
-	102, // 121: deployctl.v1.RemoveWebhookRequest.name:type_name -> deployctl.v1.WebhookName
-	102, // 122: deployctl.v1.SendWebhookRequest.name:type_name -> deployctl.v1.WebhookName
-	104, // 123: deployctl.v1.SendWebhookResponse.delivery:type_name -> deployctl.v1.WebhookDelivery
-	102, // 124: deployctl.v1.WebhookDeliveriesRequest.name:type_name -> deployctl.v1.WebhookName
-	104, // 125: deployctl.v1.WebhookDeliveriesResponse.deliveries:type_name -> deployctl.v1.WebhookDelivery
-	3,   // 126: deployctl.v1.SubmitRequest.ConfigEntry.value:type_name -> deployctl.v1.ConfigValue
-	5,   // 127: deployctl.v1.Deployments.Submit:input_type -> deployctl.v1.SubmitRequest
-	13,  // 128: deployctl.v1.Deployments.Watch:input_type -> deployctl.v1.WatchRequest
-	18,  // 129: deployctl.v1.Deployments.Cancel:input_type -> deployctl.v1.CancelRequest
-	20,  // 130: deployctl.v1.Deployments.Resolve:input_type -> deployctl.v1.ResolveRequest
-	23,  // 131: deployctl.v1.Stacks.CreateStack:input_type -> deployctl.v1.CreateStackRequest
-	25,  // 132: deployctl.v1.Stacks.ListStacks:input_type -> deployctl.v1.ListStacksRequest
-	27,  // 133: deployctl.v1.Stacks.GetStack:input_type -> deployctl.v1.GetStackRequest
-	29,  // 134: deployctl.v1.Stacks.RemoveStack:input_type -> deployctl.v1.RemoveStackRequest
-	31,  // 135: deployctl.v1.Stacks.RenameStack:input_type -> deployctl.v1.RenameStackRequest
-	33,  // 136: deployctl.v1.Stacks.TagStack:input_type -> deployctl.v1.TagStackRequest
-	35,  // 137: deployctl.v1.Stacks.Export:input_type -> deployctl.v1.ExportRequest
-	37,  // 138: deployctl.v1.Stacks.Import:input_type -> deployctl.v1.ImportRequest
-	39,  // 139: deployctl.v1.Stacks.Restore:input_type -> deployctl.v1.RestoreRequest
-	41,  // 140: deployctl.v1.Stacks.EditState:input_type -> deployctl.v1.EditStateRequest
-	43,  // 141: deployctl.v1.Stacks.MoveState:input_type -> deployctl.v1.MoveStateRequest
-	45,  // 142: deployctl.v1.Stacks.Recover:input_type -> deployctl.v1.RecoverRequest
-	47,  // 143: deployctl.v1.Stacks.History:input_type -> deployctl.v1.HistoryRequest
-	49,  // 144: deployctl.v1.Stacks.Encrypt:input_type -> deployctl.v1.EncryptRequest
-	51,  // 145: deployctl.v1.Stacks.Decrypt:input_type -> deployctl.v1.DecryptRequest
-	55,  // 146: deployctl.v1.Bundles.Missing:input_type -> deployctl.v1.MissingRequest
-	57,  // 147: deployctl.v1.Bundles.PutFile:input_type -> deployctl.v1.PutFileRequest
-	59,  // 148: deployctl.v1.Bundles.PutManifest:input_type -> deployctl.v1.PutManifestRequest
-	62,  // 149: deployctl.v1.Tokens.CreateToken:input_type -> deployctl.v1.CreateTokenRequest
-	64,  // 150: deployctl.v1.Tokens.ListTokens:input_type -> deployctl.v1.ListTokensRequest
-	77,  // 151: deployctl.v1.Tokens.RemoveToken:input_type -> deployctl.v1.RemoveTokenRequest
-	68,  // 152: deployctl.v1.Members.GrantMember:input_type -> deployctl.v1.GrantMemberRequest
-	70,  // 153: deployctl.v1.Members.ListMembers:input_type -> deployctl.v1.ListMembersRequest
-	72,  // 154: deployctl.v1.Members.RemoveMember:input_type -> deployctl.v1.RemoveMemberRequest
-	74,  // 155: deployctl.v1.Audit.ReadAudit:input_type -> deployctl.v1.ReadAuditRequest
-	82,  // 156: deployctl.v1.Schedules.CreateSchedule:input_type -> deployctl.v1.CreateScheduleRequest
-	84,  // 157: deployctl.v1.Schedules.ListSchedules:input_type -> deployctl.v1.ListSchedulesRequest
-	86,  // 158: deployctl.v1.Schedules.GetSchedule:input_type -> deployctl.v1.GetScheduleRequest
-	88,  // 159: deployctl.v1.Schedules.RemoveSchedule:input_type -> deployctl.v1.RemoveScheduleRequest
-	90,  // 160: deployctl.v1.Schedules.PauseSchedule:input_type -> deployctl.v1.PauseScheduleRequest
-	92,  // 161: deployctl.v1.Schedules.RunSchedule:input_type -> deployctl.v1.RunScheduleRequest
-	94,  // 162: deployctl.v1.Schedules.ScheduleRuns:input_type -> deployctl.v1.ScheduleRunsRequest
-	96,  // 163: deployctl.v1.Schedules.GetDrift:input_type -> deployctl.v1.GetDriftRequest
-	105, // 164: deployctl.v1.Webhooks.PutWebhook:input_type -> deployctl.v1.PutWebhookRequest
-	107, // 165: deployctl.v1.Webhooks.ListWebhooks:input_type -> deployctl.v1.ListWebhooksRequest
-	109, // 166: deployctl.v1.Webhooks.RemoveWebhook:input_type -> deployctl.v1.RemoveWebhookRequest
-	111, // 167: deployctl.v1.Webhooks.SendWebhook:input_type -> deployctl.v1.SendWebhookRequest
-	113, // 168: deployctl.v1.Webhooks.WebhookDeliveries:input_type -> deployctl.v1.WebhookDeliveriesRequest
-	11,  // 169: deployctl.v1.Deployments.Submit:output_type -> deployctl.v1.SubmitResponse
-	14,  // 170: deployctl.v1.Deployments.Watch:output_type -> deployctl.v1.WatchResponse
-	19,  // 171: deployctl.v1.Deployments.Cancel:output_type -> deployctl.v1.CancelResponse
-	21,  // 172: deployctl.v1.Deployments.Resolve:output_type -> deployctl.v1.ResolveResponse
-	24,  // 173: deployctl.v1.Stacks.CreateStack:output_type -> deployctl.v1.CreateStackResponse
-	26,  // 174: deployctl.v1.Stacks.ListStacks:output_type -> deployctl.v1.ListStacksResponse
-	28,  // 175: deployctl.v1.Stacks.GetStack:output_type -> deployctl.v1.GetStackResponse
-	30,  // 176: deployctl.v1.Stacks.RemoveStack:output_type -> deployctl.v1.RemoveStackResponse
-	32,  // 177: deployctl.v1.Stacks.RenameStack:output_type -> deployctl.v1.RenameStackResponse
-	34,  // 178: deployctl.v1.Stacks.TagStack:output_type -> deployctl.v1.TagStackResponse
-	36,  // 179: deployctl.v1.Stacks.Export:output_type -> deployctl.v1.ExportResponse
-	38,  // 180: deployctl.v1.Stacks.Import:output_type -> deployctl.v1.ImportResponse
-	40,  // 181: deployctl.v1.Stacks.Restore:output_type -> deployctl.v1.RestoreResponse
-	42,  // 182: deployctl.v1.Stacks.EditState:output_type -> deployctl.v1.EditStateResponse
-	44,  // 183: deployctl.v1.Stacks.MoveState:output_type -> deployctl.v1.MoveStateResponse
-	46,  // 184: deployctl.v1.Stacks.Recover:output_type -> deployctl.v1.RecoverResponse
-	48,  // 185: deployctl.v1.Stacks.History:output_type -> deployctl.v1.HistoryResponse
-	50,  // 186: deployctl.v1.Stacks.Encrypt:output_type -> deployctl.v1.EncryptResponse
-	52,  // 187: deployctl.v1.Stacks.Decrypt:output_type -> deployctl.v1.DecryptResponse
-	56,  // 188: deployctl.v1.Bundles.Missing:output_type -> deployctl.v1.MissingResponse
-	58,  // 189: deployctl.v1.Bundles.PutFile:output_type -> deployctl.v1.PutFileResponse
-	60,  // 190: deployctl.v1.Bundles.PutManifest:output_type -> deployctl.v1.PutManifestResponse
-	63,  // 191: deployctl.v1.Tokens.CreateToken:output_type -> deployctl.v1.CreateTokenResponse
-	65,  // 192: deployctl.v1.Tokens.ListTokens:output_type -> deployctl.v1.ListTokensResponse
-	78,  // 193: deployctl.v1.Tokens.RemoveToken:output_type -> deployctl.v1.RemoveTokenResponse
-	69,  // 194: deployctl.v1.Members.GrantMember:output_type -> deployctl.v1.GrantMemberResponse
-	71,  // 195: deployctl.v1.Members.ListMembers:output_type -> deployctl.v1.ListMembersResponse
-	73,  // 196: deployctl.v1.Members.RemoveMember:output_type -> deployctl.v1.RemoveMemberResponse
-	75,  // 197: deployctl.v1.Audit.ReadAudit:output_type -> deployctl.v1.ReadAuditResponse
-	83,  // 198: deployctl.v1.Schedules.CreateSchedule:output_type -> deployctl.v1.CreateScheduleResponse
-	85,  // 199: deployctl.v1.Schedules.ListSchedules:output_type -> deployctl.v1.ListSchedulesResponse
-	87,  // 200: deployctl.v1.Schedules.GetSchedule:output_type -> deployctl.v1.GetScheduleResponse
-	89,  // 201: deployctl.v1.Schedules.RemoveSchedule:output_type -> deployctl.v1.RemoveScheduleResponse
-	91,  // 202: deployctl.v1.Schedules.PauseSchedule:output_type -> deployctl.v1.PauseScheduleResponse
-	93,  // 203: deployctl.v1.Schedules.RunSchedule:output_type -> deployctl.v1.RunScheduleResponse
-	95,  // 204: deployctl.v1.Schedules.ScheduleRuns:output_type -> deployctl.v1.ScheduleRunsResponse
-	97,  // 205: deployctl.v1.Schedules.GetDrift:output_type -> deployctl.v1.GetDriftResponse
-	106, // 206: deployctl.v1.Webhooks.PutWebhook:output_type -> deployctl.v1.PutWebhookResponse
-	108, // 207: deployctl.v1.Webhooks.ListWebhooks:output_type -> deployctl.v1.ListWebhooksResponse
-	110, // 208: deployctl.v1.Webhooks.RemoveWebhook:output_type -> deployctl.v1.RemoveWebhookResponse
-	112, // 209: deployctl.v1.Webhooks.SendWebhook:output_type -> deployctl.v1.SendWebhookResponse
-	114, // 210: deployctl.v1.Webhooks.WebhookDeliveries:output_type -> deployctl.v1.WebhookDeliveriesResponse
-	169, // [169:211] is the sub-list for method output_type
-	127, // [127:169] is the sub-list for method input_type
-	127, // [127:127] is the sub-list for extension type_name
-	127, // [127:127] is the sub-list for extension extendee
-	0,   // [0:127] is the sub-list for field type_name
+	146, // 76: deployctl.v1.Token.expires:type_name -> google.protobuf.Timestamp
+	81,  // 77: deployctl.v1.Token.origin:type_name -> deployctl.v1.Origin
+	61,  // 78: deployctl.v1.Member.grants:type_name -> deployctl.v1.Grant
+	146, // 79: deployctl.v1.Member.created:type_name -> google.protobuf.Timestamp
+	82,  // 80: deployctl.v1.Member.teams:type_name -> deployctl.v1.Team
+	61,  // 81: deployctl.v1.GrantMemberRequest.grant:type_name -> deployctl.v1.Grant
+	67,  // 82: deployctl.v1.ListMembersResponse.members:type_name -> deployctl.v1.Member
+	146, // 83: deployctl.v1.ReadAuditRequest.since:type_name -> google.protobuf.Timestamp
+	146, // 84: deployctl.v1.ReadAuditRequest.until:type_name -> google.protobuf.Timestamp
+	76,  // 85: deployctl.v1.ReadAuditResponse.entries:type_name -> deployctl.v1.AuditEntry
+	146, // 86: deployctl.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
+	146, // 87: deployctl.v1.DeriveTokenRequest.expires:type_name -> google.protobuf.Timestamp
+	146, // 88: deployctl.v1.Origin.made:type_name -> google.protobuf.Timestamp
+	61,  // 89: deployctl.v1.Team.grant:type_name -> deployctl.v1.Grant
+	146, // 90: deployctl.v1.Team.created:type_name -> google.protobuf.Timestamp
+	61,  // 91: deployctl.v1.GrantTeamRequest.grant:type_name -> deployctl.v1.Grant
+	82,  // 92: deployctl.v1.ListTeamsResponse.teams:type_name -> deployctl.v1.Team
+	94,  // 93: deployctl.v1.Trust.conditions:type_name -> deployctl.v1.Condition
+	61,  // 94: deployctl.v1.Trust.grant:type_name -> deployctl.v1.Grant
+	147, // 95: deployctl.v1.Trust.lifetime:type_name -> google.protobuf.Duration
+	146, // 96: deployctl.v1.Trust.created:type_name -> google.protobuf.Timestamp
+	93,  // 97: deployctl.v1.PutTrustRequest.trust:type_name -> deployctl.v1.Trust
+	93,  // 98: deployctl.v1.ListTrustsResponse.trusts:type_name -> deployctl.v1.Trust
+	1,   // 99: deployctl.v1.ScheduleName.stack:type_name -> deployctl.v1.StackName
+	101, // 100: deployctl.v1.Schedule.name:type_name -> deployctl.v1.ScheduleName
+	147, // 101: deployctl.v1.Schedule.every:type_name -> google.protobuf.Duration
+	146, // 102: deployctl.v1.Schedule.at:type_name -> google.protobuf.Timestamp
+	146, // 103: deployctl.v1.Schedule.created:type_name -> google.protobuf.Timestamp
+	146, // 104: deployctl.v1.Schedule.next:type_name -> google.protobuf.Timestamp
+	103, // 105: deployctl.v1.Schedule.last:type_name -> deployctl.v1.ScheduleRun
+	146, // 106: deployctl.v1.ScheduleRun.started:type_name -> google.protobuf.Timestamp
+	146, // 107: deployctl.v1.ScheduleRun.ended:type_name -> google.protobuf.Timestamp
+	2,   // 108: deployctl.v1.ScheduleRun.updates:type_name -> deployctl.v1.UpdateName
+	102, // 109: deployctl.v1.CreateScheduleRequest.schedule:type_name -> deployctl.v1.Schedule
+	1,   // 110: deployctl.v1.ListSchedulesRequest.stack:type_name -> deployctl.v1.StackName
+	102, // 111: deployctl.v1.ListSchedulesResponse.schedules:type_name -> deployctl.v1.Schedule
+	101, // 112: deployctl.v1.GetScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
+	102, // 113: deployctl.v1.GetScheduleResponse.schedule:type_name -> deployctl.v1.Schedule
+	101, // 114: deployctl.v1.RemoveScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
+	101, // 115: deployctl.v1.PauseScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
+	101, // 116: deployctl.v1.RunScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
+	101, // 117: deployctl.v1.ScheduleRunsRequest.name:type_name -> deployctl.v1.ScheduleName
+	103, // 118: deployctl.v1.ScheduleRunsResponse.runs:type_name -> deployctl.v1.ScheduleRun
+	1,   // 119: deployctl.v1.GetDriftRequest.stack:type_name -> deployctl.v1.StackName
+	120, // 120: deployctl.v1.GetDriftResponse.drift:type_name -> deployctl.v1.Drift
+	2,   // 121: deployctl.v1.Drift.update:type_name -> deployctl.v1.UpdateName
+	146, // 122: deployctl.v1.Drift.at:type_name -> google.protobuf.Timestamp
+	121, // 123: deployctl.v1.Drift.resources:type_name -> deployctl.v1.DriftedResource
+	2,   // 124: deployctl.v1.Drift.remedy:type_name -> deployctl.v1.UpdateName
+	122, // 125: deployctl.v1.DriftedResource.properties:type_name -> deployctl.v1.DriftedProperty
+	123, // 126: deployctl.v1.WebhookName.scope:type_name -> deployctl.v1.WebhookScope
+	124, // 127: deployctl.v1.Webhook.name:type_name -> deployctl.v1.WebhookName
+	146, // 128: deployctl.v1.Webhook.created:type_name -> google.protobuf.Timestamp
+	146, // 129: deployctl.v1.WebhookDelivery.at:type_name -> google.protobuf.Timestamp
+	146, // 130: deployctl.v1.WebhookDelivery.sent:type_name -> google.protobuf.Timestamp
+	147, // 131: deployctl.v1.WebhookDelivery.took:type_name -> google.protobuf.Duration
+	125, // 132: deployctl.v1.PutWebhookRequest.webhook:type_name -> deployctl.v1.Webhook
+	125, // 133: deployctl.v1.PutWebhookResponse.webhook:type_name -> deployctl.v1.Webhook
+	123, // 134: deployctl.v1.ListWebhooksRequest.scope:type_name -> deployctl.v1.WebhookScope
+	125, // 135: deployctl.v1.ListWebhooksResponse.webhooks:type_name -> deployctl.v1.Webhook
+	124, // 136: deployctl.v1.RemoveWebhookRequest.name:type_name -> deployctl.v1.WebhookName
+	124, // 137: deployctl.v1.SendWebhookRequest.name:type_name -> deployctl.v1.WebhookName
+	126, // 138: deployctl.v1.SendWebhookResponse.delivery:type_name -> deployctl.v1.WebhookDelivery
+	124, // 139: deployctl.v1.WebhookDeliveriesRequest.name:type_name -> deployctl.v1.WebhookName
+	126, // 140: deployctl.v1.WebhookDeliveriesResponse.deliveries:type_name -> deployctl.v1.WebhookDelivery
+	3,   // 141: deployctl.v1.SubmitRequest.ConfigEntry.value:type_name -> deployctl.v1.ConfigValue
+	5,   // 142: deployctl.v1.Deployments.Submit:input_type -> deployctl.v1.SubmitRequest
+	13,  // 143: deployctl.v1.Deployments.Watch:input_type -> deployctl.v1.WatchRequest
+	18,  // 144: deployctl.v1.Deployments.Cancel:input_type -> deployctl.v1.CancelRequest
+	20,  // 145: deployctl.v1.Deployments.Resolve:input_type -> deployctl.v1.ResolveRequest
+	23,  // 146: deployctl.v1.Stacks.CreateStack:input_type -> deployctl.v1.CreateStackRequest
+	25,  // 147: deployctl.v1.Stacks.ListStacks:input_type -> deployctl.v1.ListStacksRequest
+	27,  // 148: deployctl.v1.Stacks.GetStack:input_type -> deployctl.v1.GetStackRequest
+	29,  // 149: deployctl.v1.Stacks.RemoveStack:input_type -> deployctl.v1.RemoveStackRequest
+	31,  // 150: deployctl.v1.Stacks.RenameStack:input_type -> deployctl.v1.RenameStackRequest
+	33,  // 151: deployctl.v1.Stacks.TagStack:input_type -> deployctl.v1.TagStackRequest
+	35,  // 152: deployctl.v1.Stacks.Export:input_type -> deployctl.v1.ExportRequest
+	37,  // 153: deployctl.v1.Stacks.Import:input_type -> deployctl.v1.ImportRequest
+	39,  // 154: deployctl.v1.Stacks.Restore:input_type -> deployctl.v1.RestoreRequest
+	41,  // 155: deployctl.v1.Stacks.EditState:input_type -> deployctl.v1.EditStateRequest
+	43,  // 156: deployctl.v1.Stacks.MoveState:input_type -> deployctl.v1.MoveStateRequest
+	45,  // 157: deployctl.v1.Stacks.Recover:input_type -> deployctl.v1.RecoverRequest
+	47,  // 158: deployctl.v1.Stacks.History:input_type -> deployctl.v1.HistoryRequest
+	49,  // 159: deployctl.v1.Stacks.Encrypt:input_type -> deployctl.v1.EncryptRequest
+	51,  // 160: deployctl.v1.Stacks.Decrypt:input_type -> deployctl.v1.DecryptRequest
+	55,  // 161: deployctl.v1.Bundles.Missing:input_type -> deployctl.v1.MissingRequest
+	57,  // 162: deployctl.v1.Bundles.PutFile:input_type -> deployctl.v1.PutFileRequest
+	59,  // 163: deployctl.v1.Bundles.PutManifest:input_type -> deployctl.v1.PutManifestRequest
+	62,  // 164: deployctl.v1.Tokens.CreateToken:input_type -> deployctl.v1.CreateTokenRequest
+	79,  // 165: deployctl.v1.Tokens.DeriveToken:input_type -> deployctl.v1.DeriveTokenRequest
+	64,  // 166: deployctl.v1.Tokens.ListTokens:input_type -> deployctl.v1.ListTokensRequest
+	77,  // 167: deployctl.v1.Tokens.RemoveToken:input_type -> deployctl.v1.RemoveTokenRequest
+	68,  // 168: deployctl.v1.Members.GrantMember:input_type -> deployctl.v1.GrantMemberRequest
+	70,  // 169: deployctl.v1.Members.ListMembers:input_type -> deployctl.v1.ListMembersRequest
+	72,  // 170: deployctl.v1.Members.RemoveMember:input_type -> deployctl.v1.RemoveMemberRequest
+	83,  // 171: deployctl.v1.Teams.GrantTeam:input_type -> deployctl.v1.GrantTeamRequest
+	85,  // 172: deployctl.v1.Teams.ListTeams:input_type -> deployctl.v1.ListTeamsRequest
+	87,  // 173: deployctl.v1.Teams.RemoveTeam:input_type -> deployctl.v1.RemoveTeamRequest
+	89,  // 174: deployctl.v1.Teams.JoinTeam:input_type -> deployctl.v1.JoinTeamRequest
+	91,  // 175: deployctl.v1.Teams.LeaveTeam:input_type -> deployctl.v1.LeaveTeamRequest
+	95,  // 176: deployctl.v1.Trusts.PutTrust:input_type -> deployctl.v1.PutTrustRequest
+	97,  // 177: deployctl.v1.Trusts.ListTrusts:input_type -> deployctl.v1.ListTrustsRequest
+	99,  // 178: deployctl.v1.Trusts.RemoveTrust:input_type -> deployctl.v1.RemoveTrustRequest
+	74,  // 179: deployctl.v1.Audit.ReadAudit:input_type -> deployctl.v1.ReadAuditRequest
+	104, // 180: deployctl.v1.Schedules.CreateSchedule:input_type -> deployctl.v1.CreateScheduleRequest
+	106, // 181: deployctl.v1.Schedules.ListSchedules:input_type -> deployctl.v1.ListSchedulesRequest
+	108, // 182: deployctl.v1.Schedules.GetSchedule:input_type -> deployctl.v1.GetScheduleRequest
+	110, // 183: deployctl.v1.Schedules.RemoveSchedule:input_type -> deployctl.v1.RemoveScheduleRequest
+	112, // 184: deployctl.v1.Schedules.PauseSchedule:input_type -> deployctl.v1.PauseScheduleRequest
+	114, // 185: deployctl.v1.Schedules.RunSchedule:input_type -> deployctl.v1.RunScheduleRequest
+	116, // 186: deployctl.v1.Schedules.ScheduleRuns:input_type -> deployctl.v1.ScheduleRunsRequest
+	118, // 187: deployctl.v1.Schedules.GetDrift:input_type -> deployctl.v1.GetDriftRequest
+	127, // 188: deployctl.v1.Webhooks.PutWebhook:input_type -> deployctl.v1.PutWebhookRequest
+	129, // 189: deployctl.v1.Webhooks.ListWebhooks:input_type -> deployctl.v1.ListWebhooksRequest
+	131, // 190: deployctl.v1.Webhooks.RemoveWebhook:input_type -> deployctl.v1.RemoveWebhookRequest
+	133, // 191: deployctl.v1.Webhooks.SendWebhook:input_type -> deployctl.v1.SendWebhookRequest
+	135, // 192: deployctl.v1.Webhooks.WebhookDeliveries:input_type -> deployctl.v1.WebhookDeliveriesRequest
+	11,  // 193: deployctl.v1.Deployments.Submit:output_type -> deployctl.v1.SubmitResponse
+	14,  // 194: deployctl.v1.Deployments.Watch:output_type -> deployctl.v1.WatchResponse
+	19,  // 195: deployctl.v1.Deployments.Cancel:output_type -> deployctl.v1.CancelResponse
+	21,  // 196: deployctl.v1.Deployments.Resolve:output_type -> deployctl.v1.ResolveResponse
+	24,  // 197: deployctl.v1.Stacks.CreateStack:output_type -> deployctl.v1.CreateStackResponse
+	26,  // 198: deployctl.v1.Stacks.ListStacks:output_type -> deployctl.v1.ListStacksResponse
+	28,  // 199: deployctl.v1.Stacks.GetStack:output_type -> deployctl.v1.GetStackResponse
+	30,  // 200: deployctl.v1.Stacks.RemoveStack:output_type -> deployctl.v1.RemoveStackResponse
+	32,  // 201: deployctl.v1.Stacks.RenameStack:output_type -> deployctl.v1.RenameStackResponse
+	34,  // 202: deployctl.v1.Stacks.TagStack:output_type -> deployctl.v1.TagStackResponse
+	36,  // 203: deployctl.v1.Stacks.Export:output_type -> deployctl.v1.ExportResponse
+	38,  // 204: deployctl.v1.Stacks.Import:output_type -> deployctl.v1.ImportResponse
+	40,  // 205: deployctl.v1.Stacks.Restore:output_type -> deployctl.v1.RestoreResponse
+	42,  // 206: deployctl.v1.Stacks.EditState:output_type -> deployctl.v1.EditStateResponse
+	44,  // 207: deployctl.v1.Stacks.MoveState:output_type -> deployctl.v1.MoveStateResponse
+	46,  // 208: deployctl.v1.Stacks.Recover:output_type -> deployctl.v1.RecoverResponse
+	48,  // 209: deployctl.v1.Stacks.History:output_type -> deployctl.v1.HistoryResponse
+	50,  // 210: deployctl.v1.Stacks.Encrypt:output_type -> deployctl.v1.EncryptResponse
+	52,  // 211: deployctl.v1.Stacks.Decrypt:output_type -> deployctl.v1.DecryptResponse
+	56,  // 212: deployctl.v1.Bundles.Missing:output_type -> deployctl.v1.MissingResponse
+	58,  // 213: deployctl.v1.Bundles.PutFile:output_type -> deployctl.v1.PutFileResponse
+	60,  // 214: deployctl.v1.Bundles.PutManifest:output_type -> deployctl.v1.PutManifestResponse
+	63,  // 215: deployctl.v1.Tokens.CreateToken:output_type -> deployctl.v1.CreateTokenResponse
+	80,  // 216: deployctl.v1.Tokens.DeriveToken:output_type -> deployctl.v1.DeriveTokenResponse
+	65,  // 217: deployctl.v1.Tokens.ListTokens:output_type -> deployctl.v1.ListTokensResponse
+	78,  // 218: deployctl.v1.Tokens.RemoveToken:output_type -> deployctl.v1.RemoveTokenResponse
+	69,  // 219: deployctl.v1.Members.GrantMember:output_type -> deployctl.v1.GrantMemberResponse
+	71,  // 220: deployctl.v1.Members.ListMembers:output_type -> deployctl.v1.ListMembersResponse
+	73,  // 221: deployctl.v1.Members.RemoveMember:output_type -> deployctl.v1.RemoveMemberResponse
+	84,  // 222: deployctl.v1.Teams.GrantTeam:output_type -> deployctl.v1.GrantTeamResponse
+	86,  // 223: deployctl.v1.Teams.ListTeams:output_type -> deployctl.v1.ListTeamsResponse
+	88,  // 224: deployctl.v1.Teams.RemoveTeam:output_type -> deployctl.v1.RemoveTeamResponse
+	90,  // 225: deployctl.v1.Teams.JoinTeam:output_type -> deployctl.v1.JoinTeamResponse
+	92,  // 226: deployctl.v1.Teams.LeaveTeam:output_type -> deployctl.v1.LeaveTeamResponse
+	96,  // 227: deployctl.v1.Trusts.PutTrust:output_type -> deployctl.v1.PutTrustResponse
+	98,  // 228: deployctl.v1.Trusts.ListTrusts:output_type -> deployctl.v1.ListTrustsResponse
+	100, // 229: deployctl.v1.Trusts.RemoveTrust:output_type -> deployctl.v1.RemoveTrustResponse
+	75,  // 230: deployctl.v1.Audit.ReadAudit:output_type -> deployctl.v1.ReadAuditResponse
+	105, // 231: deployctl.v1.Schedules.CreateSchedule:output_type -> deployctl.v1.CreateScheduleResponse
+	107, // 232: deployctl.v1.Schedules.ListSchedules:output_type -> deployctl.v1.ListSchedulesResponse
+	109, // 233: deployctl.v1.Schedules.GetSchedule:output_type -> deployctl.v1.GetScheduleResponse
+	111, // 234: deployctl.v1.Schedules.RemoveSchedule:output_type -> deployctl.v1.RemoveScheduleResponse
+	113, // 235: deployctl.v1.Schedules.PauseSchedule:output_type -> deployctl.v1.PauseScheduleResponse
+	115, // 236: deployctl.v1.Schedules.RunSchedule:output_type -> deployctl.v1.RunScheduleResponse
+	117, // 237: deployctl.v1.Schedules.ScheduleRuns:output_type -> deployctl.v1.ScheduleRunsResponse
+	119, // 238: deployctl.v1.Schedules.GetDrift:output_type -> deployctl.v1.GetDriftResponse
+	128, // 239: deployctl.v1.Webhooks.PutWebhook:output_type -> deployctl.v1.PutWebhookResponse
+	130, // 240: deployctl.v1.Webhooks.ListWebhooks:output_type -> deployctl.v1.ListWebhooksResponse
+	132, // 241: deployctl.v1.Webhooks.RemoveWebhook:output_type -> deployctl.v1.RemoveWebhookResponse
+	134, // 242: deployctl.v1.Webhooks.SendWebhook:output_type -> deployctl.v1.SendWebhookResponse
+	136, // 243: deployctl.v1.Webhooks.WebhookDeliveries:output_type -> deployctl.v1.WebhookDeliveriesResponse
+	193, // [193:244] is the sub-list for method output_type
+	142, // [142:193] is the sub-list for method input_type
+	142, // [142:142] is the sub-list for extension type_name
+	142, // [142:142] is the sub-list for extension extendee
+	0,   // [0:142] is the sub-list for field type_name
 }
 
 func init() { file_deployctl_v1_deployctl_proto_init() }
@@ -7919,9 +9181,9 @@ func file_deployctl_v1_deployctl_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_deployctl_v1_deployctl_proto_rawDesc), len(file_deployctl_v1_deployctl_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   124,
+			NumMessages:   146,
 			NumExtensions: 0,
-			NumServices:   8,
+			NumServices:   10,
 		},
 		GoTypes:           file_deployctl_v1_deployctl_proto_goTypes,
 		DependencyIndexes: file_deployctl_v1_deployctl_proto_depIdxs,

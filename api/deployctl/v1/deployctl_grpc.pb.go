@@ -1066,6 +1066,7 @@ var Bundles_ServiceDesc = grpc.ServiceDesc{
 
 const (
 	Tokens_CreateToken_FullMethodName = "/deployctl.v1.Tokens/CreateToken"
+	Tokens_DeriveToken_FullMethodName = "/deployctl.v1.Tokens/DeriveToken"
 	Tokens_ListTokens_FullMethodName  = "/deployctl.v1.Tokens/ListTokens"
 	Tokens_RemoveToken_FullMethodName = "/deployctl.v1.Tokens/RemoveToken"
 )
@@ -1075,6 +1076,8 @@ const (
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 type TokensClient interface {
 	CreateToken(ctx context.Context, in *CreateTokenRequest, opts ...grpc.CallOption) (*CreateTokenResponse, error)
+	// DeriveToken makes a token that may do what the caller's may, as long as that lasts.
+	DeriveToken(ctx context.Context, in *DeriveTokenRequest, opts ...grpc.CallOption) (*DeriveTokenResponse, error)
 	ListTokens(ctx context.Context, in *ListTokensRequest, opts ...grpc.CallOption) (*ListTokensResponse, error)
 	RemoveToken(ctx context.Context, in *RemoveTokenRequest, opts ...grpc.CallOption) (*RemoveTokenResponse, error)
 }
@@ -1091,6 +1094,16 @@ func (c *tokensClient) CreateToken(ctx context.Context, in *CreateTokenRequest, 
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(CreateTokenResponse)
 	err := c.cc.Invoke(ctx, Tokens_CreateToken_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *tokensClient) DeriveToken(ctx context.Context, in *DeriveTokenRequest, opts ...grpc.CallOption) (*DeriveTokenResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DeriveTokenResponse)
+	err := c.cc.Invoke(ctx, Tokens_DeriveToken_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -1122,6 +1135,8 @@ func (c *tokensClient) RemoveToken(ctx context.Context, in *RemoveTokenRequest, 
 // for forward compatibility.
 type TokensServer interface {
 	CreateToken(context.Context, *CreateTokenRequest) (*CreateTokenResponse, error)
+	// DeriveToken makes a token that may do what the caller's may, as long as that lasts.
+	DeriveToken(context.Context, *DeriveTokenRequest) (*DeriveTokenResponse, error)
 	ListTokens(context.Context, *ListTokensRequest) (*ListTokensResponse, error)
 	RemoveToken(context.Context, *RemoveTokenRequest) (*RemoveTokenResponse, error)
 	mustEmbedUnimplementedTokensServer()
@@ -1136,6 +1151,9 @@ type UnimplementedTokensServer struct{}
 
 func (UnimplementedTokensServer) CreateToken(context.Context, *CreateTokenRequest) (*CreateTokenResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method CreateToken not implemented")
+}
+func (UnimplementedTokensServer) DeriveToken(context.Context, *DeriveTokenRequest) (*DeriveTokenResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DeriveToken not implemented")
 }
 func (UnimplementedTokensServer) ListTokens(context.Context, *ListTokensRequest) (*ListTokensResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListTokens not implemented")
@@ -1178,6 +1196,24 @@ func _Tokens_CreateToken_Handler(srv interface{}, ctx context.Context, dec func(
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(TokensServer).CreateToken(ctx, req.(*CreateTokenRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Tokens_DeriveToken_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DeriveTokenRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TokensServer).DeriveToken(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Tokens_DeriveToken_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TokensServer).DeriveToken(ctx, req.(*DeriveTokenRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -1228,6 +1264,10 @@ var Tokens_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "CreateToken",
 			Handler:    _Tokens_CreateToken_Handler,
+		},
+		{
+			MethodName: "DeriveToken",
+			Handler:    _Tokens_DeriveToken_Handler,
 		},
 		{
 			MethodName: "ListTokens",
@@ -1416,6 +1456,442 @@ var Members_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "RemoveMember",
 			Handler:    _Members_RemoveMember_Handler,
+		},
+	},
+	Streams:  []grpc.StreamDesc{},
+	Metadata: "deployctl/v1/deployctl.proto",
+}
+
+const (
+	Teams_GrantTeam_FullMethodName  = "/deployctl.v1.Teams/GrantTeam"
+	Teams_ListTeams_FullMethodName  = "/deployctl.v1.Teams/ListTeams"
+	Teams_RemoveTeam_FullMethodName = "/deployctl.v1.Teams/RemoveTeam"
+	Teams_JoinTeam_FullMethodName   = "/deployctl.v1.Teams/JoinTeam"
+	Teams_LeaveTeam_FullMethodName  = "/deployctl.v1.Teams/LeaveTeam"
+)
+
+// TeamsClient is the client API for Teams service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+type TeamsClient interface {
+	// GrantTeam makes a team in the grant's organization, or gives one another grant.
+	GrantTeam(ctx context.Context, in *GrantTeamRequest, opts ...grpc.CallOption) (*GrantTeamResponse, error)
+	ListTeams(ctx context.Context, in *ListTeamsRequest, opts ...grpc.CallOption) (*ListTeamsResponse, error)
+	RemoveTeam(ctx context.Context, in *RemoveTeamRequest, opts ...grpc.CallOption) (*RemoveTeamResponse, error)
+	JoinTeam(ctx context.Context, in *JoinTeamRequest, opts ...grpc.CallOption) (*JoinTeamResponse, error)
+	LeaveTeam(ctx context.Context, in *LeaveTeamRequest, opts ...grpc.CallOption) (*LeaveTeamResponse, error)
+}
+
+type teamsClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewTeamsClient(cc grpc.ClientConnInterface) TeamsClient {
+	return &teamsClient{cc}
+}
+
+func (c *teamsClient) GrantTeam(ctx context.Context, in *GrantTeamRequest, opts ...grpc.CallOption) (*GrantTeamResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GrantTeamResponse)
+	err := c.cc.Invoke(ctx, Teams_GrantTeam_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *teamsClient) ListTeams(ctx context.Context, in *ListTeamsRequest, opts ...grpc.CallOption) (*ListTeamsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListTeamsResponse)
+	err := c.cc.Invoke(ctx, Teams_ListTeams_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *teamsClient) RemoveTeam(ctx context.Context, in *RemoveTeamRequest, opts ...grpc.CallOption) (*RemoveTeamResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RemoveTeamResponse)
+	err := c.cc.Invoke(ctx, Teams_RemoveTeam_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *teamsClient) JoinTeam(ctx context.Context, in *JoinTeamRequest, opts ...grpc.CallOption) (*JoinTeamResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(JoinTeamResponse)
+	err := c.cc.Invoke(ctx, Teams_JoinTeam_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *teamsClient) LeaveTeam(ctx context.Context, in *LeaveTeamRequest, opts ...grpc.CallOption) (*LeaveTeamResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(LeaveTeamResponse)
+	err := c.cc.Invoke(ctx, Teams_LeaveTeam_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// TeamsServer is the server API for Teams service.
+// All implementations must embed UnimplementedTeamsServer
+// for forward compatibility.
+type TeamsServer interface {
+	// GrantTeam makes a team in the grant's organization, or gives one another grant.
+	GrantTeam(context.Context, *GrantTeamRequest) (*GrantTeamResponse, error)
+	ListTeams(context.Context, *ListTeamsRequest) (*ListTeamsResponse, error)
+	RemoveTeam(context.Context, *RemoveTeamRequest) (*RemoveTeamResponse, error)
+	JoinTeam(context.Context, *JoinTeamRequest) (*JoinTeamResponse, error)
+	LeaveTeam(context.Context, *LeaveTeamRequest) (*LeaveTeamResponse, error)
+	mustEmbedUnimplementedTeamsServer()
+}
+
+// UnimplementedTeamsServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedTeamsServer struct{}
+
+func (UnimplementedTeamsServer) GrantTeam(context.Context, *GrantTeamRequest) (*GrantTeamResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GrantTeam not implemented")
+}
+func (UnimplementedTeamsServer) ListTeams(context.Context, *ListTeamsRequest) (*ListTeamsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListTeams not implemented")
+}
+func (UnimplementedTeamsServer) RemoveTeam(context.Context, *RemoveTeamRequest) (*RemoveTeamResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RemoveTeam not implemented")
+}
+func (UnimplementedTeamsServer) JoinTeam(context.Context, *JoinTeamRequest) (*JoinTeamResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method JoinTeam not implemented")
+}
+func (UnimplementedTeamsServer) LeaveTeam(context.Context, *LeaveTeamRequest) (*LeaveTeamResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method LeaveTeam not implemented")
+}
+func (UnimplementedTeamsServer) mustEmbedUnimplementedTeamsServer() {}
+func (UnimplementedTeamsServer) testEmbeddedByValue()               {}
+
+// UnsafeTeamsServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to TeamsServer will
+// result in compilation errors.
+type UnsafeTeamsServer interface {
+	mustEmbedUnimplementedTeamsServer()
+}
+
+func RegisterTeamsServer(s grpc.ServiceRegistrar, srv TeamsServer) {
+	// If the following call panics, it indicates UnimplementedTeamsServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&Teams_ServiceDesc, srv)
+}
+
+func _Teams_GrantTeam_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GrantTeamRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TeamsServer).GrantTeam(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Teams_GrantTeam_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TeamsServer).GrantTeam(ctx, req.(*GrantTeamRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Teams_ListTeams_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListTeamsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TeamsServer).ListTeams(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Teams_ListTeams_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TeamsServer).ListTeams(ctx, req.(*ListTeamsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Teams_RemoveTeam_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RemoveTeamRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TeamsServer).RemoveTeam(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Teams_RemoveTeam_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TeamsServer).RemoveTeam(ctx, req.(*RemoveTeamRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Teams_JoinTeam_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(JoinTeamRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TeamsServer).JoinTeam(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Teams_JoinTeam_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TeamsServer).JoinTeam(ctx, req.(*JoinTeamRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Teams_LeaveTeam_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(LeaveTeamRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TeamsServer).LeaveTeam(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Teams_LeaveTeam_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TeamsServer).LeaveTeam(ctx, req.(*LeaveTeamRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+// Teams_ServiceDesc is the grpc.ServiceDesc for Teams service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var Teams_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "deployctl.v1.Teams",
+	HandlerType: (*TeamsServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "GrantTeam",
+			Handler:    _Teams_GrantTeam_Handler,
+		},
+		{
+			MethodName: "ListTeams",
+			Handler:    _Teams_ListTeams_Handler,
+		},
+		{
+			MethodName: "RemoveTeam",
+			Handler:    _Teams_RemoveTeam_Handler,
+		},
+		{
+			MethodName: "JoinTeam",
+			Handler:    _Teams_JoinTeam_Handler,
+		},
+		{
+			MethodName: "LeaveTeam",
+			Handler:    _Teams_LeaveTeam_Handler,
+		},
+	},
+	Streams:  []grpc.StreamDesc{},
+	Metadata: "deployctl/v1/deployctl.proto",
+}
+
+const (
+	Trusts_PutTrust_FullMethodName    = "/deployctl.v1.Trusts/PutTrust"
+	Trusts_ListTrusts_FullMethodName  = "/deployctl.v1.Trusts/ListTrusts"
+	Trusts_RemoveTrust_FullMethodName = "/deployctl.v1.Trusts/RemoveTrust"
+)
+
+// TrustsClient is the client API for Trusts service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+type TrustsClient interface {
+	// PutTrust makes a trust, or replaces one.
+	PutTrust(ctx context.Context, in *PutTrustRequest, opts ...grpc.CallOption) (*PutTrustResponse, error)
+	ListTrusts(ctx context.Context, in *ListTrustsRequest, opts ...grpc.CallOption) (*ListTrustsResponse, error)
+	RemoveTrust(ctx context.Context, in *RemoveTrustRequest, opts ...grpc.CallOption) (*RemoveTrustResponse, error)
+}
+
+type trustsClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewTrustsClient(cc grpc.ClientConnInterface) TrustsClient {
+	return &trustsClient{cc}
+}
+
+func (c *trustsClient) PutTrust(ctx context.Context, in *PutTrustRequest, opts ...grpc.CallOption) (*PutTrustResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PutTrustResponse)
+	err := c.cc.Invoke(ctx, Trusts_PutTrust_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *trustsClient) ListTrusts(ctx context.Context, in *ListTrustsRequest, opts ...grpc.CallOption) (*ListTrustsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListTrustsResponse)
+	err := c.cc.Invoke(ctx, Trusts_ListTrusts_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *trustsClient) RemoveTrust(ctx context.Context, in *RemoveTrustRequest, opts ...grpc.CallOption) (*RemoveTrustResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RemoveTrustResponse)
+	err := c.cc.Invoke(ctx, Trusts_RemoveTrust_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// TrustsServer is the server API for Trusts service.
+// All implementations must embed UnimplementedTrustsServer
+// for forward compatibility.
+type TrustsServer interface {
+	// PutTrust makes a trust, or replaces one.
+	PutTrust(context.Context, *PutTrustRequest) (*PutTrustResponse, error)
+	ListTrusts(context.Context, *ListTrustsRequest) (*ListTrustsResponse, error)
+	RemoveTrust(context.Context, *RemoveTrustRequest) (*RemoveTrustResponse, error)
+	mustEmbedUnimplementedTrustsServer()
+}
+
+// UnimplementedTrustsServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedTrustsServer struct{}
+
+func (UnimplementedTrustsServer) PutTrust(context.Context, *PutTrustRequest) (*PutTrustResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method PutTrust not implemented")
+}
+func (UnimplementedTrustsServer) ListTrusts(context.Context, *ListTrustsRequest) (*ListTrustsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListTrusts not implemented")
+}
+func (UnimplementedTrustsServer) RemoveTrust(context.Context, *RemoveTrustRequest) (*RemoveTrustResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RemoveTrust not implemented")
+}
+func (UnimplementedTrustsServer) mustEmbedUnimplementedTrustsServer() {}
+func (UnimplementedTrustsServer) testEmbeddedByValue()                {}
+
+// UnsafeTrustsServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to TrustsServer will
+// result in compilation errors.
+type UnsafeTrustsServer interface {
+	mustEmbedUnimplementedTrustsServer()
+}
+
+func RegisterTrustsServer(s grpc.ServiceRegistrar, srv TrustsServer) {
+	// If the following call panics, it indicates UnimplementedTrustsServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&Trusts_ServiceDesc, srv)
+}
+
+func _Trusts_PutTrust_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PutTrustRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TrustsServer).PutTrust(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Trusts_PutTrust_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TrustsServer).PutTrust(ctx, req.(*PutTrustRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Trusts_ListTrusts_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListTrustsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TrustsServer).ListTrusts(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Trusts_ListTrusts_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TrustsServer).ListTrusts(ctx, req.(*ListTrustsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Trusts_RemoveTrust_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RemoveTrustRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TrustsServer).RemoveTrust(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Trusts_RemoveTrust_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TrustsServer).RemoveTrust(ctx, req.(*RemoveTrustRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+// Trusts_ServiceDesc is the grpc.ServiceDesc for Trusts service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var Trusts_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "deployctl.v1.Trusts",
+	HandlerType: (*TrustsServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "PutTrust",
+			Handler:    _Trusts_PutTrust_Handler,
+		},
+		{
+			MethodName: "ListTrusts",
+			Handler:    _Trusts_ListTrusts_Handler,
+		},
+		{
+			MethodName: "RemoveTrust",
+			Handler:    _Trusts_RemoveTrust_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -62,7 +62,7 @@ func (s *Service) Authenticate(_ context.Context, text string) (deployments.Call
 	}
 	member := s.members[t.Member]
 	return deployments.Caller{Token: t.Name, Member: t.Member, Made: t.Created,
-		Authority: deployments.AuthorityOf(t, member.Grants)}, nil
+		Authority: deployments.AuthorityOf(t, deployments.Member{Grants: member.Grants, Teams: s.teamsOf(t.Member)}.All())}, nil
 }
 
 // GrantMember makes a member, or changes one.
@@ -87,9 +87,13 @@ func without(grants []deployments.Grant, organization string) []deployments.Gran
 func (s *Service) ListMembers(context.Context) ([]deployments.Member, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.SortedFunc(maps.Values(s.members), func(a, b deployments.Member) int {
+	list := slices.SortedFunc(maps.Values(s.members), func(a, b deployments.Member) int {
 		return strings.Compare(a.Name, b.Name)
-	}), nil
+	})
+	for i := range list {
+		list[i].Teams = s.teamsOf(list[i].Name)
+	}
+	return list, nil
 }
 
 // RemoveMember takes what a member may do.

@@ -48,6 +48,8 @@ type Service struct {
 	requests  map[string]deployments.Accepted
 	tokens    map[string]deployments.Token // by hash
 	members   map[string]deployments.Member
+	teams     map[string]deployments.Team  // by ORGANIZATION/NAME
+	trusts    map[string]deployments.Trust // the same
 	files     map[string][]byte
 	bundles   map[string]deployments.Manifest
 	schedules map[deployments.ScheduleName]*deployments.Schedule
@@ -83,7 +85,8 @@ func New() *Service {
 	return &Service{
 		stacks: map[deployments.StackName]*stack{}, updates: map[string]*update{},
 		requests: map[string]deployments.Accepted{},
-		tokens:   map[string]deployments.Token{}, members: map[string]deployments.Member{}, files: map[string][]byte{},
+		tokens:   map[string]deployments.Token{}, members: map[string]deployments.Member{},
+		teams: map[string]deployments.Team{}, trusts: map[string]deployments.Trust{}, files: map[string][]byte{},
 		bundles:   map[string]deployments.Manifest{},
 		schedules: map[deployments.ScheduleName]*deployments.Schedule{},
 		webhooks:  map[deployments.WebhookName]deployments.Webhook{},

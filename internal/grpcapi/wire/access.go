@@ -43,12 +43,23 @@ func ToNewToken(m *api.CreateTokenRequest) deployments.Token {
 		Expires: toTime(m.GetExpires())}
 }
 
+// FromDerivedToken writes what a token is to be that is made from the caller's.
+func FromDerivedToken(t deployments.Token) *api.DeriveTokenRequest {
+	return &api.DeriveTokenRequest{Name: t.Name, Expires: fromTime(t.Expires)}
+}
+
+// ToDerivedToken reads what a token is to be that is made from the caller's.
+func ToDerivedToken(m *api.DeriveTokenRequest) deployments.Token {
+	return deployments.Token{Name: m.GetName(), Expires: toTime(m.GetExpires())}
+}
+
 // FromTokens writes a list of tokens.
 func FromTokens(list []deployments.Token) []*api.Token {
 	return each(list, func(t deployments.Token) *api.Token {
 		return &api.Token{
 			Name: t.Name, Member: t.Member, Grant: fromGrantPointer(t.Grant),
 			Created: fromTime(t.Created), Expires: fromTime(t.Expires), Used: fromTime(t.Used), Damaged: t.Damaged,
+			Origin: fromOrigin(t.Origin),
 		}
 	})
 }
@@ -59,7 +70,7 @@ func ToTokens(list []*api.Token) []deployments.Token {
 		return deployments.Token{
 			Name: t.GetName(), Member: t.GetMember(), Grant: toGrantPointer(t.GetGrant()),
 			Created: toTime(t.GetCreated()), Expires: toTime(t.GetExpires()), Used: toTime(t.GetUsed()),
-			Damaged: t.GetDamaged(),
+			Damaged: t.GetDamaged(), Origin: toOrigin(t.GetOrigin()),
 		}
 	})
 }
@@ -68,7 +79,7 @@ func ToTokens(list []*api.Token) []deployments.Token {
 func FromMembers(list []deployments.Member) []*api.Member {
 	return each(list, func(m deployments.Member) *api.Member {
 		return &api.Member{Name: m.Name, Grants: each(m.Grants, FromGrant), Created: fromTime(m.Created),
-			Damaged: m.Damaged}
+			Teams: FromTeams(m.Teams), Damaged: m.Damaged}
 	})
 }
 
@@ -77,20 +88,21 @@ func ToMembers(list []*api.Member) []deployments.Member {
 	return each(list, func(m *api.Member) deployments.Member {
 		return deployments.Member{
 			Name: m.GetName(), Grants: each(m.GetGrants(), ToGrant), Created: toTime(m.GetCreated()),
-			Damaged: m.GetDamaged(),
+			Teams: ToTeams(m.GetTeams()), Damaged: m.GetDamaged(),
 		}
 	})
 }
 
 // FromAuditQuery writes a query of the audit log.
 func FromAuditQuery(q deployments.AuditQuery) *api.ReadAuditRequest {
-	return &api.ReadAuditRequest{Organization: q.Organization, Since: fromTime(q.Since), User: q.User, Stack: q.Stack}
+	return &api.ReadAuditRequest{Organization: q.Organization, Since: fromTime(q.Since), User: q.User, Stack: q.Stack,
+		Until: fromTime(q.Until)}
 }
 
 // ToAuditQuery reads a query of the audit log.
 func ToAuditQuery(m *api.ReadAuditRequest) deployments.AuditQuery {
 	return deployments.AuditQuery{Organization: m.GetOrganization(), Since: toTime(m.GetSince()), User: m.GetUser(),
-		Stack: m.GetStack()}
+		Stack: m.GetStack(), Until: toTime(m.GetUntil())}
 }
 
 // FromAuditEntry writes an entry of the audit log.
@@ -99,7 +111,7 @@ func FromAuditEntry(e deployments.AuditEntry) *api.AuditEntry {
 		Time: fromTime(e.Time), Request: e.Request, Organization: e.Organization, Token: e.Token, Member: e.Member,
 		Peer:   e.Peer,
 		Method: e.Method, Stack: e.Stack, Subject: e.Subject, Secrets: e.Secrets, Code: string(e.Code), Error: e.Error,
-		Repeated: int64(e.Repeated),
+		Repeated: int64(e.Repeated), Identity: e.Identity,
 	}
 }
 
@@ -111,5 +123,6 @@ func ToAuditEntry(m *api.AuditEntry) deployments.AuditEntry {
 		Peer:   m.GetPeer(), Method: m.GetMethod(), Stack: m.GetStack(), Subject: m.GetSubject(),
 		Secrets: m.GetSecrets(),
 		Code:    deployments.Code(m.GetCode()), Error: m.GetError(), Repeated: int(m.GetRepeated()),
+		Identity: m.GetIdentity(),
 	}
 }

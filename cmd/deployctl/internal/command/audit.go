@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/auditfile"
 	"github.com/deployctl/deployctl/internal/settings"
 	"github.com/urfave/cli/v2"
 )
@@ -19,14 +20,30 @@ func auditCommand(s *Env) *cli.Command {
 			"and entries without an organization, such as calls with a wrong token.",
 		Flags: common(jsonFlag,
 			&cli.StringFlag{Name: "since", Usage: "show the last `DURATION`, such as 12h or 90d", Value: "7d"},
-			&cli.StringFlag{Name: "user", Usage: "show only the member or token of this `NAME`"},
+			&cli.StringFlag{Name: "format", Usage: "print as `FORMAT`: table, json, csv or cef", Value: formatTable},
+			&cli.StringFlag{Name: "user", Usage: "show only the member, token or identity of this `NAME`"},
 			&cli.StringFlag{Name: "stack", Aliases: []string{"s"},
 				Usage: "show only entries about this `STACK`, or PROJECT/STACK"}),
 		Action: action(s, runAudit),
 	}
 }
 
+// The formats of the audit log.
+const (
+	formatTable = "table"
+	formatJSON  = "json"
+	formatCSV   = "csv"
+	formatCEF   = "cef"
+)
+
 func runAudit(ctx context.Context, s *session) error {
+	format := s.flags.String("format")
+	if s.flags.Bool("json") {
+		format = formatJSON
+	}
+	if !slices.Contains(choices["format"], format) {
+		return deployments.Errorf(deployments.CodeInvalid, "--format takes table, json, csv or cef, not %q", format)
+	}
 	since, err := duration("since", s.flags.String("since"))
 	if err != nil {
 		return err
@@ -46,8 +63,13 @@ func runAudit(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	if s.flags.Bool("json") {
+	switch format {
+	case formatJSON:
 		return s.sayJSON(entries)
+	case formatCSV:
+		return auditfile.CSV(s.Out, entries)
+	case formatCEF:
+		return auditfile.CEF(s.Out, entries)
 	}
 	return s.sayTable(auditRows(entries, query.Organization == deployments.AnyOrganization))
 }
@@ -72,6 +94,8 @@ func whoText(e deployments.AuditEntry) string {
 	switch {
 	case e.Token == "":
 		return "unknown"
+	case e.Identity != "":
+		return fmt.Sprintf("%s (%s)", e.Identity, e.Token)
 	case e.Member != "":
 		return fmt.Sprintf("%s (%s)", e.Member, e.Token)
 	}

@@ -31,6 +31,7 @@ const (
 // choices are the values of the flags that accept only a few.
 var choices = map[string][]string{
 	"on-busy": {"queue", "fail", "supersede"}, "on-unknown": {"wait", "fail"}, "kind": {"up", "refresh", "destroy"},
+	"format": {formatTable, formatJSON, formatCSV, formatCEF}, "role": {"viewer", "deployer", "admin"},
 	"secrets-provider": {"default", deployments.SecretsPassphrase, "awskms://", "azurekeyvault://", "gcpkms://",
 		"hashivault://"},
 }
@@ -53,8 +54,9 @@ var argumentSources = map[string]source{
 	"STACK": stackNames, "UPDATE": versions, "VERSION": versions, "URN": urns, "RESOURCE": resourceNames,
 	"KEY":           configKeys,
 	"schedule NAME": scheduleNames, "stack output NAME": outputNames, "stack tag KEY": tagNames,
-	"token rm NAME": tokenNames, "member rm NAME": memberNames,
-	"PROVIDER": func(context.Context, *session) []string { return choices["secrets-provider"] },
+	"token rm NAME": tokenNames, "member rm NAME": memberNames, "MEMBER": memberNames, "TEAM": teamNames,
+	"trust rm NAME": trustNames,
+	"PROVIDER":      func(context.Context, *session) []string { return choices["secrets-provider"] },
 	"TEMPLATE": func(context.Context, *session) []string {
 		return slices.Concat(templates.Names, []string{filesWanted})
 	},
@@ -375,6 +377,36 @@ func memberNames(ctx context.Context, s *session) []string {
 	}
 	var list []string
 	for _, m := range members {
+		list = append(list, m.Name)
+	}
+	return list
+}
+
+func teamNames(ctx context.Context, s *session) []string {
+	if s.connect(ctx) != nil {
+		return nil
+	}
+	teams, err := s.service.ListTeams(ctx)
+	if err != nil {
+		return nil
+	}
+	var list []string
+	for _, m := range teams {
+		list = append(list, m.Name)
+	}
+	return list
+}
+
+func trustNames(ctx context.Context, s *session) []string {
+	if s.connect(ctx) != nil {
+		return nil
+	}
+	trusts, err := s.service.ListTrusts(ctx)
+	if err != nil {
+		return nil
+	}
+	var list []string
+	for _, m := range trusts {
 		list = append(list, m.Name)
 	}
 	return list

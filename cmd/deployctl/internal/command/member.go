@@ -69,6 +69,9 @@ func runMemberLs(ctx context.Context, s *session) error {
 		for _, g := range m.Grants {
 			grants = append(grants, grantText(g))
 		}
+		for _, t := range m.Teams {
+			grants = append(grants, grantText(t.Grant)+" (team "+t.Name+")")
+		}
 		rows = append(rows, []string{m.Name, strings.Join(grants, "; "), when(m.Created)})
 	}
 	return s.sayTable(rows)

@@ -18,8 +18,10 @@ func tokenCommand(s *Env) *cli.Command {
 			{
 				Name: "create", Usage: "create a token and print it (it is shown only once)", ArgsUsage: "NAME",
 				Description: "A token has its own role (--role) or the roles of a member (--member). With both, it " +
-					"may do what both allow.",
+					"may do what both allow. With --own it may do what your own token may, as long as that lasts, and " +
+					"the name of your token comes before its name.",
 				Flags: common(append(grantFlags(),
+					&cli.BoolFlag{Name: "own", Usage: "make it from your own token; not with --role or --member"},
 					&cli.StringFlag{Name: "member", Usage: "`MEMBER` that the token belongs to"},
 					&cli.StringFlag{Name: "expires", Usage: "expire after `DURATION`, such as 12h or 90d; not set: " +
 						"never"})...),
@@ -70,13 +72,24 @@ func runTokenCreate(ctx context.Context, s *session) error {
 		}
 		token.Expires = time.Now().Add(after)
 	}
-	if err := token.Validate(); err != nil {
+	create := deployments.Service.CreateToken
+	if s.flags.Bool("own") {
+		create = deployments.Service.DeriveToken
+		if grant != nil || token.Member != "" {
+			return deployments.Errorf(deployments.CodeInvalid, "a token that is made from your own has no other role: leave "+
+				"out --role and --member, or --own")
+		}
+		err = deployments.ValidateName("token", token.Name)
+	} else {
+		err = token.Validate()
+	}
+	if err != nil {
 		return err
 	}
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
-	text, err := s.service.CreateToken(ctx, token)
+	text, err := create(s.service, ctx, token)
 	if err != nil {
 		return err
 	}
@@ -109,6 +122,10 @@ func runTokenLs(ctx context.Context, s *session) error {
 // scopeText describes what a token may do.
 func scopeText(t deployments.Token) string {
 	switch {
+	case t.Origin != nil && t.Origin.Token != "":
+		return "what " + t.Origin.Token + " may"
+	case t.Origin != nil && t.Grant != nil:
+		return grantText(*t.Grant) + ", by the trust " + t.Origin.Trust + " for " + t.Origin.Identity
 	case t.Grant == nil && t.Member == "":
 		return "everything (it has no scope)"
 	case t.Grant == nil:

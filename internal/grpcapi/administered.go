@@ -1,0 +1,166 @@
+package grpcapi
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/deployctl/deployctl/deployments"
+)
+
+// Administered is what a caller may see and change of tokens, members, teams, trusts and the audit log: nobody gives,
+// takes or sees more than they administer. Each edge asks it after it has checked the role.
+type Administered struct {
+	Service deployments.Service
+	Caller  deployments.Caller
+}
+
+// grants returns what each member may do, by name.
+func (a Administered) grants(ctx context.Context) (map[string][]deployments.Grant, error) {
+	members, err := a.Service.ListMembers(ctx)
+	grants := map[string][]deployments.Grant{}
+	for _, m := range members {
+		grants[m.Name] = m.All()
+	}
+	return grants, err
+}
+
+// CreateToken creates a token, unless it may do what the caller does not administer.
+func (a Administered) CreateToken(ctx context.Context, t deployments.Token) (string, error) {
+	grants, err := a.grants(ctx)
+	if err != nil {
+		return "", err
+	}
+	if !a.Caller.Covers(deployments.AuthorityOf(t, grants[t.Member])) {
+		return "", deployments.Errorf(deployments.CodeForbidden,
+			"such a token may do what this one does not administer: an admin of that organization, or of all, can "+
+				"make it")
+	}
+	return a.Service.CreateToken(ctx, t)
+}
+
+// DeriveToken makes a token from the caller's own.
+func (a Administered) DeriveToken(ctx context.Context, t deployments.Token) (string, error) {
+	if a.Caller.Made.IsZero() && a.Caller.Token != deployments.LocalToken {
+		return "", deployments.Errorf(deployments.CodeForbidden, "no token can be made from the one in the settings of "+
+			"serve: use one that `deployctl token create` has made")
+	}
+	t.Origin = &deployments.Origin{Token: a.Caller.Token, Made: a.Caller.Made}
+	return a.Service.DeriveToken(ctx, t)
+}
+
+// ListTokens lists the tokens that may do nothing but what the caller administers.
+func (a Administered) ListTokens(ctx context.Context) ([]deployments.Token, error) {
+	list, err := a.Service.ListTokens(ctx)
+	if err != nil {
+		return nil, err
+	}
+	grants, err := a.grants(ctx)
+	return slices.DeleteFunc(list, func(t deployments.Token) bool {
+		return !a.Caller.Covers(deployments.AuthorityOf(t, grants[t.Member]))
+	}), err
+}
+
+// RemoveToken removes one of ListTokens.
+func (a Administered) RemoveToken(ctx context.Context, name string) error {
+	list, err := a.ListTokens(ctx)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(list, func(t deployments.Token) bool { return t.Name == name }) {
+		return deployments.Errorf(deployments.CodeNotFound, "there is no token %s", name)
+	}
+	return a.Service.RemoveToken(ctx, name)
+}
+
+// member returns a member with every grant; the zero Member when there is none.
+func (a Administered) member(ctx context.Context, name string) (deployments.Member, error) {
+	list, err := a.Service.ListMembers(ctx)
+	if i := slices.IndexFunc(list, func(m deployments.Member) bool { return m.Name == name }); i >= 0 {
+		return list[i], err
+	}
+	return deployments.Member{}, err
+}
+
+// GrantMember gives a member a role, if the caller administers all that the member may do in its organization.
+func (a Administered) GrantMember(ctx context.Context, name string, g deployments.Grant) error {
+	before, err := a.member(ctx, name)
+	if err != nil {
+		return err
+	}
+	if !a.Caller.Administers(append(within(g.Organization, before.All()), g)...) {
+		return deployments.Errorf(deployments.CodeForbidden,
+			"this token does not administer all that is to be changed: an admin of the organization, or of all, can "+
+				"do it")
+	}
+	return a.Service.GrantMember(ctx, name, g)
+}
+
+// within returns the grants for an organization.
+func within(organization string, grants []deployments.Grant) []deployments.Grant {
+	return slices.DeleteFunc(grants, func(g deployments.Grant) bool { return g.Organization != organization })
+}
+
+// ListMembers lists the members with those grants and teams that the caller administers.
+func (a Administered) ListMembers(ctx context.Context) ([]deployments.Member, error) {
+	list, err := a.Service.ListMembers(ctx)
+	var seen []deployments.Member
+	for _, m := range list {
+		m.Grants = slices.DeleteFunc(slices.Clone(m.Grants), func(g deployments.Grant) bool {
+			return !a.Caller.Administers(g)
+		})
+		m.Teams = slices.DeleteFunc(slices.Clone(m.Teams), func(t deployments.Team) bool {
+			return !a.Caller.Administers(t.Grant)
+		})
+		if len(m.All()) > 0 || m.Damaged != "" && a.Caller.AdministersAll() {
+			seen = append(seen, m)
+		}
+	}
+	return seen, err
+}
+
+// RemoveMember takes a member's roles in an organization, or everywhere if that is empty.
+func (a Administered) RemoveMember(ctx context.Context, name, organization string) error {
+	found, err := a.member(ctx, name)
+	if err != nil {
+		return err
+	}
+	taken := slices.DeleteFunc(found.All(), func(g deployments.Grant) bool {
+		return organization != "" && g.Organization != organization
+	})
+	switch {
+	case len(taken) == 0 || !slices.ContainsFunc(found.All(), func(g deployments.Grant) bool {
+		return a.Caller.Administers(g)
+	}):
+		return deployments.Errorf(deployments.CodeNotFound, "there is no member %s with a role there", name)
+	case !a.Caller.Administers(taken...):
+		return deployments.Errorf(deployments.CodeForbidden,
+			"%s has roles elsewhere, which this token does not administer: name your organization (--organization)", name)
+	}
+	return a.Service.RemoveMember(ctx, name, organization)
+}
+
+// Audit sends the entries about stacks and organizations that the caller administers.
+func (a Administered) Audit(
+	ctx context.Context, q deployments.AuditQuery, fn func(deployments.AuditEntry) error,
+) error {
+	return a.Service.Audit(ctx, q, func(e deployments.AuditEntry) error {
+		if !sees(a.Caller, e) {
+			return nil
+		}
+		return fn(e)
+	})
+}
+
+// sees reports whether a caller may see an entry of the audit log.
+func sees(caller deployments.Caller, e deployments.AuditEntry) bool {
+	project, stack, ok := strings.Cut(e.Stack, "/")
+	if ok {
+		return caller.May(admin, deployments.StackName{Organization: e.Organization, Project: project, Stack: stack})
+	}
+	about := deployments.Grant{Role: viewer, Organization: e.Organization}
+	if e.Organization == "" {
+		about.Organization = deployments.AnyOrganization
+	}
+	return caller.Administers(about)
+}

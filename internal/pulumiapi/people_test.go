@@ -1,0 +1,123 @@
+package pulumiapi
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+)
+
+func TestMembersAndTeamsAreListedChangedAndRemoved(t *testing.T) {
+	b := newBench(t)
+	shop := []string{"shop/*"}
+	for _, err := range []error{
+		b.store.GrantMember(t.Context(), "ann", deployments.Grant{Role: deployments.RoleViewer, Organization: "acme",
+			Stacks: shop}),
+		b.store.GrantTeam(t.Context(), "web", deployments.Grant{Role: deployments.RoleViewer, Organization: "acme",
+			Stacks: shop}),
+		b.store.JoinTeam(t.Context(), "acme", "web", "bob"),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	listed := func() string {
+		var list apitype.ListOrganizationMembersResponse
+		if err := json.Unmarshal([]byte(b.want(http.StatusOK, http.MethodGet, "/api/orgs/acme/members?type=frontend",
+			"token admin", "")), &list); err != nil {
+			t.Fatal(err)
+		}
+		var texts []string
+		for _, m := range list.Members {
+			texts = append(texts, m.User.GitHubLogin+" "+m.Role+" "+m.FGARole.Name)
+		}
+		return strings.Join(texts, ", ")
+	}
+	if got := listed(); got != "ann member viewer shop/*, bob member viewer shop/*" {
+		t.Errorf("at first: %s", got)
+	}
+	as := "token " + b.created(deployments.Token{Name: "bob-laptop", Member: "bob"})
+	tags := "/api/stacks/acme/shop/dev/tags"
+	b.want(http.StatusForbidden, http.MethodPatch, tags, as, "{}")
+	b.want(http.StatusNoContent, http.MethodPost, "/api/orgs/acme/teams/web/roles/deployer", "token admin", "")
+	b.want(http.StatusNoContent, http.MethodPatch, tags, as, "{}")
+	b.want(http.StatusNoContent, http.MethodPatch, "/api/orgs/acme/members/ann", "token admin", `{"role":"admin"}`)
+	if got := listed(); got != "ann admin admin shop/*, bob member deployer shop/*" {
+		t.Errorf("after the changes: %s", got)
+	}
+	b.want(http.StatusNoContent, http.MethodPatch, "/api/orgs/acme/members/ann", "token admin", `{"fgaRoleId":"viewer"}`)
+	for _, body := range []string{`{}`, `{"role":"billing-manager"}`, `{"fgaRoleId":"root"}`} {
+		b.want(http.StatusBadRequest, http.MethodPatch, "/api/orgs/acme/members/ann", "token admin", body)
+	}
+	b.want(http.StatusNotFound, http.MethodPatch, "/api/orgs/acme/members/eve", "token admin", `{"role":"admin"}`)
+	b.want(http.StatusNotFound, http.MethodPost, "/api/orgs/acme/teams/web/roles/root", "token admin", "")
+	b.want(http.StatusNotFound, http.MethodPost, "/api/orgs/other/teams/web/roles/admin", "token admin", "")
+	b.want(http.StatusNotFound, http.MethodPost, "/api/orgs/acme/roles", "token admin", "{}")
+	if said := b.want(http.StatusOK, http.MethodGet, "/api/orgs/acme/roles", "token viewer", ""); strings.Count(said,
+		`"id"`) != 3 {
+		t.Errorf("the roles are %s", said)
+	}
+	b.want(http.StatusNoContent, http.MethodDelete, "/api/orgs/acme/members/bob", "token admin", "")
+	b.want(http.StatusUnauthorized, http.MethodGet, "/api/user", as, "")
+	if got := listed(); got != "ann member viewer shop/*" {
+		t.Errorf("at the end: %s", got)
+	}
+}
+
+func TestTheAuditLogIsListedInPagesAndExported(t *testing.T) {
+	b := newBench(t)
+	audit := b.store.OpenAudit(slog.New(slog.DiscardHandler))
+	const entries = 250
+	newest := time.Now().Add(-time.Minute).Truncate(time.Second)
+	for i := entries - 1; i >= 0; i-- { // five at a time, over three weeks
+		e := deployments.AuditEntry{Time: newest.Add(-time.Duration(i/5) * 9 * time.Hour), Request: fmt.Sprintf("r%03d", i),
+			Organization: "acme", Token: "ci", Method: "Stacks/TagStack", Stack: "shop/dev", Peer: "192.0.2.1:5"}
+		if err := audit.Record(t.Context(), e, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pages, got, last := 0, 0, int64(1)<<62
+	for next := ""; pages == 0 || next != ""; pages++ {
+		var page apitype.ListAuditLogEventsResponse
+		if err := json.Unmarshal([]byte(b.want(http.StatusOK, http.MethodGet,
+			"/api/orgs/acme/auditlogs?continuationToken="+next, "token admin", "")), &page); err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range page.AuditLogEvents {
+			if got++; e.Timestamp > last || e.SourceIP != "192.0.2.1" || e.User.GitHubLogin != "ci" {
+				t.Errorf("the entry %d is %+v after %d", got, e, last)
+			}
+			last = e.Timestamp
+		}
+		next = page.ContinuationToken
+	}
+	if pages != 3 || got != entries {
+		t.Errorf("%d pages have %d entries", pages, got)
+	}
+	text := b.want(http.StatusOK, http.MethodGet, "/api/orgs/acme/auditlogs/export?format=csv&eventType=Stacks/TagStack",
+		"token admin", "")
+	rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+	if err != nil || len(rows) != entries+1 || rows[1][1] != "r245" {
+		t.Errorf("%d rows are exported, the first is %v, %v", len(rows), rows[1], err)
+	}
+	for query, want := range map[string]int{"?format=cef": entries, "?format=cef&user=nobody": 0,
+		"?format=cef&startTime=" + newest.Add(-time.Hour).UTC().Format(time.RFC3339): entries - 5} {
+		if said := b.want(http.StatusOK, http.MethodGet, "/api/orgs/acme/auditlogs/export"+query, "token admin",
+			""); strings.Count(said, "CEF:0|") != want {
+			t.Errorf("%s exports %d entries, want %d", query, strings.Count(said, "CEF:0|"), want)
+		}
+	}
+	b.want(http.StatusBadRequest, http.MethodGet, "/api/orgs/acme/auditlogs?continuationToken=x", "token admin", "")
+	b.want(http.StatusBadRequest, http.MethodGet, "/api/orgs/acme/auditlogs/export?format=xml", "token admin", "")
+	if said := b.want(http.StatusOK, http.MethodGet, "/api/orgs/acme/auditlogs", "token stranger", ""); strings.Contains(
+		said, "Stacks/TagStack") {
+		t.Errorf("another organization's admin reads %s", said)
+	}
+}

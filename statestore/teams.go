@@ -1,0 +1,165 @@
+package statestore
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+)
+
+// teamFolder has an object for each team. Who is in a team is written in the objects of the members: a member's token
+// is checked more often than a team is listed.
+const teamFolder = "teams/"
+
+func teamKey(organization, name string) string { return join("teams", organization, name) }
+
+// membership is a team that a member is in.
+type membership struct {
+	Organization string `json:"organization"`
+	Team         string `json:"team"`
+	// Since is when the team was created: a later team may have the same name.
+	Since time.Time `json:"since"`
+}
+
+func (m membership) is(organization, team string) bool {
+	return m.Organization == organization && m.Team == team
+}
+
+func noTeam(organization, name string) error {
+	return deployments.Errorf(deployments.CodeNotFound, "the organization %s has no team %s: `deployctl team ls` lists "+
+		"those there are", organization, name)
+}
+
+// GrantTeam creates a team, or replaces a team's grant.
+func (s *Store) GrantTeam(ctx context.Context, name string, g deployments.Grant) error {
+	t := deployments.Team{Name: name, Grant: g}
+	if err := t.Validate(); err != nil {
+		return err
+	}
+	defer s.callers.forget()
+	for {
+		before, tag, err := s.getTeam(ctx, g.Organization, name)
+		c := Condition{Tag: tag, Absent: errors.Is(err, ErrAbsent)}
+		switch t.Created = before.Created; {
+		case errors.Is(err, ErrAbsent), unreadable(err) != nil:
+			t.Created = s.now().UTC()
+		case err != nil:
+			return err
+		}
+		if err = s.putSealed(ctx, teamKey(g.Organization, name), t, c); !errors.Is(err, ErrChanged) {
+			return err
+		}
+	}
+}
+
+func (s *Store) getTeam(ctx context.Context, organization, name string) (t deployments.Team, tag string, err error) {
+	if err = validatePair("team", organization, name); err == nil {
+		tag, err = s.getSealed(ctx, teamKey(organization, name), &t)
+	}
+	return t, tag, err
+}
+
+// ListTeams describes the teams, sorted by organization and name.
+func (s *Store) ListTeams(ctx context.Context) ([]deployments.Team, error) {
+	members, err := s.ListMembers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l, err := s.objects.List(ctx, Query{Prefix: teamFolder})
+	if err != nil {
+		return nil, failed(err, "list the teams")
+	}
+	teams := make([]deployments.Team, 0, len(l.Keys))
+	for _, key := range l.Keys {
+		organization, name, _ := strings.Cut(strings.TrimPrefix(key, teamFolder), "/")
+		t, _, err := s.getTeam(ctx, organization, name)
+		switch {
+		case errors.Is(err, ErrAbsent):
+			continue
+		case unreadable(err) != nil:
+			t = deployments.Team{Name: name, Grant: deployments.Grant{Organization: organization},
+				Damaged: err.Error() + ", or remove it and add it again"}
+		case err != nil:
+			return nil, err
+		}
+		for _, m := range members {
+			if slices.ContainsFunc(m.Teams, func(of deployments.Team) bool {
+				return of.Name == t.Name && of.Grant.Organization == organization
+			}) {
+				t.Members = append(t.Members, m.Name)
+			}
+		}
+		teams = append(teams, t)
+	}
+	return teams, nil
+}
+
+// RemoveTeam removes a team; CodeNotFound when there is none of this name.
+func (s *Store) RemoveTeam(ctx context.Context, organization, name string) error {
+	_, _, err := s.getTeam(ctx, organization, name)
+	switch {
+	case errors.Is(err, ErrAbsent):
+		return noTeam(organization, name)
+	case err != nil && unreadable(err) == nil:
+		return err
+	}
+	defer s.callers.forget()
+	return failed(s.objects.Delete(ctx, teamKey(organization, name)), "remove the team "+name)
+}
+
+// JoinTeam adds a member to a team, and creates the member if there is none of this name.
+func (s *Store) JoinTeam(ctx context.Context, organization, team, member string) error {
+	t, _, err := s.getTeam(ctx, organization, team)
+	if errors.Is(err, ErrAbsent) {
+		return noTeam(organization, team)
+	}
+	if err != nil {
+		return err
+	}
+	return s.changeMember(ctx, member, func(m *storedMember, found bool) error {
+		if !found {
+			*m = s.newMember(member)
+		}
+		m.Joined = append(otherTeams(m.Joined, organization, team), membership{organization, team, t.Created})
+		if len(m.Joined) > deployments.MaxTeams {
+			return deployments.Errorf(deployments.CodeInvalid, "%s is in %d teams, and can be in no more: give them a role "+
+				"of their own, or remove them from a team", member, deployments.MaxTeams)
+		}
+		return nil
+	})
+}
+
+// LeaveTeam removes a member from a team; CodeNotFound when they are not in it.
+func (s *Store) LeaveTeam(ctx context.Context, organization, team, member string) error {
+	return s.changeMember(ctx, member, func(m *storedMember, _ bool) error {
+		rest := otherTeams(m.Joined, organization, team)
+		if len(rest) == len(m.Joined) {
+			return deployments.Errorf(deployments.CodeNotFound, "%s is not in the team %s of %s", member, team, organization)
+		}
+		m.Joined = rest
+		return nil
+	})
+}
+
+func otherTeams(joined []membership, organization, team string) []membership {
+	return slices.DeleteFunc(slices.Clone(joined), func(m membership) bool { return m.is(organization, team) })
+}
+
+// teamsOf returns the teams of a member that still are those which the member has joined.
+func (s *Store) teamsOf(ctx context.Context, joined []membership) ([]deployments.Team, error) {
+	var teams []deployments.Team
+	for _, m := range joined {
+		t, _, err := s.getTeam(ctx, m.Organization, m.Team)
+		switch {
+		case errors.Is(err, ErrAbsent), unreadable(err) != nil, err == nil && !t.Created.Equal(m.Since):
+			continue // it allows nothing
+		case err != nil:
+			return nil, err
+		}
+		teams = append(teams, t)
+	}
+	return teams, nil
+}
