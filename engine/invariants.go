@@ -55,7 +55,7 @@ func (r *Run) checkEntry(c *checker, e *entry) {
 		c.that(r.byURN[w.URN] == w && w.Order < e.Order, "%s waits for %s, which is not before it", e.URN, w.URN)
 	}
 	c.that(e.Stage != stageDone || e.Result != "", "%s is done without a result", e.URN)
-	ends := e.Stage == stageDone || r.running(e) || r.promised(e) || e.Stage == stagePlanned && e.Answered
+	ends := e.Stage == stageDone || r.running(e) || r.promised(e)
 	c.that(!r.Stopped || ends && len(r.Queue) == 0, "%s is %s although the run has stopped", e.URN, e.Stage)
 }
 

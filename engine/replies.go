@@ -137,9 +137,11 @@ func (r *Run) afterPlan(e *entry, old *State) *Reply {
 	return r.precomputed(e, Reply{ID: old.ID, Object: old.Outputs, Result: ResultSuccess})
 }
 
-// promised reports that the program may have got its reply to the entry together with the entry's plan, which is still
-// in flight. What it was told is recorded, even if it has failed since.
-func (r *Run) promised(e *entry) bool { return e.Stage == stagePlanning && r.Ops[e.Op].Promised }
+// promised reports that the program may have got its reply to the entry together with the entry's plan, which is in
+// flight or waits for its turn. What it was told is recorded, even if it has failed since.
+func (r *Run) promised(e *entry) bool {
+	return e.Stage == stagePlanning && r.Ops[e.Op].Promised || e.Stage == stagePlanned && e.Answered
+}
 
 // precomputed addresses a reply that is sent ahead; nil for an entry of an earlier epoch, which nobody waits for.
 func (r *Run) precomputed(e *entry, reply Reply) *Reply {
