@@ -26,7 +26,8 @@ func TestThePackageManagerIsTheOneWhoseLockFileIsThere(t *testing.T) {
 		manager, args, err := node{executable: "node", scripts: c.scripts}.installer(c.named, func(names ...string) bool {
 			return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(files, name) })
 		})
-		if got := strings.TrimSpace(manager + " " + strings.Join(args, " ")); got != c.want || (err != nil) != (c.want == "") {
+		got := strings.TrimSpace(manager + " " + strings.Join(args, " "))
+		if got != c.want || (err != nil) != (c.want == "") {
 			t.Errorf("%q with %q: %q, %v", c.named, c.files, got, err)
 		}
 	}

@@ -28,8 +28,8 @@ type node struct {
 	scripts    bool // see Options
 }
 
-// InstallEnv are the variables that keep npm, pnpm, bun and both kinds of Yarn from running scripts of packages; none if
-// they are allowed.
+// InstallEnv are the variables that keep npm, pnpm, bun and both kinds of Yarn from running scripts of packages; none
+// if they are allowed.
 func InstallEnv(scripts bool) []string {
 	if scripts {
 		return nil
