@@ -42,7 +42,11 @@ func (d *deployment) run(ctx workflow.Context) error {
 		longestWait), heartbeat)
 	waiting = workflow.WithWaitForCancellation(waiting, true)
 	var turn deployments.DeploymentTurn
-	if err := workflow.ExecuteActivity(waiting, deployments.ActivityAwaitTurn, d.in.Name).Get(ctx, &turn); err != nil {
+	err := workflow.ExecuteActivity(waiting, deployments.ActivityAwaitTurn, d.in.Name).Get(ctx, &turn)
+	switch {
+	case temporal.IsCanceledError(err):
+		turn.Skipped = "it was cancelled before its turn"
+	case err != nil:
 		return err
 	}
 	if turn.Skipped != "" {

@@ -18,6 +18,7 @@ import (
 type depot struct {
 	env       *testsuite.TestWorkflowEnvironment
 	skipped   string
+	waiting   bool  // it never has its turn, and is cancelled
 	unready   error // of the preparation
 	prepared  deployments.PreparedDeployment
 	drifted   int
@@ -44,7 +45,12 @@ func newDepot() *depot {
 	return d
 }
 
-func (d *depot) AwaitTurn(context.Context, deployments.DeploymentName) (deployments.DeploymentTurn, error) {
+func (d *depot) AwaitTurn(ctx context.Context, _ deployments.DeploymentName) (deployments.DeploymentTurn, error) {
+	if d.waiting {
+		d.env.CancelWorkflow()
+		<-ctx.Done()
+		return deployments.DeploymentTurn{}, ctx.Err()
+	}
 	return deployments.DeploymentTurn{Skipped: d.skipped}, nil
 }
 
@@ -120,6 +126,12 @@ func TestASkippedDeploymentSubmitsNothing(t *testing.T) {
 	if len(d.submitted) != 0 {
 		t.Errorf("%+v", d.submitted)
 	}
+}
+
+func TestADeploymentThatIsCancelledBeforeItsTurnIsSkipped(t *testing.T) {
+	d := newDepot()
+	d.waiting = true
+	d.work(t, deployments.DeploymentSkipped, "before its turn")
 }
 
 func TestADeploymentWithoutAProgramFails(t *testing.T) {

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/deployctl/deployctl/e2e/fakecloud"
 	"github.com/deployctl/deployctl/e2e/harness"
 )
 
@@ -110,16 +109,18 @@ func refusesRepositories(t *testing.T, h *harness.Home, s service) {
 
 // queues has deployments wait for each other, and cancels one.
 func queues(t *testing.T, h *harness.Home, s service) {
-	p, cloud, env := gitStack(t, h, s, "queued")
+	p, _, env := gitStack(t, h, s, "queued")
 	repository := serveRepository(t, plain, "")
 	repository.commit(t, harness.Files{"Pulumi.queued.yaml": "config:\n  shop:size: 1\n"}, "For this stack")
-	gate, err := cloud.SetGate(t.Context(), fakecloud.Fault{Name: "gate", Op: fakecloud.Create})
-	harness.Must(t, err)
 	p.Must(t, "deployment", "settings", "edit", "--git-url", repository.url, "--branch", "main", "--env", env,
 		"--skip-intermediate-deployments")
 	status := func(number string) string { return p.Must(t, "deployment", "get", number) }
-	p.Must(t, "deployment", "run", "update")
-	harness.Must(t, gate.Wait(t.Context()))
+	begun := filepath.Join(t.TempDir(), "begun")
+	p.Must(t, "deployment", "run", "update", "--pre-run-command", "touch "+begun+" && sleep 1234")
+	harness.Eventually(t, "the first has begun", func() bool {
+		_, err := os.Stat(begun)
+		return err == nil
+	})
 	p.Must(t, "deployment", "run", "update") // which the third replaces
 	p.Must(t, "deployment", "run", "update")
 	harness.Eventually(t, "the third has replaced the second", func() bool {
@@ -129,9 +130,26 @@ func queues(t *testing.T, h *harness.Home, s service) {
 		return strings.Contains(p.Must(t, "deployment", "log", "3"), "Waiting for deployment-1 ")
 	})
 	p.Must(t, "deployment", "cancel", "deployment-1", "--yes")
-	harness.Must(t, gate.Open(t.Context()))
 	harness.Eventually(t, "the first was cancelled", func() bool { return strings.Contains(status("1"), "failed") })
 	harness.Eventually(t, "the third has run", func() bool { return strings.Contains(status("3"), "succeeded") })
+
+	const path = "/api/stacks/organization/shop/queued/deployments"
+	for _, what := range []string{"pause", "resume"} {
+		if code, text := s.post(t, path+"/"+what, "", "Authorization", "token "+s.token); code != http.StatusNoContent {
+			t.Fatalf("%s is answered %d: %s", what, code, text)
+		}
+		if what == "resume" {
+			break
+		}
+		p.Must(t, "deployment", "run", "update")
+		p.Must(t, "deployment", "run", "preview")
+		harness.Eventually(t, "the fourth is paused", func() bool {
+			return strings.Contains(p.Must(t, "deployment", "log", "4"), "are paused")
+		})
+		p.Must(t, "deployment", "cancel", "deployment-5", "--yes")
+		harness.Eventually(t, "the fifth is skipped", func() bool { return strings.Contains(status("5"), "skipped") })
+	}
+	harness.Eventually(t, "the fourth has run", func() bool { return strings.Contains(status("4"), "succeeded") })
 }
 
 // decrypts deploys stacks whose configuration has a secret, under the service's key and under a passphrase.
