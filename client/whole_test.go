@@ -65,7 +65,7 @@ var (
 		Size: 3}}}
 	grant      = deployments.Grant{Role: deployments.RoleViewer, Organization: "acme", Stacks: []string{"shop/*"}}
 	passphrase = deployments.SecretsProvider{Type: deployments.SecretsPassphrase, Salt: "v1:a:b",
-		Key: bytes.Repeat([]byte{1}, 32)}
+		Key: bytes.Repeat([]byte{1}, 32), URL: "awskms://k", EncryptedKey: "e"}
 	moment     = time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
 	deployment = apitype.UntypedDeployment{Version: 3, Features: []string{"f"}, Deployment: []byte(`{"a":1}`)}
 )
