@@ -110,7 +110,7 @@ var examples = map[string][]string{
 	"deployctl schedule rm":     {"deployctl schedule rm nightly"},
 	"deployctl webhook":         {"deployctl webhook ls"},
 	"deployctl webhook new": {"deployctl webhook new https://example.com/hook --secret-file key",
-		"deployctl webhook new https://hooks.slack.com/services/T0/B0/x --format slack --event update_failed"},
+		"deployctl webhook new https://hooks.slack.com/services/T/B/x --format slack"},
 	"deployctl webhook ls":         {"deployctl webhook ls", "deployctl webhook ls --all-stacks"},
 	"deployctl webhook rm":         {"deployctl webhook rm 1a2b3c4d"},
 	"deployctl webhook ping":       {"deployctl webhook ping 1a2b3c4d"},
