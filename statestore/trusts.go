@@ -11,7 +11,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// trustFolder has an object for each trust; exchangedFolder has an empty one for each identity token that was
+// trustFolder has an object for each trust; exchangedFolder has one for each identity token that was
 // exchanged, in a folder for the day on which the identity token expires.
 const (
 	trustFolder     = "trusts/"
@@ -123,7 +123,8 @@ func (s *Store) GiveToken(
 			"the identity token is good for more than %d days: request one that expires sooner", maxIdentityLife/(24*time.Hour))
 	}
 	mark := join("exchanged", i.Expires.UTC().Format(dayForm), sha256Hex([]byte(i.Issuer+"\x00"+i.ID)))
-	_, err := s.objects.Put(ctx, mark, nil, Condition{Absent: true})
+	// What is written differs each time: a repeated write of the same content counts as one whose answer was lost.
+	_, err := s.objects.Put(ctx, mark, []byte(rand.Text()), Condition{Absent: true})
 	if errors.Is(err, ErrChanged) {
 		return deployments.Exchanged{}, deployments.Errorf(deployments.CodeUnauthorized,
 			"the identity token was exchanged before, and is good for one exchange: request another one from its issuer")
