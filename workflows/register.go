@@ -21,9 +21,9 @@ type Workflows struct{ settings Settings }
 // New returns the workflows.
 func New(s Settings) *Workflows { return &Workflows{settings: s} }
 
-// Register registers the workflows under their names. An Update stays on the worker version on which it started, a Run
-// until it continues as new; a Stack, a Lease, a Deployment, a Notify and a run of a schedule move to the current version
-// at once.
+// Register registers the workflows under their names. An Update stays on the worker version on which it started, a
+// Run until it continues as new; a Stack, a Lease, a Deployment, a Notify and a run of a schedule move to the
+// current version at once.
 func (w *Workflows) Register(r worker.WorkflowRegistry) {
 	r.RegisterWorkflowWithOptions(w.Stack, workflow.RegisterOptions{
 		Name: deployments.WorkflowStack, VersioningBehavior: workflow.VersioningBehaviorAutoUpgrade,
