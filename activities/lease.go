@@ -60,6 +60,7 @@ func (a *Activities) EndLease(ctx context.Context, in deployments.LeaseEnd) (dep
 // when the service has no key of the stack: then the error of the update says so.
 //
 // Of the configuration the request has what is no secret: the rules of settling. Providers have their own in the state.
+// It has the authority of the update: what that could not read, the reads of this one cannot, either.
 func (a *Activities) Settling(ctx context.Context, info deployments.UpdateInfo) (*deployments.UpdateRequest, error) {
 	u := info.Update
 	if info.Status == string(engine.StatusSucceeded) {
@@ -70,7 +71,7 @@ func (a *Activities) Settling(ctx context.Context, info deployments.UpdateInfo) 
 		return nil, err
 	}
 	r, err := a.Store.Request(ctx, u)
-	if err != nil {
+	if err != nil || r.Authority == nil {
 		return nil, err
 	}
 	config := map[string]deployments.ConfigValue{}
@@ -81,7 +82,7 @@ func (a *Activities) Settling(ctx context.Context, info deployments.UpdateInfo) 
 	}
 	return &deployments.UpdateRequest{
 		Stack: u.StackName, RequestID: r.RequestID + "-settled", Kind: engine.KindRefresh, OnBusy: deployments.OnBusyQueue,
-		Config: config, Settle: &engine.Settling{}, Initiator: r.Initiator,
+		Config: config, Settle: &engine.Settling{}, Initiator: r.Initiator, Authority: r.Authority,
 		Message: "Settles what update " + u.Version + " left pending",
 	}, nil
 }

@@ -65,6 +65,7 @@ func TestTheEndOfALeaseAsksForAnUpdateThatSettlesWhatItsClientLeft(t *testing.T)
 	h := newHouse(t)
 	journal := `[{"sequenceID":1,"kind":0,"operationID":1,"operation":{"type":"creating","resource":` +
 		`{"urn":"urn:pulumi:dev::test::t:m:T::a","type":"t:m:T","custom":true}}}]`
+	elsewhere := deployments.StackName{Organization: "another", Project: "p", Stack: "s"} // that the update could not read
 	for version, c := range map[string]struct {
 		secrets string // a journal entry before
 		status  engine.Status
@@ -84,6 +85,8 @@ func TestTheEndOfALeaseAsksForAnUpdateThatSettlesWhatItsClientLeft(t *testing.T)
 			}
 			u := deployments.UpdateName{StackName: name, Version: "1"}
 			request := deployments.UpdateRequest{Stack: name, RequestID: "r", Kind: engine.KindUp, Lease: &deployments.Lease{},
+				Authority: &deployments.Authority{Grants: [][]deployments.Grant{{{Role: deployments.RoleDeployer,
+					Organization: "o"}}}},
 				Config: map[string]deployments.ConfigValue{"deployctl:settle": {Value: "{}"},
 					"a:b": {Value: "sealed", Secret: true}}}
 			if err := h.acts.BeginLease(t.Context(), deployments.UpdateInput{Update: u, Request: request}); err != nil {
@@ -109,7 +112,7 @@ func TestTheEndOfALeaseAsksForAnUpdateThatSettlesWhatItsClientLeft(t *testing.T)
 					t.Errorf("it ends as %+v, %v", end, err)
 				}
 				if s := end.Settle; s != nil && (s.Settle == nil || s.Kind != engine.KindRefresh || len(s.Config) != 1 ||
-					s.Lease != nil || s.Validate() != nil) {
+					s.Lease != nil || s.Validate() != nil || s.MayRead(deployments.RoleViewer, elsewhere)) {
 					t.Errorf("it asks for %+v: %v", s, s.Validate())
 				}
 			}

@@ -65,47 +65,54 @@ func (s DeploymentSettings) Options() apitype.OperationContextOptions {
 // Secrets returns the values that are never shown. Credentials are, whatever their sender says.
 func (s DeploymentSettings) Secrets() []*apitype.SecretValue {
 	var all []*apitype.SecretValue
-	credential := func(v *apitype.SecretValue) {
-		if v != nil && (v.Value != "" || v.Ciphertext != "") {
-			v.Secret = true
-			all = append(all, v)
-		}
-	}
-	if s.SourceContext != nil && s.SourceContext.Git != nil && s.SourceContext.Git.GitAuth != nil {
-		auth := s.SourceContext.Git.GitAuth
-		credential(auth.PersonalAccessToken)
-		if auth.SSHAuth != nil {
-			credential(&auth.SSHAuth.SSHPrivateKey)
-			credential(auth.SSHAuth.Password)
-		}
-		if auth.BasicAuth != nil {
-			credential(&auth.BasicAuth.UserName)
-			credential(&auth.BasicAuth.Password)
-		}
-	}
-	if s.Webhook != nil {
-		credential(&s.Webhook.Secret)
-	}
+	s.credentials(func(_ string, v *apitype.SecretValue) { all = append(all, v) })
 	return all
 }
 
-// MapSecrets replaces every secret, those of the environment too.
-func (s DeploymentSettings) MapSecrets(f func(apitype.SecretValue) (apitype.SecretValue, error)) error {
-	for _, v := range s.Secrets() {
-		mapped, err := f(*v)
-		if err != nil {
-			return err
+// credentials visits the values that are never shown, with what each is for: those for a git server are for one
+// repository.
+func (s DeploymentSettings) credentials(visit func(purpose string, v *apitype.SecretValue)) {
+	credential := func(purpose string, v *apitype.SecretValue) {
+		if v != nil && (v.Value != "" || v.Ciphertext != "") {
+			v.Secret = true
+			visit(purpose, v)
 		}
-		*v = mapped
 	}
-	if s.Operation == nil {
-		return nil
+	if s.SourceContext != nil && s.SourceContext.Git != nil && s.SourceContext.Git.GitAuth != nil {
+		auth, repository := s.SourceContext.Git.GitAuth, s.Git().RepoURL
+		credential("git token "+repository, auth.PersonalAccessToken)
+		if auth.SSHAuth != nil {
+			credential("git key "+repository, &auth.SSHAuth.SSHPrivateKey)
+			credential("git key password "+repository, auth.SSHAuth.Password)
+		}
+		if auth.BasicAuth != nil {
+			credential("git user "+repository, &auth.BasicAuth.UserName)
+			credential("git password "+repository, &auth.BasicAuth.Password)
+		}
+	}
+	if s.Webhook != nil {
+		credential("webhook", &s.Webhook.Secret)
+	}
+}
+
+// MapSecrets replaces every secret, those of the environment too. f gets what a secret is for: a text that stands for a
+// secret must be of use there only.
+func (s DeploymentSettings) MapSecrets(
+	f func(purpose string, v apitype.SecretValue) (apitype.SecretValue, error),
+) (err error) {
+	s.credentials(func(purpose string, v *apitype.SecretValue) {
+		if err == nil {
+			*v, err = f(purpose, *v)
+		}
+	})
+	if err != nil || s.Operation == nil {
+		return err
 	}
 	for name, v := range s.Operation.EnvironmentVariables {
 		if !v.Secret && v.Ciphertext == "" {
 			continue
 		}
-		mapped, err := f(v)
+		mapped, err := f("variable "+name, v)
 		if err != nil {
 			return err
 		}

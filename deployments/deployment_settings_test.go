@@ -68,7 +68,7 @@ func TestCredentialsAreSecretsWhateverTheirSenderSays(t *testing.T) {
 		"webhook":{"secret":"open"}}`), &s); err != nil {
 		t.Fatal(err)
 	}
-	err := s.MapSecrets(func(v apitype.SecretValue) (apitype.SecretValue, error) {
+	err := s.MapSecrets(func(_ string, v apitype.SecretValue) (apitype.SecretValue, error) {
 		return apitype.SecretValue{Secret: true, Ciphertext: "sealed"}, nil
 	})
 	text, _ := json.Marshal(s)

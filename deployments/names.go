@@ -166,6 +166,10 @@ func ScheduledTaskQueue(queue string) string { return queueBeside(queue, "-sched
 // DeliveryTaskQueue is the queue of deliveries to webhooks: each worker of the given queue makes only a few at a time.
 func DeliveryTaskQueue(queue string) string { return queueBeside(queue, "-deliveries") }
 
+// RemoteTaskQueue is the queue of what deployments from git repositories wait for: however many there are, they take no
+// place of the activities of updates.
+func RemoteTaskQueue(queue string) string { return queueBeside(queue, "-deployments") }
+
 // queueBeside returns another queue of the workers of a queue.
 func queueBeside(queue, suffix string) string {
 	beside := SharedOfTaskQueue(queue) + suffix

@@ -141,8 +141,15 @@ func (e WebhookEvent) identified(since time.Time) WebhookEvent {
 	return e
 }
 
-// WebhookWorkflowID names the workflow that tells webhooks an event.
-func WebhookWorkflowID(e WebhookEvent) string { return "webhooks/" + e.Stack.String() + "/" + e.ID }
+// WebhookWorkflowID names the workflow that tells webhooks an event. Each attempt that a person asks for has one of its
+// own.
+func WebhookWorkflowID(in NotifyInput) string {
+	id := "webhooks/" + in.Event.Stack.String() + "/" + in.Event.ID
+	if in.Once {
+		id += "/" + in.Attempt
+	}
+	return id
+}
 
 // Names of the workflow that delivers events and of its activity, as they stand in recorded histories.
 const (
@@ -156,6 +163,8 @@ type NotifyInput struct {
 	Webhooks []WebhookName `json:"webhooks"`
 	// Once makes one attempt and returns what became of it, whatever that is.
 	Once bool `json:"once,omitempty"`
+	// Attempt is a random text that tells attempts with Once apart.
+	Attempt string `json:"attempt,omitempty"`
 	// Payload is what to send, if the event was sent before.
 	Payload string `json:"payload,omitempty"`
 }

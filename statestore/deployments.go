@@ -264,31 +264,37 @@ func (s *Store) RemoveDeploymentSettings(ctx context.Context, name deployments.S
 	return failed(err, "remove the deployment settings of "+name.String())
 }
 
-// settingContext is the context with which a secret of the settings is sealed when it is shown.
-const settingContext = "deployment-setting"
+// settingContext is the context with which a secret of the settings is sealed when it is shown. What one is for is a part
+// of it: else whoever may change the settings could put the text of a secret where its value comes to light.
+func settingContext(purpose string) string { return "deployment-setting " + purpose }
 
-// HideSetting returns the text that stands for a secret in what is shown; only this service can read it.
-func (s *Store) HideSetting(ctx context.Context, name deployments.StackName, plain string) (string, error) {
+// HideSetting returns the text that stands for a secret, which is for a purpose, in what is shown. Only this service can
+// read it.
+func (s *Store) HideSetting(
+	ctx context.Context, name deployments.StackName, purpose, plain string,
+) (string, error) {
 	r, err := s.stackKeysOf(ctx, name)
 	if err != nil {
 		return "", err
 	}
-	return base64.StdEncoding.EncodeToString(r.box.Seal([]byte(plain), settingContext)), nil
+	return base64.StdEncoding.EncodeToString(r.box.Seal([]byte(plain), settingContext(purpose))), nil
 }
 
-// OpenSetting returns the secret for which a text of HideSetting stands.
-func (s *Store) OpenSetting(ctx context.Context, name deployments.StackName, text string) (string, error) {
+// OpenSetting returns the secret, which is for a purpose, for which a text of HideSetting stands.
+func (s *Store) OpenSetting(
+	ctx context.Context, name deployments.StackName, purpose, text string,
+) (string, error) {
 	r, err := s.stackKeysOf(ctx, name)
 	if err != nil {
 		return "", err
 	}
 	sealed, err := base64.StdEncoding.DecodeString(text)
 	if err == nil {
-		sealed, err = r.box.Open(sealed, settingContext)
+		sealed, err = r.box.Open(sealed, settingContext(purpose))
 	}
 	if err != nil {
 		return "", deployments.Errorf(deployments.CodeInvalid, "a secret of the deployment settings was encrypted for "+
-			"another stack or by another service: set it again")
+			"another stack, repository or setting, or by another service: set it again")
 	}
 	return string(sealed), nil
 }

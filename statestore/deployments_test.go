@@ -62,18 +62,21 @@ func TestTheSecretsOfSettingsAreSealedInTheBucketAndWhenTheyAreShown(t *testing.
 	if bytes.Contains(get(t, objects, "stacks/organization/web/dev/deployments/settings"), []byte(secret)) {
 		t.Error("the bucket has it in clear")
 	}
-	hidden, err := s.HideSetting(t.Context(), dev, secret)
+	hidden, err := s.HideSetting(t.Context(), dev, "webhook", secret)
 	if err != nil || hidden == secret {
 		t.Fatalf("%q, %v", hidden, err)
 	}
-	if plain, err := s.OpenSetting(t.Context(), dev, hidden); err != nil || plain != secret {
+	if plain, err := s.OpenSetting(t.Context(), dev, "webhook", hidden); err != nil || plain != secret {
 		t.Errorf("%q, %v", plain, err)
 	}
 	if _, err := s.Decrypt(t.Context(), dev, []string{hidden}); err == nil {
 		t.Error("it is decrypted as a value of the configuration")
 	}
+	if _, err := s.OpenSetting(t.Context(), dev, "variable X", hidden); deployments.CodeOf(err) != deployments.CodeInvalid {
+		t.Errorf("it is opened as another setting: %v", err)
+	}
 	for _, text := range []string{"", "AAAA", "no base64"} {
-		if _, err := s.OpenSetting(t.Context(), dev, text); deployments.CodeOf(err) != deployments.CodeInvalid {
+		if _, err := s.OpenSetting(t.Context(), dev, "webhook", text); deployments.CodeOf(err) != deployments.CodeInvalid {
 			t.Errorf("%q is opened: %v", text, err)
 		}
 	}

@@ -175,15 +175,20 @@ func (c *Connection) serving(
 	shared.RegisterActivity(c.recovery().Activities(acts))
 	runs := &scheduled.Activities{Temporal: c.Client, Store: c.Store, Service: c.Service()}
 	shared.RegisterActivity(runs)
-	shared.RegisterActivity(deployment.New(deployment.Activities{Temporal: c.Client, Store: c.Store, Service: c.Service(),
-		Sandbox: o.Sandbox, Rooms: bundlecache.New(o.Dir).Rooms(), Env: os.Environ(), Sources: o.Sources}))
+	remote := deployment.New(deployment.Activities{Temporal: c.Client, Store: c.Store, Service: c.Service(),
+		Sandbox: o.Sandbox, Rooms: bundlecache.New(o.Dir).Rooms(), Env: os.Environ(), Sources: o.Sources})
+	shared.RegisterActivity(remote)
 	beginning := worker.New(c.Client, deployments.ScheduledTaskQueue(queue), few)
 	beginning.RegisterActivity(runs)
 	sending := few
 	sending.MaxConcurrentActivityExecutionSize, sending.MaxConcurrentActivityTaskPollers = deliverySlots, 1
 	telling := worker.New(c.Client, deployments.DeliveryTaskQueue(queue), sending)
 	telling.RegisterActivity(&webhooks.Activities{Store: c.Store, Network: o.Webhooks})
-	return []worker.Worker{shared, beginning, telling}
+	many := options
+	many.DisableWorkflowWorker = true
+	waiting := worker.New(c.Client, deployments.RemoteTaskQueue(queue), many)
+	waiting.RegisterActivity(remote)
+	return []worker.Worker{shared, beginning, telling, waiting}
 }
 
 // start starts workers one after another, and returns a function that stops all that were started at once.

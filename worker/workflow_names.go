@@ -55,7 +55,7 @@ func nameOf(input any) string {
 	case deployments.DeploymentInput:
 		return deployments.DeploymentWorkflowID(in.Name)
 	case deployments.NotifyInput:
-		return deployments.WebhookWorkflowID(in.Event)
+		return deployments.WebhookWorkflowID(in)
 	}
 	return ""
 }

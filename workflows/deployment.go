@@ -38,9 +38,7 @@ func (w *Workflows) Deployment(
 }
 
 func (d *deployment) run(ctx workflow.Context) error {
-	waiting := workflow.WithHeartbeatTimeout(workflow.WithStartToCloseTimeout(onShared(ctx, "wait for its turn"),
-		longestWait), heartbeat)
-	waiting = workflow.WithWaitForCancellation(waiting, true)
+	waiting := workflow.WithWaitForCancellation(onRemote(ctx, "wait for its turn", longestWait), true)
 	var turn deployments.DeploymentTurn
 	err := workflow.ExecuteActivity(waiting, deployments.ActivityAwaitTurn, d.in.Name).Get(ctx, &turn)
 	switch {
@@ -54,7 +52,7 @@ func (d *deployment) run(ctx workflow.Context) error {
 		return nil
 	}
 	var prepared deployments.PreparedDeployment
-	if err := workflow.ExecuteActivity(onLong(ctx, "get the program"), deployments.ActivityPrepareDeployment,
+	if err := workflow.ExecuteActivity(onRemote(ctx, "get the program", longestActivity), deployments.ActivityPrepareDeployment,
 		d.in.Name).Get(ctx, &prepared); err != nil {
 		return err
 	}
@@ -95,8 +93,7 @@ func (d *deployment) update(ctx workflow.Context, r deployments.UpdateRequest) (
 	d.out.Updates = append(d.out.Updates, u)
 	follow := deployments.FollowDeploymentInput{Name: d.in.Name, Update: u}
 	options := func(ctx workflow.Context) workflow.Context {
-		return workflow.WithHeartbeatTimeout(workflow.WithStartToCloseTimeout(
-			onShared(ctx, "wait for update "+u.Version), longestWait), heartbeat)
+		return onRemote(ctx, "wait for update "+u.Version, longestWait)
 	}
 	var info deployments.UpdateInfo
 	err := workflow.ExecuteActivity(options(ctx), deployments.ActivityFollowDeployment, follow).Get(ctx, &info)

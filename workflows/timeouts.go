@@ -145,6 +145,13 @@ func onScheduled(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithHeartbeatTimeout(workflow.WithTaskQueue(onShared(ctx, summary), places), heartbeat)
 }
 
+// onRemote returns those of an activity of a deployment that waits, or prepares an update: it may take up to d.
+func onRemote(ctx workflow.Context, summary string, d time.Duration) workflow.Context {
+	places := deployments.RemoteTaskQueue(workflow.GetInfo(ctx).TaskQueueName)
+	return workflow.WithHeartbeatTimeout(workflow.WithStartToCloseTimeout(
+		workflow.WithTaskQueue(onShared(ctx, summary), places), d), heartbeat)
+}
+
 // onDeliveries returns those of an activity that sends an event to a webhook.
 func onDeliveries(ctx workflow.Context, once bool) workflow.Context {
 	o := workflow.ActivityOptions{

@@ -11,6 +11,7 @@ import (
 
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/deployctl/deployctl/activities"
 	"github.com/deployctl/deployctl/deployments"
@@ -34,7 +35,12 @@ type Activities struct {
 	Env []string
 	// Sources decides which git servers may be asked.
 	Sources Sources
+
+	preparing *semaphore.Weighted
 }
+
+// preparations is how many deployments a worker prepares at a time: each may take the memory of its largest file twice.
+const preparations = 4
 
 // Sources decides which git servers may be asked: those at public addresses, and others.
 type Sources struct {
@@ -43,7 +49,10 @@ type Sources struct {
 }
 
 // New returns the activities.
-func New(a Activities) *Activities { return &a }
+func New(a Activities) *Activities {
+	a.preparing = semaphore.NewWeighted(preparations)
+	return &a
+}
 
 // heartbeatEvery is the interval of heartbeats; pollEvery is how often a deployment looks for its turn, or its cancel.
 const heartbeatEvery, pollEvery = 5 * time.Second, time.Second

@@ -63,6 +63,10 @@ func (a *Activities) PrepareDeployment(
 	defer cancel(nil)
 	beat(ctx)
 	go a.watchCancel(ctx, n, cancel)
+	if err := a.preparing.Acquire(ctx, 1); err != nil {
+		return deployments.PreparedDeployment{}, activities.Failure(context.Cause(ctx))
+	}
+	defer a.preparing.Release(1)
 	p := &preparation{Activities: a, deployment: d}
 	p.log = a.log(ctx, n, stepPrepare, redaction.New(secretsOf(d.Settings)))
 	defer p.log.close()

@@ -26,6 +26,11 @@ type Message struct {
 	Body   []byte
 }
 
+// Signed reports whether a message has what From checks.
+func Signed(h http.Header) bool {
+	return h.Get("X-Hub-Signature-256") != "" || h.Get("Webhook-Signature") != "" || h.Get("X-Gitlab-Token") != ""
+}
+
 // From reports whether a message was sent by someone with the secret: GitHub signs the body, GitLab signs it with an id
 // and the time, or sends the secret itself.
 func (m Message) From(secret string, now time.Time) bool {

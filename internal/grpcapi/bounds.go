@@ -259,6 +259,9 @@ func hostOf(address string) string {
 	return host
 }
 
+// Limited returns a listener that closes connections beyond as many as this package's own server has.
+func Limited(l net.Listener) net.Listener { return limited{l, semaphore.NewWeighted(maxConnections)} }
+
 // limited is a listener that closes connections beyond a number.
 type limited struct {
 	net.Listener

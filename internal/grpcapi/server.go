@@ -10,7 +10,6 @@ import (
 
 	api "github.com/deployctl/deployctl/api/deployctl/v1"
 	"github.com/deployctl/deployctl/deployments"
-	"golang.org/x/sync/semaphore"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/health"
@@ -94,7 +93,7 @@ func Serve(ctx context.Context, listener net.Listener, c Config) error {
 		_ = listener.Close() // nobody was served
 		return err
 	}
-	listener = limited{listener, semaphore.NewWeighted(maxConnections)}
+	listener = Limited(listener)
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)

@@ -2,7 +2,9 @@ package pulumiapi
 
 import (
 	"context"
+	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/gitpush"
@@ -15,15 +17,40 @@ type pushAnswer struct {
 	Ignored    string `json:"ignored,omitempty"`
 }
 
+// Bounds of messages whose signature cannot be checked before they are read: how many are read at a time, and how long
+// each may take.
+const (
+	readPushes   = 16
+	pushPatience = 20 * time.Second
+)
+
+// pushed reads the message of a git server.
+func (c *call) pushed() ([]byte, error) {
+	if !c.edge.pushes.TryAcquire(1) {
+		return nil, deployments.Errorf(deployments.CodeUnavailable, "too many messages of git servers arrive at a time: "+
+			"send it again")
+	}
+	defer c.edge.pushes.Release(1)
+	if err := http.NewResponseController(c.answer).SetReadDeadline(time.Now().Add(pushPatience)); err != nil {
+		return nil, err
+	}
+	return c.body()
+}
+
 // takePush takes a message of a git server. It is authenticated by its signature, not by a token, so the audit log has
 // it from here.
 func takePush(c *call) (any, error) {
-	body, err := c.body()
-	if err != nil {
+	host := grpcapi.Host(c.RemoteAddr)
+	if err := c.edge.gate.Pace(c.Context(), "pushes from "+host); err != nil {
 		return nil, err
 	}
-	host := grpcapi.Host(c.RemoteAddr)
-	if err := c.edge.gate.Pace(c.Context(), "pushes to "+c.stack.String()); err != nil {
+	if !gitpush.Signed(c.Header) {
+		c.edge.gate.Wrong(c.Context(), host)
+		return nil, deployments.Errorf(deployments.CodeUnauthorized, "the message of a git server needs a signature: set "+
+			"the secret of the webhook there, too")
+	}
+	body, err := c.pushed()
+	if err != nil {
 		return nil, err
 	}
 	d, why, err := c.edge.Service.Push(c.Context(), c.stack, gitpush.Message{Header: c.Header, Body: body})

@@ -61,6 +61,7 @@ const (
 	bodyPatience   = 5 * time.Minute
 	idlePatience   = 2 * time.Minute
 	maxHeader      = 32 << 10
+	maxStreams     = 64 // of one connection, at a time
 	// stopGrace is how long calls in flight may continue after a stop.
 	stopGrace = 5 * time.Second
 )
@@ -75,11 +76,13 @@ func Serve(ctx context.Context, listener net.Listener, c Config) error {
 		_ = listener.Close()
 		return err
 	}
+	listener = grpcapi.Limited(listener)
 	calls, endCalls := context.WithCancel(context.WithoutCancel(ctx))
 	defer endCalls()
 	server := &http.Server{
 		Handler: handler, TLSConfig: c.TLS, ReadHeaderTimeout: headerPatience, ReadTimeout: bodyPatience,
 		IdleTimeout: idlePatience, MaxHeaderBytes: maxHeader,
+		HTTP2:       &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 		ErrorLog:    slog.NewLogLogger(c.Log.Handler(), slog.LevelDebug),
 		BaseContext: func(net.Listener) context.Context { return calls },
 	}

@@ -267,21 +267,22 @@ func (s *Service) DeploymentSettings(
 	if err != nil {
 		return stored.DeploymentSettings, err
 	}
-	return stored.DeploymentSettings, stored.MapSecrets(func(v apitype.SecretValue) (apitype.SecretValue, error) {
-		text, err := s.HideSetting(ctx, name, v.Value)
-		return apitype.SecretValue{Secret: true, Ciphertext: text}, err
-	})
+	return stored.DeploymentSettings, stored.MapSecrets(
+		func(purpose string, v apitype.SecretValue) (apitype.SecretValue, error) {
+			text, err := s.HideSetting(ctx, name, purpose, v.Value)
+			return apitype.SecretValue{Secret: true, Ciphertext: text}, err
+		})
 }
 
 // openSettings replaces the texts that stand for secrets by the secrets.
 func (s *Service) openSettings(
 	ctx context.Context, name deployments.StackName, settings deployments.DeploymentSettings,
 ) error {
-	return settings.MapSecrets(func(v apitype.SecretValue) (apitype.SecretValue, error) {
+	return settings.MapSecrets(func(purpose string, v apitype.SecretValue) (apitype.SecretValue, error) {
 		if v.Ciphertext == "" {
 			return v, nil
 		}
-		plain, err := s.OpenSetting(ctx, name, v.Ciphertext)
+		plain, err := s.OpenSetting(ctx, name, purpose, v.Ciphertext)
 		return apitype.SecretValue{Secret: true, Value: plain}, err
 	})
 }
@@ -303,6 +304,9 @@ func (s *Service) PatchDeploymentSettings(
 		if err := json.Unmarshal(text, &settings); err != nil {
 			return deployments.Errorf(deployments.CodeInvalid, "the deployment settings are not valid: %w", err)
 		}
+		if err := forgetCredentials(stored.DeploymentSettings, settings, patch); err != nil {
+			return err
+		}
 		if err := s.openSettings(ctx, name, settings); err != nil {
 			return err
 		}
@@ -315,6 +319,20 @@ func (s *Service) PatchDeploymentSettings(
 		}
 		return nil
 	})
+}
+
+// forgetCredentials removes the credentials of the repository before from settings that a patch has given another one:
+// that gets only those of the patch.
+func forgetCredentials(was, is deployments.DeploymentSettings, patch json.RawMessage) error {
+	if is.SourceContext == nil || is.SourceContext.Git == nil || is.Git().RepoURL == was.Git().RepoURL {
+		return nil
+	}
+	var given deployments.DeploymentSettings
+	if err := json.Unmarshal(patch, &given); err != nil {
+		return deployments.Errorf(deployments.CodeInvalid, "the deployment settings are not valid: %w", err)
+	}
+	is.SourceContext.Git.GitAuth = given.Git().GitAuth
+	return nil
 }
 
 // onlyPauses reports whether a patch only pauses or resumes deployments.

@@ -182,3 +182,47 @@ func TestADeploymentThatCannotBeStartedHasFailed(t *testing.T) {
 		t.Errorf("%+v, %d, %v", list, total, err)
 	}
 }
+
+func TestAnotherRepositoryGetsNoneOfTheCredentialsOfTheOneBefore(t *testing.T) {
+	const other = `{"sourceContext":{"git":{"repoUrl":"https://other.example/x.git"%s}}}`
+	for name, c := range map[string]struct{ auth, want string }{
+		"none":            {"", ""},
+		"a part of them":  {`,"gitAuth":{"basicAuth":{"userName":"ann","password":"p"}}`, ""},
+		"an empty object": {`,"gitAuth":{}`, ""},
+		"its own":         {`,"gitAuth":{"accessToken":"the-new-token"}`, "the-new-token"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newService(t)
+			patch(t, s, gitSettings, "ann")
+			patch(t, s, strings.Replace(other, "%s", c.auth, 1), "bob")
+			settings, err := s.store.DeploymentSettings(t.Context(), dev)
+			must(t, err)
+			got := ""
+			if auth := settings.Git().GitAuth; auth != nil && auth.PersonalAccessToken != nil {
+				got = auth.PersonalAccessToken.Value
+			}
+			if got != c.want || settings.Git().Branch != "main" {
+				t.Errorf("it gets %q: %+v", got, settings.Git())
+			}
+		})
+	}
+}
+
+func TestATextThatStandsForASecretIsOfUseInItsPlaceOnly(t *testing.T) {
+	s := newService(t)
+	patch(t, s, gitSettings, "ann")
+	patch(t, s, `{"webhook":{"secret":"the-secret-of-pushes"}}`, "ann")
+	shown, err := s.DeploymentSettings(t.Context(), dev)
+	must(t, err)
+	for name, text := range map[string]string{
+		"of the webhook":    shown.Webhook.Secret.Ciphertext,
+		"of the git server": shown.Git().GitAuth.PersonalAccessToken.Ciphertext,
+		"of a variable":     shown.Operation.EnvironmentVariables["A"].Ciphertext,
+	} {
+		stolen := json.RawMessage(`{"operationContext":{"environmentVariables":{"X":{"ciphertext":"` + text + `"}}}}`)
+		err := s.PatchDeploymentSettings(t.Context(), dev, stolen, &deployments.Authority{})
+		if text == "" || deployments.CodeOf(err) != deployments.CodeInvalid {
+			t.Errorf("the secret %s became a variable: %v", name, err)
+		}
+	}
+}

@@ -129,7 +129,7 @@ func (s *Service) SendWebhook(
 	if err := s.webhook(ctx, n); err != nil {
 		return none, err
 	}
-	in := deployments.NotifyInput{Webhooks: []deployments.WebhookName{n}, Once: true,
+	in := deployments.NotifyInput{Webhooks: []deployments.WebhookName{n}, Once: true, Attempt: randomID(16),
 		Event: deployments.WebhookEvent{ID: randomID(16), Name: deployments.EventOfPing, Kind: deployments.EventOfPing,
 			Stack: n.Scope.StackName(), At: time.Now().UTC()}}
 	if id != "" {
@@ -169,7 +169,7 @@ func (s *Service) notify(
 		return nil, err
 	}
 	return s.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-		ID: deployments.WebhookWorkflowID(e), TaskQueue: queue, WorkflowIDReusePolicy: reuse,
+		ID: deployments.WebhookWorkflowID(in), TaskQueue: queue, WorkflowIDReusePolicy: reuse,
 		TypedSearchAttributes: workflows.StackAttributes(e.Stack), StaticSummary: "tell webhooks: " + e.Name,
 		Priority: workflows.Priority(true),
 	}, deployments.WorkflowNotify, in)
