@@ -180,7 +180,7 @@ func (p *preparation) fetch(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, fetchTime, deployments.Errorf(deployments.CodeInvalid,
 		"the repository was not fetched within %s", fetchTime))
 	defer cancel()
-	if err := p.fetchPatiently(ctx, gitsource.FetchOrder{
+	if err := p.fetchWithRetries(ctx, gitsource.FetchOrder{
 		URL: git.RepoURL, Branch: git.Branch, Commit: git.Commit, Auth: authOf(git.GitAuth), Dir: p.root,
 		HostKey: known, Private: p.Sources.Private, Hosts: p.Sources.Hosts,
 	}); err != nil {
@@ -195,9 +195,9 @@ func (p *preparation) fetch(ctx context.Context) error {
 	return nil
 }
 
-// fetchPatiently fetches, and tries again when the server does not answer. A server that stays away fails the
+// fetchWithRetries fetches, and tries again when the server does not answer. A server that stays away fails the
 // deployment: its name may be wrong.
-func (p *preparation) fetchPatiently(ctx context.Context, o gitsource.FetchOrder) (err error) {
+func (p *preparation) fetchWithRetries(ctx context.Context, o gitsource.FetchOrder) (err error) {
 	for attempt := 1; ; attempt++ {
 		p.fetched, err = p.starter().Fetch(ctx, o)
 		switch {

@@ -89,13 +89,16 @@ func refuse(format string, args ...any) error { return &RefusedError{fmt.Sprintf
 var special = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
 	netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("240.0.0.0/4"),
-	netip.MustParsePrefix("64:ff9b::/32"), netip.MustParsePrefix("2002::/16"), netip.MustParsePrefix("2001::/32"),
+	netip.MustParsePrefix("2002::/16"), netip.MustParsePrefix("2001::/32"),
 }
+
+// public6 are the addresses of IPv6 that are given out; all others lead nowhere, or to a network of the machine's own.
+var public6 = netip.MustParsePrefix("2000::/3")
 
 // IsPublic reports whether an address is one of the public internet.
 func IsPublic(ip netip.Addr) bool {
 	ip = ip.Unmap().WithZone("")
-	return ip.IsGlobalUnicast() && !ip.IsPrivate() &&
+	return ip.IsGlobalUnicast() && !ip.IsPrivate() && (ip.Is4() || public6.Contains(ip)) &&
 		!slices.ContainsFunc(special, func(p netip.Prefix) bool { return p.Contains(ip) })
 }
 

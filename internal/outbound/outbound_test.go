@@ -12,6 +12,7 @@ func TestOnlyAddressesOfThePublicInternetArePublic(t *testing.T) {
 		"192.168.1.1": false, "169.254.169.254": false, "fe80::1%eth0": false, "fd00:ec2::254": false,
 		"100.100.100.200": false, "192.0.0.192": false, "224.0.0.1": false, "255.255.255.255": false,
 		"::ffff:169.254.169.254": false, "64:ff9b::a9fe:a9fe": false, "2002:a9fe:a9fe::1": false, "0.1.2.3": false,
+		"fec0::1": false, "::a9fe:a9fe": false, "4000::1": false,
 	} {
 		if got := IsPublic(netip.MustParseAddr(text)); got != want {
 			t.Errorf("%s: %v", text, got)
