@@ -2,7 +2,9 @@
 // same provider and the same cloud, and compares the states resource by resource after each update. It ends with 1 when
 // they differ where they should not.
 //
-//	differential [-seeds 1-200] [-at-once 2] [-results DIR] [-shrink N] [-cli]
+//	differential [-seeds 1-200] [-at-once 2] [-results DIR] [-shrink N] [-cli] [-kill-every PAUSE]
+//
+// With -kill-every, deployctl's service is killed again and again while the programs are played.
 //
 // A seed is a program of several updates. Results are kept, so that an interrupted run can be resumed. It needs
 // bin/deployctl and bin/stockengine, and pulumi-language-scenario and pulumi-resource-fake on PATH; `make differential`
@@ -21,6 +23,7 @@ import (
 	"slices"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/deployctl/deployctl/e2e/seeds"
 )
@@ -30,6 +33,7 @@ type run struct {
 	from, to, atOnce, shrink int
 	results                  string
 	cli                      bool // through the executables of both CLIs
+	killEvery                time.Duration
 }
 
 func main() {
@@ -38,6 +42,7 @@ func main() {
 	flag.IntVar(&r.atOnce, "at-once", 2, "how many programs are played at a time")
 	flag.IntVar(&r.shrink, "shrink", 0, "make programs that differ smaller, with at most `N` tries each")
 	flag.BoolVar(&r.cli, "cli", false, "play through the executables deployctl and pulumi")
+	flag.DurationVar(&r.killEvery, "kill-every", 0, "kill deployctl's service after each `PAUSE`, and start it again")
 	flag.StringVar(&r.results, "results", "bin/differential", "`DIR` where results are kept")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -81,6 +86,10 @@ func (r run) play(ctx context.Context, bin string, b *book) ([]outcome, error) {
 	defer a.close()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	if r.killEvery > 0 {
+		k := startKiller(ctx, a.service, r.killEvery, cancel)
+		defer func() { fmt.Printf("the service was killed %d times\n", k.end()) }()
+	}
 	var (
 		mu      sync.Mutex
 		all     []outcome

@@ -31,19 +31,15 @@ func startEmbedded(ctx context.Context, binary, dir string, env []string) (*embe
 	if _, err := e.run(ctx, "dev", "--background"); err != nil {
 		return nil, err
 	}
-	text, err := e.run(ctx, "dev", "status", "--json")
+	s, err := e.status(ctx)
 	if err != nil {
 		return nil, errors.Join(err, e.close())
 	}
-	var status struct{ APIAddress, TokenFile string }
-	if err := json.Unmarshal(text, &status); err != nil {
-		return nil, errors.Join(err, e.close())
-	}
-	token, err := os.ReadFile(status.TokenFile)
+	token, err := os.ReadFile(s.TokenFile)
 	if err != nil {
 		return nil, errors.Join(err, e.close())
 	}
-	e.client, err = client.Dial(client.Options{Address: status.APIAddress, Token: strings.TrimSpace(string(token))})
+	e.client, err = client.Dial(client.Options{Address: s.APIAddress, Token: strings.TrimSpace(string(token))})
 	if err != nil {
 		return nil, errors.Join(err, e.close())
 	}
