@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// WebhookScope is what the events of a webhook are about: all stacks of an organization, or, with Project and Stack, one
-// of them.
+// WebhookScope is what the events of a webhook are about: all stacks of an organization, or, with Project and Stack,
+// one of them.
 type WebhookScope struct {
 	Organization string `json:"organization"`
 	Project      string `json:"project,omitempty"`

@@ -111,7 +111,8 @@ func lostError(a *workflowpb.PendingActivityInfo) error {
 		deployments.ActivitySpill, deployments.ActivityLoadSpilled,
 		deployments.ActivitySubmit, deployments.ActivityAwaitUpdate, deployments.ActivityDriftReport,
 		deployments.ActivityBeginLease, deployments.ActivityEndLease,
-		deployments.ActivityAwaitTurn, deployments.ActivityPrepareDeployment, deployments.ActivitySubmitDeployment,
+		deployments.ActivityDeliver, deployments.ActivityAwaitTurn, deployments.ActivityPrepareDeployment,
+		deployments.ActivitySubmitDeployment,
 		deployments.ActivityFollowDeployment, deployments.ActivityEndDeployment, deployments.ActivityRemoveStack:
 		return temporal.NewApplicationError(message, deployments.ErrorNotDone)
 	}

@@ -264,12 +264,12 @@ func (s *Store) RemoveDeploymentSettings(ctx context.Context, name deployments.S
 	return failed(err, "remove the deployment settings of "+name.String())
 }
 
-// settingContext is the context with which a secret of the settings is sealed when it is shown. What one is for is a part
-// of it: else whoever may change the settings could put the text of a secret where its value comes to light.
+// settingContext is the context with which a secret of the settings is sealed when it is shown. What one is for is a
+// part of it: else whoever may change the settings could put the text of a secret where its value comes to light.
 func settingContext(purpose string) string { return "deployment-setting " + purpose }
 
-// HideSetting returns the text that stands for a secret, which is for a purpose, in what is shown. Only this service can
-// read it.
+// HideSetting returns the text that stands for a secret, which is for a purpose, in what is shown. Only this service
+// can read it.
 func (s *Store) HideSetting(
 	ctx context.Context, name deployments.StackName, purpose, plain string,
 ) (string, error) {

@@ -72,7 +72,8 @@ func TestTheSecretsOfSettingsAreSealedInTheBucketAndWhenTheyAreShown(t *testing.
 	if _, err := s.Decrypt(t.Context(), dev, []string{hidden}); err == nil {
 		t.Error("it is decrypted as a value of the configuration")
 	}
-	if _, err := s.OpenSetting(t.Context(), dev, "variable X", hidden); deployments.CodeOf(err) != deployments.CodeInvalid {
+	_, err = s.OpenSetting(t.Context(), dev, "variable X", hidden)
+	if deployments.CodeOf(err) != deployments.CodeInvalid {
 		t.Errorf("it is opened as another setting: %v", err)
 	}
 	for _, text := range []string{"", "AAAA", "no base64"} {

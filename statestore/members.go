@@ -75,8 +75,8 @@ func (s *Store) GrantMember(ctx context.Context, name string, g deployments.Gran
 	})
 }
 
-// RemoveMember removes a member's grants and teams in an organization; an empty organization means all. A member without
-// grants is gone. CodeNotFound when there is no such member or grant.
+// RemoveMember removes a member's grants and teams in an organization; an empty organization means all. A member
+// without grants is gone. CodeNotFound when there is no such member or grant.
 func (s *Store) RemoveMember(ctx context.Context, name, organization string) error {
 	return s.changeMember(ctx, name, func(m *storedMember, found bool) error {
 		if !found {

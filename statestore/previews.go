@@ -9,8 +9,8 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// LatestPreviews returns the latest previews of a stack that are kept, the newest first, but not more than limit. One that
-// cannot be read is left out.
+// LatestPreviews returns the latest previews of a stack that are kept, the newest first, but not more than limit. One
+// that cannot be read is left out.
 func (s *Store) LatestPreviews(
 	ctx context.Context, name deployments.StackName, limit int,
 ) ([]deployments.UpdateInfo, error) {

@@ -12,8 +12,8 @@ import (
 	"github.com/deployctl/deployctl/internal/seal"
 )
 
-// Webhooks are one object for each scope, and their deliveries one object each, in a folder for each webhook. Those of a
-// stack are in its folder, and follow a rename.
+// Webhooks are one object for each scope, and their deliveries one object each, in a folder for each webhook. Those of
+// a stack are in its folder, and follow a rename.
 const (
 	webhookObject = "webhooks"
 	sentFolder    = "webhook-deliveries"
@@ -138,8 +138,8 @@ func (s *Store) getWebhookObject(
 	return o.Tag, nil
 }
 
-// PutDelivery stores a delivery in the place of an earlier attempt of the same event, and removes the oldest ones of the
-// webhook if there are too many.
+// PutDelivery stores a delivery in the place of an earlier attempt of the same event, and removes the oldest ones of
+// the webhook if there are too many.
 func (s *Store) PutDelivery(ctx context.Context, n deployments.WebhookName, d deployments.WebhookDelivery) error {
 	folder := webhookKey(n.Scope, sentFolder, n.Name, "")
 	key := webhookKey(n.Scope, sentFolder, n.Name, fmt.Sprintf("%019d-%s", math.MaxInt64-d.At.UnixNano(), d.ID))

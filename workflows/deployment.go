@@ -52,8 +52,9 @@ func (d *deployment) run(ctx workflow.Context) error {
 		return nil
 	}
 	var prepared deployments.PreparedDeployment
-	if err := workflow.ExecuteActivity(onRemote(ctx, "get the program", longestActivity), deployments.ActivityPrepareDeployment,
-		d.in.Name).Get(ctx, &prepared); err != nil {
+	preparing := onRemote(ctx, "get the program", longestActivity)
+	if err := workflow.ExecuteActivity(preparing, deployments.ActivityPrepareDeployment, d.in.Name).Get(ctx,
+		&prepared); err != nil {
 		return err
 	}
 	check, err := d.update(ctx, prepared.Request)

@@ -43,7 +43,8 @@ func run() int {
 	s := &command.Env{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Environ: os.Environ(), Dir: dir,
 		Interactive: term.IsTerminal(int(os.Stdin.Fd())), Hidden: readHidden,
-		Interrupts: interrupts, Connect: connect, Keys: openKey, More: serviceCommands, Offers: offers, Version: versionText(),
+		Interrupts: interrupts, Connect: connect, Keys: openKey, More: serviceCommands, Offers: offers,
+		Version: versionText(),
 	}
 	s.Screen = display.FindScreen(os.Stdout, s.Variable)
 	return command.Main(context.Background(), s, os.Args)

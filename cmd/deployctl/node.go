@@ -51,8 +51,8 @@ func openNode(ctx context.Context, in infrastructure) (*node, error) {
 func newNode(ctx context.Context, in infrastructure, connection *worker.Connection) *node {
 	options := worker.Options{
 		Instance: in.instance, Gone: in.gone, Organizations: in.organizations, Dir: in.dir, Sandbox: in.sandbox,
-		Builtin: builtin(in), Plugins: in.plugins, Sources: in.sources, Webhooks: in.webhooks, Interceptors: in.metrics.work(),
-		Retention: &in.retention, Collected: in.metrics.collected(),
+		Builtin: builtin(in), Plugins: in.plugins, Sources: in.sources, Webhooks: in.webhooks,
+		Interceptors: in.metrics.work(), Retention: &in.retention, Collected: in.metrics.collected(),
 		Deployment: in.temporal.deployment,
 	}
 	audit := connection.Store.OpenAudit(in.log)

@@ -243,8 +243,8 @@ func (s *stage) rows(commands []string) []string {
 	return rows
 }
 
-// TestEachCommandOfTheStockCLIWorksOrIsRefusedWithAReason plays all commands against serve and a worker, and, at the same
-// time, against the embedded service. The table of the page is what the first comes to; -update writes it.
+// TestEachCommandOfTheStockCLIWorksOrIsRefusedWithAReason plays all commands against serve and a worker, and, at the
+// same time, against the embedded service. The table of the page is what the first comes to; -update writes it.
 func TestEachCommandOfTheStockCLIWorksOrIsRefusedWithAReason(t *testing.T) {
 	parts := harness.NewHome(t, harness.Binary())
 	home, err := cluster.Prepare(t.Context(), parts.Binary, parts.Dir, parts.Env)

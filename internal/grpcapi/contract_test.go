@@ -13,8 +13,8 @@ import (
 )
 
 // The parts of deployments.Service.
-var serviceInterfaces = []string{"Service", "Stacks", "Bundles", "Tokens", "Members", "Teams", "Trusts", "Schedules", "Webhooks",
-	"Auditing"}
+var serviceInterfaces = []string{"Service", "Stacks", "Bundles", "Tokens", "Members", "Teams", "Trusts", "Schedules",
+	"Webhooks", "Auditing"}
 
 var (
 	neededRole = regexp.MustCompile(`Needs Role(\w+)(?:, or Role(\w+) with \w+)?( on both names)?\.`)

@@ -19,8 +19,8 @@ func allowed(ctx context.Context, scope deployments.WebhookScope) error {
 	return AllowWebhooks(callerOf(ctx), scope)
 }
 
-// AllowWebhooks reports why a caller may not see and change the webhooks of a scope, which the rules of their methods do
-// not look at: CodeForbidden, or CodeNotFound for a stack that the caller may not see.
+// AllowWebhooks reports why a caller may not see and change the webhooks of a scope, which the rules of their methods
+// do not look at: CodeForbidden, or CodeNotFound for a stack that the caller may not see.
 func AllowWebhooks(caller deployments.Caller, scope deployments.WebhookScope) error {
 	if err := scope.Validate(); err != nil {
 		return err

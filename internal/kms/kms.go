@@ -1,5 +1,6 @@
 // Package kms wraps the service's keys, and data keys of stacks, with a key management service: AWS KMS, Google Cloud
-// KMS, Azure Key Vault, Vault's transit engine, or a local key for tests. Its drivers are large, so only cmd imports it.
+// KMS, Azure Key Vault, Vault's transit engine, or a local key for tests. Its drivers are large, so only cmd imports
+// it.
 package kms
 
 import (

@@ -104,7 +104,8 @@ func TestTheSettingNamesWhereDownloadsComeFrom(t *testing.T) {
 		if (err == nil) != valid || (n == nil) != (text == "off") && valid {
 			t.Errorf("%s: %v, %v", text, n, err)
 		}
-		if text == "auto" && (!n.guard().Trusts("git.example") || !n.guard().Trusts("other.example") || n.guard().Trusts("third.example")) {
+		if text == "auto" && (!n.guard().Trusts("git.example") || !n.guard().Trusts("other.example") ||
+			n.guard().Trusts("third.example")) {
 			t.Errorf("it trusts %v", n.Hosts)
 		}
 	}

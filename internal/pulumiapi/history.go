@@ -160,7 +160,8 @@ func (c *call) version(u deployments.UpdateInfo) (any, error) {
 // mostPreviews is how many previews are listed.
 const mostPreviews = 20
 
-// previews lists the latest previews, the newest first, as long as they are kept: they are not part of a stack's history.
+// previews lists the latest previews, the newest first, as long as they are kept: they are not part of a stack's
+// history.
 func previews(c *call) (any, error) {
 	list, err := c.edge.Service.LatestPreviews(c.Context(), c.stack, mostPreviews)
 	if err != nil {

@@ -21,7 +21,8 @@ func TestWebhooksOfAnOrganizationAreItsAdmins(t *testing.T) {
 		}
 	}
 	var made apitype.Webhook
-	if err := json.Unmarshal([]byte(b.want(http.StatusOK, http.MethodPost, path, "token admin", body)), &made); err != nil ||
+	text := b.want(http.StatusOK, http.MethodPost, path, "token admin", body)
+	if err := json.Unmarshal([]byte(text), &made); err != nil ||
 		made.Name == "" || made.DisplayName != "all" || !made.Active || made.OrganizationName != "acme" {
 		t.Errorf("it is made as %+v, %v", made, err)
 	}

@@ -12,7 +12,8 @@ import (
 // CodeUnauthorized when there is none, or the identity token is not good.
 func (s *Service) Exchange(ctx context.Context, e deployments.Exchange) (deployments.Exchanged, error) {
 	if s.Identities == nil {
-		return deployments.Exchanged{}, deployments.Errorf(deployments.CodeInvalid, "this service exchanges no identity tokens")
+		return deployments.Exchanged{}, deployments.Errorf(deployments.CodeInvalid,
+			"this service exchanges no identity tokens")
 	}
 	issuer, err := identity.IssuerOf(e.Token)
 	if err != nil {

@@ -118,6 +118,7 @@ func TestAScopeHasOnlySoManyWebhooks(t *testing.T) {
 }
 
 func TestAWebhookThatCannotBeIsRefused(t *testing.T) {
+	tooLong := strings.Repeat("x", deployments.MaxWebhookSecret+1)
 	for name, spoil := range map[string]func(*deployments.Webhook){
 		"no title":            func(w *deployments.Webhook) { w.Title = "" },
 		"no URL":              func(w *deployments.Webhook) { w.URL = "" },
@@ -127,7 +128,7 @@ func TestAWebhookThatCannotBeIsRefused(t *testing.T) {
 		"an unknown format":   func(w *deployments.Webhook) { w.Format = "xml" },
 		"an unknown event":    func(w *deployments.Webhook) { w.Events = []string{"update"} },
 		"an unknown group":    func(w *deployments.Webhook) { w.Groups = []string{"everything"} },
-		"a long secret":       func(w *deployments.Webhook) { w.Secret = strings.Repeat("x", deployments.MaxWebhookSecret+1) },
+		"a long secret":       func(w *deployments.Webhook) { w.Secret = tooLong },
 		"a scope that leaves": func(w *deployments.Webhook) { w.Name.Scope.Stack = ".." },
 		"half a scope":        func(w *deployments.Webhook) { w.Name.Scope.Stack = "" },
 		"a control in it":     func(w *deployments.Webhook) { w.Title = "\x1b[2J" },

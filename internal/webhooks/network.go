@@ -1,5 +1,5 @@
-// Package webhooks sends events to webhooks: it writes them in the format of their receivers, signs them, keeps them away
-// from the service's own networks, and keeps a log. The workflow Notify calls its activity.
+// Package webhooks sends events to webhooks: it writes them in the format of their receivers, signs them, keeps them
+// away from the service's own networks, and keeps a log. The workflow Notify calls its activity.
 package webhooks
 
 import (

@@ -235,7 +235,9 @@ func TestPayloadsHaveTheFieldsThatTheirReceiversRead(t *testing.T) {
 			"resourceChanges.delete": "2", "version": "42"},
 		deployments.WebhookSlack: {"text": "destroy failed: acme/shop/dev", "attachments.0.color": "danger",
 			"attachments.0.fields.3.value": "quota &lt;exceeded&gt;"},
-		deployments.WebhookTeams: {"type": "message", "attachments.0.content.body.0.text": "destroy failed: acme/shop/dev", "attachments.0.content.body.1.facts.2.value": "2 delete"},
+		deployments.WebhookTeams: {"type": "message",
+			"attachments.0.content.body.0.text":          "destroy failed: acme/shop/dev",
+			"attachments.0.content.body.1.facts.2.value": "2 delete"},
 	} {
 		text, err := Payload(format, failure)
 		var v any

@@ -61,8 +61,9 @@ func (s *Service) Authenticate(_ context.Context, text string) (deployments.Call
 			"the service does not know this token")
 	}
 	member := s.members[t.Member]
+	grants := deployments.Member{Grants: member.Grants, Teams: s.teamsOf(t.Member)}.All()
 	return deployments.Caller{Token: t.Name, Member: t.Member, Made: t.Created,
-		Authority: deployments.AuthorityOf(t, deployments.Member{Grants: member.Grants, Teams: s.teamsOf(t.Member)}.All())}, nil
+		Authority: deployments.AuthorityOf(t, grants)}, nil
 }
 
 // GrantMember makes a member, or changes one.

@@ -71,6 +71,10 @@ var pairs = []pair{
 		got.Origin = sent.Origin
 	}),
 	pairOf(FromTeam, ToTeam, nil),
+	pairOf(FromScope, ToScope, nil),
+	pairOf(FromWebhookName, ToWebhookName, nil),
+	pairOf(FromWebhook, ToWebhook, nil),
+	pairOf(FromDelivery, ToDelivery, nil),
 	pairOf(FromTrust, ToTrust, nil),
 	pairOf(FromAuditEntry, ToAuditEntry, nil),
 	pairOf(FromAuditQuery, ToAuditQuery, nil),

@@ -120,8 +120,9 @@ func NewApp(s *Env) *cli.App {
 	commands := []*cli.Command{
 		newCommand(s), upCommand(s), previewCommand(s), refreshCommand(s), destroyCommand(s), importCommand(s),
 		cancelCommand(s), attachCommand(s), resolveCommand(s),
-		stackCommand(s), stateCommand(s), graphCommand(s), whyCommand(s), configCommand(s), scheduleCommand(s), webhookCommand(s),
-		driftCommand(s), installCommand(s), pluginCommand(s), tokenCommand(s), memberCommand(s), teamCommand(s),
+		stackCommand(s), stateCommand(s), graphCommand(s), whyCommand(s), configCommand(s), scheduleCommand(s),
+		webhookCommand(s), driftCommand(s), installCommand(s), pluginCommand(s), tokenCommand(s), memberCommand(s),
+		teamCommand(s),
 		trustCommand(s),
 		auditCommand(s),
 	}

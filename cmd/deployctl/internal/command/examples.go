@@ -135,11 +135,11 @@ var examples = map[string][]string{
 	"deployctl team join":    {"deployctl team join web ann --organization acme"},
 	"deployctl team leave":   {"deployctl team leave web ann --organization acme"},
 	"deployctl trust":        {"deployctl trust ls"},
-	"deployctl trust add": {"deployctl trust add github --issuer https://token.actions.githubusercontent.com --claim " +
-		"'sub=repo:acme/shop:ref:refs/heads/main' --role deployer --stacks 'shop/*' --organization acme"},
-	"deployctl trust ls": {"deployctl trust ls"},
-	"deployctl trust rm": {"deployctl trust rm github --organization acme"},
-	"deployctl audit":    {"deployctl audit --since 12h --user ci", "deployctl audit --since 90d --format csv > audit.csv"},
+	"deployctl trust add":    {"deployctl trust add ci --issuer https://ci.example.com --claim 'sub=acme/*'"},
+	"deployctl trust ls":     {"deployctl trust ls"},
+	"deployctl trust rm":     {"deployctl trust rm github --organization acme"},
+	"deployctl audit": {"deployctl audit --since 12h --user ci",
+		"deployctl audit --since 90d --format csv > audit.csv"},
 
 	"deployctl dev":        {"deployctl dev", "deployctl dev --background"},
 	"deployctl dev stop":   {"deployctl dev stop"},
