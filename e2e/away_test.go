@@ -50,6 +50,7 @@ func TestTheClientNamesThePartThatDoesNotAnswer(t *testing.T) {
 	}
 	worker := part("worker")
 	must(t, gate.Wait(waiting(t)))
+	up.saysAgain(t, "server-2 created", 1) // nobody could find it again
 	preview.mustEnd(t, 0)
 
 	worker.kill(t)

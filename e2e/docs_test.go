@@ -48,7 +48,7 @@ func TestGettingStartedRunsAsItIsWritten(t *testing.T) {
 	script := `set -eu
 deployctl() {
 	case $1 in
-	up | destroy) "$DEPLOYCTL" "$@" --yes ;;
+	new | up | destroy) "$DEPLOYCTL" "$@" --yes ;;
 	cancel) ;;
 	*) "$DEPLOYCTL" "$@" ;;
 	esac
