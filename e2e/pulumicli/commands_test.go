@@ -178,12 +178,16 @@ func reasonOf(said string) string {
 	return ids.ReplaceAllString(dropped.ReplaceAllString(reason, "…"), "ID")
 }
 
-// commandTable plays each command of the stock CLI that needs a backend, and returns the rows of the table.
-func commandTable(t *testing.T, h *harness.Home, s service) []string {
+// commandTable plays each command of the stock CLI that needs a backend, and returns the rows of the table. The
+// environment leads deployctl to the service.
+func commandTable(t *testing.T, h *harness.Home, s service, client []string) []string {
 	t.Helper()
 	cloud, env := harness.Cloud(t)
 	dir := t.TempDir()
 	project.Write(t, dir)
+	ours := h.Deployctl(dir, client...)
+	ours.Must(t, "member", "add", "ann", "--role", "viewer", "--organization", "organization")
+	ours.Must(t, "team", "add", "t", "--role", "viewer", "--organization", "organization")
 	p := s.login(t, h.Deployctl(dir, env))
 	commands := commandsOf(t, p)
 	p.Must(t, "stack", "init", "table")
@@ -260,10 +264,11 @@ func TestEachCommandOfTheStockCLIWorksOrIsRefusedWithAReason(t *testing.T) {
 		for name, of := range map[string]struct {
 			home    *harness.Home
 			service service
-		}{"serve": {parts, service{c.Pulumi, c.Token}}, "dev": {embedded, serviceOf(t, embedded)}} {
+			client  []string
+		}{"serve": {parts, service{c.Pulumi, c.Token}, c.Env}, "dev": {embedded, serviceOf(t, embedded), nil}} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				rows := commandTable(t, of.home, of.service)
+				rows := commandTable(t, of.home, of.service, of.client)
 				mu.Lock()
 				defer mu.Unlock()
 				tables[name] = rows

@@ -89,7 +89,7 @@ var plays = []play{
 	{line: "org role list --org organization"},
 	{line: "org role new x {dir}/state.json --org organization"},
 	{line: "org role edit x --org organization --name y"},
-	{line: "org role assign x t --org organization"},
+	{line: "org role assign viewer t --org organization"},
 	{line: "org role remove x --yes --org organization"},
 	{line: "org audit-log list --org organization"},
 	{line: "org audit-log export --org organization"},

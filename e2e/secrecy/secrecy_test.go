@@ -193,7 +193,8 @@ func watchArguments(t *testing.T, secrets needles) (stop func()) {
 				return
 			}
 			for line := range strings.Lines(string(listing)) {
-				if seen[line] {
+				// What the stock CLI of another test is given is its user's affair.
+				if seen[line] || strings.Contains(line, "/pulumi ") {
 					continue
 				}
 				seen[line] = true
