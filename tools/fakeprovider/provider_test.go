@@ -20,7 +20,7 @@ func TestTheSchemaNamesEveryType(t *testing.T) {
 	ok(t, err)
 	var schema struct{ Resources, Functions map[string]any }
 	ok(t, json.Unmarshal([]byte(res.Schema), &schema))
-	if len(schema.Resources) != 6 || len(schema.Functions) != 2 {
+	if len(schema.Resources) != 7 || len(schema.Functions) != 2 {
 		t.Errorf("schema: %s", res.Schema)
 	}
 	info, err := p.GetPluginInfo(t.Context(), &emptypb.Empty{})
@@ -110,7 +110,7 @@ func TestDiffTellsUpdatesFromReplacements(t *testing.T) {
 }
 
 func TestAThingIsCreatedReadUpdatedAndDeleted(t *testing.T) {
-	for _, typ := range []string{"Named", "Exclusive", "Auto", "Tagged", "Server"} {
+	for _, typ := range []string{"Named", "Exclusive", "Fleet", "Auto", "Tagged", "Server"} {
 		t.Run(typ, func(t *testing.T) {
 			p := start(t)
 			given := props{"secretText": "hush", "blobSize": 100}

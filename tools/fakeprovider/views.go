@@ -16,8 +16,8 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// partType is the type of the views of a Fleet: each entry of its settings is one, with the value as its output. An entry
-// "broken" cannot be updated. An entry whose value begins with "!" is replaced when it changes.
+// partType is the type of the views of a Fleet: each entry of its settings is one, with the value as its output. An
+// entry "broken" cannot be updated. An entry whose value begins with "!" is replaced when it changes.
 const partType = "fake:index:Part"
 
 // publication is where the steps of views go.
