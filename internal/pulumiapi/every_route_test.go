@@ -38,7 +38,7 @@ func guarded(t testing.TB) []route {
 // asksTemporal reports whether a call that is admitted needs Temporal, which the bench does not have.
 func asksTemporal(method, path string) bool {
 	return method == http.MethodDelete || slices.ContainsFunc([]string{"/cancel", "/schedules", "/drift", "/update",
-		"/begin-update", "/pause", "/resume", "/destroy", "/refresh", "/preview"},
+		"/begin-update", "/pause", "/resume", "/destroy", "/refresh", "/preview", "/rename"},
 		func(part string) bool { return strings.Contains(path, part) })
 }
 
