@@ -1,0 +1,193 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/settings"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+)
+
+// The functions below are sources of completions: of the names that the service, or the project, has.
+
+func stackNames(ctx context.Context, s *session) []string {
+	project := ""
+	if s.needProject() == nil {
+		project = s.project.Name()
+	}
+	if s.connect(ctx) != nil {
+		return nil
+	}
+	list, err := s.service.ListStacks(ctx, s.settings.Get(settings.Organization), project)
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, info := range list {
+		if project == "" {
+			names = append(names, info.Stack.String())
+		} else {
+			names = append(names, info.Stack.Stack)
+		}
+	}
+	return names
+}
+
+// ofStack returns the result of fn for the command's stack; nil if the stack cannot be determined.
+func ofStack(ctx context.Context, s *session, fn func(deployments.StackName) []string) []string {
+	if s.connect(ctx) != nil {
+		return nil
+	}
+	name, err := s.stackName(ctx)
+	if err != nil {
+		return nil
+	}
+	return fn(name)
+}
+
+func urns(ctx context.Context, s *session) []string {
+	return ofStack(ctx, s, func(name deployments.StackName) []string {
+		provider, err := s.exportSecrets(ctx, name, false)
+		if err != nil {
+			return nil
+		}
+		untyped, err := s.service.Export(ctx, name, 0, provider, false)
+		if err != nil {
+			return nil
+		}
+		var deployment apitype.DeploymentV3
+		if json.Unmarshal(untyped.Deployment, &deployment) != nil {
+			return nil
+		}
+		var list []string
+		for _, r := range deployment.Resources {
+			if !r.Delete && !strings.HasPrefix(string(r.Type), "pulumi:providers:") {
+				list = append(list, string(r.URN))
+			}
+		}
+		return list
+	})
+}
+
+func versions(ctx context.Context, s *session) []string {
+	return ofStack(ctx, s, func(name deployments.StackName) []string {
+		history, err := s.service.History(ctx, name, completedVersions)
+		if err != nil {
+			return nil
+		}
+		var list []string
+		for _, u := range history {
+			list = append(list, fmt.Sprintf("%s\t%s %s %s", u.Update.Version, u.Kind, u.Status, when(u.Started)))
+		}
+		return list
+	})
+}
+
+func scheduleNames(ctx context.Context, s *session) []string {
+	return ofStack(ctx, s, func(name deployments.StackName) []string {
+		schedules, err := s.service.Schedules(ctx, name)
+		if err != nil {
+			return nil
+		}
+		var list []string
+		for _, schedule := range schedules {
+			list = append(list, schedule.Name.Name)
+		}
+		return list
+	})
+}
+
+func outputNames(ctx context.Context, s *session) []string {
+	return ofStack(ctx, s, func(name deployments.StackName) []string {
+		outputs, err := s.outputs(ctx, name)
+		if err != nil {
+			return nil
+		}
+		return sorted(outputs)
+	})
+}
+
+func tagNames(ctx context.Context, s *session) []string {
+	return ofStack(ctx, s, func(name deployments.StackName) []string {
+		info, err := s.service.Stack(ctx, name)
+		if err != nil {
+			return nil
+		}
+		return sorted(info.Tags)
+	})
+}
+
+func tokenNames(ctx context.Context, s *session) []string {
+	if s.connect(ctx) != nil {
+		return nil
+	}
+	tokens, err := s.service.ListTokens(ctx)
+	if err != nil {
+		return nil
+	}
+	var list []string
+	for _, t := range tokens {
+		list = append(list, t.Name+"\t"+scopeText(t))
+	}
+	return list
+}
+
+func memberNames(ctx context.Context, s *session) []string {
+	if s.connect(ctx) != nil {
+		return nil
+	}
+	members, err := s.service.ListMembers(ctx)
+	if err != nil {
+		return nil
+	}
+	var list []string
+	for _, m := range members {
+		list = append(list, m.Name)
+	}
+	return list
+}
+
+func teamNames(ctx context.Context, s *session) []string {
+	if s.connect(ctx) != nil {
+		return nil
+	}
+	teams, err := s.service.ListTeams(ctx)
+	if err != nil {
+		return nil
+	}
+	var list []string
+	for _, m := range teams {
+		list = append(list, m.Name)
+	}
+	return list
+}
+
+func trustNames(ctx context.Context, s *session) []string {
+	if s.connect(ctx) != nil {
+		return nil
+	}
+	trusts, err := s.service.ListTrusts(ctx)
+	if err != nil {
+		return nil
+	}
+	var list []string
+	for _, m := range trusts {
+		list = append(list, m.Name)
+	}
+	return list
+}
+
+func configKeys(ctx context.Context, s *session) []string {
+	secrets, err := s.configured(ctx)
+	if err != nil {
+		return nil
+	}
+	var list []string
+	for _, key := range secrets.Stack.Keys() {
+		list = append(list, strings.TrimPrefix(key.String(), s.project.Name()+":"))
+	}
+	return list
+}
