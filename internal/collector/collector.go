@@ -11,6 +11,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"sync"
 )
 
 // first is the memory, in bytes, with which the first collection begins. Most commands end before.
@@ -25,11 +26,13 @@ func init() {
 	runtime.SetFinalizer(new([16]byte), func(*[16]byte) { Begin() }) // is called after the first collection
 }
 
-// Begin lets the collector run as Go's defaults have it from now on. A memory limit that was set since is kept.
-func Begin() {
+// Begin lets the collector run as Go's defaults have it from now on. A memory limit that is set afterwards stays.
+func Begin() { begin() }
+
+var begin = sync.OnceFunc(func() {
 	if debug.SetMemoryLimit(-1) != first {
-		return
+		return // the user has chosen another
 	}
 	debug.SetMemoryLimit(math.MaxInt64)
 	debug.SetGCPercent(100)
-}
+})

@@ -2,6 +2,7 @@ package pulumiapi
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strconv"
 	"time"
@@ -31,7 +32,8 @@ func (c *call) pushed() ([]byte, error) {
 			"send it again")
 	}
 	defer c.edge.pushes.Release(1)
-	if err := http.NewResponseController(c.answer).SetReadDeadline(time.Now().Add(pushPatience)); err != nil {
+	err := http.NewResponseController(c.answer).SetReadDeadline(time.Now().Add(pushPatience))
+	if err != nil && !errors.Is(err, http.ErrNotSupported) { // the limit of the server then suffices
 		return nil, err
 	}
 	return c.body()
