@@ -115,8 +115,8 @@ func (h *home) explain(t *testing.T) {
 // status is what `dev status --json` says.
 type status struct {
 	cluster.Temporal
-	State, Home, UIURL, S3Endpoint, APIAddress, PulumiAddress, TokenFile string
-	PID                                                                  int
+	State, Home, UIURL, S3Endpoint, APIAddress, PulumiAddress, ConsoleAddress, TokenFile string
+	PID                                                                                  int
 }
 
 func (h *home) readStatus(ctx context.Context) (s status, err error) {

@@ -179,7 +179,9 @@ func TestAnotherUserOfTheMachineGetsNothingFromAnyPortOfTheService(t *testing.T)
 		for _, got := range todo.as(t, uid) {
 			// The APIs tell what they do not have before they ask for a token, and S3 which buckets there are not.
 			pulumi := strings.Replace(s.PulumiAddress, "localhost", "127.0.0.1", 1)
-			if strings.HasPrefix(got, pulumi+" ") && strings.HasSuffix(got, " with 404 Not Found") ||
+			console := strings.Replace(s.ConsoleAddress, "localhost", "127.0.0.1", 1)
+			if (strings.HasPrefix(got, pulumi+" ") || strings.HasPrefix(got, console+" ")) &&
+				strings.HasSuffix(got, " with 404 Not Found") ||
 				strings.HasPrefix(got, s.APIAddress+" ") && strings.Contains(got, " with Unimplemented ") ||
 				strings.HasPrefix("http://"+got, s.S3Endpoint+" ") && strings.HasSuffix(got, " with 404 Not Found") {
 				continue

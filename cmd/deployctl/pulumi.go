@@ -62,7 +62,7 @@ func (d *devCall) openPulumi(server *devserver.Server) (net.Listener, error) {
 }
 
 // openConsole opens the address of the console, if the Pulumi Service API is where its CLI looks for one and nobody
-// else has the port; else it returns nil.
+// else has the port, and writes it to the status of the service; else it returns nil.
 func (d *devCall) openConsole(server *devserver.Server) net.Listener {
 	if server.Status.PulumiAddress != pulumiUsual {
 		return nil
@@ -71,6 +71,7 @@ func (d *devCall) openConsole(server *devserver.Server) net.Listener {
 	if err != nil {
 		return nil
 	}
+	server.Status.ConsoleAddress = pulumiConsole
 	return listener
 }
 

@@ -158,7 +158,7 @@ func TestAnotherUserGetsNothingFromAnyPortOfAnUpdate(t *testing.T) {
 func public(t *testing.T, p *harness.Tool, port int) bool {
 	status := p.Must(t, "dev", "status", "--json")
 	for line := range strings.Lines(status) {
-		for _, name := range []string{`"apiAddress"`, `"pulumiAddress"`, `"uiURL"`, `"s3Endpoint"`} {
+		for _, name := range []string{`"apiAddress"`, `"pulumiAddress"`, `"consoleAddress"`, `"uiURL"`, `"s3Endpoint"`} {
 			if strings.Contains(line, name) && strings.Contains(line, ":"+strconv.Itoa(port)) {
 				return true
 			}

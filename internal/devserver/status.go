@@ -42,6 +42,8 @@ type Status struct {
 	TokenFile           string `json:"tokenFile,omitempty"`  // path of a file with a bearer token for the API
 	// PulumiAddress is host:port of the Pulumi Service API, by which the stock CLI logs in.
 	PulumiAddress string `json:"pulumiAddress,omitempty"`
+	// ConsoleAddress is host:port where the stock CLI finds the console of that address; empty if it is not served.
+	ConsoleAddress string `json:"consoleAddress,omitempty"`
 
 	// Died says of a stopped service that it did not end cleanly: it was killed, or the machine went down.
 	Died bool `json:"died,omitempty"`
