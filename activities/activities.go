@@ -56,6 +56,7 @@ type Options struct {
 type Activities struct {
 	Options
 	bundles   *bundlecache.Cache
+	reserve   *process.Spares // started between two updates for the next one
 	accounts  *ratelimit.Accounts
 	mu        sync.Mutex
 	sessions  map[string]*session                 // by update
@@ -65,7 +66,8 @@ type Activities struct {
 // New returns the activities of a worker.
 func New(o Options) *Activities {
 	return &Activities{
-		Options: o, bundles: bundlecache.New(o.Dir), accounts: ratelimit.NewAccounts(), sessions: map[string]*session{},
+		Options: o, bundles: bundlecache.New(o.Dir), reserve: process.NewReserve(o.Sandbox),
+		accounts: ratelimit.NewAccounts(), sessions: map[string]*session{},
 		collected: map[deployments.StackName]time.Time{},
 	}
 }
@@ -81,6 +83,7 @@ func Close(ctx context.Context, a *Activities) {
 		closing.Go(func() { s.end(ctx) })
 	}
 	closing.Wait()
+	a.reserve.Close()
 }
 
 // Ping returns at once; its success shows that the worker is alive.

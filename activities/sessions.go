@@ -137,7 +137,7 @@ func (a *Activities) fill(ctx context.Context, s *session) error {
 	}
 	s.host, err = pluginhost.New(pluginhost.Options{
 		RootDir: s.dir, Project: s.project, Config: s.config.Reveal(), Log: s.hear, Phase: s.phases.begin,
-		Env: env, Box: s.box, Spares: processesOf(s.request), Builtin: a.builtin(s), Fetch: fetch,
+		Env: env, Box: s.box, Spares: processesOf(s.request), Reserve: a.reserve, Builtin: a.builtin(s), Fetch: fetch,
 		Install: s.installSource,
 	})
 	if err != nil {
@@ -146,6 +146,9 @@ func (a *Activities) fill(ctx context.Context, s *session) error {
 	s.policyPacks = newPolicyPacks(s)
 	return nil
 }
+
+// reserved is how many processes are started between two updates for the next one: a provider and a language host.
+const reserved = 2
 
 // processesOf returns how many processes an update certainly starts: a provider, and a language host if it has a
 // program.
@@ -187,6 +190,7 @@ func (a *Activities) forget(ctx context.Context, u deployments.UpdateName) {
 	a.mu.Unlock()
 	if ok {
 		s.end(ctx)
+		a.reserve.Fill(reserved)
 	}
 }
 

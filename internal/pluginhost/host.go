@@ -58,6 +58,8 @@ type Options struct {
 	Install func(ctx context.Context, dir, runtime string, install func(context.Context) error) error
 	// Spares is the number of processes that are certainly needed. They are started in advance; see process.Spares.
 	Spares int
+	// Reserve are processes from which these are taken, as long as there are any; may be nil.
+	Reserve *process.Spares
 	// Builtin are the packages that this process serves itself; each call creates one provider, with the environment that
 	// its process would have.
 	Builtin map[string]func(process.Environment) pulumirpc.ResourceProviderServer
@@ -125,7 +127,7 @@ func New(opts Options) (*Host, error) {
 		h.cancel()
 		return nil, fmt.Errorf("serving plugins: %w", err)
 	}
-	h.spares = process.NewSpares(opts.Box, opts.Spares)
+	h.spares = process.NewSpares(opts.Box, opts.Spares, opts.Reserve)
 	return h, nil
 }
 

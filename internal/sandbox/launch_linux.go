@@ -15,10 +15,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Launch is a process of a box that is to become a command; see Prepare and Spare.
+// Launch is a process that is to become a command; see Prepare and Spare.
 type Launch struct {
-	box     *Box
+	box     *Box              // nil: not known yet, or none
 	command *launcher.Command // nil: not known yet
+	orders  launcher.Orders   // but for what depends on the box
 	wire    *os.File          // our end of the socket; nil: the process is the command itself
 	theirs  *os.File
 	answers *json.Decoder // what is said at the other end
@@ -45,14 +46,43 @@ func (b *Box) Apart() bool { return b != nil && b.policy.Mode() != Off }
 // Spare makes a process of the box of which nobody knows yet what command it will be: what takes a while is done before
 // it is needed. Start it, at once, and call Started with the result, and then Become, or Discard.
 func (b *Box) Spare(cmd *exec.Cmd) (*Launch, error) {
-	o := launcher.Orders{Limits: b.policy.limits, Hide: append(b.policy.hidden(), b.rooms)}
+	l := &Launch{box: b}
+	if err := l.make(cmd, b.policy.mode, b.id); err != nil {
+		return nil, err
+	}
+	return l, l.order(b) // the socket holds the orders until they are read
+}
+
+// Early tells whether processes of all boxes start in the same way, so that there can be spare ones of no box yet.
+func (p *Policy) Early() bool { return p.Mode() == Namespace }
+
+// Spare makes a process that is of no box yet, nor knows its command. Start it, at once, and call Started with the
+// result, and then Join, or Discard.
+func (p *Policy) Spare(cmd *exec.Cmd) (*Launch, error) {
+	l := &Launch{}
+	return l, l.make(cmd, p.mode, nil)
+}
+
+// Join makes a spare process of no box, which has started, one of a box.
+func (l *Launch) Join(b *Box, cmd *exec.Cmd) error {
+	if err := l.order(b); err != nil {
+		return err
+	}
+	l.box = b
+	b.add(cmd.Process.Pid)
+	return nil
+}
+
+// order sends the orders for a box.
+func (l *Launch) order(b *Box) error {
+	o := l.orders
+	o.Limits, o.Hide = b.policy.limits, append(b.policy.hidden(), b.rooms)
 	for _, part := range parts {
 		o.Show = append(o.Show, filepath.Join(b.room, part))
 	}
 	o.ReadOnly = []string{b.Plugins()}
 	o.Show = append(o.Show, o.ReadOnly...)
-	l := &Launch{box: b}
-	return l, l.make(cmd, o, b.policy.mode, b.id)
+	return json.NewEncoder(l.wire).Encode(o)
 }
 
 // command is what a command of the box executes.
@@ -61,8 +91,8 @@ func (b *Box) command(cmd *exec.Cmd) launcher.Command {
 		Dir: cmd.Dir}
 }
 
-// make turns a command into the launcher, with its orders.
-func (l *Launch) make(cmd *exec.Cmd, o launcher.Orders, mode Mode, id *identity) error {
+// make turns a command into the launcher.
+func (l *Launch) make(cmd *exec.Cmd, mode Mode, id *identity) error {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
@@ -71,9 +101,9 @@ func (l *Launch) make(cmd *exec.Cmd, o launcher.Orders, mode Mode, id *identity)
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(id.uid),
 			Gid: uint32(id.gid)} //nolint:gosec // ids fit
 	} else {
-		o.Confine, o.UID, o.GID = true, os.Geteuid(), os.Getegid()
-		if o.DeathSignal = cmd.SysProcAttr.Pdeathsig; o.DeathSignal != 0 {
-			o.Parent = os.Getpid()
+		l.orders = launcher.Orders{Confine: true, UID: os.Geteuid(), GID: os.Getegid()}
+		if l.orders.DeathSignal = cmd.SysProcAttr.Pdeathsig; l.orders.DeathSignal != 0 {
+			l.orders.Parent = os.Getpid()
 		}
 		l.staged, cmd.Args = true, append(cmd.Args, launcher.Outer)
 	}
@@ -84,8 +114,8 @@ func (l *Launch) make(cmd *exec.Cmd, o launcher.Orders, mode Mode, id *identity)
 	l.wire, l.theirs = os.NewFile(uintptr(pair[0]), "launcher"), os.NewFile(uintptr(pair[1]),
 		"launcher") //nolint:gosec // descriptors
 	l.answers = json.NewDecoder(io.LimitReader(l.wire, 4096))
-	cmd.ExtraFiles = []*os.File{l.theirs}    // its descriptor 3
-	return json.NewEncoder(l.wire).Encode(o) // the socket holds them until they are read
+	cmd.ExtraFiles = []*os.File{l.theirs} // its descriptor 3
+	return nil
 }
 
 // Started is called after the command's Start with its result. It returns once the command runs, or the spare process;
@@ -203,8 +233,12 @@ func ofTheKernel(f *os.File) bool {
 func (p *Policy) probe() error {
 	cmd := &exec.Cmd{}
 	l := &Launch{command: &launcher.Command{}}
-	if err := l.make(cmd, launcher.Orders{Hide: p.hidden(), Limits: p.limits}, Namespace, nil); err != nil {
+	if err := l.make(cmd, Namespace, nil); err != nil {
 		return err
+	}
+	l.orders.Hide, l.orders.Limits = p.hidden(), p.limits
+	if err := json.NewEncoder(l.wire).Encode(l.orders); err != nil {
+		return errors.Join(err, l.Discard())
 	}
 	if err := l.Started(cmd, cmd.Start()); err != nil {
 		return err

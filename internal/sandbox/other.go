@@ -30,6 +30,15 @@ func (b *Box) Apart() bool { return false }
 // Spare is not called here.
 func (b *Box) Spare(*exec.Cmd) (*Launch, error) { return nil, errors.ErrUnsupported }
 
+// Early is false here, too.
+func (p *Policy) Early() bool { return false }
+
+// Spare is not called here.
+func (p *Policy) Spare(*exec.Cmd) (*Launch, error) { return nil, errors.ErrUnsupported }
+
+// Join is not called here.
+func (l *Launch) Join(*Box, *exec.Cmd) error { return errors.ErrUnsupported }
+
 // Become is not called here.
 func (l *Launch) Become(*exec.Cmd) error { return errors.ErrUnsupported }
 

@@ -4,10 +4,8 @@ package process
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -151,20 +149,6 @@ func ownersBox(args []string) (*sandbox.Box, error) {
 	return policy.Box("mine", args[0])
 }
 
-// boxed returns a box with namespaces.
-func boxed(t *testing.T) *sandbox.Box {
-	t.Helper()
-	if runtime.GOOS != "linux" {
-		t.Skip("only Linux has namespaces")
-	}
-	box, err := ownersBox([]string{t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = box.Close() })
-	return box
-}
-
 func TestAProcessDiesWithAnOwnerThatIsKilled(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux tells a child of its parent's death")
@@ -196,30 +180,6 @@ func TestAProcessDiesWithAnOwnerThatIsKilled(t *testing.T) {
 	}
 }
 
-func TestASpareProcessBecomesACommand(t *testing.T) {
-	box := boxed(t)
-	spares := NewSpares(box, 1)
-	defer spares.Close()
-	spares.adding.Wait()
-	pids := box.Processes()
-	lines := make(chan string, 10)
-	p, err := Start(Command{
-		Path: "/bin/sh", Args: []string{"-c", "echo $GREETING; pwd; kill -TERM $$"}, Dir: "/usr",
-		Env: []string{"GREETING=hello"},
-		Box: box, Spares: spares, Stdout: func(line string) { lines <- line },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	<-p.Done()
-	if said := []string{<-lines, <-lines}; said[0] != "hello" || said[1] != "/usr" || p.Exit().Signal != "terminated" {
-		t.Errorf("it says %q and ends with %v", said, p.Exit())
-	}
-	if len(pids) != 1 || p.Pid() != pids[0] || len(box.Processes()) != 0 {
-		t.Errorf("process %d was none of %d, or is still known: %d", p.Pid(), pids, box.Processes())
-	}
-}
-
 // In the service's own session, a process could change the scheduling priority of the service.
 func TestAProcessLeadsASessionOfItsOwn(t *testing.T) {
 	for name, box := range map[string]*sandbox.Box{"without a sandbox": nil, "in namespaces": boxed(t)} {
@@ -238,32 +198,6 @@ func TestAProcessLeadsASessionOfItsOwn(t *testing.T) {
 				t.Errorf("process %d is of session %s", p.Pid(), session)
 			}
 		})
-	}
-}
-
-func TestASpareProcessThatCannotBecomeACommandSaysWhyAndEnds(t *testing.T) {
-	box := boxed(t)
-	spares := NewSpares(box, 1)
-	defer spares.Close()
-	spares.adding.Wait()
-	pid := box.Processes()[0]
-	if _, err := Start(Command{Path: "/nowhere/tool", Box: box, Spares: spares}); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("%v", err)
-	}
-	gone(t, strconv.Itoa(pid))
-}
-
-func TestSpareProcessesThatNobodyNeedsEnd(t *testing.T) {
-	box := boxed(t)
-	spares := NewSpares(box, 2)
-	spares.adding.Wait()
-	pids := box.Processes()
-	spares.Close()
-	for _, pid := range pids {
-		gone(t, strconv.Itoa(pid))
-	}
-	if len(pids) != 2 || len(box.Processes()) != 0 {
-		t.Errorf("%d are known, of %d", box.Processes(), pids)
 	}
 }
 

@@ -9,40 +9,70 @@ import (
 	"github.com/deployctl/deployctl/internal/sandbox"
 )
 
-// Spares are processes of a box that are started before their commands are known, because a start in a sandbox takes a
-// while. Its methods may be called from any goroutine; a nil Spares has no processes.
+// Spares are processes that are started before their commands are known, because a start in a sandbox takes a while.
+// Its methods may be called from any goroutine; a nil Spares has no processes. Close it.
 type Spares struct {
-	mu      sync.Mutex
-	closed  bool
-	waiting []*spare
-	adding  sync.WaitGroup
+	start func() (*spare, error) // nil: there are none
+
+	mu       sync.Mutex
+	closed   bool
+	waiting  []*spare
+	starting int
+	adding   sync.WaitGroup
 }
 
-// NewSpares starts processes of a box in the background; none if the box does not isolate its processes. Close it.
-func NewSpares(box *sandbox.Box, number int) *Spares {
+// NewSpares starts processes of a box in the background, as long as there are any from a reserve, which may be nil;
+// none if the box does not isolate its processes.
+func NewSpares(box *sandbox.Box, number int, reserve *Spares) *Spares {
 	s := &Spares{}
-	if !box.Apart() {
-		return s
+	if box.Apart() {
+		s.start = func() (*spare, error) {
+			if one := reserve.take(); one != nil && one.join(box) == nil {
+				return one, nil
+			}
+			return newSpare(box)
+		}
 	}
-	for range number {
-		s.adding.Go(func() { s.add(box) })
+	s.Fill(number)
+	return s
+}
+
+// NewReserve returns a reserve of processes for any box of a policy, in which there are none before Fill. There never
+// are if each box starts its processes in another way.
+func NewReserve(policy *sandbox.Policy) *Spares {
+	s := &Spares{}
+	if policy.Early() {
+		s.start = func() (*spare, error) { return begin(nil, policy.Spare) }
 	}
 	return s
 }
 
-// add starts a spare process. It ignores an error: the start of a command will report the same.
-func (s *Spares) add(box *sandbox.Box) {
-	one, err := newSpare(box)
-	if err != nil {
+// Fill starts processes in the background until there are a number of them.
+func (s *Spares) Fill(number int) {
+	if s == nil || s.start == nil {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
-		one.discard()
-		return
+	for !s.closed && len(s.waiting)+s.starting < number {
+		s.starting++
+		s.adding.Go(s.add)
 	}
-	s.waiting = append(s.waiting, one)
+}
+
+// add starts a spare process. It ignores an error: the start of a command will report the same.
+func (s *Spares) add() {
+	one, err := s.start()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.starting--
+	switch {
+	case err != nil:
+	case s.closed:
+		one.discard()
+	default:
+		s.waiting = append(s.waiting, one)
+	}
 }
 
 // take returns a spare process, or nil.
@@ -62,6 +92,9 @@ func (s *Spares) take() *spare {
 
 // Close ends the processes that were not taken, and returns when they have ended.
 func (s *Spares) Close() {
+	if s == nil {
+		return
+	}
 	s.mu.Lock()
 	s.closed = true
 	waiting := s.waiting
@@ -83,7 +116,15 @@ type spare struct {
 	streams pipes
 }
 
-func newSpare(box *sandbox.Box) (s *spare, err error) {
+func newSpare(box *sandbox.Box) (*spare, error) {
+	if !box.Apart() {
+		return begin(box, nil)
+	}
+	return begin(box, box.Spare)
+}
+
+// begin makes a spare, and starts it as what launch makes of it, unless that is nil.
+func begin(box *sandbox.Box, launch func(*exec.Cmd) (*sandbox.Launch, error)) (s *spare, err error) {
 	s = &spare{cmd: &exec.Cmd{}, box: box}
 	ownGroup(s.cmd)
 	if s.stdin, err = s.cmd.StdinPipe(); err != nil {
@@ -92,8 +133,8 @@ func newSpare(box *sandbox.Box) (s *spare, err error) {
 	if s.cmd.Stdout, err = s.streams.open(); err == nil {
 		s.cmd.Stderr, err = s.streams.open()
 	}
-	if err == nil && box.Apart() {
-		if s.launch, err = box.Spare(s.cmd); err == nil {
+	if err == nil && launch != nil {
+		if s.launch, err = launch(s.cmd); err == nil {
 			err = s.launch.Started(s.cmd, startProcess(s.cmd))
 		}
 		s.streams.started()
@@ -103,6 +144,16 @@ func newSpare(box *sandbox.Box) (s *spare, err error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// join makes a process of a reserve one of a box. If it fails, the process has ended.
+func (s *spare) join(box *sandbox.Box) error {
+	if err := s.launch.Join(box, s.cmd); err != nil {
+		s.discard()
+		return err
+	}
+	s.box = box
+	return nil
 }
 
 // become turns it into the process of a command.
