@@ -19,11 +19,11 @@ func (s *Service) TellDrift(ctx context.Context, d deployments.Drift, ended depl
 }
 
 // RunFailed pauses a schedule one of whose updates has not succeeded, and tells webhooks if that was a drift check or a
-// remediation.
+// remediation. A workflow that is no run of a schedule, such as a deployment, has nothing to pause.
 func (s *Service) RunFailed(ctx context.Context, run workflow.Execution, ended deployments.UpdateInfo) error {
 	n, _, err := deployments.ScheduleOfRun(run.ID)
 	if err != nil {
-		return err
+		return nil //nolint:nilerr // it is no run of a schedule
 	}
 	w, err := s.store.Schedule(ctx, n)
 	if err == nil && w.Schedule.Kind == deployments.ScheduleDrift {
