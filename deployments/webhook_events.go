@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,7 +20,7 @@ type WebhookEvent struct {
 	Stack StackName `json:"stack"`
 	Actor string    `json:"actor,omitempty"` // who caused it
 	At    time.Time `json:"at"`
-	// Operation is that of an update or of a deployment, Status how it ended, Version its version.
+	// Operation is that of an update or of a deployment, Status how it ended, Version its version or number.
 	Operation string         `json:"operation,omitempty"`
 	Status    string         `json:"status,omitempty"`
 	Version   string         `json:"version,omitempty"`
@@ -122,12 +123,37 @@ func EventsOfDrift(d Drift, check UpdateInfo) []WebhookEvent {
 	return events
 }
 
+// EventOfDeployments is the event of what a deployment has come to; false if that is none: a deployment that is skipped
+// never starts.
+func EventOfDeployments(d Deployment) (WebhookEvent, bool) {
+	e := WebhookEvent{Kind: EventOfDeployment, Stack: d.Name.StackName, Actor: d.RequestedBy, At: d.Modified,
+		Operation: string(d.Operation), Version: strconv.Itoa(d.Name.Number), Error: d.Error}
+	switch d.Status {
+	case DeploymentNotStarted, DeploymentAccepted:
+		e.Status, e.At = "queued", d.Created
+	case DeploymentRunning:
+		e.Status = "started"
+	case DeploymentFailed, DeploymentSucceeded:
+		e.Status = string(d.Status)
+	case DeploymentSkipped:
+		return e, false
+	}
+	e.Name = EventOfDeployment + "_" + e.Status
+	e.clip()
+	return e.identified(d.Created), true
+}
+
 func (e *WebhookEvent) end(what string, succeeded bool) {
 	e.Status = "failed"
 	if succeeded {
 		e.Status = "succeeded"
 	}
 	e.Name = what + "_" + e.Status
+	e.clip()
+}
+
+// clip keeps the beginning of a long error.
+func (e *WebhookEvent) clip() {
 	if len(e.Error) > maxEventError {
 		e.Error = strings.ToValidUTF8(e.Error[:maxEventError], "") + "…"
 	}

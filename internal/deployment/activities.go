@@ -171,14 +171,14 @@ func (a *Activities) FollowDeployment(
 	return runs.Follow(ctx, in.Update)
 }
 
-// EndDeployment records how a deployment has ended. What it ran is forgotten: it has secrets in it.
+// EndDeployment records how a deployment has ended, and tells webhooks. What it ran is forgotten: it has secrets in it.
 func (a *Activities) EndDeployment(ctx context.Context, in deployments.EndDeploymentInput) error {
 	var remove bool
 	at := statestore.LogPart{Name: in.Name, Step: stepEnd}
 	if err := a.writeEnd(ctx, at, in); err != nil {
 		return activities.Failure(err)
 	}
-	_, err := a.change(ctx, in.Name, func(d *statestore.StoredDeployment) {
+	d, err := a.change(ctx, in.Name, func(d *statestore.StoredDeployment) {
 		remove = d.Operation == apitype.Destroy && in.Status == deployments.DeploymentSucceeded &&
 			d.Settings.Options().DeleteAfterDestroy
 		d.Status, d.Error, d.Settings = in.Status, in.Error, deployments.DeploymentSettings{}
@@ -190,8 +190,13 @@ func (a *Activities) EndDeployment(ctx context.Context, in deployments.EndDeploy
 			finish(&d.Steps[i], last, time.Now().UTC())
 		}
 	})
-	if errors.Is(err, errOver) || deployments.CodeOf(err) == deployments.CodeNotFound {
-		return nil // a repeated end, or its stack is gone
+	switch {
+	case errors.Is(err, errOver): // a repeated end
+		return activities.Failure(a.Service.TellDeployment(ctx, d.Deployment))
+	case err != nil && deployments.CodeOf(err) == deployments.CodeNotFound:
+		return nil // its stack is gone
+	case err == nil:
+		err = a.Service.TellDeployment(ctx, d.Deployment)
 	}
 	if err == nil && remove {
 		sleep(ctx, removeAfter)

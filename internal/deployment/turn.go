@@ -19,11 +19,17 @@ import (
 const startedWithin, longestPoll = time.Minute, 5 * time.Second
 
 // AwaitTurn returns when a deployment has its turn: every one of the stack with a lower number has ended, and the
-// stack's deployments are not paused. One that was cancelled, or that a later one replaces, is skipped.
+// stack's deployments are not paused. One that was cancelled, or that a later one replaces, is skipped. Webhooks are told
+// that it is queued, and that it has started.
 func (a *Activities) AwaitTurn(ctx context.Context, n deployments.DeploymentName) (deployments.DeploymentTurn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	beat(ctx)
+	if d, err := a.Store.Deployment(ctx, n); err != nil {
+		return deployments.DeploymentTurn{}, activities.Failure(err)
+	} else if err := a.Service.TellDeployment(ctx, d.Deployment); err != nil {
+		return deployments.DeploymentTurn{}, activities.Failure(err)
+	}
 	log := a.log(ctx, n, stepTurn, nil)
 	defer log.close()
 	pause := pollEvery
@@ -36,12 +42,15 @@ func (a *Activities) AwaitTurn(ctx context.Context, n deployments.DeploymentName
 			return deployments.DeploymentTurn{Skipped: skipped}, activities.Failure(err)
 		}
 		if why == "" {
-			_, err := a.change(ctx, n, func(d *statestore.StoredDeployment) {
+			d, err := a.change(ctx, n, func(d *statestore.StoredDeployment) {
 				d.Status = deployments.DeploymentRunning
 				if d.Begun.IsZero() {
 					d.Begun = time.Now().UTC()
 				}
 			})
+			if err == nil {
+				err = a.Service.TellDeployment(ctx, d.Deployment)
+			}
 			return deployments.DeploymentTurn{}, activities.Failure(err)
 		}
 		if pause = min(pause*5/4, longestPoll); told != why {
@@ -152,11 +161,18 @@ func (a *Activities) endIfClosed(ctx context.Context, d statestore.StoredDeploym
 	case described.GetWorkflowExecutionInfo().GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING:
 		return nil
 	}
-	_, err = a.change(ctx, d.Name, func(d *statestore.StoredDeployment) {
+	end := func(d *statestore.StoredDeployment) {
 		d.Status, d.Error = deployments.DeploymentFailed, "its workflow was ended from outside, or never began"
 		d.Settings = deployments.DeploymentSettings{}
-	})
-	if errors.Is(err, errOver) {
+	}
+	if d, err = a.Store.Deployment(ctx, d.Name); err != nil || d.Ended() {
+		return err // it ended before its workflow was closed
+	}
+	end(&d)
+	if err := a.Service.TellDeployment(ctx, d.Deployment); err != nil {
+		return err // told first, because one that has ended is not looked at again
+	}
+	if _, err = a.change(ctx, d.Name, end); errors.Is(err, errOver) {
 		return nil
 	}
 	return err

@@ -231,6 +231,15 @@ func (s *Service) UpdateEnded(ctx context.Context, info deployments.UpdateInfo, 
 	return s.Notify(ctx, deployments.EventOf(info))
 }
 
+// TellDeployment tells webhooks what a deployment has come to. Told twice, it is sent once.
+func (s *Service) TellDeployment(ctx context.Context, d deployments.Deployment) error {
+	e, happens := deployments.EventOfDeployments(d)
+	if !happens {
+		return nil
+	}
+	return s.Notify(ctx, e)
+}
+
 // tellStack tells the organization's webhooks that a stack was created or removed. A process that dies in between tells
 // nobody, and the stack does not wait for a part of the service that does not answer.
 func (s *Service) tellStack(ctx context.Context, name deployments.StackName, event string) {

@@ -100,7 +100,12 @@ func details(e deployments.WebhookEvent) (facts [][2]string) {
 		}
 	}
 	add("By", e.Actor)
-	add("Version", e.Version)
+	if e.Kind == deployments.EventOfDeployment {
+		add("Operation", e.Operation)
+		add("Deployment", e.Version)
+	} else {
+		add("Version", e.Version)
+	}
 	add("Changes", changes(e.Changes))
 	if e.Drifted > 0 {
 		add("Drifted", fmt.Sprintf("%d resources", e.Drifted))

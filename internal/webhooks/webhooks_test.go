@@ -252,6 +252,31 @@ func TestPayloadsHaveTheFieldsThatTheirReceiversRead(t *testing.T) {
 	}
 }
 
+func TestADeploymentIsToldByItsNumber(t *testing.T) {
+	e, happens := deployments.EventOfDeployments(deployments.Deployment{Operation: "update", RequestedBy: "ann",
+		Name: deployments.DeploymentName{StackName: dev, Number: 7}, Status: deployments.DeploymentRunning})
+	if !happens {
+		t.Fatal("it has no event")
+	}
+	for format, paths := range map[deployments.WebhookFormat]map[string]string{
+		deployments.WebhookRaw: {"user.githubLogin": "ann", "stackName": "dev", "operation": "update",
+			"status": "started", "version": "7"},
+		deployments.WebhookSlack: {"text": "deployment started: acme/shop/dev", "attachments.0.color": "good",
+			"attachments.0.fields.1.value": "update", "attachments.0.fields.2.title": "Deployment"},
+	} {
+		text, err := Payload(format, e)
+		var v any
+		if err != nil || json.Unmarshal([]byte(text), &v) != nil {
+			t.Fatalf("%s: %s, %v", format, text, err)
+		}
+		for path, want := range paths {
+			if got := at(v, path); got != want {
+				t.Errorf("%s: %s is %q, want %q in\n%s", format, path, got, want, text)
+			}
+		}
+	}
+}
+
 // at returns what stands at a path in JSON, as text.
 func at(v any, path string) string {
 	for part := range strings.SplitSeq(path, ".") {
