@@ -156,7 +156,8 @@ const (
 	ActivityPrepareDeployment = "PrepareDeployment" // DeploymentName → PreparedDeployment
 	ActivitySubmitDeployment  = "SubmitDeployment"  // SubmitDeploymentInput → UpdateName
 	ActivityFollowDeployment  = "FollowDeployment"  // FollowDeploymentInput → UpdateInfo
-	ActivityEndDeployment     = "EndDeployment"     // EndDeploymentInput → nothing
+	ActivityEndDeployment     = "EndDeployment"     // EndDeploymentInput → EndedDeployment
+	ActivityRemoveDestroyed   = "RemoveDestroyed"   // DeploymentName → nothing
 )
 
 // DeploymentInput starts a Deployment workflow.
@@ -202,6 +203,12 @@ type FollowDeploymentInput struct {
 type EndDeploymentInput struct {
 	Name DeploymentName `json:"name"`
 	DeploymentOutput
+}
+
+// EndedDeployment says what is left to do after the end of a deployment.
+type EndedDeployment struct {
+	// RemovesStack is that the stack, which the deployment has destroyed, is to be removed.
+	RemovesStack bool `json:"removesStack,omitempty"`
 }
 
 // DeploymentRequestID is the id of the request of a deployment's nth update, from 0. The stack's identity keeps it

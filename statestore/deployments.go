@@ -40,6 +40,8 @@ type StoredDeployment struct {
 	Cancelled bool `json:"cancelled,omitempty"`
 	// Begun is when it had its turn: all before it had ended.
 	Begun time.Time `json:"begun,omitzero"`
+	// Removes is the identity of the stack, once it is to be removed because it was destroyed.
+	Removes string `json:"removes,omitempty"`
 }
 
 // StoredSettings are the deployment settings of a stack, with secrets in plaintext, and what deployments that a push

@@ -16,7 +16,8 @@ type deployment struct {
 
 // Deployment runs an operation on a stack with a program from a git repository: it waits for its turn among the
 // deployments of the stack, gets the program, and submits the operation's update to the stack's queue. It ends when the
-// update has ended, and never with an error: how it ended is in its result and in the store.
+// update has ended, and the stack is removed if that was asked for. How it ended is in its result and in the store; its
+// error is only that of the removal.
 func (w *Workflows) Deployment(
 	ctx workflow.Context, in deployments.DeploymentInput,
 ) (deployments.DeploymentOutput, error) {
@@ -30,11 +31,19 @@ func (w *Workflows) Deployment(
 	}
 	after, _ := workflow.NewDisconnectedContext(ctx)
 	end := deployments.EndDeploymentInput{Name: in.Name, DeploymentOutput: d.out}
+	var ended deployments.EndedDeployment
 	if err := workflow.ExecuteActivity(onLong(after, "end"), deployments.ActivityEndDeployment, end).Get(after,
-		nil); err != nil {
+		&ended); err != nil {
 		return d.out, err
 	}
-	return d.out, setResult(after, string(d.out.Status))
+	if err := setResult(after, string(d.out.Status)); err != nil || !ended.RemovesStack {
+		return d.out, err
+	}
+	if err := workflow.Sleep(after, removeAfter); err != nil {
+		return d.out, err
+	}
+	return d.out, workflow.ExecuteActivity(onLong(after, "remove the stack"), deployments.ActivityRemoveDestroyed,
+		in.Name).Get(after, nil)
 }
 
 func (d *deployment) run(ctx workflow.Context) error {

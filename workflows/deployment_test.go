@@ -27,6 +27,8 @@ type depot struct {
 	stuck     bool // updates end only when they are cancelled
 	cancelled bool
 	ends      []deployments.EndDeploymentInput
+	removes   bool // the stack is to be removed
+	removed   int
 }
 
 func newDepot() *depot {
@@ -41,6 +43,7 @@ func newDepot() *depot {
 	d.env.RegisterActivity(d.SubmitDeployment)
 	d.env.RegisterActivity(d.FollowDeployment)
 	d.env.RegisterActivity(d.EndDeployment)
+	d.env.RegisterActivity(d.RemoveDestroyed)
 	d.env.RegisterActivity(d.Compile)
 	return d
 }
@@ -82,8 +85,15 @@ func (d *depot) FollowDeployment(
 	return deployments.UpdateInfo{Update: in.Update, Status: d.status, Error: "a quota"}, nil
 }
 
-func (d *depot) EndDeployment(_ context.Context, in deployments.EndDeploymentInput) error {
+func (d *depot) EndDeployment(
+	_ context.Context, in deployments.EndDeploymentInput,
+) (deployments.EndedDeployment, error) {
 	d.ends = append(d.ends, in)
+	return deployments.EndedDeployment{RemovesStack: d.removes}, nil
+}
+
+func (d *depot) RemoveDestroyed(context.Context, deployments.DeploymentName) error {
+	d.removed++
 	return nil
 }
 
@@ -168,6 +178,17 @@ func TestDriftThatIsFoundIsRemediatedOnRequestOnly(t *testing.T) {
 		if c.updates == 2 && (d.submitted[1].DryRun || d.submitted[1].Kind != engine.KindUp || !d.submitted[1].Refresh ||
 			d.submitted[1].RequestID == d.submitted[0].RequestID) {
 			t.Errorf("%s: it remediates with %+v", name, d.submitted[1])
+		}
+	}
+}
+
+func TestAStackThatWasDestroyedIsRemovedAfterTheEndOfItsDeploymentOnRequestOnly(t *testing.T) {
+	for _, removes := range []bool{false, true} {
+		d := newDepot()
+		d.removes = removes
+		d.work(t, deployments.DeploymentSucceeded, "")
+		if (d.removed == 1) != removes || d.removed > 1 {
+			t.Errorf("asked for %v, it is removed %d times", removes, d.removed)
 		}
 	}
 }

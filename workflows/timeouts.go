@@ -60,6 +60,10 @@ const (
 	// deliverTime bounds one attempt to send an event to a webhook, and deliverPatience all of them.
 	deliverTime, deliverPatience = 30 * time.Second, 24 * time.Hour
 
+	// removeAfter is how long a stack that a deployment has destroyed stays, so that whoever watches the deployment sees
+	// its end.
+	removeAfter = 5 * time.Second
+
 	// linger is how long an idle Stack waits for more work before it ends; it continues as new after stackEvents.
 	linger      = time.Minute
 	stackEvents = 2_000

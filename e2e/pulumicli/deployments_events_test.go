@@ -11,7 +11,8 @@ import (
 	"github.com/deployctl/deployctl/e2e/harness"
 )
 
-// tellsDeployments has a deployment that succeeds and one whose update fails: a webhook is sent each of their stages once.
+// tellsDeployments has a deployment that succeeds and one whose update fails: a webhook is sent each of their stages
+// once.
 func tellsDeployments(t *testing.T, h *harness.Home, s service) {
 	p, _, cloud := gitStack(t, h, s, "told")
 	repository := serveRepository(t, plain, "")

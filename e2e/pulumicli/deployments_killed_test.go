@@ -13,17 +13,23 @@ import (
 	"github.com/deployctl/deployctl/e2e/harness"
 )
 
-// TestADeploymentGoesOnWhenItsWorkerAndTheServiceAreKilled has serve and two workers as processes of their own. The
-// worker is killed while a command before the operation runs: the other one fetches the repository again.
-func TestADeploymentGoesOnWhenItsWorkerAndTheServiceAreKilled(t *testing.T) {
+// inParts starts a service in parts, whose workers may connect to the servers of the test.
+func inParts(t *testing.T, workers int) (*harness.Home, *cluster.Cluster, service) {
+	t.Helper()
 	h := harness.NewHome(t, harness.Binary())
 	home, err := cluster.Prepare(t.Context(), h.Binary, h.Dir, h.Env)
 	harness.Must(t, err)
-	c, err := cluster.Start(t.Context(), h.Binary, h.Dir, append(h.Env, "DEPLOYCTL_DEPLOYMENTS_PRIVATE_HOSTS=127.0.0.1"),
-		home, home.S3Endpoint, 2)
+	c, err := cluster.Start(t.Context(), h.Binary, h.Dir, append(h.Env, "DEPLOYCTL_DEPLOYMENTS_PRIVATE_HOSTS=127.0.0.1",
+		"DEPLOYCTL_WEBHOOKS_PRIVATE_HOSTS=127.0.0.1"), home, home.S3Endpoint, workers)
 	harness.Must(t, err)
 	t.Cleanup(c.Stop)
-	s := service{c.Pulumi, c.Token}
+	return h, c, service{c.Pulumi, c.Token}
+}
+
+// TestADeploymentGoesOnWhenItsWorkerAndTheServiceAreKilled has serve and two workers as processes of their own. The
+// worker is killed while a command before the operation runs: the other one fetches the repository again.
+func TestADeploymentGoesOnWhenItsWorkerAndTheServiceAreKilled(t *testing.T) {
+	h, c, s := inParts(t, 2)
 	_, cloud := harness.Cloud(t)
 	dir := t.TempDir()
 	plain.Write(t, dir)
@@ -56,4 +62,32 @@ func TestADeploymentGoesOnWhenItsWorkerAndTheServiceAreKilled(t *testing.T) {
 	said(t, p, "same 2", run("detect-drift", drift...)...)
 	said(t, p, "", "stack", "drift", "status")
 	said(t, p, "same 2", run("remediate-drift", drift...)...)
+}
+
+// TestADestroyedStackIsRemovedThoughItsWorkerDies kills the only worker when it tells a webhook the end of the destroy:
+// the removal has not begun yet.
+func TestADestroyedStackIsRemovedThoughItsWorkerDies(t *testing.T) {
+	h, c, s := inParts(t, 1)
+	_, cloud := harness.Cloud(t)
+	dir := t.TempDir()
+	plain.Write(t, dir)
+	p := s.login(t, h.Deployctl(dir, cloud))
+	p.Must(t, "stack", "init", "git")
+	repository := serveRepository(t, plain, "")
+	said(t, p, "2 created", run("update", repository.url, "--git-branch", "main", "--env", cloud)...)
+	r := newReceiver(t)
+	killed := r.killsAt(t, c, `"operation":"destroy"`)
+	hook(t, p, "stack", "--name", "ends", "--url", r.URL, "--event", "deployment_succeeded")
+	const path = "/api/stacks/organization/shop/git/deployments"
+	variable, value, _ := strings.Cut(cloud, "=")
+	body := fmt.Sprintf(`{"operation":"destroy","sourceContext":{"git":{"repoUrl":%q,"branch":"main"}},"operationContext":{
+		"environmentVariables":{%q:%q},"options":{"deleteAfterDestroy":true}}}`, repository.url, variable, value)
+	if status, text := s.post(t, path, body, "Authorization", "token "+s.token); status/100 != 2 {
+		t.Fatalf("the deployment is answered %d: %s", status, text)
+	}
+	<-killed
+	harness.Must(t, c.Workers[0].Start())
+	harness.Eventually(t, "the stack is removed", func() bool {
+		return !strings.Contains(p.Must(t, "stack", "ls", "--all"), "git")
+	})
 }

@@ -24,6 +24,7 @@ type receiver struct {
 	mu       sync.Mutex
 	refusing int
 	events   []event
+	arrived  func(event) // is called with each event that is accepted, before the answer
 }
 
 // event is one request that the receiver has accepted.
@@ -43,8 +44,12 @@ func newReceiver(t *testing.T) *receiver {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
-		r.events = append(r.events, event{req.URL.Path, req.Header.Get("Pulumi-Webhook-Kind"),
-			req.Header.Get("Pulumi-Webhook-ID"), req.Header.Get("Pulumi-Webhook-Signature"), string(body)})
+		e := event{req.URL.Path, req.Header.Get("Pulumi-Webhook-Kind"), req.Header.Get("Pulumi-Webhook-ID"),
+			req.Header.Get("Pulumi-Webhook-Signature"), string(body)}
+		r.events = append(r.events, e)
+		if r.arrived != nil {
+			r.arrived(e)
+		}
 		_, _ = io.WriteString(w, "thank you")
 	}))
 	t.Cleanup(r.Close)

@@ -172,15 +172,24 @@ func (a *Activities) FollowDeployment(
 }
 
 // EndDeployment records how a deployment has ended, and tells webhooks. What it ran is forgotten: it has secrets in it.
-func (a *Activities) EndDeployment(ctx context.Context, in deployments.EndDeploymentInput) error {
-	var remove bool
+func (a *Activities) EndDeployment(
+	ctx context.Context, in deployments.EndDeploymentInput,
+) (deployments.EndedDeployment, error) {
+	defer activities.Beat(ctx)()
+	none := deployments.EndedDeployment{}
 	at := statestore.LogPart{Name: in.Name, Step: stepEnd}
 	if err := a.writeEnd(ctx, at, in); err != nil {
-		return activities.Failure(err)
+		return none, activities.Failure(err)
+	}
+	stack, err := a.Store.StackID(ctx, in.Name.StackName)
+	if err != nil {
+		return none, activities.Failure(unlessAbsent(err))
 	}
 	d, err := a.change(ctx, in.Name, func(d *statestore.StoredDeployment) {
-		remove = d.Operation == apitype.Destroy && in.Status == deployments.DeploymentSucceeded &&
-			d.Settings.Options().DeleteAfterDestroy
+		if d.Operation == apitype.Destroy && in.Status == deployments.DeploymentSucceeded &&
+			d.Settings.Options().DeleteAfterDestroy {
+			d.Removes = stack
+		}
 		d.Status, d.Error, d.Settings = in.Status, in.Error, deployments.DeploymentSettings{}
 		last := deployments.DeploymentSucceeded
 		if in.Status == deployments.DeploymentFailed {
@@ -190,20 +199,36 @@ func (a *Activities) EndDeployment(ctx context.Context, in deployments.EndDeploy
 			finish(&d.Steps[i], last, time.Now().UTC())
 		}
 	})
-	switch {
-	case errors.Is(err, errOver): // a repeated end
-		return activities.Failure(a.Service.TellDeployment(ctx, d.Deployment))
-	case err != nil && deployments.CodeOf(err) == deployments.CodeNotFound:
-		return nil // its stack is gone
-	case err == nil:
-		err = a.Service.TellDeployment(ctx, d.Deployment)
+	if err != nil && !errors.Is(err, errOver) { // errOver: it is repeated
+		return none, activities.Failure(unlessAbsent(err))
 	}
-	if err == nil && remove {
-		sleep(ctx, removeAfter)
-		err = a.Service.RemoveStack(ctx, in.Name.StackName, false)
-	}
-	return activities.Failure(err)
+	return deployments.EndedDeployment{RemovesStack: d.Removes != ""},
+		activities.Failure(a.Service.TellDeployment(ctx, d.Deployment))
 }
 
-// removeAfter is how long a destroyed stack stays, so that whoever watches the deployment sees its end.
-const removeAfter = 5 * time.Second
+// RemoveDestroyed removes the stack that a deployment has destroyed, if its end says so. It may be repeated: a stack
+// that was created under the name since then stays.
+func (a *Activities) RemoveDestroyed(ctx context.Context, n deployments.DeploymentName) error {
+	defer activities.Beat(ctx)()
+	head, err := a.Service.Head(ctx, n.StackName)
+	if err != nil {
+		return activities.Failure(unlessAbsent(err))
+	}
+	d, err := a.Store.Deployment(ctx, n)
+	if err != nil || d.Removes != head.ID {
+		return activities.Failure(unlessAbsent(err))
+	}
+	if err := a.permit(ctx, d); err != nil {
+		return activities.Failure(err)
+	}
+	return activities.Failure(unlessAbsent(a.Service.RemoveStack(ctx, n.StackName, false)))
+}
+
+// unlessAbsent returns an error unless it says that something does not exist: nothing is left to do for a stack that is
+// gone.
+func unlessAbsent(err error) error {
+	if err != nil && deployments.CodeOf(err) == deployments.CodeNotFound {
+		return nil
+	}
+	return err
+}

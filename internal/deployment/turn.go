@@ -19,8 +19,8 @@ import (
 const startedWithin, longestPoll = time.Minute, 5 * time.Second
 
 // AwaitTurn returns when a deployment has its turn: every one of the stack with a lower number has ended, and the
-// stack's deployments are not paused. One that was cancelled, or that a later one replaces, is skipped. Webhooks are told
-// that it is queued, and that it has started.
+// stack's deployments are not paused. One that was cancelled, or that a later one replaces, is skipped. Webhooks are
+// told that it is queued, and that it has started.
 func (a *Activities) AwaitTurn(ctx context.Context, n deployments.DeploymentName) (deployments.DeploymentTurn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
