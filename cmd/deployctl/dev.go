@@ -178,17 +178,20 @@ func serveEmbedded(ctx context.Context, d *devCall, server *devserver.Server, co
 			return nil
 		},
 		func(ctx context.Context) error { return in.metrics.serve(ctx, node.readiness) },
-		func(ctx context.Context) error {
-			if err := server.Announce(tokenFile); err != nil {
-				return err
-			}
-			status := server.Status
-			status.State, status.TokenFile = devserver.Running, tokenFile
-			d.sayStatus(status)
-			<-ctx.Done()
-			d.say("Stopping: running steps may finish, for up to 30 seconds; press Ctrl-C to stop at once.")
-			return server.AnnounceEnd()
-		})
+		func(ctx context.Context) error { return d.announce(ctx, server, tokenFile) })
+}
+
+// announce says that the service runs, and when ctx ends, that it is about to end.
+func (d *devCall) announce(ctx context.Context, server *devserver.Server, tokenFile string) error {
+	if err := server.Announce(tokenFile); err != nil {
+		return err
+	}
+	status := server.Status
+	status.State, status.TokenFile = devserver.Running, tokenFile
+	d.sayStatus(status)
+	<-ctx.Done()
+	d.say("Stopping: running steps may finish, for up to 30 seconds; press Ctrl-C to stop at once.")
+	return server.AnnounceEnd()
 }
 
 // infrastructure returns the embedded servers, with the sandbox, the retention and the metrics of the settings.

@@ -26,67 +26,8 @@ func names(t *testing.T, f fixture) {
 	for _, name := range climbing {
 		update := deployments.UpdateName{StackName: dev, Version: name}
 		stack := deployments.StackName{Organization: "organization", Project: "web", Stack: name}
-		for method, call := range map[string]func(context.Context) error{
-			"PutRequest": func(ctx context.Context) error {
-				return f.PutRequest(ctx, update,
-					deployments.UpdateRequest{})
-			},
-			"Request": func(ctx context.Context) error { _, err := f.Request(ctx, update); return err },
-			"PutInfo": func(ctx context.Context) error {
-				return f.PutInfo(ctx,
-					deployments.UpdateInfo{Update: update})
-			},
-			"Info":       func(ctx context.Context) error { _, err := f.Info(ctx, update); return err },
-			"SaveDeltas": func(ctx context.Context) error { return f.SaveDeltas(ctx, update, 1, nil) },
-			"LoadDeltas": func(ctx context.Context) error { _, err := f.LoadDeltas(ctx, update, 0, 1); return err },
-			"LastSave":   func(ctx context.Context) error { _, err := f.LastSave(ctx, update); return err },
-			"PutAside": func(ctx context.Context) error {
-				return f.Spill(ctx, deployments.SpilledPart{Update: update, Name: "a"})
-			},
-			"TakeUp": func(ctx context.Context) error {
-				_, err := f.LoadSpilled(ctx, deployments.SpilledPart{Update: up(1), Name: name})
-				return err
-			},
-			"AppendEvents": func(ctx context.Context) error {
-				return f.AppendEvents(ctx, statestore.Part{Update: up(1), Stream: name}, nil)
-			},
-			"ReadEvents": func(ctx context.Context) error {
-				_, err := f.ReadEvents(ctx, statestore.Part{Update: update, Stream: "run", Number: 1}, 1)
-				return err
-			},
-			"Streams": func(ctx context.Context) error { _, err := f.Streams(ctx, update); return err },
-			"PutOutcome": func(ctx context.Context) error {
-				return f.PutOutcome(ctx, update, 1,
-					engine.StepFinished{Op: 1})
-			},
-			"Outcome": func(ctx context.Context) error { _, err := f.Outcome(ctx, update, 1, 1); return err },
-			"Claim": func(ctx context.Context) error {
-				_, err := f.Claim(ctx, statestore.Claimant{Update: update})
-				return err
-			},
-			"CreateStack": func(ctx context.Context) error { return f.CreateStack(ctx, stack, nil) },
-			"Stack":       func(ctx context.Context) error { _, err := f.Stack(ctx, stack); return err },
-			"RemoveStack": func(ctx context.Context) error { return f.RemoveStack(ctx, stack, true) },
-			"RenameStack": func(ctx context.Context) error { return f.RenameStack(ctx, dev, stack) },
-			"History":     func(ctx context.Context) error { _, err := f.History(ctx, stack, 0); return err },
-			"ListStacks": func(ctx context.Context) error {
-				_, err := f.ListStacks(ctx, "organization",
-					named(name))
-				return err
-			},
-			"CreateToken": func(ctx context.Context) error {
-				_, err := f.CreateToken(ctx, deployments.Token{Name: name, Grant: &adminOfAll})
-				return err
-			},
-			"RemoveToken": func(ctx context.Context) error { return f.RemoveToken(ctx, name) },
-			"PutFile": func(ctx context.Context) error {
-				return f.PutFile(ctx, stack, statestore.Digest(nil),
-					nil)
-			},
-			"NoteAbsence": func(ctx context.Context) error { return f.NoteAbsence(ctx, stack, []byte{1}) },
-			"PutDrift":    func(ctx context.Context) error { return f.PutDrift(ctx, stack, deployments.Drift{}) },
-		} {
-			if err := call(t.Context()); err == nil {
+		for method, made := range calls(f, update, stack) {
+			if err := made(t.Context()); err == nil {
 				t.Errorf("%s takes the name %q", method, name)
 			} else if code := deployments.CodeOf(err); code != deployments.CodeInvalid &&
 				code != deployments.CodeConflict {
@@ -120,4 +61,59 @@ func (f fixture) everything(t *testing.T) map[string]string {
 		}
 	}
 	return all
+}
+
+// call is a call of a method of a store.
+type call func(context.Context) error
+
+// calls are the methods that take a name that a caller chooses: of an update or a part of one, a stack or a token.
+func calls(f fixture, update deployments.UpdateName, stack deployments.StackName) map[string]call {
+	name := stack.Stack
+	return map[string]call{
+		"PutRequest": func(ctx context.Context) error { return f.PutRequest(ctx, update, deployments.UpdateRequest{}) },
+		"Request":    func(ctx context.Context) error { _, err := f.Request(ctx, update); return err },
+		"PutInfo":    func(ctx context.Context) error { return f.PutInfo(ctx, deployments.UpdateInfo{Update: update}) },
+		"Info":       func(ctx context.Context) error { _, err := f.Info(ctx, update); return err },
+		"SaveDeltas": func(ctx context.Context) error { return f.SaveDeltas(ctx, update, 1, nil) },
+		"LoadDeltas": func(ctx context.Context) error { _, err := f.LoadDeltas(ctx, update, 0, 1); return err },
+		"LastSave":   func(ctx context.Context) error { _, err := f.LastSave(ctx, update); return err },
+		"PutAside": func(ctx context.Context) error {
+			return f.Spill(ctx, deployments.SpilledPart{Update: update, Name: "a"})
+		},
+		"TakeUp": func(ctx context.Context) error {
+			_, err := f.LoadSpilled(ctx, deployments.SpilledPart{Update: up(1), Name: name})
+			return err
+		},
+		"AppendEvents": func(ctx context.Context) error {
+			return f.AppendEvents(ctx, statestore.Part{Update: up(1), Stream: name}, nil)
+		},
+		"ReadEvents": func(ctx context.Context) error {
+			_, err := f.ReadEvents(ctx, statestore.Part{Update: update, Stream: "run", Number: 1}, 1)
+			return err
+		},
+		"Streams":    func(ctx context.Context) error { _, err := f.Streams(ctx, update); return err },
+		"PutOutcome": func(ctx context.Context) error { return f.PutOutcome(ctx, update, 1, engine.StepFinished{Op: 1}) },
+		"Outcome":    func(ctx context.Context) error { _, err := f.Outcome(ctx, update, 1, 1); return err },
+		"Claim": func(ctx context.Context) error {
+			_, err := f.Claim(ctx, statestore.Claimant{Update: update})
+			return err
+		},
+		"CreateStack": func(ctx context.Context) error { return f.CreateStack(ctx, stack, nil) },
+		"Stack":       func(ctx context.Context) error { _, err := f.Stack(ctx, stack); return err },
+		"RemoveStack": func(ctx context.Context) error { return f.RemoveStack(ctx, stack, true) },
+		"RenameStack": func(ctx context.Context) error { return f.RenameStack(ctx, dev, stack) },
+		"History":     func(ctx context.Context) error { _, err := f.History(ctx, stack, 0); return err },
+		"ListStacks": func(ctx context.Context) error {
+			_, err := f.ListStacks(ctx, "organization", named(name))
+			return err
+		},
+		"CreateToken": func(ctx context.Context) error {
+			_, err := f.CreateToken(ctx, deployments.Token{Name: name, Grant: &adminOfAll})
+			return err
+		},
+		"RemoveToken": func(ctx context.Context) error { return f.RemoveToken(ctx, name) },
+		"PutFile":     func(ctx context.Context) error { return f.PutFile(ctx, stack, statestore.Digest(nil), nil) },
+		"NoteAbsence": func(ctx context.Context) error { return f.NoteAbsence(ctx, stack, []byte{1}) },
+		"PutDrift":    func(ctx context.Context) error { return f.PutDrift(ctx, stack, deployments.Drift{}) },
+	}
 }
