@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 )
 
@@ -13,13 +14,7 @@ const few = 8
 // What `make differential` compares for many seeds is compared for a few here.
 func TestFewProgramsEndInTheSameStatesOnBothEngines(t *testing.T) {
 	t.Parallel()
-	bin := filepath.Join("..", "bin")
-	if _, err := os.Stat(filepath.Join(bin, "stockengine")); err != nil {
-		build := exec.Command(filepath.Join("..", "tools", "peers", "build"), "stockengine")
-		if out, err := build.CombinedOutput(); err != nil {
-			t.Fatalf("build the stock engine: %v\n%s", err, out)
-		}
-	}
+	bin := stockBinaries(t)
 	b, err := openBook(t.TempDir(), filepath.Join(bin, "deployctl"))
 	if err != nil {
 		t.Fatal(err)
@@ -36,6 +31,23 @@ func TestFewProgramsEndInTheSameStatesOnBothEngines(t *testing.T) {
 	if len(all) != few {
 		t.Errorf("%d programs were played", len(all))
 	}
+}
+
+var buildingStock sync.Mutex
+
+// stockBinaries is the directory of the binaries of both engines; it builds the stock engine if that is not there.
+func stockBinaries(t *testing.T) string {
+	t.Helper()
+	buildingStock.Lock()
+	defer buildingStock.Unlock()
+	bin := filepath.Join("..", "bin")
+	if _, err := os.Stat(filepath.Join(bin, "stockengine")); err != nil {
+		build := exec.Command(filepath.Join("..", "tools", "peers", "build"), "stockengine")
+		if out, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("build the stock engine: %v\n%s", err, out)
+		}
+	}
+	return bin
 }
 
 func TestASeedIsAlwaysTheSameProgram(t *testing.T) {

@@ -124,7 +124,7 @@ func (r *Run) refuseProtectedMember(e *entry, group []*deletion) bool {
 		r.diagnose("error", e.URN, "%s cannot be replaced: %s would have to be replaced with it, and is protected; "+
 			"remove its protect option and update first", e.URN, d.URN)
 		if !r.goal.DryRun {
-			r.failEntry(e, message)
+			r.bail(e, message)
 			return true
 		}
 		r.noteError(message)

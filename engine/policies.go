@@ -88,7 +88,7 @@ func (r *Run) violates(e *entry) bool {
 	if violated == "" || r.goal.DryRun {
 		return false
 	}
-	r.failEntry(e, violated)
+	r.bail(e, violated)
 	return true
 }
 

@@ -31,23 +31,29 @@ func (r *Run) refuse(e *entry) {
 // updateEnds is the answer to what is not carried out because of an error elsewhere.
 const updateEnds = "the update is ending; see its diagnostics"
 
-// reject fails an entry with an error that is its own.
+// reject fails an entry that is refused, with an error that is its own, and ends the update as bail does. A preview
+// that goes on after errors does not end, so that it shows everything that would be refused.
 func (r *Run) reject(e *entry, format string, args ...any) {
 	message := fmt.Sprintf(format, args...)
 	r.diagnose("error", e.URN, "%s", message)
-	r.failEntry(e, message)
+	if r.goal.DryRun {
+		r.failEntry(e, message)
+		return
+	}
+	r.bail(e, message)
 }
 
-// bail fails an entry that its provider could not plan, which has been reported, and ends the update even if that goes
-// on after errors: it does so only after steps that failed, as in Pulumi.
+// bail fails an entry for which no step was made, because its provider could not plan it or because it was refused.
+// This has been reported. It ends the update even if that goes on after errors: it does so only after steps that
+// failed, as in Pulumi.
 func (r *Run) bail(e *entry, message string) {
 	r.finish(e, Reply{Result: ResultFail, Error: message})
 	r.noteError(message)
 	r.stop()
 }
 
-// failEntry fails an entry whose error has been reported. The entry ends before the update is stopped, so that it gets
-// its own error and not the general one of refuse.
+// failEntry fails an entry whose step has failed, which has been reported. The entry ends before the update is stopped,
+// so that it gets its own error and not the general one of refuse.
 func (r *Run) failEntry(e *entry, message string) {
 	r.finish(e, r.failure(message))
 	r.fail(message)

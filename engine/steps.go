@@ -243,7 +243,8 @@ func (r *Run) goalFinished(op *operation, ev StepFinished) {
 	case ev.Outcome == OutcomeFailed:
 		r.emitFailed(op, ev.Error)
 		r.recordViews(op, e.Old, ev.Views)
-		r.reject(e, "%s", ev.Error)
+		r.diagnose("error", e.URN, "%s", ev.Error)
+		r.failEntry(e, ev.Error)
 		return
 	}
 	r.applyResult(e, ev)
