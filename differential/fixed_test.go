@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"path/filepath"
+	"slices"
 	"testing"
 )
 
@@ -57,6 +59,54 @@ func TestARefusalEndsAnUpdateThatGoesOnAfterErrors(t *testing.T) {
 		case o.Updates != 2 || o.Failed != 1:
 			t.Errorf("%s: %d updates were compared, of which %d failed", name, o.Updates, o.Failed)
 		}
+	}
+}
+
+// The provider's account is replaced by one in another cloud, under another name. What it manages must not be left
+// where nobody looks for it. The stock engine leaves it there, for which it has a rule.
+func TestWhatARenamedAndReplacedProviderManagesIsNotLost(t *testing.T) {
+	t.Parallel()
+	a := arenaFor(t)
+	here, elsewhere := "'${config.fake:endpoint}'", "'${config.fake:endpoint}-elsewhere'"
+	managed := register("r2", autoType, values{"size": "1"}, values{"provider": "r1"})
+	moved := register("r1", providerType, values{"account": "a2", "endpoint": elsewhere},
+		values{"aliases": "[{name: r1}]"})
+	moved.Fields["name"] = "r9"
+	p := program{Seed: fixedSeed, Updates: []update{
+		{Kind: "up", Steps: []step{
+			register("r1", providerType, values{"account": "a1", "endpoint": here}, nil), managed,
+		}},
+		{Kind: "up", Steps: []step{moved, managed}},
+		{Kind: "destroy", Steps: []step{moved, managed}},
+	}}
+	sides, err := a.sides(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.leave(p, sides)
+	for _, s := range sides {
+		if _, err := a.clouds.open(filepath.Base(s.stage.dir) + "-elsewhere"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var found []string
+	for _, u := range p.Updates {
+		if err := a.playBoth(t.Context(), u, p, sides); err != nil {
+			t.Fatal(err)
+		}
+		if sides[0].failed || sides[1].failed {
+			t.Fatalf("%s failed: %v", u.Kind, slices.Concat(sides[0].errors, sides[1].errors))
+		}
+		found = append(found, ends(u, sides))
+	}
+	if want := []string{"", "a provider that is renamed and replaced at once", ""}; !slices.Equal(found, want) {
+		t.Errorf("the intended differences are %q", found)
+	}
+	if left := sides[0].objects; len(left) > 0 {
+		t.Errorf("after the destroy there are still %v", left)
+	}
+	if left := sides[1].objects; len(left) != 1 {
+		t.Errorf("the stock engine leaves %v, so the rule has lost its reason", left)
 	}
 }
 

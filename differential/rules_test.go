@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 )
 
@@ -97,6 +98,9 @@ func TestAnEndingIsFoundWhereItHappened(t *testing.T) {
 	excluding.Excludes = []string{"r1"}
 	withDependents := excluding
 	withDependents.ExcludeDependents = true
+	renamed := step{Verb: "register", Name: "r1", Fields: values{"type": providerType, "name": "r9"}}
+	now := with(renamed).urn(stack, "r1")
+	before := strings.Replace(now, "r9", "r1", 1)
 	type situation struct {
 		u           update
 		ours, stock *side
@@ -107,6 +111,14 @@ func TestAnEndingIsFoundWhereItHappened(t *testing.T) {
 				played(result{steps: []string{"replace " + urnOf("r1")}}), played(result{})},
 			situation{with(register("r1", nil, nil), register("r2", nil, nil)),
 				played(result{steps: []string{"replace " + urnOf("r1")}}), played(result{})},
+		},
+		"a provider that is renamed and replaced at once": {
+			situation{with(renamed),
+				played(result{steps: []string{"replace " + now, "failed create-replacement " + urnOf("r2")}}),
+				played(result{steps: []string{"replace " + now, "delete-replaced " + before}})},
+			situation{with(renamed),
+				played(result{steps: []string{"replace " + now, "create-replacement " + urnOf("r2")}}),
+				played(result{steps: []string{"replace " + now, "delete-replaced " + now}})},
 		},
 		"another provider of what a restricted update leaves alone": {
 			situation{excluding, played(result{}),
@@ -142,5 +154,21 @@ func TestAnEndingIsFoundWhereItHappened(t *testing.T) {
 		if got := ends(c.not.u, []*side{c.not.ours, c.not.stock}); got != "" {
 			t.Errorf("%s: found %q where it did not happen", e.name, got)
 		}
+	}
+}
+
+// mostIntended is how many differences there may be by intention.
+const mostIntended = 10
+
+func TestFewDifferencesAreIntended(t *testing.T) {
+	t.Parallel()
+	n := len(intended) + len(endings)
+	for _, e := range endings {
+		if e.outgrown {
+			n--
+		}
+	}
+	if n > mostIntended {
+		t.Errorf("%d differences are intended, more than %d", n, mostIntended)
 	}
 }
