@@ -201,3 +201,26 @@ func (r *Run) inherited(typ tokens.Type, name string, parent, parentOld urn.URN)
 	}
 	return urn.New(tokens.QName(r.goal.Stack), tokens.PackageName(r.goal.Project), parentType(parentOld), typ, name)
 }
+
+// renameBelow renames the stored children of a resource whose type, or parent, has changed: the types of its parents
+// are in the URN of a child. As in Pulumi, this is stored at once, so the next update finds them by their names, even
+// if the program of this one does not get to register them. A name that is stored already is left to whom it belongs.
+func (r *Run) renameBelow(from, to urn.URN) {
+	if qualifiedType(from) == qualifiedType(to) {
+		return
+	}
+	var below []Delta
+	r.snap.All(func(s *State) {
+		if s.Delete || s.isView() || r.snap.current(s.Parent) != to {
+			return
+		}
+		now := urn.New(tokens.QName(r.goal.Stack), tokens.PackageName(r.goal.Project), parentType(to), s.Type, NameOf(s.URN))
+		if now != s.URN && r.snap.current(s.URN) == s.URN && r.snap.Live(now) == nil {
+			below = append(below, Delta{Kind: DeltaAlias, From: s.URN, To: now})
+		}
+	})
+	for _, d := range below {
+		r.change(d)
+		r.renameBelow(d.From, d.To)
+	}
+}

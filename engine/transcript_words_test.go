@@ -18,6 +18,7 @@ var types = map[string]tokens.Type{
 	"":          "test:x:R",
 	"other":     "test:x:S",
 	"component": "test:x:C",
+	"composite": "test:x:G", // a component, too
 	"provider":  "pulumi:providers:test",
 	"stack":     "pulumi:pulumi:Stack",
 }
@@ -174,7 +175,7 @@ func (w *stage) state(it item) (engine.State, error) {
 // registration reads what a program registers; options that it does not know are given back.
 func (w *stage) registration(it item) (engine.Registration, []string, error) {
 	g := engine.Registration{
-		Type: types[it.kind], Name: it.name, Custom: it.kind != "component" && it.kind != "stack",
+		Type: types[it.kind], Name: it.name, Custom: !slices.Contains([]string{"component", "composite", "stack"}, it.kind),
 		Inputs: bag(it.props),
 	}
 	if it.kind == "stack" {
