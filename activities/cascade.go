@@ -132,5 +132,6 @@ func (c cascade) providerOf(ctx context.Context, r engine.State) (differ, error)
 			r.Provider,
 			r.URN))
 	}
+	p.Extension = r.Extension
 	return c.session.providerOf(ctx, &p)
 }

@@ -34,6 +34,7 @@ func TestEveryFieldOfAStateIsShown(t *testing.T) {
 		"Modified":                "is the time of an event",
 		"SourcePosition":          "is a line of the program",
 		"ViewOf":                  "is its parent, or the parent of a view that it is below",
+		"Extension":               "is a part of the provider's schema, as the package is",
 		"Hooks":                   "are functions of the program, which say themselves that they run",
 	}
 	none := stateMetadata(&engine.State{})

@@ -272,6 +272,7 @@ func FuzzRegisterPackage(f *testing.F) {
 		return &pulumirpc.RegisterPackageRequest{
 			Name: pick(w, wildNames), Version: pick(w, wildTexts), DownloadUrl: pick(w, wildTexts),
 			Parameterization: &pulumirpc.Parameterization{Name: pick(w, wildNames), Version: pick(w, wildTexts)},
+			Extension:        &pulumirpc.Parameterization{Name: pick(w, wildNames), Version: pick(w, wildTexts)},
 		}
 	}, func(ctx context.Context, w *wildProgram, req *pulumirpc.RegisterPackageRequest) error {
 		_, err := w.RegisterPackage(ctx, req)

@@ -169,7 +169,7 @@ func TestWhatIsRefusedFailsTheUpdateWhateverTheProgramMakesOfIt(t *testing.T) {
 			_, err := w.RegisterStackTransform(ctx, &pulumirpc.Callback{})
 			return err
 		},
-		"extension packages are not supported yet; remove them from the program": func(ctx context.Context,
+		"an extension of package p needs a name": func(ctx context.Context,
 			w *wildProgram) error {
 			_, err := w.RegisterPackage(ctx, &pulumirpc.RegisterPackageRequest{Name: "p",
 				Extension: &pulumirpc.Parameterization{}})

@@ -42,9 +42,9 @@ func (h monitorHost) Listen() (net.Listener, error) { return h.host.Listen() }
 
 // Provider implements monitor.Host.
 func (h monitorHost) Provider(
-	ctx context.Context, reference string, config resource.PropertyMap,
+	ctx context.Context, reference string, config resource.PropertyMap, extension engine.Bag,
 ) (*pluginhost.Provider, error) {
-	return h.provider(ctx, reference, config)
+	return h.provider(ctx, reference, config, extension)
 }
 
 // Callbacks implements monitor.Host.

@@ -50,7 +50,7 @@ func (s *session) providerReplaces(ctx context.Context, old, new engine.Provider
 	if news, err = s.values.Decode(ctx, new.Inputs); err != nil {
 		return false, internalError(err)
 	}
-	p, err := s.provider(ctx, new.Ref, news)
+	p, err := s.provider(ctx, new.Ref, news, engine.Bag{})
 	if err != nil {
 		return false, err
 	}

@@ -181,23 +181,23 @@ func (s *session) providerOf(ctx context.Context, p *engine.Provider) (*pluginho
 	if err != nil {
 		return nil, err
 	}
-	return s.open(ctx, a)
+	return s.open(ctx, a, p.Extension)
 }
 
 // provider returns the provider with a reference and these inputs, configured.
 func (s *session) provider(
-	ctx context.Context, reference string, inputs resource.PropertyMap,
+	ctx context.Context, reference string, inputs resource.PropertyMap, extension engine.Bag,
 ) (*pluginhost.Provider, error) {
 	a, err := s.account(reference, inputs)
 	if err != nil {
 		return nil, err
 	}
-	return s.open(ctx, a)
+	return s.open(ctx, a, extension)
 }
 
-// open returns the provider of an account, configured. Configuring may be repeated: it changes nothing outside the
-// plugin.
-func (s *session) open(ctx context.Context, a *account) (*pluginhost.Provider, error) {
+// open returns the provider of an account, configured and extended. Both may be repeated: they change nothing outside
+// the plugin.
+func (s *session) open(ctx context.Context, a *account, extension engine.Bag) (*pluginhost.Provider, error) {
 	if a.pkg.Name == pluginhost.NodeDynamicProvider {
 		if err := s.installDependencies(ctx); err != nil {
 			return nil, err
@@ -210,7 +210,16 @@ func (s *session) open(ctx context.Context, a *account) (*pluginhost.Provider, e
 	u, id := a.reference.URN(), a.reference.ID()
 	name, t := u.Name(), u.Type()
 	_, err = p.Configure(ctx, plugin.ConfigureRequest{URN: &u, Name: &name, Type: &t, ID: &id, Inputs: a.config})
-	return p, err
+	if err != nil || extension.Empty() {
+		return p, err
+	}
+	return p, p.Extend(ctx, extension.Digest, func(ctx context.Context) (apitype.Extension, error) {
+		e, err := s.values.DecodeExtension(ctx, extension)
+		if deployments.CodeOf(err) == deployments.CodeFormat { // the state lacks it, which fails the resource
+			return e, err
+		}
+		return e, internalError(err)
+	})
 }
 
 // unconfigured returns a provider without a configuration, which can only check and compare configurations.

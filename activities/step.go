@@ -158,7 +158,7 @@ func (at *attempt) run(ctx context.Context) (engine.StepFinished, error) {
 	if err != nil {
 		return at.providerUnavailable(err)
 	}
-	provider, err := at.session.open(ctx, account)
+	provider, err := at.session.open(ctx, account, at.step.Provider.Extension)
 	if err != nil {
 		return at.providerUnavailable(err)
 	}

@@ -31,6 +31,8 @@ type Provider struct {
 	// Ref is URN::ID. The package is the last part of the URN's type.
 	Ref    string `json:"ref"`
 	Inputs Bag    `json:"inputs"`
+	// Extension, if not empty, is what the provider's process must have been extended by before the call; see State.
+	Extension Bag `json:"extension,omitzero"`
 }
 
 // Plan asks for Check and Diff of one resource, and in a preview for its previewed outputs. The driver gathers plans

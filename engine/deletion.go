@@ -132,7 +132,7 @@ func (r *Run) startDeletion(d *deletion) {
 	op := &operation{Op: r.newOp(), URN: d.URN, For: forDeletion, Key: d.Key}
 	op.Step = &Step{
 		Op: op.Op, Kind: d.Kind, URN: d.URN, Type: state.Type, Old: r.reference(d.Key),
-		Provider: r.providerOf(state.Provider), Preview: r.goal.DryRun, Views: r.viewStates(d.Key),
+		Provider: r.providerFor(state), Preview: r.goal.DryRun, Views: r.viewStates(d.Key),
 	}
 	if state.Timeouts != nil {
 		op.Step.Timeout = state.Timeouts.Delete

@@ -44,6 +44,7 @@ type Registration struct {
 	Hooks                   Hooks                `json:"hooks,omitempty"`
 	Trigger                 Bag                  `json:"trigger"`
 	TriggerValue            string               `json:"triggerValue,omitempty"` // see State
+	Extension               Bag                  `json:"extension,omitzero"`     // see State
 	SourcePosition          string               `json:"sourcePosition,omitempty"`
 	// Digest covers everything above but SourcePosition; equal digests in two epochs are the same goal.
 	Digest string `json:"digest"`
@@ -93,6 +94,7 @@ type ReadRequested struct {
 	Dependencies            []urn.URN   `json:"dependencies,omitempty"`
 	AdditionalSecretOutputs []string    `json:"additionalSecretOutputs,omitempty"`
 	SourcePosition          string      `json:"sourcePosition,omitempty"`
+	Extension               Bag         `json:"extension,omitzero"` // see State
 	Digest                  string      `json:"digest"`
 }
 

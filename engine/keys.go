@@ -43,10 +43,12 @@ const (
 	PartInputs  Part = "in"
 	PartOutputs Part = "out"
 	PartTrigger Part = "trigger"
+	// PartExtension is no value of the resource itself; checkpoints hold it once for all resources that have it.
+	PartExtension Part = "ext"
 )
 
 // Parts are the parts of a state, in the order in which they are stored.
-var Parts = [...]Part{PartInputs, PartOutputs, PartTrigger}
+var Parts = [...]Part{PartInputs, PartOutputs, PartTrigger, PartExtension}
 
 // Bag returns the bag of a part; nil when there is no such part.
 func (s *State) Bag(p Part) *Bag {
@@ -57,6 +59,8 @@ func (s *State) Bag(p Part) *Bag {
 		return &s.Outputs
 	case PartTrigger:
 		return &s.Trigger
+	case PartExtension:
+		return &s.Extension
 	default:
 		return nil
 	}

@@ -127,7 +127,7 @@ func (r *Run) plan(e *entry, old *State) {
 	}
 	e.Forced = r.force(e, old)
 	p := Plan{
-		URN: e.URN, Goal: e.Reg, Old: r.reference(e.Old), Provider: r.providerOf(e.New.Provider), Seed: e.Seed,
+		URN: e.URN, Goal: e.Reg, Old: r.reference(e.Old), Provider: r.providerFor(&e.New), Seed: e.Seed,
 		Recreate: old != nil && (e.Forced != nil || old.PendingReplacement || old.External), Preview: r.goal.DryRun,
 	}
 	if r.goal.DryRun {

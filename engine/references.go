@@ -113,6 +113,15 @@ func (r *Run) reference(k Key) *State {
 	return &out
 }
 
+// providerFor says with which provider calls about a state are made; nil for components.
+func (r *Run) providerFor(s *State) *Provider {
+	p := r.providerOf(s.Provider)
+	if p != nil {
+		p.Extension = s.Extension
+	}
+	return p
+}
+
 // providerOf says with which provider a reference's calls are made; nil for components. A provider that has been
 // renamed in this update is found by its old reference, too. A reference that no state has is passed on as it is,
 // without inputs.

@@ -41,7 +41,7 @@ func (r *Run) refreshOf(s *State) *operation {
 	op := &operation{Op: r.newOp(), URN: s.URN, For: forRefresh, Key: s.Key}
 	op.Step = &Step{
 		Op: op.Op, Kind: StepRefresh, URN: s.URN, Type: s.Type, Old: r.reference(s.Key),
-		Provider: r.providerOf(s.Provider), Preview: r.goal.DryRun, Views: r.viewStates(s.Key),
+		Provider: r.providerFor(s), Preview: r.goal.DryRun, Views: r.viewStates(s.Key),
 	}
 	if s.Timeouts != nil {
 		op.Step.Timeout = s.Timeouts.Read

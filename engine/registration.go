@@ -26,7 +26,7 @@ func (r *Run) requestRead(ev ReadRequested) {
 	e := r.admit(ev.Epoch, ev.Seq, Registration{
 		Type: ev.Type, Name: ev.Name, Custom: true, Parent: ev.Parent, Provider: ev.Provider, Inputs: ev.Inputs,
 		Dependencies: ev.Dependencies, AdditionalSecretOutputs: ev.AdditionalSecretOutputs,
-		SourcePosition: ev.SourcePosition, ImportID: ev.ID, Digest: ev.Digest,
+		SourcePosition: ev.SourcePosition, ImportID: ev.ID, Extension: ev.Extension, Digest: ev.Digest,
 	})
 	if e == nil {
 		return
@@ -179,7 +179,7 @@ func (r *Run) prepare(e *entry) {
 		AdditionalSecretOutputs: g.AdditionalSecretOutputs, Timeouts: g.Timeouts, ImportID: g.ImportID,
 		DeletedWith: g.DeletedWith, ReplaceWith: g.ReplaceWith, IgnoreChanges: g.IgnoreChanges, HideDiff: g.HideDiff,
 		ReplaceOnChanges: g.ReplaceOnChanges, SourcePosition: g.SourcePosition, Inputs: g.Inputs, Trigger: g.Trigger,
-		TriggerValue: g.TriggerValue, Hooks: g.Hooks,
+		TriggerValue: g.TriggerValue, Hooks: g.Hooks, Extension: g.Extension,
 	}
 	if e.Read {
 		e.New.External, e.New.ImportID, e.New.ID = true, "", g.ImportID

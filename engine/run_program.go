@@ -43,7 +43,7 @@ func (r *Run) refreshEntry(e *entry, old *State) {
 	op := r.refreshOf(old)
 	op.For, op.Entry = forGoal, e
 	if r.skippedReference(e) == "" {
-		op.Step.Provider = r.providerOf(e.New.Provider)
+		op.Step.Provider = r.providerFor(&e.New)
 	}
 	r.become(e, stageStepping, op.Op)
 	r.Ops[op.Op] = op

@@ -57,7 +57,7 @@ func (r *Run) settlePending() {
 		state := r.withDefault(p.State)
 		op.Step = &Step{
 			Op: op.Op, Kind: StepCreate, URN: state.URN, Type: state.Type, New: &state, Seed: p.Seed,
-			Provider: r.providerOf(state.Provider), Check: true, // what was begun may not have been checked
+			Provider: r.providerFor(&state), Check: true, // what was begun may not have been checked
 		}
 		if p.Done {
 			r.pendingSettled(op, p.answer())

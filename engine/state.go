@@ -93,6 +93,9 @@ type State struct {
 	// TriggerValue is a keyed digest of the replacementTrigger without secretness: what decides whether it has changed.
 	// Empty for null, which never triggers; UnknownTrigger while it is not known.
 	TriggerValue string `json:"triggerValue,omitempty"`
+	// Extension is the extension of its provider's package that the resource belongs to. Its Digest is the extensionRef
+	// of the deployment format, the SHA-256 of its content.
+	Extension Bag `json:"extension,omitzero"`
 	// Rest refers to fields that only pass through (snippets, stack traces), as stored in the base.
 	Rest Ref `json:"rest,omitempty"`
 }

@@ -38,7 +38,7 @@ func (r *Run) enqueue(e *entry, check bool) {
 		return
 	}
 	step := &Step{
-		Op: r.newOp(), Kind: e.Kind, URN: e.URN, Type: e.New.Type, Provider: r.providerOf(e.New.Provider), Seed: e.Seed,
+		Op: r.newOp(), Kind: e.Kind, URN: e.URN, Type: e.New.Type, Provider: r.providerFor(&e.New), Seed: e.Seed,
 		Check: check, Preview: r.goal.DryRun, Timeout: e.timeout(),
 	}
 	if e.Kind != StepCreate {

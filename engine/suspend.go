@@ -89,6 +89,7 @@ func (r *Run) lightMemory() memory {
 			light.Reg.Inputs, light.Reg.Trigger = e.Reg.Inputs.light(), e.Reg.Trigger.light()
 			light.New.Inputs, light.New.Outputs = e.New.Inputs.light(), e.New.Outputs.light()
 			light.New.Trigger = e.New.Trigger.light()
+			light.Reg.Extension, light.New.Extension = e.Reg.Extension.light(), e.New.Extension.light()
 			e = &light
 		}
 		m.Entries[i] = e

@@ -15,7 +15,8 @@ func (w *stage) command(c engine.Command) {
 	switch c := c.(type) {
 	case engine.Plan:
 		w.open = append(w.open, c)
-		w.printf("> plan %s%s%s\n", short(c.URN), from(c.Old), when(c.Recreate, ", which is replaced"))
+		w.printf("> plan %s%s%s%s\n", short(c.URN), from(c.Old), when(c.Recreate, ", which is replaced"),
+			extended(c.Provider))
 	case engine.Compare:
 		w.open = append(w.open, c)
 		w.printf("> compare %s %s\n", reference(c.Old.Ref), reference(c.New.Ref))
@@ -76,7 +77,16 @@ func stepLine(s engine.Step) string {
 	if len(s.Views) > 0 {
 		line += " with views " + list(s.Views)
 	}
-	return line + when(s.Adopt, ", which was found") + when(s.Provider != nil, " by "+provider(s.Provider))
+	return line + when(s.Adopt, ", which was found") + when(s.Provider != nil, " by "+provider(s.Provider)) +
+		extended(s.Provider)
+}
+
+// extended says what a provider must have been extended by.
+func extended(p *engine.Provider) string {
+	if p == nil || p.Extension.Empty() {
+		return ""
+	}
+	return ", extended by" + values(p.Extension)
 }
 
 func provider(p *engine.Provider) string {
@@ -259,6 +269,7 @@ func stateLine(s engine.State) string {
 	}
 	add(s.ViewOf != "", "view-of="+short(s.ViewOf))
 	add(s.ImportID != "", "import="+s.ImportID)
+	add(!s.Extension.Empty(), "extension="+s.Extension.Digest)
 	add(s.RefreshBeforeUpdate, "refresh-before-update")
 	add(!s.Trigger.Empty(), "trigger="+s.Trigger.Digest)
 	if len(opts) > 0 {

@@ -135,7 +135,7 @@ func (w *stage) state(it item) (engine.State, error) {
 		PropertyDependencies: reg.PropertyDependencies, Protect: reg.Protect != nil && *reg.Protect,
 		RetainOnDelete: reg.RetainOnDelete != nil && *reg.RetainOnDelete, DeletedWith: reg.DeletedWith,
 		ReplaceWith: reg.ReplaceWith, Trigger: reg.Trigger, TriggerValue: reg.TriggerValue, ImportID: reg.ImportID,
-		IgnoreChanges: reg.IgnoreChanges, Hooks: reg.Hooks,
+		IgnoreChanges: reg.IgnoreChanges, Hooks: reg.Hooks, Extension: reg.Extension,
 		Timeouts: reg.Timeouts,
 	}
 	if s.Custom {
@@ -240,6 +240,8 @@ func (w *stage) option(g *engine.Registration, key, value string) bool {
 	case "trigger":
 		g.Trigger = bag([]string{"value=" + value})
 		g.TriggerValue = strings.TrimSuffix(strings.TrimPrefix(value, "secret("), ")")
+	case "extension":
+		g.Extension = bag([]string{value})
 	case "position":
 		g.SourcePosition = value
 	case "timeout":

@@ -66,6 +66,9 @@ func (c *Checkpoint) Values(ref engine.Ref) (resource.PropertyMap, error) {
 	if r == nil || part == "" {
 		return nil, deployments.Errorf(deployments.CodeInternal, "the checkpoint %s has no %s", c.name, ref)
 	}
+	if part == engine.PartExtension {
+		return c.extension(r)
+	}
 	values, err := c.decode(r, part)
 	if err != nil {
 		return nil, c.invalid(fmt.Errorf("resource %s: %w", r.URN, err))
@@ -313,6 +316,9 @@ func (c *Checkpoint) state(r *storedResource, k engine.Key, digests []byte) (eng
 	s.Key = k
 	if !r.empty() {
 		s.Rest = k.Ref("")
+	}
+	if r.ExtensionRef != "" {
+		s.Extension = engine.Bag{Digest: r.ExtensionRef, Ref: k.Ref(engine.PartExtension)}
 	}
 	for _, part := range engine.Parts {
 		if len(r.raw(part)) == 0 {

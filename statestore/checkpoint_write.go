@@ -63,11 +63,15 @@ func (d *draft) encode(ctx context.Context, manifest apitype.ManifestV1) ([]byte
 	}
 	out := deploymentFile{Version: deploymentVersion, Deployment: deployment{
 		Manifest: manifest, SecretsProviders: &d.secrets.section,
-		Snippets: d.base.file.Deployment.Snippets, Extensions: d.base.file.Deployment.Extensions,
+		Snippets: d.base.file.Deployment.Snippets,
 	}}
 	if d.integrity != "" {
 		out.Deployment.Metadata.IntegrityErrorMetadata = &apitype.SnapshotIntegrityErrorMetadataV1{
 			Version: engineVersion, Error: d.integrity}
+	}
+	var err error
+	if out.Deployment.Extensions, err = d.extensions(ctx); err != nil {
+		return nil, err
 	}
 	resources, err := d.resources(ctx, features)
 	if err != nil {

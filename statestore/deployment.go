@@ -51,7 +51,7 @@ type deployment struct {
 	PendingOperations []storedOperation           `json:"pending_operations,omitempty"`
 	Metadata          apitype.SnapshotMetadataV1  `json:"metadata"`
 	Snippets          json.RawMessage             `json:"snippets,omitempty"`
-	Extensions        json.RawMessage             `json:"extensions,omitempty"`
+	Extensions        map[string]json.RawMessage  `json:"extensions,omitempty"` // apitype.Extension, by extensionRef
 }
 
 // storedOperation is apitype.OperationV2 with fields that only this service writes: the seed of the resource's name,
@@ -108,18 +108,18 @@ type storedResource struct {
 	RefreshBeforeUpdate     bool                 `json:"refreshBeforeUpdate,omitempty"`
 	ResourceHooks           engine.Hooks         `json:"resourceHooks,omitempty"`
 	ViewOf                  urn.URN              `json:"viewOf,omitempty"`
+	ExtensionRef            string               `json:"extensionRef,omitempty"`
 	restFields
 }
 
 // restFields are stored and restored unchanged. See engine.State.Rest.
 type restFields struct {
-	StackTrace   json.RawMessage `json:"stackTrace,omitempty"`
-	ExtensionRef string          `json:"extensionRef,omitempty"`
-	SnippetID    string          `json:"snippetID,omitempty"`
+	StackTrace json.RawMessage `json:"stackTrace,omitempty"`
+	SnippetID  string          `json:"snippetID,omitempty"`
 }
 
 func (r restFields) empty() bool {
-	return r.StackTrace == nil && r.ExtensionRef == "" && r.SnippetID == ""
+	return r.StackTrace == nil && r.SnippetID == ""
 }
 
 // header returns the engine's header of a resource, without key and bags.
@@ -159,6 +159,7 @@ func storedHeader(s engine.State) storedResource {
 		IgnoreChanges: s.IgnoreChanges, HideDiff: s.HideDiff, ReplaceOnChanges: s.ReplaceOnChanges,
 		RefreshBeforeUpdate: s.RefreshBeforeUpdate, Created: s.Created, Modified: s.Modified,
 		SourcePosition: s.SourcePosition, ResourceHooks: s.Hooks, ViewOf: s.ViewOf,
+		ExtensionRef: s.Extension.Digest,
 	}
 	if len(s.PropertyDependencies) > 0 {
 		r.PropertyDependencies = make(map[string][]urn.URN, len(s.PropertyDependencies))

@@ -17,6 +17,7 @@ func TestEveryFieldOfAStateIsStoredAndReadBack(t *testing.T) {
 		"Outputs":      "is a bag, which is stored by itself",
 		"Trigger":      "is a bag, which is stored by itself",
 		"TriggerValue": "follows from Trigger",
+		"Extension":    "is a bag, which is stored once for all resources that have it",
 		"Rest":         "is the key of the base's state, whose further fields are copied",
 	}
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[engine.State]()) {

@@ -117,11 +117,7 @@ func (s *Store) replayed(ctx context.Context, c Claim, entries []journal.Entry) 
 	if f.Features = nil; state.ByteStrings {
 		f.Features = []string{featureByteString}
 	}
-	if f.Deployment.Extensions = nil; len(state.Extensions) > 0 {
-		if f.Deployment.Extensions, err = json.Marshal(state.Extensions); err != nil {
-			return nil, err
-		}
-	}
+	f.Deployment.Extensions = state.Extensions
 	for _, raw := range state.Pending {
 		var operation storedOperation
 		if err := json.Unmarshal(raw, &operation); err != nil {
@@ -140,14 +136,13 @@ func partsOf(data []byte) (deploymentFile, journal.State, error) {
 	}
 	var rest struct {
 		Deployment struct {
-			Pending    []json.RawMessage          `json:"pending_operations"`
-			Extensions map[string]json.RawMessage `json:"extensions"`
+			Pending []json.RawMessage `json:"pending_operations"`
 		} `json:"deployment"`
 	}
 	err := json.Unmarshal(data, &rest)
 	return f, journal.State{
 		Secrets: f.Deployment.SecretsProviders, Resources: f.Deployment.Resources, Pending: rest.Deployment.Pending,
-		Snippets: f.Deployment.Snippets, Extensions: rest.Deployment.Extensions,
+		Snippets: f.Deployment.Snippets, Extensions: f.Deployment.Extensions,
 		ByteStrings: slices.Contains(f.Features, featureByteString),
 	}, err
 }

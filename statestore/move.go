@@ -116,6 +116,7 @@ func (s *Store) join(ctx context.Context, j joint) (*Checkpoint, error) {
 	}
 	d := fromKeys.copyOf(j.source)
 	d.showSecrets, d.names = true, j.plan.Names
+	file.Deployment.Extensions = maps.Clone(file.Deployment.Extensions)
 	var list [][]byte
 	for _, raw := range file.Deployment.Resources {
 		list = append(list, raw)
@@ -130,6 +131,7 @@ func (s *Store) join(ctx context.Context, j joint) (*Checkpoint, error) {
 			return nil, err
 		}
 		list = append(list, data)
+		file.Deployment.take(stored.ExtensionRef, &j.source.file.Deployment)
 	}
 	file.Version = deploymentVersion
 	if file.Features = slices.Sorted(maps.Keys(features)); len(features) > 0 {

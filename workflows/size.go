@@ -28,15 +28,17 @@ func stateSize(s *engine.State) int {
 			names += len(u)
 		}
 	}
-	return headerSize + names + bagSize(s.Inputs) + bagSize(s.Outputs) + bagSize(s.Trigger)
+	return headerSize + names + bagSize(s.Inputs) + bagSize(s.Outputs) + bagSize(s.Trigger) +
+		bagSize(s.Extension)
 }
 
 func replySize(r engine.Reply) int { return itemSize + len(r.URN) + bagSize(r.Object) }
 
 func planSize(p engine.Plan) int {
-	n := headerSize + stateSize(p.Old) + bagSize(p.Goal.Inputs) + bagSize(p.Goal.Trigger)
+	n := headerSize + stateSize(p.Old) + bagSize(p.Goal.Inputs) + bagSize(p.Goal.Trigger) +
+		bagSize(p.Goal.Extension)
 	if p.Provider != nil {
-		n += bagSize(p.Provider.Inputs)
+		n += bagSize(p.Provider.Inputs) + bagSize(p.Provider.Extension)
 	}
 	return n
 }

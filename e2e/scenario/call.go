@@ -42,7 +42,8 @@ func (i *invoke) invoke(p *player, m *made) error {
 	}
 	req := &rpc.ResourceInvokeRequest{
 		Tok: i.Token, Provider: with.Provider, Version: with.Version, PluginDownloadURL: with.PluginDownloadURL,
-		DependsOn: with.Dependencies, AcceptResources: true,
+		PackageRef: with.PackageRef,
+		DependsOn:  with.Dependencies, AcceptResources: true,
 	}
 	if i.Options.Parent != "" {
 		req.Parent = with.Parent
@@ -89,6 +90,7 @@ func (c *call) call(p *player, m *made) error {
 	}
 	req := &rpc.ResourceCallRequest{
 		Tok: c.Token, Provider: with.Provider, Version: with.Version, PluginDownloadURL: with.PluginDownloadURL,
+		PackageRef:      with.PackageRef,
 		ArgDependencies: map[string]*rpc.ResourceCallRequest_ArgumentDependencies{},
 	}
 	for key, v := range args {

@@ -187,10 +187,13 @@ func (t *transform) change(req *rpc.TransformRequest, properties *structpb.Struc
 	return res
 }
 
-// call sets the options that name functions of the script.
+// call sets the options that name functions of the script, and its packages.
 func (o *options) call(p *player, req *rpc.RegisterResourceRequest) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if req.PackageRef = p.packages[o.Package]; req.PackageRef == "" && o.Package != "" {
+		return fmt.Errorf("there is no earlier package named %s", o.Package)
+	}
 	for _, name := range o.Transforms {
 		callback := p.transforms[name]
 		if callback == nil {

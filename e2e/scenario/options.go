@@ -34,6 +34,7 @@ type options struct {
 	PluginDownloadURL       string            `yaml:"pluginDownloadURL"`
 	Hooks                   *hookNames        `yaml:"hooks"`
 	Transforms              []string          `yaml:"transforms"`
+	Package                 string            `yaml:"package"`
 }
 
 // timeouts are durations such as 5m.

@@ -35,6 +35,7 @@ type player struct {
 	mu         sync.Mutex
 	things     map[string]*made
 	transforms map[string]*rpc.Callback // of resources, by name
+	packages   map[string]string        // references of packages, by name
 	started    sync.WaitGroup
 	failure    error // the first; no step is played after it
 }

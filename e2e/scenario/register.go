@@ -112,8 +112,9 @@ func (r *read) read(p *player, m *made) error {
 	req := &rpc.ReadResourceRequest{
 		Id: plugin.UnknownStringValue, Type: r.Type, Name: cmp.Or(r.Name, m.name),
 		Parent: with.Parent, Dependencies: with.Dependencies, Provider: with.Provider, Version: with.Version,
-		PluginDownloadURL: with.PluginDownloadURL, AdditionalSecretOutputs: with.AdditionalSecretOutputs,
-		AcceptSecrets: true, AcceptResources: true,
+		PluginDownloadURL: with.PluginDownloadURL, PackageRef: with.PackageRef,
+		AdditionalSecretOutputs: with.AdditionalSecretOutputs,
+		AcceptSecrets:           true, AcceptResources: true,
 	}
 	if known := leaf(id); known.Known {
 		req.Id = display(known.Element)

@@ -68,6 +68,7 @@ func init() { // not a literal: the actions refer back to it
 		"hook":      func() action { return &hook{} },
 		"errorHook": func() action { return &errorHook{} },
 		"transform": func() action { return &transform{} },
+		"package":   func() action { return &registerPackage{} },
 	}
 }
 

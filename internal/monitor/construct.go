@@ -23,7 +23,7 @@ func (m *Monitor) construct(
 	if g.Name == "" {
 		return nil, status.Errorf(codes.InvalidArgument, "a component of type %s needs a name", g.Type)
 	}
-	provider, err := m.configured(ctx, g.Provider)
+	provider, err := m.configured(ctx, g.Provider, g.Extension)
 	if err != nil {
 		return nil, err
 	}

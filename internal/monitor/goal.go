@@ -190,6 +190,7 @@ func (m *Monitor) readProvider(ctx context.Context, req *pulumirpc.RegisterResou
 	if err != nil {
 		return err
 	}
+	g.Extension = p.extension
 	g.Provider, err = m.provider(ctx, named, p)
 	return err
 }

@@ -3,6 +3,7 @@ package monitor
 import (
 	"context"
 
+	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/pluginhost"
 	"github.com/deployctl/deployctl/internal/properties"
 	"github.com/deployctl/deployctl/internal/token"
@@ -81,7 +82,7 @@ func (m *Monitor) invoke(
 	if function == getResource { // its provider stands in the state, as in Pulumi's
 		return m.getResource(ctx, args)
 	}
-	provider, err := m.configured(ctx, ref)
+	provider, err := m.configured(ctx, ref, p.extension)
 	if err != nil {
 		return plugin.InvokeResponse{}, err
 	}
@@ -127,11 +128,7 @@ func (m *Monitor) Call(ctx context.Context, req *pulumirpc.ResourceCallRequest) 
 	if err != nil {
 		return nil, status.Errorf(codes.InvalidArgument, "arguments of %s: %v", req.GetTok(), err)
 	}
-	ref, err := m.calledProvider(ctx, req)
-	if err != nil {
-		return nil, err
-	}
-	provider, err := m.configured(ctx, ref)
+	provider, err := m.calledProvider(ctx, req)
 	if err != nil {
 		return nil, err
 	}
@@ -171,20 +168,22 @@ func (m *Monitor) Call(ctx context.Context, req *pulumirpc.ResourceCallRequest) 
 
 // calledProvider returns the provider that a call is for: the provider itself if the method is its own, the named one,
 // or that of the resource whose method is called.
-func (m *Monitor) calledProvider(ctx context.Context, req *pulumirpc.ResourceCallRequest) (string, error) {
+func (m *Monitor) calledProvider(
+	ctx context.Context, req *pulumirpc.ResourceCallRequest,
+) (*pluginhost.Provider, error) {
 	self := req.GetArgs().GetFields()["__self__"].GetStructValue().GetFields()
 	if token.IsProvider(req.GetTok()) {
 		ref := self["urn"].GetStringValue() + resource.URNNameDelimiter + self["id"].GetStringValue()
 		if _, err := token.ParseReference(ref); err != nil {
-			return "", status.Errorf(codes.InvalidArgument, "%s needs the provider as __self__: %v", req.GetTok(), err)
+			return nil, status.Errorf(codes.InvalidArgument, "%s needs the provider as __self__: %v", req.GetTok(), err)
 		}
-		return ref, nil
+		return m.configured(ctx, ref, engine.Bag{})
 	}
 	named := req.GetProvider()
 	if u := self["urn"].GetStringValue(); named == "" && u != "" {
 		res, ok := m.registry.get(urn.URN(u))
 		if !ok {
-			return "", status.Errorf(codes.NotFound, "unknown resource %s", u)
+			return nil, status.Errorf(codes.NotFound, "unknown resource %s", u)
 		}
 		if named = res.provider; named == "" {
 			named = res.constructedBy
@@ -192,14 +191,18 @@ func (m *Monitor) calledProvider(ctx context.Context, req *pulumirpc.ResourceCal
 	}
 	pkg := token.Package(req.GetTok())
 	if pkg == "" {
-		return "", status.Errorf(codes.InvalidArgument, "method %q is not of the form package:module:name",
+		return nil, status.Errorf(codes.InvalidArgument, "method %q is not of the form package:module:name",
 			req.GetTok())
 	}
 	p, err := m.request(pkg, req)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	return m.provider(ctx, named, p)
+	ref, err := m.provider(ctx, named, p)
+	if err != nil {
+		return nil, err
+	}
+	return m.configured(ctx, ref, p.extension)
 }
 
 func (m *Monitor) callInfo() plugin.CallInfo {

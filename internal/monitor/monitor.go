@@ -30,8 +30,10 @@ import (
 type Host interface {
 	// Listen returns a loopback listener that only processes of the update can reach.
 	Listen() (net.Listener, error)
-	// Provider returns the configured provider with a reference.
-	Provider(ctx context.Context, reference string, config resource.PropertyMap) (*pluginhost.Provider, error)
+	// Provider returns the configured provider with a reference, extended unless the extension is empty.
+	Provider(
+		ctx context.Context, reference string, config resource.PropertyMap, extension engine.Bag,
+	) (*pluginhost.Provider, error)
 	// LastKnown returns outputs of a component or of the stack in which the stack's values before the update replace
 	// what is unknown.
 	LastKnown(ctx context.Context, u urn.URN, outputs resource.PropertyMap) (resource.PropertyMap, error)

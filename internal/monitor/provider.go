@@ -17,6 +17,7 @@ import (
 	"github.com/deployctl/deployctl/internal/pluginhost"
 	"github.com/deployctl/deployctl/internal/token"
 	"github.com/google/uuid"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
@@ -28,6 +29,7 @@ import (
 type packageRequest struct {
 	pluginhost.Package
 	checksums map[string][]byte
+	extension engine.Bag // empty, or the extension of the package that the call is for
 }
 
 // provides returns the package whose resources are served: the parameterised one, if there is a parameter.
@@ -78,16 +80,15 @@ func (m *Monitor) request(pkg tokens.Package, r packageFields) (packageRequest, 
 func (m *Monitor) RegisterPackage(
 	ctx context.Context, req *pulumirpc.RegisterPackageRequest,
 ) (*pulumirpc.RegisterPackageResponse, error) {
-	resp, err := m.registerPackage(req)
+	resp, err := m.registerPackage(ctx, req)
 	return resp, m.refuse(ctx, err, engine.Refused{})
 }
 
-func (m *Monitor) registerPackage(req *pulumirpc.RegisterPackageRequest) (*pulumirpc.RegisterPackageResponse, error) {
+func (m *Monitor) registerPackage(
+	ctx context.Context, req *pulumirpc.RegisterPackageRequest,
+) (*pulumirpc.RegisterPackageResponse, error) {
 	if req.GetName() == "" {
 		return nil, status.Error(codes.InvalidArgument, "a package needs a name")
-	}
-	if req.GetExtension() != nil {
-		return nil, unsupported("extension packages")
 	}
 	p := packageRequest{
 		Package: pluginhost.Package{
@@ -99,10 +100,15 @@ func (m *Monitor) registerPackage(req *pulumirpc.RegisterPackageRequest) (*pulum
 	if q := req.GetParameterization(); q != nil {
 		p.Parameter = &pluginhost.Parameter{Name: q.GetName(), Version: q.GetVersion(), Value: q.GetValue()}
 	}
+	var err error
+	if p.extension, err = m.extension(ctx, req); err != nil {
+		return nil, err
+	}
 	text, err := json.Marshal(struct {
 		Package   pluginhost.Package
 		Checksums map[string][]byte
-	}{p.Package, p.checksums})
+		Extension string `json:",omitempty"`
+	}{p.Package, p.checksums, p.extension.Digest})
 	if err != nil {
 		return nil, rpcError(err)
 	}
@@ -111,6 +117,25 @@ func (m *Monitor) registerPackage(req *pulumirpc.RegisterPackageRequest) (*pulum
 	defer m.mu.Unlock()
 	m.packages[ref] = p
 	return &pulumirpc.RegisterPackageResponse{Ref: ref}, nil
+}
+
+// extension returns the bag of the extension that a package is; an empty one if it is none.
+func (m *Monitor) extension(ctx context.Context, req *pulumirpc.RegisterPackageRequest) (engine.Bag, error) {
+	e := req.GetExtension()
+	if e == nil {
+		return engine.Bag{}, nil
+	}
+	if e.GetName() == "" {
+		return engine.Bag{}, status.Errorf(codes.InvalidArgument, "an extension of package %s needs a name", req.GetName())
+	}
+	if _, err := semver.ParseTolerant(e.GetVersion()); err != nil {
+		return engine.Bag{}, status.Errorf(codes.InvalidArgument, "version %q of extension %s of package %s: %v",
+			e.GetVersion(), e.GetName(), req.GetName(), err)
+	}
+	bag, err := m.values.EncodeExtension(ctx, apitype.Extension{
+		Name: e.GetName(), Version: e.GetVersion(), Value: e.GetValue(),
+	})
+	return bag, rpcError(err)
 }
 
 // complete sets what the request leaves open from the program's requirements.
@@ -223,15 +248,15 @@ func (m *Monitor) keepConfig(ctx context.Context, reply engine.Reply, inputs res
 	return ref.String(), nil
 }
 
-// configured returns the configured provider with a reference.
-func (m *Monitor) configured(ctx context.Context, ref string) (*pluginhost.Provider, error) {
+// configured returns the configured provider with a reference, extended unless the extension is empty.
+func (m *Monitor) configured(ctx context.Context, ref string, extension engine.Bag) (*pluginhost.Provider, error) {
 	m.mu.Lock()
 	config, ok := m.configs[ref]
 	m.mu.Unlock()
 	if !ok {
 		return nil, status.Errorf(codes.NotFound, "provider %s is not registered", ref)
 	}
-	p, err := m.host.Provider(ctx, ref, config)
+	p, err := m.host.Provider(ctx, ref, config, extension)
 	if err != nil {
 		return nil, rpcError(err)
 	}
@@ -267,6 +292,7 @@ func withoutPosition(reg engine.Registration) engine.Registration {
 	reg.SourcePosition, reg.Digest = "", ""
 	reg.Inputs = engine.Bag{Digest: reg.Inputs.Digest}
 	reg.Trigger = engine.Bag{Digest: reg.Trigger.Digest}
+	reg.Extension = engine.Bag{Digest: reg.Extension.Digest}
 	return reg
 }
 

@@ -103,9 +103,11 @@ func (m *Monitor) readRequested(ctx context.Context, req *pulumirpc.ReadResource
 		if read.Provider, err = m.provider(ctx, read.Provider, p); err != nil {
 			return read, err
 		}
+		read.Extension = p.extension
 	}
 	goal := read
 	goal.SourcePosition, goal.Inputs = "", engine.Bag{Digest: read.Inputs.Digest}
+	goal.Extension = engine.Bag{Digest: read.Extension.Digest}
 	read.Digest = m.digest(goal)
 	return read, nil
 }

@@ -146,7 +146,8 @@ var providerMethods = []struct {
 		return nil, err
 	}},
 	{"Parameterize", func(ctx context.Context, _ *Host, p *Provider) ([]resource.PropertyMap, error) {
-		return nil, p.parameterize(ctx, Parameter{Name: "p", Version: "1.0.0"})
+		_, err := p.parameterize(ctx, Parameter{Name: "p", Version: "1.0.0"})
+		return nil, err
 	}},
 	{"GetSchema", func(ctx context.Context, _ *Host, p *Provider) ([]resource.PropertyMap, error) {
 		_, err := p.GetSchema(ctx, plugin.GetSchemaRequest{SubpackageName: "p",

@@ -57,6 +57,7 @@ type Provider struct {
 	configuring sync.Once
 	configured  chan struct{}
 	configErr   error
+	extensions  extensions
 }
 
 // Died returns a channel that is closed once the provider can no longer answer.

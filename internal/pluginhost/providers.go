@@ -240,20 +240,22 @@ func (h *Host) openProvider(e *endpoint, dir string, parameter *Parameter) (*Pro
 		return nil, fmt.Errorf("handshake: %w", err)
 	}
 	if parameter != nil {
-		return p, p.parameterize(ctx, *parameter)
+		_, err = p.parameterize(ctx, *parameter)
+		return p, err
 	}
 	return p, nil
 }
 
-func (p *Provider) parameterize(ctx context.Context, parameter Parameter) error {
+// parameterize sends a parameter to the provider, and returns the name of the package that it makes.
+func (p *Provider) parameterize(ctx context.Context, parameter Parameter) (string, error) {
 	version, err := semver.ParseTolerant(parameter.Version)
 	if err != nil {
-		return fmt.Errorf("parameter: %w", err)
+		return "", fmt.Errorf("parameter: %w", err)
 	}
-	_, err = p.Parameterize(ctx, plugin.ParameterizeRequest{Parameters: &plugin.ParameterizeValue{
+	resp, err := p.Parameterize(ctx, plugin.ParameterizeRequest{Parameters: &plugin.ParameterizeValue{
 		Name: parameter.Name, Version: version, Value: parameter.Value,
 	}})
-	return err
+	return resp.Name, err
 }
 
 // reportUnexpectedExit reports the death of a process that was not asked to end, with its last output.

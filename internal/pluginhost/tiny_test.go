@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -58,6 +59,8 @@ type tiny struct {
 	cancelled chan struct{}
 	shaken    *pulumirpc.ProviderHandshakeRequest
 	parameter *pulumirpc.ParameterizeRequest_ParametersValue
+	// parameters counts the calls of Parameterize.
+	parameters atomic.Int32
 }
 
 func serveTiny(p *tiny) {
@@ -90,6 +93,13 @@ func (p *tiny) Parameterize(
 	_ context.Context, req *pulumirpc.ParameterizeRequest,
 ) (*pulumirpc.ParameterizeResponse, error) {
 	p.parameter = req.GetValue()
+	p.parameters.Add(1)
+	switch string(req.GetValue().GetValue()) {
+	case "refuse":
+		return nil, status.Error(codes.InvalidArgument, "there is no such extension")
+	case "other":
+		return &pulumirpc.ParameterizeResponse{Name: "other", Version: "1.0.0"}, nil
+	}
 	return &pulumirpc.ParameterizeResponse{Name: p.parameter.GetName(), Version: p.parameter.GetVersion()}, nil
 }
 
@@ -140,6 +150,9 @@ func (p *tiny) Create(ctx context.Context, req *pulumirpc.CreateRequest) (*pulum
 		dir, _ := os.Getwd()
 		out, _ := structpb.NewStruct(map[string]any{"env": strings.Join(os.Environ(), "\n"), "dir": dir})
 		return &pulumirpc.CreateResponse{Id: "env", Properties: out}, nil
+	case "count":
+		out, _ := structpb.NewStruct(map[string]any{"parameters": int(p.parameters.Load())})
+		return &pulumirpc.CreateResponse{Id: "count", Properties: out}, nil
 	case "die":
 		os.Exit(9)
 	case "hang":

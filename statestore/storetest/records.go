@@ -36,13 +36,14 @@ func finishAndLoad(t *testing.T, f fixture) {
 	ok(t, err)
 	got := c.States()[2]
 	if got.Inputs.Digest != want.Inputs.Digest || got.Outputs.Digest != want.Outputs.Digest ||
-		got.Trigger.Digest != want.Trigger.Digest {
+		got.Trigger.Digest != want.Trigger.Digest || got.Extension.Digest != want.Extension.Digest {
 		t.Error("the digests are others than before")
 	}
 	if got.Key != "b2" || got.Inputs.Ref != "base:2/in" || got.Outputs.Ref != "base:2/out" {
 		t.Errorf("got %+v", got)
 	}
 	want.Key, want.Inputs, want.Outputs, want.Trigger = got.Key, got.Inputs, got.Outputs, got.Trigger
+	want.Extension = got.Extension
 	want.PropertyDependencies[1].URNs = got.PropertyDependencies[1].URNs // nil and empty are one
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
@@ -56,6 +57,10 @@ func finishAndLoad(t *testing.T, f fixture) {
 		if err != nil || !values.DeepEquals(want) {
 			t.Errorf("%s is %v, %v", bag.Ref, values, err)
 		}
+	}
+	extension, err := codec.DecodeExtension(t.Context(), got.Extension)
+	if err != nil || !reflect.DeepEqual(extension, extending) {
+		t.Errorf("the extension is %+v, %v", extension, err)
 	}
 	parts := 0
 	for from := 0; ; parts++ {

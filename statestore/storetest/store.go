@@ -11,6 +11,7 @@ import (
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/bags"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
@@ -131,6 +132,8 @@ func (f fixture) thing(t *testing.T, sc statestore.Scope, op int, name string) e
 	ok(t, err)
 	value, err := bags.TriggerValue(c.Key, triggered(name))
 	ok(t, err)
+	extension, err := c.EncodeExtension(t.Context(), extending)
+	ok(t, err)
 	return engine.State{
 		Key: engine.Key(fmt.Sprint("o", op)), URN: thingURN(name), Type: "cloud:index:Thing", Custom: true, ID: "id-" +
 			name,
@@ -138,9 +141,12 @@ func (f fixture) thing(t *testing.T, sc statestore.Scope, op int, name string) e
 		Outputs: out, Trigger: trigger, TriggerValue: value,
 		PropertyDependencies: []engine.PropertyDependency{{Property: "a", URNs: []urn.URN{cloudURN}}, {Property: "b"}},
 		Timeouts:             &engine.Timeouts{Create: 60}, IgnoreChanges: []string{"x.y"}, HideDiff: []string{"z[0]"},
-		Created: "2024-01-02T03:04:05.678Z", RefreshBeforeUpdate: true,
+		Created: "2024-01-02T03:04:05.678Z", RefreshBeforeUpdate: true, Extension: extension,
 	}
 }
+
+// extending is an extension that does not travel inline.
+var extending = apitype.Extension{Name: "gateway", Version: "1.2.3", Value: bytes.Repeat([]byte("\x00crd"), 1000)}
 
 func triggered(by string) resource.PropertyMap {
 	return resource.PropertyMap{"value": resource.MakeSecret(resource.NewProperty(by))}

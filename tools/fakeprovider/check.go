@@ -21,7 +21,7 @@ type seedKey struct{}
 // Check validates every input and reports all failures at once; then it fills in what the program left out. An input
 // that is not known yet is neither.
 func (f *fake) Check(ctx context.Context, req p.CheckRequest) (p.CheckResponse, error) {
-	k, err := kindOf(req.Urn)
+	k, err := f.kindOf(req.Urn)
 	if err != nil {
 		return p.CheckResponse{}, err
 	}

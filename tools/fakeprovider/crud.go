@@ -19,7 +19,7 @@ var errInit = errors.New("the thing exists, but failed to initialise")
 
 // Create makes the thing. A name or id that is taken is an error: nothing is adopted.
 func (f *fake) Create(ctx context.Context, req p.CreateRequest) (p.CreateResponse, error) {
-	k, err := kindOf(req.Urn)
+	k, err := f.kindOf(req.Urn)
 	if err != nil {
 		return p.CreateResponse{}, err
 	}
@@ -46,7 +46,7 @@ func (f *fake) Create(ctx context.Context, req p.CreateRequest) (p.CreateRespons
 // Read shows the thing as it is; an empty id says that it is not there. The inputs are those of the cloud, so that a
 // change from outside shows, and an import needs nothing but the id.
 func (f *fake) Read(ctx context.Context, req p.ReadRequest) (p.ReadResponse, error) {
-	k, err := kindOf(req.Urn)
+	k, err := f.kindOf(req.Urn)
 	if err != nil {
 		return p.ReadResponse{}, err
 	}
@@ -66,7 +66,7 @@ func (f *fake) Read(ctx context.Context, req p.ReadRequest) (p.ReadResponse, err
 
 // Update replaces the thing's properties.
 func (f *fake) Update(ctx context.Context, req p.UpdateRequest) (p.UpdateResponse, error) {
-	k, err := kindOf(req.Urn)
+	k, err := f.kindOf(req.Urn)
 	if err != nil {
 		return p.UpdateResponse{}, err
 	}
@@ -88,7 +88,7 @@ func (f *fake) Update(ctx context.Context, req p.UpdateRequest) (p.UpdateRespons
 
 // Delete removes the thing; that it is gone already is a success.
 func (f *fake) Delete(ctx context.Context, req p.DeleteRequest) error {
-	k, err := kindOf(req.Urn)
+	k, err := f.kindOf(req.Urn)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 
 // Diff compares the inputs. What is not known yet counts as a change.
 func (f *fake) Diff(_ context.Context, req p.DiffRequest) (p.DiffResponse, error) {
-	k, err := kindOf(req.Urn)
+	k, err := f.kindOf(req.Urn)
 	if err != nil {
 		return p.DiffResponse{}, err
 	}

@@ -12,6 +12,7 @@
 //	                      by List or fake:index:find
 //	fake:index:Server     the cloud makes the id and nothing else leads to it: a lost answer is lost
 //	fake:index:Group      a component of one Named and one Auto
+//	fake:index:NAME       as Named, once the package is extended by a package whose value is NAME
 //
 // The provider never retries, never adopts and never hides an error: each of the cloud's answers becomes the gRPC
 // status that says honestly whether the request was carried out (see errors.go).

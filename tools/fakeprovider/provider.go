@@ -20,6 +20,8 @@ type fake struct {
 	cloud  *cloud          // set by Configure
 	life   context.Context // ends when the engine says Cancel
 	cancel context.CancelFunc
+
+	extensions extensions
 }
 
 // Serve runs the plugin: it prints its port and serves until the process ends.
@@ -101,8 +103,11 @@ func (f *fake) Configure(_ context.Context, req p.ConfigureRequest) error {
 	return nil
 }
 
-func kindOf(urn resource.URN) (kind, error) {
+func (f *fake) kindOf(urn resource.URN) (kind, error) {
 	k, ok := kinds[urn.Type()]
+	if !ok {
+		k, ok = f.extensions.kind(urn.Type())
+	}
 	if !ok {
 		return kind{}, status.Errorf(codes.NotFound, "there is no resource type %s", urn.Type())
 	}

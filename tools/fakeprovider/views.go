@@ -40,8 +40,7 @@ func (p publication) publish(ctx context.Context, steps []*rpc.ViewStep) error {
 
 // hasViews reports whether the things of a URN have views.
 func hasViews(urn string) bool {
-	k, err := kindOf(resource.URN(urn))
-	return err == nil && k.views
+	return kinds[resource.URN(urn).Type()].views
 }
 
 // Create publishes a part for each setting once the Fleet is made.
