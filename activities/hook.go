@@ -118,23 +118,27 @@ func (h hookCall) make(ctx context.Context) (retry bool, err error) {
 		}
 		return false, hookFailed(answer.GetError())
 	}
-	call, kind := "create", h.command.Kind
-	switch kind {
-	case engine.StepUpdate:
-		call = "update"
-	case engine.StepDelete, engine.StepDeleteReplaced:
-		call = "delete"
-	default:
-	}
 	var answer pulumirpc.ErrorHookResponse
 	if err := h.hook.Call(ctx, &pulumirpc.ErrorHookRequest{
 		Urn: req.GetUrn(), Id: req.GetId(), Name: req.GetName(), Type: req.GetType(), NewInputs: req.GetNewInputs(),
 		OldInputs: req.GetOldInputs(), OldOutputs: req.GetOldOutputs(), OldOptions: req.GetOldOptions(),
-		NewOptions: req.GetNewOptions(), FailedOperation: call, Errors: h.command.Errors,
+		NewOptions: req.GetNewOptions(), FailedOperation: callOf(h.command.Kind), Errors: h.command.Errors,
 	}, &answer); err != nil {
 		return false, err
 	}
 	return answer.GetRetry(), hookFailed(answer.GetError())
+}
+
+// callOf names the call of a step as error hooks are told it.
+func callOf(kind engine.StepKind) string {
+	switch kind {
+	case engine.StepUpdate:
+		return "update"
+	case engine.StepDelete, engine.StepDeleteReplaced:
+		return "delete"
+	default:
+		return "create"
+	}
 }
 
 // hookFailed returns the error that a hook returned.

@@ -64,6 +64,13 @@ func (r UpdateRequest) validateImports() error {
 		return Errorf(CodeInvalid, "an import takes the resources that it names, and changes no other: leave out "+
 			"targets, excludes, --replace, --refresh and --run-program")
 	}
+	if err := r.validateEachImport(); err != nil {
+		return err
+	}
+	return r.validateVariables()
+}
+
+func (r UpdateRequest) validateEachImport() error {
 	seen := make(map[urn.URN]bool, len(r.Imports))
 	for _, i := range r.Imports {
 		if err := i.validate(); err != nil {
@@ -76,7 +83,7 @@ func (r UpdateRequest) validateImports() error {
 		}
 		seen[u] = true
 	}
-	return r.validateVariables()
+	return nil
 }
 
 func (i Import) validate() error {

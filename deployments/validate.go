@@ -273,6 +273,16 @@ func (r UpdateRequest) validateProgram() error {
 			return err
 		}
 	}
+	if err := r.validateEnvironment(); err != nil {
+		return err
+	}
+	if err := r.validatePolicyPacks(); err != nil {
+		return err
+	}
+	return r.Secrets.Validate()
+}
+
+func (r UpdateRequest) validateEnvironment() error {
 	if len(r.Environment) > MaxEnvironment {
 		return Errorf(CodeInvalid, "the request has %d environment variables; at most %d are allowed",
 			len(r.Environment), MaxEnvironment)
@@ -282,10 +292,7 @@ func (r UpdateRequest) validateProgram() error {
 			return Errorf(CodeInvalid, "an environment variable is not written as NAME=VALUE, or has a NUL")
 		}
 	}
-	if err := r.validatePolicyPacks(); err != nil {
-		return err
-	}
-	return r.Secrets.Validate()
+	return nil
 }
 
 func (r UpdateRequest) validatePolicyPacks() error {
@@ -323,14 +330,21 @@ func (r UpdateRequest) validateSelection() error {
 			"--exclude-protected or --ignore-protect")
 	}
 	for _, list := range [][]string{r.Targets, r.Excludes, r.Replace} {
-		if len(list) > MaxTargets {
-			return Errorf(CodeInvalid, "the request names %d resources; at most %d are allowed: use patterns with '*'",
-				len(list), MaxTargets)
+		if err := validateTargets(list); err != nil {
+			return err
 		}
-		for _, target := range list {
-			if err := ValidateTarget(target); err != nil {
-				return err
-			}
+	}
+	return nil
+}
+
+func validateTargets(list []string) error {
+	if len(list) > MaxTargets {
+		return Errorf(CodeInvalid, "the request names %d resources; at most %d are allowed: use patterns with '*'",
+			len(list), MaxTargets)
+	}
+	for _, target := range list {
+		if err := ValidateTarget(target); err != nil {
+			return err
 		}
 	}
 	return nil

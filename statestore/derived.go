@@ -78,7 +78,7 @@ func (s *Store) originAuthority(
 		return a, nil
 	case o.Trust != "":
 		organization, name, _ := strings.Cut(o.Trust, "/")
-		t, _, err := s.getTrust(ctx, organization, name)
+		t, _, err := s.trusts().get(ctx, organization, name)
 		if err == nil && !t.Created.Equal(o.Made) || unreadable(err) != nil {
 			err = gone
 		}

@@ -4,17 +4,21 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// teamFolder has an object for each team. Who is in a team is written in the objects of the members: a member's token
-// is checked more often than a team is listed.
-const teamFolder = "teams/"
-
-func teamKey(organization, name string) string { return join("teams", organization, name) }
+// teams has an object for each team. Who is in a team is written in the objects of the members: a member's token is
+// checked more often than a team is listed.
+func (s *Store) teams() owned[deployments.Team] {
+	return owned[deployments.Team]{
+		Store: s, kind: "team", created: func(t *deployments.Team) *time.Time { return &t.Created },
+		damaged: func(organization, name, why string) deployments.Team {
+			return deployments.Team{Name: name, Grant: deployments.Grant{Organization: organization}, Damaged: why}
+		},
+	}
+}
 
 // membership is a team that a member is in.
 type membership struct {
@@ -28,38 +32,13 @@ func (m membership) is(organization, team string) bool {
 	return m.Organization == organization && m.Team == team
 }
 
-func noTeam(organization, name string) error {
-	return deployments.Errorf(deployments.CodeNotFound, "the organization %s has no team %s: `deployctl team ls` lists "+
-		"those there are", organization, name)
-}
-
 // GrantTeam creates a team, or replaces a team's grant.
 func (s *Store) GrantTeam(ctx context.Context, name string, g deployments.Grant) error {
 	t := deployments.Team{Name: name, Grant: g}
 	if err := t.Validate(); err != nil {
 		return err
 	}
-	defer s.callers.forget()
-	for {
-		before, tag, err := s.getTeam(ctx, g.Organization, name)
-		c := Condition{Tag: tag, Absent: errors.Is(err, ErrAbsent)}
-		switch t.Created = before.Created; {
-		case errors.Is(err, ErrAbsent), unreadable(err) != nil:
-			t.Created = s.now().UTC()
-		case err != nil:
-			return err
-		}
-		if err = s.putSealed(ctx, teamKey(g.Organization, name), t, c); !errors.Is(err, ErrChanged) {
-			return err
-		}
-	}
-}
-
-func (s *Store) getTeam(ctx context.Context, organization, name string) (t deployments.Team, tag string, err error) {
-	if err = validatePair("team", organization, name); err == nil {
-		tag, err = s.getSealed(ctx, teamKey(organization, name), &t)
-	}
-	return t, tag, err
+	return s.teams().put(ctx, g.Organization, name, t)
 }
 
 // ListTeams describes the teams, sorted by organization and name.
@@ -68,53 +47,29 @@ func (s *Store) ListTeams(ctx context.Context) ([]deployments.Team, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := s.objects.List(ctx, Query{Prefix: teamFolder})
-	if err != nil {
-		return nil, failed(err, "list the teams")
-	}
-	teams := make([]deployments.Team, 0, len(l.Keys))
-	for _, key := range l.Keys {
-		organization, name, _ := strings.Cut(strings.TrimPrefix(key, teamFolder), "/")
-		t, _, err := s.getTeam(ctx, organization, name)
-		switch {
-		case errors.Is(err, ErrAbsent):
-			continue
-		case unreadable(err) != nil:
-			t = deployments.Team{Name: name, Grant: deployments.Grant{Organization: organization},
-				Damaged: err.Error() + ", or remove it and add it again"}
-		case err != nil:
-			return nil, err
-		}
+	teams, err := s.teams().list(ctx, s.teams().folder())
+	for i, t := range teams {
 		for _, m := range members {
 			if slices.ContainsFunc(m.Teams, func(of deployments.Team) bool {
-				return of.Name == t.Name && of.Grant.Organization == organization
+				return of.Name == t.Name && of.Grant.Organization == t.Grant.Organization
 			}) {
-				t.Members = append(t.Members, m.Name)
+				teams[i].Members = append(teams[i].Members, m.Name)
 			}
 		}
-		teams = append(teams, t)
 	}
-	return teams, nil
+	return teams, err
 }
 
 // RemoveTeam removes a team; CodeNotFound when there is none of this name.
 func (s *Store) RemoveTeam(ctx context.Context, organization, name string) error {
-	_, _, err := s.getTeam(ctx, organization, name)
-	switch {
-	case errors.Is(err, ErrAbsent):
-		return noTeam(organization, name)
-	case err != nil && unreadable(err) == nil:
-		return err
-	}
-	defer s.callers.forget()
-	return failed(s.objects.Delete(ctx, teamKey(organization, name)), "remove the team "+name)
+	return s.teams().remove(ctx, organization, name)
 }
 
 // JoinTeam adds a member to a team, and creates the member if there is none of this name.
 func (s *Store) JoinTeam(ctx context.Context, organization, team, member string) error {
-	t, _, err := s.getTeam(ctx, organization, team)
+	t, _, err := s.teams().get(ctx, organization, team)
 	if errors.Is(err, ErrAbsent) {
-		return noTeam(organization, team)
+		return s.teams().none(organization, team)
 	}
 	if err != nil {
 		return err
@@ -152,7 +107,7 @@ func otherTeams(joined []membership, organization, team string) []membership {
 func (s *Store) teamsOf(ctx context.Context, joined []membership) ([]deployments.Team, error) {
 	var teams []deployments.Team
 	for _, m := range joined {
-		t, _, err := s.getTeam(ctx, m.Organization, m.Team)
+		t, _, err := s.teams().get(ctx, m.Organization, m.Team)
 		switch {
 		case errors.Is(err, ErrAbsent), unreadable(err) != nil, err == nil && !t.Created.Equal(m.Since):
 			continue // it allows nothing

@@ -41,17 +41,21 @@ func newSandbox(s settings.Settings, o sandbox.Options) (*sandbox.Policy, []stri
 	if err != nil {
 		return nil, nil, deployments.Errorf(deployments.CodeInvalid, "%w", err)
 	}
-	if !o.KeepTemp && policy.Mode() == sandbox.Namespace && os.Geteuid() == 0 {
+	return policy, append(warnings, exposures(policy, o.KeepTemp)...), nil
+}
+
+// exposures tells what the sandbox leaves exposed on this machine.
+func exposures(policy *sandbox.Policy, keepTemp bool) (warnings []string) {
+	if !keepTemp && policy.Mode() == sandbox.Namespace && os.Geteuid() == 0 {
 		warnings = append(warnings, "programs can change everything that root owns, such as /etc and this "+
-			"executable, because the worker runs as root with "+
-			"sandbox.mode namespace: set sandbox.run-as, for example to 200000-265535, or run the worker as another "+
-			"user")
+			"executable, because the worker runs as root with sandbox.mode namespace: set sandbox.run-as, for example "+
+			"to 200000-265535, or run the worker as another user")
 	}
 	if runtime.GOOS == "linux" && !launcher.Secluded() {
 		warnings = append(warnings, "other processes of this user can read the environment of this process, and the "+
 			"secrets in it")
 	}
-	return policy, warnings, nil
+	return warnings
 }
 
 // limitsOf reads the limits of programs' processes.

@@ -53,30 +53,34 @@ var (
 // CEF writes entries in ArcSight's Common Event Format, a line each.
 func CEF(w io.Writer, entries []deployments.AuditEntry) error {
 	for _, e := range entries {
-		severity, outcome := severityRead, "success"
-		if e.Secrets {
-			severity = severitySecrets
-		}
-		if e.Code != "" {
-			severity, outcome = severityRefused, string(e.Code)
-		}
-		method := escapeHeader.Replace(e.Method)
-		line := fmt.Sprintf("CEF:0|deployctl|deployctl|1|%s|%s|%d|rt=%d", method, method, severity, e.Time.UnixMilli())
-		for _, field := range []struct{ name, value string }{
-			{"externalId", e.Request}, {"suser", e.Member}, {"suid", e.Token}, {"src", hostOf(e.Peer)},
-			{"outcome", outcome}, {"reason", e.Error}, {"cs1Label", "organization"}, {"cs1", e.Organization},
-			{"cs2Label", "stack"}, {"cs2", e.Stack}, {"cs3Label", "subject"}, {"cs3", e.Subject},
-			{"cs4Label", "identity"}, {"cs4", e.Identity},
-		} {
-			if field.value != "" {
-				line += " " + field.name + "=" + escapeValue.Replace(field.value)
-			}
-		}
-		if _, err := io.WriteString(w, line+"\n"); err != nil {
+		if _, err := io.WriteString(w, cefLine(e)+"\n"); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func cefLine(e deployments.AuditEntry) string {
+	severity, outcome := severityRead, "success"
+	if e.Secrets {
+		severity = severitySecrets
+	}
+	if e.Code != "" {
+		severity, outcome = severityRefused, string(e.Code)
+	}
+	method := escapeHeader.Replace(e.Method)
+	line := fmt.Sprintf("CEF:0|deployctl|deployctl|1|%s|%s|%d|rt=%d", method, method, severity, e.Time.UnixMilli())
+	for _, field := range []struct{ name, value string }{
+		{"externalId", e.Request}, {"suser", e.Member}, {"suid", e.Token}, {"src", hostOf(e.Peer)},
+		{"outcome", outcome}, {"reason", e.Error}, {"cs1Label", "organization"}, {"cs1", e.Organization},
+		{"cs2Label", "stack"}, {"cs2", e.Stack}, {"cs3Label", "subject"}, {"cs3", e.Subject},
+		{"cs4Label", "identity"}, {"cs4", e.Identity},
+	} {
+		if field.value != "" {
+			line += " " + field.name + "=" + escapeValue.Replace(field.value)
+		}
+	}
+	return line
 }
 
 // hostOf returns the host of HOST:PORT.

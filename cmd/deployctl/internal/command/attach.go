@@ -42,6 +42,13 @@ func (s *session) updateOf(ctx context.Context, text string, ended bool) (deploy
 		name := deployments.UpdateName{StackName: stack, Version: text}
 		return deployments.UpdateInfo{Update: name, Kind: "update"}, deployments.ValidateName("update", text)
 	}
+	return s.latestOf(ctx, stack, ended)
+}
+
+// latestOf returns the update of a stack that is running or, with ended, the last one that was.
+func (s *session) latestOf(
+	ctx context.Context, stack deployments.StackName, ended bool,
+) (deployments.UpdateInfo, error) {
 	info, err := s.service.Stack(ctx, stack)
 	if err != nil {
 		return deployments.UpdateInfo{}, err

@@ -185,15 +185,10 @@ func (s *Env) arguments(ctx context.Context, app *cli.App, l line) []string {
 	if l.command == nil {
 		return nil
 	}
-	kinds := strings.Fields(l.command.ArgsUsage)
-	i := len(l.words)
-	if last := len(kinds) - 1; last >= 0 && i > last && strings.Contains(kinds[last], "...") {
-		i = last
-	}
-	if i >= len(kinds) {
+	kind := argumentAt(l.command, len(l.words))
+	if kind == "" {
 		return nil
 	}
-	kind := strings.Trim(kinds[i], "[].")
 	for i := 1; i <= len(l.path); i++ {
 		outer := strings.Join(append(slices.Clone(l.path[1:len(l.path)-i+1]), kind), " ")
 		if from, ok := argumentSources[outer]; ok {
@@ -209,26 +204,27 @@ func (s *Env) arguments(ctx context.Context, app *cli.App, l line) []string {
 	})
 }
 
+// argumentAt returns the name of the i-th argument of a command; "" if it takes fewer.
+func argumentAt(c *cli.Command, i int) string {
+	kinds := strings.Fields(c.ArgsUsage)
+	if last := len(kinds) - 1; last >= 0 && i > last && strings.Contains(kinds[last], "...") {
+		i = last
+	}
+	if i >= len(kinds) {
+		return ""
+	}
+	return strings.Trim(kinds[i], "[].")
+}
+
 // from returns the values of a source, for the flags that the command line has so far. It never starts the embedded
 // service, and prints nothing.
 func (s *Env) from(ctx context.Context, app *cli.App, l line, list source) []string {
 	if list == nil || l.command == nil {
 		return nil
 	}
-	set := flag.NewFlagSet(l.command.Name, flag.ContinueOnError)
-	for _, f := range l.command.Flags {
-		if f.Apply(set) != nil {
-			return nil
-		}
-	}
-	for _, f := range l.flags {
-		for _, known := range l.command.Flags {
-			for _, name := range known.Names() {
-				if slices.Contains(known.Names(), f.name) {
-					_ = set.Set(name, f.words[0]) // an invalid value is reported when the command runs
-				}
-			}
-		}
+	set := l.flagSet()
+	if set == nil {
+		return nil
 	}
 	c := cli.NewContext(app, set, nil)
 	loaded, err := LoadSettings(s, c)
@@ -240,4 +236,25 @@ func (s *Env) from(ctx context.Context, app *cli.App, l line, list source) []str
 	quiet := &session{Env: s, flags: c, settings: loaded, dir: s.workingDir(c), completing: true}
 	defer quiet.close()
 	return list(ctx, quiet)
+}
+
+// flagSet returns the flags of the command with the values that they have in the line; nil if they cannot be defined.
+func (l line) flagSet() *flag.FlagSet {
+	set := flag.NewFlagSet(l.command.Name, flag.ContinueOnError)
+	for _, f := range l.command.Flags {
+		if f.Apply(set) != nil {
+			return nil
+		}
+	}
+	for _, f := range l.flags {
+		for _, known := range l.command.Flags {
+			if !slices.Contains(known.Names(), f.name) {
+				continue
+			}
+			for _, name := range known.Names() {
+				_ = set.Set(name, f.words[0]) // an invalid value is reported when the command runs
+			}
+		}
+	}
+	return set
 }

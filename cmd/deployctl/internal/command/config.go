@@ -26,11 +26,9 @@ func configCommand(s *Env) *cli.Command {
 						"a key that Pulumi.yaml declares secret)"}),
 				Action: action(s, runConfigSet),
 			},
-			{Name: "get", Usage: "print a value", ArgsUsage: "KEY", Flags: onStack(configFileFlag, pathFlag,
-				jsonFlag),
+			{Name: "get", Usage: "print a value", ArgsUsage: "KEY", Flags: onStack(configFileFlag, pathFlag, jsonFlag),
 				Action: action(s, runConfigGet)},
-			{Name: "rm", Usage: "remove a value", ArgsUsage: "KEY", Flags: onStack(configFileFlag,
-				pathFlag),
+			{Name: "rm", Usage: "remove a value", ArgsUsage: "KEY", Flags: onStack(configFileFlag, pathFlag),
 				Action: action(s, runConfigRm)},
 			{Name: "ls", Usage: "list values", Flags: onStack(configFileFlag, jsonFlag, showSecretsFlag),
 				Action: action(s, runConfigLs)},
@@ -163,19 +161,11 @@ func runConfigGet(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	path := s.flags.Bool("path")
-	key, err := secrets.Stack.Key(s.flags.Args().First(), path)
+	what, v, err := s.storedConfig(secrets, s.flags.Args().First())
 	if err != nil {
 		return err
 	}
-	v, ok, err := secrets.Stack.Get(key, path)
-	if err != nil {
-		return err
-	}
-	if !ok {
-		return unknownKey(secrets, key)
-	}
-	text, err := s.plainConfig(ctx, secrets, key, v)
+	text, err := s.plainConfig(ctx, secrets, what.key, v)
 	if err != nil {
 		return err
 	}
@@ -184,6 +174,19 @@ func runConfigGet(ctx context.Context, s *session) error {
 	}
 	s.say("%s", text)
 	return nil
+}
+
+// storedConfig returns the place and the value of a key, or of a path with --path, that has a value.
+func (s *session) storedConfig(secrets *project.Secrets, text string) (what place, v config.Value, err error) {
+	what.path = s.flags.Bool("path")
+	if what.key, err = secrets.Stack.Key(text, what.path); err != nil {
+		return what, v, err
+	}
+	v, ok, err := secrets.Stack.Get(what.key, what.path)
+	if err == nil && !ok {
+		err = unknownKey(secrets, what.key)
+	}
+	return what, v, err
 }
 
 // plainConfig returns a value in plain text; it decrypts a secret.
@@ -198,25 +201,6 @@ func (s *session) plainConfig(
 		return "", err
 	}
 	return secrets.Stack.Plain(key, v, crypter)
-}
-
-func runConfigRm(ctx context.Context, s *session) error {
-	secrets, err := s.configured(ctx)
-	if err != nil {
-		return err
-	}
-	path := s.flags.Bool("path")
-	key, err := secrets.Stack.Key(s.flags.Args().First(), path)
-	if err != nil {
-		return err
-	}
-	if _, ok, err := secrets.Stack.Get(key, path); err == nil && !ok {
-		return unknownKey(secrets, key)
-	}
-	if err := secrets.Stack.Remove(key, path); err != nil {
-		return err
-	}
-	return secrets.Stack.Save()
 }
 
 // configItem is one value in --json, in Pulumi's format. The value of a secret is left out unless it is to be shown.

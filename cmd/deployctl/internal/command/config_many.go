@@ -21,7 +21,7 @@ func configManyCommands(s *Env) []*cli.Command {
 			Action: action(s, runConfigSetAll),
 		},
 		{Name: "rm-all", Usage: "remove several values", ArgsUsage: "KEY...", Flags: onStack(configFileFlag, pathFlag),
-			Action: action(s, runConfigRmAll)},
+			Action: action(s, runConfigRm)},
 		{
 			Name: "cp", Usage: "copy a value, or all of them, to another stack of the project", ArgsUsage: "[KEY]",
 			Description: "Secrets are encrypted for the other stack. Values that it has under the same keys are replaced.",
@@ -71,7 +71,8 @@ func cutPair(pair string, path bool) (key, value string, found bool) {
 	return pair, "", false
 }
 
-func runConfigRmAll(ctx context.Context, s *session) error {
+// runConfigRm removes the values of its arguments: of one, or of several.
+func runConfigRm(ctx context.Context, s *session) error {
 	secrets, err := s.configured(ctx)
 	if err != nil {
 		return err
@@ -108,33 +109,39 @@ func runConfigCp(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	if text := s.flags.Args().First(); text != "" {
-		path := s.flags.Bool("path")
-		key, err := from.Stack.Key(text, path)
-		if err != nil {
-			return err
-		}
-		if err := copyConfig(ctx, from, to, copied{key, path}); err != nil {
-			return err
-		}
-		return to.Stack.Save()
+	all, err := s.copied(from)
+	if err != nil {
+		return err
 	}
-	for _, key := range from.Stack.Keys() {
-		if err := copyConfig(ctx, from, to, copied{key, false}); err != nil {
+	for _, what := range all {
+		if err := copyConfig(ctx, from, to, what); err != nil {
 			return err
 		}
 	}
 	return to.Stack.Save()
 }
 
-// copied is what is copied: a key, or a path.
-type copied struct {
+// place is where a value is: at a key, or at a path.
+type place struct {
 	key  config.Key
 	path bool
 }
 
+// copied returns what is copied: the argument, or all keys if there is none.
+func (s *session) copied(from *project.Secrets) (all []place, err error) {
+	if text := s.flags.Args().First(); text != "" {
+		path := s.flags.Bool("path")
+		key, err := from.Stack.Key(text, path)
+		return []place{{key, path}}, err
+	}
+	for _, key := range from.Stack.Keys() {
+		all = append(all, place{key, false})
+	}
+	return all, nil
+}
+
 // copyConfig copies a value; the secrets in it are decrypted, and encrypted for the other stack.
-func copyConfig(ctx context.Context, from, to *project.Secrets, what copied) error {
+func copyConfig(ctx context.Context, from, to *project.Secrets, what place) error {
 	v, ok, err := from.Stack.Get(what.key, what.path)
 	if err != nil {
 		return err

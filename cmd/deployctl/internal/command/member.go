@@ -65,16 +65,21 @@ func runMemberLs(ctx context.Context, s *session) error {
 			s.note("error: the member " + m.Name + " cannot be read: " + m.Damaged)
 			continue
 		}
-		var grants []string
-		for _, g := range m.Grants {
-			grants = append(grants, grantText(g))
-		}
-		for _, t := range m.Teams {
-			grants = append(grants, grantText(t.Grant)+" (team "+t.Name+")")
-		}
-		rows = append(rows, []string{m.Name, strings.Join(grants, "; "), when(m.Created)})
+		rows = append(rows, []string{m.Name, grantsText(m), when(m.Created)})
 	}
 	return s.sayTable(rows)
+}
+
+// grantsText tells what a member may do, also by being in teams.
+func grantsText(m deployments.Member) string {
+	var grants []string
+	for _, g := range m.Grants {
+		grants = append(grants, grantText(g))
+	}
+	for _, t := range m.Teams {
+		grants = append(grants, grantText(t.Grant)+" (team "+t.Name+")")
+	}
+	return strings.Join(grants, "; ")
 }
 
 func runMemberRm(ctx context.Context, s *session) error {

@@ -223,17 +223,9 @@ func (s *session) askProject(ctx context.Context, d *draft) (err error) {
 
 // askConfig collects the configuration: of --config, and what the template asks for beyond that.
 func (s *session) askConfig(ctx context.Context, d *draft) error {
-	secret, given := map[string]bool{}, map[string]bool{}
-	for _, q := range d.template.Questions {
-		secret[d.key(q.Key)] = q.Secret
-	}
-	for _, pair := range s.flags.StringSlice("config") {
-		name, value, found := strings.Cut(pair, "=")
-		if !found {
-			return deployments.Errorf(deployments.CodeInvalid, "--config takes KEY=VALUE, not %q", name)
-		}
-		given[d.key(name)] = true
-		d.config = append(d.config, setValue{name, value, secret[d.key(name)]})
+	given, err := s.givenConfig(d)
+	if err != nil {
+		return err
 	}
 	for _, q := range d.template.Questions {
 		if given[d.key(q.Key)] {
@@ -250,6 +242,23 @@ func (s *session) askConfig(ctx context.Context, d *draft) error {
 		d.config = append(d.config, setValue{q.Key, value, q.Secret})
 	}
 	return nil
+}
+
+// givenConfig adds the values of --config, and returns which keys they have.
+func (s *session) givenConfig(d *draft) (map[string]bool, error) {
+	secret, given := map[string]bool{}, map[string]bool{}
+	for _, q := range d.template.Questions {
+		secret[d.key(q.Key)] = q.Secret
+	}
+	for _, pair := range s.flags.StringSlice("config") {
+		name, value, err := configPair(pair)
+		if err != nil {
+			return nil, err
+		}
+		given[d.key(name)] = true
+		d.config = append(d.config, setValue{name, value, secret[d.key(name)]})
+	}
+	return given, nil
 }
 
 // key gives a key its namespace.

@@ -222,15 +222,20 @@ func (p savedPlan) differs(now savedPlan) string {
 	case !bytes.Equal(options, optionsNow):
 		return fmt.Sprintf("it was made with the options %s, and this command has %s", options, optionsNow)
 	}
-	for _, name := range slices.Sorted(maps.Keys(p.Files)) {
-		if digest, there := now.Files[name]; !there {
+	return changedFile(p.Files, now.Files)
+}
+
+// changedFile tells of one file whose digest differs; "" if none does.
+func changedFile(before, now map[string]string) string {
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		if digest, there := now[name]; !there {
 			return "the project has no file " + name + " any more"
-		} else if digest != p.Files[name] {
+		} else if digest != before[name] {
 			return name + " has changed"
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(now.Files)) {
-		if _, there := p.Files[name]; !there {
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		if _, there := before[name]; !there {
 			return "the project has a new file, " + name
 		}
 	}

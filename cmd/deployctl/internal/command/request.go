@@ -75,17 +75,25 @@ func (s *session) policyPacks(kind engine.Kind) ([]deployments.PolicyPack, error
 		if len(configs) == 0 {
 			continue
 		}
-		text, err := os.ReadFile(configs[n])
-		if err != nil {
-			return nil, deployments.Errorf(deployments.CodeInvalid, "--policy-pack-config: %w", err)
-		}
-		packs[n].Config = strings.TrimSpace(string(text))
-		if packs[n].Config != "" && !json.Valid(text) {
-			return nil, deployments.Errorf(deployments.CodeInvalid, "%s is not JSON: correct it, or name another file "+
-				"with --policy-pack-config", configs[n])
+		var err error
+		if packs[n].Config, err = readPackConfig(configs[n]); err != nil {
+			return nil, err
 		}
 	}
 	return packs, nil
+}
+
+func readPackConfig(file string) (string, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return "", deployments.Errorf(deployments.CodeInvalid, "--policy-pack-config: %w", err)
+	}
+	text := strings.TrimSpace(string(data))
+	if text != "" && !json.Valid(data) {
+		return "", deployments.Errorf(deployments.CodeInvalid, "%s is not JSON: correct it, or name another file "+
+			"with --policy-pack-config", file)
+	}
+	return text, nil
 }
 
 // paths returns the values of a flag as paths, which are relative to the command's working directory.
@@ -125,29 +133,45 @@ func (s *session) configure(ctx context.Context, r *deployments.UpdateRequest) e
 	if err != nil {
 		return err
 	}
-	if pairs := s.flags.StringSlice("config"); len(pairs) > 0 {
-		for _, pair := range pairs {
-			text, value, found := strings.Cut(pair, "=")
-			if !found {
-				return deployments.Errorf(deployments.CodeInvalid, "--config takes KEY=VALUE, not %q", text)
-			}
-			key, err := secrets.Stack.Key(text, s.flags.Bool("path"))
-			if err == nil {
-				err = secrets.Stack.Set(key, config.NewValue(value), s.flags.Bool("path"))
-			}
-			if err != nil {
-				return err
-			}
-		}
-		if err := secrets.Stack.Save(); err != nil {
-			return err
-		}
+	if err := s.saveConfig(secrets.Stack); err != nil {
+		return err
 	}
 	if r.Config, err = secrets.Stack.Values(ctx, secrets.Crypter); err != nil {
 		return err
 	}
 	r.Secrets, err = secrets.Provider(ctx)
 	return err
+}
+
+// saveConfig saves the values of --config in the stack's configuration file.
+func (s *session) saveConfig(stack *project.Stack) error {
+	pairs, path := s.flags.StringSlice("config"), s.flags.Bool("path")
+	if len(pairs) == 0 {
+		return nil
+	}
+	for _, pair := range pairs {
+		text, value, err := configPair(pair)
+		if err != nil {
+			return err
+		}
+		key, err := stack.Key(text, path)
+		if err == nil {
+			err = stack.Set(key, config.NewValue(value), path)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return stack.Save()
+}
+
+// configPair divides a value of --config.
+func configPair(pair string) (key, value string, err error) {
+	key, value, found := strings.Cut(pair, "=")
+	if !found {
+		err = deployments.Errorf(deployments.CodeInvalid, "--config takes KEY=VALUE, not %q", key)
+	}
+	return key, value, err
 }
 
 // hiddenVariables are prefixes of variables that programs must not see: deployctl's own settings, and passwords of

@@ -68,6 +68,11 @@ func (s *session) settle(ctx context.Context, stack deployments.StackName, answe
 		return deployments.Errorf(deployments.CodeNotFound, "no update of %s waits for an answer, and nothing of %s is "+
 			"pending in its state", stack, answer.URN)
 	}
+	return s.submitAnswer(ctx, stack, answer)
+}
+
+// submitAnswer lets a refresh settle what is pending, and follows it.
+func (s *session) submitAnswer(ctx context.Context, stack deployments.StackName, answer engine.Resolved) error {
 	r := deployments.UpdateRequest{
 		Stack: stack, Kind: engine.KindRefresh, RequestID: newRequestID(), Initiator: initiator(),
 		OnBusy: deployments.OnBusyQueue, Message: "Resolves " + answer.URN.Name(),

@@ -50,11 +50,7 @@ func runScheduleLs(ctx context.Context, s *session) error {
 	}
 	rows := [][]string{{"NAME", "KIND", "WHEN", "NEXT", "LAST", "ENDED"}}
 	for _, sched := range list {
-		last, ended := "never", ""
-		if sched.Last != nil {
-			last, ended = when(sched.Last.Started), sched.Last.Status
-		}
-		rows = append(rows, []string{sched.Name.Name, kindText(sched), whenText(sched), nextText(sched), last, ended})
+		rows = append(rows, scheduleRow(sched))
 	}
 	if err := s.sayTable(rows); err != nil {
 		return err
@@ -65,6 +61,14 @@ func runScheduleLs(ctx context.Context, s *session) error {
 		}
 	}
 	return nil
+}
+
+func scheduleRow(sched deployments.Schedule) []string {
+	last, ended := "never", ""
+	if sched.Last != nil {
+		last, ended = when(sched.Last.Started), sched.Last.Status
+	}
+	return []string{sched.Name.Name, kindText(sched), whenText(sched), nextText(sched), last, ended}
 }
 
 // kindText describes what a schedule does.

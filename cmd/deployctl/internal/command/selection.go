@@ -89,12 +89,17 @@ func (s *session) onlyStack(ctx context.Context) (deployments.StackName, error) 
 	for i, info := range list {
 		names[i] = info.Stack.Stack
 	}
+	return s.chosenStack(ctx, strings.Join(names, ", "))
+}
+
+// chosenStack asks which of several stacks is meant.
+func (s *session) chosenStack(ctx context.Context, names string) (deployments.StackName, error) {
 	if !s.asks() {
 		return deployments.StackName{}, deployments.Errorf(deployments.CodeInvalid,
 			"project %s has several stacks (%s) and none is selected; pass --stack, or run deployctl stack select",
-			s.project.Name(), strings.Join(names, ", "))
+			s.project.Name(), names)
 	}
-	answer, _, err := s.Ask(ctx, fmt.Sprintf("Which stack (%s)? ", strings.Join(names, ", ")))
+	answer, _, err := s.Ask(ctx, fmt.Sprintf("Which stack (%s)? ", names))
 	if err != nil {
 		return deployments.StackName{}, err
 	}

@@ -39,6 +39,10 @@ func runStackOutput(ctx context.Context, s *session) error {
 		s.say("%s", bare(value))
 		return nil
 	}
+	return s.sayOutputs(outputs)
+}
+
+func (s *session) sayOutputs(outputs map[string]any) error {
 	if s.flags.Bool("json") {
 		return s.sayJSON(outputs)
 	}

@@ -44,6 +44,13 @@ type listedResource struct {
 	Notes    []string `json:"notes,omitempty"`
 }
 
+func listed(r apitype.ResourceV3) listedResource {
+	return listedResource{
+		URN: string(r.URN), Type: string(r.Type), Name: r.URN.Name(), ID: string(r.ID), Parent: string(r.Parent),
+		Provider: r.Provider, Notes: stateNotes(r),
+	}
+}
+
 func runStateLs(ctx context.Context, s *session) error {
 	info, err := s.knownStack(ctx)
 	if err != nil {
@@ -55,12 +62,9 @@ func runStateLs(ctx context.Context, s *session) error {
 	}
 	items, rows := []listedResource{}, [][]string{{"NAME", "TYPE", "ID", "NOTES"}}
 	for _, r := range list {
-		notes := stateNotes(r)
-		items = append(items, listedResource{
-			URN: string(r.URN), Type: string(r.Type), Name: r.URN.Name(), ID: string(r.ID), Parent: string(r.Parent),
-			Provider: r.Provider, Notes: notes,
-		})
-		rows = append(rows, []string{r.URN.Name(), string(r.Type), string(r.ID), strings.Join(notes, ", ")})
+		item := listed(r)
+		items = append(items, item)
+		rows = append(rows, []string{item.Name, item.Type, item.ID, strings.Join(item.Notes, ", ")})
 	}
 	switch {
 	case s.flags.Bool("json"):

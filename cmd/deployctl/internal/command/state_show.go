@@ -132,22 +132,28 @@ func resourceNames(ctx context.Context, s *session) []string {
 		if err != nil {
 			return nil
 		}
-		counts := map[string]map[urn.URN]bool{}
-		for _, r := range list {
-			if counts[r.URN.Name()] == nil {
-				counts[r.URN.Name()] = map[urn.URN]bool{}
-			}
-			counts[r.URN.Name()][r.URN] = true
-		}
-		var names, full []string
-		for _, r := range list {
-			if !r.Delete {
-				full = append(full, string(r.URN)+"\t"+string(r.Type))
-			}
-			if len(counts[r.URN.Name()]) == 1 && !r.Delete {
-				names = append(names, r.URN.Name()+"\t"+string(r.Type))
-			}
-		}
-		return append(names, full...)
+		return namesOf(list)
 	})
+}
+
+// namesOf returns the names of resources that only one of them has, and then their URNs.
+func namesOf(list []apitype.ResourceV3) []string {
+	counts := map[string]map[urn.URN]bool{}
+	for _, r := range list {
+		if counts[r.URN.Name()] == nil {
+			counts[r.URN.Name()] = map[urn.URN]bool{}
+		}
+		counts[r.URN.Name()][r.URN] = true
+	}
+	var names, full []string
+	for _, r := range list {
+		if r.Delete {
+			continue
+		}
+		full = append(full, string(r.URN)+"\t"+string(r.Type))
+		if len(counts[r.URN.Name()]) == 1 {
+			names = append(names, r.URN.Name()+"\t"+string(r.Type))
+		}
+	}
+	return append(names, full...)
 }

@@ -9,6 +9,18 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
+// trustFlags are those that tell which identities are trusted.
+func trustFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "issuer", Required: true, Usage: "`URL` of the issuer, as its tokens write it"},
+		&cli.StringSliceFlag{Name: "claim", Required: true, Usage: "condition `CLAIM=PATTERN` on a claim of the " +
+			"token, in which * stands for any text, and ? for one character; may be repeated"},
+		&cli.StringSliceFlag{Name: "audience", Usage: "`AUDIENCE` of the token; may be repeated; not set: " +
+			deployments.OrganizationAudience("ORGANIZATION")},
+		&cli.StringFlag{Name: "lifetime", Usage: "longest `DURATION` of an access token, up to 24h", Value: "1h"},
+	}
+}
+
 func trustCommand(s *Env) *cli.Command {
 	return &cli.Command{
 		Name: "trust", Usage: "manage whose identity tokens (OpenID Connect) are exchanged for access tokens",
@@ -18,14 +30,7 @@ func trustCommand(s *Env) *cli.Command {
 				Description: "A job of a CI service then logs in with the identity token that the CI service gives it: " +
 					"pulumi login URL --oidc-token TOKEN --oidc-org ORGANIZATION. All conditions must hold, and the " +
 					"first trust by name decides.",
-				Flags: common(append(grantFlags(),
-					&cli.StringFlag{Name: "issuer", Required: true, Usage: "`URL` of the issuer, as its tokens write it"},
-					&cli.StringSliceFlag{Name: "claim", Required: true, Usage: "condition `CLAIM=PATTERN` on a claim of the " +
-						"token, in which * stands for any text, and ? for one character; may be repeated"},
-					&cli.StringSliceFlag{Name: "audience", Usage: "`AUDIENCE` of the token; may be repeated; not set: " +
-						deployments.OrganizationAudience("ORGANIZATION")},
-					&cli.StringFlag{Name: "lifetime", Usage: "longest `DURATION` of an access token, up to 24h", Value: "1h"},
-				)...), Action: action(s, runTrustAdd),
+				Flags: common(append(grantFlags(), trustFlags()...)...), Action: action(s, runTrustAdd),
 			},
 			{Name: "ls", Usage: "list the trusts that you administer", Flags: common(jsonFlag),
 				Action: action(s, runTrustLs)},

@@ -1,0 +1,96 @@
+package statestore
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+)
+
+// owned are the things of one kind that organizations have under names, such as their teams: a sealed object for each.
+type owned[T any] struct {
+	*Store
+	// kind is the word for one of them, and begins the name of their folder.
+	kind string
+	// created is where a thing has the time of its creation: a later one may have the same name.
+	created func(*T) *time.Time
+	// damaged describes one that cannot be read.
+	damaged func(organization, name, why string) T
+}
+
+func (o owned[T]) folder() string { return o.kind + "s/" }
+
+func (o owned[T]) key(organization, name string) string { return join(o.kind+"s", organization, name) }
+
+func (o owned[T]) none(organization, name string) error {
+	return deployments.Errorf(deployments.CodeNotFound, "the organization %s has no %s %s: `deployctl %s ls` lists those "+
+		"there are", organization, o.kind, name, o.kind)
+}
+
+func (o owned[T]) get(ctx context.Context, organization, name string) (thing T, tag string, err error) {
+	if err = deployments.ValidateName("organization", organization); err == nil {
+		err = deployments.ValidateName(o.kind, name)
+	}
+	if err == nil {
+		tag, err = o.getSealed(ctx, o.key(organization, name), &thing)
+	}
+	return thing, tag, err
+}
+
+// put creates a thing, or replaces one, and keeps the time of its creation.
+func (o owned[T]) put(ctx context.Context, organization, name string, thing T) error {
+	defer o.callers.forget()
+	for {
+		before, tag, err := o.get(ctx, organization, name)
+		switch created := o.created(&thing); {
+		case errors.Is(err, ErrAbsent), unreadable(err) != nil:
+			*created = o.now().UTC()
+		case err != nil:
+			return err
+		default:
+			*created = *o.created(&before)
+		}
+		c := Condition{Tag: tag, Absent: errors.Is(err, ErrAbsent)}
+		if err = o.putSealed(ctx, o.key(organization, name), thing, c); !errors.Is(err, ErrChanged) {
+			return err
+		}
+	}
+}
+
+// list describes the things below a folder, sorted by organization and name.
+func (o owned[T]) list(ctx context.Context, folder string) ([]T, error) {
+	l, err := o.objects.List(ctx, Query{Prefix: folder})
+	if err != nil {
+		return nil, failed(err, "list the "+o.kind+"s")
+	}
+	things := make([]T, 0, len(l.Keys))
+	for _, key := range l.Keys {
+		organization, name, _ := strings.Cut(strings.TrimPrefix(key, o.folder()), "/")
+		thing, _, err := o.get(ctx, organization, name)
+		switch {
+		case errors.Is(err, ErrAbsent):
+			continue
+		case unreadable(err) != nil:
+			thing = o.damaged(organization, name, err.Error()+", or remove it and add it again")
+		case err != nil:
+			return nil, err
+		}
+		things = append(things, thing)
+	}
+	return things, nil
+}
+
+// remove removes a thing, which may be damaged; CodeNotFound when there is none of this name.
+func (o owned[T]) remove(ctx context.Context, organization, name string) error {
+	_, _, err := o.get(ctx, organization, name)
+	switch {
+	case errors.Is(err, ErrAbsent):
+		return o.none(organization, name)
+	case err != nil && unreadable(err) == nil:
+		return err
+	}
+	defer o.callers.forget()
+	return failed(o.objects.Delete(ctx, o.key(organization, name)), "remove the "+o.kind+" "+name)
+}
