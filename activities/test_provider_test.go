@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 		serve(func(s *grpc.Server) {
 			pulumirpc.RegisterResourceProviderServer(s, &toy{world: os.Getenv("TOY_WORLD"),
 				cancelled: make(chan struct{})})
-		}, dictated(os.Getenv("TOY_WORLD"))...)
+		}, append(dictated(os.Getenv("TOY_WORLD")), extendable())...)
 	case "pulumi-language-scenario":
 		serve(func(s *grpc.Server) {
 			pulumirpc.RegisterLanguageRuntimeServer(s, scenario.NewHost(os.Args[len(os.Args)-1]))

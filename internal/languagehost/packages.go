@@ -14,11 +14,20 @@ type pluginManifest struct {
 	Name             string
 	Version          string
 	Server           string
-	Parameterization *struct {
-		Name    string
-		Version string
-		Value   []byte
-	}
+	Parameterization *manifestParameter
+	// ExtensionParameterization: the library is an extension of the provider's package.
+	ExtensionParameterization *manifestParameter
+}
+
+// manifestParameter is what a library has its provider given.
+type manifestParameter struct {
+	Name    string
+	Version string
+	Value   []byte
+}
+
+func (q *manifestParameter) message() *pulumirpc.PackageParameterization {
+	return &pulumirpc.PackageParameterization{Name: q.Name, Version: q.Version, Value: q.Value}
 }
 
 // dependencySet are the packages found so far, each once per version.
@@ -40,8 +49,12 @@ func (s dependencySet) add(m *pluginManifest, name, version string) {
 	}
 	key := name + "@" + p.GetVersion()
 	if q := m.Parameterization; q != nil {
-		p.Parameterization = &pulumirpc.PackageParameterization{Name: q.Name, Version: q.Version, Value: q.Value}
+		p.Parameterization = q.message()
 		key += "/" + q.Name + "@" + q.Version
+	}
+	if q := m.ExtensionParameterization; q != nil {
+		p.Extension = q.message()
+		key += "+" + q.Name + "@" + q.Version
 	}
 	s[key] = p
 }

@@ -109,7 +109,8 @@ func (l *Language) handshake(ctx context.Context) error {
 }
 
 // RequiredPackages returns the packages that the program needs, as far as its language host can determine them without
-// running it.
+// running it. What extensions say of their base packages comes first: of two versions of a package, the program's own
+// is the last.
 func (l *Language) RequiredPackages(ctx context.Context) ([]Package, error) {
 	resp, err := l.client.GetRequiredPackages(ctx, &pulumirpc.GetRequiredPackagesRequest{Info: l.info})
 	if status.Code(err) == codes.Unimplemented {
@@ -118,7 +119,7 @@ func (l *Language) RequiredPackages(ctx context.Context) ([]Package, error) {
 	if err != nil {
 		return nil, l.explain("listing the program's packages", err)
 	}
-	var packages []Package
+	var packages, bases []Package
 	for _, p := range resp.GetPackages() {
 		if p.GetKind() != string(apitype.ResourcePlugin) {
 			continue
@@ -128,9 +129,13 @@ func (l *Language) RequiredPackages(ctx context.Context) ([]Package, error) {
 		if q := p.GetParameterization(); q != nil {
 			pkg.Parameter = &Parameter{Name: q.GetName(), Version: q.GetVersion(), Value: q.GetValue()}
 		}
+		if p.GetExtension() != nil {
+			bases = append(bases, pkg)
+			continue
+		}
 		packages = append(packages, pkg)
 	}
-	return packages, nil
+	return append(bases, packages...), nil
 }
 
 // requiredPlugins is RequiredPackages for older language hosts. A host that implements neither call needs no packages.

@@ -95,6 +95,7 @@ func (s *session) sayResource(r apitype.ResourceV3, fields map[string]any) {
 	}
 	field("deleted with", string(r.DeletedWith))
 	field("view of", string(r.ViewOf))
+	field("extension", string(r.ExtensionRef))
 	field("created", timeText(r.Created))
 	field("modified", timeText(r.Modified))
 	for _, message := range r.InitErrors {
