@@ -19,11 +19,11 @@ import (
 //	deployments/logs/NUMBER/STEP-TRY-PART  lines of its log, in the order of the keys
 //	deployments/settings                   the stack's settings
 //	deployments/deliveries/DIGEST          a message of a git server that was taken
+//	deployments/deliveries/recent/DIGEST   one that says its age, so that it need not be remembered for ever
 const (
 	deploymentFolder = "deployments"
 	recordFolder     = "records"
 	logFolder        = "logs"
-	deliveryFolder   = "deliveries"
 	settingsObject   = "settings"
 )
 
@@ -299,22 +299,6 @@ func (s *Store) OpenSetting(
 			"another stack, repository or setting, or by another service: set it again")
 	}
 	return string(sealed), nil
-}
-
-// TakeDelivery records that a message of a git server, with this digest, is acted on; CodeExists when it was before.
-func (s *Store) TakeDelivery(ctx context.Context, name deployments.StackName, digest string) error {
-	key := stackKey(name, deploymentFolder, deliveryFolder, digest)
-	err := s.putIf(ctx, name, key, s.now().UTC(), Condition{Absent: true})
-	if errors.Is(err, ErrChanged) {
-		return deployments.Errorf(deployments.CodeExists, "this delivery was taken already: what it asked for is not "+
-			"done twice")
-	}
-	return err
-}
-
-// ForgetDelivery lets a message be taken again.
-func (s *Store) ForgetDelivery(ctx context.Context, name deployments.StackName, digest string) error {
-	return failed(s.objects.Delete(ctx, stackKey(name, deploymentFolder, deliveryFolder, digest)), "forget a delivery")
 }
 
 // hostKeyFolder has the keys that SSH servers of a stack's repositories had at first.

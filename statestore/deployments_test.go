@@ -83,21 +83,6 @@ func TestTheSecretsOfSettingsAreSealedInTheBucketAndWhenTheyAreShown(t *testing.
 	}
 }
 
-func TestADeliveryIsTakenOnce(t *testing.T) {
-	s := newStack(t, &statestore.Memory{})
-	for i, want := range []deployments.Code{"", deployments.CodeExists} {
-		if err := s.TakeDelivery(t.Context(), dev, "ab12"); deployments.CodeOf(err) != want {
-			t.Errorf("attempt %d: %v", i, err)
-		}
-	}
-	if err := s.ForgetDelivery(t.Context(), dev, "ab12"); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.TakeDelivery(t.Context(), dev, "ab12"); err != nil {
-		t.Errorf("after it was forgotten: %v", err)
-	}
-}
-
 func TestTheLogOfADeploymentIsReadInTheOrderOfItsStepsAndAttempts(t *testing.T) {
 	s := newStack(t, &statestore.Memory{})
 	n := deployments.DeploymentName{StackName: dev, Number: 1}

@@ -6,12 +6,14 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/deployctl/deployctl/e2e/harness"
 )
@@ -57,9 +59,10 @@ func pushes(t *testing.T, h *harness.Home, s service) {
 	}
 	said(t, p, "2 created", run("update")...)
 
+	at := time.Now()
 	push := func(sha, file string) (int, string) {
-		body := `{"ref":"refs/heads/main","after":"` + sha + `","repository":{"full_name":"shop"},"commits":[{"modified":["` +
-			file + `"]}]}`
+		body := fmt.Sprintf(`{"ref":"refs/heads/main","after":%q,"repository":{"full_name":"shop","pushed_at":%d},"commits":[{
+			"modified":[%q]}]}`, sha, at.Unix(), file)
 		mac := hmac.New(sha256.New, []byte(webhookSecret))
 		_, _ = io.WriteString(mac, body)
 		return s.post(t, pushedStack+"/push", body, "X-GitHub-Event", "push", "X-Hub-Signature-256",
@@ -73,6 +76,10 @@ func pushes(t *testing.T, h *harness.Home, s service) {
 	}
 	if status, text := push(commit, "Pulumi.yaml"); status != http.StatusConflict {
 		t.Errorf("the same push is answered %d: %s", status, text)
+	}
+	at = at.AddDate(0, 0, -8)
+	if status, text := push(commit, "Pulumi.yaml"); status != http.StatusBadRequest || !strings.Contains(text, "7 days") {
+		t.Errorf("an old push is answered %d: %s", status, text)
 	}
 	if status, text := s.post(t, pushedStack+"/push", "{}", "X-GitHub-Event", "push", "X-Hub-Signature-256",
 		"sha256=00"); status != http.StatusUnauthorized {

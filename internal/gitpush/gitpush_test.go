@@ -107,6 +107,31 @@ func TestMessagesSayWhatIsDeployed(t *testing.T) {
 	}
 }
 
+func TestAMessageSaysItsAgeInWhatIsSigned(t *testing.T) {
+	now, at := time.Unix(1_700_000_000, 0), time.Unix(1_600_000_000, 0)
+	const hub, kind = "X-Hub-Signature-256", "X-Github-Event"
+	for name, c := range map[string]struct {
+		message Message
+		want    time.Time
+	}{
+		"a push": {message(`{"repository":{"pushed_at":1600000000}}`, hub, "x", kind, "push"), at},
+		"a pull request": {message(`{"repository":{"pushed_at":"2020-09-13T12:26:41Z"},"pull_request":{"updated_at":
+			"2020-09-13T12:26:40Z"}}`, hub, "x", kind, "pull_request"), at},
+		"a push without a time":         {message(`{"repository":{}}`, hub, "x", kind, "push"), time.Time{}},
+		"a time that is none":           {message(`{"repository":{"pushed_at":{}}}`, hub, "x", kind, "push"), time.Time{}},
+		"a pull request without a time": {message(`{"repository":{}}`, hub, "x", kind, "pull_request"), time.Time{}},
+		"no JSON":                       {message(`{`, hub, "x", kind, "push"), time.Time{}},
+		"a header beside the signature": {message(`{}`, hub, "x", kind, "push", "Webhook-Timestamp", "1600000000",
+			"Webhook-Signature", "x"), time.Time{}},
+		"GitLab's signature": {message(`{}`, "Webhook-Signature", "x", "Webhook-Timestamp", "1600000000"), at},
+		"GitLab's token":     {message(`{"repository":{"pushed_at":1600000000}}`, "X-Gitlab-Token", secret), now},
+	} {
+		if got := c.message.Happened(now); !got.Equal(c.want) {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
 func TestPathsSelectPushes(t *testing.T) {
 	e := Event{Paths: []string{"infra/prod/main.ts", "README.md"}}
 	for pattern, want := range map[string]bool{

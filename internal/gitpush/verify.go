@@ -8,6 +8,7 @@ import (
 	"crypto/subtle"
 	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
 	"net/http"
 	"strconv"
 	"strings"
@@ -78,6 +79,43 @@ func sum(key []byte, parts ...[]byte) []byte {
 		_, _ = mac.Write(part) // never fails
 	}
 	return mac.Sum(nil)
+}
+
+// Happened returns when that happened of which a message tells, as its sender has signed it; zero when that is not
+// said. GitLab's token signs nothing, and whoever can repeat the message has it, and can as well write another: then it
+// is now.
+func (m Message) Happened(now time.Time) time.Time {
+	switch {
+	case m.Header.Get("X-Hub-Signature-256") != "":
+		return m.said()
+	case m.Header.Get("Webhook-Signature") != "":
+		seconds, _ := strconv.ParseInt(m.Header.Get("Webhook-Timestamp"), 10, 64) // From has checked it
+		return time.Unix(seconds, 0)
+	}
+	return now
+}
+
+// said returns the time in the body of a message of GitHub. Its header is not signed, but what the header does not fit
+// is no event.
+func (m Message) said() time.Time {
+	var g struct {
+		Repository struct {
+			PushedAt json.RawMessage `json:"pushed_at"` // seconds, in messages about pushes
+		}
+		PullRequest struct {
+			UpdatedAt time.Time `json:"updated_at"`
+		} `json:"pull_request"`
+	}
+	if json.Unmarshal(m.Body, &g) != nil {
+		return time.Time{}
+	}
+	if m.Header.Get("X-Github-Event") == "pull_request" {
+		return g.PullRequest.UpdatedAt
+	}
+	if seconds, err := strconv.ParseInt(string(g.Repository.PushedAt), 10, 64); err == nil {
+		return time.Unix(seconds, 0)
+	}
+	return time.Time{}
 }
 
 // Digest names what was signed, so that it is acted on once. The id of a delivery is not signed by every server.

@@ -2,9 +2,11 @@ package service
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 
@@ -146,6 +148,32 @@ func TestTheSettingsDecideWhatAPushStarts(t *testing.T) {
 	}
 	if r := pushed(dev, all, push); r.Operation != apitype.Update {
 		t.Errorf("a push starts %+v", r)
+	}
+}
+
+func TestAnOldMessageOfAGitServerIsNotTaken(t *testing.T) {
+	now := time.Now()
+	push := func(at time.Time) gitpush.Message {
+		return gitpush.Message{Header: http.Header{"X-Hub-Signature-256": {"x"}, "X-Github-Event": {"push"}},
+			Body: []byte(fmt.Sprintf(`{"repository":{"pushed_at":%d}}`, at.Unix()))}
+	}
+	for name, c := range map[string]struct {
+		message gitpush.Message
+		lasts   time.Duration
+		code    deployments.Code
+	}{
+		"of now":                {push(now), takenFor, ""},
+		"of a clock ahead":      {push(now.Add(aheadBy - time.Minute)), takenFor, ""},
+		"of days ago":           {push(now.Add(time.Hour - takenFor)), takenFor, ""},
+		"of long ago":           {push(now.Add(-time.Hour - takenFor)), 0, deployments.CodeInvalid},
+		"of the future":         {push(now.Add(time.Hour)), 0, deployments.CodeInvalid},
+		"that says no time":     {gitpush.Message{Header: push(now).Header, Body: []byte("{}")}, 0, ""},
+		"with the token itself": {gitpush.Message{Header: http.Header{"X-Gitlab-Token": {"x"}}}, takenFor, ""},
+	} {
+		d, err := deliveryOf(c.message, now)
+		if deployments.CodeOf(err) != c.code || err == nil && (d.Lasts != c.lasts || d.Digest != c.message.Digest()) {
+			t.Errorf("a message %s: %+v, %v", name, d, err)
+		}
 	}
 }
 

@@ -36,14 +36,37 @@ func (s *Service) Push(
 	if why := ignored(stored, e); why != "" {
 		return d, why, nil
 	}
-	if err := s.TakeDelivery(ctx, name, m.Digest()); err != nil {
+	taken, err := deliveryOf(m, time.Now())
+	if err != nil {
+		return d, "", err
+	}
+	if err := s.TakeDelivery(ctx, name, taken); err != nil {
 		return d, "", err
 	}
 	d, err = s.CreateDeployment(ctx, pushed(name, stored, *e))
 	if err != nil {
-		_ = s.ForgetDelivery(context.WithoutCancel(ctx), name, m.Digest()) // it may be sent again
+		_ = s.ForgetDelivery(context.WithoutCancel(ctx), name, taken) // it may be sent again
 	}
 	return d, "", err
+}
+
+// takenFor is how long after an event the message about it is taken, and so how long it is remembered that it was; git
+// servers repeat theirs for three days. aheadBy is how far their clocks may be ahead.
+const takenFor, aheadBy = 7 * 24 * time.Hour, 5 * time.Minute
+
+// deliveryOf returns what is to be remembered of a message; CodeInvalid for one that is too old. One that does not say
+// its age is remembered for ever, because it could be sent again at any time.
+func deliveryOf(m gitpush.Message, now time.Time) (statestore.Delivery, error) {
+	at := m.Happened(now)
+	switch {
+	case at.IsZero():
+		return statestore.Delivery{Digest: m.Digest()}, nil
+	case now.Sub(at) > takenFor || at.Sub(now) > aheadBy:
+		return statestore.Delivery{}, deployments.Errorf(deployments.CodeInvalid, "this message is about %s, and it is %s: "+
+			"messages are taken for %d days; push again, or run `pulumi deployment run`", at.UTC().Format(time.RFC3339),
+			now.UTC().Format(time.RFC3339), int(takenFor.Hours()/24))
+	}
+	return statestore.Delivery{Digest: m.Digest(), Lasts: takenFor}, nil
 }
 
 // pushed returns the request of the deployment that an event starts. It may do what whoever made the settings may.
