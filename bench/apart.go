@@ -162,8 +162,7 @@ func (r remote) bytesOfAChange(ctx context.Context, proxy *counter) (float64, er
 			}
 			bytes[n] = m.carried
 			fmt.Printf("\nS3, stack of %d, %s: %.0f requests, %.1f KiB, and %.1f KiB of written checkpoints so far\n",
-				n,
-				[]string{"created", "one resource changed"}[size-1], m.requests, m.carried/1024,
+				n, []string{"created", "one resource changed"}[size-1], m.requests, m.carried/1024,
 				float64(proxy.aside.Load())/1024)
 		}
 	}

@@ -61,27 +61,29 @@ func (r results) printTraffic(played []row) {
 	}
 }
 
+// columns are the numbers of a row of the table; only the histories of deployctl are counted.
+func (r results) columns(k string, histories bool) string {
+	history := "| | "
+	if histories {
+		history = fmt.Sprintf("| %.0f | %.0f ", r.median(k, events), r.median(k, size))
+	}
+	least, most := math.Inf(1), 0.0
+	for _, m := range r[k] {
+		least, most = min(least, m.wall), max(most, m.wall)
+	}
+	return fmt.Sprintf("| %.2f | %.2f–%.2f | %.2f | %.0f %s|\n", r.median(k, wall), least, most, r.median(k, cpu),
+		r.median(k, memory), history)
+}
+
 // print shows a row: medians, and the spread of the wall time.
 func (r results) print(w row) {
 	fmt.Printf("\n### %s (medians of %d)\n\n| | | wall s | (min–max) | CPU s | peak MiB | history events | KiB "+
 		"|\n|---|---|---|---|---|---|---|---|\n", w.name, w.reps)
 	for _, op := range operations {
 		for _, c := range []string{ours, "stock, file", "stock, S3", stockHere} {
-			k := key(w.name, c, op)
-			if len(r[k]) == 0 {
-				continue
+			if k := key(w.name, c, op); len(r[k]) > 0 {
+				fmt.Printf("| %s | %s %s", op, c, r.columns(k, c == ours))
 			}
-			history := "| | "
-			if c == ours {
-				history = fmt.Sprintf("| %.0f | %.0f ", r.median(k, events), r.median(k, size))
-			}
-			least, most := math.Inf(1), 0.0
-			for _, m := range r[k] {
-				least, most = min(least, m.wall), max(most, m.wall)
-			}
-			fmt.Printf("| %s | %s | %.2f | %.2f–%.2f | %.2f | %.0f %s|\n", op, c, r.median(k, wall), least, most,
-				r.median(k, cpu),
-				r.median(k, memory), history)
 		}
 	}
 	if w.delay > 0 {

@@ -107,14 +107,6 @@ func (s *stage) stray(ctx context.Context, state apitype.DeploymentV3) (duplicat
 	if err != nil {
 		return 0, 0, err
 	}
-	created := map[string]int{}
-	for _, e := range effects {
-		if e.Op == fakecloud.Create && !e.Outside {
-			if created[e.Owner]++; created[e.Owner] == 2 {
-				duplicates++
-			}
-		}
-	}
 	known := map[string]bool{}
 	for _, resource := range state.Resources {
 		known[string(resource.URN)+" "+string(resource.ID)] = true
@@ -124,7 +116,20 @@ func (s *stage) stray(ctx context.Context, state apitype.DeploymentV3) (duplicat
 			leaks++
 		}
 	}
-	return duplicates, leaks, nil
+	return createdTwice(effects), leaks, nil
+}
+
+// createdTwice counts the owners of several objects that were created.
+func createdTwice(effects []fakecloud.Effect) (owners int) {
+	created := map[string]int{}
+	for _, e := range effects {
+		if e.Op == fakecloud.Create && !e.Outside {
+			if created[e.Owner]++; created[e.Owner] == 2 {
+				owners++
+			}
+		}
+	}
+	return owners
 }
 
 // differs names what is not as in an undisturbed run.

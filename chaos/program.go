@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -76,22 +77,25 @@ func write(dir, project, language string, nodes []node) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "name: %s\nruntime: yaml\nresources:\n", project)
 	for _, n := range nodes {
-		properties := map[string]any{"links": []string{}}
-		for key, value := range n.Properties {
-			properties[key] = value
-		}
-		links := make([]string, 0, len(n.Needs))
-		for _, need := range n.Needs {
-			links = append(links, "${"+need+".arn}")
-		}
-		properties["links"] = links
-		inputs, err := json.Marshal(properties)
+		inputs, err := json.Marshal(n.inputs())
 		if err != nil {
 			return err
 		}
 		fmt.Fprintf(&text, "  %s:\n    type: %s\n    properties: %s\n", n.Name, n.Type, inputs)
 	}
 	return put("Pulumi.yaml", text.String())
+}
+
+// inputs are those of a resource in a program of YAML, with links to what it needs.
+func (n node) inputs() map[string]any {
+	properties := map[string]any{}
+	maps.Copy(properties, n.Properties)
+	links := make([]string, 0, len(n.Needs))
+	for _, need := range n.Needs {
+		links = append(links, "${"+need+".arn}")
+	}
+	properties["links"] = links
+	return properties
 }
 
 const nodeProgram = `const pulumi = require("@pulumi/pulumi");

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 )
 
@@ -32,9 +33,7 @@ func toolsHistory(r *rand.Rand) (steps []toolsStep) {
 			for i, at := range nodes {
 				changed[i] = at
 				changed[i].Properties = map[string]any{}
-				for key, value := range at.Properties {
-					changed[i].Properties[key] = value
-				}
+				maps.Copy(changed[i].Properties, at.Properties)
 			}
 			changed[r.IntN(len(changed))].Properties["size"] = 10 + r.IntN(90)
 			nodes = changed[:max(4, len(changed)-r.IntN(2))] // what the last ones need stays

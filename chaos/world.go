@@ -49,14 +49,7 @@ func newWorld(ctx context.Context, env ...string) (w *world, err error) {
 			w.close()
 		}
 	}()
-	for _, variable := range os.Environ() {
-		if !strings.HasPrefix(variable, "DEPLOYCTL") && !strings.HasPrefix(variable, "PULUMI_") &&
-			!strings.HasPrefix(variable, "AWS_") {
-			w.env = append(w.env, variable)
-		}
-	}
-	w.env = append(w.env, "NO_COLOR=1", "PULUMI_HOME="+filepath.Join(dir, "pulumi"), "TMPDIR="+dir,
-		"XDG_STATE_HOME="+filepath.Join(dir, "state"), "XDG_CONFIG_HOME="+filepath.Join(dir, "config"))
+	w.env = append(w.env, environment(dir)...)
 	home, err := cluster.Prepare(ctx, binary, dir, w.env)
 	if err != nil {
 		return nil, err
@@ -282,4 +275,16 @@ func eventually(ctx context.Context, what string, done func() (bool, error)) err
 		case <-time.After(pause):
 		}
 	}
+}
+
+// environment is that of the processes of a world: what the caller has set for the tools does not reach them.
+func environment(dir string) (env []string) {
+	for _, variable := range os.Environ() {
+		if !strings.HasPrefix(variable, "DEPLOYCTL") && !strings.HasPrefix(variable, "PULUMI_") &&
+			!strings.HasPrefix(variable, "AWS_") {
+			env = append(env, variable)
+		}
+	}
+	return append(env, "NO_COLOR=1", "PULUMI_HOME="+filepath.Join(dir, "pulumi"), "TMPDIR="+dir,
+		"XDG_STATE_HOME="+filepath.Join(dir, "state"), "XDG_CONFIG_HOME="+filepath.Join(dir, "config"))
 }

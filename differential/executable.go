@@ -33,18 +33,20 @@ func (e *executable) play(ctx context.Context, s stage, u update) (r result, err
 	} else if err != nil {
 		return r, err
 	}
-	out, err = e.run(ctx, s, "stack", "export", "--show-secrets")
+	r.state, err = e.export(ctx, s)
+	return r, err
+}
+
+func (e *executable) export(ctx context.Context, s stage) (state apitype.DeploymentV3, err error) {
+	out, err := e.run(ctx, s, "stack", "export", "--show-secrets")
 	if err != nil {
-		return r, fmt.Errorf("%w: %s", err, out)
+		return state, fmt.Errorf("%w: %s", err, out)
 	}
 	var exported apitype.UntypedDeployment
-	if err := json.Unmarshal([]byte(out), &exported); err != nil {
-		return r, err
+	if err := json.Unmarshal([]byte(out), &exported); err != nil || len(exported.Deployment) == 0 {
+		return state, err
 	}
-	if len(exported.Deployment) == 0 {
-		return r, nil
-	}
-	return r, json.Unmarshal(exported.Deployment, &r.state)
+	return state, json.Unmarshal(exported.Deployment, &state)
 }
 
 // arguments are those of an update.

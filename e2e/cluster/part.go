@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -142,14 +143,14 @@ func Below(ancestor int, text string) ([]int, error) {
 			found = append(found, pid)
 		}
 	}
-	below := found[:0]
-	for _, pid := range found {
-		for at := parents[pid]; at > 1; at = parents[at] {
-			if at == ancestor {
-				below = append(below, pid)
-				break
-			}
+	return slices.DeleteFunc(found, func(pid int) bool { return !descends(parents, pid, ancestor) }), nil
+}
+
+func descends(parents map[int]int, pid, ancestor int) bool {
+	for at := parents[pid]; at > 1; at = parents[at] {
+		if at == ancestor {
+			return true
 		}
 	}
-	return below, nil
+	return false
 }

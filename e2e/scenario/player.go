@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 
@@ -193,22 +195,22 @@ func (p *player) failed() error {
 	return p.failure
 }
 
+// takesOutputs asks whether the monitor takes output values.
+func (p *player) takesOutputs() (bool, error) {
+	info, err := p.monitor.GetDeploymentInfo(p.ctx, &emptypb.Empty{})
+	if status.Code(err) == codes.Unimplemented {
+		feature, err := p.monitor.SupportsFeature(p.ctx, &rpc.SupportsFeatureRequest{Id: "outputValues"})
+		return feature.GetHasSupport(), err
+	}
+	return slices.Contains(info.GetSupportedFeatures(),
+		rpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_OUTPUT_VALUES), err
+}
+
 // begin asks what the monitor can do and registers the stack.
 func (p *player) begin() error {
-	info, err := p.monitor.GetDeploymentInfo(p.ctx, &emptypb.Empty{})
-	switch {
-	case status.Code(err) == codes.Unimplemented:
-		feature, err := p.monitor.SupportsFeature(p.ctx, &rpc.SupportsFeatureRequest{Id: "outputValues"})
-		if err != nil {
-			return err
-		}
-		p.outputs = feature.GetHasSupport()
-	case err != nil:
+	var err error
+	if p.outputs, err = p.takesOutputs(); err != nil {
 		return err
-	default:
-		for _, f := range info.GetSupportedFeatures() {
-			p.outputs = p.outputs || f == rpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_OUTPUT_VALUES
-		}
 	}
 	stack, err := p.monitor.RegisterResource(p.ctx, &rpc.RegisterResourceRequest{
 		Type: string(resource.RootStackType), Name: p.run.GetProject() + "-" + p.run.GetStack(),
@@ -247,14 +249,10 @@ func (m *made) lookup(path resource.PropertyPath, preview bool) (resource.Proper
 	if preview || m.unknown {
 		missing = resource.MakeComputed(resource.NewProperty(""))
 	}
-	own := resource.PropertyMap{}
-	for k, v := range m.state {
-		own[k] = v
-	}
-	deps := m.deps
+	own, deps := resource.PropertyMap{}, m.deps
+	maps.Copy(own, m.state)
 	if m.urn != "" {
-		own["urn"] = resource.NewProperty(m.urn)
-		deps = []string{m.urn}
+		own["urn"], deps = resource.NewProperty(m.urn), []string{m.urn}
 		if m.id != "" {
 			own["id"] = resource.NewProperty(m.id)
 		} else if m.custom {
