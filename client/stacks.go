@@ -52,20 +52,8 @@ func (c *Client) TagStack(ctx context.Context, s deployments.StackName, tags map
 func (c *Client) Export(
 	ctx context.Context, s deployments.StackName, version int, secrets deployments.SecretsProvider, showSecrets bool,
 ) (apitype.UntypedDeployment, error) {
-	var text []byte
-	err := c.retryUntilReached(ctx, func(ctx context.Context) error {
-		text = nil
-		stream, err := c.stacks.Export(ctx, &api.ExportRequest{
-			Stack: wire.FromStack(s), Version: int64(version), Secrets: wire.FromSecrets(secrets),
-			ShowSecrets: showSecrets,
-		})
-		if err != nil {
-			return err
-		}
-		return receive(stream.Recv, func(m *api.ExportResponse) error {
-			text = append(text, m.GetChunk()...)
-			return nil
-		})
+	text, err := c.exported(ctx, &api.ExportRequest{
+		Stack: wire.FromStack(s), Version: int64(version), Secrets: wire.FromSecrets(secrets), ShowSecrets: showSecrets,
 	})
 	var deployment apitype.UntypedDeployment
 	if err != nil {
@@ -153,4 +141,20 @@ func (c *Client) Encrypt(ctx context.Context, s deployments.StackName, plain []s
 func (c *Client) Decrypt(ctx context.Context, s deployments.StackName, sealed []string) ([]string, error) {
 	m, err := repeat(ctx, c, c.stacks.Decrypt, &api.DecryptRequest{Stack: wire.FromStack(s), Sealed: sealed})
 	return m.GetPlain(), err
+}
+
+// exported receives the text of a deployment.
+func (c *Client) exported(ctx context.Context, r *api.ExportRequest) (text []byte, err error) {
+	err = c.retryUntilReached(ctx, func(ctx context.Context) error {
+		text = nil
+		stream, err := c.stacks.Export(ctx, r)
+		if err != nil {
+			return err
+		}
+		return receive(stream.Recv, func(m *api.ExportResponse) error {
+			text = append(text, m.GetChunk()...)
+			return nil
+		})
+	})
+	return text, err
 }

@@ -10,17 +10,7 @@ import (
 // complete is the news with defaults and secret marks, without what is internal to the engine, and every failure that
 // the struct's tags alone find: properties that are missing or unheard of.
 func (o *object) complete(news properties) (properties, []Failure) {
-	checked := properties{}
-	var failures []Failure
-	for _, key := range news.StableKeys() {
-		switch {
-		case resource.IsInternalPropertyKey(key) || news[key].IsNull():
-		case o.field(string(key)) == nil:
-			failures = append(failures, Failure{string(key), o.unheardOf(string(key))})
-		default:
-			checked[key] = news[key]
-		}
-	}
+	checked, failures := o.known(news)
 	for _, f := range o.fields {
 		key := resource.PropertyKey(f.name)
 		v, ok := checked[key]
@@ -35,6 +25,22 @@ func (o *object) complete(news properties) (properties, []Failure) {
 		}
 		if ok {
 			checked[key] = v
+		}
+	}
+	return checked, failures
+}
+
+// known returns the properties that the object has fields for, and a failure for each other one.
+func (o *object) known(news properties) (properties, []Failure) {
+	checked := properties{}
+	var failures []Failure
+	for _, key := range news.StableKeys() {
+		switch {
+		case resource.IsInternalPropertyKey(key) || news[key].IsNull():
+		case o.field(string(key)) == nil:
+			failures = append(failures, Failure{string(key), o.unheardOf(string(key))})
+		default:
+			checked[key] = news[key]
 		}
 	}
 	return checked, failures

@@ -172,22 +172,26 @@ func (s *Store) putAudit(ctx context.Context, entries []deployments.AuditEntry) 
 	}
 	var failures []error
 	for folder, entries := range byFolder {
-		var lines bytes.Buffer
-		encoder := json.NewEncoder(&lines)
-		for _, e := range entries {
-			if err := encoder.Encode(e); err != nil {
-				return deployments.Errorf(deployments.CodeInternal, "write the audit log: %w", err)
-			}
-		}
-		first := entries[0].Time.UTC()
-		key := join("audit", folder, first.Format(dayForm), first.Format(batchForm)+"-"+rand.Text()[:10])
-		_, err := s.objects.Put(ctx, key, s.keys.Box(seal.PurposeStore).Seal(lines.Bytes(), key),
-			Condition{Absent: true})
-		if !errors.Is(err, ErrChanged) { // ErrChanged: an attempt whose answer was lost has written it
-			failures = append(failures, failed(err, "write the audit log"))
-		}
+		failures = append(failures, s.putAuditBatch(ctx, folder, entries))
 	}
 	return errors.Join(failures...)
+}
+
+func (s *Store) putAuditBatch(ctx context.Context, folder string, entries []deployments.AuditEntry) error {
+	var lines bytes.Buffer
+	encoder := json.NewEncoder(&lines)
+	for _, e := range entries {
+		if err := encoder.Encode(e); err != nil {
+			return deployments.Errorf(deployments.CodeInternal, "write the audit log: %w", err)
+		}
+	}
+	first := entries[0].Time.UTC()
+	key := join("audit", folder, first.Format(dayForm), first.Format(batchForm)+"-"+rand.Text()[:10])
+	_, err := s.objects.Put(ctx, key, s.keys.Box(seal.PurposeStore).Seal(lines.Bytes(), key), Condition{Absent: true})
+	if errors.Is(err, ErrChanged) {
+		return nil // an attempt whose answer was lost has written it
+	}
+	return failed(err, "write the audit log")
 }
 
 // Audit sends the entries that the query selects, oldest first. A damaged batch is reported in an entry of its own.
@@ -275,14 +279,19 @@ func (s *Store) auditBatch(ctx context.Context, key string) ([]deployments.Audit
 		}
 	}
 	if err != nil {
-		folder, rest, _ := strings.Cut(strings.TrimPrefix(key, auditFolder), "/")
-		at, _ := time.Parse(dayForm, rest[:min(len(rest), len(dayForm))])
-		entries = append(entries, deployments.AuditEntry{
-			Time: at, Organization: strings.TrimPrefix(folder, nobodys), Method: "damaged",
-			Code: deployments.CodeFormat, Error: key + ": " + err.Error(),
-		})
+		entries = append(entries, damagedBatch(key, err))
 	}
 	return entries, nil
+}
+
+// damagedBatch is the entry in place of those of a batch that cannot be read.
+func damagedBatch(key string, err error) deployments.AuditEntry {
+	folder, rest, _ := strings.Cut(strings.TrimPrefix(key, auditFolder), "/")
+	at, _ := time.Parse(dayForm, rest[:min(len(rest), len(dayForm))])
+	return deployments.AuditEntry{
+		Time: at, Organization: strings.TrimPrefix(folder, nobodys), Method: "damaged",
+		Code: deployments.CodeFormat, Error: key + ": " + err.Error(),
+	}
 }
 
 // CollectAudit removes the days of the audit log that ended before the given time.

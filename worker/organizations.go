@@ -58,18 +58,11 @@ func (c *Connection) Share(ctx context.Context, organization string, say func(st
 		return err
 	}
 	for told := ""; ; {
-		page, err := c.Client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
-			Query: fmt.Sprintf("ExecutionStatus = 'Running' AND TaskQueue = '%s'",
-				c.Store.OrganizationTaskQueue(organization)), PageSize: 1,
-		})
-		if err != nil {
-			return deployments.Errorf(deployments.CodeUnavailable, "look what runs on the workers of %s: %s",
-				organization, reason(err))
+		needed, err := c.runningOn(ctx, organization)
+		if err != nil || needed == "" {
+			return err
 		}
-		if len(page.GetExecutions()) == 0 {
-			return nil
-		}
-		if needed := page.GetExecutions()[0].GetExecution().GetWorkflowId(); needed != told {
+		if needed != told {
 			told = needed
 			say(needed)
 		}
@@ -79,6 +72,22 @@ func (c *Connection) Share(ctx context.Context, organization string, say func(st
 		case <-time.After(time.Second):
 		}
 	}
+}
+
+// runningOn returns the ID of a workflow that runs on the workers of an organization; "" if none does.
+func (c *Connection) runningOn(ctx context.Context, organization string) (string, error) {
+	page, err := c.Client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
+		Query: fmt.Sprintf("ExecutionStatus = 'Running' AND TaskQueue = '%s'",
+			c.Store.OrganizationTaskQueue(organization)), PageSize: 1,
+	})
+	if err != nil {
+		return "", deployments.Errorf(deployments.CodeUnavailable, "look what runs on the workers of %s: %s", organization,
+			reason(err))
+	}
+	if len(page.GetExecutions()) == 0 {
+		return "", nil
+	}
+	return page.GetExecutions()[0].GetExecution().GetWorkflowId(), nil
 }
 
 // moveSchedules changes the queue of an organization's schedules. Current runs stay where they are.

@@ -20,6 +20,11 @@ func (c *Connection) NeedSealedBefore(ctx context.Context, at time.Time) (string
 	if n := counted.GetCount(); n > 0 {
 		return c.runningSince(ctx, query, n)
 	}
+	return c.scheduleBefore(ctx, at)
+}
+
+// scheduleBefore tells of a schedule that was made before a time; "" if none was.
+func (c *Connection) scheduleBefore(ctx context.Context, at time.Time) (string, error) {
 	schedules, err := c.Client.ScheduleClient().List(ctx, client.ScheduleListOptions{})
 	if err != nil {
 		return "", fmt.Errorf("list the schedules: %w", err)

@@ -146,16 +146,22 @@ func (t Temporal) tls() (*tls.Config, error) {
 		}
 		out.Certificates = []tls.Certificate{pair}
 	}
+	var err error
 	if t.CACert != "" {
-		pem, err := os.ReadFile(t.CACert)
-		if err != nil {
-			return nil, deployments.Errorf(deployments.CodeInvalid, "cannot read Temporal's certificate authority: %w",
-				err)
-		}
-		out.RootCAs = x509.NewCertPool()
-		if !out.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, deployments.Errorf(deployments.CodeInvalid, "%s holds no certificate", t.CACert)
-		}
+		out.RootCAs, err = authorities(t.CACert)
 	}
-	return out, nil
+	return out, err
+}
+
+// authorities reads the certificates of those who certify Temporal.
+func authorities(file string) (*x509.CertPool, error) {
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		return nil, deployments.Errorf(deployments.CodeInvalid, "cannot read Temporal's certificate authority: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, deployments.Errorf(deployments.CodeInvalid, "%s holds no certificate", file)
+	}
+	return pool, nil
 }

@@ -168,16 +168,20 @@ func (t tarball) packZip(below string, c content) error {
 		if member.FileInfo().IsDir() {
 			continue
 		}
-		unpacked, err := member.Open()
-		if err != nil {
-			return err
-		}
-		size := int64(member.UncompressedSize64) //nolint:gosec // a negative one is refused by the tar file
-		if err := t.add(below, path.Clean(member.Name), content{patient{t.ctx, unpacked}, unpacked, size}); err != nil {
+		if err := t.packMember(below, member); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (t tarball) packMember(below string, member *zip.File) error {
+	unpacked, err := member.Open()
+	if err != nil {
+		return err
+	}
+	size := int64(member.UncompressedSize64) //nolint:gosec // a negative one is refused by the tar file
+	return t.add(below, path.Clean(member.Name), content{patient{t.ctx, unpacked}, unpacked, size})
 }
 
 // add adds a file and closes its content. Of several with one name the first counts.

@@ -154,6 +154,11 @@ func (w *writer) output(o resource.Output) error {
 		}
 		return w.value(element)
 	}
+	return w.object(signedOutput(o))
+}
+
+// signedOutput returns an output as an object with the signature of outputs.
+func signedOutput(o resource.Output) resource.PropertyMap {
 	m := resource.PropertyMap{sig.Key: resource.NewProperty(sig.OutputValue)}
 	if o.Known {
 		m["value"] = o.Element
@@ -168,7 +173,7 @@ func (w *writer) output(o resource.Output) error {
 		}
 		m["dependencies"] = resource.NewProperty(deps)
 	}
-	return w.object(m)
+	return m
 }
 
 func (w *writer) secret(element resource.PropertyValue) error {

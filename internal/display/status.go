@@ -59,16 +59,7 @@ func undone(s *projection.State, o Options, paint painter) []string {
 	if s.End == nil || s.End.Status == deployments.StatusSucceeded {
 		return nil
 	}
-	wrong, cut := 0, 0
-	for _, r := range s.Rows {
-		switch {
-		case r.Type == projection.StackType || r.Internal():
-		case r.Phase == projection.PhaseRunning, r.CutOff():
-			cut++
-		case r.Phase == projection.PhaseFailed:
-			wrong++
-		}
-	}
+	wrong, cut := countUndone(s.Rows)
 	n := s.Tally()
 	rest := 0
 	if o.Total > 0 {
@@ -84,4 +75,18 @@ func undone(s *projection.State, o Options, paint painter) []string {
 		}
 	}
 	return out
+}
+
+// countUndone counts the resources whose steps failed, and those whose steps were cut off.
+func countUndone(rows []*projection.Row) (wrong, cut int) {
+	for _, r := range rows {
+		switch {
+		case r.Type == projection.StackType || r.Internal():
+		case r.Phase == projection.PhaseRunning, r.CutOff():
+			cut++
+		case r.Phase == projection.PhaseFailed:
+			wrong++
+		}
+	}
+	return wrong, cut
 }

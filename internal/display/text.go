@@ -94,16 +94,22 @@ func countLines(end deployments.UpdateInfo, options Options, paint painter) []st
 			continue
 		}
 		o := operationOf(op)
-		word := o.past
-		if options.Preview && op != apitype.OpSame {
-			word = "to " + o.plan
-		}
-		if op == projection.OpGone || op == projection.OpDrifted {
-			word = o.past // the words of a preview are the same
-		}
-		out = append(out, fmt.Sprintf("  %s %d %s", paint.paint(o.color, o.sign), n, word))
+		out = append(out, fmt.Sprintf("  %s %d %s", paint.paint(o.color, o.sign), n, countWord(op, options.Preview)))
 	}
 	return out
+}
+
+// countWord is the word for what was done, or is to be done, to the resources that are counted.
+func countWord(op apitype.OpType, preview bool) string {
+	o := operationOf(op)
+	switch op {
+	case apitype.OpSame, projection.OpGone, projection.OpDrifted: // the words of a preview are the same
+		return o.past
+	}
+	if preview {
+		return "to " + o.plan
+	}
+	return o.past
 }
 
 // found renames the changes of a refresh, which updates and deletes nothing: "drifted" and "gone".

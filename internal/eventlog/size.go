@@ -39,14 +39,19 @@ func fit(e deployments.WatchEvent) deployments.WatchEvent {
 		event.ResOpFailedEvent = &failed
 	case event.DiagnosticEvent != nil:
 		diagnostic := *event.DiagnosticEvent
-		if n := len(diagnostic.Message); n > maxMessage {
-			beginning := strings.ToValidUTF8(diagnostic.Message[:maxMessage], "") // the last character may be cut
-			diagnostic.Message = beginning + fmt.Sprintf(" … (cut: %d of %d bytes are shown)\n", maxMessage, n)
-		}
+		diagnostic.Message = fitMessage(diagnostic.Message)
 		event.DiagnosticEvent = &diagnostic
 	}
 	e.Event = &event
 	return e
+}
+
+func fitMessage(text string) string {
+	if len(text) <= maxMessage {
+		return text
+	}
+	beginning := strings.ToValidUTF8(text[:maxMessage], "") // the last character may be cut
+	return beginning + fmt.Sprintf(" … (cut: %d of %d bytes are shown)\n", maxMessage, len(text))
 }
 
 func fitStep(m apitype.StepEventMetadata) apitype.StepEventMetadata {

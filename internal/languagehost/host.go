@@ -111,6 +111,13 @@ func (s *server) Run(ctx context.Context, req *pulumirpc.RunRequest) (*pulumirpc
 		return nil, status.FromContextError(ctx.Err()).Err()
 	case err != nil:
 		return &pulumirpc.RunResponse{Error: err.Error()}, nil
+	}
+	return runResponse(exit)
+}
+
+// runResponse tells how a program ended.
+func runResponse(exit process.Exit) (*pulumirpc.RunResponse, error) {
+	switch {
 	case exit.Signal != "":
 		return nil, status.Errorf(codes.Aborted, "the program was killed (%s)", exit)
 	case exit.Code == exitLogged:

@@ -118,29 +118,37 @@ func (m *Monitor) importedProvider(in deployments.Import) (resource.PropertyMap,
 func importedValue(v any) (resource.PropertyValue, error) {
 	switch v := v.(type) {
 	case []any:
-		list := make([]resource.PropertyValue, len(v))
-		for i, element := range v {
-			var err error
-			if list[i], err = importedValue(element); err != nil {
-				return resource.PropertyValue{}, err
-			}
-		}
-		return resource.NewProperty(list), nil
+		return importedList(v)
 	case map[string]any:
 		if v[sig.Key] == sig.Secret {
 			return importedSecret(v)
 		}
-		object := resource.PropertyMap{}
-		for key, element := range v {
-			value, err := importedValue(element)
-			if err != nil {
-				return value, err
-			}
-			object[resource.PropertyKey(key)] = value
-		}
-		return resource.NewProperty(object), nil
+		return importedObject(v)
 	}
 	return resource.NewPropertyValue(v), nil
+}
+
+func importedList(v []any) (resource.PropertyValue, error) {
+	list := make([]resource.PropertyValue, len(v))
+	for i, element := range v {
+		var err error
+		if list[i], err = importedValue(element); err != nil {
+			return resource.PropertyValue{}, err
+		}
+	}
+	return resource.NewProperty(list), nil
+}
+
+func importedObject(v map[string]any) (resource.PropertyValue, error) {
+	object := resource.PropertyMap{}
+	for key, element := range v {
+		value, err := importedValue(element)
+		if err != nil {
+			return value, err
+		}
+		object[resource.PropertyKey(key)] = value
+	}
+	return resource.NewProperty(object), nil
 }
 
 func importedSecret(v map[string]any) (resource.PropertyValue, error) {

@@ -56,20 +56,25 @@ func (w *writer) declare(r Resource) {
 		w.value(r.Inputs[key], "  ")
 		w.WriteString("\n")
 	}
-	if r.Parent != "" || r.Provider != "" || r.Protect {
-		w.WriteString("  options {\n")
-		if r.Parent != "" {
-			fmt.Fprintf(w, "    parent = %s\n", r.Parent)
-		}
-		if r.Provider != "" {
-			fmt.Fprintf(w, "    provider = %s\n", r.Provider)
-		}
-		if r.Protect {
-			w.WriteString("    protect = true\n")
-		}
-		w.WriteString("  }\n")
-	}
+	w.options(r)
 	w.WriteString("}\n")
+}
+
+func (w *writer) options(r Resource) {
+	if r.Parent == "" && r.Provider == "" && !r.Protect {
+		return
+	}
+	w.WriteString("  options {\n")
+	if r.Parent != "" {
+		fmt.Fprintf(w, "    parent = %s\n", r.Parent)
+	}
+	if r.Provider != "" {
+		fmt.Fprintf(w, "    provider = %s\n", r.Provider)
+	}
+	if r.Protect {
+		w.WriteString("    protect = true\n")
+	}
+	w.WriteString("  }\n")
 }
 
 // keys returns the properties that a program declares, sorted: without those that are null or for engines only.
@@ -82,9 +87,7 @@ func keys(m resource.PropertyMap) []resource.PropertyKey {
 // value writes a value; the lines that follow the first one begin with the indentation.
 func (w *writer) value(v resource.PropertyValue, indent string) {
 	switch {
-	case v.IsSecret():
-		w.secret()
-	case v.IsOutput() && v.OutputValue().Secret:
+	case v.IsSecret(), v.IsOutput() && v.OutputValue().Secret:
 		w.secret()
 	case v.IsOutput():
 		w.value(v.OutputValue().Element, indent)

@@ -54,13 +54,9 @@ func (h *Host) schema(ctx context.Context, pkg Package) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var req plugin.GetSchemaRequest
-	if pkg.Parameter != nil {
-		version, err := semver.ParseTolerant(pkg.Parameter.Version)
-		if err != nil {
-			return nil, err
-		}
-		req.SubpackageName, req.SubpackageVersion = pkg.Parameter.Name, &version
+	req, err := schemaRequest(pkg)
+	if err != nil {
+		return nil, err
 	}
 	resp, err := provider.GetSchema(ctx, req)
 	if err != nil {
@@ -70,6 +66,17 @@ func (h *Host) schema(ctx context.Context, pkg Package) ([]byte, error) {
 	defer h.schemas.mu.Unlock()
 	h.schemas.known[key] = resp.Schema
 	return resp.Schema, nil
+}
+
+func schemaRequest(pkg Package) (req plugin.GetSchemaRequest, err error) {
+	if pkg.Parameter != nil {
+		version, err := semver.ParseTolerant(pkg.Parameter.Version)
+		if err != nil {
+			return req, err
+		}
+		req.SubpackageName, req.SubpackageVersion = pkg.Parameter.Name, &version
+	}
+	return req, nil
 }
 
 // key returns a string that identifies a package: its name, version, parameter and the names in Env.

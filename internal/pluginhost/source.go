@@ -52,10 +52,9 @@ func (h *Host) sourceEndpoint(pkg Package, file string, output func(diag.Severit
 	})
 }
 
-// sourceLanguage starts the language host that a PulumiPlugin.yaml names.
-func (h *Host) sourceLanguage(file string) (*Language, error) {
+// pluginProject reads a PulumiPlugin.yaml.
+func (h *Host) pluginProject(file string) (project workspace.PluginProject, err error) {
 	text, err := h.opts.Box.ReadFile(file)
-	var project workspace.PluginProject
 	if err == nil {
 		err = encoding.YAML.Unmarshal(text, &project)
 	}
@@ -65,6 +64,12 @@ func (h *Host) sourceLanguage(file string) (*Language, error) {
 	if err == nil {
 		err = requireVersion(project.RequiredPulumiVersion)
 	}
+	return project, err
+}
+
+// sourceLanguage starts the language host that a PulumiPlugin.yaml names.
+func (h *Host) sourceLanguage(file string) (*Language, error) {
+	project, err := h.pluginProject(file)
 	var options *structpb.Struct
 	if err == nil {
 		options, err = structpb.NewStruct(project.Runtime.Options())

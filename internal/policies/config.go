@@ -78,15 +78,7 @@ func level(v any) (apitype.EnforcementLevel, error) {
 func Complete(info plugin.AnalyzerInfo, given Config) (Config, error) {
 	config := Config{}
 	for _, p := range info.Policies {
-		c := plugin.AnalyzerPolicyConfig{EnforcementLevel: p.EnforcementLevel, Properties: map[string]any{}}
-		if p.ConfigSchema != nil {
-			for name, schema := range p.ConfigSchema.Properties {
-				if v, ok := schema["default"]; ok {
-					c.Properties[name] = v
-				}
-			}
-		}
-		config[p.Name] = c
+		config[p.Name] = plugin.AnalyzerPolicyConfig{EnforcementLevel: p.EnforcementLevel, Properties: defaults(p)}
 	}
 	apply(config, info.InitialConfig)
 	apply(config, given)
@@ -133,23 +125,7 @@ func validate(p plugin.AnalyzerPolicyInfo, c plugin.AnalyzerPolicyConfig) error 
 	if p.ConfigSchema == nil {
 		return nil
 	}
-	schema := map[string]any{"type": "object", "properties": p.ConfigSchema.Properties}
-	if len(p.ConfigSchema.Required) > 0 {
-		schema["required"] = p.ConfigSchema.Required
-	}
-	text, err := json.Marshal(schema)
-	if err != nil {
-		return err
-	}
-	compiler := jsonschema.NewCompiler()
-	compiler.LoadURL = func(url string) (io.ReadCloser, error) {
-		return nil, fmt.Errorf("the schema refers to another document, %s", url)
-	}
-	const name = "config.json"
-	if err := compiler.AddResource(name, strings.NewReader(string(text))); err != nil {
-		return err
-	}
-	compiled, err := compiler.Compile(name)
+	compiled, err := compile(*p.ConfigSchema)
 	if err != nil {
 		return err
 	}
@@ -158,6 +134,27 @@ func validate(p plugin.AnalyzerPolicyInfo, c plugin.AnalyzerPolicyConfig) error 
 		return errors.New(strings.Join(messages(invalid), "; "))
 	}
 	return err
+}
+
+// compile makes a schema of the configuration of a policy; it may refer to no other document.
+func compile(s plugin.AnalyzerPolicyConfigSchema) (*jsonschema.Schema, error) {
+	schema := map[string]any{"type": "object", "properties": s.Properties}
+	if len(s.Required) > 0 {
+		schema["required"] = s.Required
+	}
+	text, err := json.Marshal(schema)
+	if err != nil {
+		return nil, err
+	}
+	compiler := jsonschema.NewCompiler()
+	compiler.LoadURL = func(url string) (io.ReadCloser, error) {
+		return nil, fmt.Errorf("the schema refers to another document, %s", url)
+	}
+	const name = "config.json"
+	if err := compiler.AddResource(name, strings.NewReader(string(text))); err != nil {
+		return nil, err
+	}
+	return compiler.Compile(name)
 }
 
 // messages returns what is wrong: the leaves of an error.
@@ -170,4 +167,18 @@ func messages(e *jsonschema.ValidationError) []string {
 		found = append(found, messages(cause)...)
 	}
 	return found
+}
+
+// defaults returns the values that the schema of a policy gives to properties that have none.
+func defaults(p plugin.AnalyzerPolicyInfo) map[string]any {
+	values := map[string]any{}
+	if p.ConfigSchema == nil {
+		return values
+	}
+	for name, schema := range p.ConfigSchema.Properties {
+		if v, ok := schema["default"]; ok {
+			values[name] = v
+		}
+	}
+	return values
 }

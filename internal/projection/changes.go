@@ -277,21 +277,25 @@ func Readable(value any) any {
 		}
 		return list
 	case map[string]any:
-		switch v[signatureKey] {
-		case secretMark:
-			return "[secret]"
-		case assetMark:
-			return "asset " + asset(v)
-		case archiveMark:
-			return "archive " + asset(v)
-		}
-		object := make(map[string]any, len(v))
-		for key, item := range v {
-			object[key] = Readable(item)
-		}
-		return object
+		return readableObject(v)
 	}
 	return value
+}
+
+func readableObject(v map[string]any) any {
+	switch v[signatureKey] {
+	case secretMark:
+		return "[secret]"
+	case assetMark:
+		return "asset " + asset(v)
+	case archiveMark:
+		return "archive " + asset(v)
+	}
+	object := make(map[string]any, len(v))
+	for key, item := range v {
+		object[key] = Readable(item)
+	}
+	return object
 }
 
 // asset names an asset by its file or address, and the beginning of its hash.

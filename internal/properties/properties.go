@@ -61,15 +61,7 @@ func WithoutOutputs(m resource.PropertyMap) resource.PropertyMap {
 func WithoutOutput(v resource.PropertyValue) resource.PropertyValue {
 	switch {
 	case v.IsOutput():
-		o := v.OutputValue()
-		value := resource.MakeComputed(resource.NewProperty(""))
-		if o.Known {
-			value = WithoutOutput(o.Element)
-		}
-		if o.Secret && !value.IsSecret() {
-			value = resource.MakeSecret(value)
-		}
-		return value
+		return valueOf(v.OutputValue())
 	case v.IsSecret():
 		return resource.MakeSecret(WithoutOutput(v.SecretValue().Element))
 	case v.IsObject():
@@ -156,4 +148,16 @@ func DependenciesByProperty(m map[string][]urn.URN) []engine.PropertyDependency 
 		list = append(list, engine.PropertyDependency{Property: name, URNs: Sorted(m[name])})
 	}
 	return list
+}
+
+// valueOf returns the value of an output: secret if the output is, and unknown if it is not known.
+func valueOf(o resource.Output) resource.PropertyValue {
+	value := resource.MakeComputed(resource.NewProperty(""))
+	if o.Known {
+		value = WithoutOutput(o.Element)
+	}
+	if o.Secret && !value.IsSecret() {
+		value = resource.MakeSecret(value)
+	}
+	return value
 }

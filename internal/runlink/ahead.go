@@ -41,15 +41,21 @@ func (l *Link) Answer(reply engine.Reply, ahead engine.Ahead) {
 		delete(l.waiting, reply.Seq)
 		waiting <- reply
 	}
-	if !l.gathering {
-		l.gathering = true
-		time.AfterFunc(gatherFor, func() {
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			l.gathering = false
-			wake(l.toSignal)
-		})
+	l.gather()
+}
+
+// gather lets messages be sent a little later, so that more of them are sent together; the caller holds the lock.
+func (l *Link) gather() {
+	if l.gathering {
+		return
 	}
+	l.gathering = true
+	time.AfterFunc(gatherFor, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.gathering = false
+		wake(l.toSignal)
+	})
 }
 
 // GoOn sends everything that was offered and not answered, and from now on every message at once.

@@ -151,6 +151,11 @@ func (l *Link) Flush(ctx context.Context) error {
 			return err
 		}
 	}
+	return l.awaitDrained(ctx)
+}
+
+// awaitDrained waits until no message is queued or being sent.
+func (l *Link) awaitDrained(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()

@@ -56,18 +56,7 @@ func (f *feeds) join(s *Service, u deployments.UpdateName) (joined *feed, leave 
 	defer f.mu.Unlock()
 	found := f.all[u]
 	if found == nil {
-		ctx, cancel := context.WithCancel(context.Background())
-		found = &feed{update: u, stop: cancel, now: snapshot{changed: make(chan struct{})}}
-		if f.all == nil {
-			f.all = map[deployments.UpdateName]*feed{}
-		}
-		f.all[u] = found
-		go func() {
-			w := &watcher{Service: s, feed: found, update: u, next: map[string]int{}}
-			err := w.watch(ctx)
-			f.remove(found) // later watchers get a new feed
-			found.abort(err)
-		}()
+		found = f.begin(s, u)
 	}
 	found.watching++
 	return found, func() {
@@ -173,4 +162,21 @@ func (f *feed) publish(e deployments.WatchEvent) {
 // abort ends the feed; without an error the last message is the end.
 func (f *feed) abort(err error) {
 	f.change(func(p *snapshot) { p.err = err })
+}
+
+// begin makes the feed of an update, and fills it; the caller holds the lock.
+func (f *feeds) begin(s *Service, u deployments.UpdateName) *feed {
+	ctx, cancel := context.WithCancel(context.Background())
+	begun := &feed{update: u, stop: cancel, now: snapshot{changed: make(chan struct{})}}
+	if f.all == nil {
+		f.all = map[deployments.UpdateName]*feed{}
+	}
+	f.all[u] = begun
+	go func() {
+		w := &watcher{Service: s, feed: begun, update: u, next: map[string]int{}}
+		err := w.watch(ctx)
+		f.remove(begun) // later watchers get a new feed
+		begun.abort(err)
+	}()
+	return begun
 }

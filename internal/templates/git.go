@@ -171,22 +171,28 @@ func (g git) resolve(place *address) error {
 	if err != nil {
 		return err
 	}
-	parts := strings.Split(place.tree, "/")
+	if place.ref, place.dir = refIn(listed, place.tree); place.ref == "" {
+		return deployments.Errorf(deployments.CodeInvalid, "%s has no branch and no tag named as in tree/%s", place.remote,
+			place.tree)
+	}
+	return nil
+}
+
+// refIn divides the path below tree/ into the longest reference that is listed, or a commit, and a directory.
+func refIn(listed []byte, tree string) (ref, dir string) {
+	parts := strings.Split(tree, "/")
 	for n := len(parts); n > 0; n-- {
 		short := strings.Join(parts[:n], "/")
 		for _, ref := range []string{"refs/heads/" + short, "refs/tags/" + short} {
 			if bytes.Contains(listed, []byte("\t"+ref+"\n")) {
-				place.ref, place.dir = ref, strings.Join(parts[n:], "/")
-				return nil
+				return ref, strings.Join(parts[n:], "/")
 			}
 		}
 	}
 	if isHash(parts[0]) {
-		place.ref, place.dir = parts[0], strings.Join(parts[1:], "/")
-		return nil
+		return parts[0], strings.Join(parts[1:], "/")
 	}
-	return deployments.Errorf(deployments.CodeInvalid, "%s has no branch and no tag named as in tree/%s", place.remote,
-		place.tree)
+	return "", ""
 }
 
 func isHash(s string) bool {

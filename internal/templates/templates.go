@@ -5,6 +5,7 @@ package templates
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"path"
@@ -95,12 +96,8 @@ func (t *Template) describe(project *yaml.Node) error {
 		t.Default = safetext.Line(said.Description)
 	}
 	t.Description, t.Quickstart = safetext.Line(said.Template.Description), safetext.Text(said.Template.Quickstart)
-	if t.Default == "" {
-		t.Default = t.Description
-	}
-	if t.Description == "" {
-		t.Description = t.Default
-	}
+	t.Default = cmp.Or(t.Default, t.Description)
+	t.Description = cmp.Or(t.Description, t.Default)
 	for key, value := range said.Template.Config {
 		if err := deployments.ValidateConfigKey(qualified("project", key)); err != nil {
 			return deployments.Errorf(deployments.CodeInvalid, "the template asks for a configuration key that is not "+

@@ -270,13 +270,7 @@ func (o *opened) empty(ctx context.Context, bucket string) error {
 		if err != nil {
 			return err
 		}
-		var ids []types.ObjectIdentifier
-		for _, v := range page.Versions {
-			ids = append(ids, types.ObjectIdentifier{Key: v.Key, VersionId: v.VersionId})
-		}
-		for _, m := range page.DeleteMarkers {
-			ids = append(ids, types.ObjectIdentifier{Key: m.Key, VersionId: m.VersionId})
-		}
+		ids := versionsOf(page)
 		if len(ids) == 0 {
 			return nil
 		}
@@ -290,4 +284,15 @@ func (o *opened) empty(ctx context.Context, bucket string) error {
 			return fmt.Errorf("object %s: %s", aws.ToString(first.Key), aws.ToString(first.Message))
 		}
 	}
+}
+
+func versionsOf(page *s3.ListObjectVersionsOutput) []types.ObjectIdentifier {
+	var ids []types.ObjectIdentifier
+	for _, v := range page.Versions {
+		ids = append(ids, types.ObjectIdentifier{Key: v.Key, VersionId: v.VersionId})
+	}
+	for _, m := range page.DeleteMarkers {
+		ids = append(ids, types.ObjectIdentifier{Key: m.Key, VersionId: m.VersionId})
+	}
+	return ids
 }

@@ -89,34 +89,43 @@ func cutState(s *apitype.StepEventStateMetadata, bound int) *apitype.StepEventSt
 
 // cutValue cuts a value of JSON, and all in it.
 func cutValue(v any, bound int) any {
-	most := bound / 8
 	switch v := v.(type) {
 	case string:
 		return cutText(v, bound)
 	case []any:
-		short := make([]any, 0, min(len(v), most+1))
-		for _, element := range v[:min(len(v), most)] {
-			short = append(short, cutValue(element, bound))
-		}
-		if left := len(v) - most; left > 0 {
-			short = append(short, fmt.Sprintf("… (%d more are left out)", left))
-		}
-		return short
+		return cutList(v, bound)
 	case map[string]any:
-		if v == nil {
-			return v
-		}
-		short := make(map[string]any, min(len(v), most+1))
-		keys := slices.Sorted(maps.Keys(v))
-		for _, key := range keys[:min(len(keys), most)] {
-			short[cutText(key, bound)] = cutValue(v[key], bound)
-		}
-		if left := len(v) - most; left > 0 {
-			short["…"] = fmt.Sprintf("(%d more are left out)", left)
-		}
-		return short
+		return cutObject(v, bound)
 	}
 	return v
+}
+
+func cutList(v []any, bound int) []any {
+	most := bound / 8
+	short := make([]any, 0, min(len(v), most+1))
+	for _, element := range v[:min(len(v), most)] {
+		short = append(short, cutValue(element, bound))
+	}
+	if left := len(v) - most; left > 0 {
+		short = append(short, fmt.Sprintf("… (%d more are left out)", left))
+	}
+	return short
+}
+
+func cutObject(v map[string]any, bound int) map[string]any {
+	if v == nil {
+		return v
+	}
+	most := bound / 8
+	short := make(map[string]any, min(len(v), most+1))
+	keys := slices.Sorted(maps.Keys(v))
+	for _, key := range keys[:min(len(keys), most)] {
+		short[cutText(key, bound)] = cutValue(v[key], bound)
+	}
+	if left := len(v) - most; left > 0 {
+		short["…"] = fmt.Sprintf("(%d more are left out)", left)
+	}
+	return short
 }
 
 // cutText cuts a text to a number of bytes, and says how many it leaves out.

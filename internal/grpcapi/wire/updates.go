@@ -37,22 +37,14 @@ func FromRequest(r deployments.UpdateRequest) *api.SubmitRequest {
 
 // ToRequest reads a request.
 func ToRequest(m *api.SubmitRequest) deployments.UpdateRequest {
-	var config map[string]deployments.ConfigValue
-	if len(m.GetConfig()) > 0 {
-		config = make(map[string]deployments.ConfigValue, len(m.GetConfig()))
-	}
-	for key, v := range m.GetConfig() {
-		config[key] = deployments.ConfigValue{Value: v.GetValue(), Secret: v.GetSecret(), Object: v.GetObject()}
-	}
 	var packs []deployments.PolicyPack
 	for _, p := range m.GetPolicyPacks() {
 		packs = append(packs, deployments.PolicyPack{Dir: p.GetDir(), Config: p.GetConfig()})
 	}
 	return deployments.UpdateRequest{
-		Stack: ToStack(m.GetStack()), RequestID: m.GetRequestId(), Kind: engine.Kind(m.GetKind()),
-		DryRun: m.GetDryRun(),
+		Stack: ToStack(m.GetStack()), RequestID: m.GetRequestId(), Kind: engine.Kind(m.GetKind()), DryRun: m.GetDryRun(),
 		OnBusy: deployments.OnBusy(m.GetOnBusy()), Bundle: m.GetBundle(), BaseVersion: ToVersion(m.BaseVersion),
-		Config: config, Environment: m.GetEnvironment(), Secrets: ToSecrets(m.GetSecrets()),
+		Config: toConfig(m), Environment: m.GetEnvironment(), Secrets: ToSecrets(m.GetSecrets()),
 		Refresh: m.GetRefresh(), Targets: m.GetTargets(), TargetDependents: m.GetTargetDependents(),
 		Replace: m.GetReplace(), Excludes: m.GetExcludes(), ExcludeDependents: m.GetExcludeDependents(),
 		ExcludeProtected: m.GetExcludeProtected(), IgnoreProtect: m.GetIgnoreProtect(),
@@ -207,4 +199,15 @@ func toPhase(m *api.Phase) *deployments.Phase {
 		return nil
 	}
 	return &deployments.Phase{Text: m.GetText(), Since: toTime(m.GetSince())}
+}
+
+func toConfig(m *api.SubmitRequest) map[string]deployments.ConfigValue {
+	if len(m.GetConfig()) == 0 {
+		return nil
+	}
+	config := make(map[string]deployments.ConfigValue, len(m.GetConfig()))
+	for key, v := range m.GetConfig() {
+		config[key] = deployments.ConfigValue{Value: v.GetValue(), Secret: v.GetSecret(), Object: v.GetObject()}
+	}
+	return config
 }
