@@ -12,7 +12,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/net/http/httpproxy"
@@ -111,21 +110,10 @@ func (g *Guard) Client() *http.Client {
 	}
 	through := proxies.ProxyFunc()
 	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
-		dialer := &net.Dialer{Timeout: connectTimeout}
-		host, _, err := net.SplitHostPort(address)
-		if err != nil {
-			return nil, err
+		if isProxy(proxies, address) {
+			return Dialer{Timeout: connectTimeout}.Dial(ctx, network, address)
 		}
-		if !g.Trusts(host) && !isProxy(proxies, address) {
-			dialer.Control = func(_, address string, _ syscall.RawConn) error {
-				at, err := netip.ParseAddrPort(address)
-				if err == nil && !IsPublic(at.Addr()) {
-					err = g.refused(host, at.Addr().String())
-				}
-				return err
-			}
-		}
-		return dialer.DialContext(ctx, network, address)
+		return g.Dial(ctx, network, address)
 	}
 	return &http.Client{
 		Transport: &http.Transport{

@@ -3,16 +3,13 @@
 package webhooks
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/deployctl/deployctl/internal/outbound"
@@ -91,28 +88,17 @@ func (n Network) check(u *url.URL) error {
 // resolved, so that no name can lead to another address the second time. A redirect is an answer like any other: what
 // it names was not checked by who created the webhook. Proxies are not used: they would hide the address.
 func (n Network) client() *http.Client {
-	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
-		host, _, err := net.SplitHostPort(address)
-		if err != nil {
-			return nil, err
+	dialer := outbound.Dialer{Timeout: connectTimeout, Check: func(host string, at netip.Addr) error {
+		if n.trusts(host) || n.allows(at) {
+			return nil
 		}
-		dialer := &net.Dialer{Timeout: connectTimeout}
-		if !n.trusts(host) {
-			dialer.Control = func(_, address string, _ syscall.RawConn) error {
-				at, err := netip.ParseAddrPort(address)
-				if err == nil && !n.allows(at.Addr()) {
-					err = &refusedError{fmt.Sprintf("the server %s has no public address (%s); to send events there, add "+
-						"it to the setting webhooks.private-hosts of the workers", host, at.Addr())}
-				}
-				return err
-			}
-		}
-		return dialer.DialContext(ctx, network, address)
-	}
+		return &refusedError{fmt.Sprintf("the server %s has no public address (%s); to send events there, add it to the "+
+			"setting webhooks.private-hosts of the workers", host, at)}
+	}}
 	return &http.Client{
 		Timeout: sendTimeout,
 		Transport: &http.Transport{
-			DialContext: dial, DisableKeepAlives: true, TLSHandshakeTimeout: connectTimeout,
+			DialContext: dialer.Dial, DisableKeepAlives: true, TLSHandshakeTimeout: connectTimeout,
 			MaxResponseHeaderBytes: maxAnswerHeader,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
