@@ -45,8 +45,7 @@ func repairable(err error) error {
 	if deployments.CodeOf(err) != deployments.CodeFormat {
 		return err
 	}
-	return deployments.Errorf(deployments.CodeFormat,
-		"the stack's state cannot be read, and nothing was done: %w", err)
+	return deployments.Errorf(deployments.CodeFormat, "the stack's state cannot be read, and nothing was done: %w", err)
 }
 
 // defaults returns the default providers of packages, as the stack's configuration defines them.

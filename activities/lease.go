@@ -128,8 +128,7 @@ func (a *Activities) endLease(ctx context.Context, in deployments.LeaseEnd) (dep
 	if err := errors.Join(a.Store.AppendEvents(ctx, last, end), <-told); err != nil {
 		return info, err
 	}
-	go a.tidy(context.WithoutCancel(ctx), deployments.CommitInput{Update: in.Update, Base: base},
-		request)
+	go a.tidy(context.WithoutCancel(ctx), deployments.CommitInput{Update: in.Update, Base: base}, request)
 	return info, nil
 }
 

@@ -52,8 +52,7 @@ func (r *Retry) Tag(ctx context.Context, key string) (tag string, err error) {
 // Put implements Objects.
 func (r *Retry) Put(ctx context.Context, key string, data []byte, c Condition) (tag string, err error) {
 	err = r.persist(ctx, len(data), func(ctx context.Context) error {
-		tag,
-			err = r.objects.Put(ctx, key, data, c)
+		tag, err = r.objects.Put(ctx, key, data, c)
 		return err
 	})
 	if !errors.Is(err, ErrChanged) {

@@ -102,8 +102,7 @@ func (s *store) list(kind string, keep func(Object) bool) []Object {
 		}
 	}
 	slices.SortFunc(found, func(a, b Object) int {
-		return cmp.Or(cmp.Compare(a.Kind, b.Kind),
-			cmp.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ID, b.ID))
 	})
 	return found
 }

@@ -45,8 +45,7 @@ func counted(c Config, unary map[string]bool, serve grpc.StreamServerInterceptor
 			return err
 		case c.Stream != nil && !unary[info.FullMethod]:
 			return c.Stream(srv, s, info, func(srv any, s grpc.ServerStream) error {
-				return serve(srv, s, info,
-					handle)
+				return serve(srv, s, info, handle)
 			})
 		}
 		return serve(srv, s, info, handle)

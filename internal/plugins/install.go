@@ -163,8 +163,7 @@ func (i *Installer) copyExecutable(p Plugin, from *os.File) error {
 		return err
 	}
 	_, err = io.Copy(to, from)
-	err = errors.Join(err, to.Sync(), to.Close(), os.Chmod(temporary, 0o755),
-		os.RemoveAll(dir))
+	err = errors.Join(err, to.Sync(), to.Close(), os.Chmod(temporary, 0o755), os.RemoveAll(dir))
 	if err != nil {
 		return err
 	}

@@ -46,8 +46,7 @@ type snapshot struct {
 // streams returns the names of the streams; that of the Run is last, because it has the end.
 func (p snapshot) streams() []string {
 	names := slices.Sorted(maps.Keys(p.marks))
-	return append(slices.DeleteFunc(names, func(n string) bool { return n == eventlog.RunStream }),
-		eventlog.RunStream)
+	return append(slices.DeleteFunc(names, func(n string) bool { return n == eventlog.RunStream }), eventlog.RunStream)
 }
 
 // join returns the feed of an update; the caller calls leave when it stops watching.

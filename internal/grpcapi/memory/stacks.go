@@ -36,8 +36,7 @@ func (s *Service) ListStacks(_ context.Context, organization, project string) ([
 		}
 	}
 	slices.SortFunc(list, func(a, b deployments.StackInfo) int {
-		return strings.Compare(a.Stack.String(),
-			b.Stack.String())
+		return strings.Compare(a.Stack.String(), b.Stack.String())
 	})
 	return list, nil
 }
