@@ -5,13 +5,17 @@
 package interop
 
 import (
+	"encoding/json"
 	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
 // secret is the configuration's.
@@ -98,7 +102,29 @@ func fromStock(t *testing.T, ours, stock *harness.Tool, secrets string) {
 	ours.Update(t, "destroy")
 }
 
-// same makes sure that both show the same outputs, and that these hold the secret.
+// extended is what a state says of extensions of packages: each by its reference, and which resources name one.
+type extended struct {
+	Extensions map[apitype.ExtensionRef]apitype.Extension
+	Resources  []belonging
+}
+
+type belonging struct {
+	URN          string
+	ExtensionRef apitype.ExtensionRef
+}
+
+func extensions(t *testing.T, tool *harness.Tool) extended {
+	t.Helper()
+	var file struct{ Deployment extended }
+	harness.Must(t, json.Unmarshal([]byte(tool.Must(t, "stack", "export")), &file))
+	file.Deployment.Resources = slices.DeleteFunc(file.Deployment.Resources, func(r belonging) bool {
+		return r.ExtensionRef == ""
+	})
+	return file.Deployment
+}
+
+// same makes sure that both show the same outputs, that these hold the secret, and that both states have the same
+// extensions.
 func same(t *testing.T, ours, stock *harness.Tool) {
 	t.Helper()
 	mine := ours.Must(t, "stack", "output", "--json", "--show-secrets")
@@ -109,6 +135,9 @@ func same(t *testing.T, ours, stock *harness.Tool) {
 	if a, b := decode(t, ours.Must(t, "stack", "output", "--json")),
 		decode(t, stock.Must(t, "stack", "output", "--json")); a != b {
 		t.Errorf("the blinded outputs are\n%s\nand with the stock CLI\n%s", a, b)
+	}
+	if a, b := extensions(t, ours), extensions(t, stock); !reflect.DeepEqual(a, b) {
+		t.Errorf("the extensions are\n%+v\nand with the stock CLI\n%+v", a, b)
 	}
 }
 

@@ -98,6 +98,11 @@ steps:
   - register: fleet
     type: fake:index:Fleet
     properties: {name: "fleet-${stack}", settings: {first: one, hidden: "${config.password}"}}
+  - {package: gates, plugin: fake, extension: {name: gates, version: 1.0.0, value: Gate}}
+  - register: gate
+    type: fake:index:Gate
+    properties: {name: "gate-${stack}"}
+    options: {package: gates}
   - outputs: owner
     values: {web: "${web.arn}"}
 outputs:

@@ -176,6 +176,12 @@ func (e *engine) RegisterResource(
 	return res, nil
 }
 
+func (e *engine) RegisterPackage(
+	_ context.Context, req *rpc.RegisterPackageRequest,
+) (*rpc.RegisterPackageResponse, error) {
+	return &rpc.RegisterPackageResponse{Ref: req.Name + "+" + req.Extension.GetName()}, nil
+}
+
 func (e *engine) ReadResource(_ context.Context, req *rpc.ReadResourceRequest) (*rpc.ReadResourceResponse, error) {
 	return &rpc.ReadResourceResponse{Urn: e.urn(req.Name), Properties: req.Properties}, nil
 }

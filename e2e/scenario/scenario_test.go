@@ -256,3 +256,19 @@ steps:
 		t.Errorf("%s: %s, %v", m.error, m.sorted(), m.logs)
 	}
 }
+
+func TestAStepNamesThePackageThatAnEarlierOneRegisters(t *testing.T) {
+	m := play(t, `
+steps:
+  - {package: more, plugin: fake, extension: {name: gates, version: 1.0.0, value: Gate}}
+  - {register: web, type: "fake:index:Gate", options: {package: more}}
+`)
+	last := m.requests[len(m.requests)-1]
+	if m.error != "" || last.Name != "web" || last.PackageRef != "fake+gates" {
+		t.Errorf("%s: %v", m.error, last)
+	}
+	m = play(t, `steps: [{register: web, type: "fake:index:Gate", options: {package: more}}]`)
+	if !strings.Contains(m.error, "there is no earlier package named more") {
+		t.Errorf("without the package: %s", m.error)
+	}
+}

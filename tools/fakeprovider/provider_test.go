@@ -314,3 +314,26 @@ func TestTheTokenIsASecretThatTheCloudMayAskFor(t *testing.T) {
 	_, err := p.create("Named", in)
 	ok(t, err)
 }
+
+func TestAnExtensionAddsItsTypeToTheProcessOnce(t *testing.T) {
+	p := start(t)
+	check := &rpc.CheckRequest{Urn: "urn:pulumi:dev::proj::fake:index:Gate::g"}
+	if _, err := p.Check(t.Context(), check); status.Code(err) != codes.NotFound {
+		t.Errorf("before the extension: %v", err)
+	}
+	extend := func(value string) error {
+		_, err := p.Parameterize(t.Context(), &rpc.ParameterizeRequest{Parameters: &rpc.ParameterizeRequest_Value{
+			Value: &rpc.ParameterizeRequest_ParametersValue{Name: "gates", Version: "1.0.0", Value: []byte(value)},
+		}})
+		return err
+	}
+	ok(t, extend("Gate"))
+	if _, err := p.Check(t.Context(), check); err != nil {
+		t.Errorf("after the extension: %v", err)
+	}
+	for value, code := range map[string]codes.Code{"Gate": codes.AlreadyExists, "": codes.InvalidArgument} {
+		if err := extend(value); status.Code(err) != code {
+			t.Errorf("the extension %q: %v", value, err)
+		}
+	}
+}
