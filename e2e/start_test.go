@@ -118,3 +118,31 @@ func TestServeTakesNoClientsTokenForItsOwn(t *testing.T) {
 	client(admin).must(t, "stack", "ls", "--all")
 	end(r)
 }
+
+func TestTheStockCLIFindsTheEmbeddedServiceWhereItHasLoggedInOnce(t *testing.T) {
+	t.Parallel()
+	usual, err := net.Listen("tcp", "localhost:8080")
+	if err == nil { // else somebody else has it, which is as good
+		defer func() { _ = usual.Close() }()
+	}
+	h := newHome(t)
+	p := h.in(t.TempDir())
+	p.must(t, "dev", "--background")
+	first := h.status(t)
+	if first.PulumiAddress == "localhost:8080" {
+		t.Fatal("it has a port that is taken")
+	}
+	if usual != nil {
+		must(t, usual.Close())
+	}
+	p.must(t, "dev", "stop")
+	p.must(t, "dev", "--background")
+	if again := h.status(t); again.PulumiAddress != first.PulumiAddress {
+		t.Errorf("after a stop it is at %s, and was at %s", again.PulumiAddress, first.PulumiAddress)
+	}
+	h.killService(t)
+	p.must(t, "dev", "--background")
+	if again := h.status(t); again.PulumiAddress != first.PulumiAddress {
+		t.Errorf("after a kill it is at %s, and was at %s", again.PulumiAddress, first.PulumiAddress)
+	}
+}

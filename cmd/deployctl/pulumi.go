@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -44,9 +45,13 @@ func (o *start) openPulumi(secure *tls.Config) net.Listener {
 	return listener
 }
 
-// openPulumi opens the address of the Pulumi Service API of the embedded service, and writes it to its status.
+// openPulumi opens the address of the Pulumi Service API of the embedded service, and writes it to its status. Once the
+// service had an address of its own, it keeps that: CLIs have logged in there.
 func (d *devCall) openPulumi(server *devserver.Server) (net.Listener, error) {
-	addresses := []string{pulumiUsual, server.Status.PulumiAddress}
+	addresses := []string{pulumiUsual, server.PulumiAddress}
+	if server.Status.PulumiAddress == server.PulumiAddress {
+		slices.Reverse(addresses)
+	}
 	if wanted := d.settings.Get(settings.PulumiListen); wanted != "" {
 		addresses = []string{wanted}
 	}

@@ -34,6 +34,9 @@ type Server struct {
 	Keys   Keys
 	// Log writes to service.log of the home, for the caller's own parts too, until Close.
 	Log *slog.Logger
+	// PulumiAddress is host:port that nobody else is given, for the Pulumi Service API. Status has the one that the
+	// service had last; empty at the first start.
+	PulumiAddress string
 
 	home     home
 	lock     *flock.Flock
@@ -98,7 +101,7 @@ func (s *Server) start(ctx context.Context, opts Options) error {
 	s.Status.TemporalAddress, s.Status.Namespace = address(ports.Temporal), Namespace
 	s.Status.UIURL = uiURL(ports)
 	s.Status.S3Endpoint, s.Status.Bucket = "http://"+address(ports.S3), Bucket
-	s.Status.APIAddress, s.Status.PulumiAddress = address(ports.API), address(ports.Pulumi)
+	s.Status.APIAddress, s.PulumiAddress = address(ports.API), address(ports.Pulumi)
 
 	objects := make(chan error, 1)
 	go func() { objects <- s.startObjects(ctx, opts) }()
@@ -136,6 +139,8 @@ func (s *Server) claim() error {
 		Since:    time.Now().UTC(),
 		Instance: strings.ToLower(token(10)),
 		Gone:     before.gone(),
+
+		PulumiAddress: before.PulumiAddress,
 	}
 	s.Log.Info("starting", "pid", s.Status.PID, "instance", s.Status.Instance, "gone", s.Status.Gone)
 	return errors.Join(writeJSON(s.home.status(), s.Status), s.home.emptyTrash())
@@ -240,12 +245,15 @@ func (s *Server) Close(ctx context.Context) error {
 	return s.err
 }
 
-// forget leaves in the status file nothing but the names of those that are gone, this instance among them.
+// forget leaves in the status file nothing but the names of those that are gone, this instance among them, and the
+// address where CLIs have logged in.
 func (s *Server) forget() error {
 	if s.Status.Instance == "" {
 		return nil
 	}
-	return writeJSON(s.home.status(), Status{State: Stopped, Gone: s.Status.gone()})
+	return writeJSON(s.home.status(), Status{
+		State: Stopped, Gone: s.Status.gone(), PulumiAddress: s.Status.PulumiAddress,
+	})
 }
 
 // gone are the last instances once this one has ended.

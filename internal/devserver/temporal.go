@@ -208,6 +208,8 @@ func temporalConfig(
 	}
 	const disabled = "disabled"
 	return &config.Config{
+		// the server gives each of its services twice as long to start, and 15 seconds at least
+		Global:   config.Global{Membership: config.Membership{MaxJoinDuration: startPatience / 2}},
 		Services: services,
 		Persistence: config.Persistence{
 			DefaultStore:     sqlite.PluginName,
