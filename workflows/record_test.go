@@ -83,13 +83,13 @@ func (s *stage) Claim(_ context.Context, in deployments.ClaimInput) (deployments
 		Stack:   in.Update.Stack, Parallel: 4,
 	}
 	return deployments.Claimed{
-		Worker: in.Update.Stack + "-" + strconv.Itoa(in.Epoch), Base: in.Update.Number() - 1, Goal: goal,
+		Worker: in.Update.Stack + "-" + strconv.Itoa(in.Number), Base: in.Update.Number() - 1, Goal: goal,
 		HasProgram: true,
 	}, nil
 }
 
 func (s *stage) Headers(context.Context, deployments.HeadersInput) (deployments.Headers, error) {
-	return deployments.Headers{States: s.base}, nil
+	return deployments.Headers{States: s.scene.base}, nil
 }
 
 func (s *stage) Ping(context.Context) error { return nil }
@@ -257,7 +257,7 @@ func TestRecord(t *testing.T) {
 	for _, scene := range scenes() {
 		t.Run(scene.name, func(t *testing.T) { record(t, server, scene) })
 	}
-	t.Run("scheduled", func(t *testing.T) { recordScheduled(t, server) })
+	t.Run("single", func(t *testing.T) { recordSingle(t, server) })
 }
 
 func recordingServer(t *testing.T) *devserver.Server {

@@ -79,6 +79,14 @@ var happened = map[string]struct{ workflow, what string }{
 	"answered-by-steps":      {"run-1", `"answered":true`},
 	"scheduled":              {"run", `(?s)("Submit".*"Follow".*"Compile".*){2}"drifted":2`},
 	"scheduled-failure":      {"run", `7 failed: quota exceeded`},
+	"scheduled-removal":      {"run", `(?s)"Submit".*"Follow".*"RemoveStack"`},
+	"deployment-drift":       {"run", `(?s)"PrepareDeployment".*("SubmitDeployment".*"Compile".*){2}"EndDeployment"`},
+	"deployment-removal":     {"run", `(?s)"EndDeployment".*TIMER_FIRED.*"RemoveDestroyed"`},
+	"deployment-cancel":      {"run", `(?s)CANCEL_REQUESTED.*"cancel":true.*"EndDeployment".*dev/7 was cancelled`},
+	"notify":                 {"run", `"attempt":2`},
+	"notify-refused":         {"run", `(?s)no public address.*has not accepted the event`},
+	"lease":                  {"run", `(?s)"renew".*"complete".*"EndLease"`},
+	"lease-expired":          {"run", `(?s)TIMER_FIRED.*its lease expired`},
 }
 
 func TestHistoriesHoldWhatTheyAreNamedFor(t *testing.T) {
@@ -104,7 +112,7 @@ func TestHistoriesHoldWhatTheyAreNamedFor(t *testing.T) {
 func TestThisRevisionHasItsHistories(t *testing.T) {
 	for scene, h := range happened {
 		workflows := []string{"stack", "update", "run-1"}
-		if h.workflow == "run" { // of a schedule: it is one workflow
+		if h.workflow == "run" { // it is one workflow, such as a run of a schedule
 			workflows = []string{"run"}
 		}
 		for _, workflow := range workflows {
