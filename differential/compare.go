@@ -55,6 +55,11 @@ func (n *normaliser) json(v any) string {
 	return n.text(string(text))
 }
 
+// rank orders objects: what the state does not know has an id at random, by which it must not be numbered.
+func (n *normaliser) rank(o fakecloud.Object) string {
+	return random.ReplaceAllStringFunc(jsonText(o), func(found string) string { return n.known[found] })
+}
+
 // volatile are the fields of a resource that no two runs have in common.
 var volatile = []string{"created", "modified", "sourcePosition", "stackTrace"}
 
@@ -86,7 +91,7 @@ func look(state apitype.DeploymentV3, objects []fakecloud.Object, cloud string, 
 		v.pending = append(v.pending, fmt.Sprint(o.Type, " ", o.Resource.URN))
 	}
 	slices.Sort(v.pending)
-	slices.SortStableFunc(objects, func(a, b fakecloud.Object) int { return strings.Compare(a.Owner, b.Owner) })
+	slices.SortStableFunc(objects, func(a, b fakecloud.Object) int { return strings.Compare(n.rank(a), n.rank(b)) })
 	for _, o := range objects {
 		v.objects = append(v.objects, n.json(o))
 	}

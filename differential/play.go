@@ -160,7 +160,15 @@ type match struct {
 // diverges reports whether the engines may have done different parts of an update.
 func diverges(u update, p program, sides []*side) bool {
 	return p.Concurrent && (u.failing() || sides[0].failed && sides[1].failed) || u.CancelAt != nil ||
-		p.cancels() && sides[1].failed
+		p.cancels() && sides[1].failed || !u.ContinueOnError && failsToDelete(sides[0]) && failsToDelete(sides[1])
+}
+
+// failsToDelete reports whether a deletion has ended an update: the stock engine takes those that do not depend on one
+// another in any order, so which of them came before that is left to chance.
+func failsToDelete(s *side) bool {
+	return s.failed && slices.ContainsFunc(s.steps, func(done string) bool {
+		return strings.HasPrefix(done, "failed delete")
+	})
 }
 
 // converges reports whether both engines have carried out the whole program.

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/deployctl/deployctl/e2e/fakecloud"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+)
+
+// Objects that the state does not know any more, because they were retained, have nothing but their properties by which
+// they could be told apart.
+func TestObjectsThatNoStateKnowsAreComparedByWhatTheyAre(t *testing.T) {
+	t.Parallel()
+	of := func(ids ...string) view {
+		objects := []fakecloud.Object{
+			{Kind: "server", ID: ids[0], Owner: "r", Properties: map[string]any{"zone": "a"}},
+			{Kind: "server", ID: ids[1], Owner: "r", Properties: map[string]any{"zone": "c"}},
+		}
+		slices.SortFunc(objects, func(a, b fakecloud.Object) int { return strings.Compare(a.ID, b.ID) }) // as a cloud lists them
+		v, err := look(apitype.DeploymentV3{}, objects, "http://cloud", true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	first, second := "server-aaaaaaaaaaaa", "server-bbbbbbbbbbbb"
+	if found := differences(of(first, second), of(second, first), true); len(found) > 0 {
+		t.Errorf("the same objects differ: %v", found)
+	}
+}
+
+func TestWhatWasDeletedBeforeADeletionFailedIsLeftToChance(t *testing.T) {
+	t.Parallel()
+	after := func(u update, step string) bool {
+		s := &side{result: result{failed: true, steps: []string{step}}}
+		return diverges(u, program{}, []*side{s, s})
+	}
+	if !after(update{}, "failed delete r1") {
+		t.Error("the engines must have made the same deletions before one failed")
+	}
+	if after(update{}, "failed update r1") || after(update{ContinueOnError: true}, "failed delete r1") {
+		t.Error("an update that makes everything else need not be compared")
+	}
+}
