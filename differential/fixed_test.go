@@ -62,6 +62,39 @@ func TestARefusalEndsAnUpdateThatGoesOnAfterErrors(t *testing.T) {
 	}
 }
 
+// The program fails before it declares what is below a component whose type has changed. That is stored under its new
+// name all the same, and so is known by it when the alias is gone.
+func TestWhatIsBelowAComponentOfAnotherTypeKeepsItsPlaceWhenTheUpdateFails(t *testing.T) {
+	t.Parallel()
+	a := arenaFor(t)
+	const other = "app:index:Team"
+	size := values{"size": "1"}
+	component := func(name, typ string, options values) step {
+		return step{Verb: "register", Name: name, Fields: values{"type": typ, "component": "true"}, Options: options}
+	}
+	below := []step{
+		component("r2", componentType, values{"parent": "r1"}),
+		register("r3", autoType, size, values{"parent": "r2"}),
+		register("r4", autoType, values{"links": "['${r3.arn}']"}, nil),
+	}
+	p := program{Seed: fixedSeed + 100, Updates: []update{
+		{Kind: "up", Steps: append([]step{component("r1", componentType, nil)}, below...)},
+		{Kind: "up", Steps: []step{
+			component("r1", other, values{"aliases": "[{type: '" + componentType + "'}]"}),
+			{Verb: "fail", Name: "broken"},
+		}},
+		{Kind: "up", Steps: append([]step{component("r1", other, nil)}, below...)},
+	}}
+	switch o, err := a.compare(t.Context(), p); {
+	case err != nil:
+		t.Error(err)
+	case o.Differs != "":
+		t.Errorf("the engines differ %s", o.Differs)
+	case o.Updates != 3 || o.Failed != 1:
+		t.Errorf("%d updates were compared, of which %d failed", o.Updates, o.Failed)
+	}
+}
+
 // The provider's account is replaced by one in another cloud, under another name. What it manages must not be left
 // where nobody looks for it. The stock engine leaves it there, for which it has a rule.
 func TestWhatARenamedAndReplacedProviderManagesIsNotLost(t *testing.T) {

@@ -202,25 +202,29 @@ func (r *Run) inherited(typ tokens.Type, name string, parent, parentOld urn.URN)
 	return urn.New(tokens.QName(r.goal.Stack), tokens.PackageName(r.goal.Project), parentType(parentOld), typ, name)
 }
 
-// renameBelow renames the stored children of a resource whose type, or parent, has changed: the types of its parents
-// are in the URN of a child. As in Pulumi, this is stored at once, so the next update finds them by their names, even
-// if the program of this one does not get to register them. A name that is stored already is left to whom it belongs.
-func (r *Run) renameBelow(from, to urn.URN) {
-	if qualifiedType(from) == qualifiedType(to) {
-		return
-	}
-	var below []Delta
+// renameUnregistered renames, when the update ends, what is stored below a resource whose type or parent has changed in
+// it, and was not registered itself: the types of its parents are in the URN of a child. As in Pulumi, the next update
+// finds it by that name, whatever the program says then about the former one. A name that is stored already is left to
+// whom it belongs.
+func (r *Run) renameUnregistered() {
+	names, taken := map[urn.URN]urn.URN{}, map[urn.URN]bool{}
+	var renames []Delta
 	r.snap.All(func(s *State) {
-		if s.Delete || s.isView() || r.snap.current(s.Parent) != to {
+		parent := r.snap.current(s.Parent)
+		if to, renamed := names[parent]; renamed {
+			parent = to
+		}
+		if s.Delete || s.isView() || parent == s.Parent {
 			return
 		}
-		now := urn.New(tokens.QName(r.goal.Stack), tokens.PackageName(r.goal.Project), parentType(to), s.Type, NameOf(s.URN))
-		if now != s.URN && r.snap.current(s.URN) == s.URN && r.snap.Live(now) == nil {
-			below = append(below, Delta{Kind: DeltaAlias, From: s.URN, To: now})
+		name := urn.New(tokens.QName(r.goal.Stack), tokens.PackageName(r.goal.Project), parentType(parent), s.Type,
+			NameOf(s.URN))
+		if name != s.URN && r.snap.Live(name) == nil && !taken[name] {
+			names[s.URN], taken[name] = name, true
+			renames = append(renames, Delta{Kind: DeltaAlias, From: s.URN, To: name})
 		}
 	})
-	for _, d := range below {
+	for _, d := range renames {
 		r.change(d)
-		r.renameBelow(d.From, d.To)
 	}
 }

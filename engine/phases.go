@@ -121,6 +121,9 @@ func (r *Run) end() {
 	if r.goal.DryRun {
 		return
 	}
+	if len(r.snap.renames) > 0 {
+		r.renameUnregistered()
+	}
 	states, _ := r.snap.States()
 	if err := Verify(states); err != nil {
 		r.Integrity = err.Error()

@@ -61,7 +61,6 @@ func (r *Run) record(e *entry, op int) {
 	for _, from := range e.New.Aliases {
 		if r.snap.current(from) != e.URN {
 			r.change(Delta{Kind: DeltaAlias, From: from, To: e.URN})
-			r.renameBelow(from, e.URN)
 		}
 	}
 	old := r.snap.Get(e.Old)
