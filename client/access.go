@@ -14,6 +14,12 @@ func (c *Client) CreateToken(ctx context.Context, t deployments.Token) (string, 
 	return m.GetText(), err
 }
 
+// WhoAmI describes the holder of the client's token.
+func (c *Client) WhoAmI(ctx context.Context, _ deployments.Caller) (deployments.Account, error) {
+	m, err := repeat(ctx, c, c.tokens.WhoAmI, &api.WhoAmIRequest{})
+	return wire.ToAccount(m), err
+}
+
 // ListTokens lists the access tokens that the caller administers.
 func (c *Client) ListTokens(ctx context.Context) ([]deployments.Token, error) {
 	m, err := repeat(ctx, c, c.tokens.ListTokens, &api.ListTokensRequest{})

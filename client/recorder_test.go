@@ -128,6 +128,10 @@ func (r *recorder) ListTokens(context.Context) ([]deployments.Token, error) {
 	return answer[[]deployments.Token](r, "ListTokens")
 }
 
+func (r *recorder) WhoAmI(_ context.Context, c deployments.Caller) (deployments.Account, error) {
+	return answer[deployments.Account](r, "WhoAmI", c)
+}
+
 func (r *recorder) RemoveToken(_ context.Context, name string) error {
 	return r.note("RemoveToken", name)
 }

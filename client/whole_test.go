@@ -203,6 +203,10 @@ var wholes = map[string]whole{
 		return nil, s.RemoveTrust(ctx, "acme", "ci")
 	},
 	"ListTokens": func(ctx context.Context, s deployments.Service) (any, error) { return of(s.ListTokens(ctx)) },
+	"WhoAmI": func(ctx context.Context, s deployments.Service) (any, error) {
+		return of(s.WhoAmI(ctx, deployments.Caller{Token: deployments.LocalToken, Authority: deployments.Everything(),
+			Trusted: true})) // the edge sets the caller
+	},
 	"RemoveToken": func(ctx context.Context, s deployments.Service) (any, error) {
 		return nil, s.RemoveToken(ctx, "x")
 	},
@@ -315,6 +319,8 @@ func wantFull(t *testing.T, arg any) {
 		elsewhere = append(elsewhere, "Created")
 	case deployments.Token:
 		elsewhere = append(elsewhere, "Created", "Used", "Damaged", "Origin", "Member", "Grant") // a derived one has no more
+	case deployments.Caller: // the edge names it: the local user
+		elsewhere = append(elsewhere, "Member", "Made", "Identity", "TokensOnly")
 	case deployments.Trust:
 		elsewhere = append(elsewhere, "Created", "Damaged")
 	}

@@ -18,7 +18,25 @@ type Tokens interface {
 	// RemoveToken removes a token, which is refused from then on. Needs RoleAdmin. CodeNotFound: there is no such
 	// token.
 	RemoveToken(ctx context.Context, name string) error
+	// WhoAmI describes the caller, whom the edge names: what a client passes is not sent. Needs RoleViewer. Fails as
+	// every method does.
+	WhoAmI(ctx context.Context, c Caller) (Account, error)
 }
+
+// Account is what a caller learns about itself.
+type Account struct {
+	Token    string `json:"token"`
+	Member   string `json:"member,omitempty"`   // the token's owner
+	Identity string `json:"identity,omitempty"` // the subject of the identity token for which the token was given
+	// Grants are lists of which each has to allow what the caller does.
+	Grants [][]Grant `json:"grants"`
+	// Organizations are those that the grants name or, if a grant is for all, those that have stacks, and the default
+	// one.
+	Organizations []string `json:"organizations"`
+}
+
+// Name returns the name by which others know the caller.
+func (a Account) Name() string { return Caller{Token: a.Token, Member: a.Member}.Name() }
 
 // Members manages who has tokens. A member's tokens may do what the member may at the time. Callers see and change only
 // grants that they administer.

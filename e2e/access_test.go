@@ -59,6 +59,17 @@ func TestWhoMayDoWhatOnAServiceOfManyOrganizations(t *testing.T) {
 	foreign.fails(t, 6, []string{"needs the role admin on initech/shop/dev"}, "stack", "rm", "initech/shop/dev",
 		"--force", "--yes")
 	foreign.must(t, "stack", "rm", "initech/shop/dev", "--yes")
+	if got := viewer.must(t, "whoami"); got != "ann\n" {
+		t.Errorf("a viewer is %q", got)
+	}
+	if got := viewer.must(t, "whoami", "-v"); !strings.Contains(got, "ann-laptop") ||
+		!strings.Contains(got, "viewer of acme") || strings.Contains(got, "initech") {
+		t.Errorf("a viewer of acme is\n%s", got)
+	}
+	if got := foreign.must(t, "whoami", "--json"); !strings.Contains(got, `"initech-ci"`) ||
+		!strings.Contains(got, `"shop/*"`) || strings.Contains(got, "acme") {
+		t.Errorf("a token of initech is\n%s", got)
+	}
 
 	log := root.must(t, "audit", "--organization", "*")
 	for _, want := range []string{

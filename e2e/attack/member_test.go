@@ -155,6 +155,7 @@ func everyMethodElsewhere(t *testing.T, f *field) {
 var readable = []string{
 	"Watch", "ListStacks", "GetStack", "Export", "History", "ListSchedules", "GetSchedule", "ScheduleRuns", "GetDrift",
 	"DeriveToken", // which has no more rights than the caller's own
+	"WhoAmI",
 }
 
 // viewerChanges has a viewer of the victim's stack call every other method, and ask for secrets.

@@ -34,6 +34,11 @@ func (t *tokens) RemoveToken(ctx context.Context, m *api.RemoveTokenRequest) (*a
 	return &api.RemoveTokenResponse{}, t.of(ctx).RemoveToken(ctx, m.GetName())
 }
 
+func (t *tokens) WhoAmI(ctx context.Context, _ *api.WhoAmIRequest) (*api.WhoAmIResponse, error) {
+	a, err := t.service.WhoAmI(ctx, callerOf(ctx))
+	return wire.FromAccount(a), err
+}
+
 type members struct {
 	api.UnsafeMembersServer // a method without a handler does not compile
 	service                 deployments.Service

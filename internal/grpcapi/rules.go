@@ -140,6 +140,7 @@ var rules = map[string]rule{
 			"grant.organization"),
 	},
 	api.Tokens_DeriveToken_FullMethodName: {role: viewer, scope: onAny, does: changes, subject: subject("name")},
+	api.Tokens_WhoAmI_FullMethodName:      {role: viewer, scope: onAny, does: reads},
 	api.Tokens_ListTokens_FullMethodName:  {role: admin, scope: onAny, does: reads},
 	api.Tokens_RemoveToken_FullMethodName: {role: admin, scope: onAny, does: changes, subject: subject("name")},
 	api.Members_GrantMember_FullMethodName: {

@@ -257,7 +257,8 @@ func TestWhichRoleAMethodNeeds(t *testing.T) {
 	want := map[deployments.Role]string{
 		viewer: "Deployments/Watch Schedules/GetDrift Schedules/GetSchedule Schedules/ListSchedules " +
 			"Schedules/ScheduleRuns " +
-			"Stacks/Export Stacks/GetStack Stacks/History Stacks/ListStacks Tokens/DeriveToken",
+			"Stacks/Export Stacks/GetStack Stacks/History Stacks/ListStacks Tokens/DeriveToken " +
+			"Tokens/WhoAmI",
 		deployer: "Bundles/Missing Bundles/PutFile Bundles/PutManifest Deployments/Cancel Deployments/Resolve " +
 			"Deployments/Submit " +
 			"Schedules/CreateSchedule Schedules/PauseSchedule Schedules/RemoveSchedule Schedules/RunSchedule " +
@@ -298,7 +299,7 @@ func TestWhatAMethodDoes(t *testing.T) {
 		reads: "Bundles/Missing Deployments/Watch Members/ListMembers Schedules/GetDrift Schedules/GetSchedule " +
 			"Schedules/ListSchedules " +
 			"Schedules/ScheduleRuns Stacks/Encrypt Stacks/GetStack Stacks/History Stacks/ListStacks Teams/ListTeams " +
-			"Tokens/ListTokens Trusts/ListTrusts Webhooks/ListWebhooks Webhooks/WebhookDeliveries",
+			"Tokens/ListTokens Tokens/WhoAmI Trusts/ListTrusts Webhooks/ListWebhooks Webhooks/WebhookDeliveries",
 		uploads:   "Bundles/PutFile Bundles/PutManifest",
 		discloses: "Audit/ReadAudit Stacks/Decrypt Stacks/Export",
 	}

@@ -44,6 +44,7 @@ func validate(request any) error {
 	case *api.RemoveTrustRequest:
 		return named(m.GetOrganization(), "trust", m.GetName())
 	case *api.ListTeamsRequest, *api.ListTrustsRequest, *api.ListTokensRequest, *api.ListMembersRequest,
+		*api.WhoAmIRequest,
 		*grpc_health_v1.HealthCheckRequest,
 		*grpc_health_v1.HealthListRequest:
 		return nil

@@ -73,32 +73,10 @@ func user(c *call) (any, error) {
 	return a, nil
 }
 
-// organizations returns the organizations that the caller's grants name, and, if a grant is for all, those that have
-// stacks and the default one.
+// organizations returns the organizations that the caller knows of.
 func (c *call) organizations() ([]string, error) {
-	var names []string
-	everywhere := false
-	for _, list := range c.caller.Grants {
-		for _, g := range list {
-			if g.Organization == deployments.AnyOrganization {
-				everywhere = true
-			} else {
-				names = append(names, g.Organization)
-			}
-		}
-	}
-	if everywhere && len(names) == 0 {
-		stacks, err := c.edge.Service.ListStacks(c.Context(), "", "")
-		if err != nil {
-			return nil, err
-		}
-		names = append(names, deployments.DefaultOrganization)
-		for _, s := range stacks {
-			names = append(names, s.Stack.Organization)
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names), nil
+	a, err := c.edge.Service.WhoAmI(c.Context(), c.caller)
+	return a.Organizations, err
 }
 
 // defaultOrganization returns the organization of stacks that are named without one: the caller's only one, or the

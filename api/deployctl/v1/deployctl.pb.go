@@ -4087,6 +4087,163 @@ func (x *CreateTokenResponse) GetText() string {
 	return ""
 }
 
+type WhoAmIRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WhoAmIRequest) Reset() {
+	*x = WhoAmIRequest{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[64]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WhoAmIRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WhoAmIRequest) ProtoMessage() {}
+
+func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[64]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WhoAmIRequest.ProtoReflect.Descriptor instead.
+func (*WhoAmIRequest) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{64}
+}
+
+// WhoAmIResponse: the caller may do what each of the lists of grants allows.
+type WhoAmIResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Token         string                 `protobuf:"bytes,1,opt,name=token,proto3" json:"token,omitempty"`
+	Member        string                 `protobuf:"bytes,2,opt,name=member,proto3" json:"member,omitempty"`
+	Identity      string                 `protobuf:"bytes,3,opt,name=identity,proto3" json:"identity,omitempty"`
+	Grants        []*GrantList           `protobuf:"bytes,4,rep,name=grants,proto3" json:"grants,omitempty"`
+	Organizations []string               `protobuf:"bytes,5,rep,name=organizations,proto3" json:"organizations,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WhoAmIResponse) Reset() {
+	*x = WhoAmIResponse{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[65]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WhoAmIResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WhoAmIResponse) ProtoMessage() {}
+
+func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[65]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WhoAmIResponse.ProtoReflect.Descriptor instead.
+func (*WhoAmIResponse) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{65}
+}
+
+func (x *WhoAmIResponse) GetToken() string {
+	if x != nil {
+		return x.Token
+	}
+	return ""
+}
+
+func (x *WhoAmIResponse) GetMember() string {
+	if x != nil {
+		return x.Member
+	}
+	return ""
+}
+
+func (x *WhoAmIResponse) GetIdentity() string {
+	if x != nil {
+		return x.Identity
+	}
+	return ""
+}
+
+func (x *WhoAmIResponse) GetGrants() []*GrantList {
+	if x != nil {
+		return x.Grants
+	}
+	return nil
+}
+
+func (x *WhoAmIResponse) GetOrganizations() []string {
+	if x != nil {
+		return x.Organizations
+	}
+	return nil
+}
+
+type GrantList struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Grants        []*Grant               `protobuf:"bytes,1,rep,name=grants,proto3" json:"grants,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GrantList) Reset() {
+	*x = GrantList{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[66]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GrantList) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GrantList) ProtoMessage() {}
+
+func (x *GrantList) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[66]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GrantList.ProtoReflect.Descriptor instead.
+func (*GrantList) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{66}
+}
+
+func (x *GrantList) GetGrants() []*Grant {
+	if x != nil {
+		return x.Grants
+	}
+	return nil
+}
+
 type ListTokensRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -4095,7 +4252,7 @@ type ListTokensRequest struct {
 
 func (x *ListTokensRequest) Reset() {
 	*x = ListTokensRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[64]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4107,7 +4264,7 @@ func (x *ListTokensRequest) String() string {
 func (*ListTokensRequest) ProtoMessage() {}
 
 func (x *ListTokensRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[64]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4120,7 +4277,7 @@ func (x *ListTokensRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTokensRequest.ProtoReflect.Descriptor instead.
 func (*ListTokensRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{64}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{67}
 }
 
 type ListTokensResponse struct {
@@ -4132,7 +4289,7 @@ type ListTokensResponse struct {
 
 func (x *ListTokensResponse) Reset() {
 	*x = ListTokensResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[65]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4144,7 +4301,7 @@ func (x *ListTokensResponse) String() string {
 func (*ListTokensResponse) ProtoMessage() {}
 
 func (x *ListTokensResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[65]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4157,7 +4314,7 @@ func (x *ListTokensResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTokensResponse.ProtoReflect.Descriptor instead.
 func (*ListTokensResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{65}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *ListTokensResponse) GetTokens() []*Token {
@@ -4183,7 +4340,7 @@ type Token struct {
 
 func (x *Token) Reset() {
 	*x = Token{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[66]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4195,7 +4352,7 @@ func (x *Token) String() string {
 func (*Token) ProtoMessage() {}
 
 func (x *Token) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[66]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4208,7 +4365,7 @@ func (x *Token) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Token.ProtoReflect.Descriptor instead.
 func (*Token) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{66}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *Token) GetName() string {
@@ -4280,7 +4437,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[67]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4292,7 +4449,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[67]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4305,7 +4462,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{67}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *Member) GetName() string {
@@ -4353,7 +4510,7 @@ type GrantMemberRequest struct {
 
 func (x *GrantMemberRequest) Reset() {
 	*x = GrantMemberRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[68]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4365,7 +4522,7 @@ func (x *GrantMemberRequest) String() string {
 func (*GrantMemberRequest) ProtoMessage() {}
 
 func (x *GrantMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[68]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4378,7 +4535,7 @@ func (x *GrantMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrantMemberRequest.ProtoReflect.Descriptor instead.
 func (*GrantMemberRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{68}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *GrantMemberRequest) GetName() string {
@@ -4403,7 +4560,7 @@ type GrantMemberResponse struct {
 
 func (x *GrantMemberResponse) Reset() {
 	*x = GrantMemberResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[69]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4415,7 +4572,7 @@ func (x *GrantMemberResponse) String() string {
 func (*GrantMemberResponse) ProtoMessage() {}
 
 func (x *GrantMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[69]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4428,7 +4585,7 @@ func (x *GrantMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrantMemberResponse.ProtoReflect.Descriptor instead.
 func (*GrantMemberResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{69}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{72}
 }
 
 type ListMembersRequest struct {
@@ -4439,7 +4596,7 @@ type ListMembersRequest struct {
 
 func (x *ListMembersRequest) Reset() {
 	*x = ListMembersRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[70]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4451,7 +4608,7 @@ func (x *ListMembersRequest) String() string {
 func (*ListMembersRequest) ProtoMessage() {}
 
 func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[70]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4464,7 +4621,7 @@ func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersRequest.ProtoReflect.Descriptor instead.
 func (*ListMembersRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{70}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{73}
 }
 
 type ListMembersResponse struct {
@@ -4476,7 +4633,7 @@ type ListMembersResponse struct {
 
 func (x *ListMembersResponse) Reset() {
 	*x = ListMembersResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[71]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4488,7 +4645,7 @@ func (x *ListMembersResponse) String() string {
 func (*ListMembersResponse) ProtoMessage() {}
 
 func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[71]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4501,7 +4658,7 @@ func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersResponse.ProtoReflect.Descriptor instead.
 func (*ListMembersResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{71}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *ListMembersResponse) GetMembers() []*Member {
@@ -4521,7 +4678,7 @@ type RemoveMemberRequest struct {
 
 func (x *RemoveMemberRequest) Reset() {
 	*x = RemoveMemberRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[72]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4533,7 +4690,7 @@ func (x *RemoveMemberRequest) String() string {
 func (*RemoveMemberRequest) ProtoMessage() {}
 
 func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[72]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4546,7 +4703,7 @@ func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberRequest.ProtoReflect.Descriptor instead.
 func (*RemoveMemberRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{72}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *RemoveMemberRequest) GetName() string {
@@ -4571,7 +4728,7 @@ type RemoveMemberResponse struct {
 
 func (x *RemoveMemberResponse) Reset() {
 	*x = RemoveMemberResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[73]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4583,7 +4740,7 @@ func (x *RemoveMemberResponse) String() string {
 func (*RemoveMemberResponse) ProtoMessage() {}
 
 func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[73]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4596,7 +4753,7 @@ func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberResponse.ProtoReflect.Descriptor instead.
 func (*RemoveMemberResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{73}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{76}
 }
 
 type ReadAuditRequest struct {
@@ -4612,7 +4769,7 @@ type ReadAuditRequest struct {
 
 func (x *ReadAuditRequest) Reset() {
 	*x = ReadAuditRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[74]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4624,7 +4781,7 @@ func (x *ReadAuditRequest) String() string {
 func (*ReadAuditRequest) ProtoMessage() {}
 
 func (x *ReadAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[74]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4637,7 +4794,7 @@ func (x *ReadAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadAuditRequest.ProtoReflect.Descriptor instead.
 func (*ReadAuditRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{74}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *ReadAuditRequest) GetOrganization() string {
@@ -4684,7 +4841,7 @@ type ReadAuditResponse struct {
 
 func (x *ReadAuditResponse) Reset() {
 	*x = ReadAuditResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[75]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4696,7 +4853,7 @@ func (x *ReadAuditResponse) String() string {
 func (*ReadAuditResponse) ProtoMessage() {}
 
 func (x *ReadAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[75]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4709,7 +4866,7 @@ func (x *ReadAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadAuditResponse.ProtoReflect.Descriptor instead.
 func (*ReadAuditResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{75}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *ReadAuditResponse) GetEntries() []*AuditEntry {
@@ -4741,7 +4898,7 @@ type AuditEntry struct {
 
 func (x *AuditEntry) Reset() {
 	*x = AuditEntry{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[76]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4753,7 +4910,7 @@ func (x *AuditEntry) String() string {
 func (*AuditEntry) ProtoMessage() {}
 
 func (x *AuditEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[76]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4766,7 +4923,7 @@ func (x *AuditEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEntry.ProtoReflect.Descriptor instead.
 func (*AuditEntry) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{76}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *AuditEntry) GetTime() *timestamppb.Timestamp {
@@ -4876,7 +5033,7 @@ type RemoveTokenRequest struct {
 
 func (x *RemoveTokenRequest) Reset() {
 	*x = RemoveTokenRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[77]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4888,7 +5045,7 @@ func (x *RemoveTokenRequest) String() string {
 func (*RemoveTokenRequest) ProtoMessage() {}
 
 func (x *RemoveTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[77]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4901,7 +5058,7 @@ func (x *RemoveTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveTokenRequest.ProtoReflect.Descriptor instead.
 func (*RemoveTokenRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{77}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *RemoveTokenRequest) GetName() string {
@@ -4919,7 +5076,7 @@ type RemoveTokenResponse struct {
 
 func (x *RemoveTokenResponse) Reset() {
 	*x = RemoveTokenResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[78]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4931,7 +5088,7 @@ func (x *RemoveTokenResponse) String() string {
 func (*RemoveTokenResponse) ProtoMessage() {}
 
 func (x *RemoveTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[78]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4944,7 +5101,7 @@ func (x *RemoveTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveTokenResponse.ProtoReflect.Descriptor instead.
 func (*RemoveTokenResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{78}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{81}
 }
 
 type DeriveTokenRequest struct {
@@ -4957,7 +5114,7 @@ type DeriveTokenRequest struct {
 
 func (x *DeriveTokenRequest) Reset() {
 	*x = DeriveTokenRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[79]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4969,7 +5126,7 @@ func (x *DeriveTokenRequest) String() string {
 func (*DeriveTokenRequest) ProtoMessage() {}
 
 func (x *DeriveTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[79]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4982,7 +5139,7 @@ func (x *DeriveTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeriveTokenRequest.ProtoReflect.Descriptor instead.
 func (*DeriveTokenRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{79}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *DeriveTokenRequest) GetName() string {
@@ -5008,7 +5165,7 @@ type DeriveTokenResponse struct {
 
 func (x *DeriveTokenResponse) Reset() {
 	*x = DeriveTokenResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[80]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5020,7 +5177,7 @@ func (x *DeriveTokenResponse) String() string {
 func (*DeriveTokenResponse) ProtoMessage() {}
 
 func (x *DeriveTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[80]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5033,7 +5190,7 @@ func (x *DeriveTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeriveTokenResponse.ProtoReflect.Descriptor instead.
 func (*DeriveTokenResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{80}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *DeriveTokenResponse) GetText() string {
@@ -5055,7 +5212,7 @@ type Origin struct {
 
 func (x *Origin) Reset() {
 	*x = Origin{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[81]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5067,7 +5224,7 @@ func (x *Origin) String() string {
 func (*Origin) ProtoMessage() {}
 
 func (x *Origin) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[81]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5080,7 +5237,7 @@ func (x *Origin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Origin.ProtoReflect.Descriptor instead.
 func (*Origin) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{81}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *Origin) GetTrust() string {
@@ -5124,7 +5281,7 @@ type Team struct {
 
 func (x *Team) Reset() {
 	*x = Team{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[82]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5136,7 +5293,7 @@ func (x *Team) String() string {
 func (*Team) ProtoMessage() {}
 
 func (x *Team) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[82]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5149,7 +5306,7 @@ func (x *Team) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Team.ProtoReflect.Descriptor instead.
 func (*Team) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{82}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *Team) GetName() string {
@@ -5197,7 +5354,7 @@ type GrantTeamRequest struct {
 
 func (x *GrantTeamRequest) Reset() {
 	*x = GrantTeamRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[83]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5209,7 +5366,7 @@ func (x *GrantTeamRequest) String() string {
 func (*GrantTeamRequest) ProtoMessage() {}
 
 func (x *GrantTeamRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[83]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5222,7 +5379,7 @@ func (x *GrantTeamRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrantTeamRequest.ProtoReflect.Descriptor instead.
 func (*GrantTeamRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{83}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *GrantTeamRequest) GetName() string {
@@ -5247,7 +5404,7 @@ type GrantTeamResponse struct {
 
 func (x *GrantTeamResponse) Reset() {
 	*x = GrantTeamResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[84]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5259,7 +5416,7 @@ func (x *GrantTeamResponse) String() string {
 func (*GrantTeamResponse) ProtoMessage() {}
 
 func (x *GrantTeamResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[84]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5272,7 +5429,7 @@ func (x *GrantTeamResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrantTeamResponse.ProtoReflect.Descriptor instead.
 func (*GrantTeamResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{84}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{87}
 }
 
 type ListTeamsRequest struct {
@@ -5283,7 +5440,7 @@ type ListTeamsRequest struct {
 
 func (x *ListTeamsRequest) Reset() {
 	*x = ListTeamsRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[85]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5295,7 +5452,7 @@ func (x *ListTeamsRequest) String() string {
 func (*ListTeamsRequest) ProtoMessage() {}
 
 func (x *ListTeamsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[85]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5308,7 +5465,7 @@ func (x *ListTeamsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTeamsRequest.ProtoReflect.Descriptor instead.
 func (*ListTeamsRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{85}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{88}
 }
 
 type ListTeamsResponse struct {
@@ -5320,7 +5477,7 @@ type ListTeamsResponse struct {
 
 func (x *ListTeamsResponse) Reset() {
 	*x = ListTeamsResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[86]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5332,7 +5489,7 @@ func (x *ListTeamsResponse) String() string {
 func (*ListTeamsResponse) ProtoMessage() {}
 
 func (x *ListTeamsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[86]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5345,7 +5502,7 @@ func (x *ListTeamsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTeamsResponse.ProtoReflect.Descriptor instead.
 func (*ListTeamsResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{86}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *ListTeamsResponse) GetTeams() []*Team {
@@ -5365,7 +5522,7 @@ type RemoveTeamRequest struct {
 
 func (x *RemoveTeamRequest) Reset() {
 	*x = RemoveTeamRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[87]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5377,7 +5534,7 @@ func (x *RemoveTeamRequest) String() string {
 func (*RemoveTeamRequest) ProtoMessage() {}
 
 func (x *RemoveTeamRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[87]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5390,7 +5547,7 @@ func (x *RemoveTeamRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveTeamRequest.ProtoReflect.Descriptor instead.
 func (*RemoveTeamRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{87}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *RemoveTeamRequest) GetOrganization() string {
@@ -5415,7 +5572,7 @@ type RemoveTeamResponse struct {
 
 func (x *RemoveTeamResponse) Reset() {
 	*x = RemoveTeamResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[88]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5427,7 +5584,7 @@ func (x *RemoveTeamResponse) String() string {
 func (*RemoveTeamResponse) ProtoMessage() {}
 
 func (x *RemoveTeamResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[88]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5440,7 +5597,7 @@ func (x *RemoveTeamResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveTeamResponse.ProtoReflect.Descriptor instead.
 func (*RemoveTeamResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{88}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{91}
 }
 
 type JoinTeamRequest struct {
@@ -5454,7 +5611,7 @@ type JoinTeamRequest struct {
 
 func (x *JoinTeamRequest) Reset() {
 	*x = JoinTeamRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[89]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5466,7 +5623,7 @@ func (x *JoinTeamRequest) String() string {
 func (*JoinTeamRequest) ProtoMessage() {}
 
 func (x *JoinTeamRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[89]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5479,7 +5636,7 @@ func (x *JoinTeamRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinTeamRequest.ProtoReflect.Descriptor instead.
 func (*JoinTeamRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{89}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *JoinTeamRequest) GetOrganization() string {
@@ -5511,7 +5668,7 @@ type JoinTeamResponse struct {
 
 func (x *JoinTeamResponse) Reset() {
 	*x = JoinTeamResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[90]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5523,7 +5680,7 @@ func (x *JoinTeamResponse) String() string {
 func (*JoinTeamResponse) ProtoMessage() {}
 
 func (x *JoinTeamResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[90]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5536,7 +5693,7 @@ func (x *JoinTeamResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinTeamResponse.ProtoReflect.Descriptor instead.
 func (*JoinTeamResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{90}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{93}
 }
 
 type LeaveTeamRequest struct {
@@ -5550,7 +5707,7 @@ type LeaveTeamRequest struct {
 
 func (x *LeaveTeamRequest) Reset() {
 	*x = LeaveTeamRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[91]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5562,7 +5719,7 @@ func (x *LeaveTeamRequest) String() string {
 func (*LeaveTeamRequest) ProtoMessage() {}
 
 func (x *LeaveTeamRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[91]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5575,7 +5732,7 @@ func (x *LeaveTeamRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveTeamRequest.ProtoReflect.Descriptor instead.
 func (*LeaveTeamRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{91}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *LeaveTeamRequest) GetOrganization() string {
@@ -5607,7 +5764,7 @@ type LeaveTeamResponse struct {
 
 func (x *LeaveTeamResponse) Reset() {
 	*x = LeaveTeamResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[92]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5619,7 +5776,7 @@ func (x *LeaveTeamResponse) String() string {
 func (*LeaveTeamResponse) ProtoMessage() {}
 
 func (x *LeaveTeamResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[92]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5632,7 +5789,7 @@ func (x *LeaveTeamResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveTeamResponse.ProtoReflect.Descriptor instead.
 func (*LeaveTeamResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{92}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{95}
 }
 
 type Trust struct {
@@ -5652,7 +5809,7 @@ type Trust struct {
 
 func (x *Trust) Reset() {
 	*x = Trust{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[93]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5664,7 +5821,7 @@ func (x *Trust) String() string {
 func (*Trust) ProtoMessage() {}
 
 func (x *Trust) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[93]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5677,7 +5834,7 @@ func (x *Trust) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Trust.ProtoReflect.Descriptor instead.
 func (*Trust) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{93}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *Trust) GetOrganization() string {
@@ -5753,7 +5910,7 @@ type Condition struct {
 
 func (x *Condition) Reset() {
 	*x = Condition{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[94]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5765,7 +5922,7 @@ func (x *Condition) String() string {
 func (*Condition) ProtoMessage() {}
 
 func (x *Condition) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[94]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5778,7 +5935,7 @@ func (x *Condition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Condition.ProtoReflect.Descriptor instead.
 func (*Condition) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{94}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *Condition) GetClaim() string {
@@ -5804,7 +5961,7 @@ type PutTrustRequest struct {
 
 func (x *PutTrustRequest) Reset() {
 	*x = PutTrustRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[95]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5816,7 +5973,7 @@ func (x *PutTrustRequest) String() string {
 func (*PutTrustRequest) ProtoMessage() {}
 
 func (x *PutTrustRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[95]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5829,7 +5986,7 @@ func (x *PutTrustRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutTrustRequest.ProtoReflect.Descriptor instead.
 func (*PutTrustRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{95}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *PutTrustRequest) GetTrust() *Trust {
@@ -5847,7 +6004,7 @@ type PutTrustResponse struct {
 
 func (x *PutTrustResponse) Reset() {
 	*x = PutTrustResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[96]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5859,7 +6016,7 @@ func (x *PutTrustResponse) String() string {
 func (*PutTrustResponse) ProtoMessage() {}
 
 func (x *PutTrustResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[96]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5872,7 +6029,7 @@ func (x *PutTrustResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutTrustResponse.ProtoReflect.Descriptor instead.
 func (*PutTrustResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{96}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{99}
 }
 
 type ListTrustsRequest struct {
@@ -5883,7 +6040,7 @@ type ListTrustsRequest struct {
 
 func (x *ListTrustsRequest) Reset() {
 	*x = ListTrustsRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[97]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5895,7 +6052,7 @@ func (x *ListTrustsRequest) String() string {
 func (*ListTrustsRequest) ProtoMessage() {}
 
 func (x *ListTrustsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[97]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5908,7 +6065,7 @@ func (x *ListTrustsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTrustsRequest.ProtoReflect.Descriptor instead.
 func (*ListTrustsRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{97}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{100}
 }
 
 type ListTrustsResponse struct {
@@ -5920,7 +6077,7 @@ type ListTrustsResponse struct {
 
 func (x *ListTrustsResponse) Reset() {
 	*x = ListTrustsResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[98]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5932,7 +6089,7 @@ func (x *ListTrustsResponse) String() string {
 func (*ListTrustsResponse) ProtoMessage() {}
 
 func (x *ListTrustsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[98]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5945,7 +6102,7 @@ func (x *ListTrustsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTrustsResponse.ProtoReflect.Descriptor instead.
 func (*ListTrustsResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{98}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *ListTrustsResponse) GetTrusts() []*Trust {
@@ -5965,7 +6122,7 @@ type RemoveTrustRequest struct {
 
 func (x *RemoveTrustRequest) Reset() {
 	*x = RemoveTrustRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[99]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5977,7 +6134,7 @@ func (x *RemoveTrustRequest) String() string {
 func (*RemoveTrustRequest) ProtoMessage() {}
 
 func (x *RemoveTrustRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[99]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5990,7 +6147,7 @@ func (x *RemoveTrustRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveTrustRequest.ProtoReflect.Descriptor instead.
 func (*RemoveTrustRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{99}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *RemoveTrustRequest) GetOrganization() string {
@@ -6015,7 +6172,7 @@ type RemoveTrustResponse struct {
 
 func (x *RemoveTrustResponse) Reset() {
 	*x = RemoveTrustResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[100]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6027,7 +6184,7 @@ func (x *RemoveTrustResponse) String() string {
 func (*RemoveTrustResponse) ProtoMessage() {}
 
 func (x *RemoveTrustResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[100]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6040,7 +6197,7 @@ func (x *RemoveTrustResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveTrustResponse.ProtoReflect.Descriptor instead.
 func (*RemoveTrustResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{100}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{103}
 }
 
 type ScheduleName struct {
@@ -6053,7 +6210,7 @@ type ScheduleName struct {
 
 func (x *ScheduleName) Reset() {
 	*x = ScheduleName{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[101]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6065,7 +6222,7 @@ func (x *ScheduleName) String() string {
 func (*ScheduleName) ProtoMessage() {}
 
 func (x *ScheduleName) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[101]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6078,7 +6235,7 @@ func (x *ScheduleName) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleName.ProtoReflect.Descriptor instead.
 func (*ScheduleName) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{101}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *ScheduleName) GetStack() *StackName {
@@ -6125,7 +6282,7 @@ type Schedule struct {
 
 func (x *Schedule) Reset() {
 	*x = Schedule{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[102]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6137,7 +6294,7 @@ func (x *Schedule) String() string {
 func (*Schedule) ProtoMessage() {}
 
 func (x *Schedule) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[102]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6150,7 +6307,7 @@ func (x *Schedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Schedule.ProtoReflect.Descriptor instead.
 func (*Schedule) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{102}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *Schedule) GetName() *ScheduleName {
@@ -6308,7 +6465,7 @@ type ScheduleRun struct {
 
 func (x *ScheduleRun) Reset() {
 	*x = ScheduleRun{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[103]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6320,7 +6477,7 @@ func (x *ScheduleRun) String() string {
 func (*ScheduleRun) ProtoMessage() {}
 
 func (x *ScheduleRun) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[103]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6333,7 +6490,7 @@ func (x *ScheduleRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleRun.ProtoReflect.Descriptor instead.
 func (*ScheduleRun) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{103}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *ScheduleRun) GetId() string {
@@ -6394,7 +6551,7 @@ type CreateScheduleRequest struct {
 
 func (x *CreateScheduleRequest) Reset() {
 	*x = CreateScheduleRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[104]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6406,7 +6563,7 @@ func (x *CreateScheduleRequest) String() string {
 func (*CreateScheduleRequest) ProtoMessage() {}
 
 func (x *CreateScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[104]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6419,7 +6576,7 @@ func (x *CreateScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateScheduleRequest.ProtoReflect.Descriptor instead.
 func (*CreateScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{104}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *CreateScheduleRequest) GetSchedule() *Schedule {
@@ -6437,7 +6594,7 @@ type CreateScheduleResponse struct {
 
 func (x *CreateScheduleResponse) Reset() {
 	*x = CreateScheduleResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[105]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6449,7 +6606,7 @@ func (x *CreateScheduleResponse) String() string {
 func (*CreateScheduleResponse) ProtoMessage() {}
 
 func (x *CreateScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[105]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6462,7 +6619,7 @@ func (x *CreateScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateScheduleResponse.ProtoReflect.Descriptor instead.
 func (*CreateScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{105}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{108}
 }
 
 type ListSchedulesRequest struct {
@@ -6474,7 +6631,7 @@ type ListSchedulesRequest struct {
 
 func (x *ListSchedulesRequest) Reset() {
 	*x = ListSchedulesRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[106]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6486,7 +6643,7 @@ func (x *ListSchedulesRequest) String() string {
 func (*ListSchedulesRequest) ProtoMessage() {}
 
 func (x *ListSchedulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[106]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6499,7 +6656,7 @@ func (x *ListSchedulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSchedulesRequest.ProtoReflect.Descriptor instead.
 func (*ListSchedulesRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{106}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *ListSchedulesRequest) GetStack() *StackName {
@@ -6518,7 +6675,7 @@ type ListSchedulesResponse struct {
 
 func (x *ListSchedulesResponse) Reset() {
 	*x = ListSchedulesResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[107]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6530,7 +6687,7 @@ func (x *ListSchedulesResponse) String() string {
 func (*ListSchedulesResponse) ProtoMessage() {}
 
 func (x *ListSchedulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[107]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6543,7 +6700,7 @@ func (x *ListSchedulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSchedulesResponse.ProtoReflect.Descriptor instead.
 func (*ListSchedulesResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{107}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *ListSchedulesResponse) GetSchedules() []*Schedule {
@@ -6562,7 +6719,7 @@ type GetScheduleRequest struct {
 
 func (x *GetScheduleRequest) Reset() {
 	*x = GetScheduleRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[108]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6574,7 +6731,7 @@ func (x *GetScheduleRequest) String() string {
 func (*GetScheduleRequest) ProtoMessage() {}
 
 func (x *GetScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[108]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6587,7 +6744,7 @@ func (x *GetScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetScheduleRequest.ProtoReflect.Descriptor instead.
 func (*GetScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{108}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *GetScheduleRequest) GetName() *ScheduleName {
@@ -6606,7 +6763,7 @@ type GetScheduleResponse struct {
 
 func (x *GetScheduleResponse) Reset() {
 	*x = GetScheduleResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[109]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6618,7 +6775,7 @@ func (x *GetScheduleResponse) String() string {
 func (*GetScheduleResponse) ProtoMessage() {}
 
 func (x *GetScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[109]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6631,7 +6788,7 @@ func (x *GetScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetScheduleResponse.ProtoReflect.Descriptor instead.
 func (*GetScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{109}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *GetScheduleResponse) GetSchedule() *Schedule {
@@ -6650,7 +6807,7 @@ type RemoveScheduleRequest struct {
 
 func (x *RemoveScheduleRequest) Reset() {
 	*x = RemoveScheduleRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[110]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6662,7 +6819,7 @@ func (x *RemoveScheduleRequest) String() string {
 func (*RemoveScheduleRequest) ProtoMessage() {}
 
 func (x *RemoveScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[110]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6675,7 +6832,7 @@ func (x *RemoveScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveScheduleRequest.ProtoReflect.Descriptor instead.
 func (*RemoveScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{110}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *RemoveScheduleRequest) GetName() *ScheduleName {
@@ -6693,7 +6850,7 @@ type RemoveScheduleResponse struct {
 
 func (x *RemoveScheduleResponse) Reset() {
 	*x = RemoveScheduleResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[111]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6705,7 +6862,7 @@ func (x *RemoveScheduleResponse) String() string {
 func (*RemoveScheduleResponse) ProtoMessage() {}
 
 func (x *RemoveScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[111]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6718,7 +6875,7 @@ func (x *RemoveScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveScheduleResponse.ProtoReflect.Descriptor instead.
 func (*RemoveScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{111}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{114}
 }
 
 type PauseScheduleRequest struct {
@@ -6732,7 +6889,7 @@ type PauseScheduleRequest struct {
 
 func (x *PauseScheduleRequest) Reset() {
 	*x = PauseScheduleRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[112]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6744,7 +6901,7 @@ func (x *PauseScheduleRequest) String() string {
 func (*PauseScheduleRequest) ProtoMessage() {}
 
 func (x *PauseScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[112]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6757,7 +6914,7 @@ func (x *PauseScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseScheduleRequest.ProtoReflect.Descriptor instead.
 func (*PauseScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{112}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *PauseScheduleRequest) GetName() *ScheduleName {
@@ -6789,7 +6946,7 @@ type PauseScheduleResponse struct {
 
 func (x *PauseScheduleResponse) Reset() {
 	*x = PauseScheduleResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[113]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6801,7 +6958,7 @@ func (x *PauseScheduleResponse) String() string {
 func (*PauseScheduleResponse) ProtoMessage() {}
 
 func (x *PauseScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[113]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6814,7 +6971,7 @@ func (x *PauseScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseScheduleResponse.ProtoReflect.Descriptor instead.
 func (*PauseScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{113}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{116}
 }
 
 type RunScheduleRequest struct {
@@ -6826,7 +6983,7 @@ type RunScheduleRequest struct {
 
 func (x *RunScheduleRequest) Reset() {
 	*x = RunScheduleRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[114]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6838,7 +6995,7 @@ func (x *RunScheduleRequest) String() string {
 func (*RunScheduleRequest) ProtoMessage() {}
 
 func (x *RunScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[114]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6851,7 +7008,7 @@ func (x *RunScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunScheduleRequest.ProtoReflect.Descriptor instead.
 func (*RunScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{114}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *RunScheduleRequest) GetName() *ScheduleName {
@@ -6869,7 +7026,7 @@ type RunScheduleResponse struct {
 
 func (x *RunScheduleResponse) Reset() {
 	*x = RunScheduleResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[115]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6881,7 +7038,7 @@ func (x *RunScheduleResponse) String() string {
 func (*RunScheduleResponse) ProtoMessage() {}
 
 func (x *RunScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[115]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6894,7 +7051,7 @@ func (x *RunScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunScheduleResponse.ProtoReflect.Descriptor instead.
 func (*RunScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{115}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{118}
 }
 
 type ScheduleRunsRequest struct {
@@ -6907,7 +7064,7 @@ type ScheduleRunsRequest struct {
 
 func (x *ScheduleRunsRequest) Reset() {
 	*x = ScheduleRunsRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[116]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6919,7 +7076,7 @@ func (x *ScheduleRunsRequest) String() string {
 func (*ScheduleRunsRequest) ProtoMessage() {}
 
 func (x *ScheduleRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[116]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6932,7 +7089,7 @@ func (x *ScheduleRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleRunsRequest.ProtoReflect.Descriptor instead.
 func (*ScheduleRunsRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{116}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{119}
 }
 
 func (x *ScheduleRunsRequest) GetName() *ScheduleName {
@@ -6958,7 +7115,7 @@ type ScheduleRunsResponse struct {
 
 func (x *ScheduleRunsResponse) Reset() {
 	*x = ScheduleRunsResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[117]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6970,7 +7127,7 @@ func (x *ScheduleRunsResponse) String() string {
 func (*ScheduleRunsResponse) ProtoMessage() {}
 
 func (x *ScheduleRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[117]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6983,7 +7140,7 @@ func (x *ScheduleRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleRunsResponse.ProtoReflect.Descriptor instead.
 func (*ScheduleRunsResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{117}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{120}
 }
 
 func (x *ScheduleRunsResponse) GetRuns() []*ScheduleRun {
@@ -7002,7 +7159,7 @@ type GetDriftRequest struct {
 
 func (x *GetDriftRequest) Reset() {
 	*x = GetDriftRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[118]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7014,7 +7171,7 @@ func (x *GetDriftRequest) String() string {
 func (*GetDriftRequest) ProtoMessage() {}
 
 func (x *GetDriftRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[118]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7027,7 +7184,7 @@ func (x *GetDriftRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDriftRequest.ProtoReflect.Descriptor instead.
 func (*GetDriftRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{118}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{121}
 }
 
 func (x *GetDriftRequest) GetStack() *StackName {
@@ -7046,7 +7203,7 @@ type GetDriftResponse struct {
 
 func (x *GetDriftResponse) Reset() {
 	*x = GetDriftResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[119]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7058,7 +7215,7 @@ func (x *GetDriftResponse) String() string {
 func (*GetDriftResponse) ProtoMessage() {}
 
 func (x *GetDriftResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[119]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7071,7 +7228,7 @@ func (x *GetDriftResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDriftResponse.ProtoReflect.Descriptor instead.
 func (*GetDriftResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{119}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{122}
 }
 
 func (x *GetDriftResponse) GetDrift() *Drift {
@@ -7093,7 +7250,7 @@ type Drift struct {
 
 func (x *Drift) Reset() {
 	*x = Drift{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[120]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7105,7 +7262,7 @@ func (x *Drift) String() string {
 func (*Drift) ProtoMessage() {}
 
 func (x *Drift) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[120]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7118,7 +7275,7 @@ func (x *Drift) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drift.ProtoReflect.Descriptor instead.
 func (*Drift) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{120}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{123}
 }
 
 func (x *Drift) GetUpdate() *UpdateName {
@@ -7160,7 +7317,7 @@ type DriftedResource struct {
 
 func (x *DriftedResource) Reset() {
 	*x = DriftedResource{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[121]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7172,7 +7329,7 @@ func (x *DriftedResource) String() string {
 func (*DriftedResource) ProtoMessage() {}
 
 func (x *DriftedResource) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[121]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7185,7 +7342,7 @@ func (x *DriftedResource) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DriftedResource.ProtoReflect.Descriptor instead.
 func (*DriftedResource) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{121}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{124}
 }
 
 func (x *DriftedResource) GetUrn() string {
@@ -7220,7 +7377,7 @@ type DriftedProperty struct {
 
 func (x *DriftedProperty) Reset() {
 	*x = DriftedProperty{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[122]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[125]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7232,7 +7389,7 @@ func (x *DriftedProperty) String() string {
 func (*DriftedProperty) ProtoMessage() {}
 
 func (x *DriftedProperty) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[122]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[125]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7245,7 +7402,7 @@ func (x *DriftedProperty) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DriftedProperty.ProtoReflect.Descriptor instead.
 func (*DriftedProperty) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{122}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{125}
 }
 
 func (x *DriftedProperty) GetPath() string {
@@ -7281,7 +7438,7 @@ type WebhookScope struct {
 
 func (x *WebhookScope) Reset() {
 	*x = WebhookScope{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[123]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[126]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7293,7 +7450,7 @@ func (x *WebhookScope) String() string {
 func (*WebhookScope) ProtoMessage() {}
 
 func (x *WebhookScope) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[123]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[126]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7306,7 +7463,7 @@ func (x *WebhookScope) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WebhookScope.ProtoReflect.Descriptor instead.
 func (*WebhookScope) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{123}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{126}
 }
 
 func (x *WebhookScope) GetOrganization() string {
@@ -7340,7 +7497,7 @@ type WebhookName struct {
 
 func (x *WebhookName) Reset() {
 	*x = WebhookName{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[124]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[127]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7352,7 +7509,7 @@ func (x *WebhookName) String() string {
 func (*WebhookName) ProtoMessage() {}
 
 func (x *WebhookName) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[124]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[127]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7365,7 +7522,7 @@ func (x *WebhookName) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WebhookName.ProtoReflect.Descriptor instead.
 func (*WebhookName) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{124}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{127}
 }
 
 func (x *WebhookName) GetScope() *WebhookScope {
@@ -7400,7 +7557,7 @@ type Webhook struct {
 
 func (x *Webhook) Reset() {
 	*x = Webhook{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[125]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[128]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7412,7 +7569,7 @@ func (x *Webhook) String() string {
 func (*Webhook) ProtoMessage() {}
 
 func (x *Webhook) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[125]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[128]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7425,7 +7582,7 @@ func (x *Webhook) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Webhook.ProtoReflect.Descriptor instead.
 func (*Webhook) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{125}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{128}
 }
 
 func (x *Webhook) GetName() *WebhookName {
@@ -7520,7 +7677,7 @@ type WebhookDelivery struct {
 
 func (x *WebhookDelivery) Reset() {
 	*x = WebhookDelivery{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[126]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[129]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7532,7 +7689,7 @@ func (x *WebhookDelivery) String() string {
 func (*WebhookDelivery) ProtoMessage() {}
 
 func (x *WebhookDelivery) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[126]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[129]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7545,7 +7702,7 @@ func (x *WebhookDelivery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WebhookDelivery.ProtoReflect.Descriptor instead.
 func (*WebhookDelivery) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{126}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{129}
 }
 
 func (x *WebhookDelivery) GetId() string {
@@ -7655,7 +7812,7 @@ type PutWebhookRequest struct {
 
 func (x *PutWebhookRequest) Reset() {
 	*x = PutWebhookRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[127]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[130]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7667,7 +7824,7 @@ func (x *PutWebhookRequest) String() string {
 func (*PutWebhookRequest) ProtoMessage() {}
 
 func (x *PutWebhookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[127]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[130]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7680,7 +7837,7 @@ func (x *PutWebhookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutWebhookRequest.ProtoReflect.Descriptor instead.
 func (*PutWebhookRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{127}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{130}
 }
 
 func (x *PutWebhookRequest) GetWebhook() *Webhook {
@@ -7699,7 +7856,7 @@ type PutWebhookResponse struct {
 
 func (x *PutWebhookResponse) Reset() {
 	*x = PutWebhookResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[128]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[131]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7711,7 +7868,7 @@ func (x *PutWebhookResponse) String() string {
 func (*PutWebhookResponse) ProtoMessage() {}
 
 func (x *PutWebhookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[128]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[131]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7724,7 +7881,7 @@ func (x *PutWebhookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutWebhookResponse.ProtoReflect.Descriptor instead.
 func (*PutWebhookResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{128}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{131}
 }
 
 func (x *PutWebhookResponse) GetWebhook() *Webhook {
@@ -7743,7 +7900,7 @@ type ListWebhooksRequest struct {
 
 func (x *ListWebhooksRequest) Reset() {
 	*x = ListWebhooksRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[129]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[132]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7755,7 +7912,7 @@ func (x *ListWebhooksRequest) String() string {
 func (*ListWebhooksRequest) ProtoMessage() {}
 
 func (x *ListWebhooksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[129]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[132]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7768,7 +7925,7 @@ func (x *ListWebhooksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWebhooksRequest.ProtoReflect.Descriptor instead.
 func (*ListWebhooksRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{129}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{132}
 }
 
 func (x *ListWebhooksRequest) GetScope() *WebhookScope {
@@ -7787,7 +7944,7 @@ type ListWebhooksResponse struct {
 
 func (x *ListWebhooksResponse) Reset() {
 	*x = ListWebhooksResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[130]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[133]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7799,7 +7956,7 @@ func (x *ListWebhooksResponse) String() string {
 func (*ListWebhooksResponse) ProtoMessage() {}
 
 func (x *ListWebhooksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[130]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[133]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7812,7 +7969,7 @@ func (x *ListWebhooksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWebhooksResponse.ProtoReflect.Descriptor instead.
 func (*ListWebhooksResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{130}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{133}
 }
 
 func (x *ListWebhooksResponse) GetWebhooks() []*Webhook {
@@ -7831,7 +7988,7 @@ type RemoveWebhookRequest struct {
 
 func (x *RemoveWebhookRequest) Reset() {
 	*x = RemoveWebhookRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[131]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[134]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7843,7 +8000,7 @@ func (x *RemoveWebhookRequest) String() string {
 func (*RemoveWebhookRequest) ProtoMessage() {}
 
 func (x *RemoveWebhookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[131]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[134]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7856,7 +8013,7 @@ func (x *RemoveWebhookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveWebhookRequest.ProtoReflect.Descriptor instead.
 func (*RemoveWebhookRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{131}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{134}
 }
 
 func (x *RemoveWebhookRequest) GetName() *WebhookName {
@@ -7874,7 +8031,7 @@ type RemoveWebhookResponse struct {
 
 func (x *RemoveWebhookResponse) Reset() {
 	*x = RemoveWebhookResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[132]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[135]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7886,7 +8043,7 @@ func (x *RemoveWebhookResponse) String() string {
 func (*RemoveWebhookResponse) ProtoMessage() {}
 
 func (x *RemoveWebhookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[132]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[135]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7899,7 +8056,7 @@ func (x *RemoveWebhookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveWebhookResponse.ProtoReflect.Descriptor instead.
 func (*RemoveWebhookResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{132}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{135}
 }
 
 type SendWebhookRequest struct {
@@ -7912,7 +8069,7 @@ type SendWebhookRequest struct {
 
 func (x *SendWebhookRequest) Reset() {
 	*x = SendWebhookRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[133]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[136]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7924,7 +8081,7 @@ func (x *SendWebhookRequest) String() string {
 func (*SendWebhookRequest) ProtoMessage() {}
 
 func (x *SendWebhookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[133]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[136]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7937,7 +8094,7 @@ func (x *SendWebhookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SendWebhookRequest.ProtoReflect.Descriptor instead.
 func (*SendWebhookRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{133}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{136}
 }
 
 func (x *SendWebhookRequest) GetName() *WebhookName {
@@ -7963,7 +8120,7 @@ type SendWebhookResponse struct {
 
 func (x *SendWebhookResponse) Reset() {
 	*x = SendWebhookResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[134]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[137]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7975,7 +8132,7 @@ func (x *SendWebhookResponse) String() string {
 func (*SendWebhookResponse) ProtoMessage() {}
 
 func (x *SendWebhookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[134]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[137]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7988,7 +8145,7 @@ func (x *SendWebhookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SendWebhookResponse.ProtoReflect.Descriptor instead.
 func (*SendWebhookResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{134}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{137}
 }
 
 func (x *SendWebhookResponse) GetDelivery() *WebhookDelivery {
@@ -8007,7 +8164,7 @@ type WebhookDeliveriesRequest struct {
 
 func (x *WebhookDeliveriesRequest) Reset() {
 	*x = WebhookDeliveriesRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[135]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[138]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8019,7 +8176,7 @@ func (x *WebhookDeliveriesRequest) String() string {
 func (*WebhookDeliveriesRequest) ProtoMessage() {}
 
 func (x *WebhookDeliveriesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[135]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[138]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8032,7 +8189,7 @@ func (x *WebhookDeliveriesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WebhookDeliveriesRequest.ProtoReflect.Descriptor instead.
 func (*WebhookDeliveriesRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{135}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{138}
 }
 
 func (x *WebhookDeliveriesRequest) GetName() *WebhookName {
@@ -8051,7 +8208,7 @@ type WebhookDeliveriesResponse struct {
 
 func (x *WebhookDeliveriesResponse) Reset() {
 	*x = WebhookDeliveriesResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[136]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[139]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8063,7 +8220,7 @@ func (x *WebhookDeliveriesResponse) String() string {
 func (*WebhookDeliveriesResponse) ProtoMessage() {}
 
 func (x *WebhookDeliveriesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[136]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[139]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8076,7 +8233,7 @@ func (x *WebhookDeliveriesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WebhookDeliveriesResponse.ProtoReflect.Descriptor instead.
 func (*WebhookDeliveriesResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{136}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{139}
 }
 
 func (x *WebhookDeliveriesResponse) GetDeliveries() []*WebhookDelivery {
@@ -8421,7 +8578,16 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\x05grant\x18\x03 \x01(\v2\x13.deployctl.v1.GrantR\x05grant\x124\n" +
 	"\aexpires\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\aexpires\")\n" +
 	"\x13CreateTokenResponse\x12\x12\n" +
-	"\x04text\x18\x01 \x01(\tR\x04text\"\x13\n" +
+	"\x04text\x18\x01 \x01(\tR\x04text\"\x0f\n" +
+	"\rWhoAmIRequest\"\xb1\x01\n" +
+	"\x0eWhoAmIResponse\x12\x14\n" +
+	"\x05token\x18\x01 \x01(\tR\x05token\x12\x16\n" +
+	"\x06member\x18\x02 \x01(\tR\x06member\x12\x1a\n" +
+	"\bidentity\x18\x03 \x01(\tR\bidentity\x12/\n" +
+	"\x06grants\x18\x04 \x03(\v2\x17.deployctl.v1.GrantListR\x06grants\x12$\n" +
+	"\rorganizations\x18\x05 \x03(\tR\rorganizations\"8\n" +
+	"\tGrantList\x12+\n" +
+	"\x06grants\x18\x01 \x03(\v2\x13.deployctl.v1.GrantR\x06grants\"\x13\n" +
 	"\x11ListTokensRequest\"A\n" +
 	"\x12ListTokensResponse\x12+\n" +
 	"\x06tokens\x18\x01 \x03(\v2\x13.deployctl.v1.TokenR\x06tokens\"\xc2\x02\n" +
@@ -8704,13 +8870,14 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\aBundles\x12F\n" +
 	"\aMissing\x12\x1c.deployctl.v1.MissingRequest\x1a\x1d.deployctl.v1.MissingResponse\x12H\n" +
 	"\aPutFile\x12\x1c.deployctl.v1.PutFileRequest\x1a\x1d.deployctl.v1.PutFileResponse(\x01\x12R\n" +
-	"\vPutManifest\x12 .deployctl.v1.PutManifestRequest\x1a!.deployctl.v1.PutManifestResponse2\xd5\x02\n" +
+	"\vPutManifest\x12 .deployctl.v1.PutManifestRequest\x1a!.deployctl.v1.PutManifestResponse2\x9a\x03\n" +
 	"\x06Tokens\x12R\n" +
 	"\vCreateToken\x12 .deployctl.v1.CreateTokenRequest\x1a!.deployctl.v1.CreateTokenResponse\x12R\n" +
 	"\vDeriveToken\x12 .deployctl.v1.DeriveTokenRequest\x1a!.deployctl.v1.DeriveTokenResponse\x12O\n" +
 	"\n" +
 	"ListTokens\x12\x1f.deployctl.v1.ListTokensRequest\x1a .deployctl.v1.ListTokensResponse\x12R\n" +
-	"\vRemoveToken\x12 .deployctl.v1.RemoveTokenRequest\x1a!.deployctl.v1.RemoveTokenResponse2\x88\x02\n" +
+	"\vRemoveToken\x12 .deployctl.v1.RemoveTokenRequest\x1a!.deployctl.v1.RemoveTokenResponse\x12C\n" +
+	"\x06WhoAmI\x12\x1b.deployctl.v1.WhoAmIRequest\x1a\x1c.deployctl.v1.WhoAmIResponse2\x88\x02\n" +
 	"\aMembers\x12R\n" +
 	"\vGrantMember\x12 .deployctl.v1.GrantMemberRequest\x1a!.deployctl.v1.GrantMemberResponse\x12R\n" +
 	"\vListMembers\x12 .deployctl.v1.ListMembersRequest\x1a!.deployctl.v1.ListMembersResponse\x12U\n" +
@@ -8758,7 +8925,7 @@ func file_deployctl_v1_deployctl_proto_rawDescGZIP() []byte {
 	return file_deployctl_v1_deployctl_proto_rawDescData
 }
 
-var file_deployctl_v1_deployctl_proto_msgTypes = make([]protoimpl.MessageInfo, 146)
+var file_deployctl_v1_deployctl_proto_msgTypes = make([]protoimpl.MessageInfo, 149)
 var file_deployctl_v1_deployctl_proto_goTypes = []any{
 	(*ErrorDetail)(nil),               // 0: deployctl.v1.ErrorDetail
 	(*StackName)(nil),                 // 1: deployctl.v1.StackName
@@ -8824,129 +8991,132 @@ var file_deployctl_v1_deployctl_proto_goTypes = []any{
 	(*Grant)(nil),                     // 61: deployctl.v1.Grant
 	(*CreateTokenRequest)(nil),        // 62: deployctl.v1.CreateTokenRequest
 	(*CreateTokenResponse)(nil),       // 63: deployctl.v1.CreateTokenResponse
-	(*ListTokensRequest)(nil),         // 64: deployctl.v1.ListTokensRequest
-	(*ListTokensResponse)(nil),        // 65: deployctl.v1.ListTokensResponse
-	(*Token)(nil),                     // 66: deployctl.v1.Token
-	(*Member)(nil),                    // 67: deployctl.v1.Member
-	(*GrantMemberRequest)(nil),        // 68: deployctl.v1.GrantMemberRequest
-	(*GrantMemberResponse)(nil),       // 69: deployctl.v1.GrantMemberResponse
-	(*ListMembersRequest)(nil),        // 70: deployctl.v1.ListMembersRequest
-	(*ListMembersResponse)(nil),       // 71: deployctl.v1.ListMembersResponse
-	(*RemoveMemberRequest)(nil),       // 72: deployctl.v1.RemoveMemberRequest
-	(*RemoveMemberResponse)(nil),      // 73: deployctl.v1.RemoveMemberResponse
-	(*ReadAuditRequest)(nil),          // 74: deployctl.v1.ReadAuditRequest
-	(*ReadAuditResponse)(nil),         // 75: deployctl.v1.ReadAuditResponse
-	(*AuditEntry)(nil),                // 76: deployctl.v1.AuditEntry
-	(*RemoveTokenRequest)(nil),        // 77: deployctl.v1.RemoveTokenRequest
-	(*RemoveTokenResponse)(nil),       // 78: deployctl.v1.RemoveTokenResponse
-	(*DeriveTokenRequest)(nil),        // 79: deployctl.v1.DeriveTokenRequest
-	(*DeriveTokenResponse)(nil),       // 80: deployctl.v1.DeriveTokenResponse
-	(*Origin)(nil),                    // 81: deployctl.v1.Origin
-	(*Team)(nil),                      // 82: deployctl.v1.Team
-	(*GrantTeamRequest)(nil),          // 83: deployctl.v1.GrantTeamRequest
-	(*GrantTeamResponse)(nil),         // 84: deployctl.v1.GrantTeamResponse
-	(*ListTeamsRequest)(nil),          // 85: deployctl.v1.ListTeamsRequest
-	(*ListTeamsResponse)(nil),         // 86: deployctl.v1.ListTeamsResponse
-	(*RemoveTeamRequest)(nil),         // 87: deployctl.v1.RemoveTeamRequest
-	(*RemoveTeamResponse)(nil),        // 88: deployctl.v1.RemoveTeamResponse
-	(*JoinTeamRequest)(nil),           // 89: deployctl.v1.JoinTeamRequest
-	(*JoinTeamResponse)(nil),          // 90: deployctl.v1.JoinTeamResponse
-	(*LeaveTeamRequest)(nil),          // 91: deployctl.v1.LeaveTeamRequest
-	(*LeaveTeamResponse)(nil),         // 92: deployctl.v1.LeaveTeamResponse
-	(*Trust)(nil),                     // 93: deployctl.v1.Trust
-	(*Condition)(nil),                 // 94: deployctl.v1.Condition
-	(*PutTrustRequest)(nil),           // 95: deployctl.v1.PutTrustRequest
-	(*PutTrustResponse)(nil),          // 96: deployctl.v1.PutTrustResponse
-	(*ListTrustsRequest)(nil),         // 97: deployctl.v1.ListTrustsRequest
-	(*ListTrustsResponse)(nil),        // 98: deployctl.v1.ListTrustsResponse
-	(*RemoveTrustRequest)(nil),        // 99: deployctl.v1.RemoveTrustRequest
-	(*RemoveTrustResponse)(nil),       // 100: deployctl.v1.RemoveTrustResponse
-	(*ScheduleName)(nil),              // 101: deployctl.v1.ScheduleName
-	(*Schedule)(nil),                  // 102: deployctl.v1.Schedule
-	(*ScheduleRun)(nil),               // 103: deployctl.v1.ScheduleRun
-	(*CreateScheduleRequest)(nil),     // 104: deployctl.v1.CreateScheduleRequest
-	(*CreateScheduleResponse)(nil),    // 105: deployctl.v1.CreateScheduleResponse
-	(*ListSchedulesRequest)(nil),      // 106: deployctl.v1.ListSchedulesRequest
-	(*ListSchedulesResponse)(nil),     // 107: deployctl.v1.ListSchedulesResponse
-	(*GetScheduleRequest)(nil),        // 108: deployctl.v1.GetScheduleRequest
-	(*GetScheduleResponse)(nil),       // 109: deployctl.v1.GetScheduleResponse
-	(*RemoveScheduleRequest)(nil),     // 110: deployctl.v1.RemoveScheduleRequest
-	(*RemoveScheduleResponse)(nil),    // 111: deployctl.v1.RemoveScheduleResponse
-	(*PauseScheduleRequest)(nil),      // 112: deployctl.v1.PauseScheduleRequest
-	(*PauseScheduleResponse)(nil),     // 113: deployctl.v1.PauseScheduleResponse
-	(*RunScheduleRequest)(nil),        // 114: deployctl.v1.RunScheduleRequest
-	(*RunScheduleResponse)(nil),       // 115: deployctl.v1.RunScheduleResponse
-	(*ScheduleRunsRequest)(nil),       // 116: deployctl.v1.ScheduleRunsRequest
-	(*ScheduleRunsResponse)(nil),      // 117: deployctl.v1.ScheduleRunsResponse
-	(*GetDriftRequest)(nil),           // 118: deployctl.v1.GetDriftRequest
-	(*GetDriftResponse)(nil),          // 119: deployctl.v1.GetDriftResponse
-	(*Drift)(nil),                     // 120: deployctl.v1.Drift
-	(*DriftedResource)(nil),           // 121: deployctl.v1.DriftedResource
-	(*DriftedProperty)(nil),           // 122: deployctl.v1.DriftedProperty
-	(*WebhookScope)(nil),              // 123: deployctl.v1.WebhookScope
-	(*WebhookName)(nil),               // 124: deployctl.v1.WebhookName
-	(*Webhook)(nil),                   // 125: deployctl.v1.Webhook
-	(*WebhookDelivery)(nil),           // 126: deployctl.v1.WebhookDelivery
-	(*PutWebhookRequest)(nil),         // 127: deployctl.v1.PutWebhookRequest
-	(*PutWebhookResponse)(nil),        // 128: deployctl.v1.PutWebhookResponse
-	(*ListWebhooksRequest)(nil),       // 129: deployctl.v1.ListWebhooksRequest
-	(*ListWebhooksResponse)(nil),      // 130: deployctl.v1.ListWebhooksResponse
-	(*RemoveWebhookRequest)(nil),      // 131: deployctl.v1.RemoveWebhookRequest
-	(*RemoveWebhookResponse)(nil),     // 132: deployctl.v1.RemoveWebhookResponse
-	(*SendWebhookRequest)(nil),        // 133: deployctl.v1.SendWebhookRequest
-	(*SendWebhookResponse)(nil),       // 134: deployctl.v1.SendWebhookResponse
-	(*WebhookDeliveriesRequest)(nil),  // 135: deployctl.v1.WebhookDeliveriesRequest
-	(*WebhookDeliveriesResponse)(nil), // 136: deployctl.v1.WebhookDeliveriesResponse
-	nil,                               // 137: deployctl.v1.SubmitRequest.ConfigEntry
-	nil,                               // 138: deployctl.v1.SubmitRequest.VariablesEntry
-	nil,                               // 139: deployctl.v1.SavedPlan.StepsEntry
-	nil,                               // 140: deployctl.v1.UpdateInfo.ChangesEntry
-	nil,                               // 141: deployctl.v1.WatchRequest.AfterEntry
-	nil,                               // 142: deployctl.v1.Progress.DoneEntry
-	nil,                               // 143: deployctl.v1.StackInfo.TagsEntry
-	nil,                               // 144: deployctl.v1.CreateStackRequest.TagsEntry
-	nil,                               // 145: deployctl.v1.TagStackRequest.TagsEntry
-	(*timestamppb.Timestamp)(nil),     // 146: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),       // 147: google.protobuf.Duration
+	(*WhoAmIRequest)(nil),             // 64: deployctl.v1.WhoAmIRequest
+	(*WhoAmIResponse)(nil),            // 65: deployctl.v1.WhoAmIResponse
+	(*GrantList)(nil),                 // 66: deployctl.v1.GrantList
+	(*ListTokensRequest)(nil),         // 67: deployctl.v1.ListTokensRequest
+	(*ListTokensResponse)(nil),        // 68: deployctl.v1.ListTokensResponse
+	(*Token)(nil),                     // 69: deployctl.v1.Token
+	(*Member)(nil),                    // 70: deployctl.v1.Member
+	(*GrantMemberRequest)(nil),        // 71: deployctl.v1.GrantMemberRequest
+	(*GrantMemberResponse)(nil),       // 72: deployctl.v1.GrantMemberResponse
+	(*ListMembersRequest)(nil),        // 73: deployctl.v1.ListMembersRequest
+	(*ListMembersResponse)(nil),       // 74: deployctl.v1.ListMembersResponse
+	(*RemoveMemberRequest)(nil),       // 75: deployctl.v1.RemoveMemberRequest
+	(*RemoveMemberResponse)(nil),      // 76: deployctl.v1.RemoveMemberResponse
+	(*ReadAuditRequest)(nil),          // 77: deployctl.v1.ReadAuditRequest
+	(*ReadAuditResponse)(nil),         // 78: deployctl.v1.ReadAuditResponse
+	(*AuditEntry)(nil),                // 79: deployctl.v1.AuditEntry
+	(*RemoveTokenRequest)(nil),        // 80: deployctl.v1.RemoveTokenRequest
+	(*RemoveTokenResponse)(nil),       // 81: deployctl.v1.RemoveTokenResponse
+	(*DeriveTokenRequest)(nil),        // 82: deployctl.v1.DeriveTokenRequest
+	(*DeriveTokenResponse)(nil),       // 83: deployctl.v1.DeriveTokenResponse
+	(*Origin)(nil),                    // 84: deployctl.v1.Origin
+	(*Team)(nil),                      // 85: deployctl.v1.Team
+	(*GrantTeamRequest)(nil),          // 86: deployctl.v1.GrantTeamRequest
+	(*GrantTeamResponse)(nil),         // 87: deployctl.v1.GrantTeamResponse
+	(*ListTeamsRequest)(nil),          // 88: deployctl.v1.ListTeamsRequest
+	(*ListTeamsResponse)(nil),         // 89: deployctl.v1.ListTeamsResponse
+	(*RemoveTeamRequest)(nil),         // 90: deployctl.v1.RemoveTeamRequest
+	(*RemoveTeamResponse)(nil),        // 91: deployctl.v1.RemoveTeamResponse
+	(*JoinTeamRequest)(nil),           // 92: deployctl.v1.JoinTeamRequest
+	(*JoinTeamResponse)(nil),          // 93: deployctl.v1.JoinTeamResponse
+	(*LeaveTeamRequest)(nil),          // 94: deployctl.v1.LeaveTeamRequest
+	(*LeaveTeamResponse)(nil),         // 95: deployctl.v1.LeaveTeamResponse
+	(*Trust)(nil),                     // 96: deployctl.v1.Trust
+	(*Condition)(nil),                 // 97: deployctl.v1.Condition
+	(*PutTrustRequest)(nil),           // 98: deployctl.v1.PutTrustRequest
+	(*PutTrustResponse)(nil),          // 99: deployctl.v1.PutTrustResponse
+	(*ListTrustsRequest)(nil),         // 100: deployctl.v1.ListTrustsRequest
+	(*ListTrustsResponse)(nil),        // 101: deployctl.v1.ListTrustsResponse
+	(*RemoveTrustRequest)(nil),        // 102: deployctl.v1.RemoveTrustRequest
+	(*RemoveTrustResponse)(nil),       // 103: deployctl.v1.RemoveTrustResponse
+	(*ScheduleName)(nil),              // 104: deployctl.v1.ScheduleName
+	(*Schedule)(nil),                  // 105: deployctl.v1.Schedule
+	(*ScheduleRun)(nil),               // 106: deployctl.v1.ScheduleRun
+	(*CreateScheduleRequest)(nil),     // 107: deployctl.v1.CreateScheduleRequest
+	(*CreateScheduleResponse)(nil),    // 108: deployctl.v1.CreateScheduleResponse
+	(*ListSchedulesRequest)(nil),      // 109: deployctl.v1.ListSchedulesRequest
+	(*ListSchedulesResponse)(nil),     // 110: deployctl.v1.ListSchedulesResponse
+	(*GetScheduleRequest)(nil),        // 111: deployctl.v1.GetScheduleRequest
+	(*GetScheduleResponse)(nil),       // 112: deployctl.v1.GetScheduleResponse
+	(*RemoveScheduleRequest)(nil),     // 113: deployctl.v1.RemoveScheduleRequest
+	(*RemoveScheduleResponse)(nil),    // 114: deployctl.v1.RemoveScheduleResponse
+	(*PauseScheduleRequest)(nil),      // 115: deployctl.v1.PauseScheduleRequest
+	(*PauseScheduleResponse)(nil),     // 116: deployctl.v1.PauseScheduleResponse
+	(*RunScheduleRequest)(nil),        // 117: deployctl.v1.RunScheduleRequest
+	(*RunScheduleResponse)(nil),       // 118: deployctl.v1.RunScheduleResponse
+	(*ScheduleRunsRequest)(nil),       // 119: deployctl.v1.ScheduleRunsRequest
+	(*ScheduleRunsResponse)(nil),      // 120: deployctl.v1.ScheduleRunsResponse
+	(*GetDriftRequest)(nil),           // 121: deployctl.v1.GetDriftRequest
+	(*GetDriftResponse)(nil),          // 122: deployctl.v1.GetDriftResponse
+	(*Drift)(nil),                     // 123: deployctl.v1.Drift
+	(*DriftedResource)(nil),           // 124: deployctl.v1.DriftedResource
+	(*DriftedProperty)(nil),           // 125: deployctl.v1.DriftedProperty
+	(*WebhookScope)(nil),              // 126: deployctl.v1.WebhookScope
+	(*WebhookName)(nil),               // 127: deployctl.v1.WebhookName
+	(*Webhook)(nil),                   // 128: deployctl.v1.Webhook
+	(*WebhookDelivery)(nil),           // 129: deployctl.v1.WebhookDelivery
+	(*PutWebhookRequest)(nil),         // 130: deployctl.v1.PutWebhookRequest
+	(*PutWebhookResponse)(nil),        // 131: deployctl.v1.PutWebhookResponse
+	(*ListWebhooksRequest)(nil),       // 132: deployctl.v1.ListWebhooksRequest
+	(*ListWebhooksResponse)(nil),      // 133: deployctl.v1.ListWebhooksResponse
+	(*RemoveWebhookRequest)(nil),      // 134: deployctl.v1.RemoveWebhookRequest
+	(*RemoveWebhookResponse)(nil),     // 135: deployctl.v1.RemoveWebhookResponse
+	(*SendWebhookRequest)(nil),        // 136: deployctl.v1.SendWebhookRequest
+	(*SendWebhookResponse)(nil),       // 137: deployctl.v1.SendWebhookResponse
+	(*WebhookDeliveriesRequest)(nil),  // 138: deployctl.v1.WebhookDeliveriesRequest
+	(*WebhookDeliveriesResponse)(nil), // 139: deployctl.v1.WebhookDeliveriesResponse
+	nil,                               // 140: deployctl.v1.SubmitRequest.ConfigEntry
+	nil,                               // 141: deployctl.v1.SubmitRequest.VariablesEntry
+	nil,                               // 142: deployctl.v1.SavedPlan.StepsEntry
+	nil,                               // 143: deployctl.v1.UpdateInfo.ChangesEntry
+	nil,                               // 144: deployctl.v1.WatchRequest.AfterEntry
+	nil,                               // 145: deployctl.v1.Progress.DoneEntry
+	nil,                               // 146: deployctl.v1.StackInfo.TagsEntry
+	nil,                               // 147: deployctl.v1.CreateStackRequest.TagsEntry
+	nil,                               // 148: deployctl.v1.TagStackRequest.TagsEntry
+	(*timestamppb.Timestamp)(nil),     // 149: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),       // 150: google.protobuf.Duration
 }
 var file_deployctl_v1_deployctl_proto_depIdxs = []int32{
 	1,   // 0: deployctl.v1.UpdateName.stack:type_name -> deployctl.v1.StackName
 	1,   // 1: deployctl.v1.SubmitRequest.stack:type_name -> deployctl.v1.StackName
-	137, // 2: deployctl.v1.SubmitRequest.config:type_name -> deployctl.v1.SubmitRequest.ConfigEntry
+	140, // 2: deployctl.v1.SubmitRequest.config:type_name -> deployctl.v1.SubmitRequest.ConfigEntry
 	4,   // 3: deployctl.v1.SubmitRequest.secrets:type_name -> deployctl.v1.SecretsProvider
 	8,   // 4: deployctl.v1.SubmitRequest.policy_packs:type_name -> deployctl.v1.PolicyPack
 	10,  // 5: deployctl.v1.SubmitRequest.imports:type_name -> deployctl.v1.ImportedResource
-	138, // 6: deployctl.v1.SubmitRequest.variables:type_name -> deployctl.v1.SubmitRequest.VariablesEntry
+	141, // 6: deployctl.v1.SubmitRequest.variables:type_name -> deployctl.v1.SubmitRequest.VariablesEntry
 	9,   // 7: deployctl.v1.SubmitRequest.plan:type_name -> deployctl.v1.SavedPlan
 	6,   // 8: deployctl.v1.SubmitRequest.settle:type_name -> deployctl.v1.Settling
 	7,   // 9: deployctl.v1.Settling.answers:type_name -> deployctl.v1.Answer
-	139, // 10: deployctl.v1.SavedPlan.steps:type_name -> deployctl.v1.SavedPlan.StepsEntry
+	142, // 10: deployctl.v1.SavedPlan.steps:type_name -> deployctl.v1.SavedPlan.StepsEntry
 	2,   // 11: deployctl.v1.SubmitResponse.update:type_name -> deployctl.v1.UpdateName
 	12,  // 12: deployctl.v1.SubmitResponse.behind:type_name -> deployctl.v1.UpdateInfo
 	2,   // 13: deployctl.v1.UpdateInfo.update:type_name -> deployctl.v1.UpdateName
-	146, // 14: deployctl.v1.UpdateInfo.started:type_name -> google.protobuf.Timestamp
-	146, // 15: deployctl.v1.UpdateInfo.ended:type_name -> google.protobuf.Timestamp
-	140, // 16: deployctl.v1.UpdateInfo.changes:type_name -> deployctl.v1.UpdateInfo.ChangesEntry
+	149, // 14: deployctl.v1.UpdateInfo.started:type_name -> google.protobuf.Timestamp
+	149, // 15: deployctl.v1.UpdateInfo.ended:type_name -> google.protobuf.Timestamp
+	143, // 16: deployctl.v1.UpdateInfo.changes:type_name -> deployctl.v1.UpdateInfo.ChangesEntry
 	2,   // 17: deployctl.v1.WatchRequest.update:type_name -> deployctl.v1.UpdateName
-	141, // 18: deployctl.v1.WatchRequest.after:type_name -> deployctl.v1.WatchRequest.AfterEntry
+	144, // 18: deployctl.v1.WatchRequest.after:type_name -> deployctl.v1.WatchRequest.AfterEntry
 	15,  // 19: deployctl.v1.WatchResponse.progress:type_name -> deployctl.v1.Progress
 	12,  // 20: deployctl.v1.WatchResponse.end:type_name -> deployctl.v1.UpdateInfo
 	12,  // 21: deployctl.v1.Progress.behind:type_name -> deployctl.v1.UpdateInfo
 	17,  // 22: deployctl.v1.Progress.running:type_name -> deployctl.v1.RunningStep
-	142, // 23: deployctl.v1.Progress.done:type_name -> deployctl.v1.Progress.DoneEntry
+	145, // 23: deployctl.v1.Progress.done:type_name -> deployctl.v1.Progress.DoneEntry
 	16,  // 24: deployctl.v1.Progress.phase:type_name -> deployctl.v1.Phase
-	146, // 25: deployctl.v1.Phase.since:type_name -> google.protobuf.Timestamp
-	146, // 26: deployctl.v1.RunningStep.started:type_name -> google.protobuf.Timestamp
-	146, // 27: deployctl.v1.RunningStep.next_retry:type_name -> google.protobuf.Timestamp
+	149, // 25: deployctl.v1.Phase.since:type_name -> google.protobuf.Timestamp
+	149, // 26: deployctl.v1.RunningStep.started:type_name -> google.protobuf.Timestamp
+	149, // 27: deployctl.v1.RunningStep.next_retry:type_name -> google.protobuf.Timestamp
 	2,   // 28: deployctl.v1.CancelRequest.update:type_name -> deployctl.v1.UpdateName
 	2,   // 29: deployctl.v1.ResolveRequest.update:type_name -> deployctl.v1.UpdateName
 	1,   // 30: deployctl.v1.StackInfo.stack:type_name -> deployctl.v1.StackName
-	146, // 31: deployctl.v1.StackInfo.updated:type_name -> google.protobuf.Timestamp
+	149, // 31: deployctl.v1.StackInfo.updated:type_name -> google.protobuf.Timestamp
 	12,  // 32: deployctl.v1.StackInfo.active:type_name -> deployctl.v1.UpdateInfo
 	12,  // 33: deployctl.v1.StackInfo.queued:type_name -> deployctl.v1.UpdateInfo
-	143, // 34: deployctl.v1.StackInfo.tags:type_name -> deployctl.v1.StackInfo.TagsEntry
+	146, // 34: deployctl.v1.StackInfo.tags:type_name -> deployctl.v1.StackInfo.TagsEntry
 	1,   // 35: deployctl.v1.CreateStackRequest.stack:type_name -> deployctl.v1.StackName
-	144, // 36: deployctl.v1.CreateStackRequest.tags:type_name -> deployctl.v1.CreateStackRequest.TagsEntry
+	147, // 36: deployctl.v1.CreateStackRequest.tags:type_name -> deployctl.v1.CreateStackRequest.TagsEntry
 	22,  // 37: deployctl.v1.ListStacksResponse.stacks:type_name -> deployctl.v1.StackInfo
 	1,   // 38: deployctl.v1.GetStackRequest.stack:type_name -> deployctl.v1.StackName
 	22,  // 39: deployctl.v1.GetStackResponse.stack:type_name -> deployctl.v1.StackInfo
@@ -8954,7 +9124,7 @@ var file_deployctl_v1_deployctl_proto_depIdxs = []int32{
 	1,   // 41: deployctl.v1.RenameStackRequest.from:type_name -> deployctl.v1.StackName
 	1,   // 42: deployctl.v1.RenameStackRequest.to:type_name -> deployctl.v1.StackName
 	1,   // 43: deployctl.v1.TagStackRequest.stack:type_name -> deployctl.v1.StackName
-	145, // 44: deployctl.v1.TagStackRequest.tags:type_name -> deployctl.v1.TagStackRequest.TagsEntry
+	148, // 44: deployctl.v1.TagStackRequest.tags:type_name -> deployctl.v1.TagStackRequest.TagsEntry
 	1,   // 45: deployctl.v1.ExportRequest.stack:type_name -> deployctl.v1.StackName
 	4,   // 46: deployctl.v1.ExportRequest.secrets:type_name -> deployctl.v1.SecretsProvider
 	1,   // 47: deployctl.v1.ImportRequest.stack:type_name -> deployctl.v1.StackName
@@ -8981,184 +9151,188 @@ var file_deployctl_v1_deployctl_proto_depIdxs = []int32{
 	1,   // 68: deployctl.v1.PutManifestRequest.stack:type_name -> deployctl.v1.StackName
 	54,  // 69: deployctl.v1.PutManifestRequest.manifest:type_name -> deployctl.v1.Manifest
 	61,  // 70: deployctl.v1.CreateTokenRequest.grant:type_name -> deployctl.v1.Grant
-	146, // 71: deployctl.v1.CreateTokenRequest.expires:type_name -> google.protobuf.Timestamp
-	66,  // 72: deployctl.v1.ListTokensResponse.tokens:type_name -> deployctl.v1.Token
-	146, // 73: deployctl.v1.Token.created:type_name -> google.protobuf.Timestamp
-	146, // 74: deployctl.v1.Token.used:type_name -> google.protobuf.Timestamp
-	61,  // 75: deployctl.v1.Token.grant:type_name -> deployctl.v1.Grant
-	146, // 76: deployctl.v1.Token.expires:type_name -> google.protobuf.Timestamp
-	81,  // 77: deployctl.v1.Token.origin:type_name -> deployctl.v1.Origin
-	61,  // 78: deployctl.v1.Member.grants:type_name -> deployctl.v1.Grant
-	146, // 79: deployctl.v1.Member.created:type_name -> google.protobuf.Timestamp
-	82,  // 80: deployctl.v1.Member.teams:type_name -> deployctl.v1.Team
-	61,  // 81: deployctl.v1.GrantMemberRequest.grant:type_name -> deployctl.v1.Grant
-	67,  // 82: deployctl.v1.ListMembersResponse.members:type_name -> deployctl.v1.Member
-	146, // 83: deployctl.v1.ReadAuditRequest.since:type_name -> google.protobuf.Timestamp
-	146, // 84: deployctl.v1.ReadAuditRequest.until:type_name -> google.protobuf.Timestamp
-	76,  // 85: deployctl.v1.ReadAuditResponse.entries:type_name -> deployctl.v1.AuditEntry
-	146, // 86: deployctl.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
-	146, // 87: deployctl.v1.DeriveTokenRequest.expires:type_name -> google.protobuf.Timestamp
-	146, // 88: deployctl.v1.Origin.made:type_name -> google.protobuf.Timestamp
-	61,  // 89: deployctl.v1.Team.grant:type_name -> deployctl.v1.Grant
-	146, // 90: deployctl.v1.Team.created:type_name -> google.protobuf.Timestamp
-	61,  // 91: deployctl.v1.GrantTeamRequest.grant:type_name -> deployctl.v1.Grant
-	82,  // 92: deployctl.v1.ListTeamsResponse.teams:type_name -> deployctl.v1.Team
-	94,  // 93: deployctl.v1.Trust.conditions:type_name -> deployctl.v1.Condition
-	61,  // 94: deployctl.v1.Trust.grant:type_name -> deployctl.v1.Grant
-	147, // 95: deployctl.v1.Trust.lifetime:type_name -> google.protobuf.Duration
-	146, // 96: deployctl.v1.Trust.created:type_name -> google.protobuf.Timestamp
-	93,  // 97: deployctl.v1.PutTrustRequest.trust:type_name -> deployctl.v1.Trust
-	93,  // 98: deployctl.v1.ListTrustsResponse.trusts:type_name -> deployctl.v1.Trust
-	1,   // 99: deployctl.v1.ScheduleName.stack:type_name -> deployctl.v1.StackName
-	101, // 100: deployctl.v1.Schedule.name:type_name -> deployctl.v1.ScheduleName
-	147, // 101: deployctl.v1.Schedule.every:type_name -> google.protobuf.Duration
-	146, // 102: deployctl.v1.Schedule.at:type_name -> google.protobuf.Timestamp
-	146, // 103: deployctl.v1.Schedule.created:type_name -> google.protobuf.Timestamp
-	146, // 104: deployctl.v1.Schedule.next:type_name -> google.protobuf.Timestamp
-	103, // 105: deployctl.v1.Schedule.last:type_name -> deployctl.v1.ScheduleRun
-	146, // 106: deployctl.v1.ScheduleRun.started:type_name -> google.protobuf.Timestamp
-	146, // 107: deployctl.v1.ScheduleRun.ended:type_name -> google.protobuf.Timestamp
-	2,   // 108: deployctl.v1.ScheduleRun.updates:type_name -> deployctl.v1.UpdateName
-	102, // 109: deployctl.v1.CreateScheduleRequest.schedule:type_name -> deployctl.v1.Schedule
-	1,   // 110: deployctl.v1.ListSchedulesRequest.stack:type_name -> deployctl.v1.StackName
-	102, // 111: deployctl.v1.ListSchedulesResponse.schedules:type_name -> deployctl.v1.Schedule
-	101, // 112: deployctl.v1.GetScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
-	102, // 113: deployctl.v1.GetScheduleResponse.schedule:type_name -> deployctl.v1.Schedule
-	101, // 114: deployctl.v1.RemoveScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
-	101, // 115: deployctl.v1.PauseScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
-	101, // 116: deployctl.v1.RunScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
-	101, // 117: deployctl.v1.ScheduleRunsRequest.name:type_name -> deployctl.v1.ScheduleName
-	103, // 118: deployctl.v1.ScheduleRunsResponse.runs:type_name -> deployctl.v1.ScheduleRun
-	1,   // 119: deployctl.v1.GetDriftRequest.stack:type_name -> deployctl.v1.StackName
-	120, // 120: deployctl.v1.GetDriftResponse.drift:type_name -> deployctl.v1.Drift
-	2,   // 121: deployctl.v1.Drift.update:type_name -> deployctl.v1.UpdateName
-	146, // 122: deployctl.v1.Drift.at:type_name -> google.protobuf.Timestamp
-	121, // 123: deployctl.v1.Drift.resources:type_name -> deployctl.v1.DriftedResource
-	2,   // 124: deployctl.v1.Drift.remedy:type_name -> deployctl.v1.UpdateName
-	122, // 125: deployctl.v1.DriftedResource.properties:type_name -> deployctl.v1.DriftedProperty
-	123, // 126: deployctl.v1.WebhookName.scope:type_name -> deployctl.v1.WebhookScope
-	124, // 127: deployctl.v1.Webhook.name:type_name -> deployctl.v1.WebhookName
-	146, // 128: deployctl.v1.Webhook.created:type_name -> google.protobuf.Timestamp
-	146, // 129: deployctl.v1.WebhookDelivery.at:type_name -> google.protobuf.Timestamp
-	146, // 130: deployctl.v1.WebhookDelivery.sent:type_name -> google.protobuf.Timestamp
-	147, // 131: deployctl.v1.WebhookDelivery.took:type_name -> google.protobuf.Duration
-	125, // 132: deployctl.v1.PutWebhookRequest.webhook:type_name -> deployctl.v1.Webhook
-	125, // 133: deployctl.v1.PutWebhookResponse.webhook:type_name -> deployctl.v1.Webhook
-	123, // 134: deployctl.v1.ListWebhooksRequest.scope:type_name -> deployctl.v1.WebhookScope
-	125, // 135: deployctl.v1.ListWebhooksResponse.webhooks:type_name -> deployctl.v1.Webhook
-	124, // 136: deployctl.v1.RemoveWebhookRequest.name:type_name -> deployctl.v1.WebhookName
-	124, // 137: deployctl.v1.SendWebhookRequest.name:type_name -> deployctl.v1.WebhookName
-	126, // 138: deployctl.v1.SendWebhookResponse.delivery:type_name -> deployctl.v1.WebhookDelivery
-	124, // 139: deployctl.v1.WebhookDeliveriesRequest.name:type_name -> deployctl.v1.WebhookName
-	126, // 140: deployctl.v1.WebhookDeliveriesResponse.deliveries:type_name -> deployctl.v1.WebhookDelivery
-	3,   // 141: deployctl.v1.SubmitRequest.ConfigEntry.value:type_name -> deployctl.v1.ConfigValue
-	5,   // 142: deployctl.v1.Deployments.Submit:input_type -> deployctl.v1.SubmitRequest
-	13,  // 143: deployctl.v1.Deployments.Watch:input_type -> deployctl.v1.WatchRequest
-	18,  // 144: deployctl.v1.Deployments.Cancel:input_type -> deployctl.v1.CancelRequest
-	20,  // 145: deployctl.v1.Deployments.Resolve:input_type -> deployctl.v1.ResolveRequest
-	23,  // 146: deployctl.v1.Stacks.CreateStack:input_type -> deployctl.v1.CreateStackRequest
-	25,  // 147: deployctl.v1.Stacks.ListStacks:input_type -> deployctl.v1.ListStacksRequest
-	27,  // 148: deployctl.v1.Stacks.GetStack:input_type -> deployctl.v1.GetStackRequest
-	29,  // 149: deployctl.v1.Stacks.RemoveStack:input_type -> deployctl.v1.RemoveStackRequest
-	31,  // 150: deployctl.v1.Stacks.RenameStack:input_type -> deployctl.v1.RenameStackRequest
-	33,  // 151: deployctl.v1.Stacks.TagStack:input_type -> deployctl.v1.TagStackRequest
-	35,  // 152: deployctl.v1.Stacks.Export:input_type -> deployctl.v1.ExportRequest
-	37,  // 153: deployctl.v1.Stacks.Import:input_type -> deployctl.v1.ImportRequest
-	39,  // 154: deployctl.v1.Stacks.Restore:input_type -> deployctl.v1.RestoreRequest
-	41,  // 155: deployctl.v1.Stacks.EditState:input_type -> deployctl.v1.EditStateRequest
-	43,  // 156: deployctl.v1.Stacks.MoveState:input_type -> deployctl.v1.MoveStateRequest
-	45,  // 157: deployctl.v1.Stacks.Recover:input_type -> deployctl.v1.RecoverRequest
-	47,  // 158: deployctl.v1.Stacks.History:input_type -> deployctl.v1.HistoryRequest
-	49,  // 159: deployctl.v1.Stacks.Encrypt:input_type -> deployctl.v1.EncryptRequest
-	51,  // 160: deployctl.v1.Stacks.Decrypt:input_type -> deployctl.v1.DecryptRequest
-	55,  // 161: deployctl.v1.Bundles.Missing:input_type -> deployctl.v1.MissingRequest
-	57,  // 162: deployctl.v1.Bundles.PutFile:input_type -> deployctl.v1.PutFileRequest
-	59,  // 163: deployctl.v1.Bundles.PutManifest:input_type -> deployctl.v1.PutManifestRequest
-	62,  // 164: deployctl.v1.Tokens.CreateToken:input_type -> deployctl.v1.CreateTokenRequest
-	79,  // 165: deployctl.v1.Tokens.DeriveToken:input_type -> deployctl.v1.DeriveTokenRequest
-	64,  // 166: deployctl.v1.Tokens.ListTokens:input_type -> deployctl.v1.ListTokensRequest
-	77,  // 167: deployctl.v1.Tokens.RemoveToken:input_type -> deployctl.v1.RemoveTokenRequest
-	68,  // 168: deployctl.v1.Members.GrantMember:input_type -> deployctl.v1.GrantMemberRequest
-	70,  // 169: deployctl.v1.Members.ListMembers:input_type -> deployctl.v1.ListMembersRequest
-	72,  // 170: deployctl.v1.Members.RemoveMember:input_type -> deployctl.v1.RemoveMemberRequest
-	83,  // 171: deployctl.v1.Teams.GrantTeam:input_type -> deployctl.v1.GrantTeamRequest
-	85,  // 172: deployctl.v1.Teams.ListTeams:input_type -> deployctl.v1.ListTeamsRequest
-	87,  // 173: deployctl.v1.Teams.RemoveTeam:input_type -> deployctl.v1.RemoveTeamRequest
-	89,  // 174: deployctl.v1.Teams.JoinTeam:input_type -> deployctl.v1.JoinTeamRequest
-	91,  // 175: deployctl.v1.Teams.LeaveTeam:input_type -> deployctl.v1.LeaveTeamRequest
-	95,  // 176: deployctl.v1.Trusts.PutTrust:input_type -> deployctl.v1.PutTrustRequest
-	97,  // 177: deployctl.v1.Trusts.ListTrusts:input_type -> deployctl.v1.ListTrustsRequest
-	99,  // 178: deployctl.v1.Trusts.RemoveTrust:input_type -> deployctl.v1.RemoveTrustRequest
-	74,  // 179: deployctl.v1.Audit.ReadAudit:input_type -> deployctl.v1.ReadAuditRequest
-	104, // 180: deployctl.v1.Schedules.CreateSchedule:input_type -> deployctl.v1.CreateScheduleRequest
-	106, // 181: deployctl.v1.Schedules.ListSchedules:input_type -> deployctl.v1.ListSchedulesRequest
-	108, // 182: deployctl.v1.Schedules.GetSchedule:input_type -> deployctl.v1.GetScheduleRequest
-	110, // 183: deployctl.v1.Schedules.RemoveSchedule:input_type -> deployctl.v1.RemoveScheduleRequest
-	112, // 184: deployctl.v1.Schedules.PauseSchedule:input_type -> deployctl.v1.PauseScheduleRequest
-	114, // 185: deployctl.v1.Schedules.RunSchedule:input_type -> deployctl.v1.RunScheduleRequest
-	116, // 186: deployctl.v1.Schedules.ScheduleRuns:input_type -> deployctl.v1.ScheduleRunsRequest
-	118, // 187: deployctl.v1.Schedules.GetDrift:input_type -> deployctl.v1.GetDriftRequest
-	127, // 188: deployctl.v1.Webhooks.PutWebhook:input_type -> deployctl.v1.PutWebhookRequest
-	129, // 189: deployctl.v1.Webhooks.ListWebhooks:input_type -> deployctl.v1.ListWebhooksRequest
-	131, // 190: deployctl.v1.Webhooks.RemoveWebhook:input_type -> deployctl.v1.RemoveWebhookRequest
-	133, // 191: deployctl.v1.Webhooks.SendWebhook:input_type -> deployctl.v1.SendWebhookRequest
-	135, // 192: deployctl.v1.Webhooks.WebhookDeliveries:input_type -> deployctl.v1.WebhookDeliveriesRequest
-	11,  // 193: deployctl.v1.Deployments.Submit:output_type -> deployctl.v1.SubmitResponse
-	14,  // 194: deployctl.v1.Deployments.Watch:output_type -> deployctl.v1.WatchResponse
-	19,  // 195: deployctl.v1.Deployments.Cancel:output_type -> deployctl.v1.CancelResponse
-	21,  // 196: deployctl.v1.Deployments.Resolve:output_type -> deployctl.v1.ResolveResponse
-	24,  // 197: deployctl.v1.Stacks.CreateStack:output_type -> deployctl.v1.CreateStackResponse
-	26,  // 198: deployctl.v1.Stacks.ListStacks:output_type -> deployctl.v1.ListStacksResponse
-	28,  // 199: deployctl.v1.Stacks.GetStack:output_type -> deployctl.v1.GetStackResponse
-	30,  // 200: deployctl.v1.Stacks.RemoveStack:output_type -> deployctl.v1.RemoveStackResponse
-	32,  // 201: deployctl.v1.Stacks.RenameStack:output_type -> deployctl.v1.RenameStackResponse
-	34,  // 202: deployctl.v1.Stacks.TagStack:output_type -> deployctl.v1.TagStackResponse
-	36,  // 203: deployctl.v1.Stacks.Export:output_type -> deployctl.v1.ExportResponse
-	38,  // 204: deployctl.v1.Stacks.Import:output_type -> deployctl.v1.ImportResponse
-	40,  // 205: deployctl.v1.Stacks.Restore:output_type -> deployctl.v1.RestoreResponse
-	42,  // 206: deployctl.v1.Stacks.EditState:output_type -> deployctl.v1.EditStateResponse
-	44,  // 207: deployctl.v1.Stacks.MoveState:output_type -> deployctl.v1.MoveStateResponse
-	46,  // 208: deployctl.v1.Stacks.Recover:output_type -> deployctl.v1.RecoverResponse
-	48,  // 209: deployctl.v1.Stacks.History:output_type -> deployctl.v1.HistoryResponse
-	50,  // 210: deployctl.v1.Stacks.Encrypt:output_type -> deployctl.v1.EncryptResponse
-	52,  // 211: deployctl.v1.Stacks.Decrypt:output_type -> deployctl.v1.DecryptResponse
-	56,  // 212: deployctl.v1.Bundles.Missing:output_type -> deployctl.v1.MissingResponse
-	58,  // 213: deployctl.v1.Bundles.PutFile:output_type -> deployctl.v1.PutFileResponse
-	60,  // 214: deployctl.v1.Bundles.PutManifest:output_type -> deployctl.v1.PutManifestResponse
-	63,  // 215: deployctl.v1.Tokens.CreateToken:output_type -> deployctl.v1.CreateTokenResponse
-	80,  // 216: deployctl.v1.Tokens.DeriveToken:output_type -> deployctl.v1.DeriveTokenResponse
-	65,  // 217: deployctl.v1.Tokens.ListTokens:output_type -> deployctl.v1.ListTokensResponse
-	78,  // 218: deployctl.v1.Tokens.RemoveToken:output_type -> deployctl.v1.RemoveTokenResponse
-	69,  // 219: deployctl.v1.Members.GrantMember:output_type -> deployctl.v1.GrantMemberResponse
-	71,  // 220: deployctl.v1.Members.ListMembers:output_type -> deployctl.v1.ListMembersResponse
-	73,  // 221: deployctl.v1.Members.RemoveMember:output_type -> deployctl.v1.RemoveMemberResponse
-	84,  // 222: deployctl.v1.Teams.GrantTeam:output_type -> deployctl.v1.GrantTeamResponse
-	86,  // 223: deployctl.v1.Teams.ListTeams:output_type -> deployctl.v1.ListTeamsResponse
-	88,  // 224: deployctl.v1.Teams.RemoveTeam:output_type -> deployctl.v1.RemoveTeamResponse
-	90,  // 225: deployctl.v1.Teams.JoinTeam:output_type -> deployctl.v1.JoinTeamResponse
-	92,  // 226: deployctl.v1.Teams.LeaveTeam:output_type -> deployctl.v1.LeaveTeamResponse
-	96,  // 227: deployctl.v1.Trusts.PutTrust:output_type -> deployctl.v1.PutTrustResponse
-	98,  // 228: deployctl.v1.Trusts.ListTrusts:output_type -> deployctl.v1.ListTrustsResponse
-	100, // 229: deployctl.v1.Trusts.RemoveTrust:output_type -> deployctl.v1.RemoveTrustResponse
-	75,  // 230: deployctl.v1.Audit.ReadAudit:output_type -> deployctl.v1.ReadAuditResponse
-	105, // 231: deployctl.v1.Schedules.CreateSchedule:output_type -> deployctl.v1.CreateScheduleResponse
-	107, // 232: deployctl.v1.Schedules.ListSchedules:output_type -> deployctl.v1.ListSchedulesResponse
-	109, // 233: deployctl.v1.Schedules.GetSchedule:output_type -> deployctl.v1.GetScheduleResponse
-	111, // 234: deployctl.v1.Schedules.RemoveSchedule:output_type -> deployctl.v1.RemoveScheduleResponse
-	113, // 235: deployctl.v1.Schedules.PauseSchedule:output_type -> deployctl.v1.PauseScheduleResponse
-	115, // 236: deployctl.v1.Schedules.RunSchedule:output_type -> deployctl.v1.RunScheduleResponse
-	117, // 237: deployctl.v1.Schedules.ScheduleRuns:output_type -> deployctl.v1.ScheduleRunsResponse
-	119, // 238: deployctl.v1.Schedules.GetDrift:output_type -> deployctl.v1.GetDriftResponse
-	128, // 239: deployctl.v1.Webhooks.PutWebhook:output_type -> deployctl.v1.PutWebhookResponse
-	130, // 240: deployctl.v1.Webhooks.ListWebhooks:output_type -> deployctl.v1.ListWebhooksResponse
-	132, // 241: deployctl.v1.Webhooks.RemoveWebhook:output_type -> deployctl.v1.RemoveWebhookResponse
-	134, // 242: deployctl.v1.Webhooks.SendWebhook:output_type -> deployctl.v1.SendWebhookResponse
-	136, // 243: deployctl.v1.Webhooks.WebhookDeliveries:output_type -> deployctl.v1.WebhookDeliveriesResponse
-	193, // [193:244] is the sub-list for method output_type
-	142, // [142:193] is the sub-list for method input_type
-	142, // [142:142] is the sub-list for extension type_name
-	142, // [142:142] is the sub-list for extension extendee
-	0,   // [0:142] is the sub-list for field type_name
+	149, // 71: deployctl.v1.CreateTokenRequest.expires:type_name -> google.protobuf.Timestamp
+	66,  // 72: deployctl.v1.WhoAmIResponse.grants:type_name -> deployctl.v1.GrantList
+	61,  // 73: deployctl.v1.GrantList.grants:type_name -> deployctl.v1.Grant
+	69,  // 74: deployctl.v1.ListTokensResponse.tokens:type_name -> deployctl.v1.Token
+	149, // 75: deployctl.v1.Token.created:type_name -> google.protobuf.Timestamp
+	149, // 76: deployctl.v1.Token.used:type_name -> google.protobuf.Timestamp
+	61,  // 77: deployctl.v1.Token.grant:type_name -> deployctl.v1.Grant
+	149, // 78: deployctl.v1.Token.expires:type_name -> google.protobuf.Timestamp
+	84,  // 79: deployctl.v1.Token.origin:type_name -> deployctl.v1.Origin
+	61,  // 80: deployctl.v1.Member.grants:type_name -> deployctl.v1.Grant
+	149, // 81: deployctl.v1.Member.created:type_name -> google.protobuf.Timestamp
+	85,  // 82: deployctl.v1.Member.teams:type_name -> deployctl.v1.Team
+	61,  // 83: deployctl.v1.GrantMemberRequest.grant:type_name -> deployctl.v1.Grant
+	70,  // 84: deployctl.v1.ListMembersResponse.members:type_name -> deployctl.v1.Member
+	149, // 85: deployctl.v1.ReadAuditRequest.since:type_name -> google.protobuf.Timestamp
+	149, // 86: deployctl.v1.ReadAuditRequest.until:type_name -> google.protobuf.Timestamp
+	79,  // 87: deployctl.v1.ReadAuditResponse.entries:type_name -> deployctl.v1.AuditEntry
+	149, // 88: deployctl.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
+	149, // 89: deployctl.v1.DeriveTokenRequest.expires:type_name -> google.protobuf.Timestamp
+	149, // 90: deployctl.v1.Origin.made:type_name -> google.protobuf.Timestamp
+	61,  // 91: deployctl.v1.Team.grant:type_name -> deployctl.v1.Grant
+	149, // 92: deployctl.v1.Team.created:type_name -> google.protobuf.Timestamp
+	61,  // 93: deployctl.v1.GrantTeamRequest.grant:type_name -> deployctl.v1.Grant
+	85,  // 94: deployctl.v1.ListTeamsResponse.teams:type_name -> deployctl.v1.Team
+	97,  // 95: deployctl.v1.Trust.conditions:type_name -> deployctl.v1.Condition
+	61,  // 96: deployctl.v1.Trust.grant:type_name -> deployctl.v1.Grant
+	150, // 97: deployctl.v1.Trust.lifetime:type_name -> google.protobuf.Duration
+	149, // 98: deployctl.v1.Trust.created:type_name -> google.protobuf.Timestamp
+	96,  // 99: deployctl.v1.PutTrustRequest.trust:type_name -> deployctl.v1.Trust
+	96,  // 100: deployctl.v1.ListTrustsResponse.trusts:type_name -> deployctl.v1.Trust
+	1,   // 101: deployctl.v1.ScheduleName.stack:type_name -> deployctl.v1.StackName
+	104, // 102: deployctl.v1.Schedule.name:type_name -> deployctl.v1.ScheduleName
+	150, // 103: deployctl.v1.Schedule.every:type_name -> google.protobuf.Duration
+	149, // 104: deployctl.v1.Schedule.at:type_name -> google.protobuf.Timestamp
+	149, // 105: deployctl.v1.Schedule.created:type_name -> google.protobuf.Timestamp
+	149, // 106: deployctl.v1.Schedule.next:type_name -> google.protobuf.Timestamp
+	106, // 107: deployctl.v1.Schedule.last:type_name -> deployctl.v1.ScheduleRun
+	149, // 108: deployctl.v1.ScheduleRun.started:type_name -> google.protobuf.Timestamp
+	149, // 109: deployctl.v1.ScheduleRun.ended:type_name -> google.protobuf.Timestamp
+	2,   // 110: deployctl.v1.ScheduleRun.updates:type_name -> deployctl.v1.UpdateName
+	105, // 111: deployctl.v1.CreateScheduleRequest.schedule:type_name -> deployctl.v1.Schedule
+	1,   // 112: deployctl.v1.ListSchedulesRequest.stack:type_name -> deployctl.v1.StackName
+	105, // 113: deployctl.v1.ListSchedulesResponse.schedules:type_name -> deployctl.v1.Schedule
+	104, // 114: deployctl.v1.GetScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
+	105, // 115: deployctl.v1.GetScheduleResponse.schedule:type_name -> deployctl.v1.Schedule
+	104, // 116: deployctl.v1.RemoveScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
+	104, // 117: deployctl.v1.PauseScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
+	104, // 118: deployctl.v1.RunScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
+	104, // 119: deployctl.v1.ScheduleRunsRequest.name:type_name -> deployctl.v1.ScheduleName
+	106, // 120: deployctl.v1.ScheduleRunsResponse.runs:type_name -> deployctl.v1.ScheduleRun
+	1,   // 121: deployctl.v1.GetDriftRequest.stack:type_name -> deployctl.v1.StackName
+	123, // 122: deployctl.v1.GetDriftResponse.drift:type_name -> deployctl.v1.Drift
+	2,   // 123: deployctl.v1.Drift.update:type_name -> deployctl.v1.UpdateName
+	149, // 124: deployctl.v1.Drift.at:type_name -> google.protobuf.Timestamp
+	124, // 125: deployctl.v1.Drift.resources:type_name -> deployctl.v1.DriftedResource
+	2,   // 126: deployctl.v1.Drift.remedy:type_name -> deployctl.v1.UpdateName
+	125, // 127: deployctl.v1.DriftedResource.properties:type_name -> deployctl.v1.DriftedProperty
+	126, // 128: deployctl.v1.WebhookName.scope:type_name -> deployctl.v1.WebhookScope
+	127, // 129: deployctl.v1.Webhook.name:type_name -> deployctl.v1.WebhookName
+	149, // 130: deployctl.v1.Webhook.created:type_name -> google.protobuf.Timestamp
+	149, // 131: deployctl.v1.WebhookDelivery.at:type_name -> google.protobuf.Timestamp
+	149, // 132: deployctl.v1.WebhookDelivery.sent:type_name -> google.protobuf.Timestamp
+	150, // 133: deployctl.v1.WebhookDelivery.took:type_name -> google.protobuf.Duration
+	128, // 134: deployctl.v1.PutWebhookRequest.webhook:type_name -> deployctl.v1.Webhook
+	128, // 135: deployctl.v1.PutWebhookResponse.webhook:type_name -> deployctl.v1.Webhook
+	126, // 136: deployctl.v1.ListWebhooksRequest.scope:type_name -> deployctl.v1.WebhookScope
+	128, // 137: deployctl.v1.ListWebhooksResponse.webhooks:type_name -> deployctl.v1.Webhook
+	127, // 138: deployctl.v1.RemoveWebhookRequest.name:type_name -> deployctl.v1.WebhookName
+	127, // 139: deployctl.v1.SendWebhookRequest.name:type_name -> deployctl.v1.WebhookName
+	129, // 140: deployctl.v1.SendWebhookResponse.delivery:type_name -> deployctl.v1.WebhookDelivery
+	127, // 141: deployctl.v1.WebhookDeliveriesRequest.name:type_name -> deployctl.v1.WebhookName
+	129, // 142: deployctl.v1.WebhookDeliveriesResponse.deliveries:type_name -> deployctl.v1.WebhookDelivery
+	3,   // 143: deployctl.v1.SubmitRequest.ConfigEntry.value:type_name -> deployctl.v1.ConfigValue
+	5,   // 144: deployctl.v1.Deployments.Submit:input_type -> deployctl.v1.SubmitRequest
+	13,  // 145: deployctl.v1.Deployments.Watch:input_type -> deployctl.v1.WatchRequest
+	18,  // 146: deployctl.v1.Deployments.Cancel:input_type -> deployctl.v1.CancelRequest
+	20,  // 147: deployctl.v1.Deployments.Resolve:input_type -> deployctl.v1.ResolveRequest
+	23,  // 148: deployctl.v1.Stacks.CreateStack:input_type -> deployctl.v1.CreateStackRequest
+	25,  // 149: deployctl.v1.Stacks.ListStacks:input_type -> deployctl.v1.ListStacksRequest
+	27,  // 150: deployctl.v1.Stacks.GetStack:input_type -> deployctl.v1.GetStackRequest
+	29,  // 151: deployctl.v1.Stacks.RemoveStack:input_type -> deployctl.v1.RemoveStackRequest
+	31,  // 152: deployctl.v1.Stacks.RenameStack:input_type -> deployctl.v1.RenameStackRequest
+	33,  // 153: deployctl.v1.Stacks.TagStack:input_type -> deployctl.v1.TagStackRequest
+	35,  // 154: deployctl.v1.Stacks.Export:input_type -> deployctl.v1.ExportRequest
+	37,  // 155: deployctl.v1.Stacks.Import:input_type -> deployctl.v1.ImportRequest
+	39,  // 156: deployctl.v1.Stacks.Restore:input_type -> deployctl.v1.RestoreRequest
+	41,  // 157: deployctl.v1.Stacks.EditState:input_type -> deployctl.v1.EditStateRequest
+	43,  // 158: deployctl.v1.Stacks.MoveState:input_type -> deployctl.v1.MoveStateRequest
+	45,  // 159: deployctl.v1.Stacks.Recover:input_type -> deployctl.v1.RecoverRequest
+	47,  // 160: deployctl.v1.Stacks.History:input_type -> deployctl.v1.HistoryRequest
+	49,  // 161: deployctl.v1.Stacks.Encrypt:input_type -> deployctl.v1.EncryptRequest
+	51,  // 162: deployctl.v1.Stacks.Decrypt:input_type -> deployctl.v1.DecryptRequest
+	55,  // 163: deployctl.v1.Bundles.Missing:input_type -> deployctl.v1.MissingRequest
+	57,  // 164: deployctl.v1.Bundles.PutFile:input_type -> deployctl.v1.PutFileRequest
+	59,  // 165: deployctl.v1.Bundles.PutManifest:input_type -> deployctl.v1.PutManifestRequest
+	62,  // 166: deployctl.v1.Tokens.CreateToken:input_type -> deployctl.v1.CreateTokenRequest
+	82,  // 167: deployctl.v1.Tokens.DeriveToken:input_type -> deployctl.v1.DeriveTokenRequest
+	67,  // 168: deployctl.v1.Tokens.ListTokens:input_type -> deployctl.v1.ListTokensRequest
+	80,  // 169: deployctl.v1.Tokens.RemoveToken:input_type -> deployctl.v1.RemoveTokenRequest
+	64,  // 170: deployctl.v1.Tokens.WhoAmI:input_type -> deployctl.v1.WhoAmIRequest
+	71,  // 171: deployctl.v1.Members.GrantMember:input_type -> deployctl.v1.GrantMemberRequest
+	73,  // 172: deployctl.v1.Members.ListMembers:input_type -> deployctl.v1.ListMembersRequest
+	75,  // 173: deployctl.v1.Members.RemoveMember:input_type -> deployctl.v1.RemoveMemberRequest
+	86,  // 174: deployctl.v1.Teams.GrantTeam:input_type -> deployctl.v1.GrantTeamRequest
+	88,  // 175: deployctl.v1.Teams.ListTeams:input_type -> deployctl.v1.ListTeamsRequest
+	90,  // 176: deployctl.v1.Teams.RemoveTeam:input_type -> deployctl.v1.RemoveTeamRequest
+	92,  // 177: deployctl.v1.Teams.JoinTeam:input_type -> deployctl.v1.JoinTeamRequest
+	94,  // 178: deployctl.v1.Teams.LeaveTeam:input_type -> deployctl.v1.LeaveTeamRequest
+	98,  // 179: deployctl.v1.Trusts.PutTrust:input_type -> deployctl.v1.PutTrustRequest
+	100, // 180: deployctl.v1.Trusts.ListTrusts:input_type -> deployctl.v1.ListTrustsRequest
+	102, // 181: deployctl.v1.Trusts.RemoveTrust:input_type -> deployctl.v1.RemoveTrustRequest
+	77,  // 182: deployctl.v1.Audit.ReadAudit:input_type -> deployctl.v1.ReadAuditRequest
+	107, // 183: deployctl.v1.Schedules.CreateSchedule:input_type -> deployctl.v1.CreateScheduleRequest
+	109, // 184: deployctl.v1.Schedules.ListSchedules:input_type -> deployctl.v1.ListSchedulesRequest
+	111, // 185: deployctl.v1.Schedules.GetSchedule:input_type -> deployctl.v1.GetScheduleRequest
+	113, // 186: deployctl.v1.Schedules.RemoveSchedule:input_type -> deployctl.v1.RemoveScheduleRequest
+	115, // 187: deployctl.v1.Schedules.PauseSchedule:input_type -> deployctl.v1.PauseScheduleRequest
+	117, // 188: deployctl.v1.Schedules.RunSchedule:input_type -> deployctl.v1.RunScheduleRequest
+	119, // 189: deployctl.v1.Schedules.ScheduleRuns:input_type -> deployctl.v1.ScheduleRunsRequest
+	121, // 190: deployctl.v1.Schedules.GetDrift:input_type -> deployctl.v1.GetDriftRequest
+	130, // 191: deployctl.v1.Webhooks.PutWebhook:input_type -> deployctl.v1.PutWebhookRequest
+	132, // 192: deployctl.v1.Webhooks.ListWebhooks:input_type -> deployctl.v1.ListWebhooksRequest
+	134, // 193: deployctl.v1.Webhooks.RemoveWebhook:input_type -> deployctl.v1.RemoveWebhookRequest
+	136, // 194: deployctl.v1.Webhooks.SendWebhook:input_type -> deployctl.v1.SendWebhookRequest
+	138, // 195: deployctl.v1.Webhooks.WebhookDeliveries:input_type -> deployctl.v1.WebhookDeliveriesRequest
+	11,  // 196: deployctl.v1.Deployments.Submit:output_type -> deployctl.v1.SubmitResponse
+	14,  // 197: deployctl.v1.Deployments.Watch:output_type -> deployctl.v1.WatchResponse
+	19,  // 198: deployctl.v1.Deployments.Cancel:output_type -> deployctl.v1.CancelResponse
+	21,  // 199: deployctl.v1.Deployments.Resolve:output_type -> deployctl.v1.ResolveResponse
+	24,  // 200: deployctl.v1.Stacks.CreateStack:output_type -> deployctl.v1.CreateStackResponse
+	26,  // 201: deployctl.v1.Stacks.ListStacks:output_type -> deployctl.v1.ListStacksResponse
+	28,  // 202: deployctl.v1.Stacks.GetStack:output_type -> deployctl.v1.GetStackResponse
+	30,  // 203: deployctl.v1.Stacks.RemoveStack:output_type -> deployctl.v1.RemoveStackResponse
+	32,  // 204: deployctl.v1.Stacks.RenameStack:output_type -> deployctl.v1.RenameStackResponse
+	34,  // 205: deployctl.v1.Stacks.TagStack:output_type -> deployctl.v1.TagStackResponse
+	36,  // 206: deployctl.v1.Stacks.Export:output_type -> deployctl.v1.ExportResponse
+	38,  // 207: deployctl.v1.Stacks.Import:output_type -> deployctl.v1.ImportResponse
+	40,  // 208: deployctl.v1.Stacks.Restore:output_type -> deployctl.v1.RestoreResponse
+	42,  // 209: deployctl.v1.Stacks.EditState:output_type -> deployctl.v1.EditStateResponse
+	44,  // 210: deployctl.v1.Stacks.MoveState:output_type -> deployctl.v1.MoveStateResponse
+	46,  // 211: deployctl.v1.Stacks.Recover:output_type -> deployctl.v1.RecoverResponse
+	48,  // 212: deployctl.v1.Stacks.History:output_type -> deployctl.v1.HistoryResponse
+	50,  // 213: deployctl.v1.Stacks.Encrypt:output_type -> deployctl.v1.EncryptResponse
+	52,  // 214: deployctl.v1.Stacks.Decrypt:output_type -> deployctl.v1.DecryptResponse
+	56,  // 215: deployctl.v1.Bundles.Missing:output_type -> deployctl.v1.MissingResponse
+	58,  // 216: deployctl.v1.Bundles.PutFile:output_type -> deployctl.v1.PutFileResponse
+	60,  // 217: deployctl.v1.Bundles.PutManifest:output_type -> deployctl.v1.PutManifestResponse
+	63,  // 218: deployctl.v1.Tokens.CreateToken:output_type -> deployctl.v1.CreateTokenResponse
+	83,  // 219: deployctl.v1.Tokens.DeriveToken:output_type -> deployctl.v1.DeriveTokenResponse
+	68,  // 220: deployctl.v1.Tokens.ListTokens:output_type -> deployctl.v1.ListTokensResponse
+	81,  // 221: deployctl.v1.Tokens.RemoveToken:output_type -> deployctl.v1.RemoveTokenResponse
+	65,  // 222: deployctl.v1.Tokens.WhoAmI:output_type -> deployctl.v1.WhoAmIResponse
+	72,  // 223: deployctl.v1.Members.GrantMember:output_type -> deployctl.v1.GrantMemberResponse
+	74,  // 224: deployctl.v1.Members.ListMembers:output_type -> deployctl.v1.ListMembersResponse
+	76,  // 225: deployctl.v1.Members.RemoveMember:output_type -> deployctl.v1.RemoveMemberResponse
+	87,  // 226: deployctl.v1.Teams.GrantTeam:output_type -> deployctl.v1.GrantTeamResponse
+	89,  // 227: deployctl.v1.Teams.ListTeams:output_type -> deployctl.v1.ListTeamsResponse
+	91,  // 228: deployctl.v1.Teams.RemoveTeam:output_type -> deployctl.v1.RemoveTeamResponse
+	93,  // 229: deployctl.v1.Teams.JoinTeam:output_type -> deployctl.v1.JoinTeamResponse
+	95,  // 230: deployctl.v1.Teams.LeaveTeam:output_type -> deployctl.v1.LeaveTeamResponse
+	99,  // 231: deployctl.v1.Trusts.PutTrust:output_type -> deployctl.v1.PutTrustResponse
+	101, // 232: deployctl.v1.Trusts.ListTrusts:output_type -> deployctl.v1.ListTrustsResponse
+	103, // 233: deployctl.v1.Trusts.RemoveTrust:output_type -> deployctl.v1.RemoveTrustResponse
+	78,  // 234: deployctl.v1.Audit.ReadAudit:output_type -> deployctl.v1.ReadAuditResponse
+	108, // 235: deployctl.v1.Schedules.CreateSchedule:output_type -> deployctl.v1.CreateScheduleResponse
+	110, // 236: deployctl.v1.Schedules.ListSchedules:output_type -> deployctl.v1.ListSchedulesResponse
+	112, // 237: deployctl.v1.Schedules.GetSchedule:output_type -> deployctl.v1.GetScheduleResponse
+	114, // 238: deployctl.v1.Schedules.RemoveSchedule:output_type -> deployctl.v1.RemoveScheduleResponse
+	116, // 239: deployctl.v1.Schedules.PauseSchedule:output_type -> deployctl.v1.PauseScheduleResponse
+	118, // 240: deployctl.v1.Schedules.RunSchedule:output_type -> deployctl.v1.RunScheduleResponse
+	120, // 241: deployctl.v1.Schedules.ScheduleRuns:output_type -> deployctl.v1.ScheduleRunsResponse
+	122, // 242: deployctl.v1.Schedules.GetDrift:output_type -> deployctl.v1.GetDriftResponse
+	131, // 243: deployctl.v1.Webhooks.PutWebhook:output_type -> deployctl.v1.PutWebhookResponse
+	133, // 244: deployctl.v1.Webhooks.ListWebhooks:output_type -> deployctl.v1.ListWebhooksResponse
+	135, // 245: deployctl.v1.Webhooks.RemoveWebhook:output_type -> deployctl.v1.RemoveWebhookResponse
+	137, // 246: deployctl.v1.Webhooks.SendWebhook:output_type -> deployctl.v1.SendWebhookResponse
+	139, // 247: deployctl.v1.Webhooks.WebhookDeliveries:output_type -> deployctl.v1.WebhookDeliveriesResponse
+	196, // [196:248] is the sub-list for method output_type
+	144, // [144:196] is the sub-list for method input_type
+	144, // [144:144] is the sub-list for extension type_name
+	144, // [144:144] is the sub-list for extension extendee
+	0,   // [0:144] is the sub-list for field type_name
 }
 
 func init() { file_deployctl_v1_deployctl_proto_init() }
@@ -9181,7 +9355,7 @@ func file_deployctl_v1_deployctl_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_deployctl_v1_deployctl_proto_rawDesc), len(file_deployctl_v1_deployctl_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   146,
+			NumMessages:   149,
 			NumExtensions: 0,
 			NumServices:   10,
 		},

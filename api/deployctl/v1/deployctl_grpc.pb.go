@@ -1069,6 +1069,7 @@ const (
 	Tokens_DeriveToken_FullMethodName = "/deployctl.v1.Tokens/DeriveToken"
 	Tokens_ListTokens_FullMethodName  = "/deployctl.v1.Tokens/ListTokens"
 	Tokens_RemoveToken_FullMethodName = "/deployctl.v1.Tokens/RemoveToken"
+	Tokens_WhoAmI_FullMethodName      = "/deployctl.v1.Tokens/WhoAmI"
 )
 
 // TokensClient is the client API for Tokens service.
@@ -1080,6 +1081,8 @@ type TokensClient interface {
 	DeriveToken(ctx context.Context, in *DeriveTokenRequest, opts ...grpc.CallOption) (*DeriveTokenResponse, error)
 	ListTokens(ctx context.Context, in *ListTokensRequest, opts ...grpc.CallOption) (*ListTokensResponse, error)
 	RemoveToken(ctx context.Context, in *RemoveTokenRequest, opts ...grpc.CallOption) (*RemoveTokenResponse, error)
+	// WhoAmI describes the caller.
+	WhoAmI(ctx context.Context, in *WhoAmIRequest, opts ...grpc.CallOption) (*WhoAmIResponse, error)
 }
 
 type tokensClient struct {
@@ -1130,6 +1133,16 @@ func (c *tokensClient) RemoveToken(ctx context.Context, in *RemoveTokenRequest, 
 	return out, nil
 }
 
+func (c *tokensClient) WhoAmI(ctx context.Context, in *WhoAmIRequest, opts ...grpc.CallOption) (*WhoAmIResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(WhoAmIResponse)
+	err := c.cc.Invoke(ctx, Tokens_WhoAmI_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // TokensServer is the server API for Tokens service.
 // All implementations must embed UnimplementedTokensServer
 // for forward compatibility.
@@ -1139,6 +1152,8 @@ type TokensServer interface {
 	DeriveToken(context.Context, *DeriveTokenRequest) (*DeriveTokenResponse, error)
 	ListTokens(context.Context, *ListTokensRequest) (*ListTokensResponse, error)
 	RemoveToken(context.Context, *RemoveTokenRequest) (*RemoveTokenResponse, error)
+	// WhoAmI describes the caller.
+	WhoAmI(context.Context, *WhoAmIRequest) (*WhoAmIResponse, error)
 	mustEmbedUnimplementedTokensServer()
 }
 
@@ -1160,6 +1175,9 @@ func (UnimplementedTokensServer) ListTokens(context.Context, *ListTokensRequest)
 }
 func (UnimplementedTokensServer) RemoveToken(context.Context, *RemoveTokenRequest) (*RemoveTokenResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method RemoveToken not implemented")
+}
+func (UnimplementedTokensServer) WhoAmI(context.Context, *WhoAmIRequest) (*WhoAmIResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method WhoAmI not implemented")
 }
 func (UnimplementedTokensServer) mustEmbedUnimplementedTokensServer() {}
 func (UnimplementedTokensServer) testEmbeddedByValue()                {}
@@ -1254,6 +1272,24 @@ func _Tokens_RemoveToken_Handler(srv interface{}, ctx context.Context, dec func(
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Tokens_WhoAmI_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(WhoAmIRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TokensServer).WhoAmI(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Tokens_WhoAmI_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TokensServer).WhoAmI(ctx, req.(*WhoAmIRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Tokens_ServiceDesc is the grpc.ServiceDesc for Tokens service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -1276,6 +1312,10 @@ var Tokens_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "RemoveToken",
 			Handler:    _Tokens_RemoveToken_Handler,
+		},
+		{
+			MethodName: "WhoAmI",
+			Handler:    _Tokens_WhoAmI_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -38,6 +38,15 @@ func (s *Service) ListTokens(context.Context) ([]deployments.Token, error) {
 	}), nil
 }
 
+// WhoAmI describes the caller; without one, the local user.
+func (s *Service) WhoAmI(_ context.Context, c deployments.Caller) (deployments.Account, error) {
+	if c.Token == "" {
+		c = deployments.Caller{Token: deployments.LocalToken, Authority: deployments.Everything()}
+	}
+	return deployments.Account{Token: c.Token, Member: c.Member, Identity: c.Identity, Grants: c.Grants,
+		Organizations: []string{deployments.DefaultOrganization}}, nil
+}
+
 // RemoveToken removes a token.
 func (s *Service) RemoveToken(_ context.Context, name string) error {
 	s.mu.Lock()

@@ -53,6 +53,25 @@ func ToDerivedToken(m *api.DeriveTokenRequest) deployments.Token {
 	return deployments.Token{Name: m.GetName(), Expires: toTime(m.GetExpires())}
 }
 
+// FromAccount writes what a caller learns about itself.
+func FromAccount(a deployments.Account) *api.WhoAmIResponse {
+	m := &api.WhoAmIResponse{Token: a.Token, Member: a.Member, Identity: a.Identity, Organizations: a.Organizations}
+	for _, list := range a.Grants {
+		m.Grants = append(m.Grants, &api.GrantList{Grants: each(list, FromGrant)})
+	}
+	return m
+}
+
+// ToAccount reads what a caller learns about itself.
+func ToAccount(m *api.WhoAmIResponse) deployments.Account {
+	a := deployments.Account{Token: m.GetToken(), Member: m.GetMember(), Identity: m.GetIdentity(),
+		Organizations: m.GetOrganizations()}
+	for _, list := range m.GetGrants() {
+		a.Grants = append(a.Grants, each(list.GetGrants(), ToGrant))
+	}
+	return a
+}
+
 // FromTokens writes a list of tokens.
 func FromTokens(list []deployments.Token) []*api.Token {
 	return each(list, func(t deployments.Token) *api.Token {

@@ -70,6 +70,7 @@ var pairs = []pair{
 		got.Created, got.Used, got.Damaged = sent.Created, sent.Used, sent.Damaged // a new token has none
 		got.Origin = sent.Origin
 	}),
+	pairOf(FromAccount, ToAccount, nil),
 	pairOf(FromTeam, ToTeam, nil),
 	pairOf(FromScope, ToScope, nil),
 	pairOf(FromWebhookName, ToWebhookName, nil),

@@ -129,7 +129,8 @@ func NewApp(s *Env) *cli.App {
 	if s.More != nil {
 		commands = append(commands, s.More(s)...)
 	}
-	commands = append(commands, aboutCommand(s), settingsCommand(s), completionCommand(s), versionCommand(s))
+	commands = append(commands, whoamiCommand(s), aboutCommand(s), settingsCommand(s), completionCommand(s),
+		versionCommand(s))
 	cli.HelpPrinter = printHelp
 	app := &cli.App{
 		Name: "deployctl", Usage: "deploy infrastructure with updates that survive crashes",

@@ -57,7 +57,8 @@ var examples = map[string][]string{
 	"deployctl stack change-secrets-provider": {"deployctl stack change-secrets-provider passphrase",
 		"deployctl stack change-secrets-provider awskms://alias/stacks"},
 
-	"deployctl about": {"deployctl about", "deployctl about --json"},
+	"deployctl about":  {"deployctl about", "deployctl about --json"},
+	"deployctl whoami": {"deployctl whoami", "deployctl whoami --verbose"},
 
 	"deployctl state":    {"deployctl state ls"},
 	"deployctl state ls": {"deployctl state ls", "deployctl state ls --urns"},

@@ -21,7 +21,6 @@ var stockOnly = map[string]string{
 	"schema":                           "use `pulumi schema`",
 	"state upgrade":                    "nothing is needed: older formats are read",
 	"watch":                            "run `deployctl up` again",
-	"whoami":                           "see `deployctl settings`",
 	"config env":                       "",
 	"config refresh":                   "",
 	"stack graph":                      "use `deployctl graph`",

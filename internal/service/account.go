@@ -1,0 +1,36 @@
+package service
+
+import (
+	"context"
+	"slices"
+
+	"github.com/deployctl/deployctl/deployments"
+)
+
+// WhoAmI implements deployments.Tokens.
+func (s *Service) WhoAmI(ctx context.Context, c deployments.Caller) (deployments.Account, error) {
+	a := deployments.Account{Token: c.Token, Member: c.Member, Identity: c.Identity, Grants: c.Grants}
+	everywhere := false
+	for _, list := range c.Grants {
+		for _, g := range list {
+			if g.Organization == deployments.AnyOrganization {
+				everywhere = true
+			} else {
+				a.Organizations = append(a.Organizations, g.Organization)
+			}
+		}
+	}
+	if everywhere && len(a.Organizations) == 0 {
+		stacks, err := s.ListStacks(ctx, "", "")
+		if err != nil {
+			return a, err
+		}
+		a.Organizations = append(a.Organizations, deployments.DefaultOrganization)
+		for _, info := range stacks {
+			a.Organizations = append(a.Organizations, info.Stack.Organization)
+		}
+	}
+	slices.Sort(a.Organizations)
+	a.Organizations = slices.Compact(a.Organizations)
+	return a, nil
+}
