@@ -157,8 +157,9 @@ func (r *Run) startDeletion(d *deletion) {
 // protectedDeletion fails the deletion of a protected resource. What it depends on stays, too; the update goes on with
 // the rest. A preview reports it and goes on as if it were deleted, to show everything that would happen.
 func (r *Run) protectedDeletion(d *deletion, op *operation) {
-	message := fmt.Sprintf("%s is protected and cannot be deleted; remove its protect option and update again; "+
-		"without its program, set protect to false in an exported state and import that", d.URN)
+	message := fmt.Sprintf("%s is protected and cannot be deleted; run `deployctl state unprotect '%s'`, or pass "+
+		"--ignore-protect; one that the program declares needs its option protect removed, and one that was just "+
+		"imported its declaration in the program", d.URN, d.URN)
 	r.diagnose("error", d.URN, "%s", message)
 	if !r.goal.DryRun {
 		r.emit(Emit{Kind: EmitPre, Op: op.Op, Step: d.Kind, URN: d.URN, Type: op.Step.Type, Old: op.Step.Old})

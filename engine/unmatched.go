@@ -124,7 +124,7 @@ func (r *Run) meant(name string) string {
 	}
 	switch {
 	case len(found) == 0:
-		return "; `deployctl stack export` shows the URNs of its resources (in a shell, quote them: they may have a $)"
+		return "; `deployctl state ls --urns` lists those of the stack (in a shell, quote them: they may have a $)"
 	case len(found) > mostMeant:
 		found = append(found[:mostMeant], fmt.Sprintf("one of %d more", len(found)-mostMeant))
 	}
