@@ -137,7 +137,7 @@ func (s *Stack) declared(values map[string]deployments.ConfigValue) error {
 	for name, declaration := range s.project.Definition.Config {
 		key := s.whole(name)
 		if v, set := values[key]; set {
-			if err := checkType(key, v, declaration); err != nil {
+			if err := s.checkType(key, v, declaration); err != nil {
 				return err
 			}
 			if declaration.Secret && !v.Secret {
@@ -218,7 +218,17 @@ func (s *Stack) whole(name string) string {
 	return s.project.Name() + ":" + name
 }
 
-func checkType(key string, v deployments.ConfigValue, declaration workspace.ProjectConfigType) error {
+// CheckType refuses a text for a key that Pulumi.yaml declares of another type.
+func (s *Stack) CheckType(key config.Key, text string) error {
+	for name, declaration := range s.project.Definition.Config {
+		if s.whole(name) == key.String() {
+			return s.checkType(key.String(), deployments.ConfigValue{Value: text}, declaration)
+		}
+	}
+	return nil
+}
+
+func (s *Stack) checkType(key string, v deployments.ConfigValue, declaration workspace.ProjectConfigType) error {
 	if !declaration.IsExplicitlyTyped() {
 		return nil
 	}
@@ -229,8 +239,8 @@ func checkType(key string, v deployments.ConfigValue, declaration workspace.Proj
 		}
 	}
 	if !workspace.ValidateConfigValue(*declaration.Type, declaration.Items, value) {
-		return deployments.Errorf(deployments.CodeInvalid, "%s must be of type %s", key,
-			workspace.InferFullTypeName(*declaration.Type, declaration.Items))
+		return deployments.Errorf(deployments.CodeInvalid, "%s of stack %s must be of type %s; set it with %s", key,
+			s.name, workspace.InferFullTypeName(*declaration.Type, declaration.Items), s.setting(key))
 	}
 	return nil
 }

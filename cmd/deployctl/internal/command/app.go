@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -164,6 +165,37 @@ func complement(commands []*cli.Command, path string) {
 	}
 }
 
-func usageError(_ *cli.Context, err error, _ bool) error {
-	return deployments.Errorf(deployments.CodeInvalid, "%w", err)
+// badValue matches the error of package flag about a value that does not have the type of its flag.
+var badValue = regexp.MustCompile(`^invalid (?:boolean )?value ("(?:[^"\\]|\\.)*") for (?:flag )?-([^:]+): `)
+
+func usageError(c *cli.Context, err error, _ bool) error {
+	parts := badValue.FindStringSubmatch(err.Error())
+	if parts == nil || c.Command == nil {
+		return deployments.Errorf(deployments.CodeInvalid, "%w", err)
+	}
+	value, name, takes := parts[1], parts[2], "another value"
+	for _, f := range c.Command.Flags {
+		if slices.Contains(f.Names(), name) {
+			takes = accepted(f)
+		}
+	}
+	dashes := "--"
+	if len(name) == 1 {
+		dashes = "-"
+	}
+	return deployments.Errorf(deployments.CodeInvalid, "%s%s takes %s, not %s; see %s --help", dashes, name, takes, value,
+		c.Command.HelpName)
+}
+
+// accepted says what the values of a flag are.
+func accepted(f cli.Flag) string {
+	switch f.(type) {
+	case *cli.IntFlag, *cli.IntSliceFlag:
+		return "a whole number"
+	case *cli.DurationFlag:
+		return "a duration such as 90s or 2h"
+	case *cli.BoolFlag:
+		return "true or false"
+	}
+	return "another value"
 }

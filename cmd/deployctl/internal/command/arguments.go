@@ -149,7 +149,7 @@ func (l line) check() error {
 	case l.command == nil || len(l.command.Subcommands) > 0 && len(l.words) > 0:
 		hint := l.stock(l.words[0])
 		if hint == "" {
-			hint = didYouMean(l.words[0], commandNames(l.below))
+			hint = meantCommand(l.words[0], l.below)
 		}
 		if hint == "" {
 			hint = fmt.Sprintf("; see %s --help", l)
@@ -158,8 +158,8 @@ func (l line) check() error {
 	}
 	least, most := arity(l.command.ArgsUsage)
 	if len(l.words) < least || most >= 0 && len(l.words) > most {
-		return deployments.Errorf(deployments.CodeInvalid, "%s takes %s, not %d arguments; see %s --help",
-			l, orNone(l.command.ArgsUsage), len(l.words), l)
+		return deployments.Errorf(deployments.CodeInvalid, "%s takes %s, not %s; see %s --help",
+			l, orNone(l.command.ArgsUsage), arguments(len(l.words)), l)
 	}
 	return nil
 }
@@ -196,6 +196,14 @@ func orNone(usage string) string {
 		return "no argument"
 	}
 	return usage
+}
+
+// arguments is a number of arguments in words.
+func arguments(n int) string {
+	if n == 1 {
+		return "1 argument"
+	}
+	return fmt.Sprintf("%d arguments", n)
 }
 
 // arity returns how many arguments a usage such as "KEY [VALUE]" or "[KIND [NAME]]" allows; most is -1 if it ends in

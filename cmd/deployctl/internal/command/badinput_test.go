@@ -47,7 +47,12 @@ func TestBadInputIsRefusedWithASentenceAndANonZeroExit(t *testing.T) {
 		{"secrets of an update, which are blinded before they are stored", nil, []string{"up", "--show-secrets"}, 2,
 			"deployctl up has no flag --show-secrets"},
 		{"a flag without its value", nil, []string{"up", "--stack"}, 2, "--stack needs a value"},
-		{"a flag with a value of another kind", nil, []string{"up", "--parallel", "many"}, 2, "parallel"},
+		{"a flag with a value of another kind", nil, []string{"up", "--parallel", "many"}, 2,
+			`--parallel takes a whole number, not "many"; see deployctl up --help`},
+		{"a template that does not exist", nil, []string{"new", "websit", "--dir", "fresh"}, 2, `"websit" is no template of deployctl`},
+		{"a word of another tool for a command", nil, []string{"stack", "delete"}, 2, "did you mean rm?"},
+		{"a stack of another organization", map[string]string{"Pulumi.yaml": yamlProject},
+			[]string{"up", "--yes", "--stack", "a/shop/b"}, 2, "deployctl stack init a/shop/b"},
 		{"a project name of 300 characters", map[string]string{"Pulumi.yaml": "name: " + long + "\nruntime: yaml\n"},
 			[]string{"up", "--yes"}, 2, "300 bytes long"},
 		{"a project name that is not ASCII", map[string]string{"Pulumi.yaml": "name: bücher\nruntime: yaml\n"},
@@ -55,7 +60,7 @@ func TestBadInputIsRefusedWithASentenceAndANonZeroExit(t *testing.T) {
 		{"an unknown command", nil, []string{"launch"}, 2, `deployctl has no command "launch"`},
 		{"an unknown command of a group", nil, []string{"stack", "explode"}, 2,
 			`deployctl stack has no command "explode"`},
-		{"an argument too many", nil, []string{"up", "now"}, 2, "deployctl up takes no argument"},
+		{"an argument too many", nil, []string{"up", "now"}, 2, "deployctl up takes no argument, not 1 argument;"},
 		{"an argument too few", nil, []string{"config", "get"}, 2, "deployctl config get takes KEY"},
 		{"a negative number that looks like a flag", map[string]string{"Pulumi.yaml": yamlProject},
 			[]string{"config", "set", "n", "-5"}, 2, "write -- before it"},
@@ -80,6 +85,7 @@ func TestFlagsOfAnUpdateThatMakeNoSenseAreRefusedBeforeItIsSubmitted(t *testing.
 	for _, c := range []struct{ flag, value, sentence string }{
 		{"--parallel", "0", "--parallel must be from 1 to 500, not 0"},
 		{"--parallel", "501", "--parallel must be from 1 to 500, not 501"},
+		{"--plan", "nope.json", "there is no file nope.json; make a plan with deployctl preview --save-plan nope.json"},
 		{"--on-busy", "panic", `--on-busy takes queue, fail or supersede, not "panic"`},
 		{"--on-unknown", "guess", `--on-unknown takes wait or fail, not "guess"`},
 	} {
@@ -119,8 +125,9 @@ func TestMissingRequiredConfigurationIsNamedBeforeAnythingRuns(t *testing.T) {
 	d.stack("dev")
 	d.refused(2, "stack dev needs a value for shop:size; set it with deployctl config set shop:size VALUE", "up",
 		"--yes")
-	d.must("config", "set", "size", "large")
-	d.refused(2, "shop:size must be of type integer", "up", "--yes")
+	d.write("Pulumi.dev.yaml", "config:\n  shop:size: large\n")
+	d.refused(2, "shop:size of stack dev must be of type integer", "config", "set", "size", "big")
+	d.refused(2, "shop:size of stack dev must be of type integer; set it with deployctl config set shop:size VALUE", "up", "--yes")
 	d.must("config", "set", "size", "3")
 	d.must("up", "--yes")
 	if got := d.service.Requests[0].Config["shop:color"].Value; got != "red" {

@@ -98,6 +98,11 @@ func setConfig(ctx context.Context, secrets *project.Secrets, set setValue, path
 	if err != nil {
 		return err
 	}
+	if !path {
+		if err := secrets.Stack.CheckType(key, set.value); err != nil {
+			return err
+		}
+	}
 	v, err := configValue(ctx, secrets, set.value, set.secret)
 	if err != nil {
 		return err

@@ -24,7 +24,8 @@ EXIT CODES:
    2    invalid input: wrong usage, a name that is unknown or taken, an invalid
         file, or a URN of --target or --replace that matches nothing
    3    cancelled, or you declined
-   4    the stack is busy (--on-busy fail)
+   4    conflict: the stack is busy (--on-busy fail), or what was previewed or
+        planned (--plan) does not hold any more
    5    the service, Temporal or S3 cannot be reached
    6    the service rejects your token, or Temporal or S3 reject the service's
         credentials

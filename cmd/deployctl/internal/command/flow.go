@@ -46,6 +46,10 @@ func (s *session) change(
 	if err == nil && complete != nil {
 		err = complete(&request)
 	}
+	if busy := stack.Active; err == nil && busy != nil && request.OnBusy == deployments.OnBusyFail && !previewOnly {
+		err = deployments.Errorf(deployments.CodeConflict, "%s is busy with %s; wait for it, or use --on-busy queue",
+			stack.Stack, display.Holder(*busy))
+	}
 	if err == nil {
 		err = s.followPlan(ctx, &request, stack)
 	}
@@ -161,17 +165,19 @@ func (s *session) moved(ctx context.Context, refusal error, r deployments.Update
 		return deployments.StackInfo{}, false
 	}
 	now, err := s.service.Stack(ctx, r.Stack)
-	waited := false
+	var waited deployments.UpdateName // for which the command waits; the stack may name it a moment longer
 	for err == nil && now.Active != nil && now.Active.Error == "" && r.OnBusy != deployments.OnBusyFail {
-		waited = true
-		s.note(fmt.Sprintf("Waiting for %s, which began to change the stack after the preview.",
-			display.Holder(*now.Active)))
+		if waited != now.Active.Update {
+			waited = now.Active.Update
+			s.note(fmt.Sprintf("Waiting for %s, which began to change the stack after the preview.",
+				display.Holder(*now.Active)))
+		}
 		if err = s.service.Watch(ctx, now.Active.Update,
 			func(deployments.WatchEvent) error { return nil }); err == nil {
 			now, err = s.service.Stack(ctx, r.Stack)
 		}
 	}
-	return now, err == nil && (waited || now.Version != previewed)
+	return now, err == nil && (waited != deployments.UpdateName{} || now.Version != previewed)
 }
 
 // askBlindly asks for confirmation without a preview.

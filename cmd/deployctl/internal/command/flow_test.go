@@ -226,7 +226,11 @@ func TestABusyStackIsRefusedOnRequest(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	d.refused(4, "is busy: organization/shop/dev/1 runs", "up", "--yes", "--skip-preview", "--on-busy", "fail")
+	d.refused(4, "is busy with update 1", "up", "--yes", "--skip-preview", "--on-busy", "fail")
+	d.refused(4, "is busy with update 1", "up", "--yes", "--on-busy", "fail")
+	if len(d.service.Requests) != 1 {
+		t.Error("a preview was made though it is known that the update would be refused")
+	}
 }
 
 // interrupted runs a command line, waits until it shows something, and presses Ctrl-C.

@@ -59,9 +59,6 @@ func runNew(ctx context.Context, s *session) error {
 	if s.flags.Bool("list") {
 		return s.listTemplates()
 	}
-	if err := s.mustAsk(); err != nil {
-		return err
-	}
 	if _, err := project.ParseProvider(s.flags.String("secrets-provider")); err != nil {
 		return err
 	}
@@ -74,6 +71,9 @@ func runNew(ctx context.Context, s *session) error {
 	}
 	var err error
 	if d.template, err = s.template(ctx); err != nil {
+		return err
+	}
+	if err := s.mustAsk(); err != nil {
 		return err
 	}
 	if err := s.askProject(ctx, d); err != nil {

@@ -6,7 +6,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -174,10 +176,14 @@ func (s *session) followPlan(ctx context.Context, r *deployments.UpdateRequest, 
 	}
 	var plan savedPlan
 	text, err := os.ReadFile(path) //nolint:gosec // named by the user
-	if err == nil {
-		err = json.Unmarshal(text, &plan)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return deployments.Errorf(deployments.CodeInvalid, "--plan: there is no file %s; make a plan with deployctl "+
+			"preview --save-plan %s", s.flags.String("plan"), s.flags.String("plan"))
+	case err != nil:
+		return deployments.Errorf(deployments.CodeInvalid, "--plan: %w", err)
 	}
-	if err != nil || plan.Format != planFormat {
+	if json.Unmarshal(text, &plan) != nil || plan.Format != planFormat {
 		return deployments.Errorf(deployments.CodeInvalid, "%s is not a plan that this version of deployctl has saved",
 			s.flags.String("plan"))
 	}

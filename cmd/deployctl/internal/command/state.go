@@ -99,15 +99,15 @@ func stateNotes(r apitype.ResourceV3) []string {
 // only the version that it has shown.
 func (s *session) edit(ctx context.Context, r deployments.EditRequest, question string) error {
 	if question != "" && !s.flags.Bool("yes") {
-		if err := s.mustAsk(); err != nil {
-			return err
-		}
 		r.DryRun = true
 		edited, err := s.service.EditState(ctx, r)
 		if err != nil {
 			return err
 		}
 		if len(edited.Changes) > 0 {
+			if err := s.mustAsk(); err != nil {
+				return err
+			}
 			s.sayChanges(edited.Changes)
 			if err := s.confirm(ctx, question, nil); err != nil {
 				return err

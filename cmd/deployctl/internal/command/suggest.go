@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/agext/levenshtein"
@@ -49,6 +50,18 @@ func didYouMean(word string, candidates []string) string {
 	return ""
 }
 
+// synonyms are words of other tools for commands, which are not similar to theirs.
+var synonyms = map[string]string{"delete": "rm", "remove": "rm", "create": "init", "list": "ls"}
+
+// meantCommand is didYouMean for a command, which may be called differently elsewhere.
+func meantCommand(word string, commands []*cli.Command) string {
+	names := commandNames(commands)
+	if own := synonyms[word]; slices.Contains(names, own) {
+		return "; did you mean " + own + "?"
+	}
+	return didYouMean(word, names)
+}
+
 // commandNames returns the names and aliases of commands that are not hidden.
 func commandNames(commands []*cli.Command) []string {
 	var names []string
@@ -79,9 +92,12 @@ func (s *session) unknownStack(ctx context.Context, name deployments.StackName) 
 	if meant := s.meantStack(ctx, name); meant != "" {
 		return deployments.Errorf(deployments.CodeNotFound, "there is no stack %s; did you mean %s?", name, meant)
 	}
+	short := name.Stack
+	if parsed, err := s.parseStack(short); err != nil || parsed != name {
+		short = name.String() // of another organization or project than the command's
+	}
 	return deployments.Errorf(deployments.CodeNotFound, "there is no stack %s; see deployctl stack ls, or create it "+
-		"with deployctl stack init %s",
-		name, name.Stack)
+		"with deployctl stack init %s", name, short)
 }
 
 // meantStack returns the name of the project's stack that is most similar to one that does not exist.
