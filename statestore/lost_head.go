@@ -73,8 +73,8 @@ func (s *Store) missing(ctx context.Context, name deployments.StackName, version
 		return err
 	}
 	if h.Version != version {
-		return deployments.Errorf(deployments.CodeNotFound, "the stack %s has no version %d (no %s)", name, version,
-			key)
+		return deployments.Errorf(deployments.CodeNotFound, "the stack %s has no version %d; `deployctl stack history` "+
+			"lists the versions", name, version)
 	}
 	return unusable(key, errors.New("it is missing, and it is the newest state of its stack"))
 }

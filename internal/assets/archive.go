@@ -58,6 +58,9 @@ func (t tarball) pack(below string, a *archive.Archive) error {
 	case format != "":
 		return t.packFile(below, a, format)
 	case a.Path != "":
+		if _, err := t.box.Stat(t.at(a.Path)); errors.Is(err, fs.ErrNotExist) {
+			return notInProject(a.Path)
+		}
 		return t.packDirectory(below, t.at(a.Path))
 	}
 	return fmt.Errorf("%q is not an archive: those end with %s", a.URI, strings.Join(formats, ", "))

@@ -7,8 +7,10 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"os"
@@ -157,6 +159,9 @@ func (h hasher) open(path, uri string) (content, error) {
 
 func (h hasher) openFile(path string) (content, error) {
 	file, err := h.box.Open(h.at(path))
+	if errors.Is(err, fs.ErrNotExist) {
+		return content{}, notInProject(path)
+	}
 	if err != nil {
 		return content{}, err
 	}
@@ -169,6 +174,11 @@ func (h hasher) openFile(path string) (content, error) {
 		return content{}, err
 	}
 	return content{patient{h.ctx, file}, file, info.Size()}, nil
+}
+
+// notInProject is the error about a file or directory that is not there, by the name that the program gives it.
+func notInProject(path string) error {
+	return fmt.Errorf("%s: %w: it is not in the project, or .deployctlignore excludes it", path, fs.ErrNotExist)
 }
 
 // at is a path of the program's.

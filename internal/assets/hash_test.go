@@ -128,6 +128,19 @@ func TestHashesAreThoseOfTheEcosystem(t *testing.T) {
 	}
 }
 
+func TestWhatIsNotThereIsNamedAsTheProgramNamesIt(t *testing.T) {
+	dir := t.TempDir()
+	h := hasher{t.Context(), nil, dir}
+	for _, a := range []*archive.Archive{{Path: "./nowhere"}, {Path: "./nowhere.zip"},
+		{Assets: map[string]any{"it": &asset.Asset{Path: "./nowhere"}}}} {
+		err := h.archive(a)
+		if err == nil || strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), "./nowhere") ||
+			!strings.Contains(err.Error(), ".deployctlignore") {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
 func TestWhatIsNoArchiveIsRefused(t *testing.T) {
 	dir := shipped(t)
 	created(t, filepath.Join(dir, "links.tar"), func(w io.Writer) error {

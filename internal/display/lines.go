@@ -85,7 +85,7 @@ func (l *lines) step(r *projection.Row) {
 	case r.CutOff():
 		line += l.paint.paint(red, o.present+": cut off")
 	case r.Phase == projection.PhaseFailed:
-		line += l.paint.paint(red, o.present+" failed")
+		line += l.paint.paint(red, o.plan+" failed")
 	default:
 		line += o.past
 		if took := r.Finished.Sub(r.Started); !r.Started.IsZero() && took > 0 {

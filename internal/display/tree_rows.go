@@ -148,7 +148,7 @@ func (b *branch) status(r *projection.Row) string {
 	case r.CutOff():
 		return b.paint.paint(red, o.present+": cut off")
 	case r.Phase == projection.PhaseFailed:
-		return b.paint.paint(red, o.present+" failed")
+		return b.paint.paint(red, o.plan+" failed")
 	case r.Phase == projection.PhaseWaiting:
 		return ""
 	case b.options.Preview:

@@ -73,7 +73,7 @@ func TestAFailureStandsWithItsResourceAndIsNotRepeated(t *testing.T) {
 		ended("failed", "no quota", 1, nil))
 	s.tree.Close()
 	s.shows(`
-+ deployctl:s3:Bucket site  creating failed
++ deployctl:s3:Bucket site  create failed
     error: no quota
       ask for more
 
@@ -231,8 +231,8 @@ ket::site'
 	s.at(1, site.fails(), says("error", id(bucket, "site"), why), ended("failed", why, 1, nil))
 	s.tree.Close()
 	s.shows(`
-+ deployctl:s3:Bucket site
-    creating failed
++ deployctl:s3:Bucket site  create
+    failed
     error: no plugin at /var/lib/
     deployctl/pulumi/plugins/
     resource-fake-v1.2.3: see

@@ -82,7 +82,7 @@ func (d *downloader) latest(ctx context.Context, r Request) (string, error) {
 		return "", fmt.Errorf("no version of %s was asked for, and its server cannot tell the newest: name a version",
 			r.Plugin)
 	case err != nil:
-		return "", fmt.Errorf("no version of %s was asked for, and the newest could not be found out: %w", r.Plugin, err)
+		return "", fmt.Errorf("no version of %s was asked for, and its newest release cannot be found: %w", r.Plugin, err)
 	}
 	return version.String(), nil
 }

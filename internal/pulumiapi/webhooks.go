@@ -2,6 +2,7 @@ package pulumiapi
 
 import (
 	"net/http"
+	"strings"
 
 	api "github.com/deployctl/deployctl/api/deployctl/v1"
 	"github.com/deployctl/deployctl/deployments"
@@ -53,11 +54,36 @@ func (c *call) webhookScope() (deployments.WebhookScope, error) {
 	return scope, err
 }
 
+// webhookName returns the webhook of the path, which names it by its id or by a display name that only one has.
 func (c *call) webhookName() (deployments.WebhookName, error) {
 	scope, err := c.webhookScope()
 	n := deployments.WebhookName{Scope: scope, Name: c.PathValue("webhook")}
 	c.entry.Subject = "name=" + clean(n.Name)
-	return n, err
+	if err != nil || n.Name == "" {
+		return n, err
+	}
+	hooks, err := c.edge.Service.Webhooks(c.Context(), scope)
+	if err != nil {
+		return n, err
+	}
+	var called []string
+	for _, w := range hooks {
+		if w.Name.Name == n.Name {
+			return n, nil
+		}
+		if w.Title == n.Name {
+			called = append(called, w.Name.Name)
+		}
+	}
+	switch {
+	case len(called) > 1:
+		return n, deployments.Errorf(deployments.CodeInvalid, "%s has several webhooks called %q: name one by its id, %s",
+			scope, clean(n.Name), strings.Join(called, " or "))
+	case len(called) == 1:
+		n.Name = called[0]
+		c.entry.Subject = "name=" + clean(n.Name)
+	}
+	return n, nil
 }
 
 // removeSecret is what the CLI sends in the place of a secret to have it removed.

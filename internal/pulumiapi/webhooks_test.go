@@ -26,7 +26,8 @@ func TestWebhooksOfAnOrganizationAreItsAdmins(t *testing.T) {
 		made.Name == "" || made.DisplayName != "all" || !made.Active || made.OrganizationName != "acme" {
 		t.Errorf("it is made as %+v, %v", made, err)
 	}
-	for name, want := range map[string]int{made.Name: http.StatusOK, "nothing": http.StatusNotFound} {
+	for name, want := range map[string]int{made.Name: http.StatusOK, "all": http.StatusOK,
+		"nothing": http.StatusNotFound} {
 		b.want(want, http.MethodGet, path+"/"+name, "token admin", "")
 	}
 	for _, name := range []string{"%2e%2e", "a%2fb", "%00"} {
