@@ -127,7 +127,8 @@ func TestMissingRequiredConfigurationIsNamedBeforeAnythingRuns(t *testing.T) {
 		"--yes")
 	d.write("Pulumi.dev.yaml", "config:\n  shop:size: large\n")
 	d.refused(2, "shop:size of stack dev must be of type integer", "config", "set", "size", "big")
-	d.refused(2, "shop:size of stack dev must be of type integer; set it with deployctl config set shop:size VALUE", "up", "--yes")
+	d.refused(2, "shop:size of stack dev must be of type integer; set it with deployctl config set shop:size VALUE", "up",
+		"--yes")
 	d.must("config", "set", "size", "3")
 	d.must("up", "--yes")
 	if got := d.service.Requests[0].Config["shop:color"].Value; got != "red" {

@@ -75,7 +75,8 @@ var continueOnErrorFlag = &cli.BoolFlag{Name: "continue-on-error",
 
 // changeExits describes the exit codes of the commands that change a stack.
 const changeExits = "Exit codes: 0 the update succeeded, 1 it failed, 3 it was cancelled or you declined, 4 the " +
-	"stack was busy (--on-busy fail) or a preview or plan does not hold any more, 130 you interrupted the command, and the update continues."
+	"stack was busy (--on-busy fail) or a preview or plan does not hold any more, 130 you " +
+	"interrupted the command, and the update continues."
 
 // changeFlags returns the flags of the commands that change a stack, and more.
 func changeFlags(more ...cli.Flag) []cli.Flag {
