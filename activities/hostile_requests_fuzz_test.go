@@ -134,35 +134,24 @@ func (w wild) registration() *pulumirpc.RegisterResourceRequest {
 	return req
 }
 
-// TestTenThousandHostileRegistrationsHarmNobody sends them in one run of a program, among some valid ones.
+// A preview goes on whatever was refused, so each of the registrations is looked at.
 func TestTenThousandHostileRegistrationsHarmNobody(t *testing.T) {
 	h := newHouse(t)
-	w := h.openWild(deployments.UpdateRequest{ContinueOnError: true})
+	w := h.openWild(deployments.UpdateRequest{ContinueOnError: true, DryRun: true})
 	const callers, each = 16, 625
-	var made sync.Map
 	var calling sync.WaitGroup
 	for caller := range callers {
 		calling.Go(func() {
 			random := wild{rand.New(rand.NewPCG(15, uint64(caller)))}
 			for i := range each {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-				resp, err := w.RegisterResource(ctx, random.registration())
-				if ctx.Err() != nil {
-					t.Errorf("registration %d of caller %d is not answered", i, caller)
-				}
-				cancel()
-				if err == nil && resp.GetId() != "" {
-					made.Store(resp.GetUrn(), true)
-				}
+				w.hostile(t, random)
 				if i%125 == 0 {
 					good, err := w.RegisterResource(t.Context(), &pulumirpc.RegisterResourceRequest{
 						Type: "toy:index:Thing", Name: fmt.Sprintf("good-%d-%d", caller, i), Custom: true,
 					})
-					if err != nil || good.GetId() == "" {
+					if err != nil || good.GetUrn() == "" {
 						t.Errorf("a good registration: %v %v", good, err)
-						continue
 					}
-					made.Store(good.GetUrn(), true)
 				}
 			}
 		})
@@ -171,6 +160,60 @@ func TestTenThousandHostileRegistrationsHarmNobody(t *testing.T) {
 	if result := w.exit(t); result.Status != engine.StatusFailed || result.IntegrityError != "" {
 		t.Errorf("%+v", result)
 	}
+}
+
+// hostile registers a resource, and returns its URN if it was created.
+func (w *wildProgram) hostile(t *testing.T, random wild) (created urn.URN) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	resp, err := w.RegisterResource(ctx, random.registration())
+	if ctx.Err() != nil {
+		t.Error("a registration is not answered")
+	}
+	if err != nil || resp.GetId() == "" {
+		return ""
+	}
+	return urn.URN(resp.GetUrn())
+}
+
+// Some of the registrations end an update. What was created until then is in the state.
+func TestHostileRegistrationsLoseNothingOfTheUpdateThatTheyEnd(t *testing.T) {
+	const updates, callers, each = 20, 4, 10
+	all := 0
+	for n := range updates {
+		w := newHouse(t).openWild(deployments.UpdateRequest{ContinueOnError: true})
+		var made sync.Map
+		var calling sync.WaitGroup
+		for caller := range callers {
+			calling.Go(func() {
+				random := wild{rand.New(rand.NewPCG(uint64(n), uint64(caller)))}
+				for range each {
+					if created := w.hostile(t, random); created != "" {
+						made.Store(created, true)
+					}
+				}
+			})
+		}
+		calling.Wait()
+		if result := w.exit(t); result.Status != engine.StatusFailed || result.IntegrityError != "" {
+			t.Errorf("%+v", result)
+		}
+		stored := w.stored()
+		made.Range(func(u, _ any) bool {
+			all++
+			if !stored[u.(urn.URN)] {
+				t.Errorf("%s is lost", u)
+			}
+			return true
+		})
+	}
+	if all == 0 {
+		t.Error("nothing was created")
+	}
+}
+
+// stored returns the resources of which a state was saved.
+func (w *wildProgram) stored() map[urn.URN]bool {
 	w.run.mu.Lock()
 	defer w.run.mu.Unlock()
 	stored := map[urn.URN]bool{}
@@ -179,12 +222,7 @@ func TestTenThousandHostileRegistrationsHarmNobody(t *testing.T) {
 			stored[d.State.URN] = true
 		}
 	}
-	made.Range(func(u, _ any) bool {
-		if !stored[urn.URN(u.(string))] {
-			t.Errorf("%s is lost", u)
-		}
-		return true
-	})
+	return stored
 }
 
 // fuzzed fuzzes one call of the monitor, which must answer every request.

@@ -18,7 +18,8 @@ func TestObjectsThatNoStateKnowsAreComparedByWhatTheyAre(t *testing.T) {
 			{Kind: "server", ID: ids[0], Owner: "r", Properties: map[string]any{"zone": "a"}},
 			{Kind: "server", ID: ids[1], Owner: "r", Properties: map[string]any{"zone": "c"}},
 		}
-		slices.SortFunc(objects, func(a, b fakecloud.Object) int { return strings.Compare(a.ID, b.ID) }) // as a cloud lists them
+		// as a cloud lists them
+		slices.SortFunc(objects, func(a, b fakecloud.Object) int { return strings.Compare(a.ID, b.ID) })
 		v, err := look(apitype.DeploymentV3{}, objects, "http://cloud", true)
 		if err != nil {
 			t.Fatal(err)

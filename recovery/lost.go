@@ -113,7 +113,8 @@ func lostError(a *workflowpb.PendingActivityInfo) error {
 		deployments.ActivityBeginLease, deployments.ActivityEndLease,
 		deployments.ActivityDeliver, deployments.ActivityAwaitTurn, deployments.ActivityPrepareDeployment,
 		deployments.ActivitySubmitDeployment,
-		deployments.ActivityFollowDeployment, deployments.ActivityEndDeployment, deployments.ActivityRemoveStack:
+		deployments.ActivityFollowDeployment, deployments.ActivityEndDeployment, deployments.ActivityRemoveStack,
+		deployments.ActivityRemoveDestroyed:
 		return temporal.NewApplicationError(message, deployments.ErrorNotDone)
 	}
 	return temporal.NewNonRetryableApplicationError(message, deployments.ErrorNotStarted, nil)

@@ -56,7 +56,7 @@ func TestSharedActivitiesAreRetriedWhenTheirWorkerIsGone(t *testing.T) {
 		deployments.ActivityAwaitTurn: again, deployments.ActivityPrepareDeployment: again,
 		deployments.ActivitySubmitDeployment: again, deployments.ActivityFollowDeployment: again,
 		deployments.ActivityEndDeployment: again, deployments.ActivityRemoveStack: again,
-		deployments.ActivityDeliver: again,
+		deployments.ActivityRemoveDestroyed: again, deployments.ActivityDeliver: again,
 
 		deployments.ActivityProgram: elsewhere, deployments.ActivityPlan: elsewhere,
 		deployments.ActivityCascade: elsewhere,
