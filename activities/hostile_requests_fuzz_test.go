@@ -236,7 +236,8 @@ func fuzzed[Request any, Message interface {
 			f.Add(data)
 		}
 	}
-	w := newHouse(f).openWild(deployments.UpdateRequest{ContinueOnError: true})
+	// a preview goes on whatever was refused
+	w := newHouse(f).openWild(deployments.UpdateRequest{ContinueOnError: true, DryRun: true})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var req Message = new(Request)
 		if proto.Unmarshal(data, req) != nil {
