@@ -149,7 +149,7 @@ func TestALanguageHostThatIsMissing(t *testing.T) {
 	p := sharedHome(t).in(t.TempDir())
 	p.write(t, "Pulumi.yaml", "name: "+projectName(t)+"\nruntime: cobol\n")
 	p.must(t, "stack", "init", "dev")
-	p.fails(t, 1, []string{"pulumi-language-cobol", "deployctl plugin install language cobol"}, "up", "--yes")
+	p.fails(t, 1, []string{"pulumi-language-cobol", "put it on the PATH of the machine where programs run"}, "up", "--yes")
 	p.write(t, "Pulumi.yaml", "name: "+projectName(t)+"\nruntime: ''\n")
 	p.fails(t, 2, []string{"runtime"}, "up", "--yes")
 }
