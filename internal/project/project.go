@@ -4,10 +4,14 @@ package project
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/hashicorp/go-multierror"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
 )
@@ -46,7 +50,7 @@ func Find(dir string) (*Project, error) {
 	definition, err := workspace.LoadProject(file)
 	if err != nil {
 		return nil, deployments.Errorf(deployments.CodeInvalid, "the project file is not valid; correct it and try "+
-			"again: %w", err)
+			"again: %w", innermost(file, err))
 	}
 	if err := deployments.ValidateName("project", string(definition.Name)); err != nil {
 		return nil, deployments.Errorf(deployments.CodeInvalid, "%s: %w", file, err)
@@ -57,6 +61,27 @@ func Find(dir string) (*Project, error) {
 			"runtime: yaml", file)
 	}
 	return &Project{File: file, Dir: filepath.Dir(file), Definition: definition}, nil
+}
+
+// innermost keeps of what a project file violates in its schema what is said of the innermost place. All places around
+// it are reported, too, once for each form that they could have.
+func innermost(file string, err error) error {
+	var all *multierror.Error
+	if !errors.As(err, &all) {
+		return err
+	}
+	depth := func(e error) int {
+		place, _, _ := strings.Cut(e.Error(), ": ")
+		return strings.Count(place, "/")
+	}
+	most := depth(slices.MaxFunc(all.Errors, func(a, b error) int { return depth(a) - depth(b) }))
+	var said []string
+	for _, e := range all.Errors {
+		if depth(e) == most && !slices.Contains(said, e.Error()) {
+			said = append(said, e.Error())
+		}
+	}
+	return fmt.Errorf("%s: %s", file, strings.Join(said, "; "))
 }
 
 // Stack loads the configuration file of one of the project's stacks; a file that does not exist reads as empty.
