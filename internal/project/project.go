@@ -67,7 +67,7 @@ func Find(dir string) (*Project, error) {
 // it are reported, too, once for each form that they could have.
 func innermost(file string, err error) error {
 	var all *multierror.Error
-	if !errors.As(err, &all) {
+	if !errors.As(err, &all) || all == nil || len(all.Errors) == 0 {
 		return err
 	}
 	depth := func(e error) int {

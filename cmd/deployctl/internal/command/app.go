@@ -173,7 +173,7 @@ func usageError(c *cli.Context, err error, _ bool) error {
 	if parts == nil || c.Command == nil {
 		return deployments.Errorf(deployments.CodeInvalid, "%w", err)
 	}
-	value, name, takes := parts[1], parts[2], "another value"
+	value, name, takes := parts[1], parts[2], anotherKind
 	for _, f := range c.Command.Flags {
 		if slices.Contains(f.Names(), name) {
 			takes = accepted(f)
@@ -187,15 +187,20 @@ func usageError(c *cli.Context, err error, _ bool) error {
 		c.Command.HelpName)
 }
 
+// anotherKind says that a value is not one of its flag's, where there is no word for those.
+const anotherKind = "a value of another kind"
+
 // accepted says what the values of a flag are.
 func accepted(f cli.Flag) string {
 	switch f.(type) {
-	case *cli.IntFlag, *cli.IntSliceFlag:
+	case *cli.IntFlag, *cli.IntSliceFlag, *cli.Int64Flag, *cli.UintFlag, *cli.Uint64Flag:
 		return "a whole number"
+	case *cli.Float64Flag:
+		return "a number"
 	case *cli.DurationFlag:
 		return "a duration such as 90s or 2h"
 	case *cli.BoolFlag:
 		return "true or false"
 	}
-	return "another value"
+	return anotherKind
 }
