@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"fmt"
 
 	"github.com/deployctl/deployctl/deployments"
 )
@@ -14,7 +13,7 @@ import (
 // An update that its client executes has these objects, besides those of every update:
 //
 //	updates/p-ID/created               the request, from its creation on
-//	updates/VERSION/journal/FIRST      journal entries, by the least sequence number of a batch
+//	updates/VERSION/journal/FIRST-ID   journal entries, by the least sequence number of a batch
 //	updates/VERSION/snapshot/last      the last whole deployment, with its sequence number
 //	updates/VERSION/snapshot/changes   how many steps of each kind the client has counted
 const (
@@ -95,15 +94,6 @@ func (s *Store) holdsLease(ctx context.Context, l deployments.Leased) error {
 func leaseOver(u deployments.UpdateName) error {
 	return deployments.Errorf(deployments.CodeForbidden, "update %s is over, or has lost its stack: what it did since "+
 		"then is not in the state; run `pulumi refresh`", u)
-}
-
-// WriteJournal implements deployments.LeasedState.
-func (s *Store) WriteJournal(ctx context.Context, l deployments.Leased, first int64, entries json.RawMessage) error {
-	key := updateKey(l.Update, journalFolder, fmt.Sprintf("%012d", first))
-	if err := s.put(ctx, l.Update.StackName, key, entries); err != nil {
-		return err
-	}
-	return s.holdsLease(ctx, l)
 }
 
 // leasedSnapshot is the last whole deployment of a client.

@@ -1,12 +1,17 @@
 package statestore_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -23,8 +28,13 @@ type leasing struct {
 
 func newLeasing(t *testing.T) *leasing {
 	t.Helper()
+	return newLeasingOn(t, &statestore.Memory{})
+}
+
+func newLeasingOn(t *testing.T, objects statestore.Objects) *leasing {
+	t.Helper()
 	l := &leasing{T: t, now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
-	store, err := statestore.New(&statestore.Memory{}, statestore.Options{Master: make([]byte, 32),
+	store, err := statestore.New(objects, statestore.Options{Master: make([]byte, 32),
 		Now: func() time.Time { return l.now }})
 	if err != nil {
 		t.Fatal(err)
@@ -104,6 +114,75 @@ func TestTheEndOfALeaseCommitsTheJournalAndNothingLater(t *testing.T) {
 	l.forbidden(l.store.WriteJournal(t.Context(), lease, 4, json.RawMessage(
 		`[{"sequenceID":4,"kind":1,"operationID":2,"state":`+resourceJSON("b")+`}]`)))
 	if got := l.state(); got != "a +1" {
+		t.Errorf("the state is %q", got)
+	}
+}
+
+// gated is objects whose journals are written only once the gate is closed.
+type gated struct {
+	statestore.Memory
+	gate    chan struct{}
+	journal atomic.Int32
+}
+
+func (g *gated) Put(ctx context.Context, key string, data []byte, c statestore.Condition) (string, error) {
+	if strings.Contains(key, "/journal/") {
+		g.journal.Add(1)
+		<-g.gate
+	}
+	return g.Memory.Put(ctx, key, data, c)
+}
+
+func TestJournalEntriesThatArriveTogetherAreWrittenTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		objects := &gated{gate: make(chan struct{})}
+		l := newLeasingOn(t, objects)
+		lease := l.begin("1")
+		const burst = 20
+		var answers sync.WaitGroup
+		for i := range burst {
+			answers.Go(func() {
+				entry := fmt.Sprintf(`[{"sequenceID":%d,"kind":0,"operationID":%d,"operation":{"type":"creating",`+
+					`"resource":%s}},{"sequenceID":%d,"kind":1,"operationID":%d,"state":%s}]`,
+					2*i, i, resourceJSON(fmt.Sprint("r", i)), 2*i+1, i, resourceJSON(fmt.Sprint("r", i)))
+				if err := l.store.WriteJournal(t.Context(), lease, int64(2*i), json.RawMessage(entry)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		synctest.Wait()
+		if n := objects.journal.Load(); n != 2 {
+			t.Errorf("%d objects are being written", n)
+		}
+		gone, leave := context.WithCancel(t.Context())
+		leave()
+		if err := l.store.WriteJournal(gone, lease, 1, json.RawMessage(`[]`)); !errors.Is(err, context.Canceled) {
+			t.Errorf("a client that has left is answered %v", err)
+		}
+		close(objects.gate)
+		answers.Wait()
+		if n := objects.journal.Load(); n != 3 {
+			t.Errorf("%d objects were written", n)
+		}
+		w, err := l.store.FinishLease(t.Context(), lease.Update)
+		l.ok(err)
+		if w.Resources != burst {
+			t.Errorf("it has written %+v", w)
+		}
+	})
+}
+
+// What a client sends again, alone, does not replace what was stored with it.
+func TestRepeatedJournalEntriesLoseNoOthers(t *testing.T) {
+	l := newLeasing(t)
+	lease := l.begin("1")
+	begin := `{"sequenceID":1,"kind":0,"operationID":1,"operation":{"type":"creating","resource":` + resourceJSON("a") + `}}`
+	end := `{"sequenceID":2,"kind":1,"operationID":1,"state":` + resourceJSON("a") + `}`
+	l.ok(l.store.WriteJournal(t.Context(), lease, 1, json.RawMessage("["+begin+","+end+"]")))
+	l.ok(l.store.WriteJournal(t.Context(), lease, 1, json.RawMessage("["+begin+"]")))
+	_, err := l.store.FinishLease(t.Context(), lease.Update)
+	l.ok(err)
+	if got := l.state(); got != "a +0" {
 		t.Errorf("the state is %q", got)
 	}
 }

@@ -74,6 +74,8 @@ type Store struct {
 	cacheOrder []string                  // of cache, oldest first
 	recent     recent
 
+	journals journals
+
 	callers callers
 	// outdated is the error of reading the newest keys of the bucket, if any.
 	outdated   atomic.Pointer[error]
@@ -111,7 +113,7 @@ func New(objects Objects, o Options) (*Store, error) {
 	return &Store{
 		objects: guarded{objects}, keys: keys, keepers: o.Keepers, adopt: o.Adopt, keep: o.KeepEmpty, now: o.Now,
 		stackKeys: map[string]*stackKeys{}, names: map[string]cachedIdentity{},
-		cache: map[string]*cacheEntry{},
+		cache: map[string]*cacheEntry{}, journals: journals{queues: map[journalLease]*journalQueue{}},
 	}, nil
 }
 
