@@ -3,96 +3,14 @@
 package pulumicli
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
-	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/deployctl/deployctl/e2e/harness"
 )
-
-// post sends a body to the service, with a token or with headers of a git server.
-func (s service) post(t *testing.T, path, body string, headers ...string) (int, string) {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.address+path, strings.NewReader(body))
-	harness.Must(t, err)
-	for i := 0; i < len(headers); i += 2 {
-		r.Header.Set(headers[i], headers[i+1])
-	}
-	answer, err := http.DefaultClient.Do(r)
-	harness.Must(t, err)
-	defer func() { _ = answer.Body.Close() }()
-	text, err := io.ReadAll(answer.Body)
-	harness.Must(t, err)
-	return answer.StatusCode, string(text)
-}
-
-const (
-	pushedStack   = "/api/stacks/organization/shop/pushed/deployments"
-	webhookSecret = "the-secret-of-the-webhook"
-)
-
-// pushes stores settings, and has a push start a deployment.
-func pushes(t *testing.T, h *harness.Home, s service) {
-	p, _, cloud := gitStack(t, h, s, "pushed")
-	repository := serveRepository(t, plain, gitToken)
-	commit := repository.commit(t, harness.Files{"Pulumi.pushed.yaml": "config:\n  shop:size: 5\n"}, "For this stack")
-	p.Must(t, "deployment", "settings", "edit", "--git-url", repository.url, "--branch", "main", "--push-to-deploy",
-		"--preview-prs", "--path-filter", "Pulumi.*", "--env", cloud, "--secret-env", "TOKEN="+secret)
-	status, text := s.post(t, pushedStack+"/settings", `{"webhook":{"secret":"`+webhookSecret+`"},"sourceContext":{"git":
-		{"gitAuth":{"accessToken":"`+gitToken+`"}}}}`, "Authorization", "token "+s.token)
-	if status != http.StatusNoContent {
-		t.Fatalf("the settings are answered %d: %s", status, text)
-	}
-	shown := p.Must(t, "deployment", "settings", "get", "--output", "json")
-	for _, hidden := range []string{secret, webhookSecret, gitToken} {
-		if strings.Contains(shown, hidden) {
-			t.Errorf("the settings show a secret: %s", shown)
-		}
-	}
-	said(t, p, "2 created", run("update")...)
-
-	at := time.Now()
-	push := func(sha, file string) (int, string) {
-		body := fmt.Sprintf(`{"ref":"refs/heads/main","after":%q,"repository":{"full_name":"shop","pushed_at":%d},"commits":[{
-			"modified":[%q]}]}`, sha, at.Unix(), file)
-		mac := hmac.New(sha256.New, []byte(webhookSecret))
-		_, _ = io.WriteString(mac, body)
-		return s.post(t, pushedStack+"/push", body, "X-GitHub-Event", "push", "X-Hub-Signature-256",
-			"sha256="+hex.EncodeToString(mac.Sum(nil)))
-	}
-	if status, text := push(commit, "README.md"); status != http.StatusOK || !strings.Contains(text, "paths") {
-		t.Errorf("a push of another file is answered %d: %s", status, text)
-	}
-	if status, text := push(commit, "Pulumi.yaml"); status != http.StatusOK || !strings.Contains(text, "deployment-2") {
-		t.Fatalf("a push is answered %d: %s", status, text)
-	}
-	if status, text := push(commit, "Pulumi.yaml"); status != http.StatusConflict {
-		t.Errorf("the same push is answered %d: %s", status, text)
-	}
-	at = at.AddDate(0, 0, -8)
-	if status, text := push(commit, "Pulumi.yaml"); status != http.StatusBadRequest || !strings.Contains(text, "7 days") {
-		t.Errorf("an old push is answered %d: %s", status, text)
-	}
-	if status, text := s.post(t, pushedStack+"/push", "{}", "X-GitHub-Event", "push", "X-Hub-Signature-256",
-		"sha256=00"); status != http.StatusUnauthorized {
-		t.Errorf("a push with a wrong signature is answered %d: %s", status, text)
-	}
-	harness.Eventually(t, "the push is deployed", func() bool {
-		return strings.Contains(p.Must(t, "deployment", "get", "2"), "succeeded")
-	})
-	said(t, p, "push to main", "deployment", "get", "2")
-	p.Must(t, "deployment", "settings", "edit", "--remove-env", "TOKEN")
-	p.Must(t, "deployment", "settings", "destroy", "--yes")
-	failed(t, p, "no git repository", run("update")...)
-}
 
 // refusesRepositories has repositories that want more than they may.
 func refusesRepositories(t *testing.T, h *harness.Home, s service) {

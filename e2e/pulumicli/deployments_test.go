@@ -103,6 +103,8 @@ func TestTheStockCLIRunsDeploymentsFromGitRepositories(t *testing.T) {
 	s := serviceOf(t, h)
 	t.Run("its commands", func(t *testing.T) { t.Parallel(); deploys(t, h, s) })
 	t.Run("stored settings and pushes", func(t *testing.T) { t.Parallel(); pushes(t, h, s) })
+	t.Run("messages of GitHub", func(t *testing.T) { t.Parallel(); takesGitHub(t, h, s) })
+	t.Run("messages of GitLab", func(t *testing.T) { t.Parallel(); takesGitLab(t, h, s) })
 	t.Run("what a repository may not do", func(t *testing.T) { t.Parallel(); refusesRepositories(t, h, s) })
 	t.Run("secrets of the configuration", func(t *testing.T) { t.Parallel(); decrypts(t, h, s) })
 	t.Run("webhooks", func(t *testing.T) { t.Parallel(); tellsDeployments(t, h, s) })

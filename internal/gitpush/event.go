@@ -57,6 +57,7 @@ type gitlab struct {
 	Attributes struct {
 		IID        int
 		Action     string
+		OldRev     string `json:"oldrev"` // with an update that brings commits
 		Target     string `json:"target_branch"`
 		SourceID   int    `json:"source_project_id"`
 		TargetID   int    `json:"target_project_id"`
@@ -137,7 +138,7 @@ func (g gitlab) push() *Event {
 
 func (g gitlab) mergeRequest() *Event {
 	a := g.Attributes
-	if !slices.Contains([]string{"open", "update", "reopen"}, a.Action) {
+	if !slices.Contains([]string{"open", "update", "reopen"}, a.Action) || a.Action == "update" && a.OldRev == "" {
 		return nil
 	}
 	return &Event{Repository: g.Project.Path, Branch: a.Target, Commit: a.LastCommit.ID, PullRequest: a.IID,

@@ -92,6 +92,12 @@ func TestMessagesSayWhatIsDeployed(t *testing.T) {
 		"a merge request": {"Merge Request Hook", `{"project":{"path_with_namespace":"acme/shop"},"object_attributes":{"iid":3,
 			"action":"open","target_branch":"main","source_project_id":1,"target_project_id":2,"last_commit":{"id":"` + hash +
 			`"}}}`, &Event{Repository: "acme/shop", Branch: "main", Commit: hash, PullRequest: 3, Foreign: true}},
+		"commits for a merge request": {"Merge Request Hook", `{"project":{"path_with_namespace":"acme/shop"},
+			"object_attributes":{"iid":3,"action":"update","oldrev":"` + strings.Repeat("1", 40) + `","target_branch":"main",
+			"last_commit":{"id":"` + hash + `"}}}`, &Event{Repository: "acme/shop", Branch: "main", Commit: hash,
+			PullRequest: 3}},
+		"a new title of a merge request": {"Merge Request Hook", `{"object_attributes":{"action":"update","last_commit":{
+			"id":"` + hash + `"}}}`, nil},
 	} {
 		header := "X-Github-Event"
 		if strings.Contains(c.kind, "Hook") {
@@ -128,6 +134,50 @@ func TestAMessageSaysItsAgeInWhatIsSigned(t *testing.T) {
 	} {
 		if got := c.message.Happened(now); !got.Equal(c.want) {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+func TestADeliveryIsKnownByWhatItsSenderVouchesFor(t *testing.T) {
+	const hub, standard, token = "X-Hub-Signature-256", "Webhook-Signature", "X-Gitlab-Token"
+	same := func(a, b Message) bool { return a.Digest() == b.Digest() }
+	for name, c := range map[string]struct {
+		one, other Message
+		same       bool
+	}{
+		"another id of GitHub": {message("{}", hub, "x", "X-Github-Delivery", "1"), message("{}", hub, "x",
+			"X-Github-Delivery", "2"), true},
+		"another body": {message("{}", hub, "x"), message("{ }", hub, "x"), false},
+		"an id beside GitHub's signature": {message("{}", hub, "x"), message("{}", hub, "x", standard, "x", "Webhook-Id", "1",
+			"Idempotency-Key", "1"), true},
+		"an equal push to GitLab": {message("{}", standard, "x", "Webhook-Id", "1"), message("{}", standard, "x",
+			"Webhook-Id", "2"), false},
+		"a delivery that GitLab repeats": {message("{}", standard, "x", "Webhook-Id", "1", "Webhook-Timestamp", "1"),
+			message("{}", standard, "y", "Webhook-Id", "1", "Webhook-Timestamp", "2"), true},
+		"a key beside GitLab's signature": {message("{}", standard, "x", "Webhook-Id", "1"), message("{}", standard, "x",
+			"Webhook-Id", "1", "Idempotency-Key", "2"), true},
+		"an equal push with the token": {message("{}", token, "x", "Idempotency-Key", "1"), message("{}", token, "x",
+			"Idempotency-Key", "2"), false},
+		"a delivery with the token that is repeated": {message("{}", token, "x", "Idempotency-Key", "1"), message("{}",
+			token, "x", "Idempotency-Key", "1"), true},
+	} {
+		if same(c.one, c.other) != c.same {
+			t.Errorf("%s: the same is %v", name, !c.same)
+		}
+	}
+}
+
+func TestOneSchemeCountsForAllOfAMessage(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	stamp := fmt.Sprint(now.Unix())
+	signature := "v1," + base64.StdEncoding.EncodeToString(sum([]byte(secret), []byte("7."+stamp+".{}")))
+	signed := []string{"Webhook-Id", "7", "Webhook-Timestamp", stamp, "Webhook-Signature", signature}
+	if !message("{}", signed...).From(secret, now) {
+		t.Fatal("a signed message is refused")
+	}
+	for _, hub := range []string{"x", "sha1=00", "sha256="} {
+		if message("{}", append(signed, "X-Hub-Signature-256", hub)...).From(secret, now) {
+			t.Errorf("with %q, it is taken as one of GitLab, and remembered as one of GitHub", hub)
 		}
 	}
 }

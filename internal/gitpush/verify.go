@@ -9,6 +9,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -32,18 +33,38 @@ func Signed(h http.Header) bool {
 	return h.Get("X-Hub-Signature-256") != "" || h.Get("Webhook-Signature") != "" || h.Get("X-Gitlab-Token") != ""
 }
 
-// From reports whether a message was sent by someone with the secret: GitHub signs the body, GitLab signs it with an id
-// and the time, or sends the secret itself.
+// scheme is how a message shows that its sender has the secret, and so which parts of it can be trusted.
+type scheme int
+
+const (
+	signedBody scheme = iota // GitHub signs the body
+	signedAll                // GitLab signs the body with an id and the time, as in "Standard Webhooks"
+	withToken                // GitLab sends the secret itself, and signs nothing
+)
+
+// scheme returns the one that counts when a message has the headers of several.
+func (m Message) scheme() scheme {
+	switch {
+	case m.Header.Get("X-Hub-Signature-256") != "":
+		return signedBody
+	case m.Header.Get("Webhook-Signature") != "":
+		return signedAll
+	}
+	return withToken
+}
+
+// From reports whether a message was sent by someone with the secret.
 func (m Message) From(secret string, now time.Time) bool {
 	if secret == "" {
 		return false
 	}
-	if signature, given := strings.CutPrefix(m.Header.Get("X-Hub-Signature-256"), "sha256="); given {
+	switch m.scheme() {
+	case signedBody:
+		signature, given := strings.CutPrefix(m.Header.Get("X-Hub-Signature-256"), "sha256=")
 		got, err := hex.DecodeString(signature)
-		return err == nil && hmac.Equal(got, sum([]byte(secret), m.Body))
-	}
-	if signatures := m.Header.Get("Webhook-Signature"); signatures != "" {
-		return m.signed(secret, signatures, now)
+		return given && err == nil && hmac.Equal(got, sum([]byte(secret), m.Body))
+	case signedAll:
+		return m.signed(secret, m.Header.Get("Webhook-Signature"), now)
 	}
 	token := m.Header.Get("X-Gitlab-Token")
 	return token != "" && subtle.ConstantTimeCompare([]byte(token), []byte(secret)) == 1
@@ -85,10 +106,10 @@ func sum(key []byte, parts ...[]byte) []byte {
 // said. GitLab's token signs nothing, and whoever can repeat the message has it, and can as well write another: then it
 // is now.
 func (m Message) Happened(now time.Time) time.Time {
-	switch {
-	case m.Header.Get("X-Hub-Signature-256") != "":
+	switch m.scheme() {
+	case signedBody:
 		return m.said()
-	case m.Header.Get("Webhook-Signature") != "":
+	case signedAll:
 		seconds, _ := strconv.ParseInt(m.Header.Get("Webhook-Timestamp"), 10, 64) // From has checked it
 		return time.Unix(seconds, 0)
 	}
@@ -118,8 +139,19 @@ func (m Message) said() time.Time {
 	return time.Time{}
 }
 
-// Digest names what was signed, so that it is acted on once. The id of a delivery is not signed by every server.
+// Digest names a delivery, so that it is acted on once. GitLab's messages about two pushes may be equal but for the id,
+// which it keeps when it sends one again; GitHub does not sign its id, and the time in the body tells pushes apart.
 func (m Message) Digest() string {
-	digest := sha256.Sum256(m.Body)
-	return hex.EncodeToString(digest[:])
+	digest, id := sha256.New(), ""
+	switch m.scheme() {
+	case signedAll:
+		id = m.Header.Get("Webhook-Id")
+	case withToken:
+		id = m.Header.Get("Idempotency-Key")
+	}
+	if id != "" {
+		_, _ = io.WriteString(digest, id+"\n") // never fails
+	}
+	_, _ = digest.Write(m.Body)
+	return hex.EncodeToString(digest.Sum(nil))
 }

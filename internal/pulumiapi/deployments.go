@@ -154,7 +154,7 @@ func (c *call) describeDeployment(d deployments.Deployment) (apitype.ListDeploym
 			return one, err
 		}
 		nested := apitype.DeploymentNestedUpdate{ID: version, UpdateID: version, Version: int64(u.Number()),
-			Result: string(statusOf(info)), Kind: string(info.Kind), Message: info.Message,
+			Result: string(statusOf(info)), Kind: string(kindOf(info)), Message: info.Message,
 			Environment: map[string]string{}}
 		if !info.Started.IsZero() {
 			nested.StartTime = info.Started.Unix()
