@@ -95,8 +95,10 @@ type StartRequest struct {
 	Stack StackName
 	ID    string
 	By    Holder
-	// Patience is how long it waits while another update has the stack.
+	// Patience is how long it waits while another update has the stack, or no worker takes it up.
 	Patience time.Duration
+	// NoWorker, if set, is called with each error of CodeNoWorker that it waits out.
+	NoWorker func(err error)
 }
 
 // Leases are the updates that clients execute themselves. All errors are *Error.

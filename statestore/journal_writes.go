@@ -40,7 +40,7 @@ type journalQueue struct {
 // journalBatch is journal entries that become one object.
 type journalBatch struct {
 	first   int64
-	entries [][]byte // JSON of each
+	entries [][]byte      // JSON of each
 	stored  chan struct{} // closed when err is set
 	err     error
 }

@@ -21,7 +21,8 @@ const findable = `{"fake:index:Auto": {"read": "property:name"}}`
 // served is a service in parts, serve and a worker being processes of their own, with a short lease.
 type served struct {
 	service
-	home *harness.Home
+	home    *harness.Home
+	cluster *cluster.Cluster
 }
 
 func newServed(t *testing.T) served {
@@ -33,7 +34,7 @@ func newServed(t *testing.T) served {
 	harness.Must(t, err)
 	t.Cleanup(c.Stop)
 	h.Env = c.Env // of its clients
-	return served{service{c.Pulumi, c.Token}, h}
+	return served{service{c.Pulumi, c.Token}, h, c}
 }
 
 // victim is a stack of both tools, on a cloud of its own, whose provider has its configuration in the state.

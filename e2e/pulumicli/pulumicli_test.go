@@ -198,16 +198,7 @@ func waits(t *testing.T, h *harness.Home, s service) {
 	first := make(chan harness.End, 1)
 	go func() { first <- ours.Run(t, "up", "--yes", "--skip-preview") }()
 	harness.Eventually(t, "the first update has the stack", func() bool { return s.active(t, "busy") })
-	out, err := os.Create(filepath.Join(t.TempDir(), "said"))
-	harness.Must(t, err)
-	second := exec.CommandContext(t.Context(), p.Path, with("up")...)
-	second.Dir, second.Env, second.Stdout, second.Stderr = p.Dir, p.Env, out, out
-	said := func() string {
-		text, err := os.ReadFile(out.Name())
-		harness.Must(t, err)
-		return string(text)
-	}
-	harness.Must(t, second.Start())
+	second, said := begun(t, p)
 	harness.Eventually(t, "the second update waits, and has a sign of life", func() bool {
 		return strings.Contains(ours.Must(t, "stack", "history"), "queued") && strings.Count(said(), "is busy") > 1
 	})
@@ -217,6 +208,21 @@ func waits(t *testing.T, h *harness.Home, s service) {
 	}
 	if err := second.Wait(); err != nil || !strings.Contains(said(), "3 unchanged") {
 		t.Errorf("the second ends with %v: %s", err, said())
+	}
+}
+
+// begun starts an update of the stock CLI, and returns what it says so far.
+func begun(t *testing.T, p *harness.Tool) (up *exec.Cmd, said func() string) {
+	t.Helper()
+	out, err := os.Create(filepath.Join(t.TempDir(), "said"))
+	harness.Must(t, err)
+	up = exec.CommandContext(t.Context(), p.Path, with("up")...)
+	up.Dir, up.Env, up.Stdout, up.Stderr = p.Dir, p.Env, out, out
+	harness.Must(t, up.Start())
+	return up, func() string {
+		text, err := os.ReadFile(out.Name())
+		harness.Must(t, err)
+		return string(text)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -117,9 +118,11 @@ type call struct {
 	caller  deployments.Caller
 	lease   deployments.Leased // of an update's own call
 	refused bool
-	begun   bool  // the answer has begun before its end is known, see hold
-	oauth   error // the kind of an error of a token exchange, if it is not known by its code
-	release []func()
+	begun   bool // the answer has begun before its end is known, see hold
+	// noWorker is the last error for which a held start waits for a worker.
+	noWorker atomic.Pointer[error]
+	oauth    error // the kind of an error of a token exchange, if it is not known by its code
+	release  []func()
 }
 
 func (e *edge) begin(w http.ResponseWriter, r *http.Request, to route) *call {

@@ -16,9 +16,9 @@ import (
 // are silent for long, many of them after a minute.
 const firstBeat, nextBeat = 5 * time.Second, 15 * time.Second
 
-// hold starts an update. While another update has the stack, the call is held open: after a while the answer begins,
-// with a header that says behind whom, and then grows by white space, which JSON allows before its value. An
-// informational response (1xx) would keep the status open, but some proxies take it for the answer.
+// hold starts an update. While another update has the stack, or no worker takes it up, the call is held open: after a
+// while the answer begins, with a header that says behind whom, and then grows by white space, which JSON allows before
+// its value. An informational response (1xx) would keep the status open, but some proxies take it for the answer.
 //
 // An error after that has no status any more; its text, which is no JSON, fails the client.
 func (c *call) hold(id string) (deployments.Leased, error) {
@@ -28,7 +28,8 @@ func (c *call) hold(id string) (deployments.Leased, error) {
 		defer c.beats()()
 	}
 	return c.edge.Service.StartUpdate(c.Context(), deployments.StartRequest{Stack: c.stack, ID: id, Patience: patience,
-		By: deployments.Holder{Token: c.caller.Token, Member: c.caller.Member, Made: c.caller.Made}})
+		NoWorker: func(err error) { c.noWorker.Store(&err) },
+		By:       deployments.Holder{Token: c.caller.Token, Member: c.caller.Member, Made: c.caller.Made}})
 }
 
 // patience returns how long a start waits for a busy stack. A client shortens that with `Prefer: wait=SECONDS`; one
@@ -73,7 +74,9 @@ func (c *call) beats() (stop func()) {
 // beat begins the answer, or lets it grow.
 func (c *call) beat() {
 	if !c.begun {
-		if info, err := c.edge.Service.Stack(c.Context(), c.stack); err == nil {
+		if noWorker := c.noWorker.Load(); noWorker != nil {
+			c.answer.Header().Set(warningHeader, clean((*noWorker).Error()))
+		} else if info, err := c.edge.Service.Stack(c.Context(), c.stack); err == nil {
 			c.warnBusy(info)
 		}
 		c.answer.Header().Set("Content-Type", "application/json")

@@ -46,9 +46,14 @@ func (c crowded) StartUpdate(ctx context.Context, r deployments.StartRequest) (d
 // newCrowded serves a busy stack, with signs of life each millisecond.
 func newCrowded(t *testing.T) (crowded, *httptest.Server) {
 	t.Helper()
+	return newCrowdedBy(t, func(c crowded) Service { return c })
+}
+
+func newCrowdedBy(t *testing.T, by func(crowded) Service) (crowded, *httptest.Server) {
+	t.Helper()
 	b := newBench(t)
 	c := crowded{offline{b.server, b.store}, make(chan error)}
-	e, err := newEdge(Config{Service: c, Log: slog.New(slog.DiscardHandler),
+	e, err := newEdge(Config{Service: by(c), Log: slog.New(slog.DiscardHandler),
 		Authority: callers{"deployer": caller("deployer", deployments.RoleDeployer, "acme")}})
 	if err != nil {
 		t.Fatal(err)
@@ -97,6 +102,28 @@ func TestAStartThatWaitsShowsSignsOfLifeAndSaysBehindWhom(t *testing.T) {
 	var lease apitype.StartUpdateResponse
 	if err != nil || json.Unmarshal(rest, &lease) != nil || lease.Version != 7 || lease.Token == "" {
 		t.Errorf("it ends with %q, %v", rest, err)
+	}
+}
+
+// deserted is a service without a worker until it is released.
+type deserted struct{ crowded }
+
+func (d deserted) StartUpdate(ctx context.Context, r deployments.StartRequest) (deployments.Leased, error) {
+	r.NoWorker(deployments.Errorf(deployments.CodeNoWorker, "Waiting for a worker: none takes this up."))
+	return d.crowded.StartUpdate(ctx, r)
+}
+
+func TestAStartThatWaitsForAWorkerSaysSo(t *testing.T) {
+	c, server := newCrowdedBy(t, func(c crowded) Service { return deserted{c} })
+	answer := start(t, server)
+	if warning := answer.Header.Get(warningHeader); answer.StatusCode != http.StatusOK ||
+		warning != "Waiting for a worker: none takes this up." {
+		t.Errorf("it begins with %d and warns %q", answer.StatusCode, warning)
+	}
+	c.release <- nil
+	var lease apitype.StartUpdateResponse
+	if err := json.NewDecoder(answer.Body).Decode(&lease); err != nil || lease.Version != 7 {
+		t.Errorf("it ends with %+v, %v", lease, err)
 	}
 }
 

@@ -75,11 +75,14 @@ func (s *Service) StartUpdate(ctx context.Context, r deployments.StartRequest) (
 		})
 	}
 	var accepted deployments.Accepted
-	if err := s.request(ctx, name, deployments.UpdateSubmit, &accepted, created.Request); err != nil {
+	until := time.Now().Add(r.Patience)
+	if err := attended(ctx, until, r.NoWorker, func() error {
+		return s.request(ctx, name, deployments.UpdateSubmit, &accepted, created.Request)
+	}); err != nil {
 		return l, failure("submit the update", err)
 	}
 	l.Update = accepted.Update
-	for until := time.Now().Add(r.Patience); l.Fence == 0; {
+	for l.Fence == 0 {
 		var next deployments.UpdateName
 		created.Version = l.Update.Number()
 		if err = s.PutCreated(ctx, created); err == nil {
@@ -93,6 +96,20 @@ func (s *Service) StartUpdate(ctx context.Context, r deployments.StartRequest) (
 	}
 	l.Expires = time.Now().Add(created.Request.Lease.Duration)
 	return l, nil
+}
+
+// attended repeats a call until a worker takes it up, or until a time: the stock CLI repeats no such call. It calls
+// waits, if that is set, with each error that it waits out.
+func attended(ctx context.Context, until time.Time, waits func(error), call func() error) error {
+	for {
+		err := call()
+		if deployments.CodeOf(err) != deployments.CodeNoWorker || ctx.Err() != nil || !time.Now().Before(until) {
+			return err
+		}
+		if waits != nil {
+			waits(err)
+		}
+	}
 }
 
 // awaitLease waits until an update has its stack, and returns the fence of its claim. If another update was put before
@@ -200,20 +217,25 @@ func (s *Service) completePreview(
 	return info, s.UpdateEnded(ctx, info, false)
 }
 
+// leaseCallPatience is how long a renewal or the end of a lease waits for a worker. Both may be repeated.
+const leaseCallPatience = time.Minute
+
 // leaseUpdate calls an update handler of the workflow of a lease.
 func (s *Service) leaseUpdate(
 	ctx context.Context, u deployments.UpdateName, update string, answer any, args ...any,
 ) error {
-	attended, stop := s.whileServed(ctx, deployments.UpdateWorkflowID(u), noAnswerAfter)
-	defer stop()
-	handle, err := s.temporal.UpdateWorkflow(attended, client.UpdateWorkflowOptions{
-		WorkflowID: deployments.UpdateWorkflowID(u), UpdateName: update, Args: args,
-		WaitForStage: client.WorkflowUpdateStageCompleted,
+	err := attended(ctx, time.Now().Add(leaseCallPatience), nil, func() error {
+		served, stop := s.whileServed(ctx, deployments.UpdateWorkflowID(u), noAnswerAfter)
+		defer stop()
+		handle, err := s.temporal.UpdateWorkflow(served, client.UpdateWorkflowOptions{
+			WorkflowID: deployments.UpdateWorkflowID(u), UpdateName: update, Args: args,
+			WaitForStage: client.WorkflowUpdateStageCompleted,
+		})
+		if err == nil {
+			err = handle.Get(served, answer)
+		}
+		return caused(served, err)
 	})
-	if err == nil {
-		err = handle.Get(attended, answer)
-	}
-	err = caused(attended, err)
 	if missing := (*serviceerror.NotFound)(nil); closing(err) || errors.As(err, &missing) {
 		return deployments.Errorf(deployments.CodeNotFound, "update %s is not running", u)
 	}
