@@ -87,7 +87,8 @@ type Deployment struct {
 	Updates []string `json:"updates,omitempty"`
 }
 
-// Ended reports whether nothing of the deployment will change any more.
+// Ended reports whether the deployment does nothing any more, but for removing the stack that it has destroyed. If that
+// is refused, one that has succeeded has failed.
 func (d Deployment) Ended() bool {
 	return d.Status == DeploymentFailed || d.Status == DeploymentSucceeded || d.Status == DeploymentSkipped
 }

@@ -108,6 +108,7 @@ func TestTheStockCLIRunsDeploymentsFromGitRepositories(t *testing.T) {
 	t.Run("what a repository may not do", func(t *testing.T) { t.Parallel(); refusesRepositories(t, h, s) })
 	t.Run("secrets of the configuration", func(t *testing.T) { t.Parallel(); decrypts(t, h, s) })
 	t.Run("webhooks", func(t *testing.T) { t.Parallel(); tellsDeployments(t, h, s) })
+	t.Run("a stack that stays though it was destroyed", func(t *testing.T) { t.Parallel(); staysDestroyed(t, h, s) })
 	t.Run("one after the other", func(t *testing.T) { t.Parallel(); queues(t, h, s) })
 }
 

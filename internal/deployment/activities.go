@@ -205,30 +205,3 @@ func (a *Activities) EndDeployment(
 	return deployments.EndedDeployment{RemovesStack: d.Removes != ""},
 		activities.Failure(a.Service.TellDeployment(ctx, d.Deployment))
 }
-
-// RemoveDestroyed removes the stack that a deployment has destroyed, if its end says so. It may be repeated: a stack
-// that was created under the name since then stays.
-func (a *Activities) RemoveDestroyed(ctx context.Context, n deployments.DeploymentName) error {
-	defer activities.Beat(ctx)()
-	head, err := a.Service.Head(ctx, n.StackName)
-	if err != nil {
-		return activities.Failure(unlessAbsent(err))
-	}
-	d, err := a.Store.Deployment(ctx, n)
-	if err != nil || d.Removes != head.ID {
-		return activities.Failure(unlessAbsent(err))
-	}
-	if err := a.permit(ctx, d); err != nil {
-		return activities.Failure(err)
-	}
-	return activities.Failure(unlessAbsent(a.Service.RemoveStack(ctx, n.StackName, false)))
-}
-
-// unlessAbsent returns an error unless it says that something does not exist: nothing is left to do for a stack that is
-// gone.
-func unlessAbsent(err error) error {
-	if err != nil && deployments.CodeOf(err) == deployments.CodeNotFound {
-		return nil
-	}
-	return err
-}

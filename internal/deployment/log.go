@@ -17,7 +17,7 @@ import (
 
 // The parts of a log, in their order. A deployment has at most a few updates.
 const (
-	stepTurn, stepPrepare, stepOperation, stepEnd = 1, 2, 10, 90
+	stepTurn, stepPrepare, stepOperation, stepEnd, stepRemoval = 1, 2, 10, 90, 95
 )
 
 const (
