@@ -120,6 +120,11 @@ func TestFlagsAndOptionsDoWhatTheySay(t *testing.T) {
 				"{register: b, type: fake:index:Auto, properties: {attachedTo: '${a.arn}'}}"},
 			[]string{"up"}, map[string]int{"replace": 2, "same": 1},
 			[]string{"delete b", "delete a", "create a", "create b"}},
+		{"a preview shows a replacement that deletes first",
+			[]string{"{register: a, type: fake:index:Auto}"},
+			[]string{"{register: a, type: fake:index:Auto, properties: {zone: b}, options: {deleteBeforeReplace: " +
+				"true}}"},
+			[]string{"preview"}, map[string]int{"replace": 1, "same": 1}, nil},
 		{"the deleteBeforeReplace option puts the delete first",
 			[]string{"{register: a, type: fake:index:Auto, options: {deleteBeforeReplace: true}}"},
 			[]string{"{register: a, type: fake:index:Auto, properties: {zone: b}, options: {deleteBeforeReplace: " +

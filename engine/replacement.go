@@ -47,7 +47,8 @@ func (r *Run) replace(e *entry, old *State) bool {
 	switch {
 	case !before:
 		r.enqueue(e, false)
-	case !r.contradicts(e):
+	// A replica answers in a preview that something is replaced: its reply is compared when this run replies.
+	case r.goal.DryRun || !r.contradicts(e):
 		r.startCascade(e, old, candidates)
 	}
 	return true

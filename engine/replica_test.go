@@ -146,6 +146,34 @@ func TestARunThatDecidesOtherwiseThanAReplicaFailsBeforeTheStep(t *testing.T) {
 	}
 }
 
+func TestAPreviewReplacesWhatItsReplicaReplacesInEitherOrder(t *testing.T) {
+	goal := replicaGoal
+	goal.DryRun = true
+	for _, first := range []bool{false, true} {
+		replica, program := NewReplica(goal, replicaBase(), nil), replicaProgram()
+		program[1].Inputs.Digest, program[1].DeleteBeforeReplace = "other", &first
+		for i, change := range []ChangeKind{ChangeNone, ChangeReplace} {
+			asked, _ := replica.Handle(program[i])
+			p := asked.Plans[0]
+			decided, _ := replica.Handle(Planned{Op: p.Op, Inputs: p.Goal.Inputs, Diff: Diff{Change: change}})
+			if len(decided.Answers) != 1 {
+				t.Fatalf("deleted first %v: the replica has decided %+v", first, decided)
+			}
+			program[i].Ahead = &decided.Answers[0].Ahead
+		}
+		run := New(goal, replicaBase(), nil)
+		run.Handle(RunStarted{Epoch: 1})
+		run.Handle(program[0])
+		run.Handle(program[1])
+		run.Handle(ProgramExited{Epoch: 1})
+		run.Ready()
+		got, ended := run.Result()
+		if !ended || got.Status != StatusSucceeded || got.Changes[string(StepReplace)] != 1 {
+			t.Errorf("deleted first %v: ended %v: %+v", first, ended, got)
+		}
+	}
+}
+
 func TestACancelledUpdateDoesNotContradictItsReplica(t *testing.T) {
 	program := replicaProgram()
 	replicate(t, program)
