@@ -98,11 +98,11 @@ func TestTheEndOfALeaseAsksForAnUpdateThatSettlesWhatItsClientLeft(t *testing.T)
 			}
 			l := deployments.Leased{Update: u, Fence: head.Fence}
 			if c.secrets != "" {
-				if err := store.WriteJournal(t.Context(), l, 0, []byte(c.secrets)); err != nil {
+				if err := store.WriteJournal(t.Context(), l, []byte(c.secrets)); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if err := store.WriteJournal(t.Context(), l, 1, []byte(journal)); err != nil {
+			if err := store.WriteJournal(t.Context(), l, []byte(journal)); err != nil {
 				t.Fatal(err)
 			}
 			for range 2 { // an activity may run twice

@@ -131,9 +131,8 @@ type LeaseTokens interface {
 // LeasedState takes what clients write while they have a lease. Each method fails with CodeForbidden when the update
 // has lost the stack; what it has written then is never read. Writing the same again has no effect.
 type LeasedState interface {
-	// WriteJournal stores journal entries, which are the elements of a JSON array. first is the least of their sequence
-	// numbers.
-	WriteJournal(ctx context.Context, l Leased, first int64, entries json.RawMessage) error
+	// WriteJournal stores journal entries, which are the elements of a JSON array. What is repeated counts once.
+	WriteJournal(ctx context.Context, l Leased, entries json.RawMessage) error
 	// WriteSnapshot stores a whole deployment, as JSON of apitype.UntypedDeployment. sequence numbers the snapshots of
 	// the update from 1; 0 stands for the next one.
 	WriteSnapshot(ctx context.Context, l Leased, sequence int, deployment []byte) error

@@ -96,10 +96,10 @@ func (s *Store) Commit(ctx context.Context, c Claim, w Written) error {
 
 // Sweep removes what only recovery would need of a committed update: its deltas with their large values, and the
 // outcomes that lost attempts left. A recovery that has read some of it cannot write its result, because the update has
-// lost the stack. What cannot be removed now is left to Collect.
+// lost the stack. What cannot be removed now is left to Collect, and so are journals: their ends refuse late writes.
 func (s *Store) Sweep(ctx context.Context, name deployments.StackName, version int) {
 	u := deployments.UpdateName{StackName: name, Version: strconv.Itoa(version)}
-	for _, part := range []string{"delta", "outcome", spillFolder, blobFolder, journalFolder, snapshotFolder} {
+	for _, part := range []string{"delta", "outcome", spillFolder, blobFolder, snapshotFolder} {
 		l, err := s.objects.List(ctx, Query{Prefix: updateKey(u, part, "")})
 		if err != nil {
 			return

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"path"
 	"slices"
+	"strconv"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
@@ -50,7 +52,7 @@ func (s *Store) FinishLease(ctx context.Context, u deployments.UpdateName) (Writ
 
 // leasedState returns the state that a client has written; nil when there is none.
 func (s *Store) leasedState(ctx context.Context, c Claim) (*draft, error) {
-	entries, err := s.journalOf(ctx, c.Update)
+	entries, err := s.endJournal(ctx, c.Update)
 	if err != nil {
 		return nil, err
 	}
@@ -68,26 +70,51 @@ func (s *Store) leasedState(ctx context.Context, c Claim) (*draft, error) {
 	return s.clientDraft(ctx, c.Update.StackName, f)
 }
 
-// journalOf returns the journal entries of an update.
-func (s *Store) journalOf(ctx context.Context, u deployments.UpdateName) ([]journal.Entry, error) {
+// endJournal writes the end of an update's journal, unless it has one, and returns the entries before it.
+func (s *Store) endJournal(ctx context.Context, u deployments.UpdateName) ([]journal.Entry, error) {
 	prefix := updateKey(u, journalFolder, "")
-	l, err := s.objects.List(ctx, Query{Prefix: prefix})
-	if err != nil {
-		return nil, failed(err, "list "+prefix)
-	}
-	batches := make([][]journal.Entry, len(l.Keys))
-	index := make(map[string]int, len(l.Keys))
-	for i, key := range l.Keys {
-		index[key] = i
-	}
-	err = each(l.Keys, func(key string) error {
-		data, err := s.get(ctx, u.StackName, key)
-		if err == nil {
-			batches[index[key]], err = journal.Parse(data)
+	for {
+		l, err := s.objects.List(ctx, Query{Prefix: prefix})
+		if err != nil {
+			return nil, failed(err, "list "+prefix)
 		}
-		return err
-	})
-	return slices.Concat(batches...), err
+		batches := make([][]byte, len(l.Keys))
+		index, last := make(map[string]int, len(l.Keys)), 0
+		for i, key := range l.Keys {
+			index[key] = i
+			if last, err = strconv.Atoi(path.Base(key)); err != nil {
+				return nil, damaged(key, err)
+			}
+		}
+		if err := each(l.Keys, func(key string) (err error) {
+			batches[index[key]], err = s.get(ctx, u.StackName, key)
+			return err
+		}); err != nil {
+			return nil, err
+		}
+		if len(batches) == 0 || string(batches[len(batches)-1]) != journalEnd {
+			err = s.putJournal(ctx, u, last+1, []byte(journalEnd))
+		}
+		if errors.Is(err, ErrChanged) {
+			continue // more was written meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		return parsed(batches)
+	}
+}
+
+// parsed returns the entries of the objects of a journal.
+func parsed(batches [][]byte) (entries []journal.Entry, err error) {
+	for _, data := range batches {
+		more, err := journal.Parse(data)
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, more...)
+	}
+	return entries, nil
 }
 
 // replayed returns the state that journal entries make of the base of an update.

@@ -13,7 +13,7 @@ import (
 // An update that its client executes has these objects, besides those of every update:
 //
 //	updates/p-ID/created               the request, from its creation on
-//	updates/VERSION/journal/FIRST-ID   journal entries, by the least sequence number of a batch
+//	updates/VERSION/journal/NUMBER     journal entries, in the order of their arrival, and the end of them
 //	updates/VERSION/snapshot/last      the last whole deployment, with its sequence number
 //	updates/VERSION/snapshot/changes   how many steps of each kind the client has counted
 const (
@@ -81,12 +81,12 @@ func (s *Store) LeaseOf(text string) (l deployments.Leased, err error) {
 	return l, nil
 }
 
-// holdsLease reports, as CodeForbidden, that an update has lost the stack. It is called after each write: if the update
-// still has the stack then, its end reads what was written.
-func (s *Store) holdsLease(ctx context.Context, l deployments.Leased) error {
-	err := s.Holds(ctx, Claim{Update: l.Update, Writer: LeaseWriter, Fence: l.Fence})
+// holdsLease reports, as CodeForbidden, that an update has lost the stack. It is called after each write of a snapshot:
+// if the update still has the stack then, its end reads what was written.
+func (s *Store) holdsLease(ctx context.Context, l writtenLease) error {
+	err := s.Holds(ctx, Claim{Update: l.update, Writer: LeaseWriter, Fence: l.fence})
 	if deployments.CodeOf(err) == deployments.CodeConflict {
-		return leaseOver(l.Update)
+		return leaseOver(l.update)
 	}
 	return err
 }
@@ -157,7 +157,7 @@ func (s *Store) nextSnapshot(
 			return err
 		}
 		if sequence != 0 && sequence <= last.Sequence {
-			return s.holdsLease(ctx, l) // a repeated write
+			return s.holdsLease(ctx, writtenLease{l.Update, l.Fence}) // a repeated write
 		}
 		deployment, err := next(last)
 		if err != nil {
@@ -175,7 +175,7 @@ func (s *Store) nextSnapshot(
 		if err != nil {
 			return failed(err, "write "+key)
 		}
-		return s.holdsLease(ctx, l)
+		return s.holdsLease(ctx, writtenLease{l.Update, l.Fence})
 	}
 }
 

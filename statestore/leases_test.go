@@ -34,14 +34,18 @@ func newLeasing(t *testing.T) *leasing {
 func newLeasingOn(t *testing.T, objects statestore.Objects) *leasing {
 	t.Helper()
 	l := &leasing{T: t, now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	l.store = newLeasingAgain(l, objects)
+	l.ok(l.store.CreateStack(t.Context(), dev, nil))
+	return l
+}
+
+// newLeasingAgain returns what another server has.
+func newLeasingAgain(l *leasing, objects statestore.Objects) *statestore.Store {
+	l.Helper()
 	store, err := statestore.New(objects, statestore.Options{Master: make([]byte, 32),
 		Now: func() time.Time { return l.now }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.store = store
-	l.ok(store.CreateStack(t.Context(), dev, nil))
-	return l
+	l.ok(err)
+	return store
 }
 
 func (l *leasing) ok(err error) {
@@ -98,11 +102,11 @@ func (l *leasing) forbidden(err error) {
 func TestTheEndOfALeaseCommitsTheJournalAndNothingLater(t *testing.T) {
 	l := newLeasing(t)
 	lease := l.begin("1")
-	l.ok(l.store.WriteJournal(t.Context(), lease, 2, json.RawMessage(
+	l.ok(l.store.WriteJournal(t.Context(), lease, json.RawMessage(
 		`[{"sequenceID":2,"kind":1,"operationID":1,"state":`+resourceJSON("a")+`}]`)))
-	l.ok(l.store.WriteJournal(t.Context(), lease, 1, json.RawMessage(
+	l.ok(l.store.WriteJournal(t.Context(), lease, json.RawMessage(
 		`[{"sequenceID":1,"kind":0,"operationID":1,"operation":{"type":"creating","resource":`+resourceJSON("a")+`}}]`)))
-	l.ok(l.store.WriteJournal(t.Context(), lease, 3, json.RawMessage(
+	l.ok(l.store.WriteJournal(t.Context(), lease, json.RawMessage(
 		`[{"sequenceID":3,"kind":0,"operationID":2,"operation":{"type":"creating","resource":`+resourceJSON("b")+`}}]`)))
 	for range 2 {
 		w, err := l.store.FinishLease(t.Context(), lease.Update)
@@ -111,7 +115,7 @@ func TestTheEndOfALeaseCommitsTheJournalAndNothingLater(t *testing.T) {
 			t.Errorf("it has written %+v", w)
 		}
 	}
-	l.forbidden(l.store.WriteJournal(t.Context(), lease, 4, json.RawMessage(
+	l.forbidden(l.store.WriteJournal(t.Context(), lease, json.RawMessage(
 		`[{"sequenceID":4,"kind":1,"operationID":2,"state":`+resourceJSON("b")+`}]`)))
 	if got := l.state(); got != "a +1" {
 		t.Errorf("the state is %q", got)
@@ -145,23 +149,23 @@ func TestJournalEntriesThatArriveTogetherAreWrittenTogether(t *testing.T) {
 				entry := fmt.Sprintf(`[{"sequenceID":%d,"kind":0,"operationID":%d,"operation":{"type":"creating",`+
 					`"resource":%s}},{"sequenceID":%d,"kind":1,"operationID":%d,"state":%s}]`,
 					2*i, i, resourceJSON(fmt.Sprint("r", i)), 2*i+1, i, resourceJSON(fmt.Sprint("r", i)))
-				if err := l.store.WriteJournal(t.Context(), lease, int64(2*i), json.RawMessage(entry)); err != nil {
+				if err := l.store.WriteJournal(t.Context(), lease, json.RawMessage(entry)); err != nil {
 					t.Error(err)
 				}
 			})
 		}
 		synctest.Wait()
-		if n := objects.journal.Load(); n != 2 {
+		if n := objects.journal.Load(); n != 1 {
 			t.Errorf("%d objects are being written", n)
 		}
 		gone, leave := context.WithCancel(t.Context())
 		leave()
-		if err := l.store.WriteJournal(gone, lease, 1, json.RawMessage(`[]`)); !errors.Is(err, context.Canceled) {
+		if err := l.store.WriteJournal(gone, lease, json.RawMessage(`[]`)); !errors.Is(err, context.Canceled) {
 			t.Errorf("a client that has left is answered %v", err)
 		}
 		close(objects.gate)
 		answers.Wait()
-		if n := objects.journal.Load(); n != 3 {
+		if n := objects.journal.Load(); n != 2 {
 			t.Errorf("%d objects were written", n)
 		}
 		w, err := l.store.FinishLease(t.Context(), lease.Update)
@@ -172,14 +176,53 @@ func TestJournalEntriesThatArriveTogetherAreWrittenTogether(t *testing.T) {
 	})
 }
 
+// Each acknowledged entry is in the state, and nothing after the end is acknowledged, whichever of several servers a
+// client writes to.
+func TestAJournalOfSeveralServersHasWhatWasAcknowledged(t *testing.T) {
+	for range 50 {
+		objects := &statestore.Memory{}
+		l := newLeasingOn(t, objects)
+		lease := l.begin("1")
+		var acknowledged atomic.Int32
+		var writers sync.WaitGroup
+		const servers, each = 3, 20
+		for server := range servers {
+			other := newLeasingAgain(l, objects)
+			for i := range each {
+				writers.Go(func() {
+					n := server*each + i
+					name := fmt.Sprint("r", n)
+					err := other.WriteJournal(t.Context(), lease, json.RawMessage(fmt.Sprintf(
+						`[{"sequenceID":%d,"kind":0,"operationID":%d,"operation":{"type":"creating","resource":%s}},`+
+							`{"sequenceID":%d,"kind":1,"operationID":%d,"state":%s}]`,
+						2*n, n, resourceJSON(name), 2*n+1, n, resourceJSON(name))))
+					if err == nil {
+						acknowledged.Add(1)
+					} else if deployments.CodeOf(err) != deployments.CodeForbidden {
+						t.Error(err)
+					}
+				})
+			}
+		}
+		w, err := l.store.FinishLease(t.Context(), lease.Update)
+		l.ok(err)
+		writers.Wait()
+		if int(acknowledged.Load()) != w.Resources {
+			t.Fatalf("%d writes were acknowledged, %d resources are in the state", acknowledged.Load(), w.Resources)
+		}
+		l.store.Sweep(t.Context(), dev, 1)
+		l.forbidden(newLeasingAgain(l, objects).WriteJournal(t.Context(), lease, json.RawMessage(`[]`)))
+	}
+}
+
 // What a client sends again, alone, does not replace what was stored with it.
 func TestRepeatedJournalEntriesLoseNoOthers(t *testing.T) {
 	l := newLeasing(t)
 	lease := l.begin("1")
 	begin := `{"sequenceID":1,"kind":0,"operationID":1,"operation":{"type":"creating","resource":` + resourceJSON("a") + `}}`
 	end := `{"sequenceID":2,"kind":1,"operationID":1,"state":` + resourceJSON("a") + `}`
-	l.ok(l.store.WriteJournal(t.Context(), lease, 1, json.RawMessage("["+begin+","+end+"]")))
-	l.ok(l.store.WriteJournal(t.Context(), lease, 1, json.RawMessage("["+begin+"]")))
+	l.ok(l.store.WriteJournal(t.Context(), lease, json.RawMessage("["+begin+","+end+"]")))
+	l.ok(l.store.WriteJournal(t.Context(), lease, json.RawMessage("["+begin+"]")))
 	_, err := l.store.FinishLease(t.Context(), lease.Update)
 	l.ok(err)
 	if got := l.state(); got != "a +0" {

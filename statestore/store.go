@@ -113,7 +113,7 @@ func New(objects Objects, o Options) (*Store, error) {
 	return &Store{
 		objects: guarded{objects}, keys: keys, keepers: o.Keepers, adopt: o.Adopt, keep: o.KeepEmpty, now: o.Now,
 		stackKeys: map[string]*stackKeys{}, names: map[string]cachedIdentity{},
-		cache: map[string]*cacheEntry{}, journals: journals{queues: map[journalLease]*journalQueue{}},
+		cache: map[string]*cacheEntry{}, journals: journals{queues: map[writtenLease]*journalQueue{}},
 	}, nil
 }
 

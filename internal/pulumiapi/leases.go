@@ -101,14 +101,12 @@ func writeJournal(c *call) (any, error) {
 	if err != nil || len(entries) == 0 {
 		return nil, err
 	}
-	first := entries[0].Sequence
 	for _, e := range entries {
-		first = min(first, e.Sequence)
+		if e.Sequence < 0 {
+			return nil, deployments.Errorf(deployments.CodeInvalid, "%d is not the number of a journal entry", e.Sequence)
+		}
 	}
-	if first < 0 {
-		return nil, deployments.Errorf(deployments.CodeInvalid, "%d is not the number of a journal entry", first)
-	}
-	return nil, c.edge.Service.WriteJournal(c.Context(), c.lease, first, r.Entries)
+	return nil, c.edge.Service.WriteJournal(c.Context(), c.lease, r.Entries)
 }
 
 // writeEvents stores engine events.
