@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/panics"
 )
 
 // journalPatience bounds the write of an object, so that one that hangs does not stop the journal.
@@ -111,21 +112,22 @@ func (s *Store) writeJournals(ctx context.Context, lease writtenLease) {
 		if b == nil {
 			return
 		}
-		if !q.held { // a journal that was collected has no end any more
-			b.err = s.holdsLease(ctx, lease)
-			q.held = b.err == nil
-		}
-		if q.held {
-			b.err = s.appendJournal(ctx, lease.update, q, b)
-		}
+		b.err = panics.Do("writing a journal", func() error { return s.appendJournal(ctx, lease, q, b) })
 		close(b.stored)
 	}
 }
 
 // appendJournal writes a batch as the next object of a journal, which fails once the journal has its end.
-func (s *Store) appendJournal(ctx context.Context, u deployments.UpdateName, q *journalQueue, b *journalBatch) error {
+func (s *Store) appendJournal(ctx context.Context, lease writtenLease, q *journalQueue, b *journalBatch) error {
 	ctx, cancel := context.WithTimeout(ctx, journalPatience)
 	defer cancel()
+	if !q.held { // a journal that was collected has no end any more
+		if err := s.holdsLease(ctx, lease); err != nil {
+			return err
+		}
+		q.held = true
+	}
+	u := lease.update
 	entries := slices.Concat([]byte("["), bytes.Join(b.entries, []byte(",")), []byte("]"))
 	for {
 		err := s.putJournal(ctx, u, q.last+1, entries)
