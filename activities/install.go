@@ -2,28 +2,22 @@ package activities
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/deployctl/deployctl/internal/bundlecache"
 	"github.com/deployctl/deployctl/internal/npmworkspace"
+	"github.com/deployctl/deployctl/internal/pythonproject"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
 )
 
-// installDependencies installs the packages that a Node program and its dynamic providers import, unless the bundle
-// contains them. If another bundle of the stack has installed the same packages on this worker, they are linked, so
-// that an edited program or configuration does not wait for npm. The packages stay in the bundle's directory; a lock
-// makes sessions, also those of other processes, install one after another.
+// installDependencies installs the packages that a Node or Python program and its dynamic providers import, unless the
+// bundle contains them. If another bundle of the stack has installed the same packages on this worker, they are linked,
+// so that an edited program or configuration does not wait for npm or pip. The packages stay in the bundle's directory;
+// a lock makes sessions, also those of other processes, install one after another.
 func (s *session) installDependencies(ctx context.Context) error {
-	if s.project == nil || !npmworkspace.Runtime(s.project.Runtime.Name()) {
+	if s.project == nil || !installable(s.project.Runtime.Name()) {
 		return nil
 	}
 	s.installing.Lock()
@@ -56,25 +50,41 @@ func (s *session) packageDir() string {
 
 // install installs what the program imports.
 func (s *session) install(ctx context.Context) error {
-	dir := s.packageDir()
-	if dir == "" {
-		return nil
+	runtime := s.project.Runtime.Name()
+	p, err := s.packagesOf(runtime)
+	if err != nil || p == nil {
+		return err
 	}
-	return s.installModules(ctx, dir, func(ctx context.Context) error {
-		language, err := s.host.Language(ctx, s.project.Runtime.Name())
+	return s.installModules(ctx, *p, func(ctx context.Context) error {
+		language, err := s.host.Language(ctx, runtime)
 		if err != nil {
 			return err
 		}
 		defer language.Close()
-		return language.InstallDependencies(ctx, dir)
+		return language.InstallDependencies(ctx, p.dir)
 	})
+}
+
+// packagesOf describes the packages of the program; nil if nothing is installed.
+func (s *session) packagesOf(runtime string) (*packages, error) {
+	if runtime == pythonproject.Runtime {
+		return s.pythonPackages(pythonproject.Program{
+			Root: s.root(), Dir: s.programDir(), Options: s.project.Runtime.Options(),
+		})
+	}
+	dir := s.packageDir()
+	if dir == "" {
+		return nil, nil
+	}
+	return s.nodePackages(dir), nil
 }
 
 // installSource installs what a policy pack or a plugin imports whose source is in dir. Outside the bundle, that is
 // part of the plugin's installation.
 func (s *session) installSource(
-	ctx context.Context, dir, runtime string, install func(context.Context) error,
+	ctx context.Context, dir string, source workspace.ProjectRuntimeInfo, install func(context.Context) error,
 ) error {
+	runtime := source.Name()
 	below, err := filepath.Rel(s.place, dir)
 	if err != nil || !filepath.IsLocal(below) || runtime == "go" { // which fetches modules as it builds
 		return nil
@@ -86,57 +96,63 @@ func (s *session) installSource(
 		return err
 	}
 	defer func() { _ = lock.Close() }()
-	if !npmworkspace.Runtime(runtime) {
+	switch {
+	case runtime == pythonproject.Runtime:
+		p, err := s.pythonPackages(pythonproject.Program{Root: dir, Dir: dir, Options: source.Options()})
+		if err != nil || p == nil {
+			return err
+		}
+		return s.installModules(ctx, *p, install)
+	case !npmworkspace.Runtime(runtime):
 		return install(ctx)
 	}
 	if _, err := s.box.Stat(filepath.Join(dir, "package.json")); err != nil {
 		return nil
 	}
-	return s.installModules(ctx, dir, install)
+	return s.installModules(ctx, *s.nodePackages(dir), install)
 }
 
-// installModules creates the node_modules of the package.json in dir, unless they exist and are complete.
-func (s *session) installModules(ctx context.Context, dir string, install func(context.Context) error) error {
-	modules := filepath.Join(dir, "node_modules")
-	_, missing := s.box.Stat(modules)
-	if missing == nil && !s.bundles.Incomplete(dir) && s.useModules(ctx, modules) {
+// installModules creates the directory of packages, unless it exists and is complete.
+func (s *session) installModules(ctx context.Context, p packages, install func(context.Context) error) error {
+	_, missing := s.box.Stat(p.probe)
+	if missing == nil && !s.bundles.Incomplete(p.dir) && s.useModules(ctx, p.modules) {
 		return nil
 	}
-	shared, shareable := s.sharedModules(dir)
-	if _, err := s.box.Stat(modules); err != nil {
-		_ = s.inBundles(modules, (*os.Root).Remove) // it may be a link to a bundle that was removed
-		if shareable && s.linkModules(ctx, shared, modules) {
+	shared := s.bundles.SharedModules(s.update.Organization, p.key)
+	if _, err := s.box.Stat(p.probe); err != nil {
+		_ = s.inBundles(p.modules, (*os.Root).Remove) // it may be a link to a bundle that was removed
+		if p.key != "" && s.linkModules(ctx, shared, p) {
 			return nil
 		}
 	}
-	if err := s.bundles.BeginInstall(dir); err != nil {
+	if err := s.bundles.BeginInstall(p.dir); err != nil {
 		return err
 	}
 	defer s.phases.begin("installing packages")()
 	if err := install(ctx); err != nil {
 		return err
 	}
-	if err := s.bundles.EndInstall(dir); err != nil {
+	if err := s.bundles.EndInstall(p.dir); err != nil {
 		return err
 	}
-	if shareable {
+	if p.key != "" {
 		// If this fails, other bundles install their own.
-		_ = s.box.Do(func() error { return bundlecache.ShareModules(modules, shared) })
+		_ = s.box.Do(func() error { return bundlecache.ShareModules(p.modules, shared) })
 	}
 	return nil
 }
 
 // linkModules links modules that another bundle has installed; false if there are none.
-func (s *session) linkModules(ctx context.Context, shared, modules string) bool {
+func (s *session) linkModules(ctx context.Context, shared string, p packages) bool {
 	there, err := s.box.RealPath(shared)
 	link := func(bundles *os.Root, modules string) error { return bundles.Symlink(there, modules) }
-	if err != nil || s.inBundles(modules, link) != nil {
+	if err != nil || s.inBundles(p.modules, link) != nil {
 		return false
 	}
-	if s.useModules(ctx, modules) {
+	if _, broken := s.box.Stat(p.probe); broken == nil && s.useModules(ctx, p.modules) {
 		return true
 	}
-	_ = s.inBundles(modules, (*os.Root).Remove)
+	_ = s.inBundles(p.modules, (*os.Root).Remove)
 	return false
 }
 
@@ -170,67 +186,4 @@ func (s *session) useModules(ctx context.Context, modules string) bool {
 	}
 	_, err = s.box.Stat(real)
 	return err == nil
-}
-
-// manifest is the part of a package.json that shows whether an installation depends on other files of the program.
-type manifest struct {
-	Scripts                                             map[string]string
-	Workspaces                                          json.RawMessage
-	Dependencies, DevDependencies, OptionalDependencies map[string]string
-}
-
-// lockFiles are the files of a program that decide what is installed; lifecycle are the scripts of a package.json that
-// an installation runs.
-var (
-	lockFiles = []string{"package.json", "package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml",
-		"bun.lock", "bun.lockb", "bunfig.toml", ".npmrc", ".yarnrc", ".yarnrc.yml",
-		"pnpm-workspace.yaml"}
-	lifecycle = []string{"preinstall", "install", "postinstall", "prepublish", "preprepare", "prepare", "postprepare"}
-)
-
-// sharedModules returns the link to the modules that a bundle of the stack has installed for the same lock files as
-// those of the program in dir. shareable is false if the installation runs scripts of the program or links other
-// directories, so that it fits only this program.
-func (s *session) sharedModules(dir string) (path string, shareable bool) {
-	key := sha256.New()
-	_, _ = fmt.Fprintln(key, s.update.StackName, s.host.InstallScripts())
-	for _, name := range lockFiles {
-		text, err := s.box.ReadFile(filepath.Join(dir, name))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return "", false
-		}
-		_, _ = fmt.Fprintf(key, "%s %d\n%s", name, len(text), text)
-		if name == "package.json" && !selfContained(text) || name == "pnpm-workspace.yaml" && err == nil {
-			return "", false
-		}
-	}
-	return s.bundles.SharedModules(s.update.Organization, hex.EncodeToString(key.Sum(nil)[:16])), true
-}
-
-func selfContained(text []byte) bool {
-	var m manifest
-	if json.Unmarshal(text, &m) != nil || m.Workspaces != nil {
-		return false
-	}
-	for _, script := range lifecycle {
-		if m.Scripts[script] != "" {
-			return false
-		}
-	}
-	for _, dependencies := range []map[string]string{m.Dependencies, m.DevDependencies, m.OptionalDependencies} {
-		if slices.ContainsFunc(slices.Collect(maps.Values(dependencies)), localDependency) {
-			return false
-		}
-	}
-	return true
-}
-
-// localDependency reports whether a dependency is a path in the file system.
-func localDependency(version string) bool {
-	for _, prefix := range []string{"file:", "link:", "portal:", "workspace:", ".", "/", "~/"} {
-		if strings.HasPrefix(version, prefix) {
-			return true
-		}
-	}
-	return false
 }

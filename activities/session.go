@@ -198,7 +198,7 @@ func (s *session) provider(
 // open returns the provider of an account, configured and extended. Both may be repeated: they change nothing outside
 // the plugin.
 func (s *session) open(ctx context.Context, a *account, extension engine.Bag) (*pluginhost.Provider, error) {
-	if a.pkg.Name == pluginhost.NodeDynamicProvider {
+	if pluginhost.IsDynamic(a.pkg.Name) {
 		if err := s.installDependencies(ctx); err != nil {
 			return nil, err
 		}

@@ -16,6 +16,7 @@ import (
 var pluginMains = map[string]func(args []string) int{
 	"pulumi-language-nodejs":        func(args []string) int { return languagehost.Main("nodejs", args) },
 	"pulumi-language-go":            func(args []string) int { return languagehost.Main("go", args) },
+	"pulumi-language-python":        func(args []string) int { return languagehost.Main("python", args) },
 	"pulumi-resource-deployctl":     resourcePlugin,
 	"pulumi-resource-pulumi-nodejs": dynamicProvider,
 	gitsource.Name:                  func([]string) int { return gitsource.Main() },

@@ -150,9 +150,11 @@ func (g golang) binaryHome(dir, entry string) (string, error) {
 	return filepath.Join(cache.Name(), home), err
 }
 
-func (g golang) installation(info *pulumirpc.ProgramInfo, _ string) (process.Command, error) {
+func (g golang) installation(
+	_ context.Context, info *pulumirpc.ProgramInfo, _ string,
+) ([]process.Command, error) {
 	path, err := g.tools.look("go", "programs in Go")
-	return process.Command{Path: path, Args: []string{"mod", "download"}, Dir: info.GetProgramDirectory()}, err
+	return []process.Command{{Path: path, Args: []string{"mod", "download"}, Dir: info.GetProgramDirectory()}}, err
 }
 
 // module is as much of the output of go list -m -json as matters here.

@@ -1,4 +1,4 @@
-// Package languagehost serves the LanguageRuntime protocol for programs in Node.js and Go: it installs what they
+// Package languagehost serves the LanguageRuntime protocol for programs in Node.js, Go and Python: it installs what they
 // import, says which packages they need, and runs them. It is used in process by package pluginhost, and as a plugin
 // process by anything that speaks the protocol (Main).
 package languagehost
@@ -7,9 +7,11 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/deployctl/deployctl/internal/pluginhost/process"
+	"github.com/deployctl/deployctl/internal/pythonproject"
 	"github.com/deployctl/deployctl/internal/sandbox"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 	"google.golang.org/grpc"
@@ -41,9 +43,9 @@ type language interface {
 	program(ctx context.Context, req *pulumirpc.RunRequest, out output) (process.Command, error)
 	// plugin prepares a plugin that is run from its source and returns the command that runs it.
 	plugin(ctx context.Context, req *pulumirpc.RunPluginRequest, out output) (process.Command, error)
-	// installation is the command that installs dependencies, in dir if that is the program's directory or one above
-	// it; its Path is empty if there is nothing to install.
-	installation(info *pulumirpc.ProgramInfo, dir string) (process.Command, error)
+	// installation are the commands that install dependencies, one after another, in dir if that is the program's
+	// directory or one above it; none if there is nothing to install.
+	installation(ctx context.Context, info *pulumirpc.ProgramInfo, dir string) ([]process.Command, error)
 	// required are the packages with providers that the program imports.
 	required(ctx context.Context, info *pulumirpc.ProgramInfo) ([]*pulumirpc.PackageDependency, error)
 	// dependencies are the libraries that the program imports, direct ones only unless transitive.
@@ -55,7 +57,7 @@ type language interface {
 // output receives lines that tools and programs write.
 type output struct{ stdout, stderr func(line string) }
 
-// New makes the host of a runtime, if there is one: "nodejs", "bun" or "go", or "" for a project without a runtime.
+// New makes the host of a runtime, if there is one: "nodejs", "bun", "go" or "python", or "" for a project without a runtime.
 func New(runtime string, opts Options) (pulumirpc.LanguageRuntimeServer, bool) {
 	t := tools{env: opts.Env, box: opts.Box, spares: opts.Spares}
 	n := node{executable: "node", tools: t, engine: opts.Engine, scripts: opts.InstallScripts}
@@ -67,6 +69,10 @@ func New(runtime string, opts Options) (pulumirpc.LanguageRuntimeServer, bool) {
 		return &server{opts: opts, tools: t, lang: n}, true
 	case "go":
 		return &server{opts: opts, tools: t, lang: golang{tools: t, engine: opts.Engine}}, true
+	case pythonproject.Runtime:
+		t.env = withoutVenv(t.env)
+		return &server{opts: opts, tools: t,
+			lang: python{tools: t, engine: opts.Engine, scripts: opts.InstallScripts}}, true
 	case "":
 		return none{say: opts.Stdout}, true
 	}
@@ -175,8 +181,8 @@ func (s *server) InstallDependencies(
 		dir := req.GetDirectory() //nolint:staticcheck // older engines
 		info = &pulumirpc.ProgramInfo{RootDirectory: dir, ProgramDirectory: dir}
 	}
-	cmd, err := s.lang.installation(info, req.GetDirectory()) //nolint:staticcheck // see pluginhost
-	if err != nil || cmd.Path == "" {
+	commands, err := s.lang.installation(stream.Context(), info, req.GetDirectory()) //nolint:staticcheck // see pluginhost
+	if err != nil {
 		return err
 	}
 	var sending sync.Mutex // stdout and stderr are read by two goroutines
@@ -185,13 +191,35 @@ func (s *server) InstallDependencies(
 		defer sending.Unlock()
 		_ = stream.Send(part) // nobody listens any more: the call's context tells
 	}
-	cmd.Stdout = func(line string) { send(&pulumirpc.InstallDependenciesResponse{Stdout: []byte(line + "\n")}) }
-	cmd.Stderr = func(line string) { send(&pulumirpc.InstallDependenciesResponse{Stderr: []byte(line + "\n")}) }
-	exit, err := s.tools.run(stream.Context(), cmd)
-	if err == nil && exit != (process.Exit{}) {
-		err = fmt.Errorf("%s failed (%s)", filepath.Base(cmd.Path), exit)
+	for _, cmd := range commands {
+		cmd.Stdout = func(line string) { send(&pulumirpc.InstallDependenciesResponse{Stdout: []byte(line + "\n")}) }
+		cmd.Stderr = func(line string) { send(&pulumirpc.InstallDependenciesResponse{Stderr: []byte(line + "\n")}) }
+		exit, err := s.tools.run(stream.Context(), cmd)
+		switch {
+		case err != nil:
+			return err
+		case exit != (process.Exit{}):
+			return fmt.Errorf("%s failed (%s)%s", installer(cmd), exit, s.scriptsHint())
+		}
 	}
-	return err
+	return nil
+}
+
+// installer names what a command of an installation runs.
+func installer(c process.Command) string {
+	if at := slices.Index(c.Args, "-m"); at >= 0 && at+1 < len(c.Args) {
+		return c.Args[at+1] // a module of Python
+	}
+	return filepath.Base(c.Path)
+}
+
+// scriptsHint follows the error of an installation.
+func (s *server) scriptsHint() string {
+	if s.opts.InstallScripts {
+		return ""
+	}
+	return "; packages may run no scripts and are not built from source, unless Pulumi.yaml has " +
+		"deploy: {installScripts: true}"
 }
 
 func (s *server) GetRequiredPackages(

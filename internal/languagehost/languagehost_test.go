@@ -4,6 +4,7 @@ package languagehost_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -43,6 +44,7 @@ func TestMain(m *testing.M) {
 // program is a program under test with all that it is run by and against.
 type program struct {
 	dir     string
+	project *workspace.Project
 	monitor *hosttest.Monitor
 	host    *pluginhost.Host
 	lang    *pluginhost.Language
@@ -57,18 +59,24 @@ func newProgram(t *testing.T, runtime, dir string, files map[string]string, env 
 			t.Fatal(err)
 		}
 	}
+	return newProgramOf(t, workspace.NewProjectRuntimeInfo(runtime, nil), dir, env...)
+}
+
+// newProgramOf starts the language host of a program that has been written.
+func newProgramOf(t *testing.T, runtime workspace.ProjectRuntimeInfo, dir string, env ...string) *program {
+	t.Helper()
 	p := &program{dir: dir, monitor: hosttest.New(t), said: &journal{news: make(chan struct{}, 1)}}
 	var err error
+	p.project = &workspace.Project{Name: "test", Runtime: runtime}
 	p.host, err = pluginhost.New(pluginhost.Options{
-		RootDir: dir, PulumiHome: t.TempDir(), Env: append(os.Environ(), env...), Log: p.said.log,
-		Project: &workspace.Project{Name: "test", Runtime: workspace.NewProjectRuntimeInfo(runtime, nil)},
-		Config:  map[string]string{"test:size": "3", "test:password": "hunter2"},
+		RootDir: dir, PulumiHome: t.TempDir(), Env: append(os.Environ(), env...), Log: p.said.log, Project: p.project,
+		Config: map[string]string{"test:size": "3", "test:password": "hunter2"},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.host.Close(context.Background()) })
-	if p.lang, err = p.host.Language(t.Context(), runtime); err != nil {
+	if p.lang, err = p.host.Language(t.Context(), runtime.Name()); err != nil {
 		t.Fatal(err)
 	}
 	return p
@@ -223,5 +231,12 @@ func wantSeverity(t *testing.T, m pluginhost.Message, want diag.Severity) {
 	t.Helper()
 	if m.Severity != want {
 		t.Errorf("%q is %s, want %s", m.Text, m.Severity, want)
+	}
+}
+
+func must(t *testing.T, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -122,10 +122,3 @@ func TestADirectoryOfModulesThatIsSwappedForAPipeHoldsNobodyUp(t *testing.T) {
 		}
 	}
 }
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}

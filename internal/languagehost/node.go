@@ -28,13 +28,15 @@ type node struct {
 	scripts    bool // see Options
 }
 
-// InstallEnv are the variables that keep npm, pnpm, bun and both kinds of Yarn from running scripts of packages; none
-// if they are allowed.
+// InstallEnv are the variables that keep npm, pnpm, bun, both kinds of Yarn, pip, uv and Poetry from running scripts of
+// packages unless they are allowed, and have Poetry make the virtual environment in the project.
 func InstallEnv(scripts bool) []string {
+	env := []string{"POETRY_VIRTUALENVS_CREATE=true", "POETRY_VIRTUALENVS_IN_PROJECT=true"}
 	if scripts {
-		return nil
+		return env
 	}
-	return []string{"npm_config_ignore_scripts=true", "YARN_IGNORE_SCRIPTS=true", "YARN_ENABLE_SCRIPTS=false"}
+	env = append(env, "npm_config_ignore_scripts=true", "YARN_IGNORE_SCRIPTS=true", "YARN_ENABLE_SCRIPTS=false")
+	return append(env, pythonInstallEnv...)
 }
 
 // preload is run by node before the program.
@@ -145,14 +147,16 @@ func (n node) plugin(_ context.Context, req *pulumirpc.RunPluginRequest, _ outpu
 }
 
 // installation uses the package manager that the options name, or whose lock file is there, or npm.
-func (n node) installation(info *pulumirpc.ProgramInfo, given string) (process.Command, error) {
+func (n node) installation(
+	_ context.Context, info *pulumirpc.ProgramInfo, given string,
+) ([]process.Command, error) {
 	dir := n.manifestDir(info)
 	if rel, err := filepath.Rel(given, info.GetProgramDirectory()); dir == "" || given != info.GetProgramDirectory() &&
 		err == nil && filepath.IsLocal(rel) {
 		dir = npmworkspace.Package(given, given, n.tools.box.ReadFile)
 	}
 	if dir == "" {
-		return process.Command{}, nil
+		return nil, nil
 	}
 	has := func(files ...string) bool {
 		return slices.ContainsFunc(files, func(file string) bool {
@@ -163,10 +167,10 @@ func (n node) installation(info *pulumirpc.ProgramInfo, given string) (process.C
 	manager, _ := option[string](info, "packagemanager")
 	manager, args, err := n.installer(manager, has)
 	if err != nil {
-		return process.Command{}, err
+		return nil, err
 	}
 	path, err := n.tools.look(manager, "the packages of programs in "+n.title())
-	return process.Command{Path: path, Args: args, Dir: dir, Env: InstallEnv(n.scripts)}, err
+	return []process.Command{{Path: path, Args: args, Dir: dir, Env: InstallEnv(n.scripts)}}, err
 }
 
 // bunLocks are the lock files of bun: text, and before bun 1.2 binary.

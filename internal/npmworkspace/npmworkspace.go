@@ -31,7 +31,7 @@ func Root(dir, top string, read func(path string) ([]byte, error)) string {
 	for at := dir; at != top && at != filepath.Dir(at); {
 		at = filepath.Dir(at)
 		member, err := filepath.Rel(at, dir)
-		if err == nil && matches(patterns(at, read), filepath.ToSlash(member)) {
+		if err == nil && Member(patterns(at, read), member) {
 			return at
 		}
 	}
@@ -57,9 +57,9 @@ func patterns(dir string, read func(path string) ([]byte, error)) []string {
 	return list
 }
 
-// matches tells whether the last pattern that is about a directory takes it in.
-func matches(patterns []string, member string) bool {
-	in := false
+// Member tells whether the last pattern that is about a directory takes it in.
+func Member(patterns []string, member string) bool {
+	in, member := false, filepath.ToSlash(member)
 	for _, p := range patterns {
 		p, out := strings.CutPrefix(p, "!")
 		p = strings.Trim(strings.TrimPrefix(p, "./"), "/")

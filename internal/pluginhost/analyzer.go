@@ -67,12 +67,12 @@ func (a *Analyzer) Explain(ctx context.Context, err error) error {
 }
 
 // PolicyPackRuntime returns the runtime of the policy pack in a directory.
-func (h *Host) PolicyPackRuntime(dir string) (string, error) {
+func (h *Host) PolicyPackRuntime(dir string) (workspace.ProjectRuntimeInfo, error) {
 	project, err := h.policyPack(dir)
 	if err != nil {
-		return "", err
+		return workspace.ProjectRuntimeInfo{}, err
 	}
-	return project.Runtime.Name(), nil
+	return project.Runtime, nil
 }
 
 // policyPack reads PulumiPolicy.yaml through the sandbox, because programs may change it.

@@ -35,8 +35,8 @@ func (e *MissingPluginError) Error() string {
 	}
 	if e.Kind == apitype.LanguagePlugin && e.URL == "" {
 		return fmt.Sprintf("%s was not found on PATH or in %s%s, and %s; put it on the PATH of the machine where programs "+
-			"run: a release of the stock CLI has those of yaml, python, dotnet and java, and those of nodejs, bun and go "+
-			"are part of deployctl", e.Plugin, e.Dir, found, download)
+			"run: a release of the stock CLI has those of yaml, dotnet and java, and those of nodejs, bun, go and "+
+			"python are part of deployctl", e.Plugin, e.Dir, found, download)
 	}
 	install := strings.TrimSpace(fmt.Sprintf("deployctl plugin install %s %s %s", e.Kind, e.Name, e.Version))
 	if e.URL != "" {

@@ -55,7 +55,9 @@ type Options struct {
 	Fetch func(context.Context, plugins.Request) (dir string, err error)
 	// Install installs what a plugin that is source code imports: it calls install, unless nothing is missing in the
 	// plugin's directory. nil: install is called each time.
-	Install func(ctx context.Context, dir, runtime string, install func(context.Context) error) error
+	Install func(
+		ctx context.Context, dir string, runtime workspace.ProjectRuntimeInfo, install func(context.Context) error,
+	) error
 	// Spares is the number of processes that are certainly needed. They are started in advance; see process.Spares.
 	Spares int
 	// Reserve are processes from which these are taken, as long as there are any; may be nil.

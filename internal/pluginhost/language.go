@@ -19,8 +19,8 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// Language runs a program of one runtime: with a pulumi-language-RUNTIME process or, for nodejs and go without such a
-// plugin, with the host of package languagehost in this process.
+// Language runs a program of one runtime: with a pulumi-language-RUNTIME process or, for nodejs, bun, go and python without
+// such a plugin, with the host of package languagehost in this process.
 type Language struct {
 	host    *Host
 	runtime string
@@ -32,8 +32,7 @@ type Language struct {
 // Language starts the host of a runtime. The output of the host and of the program goes to Options.Log line by line, as
 // Info and Infoerr. Each call starts another host, which ends with Run or with the Host.
 func (h *Host) Language(ctx context.Context, runtime string) (*Language, error) {
-	options, err := structpb.NewStruct(h.program.options)
-	if err != nil {
+	if _, err := structpb.NewStruct(h.program.options); err != nil {
 		return nil, fmt.Errorf("options of runtime %s in Pulumi.yaml: %w", runtime, err)
 	}
 	end, err := h.languageEndpoint(ctx, runtime)
@@ -42,10 +41,7 @@ func (h *Host) Language(ctx context.Context, runtime string) (*Language, error) 
 	}
 	l := &Language{
 		host: h, runtime: runtime, end: end, client: pulumirpc.NewLanguageRuntimeClient(end.conn),
-		info: &pulumirpc.ProgramInfo{
-			RootDirectory: h.program.root, ProgramDirectory: h.program.dir,
-			EntryPoint: h.program.entry, Options: options,
-		},
+		info: h.programInfo(),
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -55,6 +51,14 @@ func (h *Host) Language(ctx context.Context, runtime string) (*Language, error) 
 	}
 	h.languages = append(h.languages, l)
 	return l, l.handshake(ctx)
+}
+
+// programInfo describes the project's program to language hosts, without options that they could not be sent.
+func (h *Host) programInfo() *pulumirpc.ProgramInfo {
+	options, _ := structpb.NewStruct(h.program.options) // nil if Language refuses them
+	return &pulumirpc.ProgramInfo{
+		RootDirectory: h.program.root, ProgramDirectory: h.program.dir, EntryPoint: h.program.entry, Options: options,
+	}
 }
 
 func (h *Host) languageEndpoint(ctx context.Context, runtime string) (*endpoint, error) {

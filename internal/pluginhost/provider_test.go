@@ -462,8 +462,8 @@ func TestAProviderThatIsSourceCodeIsRunByItsLanguageHost(t *testing.T) {
 	root := t.TempDir()
 	h := open(t, Options{RootDir: root, PulumiHome: root, Env: []string{"PATH=" + t.TempDir()},
 		Project: &workspace.Project{Packages: map[string]workspace.PackageSpec{"mine": {Source: "./mine"}}},
-		Install: func(_ context.Context, dir, runtime string, _ func(context.Context) error) error {
-			return fmt.Errorf("installing for %s in %s", runtime, filepath.Base(dir))
+		Install: func(_ context.Context, dir string, in workspace.ProjectRuntimeInfo, _ func(context.Context) error) error {
+			return fmt.Errorf("installing for %s in %s", in.Name(), filepath.Base(dir))
 		}})
 	if err := os.Mkdir(filepath.Join(root, "mine"), 0o700); err != nil {
 		t.Fatal(err)

@@ -169,6 +169,10 @@ func (h *Host) providerEndpoint(pkg Package) (*endpoint, string, error) {
 		spec.path, script, err = languagehost.DynamicProvider(h.program.dir,
 			process.Environment{Env: h.env, Box: h.opts.Box})
 		spec.args = []string{script, h.address}
+	case pkg.Name == PythonDynamicProvider && isMissing(err):
+		var c process.Command
+		c, err = languagehost.PythonDynamicProvider(h.programInfo(), process.Environment{Env: h.env, Box: h.opts.Box})
+		spec.path, spec.args, spec.env = c.Path, append(c.Args, h.address), append(spec.env, c.Env...)
 	case !dynamic && isMissing(err):
 		spec.path, err = h.locate(h.ctx, request)
 	}

@@ -34,7 +34,8 @@ func (h *Host) sourceEndpoint(pkg Package, file string, output func(diag.Severit
 	if h.opts.Install == nil {
 		err = install(h.ctx)
 	} else {
-		err = h.opts.Install(h.ctx, dir, language.runtime, install)
+		err = h.opts.Install(h.ctx, dir,
+			workspace.NewProjectRuntimeInfo(language.runtime, language.info.GetOptions().AsMap()), install)
 	}
 	if err != nil {
 		language.end.stop(0)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/npmworkspace"
+	"github.com/deployctl/deployctl/internal/pythonproject"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -90,19 +91,11 @@ func (p *Project) includes() ([]string, error) {
 	return paths, nil
 }
 
-// wholeWorkspace refuses a Node program that is a member of a workspace whose root is outside base, the directory that
-// the bundle is taken from: what it imports of the workspace would be asked of a public registry, where anybody may
-// have taken its name.
+// wholeWorkspace refuses a Node or Python program that is a member of a workspace whose root is outside base, the
+// directory that the bundle is taken from: what it imports of the workspace would be asked of a public registry, where
+// anybody may have taken its name.
 func (p *Project) wholeWorkspace(base string) error {
-	if !npmworkspace.Runtime(p.Definition.Runtime.Name()) {
-		return nil
-	}
-	top := filepath.VolumeName(p.Dir) + string(filepath.Separator)
-	dir := npmworkspace.Package(filepath.Join(p.Dir, filepath.FromSlash(p.Definition.Main)), p.Dir, os.ReadFile)
-	if dir == "" {
-		return nil
-	}
-	root := npmworkspace.Root(dir, top, os.ReadFile)
+	root := p.workspace()
 	if root == "" || within(root, base) {
 		return nil
 	}
@@ -114,6 +107,23 @@ func (p *Project) wholeWorkspace(base string) error {
 		"update has to take along: "+
 		"add %q to deploy.include in %s, and exclude what is not needed in %s there", root, filepath.ToSlash(include),
 		p.File, IgnoreFile)
+}
+
+// workspace is the root of the workspace that the program is a member of, or empty.
+func (p *Project) workspace() string {
+	top := filepath.VolumeName(p.Dir) + string(filepath.Separator)
+	program := filepath.Join(p.Dir, filepath.FromSlash(p.Definition.Main))
+	switch runtime := p.Definition.Runtime.Name(); {
+	case npmworkspace.Runtime(runtime):
+		if dir := npmworkspace.Package(program, p.Dir, os.ReadFile); dir != "" {
+			return npmworkspace.Root(dir, top, os.ReadFile)
+		}
+	case runtime == pythonproject.Runtime:
+		if dir := pythonproject.Declared(program, p.Dir, os.ReadFile); dir != "" {
+			return pythonproject.Workspace(dir, top, os.ReadFile)
+		}
+	}
+	return ""
 }
 
 func commonAncestor(a, b string) string {

@@ -134,12 +134,22 @@ func TestPathsOutsideAreIncludedOnRequest(t *testing.T) {
 }
 
 func TestAProgramOfAWorkspaceTakesTheWorkspaceAlong(t *testing.T) {
-	files := map[string]string{
+	takesWorkspaceAlong(t, map[string]string{
 		"package.json": `{"workspaces": ["libs/*", "infra"]}`, "package-lock.json": "{}",
 		"libs/ours/package.json": `{"name": "@corp/ours"}`,
 		"infra/package.json":     `{"dependencies": {"@corp/ours": "^1.0.0"}}`,
 		"infra/Pulumi.yaml":      "name: shop\nruntime: nodejs\n",
-	}
+	})
+	takesWorkspaceAlong(t, map[string]string{
+		"pyproject.toml": "[tool.uv.workspace]\nmembers = ['libs/*', 'infra']\n", "uv.lock": "version = 1\n",
+		"libs/ours/package.json": "", "libs/ours/pyproject.toml": "[project]\nname = 'ours'\n",
+		"infra/pyproject.toml": "[project]\nname = 'infra'\ndependencies = ['ours']\n",
+		"infra/Pulumi.yaml":    "name: shop\nruntime: python\n",
+	})
+}
+
+func takesWorkspaceAlong(t *testing.T, files map[string]string) {
+	t.Helper()
 	root := lay(t, files)
 	if _, err := gather(t, filepath.Join(root, "infra")); err == nil ||
 		!strings.Contains(err.Error(), `add ".." to deploy.include`) {
