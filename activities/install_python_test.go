@@ -26,7 +26,8 @@ printf '#!/bin/sh\necho installed >> LOG\n' > "$5/bin/python"
 chmod +x "$5/bin/python"
 `
 	script = strings.ReplaceAll(script, "LOG", log)
-	if err := os.WriteFile(filepath.Join(tools, "python3"), []byte(script), 0o700); err != nil { //nolint:gosec // it is run
+	path := filepath.Join(tools, "python3")
+	if err := os.WriteFile(path, []byte(script), 0o700); err != nil { //nolint:gosec // it is run
 		h.t.Fatal(err)
 	}
 	h.env = append(h.env, "PATH="+tools+string(os.PathListSeparator)+os.Getenv("PATH"))

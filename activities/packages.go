@@ -114,7 +114,8 @@ func (s *session) pythonPackages(program pythonproject.Program) (*packages, erro
 	if err != nil {
 		return nil, deployments.Errorf(deployments.CodeInvalid, "%w", err)
 	}
-	if venv, _ := program.Options["virtualenv"].(string); project.Venv == "" || filepath.IsAbs(venv) && venv == project.Venv {
+	given, _ := program.Options["virtualenv"].(string)
+	if project.Venv == "" || filepath.IsAbs(given) && given == project.Venv {
 		return nil, nil // it is somebody else's
 	}
 	inside := func(path string) bool {

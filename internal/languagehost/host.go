@@ -1,6 +1,6 @@
-// Package languagehost serves the LanguageRuntime protocol for programs in Node.js, Go and Python: it installs what they
-// import, says which packages they need, and runs them. It is used in process by package pluginhost, and as a plugin
-// process by anything that speaks the protocol (Main).
+// Package languagehost serves the LanguageRuntime protocol for programs in Node.js, Go and Python: it installs what
+// they import, says which packages they need, and runs them. It is used in process by package pluginhost, and as a
+// plugin process by anything that speaks the protocol (Main).
 package languagehost
 
 import (
@@ -57,7 +57,8 @@ type language interface {
 // output receives lines that tools and programs write.
 type output struct{ stdout, stderr func(line string) }
 
-// New makes the host of a runtime, if there is one: "nodejs", "bun", "go" or "python", or "" for a project without a runtime.
+// New makes the host of a runtime, if there is one: "nodejs", "bun", "go" or "python", or "" for a project without a
+// runtime.
 func New(runtime string, opts Options) (pulumirpc.LanguageRuntimeServer, bool) {
 	t := tools{env: opts.Env, box: opts.Box, spares: opts.Spares}
 	n := node{executable: "node", tools: t, engine: opts.Engine, scripts: opts.InstallScripts}

@@ -149,8 +149,8 @@ func (p python) checkTypes(ctx context.Context, info *pulumirpc.ProgramInfo, out
 	return err
 }
 
-// plugin runs a policy pack with what comes with the package pulumi, a package as it says itself, and a directory by its
-// __main__.py.
+// plugin runs a policy pack with what comes with the package pulumi, a package as it says itself, and a directory by
+// its __main__.py.
 func (p python) plugin(_ context.Context, req *pulumirpc.RunPluginRequest, _ output) (process.Command, error) {
 	info := req.GetInfo()
 	dir := info.GetProgramDirectory()

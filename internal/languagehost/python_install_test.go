@@ -90,7 +90,9 @@ func TestThePackageManagerOfAPythonProgramIsTheOneWhoseLockFileIsThere(t *testin
 func TestAPoetryThatCannotBeKeptFromRunningScriptsIsRefused(t *testing.T) {
 	root := t.TempDir()
 	install(t, root, map[string]string{"poetry.lock": "", "pyproject.toml": ""})
-	for version, fits := range map[string]bool{"Poetry (version 1.8.5)": false, "Poetry (version 2.0.0)": true, "?": false} {
+	for version, fits := range map[string]bool{
+		"Poetry (version 1.8.5)": false, "Poetry (version 2.0.0)": true, "?": false,
+	} {
 		p := fakePython(t, t.TempDir(), version)
 		info := &pulumirpc.ProgramInfo{RootDirectory: root, ProgramDirectory: root}
 		if _, err := p.installation(t.Context(), info, ""); (err == nil) != fits {

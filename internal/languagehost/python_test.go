@@ -146,7 +146,8 @@ func TestPythonPackagesOfOthersAreBuiltOnlyIfTheStackAllowsIt(t *testing.T) {
 	}
 }
 
-// ready is a program whose packages are in a directory on the path of Python, and whose Python is an active environment.
+// ready is a program whose packages are in a directory on the path of Python, and whose Python is that of an active
+// environment.
 func ready(t *testing.T, files map[string]string) *program {
 	t.Helper()
 	dir := t.TempDir()

@@ -19,8 +19,8 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// Language runs a program of one runtime: with a pulumi-language-RUNTIME process or, for nodejs, bun, go and python without
-// such a plugin, with the host of package languagehost in this process.
+// Language runs a program of one runtime: with a pulumi-language-RUNTIME process or, for nodejs, bun, go and python
+// without such a plugin, with the host of package languagehost in this process.
 type Language struct {
 	host    *Host
 	runtime string

@@ -40,7 +40,8 @@ func TestPackagesAreSharedOnlyIfNothingButTheLockFilesDecidesThem(t *testing.T) 
 		files   files
 		want    bool
 	}{
-		"names and versions": {Pip, files{"/requirements.txt": "pulumi>=3 # ours\npulumi-aws[x]==6.0 \\\n  --hash=sha256:0a\n"}, true},
+		"names and versions": {Pip, files{
+			"/requirements.txt": "pulumi>=3 # ours\npulumi-aws[x]==6.0 \\\n  --hash=sha256:0a\n"}, true},
 		"another file":       {Pip, files{"/requirements.txt": "-r base.txt\n"}, false},
 		"a directory":        {Pip, files{"/requirements.txt": "./lib\n"}, false},
 		"the project itself": {Pip, files{"/requirements.txt": ".\n"}, false},
