@@ -37,10 +37,10 @@ func webhookCommand(s *Env) *cli.Command {
 	}
 }
 
-// webhookScope returns whose webhooks a command is about.
+// webhookScope connects, and returns whose webhooks a command is about.
 func (s *session) webhookScope(ctx context.Context) (deployments.WebhookScope, error) {
 	if s.flags.Bool("all-stacks") {
-		return deployments.WebhookScope{Organization: s.settings.Get(settings.Organization)}, nil
+		return deployments.WebhookScope{Organization: s.settings.Get(settings.Organization)}, s.connect(ctx)
 	}
 	info, err := s.knownStack(ctx)
 	return deployments.ScopeOf(info.Stack), err
