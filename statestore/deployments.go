@@ -76,10 +76,17 @@ func (s *Store) AddDeployment(ctx context.Context, d StoredDeployment) (StoredDe
 	}
 }
 
-// forgetDeployments removes the oldest deployments, beyond those that are kept.
+// forgetDeployments removes the oldest deployments that have ended, beyond those that are kept.
 func (s *Store) forgetDeployments(ctx context.Context, name deployments.StackName, numbers []int) error {
 	for _, number := range numbers[:max(0, len(numbers)-keptDeployments)] {
 		n := deployments.DeploymentName{StackName: name, Number: number}
+		d, err := s.Deployment(ctx, n)
+		if err != nil && deployments.CodeOf(err) != deployments.CodeNotFound {
+			return err
+		}
+		if err == nil && !d.Ended() {
+			continue
+		}
 		if err := s.deleteAll(ctx, logPrefix(n)); err != nil {
 			return err
 		}

@@ -131,3 +131,23 @@ func TestTheKeyThatAGitServerHadAtFirstCounts(t *testing.T) {
 		t.Errorf("after the settings were removed: %q, %v", key, err)
 	}
 }
+
+func TestTheOldestDeploymentsAreForgottenOnceTheyHaveEnded(t *testing.T) {
+	const kept, more = 500, 5
+	s := newStack(t, &statestore.Memory{})
+	for i := range kept + more {
+		status := deployments.DeploymentSkipped
+		if i == 1 {
+			status = deployments.DeploymentRunning
+		}
+		if _, err := s.AddDeployment(t.Context(), statestore.StoredDeployment{Deployment: deployments.Deployment{
+			Name: deployments.DeploymentName{StackName: dev}, Status: status}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	numbers, err := s.DeploymentNumbers(t.Context(), dev)
+	// The latest does not count yet, and the one that runs stays in addition.
+	if err != nil || len(numbers) != kept+2 || numbers[0] != 2 || numbers[1] != more {
+		t.Errorf("%d are kept, from %v, %v", len(numbers), numbers[:2], err)
+	}
+}

@@ -73,19 +73,31 @@ func (s *Service) CreateDeployment(
 // mostWaiting limits the deployments of a stack that wait.
 const mostWaiting = 100
 
-// roomForDeployment rejects a deployment, as CodeConflict, when too many of the stack wait.
+// roomForDeployment rejects a deployment, as CodeConflict, when too many of the stack wait. One that has had its turn
+// and ended says that all before it have ended.
 func (s *Service) roomForDeployment(ctx context.Context, name deployments.StackName) error {
 	numbers, err := s.DeploymentNumbers(ctx, name)
-	if err != nil || len(numbers) < mostWaiting {
+	if err != nil {
 		return err
 	}
-	earlier, err := s.store.Deployment(ctx, deployments.DeploymentName{StackName: name,
-		Number: numbers[len(numbers)-mostWaiting]})
-	if err == nil && !earlier.Ended() {
-		err = deployments.Errorf(deployments.CodeConflict, "%d deployments of %s wait already: cancel some, or resume them "+
-			"if they are paused", mostWaiting, name)
+	waiting := 0
+	for _, number := range slices.Backward(numbers) {
+		d, err := s.store.Deployment(ctx, deployments.DeploymentName{StackName: name, Number: number})
+		switch {
+		case err != nil && deployments.CodeOf(err) == deployments.CodeNotFound: // forgotten meanwhile
+		case err != nil:
+			return err
+		case !d.Ended():
+			waiting++
+		case !d.Begun.IsZero():
+			return nil
+		}
+		if waiting == mostWaiting {
+			return deployments.Errorf(deployments.CodeConflict, "%d deployments of %s wait already: cancel some, or resume "+
+				"them if they are paused", mostWaiting, name)
+		}
 	}
-	return err
+	return nil
 }
 
 // effective returns the settings that count for a request.

@@ -254,3 +254,35 @@ func TestATextThatStandsForASecretIsOfUseInItsPlaceOnly(t *testing.T) {
 		}
 	}
 }
+
+// records adds deployments of a status; some of those that have ended had their turn.
+func records(t *testing.T, s *Service, n int, status deployments.DeploymentStatus, begun time.Time) {
+	t.Helper()
+	for range n {
+		_, err := s.AddDeployment(t.Context(), statestore.StoredDeployment{Begun: begun, Deployment: deployments.Deployment{
+			Name: deployments.DeploymentName{StackName: dev}, Status: status}})
+		must(t, err)
+	}
+}
+
+func TestOnlySoManyDeploymentsOfAStackWaitAndThoseThatWereSkippedDoNot(t *testing.T) {
+	s := newService(t)
+	patch(t, s, gitSettings, "ann")
+	room := func() deployments.Code { return deployments.CodeOf(s.roomForDeployment(t.Context(), dev)) }
+	records(t, s, 1, deployments.DeploymentRunning, time.Now())
+	records(t, s, 2*mostWaiting, deployments.DeploymentSkipped, time.Time{})
+	records(t, s, mostWaiting-2, deployments.DeploymentAccepted, time.Time{})
+	if code := room(); code != "" {
+		t.Errorf("the last that may wait is refused: %s", code)
+	}
+	records(t, s, 1, deployments.DeploymentNotStarted, time.Time{})
+	_, err := s.CreateDeployment(t.Context(), deployments.DeploymentRequest{Stack: dev, Operation: apitype.Update,
+		Inherits: true})
+	if deployments.CodeOf(err) != deployments.CodeConflict || !strings.Contains(err.Error(), "cancel some") {
+		t.Errorf("one too many: %v", err)
+	}
+	records(t, s, 1, deployments.DeploymentSucceeded, time.Now())
+	if code := room(); code != "" {
+		t.Errorf("after one that had its turn, there is no room: %s", code)
+	}
+}
