@@ -100,6 +100,9 @@ type Schedule struct {
 	Last    *ScheduleRun `json:"last,omitempty"`
 }
 
+// MaxSchedules limits the schedules of a stack.
+const MaxSchedules = 100
+
 // leastPause is the shortest interval of a schedule.
 const leastPause = time.Minute
 
@@ -197,8 +200,8 @@ type DriftedProperty struct {
 // Schedules manages scheduled work and returns its results.
 type Schedules interface {
 	// CreateSchedule makes a schedule. Needs RoleDeployer. CodeExists: the stack has a schedule of this name.
-	// CodeInvalid: also when its time is over, the caller's token expires before, or it needs a program and the stack
-	// has no update that it could repeat under the service's own secrets provider.
+	// CodeConflict: it has MaxSchedules. CodeInvalid: also when its time is over, the caller's token expires before, or
+	// it needs a program and the stack has no update that it could repeat under the service's own secrets provider.
 	CreateSchedule(ctx context.Context, s Schedule) error
 	// Schedules lists the schedules of a stack by name. Needs RoleViewer. Fails as every method does.
 	Schedules(ctx context.Context, s StackName) ([]Schedule, error)

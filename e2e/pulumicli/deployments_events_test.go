@@ -57,8 +57,8 @@ func tellsDeployments(t *testing.T, h *harness.Home, s service) {
 	}
 }
 
-// staysDestroyed has a user lose the right to deploy while their deployment destroys a stack that is to be removed then:
-// the stack stays, and the deployment says so where users look.
+// staysDestroyed has a user lose the right to deploy while their deployment destroys a stack that is to be removed. The
+// stack stays, and the deployment says so where users look.
 func staysDestroyed(t *testing.T, h *harness.Home, s service) {
 	p, cloud, env := gitStack(t, h, s, "staying")
 	repository := serveRepository(t, plain, "")

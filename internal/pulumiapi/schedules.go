@@ -109,10 +109,7 @@ func timed(s deployments.Schedule, cron, once string) (_ deployments.Schedule, e
 	return s, nil
 }
 
-// mostOfAName is how many schedules of one kind the CLI can make, which gives them no names.
-const mostOfAName = 100
-
-// createSchedule creates a schedule and names it by its kind.
+// createSchedule creates a schedule and names it by its kind, because the CLI gives it no name.
 func createSchedule(c *call, read func(*call) (deployments.Schedule, error)) (any, error) {
 	s, err := read(c)
 	if err != nil {
@@ -130,7 +127,7 @@ func createSchedule(c *call, read func(*call) (deployments.Schedule, error)) (an
 		if err == nil {
 			return c.schedule(s.Name)
 		}
-		if deployments.CodeOf(err) != deployments.CodeExists || n == mostOfAName {
+		if deployments.CodeOf(err) != deployments.CodeExists || n == deployments.MaxSchedules {
 			return nil, err
 		}
 	}

@@ -35,6 +35,9 @@ func (s *Service) CreateSchedule(ctx context.Context, sched deployments.Schedule
 	if err != nil {
 		return err
 	}
+	if err := s.roomForSchedule(ctx, sched.Name.StackName); err != nil {
+		return err
+	}
 	handle, err := s.temporal.ScheduleClient().Create(ctx, optionsOf(wanted.ScheduledInput, queue, wanted.Made))
 	if errors.Is(err, temporal.ErrScheduleAlreadyRunning) {
 		return deployments.Errorf(deployments.CodeExists, "%s has a schedule %s already: remove it with `deployctl "+
@@ -49,6 +52,16 @@ func (s *Service) CreateSchedule(ctx context.Context, sched deployments.Schedule
 		return err
 	}
 	return nil
+}
+
+// roomForSchedule rejects a schedule, as CodeConflict, when the stack has as many as it may. Some that were just made
+// may not count yet.
+func (s *Service) roomForSchedule(ctx context.Context, name deployments.StackName) error {
+	names, err := s.scheduleNames(ctx, name)
+	if err == nil && len(names) >= deployments.MaxSchedules {
+		err = deployments.Errorf(deployments.CodeConflict, "%s has %d schedules already: remove one", name, len(names))
+	}
+	return err
 }
 
 // notPossible returns the error about a schedule that Temporal does not take.

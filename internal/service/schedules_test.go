@@ -1,6 +1,7 @@
 package service
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -182,4 +183,21 @@ func TestAScheduleRepeatsTheLastUpThatTheServiceHasExecuted(t *testing.T) {
 		refresh != 2 {
 		t.Errorf("after an up of the stock CLI, an update repeats %d, a refresh %d", update, refresh)
 	}
+}
+
+func TestAStackHasOnlySoManySchedules(t *testing.T) {
+	s, _ := newFake(t)
+	settled(t, s, deployments.SecretsProvider{})
+	one := hourly
+	for n := range deployments.MaxSchedules {
+		one.Name.Name = fmt.Sprint("s", n)
+		must(t, s.CreateSchedule(t.Context(), one))
+	}
+	one.Name.Name = "more"
+	if err := s.CreateSchedule(t.Context(), one); deployments.CodeOf(err) != deployments.CodeConflict ||
+		!strings.Contains(err.Error(), "remove one") {
+		t.Errorf("one more: %v", err)
+	}
+	must(t, s.RemoveSchedule(t.Context(), deployments.ScheduleName{StackName: dev, Name: "s0"}))
+	must(t, s.CreateSchedule(t.Context(), one))
 }
