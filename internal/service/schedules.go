@@ -147,27 +147,6 @@ func optionsOf(in deployments.ScheduledInput, queue string, now time.Time) clien
 	return o
 }
 
-// timesOf returns the times of a schedule: intervals count from now on, which spreads those of many stacks.
-func timesOf(sched deployments.Schedule, now time.Time) client.ScheduleSpec {
-	switch {
-	case sched.Every != 0:
-		return client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{
-			{Every: sched.Every, Offset: offsetOf(sched.Every, now)}}, StartAt: now}
-	case sched.Cron != "":
-		return client.ScheduleSpec{CronExpressions: []string{sched.Cron}, Jitter: jitter, StartAt: now}
-	}
-	at, exactly := sched.At.UTC(), func(n int) []client.ScheduleRange { return []client.ScheduleRange{{Start: n}} }
-	return client.ScheduleSpec{Calendars: []client.ScheduleCalendarSpec{{
-		Year: exactly(at.Year()), Month: exactly(int(at.Month())), DayOfMonth: exactly(at.Day()),
-		Hour: exactly(at.Hour()), Minute: exactly(at.Minute()), Second: exactly(at.Second()),
-	}}}
-}
-
-// offsetOf returns the offset of a schedule within its interval, from when it was created.
-func offsetOf(every time.Duration, made time.Time) time.Duration {
-	return (time.Duration(made.UnixNano()) % every).Truncate(time.Second)
-}
-
 func pausedBy(initiator string) string { return "paused by " + initiator }
 
 // Schedules lists a stack's schedules by name.

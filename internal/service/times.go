@@ -6,6 +6,7 @@ import (
 	_ "time/tzdata" // schedules have time zones, which the machine may lack
 
 	"github.com/robfig/cron/v3"
+	"go.temporal.io/sdk/client"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore"
@@ -44,4 +45,25 @@ func cronTimes(expression string) (cron.Schedule, error) {
 		return nil, deployments.Errorf(deployments.CodeInvalid, "the cron expression %q: %w", expression, err)
 	}
 	return times, nil
+}
+
+// timesOf returns the times of a schedule: intervals count from now on, which spreads those of many stacks.
+func timesOf(sched deployments.Schedule, now time.Time) client.ScheduleSpec {
+	switch {
+	case sched.Every != 0:
+		return client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{
+			{Every: sched.Every, Offset: offsetOf(sched.Every, now)}}, StartAt: now}
+	case sched.Cron != "":
+		return client.ScheduleSpec{CronExpressions: []string{sched.Cron}, Jitter: jitter, StartAt: now}
+	}
+	at, exactly := sched.At.UTC(), func(n int) []client.ScheduleRange { return []client.ScheduleRange{{Start: n}} }
+	return client.ScheduleSpec{Calendars: []client.ScheduleCalendarSpec{{
+		Year: exactly(at.Year()), Month: exactly(int(at.Month())), DayOfMonth: exactly(at.Day()),
+		Hour: exactly(at.Hour()), Minute: exactly(at.Minute()), Second: exactly(at.Second()),
+	}}}
+}
+
+// offsetOf returns the offset of a schedule within its interval, from when it was created.
+func offsetOf(every time.Duration, made time.Time) time.Duration {
+	return (time.Duration(made.UnixNano()) % every).Truncate(time.Second)
 }
