@@ -54,3 +54,23 @@ steps:
 		t.Error("its provider is not in the state")
 	}
 }
+
+func TestGetResourceKnowsTheDefaultProviderOfAResource(t *testing.T) {
+	h, run := runScenario(t, `
+steps:
+  - register: thing
+    type: toy:index:Thing
+    properties: {name: n}
+  - invoke: found
+    token: pulumi:pulumi:getResource
+    args: {urn: "urn:pulumi:dev::test::pulumi:providers:toy::default"}
+    options: {dependsOn: [thing]}
+  - register: other
+    type: toy:index:Thing
+    properties: {name: "${found.id}-${found.state.region}"}
+`, map[string]deployments.ConfigValue{"toy:region": {Value: "south"}})
+	provider := run.find("default")
+	if other := h.values(run.find("other").Inputs)["name"]; other.StringValue() != provider.ID+"-south" {
+		t.Errorf("of the provider %s is found: %v", provider.ID, other)
+	}
+}

@@ -224,6 +224,8 @@ func (m *Monitor) registerDefault(ctx context.Context, p packageRequest) (string
 		return "", &endingError{status.Newf(codes.Unknown, "the default provider of package %s could not be set up",
 			p.provides())}
 	}
+	// A method that gets the resource resolves the reference to its provider, too.
+	m.registry.put(reply.URN, registered{custom: true, id: reply.ID, object: reply.Object})
 	return m.keepConfig(ctx, reply, inputs)
 }
 
