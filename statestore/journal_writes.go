@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"path"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -49,32 +48,25 @@ const idleJournals = 1000
 
 // journalBatch is journal entries that become one object.
 type journalBatch struct {
-	entries [][]byte      // JSON of each
+	entries [][]byte      // arrays of them, as JSON
 	stored  chan struct{} // closed when err is set
 	err     error
 }
 
-// WriteJournal implements deployments.LeasedState.
+// WriteJournal implements deployments.LeasedState. It returns when the entries are stored, even if the client has gone,
+// so that what a call may hold in memory is held by a call.
 func (s *Store) WriteJournal(ctx context.Context, l deployments.Leased, entries json.RawMessage) error {
-	var list []json.RawMessage
-	if err := json.Unmarshal(entries, &list); err != nil {
-		return deployments.Errorf(deployments.CodeInvalid, "the journal entries are no JSON array: %w", err)
-	}
 	lease := writtenLease{l.Update, l.Fence}
-	batch, begin := s.journals.add(lease, list)
+	batch, begin := s.journals.add(lease, entries)
 	if begin {
 		go s.writeJournals(context.WithoutCancel(ctx), lease)
 	}
-	select {
-	case <-batch.stored:
-		return batch.err
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	<-batch.stored
+	return batch.err
 }
 
 // add adds entries to the next batch of a lease, and reports whether a writer has to begin.
-func (j *journals) add(lease writtenLease, entries []json.RawMessage) (b *journalBatch, begin bool) {
+func (j *journals) add(lease writtenLease, entries json.RawMessage) (b *journalBatch, begin bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	q := j.queues[lease]
@@ -89,9 +81,7 @@ func (j *journals) add(lease writtenLease, entries []json.RawMessage) (b *journa
 		q.next = &journalBatch{stored: make(chan struct{})}
 		begin, q.writing = !q.writing, true
 	}
-	for _, e := range entries {
-		q.next.entries = append(q.next.entries, e)
-	}
+	q.next.entries = append(q.next.entries, entries)
 	return q.next, begin
 }
 
@@ -128,7 +118,7 @@ func (s *Store) appendJournal(ctx context.Context, lease writtenLease, q *journa
 		q.held = true
 	}
 	u := lease.update
-	entries := slices.Concat([]byte("["), bytes.Join(b.entries, []byte(",")), []byte("]"))
+	entries := bytes.Join(b.entries, []byte("\n"))
 	for {
 		err := s.putJournal(ctx, u, q.last+1, entries)
 		if err == nil {

@@ -1,9 +1,11 @@
 package statestore
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"maps"
 	"path"
 	"slices"
@@ -105,16 +107,22 @@ func (s *Store) endJournal(ctx context.Context, u deployments.UpdateName) ([]jou
 	}
 }
 
-// parsed returns the entries of the objects of a journal.
-func parsed(batches [][]byte) (entries []journal.Entry, err error) {
-	for _, data := range batches {
-		more, err := journal.Parse(data)
+// parsed returns the entries of the objects of a journal, each of which has some arrays of them.
+func parsed(objects [][]byte) (entries []journal.Entry, err error) {
+	arrays := json.NewDecoder(bytes.NewReader(bytes.Join(objects, []byte("\n"))))
+	for {
+		var array json.RawMessage
+		if err := arrays.Decode(&array); errors.Is(err, io.EOF) {
+			return entries, nil
+		} else if err != nil {
+			return nil, deployments.Errorf(deployments.CodeFormat, "the journal is damaged: %w", err)
+		}
+		more, err := journal.Parse(array)
 		if err != nil {
 			return nil, err
 		}
 		entries = append(entries, more...)
 	}
-	return entries, nil
 }
 
 // replayed returns the state that journal entries make of the base of an update.

@@ -38,8 +38,8 @@ func serveCommand(s *command.Env) *cli.Command {
 }
 
 // memoryLimit is the soft memory limit of the Go runtime, unless GOMEMLIMIT is set. Without a limit, the garbage of
-// large files would double the memory of the process. It is well above the memory that can be in use at a time
-// (grpcapi.MaxContent and some 50 MiB), because close to the limit the collector runs all the time.
+// large files would double the memory of the process. It is above the memory that can be in use at a time
+// (grpcapi.MaxContent and some 50 MiB), because the collector runs all the time at the limit.
 const memoryLimit = 320 << 20
 
 // serve serves the API until ctx ends; with check it returns before it begins to serve.
