@@ -54,6 +54,8 @@ func output(ctx context.Context, dir string, env []string, name string, args ...
 type stock struct {
 	name string
 	env  []string
+	// yields says that the CLI and its plugins take only the processor time that the service leaves.
+	yields bool
 }
 
 // stockHere is the stock CLI with deployctl as its backend.
@@ -67,7 +69,11 @@ func (s *stock) prepare(ctx context.Context, dir string) error {
 }
 
 func (s *stock) play(ctx context.Context, dir string, op operation) (measured, error) {
-	m, _, err := play(ctx, dir, s.env, "pulumi", append(op.arguments(), "--non-interactive")...)
+	command := append([]string{"pulumi"}, append(op.arguments(), "--non-interactive")...)
+	if s.yields {
+		command = append([]string{"nice", "-n", "19"}, command...)
+	}
+	m, _, err := play(ctx, dir, s.env, command[0], command[1:]...)
 	return m, err
 }
 

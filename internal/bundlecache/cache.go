@@ -31,10 +31,11 @@ const lockRetry = 50 * time.Millisecond
 type Cache struct {
 	dir        string
 	collecting sync.Mutex
+	short      func() bool // reports whether the disk is short of room
 }
 
 // New returns the cache in a directory.
-func New(dir string) *Cache { return &Cache{dir: dir} }
+func New(dir string) *Cache { return &Cache{dir: dir, short: func() bool { return diskIsShort(dir) }} }
 
 // Rooms returns the directory that has a room for each organization, named by sandbox.RoomName.
 func (c *Cache) Rooms() string { return filepath.Join(c.dir, "organizations") }

@@ -55,6 +55,28 @@ func TestAnEntryIsCollectedOnceNobodyPinsItAndItIsOld(t *testing.T) {
 	}
 }
 
+func TestADiskThatIsShortOfRoomLosesTheLeastRecentlyUsedEntries(t *testing.T) {
+	c := New(t.TempDir())
+	now := time.Now()
+	entry := func(bundle string, age time.Duration) string {
+		dir := c.Entry(stack, bundle)
+		must(t, os.MkdirAll(dir, 0o700), os.Chtimes(dir, now.Add(-age), now.Add(-age)))
+		return dir
+	}
+	recent, newer, older := entry("recent", time.Minute), entry("newer", 2*time.Hour), entry("older", 3*time.Hour)
+	if c.GC(now); !exists(older) {
+		t.Fatal("it was collected while there was room")
+	}
+	c.short = func() bool { return exists(older) }
+	if c.GC(now); exists(older) || !exists(newer) || !exists(recent) {
+		t.Fatal("not just the least recently used entry is gone")
+	}
+	c.short = func() bool { return true }
+	if c.GC(now); exists(newer) || !exists(recent) {
+		t.Error("an older entry stays, or one that was just used is gone")
+	}
+}
+
 func TestAPinMakesAnEntryRecent(t *testing.T) {
 	c, entry, _ := newCache(t)
 	longAgo := time.Now().Add(-2 * KeepFor)

@@ -1,63 +1,105 @@
 package bundlecache
 
 import (
+	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/deployctl/deployctl/internal/diskspace"
 	"github.com/deployctl/deployctl/internal/sandbox"
 )
 
-// KeepFor is how long an entry stays after it was last pinned.
-const KeepFor = 24 * time.Hour
+// How long an entry stays after it was last pinned.
+const (
+	KeepFor      = 24 * time.Hour
+	keepForShort = 10 * time.Minute // while the disk is short of room
+)
 
-// GC removes the entries that nobody has pinned, nor begun to pin within KeepFor, with what was installed into them. It
-// also removes what interrupted processes have left. What cannot be removed stays until the next GC. It returns false,
-// without doing anything, while this process runs another GC.
+// A disk is short of room while less than a tenth of it, and less than plenty, is free.
+const plenty = 8 << 30 // bytes
+
+func diskIsShort(dir string) bool {
+	space, told := diskspace.Of(dir)
+	return told && space.Free < min(plenty, space.Total/10)
+}
+
+// candidate is what may be evicted: an entry, or a part of one that an interrupted process has left.
+type candidate struct {
+	room sandbox.Directory
+	path string // below the room
+	info fs.FileInfo
+}
+
+func (e candidate) used() time.Time { return e.info.ModTime() }
+
+func (e candidate) leftover() bool { return strings.HasPrefix(filepath.Base(e.path), ".") }
+
+// GC removes the entries that nobody has pinned, nor begun to pin within KeepFor, with what was installed into them.
+// While the disk is short of room, it also removes more recent ones, the least recently used first. It removes what
+// interrupted processes have left, too. What cannot be removed stays until the next GC. It returns false, without doing
+// anything, while this process runs another GC.
 func (c *Cache) GC(now time.Time) bool {
 	if !c.collecting.TryLock() {
 		return false
 	}
 	defer c.collecting.Unlock()
-	rooms, err := sandbox.OpenDirectory(c.Rooms())
+	all, err := sandbox.OpenDirectory(c.Rooms())
 	if err != nil {
 		return true // there are none
 	}
-	defer func() { _ = rooms.Close() }()
-	found, _ := rooms.Entries(".")
+	defer func() { _ = all.Close() }()
+	found, _ := all.Entries(".")
+	var rooms []sandbox.Directory
+	var candidates []candidate
 	for _, r := range found {
-		c.collectRoom(filepath.Join(c.Rooms(), r.Name()), now)
+		room, err := sandbox.OpenDirectory(filepath.Join(c.Rooms(), r.Name()))
+		if err != nil {
+			continue
+		}
+		defer func() { _ = room.Close() }()
+		rooms = append(rooms, room)
+		candidates = append(candidates, candidatesIn(room)...)
+	}
+	slices.SortFunc(candidates, func(x, y candidate) int { return x.used().Compare(y.used()) })
+	for _, e := range candidates {
+		age := now.Sub(e.used())
+		switch {
+		case e.leftover() && age >= KeepFor:
+			_ = e.room.RemoveAll(e.path)
+		case e.leftover() || !e.info.IsDir():
+		case age >= KeepFor, age >= keepForShort && c.short():
+			c.evict(e)
+		}
+	}
+	for _, room := range rooms {
+		removeLeftovers(room, now)
 	}
 	return true
 }
 
-// collectRoom collects what is in one room.
-func (c *Cache) collectRoom(path string, now time.Time) {
-	room, err := sandbox.OpenDirectory(path)
-	if err != nil {
-		return
-	}
-	defer func() { _ = room.Close() }()
-	old := func(path string) bool {
-		info, err := room.Lstat(path)
-		return err == nil && now.Sub(info.ModTime()) >= KeepFor
-	}
+// candidatesIn returns the entries of a room.
+func candidatesIn(room sandbox.Directory) (all []candidate) {
 	for _, part := range []string{sandbox.Bundles, sandbox.Plugins} {
 		found, _ := room.Entries(part)
 		for _, e := range found {
-			entry := filepath.Join(part, e.Name())
-			switch {
-			case !old(entry):
-			case strings.HasPrefix(e.Name(), "."):
-				_ = room.RemoveAll(entry)
-			case e.IsDir():
-				c.evict(room, entry, old)
+			path := filepath.Join(part, e.Name())
+			if info, err := room.Lstat(path); err == nil {
+				all = append(all, candidate{room, path, info})
 			}
 		}
 	}
+	return all
+}
+
+// removeLeftovers removes the temporary files of sessions whose process was interrupted, and the links to modules whose
+// entry is gone.
+func removeLeftovers(room sandbox.Directory, now time.Time) {
 	temporary, _ := room.Entries("tmp")
-	for _, e := range temporary { // of sessions whose process was interrupted
-		if path := filepath.Join("tmp", e.Name()); old(path) {
+	for _, e := range temporary {
+		path := filepath.Join("tmp", e.Name())
+		if info, err := room.Lstat(path); err == nil && now.Sub(info.ModTime()) >= KeepFor {
 			_ = room.RemoveAll(path)
 		}
 	}
@@ -85,22 +127,25 @@ func leadsToEntry(room sandbox.Directory, link string) bool {
 }
 
 // evict removes an entry unless it is pinned. It renames the entry first, so that no part of one is ever seen.
-func (c *Cache) evict(room sandbox.Directory, entry string, old func(path string) bool) {
-	path := filepath.Join(room.Name(), entry)
+func (c *Cache) evict(e candidate) {
+	path := filepath.Join(e.room.Name(), e.path)
 	lock, err := c.lock(path)
 	if err != nil {
 		return
 	}
 	defer func() { _ = lock.Close() }()
-	if free, err := lock.TryLock(); err != nil || !free || !old(entry) {
+	if free, err := lock.TryLock(); err != nil || !free {
 		return
 	}
-	gone := filepath.Join(filepath.Dir(entry), ".gone-"+filepath.Base(entry))
-	_ = room.RemoveAll(gone)
-	if room.Rename(entry, gone) != nil {
+	if now, err := e.room.Lstat(e.path); err != nil || !now.ModTime().Equal(e.used()) { // it was pinned in the meantime
 		return
 	}
-	_ = room.RemoveAll(gone)
+	gone := filepath.Join(filepath.Dir(e.path), ".gone-"+filepath.Base(e.path))
+	_ = e.room.RemoveAll(gone)
+	if e.room.Rename(e.path, gone) != nil {
+		return
+	}
+	_ = e.room.RemoveAll(gone)
 	notes, err := c.openNotes()
 	if err != nil {
 		return

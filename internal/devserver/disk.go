@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/diskspace"
 )
 
 // leastFree is with how many free bytes a disk counts as full: Temporal's log of writes alone grows by as much between
@@ -33,11 +34,11 @@ func DiskFull(path string) error {
 // Full says why nothing can be written below a directory, as the end of a sentence about its disk, and what to do;
 // empty where something can, or where the system does not tell.
 func Full(dir string) string {
-	free, files, told := room(dir)
+	space, told := diskspace.Of(dir)
 	switch {
-	case told && free < leastFree:
-		return fmt.Sprintf("is full (%.1f MiB free); make room", float64(free)/(1<<20))
-	case told && files == 0:
+	case told && space.Free < leastFree:
+		return fmt.Sprintf("is full (%.1f MiB free); make room", float64(space.Free)/(1<<20))
+	case told && space.FreeFiles == 0:
 		return "can hold no more files; remove some"
 	}
 	return ""
