@@ -17,6 +17,7 @@ type form struct {
 	paint   painter
 	columns int // the width of a line; a wider change takes several lines
 	full    bool
+	preview bool // the values are planned, and not in the state
 }
 
 // pipeColumns is the width of a line without a terminal.
@@ -38,9 +39,18 @@ var signs = map[valuediff.Kind]struct {
 func (f form) changes(changes []projection.Change) []string {
 	var out []string
 	for _, c := range changes {
-		out = append(out, f.change(c)...)
+		out = append(out, f.whole(c)...)
 	}
 	return out
+}
+
+// whole formats a change; in full, up to a bound. In short, values are cut already and surplus lines are counted later.
+func (f form) whole(c projection.Change) []string {
+	lines := f.change(c)
+	if !f.full {
+		return lines
+	}
+	return f.bounded(lines, c.Old, c.New, f.wholeProperty())
 }
 
 func (f form) change(c projection.Change) []string {
@@ -63,6 +73,8 @@ func (f form) change(c projection.Change) []string {
 		return f.lines(head, c.Lines, tail)
 	case c.Old == nil && c.New == nil:
 		return []string{head + tail}
+	case omitted(c.Old) && omitted(c.New):
+		return []string{head + ": " + sizes(c.Old, c.New) + tail}
 	}
 	return f.pair(head, c, tail)
 }
@@ -198,7 +210,7 @@ func (f form) properties(r *projection.Row) []string {
 		if c.Kind = kind; kind == valuediff.Removed {
 			c.Old = c.New
 		}
-		out = append(out, f.change(projection.Change{Change: c})...)
+		out = append(out, f.whole(projection.Change{Change: c})...)
 	}
 	return out
 }

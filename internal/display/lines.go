@@ -122,7 +122,7 @@ func (l *lines) loneHalves() {
 
 // properties prints the changes of a row's properties.
 func (l *lines) properties(r *projection.Row) {
-	f := form{paint: l.paint, columns: pipeColumns}
+	f := form{paint: l.paint, columns: pipeColumns, preview: l.options.Preview}
 	for _, change := range f.some(r, l.options.Diff) {
 		l.print("    " + change)
 	}

@@ -3,7 +3,6 @@ package display
 import (
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -21,23 +20,13 @@ func outputLines(s *projection.State, o Options, f form) []string {
 	for _, name := range names {
 		column = max(column, width(safetext.Visible(name))+1)
 	}
+	f.preview = o.Preview
 	var out []string
 	for _, name := range names {
 		old, had := s.Previous[name]
 		now, has := s.Outputs[name]
-		old, now = projection.Readable(old), projection.Readable(now)
-		switch {
-		case had && has && reflect.DeepEqual(old, now):
-			if !o.Preview {
-				out = append(out, f.output(" ", name, now, column)...)
-			}
-		case !had:
-			out = append(out, f.output(f.paint.paint(green, "+"), name, now, column)...)
-		case !has:
-			out = append(out, f.output(f.paint.paint(red, "-"), name, old, column)...)
-		default:
-			out = append(out, f.outputChange(name, old, now, column)...)
-		}
+		lines := f.oneOutput(name, old, now, had, has, column)
+		out = append(out, f.bounded(lines, old, now, f.wholeOutput(name, has))...)
 	}
 	if len(out) == 0 {
 		return nil
@@ -45,8 +34,30 @@ func outputLines(s *projection.State, o Options, f form) []string {
 	return append([]string{f.paint.paint(bold, "Outputs:")}, indented(out)...)
 }
 
+// oneOutput formats an output; nothing if a preview does not change it.
+func (f form) oneOutput(name string, old, now any, had, has bool, column int) []string {
+	switch {
+	case had && has && sameOutput(old, now):
+		if f.preview {
+			return nil
+		}
+		return f.output(" ", name, now, has, column)
+	case !had:
+		return f.output(f.paint.paint(green, "+"), name, now, has, column)
+	case !has:
+		return f.output(f.paint.paint(red, "-"), name, old, has, column)
+	case omitted(old) || omitted(now):
+		return []string{f.outputLine(f.paint.paint(yellow, "~"), name, sizes(old, now)+f.wholeOmitted(name, has), column)}
+	}
+	return f.outputChange(name, projection.Readable(old), projection.Readable(now), column)
+}
+
 // output formats an output that is unchanged, new or removed.
-func (f form) output(sign, name string, value any, column int) []string {
+func (f form) output(sign, name string, value any, has bool, column int) []string {
+	if omitted(value) {
+		return []string{f.outputLine(sign, name, bytesOf(value)+f.wholeOmitted(name, has), column)}
+	}
+	value = projection.Readable(value)
 	text := projection.FormatValue(value)
 	if object, ok := value.(map[string]any); ok && len(text) > longOutput {
 		out := []string{fmt.Sprintf("%s %s:", sign, safetext.Visible(name))}
@@ -55,7 +66,11 @@ func (f form) output(sign, name string, value any, column int) []string {
 		}
 		return out
 	}
-	return []string{fmt.Sprintf("%s %s %s", sign, padded(safetext.Visible(name)+":", column), text)}
+	return []string{f.outputLine(sign, name, text, column)}
+}
+
+func (f form) outputLine(sign, name, text string, column int) string {
+	return fmt.Sprintf("%s %s %s", sign, padded(safetext.Visible(name)+":", column), text)
 }
 
 func padded(text string, columns int) string {
@@ -88,7 +103,7 @@ const detailIndent = 4
 
 // Details returns every change of a preview with its properties, in full.
 func Details(s *projection.State, o Options) []string {
-	f := form{paint: painter(o.Color), columns: pipeColumns, full: true}
+	f := form{paint: painter(o.Color), columns: pipeColumns, full: true, preview: true}
 	if o.Screen != nil {
 		columns, _ := o.Screen.Size()
 		f.columns = max(leastRoom, columns-1-detailIndent)

@@ -234,7 +234,7 @@ func (b *branch) below(r *projection.Row, indent string) {
 // form returns the form of changes after a lead of some width.
 func (t *tree) form(lead int) form {
 	columns, _ := t.options.Screen.Size()
-	return form{paint: t.paint, columns: max(leastRoom, columns-1-lead)}
+	return form{paint: t.paint, columns: max(leastRoom, columns-1-lead), preview: t.options.Preview}
 }
 
 // diags returns the diagnostics to be shown of a row: in a live frame only the latest ones.

@@ -1,9 +1,9 @@
 package eventlog
 
 import (
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -55,40 +55,57 @@ func fitMessage(text string) string {
 }
 
 func fitStep(m apitype.StepEventMetadata) apitype.StepEventMetadata {
-	for _, state := range []**apitype.StepEventStateMetadata{&m.Old, &m.New} {
-		if *state == nil {
-			continue
-		}
-		short := **state
-		short.Inputs, short.Outputs = fitValues(short.Inputs), fitValues(short.Outputs)
-		*state = &short
+	var old, now apitype.StepEventStateMetadata
+	if m.Old != nil {
+		old = *m.Old
+		m.Old = &old
 	}
+	if m.New != nil {
+		now = *m.New
+		m.New = &now
+	}
+	old.Inputs, now.Inputs = fitValues(old.Inputs, now.Inputs)
+	old.Outputs, now.Outputs = fitValues(old.Outputs, now.Outputs)
 	if jsonSize(m.DetailedDiff) > maxEvent/2 {
 		m.DetailedDiff = nil
 	}
 	return m
 }
 
-// fitValues replaces each value that is too large by its size and digest, so that values that differ still look
-// different. If the rest is too large, it is replaced as a whole.
-func fitValues(values map[string]any) map[string]any {
-	if values == nil {
-		return nil
-	}
-	out := make(map[string]any, len(values))
-	for name, v := range values {
-		data, err := json.Marshal(v)
-		if err == nil && len(data) > maxValue {
-			v = fmt.Sprintf("(%d bytes with the digest %x are not shown; `deployctl stack export` has them)", len(data),
-				sha256.Sum256(data))
+// fitValues replaces each value that is too large by its size and digest. If the rest is too large, it is replaced as a
+// whole. What is replaced on one side is replaced on both: nothing is compared with what stands for a value.
+func fitValues(old, now map[string]any) (was, is map[string]any) {
+	large := map[string]bool{}
+	for _, values := range []map[string]any{old, now} {
+		for name, v := range values {
+			large[name] = large[name] || jsonSize(v) > maxValue
 		}
-		out[name] = v
 	}
-	if size := jsonSize(out); size > maxEvent/8 {
-		return map[string]any{"…": fmt.Sprintf("(%d values of %d bytes are not shown; `deployctl stack export` has "+
-			"them)", len(out), size)}
+	was, is = omit(old, large), omit(now, large)
+	if max(jsonSize(was), jsonSize(is)) > maxEvent/8 {
+		was, is = summed(was), summed(is)
+	}
+	return was, is
+}
+
+// omit replaces the values with some names.
+func omit(values map[string]any, names map[string]bool) map[string]any {
+	out := maps.Clone(values)
+	for name := range values {
+		if names[name] {
+			out[name] = deployments.Omit(values[name])
+		}
 	}
 	return out
+}
+
+// summed replaces values by their number and size.
+func summed(values map[string]any) map[string]any {
+	if len(values) == 0 {
+		return values
+	}
+	return map[string]any{"…": fmt.Sprintf("(%d values of %d bytes are not shown; `deployctl stack export` has them)",
+		len(values), jsonSize(values))}
 }
 
 // jsonSize returns the length of a value as JSON; 0 for a value that cannot be encoded, which Encode reports.

@@ -47,3 +47,26 @@ func TestEncodeShortensAnEventThatIsTooLargeForAClient(t *testing.T) {
 		t.Error("what fits was changed, or what was given")
 	}
 }
+
+func TestAValueThatIsTooLargeBeforeOrAfterAStepIsReplacedOnBothSides(t *testing.T) {
+	text := strings.Repeat("line\n", 5<<20/5)
+	old := map[string]any{"grows": "one\ntwo\n", "shrinks": text, "same": "x"}
+	now := map[string]any{"grows": text, "shrinks": "one\ntwo\n", "same": "x", "new": "y"}
+	e := fit(deployments.WatchEvent{Event: &apitype.EngineEvent{ResOutputsEvent: &apitype.ResOutputsEvent{
+		Metadata: apitype.StepEventMetadata{Old: &apitype.StepEventStateMetadata{Outputs: old},
+			New: &apitype.StepEventStateMetadata{Outputs: now}}}}})
+	m := e.Event.ResOutputsEvent.Metadata
+	for _, c := range []struct {
+		value any
+		size  int
+	}{{m.Old.Outputs["grows"], jsonSize("one\ntwo\n")}, {m.New.Outputs["grows"], jsonSize(text)},
+		{m.Old.Outputs["shrinks"], jsonSize(text)}, {m.New.Outputs["shrinks"], jsonSize("one\ntwo\n")}} {
+		if size, ok := deployments.OmittedSize(c.value); size != c.size || !ok {
+			t.Errorf("%.200v stands for %d bytes, not %d", c.value, size, c.size)
+		}
+	}
+	if m.Old.Outputs["same"] != "x" || m.New.Outputs["same"] != "x" || m.New.Outputs["new"] != "y" ||
+		len(m.Old.Outputs) != 3 || m.Old.Inputs != nil || old["shrinks"] != text {
+		t.Errorf("%.500v became %.500v", old, m.Old.Outputs)
+	}
+}
