@@ -28,6 +28,10 @@ const compressible = 1 << 10
 // errTooLarge is the cause of the error about a body that is too large.
 var errTooLarge = errors.New("the body is too large")
 
+// unmeasured is how much is read of a body whose size is not known before memory is taken for all that it may be.
+// Journal entries and events come compressed, and one call after another is slower than what the budget protects from.
+const unmeasured = 256 << 10
+
 // body returns the decompressed body of a call. Its memory is taken before it is read, and given back when the call
 // ends.
 func (c *call) body() ([]byte, error) {
@@ -40,38 +44,54 @@ func (c *call) body() ([]byte, error) {
 	if c.ContentLength > limit {
 		return nil, tooLarge
 	}
-	size := c.ContentLength
-	if size < 0 || c.Header.Get("Content-Encoding") != "" {
-		size = limit
-	}
-	if limit <= smallBody {
-		size = min(size, 1) // many of them fit
-	}
-	release, err := c.edge.gate.Hold(c.Context(), size)
-	c.release = append(c.release, release)
+	reader, size, err := c.decompressed(limit)
 	if err != nil {
 		return nil, err
 	}
-	var reader io.Reader = http.MaxBytesReader(c.answer, c.Body, limit)
-	switch encoding := c.Header.Get("Content-Encoding"); encoding {
-	case "", "identity":
-	case "gzip":
-		if reader, err = gzip.NewReader(reader); err != nil {
-			return nil, deployments.Errorf(deployments.CodeInvalid, "the body of the request is not gzip: %w", err)
+	var data bytes.Buffer
+	if size < 0 {
+		size = limit
+		if _, err = data.ReadFrom(io.LimitReader(reader, unmeasured)); err == nil && data.Len() < unmeasured {
+			return data.Bytes(), nil
 		}
-	default:
-		return nil, deployments.Errorf(deployments.CodeInvalid, "the body of the request is encoded as %q; use gzip",
-			clean(encoding))
 	}
-	data, err := io.ReadAll(io.LimitReader(reader, limit+1))
+	if err == nil && limit > smallBody { // many small ones fit
+		var release func()
+		release, err = c.edge.gate.Hold(c.Context(), size)
+		c.release = append(c.release, release)
+		if err != nil {
+			return nil, err
+		}
+	}
+	if err == nil {
+		_, err = data.ReadFrom(io.LimitReader(reader, limit+1-int64(data.Len())))
+	}
 	var over *http.MaxBytesError
 	switch {
-	case errors.As(err, &over) || int64(len(data)) > limit:
+	case errors.As(err, &over) || int64(data.Len()) > limit:
 		return nil, tooLarge
 	case err != nil:
 		return nil, deployments.Errorf(deployments.CodeInvalid, "the body of the request cannot be read: %w", err)
 	}
-	return data, nil
+	return data.Bytes(), nil
+}
+
+// decompressed returns what reads the decompressed body of a call, and its size, which is negative when it is not known.
+func (c *call) decompressed(limit int64) (io.Reader, int64, error) {
+	body := http.MaxBytesReader(c.answer, c.Body, limit)
+	switch encoding := c.Header.Get("Content-Encoding"); encoding {
+	case "", "identity":
+		return body, c.ContentLength, nil
+	case "gzip":
+		reader, err := gzip.NewReader(body)
+		if err != nil {
+			err = deployments.Errorf(deployments.CodeInvalid, "the body of the request is not gzip: %w", err)
+		}
+		return reader, -1, err
+	default:
+		return nil, 0, deployments.Errorf(deployments.CodeInvalid,
+			"the body of the request is encoded as %q; use gzip", clean(encoding))
+	}
 }
 
 // parse reads the body of a call as JSON; an empty one leaves v as it is.

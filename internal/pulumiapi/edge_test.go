@@ -207,6 +207,32 @@ func TestABodyThatGrowsWhenItIsDecompressedIsTooLarge(t *testing.T) {
 	}
 }
 
+func TestASmallCompressedBodyWaitsForNoLargeOne(t *testing.T) {
+	b := newBench(t)
+	const path = "/api/stacks/acme/shop/dev/batch-encrypt"
+	var open sync.WaitGroup
+	defer open.Wait()
+	for range 3 { // as many as the budget has room for
+		body, w := io.Pipe()
+		open.Go(func() { b.do(http.MethodPost, path, "token deployer", body, "Content-Encoding", "gzip") })
+		packed, err := gzip.NewWriterLevel(w, gzip.NoCompression)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // the second one is read once memory was taken for all
+			if _, err := packed.Write(bytes.Repeat([]byte(" "), 2*unmeasured)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		defer func() { _ = w.Close() }()
+	}
+	got, said, _ := b.do(http.MethodPost, path, "token deployer", zipped(t, []byte(`{"plaintexts":["YQ=="]}`)),
+		"Content-Encoding", "gzip")
+	if got != http.StatusOK {
+		t.Errorf("it is answered %d: %s", got, said)
+	}
+}
+
 func TestValuesAreEncryptedAndDecryptedByteByByte(t *testing.T) {
 	b := newBench(t)
 	plain := []byte{0, 0xff, 0xfe, 'x', '"'}
