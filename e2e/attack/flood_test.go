@@ -29,6 +29,7 @@ import (
 var floods = []attack{
 	{"flood/unfinished-messages", unfinishedMessages},
 	{"flood/uploads", uploads},
+	{"flood/pushes", pushes},
 	{"flood/watchers", watchers},
 }
 

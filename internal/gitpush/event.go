@@ -1,7 +1,9 @@
 package gitpush
 
 import (
+	"cmp"
 	"encoding/json"
+	"net/http"
 	"path"
 	"slices"
 	"strings"
@@ -73,13 +75,13 @@ const mostCommits = 2048
 // branchPrefix begins the names of branches among references.
 const branchPrefix = "refs/heads/"
 
+// Kind returns what a message is about, in the words of its git server; empty when its header does not say.
+func Kind(h http.Header) string { return cmp.Or(h.Get("X-Github-Event"), h.Get("X-Gitlab-Event")) }
+
 // Event returns what a message is about; nil for something that deploys nothing, such as a ping, a tag or a branch that
 // was deleted.
 func (m Message) Event() (*Event, error) {
-	kind := m.Header.Get("X-Github-Event")
-	if kind == "" {
-		kind = m.Header.Get("X-Gitlab-Event")
-	}
+	kind := Kind(m.Header)
 	var gh github
 	var gl gitlab
 	var err error

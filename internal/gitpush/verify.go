@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -42,56 +43,75 @@ const (
 	withToken                // GitLab sends the secret itself, and signs nothing
 )
 
-// scheme returns the one that counts when a message has the headers of several.
-func (m Message) scheme() scheme {
+// schemeOf returns the one that counts when a message has the headers of several.
+func schemeOf(h http.Header) scheme {
 	switch {
-	case m.Header.Get("X-Hub-Signature-256") != "":
+	case h.Get("X-Hub-Signature-256") != "":
 		return signedBody
-	case m.Header.Get("Webhook-Signature") != "":
+	case h.Get("Webhook-Signature") != "":
 		return signedAll
 	}
 	return withToken
 }
 
-// From reports whether a message was sent by someone with the secret.
-func (m Message) From(secret string, now time.Time) bool {
+// Possible reports whether a message with this header can be from someone with the secret: it is what From checks
+// without the body.
+func Possible(h http.Header, secret string, now time.Time) bool {
 	if secret == "" {
 		return false
 	}
-	switch m.scheme() {
+	switch schemeOf(h) {
 	case signedBody:
-		signature, given := strings.CutPrefix(m.Header.Get("X-Hub-Signature-256"), "sha256=")
-		got, err := hex.DecodeString(signature)
-		return given && err == nil && hmac.Equal(got, sum([]byte(secret), m.Body))
+		return len(signatures(h)) > 0
 	case signedAll:
-		return m.signed(secret, m.Header.Get("Webhook-Signature"), now)
+		seconds, err := strconv.ParseInt(h.Get("Webhook-Timestamp"), 10, 64)
+		return err == nil && now.Sub(time.Unix(seconds, 0)).Abs() <= signedWithin && len(signatures(h)) > 0
 	}
-	token := m.Header.Get("X-Gitlab-Token")
+	token := h.Get("X-Gitlab-Token")
 	return token != "" && subtle.ConstantTimeCompare([]byte(token), []byte(secret)) == 1
 }
 
-// signed checks the signatures of the specification "Standard Webhooks", one of which must be right.
-func (m Message) signed(secret, signatures string, now time.Time) bool {
-	id, at := m.Header.Get("Webhook-Id"), m.Header.Get("Webhook-Timestamp")
-	seconds, err := strconv.ParseInt(at, 10, 64)
-	if age := now.Sub(time.Unix(seconds, 0)); err != nil || age.Abs() > signedWithin {
-		return false
-	}
-	key := []byte(secret)
-	if text, encoded := strings.CutPrefix(secret, signingKey); encoded {
-		if key, err = base64.StdEncoding.DecodeString(text); err != nil {
-			return false
+// signatures returns the signatures of a message that have the right form.
+func signatures(h http.Header) (all [][]byte) {
+	if schemeOf(h) == signedBody {
+		text, given := strings.CutPrefix(h.Get("X-Hub-Signature-256"), "sha256=")
+		if got, err := hex.DecodeString(text); given && err == nil && len(got) == sha256.Size {
+			all = append(all, got)
 		}
+		return all
 	}
-	want := sum(key, []byte(id+"."+at+"."), m.Body)
-	for one := range strings.SplitSeq(signatures, " ") {
+	for one := range strings.SplitSeq(h.Get("Webhook-Signature"), " ") { // as in "Standard Webhooks"
 		version, text, _ := strings.Cut(one, ",")
 		got, err := base64.StdEncoding.DecodeString(text)
-		if version == "v1" && err == nil && hmac.Equal(got, want) {
-			return true
+		if version == "v1" && err == nil && len(got) == sha256.Size {
+			all = append(all, got)
 		}
 	}
-	return false
+	return all
+}
+
+// From reports whether a message was sent by someone with the secret.
+func (m Message) From(secret string, now time.Time) bool {
+	if !Possible(m.Header, secret, now) {
+		return false
+	}
+	var want []byte
+	switch schemeOf(m.Header) {
+	case signedBody:
+		want = sum([]byte(secret), m.Body)
+	case signedAll:
+		key := []byte(secret)
+		if text, encoded := strings.CutPrefix(secret, signingKey); encoded {
+			var err error
+			if key, err = base64.StdEncoding.DecodeString(text); err != nil {
+				return false
+			}
+		}
+		want = sum(key, []byte(m.Header.Get("Webhook-Id")+"."+m.Header.Get("Webhook-Timestamp")+"."), m.Body)
+	case withToken:
+		return true
+	}
+	return slices.ContainsFunc(signatures(m.Header), func(got []byte) bool { return hmac.Equal(got, want) })
 }
 
 func sum(key []byte, parts ...[]byte) []byte {
@@ -106,7 +126,7 @@ func sum(key []byte, parts ...[]byte) []byte {
 // said. GitLab's token signs nothing, and whoever can repeat the message has it, and can as well write another: then it
 // is now.
 func (m Message) Happened(now time.Time) time.Time {
-	switch m.scheme() {
+	switch schemeOf(m.Header) {
 	case signedBody:
 		return m.said()
 	case signedAll:
@@ -143,7 +163,7 @@ func (m Message) said() time.Time {
 // which it keeps when it sends one again; GitHub does not sign its id, and the time in the body tells pushes apart.
 func (m Message) Digest() string {
 	digest, id := sha256.New(), ""
-	switch m.scheme() {
+	switch schemeOf(m.Header) {
 	case signedAll:
 		id = m.Header.Get("Webhook-Id")
 	case withToken:

@@ -13,7 +13,6 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/grpcapi"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
-	"golang.org/x/sync/semaphore"
 )
 
 // requestHeader is the header of an answer that has the call's id.
@@ -29,8 +28,7 @@ type edge struct {
 	pages *http.ServeMux
 
 	firstBeat, nextBeat time.Duration // see hold
-	// pushes are the messages of git servers that may be read at a time.
-	pushes *semaphore.Weighted
+	pushes              *pushRoom
 }
 
 // Handler returns the handler of all routes.
@@ -44,7 +42,7 @@ func Handler(c Config) (http.Handler, error) {
 
 func newEdge(c Config) (*edge, error) {
 	e := &edge{Config: c, gate: grpcapi.NewGate(c.Authority), api: http.NewServeMux(), pages: http.NewServeMux(),
-		firstBeat: firstBeat, nextBeat: nextBeat, pushes: semaphore.NewWeighted(readPushes)}
+		firstBeat: firstBeat, nextBeat: nextBeat, pushes: newPushRoom()}
 	for _, r := range routes() {
 		if err := r.resolve(); err != nil {
 			return nil, err

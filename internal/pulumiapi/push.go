@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -18,44 +19,83 @@ type pushAnswer struct {
 	Ignored    string `json:"ignored,omitempty"`
 }
 
-// Bounds of messages whose signature cannot be checked before they are read: how many are read at a time, and how long
-// each may take.
-const (
-	readPushes   = 16
-	pushPatience = 20 * time.Second
-)
+// pushed reads the message of a git server once it has a place; checked gives that back.
+func (c *call) pushed() (body []byte, checked func(), err error) {
+	size := c.ContentLength
+	if size < 0 || size > smallBody || c.Header.Get("Content-Encoding") != "" {
+		size = smallBody
+	}
+	if err := c.readWithin(pushPatience); err != nil {
+		return nil, nil, err
+	}
+	control, room := http.NewResponseController(c.answer), c.edge.pushes
+	p, err := room.enter(c.Context(), pushHost(grpcapi.Host(c.RemoteAddr)), size, func() {
+		_ = control.SetReadDeadline(time.Unix(1, 0)) // where it is not supported, no connection is slow
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	checked = sync.OnceFunc(func() { room.leave(p) })
+	c.release = append(c.release, checked)
+	body, err = c.body()
+	if !room.arrived(p) {
+		err = errPushes
+	}
+	if err != nil {
+		checked()
+		return nil, nil, err
+	}
+	_ = control.SetReadDeadline(time.Time{}) // else what follows ends with it
+	return body, checked, nil
+}
 
-// pushed reads the message of a git server.
-func (c *call) pushed() ([]byte, error) {
-	if !c.edge.pushes.TryAcquire(1) {
-		return nil, deployments.Errorf(deployments.CodeUnavailable, "too many messages of git servers arrive at a time: "+
-			"send it again")
+// readWithin bounds how long the body of a call may take to arrive.
+func (c *call) readWithin(d time.Duration) error {
+	err := http.NewResponseController(c.answer).SetReadDeadline(time.Now().Add(d))
+	if errors.Is(err, http.ErrNotSupported) {
+		return nil // the limit of the server suffices
 	}
-	defer c.edge.pushes.Release(1)
-	err := http.NewResponseController(c.answer).SetReadDeadline(time.Now().Add(pushPatience))
-	if err != nil && !errors.Is(err, http.ErrNotSupported) { // the limit of the server then suffices
-		return nil, err
+	return err
+}
+
+// refusePush reports, slowly, why a message of a git server is refused by its headers alone.
+func (c *call) refusePush(host string) error {
+	var err error
+	switch {
+	case !gitpush.Signed(c.Header):
+		err = deployments.Errorf(deployments.CodeUnauthorized, "the message of a git server needs a signature: set the "+
+			"secret of the webhook there, too")
+	case gitpush.Kind(c.Header) == "":
+		err = deployments.Errorf(deployments.CodeInvalid, "the message of a git server needs a header X-GitHub-Event or "+
+			"X-Gitlab-Event")
+	default:
+		return nil
 	}
-	return c.body()
+	c.edge.gate.Wrong(c.Context(), host)
+	return err
 }
 
 // takePush takes a message of a git server. It is authenticated by its signature, not by a token, so the audit log has
 // it from here.
 func takePush(c *call) (any, error) {
 	host := grpcapi.Host(c.RemoteAddr)
+	if err := c.readWithin(pushPatience); err != nil { // also of what is refused
+		return nil, err
+	}
 	if err := c.edge.gate.Pace(c.Context(), "pushes from "+host); err != nil {
 		return nil, err
 	}
-	if !gitpush.Signed(c.Header) {
-		c.edge.gate.Wrong(c.Context(), host)
-		return nil, deployments.Errorf(deployments.CodeUnauthorized, "the message of a git server needs a signature: set "+
-			"the secret of the webhook there, too")
-	}
-	body, err := c.pushed()
-	if err != nil {
+	if err := c.refusePush(host); err != nil {
 		return nil, err
 	}
-	d, why, err := c.edge.Service.Push(c.Context(), c.stack, gitpush.Message{Header: c.Header, Body: body})
+	var unread error
+	d, why, err := c.edge.Service.Push(c.Context(), c.stack, c.Header, func() (body []byte, checked func(), err error) {
+		body, checked, unread = c.pushed()
+		return body, checked, unread
+	})
+	if unread != nil {
+		return nil, unread
+	}
 	if deployments.CodeOf(err) == deployments.CodeUnauthorized {
 		c.edge.gate.Wrong(c.Context(), host)
 	}

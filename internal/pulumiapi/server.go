@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/gitpush"
 	"github.com/deployctl/deployctl/internal/grpcapi"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
@@ -36,8 +35,10 @@ type Service interface {
 	// Info describes an update, Request returns what was asked for; CodeNotFound when that is not known.
 	Info(ctx context.Context, u deployments.UpdateName) (deployments.UpdateInfo, error)
 	Request(ctx context.Context, u deployments.UpdateName) (deployments.UpdateRequest, error)
-	// Push starts the deployment that a message of a git server asks for, or says why there is none.
-	Push(ctx context.Context, s deployments.StackName, m gitpush.Message) (deployments.Deployment, string, error)
+	// Push starts the deployment that a message of a git server asks for, or says why there is none. It reads the body
+	// when nothing in the header speaks against it, and calls checked once it has checked the signature.
+	Push(ctx context.Context, s deployments.StackName, h http.Header, read func() (body []byte, checked func(),
+		err error)) (deployments.Deployment, string, error)
 	// EventsAfter returns the events of an update that the service executes, after a position in its log.
 	EventsAfter(ctx context.Context, u deployments.UpdateName, after map[string]int) ([]apitype.EngineEvent,
 		map[string]int, error)

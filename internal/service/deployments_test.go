@@ -180,12 +180,19 @@ func TestAnOldMessageOfAGitServerIsNotTaken(t *testing.T) {
 func TestAStackWithoutAWebhookTakesNoPush(t *testing.T) {
 	s := newService(t)
 	patch(t, s, gitSettings, "ann")
-	m := gitpush.Message{Header: http.Header{"X-Gitlab-Token": {""}}, Body: []byte("{}")}
+	read := func() ([]byte, func(), error) {
+		t.Error("the body is read")
+		return nil, func() {}, nil
+	}
 	missing := dev
 	missing.Stack = "missing"
 	for _, name := range []deployments.StackName{dev, missing} {
-		if _, _, err := s.Push(t.Context(), name, m); deployments.CodeOf(err) != deployments.CodeUnauthorized {
-			t.Errorf("%s: %v", name, err)
+		for _, header := range []http.Header{{"X-Gitlab-Token": {""}},
+			{"X-Hub-Signature-256": {"sha256=" + strings.Repeat("0", 64)}}} {
+			_, _, err := s.Push(t.Context(), name, header, read)
+			if deployments.CodeOf(err) != deployments.CodeUnauthorized {
+				t.Errorf("%s: %v", name, err)
+			}
 		}
 	}
 }

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -14,8 +15,11 @@ import (
 // Push starts the deployment that a message of a git server asks for: an update for a push to the branch of the stack's
 // settings, a preview for a pull request. It returns why there is none, if so. CodeUnauthorized: the message is not
 // from somebody who has the secret of the stack's webhook, or the stack has none. CodeExists: it was taken before.
+//
+// The body of a message whose header is good is read; checked is called once it has been checked, too.
 func (s *Service) Push(
-	ctx context.Context, name deployments.StackName, m gitpush.Message,
+	ctx context.Context, name deployments.StackName, header http.Header,
+	read func() (body []byte, checked func(), err error),
 ) (d deployments.Deployment, why string, err error) {
 	unknown := deployments.Errorf(deployments.CodeUnauthorized, "this message is not signed with the secret of a webhook "+
 		"of the stack %s", name)
@@ -26,7 +30,17 @@ func (s *Service) Push(
 	if err != nil {
 		return d, "", err
 	}
-	if stored.Webhook == nil || !m.From(stored.Webhook.Secret.Value, time.Now()) {
+	if stored.Webhook == nil || !gitpush.Possible(header, stored.Webhook.Secret.Value, time.Now()) {
+		return d, "", unknown
+	}
+	body, checked, err := read()
+	if err != nil {
+		return d, "", err
+	}
+	m := gitpush.Message{Header: header, Body: body}
+	right := m.From(stored.Webhook.Secret.Value, time.Now())
+	checked()
+	if !right {
 		return d, "", unknown
 	}
 	e, err := m.Event()
