@@ -13,6 +13,7 @@ import (
 	"github.com/deployctl/deployctl/client"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/engine"
 )
 
 // TestALimitHoldsAtBothEdges reaches each limit of what is kept for a stack, an organization or a token, and asks for
@@ -28,6 +29,8 @@ func TestALimitHoldsAtBothEdges(t *testing.T) {
 	t.Run("webhooks", func(t *testing.T) { t.Parallel(); l.webhooks(t) })
 	t.Run("schedules", func(t *testing.T) { t.Parallel(); l.schedules(t) })
 	t.Run("tokens", func(t *testing.T) { t.Parallel(); l.tokens(t, h) })
+	t.Run("teams", func(t *testing.T) { t.Parallel(); l.teams(t) })
+	t.Run("imports", func(t *testing.T) { t.Parallel(); l.imports(t) })
 }
 
 // dial connects to the edge of deployctl with a token.
@@ -119,4 +122,45 @@ func (l limited) tokens(t *testing.T, h *harness.Home) {
 	l.ours.Must(t, "token", "rm", "parent.t0")
 	_, err := c.DeriveToken(t.Context(), deployments.Token{Name: "more"})
 	harness.Must(t, err)
+}
+
+// teams has no counterpart for the stock CLI, and neither has imports.
+func (l limited) teams(t *testing.T) {
+	const most, member = 20, "ann"
+	on := deployments.Grant{Role: deployments.RoleViewer, Organization: "organization"}
+	join := func(n int) error {
+		team := fmt.Sprint("team", n)
+		harness.Must(t, l.client.GrantTeam(t.Context(), team, on))
+		return l.client.JoinTeam(t.Context(), on.Organization, team, member)
+	}
+	for n := range most {
+		harness.Must(t, join(n))
+	}
+	const says = "ann is in 20 teams, and can be in no more"
+	if err := join(most); deployments.CodeOf(err) != deployments.CodeInvalid || !strings.Contains(err.Error(), says) {
+		t.Errorf("one more: %v", err)
+	}
+	failed(t, l.ours, says, "team", "join", fmt.Sprint("team", most), member, "--organization",
+		on.Organization)
+	harness.Must(t, join(0)) // again
+	harness.Must(t, l.client.LeaveTeam(t.Context(), on.Organization, "team0", member))
+	harness.Must(t, join(most))
+}
+
+// imports asks for a stack that is not there, which is only looked for when the request is valid.
+func (l limited) imports(t *testing.T) {
+	const most = 10_000
+	r := deployments.UpdateRequest{Stack: many, RequestID: "many", Kind: engine.KindImport}
+	r.Stack.Stack = "none"
+	for n := range most {
+		r.Imports = append(r.Imports, deployments.Import{Type: "fake:index:Named", Name: fmt.Sprint(n), ID: "x"})
+	}
+	if _, err := l.client.Submit(t.Context(), r); deployments.CodeOf(err) != deployments.CodeNotFound {
+		t.Errorf("as many as are possible: %v", err)
+	}
+	r.Imports = append(r.Imports, deployments.Import{Type: "fake:index:Named", Name: "more", ID: "x"})
+	if _, err := l.client.Submit(t.Context(), r); deployments.CodeOf(err) != deployments.CodeInvalid ||
+		!strings.Contains(err.Error(), "imports 10001 resources; at most 10000 are possible") {
+		t.Errorf("one more: %v", err)
+	}
 }
