@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"html"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -34,6 +35,28 @@ func TestTheStockCLILogsInWithoutAStoredToken(t *testing.T) {
 	t.Run("with an identity token", func(t *testing.T) { logsInWithIdentity(t, h, s) })
 }
 
+// TestTheStockCLIFindsTheLoginPageOfAnotherAddress has the service listen where the CLI looks for the pages elsewhere.
+func TestTheStockCLIFindsTheLoginPageOfAnotherAddress(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	harness.Must(t, err)
+	harness.Must(t, listener.Close())
+	h := harness.NewHome(t, harness.Binary())
+	h.Env = append(h.Env, "DEPLOYCTL_PULUMI_LISTEN="+listener.Addr().String())
+	h.Start(t)
+	if _, console := addresses(t, h); console != "" {
+		t.Fatalf("the pages are at %s", console)
+	}
+	logsInWithBrowser(t, h, serviceOf(t, h))
+}
+
+// addresses returns where the service listens, and where the CLI looks for its pages; empty when it is not there.
+func addresses(t *testing.T, h *harness.Home) (pulumi, console string) {
+	t.Helper()
+	var status struct{ PulumiAddress, ConsoleAddress string }
+	harness.Must(t, json.Unmarshal([]byte(h.Deployctl(h.Dir).Must(t, "dev", "status", "--json")), &status))
+	return status.PulumiAddress, status.ConsoleAddress
+}
+
 // loggedOut returns the stock CLI without a token.
 func (s service) loggedOut(t *testing.T, project *harness.Tool, env ...string) *harness.Tool {
 	t.Helper()
@@ -57,10 +80,8 @@ func logsInWithBrowser(t *testing.T, h *harness.Home, s service) {
 	h.Deployctl(work).Must(t, "stack", "init", "earlier") // else the CLI asks what to begin with
 	p := s.loggedOut(t, h.Deployctl(work), "PATH="+dir+string(os.PathListSeparator)+os.Getenv("PATH"),
 		"TERM=xterm", "PULUMI_DISABLE_CI_DETECTION=true")
-	var status struct{ PulumiAddress, ConsoleAddress string }
-	harness.Must(t, json.Unmarshal([]byte(h.Deployctl(h.Dir).Must(t, "dev", "status", "--json")), &status))
-	if status.ConsoleAddress == "" { // another service has the port at which the CLI looks for the pages
-		p.Env = append(p.Env, "PULUMI_CONSOLE_DOMAIN="+status.PulumiAddress)
+	if address, console := addresses(t, h); console == "" {
+		p.Env = append(p.Env, "PULUMI_CONSOLE_DOMAIN="+address)
 	}
 	at := openTerminal(t, p, "login", s.address)
 	at.shows(t, "paste an access token")
