@@ -54,8 +54,6 @@ func output(ctx context.Context, dir string, env []string, name string, args ...
 type stock struct {
 	name string
 	env  []string
-	// yields says that the CLI and its plugins take only the processor time that the service leaves.
-	yields bool
 }
 
 // stockHere is the stock CLI with deployctl as its backend.
@@ -69,11 +67,7 @@ func (s *stock) prepare(ctx context.Context, dir string) error {
 }
 
 func (s *stock) play(ctx context.Context, dir string, op operation) (measured, error) {
-	command := append([]string{"pulumi"}, append(op.arguments(), "--non-interactive")...)
-	if s.yields {
-		command = append([]string{"nice", "-n", "19"}, command...)
-	}
-	m, _, err := play(ctx, dir, s.env, command[0], command[1:]...)
+	m, _, err := play(ctx, dir, s.env, "pulumi", append(op.arguments(), "--non-interactive")...)
 	return m, err
 }
 

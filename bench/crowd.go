@@ -52,8 +52,7 @@ func percentile(values []float64, p float64) float64 {
 	return sorted[max(0, int(math.Ceil(p/100*float64(len(sorted))))-1)]
 }
 
-// measureCrowd has many stock CLIs create a stack each at once, after one that does so alone. The CLIs give way to the
-// service, whose answers are measured: where it matters, they run on other machines.
+// measureCrowd has many stock CLIs create a stack each at once, after one that does so alone.
 func (s *stage) measureCrowd(ctx context.Context, n int, found results) error {
 	watch := newStopwatch(s.house.PulumiAddress)
 	defer watch.Close()
@@ -61,7 +60,7 @@ func (s *stage) measureCrowd(ctx context.Context, n int, found results) error {
 	if err != nil {
 		return err
 	}
-	stock := &stock{name: stockHere, env: slices.Concat(s.env, here), yields: true}
+	stock := &stock{name: stockHere, env: slices.Concat(s.env, here)}
 	dirs := make([]string, n+1)
 	for i := range dirs {
 		r := row{name: fmt.Sprintf("crowd %d", i), n: crowdSize}

@@ -5,12 +5,16 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"sort"
 	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
 )
+
+// stacksFolder has a folder for each organization.
+const stacksFolder = "stacks/"
 
 // CreateStack creates an empty stack; CodeExists when there is one of this name, CodeFormat when that one is damaged.
 // Its versions continue those of the last stack of that name.
@@ -78,7 +82,7 @@ func (s *Store) ListStacks(ctx context.Context, organization, project string) ([
 			return nil, err
 		}
 	}
-	folders := []string{"stacks/"}
+	folders := []string{stacksFolder}
 	for _, part := range []string{organization, project, ""} {
 		var err error
 		if folders, err = s.descend(ctx, folders, part); err != nil {
@@ -87,7 +91,7 @@ func (s *Store) ListStacks(ctx context.Context, organization, project string) ([
 	}
 	infos := make([]deployments.StackInfo, len(folders))
 	err := each(folders, func(folder string) error {
-		name, err := deployments.ParseStackName(strings.Trim(strings.TrimPrefix(folder, "stacks/"), "/"),
+		name, err := deployments.ParseStackName(strings.Trim(strings.TrimPrefix(folder, stacksFolder), "/"),
 			deployments.StackName{})
 		if err != nil {
 			return nil //nolint:nilerr // no stack can have this name
@@ -105,6 +109,18 @@ func (s *Store) ListStacks(ctx context.Context, organization, project string) ([
 	})
 	infos = slices.DeleteFunc(infos, func(i deployments.StackInfo) bool { return i.Stack.Stack == "" })
 	return infos, err
+}
+
+// ListOrganizations returns the names of the organizations that have stacks, or had some whose removal was interrupted.
+func (s *Store) ListOrganizations(ctx context.Context) (names []string, err error) {
+	folders, err := s.descend(ctx, []string{stacksFolder}, "")
+	for _, folder := range folders {
+		name := path.Base(folder)
+		if deployments.ValidateName("organization", name) == nil {
+			names = append(names, name)
+		}
+	}
+	return names, err
 }
 
 // descend returns the folders called name, or all when it is empty, in the given folders.

@@ -76,7 +76,7 @@ func (c *call) body() ([]byte, error) {
 	return data.Bytes(), nil
 }
 
-// decompressed returns what reads the decompressed body of a call, and its size, which is negative when it is not known.
+// decompressed returns what reads the decompressed body of a call, and its size; that is negative where nobody knows.
 func (c *call) decompressed(limit int64) (io.Reader, int64, error) {
 	body := http.MaxBytesReader(c.answer, c.Body, limit)
 	switch encoding := c.Header.Get("Content-Encoding"); encoding {

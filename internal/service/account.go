@@ -21,14 +21,11 @@ func (s *Service) WhoAmI(ctx context.Context, c deployments.Caller) (deployments
 		}
 	}
 	if everywhere && len(a.Organizations) == 0 {
-		stacks, err := s.ListStacks(ctx, "", "")
+		found, err := s.ListOrganizations(ctx)
 		if err != nil {
 			return a, err
 		}
-		a.Organizations = append(a.Organizations, deployments.DefaultOrganization)
-		for _, info := range stacks {
-			a.Organizations = append(a.Organizations, info.Stack.Organization)
-		}
+		a.Organizations = append(found, deployments.DefaultOrganization)
 	}
 	slices.Sort(a.Organizations)
 	a.Organizations = slices.Compact(a.Organizations)

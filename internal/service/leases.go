@@ -25,8 +25,14 @@ var (
 	_ deployments.LeasedState = (*Service)(nil)
 )
 
-// leasePollFirst and leasePollLast limit the pauses between reads of the head while an update waits for its stack.
-const leasePollFirst, leasePollLast = 5 * time.Millisecond, 500 * time.Millisecond
+// leasePollFirst and leasePollLast limit the pauses between reads of the head while an update waits for its stack. When
+// more than leasePollFew wait at a server, the pauses get longer, so that they do not slow down those that run.
+// leaseInfoEvery is the least pause between looks at what became of the update meanwhile.
+const (
+	leasePollFirst, leasePollLast = 5 * time.Millisecond, 500 * time.Millisecond
+	leasePollFew                  = 20
+	leaseInfoEvery                = 250 * time.Millisecond
+)
 
 // CreateUpdate stores a request of a client that executes the update itself.
 func (s *Service) CreateUpdate(ctx context.Context, r deployments.UpdateRequest) (string, error) {
@@ -117,7 +123,10 @@ func attended(ctx context.Context, until time.Time, waits func(error), call func
 func (s *Service) awaitLease(
 	ctx context.Context, u deployments.UpdateName, until time.Time,
 ) (_ deployments.UpdateName, fence int, err error) {
-	for pause := leasePollFirst; ; pause = min(pause*5/4+time.Millisecond, leasePollLast) {
+	s.starting.Add(1)
+	defer s.starting.Add(-1)
+	looked := time.Now()
+	for pause := leasePollFirst; ; pause = min(pause*5/4+time.Millisecond, s.longestPause()) {
 		h, err := s.Head(ctx, u.StackName)
 		if err != nil {
 			return u, 0, err
@@ -125,15 +134,11 @@ func (s *Service) awaitLease(
 		if h.Active != nil && h.Active.Version == u.Version && h.Active.Writer == statestore.LeaseWriter {
 			return u, h.Fence, nil
 		}
-		info, err := s.Info(ctx, u)
-		switch {
-		case err == nil && info.Next != "":
-			return deployments.UpdateName{StackName: u.StackName, Version: info.Next}, 0, nil
-		case err == nil && !info.Ended.IsZero():
-			return u, 0, deployments.Errorf(deployments.CodeConflict, "update %s has ended before it began: %s", u,
-				info.Error)
-		case err != nil && deployments.CodeOf(err) != deployments.CodeNotFound:
-			return u, 0, err
+		if time.Since(looked) >= leaseInfoEvery {
+			looked = time.Now()
+			if next, err := s.leftQueue(ctx, u); err != nil || next != u {
+				return next, 0, err
+			}
 		}
 		if h.Active != nil && h.Active.Version != u.Version && time.Now().After(until) {
 			return u, 0, s.stillBusy(ctx, u.StackName)
@@ -142,6 +147,28 @@ func (s *Service) awaitLease(
 			return u, 0, failure("wait for the stack", ctx.Err())
 		}
 	}
+}
+
+// longestPause returns how long an update that waits for its stack pauses at most between reads of the head.
+func (s *Service) longestPause() time.Duration {
+	return leasePollLast * time.Duration(1+s.starting.Load()/leasePollFew)
+}
+
+// leftQueue returns the update that took the place of one that waits for its stack: itself as long as it waits, or the
+// version that it got when another was put before it. It is an error that it has ended.
+func (s *Service) leftQueue(ctx context.Context, u deployments.UpdateName) (deployments.UpdateName, error) {
+	info, err := s.Info(ctx, u)
+	switch {
+	case deployments.CodeOf(err) == deployments.CodeNotFound && err != nil:
+		return u, nil
+	case err != nil:
+		return u, err
+	case info.Next != "":
+		return deployments.UpdateName{StackName: u.StackName, Version: info.Next}, nil
+	case !info.Ended.IsZero():
+		return u, deployments.Errorf(deployments.CodeConflict, "update %s has ended before it began: %s", u, info.Error)
+	}
+	return u, nil
 }
 
 // stillBusy returns the error about a stack that an update does not wait for any longer.

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
@@ -24,6 +25,7 @@ type Service struct {
 	temporal client.Client
 	readers  Readers
 	feeds    feeds
+	starting atomic.Int64 // updates of clients that wait for their stacks
 	// Unavailable reports, without waiting, which part of the service does not answer; it may be nil.
 	Unavailable func() error
 	// Unattended is called when a workflow or an activity is found to wait for a worker; it may be nil.
