@@ -33,7 +33,7 @@ type Options struct {
 	// Preview and Kind are what is shown: "preview of up".
 	Preview bool
 	Kind    string
-	// Diff shows every change in full, and created and deleted resources with all their properties.
+	// Diff shows every change, up to 64 KiB a value, and created and deleted resources with all their properties.
 	Diff bool
 	// Previewed means that a preview has shown every change already: lines then show steps without their changes.
 	Previewed bool

@@ -91,8 +91,8 @@ func changeFlags(more ...cli.Flag) []cli.Flag {
 
 // Flags of commands that make updates.
 var (
-	diffFlag = &cli.BoolFlag{Name: "diff", Usage: "show every change in full, and all properties of created and " +
-		"deleted resources"}
+	diffFlag = &cli.BoolFlag{Name: "diff", Usage: "show every change, up to 64 KiB a value, and all properties " +
+		"of created and deleted resources"}
 	parallelFlag = &cli.IntFlag{Name: "parallel", Aliases: []string{"p"}, Usage: "run at most `N` steps at a time",
 		Value: deployments.DefaultParallel}
 	messageFlag = &cli.StringFlag{Name: "message", Aliases: []string{"m"}, Usage: "`TEXT` to store in the history"}
