@@ -69,7 +69,7 @@ func TestEveryBuiltInTemplateMakesAProject(t *testing.T) {
 	}
 }
 
-// TestTheGoProviderCompilesAndItsTestsPass makes a provider as a user does, beside this clone, and without a network.
+// TestTheGoProviderCompilesAndItsTestsPass makes a provider as a user does, beside this clone.
 func TestTheGoProviderCompilesAndItsTestsPass(t *testing.T) {
 	from, err := Builtin("go-provider")
 	if err != nil {
@@ -89,7 +89,7 @@ func TestTheGoProviderCompilesAndItsTestsPass(t *testing.T) {
 	} {
 		cmd := exec.Command("go", args...)
 		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off")
+		cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, out)
 		}

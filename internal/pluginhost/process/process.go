@@ -3,11 +3,13 @@
 package process
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/deployctl/deployctl/internal/sandbox"
@@ -65,14 +67,21 @@ type Process struct {
 
 // Start starts the command. The caller must call Stop or Kill, unless the process ends by itself.
 func Start(c Command) (*Process, error) {
-	s := c.Spares.take()
-	if s == nil {
-		var err error
-		if s, err = newSpare(c.Box); err != nil {
-			return nil, err
+	if s := c.Spares.take(); s != nil {
+		if p, err := s.become(c); !neverTold(err) {
+			return p, err
 		}
 	}
+	s, err := newSpare(c.Box)
+	if err != nil {
+		return nil, err
+	}
 	return s.become(c)
+}
+
+// neverTold reports that a spare process had ended before it was told its command.
+func neverTold(err error) bool {
+	return errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)
 }
 
 // wait reaps the process, kills what is left of its group, and delivers the rest of its output.

@@ -162,6 +162,21 @@ func TestAProcessOfAReserveThatHasEndedIsReplaced(t *testing.T) {
 	}
 }
 
+func TestASpareProcessThatHasEndedIsReplaced(t *testing.T) {
+	box := boxOf(t, namespaces(t))
+	spares := NewSpares(box, 1, nil)
+	defer spares.Close()
+	spares.adding.Wait()
+	process := spares.waiting[0].cmd.Process
+	if err := process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	gone(t, strconv.Itoa(process.Pid))
+	if said, became := lists(t, box, spares, "/"); became == process.Pid || !strings.Contains(said, "proc\n") {
+		t.Errorf("process %d says %q", became, said)
+	}
+}
+
 func TestAReserveIsFilledToANumberAndEndsWithItsOwner(t *testing.T) {
 	reserve, first := reserveOf(t, namespaces(t))
 	reserve.Fill(2)
