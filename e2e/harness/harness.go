@@ -20,8 +20,8 @@ import (
 	"time"
 )
 
-// patience ends a command that hangs; none is expected to take nearly as long.
-const patience = 3 * time.Minute
+// patience ends a command that hangs. A first update of a Go program, which compiles its SDK, takes minutes.
+const patience = 10 * time.Minute
 
 // maxSaid is how much of what a command wrote is shown.
 const maxSaid = 5000
