@@ -64,7 +64,7 @@ func (c *Cache) GC(now time.Time) bool {
 	}
 	slices.SortFunc(candidates, func(x, y candidate) int { return x.used().Compare(y.used()) })
 	for _, e := range candidates {
-		age := now.Sub(e.used())
+		age := now.Sub(e.used()).Abs() // programs can set the time of their entries, but not so that they stay for ever
 		switch {
 		case e.leftover() && age >= KeepFor:
 			_ = e.room.RemoveAll(e.path)

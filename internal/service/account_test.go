@@ -1,29 +1,17 @@
 package service
 
 import (
-	"context"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore"
 )
 
-// counted counts the objects that are read.
-type counted struct {
-	statestore.Memory
-	gets atomic.Int64
-}
-
-func (c *counted) Get(ctx context.Context, key string) (statestore.Object, error) {
-	c.gets.Add(1)
-	return c.Memory.Get(ctx, key)
-}
-
 func TestTheOrganizationsOfACallerAreFoundWithoutReadingTheirStacks(t *testing.T) {
-	objects := &counted{}
+	objects := &counting{}
 	store, err := statestore.New(objects, statestore.Options{Master: make([]byte, 32)})
 	if err != nil {
 		t.Fatal(err)
@@ -35,7 +23,7 @@ func TestTheOrganizationsOfACallerAreFoundWithoutReadingTheirStacks(t *testing.T
 			t.Fatal(err)
 		}
 	}
-	objects.gets.Store(0)
+	objects.requests.Store(0)
 	everywhere := deployments.Caller{Authority: deployments.Authority{Grants: [][]deployments.Grant{
 		{{Role: deployments.RoleAdmin, Organization: deployments.AnyOrganization}}}}}
 	a, err := New(nil, store, Readers{}).WhoAmI(t.Context(), everywhere)
@@ -45,7 +33,17 @@ func TestTheOrganizationsOfACallerAreFoundWithoutReadingTheirStacks(t *testing.T
 	if want := []string{"acme", "initech", deployments.DefaultOrganization}; !slices.Equal(a.Organizations, want) {
 		t.Errorf("they are %q, want %q", a.Organizations, want)
 	}
-	if n := objects.gets.Load(); n != 0 {
-		t.Errorf("%d objects were read", n)
+	if n := objects.requests.Load(); n != 1 {
+		t.Errorf("it took %d requests, not one list of folders", n)
+	}
+}
+
+func TestManyUpdatesThatWaitForTheirStacksLookLessOftenWithinABound(t *testing.T) {
+	s := New(nil, nil, Readers{})
+	for waiting, want := range map[int64]time.Duration{1: leasePollLast, 60: 4 * leasePollLast, 1 << 20: leasePollMost} {
+		s.starting.Store(waiting)
+		if got := s.longestPause(); got != want {
+			t.Errorf("when %d wait, it is %s, not %s", waiting, got, want)
+		}
 	}
 }

@@ -26,11 +26,12 @@ var (
 )
 
 // leasePollFirst and leasePollLast limit the pauses between reads of the head while an update waits for its stack. When
-// more than leasePollFew wait at a server, the pauses get longer, so that they do not slow down those that run.
+// more than leasePollFew wait at a server, the pauses get longer, up to leasePollMost, so that they do not slow down those
+// that run.
 // leaseInfoEvery is the least pause between looks at what became of the update meanwhile.
 const (
 	leasePollFirst, leasePollLast = 5 * time.Millisecond, 500 * time.Millisecond
-	leasePollFew                  = 20
+	leasePollFew, leasePollMost   = 20, 3 * time.Second
 	leaseInfoEvery                = 250 * time.Millisecond
 )
 
@@ -151,7 +152,7 @@ func (s *Service) awaitLease(
 
 // longestPause returns how long an update that waits for its stack pauses at most between reads of the head.
 func (s *Service) longestPause() time.Duration {
-	return leasePollLast * time.Duration(1+s.starting.Load()/leasePollFew)
+	return min(leasePollLast*time.Duration(1+s.starting.Load()/leasePollFew), leasePollMost)
 }
 
 // leftQueue returns the update that took the place of one that waits for its stack: itself as long as it waits, or the
