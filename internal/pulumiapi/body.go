@@ -28,12 +28,12 @@ const compressible = 1 << 10
 // errTooLarge is the cause of the error about a body that is too large.
 var errTooLarge = errors.New("the body is too large")
 
-// unmeasured is how much is read of a body of unknown size before memory is taken for the largest that it may be. Journal
-// entries and events come compressed, so their size is not known, and nearly all are smaller: they wait for no memory.
+// unmeasured is how much is read of a body of unknown size before memory is taken for the largest that it may be.
+// Journal entries and events come compressed, so their size is not known, and nearly all are smaller.
 const unmeasured = 256 << 10
 
-// body returns the decompressed body of a call. The memory of a large one is taken before it is read, and given back when
-// the call ends.
+// body returns the decompressed body of a call. The memory of a large one is taken before it is read, and given back
+// when the call ends.
 func (c *call) body() ([]byte, error) {
 	limit := c.route.limit
 	if limit == 0 {

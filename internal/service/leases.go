@@ -26,8 +26,7 @@ var (
 )
 
 // leasePollFirst and leasePollLast limit the pauses between reads of the head while an update waits for its stack. When
-// more than leasePollFew wait at a server, the pauses get longer, up to leasePollMost, so that they do not slow down those
-// that run.
+// more than leasePollFew wait at a server, the pauses get longer, up to leasePollMost, so that they slow nobody down.
 // leaseInfoEvery is the least pause between looks at what became of the update meanwhile.
 const (
 	leasePollFirst, leasePollLast = 5 * time.Millisecond, 500 * time.Millisecond
