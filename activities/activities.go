@@ -61,6 +61,7 @@ type Activities struct {
 	mu        sync.Mutex
 	sessions  map[string]*session                 // by update
 	collected map[deployments.StackName]time.Time // when the worker last collected garbage of a stack
+	groupTime time.Duration
 }
 
 // New returns the activities of a worker.
@@ -68,7 +69,7 @@ func New(o Options) *Activities {
 	return &Activities{
 		Options: o, bundles: bundlecache.New(o.Dir), reserve: process.NewReserve(o.Sandbox),
 		accounts: ratelimit.NewAccounts(), sessions: map[string]*session{},
-		collected: map[deployments.StackName]time.Time{},
+		collected: map[deployments.StackName]time.Time{}, groupTime: groupTime,
 	}
 }
 

@@ -238,7 +238,7 @@ func prelude(c stackconfig.Config) apitype.EngineEvent {
 // not after a round trip through the core, and how many refreshes in addition, which are made in groups. With few
 // parallel steps both are 0, because then users want to see the steps start one by one.
 func ahead(parallel int) (steps, refreshes int) {
-	const few, mostRefreshes = 4, 256
+	const few, mostRefreshes = 4, 512
 	if parallel <= few {
 		return 0, 0
 	}

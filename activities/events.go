@@ -28,10 +28,7 @@ type eventEncoder struct {
 func (t eventEncoder) events(ctx context.Context, emits []engine.Emit) ([]deployments.WatchEvent, error) {
 	var events []deployments.WatchEvent
 	for _, e := range emits {
-		if e.Kind == engine.EmitPre && e.Step == engine.StepSame {
-			continue // an unchanged resource has one event: there may be very many
-		}
-		event, err := t.event(ctx, e)
+		event, err := t.event(ctx, e.Whole())
 		if err != nil {
 			return nil, err
 		}
@@ -113,9 +110,11 @@ func (t eventEncoder) metadata(ctx context.Context, e engine.Emit) (apitype.Step
 	if err != nil {
 		return meta, err
 	}
-	now, err := t.decode(ctx, e.New)
-	if err != nil {
-		return meta, err
+	now := old
+	if e.New != e.Old {
+		if now, err = t.decode(ctx, e.New); err != nil {
+			return meta, err
+		}
 	}
 	meta.Old, meta.New = stateMetadata(e.Old), stateMetadata(e.New)
 	showValues(&meta, e.Diff, old, now)

@@ -2,16 +2,24 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"sync"
+	"time"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/panics"
 )
 
+// groupTime is how long a group of refreshes goes on beginning to read. What is not begun then is left to a later
+// group, so that people see the results of slow reads.
+const groupTime = 10 * time.Second
+
+var errNotBegun = errors.New("its group ends before it has its turn")
+
 // Refresh reads stored resources and reports how the real resources differ from the state. It has no effect, so it may
-// run any number of times. Its result has only the refreshes that succeeded: the others are repeated by Step, which
-// knows retries, rate limits and a cancel of one.
+// run any number of times. Its result has the refreshes that succeeded, and names those that it did not begin. The
+// others are repeated by Step, which knows retries, rate limits and a cancel of one.
 func (a *Activities) Refresh(ctx context.Context, in deployments.RefreshInput) (deployments.RefreshOutput, error) {
 	s, err := a.hosted(ctx, in.Update, in.Base)
 	if err != nil {
@@ -19,14 +27,25 @@ func (a *Activities) Refresh(ctx context.Context, in deployments.RefreshInput) (
 	}
 	heartbeat := startHeartbeat(ctx, a.Heart)
 	defer heartbeat.stop()
+	turn, cancel := context.WithTimeoutCause(ctx, a.groupTime, errNotBegun)
+	defer cancel()
 
+	var out deployments.RefreshOutput
 	results := make([]engine.StepFinished, len(in.Steps))
 	var reading sync.WaitGroup
 	for i, step := range in.Steps {
+		if err := s.refreshTurn(ctx, turn, heartbeat, i); errors.Is(err, errNotBegun) {
+			for _, left := range in.Steps[i:] {
+				out.NotBegun = append(out.NotBegun, left.Op)
+			}
+			break
+		} else if err != nil {
+			break
+		}
 		reading.Go(func() {
 			// After a panic there is no result, so Step repeats the refresh and reports it.
 			_ = panics.Do("refreshing "+string(step.URN), func() error {
-				at := &attempt{session: s, step: step, heartbeat: heartbeat}
+				at := &attempt{session: s, step: step, heartbeat: heartbeat, turn: true}
 				result, err := at.guarded(ctx)
 				if err == nil && hadEffect(result) {
 					at.redactResult(ctx, &result)
@@ -40,11 +59,22 @@ func (a *Activities) Refresh(ctx context.Context, in deployments.RefreshInput) (
 	if ctx.Err() != nil { // the errors of the reads are caused by the end of the context
 		return deployments.RefreshOutput{}, ctx.Err()
 	}
-	var out deployments.RefreshOutput
 	for _, result := range results {
 		if result.Outcome != "" {
 			out.Done = append(out.Done, result)
 		}
 	}
 	return out, nil
+}
+
+// refreshTurn waits until a refresh of a group may begin. The first one has no limit of time, so that every group reads
+// something.
+func (s *session) refreshTurn(ctx, turn context.Context, heartbeat *heartbeater, i int) error {
+	if i == 0 {
+		return s.parallel.Acquire(ctx, heartbeat.cancelled)
+	}
+	if turn.Err() != nil {
+		return context.Cause(turn)
+	}
+	return s.parallel.Acquire(turn, heartbeat.cancelled)
 }

@@ -85,6 +85,7 @@ type attempt struct {
 	step      engine.Step
 	round     int
 	heartbeat *heartbeater
+	turn      bool               // it holds one of the places of steps that run at a time
 	limiter   *ratelimit.Limiter // the rate limit of the provider's account
 	pause     time.Duration      // before the first repetition of a throttled call; 0: the retry policy decides
 
@@ -144,8 +145,10 @@ func (at *attempt) leave(ctx context.Context, result engine.StepFinished) {
 const lastLeave = 20 * time.Second
 
 func (at *attempt) run(ctx context.Context) (engine.StepFinished, error) {
-	if err := at.session.parallel.Acquire(ctx, at.heartbeat.cancelled); err != nil {
-		return engine.StepFinished{}, notCalled(err)
+	if !at.turn {
+		if err := at.session.parallel.Acquire(ctx, at.heartbeat.cancelled); err != nil {
+			return engine.StepFinished{}, notCalled(err)
+		}
 	}
 	defer at.session.parallel.Release()
 	if token.IsProvider(at.step.Type) {

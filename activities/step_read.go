@@ -125,7 +125,15 @@ func (at *attempt) refresh(ctx context.Context, p *pluginhost.Provider) (engine.
 		Outcome: engine.OutcomeDone, ID: string(found.ID), Inputs: &bag, Diff: &diff, InitErrors: reasons,
 		RefreshBeforeUpdate: found.RefreshBeforeUpdate,
 	}
-	return at.finish(ctx, result, found.Outputs, inputs)
+	result, err = at.finish(ctx, result, found.Outputs, inputs)
+	// Values that are stored already need not travel.
+	if result.Inputs.Same(old.Inputs) {
+		result.Inputs = &old.Inputs
+	}
+	if result.Outputs.Same(old.Outputs) {
+		result.Outputs = old.Outputs
+	}
+	return result, err
 }
 
 // drift returns the inverse of the diff that an update right after would have: the changes that were made to the

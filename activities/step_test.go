@@ -321,6 +321,31 @@ func TestARefreshTellsWhatHasHappened(t *testing.T) {
 	}
 }
 
+func TestAGroupLeavesTheRefreshesForWhichItHasNoTime(t *testing.T) {
+	h := bench(t, nil)
+	created, err := h.step(h.create(texts("name", "n", "size", "1")), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refresh := engine.Step{
+		Kind: engine.StepRefresh, URN: thingURN, Type: thingType, Provider: h.toy(),
+		Old: h.thing("n", h.values(*created.Inputs), h.values(created.Outputs)),
+	}
+	in := deployments.RefreshInput{Update: h.update, Base: h.base}
+	for op := range 3 {
+		refresh.Op = op + 1
+		in.Steps = append(in.Steps, refresh)
+	}
+	for limit, read := range map[time.Duration]int{0: 1, groupTime: 3} {
+		h.acts.groupTime = limit
+		out, err := call[deployments.RefreshOutput](h, h.acts.Refresh, in)
+		if err != nil || len(out.Done) != read || out.Done[0].Op != 1 || len(out.NotBegun) != 3-read ||
+			read == 1 && !slices.Equal(out.NotBegun, []int{2, 3}) {
+			t.Fatalf("in %s: %+v %v, want %d read", limit, out, err, read)
+		}
+	}
+}
+
 func TestAnImportTellsHowTheProgramDiffers(t *testing.T) {
 	h := bench(t, nil)
 	if err := os.WriteFile(filepath.Join(h.world, "n"), []byte(`{"name": "n", "size": "2"}`), 0o600); err != nil {

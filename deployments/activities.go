@@ -250,9 +250,11 @@ type RefreshInput struct {
 	Steps  []engine.Step `json:"steps"`
 }
 
-// RefreshOutput has the results of the refreshes that succeeded. The others are to be repeated, each as a step.
+// RefreshOutput has the results of the refreshes that succeeded, and the operations of those that were not begun, which
+// are to be gathered into groups again. The others are to be repeated, each as a step.
 type RefreshOutput struct {
-	Done []engine.StepFinished `json:"done"`
+	Done     []engine.StepFinished `json:"done"`
+	NotBegun []int                 `json:"notBegun,omitempty"`
 }
 
 // SettleInput asks for the outcome of a step whose answer was lost.

@@ -231,16 +231,18 @@ const (
 // Op identifies a step: its pre and its end have the same number. Diagnostics have a Severity and a Message, and a URN
 // if they are about one resource. Old is nil for what is new, New for what goes.
 type Emit struct {
-	Kind     EmitKind    `json:"kind"`
-	Op       int         `json:"op,omitempty"`
-	Step     StepKind    `json:"step,omitempty"`
-	URN      urn.URN     `json:"urn,omitempty"`
-	Type     tokens.Type `json:"type,omitempty"`
-	Old      *State      `json:"old,omitempty"`
-	New      *State      `json:"new,omitempty"`
-	Diff     *Diff       `json:"diff,omitempty"`
-	Severity string      `json:"severity,omitempty"` // info, warning, error
-	Message  string      `json:"message,omitempty"`
+	Kind EmitKind    `json:"kind"`
+	Op   int         `json:"op,omitempty"`
+	Step StepKind    `json:"step,omitempty"`
+	URN  urn.URN     `json:"urn,omitempty"`
+	Type tokens.Type `json:"type,omitempty"`
+	Old  *State      `json:"old,omitempty"`
+	New  *State      `json:"new,omitempty"`
+	// Unchanged: New equals Old, and was left out by Compact.
+	Unchanged bool   `json:"unchanged,omitempty"`
+	Diff      *Diff  `json:"diff,omitempty"`
+	Severity  string `json:"severity,omitempty"` // info, warning, error
+	Message   string `json:"message,omitempty"`
 
 	Remediation *Remediation `json:"remediation,omitempty"`
 	Violation   *Violation   `json:"violation,omitempty"`

@@ -60,6 +60,23 @@ func (r *Run) emitCancelled(op *operation, message string) {
 // deleted. No step is of this kind.
 const CountRetained StepKind = "retain"
 
+// Compact returns the event without a new state that equals the old one. Most events of a large update are of resources
+// that stay as they are.
+func (e Emit) Compact() Emit {
+	if e.Old != nil && e.New != nil && equalStates(*e.Old, *e.New) {
+		e.New, e.Unchanged = nil, true
+	}
+	return e
+}
+
+// Whole returns the event with what Compact left out.
+func (e Emit) Whole() Emit {
+	if e.Unchanged {
+		e.New, e.Unchanged = e.Old, false
+	}
+	return e
+}
+
 // count adds a step that took effect to the summary, which is about what a person declared: a default provider is left
 // out. A replacement that was created but did not initialise counts as a replacement, too.
 func (r *Run) count(kind StepKind, u urn.URN) {

@@ -15,7 +15,7 @@ import (
 func (r *run) refreshCalls(steps []engine.Step) []call {
 	var out []call
 	for len(steps) > 0 {
-		n := fits(len(steps), planItems, planBytes, func(i int) int { return headerSize + stateSize(steps[i].Old) })
+		n := fits(len(steps), refreshItems, planBytes, func(i int) int { return headerSize + stateSize(steps[i].Old) })
 		if n == 1 {
 			out = append(out, r.stepCall(steps[0]))
 		} else {
@@ -27,7 +27,8 @@ func (r *run) refreshCalls(steps []engine.Step) []call {
 }
 
 // refreshCall reads a group of resources. A refresh that did not succeed is repeated as a step, which is retried,
-// cancelled and shown by itself. A read has no effect, so nothing needs to be settled if the worker is lost.
+// cancelled and shown by itself; one that was not begun comes into another group. A read has no effect, so nothing
+// needs to be settled if the worker is lost.
 func (r *run) refreshCall(steps []engine.Step) call {
 	ops := make([]int, len(steps))
 	for i, s := range steps {
@@ -52,11 +53,24 @@ func (r *run) refreshCall(steps []engine.Step) call {
 				events = append(events, done)
 			}
 			for _, s := range steps {
-				if !slices.ContainsFunc(out.Done, func(d engine.StepFinished) bool { return d.Op == s.Op }) {
+				if slices.Contains(out.NotBegun, s.Op) {
+					r.toRefresh = append(r.toRefresh, s)
+				} else if !slices.ContainsFunc(out.Done, func(d engine.StepFinished) bool { return d.Op == s.Op }) {
 					r.notRefreshed = append(r.notRefreshed, s)
 				}
 			}
 			return events
 		},
+	}
+}
+
+// abandonRefresh ends a refresh that waits to be issued again.
+func (r *run) abandonRefresh(op int) {
+	for _, waiting := range []*[]engine.Step{&r.toRefresh, &r.notRefreshed} {
+		n := len(*waiting)
+		*waiting = slices.DeleteFunc(*waiting, func(s engine.Step) bool { return s.Op == op })
+		if len(*waiting) < n {
+			r.handle(engine.StepFinished{Op: op, Outcome: engine.OutcomeCancelled, Error: "it was cancelled"})
+		}
 	}
 }

@@ -29,27 +29,31 @@ func storedThings(n int) []engine.State {
 }
 
 func TestRefreshesAreMadeInGroups(t *testing.T) {
-	const resources = planItems*2 + 10
+	const resources = refreshItems*2 + 10
 	failing := func(int) error { return nil } // it is read by Step alone
 	for name, c := range map[string]struct {
 		outcomes map[string]func(int) error
 		err      error
+		notBegun int // how many the first large group leaves
 		groups   []int
 		steps    []string
 	}{
-		"all are read by groups": {groups: []int{planItems, planItems, 10}},
+		"all are read by groups": {groups: []int{refreshItems, refreshItems, 10}},
 		"those that a group could not read are read one by one": {
 			outcomes: map[string]func(int) error{"thing-3": failing, "thing-60": failing},
-			groups:   []int{planItems, planItems, 10}, steps: []string{"thing-3", "thing-60"},
+			groups:   []int{refreshItems, refreshItems, 10}, steps: []string{"thing-3", "thing-60"},
+		},
+		"those that a group did not begin come into groups again": {
+			notBegun: 100, groups: []int{refreshItems, refreshItems, 100, 10},
 		},
 		"a group that fails is read one by one": {
 			err:    temporal.NewNonRetryableApplicationError("no", "Unexpected", nil),
-			groups: []int{planItems, planItems, 10}, steps: nil,
+			groups: []int{refreshItems, refreshItems, 10}, steps: nil,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld()
-			w.base, w.refreshing = storedThings(resources), c.err
+			w.base, w.refreshing, w.notBegun = storedThings(resources), c.err, c.notBegun
 			maps.Copy(w.outcomes, c.outcomes)
 			out, _ := perform(t, w, nil, deployments.RunInput{
 				Base: 1, Goal: engine.Goal{Kind: engine.KindRefresh, ReadAhead: resources},
@@ -72,10 +76,10 @@ func TestRefreshesAreMadeInGroups(t *testing.T) {
 
 func TestAForcedCancelEndsGroupsOfRefreshesThatWaitForAWorker(t *testing.T) {
 	w := newWorld()
-	w.base = storedThings(planItems)
+	w.base = storedThings(refreshItems)
 	w.dead["first"], w.dead["second"] = true, true
 	out, _ := perform(t, w, nil, deployments.RunInput{
-		Base: 1, Goal: engine.Goal{Kind: engine.KindRefresh, ReadAhead: planItems},
+		Base: 1, Goal: engine.Goal{Kind: engine.KindRefresh, ReadAhead: refreshItems},
 	}, func(env *testsuite.TestWorkflowEnvironment) {
 		env.RegisterDelayedCallback(func() {
 			env.SignalWorkflow(deployments.SignalCancel, engine.Cancelled{Forced: true})

@@ -29,6 +29,7 @@ type run struct {
 	flights          []flight      // in order of start
 	waitingForWorker []call        // calls that found no worker
 	suspect          string        // the worker that was reported as lost
+	toRefresh        []engine.Step // refreshes that are to be gathered into groups
 	notRefreshed     []engine.Step // refreshes of groups that are to be repeated as steps
 
 	broken      bool        // it has panicked

@@ -22,7 +22,6 @@ func (r *run) issue(ctx workflow.Context) {
 		take = r.core.Urgent
 	}
 	var plans []engine.Plan
-	var refreshes []engine.Step
 	for ready := take(); !ready.Empty(); ready = take() {
 		r.saver.add(ready.Changes, ready.Events...)
 		r.outbox.add(ready.Replies...)
@@ -36,7 +35,7 @@ func (r *run) issue(ctx workflow.Context) {
 				r.start(ctx, r.compareCall(c))
 			case engine.Step:
 				if c.Kind == engine.StepRefresh && r.in.Goal.ReadAhead > 0 && c.Timeout == 0 {
-					refreshes = append(refreshes, c)
+					r.toRefresh = append(r.toRefresh, c)
 				} else {
 					r.start(ctx, r.stepCall(c))
 				}
@@ -51,13 +50,13 @@ func (r *run) issue(ctx workflow.Context) {
 			}
 		}
 	}
-	for _, c := range slices.Concat(r.planCalls(plans), r.refreshCalls(refreshes)) {
+	for _, c := range slices.Concat(r.planCalls(plans), r.refreshCalls(r.toRefresh)) {
 		r.start(ctx, c)
 	}
 	for _, s := range r.notRefreshed {
 		r.start(ctx, r.stepCall(s))
 	}
-	r.notRefreshed = nil
+	r.toRefresh, r.notRefreshed = nil, nil
 }
 
 // start begins a call, unless its worker may be lost; then the call waits for a message from the Update.
@@ -106,6 +105,7 @@ func (r *run) abandon(op int) {
 		r.handle(engine.StepFinished{Op: op, Outcome: outcome, Error: "it was cancelled"})
 	}
 	r.waitingForWorker = waiting
+	r.abandonRefresh(op)
 }
 
 // reportWorkerLost asks the Update, once, whether the worker is still there.

@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"fmt"
+	"slices"
 
 	"go.temporal.io/sdk/workflow"
 
@@ -18,6 +19,7 @@ type saver struct {
 
 	deltas []engine.Delta
 	events []engine.Emit
+	begun  []engine.Emit // of refreshes: shown by the next save that the timer starts, unless they end before
 
 	flight workflow.Future        // the save in flight, or nil
 	sent   *deployments.SaveInput // the last save begun, until it has succeeded
@@ -25,13 +27,31 @@ type saver struct {
 	failed error                  // why nothing can be saved any more
 }
 
-func (s *saver) unsaved() bool { return len(s.deltas)+len(s.events) > 0 }
+func (s *saver) unsaved() bool { return len(s.deltas)+len(s.events)+len(s.begun) > 0 }
 
-// add takes new deltas and events.
+// add takes new deltas and events. What stays the same, and what is read before anybody could see that it is being
+// read, has one event: there may be very many.
 func (s *saver) add(deltas []engine.Delta, events ...engine.Emit) {
-	if s.failed == nil {
-		s.deltas, s.events = append(s.deltas, deltas...), append(s.events, events...)
+	if s.failed != nil {
+		return
 	}
+	s.deltas = append(s.deltas, deltas...)
+	for _, e := range events {
+		begins := e.Kind == engine.EmitPre
+		switch {
+		case begins && e.Step == engine.StepSame:
+		case begins && e.Step == engine.StepRefresh:
+			s.begun = append(s.begun, e.Compact())
+		default:
+			s.begun = slices.DeleteFunc(s.begun, func(b engine.Emit) bool { return b.Op == e.Op && b.URN == e.URN })
+			s.events = append(s.events, e.Compact())
+		}
+	}
+}
+
+// showBegun queues the events of what is still being read.
+func (s *saver) showBegun() {
+	s.events, s.begun = append(s.events, s.begun...), nil
 }
 
 // hasWork reports whether tick has something to do.
@@ -39,11 +59,15 @@ func (s *saver) hasWork() bool {
 	return s.flight != nil && s.flight.IsReady() || s.timer != nil && s.timer.IsReady()
 }
 
-// tick handles a save that has ended and starts the next one when it is due.
+// tick handles a save that has ended and starts the next one when it is due, or when it is full.
 func (s *saver) tick(ctx workflow.Context) {
 	s.collectResult(ctx)
 	if s.timer != nil && s.timer.IsReady() {
 		s.timer = nil
+		s.showBegun()
+		s.startSave(ctx)
+	}
+	if s.flight == nil && s.full() {
 		s.startSave(ctx)
 	}
 	if s.unsaved() && s.flight == nil && s.timer == nil {
@@ -53,6 +77,7 @@ func (s *saver) tick(ctx workflow.Context) {
 
 // flush saves everything and waits for it.
 func (s *saver) flush(ctx workflow.Context) error {
+	s.showBegun()
 	for s.flight != nil || s.unsaved() && s.failed == nil {
 		s.startSave(ctx)
 		if err := workflow.Await(ctx, s.flight.IsReady); err != nil {
@@ -65,13 +90,14 @@ func (s *saver) flush(ctx workflow.Context) error {
 
 // finalSave returns the last save, if the Run's result can carry it; otherwise it makes all saves and returns nil.
 func (s *saver) finalSave(ctx workflow.Context) (*deployments.SaveInput, error) {
+	s.showBegun()
 	for s.flight != nil {
 		if err := workflow.Await(ctx, s.flight.IsReady); err != nil {
 			return nil, err
 		}
 		s.collectResult(ctx)
 	}
-	if s.failed == nil && s.unsaved() && s.portion(finalSaveBytes) == (portion{len(s.deltas), len(s.events)}) {
+	if s.failed == nil && s.unsaved() && s.portion(finalSaveBytes) == s.all() {
 		return s.nextSave(finalSaveBytes), nil
 	}
 	return nil, s.flush(ctx)
@@ -86,6 +112,11 @@ func (s *saver) portion(bytes int) portion {
 		fits(len(s.events), saveItems, bytes, func(i int) int { return emitSize(s.events[i]) }),
 	}
 }
+
+// full reports whether there is more than one save holds.
+func (s *saver) full() bool { return s.portion(saveBytes) != s.all() }
+
+func (s *saver) all() portion { return portion{len(s.deltas), len(s.events)} }
 
 // nextSave returns a save of as much as one holds, and removes that from the queue.
 func (s *saver) nextSave(bytes int) *deployments.SaveInput {
@@ -117,7 +148,7 @@ func (s *saver) collectResult(ctx workflow.Context) {
 	}
 	if err := s.flight.Get(ctx, nil); err != nil {
 		s.failed = err
-		s.deltas, s.events = nil, nil
+		s.deltas, s.events, s.begun = nil, nil, nil
 	} else {
 		s.sent = nil
 	}
@@ -127,6 +158,7 @@ func (s *saver) collectResult(ctx workflow.Context) {
 // unconfirmed returns the saves that are not known to be made: the one in flight, and one of everything else.
 func (s *saver) unconfirmed() []deployments.SaveInput {
 	var saves []deployments.SaveInput
+	s.showBegun()
 	if s.sent != nil {
 		saves = append(saves, *s.sent)
 	}

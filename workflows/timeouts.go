@@ -35,6 +35,7 @@ const (
 	// replyBytes the answer to one poll: the server rejects payloads from 2 MB on.
 	saveBytes              = 512 << 10
 	planItems, planBytes   = 50, 512 << 10
+	refreshItems           = 128
 	replyItems, replyBytes = 500, 512 << 10
 	// spillBytes limits a suspended core in the input of the next run; a larger one is stored in parts of this size.
 	spillBytes = 512 << 10

@@ -36,6 +36,7 @@ type world struct {
 	base       []engine.State               // of the stack
 	groups     []int                        // the sizes of the groups that were refreshed
 	refreshing error                        // the error of each group
+	notBegun   int                          // how many the first large group leaves
 	rounds     []int                        // of steps, in order
 	queues     []string                     // of steps
 	dead       map[string]bool              // workers that do not answer
@@ -125,6 +126,12 @@ func (w *world) Refresh(ctx context.Context, in deployments.RefreshInput) (out d
 		return out, errNotStarted
 	}
 	w.groups = append(w.groups, len(in.Steps))
+	if begun := len(in.Steps) - w.notBegun; begun > 0 {
+		for _, s := range in.Steps[begun:] {
+			out.NotBegun = append(out.NotBegun, s.Op)
+		}
+		in.Steps, w.notBegun = in.Steps[:begun], 0
+	}
 	for _, s := range in.Steps {
 		if w.outcomes[s.URN.Name()] == nil {
 			out.Done = append(out.Done, engine.StepFinished{Op: s.Op, Outcome: engine.OutcomeDone, ID: s.Old.ID})

@@ -47,30 +47,41 @@ func seconds(end deployments.UpdateInfo) float64 {
 type jsonLines struct {
 	encoder *json.Encoder
 	state   *projection.State
-	begun   map[string]bool // URNs of which an event was printed
+	begun   map[shownStep]bool // of which an event was printed
 }
+
+// shownStep is a kind of step of a resource.
+type shownStep struct {
+	op  apitype.OpType
+	urn string
+}
+
+func stepOf(m apitype.StepEventMetadata) shownStep { return shownStep{m.Op, m.URN} }
+
+// oneEvent are the steps of which the log may have the end alone: there may be very many.
+var oneEvent = map[apitype.OpType]bool{apitype.OpSame: true, apitype.OpRefresh: true}
 
 func newJSON(o Options) *jsonLines {
 	encoder := json.NewEncoder(o.Out)
 	encoder.SetEscapeHTML(false)
-	return &jsonLines{encoder, o.State, map[string]bool{}}
+	return &jsonLines{encoder, o.State, map[shownStep]bool{}}
 }
 
 func (j *jsonLines) Item(e deployments.WatchEvent) {
 	j.state.Apply(e)
 	switch {
 	case e.Event != nil:
-		if m := e.Event.ResOutputsEvent; m != nil && m.Metadata.Op == apitype.OpSame && !j.begun[m.Metadata.URN] {
-			// The log has one event for an unchanged resource. Readers expect a begin event before each end.
+		if m := e.Event.ResOutputsEvent; m != nil && oneEvent[m.Metadata.Op] && !j.begun[stepOf(m.Metadata)] {
+			// Readers expect a begin event before each end.
 			begin := apitype.ResourcePreEvent{Metadata: m.Metadata, Planning: m.Planning}
 			_ = j.encoder.Encode(apitype.EngineEvent{Sequence: e.Event.Sequence, Timestamp: e.Event.Timestamp,
 				ResourcePreEvent: &begin})
 		}
 		if m := e.Event.ResOutputsEvent; m != nil {
-			j.begun[m.Metadata.URN] = true
+			j.begun[stepOf(m.Metadata)] = true
 		}
 		if m := e.Event.ResourcePreEvent; m != nil {
-			j.begun[m.Metadata.URN] = true
+			j.begun[stepOf(m.Metadata)] = true
 		}
 		_ = j.encoder.Encode(e.Event) // a reader that has closed the pipe must not end the update
 	case e.End != nil:

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -19,15 +20,27 @@ type object struct {
 	Properties map[string]any    `json:"properties,omitempty"`
 }
 
-// cloud is the provider's client of the fake cloud. It sends each request once and only once: connections are not kept,
-// because a transport may send a request again when one that it kept turns out to be dead.
+// cloud is the provider's client of the fake cloud. It sends each request once and only once. So connections are kept
+// for reads alone: a transport may send a request again when a connection that it kept turns out to be dead.
 type cloud struct {
 	endpoint, token string
-	http            http.Client
+	reads, writes   http.Client
 }
 
 func newCloud(endpoint, token string) *cloud {
-	return &cloud{endpoint, token, http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
+	return &cloud{
+		endpoint, token, http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}},
+		http.Client{Transport: &http.Transport{DisableKeepAlives: true}},
+	}
+}
+
+// do sends a request.
+func (c *cloud) do(r *http.Request) (*http.Response, error) {
+	if r.Method != http.MethodGet {
+		return c.writes.Do(r)
+	}
+	r.GetBody = nil // without it, the transport sends none again
+	return c.reads.Do(r)
 }
 
 // call makes one request on behalf of owner and decodes the answer into out, unless that is nil. Its error is a gRPC
@@ -47,7 +60,7 @@ func (c *cloud) call(ctx context.Context, req request, out any) error {
 	r.Header.Set("Authorization", "Bearer "+c.token)
 	r.Header.Set("X-Fakecloud-Owner", req.owner)
 	r.Header.Set("X-Fakecloud-Caller", strconv.Itoa(os.Getpid()))
-	res, err := c.http.Do(r)
+	res, err := c.do(r)
 	if err != nil {
 		return lost(ctx, err)
 	}
@@ -61,6 +74,7 @@ func (c *cloud) call(ctx context.Context, req request, out any) error {
 	if err := json.NewDecoder(res.Body).Decode(out); err != nil {
 		return lost(ctx, err)
 	}
+	_, _ = io.Copy(io.Discard, res.Body) // up to its end, so that the connection is kept
 	return nil
 }
 
@@ -70,7 +84,7 @@ func (c *cloud) cancelled(ctx context.Context) {
 	if c.endpoint == "" || err != nil {
 		return
 	}
-	if res, err := c.http.Do(r); err == nil {
+	if res, err := c.do(r); err == nil {
 		_ = res.Body.Close()
 	}
 }
