@@ -235,12 +235,13 @@ func prelude(c stackconfig.Config) apitype.EngineEvent {
 }
 
 // ahead returns how many steps the core issues beyond those that may run, so that when one ends the next begins here,
-// not after a round trip through the core, and how many refreshes in addition, which are made in groups. With few
-// parallel steps both are 0, because then users want to see the steps start one by one.
+// not after a round trip through the core, and how many refreshes in addition, which are made in groups: 512 in all
+// are four full groups. With few parallel steps both are 0, because then users want to see the steps start one by one.
 func ahead(parallel int) (steps, refreshes int) {
-	const few, mostRefreshes = 4, 512
+	const few, inGroups = 4, 512
 	if parallel <= few {
 		return 0, 0
 	}
-	return parallel / 2, mostRefreshes
+	steps = parallel / 2
+	return steps, max(inGroups-steps-parallel, parallel)
 }

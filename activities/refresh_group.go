@@ -32,8 +32,21 @@ func (a *Activities) Refresh(ctx context.Context, in deployments.RefreshInput) (
 
 	var out deployments.RefreshOutput
 	results := make([]engine.StepFinished, len(in.Steps))
+	read := func(i int) {
+		// After a panic there is no result, so Step repeats the refresh and reports it.
+		_ = panics.Do("refreshing "+string(in.Steps[i].URN), func() error {
+			at := &attempt{session: s, step: in.Steps[i], heartbeat: heartbeat, turn: true}
+			result, err := at.guarded(ctx)
+			if err == nil && hadEffect(result) {
+				at.redactResult(ctx, &result)
+				results[i] = result
+			}
+			return err
+		})
+	}
 	var reading sync.WaitGroup
-	for i, step := range in.Steps {
+	next := make(chan int) // to goroutines that have read before: their stacks have grown
+	for i := range in.Steps {
 		if err := s.refreshTurn(ctx, turn, heartbeat, i); errors.Is(err, errNotBegun) {
 			for _, left := range in.Steps[i:] {
 				out.NotBegun = append(out.NotBegun, left.Op)
@@ -42,19 +55,18 @@ func (a *Activities) Refresh(ctx context.Context, in deployments.RefreshInput) (
 		} else if err != nil {
 			break
 		}
-		reading.Go(func() {
-			// After a panic there is no result, so Step repeats the refresh and reports it.
-			_ = panics.Do("refreshing "+string(step.URN), func() error {
-				at := &attempt{session: s, step: step, heartbeat: heartbeat, turn: true}
-				result, err := at.guarded(ctx)
-				if err == nil && hadEffect(result) {
-					at.redactResult(ctx, &result)
-					results[i] = result
+		select {
+		case next <- i:
+		default:
+			reading.Go(func() {
+				read(i)
+				for i := range next {
+					read(i)
 				}
-				return err
 			})
-		})
+		}
 	}
+	close(next)
 	reading.Wait()
 	if ctx.Err() != nil { // the errors of the reads are caused by the end of the context
 		return deployments.RefreshOutput{}, ctx.Err()

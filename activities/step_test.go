@@ -468,7 +468,7 @@ func TestAWorkerThatIsAskedToStopFinishesWhatWasSentAndSendsNothing(t *testing.T
 }
 
 func TestFewStepsAreIssuedOneByOne(t *testing.T) {
-	for parallel, want := range map[int][2]int{1: {0, 0}, 4: {0, 0}, 5: {2, 256}, 16: {8, 256}} {
+	for parallel, want := range map[int][2]int{1: {0, 0}, 4: {0, 0}, 5: {2, 505}, 16: {8, 488}, 500: {250, 500}} {
 		if steps, refreshes := ahead(parallel); [2]int{steps, refreshes} != want {
 			t.Errorf("%d at a time: %d steps and %d refreshes ahead, want %v", parallel, steps, refreshes, want)
 		}
