@@ -1,12 +1,9 @@
 package workflows
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 
-	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -22,18 +19,12 @@ type saver struct {
 
 	deltas []engine.Delta
 	events []engine.Emit
-	begun  map[begun]engine.Emit // of refreshes: shown by the next save that the timer starts, unless they end before
+	begun  []*engine.Emit // of refreshes: shown by the next save that the timer starts, unless they end before
 
 	flight workflow.Future        // the save in flight, or nil
 	sent   *deployments.SaveInput // the last save begun, until it has succeeded
 	timer  workflow.Future        // until the next save, or nil
 	failed error                  // why nothing can be saved any more
-}
-
-// begun is a step that has begun.
-type begun struct {
-	op  int
-	urn urn.URN
 }
 
 func (s *saver) unsaved() bool { return len(s.deltas)+len(s.events)+len(s.begun) > 0 }
@@ -50,12 +41,10 @@ func (s *saver) add(deltas []engine.Delta, events ...engine.Emit) {
 		switch {
 		case begins && e.Step == engine.StepSame:
 		case begins && e.Step == engine.StepRefresh:
-			if s.begun == nil {
-				s.begun = map[begun]engine.Emit{}
-			}
-			s.begun[begun{e.Op, e.URN}] = e.Compact()
+			e = e.Compact()
+			s.begun = append(s.begun, &e)
 		default:
-			delete(s.begun, begun{e.Op, e.URN})
+			s.begun = slices.DeleteFunc(s.begun, func(b *engine.Emit) bool { return b.Op == e.Op && b.URN == e.URN })
 			s.events = append(s.events, e.Compact())
 		}
 	}
@@ -63,10 +52,10 @@ func (s *saver) add(deltas []engine.Delta, events ...engine.Emit) {
 
 // showBegun queues the events of what is still being read.
 func (s *saver) showBegun() {
-	late := slices.SortedFunc(maps.Values(s.begun), func(a, b engine.Emit) int {
-		return cmp.Or(cmp.Compare(a.Op, b.Op), cmp.Compare(a.URN, b.URN))
-	})
-	s.events, s.begun = append(s.events, late...), nil
+	for _, e := range s.begun {
+		s.events = append(s.events, *e)
+	}
+	s.begun = nil
 }
 
 // hasWork reports whether tick has something to do.
