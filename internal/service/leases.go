@@ -82,6 +82,11 @@ func (s *Service) StartUpdate(ctx context.Context, r deployments.StartRequest) (
 	}
 	var accepted deployments.Accepted
 	until := time.Now().Add(r.Patience)
+	leave, err := s.turns.start(ctx, name.Organization)
+	if err != nil {
+		return l, failure("wait for a turn to start", err)
+	}
+	defer leave()
 	if err := attended(ctx, until, r.NoWorker, func() error {
 		return s.request(ctx, name, deployments.UpdateSubmit, &accepted, created.Request)
 	}); err != nil {
@@ -92,7 +97,7 @@ func (s *Service) StartUpdate(ctx context.Context, r deployments.StartRequest) (
 		var next deployments.UpdateName
 		created.Version = l.Update.Number()
 		if err = s.PutCreated(ctx, created); err == nil {
-			next, l.Fence, err = s.awaitLease(ctx, l.Update, until)
+			next, l.Fence, err = s.awaitLease(ctx, l.Update, until, leave)
 		}
 		if err != nil { // nobody renews it
 			_ = s.Cancel(context.WithoutCancel(ctx), l.Update, false)
@@ -119,9 +124,10 @@ func attended(ctx context.Context, until time.Time, waits func(error), call func
 }
 
 // awaitLease waits until an update has its stack, and returns the fence of its claim. If another update was put before
-// it, it has got another version, which is returned without a fence. It waits for another update up to a time.
+// it, it has got another version, which is returned without a fence. It waits for another update up to a time; then it
+// leaves its turn.
 func (s *Service) awaitLease(
-	ctx context.Context, u deployments.UpdateName, until time.Time,
+	ctx context.Context, u deployments.UpdateName, until time.Time, leave func(),
 ) (_ deployments.UpdateName, fence int, err error) {
 	s.starting.Add(1)
 	defer s.starting.Add(-1)
@@ -133,6 +139,9 @@ func (s *Service) awaitLease(
 		}
 		if h.Active != nil && h.Active.Version == u.Version && h.Active.Writer == statestore.LeaseWriter {
 			return u, h.Fence, nil
+		}
+		if h.Active != nil && h.Active.Version != u.Version {
+			leave()
 		}
 		if time.Since(looked) >= leaseInfoEvery {
 			looked = time.Now()
@@ -208,6 +217,7 @@ func (s *Service) CompleteUpdate(
 	if l.Preview() {
 		return s.completePreview(ctx, l, status)
 	}
+	defer s.turns.end()()
 	err = s.leaseUpdate(ctx, l.Update, deployments.UpdateComplete, &info, status)
 	if err != nil && deployments.CodeOf(err) == deployments.CodeNotFound { // its workflow has ended
 		info, err = s.Info(ctx, l.Update)

@@ -25,6 +25,7 @@ type Service struct {
 	temporal client.Client
 	readers  Readers
 	feeds    feeds
+	turns    *startTurns
 	starting atomic.Int64 // updates of clients that wait for their stacks
 	// Unavailable reports, without waiting, which part of the service does not answer; it may be nil.
 	Unavailable func() error
@@ -59,7 +60,7 @@ func (r Readers) of(workflow string) Readers {
 
 // New returns the service of a Temporal client and a store.
 func New(c client.Client, s *statestore.Store, r Readers) *Service {
-	return &Service{store: store{s}, temporal: c, readers: r}
+	return &Service{store: store{s}, temporal: c, readers: r, turns: newStartTurns()}
 }
 
 var _ deployments.Service = (*Service)(nil)
