@@ -68,6 +68,7 @@ func (s *stage) open(ctx context.Context) error {
 		{name: "stock, S3", env: slices.Concat(s.env, s.house.s3Environment(s.house.S3Endpoint))},
 	}
 	here, err := s.house.pulumiEnvironment(s.house.PulumiAddress)
+	here = append(here, "PULUMI_JOURNALING_BATCH_PERIOD=1") // as docs/stock-cli.md advises
 	s.stock = append(s.stock, &stock{name: stockHere, env: slices.Concat(s.env, here)})
 	return err
 }
