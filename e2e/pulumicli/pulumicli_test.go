@@ -99,6 +99,7 @@ func TestTheStockCLIWorksAgainstDeployctl(t *testing.T) {
 	t.Run("its commands", func(t *testing.T) { t.Parallel(); commands(t, h, s) })
 	t.Run("both tools in turn", func(t *testing.T) { t.Parallel(); inTurn(t, h, s) })
 	t.Run("a start waits for the stack", func(t *testing.T) { t.Parallel(); waits(t, h, s) })
+	t.Run("configuration comes back", func(t *testing.T) { t.Parallel(); refreshesConfiguration(t, h, s) })
 	t.Run("a running update is cancelled", func(t *testing.T) { t.Parallel(); cancels(t, h, s) })
 	t.Run("schedules and drift", func(t *testing.T) { t.Parallel(); schedules(t, h, s) })
 	t.Run("the automation API", func(t *testing.T) { t.Parallel(); automation(t, h, s) })
@@ -153,6 +154,23 @@ func commands(t *testing.T, h *harness.Home, s service) {
 	said(t, p, "3 deleted", with("destroy")...)
 	said(t, p, "", "stack", "rm", "--yes")
 	said(t, p, "", "logout")
+}
+
+// refreshesConfiguration gets the configuration of an update that deployctl has executed, with secrets that the CLI can
+// decrypt by the stack's passphrase.
+func refreshesConfiguration(t *testing.T, h *harness.Home, s service) {
+	_, cloud := harness.Cloud(t)
+	dir := t.TempDir()
+	project.Write(t, dir)
+	d := h.Deployctl(dir, cloud)
+	d.Env = append(d.Env, "PULUMI_CONFIG_PASSPHRASE="+harness.Passphrase)
+	p := s.login(t, d)
+	said(t, p, "Created stack", "stack", "init", "dev", "--secrets-provider", "passphrase")
+	said(t, p, "", "config", "set", "password", secret, "--secret")
+	d.Must(t, "up", "--yes")
+	said(t, p, "", "config", "refresh", "--force")
+	said(t, p, secret, "config", "get", "password")
+	d.Must(t, "destroy", "--yes")
 }
 
 // inTurn updates one stack with both tools.

@@ -8,6 +8,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/config"
 )
 
 // kinds translates kinds of updates; others are updates.
@@ -96,21 +97,36 @@ func (c *call) named(u deployments.UpdateInfo) deployments.UpdateName {
 }
 
 // configuration returns the configuration of an update. Secrets of one that the service has executed are in plaintext
-// in its request: they are encrypted.
+// in its request: they are encrypted, by the secrets provider that the client's configuration file names.
 func (c *call) configuration(r deployments.UpdateRequest) (map[string]apitype.ConfigValue, error) {
 	values := make(map[string]apitype.ConfigValue, len(r.Config))
 	for key, v := range r.Config {
 		text := v.Value
 		if v.Secret && r.Lease == nil {
-			sealed, err := c.edge.Service.Encrypt(c.Context(), c.stack, []string{text})
-			if err != nil {
+			var err error
+			if text, err = c.encrypted(text, r.Secrets); err != nil {
 				return nil, err
 			}
-			text = sealed[0]
 		}
 		values[key] = apitype.ConfigValue{String: text, Secret: v.Secret, Object: v.Object}
 	}
 	return values, nil
+}
+
+// encrypted encrypts a secret by a secrets provider.
+func (c *call) encrypted(text string, p deployments.SecretsProvider) (string, error) {
+	if !p.NeedsClient() {
+		sealed, err := c.edge.Service.Encrypt(c.Context(), c.stack, []string{text})
+		if err != nil {
+			return "", err
+		}
+		return sealed[0], nil
+	}
+	if len(p.Key) != config.SymmetricCrypterKeyBytes {
+		return "", deployments.Errorf(deployments.CodeInvalid, "the update has no key of the secrets provider %q, which "+
+			"encrypts the configuration of the stack", p.Type)
+	}
+	return config.NewSymmetricCrypter(p.Key).EncryptValue(c.Context(), text)
 }
 
 // latestUpdate returns the newest update, whose configuration `pulumi config refresh` reads.
