@@ -9,6 +9,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/panics"
+	"github.com/deployctl/deployctl/internal/ratelimit"
 )
 
 // groupTime is how long a group of refreshes goes on beginning to read. What is not begun then is left to a later
@@ -79,11 +80,14 @@ func (a *Activities) Refresh(ctx context.Context, in deployments.RefreshInput) (
 	return out, nil
 }
 
-// refreshTurn waits until a refresh of a group may begin. The first one has no limit of time, so that every group reads
-// something.
+// refreshTurn waits until a refresh of a group may begin. The first one waits without a limit, so that every group
+// reads something.
 func (s *session) refreshTurn(ctx, turn context.Context, heartbeat *heartbeater, i int) error {
-	if i == 0 {
-		return s.parallel.Acquire(ctx, heartbeat.cancelled)
+	for i == 0 {
+		err := s.parallel.Acquire(ctx, heartbeat.cancelled)
+		if postponed := (*ratelimit.Postponed)(nil); !errors.As(err, &postponed) {
+			return err
+		}
 	}
 	if turn.Err() != nil {
 		return context.Cause(turn)

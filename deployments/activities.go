@@ -243,7 +243,7 @@ type StepInput struct {
 	Round int `json:"round"`
 }
 
-// RefreshInput is a group of refreshes, at most some dozens.
+// RefreshInput is a group of refreshes.
 type RefreshInput struct {
 	Update UpdateName    `json:"update"`
 	Base   int           `json:"base"`

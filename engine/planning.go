@@ -134,7 +134,10 @@ func (r *Run) plan(e *entry, old *State) {
 		p.Views = r.viewStates(e.Old)
 	}
 	if r.analyses(e) {
-		p.Analyze, p.Aliases = true, r.aliasesOf(e.URN, e.Reg)
+		p.Analyze = true
+		if old != nil && old.URN != e.URN { // of all aliases, policy packs get the one that was found
+			p.Aliases = []urn.URN{old.URN}
+		}
 	}
 	if r.plannedAhead(e, p) {
 		return

@@ -257,28 +257,31 @@ func (r *Run) refuseReferenced(group []*deletion) []*deletion {
 	if r.refuseUndeclaredDependents() {
 		return nil
 	}
-	dying := map[urn.URN]bool{}
+	root := map[urn.URN]urn.URN{} // of what would be deleted, and of what depends on that
 	byKey := map[Key]bool{}
 	for _, d := range group {
 		byKey[d.Key] = true
 		if d.Kind == StepDelete {
-			dying[d.URN] = true
+			root[d.URN] = d.URN
 		}
 	}
-	needed := map[urn.URN]bool{}
+	needed := false
 	r.snap.All(func(s *State) {
+		if byKey[s.Key] || s.isView() {
+			return
+		}
 		for _, u := range s.References() {
-			u = r.current(u)
-			if !byKey[s.Key] && !s.isView() && dying[u] && !needed[u] {
-				needed[u] = true
-				r.diagnose("error", u, "%s would be deleted, but %s depends on it and is not a target; target it "+
-					"too, or use --target-dependents", u, s.URN)
-				r.noteError("a resource outside the targets depends on one that would be deleted")
+			if from, goes := root[r.current(u)]; goes {
+				needed, root[r.current(s.URN)] = true, from
+				r.diagnose("error", from, "%s would be deleted, but %s depends on it and is not a target; target it "+
+					"too, or use --target-dependents", from, s.URN)
+				return
 			}
 		}
 	})
-	if len(needed) == 0 {
+	if !needed {
 		return group
 	}
+	r.noteError("a resource outside the targets depends on one that would be deleted")
 	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+
 	"github.com/deployctl/deployctl/engine"
 )
 
@@ -15,8 +17,8 @@ func (w *stage) command(c engine.Command) {
 	switch c := c.(type) {
 	case engine.Plan:
 		w.open = append(w.open, c)
-		w.printf("> plan %s%s%s%s\n", short(c.URN), from(c.Old), when(c.Recreate, ", which is replaced"),
-			extended(c.Provider))
+		w.printf("> plan %s%s%s%s%s\n", short(c.URN), from(c.Old), when(c.Recreate, ", which is replaced"),
+			extended(c.Provider), once(c.Aliases))
 	case engine.Compare:
 		w.open = append(w.open, c)
 		w.printf("> compare %s %s\n", reference(c.Old.Ref), reference(c.New.Ref))
@@ -130,6 +132,15 @@ func values(b engine.Bag) string {
 func reference(ref string) string {
 	u, i := engine.SplitReference(ref)
 	return short(u) + "@" + id(i)
+}
+
+// once names what policy packs are told that a resource was.
+func once(aliases []urn.URN) string {
+	text := ""
+	for _, u := range aliases {
+		text += ", once " + short(u)
+	}
+	return text
 }
 
 func list(states []engine.State) string {

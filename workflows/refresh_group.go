@@ -53,15 +53,25 @@ func (r *run) refreshCall(steps []engine.Step) call {
 				events = append(events, done)
 			}
 			for _, s := range steps {
-				if slices.Contains(out.NotBegun, s.Op) {
-					r.toRefresh = append(r.toRefresh, s)
-				} else if !slices.ContainsFunc(out.Done, func(d engine.StepFinished) bool { return d.Op == s.Op }) {
+				begun := !slices.Contains(out.NotBegun, s.Op)
+				switch {
+				case slices.ContainsFunc(out.Done, func(d engine.StepFinished) bool { return d.Op == s.Op }):
+				case r.core.Forced, r.core.Stopped && !begun: // no command to abandon it follows
+					events = append(events, notRead(s.Op))
+				case begun:
 					r.notRefreshed = append(r.notRefreshed, s)
+				default:
+					r.toRefresh = append(r.toRefresh, s)
 				}
 			}
 			return events
 		},
 	}
+}
+
+// notRead is the result of a refresh that a cancel has ended.
+func notRead(op int) engine.StepFinished {
+	return engine.StepFinished{Op: op, Outcome: engine.OutcomeCancelled, Error: "it was cancelled"}
 }
 
 // abandonRefresh ends a refresh that waits to be issued again.
@@ -70,7 +80,7 @@ func (r *run) abandonRefresh(op int) {
 		n := len(*waiting)
 		*waiting = slices.DeleteFunc(*waiting, func(s engine.Step) bool { return s.Op == op })
 		if len(*waiting) < n {
-			r.handle(engine.StepFinished{Op: op, Outcome: engine.OutcomeCancelled, Error: "it was cancelled"})
+			r.handle(notRead(op))
 		}
 	}
 }

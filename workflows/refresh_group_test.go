@@ -10,6 +10,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
@@ -87,5 +88,43 @@ func TestAForcedCancelEndsGroupsOfRefreshesThatWaitForAWorker(t *testing.T) {
 	})
 	if out.Result.Status != engine.StatusCancelled || len(w.calls)+len(w.groups) != 0 {
 		t.Errorf("came to %+v, and read %v", out.Result, w.calls)
+	}
+}
+
+func TestARefreshThatWasNotReadWhenTheUpdateWasCancelledIsNotIssuedAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		cancel   engine.Cancelled
+		ended    []int // without having been read
+		repeated int
+	}{
+		"cancelled": {engine.Cancelled{}, []int{3}, 1},
+		"forced":    {engine.Cancelled{Forced: true}, []int{2, 3}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var suite testsuite.WorkflowTestSuite
+			suite.SetLogger(quiet{})
+			env := suite.NewTestWorkflowEnvironment()
+			env.ExecuteWorkflow(func(ctx workflow.Context) error {
+				r := &run{core: engine.New(engine.Goal{Kind: engine.KindRefresh}, nil, nil)}
+				r.core.Handle(c.cancel)
+				result, settable := workflow.NewFuture(ctx)
+				settable.SetValue(deployments.RefreshOutput{
+					Done: []engine.StepFinished{{Op: 1, Outcome: engine.OutcomeDone}}, NotBegun: []int{3},
+				})
+				var ended []int
+				for _, e := range r.refreshCall([]engine.Step{{Op: 1}, {Op: 2}, {Op: 3}}).events(ctx, result) {
+					if f, ok := e.(engine.StepFinished); ok && f.Outcome == engine.OutcomeCancelled {
+						ended = append(ended, f.Op)
+					}
+				}
+				if !slices.Equal(ended, c.ended) || len(r.notRefreshed) != c.repeated || len(r.toRefresh) != 0 {
+					t.Errorf("%v ended, %d are repeated, %d come into groups", ended, len(r.notRefreshed), len(r.toRefresh))
+				}
+				return nil
+			})
+			if err := env.GetWorkflowError(); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }

@@ -19,7 +19,7 @@ type saver struct {
 
 	deltas []engine.Delta
 	events []engine.Emit
-	begun  []*engine.Emit // of refreshes: shown by the next save that the timer starts, unless they end before
+	begun  []*engine.Emit // of refreshes: shown with what is due or last, unless they end before
 
 	flight workflow.Future        // the save in flight, or nil
 	sent   *deployments.SaveInput // the last save begun, until it has succeeded

@@ -71,24 +71,34 @@ func (j *jsonLines) Item(e deployments.WatchEvent) {
 	j.state.Apply(e)
 	switch {
 	case e.Event != nil:
-		if m := e.Event.ResOutputsEvent; m != nil && oneEvent[m.Metadata.Op] && !j.begun[stepOf(m.Metadata)] {
-			// Readers expect a begin event before each end.
-			begin := apitype.ResourcePreEvent{Metadata: m.Metadata, Planning: m.Planning}
-			_ = j.encoder.Encode(apitype.EngineEvent{Sequence: e.Event.Sequence, Timestamp: e.Event.Timestamp,
-				ResourcePreEvent: &begin})
-		}
-		if m := e.Event.ResOutputsEvent; m != nil {
-			j.begun[stepOf(m.Metadata)] = true
-		}
-		if m := e.Event.ResourcePreEvent; m != nil {
-			j.begun[stepOf(m.Metadata)] = true
-		}
+		j.begin(*e.Event)
 		_ = j.encoder.Encode(e.Event) // a reader that has closed the pipe must not end the update
 	case e.End != nil:
 		summary := SummaryOf(*e.End)
 		summary.Policies = policyCounts(j.state)
 		_ = j.encoder.Encode(summary)
 	}
+}
+
+// begin prints a begin event before an end that has none in the log: readers expect one before each.
+func (j *jsonLines) begin(e apitype.EngineEvent) {
+	begin := apitype.ResourcePreEvent{}
+	switch {
+	case e.ResourcePreEvent != nil:
+		j.begun[stepOf(e.ResourcePreEvent.Metadata)] = true
+		return
+	case e.ResOutputsEvent != nil:
+		begin.Metadata, begin.Planning = e.ResOutputsEvent.Metadata, e.ResOutputsEvent.Planning
+	case e.ResOpFailedEvent != nil:
+		begin.Metadata = e.ResOpFailedEvent.Metadata
+	default:
+		return
+	}
+	step := stepOf(begin.Metadata)
+	if oneEvent[step.op] && !j.begun[step] {
+		_ = j.encoder.Encode(apitype.EngineEvent{Sequence: e.Sequence, Timestamp: e.Timestamp, ResourcePreEvent: &begin})
+	}
+	j.begun[step] = step.op != apitype.OpRefresh // a copy that waits for its deletion has the same URN, and is read, too
 }
 
 // Note prints to standard error, so that programs that read the output do not see it.

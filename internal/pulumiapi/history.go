@@ -113,7 +113,7 @@ func (c *call) configuration(r deployments.UpdateRequest) (map[string]apitype.Co
 	return values, nil
 }
 
-// encrypted encrypts a secret by a secrets provider.
+// encrypted encrypts a secret by a secrets provider, which needs the key that the update has; "" without it.
 func (c *call) encrypted(text string, p deployments.SecretsProvider) (string, error) {
 	if !p.NeedsClient() {
 		sealed, err := c.edge.Service.Encrypt(c.Context(), c.stack, []string{text})
@@ -123,8 +123,7 @@ func (c *call) encrypted(text string, p deployments.SecretsProvider) (string, er
 		return sealed[0], nil
 	}
 	if len(p.Key) != config.SymmetricCrypterKeyBytes {
-		return "", deployments.Errorf(deployments.CodeInvalid, "the update has no key of the secrets provider %q, which "+
-			"encrypts the configuration of the stack", p.Type)
+		return "", nil // only a client could
 	}
 	return config.NewSymmetricCrypter(p.Key).EncryptValue(c.Context(), text)
 }
@@ -165,6 +164,12 @@ func (c *call) version(u deployments.UpdateInfo) (any, error) {
 			u.Update.Version, c.stack)
 	}
 	info, err := c.describe(u)
+	for key, v := range info.Config {
+		if v.Secret && v.String == "" {
+			return nil, deployments.Errorf(deployments.CodeInvalid, "update %s of %s does not have the key that encrypts its "+
+				"secret %s", u.Update.Version, c.stack, key)
+		}
+	}
 	return struct {
 		Info          apitype.UpdateInfo `json:"info"`
 		UpdateID      string             `json:"updateID"`

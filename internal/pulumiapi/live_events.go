@@ -48,7 +48,7 @@ func (c *call) liveEvents(u deployments.UpdateName) (apitype.GetUpdateEventsResp
 	if err != nil {
 		return answer, err
 	}
-	for _, e := range events {
+	for _, e := range withBegins(events) {
 		at.Summary = at.Summary || e.SummaryEvent != nil
 		whole(&e)
 		if selected(e, c.URL.Query()["type"], c.URL.Query().Get("urn")) {
@@ -66,6 +66,29 @@ func (c *call) liveEvents(u deployments.UpdateName) (apitype.GetUpdateEventsResp
 		answer.Events = append(answer.Events, endOf(info)...)
 	}
 	return answer, nil
+}
+
+// withBegins puts a begin before the end of each refresh that has none here, because the CLI knows a refresh by its
+// begin. A read that is slow may have two, which shows the same.
+func withBegins(events []apitype.EngineEvent) []apitype.EngineEvent {
+	var all []apitype.EngineEvent
+	begun := map[string]bool{}
+	for _, e := range events {
+		begin := apitype.ResourcePreEvent{}
+		switch {
+		case e.ResourcePreEvent != nil:
+			begun[e.ResourcePreEvent.Metadata.URN] = true
+		case e.ResOutputsEvent != nil:
+			begin.Metadata, begin.Planning = e.ResOutputsEvent.Metadata, e.ResOutputsEvent.Planning
+		case e.ResOpFailedEvent != nil:
+			begin.Metadata = e.ResOpFailedEvent.Metadata
+		}
+		if begin.Metadata.Op == apitype.OpRefresh && !begun[begin.Metadata.URN] {
+			all = append(all, apitype.EngineEvent{Sequence: e.Sequence, Timestamp: e.Timestamp, ResourcePreEvent: &begin})
+		}
+		all = append(all, e)
+	}
+	return all
 }
 
 // endOf returns the events about the end of an update that has no summary.

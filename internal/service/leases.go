@@ -124,8 +124,8 @@ func attended(ctx context.Context, until time.Time, waits func(error), call func
 }
 
 // awaitLease waits until an update has its stack, and returns the fence of its claim. If another update was put before
-// it, it has got another version, which is returned without a fence. It waits for another update up to a time; then it
-// leaves its turn.
+// it, it has got another version, which is returned without a fence. It leaves its turn when another update has the
+// stack, for which it waits up to a time.
 func (s *Service) awaitLease(
 	ctx context.Context, u deployments.UpdateName, until time.Time, leave func(),
 ) (_ deployments.UpdateName, fence int, err error) {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// startTurn is how long the start of an update keeps its turn at most: then it waits for something else, such as its
-// stack or a worker.
+// startTurn is how long a start or an end of an update keeps its turn at most: then it waits for something else, such
+// as its stack or a worker.
 const startTurn = 500 * time.Millisecond
 
 // startTurns lets few updates of clients start at a time, so that the work of many starts does not come before what
@@ -45,9 +45,7 @@ func (t *startTurns) start(ctx context.Context, organization string) (leave func
 		t.withdraw(turn)
 		return nil, context.Cause(ctx)
 	}
-	over := sync.OnceFunc(t.leave)
-	limit := time.AfterFunc(startTurn, over)
-	return func() { limit.Stop(); over() }, nil
+	return t.held(), nil
 }
 
 // end takes a turn at once.
@@ -55,7 +53,14 @@ func (t *startTurns) end() (leave func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.taken++
-	return sync.OnceFunc(t.leave)
+	return t.held()
+}
+
+// held returns the function that leaves a turn which was taken, if its time is not over before.
+func (t *startTurns) held() (leave func()) {
+	over := sync.OnceFunc(t.leave)
+	limit := time.AfterFunc(startTurn, over)
+	return func() { limit.Stop(); over() }
 }
 
 func (t *startTurns) leave() {
