@@ -165,12 +165,12 @@ func refreshesConfiguration(t *testing.T, h *harness.Home, s service) {
 	d := h.Deployctl(dir, cloud)
 	d.Env = append(d.Env, "PULUMI_CONFIG_PASSPHRASE="+harness.Passphrase)
 	p := s.login(t, d)
-	said(t, p, "Created stack", "stack", "init", "dev", "--secrets-provider", "passphrase")
+	said(t, p, "Created stack", "stack", "init", "hidden", "--secrets-provider", "passphrase")
 	said(t, p, "", "config", "set", "password", secret, "--secret")
-	d.Must(t, "up", "--yes")
+	d.Must(t, "up", "--yes", "--stack", "hidden")
 	said(t, p, "", "config", "refresh", "--force")
 	said(t, p, secret, "config", "get", "password")
-	d.Must(t, "destroy", "--yes")
+	d.Must(t, "destroy", "--yes", "--stack", "hidden")
 }
 
 // inTurn updates one stack with both tools.
