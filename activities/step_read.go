@@ -126,14 +126,17 @@ func (at *attempt) refresh(ctx context.Context, p *pluginhost.Provider) (engine.
 		RefreshBeforeUpdate: found.RefreshBeforeUpdate,
 	}
 	result, err = at.finish(ctx, result, found.Outputs, inputs)
+	if err != nil {
+		return result, err
+	}
 	// Values that are stored already need not travel.
-	if result.Inputs.Same(old.Inputs) {
+	if result.Inputs != nil && result.Inputs.Same(old.Inputs) {
 		result.Inputs = &old.Inputs
 	}
 	if result.Outputs.Same(old.Outputs) {
 		result.Outputs = old.Outputs
 	}
-	return result, err
+	return result, nil
 }
 
 // drift returns the inverse of the diff that an update right after would have: the changes that were made to the
