@@ -9,11 +9,12 @@ import (
 )
 
 // openArena starts deployctl's embedded service and prepares Pulumi's engine, both with the binaries of a directory.
-func openArena(ctx context.Context, bin string, cli bool) (a *arena, err error) {
+// States is the directory for the states of every update; "" for none.
+func openArena(ctx context.Context, bin, states string, cli bool) (a *arena, err error) {
 	if bin, err = filepath.Abs(bin); err != nil {
 		return nil, err
 	}
-	a = &arena{cli: cli}
+	a = &arena{cli: cli, states: states}
 	defer func() {
 		if err != nil {
 			a.close()

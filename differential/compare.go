@@ -75,6 +75,15 @@ func look(state apitype.DeploymentV3, objects []fakecloud.Object, cloud string, 
 			return strings.Compare(rank(a), rank(b))
 		})
 	}
+	// Ids come first, so that a value which one engine does not know changes no number of another; those of reads, which
+	// it may not know either, come last.
+	for _, external := range []bool{false, true} {
+		for _, r := range resources {
+			if r.External == external {
+				n.text(string(r.ID))
+			}
+		}
+	}
 	for _, r := range resources {
 		fields := map[string]any{}
 		slices.Sort(r.Dependencies) // a set: its order means nothing

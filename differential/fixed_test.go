@@ -132,7 +132,7 @@ func TestWhatARenamedAndReplacedProviderManagesIsNotLost(t *testing.T) {
 		}
 		found = append(found, ends(u, sides))
 	}
-	if want := []string{"", "a provider that is renamed and replaced at once", ""}; !slices.Equal(found, want) {
+	if want := []string{"", "what a replaced provider manages", ""}; !slices.Equal(found, want) {
 		t.Errorf("the intended differences are %q", found)
 	}
 	if left := sides[0].objects; len(left) > 0 {
@@ -146,7 +146,7 @@ func TestWhatARenamedAndReplacedProviderManagesIsNotLost(t *testing.T) {
 // arenaFor is an arena for one test.
 func arenaFor(t *testing.T) *arena {
 	t.Helper()
-	a, err := openArena(context.WithoutCancel(t.Context()), stockBinaries(t), false)
+	a, err := openArena(context.WithoutCancel(t.Context()), stockBinaries(t), "", false)
 	if err != nil {
 		t.Fatal(err)
 	}

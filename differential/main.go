@@ -2,7 +2,7 @@
 // same provider and the same cloud, and compares the states resource by resource after each update. It ends with 1 when
 // they differ where they should not.
 //
-//	differential [-seeds 1-200] [-at-once 2] [-results DIR] [-shrink N] [-cli] [-kill-every PAUSE]
+//	differential [-seeds 1-200] [-at-once 2] [-results DIR] [-shrink N] [-cli] [-kill-every PAUSE] [-states DIR]
 //
 // With -kill-every, deployctl's service is killed again and again while the programs are played.
 //
@@ -31,7 +31,7 @@ import (
 // run says what is played, and how.
 type run struct {
 	from, to, atOnce, shrink int
-	results                  string
+	results, states          string
 	cli                      bool // through the executables of both CLIs
 	killEvery                time.Duration
 }
@@ -44,6 +44,7 @@ func main() {
 	flag.BoolVar(&r.cli, "cli", false, "play through the executables deployctl and pulumi")
 	flag.DurationVar(&r.killEvery, "kill-every", 0, "kill deployctl's service after each `PAUSE`, and start it again")
 	flag.StringVar(&r.results, "results", "bin/differential", "`DIR` where results are kept")
+	flag.StringVar(&r.states, "states", "", "write the steps and states of every update into `DIR`")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -79,7 +80,7 @@ func (r run) play(ctx context.Context, bin string, b *book) ([]outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := openArena(ctx, bin, r.cli)
+	a, err := openArena(ctx, bin, r.states, r.cli)
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,7 @@ import (
 func (g *generator) add() {
 	at := len(g.steps)
 	if g.chance(25) {
-		at = g.IntN(at + 1)
+		at = max(g.IntN(at+1), g.transformed())
 	}
 	s := step{Verb: "register", Name: g.newName(), Fields: values{}, Properties: values{}, Options: values{}}
 	switch n := g.IntN(100); {
@@ -55,6 +55,17 @@ func (g *generator) add() {
 	if isComponent(s) && g.chance(50) {
 		g.insert(at+1, step{Verb: "outputs", Name: s.Name, Properties: values{"size": fmt.Sprint(g.IntN(9))}})
 	}
+}
+
+// transformed returns the first position behind the transforms of the stack. Whether one concerns what was registered
+// just before it is left to chance.
+func (g *generator) transformed() (first int) {
+	for i, s := range g.steps {
+		if s.Verb == "transform" && s.Fields["stack"] != "" {
+			first = i + 1
+		}
+	}
+	return first
 }
 
 func (g *generator) insert(at int, s step) { g.steps = slices.Insert(g.steps, at, s) }

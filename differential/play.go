@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+
 	"github.com/deployctl/deployctl/e2e/fakecloud"
 )
 
@@ -23,6 +25,7 @@ type arena struct {
 	cli         bool // through the executables, which do not say what hooks were called
 	clouds      *clouds
 	service     *embedded
+	states      string // the directory for the states of every update; "" for none
 }
 
 // outcome is what a program came to.
@@ -45,6 +48,7 @@ type side struct {
 	stage
 	cloud   *fakecloud.Client
 	objects []fakecloud.Object
+	base    apitype.DeploymentV3 // the state before the update
 	result
 }
 
@@ -64,6 +68,9 @@ func (a *arena) compare(ctx context.Context, p program) (o outcome, err error) {
 		if err := a.playBoth(ctx, u, p, sides); err != nil {
 			return o, fmt.Errorf("update %d: %w", i+1, err)
 		}
+		if err := a.keep(p, i+1, sides); err != nil {
+			return o, err
+		}
 		o.Updates++
 		if sides[0].failed {
 			o.Failed++
@@ -72,7 +79,7 @@ func (a *arena) compare(ctx context.Context, p program) (o outcome, err error) {
 		m.secretOutputs = m.secretOutputs || slices.ContainsFunc(u.Steps, func(s step) bool {
 			return s.Options["additionalSecretOutputs"] != ""
 		})
-		m.restricted = m.restricted || len(u.Targets)+len(u.Excludes) > 0
+		m.partial = m.partial || len(u.Targets)+len(u.Excludes) > 0 || u.RunProgram
 		m.failed = sides[0].failed
 		if rule := ends(u, sides); rule != "" {
 			o.Rules[rule]++
@@ -135,6 +142,7 @@ func (a *arena) playBoth(ctx context.Context, u update, p program, sides []*side
 		if err := disturb(ctx, s.cloud, u, s.stack); err != nil {
 			return err
 		}
+		s.base = s.state
 		var err error
 		if s.result, err = s.play(ctx, s.stage, u); err != nil {
 			return err

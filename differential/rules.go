@@ -4,13 +4,17 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
 // situation is what a rule depends on.
 type situation struct {
-	failed     bool // the update, on both engines
-	refreshed  bool // by this update, or an earlier one
-	restricted bool // by targets or excludes, this update or an earlier one
+	failed    bool // the update, on both engines
+	refreshed bool // by this update, or an earlier one
+	// partial: this update or an earlier one has left resources out: by targets, by excludes, or because a refresh or a
+	// destroy that runs the program creates nothing.
+	partial bool
 	// secretOutputs: a resource has the option additionalSecretOutputs, or had it.
 	secretOutputs bool
 }
@@ -44,10 +48,10 @@ var intended = []rule{
 		level:   levelSecrets("inputs", "outputs"),
 	},
 	{
-		name:    "outputs that a restricted update does not know",
-		reason:  "the last known ones stay, or none; the stock engine stores unknown values",
-		applies: func(s situation) bool { return s.restricted },
-		level:   levelUnknownOutputs,
+		name:    "what an update that leaves resources out does not know",
+		reason:  "the last known values stay, or none; the stock engine stores unknown values",
+		applies: func(s situation) bool { return s.partial },
+		level:   levelUnknown,
 	},
 	{
 		name:    "outputs that become secret",
@@ -86,9 +90,14 @@ func levelEmptyDependencies(ours, stock *view) (differed bool) {
 	return differed
 }
 
-// levelUnknownOutputs removes the outputs that the stock engine has stored as unknown.
-func levelUnknownOutputs(ours, stock *view) (differed bool) {
+// levelUnknown removes the outputs that the stock engine has stored as unknown, and takes what it has read under an
+// unknown id for what was read before.
+func levelUnknown(ours, stock *view) (differed bool) {
 	for i := range min(len(ours.resources), len(stock.resources)) {
+		if stock.resources[i]["id"] == "UNKNOWN" && stock.resources[i]["urn"] == ours.resources[i]["urn"] {
+			stock.resources[i], differed = ours.resources[i], true
+			continue
+		}
 		mine, _ := ours.resources[i]["outputs"].(map[string]any)
 		theirs, _ := stock.resources[i]["outputs"].(map[string]any)
 		for name, v := range theirs {
@@ -177,10 +186,36 @@ var endings = []ending{
 		fault: true,
 	},
 	{
-		name: "a provider that is renamed and replaced at once",
-		reason: "what it manages is replaced with it; the stock engine gives it to the new provider, which may know " +
+		name: "what a replaced provider manages",
+		reason: "it is replaced with the provider, also when that is renamed in the same update, or when an earlier one " +
+			"has replaced the provider and failed; the stock engine gives it to the new provider, which may know " +
 			"nothing of it, and so loses it",
-		happened: replacesRenamedProvider,
+		happened: func(u update, ours, stock *side) bool {
+			return replacesRenamedProvider(u, ours, stock) || goesOnReplacing(ours, stock)
+		},
+		fault: true,
+	},
+	{
+		name:   "a stored provider that the stock engine does not load",
+		reason: "it is loaded with what it manages; a refresh of the stock engine loads only those of targets",
+		happened: func(_ update, ours, stock *side) bool {
+			return !ours.failed && slices.ContainsFunc(stock.errors, func(e string) bool {
+				return strings.Contains(e, "unknown provider '")
+			})
+		},
+		fault: true,
+	},
+	{
+		name:     "dependents of a resource that is renamed in the same update",
+		reason:   "they are targets, or excluded, with it; the stock engine looks for them under the new name alone",
+		happened: hasDependentsOfRenamed,
+		fault:    true,
+	},
+	{
+		name:     "an import of what is left out",
+		reason:   "it is left out, as everything else would be; the stock engine imports it",
+		happened: importsWhatIsLeftOut,
+		fault:    true,
 	},
 	{
 		name:   "another provider of what a restricted update leaves alone",
@@ -243,6 +278,56 @@ func replacesRenamedProvider(u update, ours, stock *side) bool {
 	})
 }
 
+// goesOnReplacing reports whether deployctl alone replaces something that is managed by a copy of a provider, which was
+// replaced earlier.
+func goesOnReplacing(ours, stock *side) bool {
+	live := map[string]bool{}
+	for _, r := range ours.base.Resources {
+		if !r.Delete && isProvider(step{Fields: values{"type": string(r.Type)}}) {
+			live[string(r.URN)+"::"+string(r.ID)] = true
+		}
+	}
+	return slices.ContainsFunc(ours.base.Resources, func(r apitype.ResourceV3) bool {
+		replaces := func(s *side) bool {
+			return slices.ContainsFunc(s.steps, func(done string) bool {
+				return strings.HasSuffix(done, "create-replacement "+string(r.URN)) ||
+					strings.HasSuffix(done, "delete-replaced "+string(r.URN))
+			}) || slices.ContainsFunc(s.errors, func(e string) bool {
+				return strings.Contains(e, string(r.URN)+" still says that it is imported")
+			})
+		}
+		return r.Provider != "" && !live[r.Provider] && !r.Delete && replaces(ours) && !replaces(stock)
+	})
+}
+
+// hasDependentsOfRenamed reports whether the engines disagree about an update that means the dependents of a resource
+// which it also renames.
+func hasDependentsOfRenamed(u update, ours, stock *side) bool {
+	if !u.TargetDependents && !u.ExcludeDependents || slices.Equal(ours.changing(), stock.changing()) {
+		return false
+	}
+	return slices.ContainsFunc(slices.Concat(u.Targets, u.Excludes), func(name string) bool {
+		return slices.ContainsFunc(u.Steps, func(s step) bool { return s.Name == name && s.Options["aliases"] != "" }) &&
+			!slices.ContainsFunc(ours.base.Resources, func(r apitype.ResourceV3) bool {
+				return string(r.URN) == u.urn(ours.stack, name)
+			})
+	})
+}
+
+// changing returns the steps of an update that change something, in alphabetical order.
+func (s *side) changing() []string {
+	return sorted(slices.DeleteFunc(slices.Clone(s.steps), func(done string) bool {
+		return strings.HasPrefix(done, "same ") || strings.HasPrefix(done, "refresh ")
+	}))
+}
+
+// importsWhatIsLeftOut reports whether the stock engine alone has imported something in a restricted update.
+func importsWhatIsLeftOut(u update, ours, stock *side) bool {
+	return len(u.Targets)+len(u.Excludes) > 0 && slices.ContainsFunc(stock.steps, func(done string) bool {
+		return strings.HasPrefix(done, "import ") && !slices.Contains(ours.steps, done)
+	})
+}
+
 // refusesWhatIsLeftOut reports whether deployctl alone has refused an update because of what an exclude leaves out.
 func refusesWhatIsLeftOut(u update, ours, stock *side) bool {
 	return len(u.Excludes) > 0 && ours.failed && !stock.failed && slices.ContainsFunc(ours.errors, func(e string) bool {
@@ -254,7 +339,14 @@ func refusesWhatIsLeftOut(u update, ours, stock *side) bool {
 // and their dependents.
 func deletesBesideExcluded(u update, ours, stock *side) bool {
 	return u.ExcludeDependents && slices.ContainsFunc(ours.steps, func(done string) bool {
-		return strings.HasPrefix(done, "delete") && !slices.Contains(stock.steps, done)
+		return strings.HasPrefix(strings.TrimPrefix(done, "failed "), "delete") && !slices.Contains(stock.steps, done)
+	})
+}
+
+// deletesWhatIsUsed reports whether the stock engine alone has deleted a copy, in an update that went on after an error.
+func deletesWhatIsUsed(u update, ours, stock *side) bool {
+	return u.ContinueOnError && ours.failed && stock.failed && slices.ContainsFunc(stock.steps, func(done string) bool {
+		return strings.HasPrefix(done, "delete-replaced ") && !slices.Contains(ours.steps, done)
 	})
 }
 

@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 )
 
 // resourceOf is a resource of a view.
@@ -36,7 +39,7 @@ func TestARuleLevelsWhatItIsAboutAndNothingElse(t *testing.T) {
 			fields{"propertyDependencies": fields{"links": []any{"x"}}}},
 		"secrets after a refresh": {situation{refreshed: true}, autoType,
 			fields{"inputs": fields{"secretText": secretOf(`"hush"`)}}, fields{"inputs": fields{"secretText": "hush"}}},
-		"outputs that a restricted update does not know": {situation{restricted: true}, autoType,
+		"what an update that leaves resources out does not know": {situation{partial: true}, autoType,
 			fields{"outputs": fields{"arn": "last", "size": 1}}, fields{"outputs": fields{"arn": "UNKNOWN", "size": 1}}},
 		"outputs that become secret": {situation{secretOutputs: true}, autoType,
 			fields{"outputs": fields{"arn": secretOf(`"x"`)}}, fields{"outputs": fields{"arn": "x"}}},
@@ -98,6 +101,10 @@ func TestAnEndingIsFoundWhereItHappened(t *testing.T) {
 	excluding.Excludes = []string{"r1"}
 	withDependents := excluding
 	withDependents.ExcludeDependents = true
+	goingOn := with(register("r1", nil, nil))
+	goingOn.ContinueOnError = true
+	renaming := with(register("r1", nil, values{"aliases": "[{name: r0}]"}), register("r2", nil, nil))
+	renaming.Excludes, renaming.ExcludeDependents = []string{"r1"}, true
 	renamed := step{Verb: "register", Name: "r1", Fields: values{"type": providerType, "name": "r9"}}
 	now := with(renamed).urn(stack, "r1")
 	before := strings.Replace(now, "r9", "r1", 1)
@@ -112,7 +119,28 @@ func TestAnEndingIsFoundWhereItHappened(t *testing.T) {
 			situation{with(register("r1", nil, nil), register("r2", nil, nil)),
 				played(result{steps: []string{"replace " + urnOf("r1")}}), played(result{})},
 		},
-		"a provider that is renamed and replaced at once": {
+		"a stored provider that the stock engine does not load": {
+			situation{excluding, played(result{}),
+				played(result{failed: true, errors: []string{"unknown provider 'p' for resource r"}})},
+			situation{excluding, played(result{failed: true}),
+				played(result{failed: true, errors: []string{"unknown provider 'p' for resource r"}})},
+		},
+		"dependents of a resource that is renamed in the same update": {
+			situation{renaming, played(result{}), played(result{steps: []string{"update " + urnOf("r2")}})},
+			situation{renaming, played(result{}), played(result{steps: []string{"same " + urnOf("r2")}})},
+		},
+		"an import of what is left out": {
+			situation{excluding, played(result{}), played(result{steps: []string{"import " + urnOf("r1")}})},
+			situation{with(register("r1", nil, nil)), played(result{}),
+				played(result{steps: []string{"import " + urnOf("r1")}})},
+		},
+		"a copy that is still used": {
+			situation{goingOn, played(result{failed: true}),
+				played(result{failed: true, steps: []string{"delete-replaced " + urnOf("r1")}})},
+			situation{with(register("r1", nil, nil)), played(result{failed: true}),
+				played(result{failed: true, steps: []string{"delete-replaced " + urnOf("r1")}})},
+		},
+		"what a replaced provider manages": {
 			situation{with(renamed),
 				played(result{steps: []string{"replace " + now, "failed create-replacement " + urnOf("r2")}}),
 				played(result{steps: []string{"replace " + now, "delete-replaced " + before}})},
@@ -158,6 +186,34 @@ func TestAnEndingIsFoundWhereItHappened(t *testing.T) {
 		}
 		if got := ends(c.not.u, []*side{c.not.ours, c.not.stock}); got != "" {
 			t.Errorf("%s: found %q where it did not happen", e.name, got)
+		}
+	}
+}
+
+func TestAReplacementThatAnEarlierUpdateBeganGoesOn(t *testing.T) {
+	t.Parallel()
+	const provider, managed = "urn:pulumi:s::p::pulumi:providers:fake::r1", "urn:pulumi:s::p::fake:index:Auto::r2"
+	base := func(id string) apitype.DeploymentV3 {
+		return apitype.DeploymentV3{Resources: []apitype.ResourceV3{
+			{URN: provider, Type: providerType, ID: "new"}, {URN: provider, Type: providerType, ID: "old", Delete: true},
+			{URN: managed, Type: autoType, ID: "r2", Provider: provider + "::" + resource.ID(id).String()},
+		}}
+	}
+	for _, c := range []struct {
+		id          string
+		ours, stock result
+		want        bool
+	}{
+		{"old", result{steps: []string{"failed create-replacement " + managed}}, result{}, true},
+		{"old", result{errors: []string{managed + " still says that it is imported"}}, result{}, true},
+		{"old", result{steps: []string{"update " + managed}}, result{}, false},
+		{"new", result{steps: []string{"create-replacement " + managed}}, result{}, false},
+		{"old", result{steps: []string{"create-replacement " + managed}},
+			result{steps: []string{"create-replacement " + managed}}, false},
+	} {
+		ours := &side{base: base(c.id), result: c.ours}
+		if got := goesOnReplacing(ours, &side{result: c.stock}); got != c.want {
+			t.Errorf("%+v: %v", c, got)
 		}
 	}
 }

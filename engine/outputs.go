@@ -1,6 +1,11 @@
 package engine
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+)
 
 // registerOutputs attaches outputs to a component, whose registration must have its reply. Those of the stack are kept
 // for exportOutputs. A program that was answered ahead may send them before the entry is done: then they wait for that.
@@ -12,11 +17,31 @@ func (r *Run) registerOutputs(ev OutputsRegistered) {
 	}
 	r.bySeq[ev.Seq] = true
 	r.Seen = append(r.Seen, ev.Seq)
-	if e := r.byURN[ev.URN]; e != nil && e.Stage != stageDone && e.Ahead != nil {
-		e.Outputs = &ev
-		return
+	r.Early = append(r.Early, ev)
+	r.acceptEarly()
+}
+
+// acceptEarly accepts the outputs whose entries are done.
+func (r *Run) acceptEarly() {
+	waiting := r.Early
+	r.Early = nil
+	for _, ev := range waiting {
+		if r.isEarly(ev.URN) {
+			r.Early = append(r.Early, ev)
+		} else {
+			r.acceptOutputs(ev)
+		}
 	}
-	r.acceptOutputs(ev)
+}
+
+// isEarly reports whether the program may have a URN from a replica, and its entry is not done. The entry may still
+// have another name: it gets that of its stored state when targets leave it alone, see keepName.
+func (r *Run) isEarly(u urn.URN) bool {
+	answered := func(e *entry) bool { return e.Stage != stageDone && e.Ahead != nil }
+	if e := r.byURN[u]; e != nil {
+		return answered(e)
+	}
+	return slices.ContainsFunc(r.Entries[r.firstOpen():], answered)
 }
 
 // acceptOutputs attaches outputs to an entry that has ended, and answers the program.

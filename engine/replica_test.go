@@ -113,6 +113,36 @@ func TestOutputsThatComeTogetherWithTheirComponentAreStored(t *testing.T) {
 	}
 }
 
+func TestOutputsOfARenamedComponentThatTargetsLeaveAloneComeTogetherWithIt(t *testing.T) {
+	const before, target = "urn:pulumi:dev::proj::my:x:C::before", "urn:pulumi:dev::proj::my:x:C::other"
+	goal := replicaGoal
+	goal.Targets = []string{target}
+	component := Registered{Epoch: 1, Seq: 1, Registration: Registration{
+		Type: "my:x:C", Name: "after", Digest: "1", Aliases: []Alias{{URN: before}},
+	}}
+	outputs := OutputsRegistered{Epoch: 1, Seq: 2, URN: before, Outputs: Bag{Digest: "out"}}
+	base := []State{{URN: before, Type: "my:x:C"}, {URN: target, Type: "my:x:C"}}
+	replica := NewReplica(goal, base, nil)
+	one, _ := replica.Handle(component)
+	two, goesOn := replica.Handle(outputs)
+	if !goesOn || len(one.Answers) != 1 || one.Answers[0].Reply.URN != before || len(two.Answers) != 1 {
+		t.Fatalf("%+v, %+v, goes on %v", one, two, goesOn)
+	}
+	component.Ahead, outputs.Ahead = &one.Answers[0].Ahead, &two.Answers[0].Ahead
+	run := New(goal, base, nil)
+	run.Handle(RunStarted{Epoch: 1})
+	run.Handle(component)
+	run.Handle(outputs)
+	run.Handle(ProgramExited{Epoch: 1})
+	run.Ready()
+	if got, ended := run.Result(); !ended || got.Status != StatusSucceeded {
+		t.Errorf("ended %v: %+v", ended, got)
+	}
+	if states, _ := run.Snapshot(); len(states) != 1 || states[0].URN != before || states[0].Outputs.Digest != "out" {
+		t.Errorf("%+v", states)
+	}
+}
+
 func TestARunThatDecidesOtherwiseThanAReplicaFailsBeforeTheStep(t *testing.T) {
 	for _, change := range []ChangeKind{ChangeUpdate, ChangeReplace} {
 		for _, first := range []bool{false, true} {

@@ -77,10 +77,7 @@ func (r *Run) finish(e *entry, reply Reply) {
 		r.want(e.URN, e.Reg)
 	}
 	r.answer(e, reply)
-	if ev := e.Outputs; ev != nil {
-		e.Outputs = nil
-		r.acceptOutputs(*ev)
-	}
+	r.acceptEarly()
 }
 
 // done ends an entry well and remembers it for later epochs. Its state must be recorded before: Done refers to it by

@@ -83,8 +83,6 @@ type entry struct {
 	Answered bool `json:",omitempty"`
 	// Ahead is what a replica has found out about it.
 	Ahead *Ahead `json:",omitempty"`
-	// Outputs were registered for it before it was done.
-	Outputs *OutputsRegistered `json:",omitempty"`
 }
 
 // become moves an entry to a stage; op is the operation whose completion it then waits for, 0 for none. It panics on a

@@ -195,16 +195,36 @@ func (r *Run) withoutManagers(group []*deletion) []*deletion {
 
 // withoutNeededByExcluded takes out of a group what excluded resources referred to when the update began, however far.
 // It goes by URN, as Pulumi does: an excluded resource was made with the copy that waits for its deletion, not with the
-// one that replaced it.
+// one that replaced it. Whoever depends on a component depends on what stands below it, too, if that was made before.
 func (r *Run) withoutNeededByExcluded(group []*deletion) []*deletion {
-	stays := map[urn.URN]bool{}
+	parents := map[urn.URN]urn.URN{} // of components, which alone have children
+	for i := range r.snap.base {
+		if s := &r.snap.base[i].State; !s.Custom {
+			parents[s.URN] = s.Parent
+		}
+	}
+	stays, whole := map[urn.URN]bool{}, map[urn.URN]bool{}
+	isBelowWhole := func(u urn.URN) bool {
+		for ; u != ""; u = parents[u] {
+			if whole[u] {
+				return true
+			}
+		}
+		return false
+	}
 	for i := range slices.Backward(r.snap.base) {
 		s := &r.snap.base[i].State
+		if isBelowWhole(s.Parent) {
+			stays[s.URN], stays[r.current(s.URN)] = true, true
+		}
 		if lost := len(r.snap.copies[r.current(s.URN)]) == 0; lost || r.mayChange(s) && !stays[s.URN] {
 			continue
 		}
 		for _, u := range s.References() {
 			stays[u], stays[r.current(u)] = true, true
+			if _, component := parents[u]; component && u != s.Parent {
+				whole[u] = true
+			}
 		}
 	}
 	return slices.DeleteFunc(group, func(d *deletion) bool { return stays[d.URN] })

@@ -46,7 +46,7 @@ func (m *Monitor) readResource(
 	if err := m.replyError(reply, err); err != nil {
 		return nil, err
 	}
-	if reply.Result != engine.ResultSuccess {
+	if reply.Result != engine.ResultSuccess && !notTargeted(reply) {
 		return nil, &endingError{status.Newf(codes.Internal, "resource %s %s could not be read", read.Type, read.Name)}
 	}
 	m.registry.put(reply.URN, registered{
