@@ -75,13 +75,16 @@ func look(state apitype.DeploymentV3, objects []fakecloud.Object, cloud string, 
 			return strings.Compare(rank(a), rank(b))
 		})
 	}
-	// Ids come first, so that a value which one engine does not know changes no number of another; those of reads, which
-	// it may not know either, come last.
-	for _, external := range []bool{false, true} {
-		for _, r := range resources {
-			if r.External == external {
-				n.text(string(r.ID))
-			}
+	// What one engine may not know changes no number of anything else: outputs of components, and ids of what is read,
+	// come last.
+	for _, r := range resources {
+		if !r.External {
+			n.text(string(r.ID))
+		}
+	}
+	for _, r := range resources {
+		if r.Custom && !r.External {
+			n.json(r)
 		}
 	}
 	for _, r := range resources {

@@ -239,6 +239,13 @@ var endings = []ending{
 		happened: deletesBesideExcluded,
 	},
 	{
+		name: "a copy that is still used",
+		reason: "it stays until what could not be replaced is; the stock engine deletes it, when it goes on after " +
+			"errors",
+		happened: deletesWhatIsUsed,
+		fault:    true,
+	},
+	{
 		name:     "an error hook repeats a create that did not initialise",
 		reason:   "the resource is kept and repaired later; the stock engine creates another one and forgets the first",
 		happened: func(u update, _, stock *side) bool { return repeatsInitialisation(u, stock) },

@@ -25,6 +25,7 @@ func (r *Run) decideWithoutCreates(e *entry, old *State) bool {
 	case custom && stored && r.goal.Kind == KindRefresh:
 		r.refreshEntry(e, old)
 	case leftOut && old != nil:
+		r.keepOld(e, old)
 		r.leaveOut(e, old.Outputs)
 	case leftOut || !stored:
 		r.leaveOut(e, e.New.Inputs)
