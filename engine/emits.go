@@ -77,14 +77,11 @@ func (e Emit) Whole() Emit {
 	return e
 }
 
-// count adds a step that took effect to the summary, which is about what a person declared: a default provider is left
-// out. A replacement that was created but did not initialise counts as a replacement, too.
+// count adds a step that succeeded to the summary, which is about what a person declared: a default provider is left
+// out. As in Pulumi, a step whose resource exists but did not initialise has failed.
 func (r *Run) count(kind StepKind, u urn.URN) {
 	if isDefaultProvider(u) {
 		return
-	}
-	if kind == StepCreateReplacement {
-		kind = StepReplace
 	}
 	r.Changes[string(kind)]++
 }

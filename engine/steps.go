@@ -291,6 +291,5 @@ func (r *Run) partial(e *entry, op *operation, ev StepFinished) {
 		r.diagnose("error", e.URN, "%s", reason)
 	}
 	r.emitFailed(op, "the resource exists, but its initialisation failed")
-	r.count(e.Kind, e.URN)
 	r.failEntry(e, fmt.Sprintf("%s exists, but its initialisation failed", e.URN))
 }

@@ -282,9 +282,11 @@ func (s *State) progress(p deployments.Progress, at time.Time) {
 	}
 }
 
-// Changed says whether any resource changes, or its outputs do.
+// Changed says whether any resource changes, or the stack's outputs do. A read is a change if it brought something new:
+// only then it is counted.
 func (s *State) Changed() bool {
-	return s.OutputsChanged() || slices.ContainsFunc(s.Rows, func(r *Row) bool { return r.IsChange() && !r.Internal() })
+	return s.OutputsChanged() || s.End != nil && s.End.Changes[string(apitype.OpRead)] > 0 ||
+		slices.ContainsFunc(s.Rows, func(r *Row) bool { return r.IsChange() && r.Op != apitype.OpRead && !r.Internal() })
 }
 
 // IsChange says whether the row's step does anything.
