@@ -239,6 +239,13 @@ var endings = []ending{
 		happened: deletesBesideExcluded,
 	},
 	{
+		name: "what a provider does not find",
+		reason: "a read or an import of it fails; the stock engine takes an empty object without an id, as providers " +
+			"made with pulumi-go-provider return it, for the resource",
+		happened: findsNothing,
+		fault:    true,
+	},
+	{
 		name: "a copy that is still used",
 		reason: "it stays until what could not be replaced is; the stock engine deletes it, when it goes on after " +
 			"errors",
@@ -350,7 +357,15 @@ func deletesBesideExcluded(u update, ours, stock *side) bool {
 	})
 }
 
-// deletesWhatIsUsed reports whether the stock engine alone has deleted a copy, in an update that went on after an error.
+// findsNothing reports whether deployctl alone has found that there is no resource under an id.
+func findsNothing(_ update, ours, stock *side) bool {
+	missing := func(e string) bool {
+		return strings.HasPrefix(e, "resource '") && strings.Contains(e, "' does not exist")
+	}
+	return slices.ContainsFunc(ours.errors, missing) && !slices.ContainsFunc(stock.errors, missing)
+}
+
+// deletesWhatIsUsed reports whether the stock engine alone has deleted a copy, in an update that goes on after errors.
 func deletesWhatIsUsed(u update, ours, stock *side) bool {
 	return u.ContinueOnError && ours.failed && stock.failed && slices.ContainsFunc(stock.steps, func(done string) bool {
 		return strings.HasPrefix(done, "delete-replaced ") && !slices.Contains(ours.steps, done)

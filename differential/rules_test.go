@@ -134,6 +134,11 @@ func TestAnEndingIsFoundWhereItHappened(t *testing.T) {
 			situation{with(register("r1", nil, nil)), played(result{}),
 				played(result{steps: []string{"import " + urnOf("r1")}})},
 		},
+		"what a provider does not find": {
+			situation{with(), played(result{failed: true, errors: []string{"resource 'x' does not exist"}}), played(result{})},
+			situation{with(), played(result{failed: true, errors: []string{"resource 'x' does not exist"}}),
+				played(result{failed: true, errors: []string{"resource 'x' does not exist"}})},
+		},
 		"a copy that is still used": {
 			situation{goingOn, played(result{failed: true}),
 				played(result{failed: true, steps: []string{"delete-replaced " + urnOf("r1")}})},

@@ -5,7 +5,7 @@ import "github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 // memory is the persistent state of a Run besides its snapshot. Suspend stores it; the names of its fields are the
 // stored names. Maps are for look-up only: iterating over one would make the order of commands depend on chance.
 //
-// Entries, Seen, Early, Exit, Waits and Exports belong to the epoch, and resetEpoch clears them. The rest belongs to the
+// Entries, Seen, Early, Exit, Waits and Exports belong to the epoch: resetEpoch clears them. The rest belongs to the
 // update and outlives the program. Deletions lists those that have ended as well, until it is compacted: deletionOf
 // says which are open. Forced implies Cancelled, and Cancelled implies Stopped; an error stops a run without cancelling
 // it.
