@@ -76,9 +76,8 @@ func (a *arena) compare(ctx context.Context, p program) (o outcome, err error) {
 			o.Failed++
 		}
 		m.refreshed = m.refreshed || u.Refresh || u.Kind == "refresh"
-		m.secretOutputs = m.secretOutputs || slices.ContainsFunc(u.Steps, func(s step) bool {
-			return s.Options["additionalSecretOutputs"] != ""
-		})
+		m.secretOutputs = m.secretOutputs || u.hasOption("additionalSecretOutputs")
+		m.imported = m.imported || u.hasOption("import")
 		m.partial = m.partial || len(u.Targets)+len(u.Excludes) > 0 || u.RunProgram
 		m.failed = sides[0].failed
 		if rule := ends(u, sides); rule != "" {
@@ -117,6 +116,11 @@ func (a *arena) sides(p program) (all []*side, err error) {
 		}})
 	}
 	return all, nil
+}
+
+// hasOption reports whether a resource of the program has an option.
+func (u update) hasOption(name string) bool {
+	return slices.ContainsFunc(u.Steps, func(s step) bool { return s.Options[name] != "" })
 }
 
 // leave removes what a program leaves behind.

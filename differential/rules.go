@@ -2,10 +2,7 @@ package main
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
-
-	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
 // situation is what a rule depends on.
@@ -17,6 +14,7 @@ type situation struct {
 	partial bool
 	// secretOutputs: a resource has the option additionalSecretOutputs, or had it.
 	secretOutputs bool
+	imported      bool // something, by the option of a resource
 }
 
 // rule is an intended difference: where it applies, both views are made equal in what it is about.
@@ -25,6 +23,8 @@ type rule struct {
 	applies      func(situation) bool
 	// level makes the views equal in what the rule is about, and reports whether they were not.
 	level func(ours, stock *view) bool
+	// fault: it is a fault of this version of the stock engine, and so none of the intended differences.
+	fault bool
 }
 
 // intended are the differences from Pulumi's engine that docs/compatibility.md lists under "Different".
@@ -59,6 +59,13 @@ var intended = []rule{
 		applies: func(s situation) bool { return s.secretOutputs },
 		level:   levelSecrets("outputs"),
 	},
+	{
+		name:    "the trigger of an import",
+		reason:  "it is stored with the import; the stock engine stores it with the next update",
+		applies: func(s situation) bool { return s.imported },
+		level:   levelTriggers,
+		fault:   true,
+	},
 }
 
 func levelStackOutputs(ours, stock *view) (differed bool) {
@@ -85,6 +92,18 @@ func levelEmptyDependencies(ours, stock *view) (differed bool) {
 		}
 		if len(mine) == 0 {
 			delete(ours.resources[i], "propertyDependencies")
+		}
+	}
+	return differed
+}
+
+// levelTriggers removes the triggers that the stock engine has not stored.
+func levelTriggers(ours, stock *view) (differed bool) {
+	for i := range min(len(ours.resources), len(stock.resources)) {
+		mine, theirs := ours.resources[i], stock.resources[i]
+		if mine["importID"] != nil && mine["replacementTrigger"] != nil && theirs["replacementTrigger"] == nil {
+			delete(mine, "replacementTrigger")
+			differed = true
 		}
 	}
 	return differed
@@ -155,229 +174,4 @@ func reveal(v any) any {
 		return all
 	}
 	return v
-}
-
-// ending is an intended difference after which the engines' states are not comparable any more: it ends the comparison
-// of a program.
-type ending struct {
-	name, reason string
-	happened     func(u update, ours, stock *side) bool
-	// fault: it is a fault of this version of the stock engine, and so none of the intended differences.
-	fault bool
-}
-
-// endings are those that docs/compatibility.md lists.
-var endings = []ending{
-	{
-		name: "deletedWith a replaced resource",
-		reason: "what is deleted with a resource is replaced with it, as in Pulumi from 3.260 on; the stock engine is " +
-			"older",
-		happened: func(u update, ours, _ *side) bool { return replacesWithTarget(u, ours) },
-		fault:    true,
-	},
-	{
-		name:   "the stock engine breaks its state",
-		reason: "it ends with a state that its own check refuses: after an exclude, a resource may be there twice",
-		happened: func(_ update, _, stock *side) bool {
-			return slices.ContainsFunc(stock.errors, func(e string) bool {
-				return strings.Contains(e, "failed to verify snapshot")
-			})
-		},
-		fault: true,
-	},
-	{
-		name: "what a replaced provider manages",
-		reason: "it is replaced with the provider, also when that is renamed in the same update, or when an earlier one " +
-			"has replaced the provider and failed; the stock engine gives it to the new provider, which may know " +
-			"nothing of it, and so loses it",
-		happened: func(u update, ours, stock *side) bool {
-			return replacesRenamedProvider(u, ours, stock) || goesOnReplacing(ours, stock)
-		},
-		fault: true,
-	},
-	{
-		name:   "a stored provider that the stock engine does not load",
-		reason: "it is loaded with what it manages; a refresh of the stock engine loads only those of targets",
-		happened: func(_ update, ours, stock *side) bool {
-			return !ours.failed && slices.ContainsFunc(stock.errors, func(e string) bool {
-				return strings.Contains(e, "unknown provider '")
-			})
-		},
-		fault: true,
-	},
-	{
-		name:     "dependents of a resource that is renamed in the same update",
-		reason:   "they are targets, or excluded, with it; the stock engine looks for them under the new name alone",
-		happened: hasDependentsOfRenamed,
-		fault:    true,
-	},
-	{
-		name:     "an import of what is left out",
-		reason:   "it is left out, as everything else would be; the stock engine imports it",
-		happened: importsWhatIsLeftOut,
-		fault:    true,
-	},
-	{
-		name:   "another provider of what a restricted update leaves alone",
-		reason: "the resource keeps the provider that it has; the stock engine refuses the update",
-		happened: func(_ update, _, stock *side) bool {
-			return slices.ContainsFunc(stock.errors, func(e string) bool {
-				return strings.Contains(e, "due to a change of providers mixed with --target")
-			})
-		},
-	},
-	{
-		name: "what is left out is needed",
-		reason: "the update is refused; the stock engine stores a state that it cannot read, or replaces what is " +
-			"left out",
-		happened: refusesWhatIsLeftOut,
-	},
-	{
-		name: "a deletion beside excluded resources and their dependents",
-		reason: "what does not depend on an excluded resource is deleted; the stock engine keeps whatever has the same " +
-			"parent or provider",
-		happened: deletesBesideExcluded,
-	},
-	{
-		name: "what a provider does not find",
-		reason: "a read or an import of it fails; the stock engine takes an empty object without an id, as providers " +
-			"made with pulumi-go-provider return it, for the resource",
-		happened: findsNothing,
-		fault:    true,
-	},
-	{
-		name: "a copy that is still used",
-		reason: "it stays until what could not be replaced is; the stock engine deletes it, when it goes on after " +
-			"errors",
-		happened: deletesWhatIsUsed,
-		fault:    true,
-	},
-	{
-		name:     "an error hook repeats a create that did not initialise",
-		reason:   "the resource is kept and repaired later; the stock engine creates another one and forgets the first",
-		happened: func(u update, _, stock *side) bool { return repeatsInitialisation(u, stock) },
-	},
-}
-
-// ends returns the name of the intended difference that ends the comparison with this update; "" if none does.
-func ends(u update, sides []*side) string {
-	for _, e := range endings {
-		if e.happened(u, sides[0], sides[1]) {
-			return e.name
-		}
-	}
-	return ""
-}
-
-// replacesWithTarget reports whether the update has replaced something that another resource is deleted with.
-func replacesWithTarget(u update, ours *side) bool {
-	return slices.ContainsFunc(u.Steps, func(s step) bool {
-		with := s.Options["deletedWith"]
-		return with != "" && slices.ContainsFunc(ours.steps, func(done string) bool {
-			return strings.Contains(done, "replace") && strings.HasSuffix(done, " "+u.urn(ours.stack, with))
-		})
-	})
-}
-
-// replacesRenamedProvider reports whether both engines have replaced a provider under a new name, and deployctl alone
-// what it manages.
-func replacesRenamedProvider(u update, ours, stock *side) bool {
-	return slices.ContainsFunc(u.Steps, func(s step) bool {
-		urn := u.urn(stock.stack, s.Name)
-		return isProvider(s) && slices.Contains(stock.steps, "replace "+urn) &&
-			!slices.Contains(stock.steps, "delete-replaced "+urn)
-	}) && slices.ContainsFunc(ours.steps, func(done string) bool {
-		done = strings.TrimPrefix(done, "failed ")
-		return strings.HasPrefix(done, "create-replacement ") && !slices.Contains(stock.steps, done)
-	})
-}
-
-// goesOnReplacing reports whether deployctl alone replaces something that is managed by a copy of a provider, which was
-// replaced earlier.
-func goesOnReplacing(ours, stock *side) bool {
-	live := map[string]bool{}
-	for _, r := range ours.base.Resources {
-		if !r.Delete && isProvider(step{Fields: values{"type": string(r.Type)}}) {
-			live[string(r.URN)+"::"+string(r.ID)] = true
-		}
-	}
-	return slices.ContainsFunc(ours.base.Resources, func(r apitype.ResourceV3) bool {
-		replaces := func(s *side) bool {
-			return slices.ContainsFunc(s.steps, func(done string) bool {
-				return strings.HasSuffix(done, "create-replacement "+string(r.URN)) ||
-					strings.HasSuffix(done, "delete-replaced "+string(r.URN))
-			}) || slices.ContainsFunc(s.errors, func(e string) bool {
-				return strings.Contains(e, string(r.URN)+" still says that it is imported")
-			})
-		}
-		return r.Provider != "" && !live[r.Provider] && !r.Delete && replaces(ours) && !replaces(stock)
-	})
-}
-
-// hasDependentsOfRenamed reports whether the engines disagree about an update that means the dependents of a resource
-// which it also renames.
-func hasDependentsOfRenamed(u update, ours, stock *side) bool {
-	if !u.TargetDependents && !u.ExcludeDependents || slices.Equal(ours.changing(), stock.changing()) {
-		return false
-	}
-	return slices.ContainsFunc(slices.Concat(u.Targets, u.Excludes), func(name string) bool {
-		return slices.ContainsFunc(u.Steps, func(s step) bool { return s.Name == name && s.Options["aliases"] != "" }) &&
-			!slices.ContainsFunc(ours.base.Resources, func(r apitype.ResourceV3) bool {
-				return string(r.URN) == u.urn(ours.stack, name)
-			})
-	})
-}
-
-// changing returns the steps of an update that change something, in alphabetical order.
-func (s *side) changing() []string {
-	return sorted(slices.DeleteFunc(slices.Clone(s.steps), func(done string) bool {
-		return strings.HasPrefix(done, "same ") || strings.HasPrefix(done, "refresh ")
-	}))
-}
-
-// importsWhatIsLeftOut reports whether the stock engine alone has imported something in a restricted update.
-func importsWhatIsLeftOut(u update, ours, stock *side) bool {
-	return len(u.Targets)+len(u.Excludes) > 0 && slices.ContainsFunc(stock.steps, func(done string) bool {
-		return strings.HasPrefix(done, "import ") && !slices.Contains(ours.steps, done)
-	})
-}
-
-// refusesWhatIsLeftOut reports whether deployctl alone has refused an update because of what an exclude leaves out.
-func refusesWhatIsLeftOut(u update, ours, stock *side) bool {
-	return len(u.Excludes) > 0 && ours.failed && !stock.failed && slices.ContainsFunc(ours.errors, func(e string) bool {
-		return strings.Contains(e, "exclude")
-	})
-}
-
-// deletesBesideExcluded reports whether deployctl has deleted what the stock engine keeps, beside excluded resources
-// and their dependents.
-func deletesBesideExcluded(u update, ours, stock *side) bool {
-	return u.ExcludeDependents && slices.ContainsFunc(ours.steps, func(done string) bool {
-		return strings.HasPrefix(strings.TrimPrefix(done, "failed "), "delete") && !slices.Contains(stock.steps, done)
-	})
-}
-
-// findsNothing reports whether deployctl alone has found that there is no resource under an id.
-func findsNothing(_ update, ours, stock *side) bool {
-	missing := func(e string) bool {
-		return strings.HasPrefix(e, "resource '") && strings.Contains(e, "' does not exist")
-	}
-	return slices.ContainsFunc(ours.errors, missing) && !slices.ContainsFunc(stock.errors, missing)
-}
-
-// deletesWhatIsUsed reports whether the stock engine alone has deleted a copy, in an update that goes on after errors.
-func deletesWhatIsUsed(u update, ours, stock *side) bool {
-	return u.ContinueOnError && ours.failed && stock.failed && slices.ContainsFunc(stock.steps, func(done string) bool {
-		return strings.HasPrefix(done, "delete-replaced ") && !slices.Contains(ours.steps, done)
-	})
-}
-
-// repeatsInitialisation reports whether a resource with an error hook has not initialised.
-func repeatsInitialisation(u update, stock *side) bool {
-	return slices.ContainsFunc(u.Steps, func(s step) bool {
-		return s.Properties["failInit"] != "" && strings.Contains(s.Options["hooks"], "onError") &&
-			slices.ContainsFunc(stock.steps, func(done string) bool {
-				return strings.HasPrefix(done, "failed ") && strings.HasSuffix(done, " "+u.urn(stock.stack, s.Name))
-			})
-	})
 }
