@@ -182,9 +182,10 @@ var urnStart = regexp.MustCompile(`urn:pulumi:[^:]+::[^:]+::`)
 // short is a list of URNs without what they have in common.
 func short(urns []string) string { return urnStart.ReplaceAllString(strings.Join(urns, ", "), "") }
 
-// unaccounted are the objects that a state does not know, though nobody asked to keep them, and the resources that have
-// no object.
-func unaccounted(state apitype.DeploymentV3, objects []fakecloud.Object) (all []string) {
+// unaccounted are the objects that a side's state does not know, though nobody asked to keep them, and the resources
+// that have no object.
+func (s *side) unaccounted() (all []string) {
+	state := s.state
 	known, pending, present := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, r := range state.Resources {
 		known[string(r.Type)+" "+string(r.ID)] = true
@@ -192,10 +193,10 @@ func unaccounted(state apitype.DeploymentV3, objects []fakecloud.Object) (all []
 	for _, o := range state.PendingOperations {
 		pending[string(o.Resource.URN)] = true
 	}
-	for _, o := range objects {
-		typ := cloudTypes[o.Kind]
-		present[typ+" "+o.ID] = true
-		if !o.Foreign && !known[typ+" "+o.ID] && !pending[o.Owner] {
+	for _, o := range s.objects {
+		id := cloudTypes[o.Kind] + " " + o.ID
+		present[id] = true
+		if !o.Foreign && !known[id] && !pending[o.Owner] && !s.retained[id] {
 			all = append(all, "the state does not know the object "+short([]string{o.Owner}))
 		}
 	}

@@ -49,6 +49,8 @@ type side struct {
 	cloud   *fakecloud.Client
 	objects []fakecloud.Object
 	base    apitype.DeploymentV3 // the state before the update
+	// retained are the types and ids of what was stored with the option retainOnDelete.
+	retained map[string]bool
 	result
 }
 
@@ -111,7 +113,7 @@ func (a *arena) sides(p program) (all []*side, err error) {
 		if p.Concurrent {
 			parallel = 8
 		}
-		all = append(all, &side{player: e.player, cloud: cloud, stage: stage{
+		all = append(all, &side{player: e.player, cloud: cloud, retained: map[string]bool{}, stage: stage{
 			dir: filepath.Join(a.dir, name), stack: fmt.Sprintf("s%d", p.Seed), cloud: cloud.URL(), parallel: parallel,
 		}})
 	}
@@ -157,6 +159,11 @@ func (a *arena) playBoth(ctx context.Context, u update, p program, sides []*side
 		if s.objects, err = s.cloud.Objects(ctx, ""); err != nil {
 			return err
 		}
+		for _, r := range s.state.Resources {
+			if r.RetainOnDelete {
+				s.retained[string(r.Type)+" "+string(r.ID)] = true
+			}
+		}
 	}
 	return nil
 }
@@ -196,12 +203,12 @@ func (a *arena) judge(ctx context.Context, u update, p program, sides []*side, m
 		return []string{"Pulumi's engine does not accept our state: " + err.Error()}
 	}
 	if u.CancelAt != nil {
-		return unaccounted(ours.state, ours.objects)
+		return ours.unaccounted()
 	}
 	if ours.failed != stock.failed && !m.diverged {
 		return []string{fmt.Sprintf("the end: ours failed: %v, stock failed: %v", ours.failed, stock.failed)}
 	}
-	mine, theirs := unaccounted(ours.state, ours.objects), unaccounted(stock.state, stock.objects)
+	mine, theirs := ours.unaccounted(), stock.unaccounted()
 	if more := lacking(mine, theirs); len(more) > 0 {
 		return more
 	}
