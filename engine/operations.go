@@ -215,14 +215,20 @@ func (r *Run) running(e *entry) bool {
 	return e.Op != 0 && (slices.Contains(r.Slots, e.Op) || slices.Contains(r.Waiting, e.Op))
 }
 
-// takesTurns reports that an entry waits for the step of one that was registered before it, because steps run one at a
-// time. As in Pulumi, what has no step of its own has its turn, too: otherwise its place in the snapshot would depend
-// on how fast an answer that was sent ahead is followed by the result. A step whose hooks run is not waited for: a hook
-// may need what is registered now.
+// takesTurns reports that an entry waits for one that was registered before it, because steps run one at a time. As in
+// Pulumi, what has no step of its own has its turn, too: otherwise its place in the snapshot would depend on how fast an
+// answer that was sent ahead is followed by the result of the step or of the plan. A step whose hooks run is not waited
+// for: a hook may need what is registered now.
 func (r *Run) takesTurns(e *entry) bool {
-	return r.goal.Parallel == 1 && slices.ContainsFunc(r.Slots, func(op int) bool {
+	if r.goal.Parallel != 1 {
+		return false
+	}
+	before := func(other *entry) bool { return other.Epoch == e.Epoch && other.Order < e.Order }
+	return slices.ContainsFunc(r.Slots, func(op int) bool {
 		o := r.Ops[op]
-		return o.For == forGoal && o.Hooks == nil && o.Entry.Epoch == e.Epoch && o.Entry.Order < e.Order
+		return o.For == forGoal && o.Hooks == nil && before(o.Entry)
+	}) || slices.ContainsFunc(r.Entries[r.firstOpen():], func(other *entry) bool {
+		return before(other) && r.promised(other)
 	})
 }
 
