@@ -216,9 +216,9 @@ func (r *Run) running(e *entry) bool {
 }
 
 // takesTurns reports that an entry waits for one that was registered before it, because steps run one at a time. As in
-// Pulumi, what has no step of its own has its turn, too: otherwise its place in the snapshot would depend on how fast an
-// answer that was sent ahead is followed by the result of the step or of the plan. A step whose hooks run is not waited
-// for: a hook may need what is registered now.
+// Pulumi, what has no step of its own has its turn, too: otherwise its place in the snapshot would depend on how fast
+// an answer that was sent ahead is followed by the result of the step or of the plan. A step whose hooks run is not
+// waited for: a hook may need what is registered now.
 func (r *Run) takesTurns(e *entry) bool {
 	if r.goal.Parallel != 1 {
 		return false
