@@ -46,7 +46,7 @@ cross: ## it compiles for macOS and Windows (a type check from source; nothing i
 	@mkdir -p bin
 	go build -C tools/crosscheck -o $(CURDIR)/bin/crosscheck .
 	bin/crosscheck darwin/arm64 ./...
-	bin/crosscheck windows/amd64 $$(go list ./... | grep -v -e /e2e -e /bench$$ -e /chaos$$)
+	bin/crosscheck windows/amd64 $$(go list ./... | grep -v -e /e2e -e /bench$$ -e /chaos$$ -e /differential$$)
 
 cross-build: ## build it for macOS and Windows (10 minutes without a cache)
 	GOOS=darwin GOARCH=arm64 go build -o /dev/null ./cmd/deployctl

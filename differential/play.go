@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -67,7 +68,10 @@ func (a *arena) compare(ctx context.Context, p program) (o outcome, err error) {
 	defer a.leave(p, sides)
 	m := match{rules: o.Rules}
 	for i, u := range p.Updates {
-		if err := a.playBoth(ctx, u, p, sides); err != nil {
+		if err := a.playBoth(ctx, u, p, sides); errors.Is(err, errStockHangs) {
+			o.Rules[errStockHangs.Error()]++
+			break
+		} else if err != nil {
 			return o, fmt.Errorf("update %d: %w", i+1, err)
 		}
 		if err := a.keep(p, i+1, sides); err != nil {
@@ -127,7 +131,7 @@ func (u update) hasOption(name string) bool {
 
 // leave removes what a program leaves behind.
 func (a *arena) leave(p program, sides []*side) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for i, s := range sides {
 		_ = s.remove(ctx, s.stage) // of no consequence: its name is not used again before the service ends

@@ -7,12 +7,15 @@ import (
 	"path/filepath"
 )
 
-// keep writes what both engines did and said in an update of a program, and the states that they ended with.
+// keep writes a program, what both engines did and said in one of its updates, and the states that they ended with.
 func (a *arena) keep(p program, update int, sides []*side) error {
 	if a.states == "" {
 		return nil
 	}
 	if err := os.MkdirAll(a.states, 0o700); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(a.states, fmt.Sprint(p.Seed, ".txt")), []byte(p.text()), 0o600); err != nil {
 		return err
 	}
 	for i, engine := range []string{"ours", "stock"} {

@@ -11,6 +11,8 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"syscall"
+	"time"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
@@ -51,6 +53,7 @@ type stockEngine struct {
 
 	mu      sync.Mutex
 	running *stockProcess // nil until it is needed
+	hangs   bool          // an update of it does not end, and may have left processes
 }
 
 // stockProcess is a running one.
@@ -95,10 +98,19 @@ type stockAnswer struct {
 	State    apitype.DeploymentV3 `json:"state"`
 }
 
+// stockPatience is how long the stock engine may take for an update, which is seconds. Some never end: for example one
+// that goes on after errors, when a deletion before a replacement has failed.
+const stockPatience = 4 * time.Minute
+
+// errStockHangs is the error of an update that does not end.
+var errStockHangs = errors.New("an update of the stock engine does not end")
+
 // errStockEnded is the error of a request during which the process ended.
 var errStockEnded = errors.New("the stock engine's process ended")
 
 func (e *stockEngine) play(ctx context.Context, s stage, u update) (result, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, stockPatience, errStockHangs)
+	defer cancel()
 	a, err := e.ask(ctx, stockRequest{
 		Kind: u.Kind, Stack: s.stack, Dir: s.dir, Config: map[string]string{"fake:endpoint": s.cloud},
 		Parallel: s.parallel, Refresh: u.Refresh, Targets: u.urns(s.stack, u.Targets),
@@ -166,7 +178,10 @@ func (e *stockEngine) ask(ctx context.Context, r stockRequest) (stockAnswer, err
 	case <-p.done:
 		return stockAnswer{}, errStockEnded
 	case <-ctx.Done():
-		return stockAnswer{}, fmt.Errorf("the stock engine does not answer: %w", ctx.Err())
+		e.mu.Lock()
+		e.hangs = true
+		e.mu.Unlock()
+		return stockAnswer{}, fmt.Errorf("the stock engine does not answer: %w", context.Cause(ctx))
 	}
 }
 
@@ -183,6 +198,7 @@ func (e *stockEngine) process() (*stockProcess, error) {
 	}
 	p := &stockProcess{cmd: exec.Command(e.binary), done: make(chan struct{}), waiting: map[int]chan stockAnswer{}}
 	p.cmd.Env, p.cmd.Stderr = e.env, os.Stderr
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	var err error
 	if p.in, err = p.cmd.StdinPipe(); err != nil {
 		return nil, err
@@ -219,12 +235,15 @@ func (p *stockProcess) receive(out io.Reader) {
 	}
 }
 
-// close ends the process.
+// close ends the process, and what an update that hangs has started.
 func (e *stockEngine) close() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.running != nil {
 		_ = e.running.in.Close()
+		if e.hangs {
+			_ = syscall.Kill(-e.running.cmd.Process.Pid, syscall.SIGKILL)
+		}
 		<-e.running.done
 	}
 }
