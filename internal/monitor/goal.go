@@ -82,12 +82,8 @@ func (m *Monitor) readInputs(ctx context.Context, req *pulumirpc.RegisterResourc
 			return err
 		}
 	}
-	everywhere := len(req.GetPropertyDependencies()) == 0 && !g.Remote // older SDKs do not send them
 	for key, v := range inputs {
 		name := string(key)
-		if everywhere {
-			byProperty[name] = append(byProperty[name], all...)
-		}
 		byProperty[name] = properties.Dependencies(v, byProperty[name]) // every property has an entry, as in Pulumi
 	}
 	g.Dependencies = properties.Sorted(all)

@@ -1,9 +1,11 @@
 package monitor
 
 import (
+	"fmt"
 	"testing"
 
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/deployctl/deployctl/internal/pluginhost"
 )
@@ -26,5 +28,22 @@ func TestAnAliasOfAnOldNodeSDKIsReadTheRightWayRound(t *testing.T) {
 		if err != nil || len(aliases) != 1 || aliases[0].NoParent != noParent {
 			t.Errorf("%v: %+v %v", wrong, aliases, err)
 		}
+	}
+}
+
+func TestWhatATransformAddsDependsOnNothingByItself(t *testing.T) {
+	const on = "urn:pulumi:s::p::a:b:C::on"
+	req := &pulumirpc.RegisterResourceRequest{
+		Type: "a:b:C", Name: "r", Custom: true, Dependencies: []string{on},
+		Object: &structpb.Struct{Fields: map[string]*structpb.Value{"given": structpb.NewStringValue("x")}},
+	}
+	spreadDependencies(req)
+	req.Object.Fields["added"] = structpb.NewStringValue("y")
+	g := &goal{}
+	if err := (&Monitor{}).readInputs(t.Context(), req, g); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := fmt.Sprint(g.PropertyDependencies), "[{added []} {given ["+on+"]}]"; got != want {
+		t.Errorf("%s instead of %s", got, want)
 	}
 }

@@ -48,6 +48,7 @@ func (m *Monitor) registerResource(
 	}
 	defer m.registry.begin(parent)()
 	own := m.transforms.own(req)
+	spreadDependencies(req)
 	if err := m.transform(ctx, req, m.transformsOf(parent, own)); err != nil {
 		return nil, err
 	}
@@ -86,6 +87,18 @@ func (m *Monitor) registerResource(
 		return nil, err
 	}
 	return m.respond(ctx, req, reply)
+}
+
+// spreadDependencies lets every property of a request depend on all that the request depends on, if it says nothing
+// about properties, as older SDKs do. What transforms add is not concerned.
+func spreadDependencies(req *pulumirpc.RegisterResourceRequest) {
+	if len(req.GetPropertyDependencies()) > 0 || req.GetRemote() {
+		return
+	}
+	req.PropertyDependencies = map[string]*pulumirpc.RegisterResourceRequest_PropertyDependencies{}
+	for name := range req.GetObject().GetFields() {
+		req.PropertyDependencies[name] = &pulumirpc.RegisterResourceRequest_PropertyDependencies{Urns: req.GetDependencies()}
+	}
 }
 
 // refuseOptions refuses options that are not supported: otherwise they would be ignored.

@@ -144,12 +144,8 @@ func (m *Monitor) transformable(
 	if len(req.GetTransforms()) == 0 {
 		return props, nil
 	}
-	everywhere := len(req.GetPropertyDependencies()) == 0 && !req.GetRemote() // older SDKs do not send them
 	for key, v := range props {
 		named := req.GetPropertyDependencies()[string(key)].GetUrns()
-		if everywhere {
-			named = req.GetDependencies()
-		}
 		deps, err := parseURNs("dependency of "+req.GetName()+"."+string(key), named)
 		if err != nil {
 			return nil, err
