@@ -150,7 +150,9 @@ func (r *Run) parented(former, parent urn.URN) bool {
 // the name of a child begins with its parent's.
 func follows(child, former, now urn.URN) bool {
 	if qualifiedType(former) != qualifiedType(now) {
-		return strings.HasPrefix(string(qualifiedType(child)), string(qualifiedType(former))+urn.TypeDelimiter)
+		types := string(qualifiedType(child))
+		i := strings.LastIndex(types, urn.TypeDelimiter)
+		return i >= 0 && types[:i] == string(qualifiedType(former))
 	}
 	return strings.HasPrefix(NameOf(child), NameOf(former)) && !strings.HasPrefix(NameOf(child), NameOf(now))
 }
