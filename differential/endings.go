@@ -46,11 +46,13 @@ var endings = []ending{
 		fault: true,
 	},
 	{
-		name:   "a stored provider that the stock engine does not load",
-		reason: "it is loaded with what it manages; a refresh of the stock engine loads only those of targets",
+		name: "a stored provider that the stock engine does not find, or finds twice",
+		reason: "it is loaded with what it manages, once; the stock engine errs when targets or excludes leave the " +
+			"provider or what it manages out",
 		happened: func(_ update, ours, stock *side) bool {
 			return !ours.failed && slices.ContainsFunc(stock.errors, func(e string) bool {
-				return strings.Contains(e, "unknown provider '")
+				return strings.Contains(e, "unknown provider '") ||
+					strings.Contains(e, "Duplicate resource URN '") && strings.Contains(e, "::pulumi:providers:")
 			})
 		},
 		fault: true,

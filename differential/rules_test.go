@@ -121,7 +121,7 @@ func TestAnEndingIsFoundWhereItHappened(t *testing.T) {
 			situation{with(register("r1", nil, nil), register("r2", nil, nil)),
 				played(result{steps: []string{"replace " + urnOf("r1")}}), played(result{})},
 		},
-		"a stored provider that the stock engine does not load": {
+		"a stored provider that the stock engine does not find, or finds twice": {
 			situation{excluding, played(result{}),
 				played(result{failed: true, errors: []string{"unknown provider 'p' for resource r"}})},
 			situation{excluding, played(result{failed: true}),

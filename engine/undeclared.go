@@ -35,11 +35,32 @@ func (r *Run) deleteUnregistered() {
 		}
 		group = append(group, d)
 	})
+	before := r.FirstError
 	if group = r.withoutNeeded(r.refuseReferenced(group)); r.refuseUnplanned(group) {
 		return
 	}
+	if r.FirstError == before { // nothing was refused
+		r.keepLeftAlone(group)
+	}
 	r.markForDeletion(group)
 	r.reportProtected()
+}
+
+// keepLeftAlone moves what a restricted update leaves alone, and the program did not register, to the new list: as in
+// Pulumi, before copies that wait for their deletion.
+func (r *Run) keepLeftAlone(group []*deletion) {
+	if !r.restricted() {
+		return
+	}
+	dying := map[Key]bool{}
+	for _, d := range group {
+		dying[d.Key] = true
+	}
+	for i := range r.snap.base {
+		if s := &r.snap.base[i]; !s.Gone && !s.State.Delete && !s.State.isView() && !dying[s.State.Key] {
+			r.keep(s.State.Key)
+		}
+	}
 }
 
 // reportProtected says how many protected resources --exclude-protected has kept.
