@@ -205,7 +205,8 @@ func refusesWhatIsLeftOut(u update, ours, stock *side) bool {
 // and their dependents.
 func deletesBesideExcluded(u update, ours, stock *side) bool {
 	return u.ExcludeDependents && slices.ContainsFunc(ours.steps, func(done string) bool {
-		return strings.HasPrefix(strings.TrimPrefix(done, "failed "), "delete") && !slices.Contains(stock.steps, done)
+		op, _, _ := strings.Cut(strings.TrimPrefix(done, "failed "), " ")
+		return (strings.HasPrefix(op, "delete") || op == "discard") && !slices.Contains(stock.steps, done)
 	})
 }
 

@@ -27,6 +27,9 @@ func (r *Run) decideWithoutCreates(e *entry, old *State) bool {
 	case leftOut && old != nil:
 		r.keepOld(e, old)
 		r.leaveOut(e, old.Outputs)
+	case old != nil && !stored: // deleted, and not replaced yet
+		r.keepOld(e, old)
+		r.leaveOut(e, e.New.Inputs)
 	case leftOut || !stored:
 		r.leaveOut(e, e.New.Inputs)
 	case old.External: // the stack does not own it, whatever its registration says
