@@ -58,9 +58,10 @@ var endings = []ending{
 		fault: true,
 	},
 	{
-		name:     "dependents of a resource that is renamed in the same update",
-		reason:   "they are targets, or excluded, with it; the stock engine looks for them under the new name alone",
-		happened: hasDependentsOfRenamed,
+		name: "a resource that is renamed by the update which names it",
+		reason: "it is meant by its new name, with its dependents and its copies; the stock engine looks for some of " +
+			"these under the new name, and for others under the former one",
+		happened: namesRenamed,
 		fault:    true,
 	},
 	{
@@ -166,10 +167,9 @@ func goesOnReplacing(ours, stock *side) bool {
 	})
 }
 
-// hasDependentsOfRenamed reports whether the engines disagree about an update that means the dependents of a resource
-// which it also renames.
-func hasDependentsOfRenamed(u update, ours, stock *side) bool {
-	if !u.TargetDependents && !u.ExcludeDependents || slices.Equal(ours.changing(), stock.changing()) {
+// namesRenamed reports whether the engines disagree about an update that names a resource which it also renames.
+func namesRenamed(u update, ours, stock *side) bool {
+	if slices.Equal(ours.changing(), stock.changing()) {
 		return false
 	}
 	return slices.ContainsFunc(slices.Concat(u.Targets, u.Excludes), func(name string) bool {

@@ -127,7 +127,7 @@ func TestAnEndingIsFoundWhereItHappened(t *testing.T) {
 			situation{excluding, played(result{failed: true}),
 				played(result{failed: true, errors: []string{"unknown provider 'p' for resource r"}})},
 		},
-		"dependents of a resource that is renamed in the same update": {
+		"a resource that is renamed by the update which names it": {
 			situation{renaming, played(result{}), played(result{steps: []string{"update " + urnOf("r2")}})},
 			situation{renaming, played(result{}), played(result{steps: []string{"same " + urnOf("r2")}})},
 		},
