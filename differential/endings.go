@@ -30,7 +30,7 @@ var endings = []ending{
 		reason: "it ends with a state that its own check refuses: after an exclude, a resource may be there twice",
 		happened: func(_ update, _, stock *side) bool {
 			return slices.ContainsFunc(stock.errors, func(e string) bool {
-				return strings.Contains(e, "failed to verify snapshot")
+				return strings.Contains(e, "failed to verify snapshot") || strings.Contains(e, "snapshot integrity failure")
 			})
 		},
 		fault: true,
