@@ -27,7 +27,15 @@ func (e *executable) play(ctx context.Context, s stage, u update) (r result, err
 			}
 		}
 	}
+	cancelled, stop := cancelAtGate(ctx, s, u, func() error {
+		_, err := e.run(ctx, s, "cancel", "--yes")
+		return err
+	})
 	out, err := e.run(ctx, s, e.arguments(s, u)...)
+	stop()
+	if err := <-cancelled; err != nil {
+		return r, err
+	}
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
 		r.failed, r.errors = true, []string{out}
 	} else if err != nil {

@@ -104,7 +104,7 @@ func (e *embedded) play(ctx context.Context, s stage, u update) (r result, err e
 	if err != nil {
 		return r, err
 	}
-	cancelled, stop := e.cancel(ctx, s, u, accepted.Update)
+	cancelled, stop := cancelAtGate(ctx, s, u, func() error { return e.client.Cancel(ctx, accepted.Update, false) })
 	err = e.client.Watch(ctx, accepted.Update, r.note)
 	stop()
 	if err := errors.Join(err, <-cancelled); err != nil {
@@ -117,11 +117,9 @@ func (e *embedded) play(ctx context.Context, s stage, u update) (r result, err e
 	return r, json.Unmarshal(exported.Deployment, &r.state)
 }
 
-// cancel cancels the update when a request reaches its gate, and then opens the gate. It stops waiting by stop; then
-// the channel has its error, if any.
-func (e *embedded) cancel(
-	ctx context.Context, s stage, u update, name deployments.UpdateName,
-) (done <-chan error, stop func()) {
+// cancelAtGate calls cancel when a request of the update reaches its gate, and then opens the gate. It stops waiting by
+// stop; then the channel has its error, if any.
+func cancelAtGate(ctx context.Context, s stage, u update, cancel func() error) (done <-chan error, stop func()) {
 	result := make(chan error, 1)
 	if u.CancelAt == nil {
 		result <- nil
@@ -134,7 +132,7 @@ func (e *embedded) cancel(
 			result <- nil
 			return
 		}
-		result <- errors.Join(e.client.Cancel(ctx, name, false), gate.Open(ctx))
+		result <- errors.Join(cancel(), gate.Open(ctx))
 	}()
 	return result, stop
 }
