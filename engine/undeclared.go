@@ -46,8 +46,8 @@ func (r *Run) deleteUnregistered() {
 	r.reportProtected()
 }
 
-// keepLeftAlone moves what a restricted update leaves alone, and the program did not register, to the new list: as in
-// Pulumi, before copies that wait for their deletion.
+// keepLeftAlone moves what a restricted update leaves alone, and the program did not register, to the new list, with its
+// copies: as in Pulumi, before the copies of what it registered.
 func (r *Run) keepLeftAlone(group []*deletion) {
 	if !r.restricted() {
 		return
@@ -57,7 +57,9 @@ func (r *Run) keepLeftAlone(group []*deletion) {
 		dying[d.Key] = true
 	}
 	for i := range r.snap.base {
-		if s := &r.snap.base[i]; !s.Gone && !s.State.Delete && !s.State.isView() && !dying[s.State.Key] {
+		s := &r.snap.base[i]
+		copied := s.State.Delete && r.registered(s.State.URN)
+		if !s.Gone && !s.State.isView() && !copied && !dying[s.State.Key] {
 			r.keep(s.State.Key)
 		}
 	}
