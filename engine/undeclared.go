@@ -46,7 +46,7 @@ func (r *Run) deleteUnregistered() {
 	r.reportProtected()
 }
 
-// keepLeftAlone moves what a restricted update leaves alone, and the program did not register, to the new list, with its
+// keepLeftAlone moves what a restricted update leaves alone, and the program did not register, to the new list with its
 // copies: as in Pulumi, before the copies of what it registered.
 func (r *Run) keepLeftAlone(group []*deletion) {
 	if !r.restricted() {
