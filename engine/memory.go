@@ -22,7 +22,7 @@ type memory struct {
 	Entries []*entry // of this epoch, in order of registration
 	Seen    []int    // sequence numbers of this epoch's other messages
 	// Early are outputs whose entry, which a replica has answered, is not done.
-	Early   []OutputsRegistered `json:",omitempty"`
+	Early   map[urn.URN][]OutputsRegistered `json:",omitempty"`
 	Exit    *ProgramExited
 	Waits   *ProgramWaits      `json:",omitempty"` // the program has registered everything, and waits
 	Ops     map[int]*operation // in flight, or waiting for a slot

@@ -227,9 +227,7 @@ func (r *Run) takesTurns(e *entry) bool {
 	return slices.ContainsFunc(r.Slots, func(op int) bool {
 		o := r.Ops[op]
 		return o.For == forGoal && o.Hooks == nil && before(o.Entry)
-	}) || slices.ContainsFunc(r.Entries[r.firstOpen():], func(other *entry) bool {
-		return before(other) && r.promised(other)
-	})
+	}) || before(r.Entries[r.firstOpen()]) && r.promised(r.Entries[r.firstOpen()]) // no other can be promised
 }
 
 // stepOf returns the issued step of a URN, including a create that waits for a person; nil when there is none. No

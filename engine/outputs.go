@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
@@ -17,18 +18,30 @@ func (r *Run) registerOutputs(ev OutputsRegistered) {
 	}
 	r.bySeq[ev.Seq] = true
 	r.Seen = append(r.Seen, ev.Seq)
-	r.Early = append(r.Early, ev)
-	r.acceptEarly()
+	if !r.isEarly(ev.URN) {
+		r.acceptOutputs(ev)
+		return
+	}
+	if r.Early == nil {
+		r.Early = map[urn.URN][]OutputsRegistered{}
+	}
+	r.Early[ev.URN] = append(r.Early[ev.URN], ev)
 }
 
-// acceptEarly accepts the outputs whose entries are done.
-func (r *Run) acceptEarly() {
-	waiting := r.Early
-	r.Early = nil
-	for _, ev := range waiting {
-		if r.isEarly(ev.URN) {
-			r.Early = append(r.Early, ev)
-		} else {
+// acceptEarly accepts the outputs that wait for an entry, which is done now; all of them, once the program can have no
+// more URNs from a replica.
+func (r *Run) acceptEarly(e *entry) {
+	if len(r.Early) == 0 {
+		return
+	}
+	names := []urn.URN{e.URN, r.urnOf(e.Reg)}
+	if !r.isAnsweredAhead() {
+		names = append(names, slices.Sorted(maps.Keys(r.Early))...)
+	}
+	for _, u := range names {
+		waiting := r.Early[u]
+		delete(r.Early, u)
+		for _, ev := range waiting {
 			r.acceptOutputs(ev)
 		}
 	}
@@ -37,12 +50,19 @@ func (r *Run) acceptEarly() {
 // isEarly reports whether the program may have a URN from a replica, and its entry is not done. The entry may still
 // have another name: it gets that of its stored state when targets leave it alone, see keepName.
 func (r *Run) isEarly(u urn.URN) bool {
-	answered := func(e *entry) bool { return e.Stage != stageDone && e.Ahead != nil }
 	if e := r.byURN[u]; e != nil {
-		return answered(e)
+		return e.answeredAhead()
 	}
-	return slices.ContainsFunc(r.Entries[r.firstOpen():], answered)
+	return r.isAnsweredAhead()
 }
+
+// isAnsweredAhead reports whether a replica has answered an entry that is not done.
+func (r *Run) isAnsweredAhead() bool {
+	return slices.ContainsFunc(r.Entries[r.firstOpen():], (*entry).answeredAhead)
+}
+
+// answeredAhead reports whether a replica may have answered the entry, which is not done.
+func (e *entry) answeredAhead() bool { return e.Stage != stageDone && e.Ahead != nil }
 
 // acceptOutputs attaches outputs to an entry that has ended, and answers the program.
 func (r *Run) acceptOutputs(ev OutputsRegistered) {

@@ -77,7 +77,7 @@ func (r *Run) finish(e *entry, reply Reply) {
 		r.want(e.URN, e.Reg)
 	}
 	r.answer(e, reply)
-	r.acceptEarly()
+	r.acceptEarly(e)
 }
 
 // done ends an entry well and remembers it for later epochs. Its state must be recorded before: Done refers to it by

@@ -25,11 +25,13 @@ func (r *Run) decideWithoutCreates(e *entry, old *State) bool {
 	case custom && stored && r.goal.Kind == KindRefresh:
 		r.refreshEntry(e, old)
 	case leftOut && old != nil:
+		object := old.Outputs
 		r.keepOld(e, old)
-		r.leaveOut(e, old.Outputs)
+		r.leaveOut(e, object)
 	case old != nil && !stored: // deleted, and not replaced yet
+		object := e.New.Inputs // of its registration
 		r.keepOld(e, old)
-		r.leaveOut(e, e.New.Inputs)
+		r.leaveOut(e, object)
 	case leftOut || !stored:
 		r.leaveOut(e, e.New.Inputs)
 	case old.External: // the stack does not own it, whatever its registration says

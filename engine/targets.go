@@ -48,7 +48,9 @@ func (r *Run) leaveAlone(e *entry, old *State) {
 
 // leaveOut answers an entry that is not carried out: the program gets the object, and everything else is unknown.
 func (r *Run) leaveOut(e *entry, object Bag) {
-	r.mark(e.URN).LeftOut = true
+	for _, u := range []urn.URN{e.URN, r.urnOf(e.Reg)} { // two names if it was left alone, see keepName
+		r.mark(u).LeftOut = true
+	}
 	r.finish(e, Reply{Object: object, Result: ResultSkip, Unknown: true})
 }
 
@@ -197,11 +199,10 @@ func (r *Run) withoutManagers(group []*deletion) []*deletion {
 // It goes by URN, as Pulumi does: an excluded resource was made with the copy that waits for its deletion, not with the
 // one that replaced it. Whoever depends on a component depends on what stands below it, too, if that was made before.
 func (r *Run) withoutNeededByExcluded(group []*deletion) []*deletion {
-	parents := map[urn.URN]urn.URN{} // of components, which alone have children
+	parents, components := map[urn.URN]urn.URN{}, map[urn.URN]bool{}
 	for i := range r.snap.base {
-		if s := &r.snap.base[i].State; !s.Custom {
-			parents[s.URN] = s.Parent
-		}
+		s := &r.snap.base[i].State
+		parents[s.URN], components[s.URN] = s.Parent, !s.Custom
 	}
 	stays, whole := map[urn.URN]bool{}, map[urn.URN]bool{}
 	isBelowWhole := func(u urn.URN) bool {
@@ -222,9 +223,11 @@ func (r *Run) withoutNeededByExcluded(group []*deletion) []*deletion {
 		}
 		for _, u := range s.References() {
 			stays[u], stays[r.current(u)] = true, true
-			if _, component := parents[u]; component && u != s.Parent {
-				whole[u] = true
-			}
+		}
+		orphan := *s
+		orphan.Parent = "" // a child needs no other children of its parent
+		for _, u := range orphan.References() {
+			whole[u] = whole[u] || components[u]
 		}
 	}
 	return slices.DeleteFunc(group, func(d *deletion) bool { return stays[d.URN] })

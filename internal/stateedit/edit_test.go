@@ -50,9 +50,9 @@ func described(states []engine.State) string {
 		if s.ID != "" {
 			text += "=" + s.ID
 		}
-		for mark, set := range map[string]bool{"!": s.Protect, "~": s.Taint, "-": s.Delete} {
+		for i, set := range []bool{s.Protect, s.Taint, s.Delete} {
 			if set {
-				text += mark
+				text += string("!~-"[i])
 			}
 		}
 		out = append(out, text)
