@@ -47,7 +47,8 @@ func (r *Run) startEpoch(epoch int) {
 // resetEpoch forgets what holds for one epoch only. What the update has learnt about each URN stays in the first group
 // of its mark, so that a goal which is done is answered and not carried out a second time.
 func (r *Run) resetEpoch() {
-	r.Entries, r.Seen, r.Early, r.Exit, r.Waits, r.Exports = nil, nil, nil, nil, nil, nil
+	r.Entries, r.Seen, r.Exit, r.Waits, r.Exports = nil, nil, nil, nil, nil
+	r.Early, r.EarlyNames = nil, nil
 	r.forgetEpoch()
 	r.derive()
 }

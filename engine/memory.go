@@ -22,14 +22,16 @@ type memory struct {
 	Entries []*entry // of this epoch, in order of registration
 	Seen    []int    // sequence numbers of this epoch's other messages
 	// Early are outputs whose entry, which a replica has answered, is not done.
-	Early   map[urn.URN][]OutputsRegistered `json:",omitempty"`
-	Exit    *ProgramExited
-	Waits   *ProgramWaits      `json:",omitempty"` // the program has registered everything, and waits
-	Ops     map[int]*operation // in flight, or waiting for a slot
-	Queue   []int              // steps that wait for a slot, in order
-	Slots   []int              // steps that were issued and not answered, in order
-	Asked   int                // plans, cascades and comparisons that were issued and not answered
-	Waiting []int              // undecidable creates that wait for a person
+	Early map[urn.URN][]OutputsRegistered `json:",omitempty"`
+	// EarlyNames are the keys of Early, in order, and such that it had.
+	EarlyNames []urn.URN `json:",omitempty"`
+	Exit       *ProgramExited
+	Waits      *ProgramWaits      `json:",omitempty"` // the program has registered everything, and waits
+	Ops        map[int]*operation // in flight, or waiting for a slot
+	Queue      []int              // steps that wait for a slot, in order
+	Slots      []int              // steps that were issued and not answered, in order
+	Asked      int                // plans, cascades and comparisons that were issued and not answered
+	Waiting    []int              // undecidable creates that wait for a person
 
 	Deletions []*deletion
 	Lost      []Key              // found gone by a refresh that goes on

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
@@ -26,6 +25,7 @@ func (r *Run) registerOutputs(ev OutputsRegistered) {
 		r.Early = map[urn.URN][]OutputsRegistered{}
 	}
 	r.Early[ev.URN] = append(r.Early[ev.URN], ev)
+	r.EarlyNames = append(r.EarlyNames, ev.URN)
 }
 
 // acceptEarly accepts the outputs that wait for an entry, which is done now; all of them, once the program can have no
@@ -36,7 +36,8 @@ func (r *Run) acceptEarly(e *entry) {
 	}
 	names := []urn.URN{e.URN, r.urnOf(e.Reg)}
 	if !r.isAnsweredAhead() {
-		names = append(names, slices.Sorted(maps.Keys(r.Early))...)
+		names = append(names, r.EarlyNames...)
+		r.EarlyNames = nil
 	}
 	for _, u := range names {
 		waiting := r.Early[u]
