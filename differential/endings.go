@@ -96,7 +96,6 @@ var endings = []ending{
 		reason: "a read or an import of it fails; the stock engine takes an empty object without an id, as providers " +
 			"made with pulumi-go-provider return it, for the resource",
 		happened: findsNothing,
-		fault:    true,
 	},
 	{
 		name: "a copy that is still used",
@@ -167,9 +166,10 @@ func goesOnReplacing(ours, stock *side) bool {
 	})
 }
 
-// namesRenamed reports whether the engines disagree about an update that names a resource which it also renames.
+// namesRenamed reports whether the engines disagree about an update that names a resource which it also renames. That
+// deployctl alone fails is not meant.
 func namesRenamed(u update, ours, stock *side) bool {
-	if slices.Equal(ours.changing(), stock.changing()) {
+	if ours.failed && !stock.failed || slices.Equal(ours.changing(), stock.changing()) {
 		return false
 	}
 	return slices.ContainsFunc(slices.Concat(u.Targets, u.Excludes), func(name string) bool {

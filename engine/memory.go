@@ -23,7 +23,7 @@ type memory struct {
 	Seen    []int    // sequence numbers of this epoch's other messages
 	// Early are outputs whose entry, which a replica has answered, is not done.
 	Early map[urn.URN][]OutputsRegistered `json:",omitempty"`
-	// EarlyNames are the keys of Early, in order, and such that it had.
+	// EarlyNames are the URNs of Early in the order in which they came; some may have been accepted since.
 	EarlyNames []urn.URN `json:",omitempty"`
 	Exit       *ProgramExited
 	Waits      *ProgramWaits      `json:",omitempty"` // the program has registered everything, and waits

@@ -37,7 +37,6 @@ func (r *Run) acceptEarly(e *entry) {
 	names := []urn.URN{e.URN, r.urnOf(e.Reg)}
 	if !r.isAnsweredAhead() {
 		names = append(names, r.EarlyNames...)
-		r.EarlyNames = nil
 	}
 	for _, u := range names {
 		waiting := r.Early[u]
@@ -45,6 +44,9 @@ func (r *Run) acceptEarly(e *entry) {
 		for _, ev := range waiting {
 			r.acceptOutputs(ev)
 		}
+	}
+	if len(r.Early) == 0 {
+		r.EarlyNames = nil
 	}
 }
 

@@ -86,46 +86,14 @@ func TestARunUsesThePlansOfAReplicaAndRepeatsNoReply(t *testing.T) {
 	}
 }
 
-func TestOutputsThatComeTogetherWithTheirComponentAreStored(t *testing.T) {
-	component := Registered{Epoch: 1, Seq: 1, Registration: Registration{Type: "my:x:C", Name: "c", Digest: "1"}}
-	outputs := OutputsRegistered{Epoch: 1, Seq: 2, URN: "urn:pulumi:dev::proj::my:x:C::c", Outputs: Bag{Digest: "out"}}
-	base := []State{{URN: outputs.URN, Type: "my:x:C", Outputs: Bag{Digest: "before"}}}
-	replica := NewReplica(replicaGoal, base, nil)
-	one, _ := replica.Handle(component)
-	two, goesOn := replica.Handle(outputs)
-	if !goesOn || len(one.Answers) != 1 || len(two.Answers) != 1 {
-		t.Fatalf("%+v, %+v, goes on %v", one, two, goesOn)
-	}
-	component.Ahead, outputs.Ahead = &one.Answers[0].Ahead, &two.Answers[0].Ahead
-	run := New(replicaGoal, base, nil)
-	run.Handle(RunStarted{Epoch: 1})
-	run.Handle(component)
-	run.Handle(outputs)
-	run.Handle(ProgramExited{Epoch: 1})
-	if ready := run.Ready(); len(ready.Start)+len(ready.Replies) > 0 {
-		t.Errorf("%+v", ready)
-	}
-	if got, ended := run.Result(); !ended || got.Status != StatusSucceeded {
-		t.Errorf("ended %v: %+v", ended, got)
-	}
-	if states, _ := run.Snapshot(); len(states) != 1 || states[0].Outputs.Digest != "out" {
-		t.Errorf("%+v", states)
-	}
-}
-
-func TestOutputsOfARenamedComponentThatTargetsLeaveAloneComeTogetherWithIt(t *testing.T) {
-	const before, target = "urn:pulumi:dev::proj::my:x:C::before", "urn:pulumi:dev::proj::my:x:C::other"
-	goal := replicaGoal
-	goal.Targets = []string{target}
-	component := Registered{Epoch: 1, Seq: 1, Registration: Registration{
-		Type: "my:x:C", Name: "after", Digest: "1", Aliases: []Alias{{URN: before}},
-	}}
-	outputs := OutputsRegistered{Epoch: 1, Seq: 2, URN: before, Outputs: Bag{Digest: "out"}}
-	base := []State{{URN: before, Type: "my:x:C"}, {URN: target, Type: "my:x:C"}}
+// together passes a component and its outputs through a replica, and then gives both to a Run at once. It returns the
+// states that this ends with.
+func together(t *testing.T, goal Goal, base []State, component Registered, outputs OutputsRegistered) []State {
+	t.Helper()
 	replica := NewReplica(goal, base, nil)
 	one, _ := replica.Handle(component)
 	two, goesOn := replica.Handle(outputs)
-	if !goesOn || len(one.Answers) != 1 || one.Answers[0].Reply.URN != before || len(two.Answers) != 1 {
+	if !goesOn || len(one.Answers) != 1 || one.Answers[0].Reply.URN != outputs.URN || len(two.Answers) != 1 {
 		t.Fatalf("%+v, %+v, goes on %v", one, two, goesOn)
 	}
 	component.Ahead, outputs.Ahead = &one.Answers[0].Ahead, &two.Answers[0].Ahead
@@ -134,12 +102,54 @@ func TestOutputsOfARenamedComponentThatTargetsLeaveAloneComeTogetherWithIt(t *te
 	run.Handle(component)
 	run.Handle(outputs)
 	run.Handle(ProgramExited{Epoch: 1})
-	run.Ready()
+	if ready := run.Ready(); len(ready.Replies) > 0 {
+		t.Errorf("%+v", ready)
+	}
 	if got, ended := run.Result(); !ended || got.Status != StatusSucceeded {
 		t.Errorf("ended %v: %+v", ended, got)
 	}
-	if states, _ := run.Snapshot(); len(states) != 1 || states[0].URN != before || states[0].Outputs.Digest != "out" {
-		t.Errorf("%+v", states)
+	if len(run.Early)+len(run.EarlyNames) > 0 {
+		t.Errorf("%v still wait", run.EarlyNames)
+	}
+	states, _ := run.Snapshot()
+	return states
+}
+
+func TestOutputsThatComeTogetherWithTheirComponentAreStored(t *testing.T) {
+	const before, other = "urn:pulumi:dev::proj::my:x:C::before", "urn:pulumi:dev::proj::my:x:C::other"
+	targeted := replicaGoal
+	targeted.Targets = []string{other}
+	renamed := Registration{Type: "my:x:C", Name: "after", Digest: "1", Aliases: []Alias{{URN: before}}}
+	for name, c := range map[string]struct {
+		goal Goal
+		reg  Registration
+	}{
+		"a component":                            {replicaGoal, Registration{Type: "my:x:C", Name: "before", Digest: "1"}},
+		"a renamed one that targets leave alone": {targeted, renamed},
+	} {
+		base := []State{{URN: before, Type: "my:x:C", Outputs: Bag{Digest: "old"}}, {URN: other, Type: "my:x:C"}}
+		states := together(t, c.goal, base,
+			Registered{Epoch: 1, Seq: 1, Registration: c.reg},
+			OutputsRegistered{Epoch: 1, Seq: 2, URN: before, Outputs: Bag{Digest: "out"}})
+		if len(states) != 1 || states[0].URN != before || states[0].Outputs.Digest != "out" {
+			t.Errorf("%s: %+v", name, states)
+		}
+	}
+}
+
+func TestTheProgramGetsItsOwnInputsOfWhatIsNotReplacedYet(t *testing.T) {
+	goal := replicaGoal
+	goal.Kind, goal.RunProgram = KindRefresh, true
+	base := replicaBase()
+	base[1].PendingReplacement = true
+	run := New(goal, base, nil)
+	run.Handle(RunStarted{Epoch: 1})
+	registered := replicaProgram()[1]
+	registered.Provider, registered.Inputs.Digest = "", "declared"
+	run.Handle(registered)
+	replies := run.Ready().Replies
+	if len(replies) != 1 || replies[0].Result != ResultSkip || replies[0].Object.Digest != "declared" {
+		t.Errorf("%+v", replies)
 	}
 }
 
