@@ -27,8 +27,8 @@ type edge struct {
 	// pages has what is for browsers. It is apart because a page of a stack may have a path that is also one of the API.
 	pages *http.ServeMux
 
-	firstBeat, nextBeat time.Duration // see hold
-	pushes              *pushRoom
+	firstBeat, nextBeat, reasonEvery time.Duration // see hold
+	pushes                           *pushRoom
 }
 
 // Handler returns the handler of all routes.
@@ -42,7 +42,7 @@ func Handler(c Config) (http.Handler, error) {
 
 func newEdge(c Config) (*edge, error) {
 	e := &edge{Config: c, gate: grpcapi.NewGate(c.Authority), api: http.NewServeMux(), pages: http.NewServeMux(),
-		firstBeat: firstBeat, nextBeat: nextBeat, pushes: newPushRoom()}
+		firstBeat: firstBeat, nextBeat: nextBeat, reasonEvery: reasonEvery, pushes: newPushRoom()}
 	for _, r := range routes() {
 		if err := r.resolve(); err != nil {
 			return nil, err

@@ -13,8 +13,12 @@ import (
 )
 
 // firstBeat and nextBeat are the pauses before the signs of life of a start that is held: proxies cut connections that
-// are silent for long, many of them after a minute.
-const firstBeat, nextBeat = 5 * time.Second, 15 * time.Second
+// are silent for long, many of them after a minute. The first one says what the start waits for. While that is not
+// known, it is put off by reasonEvery, until the start has waited for reasonMost.
+const (
+	firstBeat, nextBeat     = 5 * time.Second, 15 * time.Second
+	reasonEvery, reasonMost = time.Second, 30 * time.Second
+)
 
 // hold starts an update. While another update has the stack, or no worker takes it up, the call is held open: after a
 // while the answer begins, with a header that says behind whom, and then grows by white space, which JSON allows before
@@ -54,6 +58,7 @@ func (c *call) patience() time.Duration {
 func (c *call) beats() (stop func()) {
 	ctx, cancel := context.WithCancel(c.Context())
 	over := make(chan struct{})
+	since := time.Now()
 	go func() {
 		defer close(over)
 		timer := time.NewTimer(c.edge.firstBeat)
@@ -63,6 +68,10 @@ func (c *call) beats() (stop func()) {
 			case <-ctx.Done():
 				return
 			case <-timer.C:
+				if !c.begun && !c.warn() && time.Since(since) < reasonMost {
+					timer.Reset(c.edge.reasonEvery)
+					continue
+				}
 				c.beat()
 				timer.Reset(c.edge.nextBeat)
 			}
@@ -71,14 +80,19 @@ func (c *call) beats() (stop func()) {
 	return func() { cancel(); <-over }
 }
 
+// warn sets the header that says what the start waits for, if that is known.
+func (c *call) warn() (known bool) {
+	if noWorker := c.noWorker.Load(); noWorker != nil {
+		c.answer.Header().Set(warningHeader, clean((*noWorker).Error()))
+	} else if info, err := c.edge.Service.Stack(c.Context(), c.stack); err == nil {
+		c.warnBusy(info)
+	}
+	return c.answer.Header().Get(warningHeader) != ""
+}
+
 // beat begins the answer, or lets it grow.
 func (c *call) beat() {
 	if !c.begun {
-		if noWorker := c.noWorker.Load(); noWorker != nil {
-			c.answer.Header().Set(warningHeader, clean((*noWorker).Error()))
-		} else if info, err := c.edge.Service.Stack(c.Context(), c.stack); err == nil {
-			c.warnBusy(info)
-		}
 		c.answer.Header().Set("Content-Type", "application/json")
 		c.answer.Header().Set("X-Accel-Buffering", "no") // of nginx
 		c.answer.WriteHeader(http.StatusOK)

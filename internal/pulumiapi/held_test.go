@@ -58,7 +58,7 @@ func newCrowdedBy(t *testing.T, by func(crowded) Service) (crowded, *httptest.Se
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.firstBeat, e.nextBeat = time.Millisecond, time.Millisecond
+	e.firstBeat, e.nextBeat, e.reasonEvery = time.Millisecond, time.Millisecond, time.Millisecond
 	server := httptest.NewServer(http.HandlerFunc(e.serve))
 	t.Cleanup(server.Close)
 	return c, server
@@ -125,6 +125,37 @@ func TestAStartThatWaitsForAWorkerSaysSo(t *testing.T) {
 	if err := json.NewDecoder(answer.Body).Decode(&lease); err != nil || lease.Version != 7 {
 		t.Errorf("it ends with %+v, %v", lease, err)
 	}
+}
+
+// noticedLate is a service without a worker that finds that out after the stack was looked at a few times.
+type noticedLate struct {
+	crowded
+	looked chan struct{}
+}
+
+func (n noticedLate) Stack(context.Context, deployments.StackName) (deployments.StackInfo, error) {
+	select {
+	case n.looked <- struct{}{}:
+	default:
+	}
+	return deployments.StackInfo{Stack: dev}, nil
+}
+
+func (n noticedLate) StartUpdate(ctx context.Context, r deployments.StartRequest) (deployments.Leased, error) {
+	for range 3 {
+		<-n.looked
+	}
+	return deserted{n.crowded}.StartUpdate(ctx, r)
+}
+
+// An answer has its headers once: it does not begin before it is known what the start waits for.
+func TestAStartSaysWhatItWaitsForHoweverLateThatIsKnown(t *testing.T) {
+	c, server := newCrowdedBy(t, func(c crowded) Service { return noticedLate{c, make(chan struct{})} })
+	answer := start(t, server)
+	if warning := answer.Header.Get(warningHeader); warning != "Waiting for a worker: none takes this up." {
+		t.Errorf("it warns %q", warning)
+	}
+	c.release <- nil
 }
 
 func TestAnErrorAfterSignsOfLifeIsNoLease(t *testing.T) {
