@@ -167,9 +167,12 @@ func goesOnReplacing(ours, stock *side) bool {
 }
 
 // namesRenamed reports whether the engines disagree about an update that names a resource which it also renames. That
-// deployctl alone fails is not meant.
+// deployctl alone fails is meant only of one that it would have to delete first, before it knows the new name.
 func namesRenamed(u update, ours, stock *side) bool {
-	if ours.failed && !stock.failed || slices.Equal(ours.changing(), stock.changing()) {
+	refuses := slices.ContainsFunc(ours.errors, func(e string) bool {
+		return strings.Contains(e, "would have to be replaced with it, and is not a target")
+	})
+	if ours.failed && !stock.failed && !refuses || slices.Equal(ours.changing(), stock.changing()) {
 		return false
 	}
 	return slices.ContainsFunc(slices.Concat(u.Targets, u.Excludes), func(name string) bool {

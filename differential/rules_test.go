@@ -225,6 +225,23 @@ func TestAReplacementThatAnEarlierUpdateBeganGoesOn(t *testing.T) {
 	}
 }
 
+func TestAnUpdateThatWouldFirstDeleteARenamedTargetIsRefused(t *testing.T) {
+	t.Parallel()
+	const stack = "s"
+	u := update{Kind: "up", Targets: []string{"r1"}, Steps: []step{{Verb: "register", Name: "r1",
+		Fields: values{"type": autoType}, Options: values{"aliases": "[{name: r0}]"}}}}
+	stock := &side{result: result{steps: []string{"replace " + u.urn(stack, "r1")}}}
+	for message, want := range map[string]bool{
+		"r2 cannot be replaced: r0 would have to be replaced with it, and is not a target; target it too": true,
+		"r0 was reported to the program as needing no change":                                             false,
+	} {
+		ours := &side{stage: stage{stack: stack}, result: result{failed: true, errors: []string{message}}}
+		if got := namesRenamed(u, ours, stock); got != want {
+			t.Errorf("%s: %v", message, got)
+		}
+	}
+}
+
 // mostIntended is how many differences there may be by intention.
 const mostIntended = 10
 
