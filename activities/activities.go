@@ -58,6 +58,7 @@ type Activities struct {
 	bundles   *bundlecache.Cache
 	reserve   *process.Spares // started between two updates for the next one
 	accounts  *ratelimit.Accounts
+	compared  *comparisons
 	mu        sync.Mutex
 	sessions  map[string]*session                 // by update
 	collected map[deployments.StackName]time.Time // when the worker last collected garbage of a stack
@@ -68,7 +69,7 @@ type Activities struct {
 func New(o Options) *Activities {
 	return &Activities{
 		Options: o, bundles: bundlecache.New(o.Dir), reserve: process.NewReserve(o.Sandbox),
-		accounts: ratelimit.NewAccounts(), sessions: map[string]*session{},
+		accounts: ratelimit.NewAccounts(), compared: newComparisons(), sessions: map[string]*session{},
 		collected: map[deployments.StackName]time.Time{}, groupTime: groupTime,
 	}
 }

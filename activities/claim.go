@@ -82,6 +82,7 @@ func (a *Activities) claim(ctx context.Context, in deployments.ClaimInput) (depl
 			}})
 		}
 	}
+	go s.prepare(context.WithoutCancel(ctx))
 	if err := a.Store.PutInfo(ctx, running(u, r, a.started(ctx, u))); err != nil {
 		return deployments.Claimed{}, err
 	}

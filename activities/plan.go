@@ -202,6 +202,10 @@ func (pl *planner) plan(ctx context.Context) (engine.Planned, error) {
 		return planned, internalError(err)
 	}
 	if pl.continues && diff.Change == engine.ChangeNone {
+		if planned.Inputs.Same(pl.ask.Old.Inputs) {
+			p := pl.ask
+			pl.session.compared.note(pl.session.stored(p.Provider, pl.provider, p.Old, p.Goal.IgnoreChanges), diff)
+		}
 		planned.Outputs, err = pl.protect(ctx, checked)
 	}
 	if err == nil && pl.ask.Preview {

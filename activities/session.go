@@ -36,22 +36,23 @@ import (
 // session is what this worker keeps of an update that it hosts: its files, plugins, values and configuration. All of it
 // can be rebuilt from the stored request. It is safe for concurrent use.
 type session struct {
-	update  deployments.UpdateName
-	stackID string
-	request deployments.UpdateRequest
-	base    int
-	store   *statestore.Store
-	values  *bags.Codec
-	config  stackconfig.Config
-	rules   map[string]settleRule
-	names   *autonaming.Rules
-	retries deployments.Retries
-	project *workspace.Project // nil without a program
-	place   string             // the directory of the bundle
-	dir     string             // the directory of its Pulumi.yaml
-	box     *sandbox.Box       // in which its processes start
-	bundles *bundlecache.Cache
-	limits  *ratelimit.Accounts
+	update   deployments.UpdateName
+	stackID  string
+	request  deployments.UpdateRequest
+	base     int
+	store    *statestore.Store
+	values   *bags.Codec
+	config   stackconfig.Config
+	rules    map[string]settleRule
+	names    *autonaming.Rules
+	retries  deployments.Retries
+	project  *workspace.Project // nil without a program
+	place    string             // the directory of the bundle
+	dir      string             // the directory of its Pulumi.yaml
+	box      *sandbox.Box       // in which its processes start
+	bundles  *bundlecache.Cache
+	limits   *ratelimit.Accounts
+	compared *comparisons
 	// accounts caches results of accountOf, by reference and digest of the inputs.
 	accounts sync.Map
 	host     *pluginhost.Host

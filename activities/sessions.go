@@ -2,10 +2,12 @@ package activities
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/autonaming"
 	"github.com/deployctl/deployctl/internal/bundlecache"
 	"github.com/deployctl/deployctl/internal/eventlog"
@@ -13,6 +15,7 @@ import (
 	"github.com/deployctl/deployctl/internal/pluginhost"
 	"github.com/deployctl/deployctl/internal/pluginhost/process"
 	"github.com/deployctl/deployctl/internal/ratelimit"
+	"github.com/deployctl/deployctl/internal/token"
 	"github.com/deployctl/deployctl/provider"
 	"github.com/deployctl/deployctl/statestore"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
@@ -70,8 +73,8 @@ func (a *Activities) host(
 	if !ok {
 		s = &session{
 			update: u, base: base, request: request, store: a.Store, bundles: a.bundles, limits: a.accounts,
-			config: request.Config,
-			ready:  make(chan struct{}),
+			compared: a.compared, config: request.Config,
+			ready: make(chan struct{}),
 		}
 		a.sessions[u.String()] = s
 		go a.open(context.WithoutCancel(ctx), s)
@@ -145,6 +148,35 @@ func (a *Activities) fill(ctx context.Context, s *session) error {
 	}
 	s.policyPacks = newPolicyPacks(s)
 	return nil
+}
+
+// prepare begins what the update will need in any case, while its Run starts: it reads the state and, unless a program
+// decides what is needed, starts the providers. Whoever needs them meets, and reports, the errors.
+func (s *session) prepare(ctx context.Context) {
+	_ = panics.Do("preparing "+s.update.String(), func() error {
+		base, err := s.store.Checkpoint(ctx, s.update.StackName, s.base, s.request.Secrets)
+		if err != nil || s.request.HasProgram() {
+			return err
+		}
+		used := map[string]bool{}
+		states := base.Headers(0, maxHeaders).States // whose providers come before them
+		for _, state := range slices.Backward(states) {
+			if !token.IsProvider(state.Type) || !used[engine.JoinReference(state.URN, state.ID)] {
+				used[state.Provider] = true
+				continue
+			}
+			inputs, err := s.values.Decode(ctx, state.Inputs)
+			if err != nil {
+				return err
+			}
+			pkg, err := pluginhost.PackageOf(state.Type, inputs)
+			if err != nil {
+				return err
+			}
+			s.host.Prepare(pkg)
+		}
+		return nil
+	})
 }
 
 // reserved is how many processes are started between two updates for the next one: a provider and a language host.

@@ -106,31 +106,31 @@ func (at *attempt) refresh(ctx context.Context, p *pluginhost.Provider) (engine.
 	if found.Inputs != nil {
 		inputs = properties.WithoutOutputs(found.Inputs)
 	}
-	diff, err := at.drift(ctx, p, comparison{
-		urn: at.step.URN, id: string(found.ID), oldInputs: inputs, oldOutputs: found.Outputs, newInputs: oldInputs,
-		ignoreChanges: old.IgnoreChanges, unknowns: at.step.Preview,
-	}, oldOutputs)
-	if err != nil {
-		return at.providerUnavailable(err)
-	}
 	bag, err := at.keep(ctx, inputs)
 	if err != nil {
 		return engine.StepFinished{}, err
 	}
+	result := engine.StepFinished{
+		Outcome: engine.OutcomeDone, ID: string(found.ID), Inputs: &bag, InitErrors: reasons,
+		RefreshBeforeUpdate: found.RefreshBeforeUpdate,
+	}
+	if result, err = at.finish(ctx, result, found.Outputs, inputs); err != nil {
+		return result, err
+	}
+	diff, err := at.drift(ctx, p, comparison{
+		urn: at.step.URN, id: string(found.ID), oldInputs: inputs, oldOutputs: found.Outputs, newInputs: oldInputs,
+		ignoreChanges: old.IgnoreChanges, unknowns: at.step.Preview,
+	}, oldOutputs, isStored(result, old))
+	if err != nil {
+		return at.providerUnavailable(err)
+	}
+	result.Diff = &diff
 	if len(reasons) > 0 {
 		at.session.tell(diag.Warning, at.step.URN,
 			"refreshed resource is in an unhealthy state:\n* "+strings.Join(reasons, "\n* "))
 	}
-	result := engine.StepFinished{
-		Outcome: engine.OutcomeDone, ID: string(found.ID), Inputs: &bag, Diff: &diff, InitErrors: reasons,
-		RefreshBeforeUpdate: found.RefreshBeforeUpdate,
-	}
-	result, err = at.finish(ctx, result, found.Outputs, inputs)
-	if err != nil {
-		return result, err
-	}
 	// Values that are stored already need not travel.
-	if result.Inputs != nil && result.Inputs.Same(old.Inputs) {
+	if result.Inputs.Same(old.Inputs) {
 		result.Inputs = &old.Inputs
 	}
 	if result.Outputs.Same(old.Outputs) {
@@ -139,10 +139,16 @@ func (at *attempt) refresh(ctx context.Context, p *pluginhost.Provider) (engine.
 	return result, nil
 }
 
+// isStored reports whether a refresh found just what is stored.
+func isStored(found engine.StepFinished, old *engine.State) bool {
+	return found.ID == old.ID && found.Inputs.Same(old.Inputs) && found.Outputs.Same(old.Outputs)
+}
+
 // drift returns the inverse of the diff that an update right after would have: the changes that were made to the
-// resource outside of the stack. Of an external resource only the outputs are compared.
+// resource outside of the stack. Of an external resource only the outputs are compared. If what was found is what is
+// stored, the provider need not be asked again.
 func (at *attempt) drift(
-	ctx context.Context, p differ, c comparison, oldOutputs resource.PropertyMap,
+	ctx context.Context, p *pluginhost.Provider, c comparison, oldOutputs resource.PropertyMap, isStored bool,
 ) (engine.Diff, error) {
 	if at.step.Old.External {
 		changes := oldOutputs.Diff(c.oldOutputs)
@@ -154,6 +160,12 @@ func (at *attempt) drift(
 			DetailedDiff: plugin.NewDetailedDiffFromObjectDiff(changes, false),
 		}), nil
 	}
+	known := comparisonKey("")
+	if isStored {
+		if known = at.session.stored(at.step.Provider, p, at.step.Old, c.ignoreChanges); at.session.compared.equal(known) {
+			return engine.Diff{Change: engine.ChangeNone}, nil
+		}
+	}
 	d, err := c.diff(ctx, p)
 	if unavailable(err) {
 		d, err = plugin.DiffResult{Changes: plugin.DiffSome}, nil
@@ -162,6 +174,7 @@ func (at *attempt) drift(
 		return engine.Diff{}, err
 	}
 	diff := engineDiff(d.Invert())
+	at.session.compared.note(known, diff)
 	if diff.Change == engine.ChangeReplace {
 		diff.Change = engine.ChangeUpdate // a refresh replaces nothing
 	}

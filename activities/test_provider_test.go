@@ -70,6 +70,7 @@ var toyMarshal = plugin.MarshalOptions{KeepUnknowns: true, KeepSecrets: true, Ke
 func (p *toy) Handshake(
 	context.Context, *pulumirpc.ProviderHandshakeRequest,
 ) (*pulumirpc.ProviderHandshakeResponse, error) {
+	p.note(startedFile, "")
 	return &pulumirpc.ProviderHandshakeResponse{AcceptSecrets: true, AcceptResources: true, AcceptOutputs: true}, nil
 }
 
@@ -111,7 +112,11 @@ func (p *toy) Check(_ context.Context, req *pulumirpc.CheckRequest) (*pulumirpc.
 }
 
 func (p *toy) Diff(_ context.Context, req *pulumirpc.DiffRequest) (*pulumirpc.DiffResponse, error) {
+	p.note(comparedFile, req.GetUrn())
 	resp := &pulumirpc.DiffResponse{Changes: pulumirpc.DiffResponse_DIFF_NONE}
+	if req.GetOlds().GetFields()["do"].GetStringValue() == "differ" {
+		resp.Changes = pulumirpc.DiffResponse_DIFF_SOME
+	}
 	for _, name := range []string{"name", "size", "zone", "do", "secret"} {
 		o, n := req.GetOldInputs().GetFields()[name], req.GetNews().GetFields()[name]
 		if o.String() == n.String() {
@@ -208,8 +213,14 @@ func (p *toy) write(id string, props *structpb.Struct) error {
 	return os.WriteFile(filepath.Join(p.world, id), data, 0o600)
 }
 
-func (p *toy) record(line string) {
-	f, err := os.OpenFile(filepath.Join(p.world, ".effects"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+func (p *toy) record(line string) { p.note(effectsFile, line) }
+
+// Files of the world in which the provider notes its effects, the URNs of what it compared, and its starts.
+const effectsFile, comparedFile, startedFile = ".effects", ".compared", ".started"
+
+// note adds a line to a file of the world.
+func (p *toy) note(file, line string) {
+	f, err := os.OpenFile(filepath.Join(p.world, file), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err == nil {
 		_, _ = f.WriteString(line + "\n")
 		_ = f.Close()

@@ -267,8 +267,11 @@ func (h *house) values(bag engine.Bag) resource.PropertyMap {
 }
 
 // effects returns the lines that the toy provider has recorded.
-func (h *house) effects() []string {
-	data, _ := os.ReadFile(filepath.Join(h.world, ".effects"))
+func (h *house) effects() []string { return h.noted(effectsFile) }
+
+// noted returns the lines that the provider has added to a file of the world.
+func (h *house) noted(file string) []string {
+	data, _ := os.ReadFile(filepath.Join(h.world, file))
 	return strings.Fields(strings.ReplaceAll(string(data), " ", ":"))
 }
 

@@ -33,6 +33,8 @@ type endpoint struct {
 	proc *process.Process // nil if the server is in this process
 	died chan struct{}    // closed once it can no longer answer
 	tail *tail
+	// program tells its executable from others and from later builds; empty if that is not known.
+	program string
 
 	stopping atomic.Bool // stop was called
 	shutdown func(grace time.Duration)
@@ -61,7 +63,7 @@ func launch(ctx context.Context, spec launchSpec) (*endpoint, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 
-	e := &endpoint{name: spec.name, died: make(chan struct{}), tail: &tail{}}
+	e := &endpoint{name: spec.name, died: make(chan struct{}), tail: &tail{}, program: build(spec.box, spec.path)}
 	first := make(chan string, 1)
 	listening := sync.Once{}
 	proc, err := process.Start(process.Command{
@@ -92,6 +94,15 @@ func launch(ctx context.Context, spec launchSpec) (*endpoint, error) {
 		_ = e.conn.Close() // prevents a reconnect: another process may have the port by then
 	}()
 	return e, nil
+}
+
+// build tells an executable from others and from later builds of it; empty if it cannot be found.
+func build(box *sandbox.Box, path string) string {
+	info, err := box.Stat(path)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprint(path, " ", info.Size(), " ", info.ModTime().UnixNano())
 }
 
 // connect waits for the line with the port, and then for the connection.
@@ -235,7 +246,7 @@ func embed(name string, register func(*grpc.Server), opts ...grpc.ServerOption) 
 	register(server)
 	go func() { _ = server.Serve(listener) }() // ends by Stop
 
-	e := &endpoint{name: name, died: make(chan struct{}), tail: &tail{}}
+	e := &endpoint{name: name, died: make(chan struct{}), tail: &tail{}, program: "this process"}
 	stop := sync.OnceFunc(func() {
 		server.Stop()
 		_ = e.conn.Close()

@@ -66,6 +66,10 @@ func (p *Provider) Died() <-chan struct{} { return p.end.died }
 // Alive reports whether the provider can still answer.
 func (p *Provider) Alive() bool { return p.end.alive() }
 
+// Program tells the provider's executable from others and from later builds of it; empty if that is not known, as of
+// one that was started by somebody else.
+func (p *Provider) Program() string { return p.end.program }
+
 // Pid returns the id of the provider's process, or 0 if it has none of its own.
 func (p *Provider) Pid() int {
 	if p.end.proc == nil {

@@ -1,0 +1,66 @@
+package activities
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"time"
+
+	"github.com/hashicorp/golang-lru/v2/expirable"
+
+	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/pluginhost"
+)
+
+// comparisons remembers which stored resources their provider has found equal to their own inputs, so that a refresh
+// that reads just what is stored need not ask that again. A worker forgets it when it ends. Plans are always asked for:
+// they decide what happens.
+type comparisons struct {
+	known *expirable.LRU[comparisonKey, struct{}]
+}
+
+// comparisonKey names the arguments of a Diff of what is stored and the provider that would answer it. An empty one is
+// never remembered.
+type comparisonKey string
+
+// The latest comparedMost answers are kept, at most for comparedFor. One takes about 150 bytes.
+const (
+	comparedMost = 1 << 18
+	comparedFor  = 24 * time.Hour
+)
+
+func newComparisons() *comparisons {
+	return &comparisons{expirable.NewLRU[comparisonKey, struct{}](comparedMost, nil, comparedFor)}
+}
+
+// note remembers the answer if it says that nothing differs.
+func (c *comparisons) note(key comparisonKey, d engine.Diff) {
+	if key != "" && d.Change == engine.ChangeNone && len(d.ChangedKeys) == 0 && len(d.Detailed) == 0 {
+		c.known.Add(key, struct{}{})
+	}
+}
+
+// equal reports whether the provider is known to find no difference.
+func (c *comparisons) equal(key comparisonKey) bool {
+	_, known := c.known.Get(key)
+	return known
+}
+
+// stored returns the key of the comparison of a stored resource with its own inputs; empty if the provider that would
+// be asked is not always the same. The digests of values are those of the stack alone.
+func (s *session) stored(
+	p *engine.Provider, asked resourceProvider, r *engine.State, ignoreChanges []string,
+) comparisonKey {
+	provider, ok := asked.(*pluginhost.Provider)
+	if !ok || p == nil || provider.Program() == "" {
+		return ""
+	}
+	text, err := json.Marshal([]any{
+		s.stackID, provider.Program(), p.Ref, p.Inputs.Digest, p.Extension.Digest,
+		r.URN, r.ID, r.Inputs.Digest, r.Outputs.Digest, ignoreChanges,
+	})
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(text)
+	return comparisonKey(sum[:])
+}
