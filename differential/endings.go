@@ -105,6 +105,12 @@ var endings = []ending{
 		fault:    true,
 	},
 	{
+		name:     "a replacement that has the id of what it replaces",
+		reason:   "it stays; the stock engine deletes it with what it replaces",
+		happened: func(_ update, ours, stock *side) bool { return replacesWithSameID(ours, stock) },
+		fault:    true,
+	},
+	{
 		name:     "an error hook repeats a create that did not initialise",
 		reason:   "the resource is kept and repaired later; the stock engine creates another one and forgets the first",
 		happened: func(u update, _, stock *side) bool { return repeatsInitialisation(u, stock) },
@@ -128,6 +134,19 @@ func replacesWithTarget(u update, ours *side) bool {
 		return with != "" && slices.ContainsFunc(ours.steps, func(done string) bool {
 			return strings.Contains(done, "replace") && strings.HasSuffix(done, " "+u.urn(ours.stack, with))
 		})
+	})
+}
+
+// replacesWithSameID reports whether both engines have replaced a resource, created the new one first, and the new one
+// got the id of the old one.
+func replacesWithSameID(ours, stock *side) bool {
+	return slices.ContainsFunc(ours.base.Resources, func(old apitype.ResourceV3) bool {
+		created := slices.Index(stock.steps, "create-replacement "+string(old.URN))
+		deleted := slices.Index(stock.steps, "delete-replaced "+string(old.URN))
+		return !old.Delete && created >= 0 && created < deleted &&
+			slices.ContainsFunc(ours.state.Resources, func(r apitype.ResourceV3) bool {
+				return r.URN == old.URN && r.ID == old.ID && !r.Delete
+			})
 	})
 }
 

@@ -110,6 +110,13 @@ func TestAnEndingIsFoundWhereItHappened(t *testing.T) {
 	renamed := step{Verb: "register", Name: "r1", Fields: values{"type": providerType, "name": "r9"}}
 	now := with(renamed).urn(stack, "r1")
 	before := strings.Replace(now, "r9", "r1", 1)
+	replaced := func(id resource.ID) *side {
+		made := func(id resource.ID) apitype.DeploymentV3 {
+			return apitype.DeploymentV3{Resources: []apitype.ResourceV3{{URN: resource.URN(urnOf("r1")), ID: id}}}
+		}
+		return &side{base: made("a"), result: result{state: made(id),
+			steps: []string{"create-replacement " + urnOf("r1"), "delete-replaced " + urnOf("r1")}}}
+	}
 	type situation struct {
 		u           update
 		ours, stock *side
@@ -174,6 +181,9 @@ func TestAnEndingIsFoundWhereItHappened(t *testing.T) {
 		"a deletion beside excluded resources and their dependents": {
 			situation{withDependents, played(result{steps: []string{"delete " + urnOf("r2")}}), played(result{})},
 			situation{withDependents, played(result{steps: []string{"update " + urnOf("r2")}}), played(result{})},
+		},
+		"a replacement that has the id of what it replaces": {
+			situation{with(), replaced("a"), replaced("a")}, situation{with(), replaced("b"), replaced("b")},
 		},
 		"an error hook repeats a create that did not initialise": {
 			situation{with(register("r1", values{"failInit": "true"}, values{"hooks": "{onError: [hook1]}"})),

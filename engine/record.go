@@ -7,11 +7,15 @@ import (
 )
 
 // applyResult puts into the entry's new state what its step found, and when. An update that did not succeed keeps the
-// old inputs, as in Pulumi: the resource does not have the new ones, so the next update must find a difference.
+// old inputs, as in Pulumi: the resource does not have the new ones, so the next update must find a difference. What
+// the resource referred to until now stays for the same reason, also if the program does not register it any more.
 func (r *Run) applyResult(e *entry, ev StepFinished) {
 	e.New.learn(ev)
-	if old := r.snap.Get(e.Old); e.Kind == StepUpdate && ev.Outcome == OutcomePartial && old != nil {
-		e.New.Inputs = old.Inputs
+	if old := r.snap.Get(e.Old); ev.Outcome == OutcomePartial && old != nil {
+		r.markKept(old.References())
+		if e.Kind == StepUpdate {
+			e.New.Inputs = old.Inputs
+		}
 	}
 	e.stamp(ev.At)
 	if r.adopts() && e.New.ImportID == e.New.ID {
