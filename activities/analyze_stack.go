@@ -34,7 +34,7 @@ func (a *Activities) AnalyzeStack(ctx context.Context, in deployments.AnalyzeSta
 	}
 	err = panics.Do("checking the policies of the stack", func() error {
 		return s.retried(ctx, func() (err error) {
-			result.Analysis, err = s.analyzeStack(ctx, states)
+			result.Analysis, err = s.analyzeStack(ctx, states, in.Command.DeleteBeforeReplace)
 			return err
 		})
 	})
@@ -83,8 +83,10 @@ func (a *Activities) statesOf(ctx context.Context, in deployments.AnalyzeStackIn
 	return states, nil
 }
 
-func (s *session) analyzeStack(ctx context.Context, states []engine.State) (*engine.Analysis, error) {
-	resources, err := s.stackResources(ctx, states)
+func (s *session) analyzeStack(
+	ctx context.Context, states []engine.State, deletedFirst map[urn.URN]bool,
+) (*engine.Analysis, error) {
+	resources, err := s.stackResources(ctx, states, deletedFirst)
 	if err != nil {
 		return nil, err
 	}
@@ -113,8 +115,10 @@ func (s *session) analyzeStack(ctx context.Context, states []engine.State) (*eng
 }
 
 // stackResources returns what policy packs get of a stack: the outputs of every resource, with the inputs of its
-// provider.
-func (s *session) stackResources(ctx context.Context, states []engine.State) ([]plugin.AnalyzerStackResource, error) {
+// provider, and the options deleteBeforeReplace.
+func (s *session) stackResources(
+	ctx context.Context, states []engine.State, deletedFirst map[urn.URN]bool,
+) ([]plugin.AnalyzerStackResource, error) {
 	providers := map[urn.URN]*plugin.AnalyzerProviderResource{}
 	var resources []plugin.AnalyzerStackResource
 	for _, state := range states {
@@ -140,6 +144,9 @@ func (s *session) stackResources(ctx context.Context, states []engine.State) ([]
 			},
 			Parent: state.Parent, Dependencies: state.Dependencies,
 			PropertyDependencies: map[resource.PropertyKey][]urn.URN{},
+		}
+		if before, ok := deletedFirst[state.URN]; ok {
+			r.Options.DeleteBeforeReplace = &before
 		}
 		for _, d := range state.PropertyDependencies {
 			r.PropertyDependencies[resource.PropertyKey(d.Property)] = d.URNs

@@ -84,9 +84,13 @@ func (p *policyPack) start(ctx context.Context) error {
 		}
 		p.prepared = true
 	}
+	head, err := s.store.Head(ctx, s.update.StackName)
+	if err != nil {
+		return err
+	}
 	analyzer, err := s.host.Analyzer(ctx, pluginhost.PolicyPack{
 		Dir: p.dir, Organization: s.update.Organization, Project: s.update.Project, Stack: s.update.Stack,
-		SecretKeys: s.config.SecretKeys(), DryRun: s.request.DryRun,
+		Tags: head.Tags, SecretKeys: s.config.SecretKeys(), DryRun: s.request.DryRun,
 	})
 	if err != nil {
 		return p.invalid(err)

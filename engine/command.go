@@ -87,6 +87,8 @@ type AnalyzeStack struct {
 	Op      int     `json:"op"`
 	States  []State `json:"states"`
 	Preview bool    `json:"preview,omitempty"`
+	// DeleteBeforeReplace has the option of the resources that the program registers with it: no state keeps it.
+	DeleteBeforeReplace map[urn.URN]bool `json:"deleteBeforeReplace,omitempty"`
 }
 
 // StepKind names a step as the display and the stored operations do.

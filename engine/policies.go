@@ -135,10 +135,14 @@ func (r *Run) analyzeStack() bool {
 		return false
 	}
 	states, _ := r.snap.States()
-	c := AnalyzeStack{Preview: r.goal.DryRun}
+	c := AnalyzeStack{Preview: r.goal.DryRun, DeleteBeforeReplace: map[urn.URN]bool{}}
 	for _, s := range states {
-		if !s.Delete && !s.PendingReplacement {
-			c.States = append(c.States, r.stored(slot{State: s}).State)
+		if s.Delete || s.PendingReplacement {
+			continue
+		}
+		c.States = append(c.States, r.stored(slot{State: s}).State)
+		if e := r.byURN[s.URN]; e != nil && e.Reg.DeleteBeforeReplace != nil {
+			c.DeleteBeforeReplace[s.URN] = *e.Reg.DeleteBeforeReplace
 		}
 	}
 	r.StackAnalysis = r.newQuery(&operation{For: forStack})

@@ -34,7 +34,7 @@ func (w *stage) command(c engine.Command) {
 			New: c.New}), when(len(c.Errors) > 0, " after: "+strings.Join(c.Errors, ", ")))
 	case engine.AnalyzeStack:
 		w.open = append(w.open, c)
-		w.printf("> analyze the stack: %s\n", list(c.States))
+		w.printf("> analyze the stack: %s%s\n", list(c.States), deletedFirst(c))
 	case engine.Settle:
 		w.open = append(w.open, c)
 		how := "settle"
@@ -45,6 +45,16 @@ func (w *stage) command(c engine.Command) {
 	case engine.Abandon:
 		w.printf("> abandon %s\n", w.stepWithOp(c.Op))
 	}
+}
+
+// deletedFirst lists the options deleteBeforeReplace in an analysis of the stack.
+func deletedFirst(c engine.AnalyzeStack) (text string) {
+	for _, s := range c.States {
+		if before, ok := c.DeleteBeforeReplace[s.URN]; ok {
+			text += fmt.Sprintf(" [delete-before-replace of %s=%v]", short(s.URN), before)
+		}
+	}
+	return text
 }
 
 func (w *stage) stepWithOp(op int) string {

@@ -33,6 +33,8 @@ new PolicyPack("node-rules", {
         validateStack: (args, report) => {
             const named = args.resources.filter((r) => r.type === "fake:index:Named" && r.props.arn);
             report("the stack has " + named.length + " of them");
+            report("deleted first: " + named.filter((r) => r.opts.deleteBeforeReplace).map((r) => r.name));
+            report("the owner is " + args.stackTags.get("owner"));
         },
     }],
 });
@@ -44,7 +46,8 @@ func nodePolicies(t *testing.T, h *harness.Home) {
 	dir := t.TempDir()
 	program := func(name string) harness.Files {
 		return harness.Files{"scenario.yaml": "packages: [{name: fake, version: 0.1.0}]\nsteps:\n" +
-			"  - {register: a, type: fake:index:Named, properties: {name: " + name + "}}\n"}
+			"  - {register: a, type: fake:index:Named, properties: {name: " + name + "}, " +
+			"options: {deleteBeforeReplace: true}}\n"}
 	}
 	harness.Files{
 		"Pulumi.yaml":             "name: checked\nruntime: scenario\n",
@@ -57,6 +60,7 @@ func nodePolicies(t *testing.T, h *harness.Home) {
 	program("bad").Write(t, dir)
 	p := h.Deployctl(dir, env)
 	p.Must(t, "stack", "init", "dev")
+	p.Must(t, "stack", "tag", "set", "owner", "ann")
 	refused := p.Run(t, "up", "--yes", "--skip-preview", "--policy-pack", "rules")
 	for _, text := range []string{"node-rules 2.0.0", "remediated zoned: 1", "mandatory named (fake:index:Named a)",
 		"the name bad is not allowed in checked"} {
@@ -65,8 +69,10 @@ func nodePolicies(t *testing.T, h *harness.Home) {
 		}
 	}
 	said := p.Must(t, "up", "--yes", "--skip-preview", "--policy-pack", "rules", "--policy-pack-config", "config.json")
-	if !strings.Contains(said, "the stack has 1 of them") {
-		t.Errorf("the update says\n%s", said)
+	for _, text := range []string{"the stack has 1 of them", "deleted first: a", "the owner is ann"} {
+		if !strings.Contains(said, text) {
+			t.Errorf("the update does not say %q but\n%s", text, said)
+		}
 	}
 	if state := p.Must(t, "stack", "export"); !strings.Contains(state, `"zone": "c"`) {
 		t.Errorf("the state is\n%s", state)

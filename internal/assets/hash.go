@@ -11,10 +11,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/archive"
@@ -84,10 +86,10 @@ func (h hasher) asset(a *asset.Asset) error {
 	return err
 }
 
-// archive hashes a file as it is, and anything else as a tar file.
+// archive hashes a file as it is, and anything else as a tar file. What it is made of gets hashes, too.
 func (h hasher) archive(a *archive.Archive) error {
-	if a.Hash != "" {
-		return nil
+	if err := h.members(a); err != nil || a.Hash != "" {
+		return err
 	}
 	if formatOf(a) != "" {
 		c, err := h.open(a.Path, a.URI)
@@ -105,6 +107,24 @@ func (h hasher) archive(a *archive.Archive) error {
 		return err
 	}
 	a.Hash = hex.EncodeToString(sum.Sum(nil))
+	return nil
+}
+
+// members hashes what an archive is made of, if that is listed. What is neither an asset nor an archive is refused when
+// the archive is packed.
+func (h hasher) members(a *archive.Archive) error {
+	for _, name := range slices.Sorted(maps.Keys(a.Assets)) {
+		var err error
+		switch m := a.Assets[name].(type) {
+		case *asset.Asset:
+			err = h.asset(m)
+		case *archive.Archive:
+			err = h.archive(m)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
 	return nil
 }
 

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/internal/sandbox"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/archive"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/asset"
 )
@@ -125,6 +126,23 @@ func TestHashesAreThoseOfTheEcosystem(t *testing.T) {
 		if err := h.archive(&ours); err != nil || ours.Hash != theirs.Hash {
 			t.Errorf("%s: %v, %s and not %s", name, err, ours.Hash, theirs.Hash)
 		}
+	}
+}
+
+// Providers and states get the hashes of the members, also of an archive whose own hash the program has given.
+func TestWhatAnArchiveIsMadeOfHasHashes(t *testing.T) {
+	dir := shipped(t)
+	file, inner := &asset.Asset{Path: "file"}, &archive.Archive{Path: "site"}
+	made := &archive.Archive{Hash: "given", Assets: map[string]any{
+		"file": file, "deep": &archive.Archive{Assets: map[string]any{"inner": inner}},
+	}}
+	values := resource.PropertyMap{"made": resource.NewProperty(made)}
+	must(t, Hash(t.Context(), nil, dir, values))
+	theirFile, theirInner := asset.Asset{Path: "file"}, archive.Archive{Path: "site"}
+	must(t, theirFile.EnsureHashWithWD(dir))
+	must(t, theirInner.EnsureHashWithWD(dir))
+	if file.Hash != theirFile.Hash || inner.Hash != theirInner.Hash || made.Hash != "given" {
+		t.Errorf("the hashes are %q, %q and %q", file.Hash, inner.Hash, made.Hash)
 	}
 }
 
