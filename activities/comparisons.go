@@ -22,9 +22,9 @@ type comparisons struct {
 // never remembered.
 type comparisonKey string
 
-// The latest comparedMost answers are kept, at most for comparedFor. One takes about 150 bytes.
+// The latest comparedMost answers are kept, at most for comparedFor. One takes about 220 bytes.
 const (
-	comparedMost = 1 << 18
+	comparedMost = 1 << 17
 	comparedFor  = 24 * time.Hour
 )
 
@@ -46,7 +46,7 @@ func (c *comparisons) equal(key comparisonKey) bool {
 }
 
 // stored returns the key of the comparison of a stored resource with its own inputs; empty if the provider that would
-// be asked is not always the same. The digests of values are those of the stack alone.
+// be asked is not always the same, or runs code of the program. The digests of values are those of the stack alone.
 func (s *session) stored(
 	p *engine.Provider, asked resourceProvider, r *engine.State, ignoreChanges []string,
 ) comparisonKey {

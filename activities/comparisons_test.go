@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
@@ -46,9 +47,22 @@ func TestARefreshComparesOnceWhatStaysAsItIsStored(t *testing.T) {
 	expect("again", h.toy(), old, engine.ChangeNone, 0)
 	expect("with another provider", south, old, engine.ChangeNone, 1)
 	expect("with other options", h.toy(), &ignoring, engine.ChangeNone, 1)
-	if err := os.WriteFile(filepath.Join(h.world, "n"), []byte(`{"name": "n", "size": "2"}`), 0o600); err != nil {
-		t.Fatal(err)
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(h.world, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
+	write("m", `{"name": "n", "size": "1", "region": "north"}`)
+	another := *old
+	another.ID = "m"
+	expect("under another id", h.toy(), &another, engine.ChangeNone, 1)
+	write("n", `{"name": "n", "size": "1", "region": "elsewhere"}`)
+	expect("with other outputs", h.toy(), old, engine.ChangeNone, 1)
+	elsewhere := h.thing("n", h.values(*created.Inputs), texts("name", "n", "size", "1", "region", "elsewhere"))
+	expect("once they are stored", h.toy(), elsewhere, engine.ChangeNone, 1)
+	expect("once they are stored, again", h.toy(), elsewhere, engine.ChangeNone, 0)
+	write("n", `{"name": "n", "size": "2"}`)
 	expect("changed", h.toy(), old, engine.ChangeUpdate, 1)
 	expect("still changed", h.toy(), old, engine.ChangeUpdate, 1)
 }
@@ -84,6 +98,47 @@ steps:
 		h.carryOut(c.request)
 		if n := len(h.noted(comparedFile)) - before; n != c.compared {
 			t.Errorf("%s: %d comparisons, want %d", c.request.Kind, n, c.compared)
+		}
+	}
+}
+
+func TestWhatAPreviewWouldChangeIsStillToBeCompared(t *testing.T) {
+	h := newHouse(t)
+	up := func(note string) deployments.UpdateRequest {
+		return deployments.UpdateRequest{Bundle: h.upload(scenarioProject(
+			"steps: [{register: a, type: 'toy:index:Thing', properties: {note: " + note + "}}]"))}
+	}
+	h.carryOut(up("old"))
+	preview := up("new") // its provider finds no difference
+	preview.DryRun = true
+	h.carryOut(preview)
+	before := len(h.noted(comparedFile))
+	h.carryOut(deployments.UpdateRequest{Kind: engine.KindRefresh})
+	if n := len(h.noted(comparedFile)) - before; n != 1 {
+		t.Errorf("the refresh makes %d comparisons", n)
+	}
+}
+
+// A later build of a provider may find differences that the one before did not.
+func TestAnotherBuildOfAProviderComparesAgain(t *testing.T) {
+	h := newHouse(t)
+	h.carryOut(deployments.UpdateRequest{
+		Bundle: h.upload(scenarioProject("steps: [{register: a, type: 'toy:index:Thing'}]")),
+	})
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, compared := range []int{1, 0, 1} {
+		if compared == 1 {
+			if err := os.Chtimes(self, time.Time{}, time.Now()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before := len(h.noted(comparedFile))
+		h.carryOut(deployments.UpdateRequest{Kind: engine.KindRefresh})
+		if n := len(h.noted(comparedFile)) - before; n != compared {
+			t.Errorf("the refresh makes %d comparisons, want %d", n, compared)
 		}
 	}
 }

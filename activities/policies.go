@@ -86,7 +86,7 @@ func (p *policyPack) start(ctx context.Context) error {
 	}
 	head, err := s.store.Head(ctx, s.update.StackName)
 	if err != nil {
-		return err
+		return internalError(err)
 	}
 	analyzer, err := s.host.Analyzer(ctx, pluginhost.PolicyPack{
 		Dir: p.dir, Organization: s.update.Organization, Project: s.update.Project, Stack: s.update.Stack,

@@ -150,12 +150,12 @@ func (a *Activities) fill(ctx context.Context, s *session) error {
 	return nil
 }
 
-// prepare begins what the update will need in any case, while its Run starts: it reads the state and, unless a program
-// decides what is needed, starts the providers. Whoever needs them meets, and reports, the errors.
+// prepare begins what the update will need, while its Run starts: it reads the state and, unless a program, targets or
+// excludes decide what is needed, starts the providers. Whoever needs them meets, and reports, the errors.
 func (s *session) prepare(ctx context.Context) {
 	_ = panics.Do("preparing "+s.update.String(), func() error {
 		base, err := s.store.Checkpoint(ctx, s.update.StackName, s.base, s.request.Secrets)
-		if err != nil || s.request.HasProgram() {
+		if r := s.request; err != nil || r.HasProgram() || len(r.Targets)+len(r.Excludes) > 0 {
 			return err
 		}
 		used := map[string]bool{}
@@ -173,7 +173,9 @@ func (s *session) prepare(ctx context.Context) {
 			if err != nil {
 				return err
 			}
-			s.host.Prepare(pkg)
+			if !pluginhost.IsDynamic(pkg.Name) { // its dependencies may have to be installed first
+				s.host.Prepare(pkg)
+			}
 		}
 		return nil
 	})

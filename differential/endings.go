@@ -144,6 +144,7 @@ func replacesWithSameID(ours, stock *side) bool {
 		created := slices.Index(stock.steps, "create-replacement "+string(old.URN))
 		deleted := slices.Index(stock.steps, "delete-replaced "+string(old.URN))
 		return !old.Delete && created >= 0 && created < deleted &&
+			slices.Contains(ours.steps, "create-replacement "+string(old.URN)) &&
 			slices.ContainsFunc(ours.state.Resources, func(r apitype.ResourceV3) bool {
 				return r.URN == old.URN && r.ID == old.ID && !r.Delete
 			})

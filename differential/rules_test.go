@@ -183,7 +183,8 @@ func TestAnEndingIsFoundWhereItHappened(t *testing.T) {
 			situation{withDependents, played(result{steps: []string{"update " + urnOf("r2")}}), played(result{})},
 		},
 		"a replacement that has the id of what it replaces": {
-			situation{with(), replaced("a"), replaced("a")}, situation{with(), replaced("b"), replaced("b")},
+			situation{with(), replaced("a"), replaced("a")},
+			situation{with(), &side{base: replaced("a").base, result: result{state: replaced("a").state}}, replaced("a")},
 		},
 		"an error hook repeats a create that did not initialise": {
 			situation{with(register("r1", values{"failInit": "true"}, values{"hooks": "{onError: [hook1]}"})),
@@ -191,6 +192,9 @@ func TestAnEndingIsFoundWhereItHappened(t *testing.T) {
 			situation{with(register("r1", nil, values{"hooks": "{onError: [hook1]}"})),
 				played(result{}), played(result{steps: []string{"failed create " + urnOf("r1")}})},
 		},
+	}
+	if replacesWithSameID(replaced("b"), replaced("b")) {
+		t.Error("a replacement with another id counts as one with the same")
 	}
 	for _, e := range endings {
 		c, ok := cases[e.name]

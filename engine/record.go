@@ -8,7 +8,7 @@ import (
 
 // applyResult puts into the entry's new state what its step found, and when. An update that did not succeed keeps the
 // old inputs, as in Pulumi: the resource does not have the new ones, so the next update must find a difference. What
-// the resource referred to until now stays for the same reason, also if the program does not register it any more.
+// the resource referred to until now stays in this update, too, also if the program does not register it any more.
 func (r *Run) applyResult(e *entry, ev StepFinished) {
 	e.New.learn(ev)
 	if old := r.snap.Get(e.Old); ev.Outcome == OutcomePartial && old != nil {

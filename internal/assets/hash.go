@@ -28,8 +28,8 @@ import (
 
 // hasher computes the hashes of assets and archives that a program has left to its engine, the same as the ecosystem's.
 // It reads only what the program itself could read, because a hash tells whether a file that nobody may read has some
-// content. It opens each file once, and asks the sandbox to: the program can put something else in its place at any
-// time.
+// content. It asks the sandbox to open a file, and reads what that opened: the program can put something else in its
+// place at any time.
 type hasher struct {
 	ctx context.Context
 	box *sandbox.Box

@@ -67,7 +67,7 @@ func (p *Provider) Died() <-chan struct{} { return p.end.died }
 func (p *Provider) Alive() bool { return p.end.alive() }
 
 // Program tells the provider's executable from others and from later builds of it; empty if that is not known, as of
-// one that was started by somebody else.
+// one that runs code of the program.
 func (p *Provider) Program() string { return p.end.program }
 
 // Pid returns the id of the provider's process, or 0 if it has none of its own.

@@ -191,6 +191,9 @@ func (h *Host) providerEndpoint(pkg Package) (*endpoint, string, error) {
 		return e, dir, err
 	}
 	e, err := launch(h.ctx, spec)
+	if err == nil && dynamic {
+		e.program = "" // it is the program's
+	}
 	return e, dir, err
 }
 

@@ -17,7 +17,7 @@ import (
 // known, it is put off by reasonEvery, until the start has waited for reasonMost.
 const (
 	firstBeat, nextBeat     = 5 * time.Second, 15 * time.Second
-	reasonEvery, reasonMost = time.Second, 30 * time.Second
+	reasonEvery, reasonMost = time.Second, 20 * time.Second
 )
 
 // hold starts an update. While another update has the stack, or no worker takes it up, the call is held open: after a
@@ -68,9 +68,12 @@ func (c *call) beats() (stop func()) {
 			case <-ctx.Done():
 				return
 			case <-timer.C:
-				if !c.begun && !c.warn() && time.Since(since) < reasonMost {
+				if !c.begun && !c.warn(ctx) && time.Since(since) < reasonMost {
 					timer.Reset(c.edge.reasonEvery)
 					continue
+				}
+				if ctx.Err() != nil { // the start has ended meanwhile, and its answer has a status of its own
+					return
 				}
 				c.beat()
 				timer.Reset(c.edge.nextBeat)
@@ -81,10 +84,10 @@ func (c *call) beats() (stop func()) {
 }
 
 // warn sets the header that says what the start waits for, if that is known.
-func (c *call) warn() (known bool) {
+func (c *call) warn(ctx context.Context) (known bool) {
 	if noWorker := c.noWorker.Load(); noWorker != nil {
 		c.answer.Header().Set(warningHeader, clean((*noWorker).Error()))
-	} else if info, err := c.edge.Service.Stack(c.Context(), c.stack); err == nil {
+	} else if info, err := c.edge.Service.Stack(ctx, c.stack); err == nil {
 		c.warnBusy(info)
 	}
 	return c.answer.Header().Get(warningHeader) != ""

@@ -158,6 +158,31 @@ func TestAStartSaysWhatItWaitsForHoweverLateThatIsKnown(t *testing.T) {
 	c.release <- nil
 }
 
+// endsMeanwhile is a service whose start ends while somebody looks at the stack, which takes as long as that is waited
+// for.
+type endsMeanwhile struct {
+	crowded
+	looking chan struct{}
+}
+
+func (e endsMeanwhile) Stack(ctx context.Context, _ deployments.StackName) (deployments.StackInfo, error) {
+	close(e.looking)
+	<-ctx.Done()
+	return deployments.StackInfo{}, ctx.Err()
+}
+
+func (e endsMeanwhile) StartUpdate(ctx context.Context, r deployments.StartRequest) (deployments.Leased, error) {
+	<-e.looking
+	return deployments.Leased{}, deployments.Errorf(deployments.CodeConflict, "update 7 was cancelled")
+}
+
+func TestAStartThatEndsBeforeItsAnswerBeginsHasAStatus(t *testing.T) {
+	_, server := newCrowdedBy(t, func(c crowded) Service { return endsMeanwhile{c, make(chan struct{})} })
+	if answer := start(t, server); answer.StatusCode != http.StatusConflict {
+		t.Errorf("it is answered with %d", answer.StatusCode)
+	}
+}
+
 func TestAnErrorAfterSignsOfLifeIsNoLease(t *testing.T) {
 	c, server := newCrowded(t)
 	answer := start(t, server)
