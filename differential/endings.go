@@ -111,6 +111,12 @@ var endings = []ending{
 		fault:    true,
 	},
 	{
+		name:     "a secret trigger that changes",
+		reason:   "it replaces its resource; the stock CLI, which has stored a secret null, does not see the change",
+		happened: seesSecretTrigger,
+		fault:    true,
+	},
+	{
 		name:     "an error hook repeats a create that did not initialise",
 		reason:   "the resource is kept and repaired later; the stock engine creates another one and forgets the first",
 		happened: func(u update, _, stock *side) bool { return repeatsInitialisation(u, stock) },
@@ -134,6 +140,16 @@ func replacesWithTarget(u update, ours *side) bool {
 		return with != "" && slices.ContainsFunc(ours.steps, func(done string) bool {
 			return strings.Contains(done, "replace") && strings.HasSuffix(done, " "+u.urn(ours.stack, with))
 		})
+	})
+}
+
+// seesSecretTrigger reports whether one engine alone has replaced a resource whose trigger the stock CLI has stored as
+// a secret null.
+func seesSecretTrigger(_ update, ours, stock *side) bool {
+	return slices.ContainsFunc(stock.base.Resources, func(r apitype.ResourceV3) bool {
+		replaces := "replace " + string(r.URN)
+		return strings.Contains(jsonText(r.ReplacementTrigger), `"plaintext":"null"`) &&
+			slices.Contains(ours.steps, replaces) != slices.Contains(stock.steps, replaces)
 	})
 }
 

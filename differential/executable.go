@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+
+	"github.com/deployctl/deployctl/deployments"
 )
 
 // executable plays updates with a command line tool: deployctl, or the stock CLI.
@@ -36,13 +38,32 @@ func (e *executable) play(ctx context.Context, s stage, u update) (r result, err
 	if err := <-cancelled; err != nil {
 		return r, err
 	}
-	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
-		r.failed, r.errors = true, []string{out}
-	} else if err != nil {
+	exit := (*exec.ExitError)(nil)
+	if r.failed = errors.As(err, &exit); err != nil && !r.failed {
 		return r, err
+	}
+	said, err := r.read(out)
+	if err != nil {
+		return r, err
+	}
+	if r.failed {
+		r.errors = append(r.errors, said)
 	}
 	r.state, err = e.export(ctx, s)
 	return r, err
+}
+
+// read takes the events from what an update wrote, and returns the rest.
+func (r *result) read(out string) (rest string, err error) {
+	for line := range strings.Lines(out) {
+		var e apitype.EngineEvent
+		if json.Unmarshal([]byte(line), &e) != nil {
+			rest += line
+		} else if err := r.note(deployments.WatchEvent{Event: &e}); err != nil {
+			return rest, err
+		}
+	}
+	return strings.TrimSpace(rest), nil
 }
 
 func (e *executable) export(ctx context.Context, s stage) (state apitype.DeploymentV3, err error) {
@@ -59,7 +80,7 @@ func (e *executable) export(ctx context.Context, s stage) (state apitype.Deploym
 
 // arguments are those of an update.
 func (e *executable) arguments(s stage, u update) []string {
-	args := []string{u.Kind, "--yes", "--skip-preview", "--parallel", fmt.Sprint(s.parallel)}
+	args := []string{u.Kind, "--yes", "--skip-preview", "--json", "--parallel", fmt.Sprint(s.parallel)}
 	if e.stock {
 		args = append(args, "--non-interactive")
 	}

@@ -15,6 +15,7 @@ type situation struct {
 	// secretOutputs: a resource has the option additionalSecretOutputs, or had it.
 	secretOutputs bool
 	imported      bool // something, by the option of a resource
+	triggers      bool // a resource has the option replacementTrigger, or had it
 }
 
 // rule is an intended difference: where it applies, both views are made equal in what it is about.
@@ -66,6 +67,13 @@ var intended = []rule{
 		level:   levelTriggers,
 		fault:   true,
 	},
+	{
+		name:    "a secret trigger",
+		reason:  "it is stored; the stock CLI stores a secret null",
+		applies: func(s situation) bool { return s.triggers },
+		level:   levelSecretTriggers,
+		fault:   true,
+	},
 }
 
 func levelStackOutputs(ours, stock *view) (differed bool) {
@@ -104,6 +112,18 @@ func levelTriggers(ours, stock *view) (differed bool) {
 		if mine["importID"] != nil && mine["replacementTrigger"] != nil && theirs["replacementTrigger"] == nil {
 			delete(mine, "replacementTrigger")
 			differed = true
+		}
+	}
+	return differed
+}
+
+// levelSecretTriggers gives the triggers back that the stock CLI has stored as a secret null.
+func levelSecretTriggers(ours, stock *view) (differed bool) {
+	for i := range min(len(ours.resources), len(stock.resources)) {
+		mine, _ := ours.resources[i]["replacementTrigger"].(map[string]any)
+		theirs, _ := stock.resources[i]["replacementTrigger"].(map[string]any)
+		if theirs["plaintext"] == "null" && mine["plaintext"] != nil && mine["plaintext"] != "null" {
+			stock.resources[i]["replacementTrigger"], differed = mine, true
 		}
 	}
 	return differed

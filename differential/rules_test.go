@@ -43,6 +43,8 @@ func TestARuleLevelsWhatItIsAboutAndNothingElse(t *testing.T) {
 			fields{"outputs": fields{"arn": "last", "size": 1}}, fields{"outputs": fields{"arn": "UNKNOWN", "size": 1}}},
 		"the trigger of an import": {situation{imported: true}, autoType,
 			fields{"importID": "r", "replacementTrigger": "one"}, fields{"importID": "r"}},
+		"a secret trigger": {situation{triggers: true}, autoType,
+			fields{"replacementTrigger": secretOf(`"one"`)}, fields{"replacementTrigger": secretOf("null")}},
 		"outputs that become secret": {situation{secretOutputs: true}, autoType,
 			fields{"outputs": fields{"arn": secretOf(`"x"`)}}, fields{"outputs": fields{"arn": "x"}}},
 	}
@@ -115,7 +117,12 @@ func TestAnEndingIsFoundWhereItHappened(t *testing.T) {
 			return apitype.DeploymentV3{Resources: []apitype.ResourceV3{{URN: resource.URN(urnOf("r1")), ID: id}}}
 		}
 		return &side{base: made("a"), result: result{state: made(id),
-			steps: []string{"create-replacement " + urnOf("r1"), "delete-replaced " + urnOf("r1")}}}
+			steps: []string{"create-replacement " + urnOf("r1"), "replace " + urnOf("r1"),
+				"delete-replaced " + urnOf("r1")}}}
+	}
+	triggered := func(stored string) *side {
+		return &side{base: apitype.DeploymentV3{Resources: []apitype.ResourceV3{{URN: resource.URN(urnOf("r1")),
+			ReplacementTrigger: secretOf(stored)}}}}
 	}
 	type situation struct {
 		u           update
@@ -185,6 +192,9 @@ func TestAnEndingIsFoundWhereItHappened(t *testing.T) {
 		"a replacement that has the id of what it replaces": {
 			situation{with(), replaced("a"), replaced("a")},
 			situation{with(), &side{base: replaced("a").base, result: result{state: replaced("a").state}}, replaced("a")},
+		},
+		"a secret trigger that changes": {
+			situation{with(), replaced("a"), triggered("null")}, situation{with(), replaced("a"), triggered(`"one"`)},
 		},
 		"an error hook repeats a create that did not initialise": {
 			situation{with(register("r1", values{"failInit": "true"}, values{"hooks": "{onError: [hook1]}"})),
