@@ -88,6 +88,7 @@ func (r run) play(ctx context.Context, bin string, b *book) ([]outcome, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if r.killEvery > 0 {
+		a.service.killed = true
 		k := startKiller(ctx, a.service, r.killEvery, cancel)
 		defer func() { fmt.Printf("the service was killed %d times\n", k.end()) }()
 	}

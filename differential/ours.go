@@ -23,7 +23,12 @@ type embedded struct {
 	binary, dir string
 	env         []string
 	client      *client.Client
+	killed      bool // again and again, while it plays
 }
+
+// findable says how creates whose answers a kill loses are found.
+const findable = `{"` + namedType + `": {"read": "property:name"}, "` + autoType + `": {"read": "property:name"}, "` +
+	exclusiveType + `": {"read": "property:name"}}`
 
 // startEmbedded starts the service of a binary.
 func startEmbedded(ctx context.Context, binary, dir string, env []string) (*embedded, error) {
@@ -80,6 +85,9 @@ func (e *embedded) play(ctx context.Context, s stage, u update) (r result, err e
 		Replace: u.urns(s.stack, u.Replace), ContinueOnError: u.ContinueOnError, Parallel: s.parallel,
 		Excludes: u.urns(s.stack, u.Excludes), ExcludeDependents: u.ExcludeDependents, IgnoreProtect: u.IgnoreProtect,
 		RunProgram: u.RunProgram,
+	}
+	if e.killed {
+		request.Config["deployctl:settle"] = deployments.ConfigValue{Value: findable}
 	}
 	if _, err := e.client.Stack(ctx, s.name()); deployments.CodeOf(err) == deployments.CodeNotFound {
 		if err := e.client.CreateStack(ctx, s.name(), nil); err != nil {
