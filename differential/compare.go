@@ -182,6 +182,22 @@ var urnStart = regexp.MustCompile(`urn:pulumi:[^:]+::[^:]+::`)
 // short is a list of URNs without what they have in common.
 func short(urns []string) string { return urnStart.ReplaceAllString(strings.Join(urns, ", "), "") }
 
+// compared are the objects that must be the same on both sides. What was asked to be kept when it left the state
+// depends, where updates are concurrent, on what one that failed had got to.
+func (s *side) compared(ordered bool) []fakecloud.Object {
+	if ordered {
+		return s.objects
+	}
+	known := map[string]bool{}
+	for _, r := range s.state.Resources {
+		known[string(r.Type)+" "+string(r.ID)] = true
+	}
+	return slices.DeleteFunc(slices.Clone(s.objects), func(o fakecloud.Object) bool {
+		id := cloudTypes[o.Kind] + " " + o.ID
+		return s.retained[id] && !known[id]
+	})
+}
+
 // unaccounted are the objects that a side's state does not know, though nobody asked to keep them, and the resources
 // that have no object.
 func (s *side) unaccounted() (all []string) {

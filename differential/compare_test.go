@@ -45,3 +45,17 @@ func TestWhatWasDeletedBeforeADeletionFailedIsLeftToChance(t *testing.T) {
 		t.Error("an update that makes everything else need not be compared")
 	}
 }
+
+func TestWhatIsKeptIsComparedWhereUpdatesHaveAnOrder(t *testing.T) {
+	t.Parallel()
+	s := &side{retained: map[string]bool{autoType + " kept": true, autoType + " stored": true},
+		objects: []fakecloud.Object{{Kind: "auto", ID: "kept"}, {Kind: "auto", ID: "stored"}, {Kind: "auto", ID: "lost"}},
+		result:  result{state: apitype.DeploymentV3{Resources: []apitype.ResourceV3{{Type: autoType, ID: "stored"}}}},
+	}
+	if n := len(s.compared(true)); n != 3 {
+		t.Errorf("%d objects are compared in order", n)
+	}
+	if found := s.compared(false); len(found) != 2 || found[0].ID != "stored" || found[1].ID != "lost" {
+		t.Errorf("without an order %v are compared", found)
+	}
+}

@@ -224,11 +224,11 @@ func (a *arena) judge(ctx context.Context, u update, p program, sides []*side, m
 		return nil
 	}
 	ordered := !p.Concurrent && !p.cancels()
-	mineView, err := look(ours.state, ours.objects, ours.stage.cloud, ordered)
+	mineView, err := look(ours.state, ours.compared(ordered), ours.stage.cloud, ordered)
 	if err != nil {
 		return []string{err.Error()}
 	}
-	theirsView, err := look(stock.state, stock.objects, stock.stage.cloud, ordered)
+	theirsView, err := look(stock.state, stock.compared(ordered), stock.stage.cloud, ordered)
 	if err != nil {
 		return []string{err.Error()}
 	}
