@@ -69,12 +69,14 @@ func (e *embedded) restart(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	process, err := os.FindProcess(s.PID)
-	if err == nil {
-		err = process.Kill()
-	}
-	if err != nil {
-		return fmt.Errorf("kill the service: %w", err)
+	if s.PID != 0 { // else it has ended by itself, and is only started
+		process, err := os.FindProcess(s.PID)
+		if err == nil {
+			err = process.Kill()
+		}
+		if err != nil {
+			return fmt.Errorf("kill the service: %w", err)
+		}
 	}
 	for range starts {
 		if _, err = e.run(ctx, "dev", "--background"); err == nil {
