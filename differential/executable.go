@@ -85,8 +85,9 @@ func (e *executable) arguments(s stage, u update) []string {
 		args = append(args, "--non-interactive")
 	}
 	for flag, set := range map[string]bool{"--refresh": u.Refresh, "--target-dependents": u.TargetDependents,
-		"--continue-on-error": u.ContinueOnError, "--exclude-dependents": u.ExcludeDependents,
-		"--ignore-protect": u.IgnoreProtect, "--run-program": u.RunProgram} {
+		"--continue-on-error":  u.ContinueOnError,
+		"--exclude-dependents": u.ExcludeDependents && u.Kind != "destroy", // which the stock CLI does not offer there
+		"--ignore-protect":     u.IgnoreProtect, "--run-program": u.RunProgram} {
 		if set {
 			args = append(args, flag)
 		}
