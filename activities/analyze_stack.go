@@ -84,9 +84,9 @@ func (a *Activities) statesOf(ctx context.Context, in deployments.AnalyzeStackIn
 }
 
 func (s *session) analyzeStack(
-	ctx context.Context, states []engine.State, deletedFirst map[urn.URN]bool,
+	ctx context.Context, states []engine.State, deleteBeforeReplace map[urn.URN]bool,
 ) (*engine.Analysis, error) {
-	resources, err := s.stackResources(ctx, states, deletedFirst)
+	resources, err := s.stackResources(ctx, states, deleteBeforeReplace)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func (s *session) analyzeStack(
 // stackResources returns what policy packs get of a stack: the outputs of every resource, with the inputs of its
 // provider, and the options deleteBeforeReplace.
 func (s *session) stackResources(
-	ctx context.Context, states []engine.State, deletedFirst map[urn.URN]bool,
+	ctx context.Context, states []engine.State, deleteBeforeReplace map[urn.URN]bool,
 ) ([]plugin.AnalyzerStackResource, error) {
 	providers := map[urn.URN]*plugin.AnalyzerProviderResource{}
 	var resources []plugin.AnalyzerStackResource
@@ -145,7 +145,7 @@ func (s *session) stackResources(
 			Parent: state.Parent, Dependencies: state.Dependencies,
 			PropertyDependencies: map[resource.PropertyKey][]urn.URN{},
 		}
-		if before, ok := deletedFirst[state.URN]; ok {
+		if before, ok := deleteBeforeReplace[state.URN]; ok {
 			r.Options.DeleteBeforeReplace = &before
 		}
 		for _, d := range state.PropertyDependencies {

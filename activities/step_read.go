@@ -148,7 +148,7 @@ func isStored(found engine.StepFinished, old *engine.State) bool {
 // resource outside of the stack. Of an external resource only the outputs are compared. If what was found is what is
 // stored, the provider need not be asked again.
 func (at *attempt) drift(
-	ctx context.Context, p *pluginhost.Provider, c comparison, oldOutputs resource.PropertyMap, isStored bool,
+	ctx context.Context, p *pluginhost.Provider, c comparison, oldOutputs resource.PropertyMap, unchanged bool,
 ) (engine.Diff, error) {
 	if at.step.Old.External {
 		changes := oldOutputs.Diff(c.oldOutputs)
@@ -161,7 +161,7 @@ func (at *attempt) drift(
 		}), nil
 	}
 	known := comparisonKey("")
-	if isStored {
+	if unchanged {
 		if known = at.session.stored(at.step.Provider, p, at.step.Old, c.ignoreChanges); at.session.compared.equal(known) {
 			return engine.Diff{Change: engine.ChangeNone}, nil
 		}

@@ -72,7 +72,8 @@ func (c *call) beats() (stop func()) {
 					timer.Reset(c.edge.reasonEvery)
 					continue
 				}
-				if ctx.Err() != nil { // the start has ended meanwhile, and its answer has a status of its own
+				if ctx.Err() != nil { // the start has ended meanwhile: it waits for nothing, and its answer has a status
+					c.answer.Header().Del(warningHeader)
 					return
 				}
 				c.beat()
