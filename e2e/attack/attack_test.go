@@ -206,8 +206,8 @@ func noSecrets(t *testing.T, where, text string) {
 
 // status is where the service of the field is.
 func (f *field) status(t *testing.T) (s struct {
-	APIAddress, PulumiAddress, TokenFile, TemporalAddress, Namespace, UIURL string
-	PID                                                                     int
+	APIAddress, PulumiAddress, ConsoleAddress, TokenFile, TemporalAddress, Namespace, UIURL string
+	PID                                                                                     int
 }) {
 	t.Helper()
 	harness.Must(t, json.Unmarshal([]byte(f.Deployctl(f.Dir).Must(t, "dev", "status", "--json")), &s))

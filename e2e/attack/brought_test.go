@@ -137,7 +137,7 @@ func portsOfAnotherUpdate(t *testing.T, f *field) {
 	s := f.status(t)
 	var public []string
 	for _, address := range []string{
-		s.APIAddress, s.PulumiAddress, s.TemporalAddress, s.UIURL, f.S3(t).Endpoint, f.vitals,
+		s.APIAddress, s.PulumiAddress, s.ConsoleAddress, s.TemporalAddress, s.UIURL, f.S3(t).Endpoint, f.vitals,
 	} {
 		if u, err := url.Parse(address); err == nil && u.Port() != "" {
 			public = append(public, u.Port())
