@@ -95,8 +95,9 @@ for p in $(pgrep -x deployctl) $PPID; do
   [ "$(tr '\0' '\n' < /proc/$p/cmdline 2>/dev/null | sed -n 2p)" = dev ] || continue
   seen=yes
   kill -0 $p 2>/dev/null && echo "LEAK: may end $p" >> $FOUND
-  head -c 1 /proc/$p/mem > /dev/null 2>&1 && echo "LEAK: memory of $p" >> $FOUND
-  cat /proc/$p/maps > /dev/null 2>&1 && echo "LEAK: maps of $p" >> $FOUND
+  for file in mem maps; do # of a process that is ending they open for everybody, and are empty
+    [ "$(head -c 64 /proc/$p/$file 2> /dev/null | wc -c)" -gt 0 ] && echo "LEAK: $file of $p" >> $FOUND
+  done
   readlink /proc/$p/fd/* > /dev/null 2>&1 && echo "LEAK: files of $p" >> $FOUND
   cat "/proc/$p/root$STATE/data/keys.json" > /dev/null 2>&1 && echo "LEAK: keys by way of $p" >> $FOUND
 done
