@@ -14,12 +14,13 @@ PKGS = $$(go list ./... | grep -v -e /internal/devserver -e /e2e$$ -e /e2e/attac
 help: ## say what can be made
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
 
-build: ## the binary, in bin/deployctl
-	@[ -x bin/deployctl ] || echo "building deployctl: the first build compiles Temporal's server, its Web UI and an S3 server, 5 to 10 minutes on two cores; later ones take seconds" >&2
-	go build $(LINK) -o bin/deployctl ./cmd/deployctl
+build: ## the binaries, in bin: deployctl, and deployctl-embedded with the embedded service
+	@[ -x bin/deployctl-embedded ] || echo "building deployctl: the first build compiles Temporal's server, its Web UI and an S3 server, 5 to 10 minutes on two cores; later ones take seconds" >&2
+	go build $(LINK) -o bin/ ./cmd/deployctl/...
 
 next: # another build, for tests of upgrades
 	go build $(LINK) -tags nextrevision -o bin/deployctl-next ./cmd/deployctl
+	go build $(LINK) -tags nextrevision -o bin/deployctl-next-embedded ./cmd/deployctl/deployctl-embedded
 
 demo: ## run the main job for real: a website on the embedded service
 	@tools/demo
@@ -49,12 +50,12 @@ cross: ## it compiles for macOS and Windows (a type check from source; nothing i
 	bin/crosscheck windows/amd64 $$(go list ./... | grep -v -e /e2e -e /bench$$ -e /chaos$$ -e /differential$$)
 
 cross-build: ## build it for macOS and Windows (10 minutes without a cache)
-	GOOS=darwin GOARCH=arm64 go build -o /dev/null ./cmd/deployctl
-	GOOS=windows GOARCH=amd64 go build -o /dev/null ./cmd/deployctl
+	GOOS=darwin GOARCH=arm64 go build -o /dev/null ./cmd/deployctl/deployctl-embedded
+	GOOS=windows GOARCH=amd64 go build -o /dev/null ./cmd/deployctl/deployctl-embedded
 
 # lint has vetted everything already.
 unit:
-	$(WITH_PEERS) go test -vet=off -p 3 -parallel 4 -timeout 20m $(PKGS)
+	$(WITH_PEERS) go test -vet=off -p 2 -parallel 4 -timeout 40m $(PKGS)
 	go -C tools/fakeprovider test ./...
 	go -C tools/crosscheck test ./...
 
@@ -81,9 +82,9 @@ peers:
 stockengine: # Pulumi's own engine, which differential compares with; it shares what it compiles with the stock CLI
 	@tools/peers/build pulumi stockengine >/dev/null
 
-# Three packages at a time, the longest first, and four tests of each: they wait for a fifth of their time.
+# Two packages at a time, the longest first, and four tests of each: more only makes each of them slower.
 e2e: build next stockengine
-	$(WITH_PEERS) go test -vet=off -p 3 -parallel 4 -timeout 40m ./e2e ./e2e/attack ./e2e/languages ./chaos ./internal/devserver/... ./e2e/... ./differential
+	$(WITH_PEERS) go test -vet=off -p 2 -parallel 4 -timeout 80m ./e2e ./e2e/attack ./e2e/languages ./chaos ./internal/devserver/... ./e2e/... ./differential
 
 bench: build ## the table against the stock CLI
 	$(WITH_PEERS) go run ./bench

@@ -19,8 +19,8 @@ import (
 	"github.com/deployctl/deployctl/e2e/harness"
 )
 
-// patience ends a test that hangs; nothing is expected to take nearly as long.
-const patience = 2 * time.Minute
+// patience ends a test that hangs; nothing is expected to take nearly as long, but a machine may be slow.
+const patience = 10 * time.Minute
 
 // home is a user's directories, with at most one embedded service.
 type home struct {

@@ -28,6 +28,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/devserver"
+	"github.com/deployctl/deployctl/internal/devserver/servers"
 )
 
 // Recording needs a real server: this test binary is also its S3 server.
@@ -40,7 +41,7 @@ func TestMain(m *testing.M) {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	if err := devserver.ServeS3(ctx, home); err != nil {
+	if err := devserver.ServeS3(ctx, home, servers.All{}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -261,7 +262,7 @@ func TestRecord(t *testing.T) {
 }
 
 func recordingServer(t *testing.T) *devserver.Server {
-	server, err := devserver.Start(t.Context(), devserver.Options{Home: t.TempDir(),
+	server, err := devserver.Start(t.Context(), devserver.Options{Home: t.TempDir(), Servers: servers.All{},
 		S3Command: func(home string) []string {
 			return []string{"/usr/bin/env", recordHome + "=" + home, os.Args[0]}
 		}})

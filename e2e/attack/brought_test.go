@@ -88,7 +88,7 @@ steps:
 
 // theft looks at the service's processes and files, asks whether it may end them, and writes down what it may.
 const theft = `
-for p in $(pgrep -x deployctl) $PPID; do
+for p in $(pgrep deployctl) $PPID; do
   tr '\0' '\n' < /proc/$p/environ 2>/dev/null | grep -q . &&
     [ "$(tr '\0' '\n' < /proc/$p/cmdline 2>/dev/null | sed -n 2p)" = dev ] &&
     echo "LEAK: environment of $p" >> $FOUND

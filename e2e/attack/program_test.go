@@ -32,7 +32,7 @@ import (
 const playVariable, callsVariable = "ATTACK_PROGRAM", "ATTACK_CALLS"
 
 // patienceOfProgram bounds a call of a hostile program; none is expected to take nearly as long.
-const patienceOfProgram = 2 * time.Minute
+const patienceOfProgram = 10 * time.Minute
 
 // TestMain makes the test binary a hostile program, when it is started as one.
 func TestMain(m *testing.M) {

@@ -20,8 +20,9 @@ import (
 	"time"
 )
 
-// patience ends a command that hangs. A first update of a Go program, which compiles its SDK, takes minutes.
-const patience = 10 * time.Minute
+// Patience ends a test that hangs. A first update of a Go program, which compiles its SDK, takes minutes, and a busy
+// machine may be ten times as slow as a quiet one.
+const Patience = 20 * time.Minute
 
 // maxSaid is how much of what a command wrote is shown.
 const maxSaid = 5000
@@ -150,7 +151,7 @@ func (e End) Said() string {
 // Run runs a command to its end, whatever that is. It is in a process group of its own, which is killed if it hangs.
 func (r *Tool) Run(t *testing.T, args ...string) End {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience) // also for clean-ups, when t.Context has ended
+	ctx, cancel := context.WithTimeout(context.Background(), Patience) // also for clean-ups, when t.Context has ended
 	defer cancel()
 	cmd := exec.CommandContext(ctx, r.Path, args...)
 	cmd.Dir, cmd.Env = r.Dir, r.Env
@@ -170,7 +171,7 @@ func (r *Tool) Run(t *testing.T, args ...string) End {
 // because a look often runs a command.
 func Eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(Patience)
 	for pause := 2 * time.Millisecond; !done(); pause = min(pause*5/4, 100*time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("never: %s", what)

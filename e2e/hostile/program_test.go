@@ -20,7 +20,7 @@ const needle = "NEEDLE-4711"
 // thief is a program that looks for secrets in every place where it could find some. What it finds, it says.
 const thief = `#!/bin/bash
 echo "thief: begins"
-for p in $PPID $(pgrep -x deployctl); do
+for p in $PPID $(pgrep deployctl); do
   [ -d /proc/$p ] || continue
   echo "environ of $p: $(tr '\0' '\n' < /proc/$p/environ 2>&1)"
   for file in mem maps auxv stack; do

@@ -283,7 +283,7 @@ func afterHookRunsAgain(t *testing.T, h *harness.Home, dir string) {
 	said, hold := filepath.Join(t.TempDir(), "said"), filepath.Join(t.TempDir(), "go")
 	p := h.Deployctl(dir, env, "SAID="+said, "BEGINNINGS="+said+".pids", "SIZE=1", "HOLD="+hold)
 	p.Must(t, "stack", "init", "again")
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
 	defer cancel()
 	ended := make(chan harness.End, 2)
 	go func() { ended <- p.Run(t, "up", "--yes", "--skip-preview") }()

@@ -18,9 +18,6 @@ import (
 	"github.com/deployctl/deployctl/e2e/harness"
 )
 
-// patience ends a test that hangs.
-const patience = 2 * time.Minute
-
 // Both programs write their process's id to a file when they begin, and register three resources, each of which needs
 // the one before.
 const (
@@ -93,7 +90,7 @@ func killAndGoOn(t *testing.T, h *harness.Home, dir string, at fakecloud.Moment)
 	beginnings := filepath.Join(t.TempDir(), "beginnings")
 	p := h.Deployctl(dir, env, "BEGINNINGS="+beginnings)
 	p.Must(t, "stack", "init", string(at))
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
 	defer cancel()
 	gate, err := cloud.SetGate(ctx, fakecloud.Fault{Name: "gate", Op: fakecloud.Create, Object: "second", At: at,
 		Times: 1})

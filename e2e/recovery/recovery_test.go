@@ -170,7 +170,7 @@ func begin(t *testing.T, tool *harness.Tool, args ...string) (end func() string)
 		select {
 		case said := <-ended:
 			return said
-		case <-time.After(2 * time.Minute):
+		case <-time.After(harness.Patience):
 			t.Fatalf("%v does not end", args)
 			return ""
 		}

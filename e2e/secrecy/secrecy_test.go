@@ -76,13 +76,13 @@ func TestTheSearchFindsEverySecretWhenNothingIsEncrypted(t *testing.T) {
 	if !*full {
 		t.Skip("builds another binary; make attack plays it")
 	}
-	binary := filepath.Join(t.TempDir(), "deployctl")
-	build := exec.Command("go", "build", "-ldflags=-w", "-tags", "plaintext", "-o", binary, "./cmd/deployctl")
+	dir := t.TempDir()
+	build := exec.Command("go", "build", "-ldflags=-w", "-tags", "plaintext", "-o", dir+"/", "./cmd/deployctl/...")
 	build.Dir = harness.Root()
 	if said, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, said)
 	}
-	h := harness.NewHome(t, binary)
+	h := harness.NewHome(t, filepath.Join(dir, "deployctl"))
 	secrets, _ := live(t, h, "default")
 	seen := secrets.files(t, filepath.Join(h.State(), "data"), "keys.json")
 	for _, name := range append(slices.Clone(places), "environment") {

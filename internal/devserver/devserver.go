@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/deployctl/deployctl/internal/devserver/parts"
 	"github.com/gofrs/flock"
 )
 
@@ -19,6 +20,8 @@ import (
 type Options struct {
 	// Home is the directory of the service; empty is DefaultHome.
 	Home string
+	// Servers are the servers themselves. Required.
+	Servers parts.Servers
 	// S3Command is the command line by which this binary calls ServeS3 with that home. Required.
 	S3Command func(home string) []string
 	// Ports that are not zero take the place of those that the home has kept, from now on.
@@ -105,7 +108,7 @@ func (s *Server) start(ctx context.Context, opts Options) error {
 
 	objects := make(chan error, 1)
 	go func() { objects <- s.startObjects(ctx, opts) }()
-	s.temporal, err = startTemporal(ctx, s.home, data)
+	s.temporal, err = startTemporal(ctx, s.home, data, opts.Servers)
 	if err := errors.Join(err, <-objects); err != nil {
 		return err
 	}
@@ -118,7 +121,7 @@ func (s *Server) start(ctx context.Context, opts Options) error {
 	if err := checkPort(s.home, webUI, ports.UI); err != nil {
 		return err
 	}
-	s.stopUI, err = s.startWebUI(data, codec)
+	s.stopUI, err = s.startWebUI(data, opts.Servers, codec)
 	return err
 }
 

@@ -16,8 +16,6 @@ import (
 	"net"
 	"os"
 	"time"
-
-	"go.temporal.io/server/common/rpc/encryption"
 )
 
 // identity is the certificate of a home, with its key: the Temporal server, its own parts among each other, and its
@@ -116,14 +114,6 @@ func (id *identity) server() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{id.certificate},
 		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: id.authority,
-	}
-}
-
-// everywhere has every port of the Temporal server ask for the identity, those between its own parts included.
-func (id *identity) everywhere() encryption.TLSConfigProvider {
-	return &encryption.FixedTLSConfigProvider{
-		InternodeServerConfig: id.server(), InternodeClientConfig: id.client(),
-		FrontendServerConfig: id.server(), FrontendClientConfig: id.client(),
 	}
 }
 

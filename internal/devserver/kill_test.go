@@ -14,6 +14,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"github.com/deployctl/deployctl/internal/devserver/parts"
+	"github.com/deployctl/deployctl/internal/devserver/servers"
 	"github.com/versity/versitygw/backend/meta"
 )
 
@@ -142,7 +144,7 @@ func TestTheS3ServerEndsWithThePipeOfItsParent(t *testing.T) {
 
 func TestThePartsStandAlone(t *testing.T) {
 	home := newHome(t)
-	server, err := StartTemporal(t.Context(), home)
+	server, err := StartTemporal(t.Context(), home, servers.All{})
 	must(t, err)
 	namespaceID(t, &Server{Status: Status{TemporalAddress: server.Address, TemporalCredentials: server.Credentials}})
 	spawn(t, "s3", home)
@@ -214,7 +216,7 @@ func TestLostKeysAreNotMadeAnew(t *testing.T) {
 func TestADatabaseOfAnotherSchemaIsRefused(t *testing.T) {
 	home := newHome(t)
 	must(t, start(t, home).Close(t.Context()))
-	must(t, writeJSON(filepath.Join(home, "data", "temporal", "schema.json"), schemaVersion{Executions: "99.0"}))
+	must(t, writeJSON(filepath.Join(home, "data", "temporal", "schema.json"), parts.Schema{Executions: "99.0"}))
 	_, err := Start(t.Context(), options(home))
 	if err == nil || !strings.Contains(err.Error(), "use the version that made it") {
 		t.Errorf("the start says %v", err)

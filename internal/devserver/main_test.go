@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/deployctl/deployctl/internal/devserver/servers"
 )
 
 // The test binary is also the service and its S3 server: role says which one a process is, and testHome where.
@@ -59,7 +61,7 @@ func serve(home string) error {
 func serveS3(home string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	return ServeS3(ctx, home)
+	return ServeS3(ctx, home, servers.All{})
 }
 
 // listen holds a port until its standard input ends, and prints a line once it does.
@@ -75,7 +77,8 @@ func listen(address string) error {
 // options start a service whose S3 server is this binary.
 func options(home string) Options {
 	return Options{
-		Home: home,
+		Home:    home,
+		Servers: servers.All{},
 		S3Command: func(home string) []string {
 			return []string{"/usr/bin/env", role + "=s3", testHome + "=" + home, os.Args[0]}
 		},

@@ -4,23 +4,22 @@ import (
 	"os"
 	"testing"
 
+	"github.com/deployctl/deployctl/internal/devserver/parts"
+	"github.com/deployctl/deployctl/internal/devserver/servers"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/operatorservice/v1"
-	sqliteschema "go.temporal.io/server/schema/sqlite"
 )
 
-func TestANamespaceOfAnEarlierVersionGetsWhatIsNew(t *testing.T) {
-	h := mustOpen(t, newHome(t))
-	_, err := ensureData(t.Context(), h, Ports{}, new(reserved))
-	must(t, err)
-	must(t, writeJSON(h.schema(), currentSchema))
-	must(t, createDatabase(h))
-	namespace, err := sqliteschema.NewNamespaceConfig(clusterName, Namespace, false,
-		map[string]enums.IndexedValueType{"Org": enums.INDEXED_VALUE_TYPE_KEYWORD})
-	must(t, err)
-	must(t, sqliteschema.CreateNamespaces(databaseConfig(h), namespace))
+// earlier makes the namespace as an earlier version did.
+type earlier struct{ servers.All }
 
-	server, err := StartTemporal(t.Context(), string(h))
+func (e earlier) StartTemporal(t parts.Temporal) (stop func() error, err error) {
+	t.SearchAttributes = map[string]enums.IndexedValueType{"Org": enums.INDEXED_VALUE_TYPE_KEYWORD}
+	return e.All.StartTemporal(t)
+}
+
+func TestANamespaceOfAnEarlierVersionGetsWhatIsNew(t *testing.T) {
+	server, err := StartTemporal(t.Context(), newHome(t), earlier{})
 	must(t, err)
 	defer func() { must(t, server.Close(t.Context())) }()
 	answer, err := operatorservice.NewOperatorServiceClient(dialAddress(t, server.Address,
@@ -37,7 +36,7 @@ func TestANamespaceOfAnEarlierVersionGetsWhatIsNew(t *testing.T) {
 func TestADatabaseIsPrivate(t *testing.T) {
 	h := mustOpen(t, newHome(t))
 	must(t, os.MkdirAll(h.temporal(), 0o700))
-	must(t, createDatabase(h))
+	must(t, createDatabase(h, servers.All{}))
 	info, err := os.Stat(h.database())
 	must(t, err)
 	if info.Mode().Perm() != 0o600 {

@@ -126,7 +126,7 @@ func (j *journal) find(text string) (pluginhost.Message, bool) {
 // await returns the first message with the text, as soon as there is one.
 func (j *journal) await(t *testing.T, text string) pluginhost.Message {
 	t.Helper()
-	deadline := time.After(2 * time.Minute)
+	deadline := time.After(10 * time.Minute)
 	for {
 		if m, ok := j.find(text); ok {
 			return m

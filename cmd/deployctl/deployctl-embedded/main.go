@@ -1,0 +1,16 @@
+// Command deployctl-embedded is deployctl with the servers of the embedded service: Temporal, its Web UI and an S3
+// server. They are four fifths of it, so it is a program of its own, and the commands that need no server start in a
+// third of the time. deployctl looks for it in its own directory.
+package main
+
+import (
+	"os"
+
+	"github.com/deployctl/deployctl/cmd/deployctl/internal/app"
+	"github.com/deployctl/deployctl/internal/devserver/servers"
+)
+
+// version is set by the linker in releases.
+var version = ""
+
+func main() { os.Exit(app.Main(version, servers.All{})) }

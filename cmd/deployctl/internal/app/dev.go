@@ -1,0 +1,272 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"time"
+
+	"github.com/deployctl/deployctl/cmd/deployctl/internal/command"
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/devserver"
+	"github.com/deployctl/deployctl/internal/devserver/parts"
+	"github.com/deployctl/deployctl/internal/grpcapi"
+	"github.com/deployctl/deployctl/internal/pulumiapi"
+	"github.com/deployctl/deployctl/internal/sandbox"
+	"github.com/deployctl/deployctl/internal/settings"
+	"github.com/urfave/cli/v2"
+)
+
+// commands returns, as command.Env.More, the commands that need parts of the service itself.
+func commands(servers parts.Servers) func(*command.Env) []*cli.Command {
+	return func(s *command.Env) []*cli.Command {
+		return []*cli.Command{
+			devCommand(s, servers), serveCommand(s), workerCommand(s), keyCommand(s), organizationCommand(s),
+		}
+	}
+}
+
+var (
+	homeFlag = &cli.StringFlag{Name: settings.Home.Flag(), Usage: "`DIR` of the embedded service's data; not " +
+		"set: ${XDG_STATE_HOME}/deployctl"}
+	metricsFlag  = &cli.StringFlag{Name: settings.Metrics.Flag(), Usage: "serve Prometheus metrics on `HOST:PORT`"}
+	settingsFlag = &cli.StringFlag{Name: "settings", Usage: "read settings from `FILE`; not set: DEPLOYCTL_SETTINGS, " +
+		"or ${XDG_CONFIG_HOME}/deployctl/config.yaml"}
+)
+
+func devCommand(s *command.Env, servers parts.Servers) *cli.Command {
+	return &cli.Command{
+		Name: "dev", Usage: "run the service on this machine: Temporal, its Web UI, an S3 server, the API and a worker",
+		Flags: []cli.Flag{homeFlag, settingsFlag, metricsFlag, &cli.BoolFlag{Name: "background",
+			Usage: "start it, wait until it answers, and leave it running"}},
+		Action: serverAction(s, servers, runDev),
+		Subcommands: []*cli.Command{
+			devStopCommand(s), devStatusCommand(s), devLogsCommand(s), devResetCommand(s),
+			{Name: "s3", Hidden: true, Usage: "run the S3 server alone", Flags: []cli.Flag{homeFlag, settingsFlag},
+				Action: serverAction(s, servers, runDevS3)},
+			{Name: "temporal", Hidden: true, Usage: "run Temporal alone", Flags: []cli.Flag{homeFlag, settingsFlag},
+				Action: serverAction(s, servers, runDevTemporal)},
+		},
+	}
+}
+
+// devCall is one call of a command of dev.
+type devCall struct {
+	*command.Env
+	flags    *cli.Context
+	settings settings.Settings
+	home     string
+	servers  parts.Servers // nil: see serverAction
+}
+
+func (d *devCall) say(format string, args ...any) { _, _ = fmt.Fprintf(d.Out, format+"\n", args...) }
+
+// devAction returns a command's action, whose context ends with the first interrupt.
+func devAction(s *command.Env, run func(context.Context, *devCall) error) cli.ActionFunc {
+	return serverAction(s, nil, run)
+}
+
+// serverAction is devAction for commands that run servers; without them, they call becomeEmbedded.
+func serverAction(s *command.Env, servers parts.Servers, run func(context.Context, *devCall) error) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		loaded, err := command.LoadSettings(s, c)
+		if err != nil {
+			return err
+		}
+		ctx, cancel := untilInterrupted(c.Context, s)
+		defer cancel()
+		return run(ctx, &devCall{s, c, loaded, loaded.Get(settings.Home), servers})
+	}
+}
+
+// untilInterrupted returns a context that ends with the first interrupt. A Ctrl-C after that one ends the process at
+// once.
+func untilInterrupted(ctx context.Context, s *command.Env) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-s.Interrupts:
+			signal.Reset(os.Interrupt)
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
+
+// ignoredFlags rejects flags that a running service cannot apply.
+func (d *devCall) ignoredFlags() error {
+	status, err := devserver.ReadStatus(d.home)
+	if err != nil || status.State != devserver.Running || !d.flags.IsSet(metricsFlag.Name) {
+		return err
+	}
+	return deployments.Errorf(deployments.CodeConflict,
+		"the embedded service is already running, and --%s takes effect only at its start; stop it first with "+
+			"deployctl dev stop", metricsFlag.Name)
+}
+
+// runDev runs the embedded service. Everything runs in this process except the S3 server, which is its child.
+func runDev(ctx context.Context, d *devCall) error {
+	if d.flags.Bool("background") {
+		if err := d.ignoredFlags(); err != nil {
+			return err
+		}
+		status, err := findEmbedded(ctx, d.settings, command.Notifier{Say: func(text string) { d.say("%s", text) }})
+		if err == nil {
+			d.sayStatus(status)
+		}
+		return err
+	}
+	if d.servers == nil {
+		return becomeEmbedded(ctx)
+	}
+	codec := &uiCodec{}
+	server, err := devserver.Start(ctx, devserver.Options{
+		Home:      d.home,
+		Servers:   d.servers,
+		S3Command: func(home string) []string { return []string{selfPath(), "dev", "s3", "--home", home} },
+		Codec:     codec.handler,
+	})
+	if err != nil {
+		return devError(ctx, err)
+	}
+	err = serveEmbedded(ctx, d, server, codec)
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closePatience)
+	defer cancel()
+	return errors.Join(err, server.Close(closing))
+}
+
+// closePatience bounds the time in which the servers end.
+const closePatience = 20 * time.Second
+
+// serveEmbedded runs the API and a worker until ctx ends or one of them fails, and returns once both have ended.
+func serveEmbedded(ctx context.Context, d *devCall, server *devserver.Server, codec *uiCodec) error {
+	token, tokenFile, err := localToken(server.Status.Home)
+	if err != nil {
+		return err
+	}
+	in, err := d.infrastructure(server)
+	if err != nil {
+		return err
+	}
+	defer in.metrics.close()
+	kept, err := auditKept(d.settings)
+	if err != nil {
+		return err
+	}
+	node, err := openNode(ctx, in)
+	if err != nil {
+		return err
+	}
+	defer node.close()
+	codec.follow(node.store.Keyring())
+	listener, err := grpcapi.Listen(server.Status.APIAddress, nil)
+	if err != nil {
+		return err
+	}
+	pulumi, err := d.openPulumi(server)
+	if err != nil {
+		return err
+	}
+	authority := grpcapi.OneToken(token, node.authority)
+	console := d.openConsole(server)
+	stock := pulumiapi.Config{Authority: authority, Log: server.Log}
+	return together(ctx,
+		func(ctx context.Context) error { return node.servePulumi(ctx, pulumi, stock) },
+		func(ctx context.Context) error { return node.servePulumi(ctx, console, stock) },
+		func(ctx context.Context) error {
+			return grpcapi.Serve(ctx, listener, in.metrics.calls(grpcapi.Config{
+				Service: node.service, Authority: authority, Auditor: node.audit,
+				Log: server.Log, Health: node.readiness.grpc,
+				Away: node.readiness.away,
+			}))
+		},
+		node.work,
+		func(ctx context.Context) error { return collectAudit(ctx, node.store, kept, server.Log) },
+		node.readiness.watch,
+		func(ctx context.Context) error {
+			defer watchDisk(server.Status.Home, func(text string) { server.Log.Error(text) })()
+			<-ctx.Done()
+			return nil
+		},
+		func(ctx context.Context) error { return in.metrics.serve(ctx, node.readiness) },
+		func(ctx context.Context) error { return d.announce(ctx, server, tokenFile) })
+}
+
+// announce says that the service runs, and when ctx ends, that it is about to end.
+func (d *devCall) announce(ctx context.Context, server *devserver.Server, tokenFile string) error {
+	if err := server.Announce(tokenFile); err != nil {
+		return err
+	}
+	status := server.Status
+	status.State, status.TokenFile = devserver.Running, tokenFile
+	d.sayStatus(status)
+	<-ctx.Done()
+	d.say("Stopping: running steps may finish, for up to 30 seconds; press Ctrl-C to stop at once.")
+	return server.AnnounceEnd()
+}
+
+// infrastructure returns the embedded servers, with the sandbox, the retention and the metrics of the settings.
+func (d *devCall) infrastructure(server *devserver.Server) (in infrastructure, err error) {
+	if in, err = embeddedInfrastructure(server, filepath.Join(server.Status.Home, "work")); err != nil {
+		return in, err
+	}
+	hide := append(secretFiles(d.settings), server.Status.Home)
+	if in.sandbox, err = openSandbox(d.settings, sandbox.Options{Hide: hide, KeepTemp: true}, server.Log); err != nil {
+		return in, err
+	}
+	if in.retention, err = retentionOf(d.settings); err != nil {
+		return in, err
+	}
+	if in.plugins, err = pluginsOf(d.settings); err != nil {
+		return in, err
+	}
+	in.sources = sourcesOf(d.settings)
+	in.sources.Private = true // as below
+	if in.plugins != nil {
+		in.plugins.Private = true // the programs of its one user reach this machine anyway
+	}
+	in.webhooks.Private = true
+	if in.lease, err = leaseOf(d.settings); err != nil {
+		return in, err
+	}
+	in.metrics, err = openExporter(d.settings, server.Log)
+	return in, err
+}
+
+// devError adds an error code to the errors of a service that cannot start. An interrupt during the start is no error.
+func devError(ctx context.Context, err error) error {
+	var running *devserver.RunningError
+	var taken *devserver.PortTakenError
+	switch {
+	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+		return nil // interrupted while starting
+	case errors.As(err, &running):
+		return deployments.Errorf(deployments.CodeConflict, "%w", err)
+	case errors.As(err, &taken):
+		return deployments.Errorf(deployments.CodeUnavailable, "%w", err)
+	}
+	return err
+}
+
+func runDevS3(ctx context.Context, d *devCall) error {
+	if d.servers == nil {
+		return becomeEmbedded(ctx)
+	}
+	return devserver.ServeS3(ctx, d.home, d.servers)
+}
+
+func runDevTemporal(ctx context.Context, d *devCall) error {
+	if d.servers == nil {
+		return becomeEmbedded(ctx)
+	}
+	server, err := devserver.StartTemporal(ctx, d.home, d.servers)
+	if err != nil {
+		return devError(ctx, err)
+	}
+	<-ctx.Done()
+	return server.Close(context.WithoutCancel(ctx))
+}

@@ -1,0 +1,65 @@
+// Package app is the program deployctl: it puts the commands together with the service, the worker and the embedded
+// service.
+package app
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"syscall"
+
+	"github.com/deployctl/deployctl/cmd/deployctl/internal/command"
+	_ "github.com/deployctl/deployctl/internal/collector" // puts off the first garbage collection
+	"github.com/deployctl/deployctl/internal/devserver/parts"
+	"github.com/deployctl/deployctl/internal/display"
+	"github.com/deployctl/deployctl/internal/kms"
+	"github.com/deployctl/deployctl/internal/project"
+	"golang.org/x/term"
+)
+
+// Main runs the program and returns its exit code. Version may be empty. Servers are those of the embedded service, or
+// nil in a program without them, which leaves that service to deployctl-embedded.
+func Main(version string, servers parts.Servers) int {
+	name := strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe")
+	if plugin, ok := pluginMains[name]; ok {
+		return plugin(os.Args[1:])
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		dir = "."
+	}
+	// An update does not end with its terminal: SIGHUP detaches, as Ctrl-C does.
+	interrupts := make(chan os.Signal, 2)
+	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	s := &command.Env{
+		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Environ: os.Environ(), Dir: dir,
+		Interactive: term.IsTerminal(int(os.Stdin.Fd())), Hidden: readHidden,
+		Interrupts: interrupts, Connect: connect, Keys: openKey, Offers: offers, Version: versionText(version),
+		More: commands(servers),
+	}
+	s.Screen = display.FindScreen(os.Stdout, s.Variable)
+	return command.Main(context.Background(), s, os.Args)
+}
+
+// openKey finds a key of a key management service.
+func openKey(ctx context.Context, url string) (project.Key, error) { return kms.Open(ctx, url) }
+
+// readHidden reads a line from the keyboard without showing it.
+func readHidden() (string, error) {
+	text, err := term.ReadPassword(int(os.Stdin.Fd()))
+	return string(text), err
+}
+
+// versionText returns the version that the linker set, or the one that Go recorded for this build.
+func versionText(version string) string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(unknown)"
+}

@@ -1,0 +1,96 @@
+package app
+
+import (
+	"context"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/grpcapi"
+	"github.com/deployctl/deployctl/internal/identity"
+	"github.com/deployctl/deployctl/internal/outbound"
+	"github.com/deployctl/deployctl/internal/pluginhost/process"
+	"github.com/deployctl/deployctl/internal/service"
+	"github.com/deployctl/deployctl/internal/settings"
+	"github.com/deployctl/deployctl/provider"
+	"github.com/deployctl/deployctl/providers"
+	"github.com/deployctl/deployctl/providers/s3"
+	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/worker"
+	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
+)
+
+// node is a service and a worker on one infrastructure.
+type node struct {
+	service   deployments.Service
+	stock     *service.Service // for the edge of the stock CLI
+	store     *statestore.Store
+	authority grpcapi.Admins
+	audit     *statestore.AuditLog
+	// work executes updates until its context ends.
+	work  func(context.Context) error
+	close func()
+	// readiness reports whether Temporal and S3 answer.
+	readiness *readiness
+}
+
+// auditPatience is how long the last entries of the audit log may take to be written.
+const auditPatience = 10 * time.Second
+
+// openNode connects to the Temporal and the S3 of the embedded service, which are running.
+func openNode(ctx context.Context, in infrastructure) (*node, error) {
+	config := in.config()
+	config.SetUp = true
+	connection, err := worker.Connect(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	return newNode(ctx, in, connection), nil
+}
+
+// newNode returns a node on a connection, which it closes.
+func newNode(ctx context.Context, in infrastructure, connection *worker.Connection) *node {
+	options := worker.Options{
+		Instance: in.instance, Gone: in.gone, Organizations: in.organizations, Dir: in.dir, Sandbox: in.sandbox,
+		Builtin: builtin(in), Plugins: in.plugins, Sources: in.sources, Webhooks: in.webhooks,
+		Interceptors: in.metrics.work(), Retention: &in.retention, Collected: in.metrics.collected(),
+		Deployment: in.temporal.deployment,
+	}
+	audit := connection.Store.OpenAudit(in.log)
+	readiness, served := newReadiness(connection.CheckReachable, in.log), connection.Service()
+	served.Unavailable, served.Unattended = readiness.away, in.metrics.unattended()
+	served.LeaseDuration = in.lease
+	served.Identities = identity.New(&outbound.Guard{What: "keys of issuers are taken",
+		Setting: string(settings.TrustPrivateHosts), Private: in.embedded, Hosts: in.issuers})
+	return &node{
+		readiness: readiness,
+		service:   served,
+		stock:     served,
+		store:     connection.Store,
+		authority: connection.Store,
+		audit:     audit,
+		work:      func(ctx context.Context) error { return connection.Run(ctx, options) },
+		close: func() {
+			flushing, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditPatience)
+			defer cancel()
+			if err := audit.Flush(flushing); err != nil {
+				in.log.Error("the audit log was not written to its end", "error", err)
+			}
+			connection.Close()
+		},
+	}
+}
+
+// builtin returns the packages that the worker's own process serves. On the embedded service, buckets are created in
+// its S3 server unless the user configures another.
+func builtin(in infrastructure) map[string]func(process.Environment) pulumirpc.ResourceProviderServer {
+	var own s3.Config
+	if in.embedded {
+		own = s3.Config{Endpoint: in.s3.endpoint, Region: in.s3.region, AccessKey: in.s3.accessKey,
+			SecretKey: in.s3.secretKey}
+	}
+	return map[string]func(process.Environment) pulumirpc.ResourceProviderServer{
+		"deployctl": func(s process.Environment) pulumirpc.ResourceProviderServer {
+			return provider.Server(providers.Package(providers.Defaults{S3: own, Environment: s.Env, Box: s.Box}))
+		},
+	}
+}

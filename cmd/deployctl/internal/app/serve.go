@@ -1,0 +1,200 @@
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"runtime/debug"
+	"time"
+
+	"github.com/deployctl/deployctl/cmd/deployctl/internal/command"
+	"github.com/deployctl/deployctl/internal/collector"
+	"github.com/deployctl/deployctl/internal/grpcapi"
+	"github.com/deployctl/deployctl/internal/outbound"
+	"github.com/deployctl/deployctl/internal/pulumiapi"
+	"github.com/deployctl/deployctl/internal/settings"
+	"github.com/urfave/cli/v2"
+	"golang.org/x/sync/errgroup"
+)
+
+func serveCommand(s *command.Env) *cli.Command {
+	return &cli.Command{
+		Name: "serve", Usage: "serve the API, with your own Temporal cluster and S3 bucket",
+		Flags: append([]cli.Flag{settingsFlag, checkFlag}, command.SettingFlags(settings.ForServe,
+			settings.ForService)...),
+		Action: func(c *cli.Context) error {
+			loaded, err := command.LoadSettings(s, c)
+			if err != nil {
+				return err
+			}
+			ctx, cancel := untilInterrupted(c.Context, s)
+			defer cancel()
+			return serve(ctx, newStart(s, loaded), c.Bool(checkFlag.Name))
+		},
+	}
+}
+
+// memoryLimit is the soft memory limit of the Go runtime, unless GOMEMLIMIT is set. Without a limit, the garbage of
+// large files would double the memory of the process. It is above the memory that can be in use at a time
+// (grpcapi.MaxContent and some 50 MiB), because the collector runs all the time at the limit.
+const memoryLimit = 320 << 20
+
+// serve serves the API until ctx ends; with check it returns before it begins to serve.
+func serve(ctx context.Context, o *start, check bool) error {
+	defer o.close()
+	collector.Begin()
+	if o.Variable("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(memoryLimit)
+	}
+	api := o.openAPI()
+	pulumi := o.openPulumi(api.secure)
+	lease, err := leaseOf(o.settings)
+	o.setting(err)
+	o.in.lease = lease
+	o.in.issuers = outbound.Hosts(o.settings.Get(settings.TrustPrivateHosts))
+	kept, err := auditKept(o.settings)
+	o.setting(err)
+	token, err := o.settings.Secret(settings.BootstrapToken)
+	o.setting(err)
+	o.setUp = true
+	o.stand(ctx, check)
+	authority := o.authority(ctx, token)
+	if begins, err := o.begins(check); !begins {
+		return err
+	}
+	in, node, log := o.in, o.node, o.in.log
+	if api.secure != nil {
+		// so that the log shows why clients cannot connect
+		node.readiness.alsoNeeds(func() error { return expired(api.secure) })
+	}
+	log.Info("serving", "address", api.Addr().String(), "temporal", in.temporal.address, "bucket", in.s3.bucket)
+	config := in.metrics.calls(grpcapi.Config{
+		Service: node.service, Authority: authority, Auditor: node.audit, TLS: api.secure, Log: log,
+		Health: node.readiness.grpc,
+		Away:   node.readiness.away,
+	})
+	return together(ctx,
+		func(ctx context.Context) error { return grpcapi.Serve(ctx, api, config) },
+		func(ctx context.Context) error {
+			return node.servePulumi(ctx, pulumi, pulumiapi.Config{Authority: authority, TLS: api.secure, Log: log})
+		},
+		func(ctx context.Context) error { return collectAudit(ctx, node.store, kept, log) },
+		node.readiness.watch,
+		func(ctx context.Context) error { return node.readiness.serveHealth(ctx, o.health) },
+		func(ctx context.Context) error { return in.metrics.serve(ctx, node.readiness) })
+}
+
+// apiListener listens for calls; secure is nil on loopback without a certificate.
+type apiListener struct {
+	net.Listener
+	secure *tls.Config
+}
+
+// openAPI opens the address of the API with its certificate.
+func (o *start) openAPI() apiListener {
+	address := o.settings.Get(settings.Listen)
+	secure, err := certificate(o.settings, o.in.log)
+	if err != nil {
+		o.add("certificate", "", err)
+		return apiListener{}
+	}
+	if secure != nil {
+		o.certificateEnds(secure)
+	}
+	listener, err := grpcapi.Listen(address, secure)
+	o.add("API", address, err)
+	o.closes(listener)
+	return apiListener{listener, secure}
+}
+
+// soon is how long before a certificate's expiry a warning is logged.
+const soon = 7 * 24 * time.Hour
+
+// certificateEnds adds a finding about the certificate's expiry.
+func (o *start) certificateEnds(secure *tls.Config) {
+	switch ends, err := grpcapi.CertificateEnds(secure); {
+	case err != nil:
+		o.add("certificate", "", err)
+	case time.Until(ends) < soon:
+		o.warn("certificate", fmt.Errorf("it expires on %s: renew it", ends.Format(time.RFC3339)))
+	default:
+		o.add("certificate", "until "+ends.Format(time.RFC3339), nil)
+	}
+}
+
+// expired returns an error if the certificate in use has expired.
+func expired(secure *tls.Config) error {
+	if ends, err := grpcapi.CertificateEnds(secure); err == nil && time.Now().After(ends) {
+		return fmt.Errorf("the certificate (tls-cert) expired on %s: replace it", ends.Format(time.RFC3339))
+	}
+	return nil
+}
+
+// authority returns the authority of the service's tokens and of serve's own token, with which the first admin's token
+// is created. The setting token belongs to clients, and may be set for one in the same shell. For compatibility with
+// older releases it counts as serve's own token while no admin of all organizations has one.
+func (o *start) authority(ctx context.Context, token string) grpcapi.Authority {
+	if o.node == nil {
+		return nil
+	}
+	if token != "" {
+		o.add("first token", "serve has its own ("+string(settings.BootstrapToken)+")", nil)
+		return grpcapi.BootstrapToken(token, o.node.authority, o.in.log)
+	}
+	admin, err := o.node.authority.HasAdmin(ctx)
+	switch {
+	case err != nil:
+		o.warn("first token", err)
+		return o.node.authority
+	case admin:
+		o.add("first token", "an admin of all organizations has one", nil)
+		return o.node.authority
+	}
+	if token, err = o.settings.Secret(settings.Token); err == nil && token != "" {
+		o.warn("first token", errClientsToken)
+		return grpcapi.BootstrapToken(token, o.node.authority, o.in.log)
+	}
+	o.warn("first token", errNoToken)
+	return o.node.authority
+}
+
+var (
+	errClientsToken = errors.New("no admin of all organizations has a token, so the token in token or token-file, " +
+		"which is meant for clients, may do " +
+		"everything: give serve its own with bootstrap-token-file")
+	errNoToken = errors.New("no admin of all organizations has a token, and serve has none of its own: create one " +
+		"(`openssl rand -hex 32 > FILE`), start serve with --bootstrap-token-file FILE, and create the admin's token " +
+		"with `DEPLOYCTL_TOKEN_FILE=FILE deployctl token create NAME --role admin --organization '*' --server HOST:PORT`")
+)
+
+// certificate reads the service's certificate; nil if there is none.
+func certificate(loaded settings.Settings, log *slog.Logger) (*tls.Config, error) {
+	cert, key := loaded.Get(settings.TLSCert), loaded.Get(settings.TLSKey)
+	if cert == "" && key == "" {
+		return nil, nil
+	}
+	return grpcapi.Certificate(cert, key, log)
+}
+
+// together runs parts until all have ended; the first that ends, with or without an error, ends the others. A call that
+// was cut off because ctx ended is no error.
+func together(ctx context.Context, parts ...func(context.Context) error) error {
+	asked := ctx
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	group, ctx := errgroup.WithContext(ctx)
+	for _, part := range parts {
+		group.Go(func() error {
+			defer cancel()
+			return part(ctx)
+		})
+	}
+	err := group.Wait()
+	if asked.Err() != nil && errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}

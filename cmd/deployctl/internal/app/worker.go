@@ -1,0 +1,95 @@
+package app
+
+import (
+	"context"
+	"errors"
+
+	"github.com/deployctl/deployctl/cmd/deployctl/internal/command"
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/devserver"
+	"github.com/deployctl/deployctl/internal/sandbox"
+	"github.com/deployctl/deployctl/internal/settings"
+	"github.com/deployctl/deployctl/worker"
+	"github.com/urfave/cli/v2"
+)
+
+func workerCommand(s *command.Env) *cli.Command {
+	return &cli.Command{
+		Name: "worker", Usage: "run updates, with your own Temporal cluster and S3 bucket",
+		Flags: append([]cli.Flag{settingsFlag, checkFlag, organizationsFlag},
+			command.SettingFlags(settings.ForService)...),
+		Action: func(c *cli.Context) error {
+			loaded, err := command.LoadSettings(s, c)
+			if err != nil {
+				return err
+			}
+			ctx, cancel := untilInterrupted(c.Context, s)
+			defer cancel()
+			o := newStart(s, loaded)
+			o.in.organizations = c.StringSlice(organizationsFlag.Name)
+			return work(ctx, o, c.Bool(checkFlag.Name))
+		},
+	}
+}
+
+// organizationsFlag is a flag only, not a setting: a worker whose configuration file was lost would otherwise run the
+// programs of all organizations.
+var organizationsFlag = &cli.StringSliceFlag{
+	Name: "organization", Usage: "run only the updates of the organization `NAME`, which then run on no other " +
+		"workers; may be repeated",
+}
+
+// work executes updates until ctx ends; with check it returns before it begins.
+func work(ctx context.Context, o *start, check bool) error {
+	defer o.close()
+	for _, organization := range o.in.organizations {
+		o.setting(deployments.ValidateName("organization", organization))
+	}
+	o.openPlace()
+	o.stand(ctx, check)
+	if begins, err := o.begins(check); !begins {
+		return err
+	}
+	o.node.readiness.alsoNeeds(func() error { return diskFull(o.in.dir) })
+	return together(ctx,
+		o.node.work,
+		o.node.readiness.watch,
+		func(ctx context.Context) error { return o.node.readiness.serveHealth(ctx, o.health) },
+		func(ctx context.Context) error { return o.in.metrics.serve(ctx, o.node.readiness) })
+}
+
+// openPlace creates the sandbox of programs and the directory of their files.
+func (o *start) openPlace() {
+	policy, warnings, err := newSandbox(o.settings, sandbox.Options{
+		Hide: append(secretFiles(o.settings), cloudFiles()...)})
+	if err != nil {
+		o.add("sandbox", "", err)
+		return
+	}
+	o.in.sandbox = policy
+	mode := policy.Mode()
+	o.add("sandbox", string(mode), nil)
+	for _, warning := range warnings {
+		o.warn("sandbox", errors.New(warning))
+	}
+	dir, remove, err := worker.TemporaryDir(mode)
+	o.add("files of programs", dir, err)
+	if err != nil {
+		return
+	}
+	o.in.dir = dir
+	o.opened = append(o.opened, remove)
+	if err := diskFull(dir); err != nil {
+		o.warn("files of programs", err)
+	}
+}
+
+// diskFull returns an error if the worker cannot store the files of programs, because the disk of their directory is
+// full.
+func diskFull(dir string) error {
+	if why := devserver.Full(dir); why != "" {
+		return deployments.Errorf(deployments.CodeUnavailable, "the worker cannot store the files of programs: the "+
+			"disk of %s %s; the worker continues by itself once there is space", dir, why)
+	}
+	return nil
+}

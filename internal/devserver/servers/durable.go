@@ -1,0 +1,109 @@
+package servers
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/versity/versitygw/backend/posix"
+	"github.com/versity/versitygw/s3response"
+)
+
+// durable is a store in which a kill leaves nothing half made, and a power cut nothing in the service's own bucket.
+// Paths are relative: the store's folder is the working directory.
+type durable struct {
+	*posix.Posix
+	bucket string // whose objects survive a power cut
+	beside string // the folder of the metadata, empty where that is in attributes
+	making sync.Mutex
+}
+
+// unnamed is the folder of the bucket that is being made, which no request can name.
+const unnamed = ".bucket"
+
+// CreateBucket makes the bucket where nobody sees it and then gives it its name, so that it never stands there without
+// its owner or its tags.
+func (d *durable) CreateBucket(ctx context.Context, in *s3.CreateBucketInput, acl []byte) error {
+	d.making.Lock()
+	defer d.making.Unlock()
+	name := *in.Bucket
+	if exists(name) {
+		return d.Posix.CreateBucket(ctx, in, acl) // knows whose it is
+	}
+	if err := d.dropUnnamed(); err != nil {
+		return err
+	}
+	made := *in
+	made.Bucket = aws.String(unnamed)
+	if err := d.Posix.CreateBucket(ctx, &made, acl); err != nil {
+		return err
+	}
+	if d.beside != "" { // what a kill leaves of it below is of no bucket, and is replaced
+		err := os.RemoveAll(filepath.Join(d.beside, name))
+		err = errors.Join(err, os.Rename(filepath.Join(d.beside, unnamed), filepath.Join(d.beside, name)))
+		if err != nil {
+			return err
+		}
+	}
+	return os.Rename(unnamed, name)
+}
+
+// dropUnnamed removes the bucket that a kill has left without its name.
+func (d *durable) dropUnnamed() error {
+	err := os.RemoveAll(unnamed)
+	if d.beside != "" {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(d.beside, unnamed)))
+	}
+	return err
+}
+
+// PutObject has an object of the service's own bucket on disk before it is acknowledged, because Temporal's database
+// beside it is: after a power cut the two must not disagree. Other buckets hold what updates can make again. It syncs
+// the object before it takes its name, so that a cut never puts half of it in the place of the one before, and then the
+// name.
+func (d *durable) PutObject(ctx context.Context, in s3response.PutObjectInput) (s3response.PutObjectOutput, error) {
+	if *in.Bucket != d.bucket || in.Key == nil {
+		return d.Posix.PutObject(ctx, in)
+	}
+	out, err := d.PutObjectWithPostFunc(ctx, in, (*os.File).Sync)
+	if err == nil {
+		err = syncNames(*in.Bucket, *in.Key)
+	}
+	return out, err
+}
+
+// CompleteMultipartUpload syncs an object that came in parts. Those are large and never replace one another here.
+func (d *durable) CompleteMultipartUpload(ctx context.Context, in *s3.CompleteMultipartUploadInput) (
+	s3response.CompleteMultipartUploadResult, string, error,
+) {
+	out, version, err := d.Posix.CompleteMultipartUpload(ctx, in)
+	if err == nil && *in.Bucket == d.bucket {
+		err = errors.Join(syncFile(filepath.Join(*in.Bucket, *in.Key)), syncNames(*in.Bucket, *in.Key))
+	}
+	return out, version, err
+}
+
+// syncNames puts the folders on disk that lead from the bucket to an object, the nearest first.
+func syncNames(bucket, key string) error {
+	for dir := filepath.Dir(filepath.Join(bucket, key)); ; dir = filepath.Dir(dir) {
+		// a delete may have emptied and removed it
+		if err := syncFile(dir); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		if dir == bucket || dir == "." {
+			return nil
+		}
+	}
+}
+
+func syncFile(path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(file.Sync(), file.Close())
+}

@@ -1,0 +1,29 @@
+// Package servers has the servers of the embedded service: Temporal on SQLite, its Web UI, and an S3 server over a
+// directory. It takes minutes to compile and starts slowly: only deployctl-embedded and end-to-end tests import it.
+package servers
+
+import (
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+	"strconv"
+
+	"github.com/deployctl/deployctl/internal/devserver/parts"
+)
+
+// All implements parts.Servers.
+type All struct{}
+
+var _ parts.Servers = All{}
+
+// loopback is the only address on which anything here listens.
+const loopback = "127.0.0.1"
+
+func address(port int) string { return net.JoinHostPort(loopback, strconv.Itoa(port)) }
+
+// exists reports whether there is something at path; an error other than absence counts as there.
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return !errors.Is(err, fs.ErrNotExist)
+}
