@@ -93,6 +93,7 @@ func (h *Host) policyPack(dir string) (*workspace.PolicyPackProject, error) {
 	if err != nil {
 		return nil, fmt.Errorf("PulumiPolicy.yaml cannot be read: %w", err)
 	}
+	h.addVirtualEnvironment(dir, &project.Runtime)
 	return project, nil
 }
 

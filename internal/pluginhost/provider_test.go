@@ -483,6 +483,39 @@ func TestAProviderThatIsSourceCodeIsRunByItsLanguageHost(t *testing.T) {
 	}
 }
 
+func TestThePackagesOfAPythonPluginAreInstalledIntoItsDirectory(t *testing.T) {
+	h := open(t, Options{})
+	for text, want := range map[string]any{
+		"runtime: python\n": "venv",
+		"runtime: {name: python, options: {virtualenv: mine}}\n": "mine",
+		"runtime: {name: python, options: {toolchain: uv}}\n":    nil,
+		"runtime: nodejs\n": nil,
+	} {
+		for _, requires := range []bool{true, false} {
+			dir := t.TempDir()
+			files := map[string]string{"PulumiPlugin.yaml": text, "PulumiPolicy.yaml": text}
+			if requires {
+				files["requirements.txt"] = "pulumi\n"
+			} else if want == "venv" {
+				want = nil // it uses the packages of the machine
+			}
+			for name, content := range files {
+				if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			plugin, err := h.pluginProject(filepath.Join(dir, "PulumiPlugin.yaml"))
+			if got := plugin.Runtime.Options()["virtualenv"]; err != nil || got != want {
+				t.Errorf("a plugin with %q has the virtual environment %v, not %v (%v)", text, got, want, err)
+			}
+			pack, err := h.PolicyPackRuntime(dir)
+			if got := pack.Options()["virtualenv"]; err != nil || got != want {
+				t.Errorf("a policy pack with %q has the virtual environment %v, not %v (%v)", text, got, want, err)
+			}
+		}
+	}
+}
+
 // install copies the test binary into a Pulumi home as version v of the plugin tiny.
 func install(t *testing.T, home, v string) {
 	t.Helper()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/internal/plugins"
+	"github.com/deployctl/deployctl/internal/pythonproject"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/encoding"
@@ -63,9 +64,26 @@ func (h *Host) pluginProject(file string) (project workspace.PluginProject, err 
 		err = project.Validate()
 	}
 	if err == nil {
+		h.addVirtualEnvironment(filepath.Dir(file), &project.Runtime)
 		err = requireVersion(project.RequiredPulumiVersion)
 	}
 	return project, err
+}
+
+// addVirtualEnvironment lets the packages of a Python plugin or policy pack be installed into venv in its directory, as
+// Pulumi's CLI does, unless its options say where they are. One without requirements.txt uses those of the machine.
+func (h *Host) addVirtualEnvironment(dir string, runtime *workspace.ProjectRuntimeInfo) {
+	if runtime.Name() != pythonproject.Runtime {
+		return
+	}
+	for _, option := range []string{"virtualenv", "toolchain"} {
+		if runtime.Options()[option] != nil {
+			return
+		}
+	}
+	if _, err := h.opts.Box.Stat(filepath.Join(dir, pythonproject.Requirements)); err == nil {
+		runtime.SetOption("virtualenv", "venv")
+	}
 }
 
 // sourceLanguage starts the language host that a PulumiPlugin.yaml names.
