@@ -73,7 +73,7 @@ func TestEverySaveIsRepeatedWhateverTheStoreAnswers(t *testing.T) {
 		Result: engine.Result{Status: engine.StatusSucceeded},
 	}
 	aside := deployments.SpilledPart{Update: h.update, Name: "core", Data: []byte("{}")}
-	// What programs and plugins print is stored at the same time, and its loss is no error: only keys of a part are refused.
+	// What programs and plugins print is stored at the same time, and its loss is no error: only some keys are refused.
 	for name, do := range map[string]struct {
 		part string
 		try  func() error

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -20,7 +22,8 @@ import (
 // crowdSize is how many resources each of the stock CLIs creates that update at once.
 const crowdSize = 20
 
-// stopwatch is a proxy in front of the Pulumi Service API that measures how long a journal's answer takes.
+// stopwatch is a proxy in front of the Pulumi Service API that measures how long a journal's answer takes: from the end
+// of the request to the beginning of the answer.
 type stopwatch struct {
 	*httptest.Server
 
@@ -31,16 +34,27 @@ type stopwatch struct {
 func newStopwatch(address string) *stopwatch {
 	to := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: address})
 	w := &stopwatch{}
-	w.Server = httptest.NewServer(http.HandlerFunc(func(answer http.ResponseWriter, r *http.Request) {
-		begin := time.Now()
-		to.ServeHTTP(answer, r)
-		if strings.HasSuffix(r.URL.Path, "/journalentries") {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.times = append(w.times, float64(time.Since(begin))/float64(time.Millisecond))
-		}
-	}))
+	to.Transport = w
+	w.Server = httptest.NewServer(to)
 	return w
+}
+
+// RoundTrip forwards a request.
+func (w *stopwatch) RoundTrip(r *http.Request) (*http.Response, error) {
+	if !strings.HasSuffix(r.URL.Path, "/journalentries") {
+		return http.DefaultTransport.RoundTrip(r)
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	begin := time.Now()
+	answer, err := http.DefaultTransport.RoundTrip(r)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.times = append(w.times, float64(time.Since(begin))/float64(time.Millisecond))
+	return answer, err
 }
 
 // percentile returns the value that so many percent of the values do not exceed; NaN when there is none.

@@ -20,8 +20,8 @@ type background struct {
 	err  error // how it ended, once done is closed
 }
 
-// startBackground starts deployctl-embedded as the embedded service of a home, with the settings of this process, in its own
-// session, so that it receives no signals of a terminal.
+// startBackground starts deployctl-embedded as the embedded service of a home, with the settings of this process, in
+// its own session, so that it receives no signals of a terminal.
 func startBackground(home string, s settings.Settings) (*background, error) {
 	program, err := embeddedProgram()
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 // embeddedSuffix ends the name of the program that has the servers of the embedded service.
 const embeddedSuffix = "-embedded"
 
-// embeddedProgram returns the path of the program that has the servers of the embedded service: this one, or NAME-embedded
-// in its directory, so that a program starts the service of its own build.
+// embeddedProgram returns the path of the program that has the servers of the embedded service: this one, or
+// NAME-embedded in its directory, so that a program starts the service of its own build.
 func embeddedProgram() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
