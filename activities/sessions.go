@@ -139,8 +139,9 @@ func (a *Activities) fill(ctx context.Context, s *session) error {
 		return err
 	}
 	s.host, err = pluginhost.New(pluginhost.Options{
-		RootDir: s.dir, Project: s.project, Config: s.config.Reveal(), Log: s.hear, Phase: s.phases.begin,
-		Env: env, Box: s.box, Spares: processesOf(s.request), Reserve: a.reserve, Builtin: a.builtin(s), Fetch: fetch,
+		RootDir: s.dir, Bundle: s.place, Project: s.project, Config: s.config.Reveal(), Log: s.hear,
+		Phase: s.phases.begin,
+		Env:   env, Box: s.box, Spares: processesOf(s.request), Reserve: a.reserve, Builtin: a.builtin(s), Fetch: fetch,
 		Install: s.installSource,
 	})
 	if err != nil {

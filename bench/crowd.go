@@ -41,7 +41,7 @@ func newStopwatch(address string) *stopwatch {
 
 // RoundTrip forwards a request.
 func (w *stopwatch) RoundTrip(r *http.Request) (*http.Response, error) {
-	if !strings.HasSuffix(r.URL.Path, "/journalentries") {
+	if !strings.HasSuffix(r.URL.Path, "/journalentries") || r.Body == nil {
 		return http.DefaultTransport.RoundTrip(r)
 	}
 	body, err := io.ReadAll(r.Body)

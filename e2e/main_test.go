@@ -45,8 +45,10 @@ func findBinaries() (err error) {
 	if binary = os.Getenv("DEPLOYCTL"); binary == "" {
 		binary = filepath.Join(bin, "deployctl")
 	}
-	if _, err := os.Stat(binary); err != nil {
-		return fmt.Errorf("build it with make build: %w", err)
+	for _, program := range []string{binary, binary + "-embedded"} {
+		if _, err := os.Stat(program); err != nil {
+			return fmt.Errorf("build it with make build: %w", err)
+		}
 	}
 	if err := os.Setenv("PATH", os.Getenv("PATH")+":"+bin); err != nil {
 		return err

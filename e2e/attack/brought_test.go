@@ -95,9 +95,10 @@ for p in $(pgrep deployctl) $PPID; do
   [ "$(tr '\0' '\n' < /proc/$p/cmdline 2>/dev/null | sed -n 2p)" = dev ] || continue
   seen=yes
   kill -0 $p 2>/dev/null && echo "LEAK: may end $p" >> $FOUND
-  for file in mem maps; do # of a process that is ending they open for everybody, and are empty
-    [ "$(head -c 64 /proc/$p/$file 2> /dev/null | wc -c)" -gt 0 ] && echo "LEAK: $file of $p" >> $FOUND
-  done
+  # Of a process that is ending, both open for everybody and are empty. The text of a Go program begins at 0x400000.
+  [ "$(head -c 64 /proc/$p/maps 2> /dev/null | wc -c)" -gt 0 ] && echo "LEAK: maps of $p" >> $FOUND
+  [ "$(dd if=/proc/$p/mem bs=4096 skip=1024 count=1 2> /dev/null | wc -c)" -gt 0 ] &&
+    echo "LEAK: memory of $p" >> $FOUND
   readlink /proc/$p/fd/* > /dev/null 2>&1 && echo "LEAK: files of $p" >> $FOUND
   cat "/proc/$p/root$STATE/data/keys.json" > /dev/null 2>&1 && echo "LEAK: keys by way of $p" >> $FOUND
 done

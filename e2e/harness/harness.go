@@ -1,7 +1,8 @@
 // Package harness runs the built deployctl as its users do: as a process, in a home of its own, with an embedded
 // service that ends with the test. It is for the packages below e2e.
 //
-// DEPLOYCTL names the binary, bin/deployctl by default. The peers are looked for where tools/peers/build puts them.
+// DEPLOYCTL names the binary, bin/deployctl by default; beside it is the one with the suffix -embedded. The peers are
+// looked for where tools/peers/build puts them.
 package harness
 
 import (

@@ -170,7 +170,7 @@ func public(t *testing.T, p *harness.Tool, port int) bool {
 // await waits until there is a file.
 func await(t *testing.T, path string) {
 	t.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(harness.Patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		if _, err := os.Stat(path); err == nil {
 			return
 		}

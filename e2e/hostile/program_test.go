@@ -23,7 +23,10 @@ echo "thief: begins"
 for p in $PPID $(pgrep deployctl); do
   [ -d /proc/$p ] || continue
   echo "environ of $p: $(tr '\0' '\n' < /proc/$p/environ 2>&1)"
-  for file in mem maps auxv stack; do
+  # the text of a Go program begins there
+  [ "$(dd if=/proc/$p/mem bs=4096 skip=1024 count=1 2> /dev/null | wc -c)" -gt 0 ] &&
+    echo "LEAK: /proc/$p/mem can be read"
+  for file in maps auxv stack; do
     # of a process that ends, an empty one can be read
     [ "$(head -c 64 /proc/$p/$file 2> /dev/null | wc -c)" -gt 0 ] && echo "LEAK: /proc/$p/$file can be read"
   done

@@ -31,16 +31,18 @@ func Parse(text string) (from, to int, err error) {
 	return from, to, nil
 }
 
-// Build returns a digest of a binary: outcomes of another build do not count.
+// Build returns a digest of a binary and of its embedded service: outcomes of another build do not count.
 func Build(binary string) (string, error) {
-	f, err := os.Open(binary)
-	if err != nil {
-		return "", fmt.Errorf("build it with make build: %w", err)
-	}
-	defer f.Close()
 	digest := sha256.New()
-	if _, err := io.Copy(digest, f); err != nil {
-		return "", err
+	for _, path := range []string{binary, binary + "-embedded"} {
+		f, err := os.Open(path)
+		if err != nil {
+			return "", fmt.Errorf("build it with make build: %w", err)
+		}
+		_, err = io.Copy(digest, f)
+		if err := errors.Join(err, f.Close()); err != nil {
+			return "", err
+		}
 	}
 	return fmt.Sprintf("%x", digest.Sum(nil)[:6]), nil
 }

@@ -26,10 +26,12 @@ func (s *Server) startWebUI(data data, servers parts.Servers, codec http.Handler
 	}
 	gate, err := newGate(data, handler, codec)
 	if err != nil {
+		end()
 		return nil, err
 	}
 	listener, err := net.Listen("tcp", address(data.ports.UI))
 	if err != nil {
+		end()
 		return nil, err
 	}
 	server := &http.Server{

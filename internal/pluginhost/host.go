@@ -42,6 +42,7 @@ const (
 // Options describe the update whose plugins a Host runs.
 type Options struct {
 	RootDir    string             // the directory of Pulumi.yaml
+	Bundle     string             // the directory of all that the update takes along; empty: RootDir
 	Project    *workspace.Project // the program, its runtime and its "plugins"; nil without a program
 	PulumiHome string             // where plugins are installed; empty: PULUMI_HOME or HOME of Env
 	Env        []string           // the whole environment of plugins and program, as KEY=value
@@ -99,6 +100,9 @@ func New(opts Options) (*Host, error) {
 		return nil, err
 	}
 	opts.RootDir = root
+	if opts.Bundle == "" {
+		opts.Bundle = root
+	}
 	if opts.Log == nil {
 		opts.Log = func(Message) {}
 	}

@@ -484,33 +484,47 @@ func TestAProviderThatIsSourceCodeIsRunByItsLanguageHost(t *testing.T) {
 }
 
 func TestThePackagesOfAPythonPluginAreInstalledIntoItsDirectory(t *testing.T) {
-	h := open(t, Options{})
 	for text, want := range map[string]any{
 		"runtime: python\n": "venv",
+		"runtime: {name: python, options: {toolchain: pip}}\n":   "venv",
 		"runtime: {name: python, options: {virtualenv: mine}}\n": "mine",
 		"runtime: {name: python, options: {toolchain: uv}}\n":    nil,
 		"runtime: nodejs\n": nil,
 	} {
-		for _, requires := range []bool{true, false} {
+		for _, at := range []struct {
+			bundled bool
+			file    string // beside the plugin's own
+			venv    bool   // it gets one
+		}{
+			{true, "requirements.txt", true},
+			{true, "README.md", false},
+			{false, "requirements.txt", false}, // nothing is installed there
+			{false, "venv/pyvenv.cfg", true},
+		} {
 			dir := t.TempDir()
-			files := map[string]string{"PulumiPlugin.yaml": text, "PulumiPolicy.yaml": text}
-			if requires {
-				files["requirements.txt"] = "pulumi\n"
-			} else if want == "venv" {
-				want = nil // it uses the packages of the machine
-			}
-			for name, content := range files {
-				if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			for _, name := range []string{"PulumiPlugin.yaml", "PulumiPolicy.yaml", at.file} {
+				path := filepath.Join(dir, name)
+				err := os.MkdirAll(filepath.Dir(path), 0o700)
+				if err := errors.Join(err, os.WriteFile(path, []byte(text), 0o600)); err != nil {
 					t.Fatal(err)
 				}
 			}
+			o := Options{RootDir: t.TempDir()}
+			if at.bundled {
+				o.Bundle = dir
+			}
+			want := want
+			if want == "venv" && !at.venv {
+				want = nil
+			}
+			h := open(t, o)
 			plugin, err := h.pluginProject(filepath.Join(dir, "PulumiPlugin.yaml"))
 			if got := plugin.Runtime.Options()["virtualenv"]; err != nil || got != want {
-				t.Errorf("a plugin with %q has the virtual environment %v, not %v (%v)", text, got, want, err)
+				t.Errorf("a plugin with %q and %s has the virtual environment %v, not %v (%v)", text, at.file, got, want, err)
 			}
 			pack, err := h.PolicyPackRuntime(dir)
 			if got := pack.Options()["virtualenv"]; err != nil || got != want {
-				t.Errorf("a policy pack with %q has the virtual environment %v, not %v (%v)", text, got, want, err)
+				t.Errorf("a policy pack with %q and %s has the virtual environment %v, not %v (%v)", text, at.file, got, want, err)
 			}
 		}
 	}

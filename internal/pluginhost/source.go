@@ -70,21 +70,27 @@ func (h *Host) pluginProject(file string) (project workspace.PluginProject, err 
 	return project, err
 }
 
-// addVirtualEnvironment lets the packages of a Python plugin or policy pack be installed into venv in its directory, as
-// Pulumi's CLI does, unless its options say where they are. One without requirements.txt uses those of the machine.
+// addVirtualEnvironment lets pip install the packages of a Python plugin or policy pack into venv in its directory, as
+// for the stock CLI, unless its options name another place. One without requirements.txt uses the packages of the
+// machine, and so does one outside of the bundle, where nothing is installed, unless it comes with a venv.
 func (h *Host) addVirtualEnvironment(dir string, runtime *workspace.ProjectRuntimeInfo) {
-	if runtime.Name() != pythonproject.Runtime {
+	options := runtime.Options()
+	toolchain, _ := options["toolchain"].(string)
+	if runtime.Name() != pythonproject.Runtime || options["virtualenv"] != nil ||
+		toolchain != "" && toolchain != pythonproject.Pip {
 		return
 	}
-	for _, option := range []string{"virtualenv", "toolchain"} {
-		if runtime.Options()[option] != nil {
-			return
-		}
+	needs := filepath.Join(dir, pythonproject.Requirements)
+	if below, err := filepath.Rel(h.opts.Bundle, dir); err != nil || !filepath.IsLocal(below) {
+		needs = filepath.Join(dir, pluginVenv, "pyvenv.cfg")
 	}
-	if _, err := h.opts.Box.Stat(filepath.Join(dir, pythonproject.Requirements)); err == nil {
-		runtime.SetOption("virtualenv", "venv")
+	if _, err := h.opts.Box.Stat(needs); err == nil {
+		runtime.SetOption("virtualenv", pluginVenv)
 	}
 }
+
+// pluginVenv is the directory of the virtual environment of a Python plugin.
+const pluginVenv = "venv"
 
 // sourceLanguage starts the language host that a PulumiPlugin.yaml names.
 func (h *Host) sourceLanguage(file string) (*Language, error) {

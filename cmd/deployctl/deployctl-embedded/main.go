@@ -1,6 +1,6 @@
 // Command deployctl-embedded is deployctl with the servers of the embedded service: Temporal, its Web UI and an S3
-// server. They are four fifths of it, so it is a program of its own, and the commands that need no server start in a
-// third of the time. deployctl looks for it in its own directory.
+// server. They are two thirds of it, so it is a program of its own, and the commands that need no server start in half
+// the time. deployctl looks for it in its own directory.
 package main
 
 import (

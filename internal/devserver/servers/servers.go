@@ -1,5 +1,5 @@
 // Package servers has the servers of the embedded service: Temporal on SQLite, its Web UI, and an S3 server over a
-// directory. It takes minutes to compile and starts slowly: only deployctl-embedded and end-to-end tests import it.
+// directory. It takes minutes to compile and starts slowly: only deployctl-embedded and tests import it.
 package servers
 
 import (

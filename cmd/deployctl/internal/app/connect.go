@@ -98,6 +98,9 @@ func findEmbedded(ctx context.Context, s settings.Settings, n command.Notifier) 
 		if err := devserver.DiskFull(home); err != nil {
 			return status, err
 		}
+		if _, err := embeddedProgram(); err != nil {
+			return status, err
+		}
 		n.Say("Starting the embedded service in the background; deployctl dev stop stops it, and nothing is lost.")
 	case devserver.Stopping:
 		n.Say("The embedded service is stopping; it is started again once it has stopped.")

@@ -3,6 +3,8 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +15,9 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
+// hasServers says that this program has the servers of the embedded service. Main sets it.
+var hasServers bool
+
 // embeddedSuffix ends the name of the program that has the servers of the embedded service.
 const embeddedSuffix = "-embedded"
 
@@ -20,35 +25,46 @@ const embeddedSuffix = "-embedded"
 // NAME-embedded in its directory, so that a program starts the service of its own build.
 func embeddedProgram() (string, error) {
 	self, err := os.Executable()
-	if err != nil {
-		return "", err
+	if err != nil || hasServers {
+		return self, err
 	}
-	name, extension := self, ""
-	if runtime.GOOS == "windows" {
-		extension = ".exe"
-		name = strings.TrimSuffix(self, extension)
+	program := companion(self)
+	_, err = os.Stat(program)
+	if errors.Is(err, fs.ErrNotExist) { // a link to this program may lie elsewhere
+		if real, notReal := filepath.EvalSymlinks(self); notReal == nil && real != self {
+			program = companion(real)
+			_, err = os.Stat(program)
+		}
 	}
-	if strings.HasSuffix(name, embeddedSuffix) {
-		return self, nil
-	}
-	program := name + embeddedSuffix + extension
-	if _, err := os.Stat(program); err != nil {
-		return "", deployments.Errorf(deployments.CodeUnavailable, "the embedded service is the program %s, which is "+
-			"not in %s: install it there (go install ./cmd/... of a clone makes both programs), or name a service with "+
-			"--server", filepath.Base(program), filepath.Dir(program))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", deployments.Errorf(deployments.CodeInvalid, "the embedded service is the program %s, which is not "+
+			"in %s: install it there (go install ./cmd/... in a clone makes both), or use the service of another machine "+
+			"(--server, DEPLOYCTL_SERVER)", filepath.Base(program), filepath.Dir(program))
+	case err != nil:
+		return "", deployments.Errorf(deployments.CodeInvalid, "cannot start the embedded service: %w", err)
 	}
 	return program, nil
 }
 
+// companion returns the path of the program with the servers that belongs to a program.
+func companion(program string) string {
+	extension := ""
+	if runtime.GOOS == "windows" {
+		extension = filepath.Ext(program)
+	}
+	return strings.TrimSuffix(program, extension) + embeddedSuffix + extension
+}
+
 // becomeEmbedded runs this command in the program that has the servers, in the place of this process where the system
-// can do that.
+// can do that. An interrupt before that ends the command.
 func becomeEmbedded(ctx context.Context) error {
 	program, err := embeddedProgram()
-	if err != nil {
+	if err != nil || ctx.Err() != nil {
 		return err
 	}
 	if runtime.GOOS != "windows" {
-		return syscall.Exec(program, os.Args, os.Environ())
+		return fmt.Errorf("start %s: %w", program, syscall.Exec(program, os.Args, os.Environ()))
 	}
 	cmd := exec.Command(program, os.Args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
@@ -56,5 +72,5 @@ func becomeEmbedded(ctx context.Context) error {
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
 		os.Exit(exit.ExitCode())
 	}
-	return errors.Join(err, ctx.Err())
+	return err
 }

@@ -23,6 +23,7 @@ import (
 // Main runs the program and returns its exit code. Version may be empty. Servers are those of the embedded service, or
 // nil in a program without them, which leaves that service to deployctl-embedded.
 func Main(version string, servers parts.Servers) int {
+	hasServers = servers != nil
 	name := strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe")
 	if plugin, ok := pluginMains[name]; ok {
 		return plugin(os.Args[1:])

@@ -57,7 +57,7 @@ func generated(t *testing.T, document, heading, want string) string {
 			t.Fatal(err)
 		}
 	case found != want:
-		t.Errorf("%s is out of date: rewrite it with go test ./cmd/deployctl -run 'Reference|PageOfSettings' -update",
+		t.Errorf("%s is out of date: rewrite it with go test ./cmd/deployctl/... -run 'Reference|PageOfSettings' -update",
 			document)
 	}
 	return before

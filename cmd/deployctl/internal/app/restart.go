@@ -21,6 +21,7 @@ type restarter struct {
 	child    *background // started last
 	started  time.Time
 	reported *background // whose failure has been reported
+	refused  string      // the last error of a start that was reported
 }
 
 // restartPause is the shortest time between two starts, so that a service that fails at once is not started in a loop.
@@ -42,14 +43,17 @@ func (r *restarter) look() {
 	if !status.Died || time.Since(r.started) < restartPause {
 		return
 	}
-	if r.reported == nil {
-		r.say("The embedded service has died; restarting it in the background, where the update continues.")
-	}
 	r.started = time.Now()
-	if child, err := startBackground(r.home, r.settings); err == nil {
+	child, err := startBackground(r.home, r.settings)
+	switch {
+	case err != nil && err.Error() != r.refused:
+		r.refused = err.Error()
+		r.say("The embedded service has died, and cannot be restarted: " + r.refused)
+	case err == nil:
 		r.child = child
-	} else {
-		r.say(err.Error())
+		if r.reported == nil {
+			r.say("The embedded service has died; restarting it in the background, where the update continues.")
+		}
 	}
 }
 
