@@ -59,18 +59,13 @@ type devCall struct {
 	flags    *cli.Context
 	settings settings.Settings
 	home     string
-	servers  parts.Servers // nil: see serverAction
+	servers  parts.Servers // of serverAction
 }
 
 func (d *devCall) say(format string, args ...any) { _, _ = fmt.Fprintf(d.Out, format+"\n", args...) }
 
 // devAction returns a command's action, whose context ends with the first interrupt.
 func devAction(s *command.Env, run func(context.Context, *devCall) error) cli.ActionFunc {
-	return serverAction(s, nil, run)
-}
-
-// serverAction is devAction for commands that run servers; without them, they call becomeEmbedded.
-func serverAction(s *command.Env, servers parts.Servers, run func(context.Context, *devCall) error) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		loaded, err := command.LoadSettings(s, c)
 		if err != nil {
@@ -78,8 +73,20 @@ func serverAction(s *command.Env, servers parts.Servers, run func(context.Contex
 		}
 		ctx, cancel := untilInterrupted(c.Context, s)
 		defer cancel()
-		return run(ctx, &devCall{s, c, loaded, loaded.Get(settings.Home), servers})
+		return run(ctx, &devCall{s, c, loaded, loaded.Get(settings.Home), nil})
 	}
+}
+
+// serverAction is devAction for commands that run servers in this process, which a program without them leaves to the
+// one that has them.
+func serverAction(s *command.Env, servers parts.Servers, run func(context.Context, *devCall) error) cli.ActionFunc {
+	return devAction(s, func(ctx context.Context, d *devCall) error {
+		if servers == nil && !d.flags.Bool("background") {
+			return becomeEmbedded(ctx)
+		}
+		d.servers = servers
+		return run(ctx, d)
+	})
 }
 
 // untilInterrupted returns a context that ends with the first interrupt. A Ctrl-C after that one ends the process at
@@ -119,9 +126,6 @@ func runDev(ctx context.Context, d *devCall) error {
 			d.sayStatus(status)
 		}
 		return err
-	}
-	if d.servers == nil {
-		return becomeEmbedded(ctx)
 	}
 	codec := &uiCodec{}
 	server, err := devserver.Start(ctx, devserver.Options{
@@ -253,16 +257,10 @@ func devError(ctx context.Context, err error) error {
 }
 
 func runDevS3(ctx context.Context, d *devCall) error {
-	if d.servers == nil {
-		return becomeEmbedded(ctx)
-	}
 	return devserver.ServeS3(ctx, d.home, d.servers)
 }
 
 func runDevTemporal(ctx context.Context, d *devCall) error {
-	if d.servers == nil {
-		return becomeEmbedded(ctx)
-	}
 	server, err := devserver.StartTemporal(ctx, d.home, d.servers)
 	if err != nil {
 		return devError(ctx, err)

@@ -22,20 +22,18 @@ var hasServers bool
 const embeddedSuffix = "-embedded"
 
 // embeddedProgram returns the path of the program that has the servers of the embedded service: this one, or
-// NAME-embedded in its directory, so that a program starts the service of its own build.
+// NAME-embedded in its directory, so that a program starts the service of its own build. A link to this program is
+// followed first: what lies beside the link may be anybody's.
 func embeddedProgram() (string, error) {
 	self, err := os.Executable()
 	if err != nil || hasServers {
 		return self, err
 	}
+	if self, err = filepath.EvalSymlinks(self); err != nil {
+		return "", err
+	}
 	program := companion(self)
 	_, err = os.Stat(program)
-	if errors.Is(err, fs.ErrNotExist) { // a link to this program may lie elsewhere
-		if real, notReal := filepath.EvalSymlinks(self); notReal == nil && real != self {
-			program = companion(real)
-			_, err = os.Stat(program)
-		}
-	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return "", deployments.Errorf(deployments.CodeInvalid, "the embedded service is the program %s, which is not "+
