@@ -48,15 +48,22 @@ func TestAServiceThatWasStoppedIsNotStartedByWhoeverWaitsForIt(t *testing.T) {
 	must(t, s.cloud.Lift(t.Context(), "busy"))
 	s.must(t, "dev", "--background")
 	up.mustEnd(t, 0)
-	// the worker that ended is known to be gone: nobody waited for it
+	// whoever asks for the worker that ended is told that it is gone: nobody waits for a heartbeat of it
+	told := false
 	for _, workflow := range []string{"update", "run"} {
 		events, err := s.history(s.status(t), workflow+"/organization/"+projectName(t)+"/dev/1")
 		must(t, err)
 		for _, e := range events {
-			if e.EventType == "EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT" {
-				t.Errorf("something of the %s timed out", workflow)
+			told = told || strings.Contains(e.ActivityTaskFailedEventAttributes.Failure.Message, "its worker is gone")
+			switch how := e.ActivityTaskTimedOutEventAttributes.Failure.TimeoutFailureInfo.TimeoutType; how {
+			case "", "TIMEOUT_TYPE_SCHEDULE_TO_START": // the service was down for as long as a task may wait
+			default:
+				t.Errorf("something of the %s timed out: %s", workflow, how)
 			}
 		}
+	}
+	if !told {
+		t.Error("nobody was told that the worker is gone")
 	}
 	s.asIfNothingHappened(t)
 }

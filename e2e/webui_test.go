@@ -121,8 +121,12 @@ func (h *home) historyLength(s status, id string) int {
 
 // event is one of a workflow's history.
 type event struct {
-	EventType string
-	EventTime time.Time
+	EventType                           string
+	EventTime                           time.Time
+	ActivityTaskFailedEventAttributes   struct{ Failure struct{ Message string } }
+	ActivityTaskTimedOutEventAttributes struct {
+		Failure struct{ TimeoutFailureInfo struct{ TimeoutType string } }
+	}
 }
 
 // history is a workflow's, at most a thousand events of it, as the Web UI's own API gives it.

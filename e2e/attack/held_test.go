@@ -82,7 +82,7 @@ func (f *field) refusals(t *testing.T, id string) (n int) {
 // refuses waits until the worker has refused a signal to one of the workflows, after those that it had refused before.
 func (f *field) refuses(t *testing.T, before int, ids ...string) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(harness.Patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		n := 0
 		for _, id := range ids {
 			n += f.refusals(t, id)
