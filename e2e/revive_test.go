@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/e2e/fakecloud"
 )
 
@@ -46,7 +47,7 @@ func TestAServiceThatWasStoppedIsNotStartedByWhoeverWaitsForIt(t *testing.T) {
 		t.Errorf("the service is %s", s.status(t).State)
 	}
 	must(t, s.cloud.Lift(t.Context(), "busy"))
-	s.must(t, "dev", "--background")
+	foreground := s.start(t, "dev")
 	up.mustEnd(t, 0)
 	// whoever asks for the worker that ended is told that it is gone: nobody waits for a heartbeat of it
 	told := false
@@ -54,7 +55,8 @@ func TestAServiceThatWasStoppedIsNotStartedByWhoeverWaitsForIt(t *testing.T) {
 		events, err := s.history(s.status(t), workflow+"/organization/"+projectName(t)+"/dev/1")
 		must(t, err)
 		for _, e := range events {
-			told = told || strings.Contains(e.ActivityTaskFailedEventAttributes.Failure.Message, "its worker is gone")
+			failure := e.ActivityTaskFailedEventAttributes.Failure.ApplicationFailureInfo.Type
+			told = told || failure == deployments.ErrorNotStarted
 			switch how := e.ActivityTaskTimedOutEventAttributes.Failure.TimeoutFailureInfo.TimeoutType; how {
 			case "", "TIMEOUT_TYPE_SCHEDULE_TO_START": // the service was down for as long as a task may wait
 			default:
@@ -66,4 +68,9 @@ func TestAServiceThatWasStoppedIsNotStartedByWhoeverWaitsForIt(t *testing.T) {
 		t.Error("nobody was told that the worker is gone")
 	}
 	s.asIfNothingHappened(t)
+	if pid := s.status(t).PID; pid != foreground.cmd.Process.Pid {
+		t.Errorf("the service is process %d, not the command's own, %d", pid, foreground.cmd.Process.Pid)
+	}
+	foreground.interrupt(t)
+	foreground.mustEnd(t, 0)
 }

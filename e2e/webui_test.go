@@ -121,9 +121,11 @@ func (h *home) historyLength(s status, id string) int {
 
 // event is one of a workflow's history.
 type event struct {
-	EventType                           string
-	EventTime                           time.Time
-	ActivityTaskFailedEventAttributes   struct{ Failure struct{ Message string } }
+	EventType                         string
+	EventTime                         time.Time
+	ActivityTaskFailedEventAttributes struct {
+		Failure struct{ ApplicationFailureInfo struct{ Type string } }
+	}
 	ActivityTaskTimedOutEventAttributes struct {
 		Failure struct{ TimeoutFailureInfo struct{ TimeoutType string } }
 	}
