@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -136,13 +137,19 @@ func (h *home) status(t *testing.T) status {
 	return s
 }
 
-// killService is kill -9 of the service's process; it returns when that is gone. What tells its end is the lock, which
-// `dev status` looks at; a command that waits may have started the next one by then.
+// killService is kill -9 of the service's process; it returns when that is gone, and everything that it had started.
+// What tells its end is the lock, which `dev status` looks at; a command that waits may have started the next one by then.
 func (h *home) killService(t *testing.T) {
 	t.Helper()
 	pid := h.status(t).PID
+	below := processesNamed(t, pid, "")
+	_, before := processTable(t)
 	kill(t, pid)
 	eventually(t, "the service is gone", func() bool { return h.status(t).PID != pid })
+	eventually(t, "what it had started is gone", func() bool {
+		_, now := processTable(t)
+		return !slices.ContainsFunc(below, func(p int) bool { return now[p] != "" && now[p] == before[p] })
+	})
 }
 
 // kill is kill -9 of a process that this test started, by whatever ways.

@@ -1,5 +1,6 @@
-// Package process runs child processes that must never outlive their owner: each leads a process group of its own, dies
-// with this process where the system can arrange that, and is stopped as a whole group.
+// Package process runs child processes that must never outlive their owner: each leads a process group of its own, and
+// is stopped as a whole group. If this process is killed, its children die where the system can arrange that, and a
+// guard kills what is left of their groups.
 package process
 
 import (
@@ -91,6 +92,7 @@ func (p *Process) wait(streams *pipes) {
 	p.exit = exitOf(p.cmd.ProcessState)
 	close(p.ended)
 	killGroup(p.cmd.Process)
+	guarded.remove(p.Pid())
 	streams.drain()
 	close(p.done)
 }

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/deployctl/deployctl/internal/pluginhost/process/guard"
 	"github.com/deployctl/deployctl/internal/sandbox"
 )
 
@@ -28,8 +29,11 @@ func TestMain(m *testing.M) {
 			fmt.Println(err)
 			os.Exit(1)
 		}
-		p, err := Start(Command{Path: "/bin/sleep", Args: []string{"3600"}, Box: box})
-		fmt.Println(p.Pid(), err)
+		p, err := Start(Command{Path: "/bin/sh", Args: []string{"-c", "/bin/sleep 3600 & echo $$ $!; wait"}, Box: box,
+			Stdout: func(line string) { fmt.Println(line) }})
+		if err != nil {
+			fmt.Println(p, err)
+		}
 		select {}
 	}
 	os.Exit(m.Run())
@@ -149,10 +153,7 @@ func ownersBox(args []string) (*sandbox.Box, error) {
 	return policy.Box("mine", args[0])
 }
 
-func TestAProcessDiesWithAnOwnerThatIsKilled(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("only Linux tells a child of its parent's death")
-	}
+func TestAProcessAndWhatItStartedDieWithAnOwnerThatIsKilled(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -160,6 +161,9 @@ func TestAProcessDiesWithAnOwnerThatIsKilled(t *testing.T) {
 	for name, args := range map[string][]string{"without a sandbox": {"owner"},
 		"in namespaces": {"owner", t.TempDir()}} {
 		t.Run(name, func(t *testing.T) {
+			if len(args) > 1 && runtime.GOOS != "linux" {
+				t.Skip("only Linux has namespaces")
+			}
 			owner := &exec.Cmd{Path: self, Args: args}
 			out, err := owner.StdoutPipe()
 			if err != nil {
@@ -171,13 +175,74 @@ func TestAProcessDiesWithAnOwnerThatIsKilled(t *testing.T) {
 			said, _ := bufio.NewReader(out).ReadString('\n')
 			_ = owner.Process.Signal(syscall.SIGKILL)
 			_ = owner.Wait()
-			pid := strings.Fields(said)[0]
-			if _, err := strconv.Atoi(pid); err != nil {
+			pids := strings.Fields(said)
+			if len(pids) != 2 {
 				t.Fatal(said)
 			}
-			gone(t, pid)
+			for _, pid := range pids {
+				gone(t, pid)
+			}
 		})
 	}
+}
+
+func TestAGuardThatEndedIsReplaced(t *testing.T) {
+	mine := groups{ids: map[int]bool{}}
+	first, second, ended := sleeper(t), sleeper(t), sleeper(t)
+	mine.add(first)
+	for _, pid := range guards(t) {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Error(err)
+		}
+		gone(t, strconv.Itoa(pid))
+	}
+	mine.add(second)
+	mine.add(ended)
+	mine.remove(ended)
+	_ = mine.guard.Close() // as the end of this process would
+	gone(t, strconv.Itoa(first))
+	gone(t, strconv.Itoa(second))
+	if err := syscall.Kill(ended, 0); err != nil {
+		t.Errorf("a group that was removed: %v", err)
+	}
+}
+
+// sleeper starts a process that leads a group, and returns its id.
+func sleeper(t *testing.T) int {
+	t.Helper()
+	cmd := exec.Command("sleep", "3600")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return cmd.Process.Pid
+}
+
+// guards returns the guards of this process; there must be one.
+func guards(t *testing.T) (pids []int) {
+	t.Helper()
+	all, err := exec.Command("ps", "-A", "-o", "pid=,ppid=,args=").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(all)) {
+		fields := strings.Fields(line)
+		if len(fields) == 3 && fields[1] == strconv.Itoa(os.Getpid()) && fields[2] == guard.Name {
+			pid, err := strconv.Atoi(fields[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			pids = append(pids, pid)
+		}
+	}
+	if len(pids) == 0 {
+		t.Fatal("no guard runs")
+	}
+	return pids
 }
 
 // In the service's own session, a process could change the scheduling priority of the service.

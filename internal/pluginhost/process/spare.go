@@ -135,7 +135,7 @@ func begin(box *sandbox.Box, launch func(*exec.Cmd) (*sandbox.Launch, error)) (s
 	}
 	if err == nil && launch != nil {
 		if s.launch, err = launch(s.cmd); err == nil {
-			err = s.launch.Started(s.cmd, startProcess(s.cmd))
+			err = s.run(s.launch)
 		}
 		s.streams.started()
 	}
@@ -183,9 +183,18 @@ func (s *spare) start(cmd *exec.Cmd) error {
 	s.cmd.Path, s.cmd.Args, s.cmd.Env, s.cmd.Dir, s.cmd.Err = cmd.Path, cmd.Args, cmd.Env, cmd.Dir, cmd.Err
 	launch, err := s.box.Prepare(s.cmd)
 	if err == nil {
-		err = launch.Started(s.cmd, startProcess(s.cmd))
+		err = s.run(launch)
 	}
 	s.streams.started()
+	return err
+}
+
+// run starts the process as what launch has made of it.
+func (s *spare) run(launch *sandbox.Launch) error {
+	err := launch.Started(s.cmd, startProcess(s.cmd))
+	if err == nil {
+		guarded.add(s.cmd.Process.Pid)
+	}
 	return err
 }
 
@@ -194,6 +203,7 @@ func (s *spare) discard() {
 	err := s.launch.Discard()
 	killGroup(s.cmd.Process)
 	_ = errors.Join(err, s.cmd.Wait()) // it was killed
+	guarded.remove(s.cmd.Process.Pid)
 	s.box.Ended(s.cmd.Process.Pid)
 	s.close()
 }

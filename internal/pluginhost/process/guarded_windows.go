@@ -1,0 +1,9 @@
+package process
+
+// guarded does nothing: Windows has no process groups.
+var guarded groups
+
+type groups struct{}
+
+func (groups) add(int)    {}
+func (groups) remove(int) {}
