@@ -14,7 +14,7 @@ import (
 	"github.com/deployctl/deployctl/internal/pluginhost/process/guard"
 )
 
-// tellTime bounds how long a guard may take to listen. One that does not is left alone, and another one is started.
+// tellTime bounds how long a guard may take to listen. One that takes longer is replaced.
 const tellTime = time.Second
 
 // guarded are the groups of this process, which its guard kills if this process is killed.
@@ -23,7 +23,12 @@ var guarded = groups{ids: map[int]bool{}}
 type groups struct {
 	mu    sync.Mutex
 	ids   map[int]bool
-	guard *os.File // what the guard reads; nil: none has started
+	guard *guardProcess // nil: none has started
+}
+
+type guardProcess struct {
+	*os.Process
+	reads *os.File // our end of its standard input
 }
 
 // add puts a group under guard.
@@ -46,10 +51,10 @@ func (g *groups) remove(id int) {
 // can be started, only the children die with this process, as far as the system can arrange that.
 func (g *groups) tell(what rune, id int) {
 	if g.guard != nil {
-		if write(g.guard, what, id) == nil {
+		if g.guard.tell(what, id) == nil {
 			return
 		}
-		_ = g.guard.Close()
+		g.guard.end()
 		g.guard = nil
 	}
 	if len(g.ids) == 0 {
@@ -60,25 +65,31 @@ func (g *groups) tell(what rune, id int) {
 		return
 	}
 	for id := range g.ids {
-		if write(next, guard.Added, id) != nil {
-			_ = next.Close()
+		if next.tell(guard.Added, id) != nil {
+			next.end()
 			return
 		}
 	}
 	g.guard = next
 }
 
-func write(guard *os.File, what rune, id int) error {
-	if err := guard.SetWriteDeadline(time.Now().Add(tellTime)); err != nil {
+func (p *guardProcess) tell(what rune, id int) error {
+	if err := p.reads.SetWriteDeadline(time.Now().Add(tellTime)); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(guard, "%c%d\n", what, id)
+	_, err := fmt.Fprintf(p.reads, "%c%d\n", what, id)
 	return err
 }
 
-// startGuard starts a guard and returns what it reads. It leads a session of its own, so that what ends the group of
-// this process does not end its guard.
-func startGuard() (*os.File, error) {
+// end ends a guard that another one replaces. It is killed first: at the end of what it reads it would kill the groups.
+func (p *guardProcess) end() {
+	_ = p.Kill() // it may have ended
+	_ = p.reads.Close()
+}
+
+// startGuard starts a guard. It leads a session of its own, so that what ends the group of this process does not end
+// its guard.
+func startGuard() (*guardProcess, error) {
 	self := "/proc/self/exe" // also when the file was replaced
 	if runtime.GOOS != "linux" {
 		var err error
@@ -100,5 +111,5 @@ func startGuard() (*os.File, error) {
 		return nil, err
 	}
 	go func() { _ = cmd.Wait() }() // however it ends
-	return ours, nil
+	return &guardProcess{cmd.Process, ours}, nil
 }

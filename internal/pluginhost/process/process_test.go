@@ -58,12 +58,16 @@ func sh(t *testing.T, script string) (*Process, <-chan string) {
 func gone(t *testing.T, pid string) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		state, err := exec.Command("ps", "-o", "stat=", "-p", pid).Output()
-		if err != nil || strings.HasPrefix(string(state), "Z") {
+		if !alive(pid) {
 			return
 		}
 	}
 	t.Errorf("process %s is still there", pid)
+}
+
+func alive(pid string) bool {
+	state, err := exec.Command("ps", "-o", "stat=", "-p", pid).Output()
+	return err == nil && !strings.HasPrefix(string(state), "Z")
 }
 
 func TestOutputIsCompleteWhenAProcessIsDone(t *testing.T) {
@@ -191,20 +195,41 @@ func TestAGuardThatEndedIsReplaced(t *testing.T) {
 	first, second, ended := sleeper(t), sleeper(t), sleeper(t)
 	mine.add(first)
 	for _, pid := range guards(t) {
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-			t.Error(err)
-		}
+		_ = syscall.Kill(pid, syscall.SIGKILL) // that of another test may have ended
 		gone(t, strconv.Itoa(pid))
 	}
 	mine.add(second)
 	mine.add(ended)
 	mine.remove(ended)
-	_ = mine.guard.Close() // as the end of this process would
+	_ = mine.guard.reads.Close() // as the end of this process would
+	gone(t, strconv.Itoa(mine.guard.Pid))
 	gone(t, strconv.Itoa(first))
 	gone(t, strconv.Itoa(second))
-	if err := syscall.Kill(ended, 0); err != nil {
-		t.Errorf("a group that was removed: %v", err)
+	if !alive(strconv.Itoa(ended)) {
+		t.Error("a group that was removed was killed")
 	}
+}
+
+func TestAGuardThatDoesNotListenIsReplacedAndKillsNothing(t *testing.T) {
+	mine := groups{ids: map[int]bool{}}
+	kept := sleeper(t)
+	mine.add(kept)
+	old := mine.guard
+	if err := old.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	for n := 0; mine.guard == old; n++ { // until its pipe is full
+		if mine.add(kept); n > 1<<20 {
+			t.Fatal("it is still in use")
+		}
+	}
+	_ = old.Signal(syscall.SIGCONT) // it has ended
+	gone(t, strconv.Itoa(old.Pid))
+	if !alive(strconv.Itoa(kept)) {
+		t.Error("the group was killed")
+	}
+	_ = mine.guard.reads.Close()
+	gone(t, strconv.Itoa(kept))
 }
 
 // sleeper starts a process that leads a group, and returns its id.
