@@ -87,12 +87,15 @@ func connectTo(ctx context.Context, c Config, store *objects) (*Connection, erro
 		return nil, err
 	}
 	following, stop := context.WithCancel(context.WithoutCancel(ctx))
-	go store.FollowKeys(following, cmp.Or(c.Log, slog.New(slog.DiscardHandler)))
+	go store.FollowKeys(following, c.log())
 	readers := service.Readers{Data: options.DataConverter, Failures: options.FailureConverter,
 		Namespace: c.Temporal.Namespace}
 	return &Connection{Client: connected, Store: store.Store, objects: store, readers: readers, config: c, eager: eager,
 		stop: stop}, nil
 }
+
+// log returns the log, which goes nowhere if there is none.
+func (c Config) log() *slog.Logger { return cmp.Or(c.Log, slog.New(slog.DiscardHandler)) }
 
 // patience returns how long to wait for unreachable parts.
 func (c Config) patience() time.Duration {
@@ -161,7 +164,7 @@ func (c *Connection) recovery() *recovery.Recovery {
 	data := converter.NewCodecDataConverter(converter.GetDefaultDataConverter(), opener)
 	return &recovery.Recovery{
 		Client: c.Client, Namespace: c.config.Temporal.Namespace, Store: c.Store,
-		Log:  cmp.Or(c.config.Log, slog.New(slog.DiscardHandler)),
+		Log:  c.config.log(),
 		Data: data, Failures: newFailures(data), Unbound: unbound,
 	}
 }

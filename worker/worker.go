@@ -87,6 +87,9 @@ func (c *Connection) Run(ctx context.Context, o Options) error {
 	}
 	private := deployments.PrivateTaskQueue(o.Instance)
 	c.eager.serve(private)
+	if err := process.Guard(); err != nil {
+		c.config.log().Warn("no guard starts: what plugins have started will outlive a worker that is killed", "error", err)
+	}
 	acts := c.newActivities(o, private)
 	defer func() {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)

@@ -14,16 +14,34 @@ import (
 	"github.com/deployctl/deployctl/internal/pluginhost/process/guard"
 )
 
-// tellTime bounds how long a guard may take to listen. One that takes longer is replaced.
+// tellTime bounds how long a message to a guard may take. A guard that does not read takes messages until its pipe is
+// full, some ten thousand; then it is replaced.
 const tellTime = time.Second
 
-// guarded are the groups of this process, which its guard kills if this process is killed.
-var guarded = groups{ids: map[int]bool{}}
+// replacePause is the least time between the starts of a guard and of the one that replaces it because it has ended, so
+// that guards that always end at once cost little.
+const replacePause = time.Second
 
+// guarded are the groups of this process, which its guard kills if this process is killed.
+var guarded groups
+
+// Guard starts the guard of this process, before there is a process that could get in its way. Without it the guard is
+// started with the first group. An error says that only the children of this process will end with it, and not what
+// they have started.
+func Guard() error {
+	guarded.mu.Lock()
+	defer guarded.mu.Unlock()
+	if guarded.guard != nil {
+		return nil
+	}
+	return guarded.start()
+}
+
+// groups are the ids of process groups and their guard. The zero value has neither.
 type groups struct {
 	mu    sync.Mutex
-	ids   map[int]bool
-	guard *guardProcess // nil: none has started
+	ids   map[int]int   // how often each was added: an id may be given again before it is removed
+	guard *guardProcess // nil: none runs
 }
 
 type guardProcess struct {
@@ -35,7 +53,10 @@ type guardProcess struct {
 func (g *groups) add(id int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.ids[id] = true
+	if g.ids == nil {
+		g.ids = map[int]int{}
+	}
+	g.ids[id]++
 	g.tell(guard.Added, id)
 }
 
@@ -43,12 +64,14 @@ func (g *groups) add(id int) {
 func (g *groups) remove(id int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	delete(g.ids, id)
+	if g.ids[id]--; g.ids[id] <= 0 {
+		delete(g.ids, id)
+	}
 	g.tell(guard.Removed, id)
 }
 
-// tell tells the guard about a group. If there is no guard, or it has ended, a new one learns all groups. Where none
-// can be started, only the children die with this process, as far as the system can arrange that.
+// tell tells the guard about a group. If there is no guard, or it does not listen, a new one learns all groups. Where
+// none can be started, only the children die with this process, as far as the system can arrange that.
 func (g *groups) tell(what rune, id int) {
 	if g.guard != nil {
 		if g.guard.tell(what, id) == nil {
@@ -57,20 +80,47 @@ func (g *groups) tell(what rune, id int) {
 		g.guard.end()
 		g.guard = nil
 	}
-	if len(g.ids) == 0 {
-		return
+	if len(g.ids) > 0 {
+		_ = g.start()
 	}
-	next, err := startGuard()
+}
+
+// start starts a guard that knows all groups.
+func (g *groups) start() error {
+	next, wait, err := startGuard()
 	if err != nil {
-		return
+		return err
 	}
-	for id := range g.ids {
-		if next.tell(guard.Added, id) != nil {
-			next.end()
-			return
+	pause := time.After(replacePause)
+	go func() {
+		wait()
+		<-pause
+		g.ended(next)
+	}()
+	for id, times := range g.ids {
+		for range times {
+			if err := next.tell(guard.Added, id); err != nil {
+				next.end()
+				return err
+			}
 		}
 	}
 	g.guard = next
+	return nil
+}
+
+// ended replaces a guard that was in use when it ended, however it ended.
+func (g *groups) ended(old *guardProcess) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	_ = old.reads.Close()
+	if g.guard != old {
+		return
+	}
+	g.guard = nil
+	if len(g.ids) > 0 {
+		_ = g.start()
+	}
 }
 
 func (p *guardProcess) tell(what rune, id int) error {
@@ -87,19 +137,18 @@ func (p *guardProcess) end() {
 	_ = p.reads.Close()
 }
 
-// startGuard starts a guard. It leads a session of its own, so that what ends the group of this process does not end
-// its guard.
-func startGuard() (*guardProcess, error) {
+// startGuard starts a guard, for whose end the caller must wait. It leads a session of its own, so that what ends the
+// group of this process does not end its guard.
+func startGuard() (started *guardProcess, wait func(), err error) {
 	self := "/proc/self/exe" // also when the file was replaced
 	if runtime.GOOS != "linux" {
-		var err error
 		if self, err = os.Executable(); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	theirs, ours, err := os.Pipe()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer func() { _ = theirs.Close() }()
 	cmd := &exec.Cmd{
@@ -108,8 +157,8 @@ func startGuard() (*guardProcess, error) {
 	}
 	if err := cmd.Start(); err != nil {
 		_ = ours.Close()
-		return nil, err
+		return nil, nil, err
 	}
-	go func() { _ = cmd.Wait() }() // however it ends
-	return &guardProcess{cmd.Process, ours}, nil
+	wait = func() { _ = cmd.Wait() } // however it ends
+	return &guardProcess{cmd.Process, ours}, wait, nil
 }

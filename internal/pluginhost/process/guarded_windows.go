@@ -7,3 +7,6 @@ type groups struct{}
 
 func (groups) add(int)    {}
 func (groups) remove(int) {}
+
+// Guard does nothing.
+func Guard() error { return nil }

@@ -17,7 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/deployctl/deployctl/internal/pluginhost/process/guard"
 	"github.com/deployctl/deployctl/internal/sandbox"
 )
 
@@ -191,27 +190,36 @@ func TestAProcessAndWhatItStartedDieWithAnOwnerThatIsKilled(t *testing.T) {
 }
 
 func TestAGuardThatEndedIsReplaced(t *testing.T) {
-	mine := groups{ids: map[int]bool{}}
-	first, second, ended := sleeper(t), sleeper(t), sleeper(t)
-	mine.add(first)
-	for _, pid := range guards(t) {
-		_ = syscall.Kill(pid, syscall.SIGKILL) // that of another test may have ended
-		gone(t, strconv.Itoa(pid))
-	}
-	mine.add(second)
+	var mine groups
+	kept, ended, again := sleeper(t), sleeper(t), sleeper(t)
+	mine.add(kept)
 	mine.add(ended)
+	mine.add(again)
+	mine.add(again) // another group with this id, before the first one is removed
+	old := mine.guard
+	_ = old.Kill()
+	replaced := func() bool {
+		mine.mu.Lock()
+		defer mine.mu.Unlock()
+		return mine.guard != nil && mine.guard != old
+	}
+	for deadline := time.Now().Add(time.Minute); !replaced(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("no other guard has started")
+		}
+	}
 	mine.remove(ended)
+	mine.remove(again)
 	_ = mine.guard.reads.Close() // as the end of this process would
-	gone(t, strconv.Itoa(mine.guard.Pid))
-	gone(t, strconv.Itoa(first))
-	gone(t, strconv.Itoa(second))
+	gone(t, strconv.Itoa(kept))
+	gone(t, strconv.Itoa(again))
 	if !alive(strconv.Itoa(ended)) {
 		t.Error("a group that was removed was killed")
 	}
 }
 
 func TestAGuardThatDoesNotListenIsReplacedAndKillsNothing(t *testing.T) {
-	mine := groups{ids: map[int]bool{}}
+	var mine groups
 	kept := sleeper(t)
 	mine.add(kept)
 	old := mine.guard
@@ -245,29 +253,6 @@ func sleeper(t *testing.T) int {
 		_ = cmd.Wait()
 	})
 	return cmd.Process.Pid
-}
-
-// guards returns the guards of this process; there must be one.
-func guards(t *testing.T) (pids []int) {
-	t.Helper()
-	all, err := exec.Command("ps", "-A", "-o", "pid=,ppid=,args=").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(all)) {
-		fields := strings.Fields(line)
-		if len(fields) == 3 && fields[1] == strconv.Itoa(os.Getpid()) && fields[2] == guard.Name {
-			pid, err := strconv.Atoi(fields[0])
-			if err != nil {
-				t.Fatal(err)
-			}
-			pids = append(pids, pid)
-		}
-	}
-	if len(pids) == 0 {
-		t.Fatal("no guard runs")
-	}
-	return pids
 }
 
 // In the service's own session, a process could change the scheduling priority of the service.

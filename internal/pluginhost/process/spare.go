@@ -64,14 +64,14 @@ func (s *Spares) Fill(number int) {
 func (s *Spares) add() {
 	one, err := s.start()
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.starting--
-	switch {
-	case err != nil:
-	case s.closed:
-		one.discard()
-	default:
+	late := err == nil && s.closed
+	if err == nil && !late {
 		s.waiting = append(s.waiting, one)
+	}
+	s.mu.Unlock()
+	if late {
+		one.discard()
 	}
 }
 

@@ -28,6 +28,7 @@ func init() {
 	if len(os.Args) == 0 || os.Args[0] != Name {
 		return
 	}
+	seclude()
 	// It ends with its owner. A terminal, or who stops a service, may send these to every process.
 	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	for id := range left(os.Stdin) {
@@ -36,9 +37,10 @@ func init() {
 	os.Exit(0)
 }
 
-// left reads what an owner says until it has ended, and returns the groups that it has left.
-func left(owner io.Reader) map[int]bool {
-	groups := map[int]bool{}
+// left reads what an owner says until it has ended, and returns the groups that it has left, with how often each was
+// added.
+func left(owner io.Reader) map[int]int {
+	groups := map[int]int{}
 	for lines := bufio.NewScanner(owner); lines.Scan(); {
 		line := lines.Text()
 		if line == "" {
@@ -48,7 +50,9 @@ func left(owner io.Reader) map[int]bool {
 		switch {
 		case err != nil || id <= 1: // never every process, nor its own group
 		case line[0] == Added:
-			groups[id] = true
+			groups[id]++
+		case line[0] == Removed && groups[id] > 1:
+			groups[id]--
 		case line[0] == Removed:
 			delete(groups, id)
 		}
