@@ -29,6 +29,8 @@ type edge struct {
 
 	firstBeat, nextBeat, reasonEvery time.Duration // see hold
 	pushes                           *pushRoom
+	unhurried                        unhurried
+	pause                            func(context.Context, time.Duration)
 }
 
 // Handler returns the handler of all routes.
@@ -42,7 +44,8 @@ func Handler(c Config) (http.Handler, error) {
 
 func newEdge(c Config) (*edge, error) {
 	e := &edge{Config: c, gate: grpcapi.NewGate(c.Authority), api: http.NewServeMux(), pages: http.NewServeMux(),
-		firstBeat: firstBeat, nextBeat: nextBeat, reasonEvery: reasonEvery, pushes: newPushRoom()}
+		firstBeat: firstBeat, nextBeat: nextBeat, reasonEvery: reasonEvery, pushes: newPushRoom(),
+		pause: pause}
 	for _, r := range routes() {
 		if err := r.resolve(); err != nil {
 			return nil, err
