@@ -29,8 +29,6 @@ type edge struct {
 
 	firstBeat, nextBeat, reasonEvery time.Duration // see hold
 	pushes                           *pushRoom
-	unhurried                        unhurried
-	pause                            func(context.Context, time.Duration)
 }
 
 // Handler returns the handler of all routes.
@@ -44,8 +42,7 @@ func Handler(c Config) (http.Handler, error) {
 
 func newEdge(c Config) (*edge, error) {
 	e := &edge{Config: c, gate: grpcapi.NewGate(c.Authority), api: http.NewServeMux(), pages: http.NewServeMux(),
-		firstBeat: firstBeat, nextBeat: nextBeat, reasonEvery: reasonEvery, pushes: newPushRoom(),
-		pause: pause}
+		firstBeat: firstBeat, nextBeat: nextBeat, reasonEvery: reasonEvery, pushes: newPushRoom()}
 	for _, r := range routes() {
 		if err := r.resolve(); err != nil {
 			return nil, err

@@ -106,12 +106,7 @@ func writeJournal(c *call) (any, error) {
 			return nil, deployments.Errorf(deployments.CodeInvalid, "%d is not the number of a journal entry", e.Sequence)
 		}
 	}
-	waits := c.edge.unhurried.waits(c.lease.ID, entries)
-	if err := c.edge.Service.WriteJournal(c.Context(), c.lease, r.Entries); err != nil || waits {
-		return nil, err
-	}
-	c.edge.pause(c.Context(), unhurriedPause)
-	return nil, nil
+	return nil, c.edge.Service.WriteJournal(c.Context(), c.lease, r.Entries)
 }
 
 // writeEvents stores engine events.
@@ -147,7 +142,6 @@ func completeUpdate(c *call) (any, error) {
 		return nil, deployments.Errorf(deployments.CodeInvalid, "%q is not how an update ends", clean(string(r.Status)))
 	}
 	c.entry.Subject += " status=" + string(status)
-	c.edge.unhurried.forget(c.lease.ID)
 	_, err := c.edge.Service.CompleteUpdate(c.Context(), c.lease, status)
 	return nil, err
 }
