@@ -88,7 +88,8 @@ func (c *Connection) Run(ctx context.Context, o Options) error {
 	private := deployments.PrivateTaskQueue(o.Instance)
 	c.eager.serve(private)
 	if err := process.Guard(); err != nil {
-		c.config.log().Warn("no guard starts: what plugins have started will outlive a worker that is killed", "error", err)
+		c.config.log().Warn("the guard did not start: if this worker is killed, processes that its plugins started may go on",
+			"error", err)
 	}
 	acts := c.newActivities(o, private)
 	defer func() {

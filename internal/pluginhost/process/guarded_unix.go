@@ -18,8 +18,8 @@ import (
 // full, some ten thousand; then it is replaced.
 const tellTime = time.Second
 
-// replacePause is the least time between the starts of a guard and of the one that replaces it because it has ended, so
-// that guards that always end at once cost little.
+// replacePause is how long after its end a guard is replaced, if there is nothing to tell it before: guards that always
+// end at once cost little.
 const replacePause = time.Second
 
 // guarded are the groups of this process, which its guard kills if this process is killed.
@@ -31,6 +31,7 @@ var guarded groups
 func Guard() error {
 	guarded.mu.Lock()
 	defer guarded.mu.Unlock()
+	guarded.always = true
 	if guarded.guard != nil {
 		return nil
 	}
@@ -39,9 +40,10 @@ func Guard() error {
 
 // groups are the ids of process groups and their guard. The zero value has neither.
 type groups struct {
-	mu    sync.Mutex
-	ids   map[int]int   // how often each was added: an id may be given again before it is removed
-	guard *guardProcess // nil: none runs
+	mu     sync.Mutex
+	ids    map[int]int   // how often each was added: an id may be given again before it is removed
+	guard  *guardProcess // nil: none runs
+	always bool          // it has a guard also when there are no groups
 }
 
 type guardProcess struct {
@@ -64,7 +66,9 @@ func (g *groups) add(id int) {
 func (g *groups) remove(id int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.ids[id]--; g.ids[id] <= 0 {
+	if g.ids[id] > 1 {
+		g.ids[id]--
+	} else {
 		delete(g.ids, id)
 	}
 	g.tell(guard.Removed, id)
@@ -91,11 +95,11 @@ func (g *groups) start() error {
 	if err != nil {
 		return err
 	}
-	pause := time.After(replacePause)
 	go func() {
 		wait()
-		<-pause
-		g.ended(next)
+		for time.Sleep(replacePause); !g.replaced(next); time.Sleep(replacePause) {
+			continue
+		}
 	}()
 	for id, times := range g.ids {
 		for range times {
@@ -109,18 +113,16 @@ func (g *groups) start() error {
 	return nil
 }
 
-// ended replaces a guard that was in use when it ended, however it ended.
-func (g *groups) ended(old *guardProcess) {
+// replaced replaces a guard that has ended, however it ended, and reports that there is another one or that none is
+// needed.
+func (g *groups) replaced(old *guardProcess) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	_ = old.reads.Close()
-	if g.guard != old {
-		return
+	if g.guard == old {
+		g.guard = nil
 	}
-	g.guard = nil
-	if len(g.ids) > 0 {
-		_ = g.start()
-	}
+	return g.guard != nil || len(g.ids) == 0 && !g.always || g.start() == nil
 }
 
 func (p *guardProcess) tell(what rune, id int) error {

@@ -196,21 +196,17 @@ func TestAGuardThatEndedIsReplaced(t *testing.T) {
 	mine.add(ended)
 	mine.add(again)
 	mine.add(again) // another group with this id, before the first one is removed
-	old := mine.guard
+	old := mine.current()
 	_ = old.Kill()
-	replaced := func() bool {
-		mine.mu.Lock()
-		defer mine.mu.Unlock()
-		return mine.guard != nil && mine.guard != old
-	}
-	for deadline := time.Now().Add(time.Minute); !replaced(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); mine.current() == nil || mine.current() == old; {
 		if time.Now().After(deadline) {
 			t.Fatal("no other guard has started")
 		}
+		time.Sleep(5 * time.Millisecond)
 	}
 	mine.remove(ended)
 	mine.remove(again)
-	_ = mine.guard.reads.Close() // as the end of this process would
+	mine.orphan()
 	gone(t, strconv.Itoa(kept))
 	gone(t, strconv.Itoa(again))
 	if !alive(strconv.Itoa(ended)) {
@@ -222,12 +218,13 @@ func TestAGuardThatDoesNotListenIsReplacedAndKillsNothing(t *testing.T) {
 	var mine groups
 	kept := sleeper(t)
 	mine.add(kept)
-	old := mine.guard
+	old := mine.current()
 	if err := old.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	for n := 0; mine.guard == old; n++ { // until its pipe is full
-		if mine.add(kept); n > 1<<20 {
+	for n := 0; mine.current() == nil || mine.current() == old; n++ { // until its pipe is full
+		mine.add(kept)
+		if mine.remove(kept); n > 1<<20 {
 			t.Fatal("it is still in use")
 		}
 	}
@@ -236,8 +233,23 @@ func TestAGuardThatDoesNotListenIsReplacedAndKillsNothing(t *testing.T) {
 	if !alive(strconv.Itoa(kept)) {
 		t.Error("the group was killed")
 	}
-	_ = mine.guard.reads.Close()
+	mine.orphan()
 	gone(t, strconv.Itoa(kept))
+}
+
+// current returns the guard that runs; nil if none does.
+func (g *groups) current() *guardProcess {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.guard
+}
+
+// orphan lets the guard see what it sees when its owner has ended, and starts no other one.
+func (g *groups) orphan() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	_ = g.guard.reads.Close()
+	g.guard, g.ids = nil, nil
 }
 
 // sleeper starts a process that leads a group, and returns its id.

@@ -38,10 +38,11 @@ func init() {
 }
 
 // left reads what an owner says until it has ended, and returns the groups that it has left, with how often each was
-// added.
+// added: none if it could not be read to the end, because then the owner may still run.
 func left(owner io.Reader) map[int]int {
 	groups := map[int]int{}
-	for lines := bufio.NewScanner(owner); lines.Scan(); {
+	lines := bufio.NewScanner(owner)
+	for lines.Scan() {
 		line := lines.Text()
 		if line == "" {
 			continue
@@ -56,6 +57,9 @@ func left(owner io.Reader) map[int]int {
 		case line[0] == Removed:
 			delete(groups, id)
 		}
+	}
+	if lines.Err() != nil {
+		return nil
 	}
 	return groups
 }

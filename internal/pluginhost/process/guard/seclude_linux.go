@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"runtime"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -14,5 +15,6 @@ func seclude() {
 	name, err := unix.BytePtrFromString(Name)
 	if err == nil {
 		_ = unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(name)), 0, 0, 0)
+		runtime.KeepAlive(name)
 	}
 }

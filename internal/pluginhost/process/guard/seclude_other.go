@@ -2,5 +2,5 @@
 
 package guard
 
-// seclude does nothing: these systems show no process the files of another.
+// seclude does nothing: on these systems no process can open the files of another through /proc.
 func seclude() {}
