@@ -29,6 +29,9 @@ func TestTheServiceInPartsOfItsOwn(t *testing.T) {
 	worked := service.start(t, "worker", "--metrics-listen", workerMetrics)
 	served.says(t, "serving")
 	healthy(t, listen)
+	eventually(t, "the worker has a guard before it has anything to do", func() bool {
+		return len(processesNamed(t, worked.cmd.Process.Pid, "deployctl-guard")) == 1
+	})
 
 	first := h.in(t.TempDir(), "DEPLOYCTL_SERVER="+listen, "DEPLOYCTL_TOKEN=the-first-token")
 	token := strings.TrimSpace(first.must(t, "token", "create", "ann", "--role", "deployer"))

@@ -15,7 +15,7 @@ import (
 )
 
 // tellTime bounds how long a message to a guard may take. A guard that does not read takes messages until its pipe is
-// full, some ten thousand; then it is replaced.
+// full, some thousands; then it is replaced.
 const tellTime = time.Second
 
 // replacePause is how long after its end a guard is replaced, if there is nothing to tell it before: guards that always
@@ -28,15 +28,7 @@ var guarded groups
 // Guard starts the guard of this process, before there is a process that could get in its way. Without it the guard is
 // started with the first group. An error says that only the children of this process will end with it, and not what
 // they have started.
-func Guard() error {
-	guarded.mu.Lock()
-	defer guarded.mu.Unlock()
-	guarded.always = true
-	if guarded.guard != nil {
-		return nil
-	}
-	return guarded.start()
-}
+func Guard() error { return guarded.keep() }
 
 // groups are the ids of process groups and their guard. The zero value has neither.
 type groups struct {
@@ -47,8 +39,19 @@ type groups struct {
 }
 
 type guardProcess struct {
-	*os.Process
+	*exec.Cmd
 	reads *os.File // our end of its standard input
+}
+
+// keep starts a guard, and from then on there is always one.
+func (g *groups) keep() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.always = true
+	if g.guard != nil {
+		return nil
+	}
+	return g.start()
 }
 
 // add puts a group under guard.
@@ -89,27 +92,31 @@ func (g *groups) tell(what rune, id int) {
 	}
 }
 
-// start starts a guard that knows all groups.
+// start starts a guard that knows all groups. Once it is in use, another one follows it.
 func (g *groups) start() error {
-	next, wait, err := startGuard()
+	next, err := startGuard()
 	if err != nil {
 		return err
 	}
-	go func() {
-		wait()
-		for time.Sleep(replacePause); !g.replaced(next); time.Sleep(replacePause) {
-			continue
-		}
-	}()
 	for id, times := range g.ids {
 		for range times {
 			if err := next.tell(guard.Added, id); err != nil {
 				next.end()
+				go func() { _ = next.Wait() }() // it was killed
 				return err
 			}
 		}
 	}
 	g.guard = next
+	go func() {
+		_ = next.Wait() // however it ends
+		for {
+			time.Sleep(replacePause)
+			if g.replaced(next) {
+				return
+			}
+		}
+	}()
 	return nil
 }
 
@@ -122,7 +129,8 @@ func (g *groups) replaced(old *guardProcess) bool {
 	if g.guard == old {
 		g.guard = nil
 	}
-	return g.guard != nil || len(g.ids) == 0 && !g.always || g.start() == nil
+	needed := g.always || len(g.ids) > 0
+	return g.guard != nil || !needed || g.start() == nil
 }
 
 func (p *guardProcess) tell(what rune, id int) error {
@@ -135,22 +143,22 @@ func (p *guardProcess) tell(what rune, id int) error {
 
 // end ends a guard that another one replaces. It is killed first: at the end of what it reads it would kill the groups.
 func (p *guardProcess) end() {
-	_ = p.Kill() // it may have ended
+	_ = p.Process.Kill() // it may have ended
 	_ = p.reads.Close()
 }
 
 // startGuard starts a guard, for whose end the caller must wait. It leads a session of its own, so that what ends the
 // group of this process does not end its guard.
-func startGuard() (started *guardProcess, wait func(), err error) {
+func startGuard() (started *guardProcess, err error) {
 	self := "/proc/self/exe" // also when the file was replaced
 	if runtime.GOOS != "linux" {
 		if self, err = os.Executable(); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
 	theirs, ours, err := os.Pipe()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer func() { _ = theirs.Close() }()
 	cmd := &exec.Cmd{
@@ -159,8 +167,7 @@ func startGuard() (started *guardProcess, wait func(), err error) {
 	}
 	if err := cmd.Start(); err != nil {
 		_ = ours.Close()
-		return nil, nil, err
+		return nil, err
 	}
-	wait = func() { _ = cmd.Wait() } // however it ends
-	return &guardProcess{cmd.Process, ours}, wait, nil
+	return &guardProcess{cmd, ours}, nil
 }

@@ -196,14 +196,7 @@ func TestAGuardThatEndedIsReplaced(t *testing.T) {
 	mine.add(ended)
 	mine.add(again)
 	mine.add(again) // another group with this id, before the first one is removed
-	old := mine.current()
-	_ = old.Kill()
-	for deadline := time.Now().Add(time.Minute); mine.current() == nil || mine.current() == old; {
-		if time.Now().After(deadline) {
-			t.Fatal("no other guard has started")
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+	mine.killGuard(t)
 	mine.remove(ended)
 	mine.remove(again)
 	mine.orphan()
@@ -214,12 +207,24 @@ func TestAGuardThatEndedIsReplaced(t *testing.T) {
 	}
 }
 
+func TestAGuardIsKeptWithoutGroups(t *testing.T) {
+	var mine groups
+	if err := mine.keep(); err != nil {
+		t.Fatal(err)
+	}
+	mine.killGuard(t)
+	kept := sleeper(t)
+	mine.add(kept)
+	mine.orphan()
+	gone(t, strconv.Itoa(kept))
+}
+
 func TestAGuardThatDoesNotListenIsReplacedAndKillsNothing(t *testing.T) {
 	var mine groups
 	kept := sleeper(t)
 	mine.add(kept)
 	old := mine.current()
-	if err := old.Signal(syscall.SIGSTOP); err != nil {
+	if err := old.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 	for n := 0; mine.current() == nil || mine.current() == old; n++ { // until its pipe is full
@@ -228,8 +233,8 @@ func TestAGuardThatDoesNotListenIsReplacedAndKillsNothing(t *testing.T) {
 			t.Fatal("it is still in use")
 		}
 	}
-	_ = old.Signal(syscall.SIGCONT) // it has ended
-	gone(t, strconv.Itoa(old.Pid))
+	_ = old.Process.Signal(syscall.SIGCONT) // it has ended
+	gone(t, strconv.Itoa(old.Process.Pid))
 	if !alive(strconv.Itoa(kept)) {
 		t.Error("the group was killed")
 	}
@@ -249,7 +254,20 @@ func (g *groups) orphan() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	_ = g.guard.reads.Close()
-	g.guard, g.ids = nil, nil
+	g.guard, g.ids, g.always = nil, nil, false
+}
+
+// killGuard kills the guard, and returns when there is another one.
+func (g *groups) killGuard(t *testing.T) {
+	t.Helper()
+	old := g.current()
+	_ = old.Process.Kill()
+	for deadline := time.Now().Add(time.Minute); g.current() == nil || g.current() == old; {
+		if time.Now().After(deadline) {
+			t.Fatal("no other guard has started")
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
 }
 
 // sleeper starts a process that leads a group, and returns its id.

