@@ -30,6 +30,9 @@ type PushWebhook struct {
 // Limits of settings.
 const (
 	MaxPreRunCommands  = 50
+	MaxPathFilters     = 50  // of pushes
+	MaxPathFilter      = 200 // bytes of each
+	maxFilterSegments  = 20
 	MaxDeploymentBytes = 256 << 10 // of settings as JSON
 	leastWebhookSecret = 16
 )
@@ -129,6 +132,9 @@ func (s DeploymentSettings) Validate() error {
 	if err := validateGit(s.Git()); err != nil {
 		return err
 	}
+	if err := s.validatePaths(); err != nil {
+		return err
+	}
 	run := s.Run()
 	if len(run.PreRunCommands) > MaxPreRunCommands {
 		return Errorf(CodeInvalid, "there are %d commands to run before; at most %d are possible: put them into a script",
@@ -174,6 +180,35 @@ func (s DeploymentSettings) validateSupported() error {
 		return Errorf(CodeInvalid, "programs are taken from git repositories only")
 	case s.VCS != nil && s.VCS.PullRequestTemplate || s.GitHub != nil && s.GitHub.PullRequestTemplate:
 		return Errorf(CodeInvalid, "there are no review stacks of pull requests: use previews of pull requests")
+	}
+	return nil
+}
+
+// validatePaths rejects path filters of pushes that match nothing, and those that take long to compare with what was
+// pushed.
+func (s DeploymentSettings) validatePaths() error {
+	var filters []string
+	if s.GitHub != nil {
+		filters = s.GitHub.Paths
+	}
+	if s.VCS != nil {
+		filters = append(slices.Clip(filters), s.VCS.Paths...)
+	}
+	if len(filters) > MaxPathFilters {
+		return Errorf(CodeInvalid, "there are %d path filters of pushes; at most %d are possible: name directories above "+
+			"them, or use **", len(filters), MaxPathFilters)
+	}
+	for _, f := range filters {
+		if len(f) > MaxPathFilter || strings.Count(f, "/") >= maxFilterSegments {
+			return Errorf(CodeInvalid, "a path filter of pushes can have %d bytes and %d segments, and %s has more: name a "+
+				"directory above it", MaxPathFilter, maxFilterSegments, quoted(f))
+		}
+		for segment := range strings.SplitSeq(f, "/") {
+			if _, err := path.Match(segment, ""); err != nil {
+				return Errorf(CodeInvalid, "%s is not a path filter of pushes: write [ab] for one of several letters, and "+
+					"\\[ for [ itself", quoted(f))
+			}
+		}
 	}
 	return nil
 }

@@ -47,6 +47,8 @@ func TestWhatADeploymentCannotDoIsRefused(t *testing.T) {
 		`{"operationContext":{"environmentVariables":{"A=B":"x"}}}`:                        "environment variable",
 		`{"operationContext":{"options":{"shell":"sh -c x"}}}`:                             "not a shell",
 		`{"webhook":{"secret":"short"}}`:                                                   "at least",
+		`{"vcs":{"provider":"gitlab","paths":["a/["]}}`:                                    "not a path filter",
+		`{"gitHub":{"paths":["a"]},"vcs":{"provider":"github","paths":["a/[b/c]"]}}`:       "not a path filter",
 		`{"gitHub":{"pullRequestTemplate":true}}`:                                          "review stacks",
 		`{"operationContext":{"preRunCommands":["` + strings.Repeat("x", 300<<10) + `"]}}`: "bytes",
 	} {

@@ -31,6 +31,10 @@ func TestALimitOfWhatIsKeptIsWhereItIsSaidToBe(t *testing.T) {
 	settings := func(run apitype.OperationContext) error {
 		return deployments.DeploymentSettings{DeploymentSettings: apitype.DeploymentSettings{Operation: &run}}.Validate()
 	}
+	filtered := func(paths ...string) error {
+		return deployments.DeploymentSettings{DeploymentSettings: apitype.DeploymentSettings{
+			GitHub: &apitype.DeploymentSettingsGitHub{Paths: paths}}}.Validate()
+	}
 	empty, err := json.Marshal(deployments.DeploymentSettings{DeploymentSettings: apitype.DeploymentSettings{
 		Operation: &apitype.OperationContext{EnvironmentVariables: map[string]apitype.SecretValue{"A": {}}}}})
 	if err != nil {
@@ -83,6 +87,11 @@ func TestALimitOfWhatIsKeptIsWhereItIsSaidToBe(t *testing.T) {
 		}},
 		"commands before a deployment": {50, func(n int) error {
 			return settings(apitype.OperationContext{PreRunCommands: slices.Repeat([]string{"a"}, n)})
+		}},
+		"path filters":  {50, func(n int) error { return filtered(slices.Repeat([]string{"a"}, n)...) }},
+		"a path filter": {200, func(n int) error { return filtered(text(n)) }},
+		"segments of a path filter": {20, func(n int) error {
+			return filtered(strings.Join(slices.Repeat([]string{"**"}, n), "/"))
 		}},
 		"settings of deployments": {256 << 10, func(n int) error {
 			return settings(apitype.OperationContext{EnvironmentVariables: map[string]apitype.SecretValue{

@@ -2,13 +2,14 @@ package gitpush
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"net/http"
-	"path"
 	"slices"
 	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/glob"
 )
 
 // Event is a push to a branch, or a change of a pull request.
@@ -20,7 +21,7 @@ type Event struct {
 	PullRequest int
 	// Foreign is that a pull request is from another repository, whose authors may not deploy.
 	Foreign bool
-	// Paths are the files that changed; nil when not all are known.
+	// Paths are the files that changed; nil when not all are known, or there are too many.
 	Paths []string
 }
 
@@ -147,7 +148,12 @@ func (g gitlab) mergeRequest() *Event {
 		Foreign: a.SourceID != a.TargetID}
 }
 
-// changed returns the files of commits; nil when these are not all, or there are none, as after a forced push.
+// mostNames is how many bytes the names of changed files may have that are compared with patterns. It bounds how long
+// that takes.
+const mostNames = 256 << 10
+
+// changed returns the files of commits; nil when these are not all or too many, or there are none, as after a forced
+// push.
 func changed(commits []commit, all bool) []string {
 	if !all {
 		return nil
@@ -156,43 +162,34 @@ func changed(commits []commit, all bool) []string {
 	for _, c := range commits {
 		paths = append(append(append(paths, c.Added...), c.Removed...), c.Modified...)
 	}
+	length := 0
+	for _, name := range paths {
+		length += len(name)
+	}
+	if length > mostNames {
+		return nil
+	}
 	return paths
 }
 
-// Touches reports whether a file that changed matches one of the patterns, in which ** stands for any number of
-// directories. Without patterns, and when not all files are known, it does.
-func (e Event) Touches(patterns []string) bool {
+// Touches reports whether a file that changed, or a directory above it, matches one of the patterns, in which ** stands
+// for any number of directories. Without patterns, and when not all files are known, it does.
+func (e Event) Touches(ctx context.Context, patterns []string) (bool, error) {
 	if len(patterns) == 0 || e.Paths == nil {
-		return true
+		return true, nil
 	}
 	for _, pattern := range patterns {
-		segments := strings.Split(strings.Trim(pattern, "/"), "/")
+		segments := append(glob.Inside(strings.Split(strings.Trim(pattern, "/"), "/")), "**") // and all that is in it
 		for _, name := range e.Paths {
-			if matches(segments, strings.Split(name, "/")) {
-				return true
+			if err := ctx.Err(); err != nil {
+				return false, err
+			}
+			if glob.Path(segments, strings.Split(name, "/")) {
+				return true, nil
 			}
 		}
 	}
-	return false
-}
-
-// matches reports whether a path, or a directory above it, matches the segments of a pattern.
-func matches(segments, names []string) bool {
-	switch {
-	case len(segments) == 0:
-		return true
-	case segments[0] == "**":
-		for skip := range len(names) + 1 {
-			if matches(segments[1:], names[skip:]) && (len(segments) > 1 || skip < len(names)) {
-				return true
-			}
-		}
-		return false
-	case len(names) == 0:
-		return false
-	}
-	ok, err := path.Match(segments[0], names[0])
-	return err == nil && ok && matches(segments[1:], names[1:])
+	return false, nil
 }
 
 // Of reports whether an event is of the repository that a path of a URL names.

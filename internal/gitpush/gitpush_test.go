@@ -1,6 +1,7 @@
 package gitpush
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
@@ -188,12 +189,43 @@ func TestPathsSelectPushes(t *testing.T) {
 		"infra": true, "infra/": true, "infra/**": true, "**/*.ts": true, "*.md": true, "infra/*": true, "app/**": false,
 		"*.ts": false, "infra/dev/**": false, "[": false,
 	} {
-		if got := e.Touches([]string{pattern}); got != want {
+		if got := touches(t, e, pattern); got != want {
 			t.Errorf("%s: %v", pattern, got)
 		}
 	}
-	if !e.Touches(nil) || !(Event{}).Touches([]string{"x"}) {
+	if !touches(t, e) || !touches(t, Event{}, "x") {
 		t.Error("without patterns, or when the files are not known, nothing is deployed")
+	}
+}
+
+func touches(t *testing.T, e Event, patterns ...string) bool {
+	t.Helper()
+	is, err := e.Touches(t.Context(), patterns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return is
+}
+
+// It ends: a matcher that tries each ** at each depth would take longer than the test.
+func TestAPatternWithManyStarsIsComparedWithADeepPath(t *testing.T) {
+	deep := Event{Paths: []string{strings.Repeat("a/", 400) + "a"}}
+	if touches(t, deep, strings.Repeat("**/a/", 12)+"z") {
+		t.Error("a path without z matches")
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if _, err := deep.Touches(ended, []string{"z"}); err == nil {
+		t.Error("paths are compared for a caller who has gone")
+	}
+}
+
+func TestAPushOfMoreFilesThanAreComparedTouchesAll(t *testing.T) {
+	for size, known := range map[int]bool{mostNames: true, mostNames + 1: false} {
+		paths := changed([]commit{{Added: []string{strings.Repeat("a", size)}}}, true)
+		if (paths != nil) != known || touches(t, Event{Paths: paths}, "x") == known {
+			t.Errorf("with %d bytes of names, the files are known: %v", size, paths != nil)
+		}
 	}
 }
 

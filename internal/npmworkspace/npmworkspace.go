@@ -3,11 +3,12 @@ package npmworkspace
 
 import (
 	"encoding/json"
-	"path"
 	"path/filepath"
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/deployctl/deployctl/internal/glob"
 )
 
 // Runtime reports whether programs of a runtime import packages of npm.
@@ -63,22 +64,9 @@ func Member(patterns []string, member string) bool {
 	for _, p := range patterns {
 		p, out := strings.CutPrefix(p, "!")
 		p = strings.Trim(strings.TrimPrefix(p, "./"), "/")
-		if match(strings.Split(p, "/"), strings.Split(member, "/")) {
+		if glob.Path(strings.Split(p, "/"), strings.Split(member, "/")) {
 			in = !out
 		}
 	}
 	return in
-}
-
-func match(pattern, names []string) bool {
-	switch {
-	case len(pattern) == 0:
-		return len(names) == 0
-	case pattern[0] == "**":
-		return match(pattern[1:], names) || len(names) > 0 && match(pattern, names[1:])
-	case len(names) == 0:
-		return false
-	}
-	ok, err := path.Match(pattern[0], names[0])
-	return ok && err == nil && match(pattern[1:], names[1:])
 }

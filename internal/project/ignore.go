@@ -5,9 +5,10 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"strings"
+
+	"github.com/deployctl/deployctl/internal/glob"
 )
 
 // IgnoreFile lists what an update does not take along, in gitignore's syntax.
@@ -21,7 +22,7 @@ const virtualEnvironment = "pyvenv.cfg"
 
 // pattern is one line of an ignore file.
 type pattern struct {
-	segments []string // of the pattern; "**" matches any number of names
+	segments []string // as glob.Path takes them
 	again    bool     // "!": takes back
 	dirOnly  bool     // "/" at the end
 }
@@ -67,7 +68,7 @@ func (list ignores) add(line string) ignores {
 		p.dirOnly, line = true, strings.TrimRight(line, "/")
 	}
 	anchored := strings.Contains(line, "/")
-	p.segments = strings.Split(strings.TrimPrefix(line, "/"), "/")
+	p.segments = glob.Inside(strings.Split(strings.TrimPrefix(line, "/"), "/"))
 	if !anchored {
 		p.segments = append([]string{"**"}, p.segments...)
 	}
@@ -78,32 +79,9 @@ func (list ignores) add(line string) ignores {
 func (list ignores) match(name string, dir bool) bool {
 	names := strings.Split(name, "/")
 	for i := len(list) - 1; i >= 0; i-- {
-		if p := list[i]; (dir || !p.dirOnly) && matchSegments(p.segments, names) {
+		if p := list[i]; (dir || !p.dirOnly) && glob.Path(p.segments, names) {
 			return !p.again
 		}
 	}
 	return false
-}
-
-func matchSegments(segments, names []string) bool {
-	for i, segment := range segments {
-		if segment == "**" {
-			if i == len(segments)-1 {
-				return len(names) > i
-			}
-			for skip := i; skip <= len(names); skip++ {
-				if matchSegments(segments[i+1:], names[skip:]) {
-					return true
-				}
-			}
-			return false
-		}
-		if i >= len(names) {
-			return false
-		}
-		if ok, err := path.Match(segment, names[i]); err != nil || !ok {
-			return false
-		}
-	}
-	return len(segments) == len(names)
 }

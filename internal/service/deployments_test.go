@@ -134,12 +134,12 @@ func TestTheSettingsDecideWhatAPushStarts(t *testing.T) {
 		"no deployments of pushes": {settings(`{` + source + `}`), &push},
 		"no previews":              {settings(`{` + source + `,"gitHub":{"deployCommits":true}}`), &request},
 	} {
-		if got := ignored(c.settings, c.event); !strings.Contains(got, why) {
+		if got, err := ignored(t.Context(), c.settings, c.event); err != nil || !strings.Contains(got, why) {
 			t.Errorf("%s: %q", why, got)
 		}
 	}
 	for _, e := range []gitpush.Event{push, request} {
-		if why := ignored(all, &e); why != "" {
+		if why, err := ignored(t.Context(), all, &e); err != nil || why != "" {
 			t.Errorf("%+v is ignored: %s", e, why)
 		}
 	}

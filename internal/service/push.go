@@ -47,8 +47,8 @@ func (s *Service) Push(
 	if err != nil {
 		return d, "", err
 	}
-	if why := ignored(stored, e); why != "" {
-		return d, why, nil
+	if why, err := ignored(ctx, stored, e); err != nil || why != "" {
+		return d, why, err
 	}
 	taken, err := deliveryOf(m, time.Now())
 	if err != nil {
@@ -103,13 +103,25 @@ func pushed(
 }
 
 // ignored says why an event deploys nothing, if so.
-func ignored(stored statestore.StoredSettings, e *gitpush.Event) string {
+func ignored(ctx context.Context, stored statestore.StoredSettings, e *gitpush.Event) (string, error) {
 	if e == nil {
-		return "this event deploys nothing"
+		return "this event deploys nothing", nil
 	}
+	rules := pushRules(stored.DeploymentSettings)
+	if why := unasked(stored, rules, e); why != "" {
+		return why, nil
+	}
+	touches, err := e.Touches(ctx, rules.Paths)
+	if err != nil || touches {
+		return "", err
+	}
+	return "none of the paths in the deployment settings has changed", nil
+}
+
+// unasked says why the settings ask for no deployment of an event, whatever it has changed.
+func unasked(stored statestore.StoredSettings, rules apitype.DeploymentSettingsGitHub, e *gitpush.Event) string {
 	git := stored.Git()
 	u, err := deployments.GitURL(git.RepoURL)
-	rules := pushRules(stored.DeploymentSettings)
 	switch {
 	case err != nil || !e.Of(u.Path):
 		return "it is about another repository than the one in the deployment settings"
@@ -121,8 +133,6 @@ func ignored(stored statestore.StoredSettings, e *gitpush.Event) string {
 		return "the pull request is from another repository"
 	case e.PullRequest == 0 && !rules.DeployCommits:
 		return "the deployment settings ask for no deployments of pushes"
-	case !e.Touches(rules.Paths):
-		return "none of the paths in the deployment settings has changed"
 	}
 	return ""
 }
