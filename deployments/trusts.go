@@ -4,10 +4,11 @@ import (
 	"encoding/json"
 	"net/netip"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/deployctl/deployctl/internal/glob"
 )
 
 // Trust lets identities that an issuer vouches for, such as the jobs of a CI service, exchange their identity tokens
@@ -152,10 +153,7 @@ func (c Condition) holdsFor(value json.RawMessage) bool {
 			return false
 		}
 	}
-	pattern := regexp.QuoteMeta(c.Pattern)
-	pattern = strings.ReplaceAll(strings.ReplaceAll(pattern, `\*`, `.*`), `\?`, `.`)
-	matches, err := regexp.MatchString(`\A(?s:`+pattern+`)\z`, text)
-	return err == nil && matches
+	return glob.Text(c.Pattern, text)
 }
 
 // Identity is what an issuer says of whom it vouches for, verified.
