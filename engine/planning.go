@@ -90,7 +90,7 @@ func (r *Run) force(e *entry, old *State) []string {
 	switch {
 	case old == nil || e.Imported || r.marked(e.URN).Replaced:
 		return nil
-	case r.matches(r.goal.Replace, e.URN), old.Taint:
+	case r.replaced.match(e.URN), old.Taint:
 		return []string{"id"}
 	case e.Changed:
 		return []string{"provider"}

@@ -18,6 +18,9 @@ type Run struct {
 	snap *Snapshot
 	memory
 
+	// What the options of the goal name, see setGoal.
+	targets, excluded, replaced patterns
+
 	// Derived from memory, see derive.
 	byURN      map[urn.URN]*entry // entries of this epoch
 	bySeq      map[int]bool       // sequence numbers seen in this epoch
@@ -39,16 +42,13 @@ type Run struct {
 // at all has ended when New returns: its diagnostics are in the first Ready, and Result says why it failed.
 func New(goal Goal, base []State, pending []PendingOperation) *Run {
 	r := &Run{
-		goal: goal,
 		snap: NewSnapshot(base, pending),
 		memory: memory{
 			Ops: map[int]*operation{}, Compared: map[string]bool{}, Changes: map[string]int{},
 			marks: map[urn.URN]*mark{},
 		},
 	}
-	if r.goal.Parallel < 1 {
-		r.goal.Parallel = 1
-	}
+	r.setGoal(goal)
 	// The order: marks and look-up tables exist before anything is diagnosed or decided, a refused update has no effect on
 	// the snapshot, and pending creates are settled with the providers that giveDefaults has recorded.
 	r.resetEpoch()
@@ -59,6 +59,13 @@ func New(goal Goal, base []State, pending []PendingOperation) *Run {
 	r.giveDefaults()
 	r.settlePending()
 	return r
+}
+
+// setGoal gives the Run its goal, and compiles the patterns in it.
+func (r *Run) setGoal(goal Goal) {
+	goal.Parallel = max(goal.Parallel, 1)
+	r.goal = goal
+	r.targets, r.excluded, r.replaced = compile(goal.Targets), compile(goal.Excludes), compile(goal.Replace)
 }
 
 // accept refuses an update that cannot be carried out at all, with a diagnostic that says why. It reports whether the

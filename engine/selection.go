@@ -2,7 +2,6 @@ package engine
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
@@ -22,7 +21,7 @@ func (r *Run) takesPart(named bool) bool { return !r.restricted() || named != r.
 
 // names reports whether an option names a URN.
 func (r *Run) names(u urn.URN) bool {
-	return r.matches(r.goal.Targets, u) || r.matches(r.goal.Excludes, u) ||
+	return r.targets.match(u) || r.excluded.match(u) ||
 		r.goal.ExcludeProtected && r.protects(u)
 }
 
@@ -91,38 +90,4 @@ func (r *Run) leftOutBy() (option, advice string) {
 		return "--exclude", "do not exclude it"
 	}
 	return "--target", "target it as well"
-}
-
-// matches reports whether a URN is named by one of the patterns: "*" stands for anything within a part between colons,
-// "**" for anything.
-func (r *Run) matches(patterns []string, u urn.URN) bool {
-	return slices.ContainsFunc(patterns, func(p string) bool { return glob(p, string(u)) })
-}
-
-// glob reports whether a text matches a pattern; "**" may cross "::", "*" may not. Its time is bounded by the product
-// of their lengths: a pattern is what a user has written.
-func glob(pattern, s string) bool {
-	if !strings.Contains(pattern, "*") {
-		return pattern == s
-	}
-	reached := make([]bool, len(s)+1) // the lengths of s that the pattern matches so far
-	reached[0] = true
-	for pattern != "" {
-		next := make([]bool, len(s)+1)
-		if pattern[0] != '*' {
-			for i := range len(s) {
-				next[i+1] = reached[i] && s[i] == pattern[0]
-			}
-			pattern, reached = pattern[1:], next
-			continue
-		}
-		deep, open := strings.HasPrefix(pattern, "**"), false
-		for i := range next {
-			open = open || reached[i]
-			next[i] = open
-			open = open && (deep || !strings.HasPrefix(s[i:], "::"))
-		}
-		pattern, reached = strings.TrimLeft(pattern, "*"), next
-	}
-	return reached[len(s)]
 }

@@ -128,10 +128,9 @@ func Resume(goal Goal, base []State, pending []PendingOperation, data json.RawMe
 	if err := json.Unmarshal(data, &s); err != nil {
 		return nil, fmt.Errorf("a suspended run cannot be read: %w", err)
 	}
-	r := &Run{goal: goal, snap: NewSnapshot(base, pending), memory: s.Memory.memory}
+	r := &Run{snap: NewSnapshot(base, pending), memory: s.Memory.memory}
 	s.Memory.load(r)
-	// As in New, which gets the same goal.
-	r.goal.Parallel = max(r.goal.Parallel, 1)
+	r.setGoal(goal) // as in New, which gets the same
 	for _, g := range s.Gone {
 		for i := g.First; i < g.First+g.Count; i++ {
 			r.snap.remove(BaseKey(i))

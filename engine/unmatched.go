@@ -58,11 +58,11 @@ func (r *Run) eachUnmatched(why func(o option, pattern string) string) bool {
 	known := r.known()
 	for _, o := range r.options() {
 		for _, p := range o.patterns {
-			switch isPattern := strings.Contains(p, "*"); {
+			switch {
 			// It names something.
-			case known[urn.URN(p)], isPattern && r.matchesAny(p):
+			case known[urn.URN(p)], isPattern(p) && r.matchesAny(p):
 			// A pattern may match nothing. That is certain when the program has ended, or at once without one.
-			case isPattern:
+			case isPattern(p):
 				if r.Exit != nil || r.Waits != nil || !r.hasProgram() {
 					r.diagnose("warning", "", "no resource matches %s %s", o.name, p)
 				}
@@ -98,10 +98,9 @@ func (r *Run) known() map[urn.URN]bool {
 
 // matchesAny reports whether a pattern matches anything that known has.
 func (r *Run) matchesAny(pattern string) bool {
-	return slices.ContainsFunc(r.snap.base, func(at slot) bool { return glob(pattern, string(at.State.URN)) }) ||
-		slices.ContainsFunc(r.Entries, func(e *entry) bool {
-			return glob(pattern, string(e.URN)) || glob(pattern, string(r.urnOf(e.Reg)))
-		})
+	named := compile([]string{pattern})
+	return slices.ContainsFunc(r.snap.base, func(at slot) bool { return named.match(at.State.URN) }) ||
+		slices.ContainsFunc(r.Entries, func(e *entry) bool { return named.match(e.URN) || named.match(r.urnOf(e.Reg)) })
 }
 
 // mostMeant is how many URNs a sentence suggests.
