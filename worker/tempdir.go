@@ -31,21 +31,26 @@ func TemporaryDir(mode sandbox.Mode) (dir string, remove func(), err error) {
 	if err != nil {
 		return "", nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	removeAbandoned(filepath.Dir(dir))
+	removeAbandoned(filepath.Dir(dir), os.Geteuid())
 	return dir, func() { _ = errors.Join(lock.Close(), os.RemoveAll(dir)) }, nil
 }
 
 // inUse returns the file that a worker locks while it uses a directory.
 func inUse(dir string) string { return filepath.Join(dir, "in-use") }
 
-// removeAbandoned removes directories of killed workers. Those of other users stay.
-func removeAbandoned(parent string) {
+// removeAbandoned removes directories of killed workers of this user. What others have put there, whose names are
+// theirs to choose, is neither opened nor removed, and of this user's own files, nothing is opened but a regular one: a
+// program may have put a link or a pipe there.
+func removeAbandoned(parent string, user int) {
 	dirs, _ := filepath.Glob(filepath.Join(parent, temporary+"*")) // the pattern is well-formed
 	for _, dir := range dirs {
-		if _, err := os.Stat(inUse(dir)); err != nil {
-			continue // being created, or of another user
+		if info, err := os.Lstat(dir); err != nil || !info.IsDir() || !belongsTo(info, user) {
+			continue
 		}
-		lock := flock.New(inUse(dir), flock.SetPermissions(0o600))
+		if info, err := os.Lstat(inUse(dir)); err != nil || !info.Mode().IsRegular() {
+			continue // being created, or not a worker's
+		}
+		lock := flock.New(inUse(dir), flock.SetFlag(openAsIs))
 		if free, err := lock.TryLock(); err == nil && free {
 			_ = os.RemoveAll(dir) // at worst the next worker tries again
 		}
