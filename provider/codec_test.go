@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"math"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -248,13 +250,35 @@ func TestAFieldThatCannotBeWrittenIsNamed(t *testing.T) {
 }
 
 func TestTheRelativePathOfAnAssetIsOfTheProgram(t *testing.T) {
-	ctx := context.WithValue(t.Context(), programDirKey{}, "/program")
+	ctx := context.WithValue(t.Context(), programKey{}, program{dir: "/program"})
 	for path, want := range map[string]string{"site/a.html": "/program/site/a.html", "/etc/hosts": "/etc/hosts"} {
 		a := &asset.Asset{Sig: content(t, "").Sig, Path: path}
 		var got every
 		if err := objectOf[every]().decode(ctx, properties{"asset": resource.NewProperty(a)}, &got); err != nil ||
 			got.Asset.Path != want || a.Path != path {
 			t.Errorf("%s is read as %+v, %v", path, got.Asset, err)
+		}
+	}
+}
+
+func TestOnlyAPluginProcessReadsAssetsToHashThem(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, []byte("text"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	bag := properties{"it": resource.NewProperty(&asset.Asset{Sig: content(t, "").Sig, Path: path})}
+	wire, err := marshal(bag)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, embedded := range []bool{false, true} {
+		ctx := context.WithValue(t.Context(), programKey{}, program{embedded: embedded})
+		got, err := unmarshal(ctx, wire)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if read := got["it"].AssetValue().Hash != ""; read == embedded {
+			t.Errorf("embedded: %v, and the file was read: %v", embedded, read)
 		}
 	}
 }

@@ -68,19 +68,27 @@ type server struct {
 	dir string // the program's directory
 }
 
-type programDirKey struct{}
+// program is what a call knows about the program.
+type program struct {
+	dir      string
+	embedded bool // see server
+}
+
+type programKey struct{}
+
+func programOf(ctx context.Context) program {
+	p, _ := ctx.Value(programKey{}).(program)
+	return p
+}
 
 // ProgramDir is the directory of the program, which relative paths start from; empty when nobody said.
-func ProgramDir(ctx context.Context) string {
-	dir, _ := ctx.Value(programDirKey{}).(string)
-	return dir
-}
+func ProgramDir(ctx context.Context) string { return programOf(ctx).dir }
 
 // scope is the context of one call: it knows the program's directory, ends with Cancel and, if the engine set a timeout
 // (in seconds), then. It keeps the call's own values and end.
 func (s *server) scope(ctx context.Context, timeout float64) (context.Context, context.CancelFunc) {
 	s.mu.Lock()
-	ctx = context.WithValue(ctx, programDirKey{}, s.dir)
+	ctx = context.WithValue(ctx, programKey{}, program{s.dir, s.embedded})
 	s.mu.Unlock()
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(s.life, cancel)
@@ -92,14 +100,16 @@ func (s *server) scope(ctx context.Context, timeout float64) (context.Context, c
 	return ctx, func() { cancelTimeout(); end() }
 }
 
-// unmarshal reads a bag off the wire: unknown values and secrets stay what they are, assets have their hash.
+// unmarshal reads a bag off the wire: unknown values and secrets stay what they are, assets have their hash. In the
+// engine's process they have it only if the engine has computed it: nothing here reads files, or asks servers, as the
+// program may.
 func unmarshal(ctx context.Context, bag *structpb.Struct) (properties, error) {
 	if bag == nil {
 		return nil, nil
 	}
 	return plugin.UnmarshalProperties(bag, plugin.MarshalOptions{
 		KeepUnknowns: true, KeepSecrets: true, KeepOutputValues: true, SkipNulls: true,
-		ComputeAssetHashes: true, WorkingDirectory: ProgramDir(ctx),
+		ComputeAssetHashes: !programOf(ctx).embedded, WorkingDirectory: ProgramDir(ctx),
 	})
 }
 
