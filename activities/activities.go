@@ -16,6 +16,7 @@ import (
 	"github.com/deployctl/deployctl/internal/pluginhost/process"
 	"github.com/deployctl/deployctl/internal/plugins"
 	"github.com/deployctl/deployctl/internal/ratelimit"
+	"github.com/deployctl/deployctl/internal/remote"
 	"github.com/deployctl/deployctl/internal/runlink"
 	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/deployctl/deployctl/statestore"
@@ -40,6 +41,8 @@ type Options struct {
 	Env []string
 	// Plugins are the servers from which plugins that are not installed may be downloaded; nil: none.
 	Plugins *plugins.Network
+	// Remote fetches what programs name by URL; nil: nothing is fetched.
+	Remote *remote.Fetcher
 	// Builtin are the packages that are served in this process, by name; each call creates one provider for an update with
 	// that environment.
 	Builtin map[string]func(process.Environment) pulumirpc.ResourceProviderServer

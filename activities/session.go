@@ -16,6 +16,7 @@ import (
 	"github.com/deployctl/deployctl/internal/monitor"
 	"github.com/deployctl/deployctl/internal/pluginhost"
 	"github.com/deployctl/deployctl/internal/ratelimit"
+	"github.com/deployctl/deployctl/internal/remote"
 	"github.com/deployctl/deployctl/internal/runlink"
 	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/deployctl/deployctl/internal/stackconfig"
@@ -50,6 +51,7 @@ type session struct {
 	place    string             // the directory of the bundle
 	dir      string             // the directory of its Pulumi.yaml
 	box      *sandbox.Box       // in which its processes start
+	remote   *remote.Fetcher
 	bundles  *bundlecache.Cache
 	limits   *ratelimit.Accounts
 	compared *comparisons

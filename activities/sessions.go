@@ -73,7 +73,7 @@ func (a *Activities) host(
 	if !ok {
 		s = &session{
 			update: u, base: base, request: request, store: a.Store, bundles: a.bundles, limits: a.accounts,
-			compared: a.compared, config: request.Config,
+			compared: a.compared, config: request.Config, remote: a.Remote,
 			ready: make(chan struct{}),
 		}
 		a.sessions[u.String()] = s

@@ -2,6 +2,7 @@
 package providers
 
 import (
+	"github.com/deployctl/deployctl/internal/remote"
 	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/deployctl/deployctl/provider"
 	"github.com/deployctl/deployctl/providers/command"
@@ -20,6 +21,8 @@ type Defaults struct {
 	Environment []string
 	// Box is what commands are run in and files are read from, inside a service.
 	Box *sandbox.Box
+	// Remote fetches what programs name by URL; nil: nothing is fetched.
+	Remote *remote.Fetcher
 }
 
 // Package is the package deployctl. Each call returns one of its own, for one server.
@@ -29,7 +32,9 @@ func Package(d Defaults) provider.Package {
 		Description: "The first-party resources of deployctl: S3 buckets, objects and directories, and commands.",
 		Homepage:    "https://github.com/deployctl/deployctl",
 		Environment: d.Environment,
-		Modules: []provider.Module{s3.Module(s3.Defaults{Config: d.S3, Environment: d.Environment, Box: d.Box}),
-			command.Module(d.Environment, d.Box)},
+		Modules: []provider.Module{
+			s3.Module(s3.Defaults{Config: d.S3, Environment: d.Environment, Box: d.Box, Remote: d.Remote}),
+			command.Module(d.Environment, d.Box),
+		},
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/deployctl/deployctl/internal/deployment"
 	"github.com/deployctl/deployctl/internal/pluginhost/process"
 	"github.com/deployctl/deployctl/internal/plugins"
+	"github.com/deployctl/deployctl/internal/remote"
 	"github.com/deployctl/deployctl/internal/runclient"
 	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/deployctl/deployctl/internal/scheduled"
@@ -45,6 +46,8 @@ type Options struct {
 	Sources deployment.Sources
 	// Webhooks are the servers to which events may be sent.
 	Webhooks webhooks.Network
+	// Remote fetches what programs name by URL; nil: nothing is fetched.
+	Remote *remote.Fetcher
 	// Builtin are the packages that this process serves itself, by name, with the environment of the update.
 	Builtin map[string]func(process.Environment) pulumirpc.ResourceProviderServer
 	// Retention is what is kept of stacks; nil: everything. Collected, if not nil, is called with what was removed.
@@ -141,7 +144,7 @@ func (c *Connection) newActivities(o Options, private string) *activities.Activi
 	return activities.New(activities.Options{
 		Store: c.Store, Runs: runclient.New(c.Client), Heart: heartbeatRecorder{c.Client}, Worker: private,
 		Organizations: o.Organizations, Dir: o.Dir,
-		Env: os.Environ(), Builtin: o.Builtin, Sandbox: o.Sandbox, Plugins: o.Plugins,
+		Env: os.Environ(), Builtin: o.Builtin, Sandbox: o.Sandbox, Plugins: o.Plugins, Remote: o.Remote,
 		Housekeeping: activities.Housekeeping{Retention: o.Retention, Collected: c.collected(o.Collected)},
 		Unseen:       c.unseenVersion, Ended: c.Service().UpdateEnded,
 	})

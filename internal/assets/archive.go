@@ -18,13 +18,12 @@ import (
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/archive"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/asset"
+
+	"github.com/deployctl/deployctl/internal/remote"
 )
 
 // errDirectory is why a directory is not read as a file.
 var errDirectory = errors.New("is a directory: use an archive")
-
-// maxFetched bounds what is fetched to be a part of an archive: it is held in memory.
-const maxFetched = 64 << 20
 
 // tarball is an archive as a tar file, whose hash is that of the archive. Which parts it has, in which order and with
 // which names, is what the ecosystem has agreed on.
@@ -58,7 +57,7 @@ func (t tarball) pack(below string, a *archive.Archive) error {
 	case format != "":
 		return t.packFile(below, a, format)
 	case a.Path != "":
-		if _, err := t.box.Stat(t.at(a.Path)); errors.Is(err, fs.ErrNotExist) {
+		if _, err := t.Box.Stat(t.at(a.Path)); errors.Is(err, fs.ErrNotExist) {
 			return notInProject(a.Path)
 		}
 		return t.packDirectory(below, t.at(a.Path))
@@ -88,10 +87,10 @@ func (t tarball) packMembers(below string, members map[string]any) error {
 // packDirectory adds files, also those that links lead to. Directories that links lead to are left out, the whole one
 // included.
 func (t tarball) packDirectory(below, dir string) error {
-	if t.box.IsLink(dir) {
+	if t.Box.IsLink(dir) {
 		return nil
 	}
-	return fs.WalkDir(t.box.FS(dir), ".", func(name string, entry fs.DirEntry, err error) error {
+	return fs.WalkDir(t.Box.FS(dir), ".", func(name string, entry fs.DirEntry, err error) error {
 		switch {
 		case errors.Join(err, t.ctx.Err()) != nil:
 			return errors.Join(err, t.ctx.Err())
@@ -157,11 +156,12 @@ func (t tarball) packTar(below string, from io.Reader) error {
 func (t tarball) packZip(below string, c content) error {
 	at, isFile := c.file.(io.ReaderAt)
 	if !isFile {
-		text, err := fetched(c)
+		kept, err := fetched(c)
 		if err != nil {
 			return err
 		}
-		at, c.size = bytes.NewReader(text), int64(len(text))
+		defer kept.close()
+		at, c = kept.file.(io.ReaderAt), kept
 	}
 	members, err := zip.NewReader(at, c.size)
 	if err != nil {
@@ -189,18 +189,18 @@ func (t tarball) packMember(below string, member *zip.File) error {
 
 // add adds a file and closes its content. Of several with one name the first counts.
 func (t tarball) add(below, name string, c content) error {
-	defer c.close()
+	defer func() { c.close() }()
 	name = joined(below, name)
 	if t.names[name] {
 		return nil
 	}
 	t.names[name] = true
 	if c.size < 0 {
-		text, err := fetched(c)
+		kept, err := fetched(c)
 		if err != nil {
 			return err
 		}
-		c = inMemory(text)
+		c = kept
 	}
 	if err := t.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: c.size}); err != nil {
 		return err
@@ -209,13 +209,17 @@ func (t tarball) add(below, name string, c content) error {
 	return err
 }
 
-// fetched reads content whose size nobody knows.
-func fetched(c content) ([]byte, error) {
-	text, err := io.ReadAll(io.LimitReader(c, maxFetched+1))
-	if err == nil && len(text) > maxFetched {
-		err = fmt.Errorf("what the URI leads to is larger than %d MiB: have the program download it", maxFetched>>20)
+// fetched reads content whose size nobody knows, because it comes from a URL.
+func fetched(c content) (content, error) {
+	body, isRemote := c.file.(*remote.Body)
+	if !isRemote {
+		return content{}, errors.New("nobody knows its size")
 	}
-	return text, err
+	file, err := body.Keep()
+	if err != nil {
+		return content{}, err
+	}
+	return content{file, file, file.Size}, nil
 }
 
 func inMemory(text []byte) content {

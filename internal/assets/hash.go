@@ -12,7 +12,6 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -21,8 +20,8 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/archive"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/asset"
-	"github.com/pulumi/pulumi/sdk/v3/go/common/util/httputil"
 
+	"github.com/deployctl/deployctl/internal/remote"
 	"github.com/deployctl/deployctl/internal/sandbox"
 )
 
@@ -32,14 +31,19 @@ import (
 // place at any time.
 type hasher struct {
 	ctx context.Context
-	box *sandbox.Box
-	dir string // of the program: relative paths begin there
+	Source
 }
 
-// Hash sets the missing hashes in values of a program, whose relative paths begin in dir. A nil box reads files without
-// a sandbox.
-func Hash(ctx context.Context, box *sandbox.Box, dir string, values resource.PropertyMap) error {
-	h := hasher{ctx, box, dir}
+// Source is where the assets of a program come from.
+type Source struct {
+	Box    *sandbox.Box    // reads files; nil: without a sandbox
+	Dir    string          // of the program: relative paths begin there
+	Remote *remote.Fetcher // fetches the rest
+}
+
+// Hash sets the missing hashes in values of a program.
+func (s Source) Hash(ctx context.Context, values resource.PropertyMap) error {
+	h := hasher{ctx, s}
 	for key, v := range values {
 		if err := h.value(v); err != nil {
 			return fmt.Errorf("the hash of the asset in %q cannot be computed: %w", key, err)
@@ -178,7 +182,7 @@ func (h hasher) open(path, uri string) (content, error) {
 }
 
 func (h hasher) openFile(path string) (content, error) {
-	file, err := h.box.Open(h.at(path))
+	file, err := h.Box.Open(h.at(path))
 	if errors.Is(err, fs.ErrNotExist) {
 		return content{}, notInProject(path)
 	}
@@ -206,19 +210,15 @@ func (h hasher) at(path string) string {
 	if filepath.IsAbs(path) {
 		return path
 	}
-	return filepath.Join(h.dir, path)
+	return filepath.Join(h.Dir, path)
 }
 
 func (h hasher) fetch(uri string) (content, error) {
-	req, err := http.NewRequestWithContext(h.ctx, http.MethodGet, uri, nil)
+	body, err := h.Remote.Open(h.ctx, h.Box.Room(), uri)
 	if err != nil {
 		return content{}, err
 	}
-	resp, err := httputil.DoWithRetry(req, http.DefaultClient) //nolint:bodyclose // the content closes it
-	if err != nil {
-		return content{}, err
-	}
-	return content{resp.Body, resp.Body, -1}, nil
+	return content{body, body, -1}, nil
 }
 
 // patient reads until nobody waits any more.

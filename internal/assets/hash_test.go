@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/deployctl/deployctl/internal/remote"
 	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/archive"
@@ -93,7 +94,7 @@ func TestHashesAreThoseOfTheEcosystem(t *testing.T) {
 	dir := shipped(t)
 	server := httptest.NewServer(http.FileServer(http.Dir(dir)))
 	defer server.Close()
-	h := hasher{t.Context(), nil, dir}
+	h := hasher{t.Context(), Source{Dir: dir, Remote: remote.New(nil, true)}}
 	for name, a := range map[string]asset.Asset{
 		"a text": {Text: "text"}, "no text": {}, "a file": {Path: "file"},
 		"an absolute path": {Path: filepath.Join(dir, "file")}, "a link": {Path: "site/to-file"},
@@ -137,7 +138,7 @@ func TestWhatAnArchiveIsMadeOfHasHashes(t *testing.T) {
 		"file": file, "deep": &archive.Archive{Assets: map[string]any{"inner": inner}},
 	}}
 	values := resource.PropertyMap{"made": resource.NewProperty(made)}
-	must(t, Hash(t.Context(), nil, dir, values))
+	must(t, Source{Dir: dir}.Hash(t.Context(), values))
 	theirFile, theirInner := asset.Asset{Path: "file"}, archive.Archive{Path: "site"}
 	must(t, theirFile.EnsureHashWithWD(dir))
 	must(t, theirInner.EnsureHashWithWD(dir))
@@ -148,7 +149,7 @@ func TestWhatAnArchiveIsMadeOfHasHashes(t *testing.T) {
 
 func TestWhatIsNotThereIsNamedAsTheProgramNamesIt(t *testing.T) {
 	dir := t.TempDir()
-	h := hasher{t.Context(), nil, dir}
+	h := hasher{t.Context(), Source{Dir: dir, Remote: remote.New(nil, true)}}
 	for _, a := range []*archive.Archive{{Path: "./nowhere"}, {Path: "./nowhere.zip"},
 		{Assets: map[string]any{"it": &asset.Asset{Path: "./nowhere"}}}} {
 		err := h.archive(a)
@@ -167,7 +168,7 @@ func TestWhatIsNoArchiveIsRefused(t *testing.T) {
 			t.Close())
 	})
 	must(t, syscall.Mkfifo(filepath.Join(dir, "site", "pipe"), 0o600))
-	h := hasher{t.Context(), nil, dir}
+	h := hasher{t.Context(), Source{Dir: dir, Remote: remote.New(nil, true)}}
 	within := func(a *archive.Archive) *archive.Archive { return &archive.Archive{Assets: map[string]any{"it": a}} }
 	for name, a := range map[string]*archive.Archive{
 		"a file": {Path: "file"}, "what is not there": {Path: "nowhere"}, "a directory with a pipe": {Path: "site"},
@@ -232,7 +233,7 @@ func TestAnAssetThatIsSwappedMeanwhileHoldsNobodyUpAndTellsNothing(t *testing.T)
 		defer close(hashed)
 		for range 2000 {
 			a := &asset.Asset{Path: swapped}
-			if err := (hasher{ctx, box, dir}).asset(a); err == nil && a.Hash != own.Hash && a.Hash != "" {
+			if err := (hasher{ctx, Source{Box: box, Dir: dir}}).asset(a); err == nil && a.Hash != own.Hash && a.Hash != "" {
 				t.Errorf("it has the hash %s", a.Hash)
 				return
 			}
@@ -245,13 +246,55 @@ func TestAnAssetThatIsSwappedMeanwhileHoldsNobodyUpAndTellsNothing(t *testing.T)
 	}
 }
 
+func TestWhatIsFetchedIsLimitedHoweverItIsHashed(t *testing.T) {
+	endless := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/missing" {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		_, _ = io.CopyN(w, zeros{}, remote.MaxBytes+1)
+	})
+	server := httptest.NewServer(endless)
+	defer server.Close()
+	public := hasher{t.Context(), Source{Remote: remote.New(nil, false)}}
+	h := hasher{t.Context(), Source{Remote: remote.New(nil, true)}}
+	within := func(a any) resource.PropertyValue {
+		return resource.NewProperty(&archive.Archive{Assets: map[string]any{"it": a}})
+	}
+	large := &asset.Asset{URI: server.URL + "/large"}
+	for name, c := range map[string]struct {
+		h    hasher
+		v    resource.PropertyValue
+		says string
+	}{
+		"an asset":            {h, resource.NewProperty(large), "larger than 64 MiB"},
+		"a part of one":       {h, within(large), "larger than 64 MiB"},
+		"an archive":          {h, resource.NewProperty(&archive.Archive{URI: server.URL + "/a.zip"}), "larger than 64 MiB"},
+		"a zip within one":    {h, within(&archive.Archive{URI: server.URL + "/a.zip"}), "larger than 64 MiB"},
+		"what is not there":   {h, resource.NewProperty(&asset.Asset{URI: server.URL + "/missing"}), "404"},
+		"a private address":   {public, resource.NewProperty(large), "assets.private-hosts"},
+		"without any fetcher": {hasher{t.Context(), Source{}}, resource.NewProperty(large), "have the program"},
+	} {
+		if err := c.h.value(c.v); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(to []byte) (int, error) {
+	clear(to)
+	return len(to), nil
+}
+
 func TestAHashThatNobodyWaitsForIsNotComputed(t *testing.T) {
 	endless := filepath.Join(t.TempDir(), "endless")
 	files(t, filepath.Dir(endless), "endless")
 	must(t, os.Truncate(endless, 1<<40))
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	if err := (hasher{ctx, nil, ""}).asset(&asset.Asset{Path: endless}); !errors.Is(err, context.DeadlineExceeded) {
+	if err := (hasher{ctx, Source{}}).asset(&asset.Asset{Path: endless}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
 }

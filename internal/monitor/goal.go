@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/engine"
-	"github.com/deployctl/deployctl/internal/assets"
 	"github.com/deployctl/deployctl/internal/bags"
 	"github.com/deployctl/deployctl/internal/properties"
 	"github.com/deployctl/deployctl/internal/token"
@@ -63,7 +62,7 @@ func (m *Monitor) readInputs(ctx context.Context, req *pulumirpc.RegisterResourc
 	options.KeepOutputValues, options.UpgradeToOutputValues = true, true
 	inputs, err := plugin.UnmarshalProperties(req.GetObject(), options)
 	if err == nil {
-		err = assets.Hash(ctx, m.project.Box, m.project.ProgramDir, inputs)
+		err = m.project.hash(ctx, inputs)
 	}
 	if err != nil {
 		return status.Errorf(codes.InvalidArgument, "inputs of %s %s: %v", g.Type, g.Name, err)
@@ -138,7 +137,7 @@ func (m *Monitor) readTrigger(ctx context.Context, req *pulumirpc.RegisterResour
 	options.KeepOutputValues = true
 	v, err := plugin.UnmarshalPropertyValue("replacementTrigger", req.GetReplacementTrigger(), options)
 	if err == nil && v != nil {
-		err = assets.Hash(ctx, m.project.Box, m.project.ProgramDir, resource.PropertyMap{"replacementTrigger": *v})
+		err = m.project.hash(ctx, resource.PropertyMap{"replacementTrigger": *v})
 	}
 	if err != nil {
 		return status.Errorf(codes.InvalidArgument, "replacementTrigger of %s: %v", g.Name, err)

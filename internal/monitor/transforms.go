@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/deployctl/deployctl/internal/assets"
 	"github.com/deployctl/deployctl/internal/pluginhost"
 	"github.com/deployctl/deployctl/internal/properties"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
@@ -133,7 +132,7 @@ func (m *Monitor) transformable(
 	options.KeepOutputValues, options.UpgradeToOutputValues = true, true
 	props, err := plugin.UnmarshalProperties(req.GetObject(), options)
 	if err == nil {
-		err = assets.Hash(ctx, m.project.Box, m.project.ProgramDir, props)
+		err = m.project.hash(ctx, props)
 	}
 	if err != nil {
 		return nil, status.Errorf(codes.InvalidArgument, "inputs of %s: %v", label, err)

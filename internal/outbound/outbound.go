@@ -33,8 +33,10 @@ type Guard struct {
 	// Private allows servers at loopback and private addresses: for a service with one user, whose programs reach them
 	// anyway.
 	Private bool
-	// Hosts are the names of servers that may be at such addresses without Private.
+	// Hosts are the names of servers that may be at such addresses without Private, in lower case.
 	Hosts []string
+	// WithoutTLS allows servers that do not use it, where who names a server has to know what to believe of it.
+	WithoutTLS bool
 	// Proxies are those of the environment; nil: that of this process.
 	Proxies *httpproxy.Config
 	// Patience is how long a server may take until it begins to answer.
@@ -43,7 +45,7 @@ type Guard struct {
 
 // Hosts reads a setting that lists hosts, separated by commas.
 func Hosts(text string) []string {
-	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
+	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return r == ',' || r == ' ' })
 }
 
 // Allows returns an error if a URL must not be asked: without TLS, only a server on loopback may be, because anybody on
@@ -52,10 +54,11 @@ func (g *Guard) Allows(u *url.URL) error {
 	host := u.Hostname()
 	ip, err := netip.ParseAddr(host)
 	literal := err == nil
+	secure := u.Scheme == "https" || g.WithoutTLS && u.Scheme == "http"
 	switch {
-	case u.Scheme == "https" && (!literal || IsPublic(ip) || g.Trusts(host)):
+	case secure && (!literal || IsPublic(ip) || g.Trusts(host)):
 		return nil
-	case u.Scheme == "https":
+	case secure:
 		return g.refused(host, host)
 	case u.Scheme != "http":
 		return refuse("%s from https:// addresses, and %s is none", g.What, Shown(u))
@@ -68,7 +71,9 @@ func (g *Guard) Allows(u *url.URL) error {
 }
 
 // Trusts reports whether a server may be at a loopback or private address.
-func (g *Guard) Trusts(host string) bool { return g.Private || slices.Contains(g.Hosts, host) }
+func (g *Guard) Trusts(host string) bool {
+	return g.Private || slices.Contains(g.Hosts, strings.ToLower(host))
+}
 
 // refused returns the error about a server that is at no public address.
 func (g *Guard) refused(host, address string) error {
@@ -126,7 +131,7 @@ func (g *Guard) Client() *http.Client {
 			if len(before) >= mostRedirects {
 				return refuse("the server redirects too often")
 			}
-			if r.URL.Scheme == "http" && before[len(before)-1].URL.Scheme == "https" {
+			if !g.WithoutTLS && r.URL.Scheme == "http" && before[len(before)-1].URL.Scheme == "https" {
 				return refuse("the server redirects to %s, without TLS", Shown(r.URL))
 			}
 			return g.Allows(r.URL)

@@ -23,6 +23,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/deployctl/deployctl/internal/remote"
 	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/deployctl/deployctl/provider"
 )
@@ -48,11 +49,13 @@ type Defaults struct {
 	Environment []string
 	// Box says which files may be read, inside a service.
 	Box *sandbox.Box
+	// Remote fetches the contents of objects that are at URLs; nil: there are none.
+	Remote *remote.Fetcher
 }
 
 // Module is the s3 module.
 func Module(d Defaults) provider.Module {
-	conn := &connection{box: d.Box}
+	conn := &connection{box: d.Box, remote: d.Remote}
 	return provider.Module{
 		Config: provider.Configured(func(ctx context.Context, c Config) error {
 			if c == (Config{}) {
@@ -71,6 +74,7 @@ func Module(d Defaults) provider.Module {
 // connection is the client that the last Configure made.
 type connection struct {
 	box    *sandbox.Box
+	remote *remote.Fetcher
 	mu     sync.Mutex
 	opened *opened
 }

@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"path"
 	"path/filepath"
 	"strings"
@@ -24,27 +22,24 @@ type content struct {
 	close  func()
 }
 
-// mostFetched is the most that is fetched from a URL, in bytes: what S3 takes in one request.
-const mostFetched = 5 << 30
-
-// open opens the content. Files are streamed, and so is what comes from a URL, by way of a temporary file; text is held
+// content opens the content of an object. Files are streamed, and so is what comes from a URL, by way of a temporary file; text is held
 // in memory.
-func open(ctx context.Context, box *sandbox.Box, in ObjectIn) (*content, error) {
+func (c *connection) content(ctx context.Context, in ObjectIn) (*content, error) {
 	switch {
 	case in.Content != nil:
 		return inMemory([]byte(*in.Content)), nil
 	case in.Source == nil:
 		return nil, errors.New("there is none")
 	case in.Source.IsPath():
-		return openFile(ctx, box, in.Source.Path)
+		return openFile(ctx, c.box, in.Source.Path)
 	case strings.HasPrefix(in.Source.URI, "file:"):
 		at, err := url.Parse(in.Source.URI)
 		if err != nil {
 			return nil, err
 		}
-		return openFile(ctx, box, at.Path)
+		return openFile(ctx, c.box, at.Path)
 	case in.Source.IsURI():
-		return fetch(ctx, in.Source.URI, mostFetched)
+		return c.fetch(ctx, in.Source.URI)
 	}
 	data, err := in.Source.Bytes()
 	if err != nil {
@@ -73,42 +68,17 @@ func openFile(ctx context.Context, box *sandbox.Box, name string) (*content, err
 	return &content{reader: file, size: info.Size(), close: func() { _ = file.Close() }}, nil
 }
 
-// fetch downloads what is at a URL, at most this many bytes.
-func fetch(ctx context.Context, address string, most int64) (fetched *content, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+// fetch downloads what is at a URL.
+func (c *connection) fetch(ctx context.Context, address string) (*content, error) {
+	body, err := c.remote.Open(ctx, c.box.Room(), address)
 	if err != nil {
 		return nil, err
 	}
-	resp, err := http.DefaultClient.Do(req)
+	file, err := body.Keep()
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = resp.Body.Close() }()
-	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s answers %s", address, resp.Status)
-	}
-	file, err := os.CreateTemp("", "deployctl-content-") //nolint:forbidigo // no directory of a program's
-	if err != nil {
-		return nil, err
-	}
-	// It is gone when it is closed; Windows refuses, and leaves it to the cleaning of its temporary directory.
-	_ = os.Remove(file.Name()) //nolint:forbidigo // no directory of a program's
-	defer func() {
-		if err != nil {
-			_ = file.Close()
-		}
-	}()
-	size, err := io.Copy(file, io.LimitReader(resp.Body, most+1))
-	if err != nil {
-		return nil, err
-	}
-	if size > most {
-		return nil, fmt.Errorf("%s has more than %d bytes, which is the most that is fetched", address, most)
-	}
-	if _, err = file.Seek(0, io.SeekStart); err != nil {
-		return nil, err
-	}
-	return &content{reader: file, size: size, close: func() { _ = file.Close() }}, nil
+	return &content{reader: file, size: file.Size, close: func() { _ = file.Close() }}, nil
 }
 
 // sniff guesses the media type from the first bytes.

@@ -6,18 +6,20 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/asset"
+
+	"github.com/deployctl/deployctl/internal/remote"
 )
 
-func TestWhatAURLHasIsFetchedUpToABound(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/here" {
-			http.NotFound(w, r)
-			return
-		}
+func TestWhatAURLHasCanBeReadMoreThanOnceAndOnlyFromServersThatMayBeAsked(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "0123456789")
 	}))
 	defer server.Close()
-	got, err := fetch(t.Context(), server.URL+"/here", 10)
+	in := ObjectIn{Source: &asset.Asset{URI: server.URL}}
+	anywhere := &connection{remote: remote.New(nil, true)}
+	got, err := anywhere.content(t.Context(), in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,10 +33,8 @@ func TestWhatAURLHasIsFetchedUpToABound(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for address, says := range map[string]string{server.URL + "/here": "more than 9 bytes", server.URL +
-		"/gone": "404"} {
-		if _, err := fetch(t.Context(), address, 9); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("of %s it says %v, not %q", address, err, says)
-		}
+	public := &connection{remote: remote.New(nil, false)}
+	if _, err := public.content(t.Context(), in); err == nil || !strings.Contains(err.Error(), "private-hosts") {
+		t.Errorf("a server at a private address: %v", err)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/deployctl/deployctl/internal/kms"
 	"github.com/deployctl/deployctl/internal/outbound"
 	"github.com/deployctl/deployctl/internal/plugins"
+	"github.com/deployctl/deployctl/internal/remote"
 	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/deployctl/deployctl/internal/seal"
 	"github.com/deployctl/deployctl/internal/settings"
@@ -42,6 +43,8 @@ type infrastructure struct {
 	plugins *plugins.Network
 	// sources are the git servers from which deployments may take programs.
 	sources deployment.Sources
+	// remote fetches what programs name by URL.
+	remote *remote.Fetcher
 	// webhooks are the servers to which events may be sent.
 	webhooks webhooks.Network
 	// issuers are the hosts of issuers of identity tokens that may be at private addresses.
@@ -86,6 +89,7 @@ func infrastructureOf(s settings.Settings, log *slog.Logger) (infrastructure, er
 	in.retention, faults[1] = retentionOf(s)
 	in.plugins, faults[2] = pluginsOf(s)
 	in.sources = sourcesOf(s)
+	in.remote = remote.New(outbound.Hosts(s.Get(settings.AssetsPrivateHosts)), false)
 	in.webhooks, faults[3] = webhooksOf(s)
 	return in, errors.Join(faults...)
 }

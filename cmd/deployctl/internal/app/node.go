@@ -52,6 +52,7 @@ func newNode(ctx context.Context, in infrastructure, connection *worker.Connecti
 	options := worker.Options{
 		Instance: in.instance, Gone: in.gone, Organizations: in.organizations, Dir: in.dir, Sandbox: in.sandbox,
 		Builtin: builtin(in), Plugins: in.plugins, Sources: in.sources, Webhooks: in.webhooks,
+		Remote:       in.remote,
 		Interceptors: in.metrics.work(), Retention: &in.retention, Collected: in.metrics.collected(),
 		Deployment: in.temporal.deployment,
 	}
@@ -90,7 +91,8 @@ func builtin(in infrastructure) map[string]func(process.Environment) pulumirpc.R
 	}
 	return map[string]func(process.Environment) pulumirpc.ResourceProviderServer{
 		"deployctl": func(s process.Environment) pulumirpc.ResourceProviderServer {
-			return provider.Server(providers.Package(providers.Defaults{S3: own, Environment: s.Env, Box: s.Box}))
+			return provider.Server(providers.Package(providers.Defaults{S3: own, Environment: s.Env, Box: s.Box,
+				Remote: in.remote}))
 		},
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/deployctl/deployctl/internal/gitsource"
 	"github.com/deployctl/deployctl/internal/languagehost"
 	"github.com/deployctl/deployctl/internal/pluginhost/process"
+	"github.com/deployctl/deployctl/internal/remote"
 	"github.com/deployctl/deployctl/provider"
 	"github.com/deployctl/deployctl/providers"
 )
@@ -24,7 +25,7 @@ var pluginMains = map[string]func(args []string) int{
 
 // resourcePlugin serves the first-party package to any engine.
 func resourcePlugin(args []string) int {
-	if err := provider.Main(providers.Package(providers.Defaults{}), args); err != nil {
+	if err := provider.Main(providers.Package(providers.Defaults{Remote: remote.New(nil, true)}), args); err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, "pulumi-resource-deployctl:", err)
 		return 1
 	}
