@@ -47,11 +47,11 @@ func (w *Workflows) Deployment(
 }
 
 func (d *deployment) run(ctx workflow.Context) error {
-	waiting := workflow.WithWaitForCancellation(onRemote(ctx, "wait for its turn", longestWait), true)
+	waiting := workflow.WithWaitForCancellation(onRemote(ctx, "wait for its turn", short), true)
 	var turn deployments.DeploymentTurn
 	err := workflow.ExecuteActivity(waiting, deployments.ActivityAwaitTurn, d.in.Name).Get(ctx, &turn)
 	switch {
-	case temporal.IsCanceledError(err):
+	case err != nil && ctx.Err() != nil: // also when a look that found no turn was the last
 		turn.Skipped = "it was cancelled before its turn"
 	case err != nil:
 		return err

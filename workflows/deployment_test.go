@@ -18,7 +18,8 @@ import (
 type depot struct {
 	env       *testsuite.TestWorkflowEnvironment
 	skipped   string
-	waiting   bool  // it never has its turn, and is cancelled
+	waiting   error // it never has its turn, is cancelled, and its last look ends with that
+	looks     int   // how often it looks for its turn in vain
 	unready   error // of the preparation
 	prepared  deployments.PreparedDeployment
 	drifted   int
@@ -49,10 +50,14 @@ func newDepot() *depot {
 }
 
 func (d *depot) AwaitTurn(ctx context.Context, _ deployments.DeploymentName) (deployments.DeploymentTurn, error) {
-	if d.waiting {
+	if d.waiting != nil {
 		d.env.CancelWorkflow()
 		<-ctx.Done()
-		return deployments.DeploymentTurn{}, ctx.Err()
+		return deployments.DeploymentTurn{}, d.waiting
+	}
+	if d.looks > 0 {
+		d.looks--
+		return deployments.DeploymentTurn{}, temporal.NewApplicationError("another one runs", deployments.ErrorPostponed)
 	}
 	return deployments.DeploymentTurn{Skipped: d.skipped}, nil
 }
@@ -123,6 +128,15 @@ func TestADeploymentSubmitsItsUpdateAndFollowsIt(t *testing.T) {
 	}
 }
 
+func TestADeploymentLooksForItsTurnUntilItHasIt(t *testing.T) {
+	d := newDepot()
+	d.looks = 5
+	d.work(t, deployments.DeploymentSucceeded, "")
+	if d.looks != 0 || len(d.submitted) != 1 {
+		t.Errorf("%d looks are left; %+v", d.looks, d.submitted)
+	}
+}
+
 func TestADeploymentFailsWithItsUpdate(t *testing.T) {
 	d := newDepot()
 	d.status = deployments.StatusFailed
@@ -139,9 +153,12 @@ func TestASkippedDeploymentSubmitsNothing(t *testing.T) {
 }
 
 func TestADeploymentThatIsCancelledBeforeItsTurnIsSkipped(t *testing.T) {
-	d := newDepot()
-	d.waiting = true
-	d.work(t, deployments.DeploymentSkipped, "before its turn")
+	for _, end := range []error{context.Canceled, // what fails is not tried again once it is cancelled
+		temporal.NewNonRetryableApplicationError("another one runs", deployments.ErrorPostponed, nil)} {
+		d := newDepot()
+		d.waiting = end
+		d.work(t, deployments.DeploymentSkipped, "before its turn")
+	}
 }
 
 func TestADeploymentWithoutAProgramFails(t *testing.T) {

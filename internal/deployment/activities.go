@@ -11,7 +11,6 @@ import (
 
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
-	"golang.org/x/sync/semaphore"
 
 	"github.com/deployctl/deployctl/activities"
 	"github.com/deployctl/deployctl/deployments"
@@ -36,11 +35,8 @@ type Activities struct {
 	// Sources decides which git servers may be asked.
 	Sources Sources
 
-	preparing *semaphore.Weighted
+	preparing *places
 }
-
-// preparations is how many deployments a worker prepares at a time: each may take the memory of its largest file twice.
-const preparations = 4
 
 // Sources decides which git servers may be asked: those at public addresses, and others.
 type Sources struct {
@@ -50,18 +46,18 @@ type Sources struct {
 
 // New returns the activities.
 func New(a Activities) *Activities {
-	a.preparing = semaphore.NewWeighted(preparations)
+	a.preparing = &places{taken: map[string]int{}}
 	return &a
 }
 
-// heartbeatEvery is the interval of heartbeats; pollEvery is how often a deployment looks for its turn, or its cancel.
+// heartbeatEvery is the interval of heartbeats; pollEvery is how often a deployment looks whether it is cancelled.
 const heartbeatEvery, pollEvery = 5 * time.Second, time.Second
 
-// beat records heartbeats until ctx ends.
-func beat(ctx context.Context) {
+// beat records heartbeats, with details, until ctx ends.
+func beat(ctx context.Context, details ...any) {
 	go func() {
 		for ctx.Err() == nil {
-			activity.RecordHeartbeat(ctx)
+			activity.RecordHeartbeat(ctx, details...)
 			sleep(ctx, heartbeatEvery)
 		}
 	}()

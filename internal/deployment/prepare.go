@@ -47,11 +47,16 @@ type preparation struct {
 	fetched    gitsource.Fetched
 }
 
-// PrepareDeployment gets the program of a deployment, and returns the request of its update. It may be repeated, on
-// another worker: commands before the operation then run again, on a fresh checkout.
+// PrepareDeployment gets the program of a deployment, and returns the request of its update. Without a place for it, it
+// is postponed. It may be repeated, on another worker: commands before the operation then run again, on a fresh checkout.
 func (a *Activities) PrepareDeployment(
 	ctx context.Context, n deployments.DeploymentName,
 ) (deployments.PreparedDeployment, error) {
+	leave, ok := a.preparing.take(n.Organization)
+	if !ok {
+		return deployments.PreparedDeployment{}, postponed(ctx, "the worker prepares other deployments", nextLook)
+	}
+	defer leave()
 	d, err := a.change(ctx, n, func(d *statestore.StoredDeployment) { begin(d, headerFetch) })
 	if err != nil {
 		return deployments.PreparedDeployment{}, activities.Failure(err)
@@ -63,10 +68,6 @@ func (a *Activities) PrepareDeployment(
 	defer cancel(nil)
 	beat(ctx)
 	go a.watchCancel(ctx, n, cancel)
-	if err := a.preparing.Acquire(ctx, 1); err != nil {
-		return deployments.PreparedDeployment{}, activities.Failure(context.Cause(ctx))
-	}
-	defer a.preparing.Release(1)
 	p := &preparation{Activities: a, deployment: d}
 	p.log = a.log(ctx, n, stepPrepare, redaction.New(secretsOf(d.Settings)))
 	defer p.log.close()

@@ -8,94 +8,114 @@ import (
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
 
 	"github.com/deployctl/deployctl/activities"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore"
 )
 
-// startedWithin is how long the start of a deployment's workflow may take after it was recorded; longestPoll limits the
-// pauses between looks for a turn.
-const startedWithin, longestPoll = time.Minute, 5 * time.Second
+// startedWithin is how long the start of a deployment's workflow may take after it was recorded.
+const startedWithin = time.Minute
 
-// AwaitTurn returns when a deployment has its turn: every one of the stack with a lower number has ended, and the
-// stack's deployments are not paused. One that was cancelled, or that a later one replaces, is skipped. Webhooks are
-// told that it is queued, and that it has started.
-func (a *Activities) AwaitTurn(ctx context.Context, n deployments.DeploymentName) (deployments.DeploymentTurn, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	beat(ctx)
-	if d, err := a.Store.Deployment(ctx, n); err != nil {
-		return deployments.DeploymentTurn{}, activities.Failure(err)
-	} else if err := a.Service.TellDeployment(ctx, d.Deployment); err != nil {
-		return deployments.DeploymentTurn{}, activities.Failure(err)
-	}
-	log := a.log(ctx, n, stepTurn, nil)
-	defer log.close()
-	pause := pollEvery
-	for told := ""; ; sleep(ctx, pause) {
-		if ctx.Err() != nil {
-			return deployments.DeploymentTurn{}, ctx.Err()
-		}
-		why, skipped, err := a.waits(ctx, n)
-		if err != nil || skipped != "" {
-			return deployments.DeploymentTurn{Skipped: skipped}, activities.Failure(err)
-		}
-		if why == "" {
-			d, err := a.change(ctx, n, func(d *statestore.StoredDeployment) {
-				d.Status = deployments.DeploymentRunning
-				if d.Begun.IsZero() {
-					d.Begun = time.Now().UTC()
-				}
-			})
-			if err == nil {
-				err = a.Service.TellDeployment(ctx, d.Deployment)
-			}
-			return deployments.DeploymentTurn{}, activities.Failure(err)
-		}
-		if pause = min(pause*5/4, longestPoll); told != why {
-			told, pause = why, pollEvery
-			log.line(why)
-		}
-		select {
-		case <-activity.GetWorkerStopChannel(ctx):
-			return deployments.DeploymentTurn{}, context.Canceled // another worker goes on
-		default:
-		}
-	}
+// nextLook and laterLook limit the pause until a deployment looks for its turn again: if it is the next one, and if
+// others are before it.
+const nextLook, laterLook = 5 * time.Second, 30 * time.Second
+
+// turn is what a deployment finds when it looks for its turn.
+type turn struct {
+	why     string        // it waits; empty: it has its turn, or is skipped
+	skipped string        // why it is skipped; empty: it is not
+	look    time.Duration // how long it waits until it looks again, at most
 }
 
-// waits returns what a deployment waits for, or why it is skipped; neither when it has its turn.
-func (a *Activities) waits(ctx context.Context, n deployments.DeploymentName) (why, skipped string, err error) {
+// AwaitTurn begins a deployment that has its turn: every one of the stack with a lower number has ended, and the stack's
+// deployments are not paused. One that was cancelled, or that a later one replaces, is skipped. Any other is postponed:
+// the server has it look again later, so that it takes no place of a worker until then. Webhooks are told that a
+// deployment is queued, and that it has started.
+func (a *Activities) AwaitTurn(ctx context.Context, n deployments.DeploymentName) (deployments.DeploymentTurn, error) {
+	none := deployments.DeploymentTurn{}
+	var told string // why it waits, as the last look has said
+	if activity.HasHeartbeatDetails(ctx) {
+		_ = activity.GetHeartbeatDetails(ctx, &told) // else it is said again
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	beat(ctx, told)
+	found, err := a.look(ctx, n)
+	switch {
+	case err != nil:
+		return none, activities.Failure(err)
+	case found.skipped != "":
+		return deployments.DeploymentTurn{Skipped: found.skipped}, nil
+	case found.why == "":
+		return none, activities.Failure(a.start(ctx, n))
+	}
+	if found.why != told {
+		log := a.log(ctx, n, stepTurn, nil)
+		log.line(found.why)
+		log.close()
+	}
+	cancel()
+	activity.RecordHeartbeat(context.WithoutCancel(ctx), found.why)
+	return none, postponed(ctx, found.why, found.look)
+}
+
+// postponed is the error of an activity that is to be tried again after a pause, which grows up to a limit.
+func postponed(ctx context.Context, why string, limit time.Duration) error {
+	pause := min(time.Duration(activity.GetInfo(ctx).Attempt)*time.Second, limit)
+	return temporal.NewApplicationErrorWithOptions(why, deployments.ErrorPostponed, temporal.ApplicationErrorOptions{
+		NextRetryDelay: pause, Category: temporal.ApplicationErrorCategoryBenign})
+}
+
+// start records that a deployment has begun.
+func (a *Activities) start(ctx context.Context, n deployments.DeploymentName) error {
+	d, err := a.change(ctx, n, func(d *statestore.StoredDeployment) {
+		d.Status = deployments.DeploymentRunning
+		if d.Begun.IsZero() {
+			d.Begun = time.Now().UTC()
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return a.Service.TellDeployment(ctx, d.Deployment)
+}
+
+// look finds out whether a deployment has its turn.
+func (a *Activities) look(ctx context.Context, n deployments.DeploymentName) (turn, error) {
 	d, err := a.Store.Deployment(ctx, n)
 	switch {
 	case err != nil:
-		return "", "", err
+		return turn{}, err
 	case d.Ended():
-		return "", "", errOver
+		return turn{}, errOver
 	case d.Cancelled:
-		return "", "it was cancelled before its turn", nil
+		return turn{skipped: "it was cancelled before its turn"}, nil
 	case !d.Begun.IsZero():
-		return "", "", nil
+		return turn{}, nil
 	}
 	if d.Status == deployments.DeploymentNotStarted {
+		if err := a.Service.TellDeployment(ctx, d.Deployment); err != nil {
+			return turn{}, err
+		}
 		if _, err := a.change(ctx, n, func(d *statestore.StoredDeployment) {
 			d.Status = deployments.DeploymentAccepted
 		}); err != nil {
-			return "", "", err
+			return turn{}, err
 		}
 	}
 	if replaced, err := a.replaced(ctx, d); err != nil || replaced != "" {
-		return "", replaced, err
+		return turn{skipped: replaced}, err
+	}
+	if found, err := a.ahead(ctx, n); err != nil || found.why != "" {
+		return found, err
 	}
 	settings, err := a.Store.DeploymentSettings(ctx, n.StackName)
-	if err != nil {
-		return "", "", err
+	if err != nil || !settings.Paused {
+		return turn{}, err
 	}
-	if settings.Paused {
-		return "The deployments of the stack are paused; they go on when they are resumed.", "", nil
-	}
-	return a.ahead(ctx, n)
+	return turn{why: "The deployments of the stack are paused; they go on when they are resumed.", look: nextLook}, nil
 }
 
 // replaced returns which later deployment replaces one that may be skipped.
@@ -119,12 +139,12 @@ func (a *Activities) replaced(ctx context.Context, d statestore.StoredDeployment
 	return "", nil
 }
 
-// ahead returns the deployment for which one waits. One that has had its turn and ended says that all before it have
+// ahead finds the deployment for which one waits. One that has had its turn and ended says that all before it have
 // ended.
-func (a *Activities) ahead(ctx context.Context, n deployments.DeploymentName) (why, skipped string, err error) {
+func (a *Activities) ahead(ctx context.Context, n deployments.DeploymentName) (turn, error) {
 	numbers, err := a.Store.DeploymentNumbers(ctx, n.StackName)
 	if err != nil {
-		return "", "", err
+		return turn{}, err
 	}
 	for i := len(numbers) - 1; i >= 0; i-- {
 		if numbers[i] >= n.Number {
@@ -132,19 +152,21 @@ func (a *Activities) ahead(ctx context.Context, n deployments.DeploymentName) (w
 		}
 		earlier, err := a.Store.Deployment(ctx, deployments.DeploymentName{StackName: n.StackName, Number: numbers[i]})
 		if err != nil {
-			return "", "", err
+			return turn{}, err
 		}
 		if !earlier.Ended() {
-			if err := a.endIfClosed(ctx, earlier); err != nil {
-				return "", "", err
+			found := turn{why: "Waiting for " + earlier.Name.ID() + " (" + string(earlier.Operation) + ") of the stack.",
+				look: nextLook}
+			if earlier.Begun.IsZero() {
+				found.look = laterLook
 			}
-			return "Waiting for " + earlier.Name.ID() + " (" + string(earlier.Operation) + ") of the stack.", "", nil
+			return found, a.endIfClosed(ctx, earlier)
 		}
 		if !earlier.Begun.IsZero() {
-			return "", "", nil
+			return turn{}, nil
 		}
 	}
-	return "", "", nil
+	return turn{}, nil
 }
 
 // endIfClosed ends a deployment whose workflow was ended from outside, or never began.
