@@ -23,6 +23,9 @@ const Patience = 30 * time.Second
 // When the condition of a conditional Put does not hold, it reads the object back: if the object has exactly the bytes
 // of this Put, an attempt whose reply was lost has written them, and the Put has succeeded. So the bytes of every
 // conditional Put must be unique to the writer and to the call (sealed values are; plaintext needs a nonce).
+//
+// A Put of a version that another writer has replaced fails after a short pause: its caller reads and writes again, and
+// writers that all did so at once would be too late again.
 type Retry struct {
 	objects  Objects
 	patience time.Duration
@@ -66,6 +69,9 @@ func (r *Retry) Put(ctx context.Context, key string, data []byte, c Condition) (
 		return "", getErr
 	case bytes.Equal(there.Data, data):
 		return there.Tag, nil
+	}
+	if c.Tag != "" {
+		sleep(ctx, firstPause)
 	}
 	return "", err
 }
@@ -121,12 +127,18 @@ func (r *Retry) persist(ctx context.Context, size int, f func(context.Context) e
 			}
 			return unavailable(r.objects, r.patience, err)
 		}
-		select {
-		case <-ctx.Done():
+		if sleep(ctx, pause); ctx.Err() != nil {
 			return err
-		case <-time.After(pause/2 + rand.N(pause)):
 		}
 		pause = min(2*pause, longestPause)
+	}
+}
+
+// sleep pauses for half to three halves of a duration, or until ctx ends.
+func sleep(ctx context.Context, pause time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(pause/2 + rand.N(pause)):
 	}
 }
 
