@@ -20,6 +20,7 @@ type update struct {
 	run           workflow.ChildWorkflowFuture
 
 	cancelled       bool
+	forced          bool // the cancel is a forced one
 	stopClaim       workflow.CancelFunc
 	stopProgram     workflow.CancelFunc
 	programActive   bool // the program runs, or will run again
@@ -252,13 +253,17 @@ func (u *update) listen(ctx workflow.Context, stop workflow.Channel) {
 	})
 }
 
-// cancel stops the program and passes the cancel to the Run, which starts nothing new.
+// cancel stops the program and passes the cancel to the Run, which starts nothing new. A repeated cancel is not passed
+// on: each signal takes room in the history, which has an end.
 func (u *update) cancel(ctx workflow.Context, c engine.Cancelled) {
-	u.cancelled = true
+	repeated := u.cancelled && (u.forced || !c.Forced)
+	u.cancelled, u.forced = true, u.forced || c.Forced
 	if u.run == nil && u.stopClaim != nil {
 		u.stopClaim()
 	}
-	u.signalRun(ctx, deployments.SignalCancel, c)
+	if !repeated {
+		u.signalRun(ctx, deployments.SignalCancel, c)
+	}
 	if u.stopProgram != nil {
 		u.stopProgram()
 	}

@@ -117,14 +117,14 @@ func (h *hosts) Run(ctx workflow.Context, in deployments.RunInput) (deployments.
 			}
 		}
 	})
-	workflow.Go(ctx, func(ctx workflow.Context) {
-		workflow.GetSignalChannel(ctx, deployments.SignalCancel).Receive(ctx, nil)
-		cancelled = true
-	})
 	if h.run != nil {
 		result, err := h.run(ctx, h)
 		return deployments.RunOutput{Result: result, Saves: 3}, err
 	}
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		workflow.GetSignalChannel(ctx, deployments.SignalCancel).Receive(ctx, nil)
+		cancelled = true
+	})
 	if err := workflow.Await(ctx, func() bool { return exited }); err != nil {
 		return deployments.RunOutput{}, err
 	}
@@ -338,6 +338,33 @@ func TestACancelEndsTheProgramAndTheRun(t *testing.T) {
 				t.Errorf("came to %+v, %v", info, err)
 			}
 		})
+	}
+}
+
+func TestARepeatedCancelIsNotPassedOnUnlessItIsStronger(t *testing.T) {
+	h := &hosts{programs: func(context.Context, deployments.ProgramInput) (deployments.ProgramOutput, error) {
+		return deployments.ProgramOutput{}, nil
+	}}
+	var passed []bool // whether each is forced
+	h.run = func(ctx workflow.Context, _ *hosts) (engine.Result, error) {
+		workflow.Go(ctx, func(ctx workflow.Context) {
+			for {
+				var c engine.Cancelled
+				workflow.GetSignalChannel(ctx, deployments.SignalCancel).Receive(ctx, &c)
+				passed = append(passed, c.Forced)
+			}
+		})
+		return engine.Result{Status: engine.StatusCancelled}, workflow.Sleep(ctx, time.Minute)
+	}
+	_, err := h.carryOut(t, deployments.UpdateInput{}, func(e *testsuite.TestWorkflowEnvironment) {
+		for i, forced := range []bool{false, false, true, true, false} {
+			e.RegisterDelayedCallback(func() {
+				e.SignalWorkflow(deployments.SignalCancel, engine.Cancelled{Forced: forced})
+			}, time.Duration(i+1)*time.Second)
+		}
+	})
+	if err != nil || !slices.Equal(passed, []bool{false, true}) {
+		t.Errorf("the Run gets cancels that are forced: %v (%v)", passed, err)
 	}
 }
 
