@@ -64,6 +64,9 @@ type Process struct {
 	ended chan struct{}
 	done  chan struct{}
 	exit  Exit
+
+	reaping sync.Mutex // held while a signal is sent, too
+	reaped  bool
 }
 
 // Start starts the command. The caller must call Stop or Kill, unless the process ends by itself.
@@ -87,14 +90,26 @@ func neverTold(err error) bool {
 
 // wait reaps the process, kills what is left of its group, and delivers the rest of its output.
 func (p *Process) wait(streams *pipes) {
-	_ = p.cmd.Wait() // how it ended is in ProcessState
+	p.reap()
 	p.box.Ended(p.Pid())
 	p.exit = exitOf(p.cmd.ProcessState)
 	close(p.ended)
-	killGroup(p.cmd.Process)
-	guarded.remove(p.Pid())
 	streams.drain()
 	close(p.done)
+}
+
+// reap waits until the process ends, kills what is left of its group, and reaps it. In this order, where the system can
+// wait for the end alone: once it is reaped, its id may be that of another group.
+func (p *Process) reap() {
+	if !awaitEnd(p.cmd.Process) {
+		_ = p.cmd.Wait()
+	}
+	p.reaping.Lock()
+	defer p.reaping.Unlock()
+	killGroup(p.cmd.Process)
+	guarded.remove(p.Pid())
+	_ = p.cmd.Wait() // how it ended is in ProcessState; a second call does nothing
+	p.reaped = true
 }
 
 // Pid returns the process id, which on Unix is also the id of its group.
@@ -134,9 +149,9 @@ func (p *Process) Kill() {
 
 // signal does nothing once the process was reaped: another process may have its id by then.
 func (p *Process) signal(send func(*os.Process)) {
-	select {
-	case <-p.ended:
-	default:
+	p.reaping.Lock()
+	defer p.reaping.Unlock()
+	if !p.reaped {
 		send(p.cmd.Process)
 	}
 }

@@ -1,10 +1,14 @@
 package process
 
 import (
+	"errors"
+	"os"
 	"os/exec"
 	"runtime"
 	"sync"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // ownGroup makes the child lead a group and a session of its own and die with us. The session is separate because the
@@ -35,4 +39,14 @@ func startProcess(cmd *exec.Cmd) error {
 	err := make(chan error, 1)
 	starter() <- startRequest{cmd, err}
 	return <-err
+}
+
+// awaitEnd returns when a child has ended, and leaves it to be reaped. It reports whether it could wait.
+func awaitEnd(p *os.Process) bool {
+	for {
+		err := unix.Waitid(unix.P_PID, p.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if !errors.Is(err, unix.EINTR) {
+			return err == nil
+		}
+	}
 }
