@@ -43,7 +43,7 @@ func (g *Guard) Dial(ctx context.Context, network, address string) (net.Conn, er
 }
 
 func (g *Guard) check(host string, at netip.Addr) error {
-	if g.Trusts(host) || IsPublic(at) {
+	if g.Trusts(host) || IsPublic(at) || g.trustsAddress(at) {
 		return nil
 	}
 	return g.refused(host, at.String())

@@ -33,38 +33,62 @@ type Guard struct {
 	// Private allows servers at loopback and private addresses: for a service with one user, whose programs reach them
 	// anyway.
 	Private bool
-	// Hosts are the names of servers that may be at such addresses without Private, in lower case.
-	Hosts []string
-	// WithoutTLS allows servers that do not use it, where who names a server has to know what to believe of it.
-	WithoutTLS bool
+	// Hosts are the names and addresses of servers that may be at such addresses without Private, in lower case, and
+	// Prefixes are ranges of such addresses.
+	Hosts    []string
+	Prefixes []netip.Prefix
+	// Plaintext says which servers need no TLS.
+	Plaintext Plaintext
 	// Proxies are those of the environment; nil: that of this process.
 	Proxies *httpproxy.Config
 	// Patience is how long a server may take until it begins to answer.
 	Patience time.Duration
 }
 
+// Plaintext says which servers need no TLS.
+type Plaintext int
+
+// Without TLS, anybody on the way to a server can read what it is sent, and replace what it sends.
+const (
+	// LocalPlaintext is for servers on loopback that the operator allows.
+	LocalPlaintext Plaintext = iota
+	// TrustedPlaintext is for all servers that the operator allows.
+	TrustedPlaintext
+	// AnyPlaintext is for all servers: whoever names one has to know what to believe of it.
+	AnyPlaintext
+)
+
 // Hosts reads a setting that lists hosts, separated by commas.
 func Hosts(text string) []string {
 	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return r == ',' || r == ' ' })
 }
 
-// Allows returns an error if a URL must not be asked: without TLS, only a server on loopback may be, because anybody on
-// the way to another could replace what it sends.
+// Parse parses a URL, and returns an error, without its text, if it is none or must not be asked.
+func (g *Guard) Parse(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	if err != nil {
+		return nil, refuse("the URL cannot be read")
+	}
+	return u, g.Allows(u)
+}
+
+// Allows returns an error if a URL must not be asked.
 func (g *Guard) Allows(u *url.URL) error {
 	host := u.Hostname()
 	ip, err := netip.ParseAddr(host)
 	literal := err == nil
-	secure := u.Scheme == "https" || g.WithoutTLS && u.Scheme == "http"
+	trusted := g.Trusts(host) || literal && g.trustsAddress(ip)
+	local := host == "localhost" || literal && ip.IsLoopback()
+	secure := u.Scheme == "https" || g.Plaintext == AnyPlaintext || g.Plaintext == TrustedPlaintext && trusted
 	switch {
-	case secure && (!literal || IsPublic(ip) || g.Trusts(host)):
-		return nil
-	case secure:
-		return g.refused(host, host)
-	case u.Scheme != "http":
+	case u.Scheme != "https" && u.Scheme != "http":
 		return refuse("%s from https:// addresses, and %s is none", g.What, Shown(u))
-	case host != "localhost" && (!literal || !ip.IsLoopback()):
+	case !secure && g.Plaintext == TrustedPlaintext:
+		return refuse("%s with TLS only: use https:// for %s, or add it to the setting %s of the service", g.What, host,
+			g.Setting)
+	case !secure && !local:
 		return refuse("%s without TLS only from this machine: use https instead of %s", g.What, Shown(u))
-	case !g.Trusts(host):
+	case !trusted && (!secure || literal && !IsPublic(ip)):
 		return g.refused(host, host)
 	}
 	return nil
@@ -73,6 +97,12 @@ func (g *Guard) Allows(u *url.URL) error {
 // Trusts reports whether a server may be at a loopback or private address.
 func (g *Guard) Trusts(host string) bool {
 	return g.Private || slices.Contains(g.Hosts, strings.ToLower(host))
+}
+
+// trustsAddress reports whether the operator allows a loopback or private address, whatever its name.
+func (g *Guard) trustsAddress(ip netip.Addr) bool {
+	ip = ip.Unmap().WithZone("")
+	return g.Trusts(ip.String()) || slices.ContainsFunc(g.Prefixes, func(p netip.Prefix) bool { return p.Contains(ip) })
 }
 
 // refused returns the error about a server that is at no public address.
@@ -131,7 +161,7 @@ func (g *Guard) Client() *http.Client {
 			if len(before) >= mostRedirects {
 				return refuse("the server redirects too often")
 			}
-			if !g.WithoutTLS && r.URL.Scheme == "http" && before[len(before)-1].URL.Scheme == "https" {
+			if g.Plaintext != AnyPlaintext && r.URL.Scheme == "http" && before[len(before)-1].URL.Scheme == "https" {
 				return refuse("the server redirects to %s, without TLS", Shown(r.URL))
 			}
 			return g.Allows(r.URL)

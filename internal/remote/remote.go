@@ -43,7 +43,7 @@ type Fetcher struct {
 // Private allows all servers.
 func New(hosts []string, private bool) *Fetcher {
 	guard := &outbound.Guard{What: "assets are fetched", Setting: "assets.private-hosts", Private: private, Hosts: hosts,
-		WithoutTLS: true, Patience: answerTimeout}
+		Plaintext: outbound.AnyPlaintext, Patience: answerTimeout}
 	return &Fetcher{guard: guard, client: guard.Client(), places: semaphore.NewWeighted(places),
 		shares: map[string]*semaphore.Weighted{}}
 }
@@ -59,10 +59,7 @@ func (f *Fetcher) Open(ctx context.Context, organization, address string) (*Body
 	if f == nil {
 		return nil, errors.New("nothing is fetched here: have the program download it")
 	}
-	at, err := url.Parse(address)
-	if err == nil {
-		err = f.guard.Allows(at)
-	}
+	at, err := f.guard.Parse(address)
 	if err != nil {
 		return nil, err
 	}

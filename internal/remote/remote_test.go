@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"strings"
 	"testing"
 )
@@ -57,20 +56,17 @@ func TestOnlyServersThatMayBeAskedAreAskedAndARedirectLeadsToNoOthers(t *testing
 	asked := false
 	inner := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
 	defer inner.Close()
-	u, err := url.Parse(inner.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	outer := httptest.NewServer(http.RedirectHandler("http://localhost:"+u.Port()+"/secret", http.StatusFound))
+	named := func(server *httptest.Server) string { return strings.Replace(server.URL, "127.0.0.1", "localhost", 1) }
+	outer := httptest.NewServer(http.RedirectHandler(inner.URL+"/secret", http.StatusFound))
 	defer outer.Close()
-	trusting := New([]string{"127.0.0.1"}, false)
+	trusting := New([]string{"localhost"}, false)
 	for name, c := range map[string]struct {
 		f       *Fetcher
 		address string
 	}{
 		"an address":           {New(nil, false), inner.URL},
-		"a name of one":        {New(nil, false), "http://localhost:" + u.Port()},
-		"a redirect":           {trusting, outer.URL},
+		"a name of one":        {New(nil, false), named(inner)},
+		"a redirect":           {trusting, named(outer)},
 		"metadata of machines": {trusting, "http://169.254.169.254/latest"},
 	} {
 		_, err := c.f.Open(t.Context(), "", c.address)
@@ -78,7 +74,7 @@ func TestOnlyServersThatMayBeAskedAreAskedAndARedirectLeadsToNoOthers(t *testing
 			t.Errorf("%s: %v (asked: %v)", name, err, asked)
 		}
 	}
-	body, err := trusting.Open(t.Context(), "", inner.URL)
+	body, err := trusting.Open(t.Context(), "", named(inner))
 	if err != nil || !asked {
 		t.Fatalf("a server of the setting is not asked: %v", err)
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/deployctl/deployctl/activities"
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/outbound"
 	"github.com/deployctl/deployctl/internal/safetext"
 	"github.com/deployctl/deployctl/statestore"
 )
@@ -81,7 +82,8 @@ func (a *Activities) Deliver(ctx context.Context, in deployments.DeliverInput) (
 func retryable(failed error, pause time.Duration) error {
 	const kind = string(deployments.CodeUnavailable)
 	var answer *answerError
-	if isRefused(failed) || errors.As(failed, &answer) && answer.final() {
+	var refused *outbound.RefusedError
+	if errors.As(failed, &refused) || errors.As(failed, &answer) && answer.final() {
 		return temporal.NewNonRetryableApplicationError(failed.Error(), kind, nil)
 	}
 	return temporal.NewApplicationErrorWithOptions(failed.Error(), kind, temporal.ApplicationErrorOptions{
@@ -109,11 +111,12 @@ func (e *answerError) final() bool {
 func (a *Activities) send(
 	ctx context.Context, hook deployments.Webhook, d *deployments.WebhookDelivery,
 ) (pause time.Duration, err error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, hook.URL, strings.NewReader(d.Payload))
+	to, err := a.Network.guard().Parse(hook.URL)
 	if err != nil {
-		return 0, &refusedError{"the URL of the webhook is not one"}
+		return 0, err
 	}
-	if err := a.Network.check(r.URL); err != nil {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, to.String(), strings.NewReader(d.Payload))
+	if err != nil {
 		return 0, err
 	}
 	r.Header.Set("Content-Type", "application/json")

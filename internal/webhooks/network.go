@@ -3,24 +3,19 @@
 package webhooks
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"net/netip"
-	"net/url"
-	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/net/http/httpproxy"
 
 	"github.com/deployctl/deployctl/internal/outbound"
 )
 
-const (
-	// connectTimeout bounds the time to connect to a receiver and to agree on TLS, sendTimeout a whole attempt.
-	connectTimeout, sendTimeout = 5 * time.Second, 15 * time.Second
-	// maxAnswerHeader limits the headers of an answer that are read.
-	maxAnswerHeader = 64 << 10
-)
+// sendTimeout bounds an attempt.
+const sendTimeout = 15 * time.Second
 
 // Network decides to which servers events may be sent. The zero value allows those with public addresses, over TLS.
 type Network struct {
@@ -49,58 +44,17 @@ func ParseNetwork(text string) (Network, error) {
 	return n, nil
 }
 
-// trusts reports whether the operator allows a server whatever its address.
-func (n Network) trusts(host string) bool {
-	return n.Private || slices.Contains(n.Hosts, strings.ToLower(host))
+// guard returns the guard of what is sent. Proxies are not used: they would hide the address of a receiver.
+func (n Network) guard() *outbound.Guard {
+	return &outbound.Guard{What: "events are sent", Setting: "webhooks.private-hosts", Private: n.Private, Hosts: n.Hosts,
+		Prefixes: n.Prefixes, Plaintext: outbound.TrustedPlaintext, Proxies: &httpproxy.Config{}}
 }
 
-// allows reports whether an event may be sent to an address.
-func (n Network) allows(ip netip.Addr) bool {
-	ip = ip.Unmap().WithZone("")
-	return outbound.IsPublic(ip) || n.trusts(ip.String()) ||
-		slices.ContainsFunc(n.Prefixes, func(p netip.Prefix) bool { return p.Contains(ip) })
-}
-
-// refusedError is the error of a receiver that must not be sent to. Another attempt is no better.
-type refusedError struct{ text string }
-
-func (e *refusedError) Error() string { return e.text }
-
-// isRefused reports whether an attempt has failed with a refusedError.
-func isRefused(err error) bool {
-	var refused *refusedError
-	return errors.As(err, &refused)
-}
-
-// check refuses a URL without TLS, unless the operator allows its server.
-func (n Network) check(u *url.URL) error {
-	if u.Scheme == "https" || n.trusts(u.Hostname()) {
-		return nil
-	}
-	if ip, err := netip.ParseAddr(u.Hostname()); err == nil && n.allows(ip) && !outbound.IsPublic(ip) {
-		return nil
-	}
-	return &refusedError{fmt.Sprintf("events are sent with TLS only: use https:// for %s, or add it to the setting "+
-		"webhooks.private-hosts of the workers", u.Hostname())}
-}
-
-// client returns a client for one attempt. An address is checked when the connection is made, after the name was
-// resolved, so that no name can lead to another address the second time. A redirect is an answer like any other: what
-// it names was not checked by who created the webhook. Proxies are not used: they would hide the address.
+// client returns a client for one attempt. A redirect is an answer like any other: what it names was not checked by who
+// created the webhook.
 func (n Network) client() *http.Client {
-	dialer := outbound.Dialer{Timeout: connectTimeout, Check: func(host string, at netip.Addr) error {
-		if n.trusts(host) || n.allows(at) {
-			return nil
-		}
-		return &refusedError{fmt.Sprintf("the server %s has no public address (%s); to send events there, add it to the "+
-			"setting webhooks.private-hosts of the workers", host, at)}
-	}}
-	return &http.Client{
-		Timeout: sendTimeout,
-		Transport: &http.Transport{
-			DialContext: dialer.Dial, DisableKeepAlives: true, TLSHandshakeTimeout: connectTimeout,
-			MaxResponseHeaderBytes: maxAnswerHeader,
-		},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
+	c := n.guard().Client()
+	c.Timeout = sendTimeout
+	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return c
 }
