@@ -11,6 +11,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/rapidtest"
 )
 
 // numbered returns messages of an epoch that contain their own numbers.
@@ -23,7 +24,7 @@ func numbered(epoch, first, n int) deployments.Messages {
 }
 
 func TestMessagesComeInOrderAndOnceHoweverTheyArrive(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	rapidtest.Check(t, func(t *rapid.T) {
 		total := rapid.IntRange(1, 12).Draw(t, "total")
 		var sent []deployments.Messages
 		for first := 1; first <= total; {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/rapidtest"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/archive"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/asset"
@@ -206,7 +207,7 @@ func TestRandomValuesComeBackFromBothForms(t *testing.T) {
 					return resource.NewProperty(o)
 				}))
 	}
-	rapid.Check(t, func(t *rapid.T) {
+	rapidtest.Check(t, func(t *rapid.T) {
 		values := resource.PropertyMap{"v": value(3).Draw(t, "value")}
 		plain, err := Plain(values)
 		if err != nil {

@@ -1,0 +1,39 @@
+package porttest
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+)
+
+// reserve binds a socket and does not listen. The kernel then chooses the port for nobody, neither to listen on nor to
+// connect from, but whoever asks for it by its number may listen there: with SO_REUSEADDR, as Go's listeners have it, a
+// socket that does not listen is no conflict.
+func reserve() (address string, reservation io.Closer, err error) {
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return "", nil, fmt.Errorf("reserving a port: %w", err)
+	}
+	held := os.NewFile(uintptr(fd), "reserved port")
+	if address, err = bind(fd); err != nil {
+		_ = held.Close()
+		return "", nil, fmt.Errorf("reserving a port: %w", err)
+	}
+	return address, held, nil
+}
+
+// bind binds a socket to a port of loopback, and returns the address.
+func bind(fd int) (address string, err error) {
+	if err := syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1); err != nil {
+		return "", err
+	}
+	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		return "", err
+	}
+	bound, err := syscall.Getsockname(fd)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("127.0.0.1:%d", bound.(*syscall.SockaddrInet4).Port), nil
+}
