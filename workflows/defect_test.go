@@ -4,7 +4,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
@@ -15,10 +14,7 @@ import (
 )
 
 func TestAPanicOfTheCoreEndsItsRunAndDoesNotHangIt(t *testing.T) {
-	var suite testsuite.WorkflowTestSuite
-	suite.SetLogger(quiet{})
-	env := suite.NewTestWorkflowEnvironment()
-	env.SetTestTimeout(time.Minute)
+	env := newEnvironment()
 	var replayed *Replayed
 	New(Settings{OnRun: func(r *Replayed) { replayed = r }}).Register(env)
 	w := newWorld()
@@ -48,9 +44,7 @@ func TestAPanicOfTheCoreEndsItsRunAndDoesNotHangIt(t *testing.T) {
 }
 
 func TestANondeterminismErrorDoesNotFailTheUpdate(t *testing.T) {
-	var suite testsuite.WorkflowTestSuite
-	suite.SetLogger(quiet{})
-	env := suite.NewTestWorkflowEnvironment()
+	env := newEnvironment()
 	env.ExecuteWorkflow(func(ctx workflow.Context) (err error) {
 		defer panicToError(ctx, &err)
 		panic("[TMPRL1100] lookup failed")

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
@@ -33,11 +32,8 @@ type depot struct {
 }
 
 func newDepot() *depot {
-	var suite testsuite.WorkflowTestSuite
-	suite.SetLogger(quiet{})
-	d := &depot{env: suite.NewTestWorkflowEnvironment(), status: deployments.StatusSucceeded}
+	d := &depot{env: newEnvironment(), status: deployments.StatusSucceeded}
 	d.prepared.Request = deployments.UpdateRequest{Stack: theStack, Kind: engine.KindUp, RequestID: "r"}
-	d.env.SetTestTimeout(time.Minute)
 	New(Settings{}).Register(d.env)
 	d.env.RegisterActivity(d.AwaitTurn)
 	d.env.RegisterActivity(d.PrepareDeployment)

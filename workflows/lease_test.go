@@ -40,9 +40,7 @@ func (l *leasehold) EndLease(_ context.Context, in deployments.LeaseEnd) (deploy
 }
 
 func newLeasehold() *leasehold {
-	var suite testsuite.WorkflowTestSuite
-	suite.SetLogger(quiet{})
-	l := &leasehold{env: suite.NewTestWorkflowEnvironment()}
+	l := &leasehold{env: newEnvironment()}
 	l.env.RegisterWorkflowWithOptions(New(Settings{}).Lease, workflow.RegisterOptions{Name: deployments.WorkflowLease})
 	l.env.RegisterActivity(l.BeginLease)
 	l.env.RegisterActivity(l.EndLease)

@@ -22,11 +22,8 @@ type mail struct {
 }
 
 func newMail() *mail {
-	var suite testsuite.WorkflowTestSuite
-	suite.SetLogger(quiet{})
-	m := &mail{env: suite.NewTestWorkflowEnvironment(), attempts: map[string]int{}, accepts: map[string]int{},
+	m := &mail{env: newEnvironment(), attempts: map[string]int{}, accepts: map[string]int{},
 		refuses: map[string]bool{}}
-	m.env.SetTestTimeout(time.Minute)
 	New(Settings{}).Register(m.env)
 	m.env.RegisterActivity(m.Deliver)
 	return m

@@ -15,6 +15,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/devserver"
+	"github.com/deployctl/deployctl/internal/waittest"
 )
 
 // play is one workflow to record, whose activities are faked.
@@ -29,8 +30,7 @@ type play struct {
 
 // recordSingle stores the histories of workflows that have no others below them.
 func recordSingle(t *testing.T, server *devserver.Server) {
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
+	ctx := waittest.Context(t)
 	c := recordingClient(ctx, t, server)
 	for _, p := range slices.Concat(scheduledPlays(), deploymentPlays(c), notifyPlays(), leasePlays()) {
 		p.record(ctx, t, c)

@@ -15,7 +15,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
@@ -29,6 +28,7 @@ import (
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/devserver"
 	"github.com/deployctl/deployctl/internal/devserver/servers"
+	"github.com/deployctl/deployctl/internal/waittest"
 )
 
 // Recording needs a real server: this test binary is also its S3 server.
@@ -291,8 +291,7 @@ func recordingClient(ctx context.Context, t *testing.T, server *devserver.Server
 }
 
 func record(t *testing.T, server *devserver.Server, sc scene) {
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
+	ctx := waittest.Context(t)
 	c := recordingClient(ctx, t, server)
 	stack := theStack
 	stack.Stack = sc.name

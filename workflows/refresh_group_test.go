@@ -101,9 +101,7 @@ func TestARefreshThatWasNotReadWhenTheUpdateWasCancelledIsNotIssuedAgain(t *test
 		"forced":    {engine.Cancelled{Forced: true}, []int{2, 3}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var suite testsuite.WorkflowTestSuite
-			suite.SetLogger(quiet{})
-			env := suite.NewTestWorkflowEnvironment()
+			env := newEnvironment()
 			env.ExecuteWorkflow(func(ctx workflow.Context) error {
 				r := &run{core: engine.New(engine.Goal{Kind: engine.KindRefresh}, nil, nil)}
 				r.core.Handle(c.cancel)

@@ -14,7 +14,6 @@ import (
 	"testing"
 
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/worker"
 )
 
 // histories are those of recorded workflows, a directory for each Revision, made by TestRecord.
@@ -27,7 +26,7 @@ func TestRecordedHistoriesReplay(t *testing.T) {
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".json.gz"), func(t *testing.T) {
-			if err := replay(file); err != nil {
+			if err := replay(t, file); err != nil {
 				t.Errorf("%v\nThe workflows no longer do what they did. Keep the old way behind workflow.GetVersion.",
 					err)
 			}
@@ -49,7 +48,8 @@ func recorded(file string) ([]byte, error) {
 	return io.ReadAll(z)
 }
 
-func replay(file string) error {
+func replay(t *testing.T, file string) error {
+	t.Helper()
 	data, err := recorded(file)
 	if err != nil {
 		return err
@@ -58,9 +58,7 @@ func replay(file string) error {
 	if err != nil {
 		return err
 	}
-	r := worker.NewWorkflowReplayer()
-	New(Settings{}).Register(r)
-	return r.ReplayWorkflowHistory(quiet{}, h)
+	return newReplayer(t).ReplayWorkflowHistory(quiet{}, h)
 }
 
 // happened describes each scene: the workflow, and a regular expression that its history matches, payloads

@@ -25,9 +25,7 @@ func TestARunThatWasResetEndsWithoutAResult(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := worker.NewWorkflowReplayer()
-		New(Settings{}).Register(r)
-		err = r.ReplayWorkflowHistoryWithOptions(quiet{}, h, worker.ReplayWorkflowHistoryOptions{
+		err = newReplayer(t).ReplayWorkflowHistoryWithOptions(quiet{}, h, worker.ReplayWorkflowHistoryOptions{
 			OriginalExecution: workflow.Execution{RunID: "another-run"},
 		})
 		if err == nil || !strings.Contains(err.Error(), deployments.ResetText) {

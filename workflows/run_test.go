@@ -17,6 +17,8 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/waittest"
+	"go.temporal.io/sdk/worker"
 )
 
 const anything = mock.Anything
@@ -28,6 +30,28 @@ func (quiet) Debug(string, ...any) {}
 func (quiet) Info(string, ...any)  {}
 func (quiet) Warn(string, ...any)  {}
 func (quiet) Error(string, ...any) {}
+
+// newEnvironment is a test environment that does not mind how busy the machine is: by default, an environment gives a
+// workflow 3 seconds, and each of its tasks one.
+func newEnvironment() *testsuite.TestWorkflowEnvironment {
+	var suite testsuite.WorkflowTestSuite
+	suite.SetLogger(quiet{})
+	env := suite.NewTestWorkflowEnvironment()
+	env.SetTestTimeout(waittest.Patience)
+	env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: waittest.Patience})
+	return env
+}
+
+// newReplayer is a replayer that does not mind either.
+func newReplayer(t testing.TB) worker.WorkflowReplayer {
+	t.Helper()
+	r, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{DisableDeadlockDetection: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	New(Settings{}).Register(r)
+	return r
+}
 
 func fromPayloads(e *workflow.ContinueAsNewError, v any) error {
 	return converter.GetDefaultDataConverter().FromPayloads(e.Input, v)

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
@@ -27,13 +26,10 @@ type office struct {
 }
 
 func newOffice() *office {
-	var suite testsuite.WorkflowTestSuite
-	suite.SetLogger(quiet{})
 	o := &office{
-		env: suite.NewTestWorkflowEnvironment(), accepted: map[string]deployments.Accepted{},
+		env: newEnvironment(), accepted: map[string]deployments.Accepted{},
 		endings: map[string]deployments.UpdateInfo{},
 	}
-	o.env.SetTestTimeout(time.Minute)
 	New(Settings{}).Register(o.env)
 	o.env.RegisterActivity(o.Submit)
 	o.env.RegisterActivity(o.Follow)

@@ -88,13 +88,10 @@ func (y *yard) Update(ctx workflow.Context, in deployments.UpdateInput) (deploym
 }
 
 func newYard(head deployments.Head) *yard {
-	var suite testsuite.WorkflowTestSuite
-	suite.SetLogger(quiet{})
 	y := &yard{
-		env: suite.NewTestWorkflowEnvironment(), head: head,
+		env: newEnvironment(), head: head,
 		answers: map[string]deployments.Accepted{}, refusals: map[string]error{},
 	}
-	y.env.SetTestTimeout(time.Minute)
 	y.env.RegisterWorkflowWithOptions(New(Settings{}).Stack, workflow.RegisterOptions{Name: deployments.WorkflowStack})
 	y.env.RegisterWorkflowWithOptions(y.Update, workflow.RegisterOptions{Name: deployments.WorkflowUpdate})
 	y.env.RegisterActivity(y.Head)

@@ -142,10 +142,7 @@ func (h *hosts) carryOut(
 	t *testing.T, in deployments.UpdateInput, at func(*testsuite.TestWorkflowEnvironment),
 ) (deployments.UpdateInfo, error) {
 	t.Helper()
-	var suite testsuite.WorkflowTestSuite
-	suite.SetLogger(quiet{})
-	env := suite.NewTestWorkflowEnvironment()
-	env.SetTestTimeout(time.Minute)
+	env := newEnvironment()
 	env.RegisterWorkflowWithOptions(New(Settings{}).Update, workflow.RegisterOptions{Name: deployments.WorkflowUpdate})
 	env.RegisterWorkflowWithOptions(h.Run, workflow.RegisterOptions{Name: deployments.WorkflowRun})
 	env.RegisterWorkflowWithOptions(func(ctx workflow.Context) error { return workflow.Sleep(ctx, time.Hour) },

@@ -284,10 +284,7 @@ func perform(
 	}
 	in.Worker = "first"
 	for runs := 1; ; runs++ {
-		var suite testsuite.WorkflowTestSuite
-		suite.SetLogger(quiet{})
-		env := suite.NewTestWorkflowEnvironment()
-		env.SetTestTimeout(time.Minute)
+		env := newEnvironment()
 		New(Settings{}).Register(env)
 		env.RegisterActivity(w)
 		w.env = env
