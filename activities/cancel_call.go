@@ -45,10 +45,15 @@ func cancelCall(ctx context.Context, p *pluginhost.Provider, done <-chan struct{
 		defer stop()
 		_ = p.SignalCancellation(asking) // only the end of the call matters
 	}()
+	awaitCancelled(done, asked, func() { _ = p.Close() })
+}
+
+// awaitCancelled waits for the end of a call, and for the answer to the request to cancel it.
+func awaitCancelled(done, asked <-chan struct{}, kill func()) {
 	select {
 	case <-done:
 	case <-time.After(cancelGrace):
-		_ = p.Close()
+		kill()
 		<-done
 	}
 	select {

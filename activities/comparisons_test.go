@@ -153,7 +153,7 @@ func TestAnUpdateWithoutAProgramStartsItsProviderWhenItIsClaimed(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.claim(deployments.UpdateRequest{Kind: kind, DryRun: true})
-		waitFor(t, func() bool { _, err := os.Stat(filepath.Join(h.world, startedFile)); return err == nil })
+		h.awaitFile(startedFile)
 		release(h)
 	}
 }

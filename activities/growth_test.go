@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/waittest"
 	"github.com/gofrs/flock"
 )
 
@@ -31,9 +32,7 @@ func TestASessionThatIsForgottenWhileItIsMadeIsClosed(t *testing.T) {
 		t.Errorf("it was closed before it was made: %v", err)
 	}
 	close(s.ready)
-	waiting, stop := context.WithTimeout(t.Context(), time.Minute)
-	defer stop()
-	if _, err := wanted.TryLockContext(waiting, 5*time.Millisecond); err != nil {
+	if _, err := wanted.TryLockContext(waittest.Context(t), 5*time.Millisecond); err != nil {
 		t.Errorf("it is never closed: %v", err)
 	}
 }

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/waittest"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/sig"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
@@ -137,16 +137,16 @@ func (w wild) registration() *pulumirpc.RegisterResourceRequest {
 // A preview goes on whatever was refused, so each of the registrations is looked at.
 func TestTenThousandHostileRegistrationsHarmNobody(t *testing.T) {
 	h := newHouse(t)
-	w := h.openWild(deployments.UpdateRequest{ContinueOnError: true, DryRun: true})
+	w, ctx := h.openWild(deployments.UpdateRequest{ContinueOnError: true, DryRun: true}), waittest.Context(t)
 	const callers, each = 16, 625
 	var calling sync.WaitGroup
 	for caller := range callers {
 		calling.Go(func() {
 			random := wild{rand.New(rand.NewPCG(15, uint64(caller)))}
 			for i := range each {
-				w.hostile(t, random)
+				w.hostile(ctx, t, random)
 				if i%125 == 0 {
-					good, err := w.RegisterResource(t.Context(), &pulumirpc.RegisterResourceRequest{
+					good, err := w.RegisterResource(ctx, &pulumirpc.RegisterResourceRequest{
 						Type: "toy:index:Thing", Name: fmt.Sprintf("good-%d-%d", caller, i), Custom: true,
 					})
 					if err != nil || good.GetUrn() == "" {
@@ -163,9 +163,7 @@ func TestTenThousandHostileRegistrationsHarmNobody(t *testing.T) {
 }
 
 // hostile registers a resource, and returns its URN if it was created.
-func (w *wildProgram) hostile(t *testing.T, random wild) (created urn.URN) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+func (w *wildProgram) hostile(ctx context.Context, t *testing.T, random wild) (created urn.URN) {
 	resp, err := w.RegisterResource(ctx, random.registration())
 	if ctx.Err() != nil {
 		t.Error("a registration is not answered")
@@ -179,7 +177,7 @@ func (w *wildProgram) hostile(t *testing.T, random wild) (created urn.URN) {
 // Some of the registrations end an update. What was created until then is in the state.
 func TestHostileRegistrationsLoseNothingOfTheUpdateThatTheyEnd(t *testing.T) {
 	const updates, callers, each = 20, 4, 10
-	all := 0
+	ctx, all := waittest.Context(t), 0
 	for n := range updates {
 		w := newHouse(t).openWild(deployments.UpdateRequest{ContinueOnError: true})
 		var made sync.Map
@@ -188,7 +186,7 @@ func TestHostileRegistrationsLoseNothingOfTheUpdateThatTheyEnd(t *testing.T) {
 			calling.Go(func() {
 				random := wild{rand.New(rand.NewPCG(uint64(n), uint64(caller)))}
 				for range each {
-					if created := w.hostile(t, random); created != "" {
+					if created := w.hostile(ctx, t, random); created != "" {
 						made.Store(created, true)
 					}
 				}
@@ -243,8 +241,7 @@ func fuzzed[Request any, Message interface {
 		if proto.Unmarshal(data, req) != nil {
 			t.Skip()
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
+		ctx := waittest.Context(t)
 		if err := call(ctx, w, req); ctx.Err() != nil {
 			t.Fatalf("not answered: %v", err)
 		} else if err != nil && strings.Contains(err.Error(), "deployctl failed internally") {

@@ -6,11 +6,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/runlink"
+	"github.com/deployctl/deployctl/internal/waittest"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -230,11 +230,7 @@ func (w *wildProgram) refusals(t *testing.T) []string {
 func (w *wildProgram) exit(t *testing.T) engine.Result {
 	t.Helper()
 	w.link.Send(deployments.Message{Exited: &engine.ProgramExited{Epoch: 1}})
-	select {
-	case <-w.run.done:
-	case <-time.After(time.Minute):
-		t.Fatal("the update does not end")
-	}
+	waittest.For(t, "the update ends", w.run.done)
 	w.run.mu.Lock()
 	defer w.run.mu.Unlock()
 	result, _ := w.run.core.Result()

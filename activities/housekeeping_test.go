@@ -6,6 +6,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/waittest"
 	"github.com/deployctl/deployctl/statestore"
 )
 
@@ -68,7 +69,7 @@ func TestWhatOnlyRecoveryWantedGoesAfterTheNextUpdate(t *testing.T) {
 		}
 		return outcome != nil
 	}
-	waitFor(t, func() bool { return !left(updates[0]) })
+	waittest.Until(t, "what is left of the first update is gone", func() bool { return !left(updates[0]) })
 	if !left(updates[1]) {
 		t.Error("what is left of the last update is gone, too")
 	}

@@ -1,8 +1,6 @@
 package activities
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -180,7 +178,7 @@ func TestAProgramIsLeftToAnotherWorkerWhenItsOwnIsAskedToStop(t *testing.T) {
 		_, _, err := h.play(claimed, nil)
 		ended <- err
 	}()
-	waitFor(t, func() bool { _, err := os.Stat(filepath.Join(h.world, ".hangs")); return err == nil })
+	h.awaitHang()
 	close(h.stop)
 	// although the step that it waits for has not ended
 	if err := <-ended; errorType(err) != deployments.ErrorNotStarted {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
-	"github.com/deployctl/deployctl/internal/runlink"
 	"github.com/deployctl/deployctl/internal/runlink/runlinktest"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
@@ -34,7 +33,6 @@ type coreRun struct {
 	old      map[urn.URN]engine.State
 	op       int
 	failNext int // signals to fail
-	closed   bool
 	seen     map[urn.URN]engine.State
 	before   chan struct{} // closed when the last registration that was answered ahead is handled
 }
@@ -52,9 +50,6 @@ func newCoreRun(t testing.TB, h *house, goal engine.Goal, old []engine.State) *c
 func (r *coreRun) Signal(_ context.Context, _ deployments.UpdateName, m deployments.Messages) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.closed {
-		return runlink.ErrRunEnded
-	}
 	if r.failNext > 0 {
 		r.failNext--
 		return fmt.Errorf("no connection")
@@ -80,17 +75,18 @@ func (r *coreRun) Poll(ctx context.Context, _ deployments.UpdateName, p deployme
 			return deployments.Replies{}, err
 		}
 	}
-	stop := context.AfterFunc(ctx, r.changed.Broadcast)
+	poll, end := context.WithTimeout(ctx, 100*time.Millisecond) // as the Run does, it answers without a reply at last
+	defer end()
+	stop := context.AfterFunc(poll, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.changed.Broadcast()
+	})
 	defer stop()
-	wake := time.AfterFunc(100*time.Millisecond, r.changed.Broadcast)
-	defer wake.Stop()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.replies) <= p.Cursor && !r.closed {
+	for len(r.replies) <= p.Cursor && poll.Err() == nil {
 		r.changed.Wait()
-	}
-	if r.closed {
-		return deployments.Replies{}, runlink.ErrRunEnded
 	}
 	return deployments.Replies{Replies: r.replies[min(p.Cursor, len(r.replies)):], Cursor: len(r.replies)}, nil
 }

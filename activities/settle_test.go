@@ -332,7 +332,7 @@ func (h *house) overrun(until time.Time) engine.Step {
 		_, err := h.step(step, 1)
 		lost <- err
 	}()
-	waitFor(h.t, func() bool { _, err := os.Stat(filepath.Join(h.world, ".hangs")); return err == nil })
+	h.awaitHang()
 	close(ctx.over)
 	if err := <-lost; !temporal.IsTimeoutError(err) {
 		h.t.Fatalf("without an answer it ends with %v", err)

@@ -8,11 +8,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/runlink"
+	"github.com/deployctl/deployctl/internal/waittest"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
@@ -141,9 +143,13 @@ func TestAnAttemptThatCannotReportLeavesItsOutcomeForSettling(t *testing.T) {
 		}
 		done <- result
 	}()
-	waitFor(t, func() bool { _, err := os.Stat(filepath.Join(h.world, ".hangs")); return err == nil })
+	h.awaitHang()
 	h.heart.answer(errors.New("no connection"))
-	waitFor(t, func() bool { h.heart.mu.Lock(); defer h.heart.mu.Unlock(); return h.heart.beats > 0 })
+	waittest.Until(t, "a heartbeat fails", func() bool {
+		h.heart.mu.Lock()
+		defer h.heart.mu.Unlock()
+		return h.heart.beats > 0
+	})
 	s := h.acts.find(h.update)
 	if err := s.host.Cancel(t.Context()); err != nil { // lets the call answer
 		t.Fatal(err)
@@ -155,52 +161,38 @@ func TestAnAttemptThatCannotReportLeavesItsOutcomeForSettling(t *testing.T) {
 	}
 }
 
-func TestAProviderThatIsAskedToGiveUpMayFinishItsAnswer(t *testing.T) {
-	t.Parallel()
-	h := bench(t, nil)
-	done := make(chan error, 1)
-	go func() {
-		_, err := h.step(h.create(texts("name", "n", "do", "hang: tidies up")), 1)
-		done <- err
-	}()
-	waitFor(t, func() bool { _, err := os.Stat(filepath.Join(h.world, ".hangs")); return err == nil })
-	h.heart.answer(temporal.NewCanceledError())
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
-	effects, err := os.ReadFile(filepath.Join(h.world, ".effects"))
-	if err != nil || !strings.Contains(string(effects), "tidied up") {
-		t.Errorf("the provider has done\n%s%v", effects, err)
-	}
+// awaitHang waits until the provider is in a call that hangs.
+func (h *house) awaitHang() {
+	h.t.Helper()
+	h.awaitFile(".hangs")
 }
 
-func waitFor(t testing.TB, condition func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for !condition() {
-		if time.Now().After(deadline) {
-			t.Fatal("it never happened")
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+// awaitFile waits for a file in the world.
+func (h *house) awaitFile(name string) {
+	h.t.Helper()
+	waittest.Until(h.t, name+" is in the world", func() bool {
+		_, err := os.Stat(filepath.Join(h.world, name))
+		return err == nil
+	})
 }
 
 func TestNothingIsSentByAnAttemptThatNobodyCountsOn(t *testing.T) {
-	h := bench(t, nil)
-	p := &heartbeater{heart: h.heart, timeout: time.Second, received: time.Now(), cancelled: make(chan struct{})}
-	h.heart.answer(errors.New("no connection"))
-	if err := p.holdsLease(t.Context()); errorType(err) != deployments.ErrorPostponed {
-		t.Errorf("with a lost connection: %v", err)
-	}
-	h.heart.answer(nil)
-	if err := p.holdsLease(t.Context()); err != nil {
-		t.Errorf("with an accepted heartbeat: %v", err)
-	}
-	h.heart.answer(temporal.NewCanceledError())
-	p.accepted = time.Time{}
-	if err := p.holdsLease(t.Context()); !temporal.IsCanceledError(err) {
-		t.Errorf("with a cancel: %v", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		heart := &testHeart{err: errors.New("no connection")}
+		p := &heartbeater{heart: heart, timeout: time.Second, received: time.Now(), cancelled: make(chan struct{})}
+		if err := p.holdsLease(t.Context()); errorType(err) != deployments.ErrorPostponed {
+			t.Errorf("with a lost connection: %v", err)
+		}
+		heart.answer(nil)
+		if err := p.holdsLease(t.Context()); err != nil {
+			t.Errorf("with an accepted heartbeat: %v", err)
+		}
+		heart.answer(temporal.NewCanceledError())
+		p.accepted = time.Time{}
+		if err := p.holdsLease(t.Context()); !temporal.IsCanceledError(err) {
+			t.Errorf("with a cancel: %v", err)
+		}
+	})
 }
 
 func TestALostCreateIsSettledByTheRuleOfItsType(t *testing.T) {
@@ -425,7 +417,7 @@ func TestNothingIsSentTwiceInOneRound(t *testing.T) {
 		}
 		sent <- result
 	}()
-	waitFor(t, func() bool { _, err := os.Stat(filepath.Join(h.world, ".hangs")); return err == nil })
+	h.awaitHang()
 	// The server regards the first attempt as ended, so it starts another.
 	if _, err := h.step(step, 1); errorType(err) != deployments.ErrorUnknownOutcome || len(h.effects()) != 1 {
 		t.Errorf("the second attempt: %v, %v", err, h.effects())
@@ -453,7 +445,7 @@ func TestAWorkerThatIsAskedToStopFinishesWhatWasSentAndSendsNothing(t *testing.T
 		}
 		sent <- result
 	}()
-	waitFor(t, func() bool { _, err := os.Stat(filepath.Join(h.world, ".hangs")); return err == nil })
+	h.awaitHang()
 	close(h.stop)
 	if _, err := h.step(h.create(texts("name", "m")), 1); errorType(err) != deployments.ErrorPostponed ||
 		len(h.effects()) != 1 {
@@ -476,16 +468,18 @@ func TestFewStepsAreIssuedOneByOne(t *testing.T) {
 }
 
 func TestAProgramIsGivenUpBeforeItsHeartbeatTimeout(t *testing.T) {
-	heart := &testHeart{err: errors.New("no connection")}
-	p := &heartbeater{heart: heart, timeout: time.Minute, received: time.Now().Add(-50 * time.Second),
-		cancelled: make(chan struct{})}
-	if _ = p.beat(t.Context()); !p.expiring() || p.alive() || !p.lastBeatRejected() {
-		t.Error("nobody heard of it for 50 of 60 seconds")
-	}
-	heart.answer(nil)
-	if _ = p.beat(t.Context()); p.expiring() || !p.alive() || p.lastBeatRejected() {
-		t.Error("its heartbeat was accepted")
-	}
+	synctest.Test(t, func(t *testing.T) {
+		heart := &testHeart{err: errors.New("no connection")}
+		p := &heartbeater{heart: heart, timeout: time.Minute, received: time.Now().Add(-50 * time.Second),
+			cancelled: make(chan struct{})}
+		if _ = p.beat(t.Context()); !p.expiring() || p.alive() || !p.lastBeatRejected() {
+			t.Error("nobody heard of it for 50 of 60 seconds")
+		}
+		heart.answer(nil)
+		if _ = p.beat(t.Context()); p.expiring() || !p.alive() || p.lastBeatRejected() {
+			t.Error("its heartbeat was accepted")
+		}
+	})
 }
 
 func TestTheProgramGetsTheAnswerOfAStepThatIsDone(t *testing.T) {

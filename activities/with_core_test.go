@@ -12,6 +12,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/runlink/runlinktest"
+	"github.com/deployctl/deployctl/internal/waittest"
 )
 
 // realRun drives the real core with the real activities in this process, as a Run workflow does, but without Temporal.
@@ -178,11 +179,7 @@ func (h *house) carryOut(request deployments.UpdateRequest) (engine.Result, *rea
 		r.issue()
 		r.mu.Unlock()
 	}
-	select {
-	case <-r.done:
-	case <-time.After(time.Minute):
-		h.t.Fatalf("the run does not end; it has emitted %+v", r.emits)
-	}
+	waittest.For(h.t, "the run ends", r.done)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	result, _ := r.core.Result()

@@ -13,13 +13,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/bags"
 	"github.com/deployctl/deployctl/internal/eventlog"
 	"github.com/deployctl/deployctl/internal/runlink"
+	"github.com/deployctl/deployctl/internal/waittest"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"go.temporal.io/sdk/temporal"
@@ -224,7 +224,7 @@ func (h *house) settle(run *coreRun) deployments.UpdateInfo {
 func call[T any](h *house, activity any, in any) (T, error) {
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
-	env.SetTestTimeout(10 * time.Minute)
+	env.SetTestTimeout(waittest.Patience)
 	env.RegisterActivity(h.acts)
 	env.SetWorkerOptions(worker.Options{BackgroundActivityContext: h.background})
 	env.SetWorkerStopChannel(h.stop)
