@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -17,6 +18,8 @@ import (
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/grpcapi"
 	"github.com/deployctl/deployctl/internal/grpcapi/memory"
+	"github.com/deployctl/deployctl/internal/porttest"
+	"github.com/deployctl/deployctl/internal/waittest"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
@@ -33,13 +36,12 @@ type edge struct {
 func (e *edge) start() {
 	e.t.Helper()
 	if e.address == "" {
-		e.address = "127.0.0.1:0"
+		e.address = porttest.Address(e.t)
 	}
 	listener, err := grpcapi.Listen(e.address, nil)
 	if err != nil {
 		e.t.Fatal(err)
 	}
-	e.address = listener.Addr().String()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -67,6 +69,7 @@ func (e *edge) dial(o client.Options) *client.Client {
 	if o.Token == "" {
 		o.Token = token
 	}
+	o.Patience = cmp.Or(o.Patience, waittest.Patience)
 	c, err := client.Dial(o)
 	if err != nil {
 		e.t.Fatal(err)

@@ -3,6 +3,7 @@ package command
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/deployctl/deployctl/internal/display"
 	"github.com/deployctl/deployctl/internal/grpcapi/memory"
 	"github.com/deployctl/deployctl/internal/settings"
+	"github.com/deployctl/deployctl/internal/waittest"
 )
 
 // desk is the environment of a user: a project directory, variables, and a service in memory.
@@ -89,6 +91,12 @@ func (s *syncBuffer) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.b.String()
+}
+
+// shows waits until the text was written.
+func (s *syncBuffer) shows(t *testing.T, text string) {
+	t.Helper()
+	waittest.Until(t, fmt.Sprintf("%q is shown", text), func() bool { return strings.Contains(s.String(), text) })
 }
 
 // outcome is the result of a command line.

@@ -9,11 +9,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/display"
 	"github.com/deployctl/deployctl/internal/settings"
+	"github.com/deployctl/deployctl/internal/waittest"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
@@ -192,13 +192,14 @@ func TestAConfirmedUpdateWaitsForTheOneThatIsChangingTheStack(t *testing.T) {
 				if _, err := d.service.Submit(context.Background(), other); err != nil {
 					t.Error(err)
 				}
-				time.AfterFunc(50*time.Millisecond, func() { close(hold) })
 			})
 		}
 	}
-	o := d.run("up", "--yes")
-	if o.code != 0 || !strings.Contains(o.err, "Waiting for update 1") ||
-		strings.Count(o.out, "preview succeeded") != 2 {
+	r := d.begin("up", "--yes")
+	r.errs.shows(t, "Waiting for update 1")
+	close(hold)
+	o := r.end(t)
+	if o.code != 0 || strings.Count(o.out, "preview succeeded") != 2 {
 		t.Errorf("exit code %d\n%s%s", o.code, o.out, o.err)
 	}
 }
@@ -233,12 +234,17 @@ func TestABusyStackIsRefusedOnRequest(t *testing.T) {
 	}
 }
 
-// interrupted runs a command line, waits until it shows something, and presses Ctrl-C.
-func (d *desk) interrupted(shows string, args ...string) outcome {
+// running is a command line that runs.
+type running struct {
+	out, errs syncBuffer
+	code      chan int
+}
+
+// begin starts a command line.
+func (d *desk) begin(args ...string) *running {
 	d.t.Helper()
-	var out, errs syncBuffer
-	code := make(chan int, 1)
-	s := d.env(&out, &errs)
+	r := &running{code: make(chan int, 1)}
+	s := d.env(&r.out, &r.errs)
 	if d.person {
 		reader, writer, err := os.Pipe()
 		if err != nil {
@@ -247,22 +253,23 @@ func (d *desk) interrupted(shows string, args ...string) outcome {
 		d.t.Cleanup(func() { _ = writer.Close() })
 		s.In = reader // the user types nothing
 	}
-	go func() { code <- Main(context.Background(), s, append([]string{"deployctl"}, args...)) }()
-	deadline := time.Now().Add(30 * time.Second)
-	for !strings.Contains(out.String(), shows) {
-		if time.Now().After(deadline) {
-			d.t.Fatalf("%q was not shown, but\n%s", shows, out.String())
-		}
-		time.Sleep(time.Millisecond)
-	}
+	go func() { r.code <- Main(context.Background(), s, append([]string{"deployctl"}, args...)) }()
+	return r
+}
+
+// end waits for the end of the command line.
+func (r *running) end(t *testing.T) outcome {
+	t.Helper()
+	return outcome{waittest.For(t, "the command ends", r.code), r.out.String(), r.errs.String()}
+}
+
+// interrupted runs a command line, waits until it shows something, and presses Ctrl-C.
+func (d *desk) interrupted(shows string, args ...string) outcome {
+	d.t.Helper()
+	r := d.begin(args...)
+	r.out.shows(d.t, shows)
 	d.signals <- os.Interrupt
-	select {
-	case c := <-code:
-		return outcome{c, out.String(), errs.String()}
-	case <-time.After(30 * time.Second):
-		d.t.Fatal("it does not end")
-		return outcome{}
-	}
+	return r.end(d.t)
 }
 
 func TestAnInterruptAfterTheConfirmationDetaches(t *testing.T) {
