@@ -15,6 +15,7 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/providers/s3/s3test"
 	"github.com/deployctl/deployctl/statestore"
 )
 
@@ -70,7 +71,7 @@ func TestCredentialsThatAreRefusedAreReadAgain(t *testing.T) {
 			server := httptest.NewServer(door)
 			defer server.Close()
 			o, err := statestore.OpenS3(t.Context(), statestore.S3Options{Endpoint: server.URL, Region: "us-east-1",
-				Bucket: bucket})
+				Bucket: s3test.Bucket})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -139,7 +140,7 @@ func TestTheSecretInAFileIsReadAgainWhenItChangesOrIsRefused(t *testing.T) {
 	server := httptest.NewServer(door)
 	defer server.Close()
 	o, err := statestore.OpenS3(t.Context(), statestore.S3Options{
-		Endpoint: server.URL, Region: "us-east-1", Bucket: bucket, AccessKey: "MINE", SecretKey: "first",
+		Endpoint: server.URL, Region: "us-east-1", Bucket: s3test.Bucket, AccessKey: "MINE", SecretKey: "first",
 		SecretKeyFile: file,
 	})
 	if err != nil {
@@ -177,7 +178,7 @@ func TestCredentialsThatWereNeverAcceptedAreSaidAtOnceAndOthersAfterAWhile(t *te
 	server := httptest.NewServer(door)
 	defer server.Close()
 	o, err := statestore.OpenS3(t.Context(), statestore.S3Options{
-		Endpoint: server.URL, Region: "us-east-1", Bucket: bucket, AccessKey: "MINE", SecretKey: "s",
+		Endpoint: server.URL, Region: "us-east-1", Bucket: s3test.Bucket, AccessKey: "MINE", SecretKey: "s",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -230,7 +231,7 @@ func TestEveryCallSaysWhyTheBucketCannotBeUsed(t *testing.T) {
 			}))
 			defer server.Close()
 			o, err := statestore.OpenS3(t.Context(), statestore.S3Options{Endpoint: server.URL, Region: "us-east-1",
-				Bucket: bucket, AccessKey: "MINE", SecretKey: "s"})
+				Bucket: s3test.Bucket, AccessKey: "MINE", SecretKey: "s"})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/deployctl/deployctl/providers/s3/s3test"
 	"github.com/deployctl/deployctl/statestore"
 )
 
@@ -30,7 +31,7 @@ func TestABucketsAnswersAfterOnesOwnWriteAreUnderstood(t *testing.T) {
 		{"nothing", 0, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			target, err := url.Parse(s3Endpoint(t))
+			target, err := url.Parse(s3test.Endpoint)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -56,8 +57,8 @@ func TestABucketsAnswersAfterOnesOwnWriteAreUnderstood(t *testing.T) {
 			between := httptest.NewServer(proxy)
 			defer between.Close()
 			o, err := statestore.OpenS3(t.Context(), statestore.S3Options{
-				Endpoint: between.URL, Region: "us-east-1", Bucket: bucket, AccessKey: accessKey, SecretKey: secretKey,
-				Prefix: "answers/" + strings.ReplaceAll(c.name, " ", "-") + "/",
+				Endpoint: between.URL, Region: "us-east-1", Bucket: s3test.Bucket, AccessKey: s3test.AccessKey,
+				SecretKey: s3test.SecretKey, Prefix: "answers/" + strings.ReplaceAll(c.name, " ", "-") + "/",
 			})
 			if err != nil {
 				t.Fatal(err)

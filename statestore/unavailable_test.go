@@ -12,23 +12,21 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/porttest"
+	"github.com/deployctl/deployctl/providers/s3/s3test"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/storetest"
 )
 
 func TestAFaultOfABucketIsReported(t *testing.T) {
-	address, err := freeAddress()
-	if err != nil {
-		t.Fatal(err)
-	}
-	good := statestore.S3Options{Endpoint: s3Endpoint(t), Region: "us-east-1", Bucket: bucket, AccessKey: accessKey,
-		SecretKey: secretKey}
+	good := statestore.S3Options{Endpoint: s3test.Endpoint, Region: "us-east-1", Bucket: s3test.Bucket,
+		AccessKey: s3test.AccessKey, SecretKey: s3test.SecretKey}
 	wrongSecret, wrongKey, noBucket, badName, nobody := good, good, good, good, good
 	badName.Bucket = "No_Bucket"
 	wrongSecret.SecretKey = "wrong"
 	wrongKey.AccessKey = "nobody"
 	noBucket.Bucket = "elsewhere"
-	nobody.Endpoint = "http://" + address
+	nobody.Endpoint = "http://" + porttest.Address(t)
 	half, none := good, nobody
 	half.SecretKey = ""
 	none.AccessKey, none.SecretKey = "", ""
@@ -40,7 +38,7 @@ func TestAFaultOfABucketIsReported(t *testing.T) {
 		says []string
 	}{
 		{"a wrong secret key", wrongSecret, deployments.CodeUnauthorized,
-			[]string{"credentials", bucket, good.Endpoint}},
+			[]string{"credentials", good.Bucket, good.Endpoint}},
 		{"an unknown access key", wrongKey, deployments.CodeUnauthorized, []string{"credentials"}},
 		{"a bucket that does not exist", noBucket, deployments.CodeInvalid,
 			[]string{"no bucket elsewhere", "create it"}},
@@ -131,7 +129,7 @@ func TestAMachinesRoleIsAskedForOnAWSOnly(t *testing.T) {
 		t.Setenv("AWS_EC2_METADATA_DISABLED", c.disabled)
 		asked.Store(0)
 		o, err := statestore.OpenS3(t.Context(), statestore.S3Options{Endpoint: c.endpoint, Region: "us-east-1",
-			Bucket: bucket})
+			Bucket: s3test.Bucket})
 		if err != nil {
 			t.Fatal(err)
 		}

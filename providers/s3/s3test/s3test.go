@@ -3,16 +3,15 @@ package s3test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"testing"
-	"time"
 
+	"github.com/deployctl/deployctl/internal/porttest"
+	"github.com/deployctl/deployctl/internal/waittest"
 	"github.com/versity/versitygw/backend/meta"  //nolint:depguard // only tests import this package
 	"github.com/versity/versitygw/backend/posix" //nolint:depguard // only tests import this package
 	"github.com/versity/versitygw/embedgw"       //nolint:depguard // only tests import this package
@@ -31,6 +30,9 @@ const (
 
 // Endpoint is where the server answers while Run runs.
 var Endpoint string
+
+// Bucket is there from the beginning; tests may make others.
+const Bucket = "state"
 
 // Run runs a package's tests, from its TestMain, with a server beside them. The server is the test binary started once
 // more, because it changes the working directory of its process; so Run must come first.
@@ -57,12 +59,8 @@ func start() (stop func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	addr, reservation, err := porttest.Reserve()
 	if err != nil {
-		return nil, err
-	}
-	addr := listener.Addr().String()
-	if err := listener.Close(); err != nil {
 		return nil, err
 	}
 	server := exec.Command(os.Args[0])
@@ -75,23 +73,35 @@ func start() (stop func(), err error) {
 	if err := server.Start(); err != nil {
 		return nil, err
 	}
+	ended, end := context.WithCancelCause(context.Background())
+	go func() { end(fmt.Errorf("it has ended: %v", server.Wait())) }()
 	Endpoint = "http://" + addr
-	return func() { _ = stdin.Close(); _ = server.Wait(); _ = os.RemoveAll(dir) }, await(Endpoint)
+	return func() {
+		_ = stdin.Close()
+		<-ended.Done()
+		_ = reservation.Close()
+		_ = os.RemoveAll(dir)
+	}, await(ended, Endpoint)
 }
 
-func await(url string) error {
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		if resp, err := http.Get(url); err == nil {
-			return resp.Body.Close()
+// await waits until the server answers.
+func await(ctx context.Context, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, waittest.Patience)
+	defer cancel()
+	return waittest.Poll(ctx, "the S3 server answers", func() bool {
+		resp, err := http.Get(url) //nolint:gosec // on loopback
+		if err != nil {
+			return false
 		}
-	}
-	return errors.New("it did not come up")
+		_ = resp.Body.Close()
+		return true
+	})
 }
 
 func serve(dir, addr string) error {
 	side := dir + "/meta"
 	objects := dir + "/objects"
-	for _, d := range []string{side, objects} {
+	for _, d := range []string{side, objects + "/" + Bucket} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			return err
 		}
