@@ -8,12 +8,14 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	api "github.com/deployctl/deployctl/api/deployctl/v1"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/grpcapi/memory"
 	"github.com/deployctl/deployctl/internal/grpcapi/wire"
+	"github.com/deployctl/deployctl/internal/waittest"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -22,6 +24,7 @@ import (
 
 func TestACallerIsKnownBeforeAnythingIsReadOfThem(t *testing.T) {
 	connection := serving(t, Config{Service: memory.New(), Authority: OneToken("local", nil)}, nil)
+	ctx := as(waittest.Context(t), "wrong")
 	var calls sync.WaitGroup
 	for full, r := range rules {
 		if r.scope == open {
@@ -29,8 +32,6 @@ func TestACallerIsKnownBeforeAnythingIsReadOfThem(t *testing.T) {
 		}
 		calls.Go(func() {
 			// The message is never sent: who waits for it would wait for ever.
-			ctx, cancel := context.WithTimeout(as(t.Context(), "wrong"), time.Minute)
-			defer cancel()
 			stream, err := connection.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, full)
 			if err == nil {
 				err = stream.RecvMsg(&api.ErrorDetail{})
@@ -147,55 +148,66 @@ func TestAFileLargerThanItSaidIsRefused(t *testing.T) {
 }
 
 func TestATokenWhoseMessagesDoNotArriveHoldsUpOnlyItself(t *testing.T) {
-	b := newBounds()
-	for range shareOfToken {
-		if _, err := b.read(t.Context(), "slow"); err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		b := newBounds()
+		for range shareOfToken {
+			if _, err := b.read(t.Context(), "slow"); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	if _, err := b.read(ctx, "slow"); err == nil {
-		t.Error("a token has more than its share of the readers")
-	}
-	if done, err := b.read(t.Context(), "other"); err != nil {
-		t.Errorf("another token: %v", err)
-	} else {
-		done()
-	}
+		began := time.Now()
+		if _, err := b.read(t.Context(), "slow"); err == nil || time.Since(began) != admitPatience {
+			t.Errorf("a token has more than its share of the readers after %s: %v", time.Since(began), err)
+		}
+		began = time.Now()
+		if done, err := b.read(t.Context(), "other"); err != nil || time.Since(began) > 0 {
+			t.Errorf("another token waits for %s: %v", time.Since(began), err)
+		} else {
+			done()
+		}
+	})
 }
 
 func TestATokenThatCallsTooOftenIsDelayedAndThenRefused(t *testing.T) {
-	b := newBounds()
-	var refused error
-	for range callBurst + callsPerSecond*10 {
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel() // nobody waits
-		if err := b.pace(ctx, "busy"); err != nil && !errors.Is(err, ctx.Err()) {
-			refused = err
-			break
+	synctest.Test(t, func(t *testing.T) {
+		b, began := newBounds(), time.Now()
+		var refused error
+		for range callBurst + callsPerSecond*10 {
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel() // nobody waits
+			if err := b.pace(ctx, "busy"); err != nil && !errors.Is(err, ctx.Err()) {
+				refused = err
+				break
+			}
 		}
-	}
-	if deployments.CodeOf(refused) != deployments.CodeUnavailable {
-		t.Errorf("it is never refused: %v", refused)
-	}
-	if err := b.pace(t.Context(), "other"); err != nil {
-		t.Errorf("another token: %v", err)
-	}
+		if deployments.CodeOf(refused) != deployments.CodeUnavailable {
+			t.Errorf("it is never refused: %v", refused)
+		}
+		if err := b.pace(t.Context(), "other"); err != nil || time.Since(began) > 0 {
+			t.Errorf("another token waits for %s: %v", time.Since(began), err)
+		}
+	})
 }
 
 func TestWrongTokensOfOneAddressAreSlowedAndOthersAreNot(t *testing.T) {
-	b := newBounds()
-	for range wrongBurst {
+	synctest.Test(t, func(t *testing.T) {
+		b, began := newBounds(), time.Now()
+		for range wrongBurst {
+			b.slow(t.Context(), "192.0.2.1")
+		}
+		if time.Since(began) > 0 {
+			t.Errorf("the first ones wait for %s", time.Since(began))
+		}
 		b.slow(t.Context(), "192.0.2.1")
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	b.slow(ctx, "192.0.2.1")
-	if ctx.Err() == nil {
-		t.Error("the address is answered at once")
-	}
-	b.slow(ctx, "192.0.2.2") // returns
+		if waited := time.Since(began); waited != time.Second/wrongPerSecond {
+			t.Errorf("the address is answered after %s", waited)
+		}
+		began = time.Now()
+		b.slow(t.Context(), "192.0.2.2")
+		if time.Since(began) > 0 {
+			t.Errorf("another address waits for %s", time.Since(began))
+		}
+	})
 }
 
 func TestSoManyNamesAreLimitedThatMemoryIsBounded(t *testing.T) {

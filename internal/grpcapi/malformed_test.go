@@ -8,13 +8,14 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
-	"time"
 
 	api "github.com/deployctl/deployctl/api/deployctl/v1"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/grpcapi/memory"
 	"github.com/deployctl/deployctl/internal/grpcapi/wire"
+	"github.com/deployctl/deployctl/internal/waittest"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -35,7 +36,7 @@ func (bytesCodec) Unmarshal(data []byte, v any) error {
 
 // throw sends bytes to a method as its messages, and gives the code of the answer.
 func throw(ctx context.Context, c *grpc.ClientConn, full string, messages ...[]byte) codes.Code {
-	ctx, cancel := context.WithTimeout(as(ctx, "local"), 10*time.Second)
+	ctx, cancel := context.WithCancel(as(ctx, "local"))
 	defer cancel()
 	stream, err := c.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, full,
 		grpc.ForceCodec(bytesCodec{}))
@@ -178,8 +179,8 @@ func TestMalformedCallsEndNothingHangNothingAndLoseNothing(t *testing.T) {
 	if err := service.CreateStack(t.Context(), keep, nil); err != nil {
 		t.Fatal(err)
 	}
-	connection := serving(t, Config{Service: service, Authority: unpaced{}}, nil)
-	all, workers := methods(), 8
+	connection := serving(t, Config{Service: service, Authority: &unpaced{}}, nil)
+	ctx, all, workers := waittest.Context(t), methods(), 8
 	var done sync.WaitGroup
 	var mu sync.Mutex
 	seen := map[codes.Code]int{}
@@ -188,7 +189,7 @@ func TestMalformedCallsEndNothingHangNothingAndLoseNothing(t *testing.T) {
 			r := rand.New(rand.NewPCG(15, uint64(worker)))
 			for range calls / workers {
 				full := all[r.IntN(len(all))]
-				code := throw(t.Context(), connection, full, malformed(t, r, full)...)
+				code := throw(ctx, connection, full, malformed(t, r, full)...)
 				mu.Lock()
 				seen[code]++
 				mu.Unlock()
@@ -208,10 +209,10 @@ func TestMalformedCallsEndNothingHangNothingAndLoseNothing(t *testing.T) {
 }
 
 // unpaced gives every call a token of its own, so that none is too often called with.
-type unpaced struct{}
+type unpaced struct{ calls atomic.Int64 }
 
-func (unpaced) Authenticate(context.Context, string) (deployments.Caller, error) {
-	return deployments.Caller{Token: strconv.FormatUint(rand.Uint64(), 36), Authority: deployments.Everything(),
+func (u *unpaced) Authenticate(context.Context, string) (deployments.Caller, error) {
+	return deployments.Caller{Token: strconv.FormatInt(u.calls.Add(1), 36), Authority: deployments.Everything(),
 		Trusted: true}, nil
 }
 
@@ -231,7 +232,7 @@ func FuzzCalls(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, method uint8, message []byte) {
 		full := all[int(method)%len(all)]
-		if code := throw(t.Context(), connection, full, message); code == codes.DeadlineExceeded ||
+		if code := throw(waittest.Context(t), connection, full, message); code == codes.DeadlineExceeded ||
 			code == codes.Unavailable || code == codes.Internal {
 			t.Errorf("%s: %s", full, code)
 		}
