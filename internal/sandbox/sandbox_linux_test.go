@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -19,8 +19,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stranger is a user id that nobody has.
-const stranger = 54321
+// madeRanges counts the ranges of userIDs.
+var madeRanges atomic.Int64
+
+// userIDs is a range of ids that no user has, and no other test, also of another process: processes of an earlier test,
+// which may still be ending, count as those of their user.
+func userIDs(n int64) string {
+	const first, most, ranges = 1_000_000, 10, 32 // of this process
+	if n > most || madeRanges.Load() == ranges {
+		panic("raise most or ranges")
+	}
+	from := first + most*(int64(os.Getpid())*ranges+madeRanges.Add(1))
+	return fmt.Sprintf("%d-%d", from, from+n-1)
+}
 
 // inBox runs a shell script in a box, and returns what it writes and how it ends.
 func inBox(t *testing.T, b *Box, script string) (string, error) {
@@ -114,11 +125,9 @@ func secretHolder(t *testing.T) int {
 
 // modes are the ways to keep processes apart, each with whatever it needs.
 func modes(t *testing.T, check func(t *testing.T, o Options)) {
-	// processes of an earlier test, which may still be ending, count as those of their user
-	first := stranger + 10*rand.IntN(100_000)
 	for _, o := range []Options{
 		{Mode: Namespace},
-		{Mode: RunAs, RunAs: fmt.Sprintf("%d-%d", first, first+9), Record: filepath.Join(place(t), "uids.json")},
+		{Mode: RunAs, RunAs: userIDs(10), Record: filepath.Join(place(t), "uids.json")},
 	} {
 		t.Run(string(o.Mode), func(t *testing.T) { check(t, o) })
 	}
@@ -266,7 +275,7 @@ func TestTwoOrganizationsNeverShareAUserID(t *testing.T) {
 }
 
 func TestALinkThatAProgramLeavesLeadsTheWorkerNowhere(t *testing.T) {
-	p := policy(t, Options{Mode: RunAs, RunAs: strconv.Itoa(stranger) + "-" + strconv.Itoa(stranger),
+	p := policy(t, Options{Mode: RunAs, RunAs: userIDs(1),
 		Record: filepath.Join(place(t), "uids.json")})
 	dir := place(t)
 	key := write(t, filepath.Join(dir, "key"), "needle")
