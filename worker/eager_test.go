@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/waittest"
 )
 
 // cluster answers as the server does: with every activity that is asked for, and to polls with what is put into
@@ -94,9 +95,7 @@ func (s sdk) pollOnce(ctx context.Context) (string, error) {
 
 func (s sdk) mustPoll(want string) {
 	s.Helper()
-	ctx, cancel := context.WithTimeout(s.Context(), time.Minute)
-	defer cancel()
-	if got, err := s.pollOnce(ctx); err != nil || got != want {
+	if got, err := s.pollOnce(waittest.Context(s)); err != nil || got != want {
 		s.Fatalf("polled %q, %v; want %q", got, err, want)
 	}
 }
@@ -138,11 +137,7 @@ func TestAWorkerThatStopsEndsItsPolls(t *testing.T) {
 	if _, err := s.pollOnce(ctx); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
-	select {
-	case <-(<-s.polled).Done():
-	case <-time.After(time.Minute):
-		t.Fatal("the poll is still open at the server")
-	}
+	waittest.For(t, "the poll at the server ends", (<-s.polled).Done())
 }
 
 func TestNoMoreIsAskedForThanPollersCanTake(t *testing.T) {

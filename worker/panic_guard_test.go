@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/worker"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/waittest"
 )
 
 func TestAPanicFailsItsActivityAndOnlyThoseThatSaveAreRetried(t *testing.T) {
@@ -22,6 +23,7 @@ func TestAPanicFailsItsActivityAndOnlyThoseThatSaveAreRetried(t *testing.T) {
 	} {
 		var suite testsuite.WorkflowTestSuite
 		env := suite.NewTestActivityEnvironment()
+		env.SetTestTimeout(waittest.Patience)
 		env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&panicGuard{}}})
 		env.RegisterActivityWithOptions(func(context.Context) error { panic("the secret is 42") },
 			activity.RegisterOptions{Name: name})

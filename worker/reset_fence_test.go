@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/waittest"
 )
 
 // The run of the SDK's test environment.
@@ -32,6 +33,7 @@ func TestAnActivityThatAResetRepeatsIsRejected(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var suite testsuite.WorkflowTestSuite
 			env := suite.NewTestActivityEnvironment()
+			env.SetTestTimeout(waittest.Patience)
 			env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&resetFence{}}})
 			if c.beganAs != "" {
 				run, err := converter.GetDefaultDataConverter().ToPayload(c.beganAs)
@@ -80,9 +82,10 @@ func TestActivitiesOfUpdatesCarryTheRunThatTheyAreOf(t *testing.T) {
 	}{{deployments.WorkflowRun, true}, {deployments.WorkflowUpdate, true}, {deployments.WorkflowStack, false}} {
 		var suite testsuite.WorkflowTestSuite
 		env := suite.NewTestWorkflowEnvironment()
+		env.SetTestTimeout(waittest.Patience)
 		seen := false
-		env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&resetFence{},
-			&header{seen: &seen}}})
+		env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: waittest.Patience,
+			Interceptors: []interceptor.WorkerInterceptor{&resetFence{}, &header{seen: &seen}}})
 		env.RegisterActivityWithOptions(func(context.Context) error { return nil },
 			activity.RegisterOptions{Name: "Step"})
 		env.RegisterWorkflowWithOptions(func(ctx workflow.Context) error {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/service"
+	"github.com/deployctl/deployctl/internal/waittest"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
@@ -46,6 +47,7 @@ func newDestroyed(t *testing.T) *destroyed {
 	suite := &testsuite.WorkflowTestSuite{}
 	suite.SetLogger(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	d.env = suite.NewTestActivityEnvironment()
+	d.env.SetTestTimeout(waittest.Patience)
 	d.env.RegisterActivity(New(Activities{Store: store, Service: service.New(nil, store, service.Readers{})}))
 	return d
 }

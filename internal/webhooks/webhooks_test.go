@@ -17,6 +17,7 @@ import (
 	"go.temporal.io/sdk/testsuite"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/waittest"
 	"github.com/deployctl/deployctl/statestore"
 )
 
@@ -82,6 +83,7 @@ func (b *bench) deliver(n Network, once bool) (d deployments.WebhookDelivery, er
 	b.Helper()
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
+	env.SetTestTimeout(waittest.Patience)
 	acts := &Activities{Store: b.store, Network: n}
 	env.RegisterActivity(acts)
 	value, err := env.ExecuteActivity(acts.Deliver, deployments.DeliverInput{Event: failure, Webhook: b.name, Once: once})
