@@ -3,17 +3,17 @@ package providers_test
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/deployctl/deployctl/internal/waittest"
 	"github.com/deployctl/deployctl/provider"
 	"github.com/deployctl/deployctl/providers"
 	"github.com/deployctl/deployctl/providers/s3/s3test"
@@ -68,14 +68,17 @@ func TestAPluginProcessPrintsItsPortServesAndEndsWithItsParent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stdout, err := parent.StdoutPipe()
+	out, theirs, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := parent.Start(); err != nil {
+	defer func() { _ = out.Close() }()
+	parent.Stdout = theirs // and the plugin's
+	if err := errors.Join(parent.Start(), theirs.Close()); err != nil {
 		t.Fatal(err)
 	}
-	port, err := bufio.NewReader(stdout).ReadString('\n')
+	stdout := bufio.NewReader(out)
+	port, err := stdout.ReadString('\n')
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,17 +96,10 @@ func TestAPluginProcessPrintsItsPortServesAndEndsWithItsParent(t *testing.T) {
 	if err := stdin.Close(); err != nil {
 		t.Fatal(err)
 	}
-	_ = parent.Wait() // its output is the plugin's too
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		c, err := net.Dial("tcp", address)
-		if err != nil {
-			return
-		}
-		_ = c.Close()
-		if time.Now().After(deadline) {
-			t.Fatal("it still serves")
-		}
-	}
+	_ = parent.Wait()
+	ended := make(chan struct{})
+	go func() { _, _ = io.Copy(io.Discard, stdout); close(ended) }()
+	waittest.For(t, "the plugin ends", ended)
 }
 
 // stock is the stock CLI on a copy of the example, with a home and a backend of its own.

@@ -21,6 +21,7 @@ import (
 
 	"github.com/deployctl/deployctl/internal/remote"
 	"github.com/deployctl/deployctl/internal/sandbox"
+	"github.com/deployctl/deployctl/internal/waittest"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/archive"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/asset"
@@ -226,8 +227,7 @@ func TestAnAssetThatIsSwappedMeanwhileHoldsNobodyUpAndTellsNothing(t *testing.T)
 
 	own := &asset.Asset{Text: "own"}
 	must(t, own.EnsureHash())
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
+	ctx := waittest.Context(t)
 	hashed := make(chan struct{})
 	go func() {
 		defer close(hashed)
@@ -239,11 +239,7 @@ func TestAnAssetThatIsSwappedMeanwhileHoldsNobodyUpAndTellsNothing(t *testing.T)
 			}
 		}
 	}()
-	select {
-	case <-hashed:
-	case <-ctx.Done():
-		t.Error("the hash of a pipe is waited for")
-	}
+	waittest.For(t, "no hash waits for the pipe", hashed)
 }
 
 func TestWhatIsFetchedIsLimitedHoweverItIsHashed(t *testing.T) {

@@ -16,11 +16,11 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/deployctl/deployctl/internal/languagehost"
 	"github.com/deployctl/deployctl/internal/pluginhost"
 	"github.com/deployctl/deployctl/internal/pluginhost/hosttest"
+	"github.com/deployctl/deployctl/internal/waittest"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
 )
@@ -126,16 +126,11 @@ func (j *journal) find(text string) (pluginhost.Message, bool) {
 // await returns the first message with the text, as soon as there is one.
 func (j *journal) await(t *testing.T, text string) pluginhost.Message {
 	t.Helper()
-	deadline := time.After(10 * time.Minute)
 	for {
 		if m, ok := j.find(text); ok {
 			return m
 		}
-		select {
-		case <-j.news:
-		case <-deadline:
-			t.Fatalf("nothing says %q: %v", text, j.messages)
-		}
+		waittest.For(t, fmt.Sprintf("something says %q", text), j.news)
 	}
 }
 
@@ -154,15 +149,13 @@ func (j *journal) pid(t *testing.T, process string) int {
 // awaitGone waits for a process that is no child of ours, and ends on its own time.
 func awaitGone(t *testing.T, pid int) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		if state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err != nil ||
-			strings.Contains(string(state), ") Z ") {
-			if syscall.Kill(pid, 0) != nil || err == nil {
-				return
-			}
+	waittest.Until(t, fmt.Sprintf("process %d has gone", pid), func() bool {
+		state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil {
+			return syscall.Kill(pid, 0) != nil
 		}
-	}
-	t.Errorf("process %d is still there", pid)
+		return strings.Contains(string(state), ") Z ")
+	})
 }
 
 // Node programs share one installation: each is a directory below it.

@@ -11,6 +11,7 @@ import (
 	"github.com/deployctl/deployctl/internal/pluginhost"
 	"github.com/deployctl/deployctl/internal/pluginhost/hosttest"
 	"github.com/deployctl/deployctl/internal/sandbox"
+	"github.com/deployctl/deployctl/internal/waittest"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
 	"golang.org/x/sys/unix"
 )
@@ -52,8 +53,7 @@ func newHostile(t *testing.T) hostile {
 // run builds the program and runs it.
 func (h hostile) run(t *testing.T) error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := waittest.Context(t)
 	language, err := h.host.Language(ctx, "go")
 	if err != nil {
 		t.Fatal(err)
@@ -114,8 +114,7 @@ func TestADirectoryOfModulesThatIsSwappedForAPipeHoldsNobodyUp(t *testing.T) {
 		}
 	}()
 	defer func() { close(stop); <-stopped }()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := waittest.Context(t)
 	for range 300 {
 		if _, err := p.lang.RequiredPackages(ctx); err != nil {
 			t.Fatal(err)

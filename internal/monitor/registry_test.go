@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
+	"github.com/deployctl/deployctl/internal/waittest"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
@@ -21,12 +21,7 @@ func TestAnInvokeThatIsCancelledDoesNotWaitForItsDependencies(t *testing.T) {
 		done <- err
 	}()
 	cancel()
-	select {
-	case err := <-done:
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("it ends with %v", err)
-		}
-	case <-time.After(time.Minute):
-		t.Fatal("it waits for itself")
+	if err := waittest.For(t, "the invoke ends", done); !errors.Is(err, context.Canceled) {
+		t.Errorf("it ends with %v", err)
 	}
 }

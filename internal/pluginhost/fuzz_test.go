@@ -9,10 +9,10 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/blang/semver"
 	"github.com/deployctl/deployctl/internal/bags"
+	"github.com/deployctl/deployctl/internal/waittest"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/sig"
@@ -283,8 +283,7 @@ func FuzzProviderAnswers(f *testing.F) {
 			detail: "pulumirpc.ErrorResourceInitFailed"}
 		bird.says.Store(says)
 		defer bird.says.Store(nil)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
+		ctx := waittest.Context(t)
 		answered, err := m.call(ctx, h, p)
 		wellSaid(ctx, t, err)
 		if err != nil {
@@ -354,8 +353,7 @@ func FuzzLanguageHostAnswers(f *testing.F) {
 			detail: "pulumirpc.ErrorCause",
 		})
 		defer bird.says.Store(nil)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
+		ctx := waittest.Context(t)
 		wellSaid(ctx, t, l.handshake(ctx))
 		packages, err := l.RequiredPackages(ctx)
 		wellSaid(ctx, t, err)
@@ -407,8 +405,7 @@ func FuzzEngine(f *testing.F) {
 	}
 	f.Cleanup(func() { _ = conn.Close() })
 	f.Fuzz(func(t *testing.T, method uint8, data []byte) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
+		ctx := waittest.Context(t)
 		var answered []byte
 		err := conn.Invoke(ctx, methods[int(method)%len(methods)], &data, &answered, grpc.ForceCodecV2(rawCodec{}))
 		wellSaid(ctx, t, err)

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/deployctl/deployctl/internal/waittest"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
@@ -222,7 +223,6 @@ func (j *journal) log(m Message) {
 // await returns the first message that contains the text, as soon as there is one.
 func (j *journal) await(t *testing.T, text string) Message {
 	t.Helper()
-	deadline := time.After(time.Minute)
 	for {
 		j.mu.Lock()
 		i := slices.IndexFunc(j.messages, func(m Message) bool { return strings.Contains(m.Text, text) })
@@ -232,11 +232,7 @@ func (j *journal) await(t *testing.T, text string) Message {
 		}
 		all := fmt.Sprint(j.messages)
 		j.mu.Unlock()
-		select {
-		case <-j.news:
-		case <-deadline:
-			t.Fatalf("nothing says %q: %s", text, all)
-		}
+		waittest.For(t, fmt.Sprintf("something says %q, after %s", text, all), j.news)
 	}
 }
 

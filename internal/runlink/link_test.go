@@ -7,11 +7,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/runlink/runlinktest"
+	"github.com/deployctl/deployctl/internal/waittest"
 )
 
 // echo answers every registration with its name as id, and may fail calls or deliver twice.
@@ -97,7 +97,7 @@ func TestAllQueuedMessagesGoIntoTheNextSignal(t *testing.T) {
 			}
 		})
 	}
-	waitFor(t, func() bool { return l.queuedSoFar() == 500 })
+	waittest.Until(t, "500 messages are queued", func() bool { return l.queuedSoFar() == 500 })
 	close(e.open)
 	asking.Wait()
 	if err := l.Flush(t.Context()); err != nil || len(e.batches) > 4 {
@@ -113,7 +113,7 @@ func TestASignalIsBoundedByBytes(t *testing.T) {
 	for i := range 7 {
 		asking.Go(func() { _, _ = call(l, fmt.Sprint(i), big) })
 	}
-	waitFor(t, func() bool { return l.queuedSoFar() == 7 })
+	waittest.Until(t, "7 messages are queued", func() bool { return l.queuedSoFar() == 7 })
 	close(e.open)
 	asking.Wait()
 	for _, n := range e.batches {
@@ -166,14 +166,3 @@ func TestACallWhoseContextEndsIsForgotten(t *testing.T) {
 }
 
 var stack = deployments.StackName{Organization: "organization", Project: "test", Stack: "dev"}
-
-func waitFor(t *testing.T, condition func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for !condition() {
-		if time.Now().After(deadline) {
-			t.Fatal("it never happened")
-		}
-		time.Sleep(time.Millisecond)
-	}
-}

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
+	"github.com/deployctl/deployctl/internal/waittest"
 	"github.com/deployctl/deployctl/provider"
 	"github.com/deployctl/deployctl/providers/command"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
@@ -273,11 +273,7 @@ func TestCancelEndsTheWholeProcessGroup(t *testing.T) {
 	if err := <-done; status.Code(err) != codes.Canceled {
 		t.Errorf("ended with %v", err)
 	}
-	for deadline := time.Now().Add(time.Minute); alive(pid); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("what the command started is still running")
-		}
-	}
+	waittest.Until(t, "what the command started has ended", func() bool { return !alive(pid) })
 }
 
 func TestWhateverACommandStartedEndsWithAWorkerThatIsKilled(t *testing.T) {
@@ -309,11 +305,7 @@ func TestWhateverACommandStartedEndsWithAWorkerThatIsKilled(t *testing.T) {
 	_ = worker.Wait()
 	ended := make(chan struct{})
 	go func() { _, _ = io.Copy(io.Discard, said); close(ended) }()
-	select {
-	case <-ended:
-	case <-time.After(time.Minute):
-		t.Error("what the command started is still running")
-	}
+	waittest.For(t, "what the command started ends", ended)
 }
 
 func TestWhatACommandLeavesRunningOnPurposeGoesOn(t *testing.T) {
@@ -340,13 +332,8 @@ func TestWhatACommandLeavesRunningOnPurposeGoesOn(t *testing.T) {
 		line, _ := bufio.NewReader(answer).ReadString('\n')
 		said <- line
 	}()
-	select {
-	case line := <-said:
-		if line != "still there\n" {
-			t.Errorf("it said %q", line)
-		}
-	case <-time.After(time.Minute):
-		t.Error("it was ended with the command")
+	if line := waittest.For(t, "what the command left running answers", said); line != "still there\n" {
+		t.Errorf("it said %q", line)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/internal/sandbox"
+	"github.com/deployctl/deployctl/internal/waittest"
 )
 
 // TestMain lets the test binary run as the owner of a child if it is started under that name.
@@ -56,12 +57,7 @@ func sh(t *testing.T, script string) (*Process, <-chan string) {
 // gone waits until no process has that id, except perhaps an unreaped one.
 func gone(t *testing.T, pid string) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		if !alive(pid) {
-			return
-		}
-	}
-	t.Errorf("process %s is still there", pid)
+	waittest.Until(t, "process "+pid+" has gone", func() bool { return !alive(pid) })
 }
 
 func alive(pid string) bool {
@@ -114,7 +110,7 @@ func TestWhatAProcessLeavesBehindInItsGroupIsEnded(t *testing.T) {
 func TestStopLetsAProcessEndByItself(t *testing.T) {
 	p, lines := sh(t, `trap 'echo bye; exit 3' TERM; echo ready; while :; do sleep 0.01; done`)
 	<-lines
-	p.Stop(time.Minute)
+	p.Stop(waittest.Patience)
 	for line := range lines { // the shell may also report the end of its sleep
 		if line == "bye" {
 			break
@@ -132,13 +128,13 @@ func TestStopKillsAProcessThatDoesNotListen(t *testing.T) {
 	if p.Exit().Signal != "killed" {
 		t.Errorf("%v", p.Exit())
 	}
-	p.Stop(time.Minute) // a second call does nothing
+	p.Stop(waittest.Patience) // a second call does nothing
 }
 
 func TestAProcessSeesTheEndOfItsStdinWhenItIsStopped(t *testing.T) {
 	p, lines := sh(t, `trap '' TERM; echo ready; cat; exit 5`)
 	<-lines
-	p.Stop(time.Minute)
+	p.Stop(waittest.Patience)
 	if p.Exit().Code != 5 {
 		t.Errorf("%v", p.Exit())
 	}
@@ -262,12 +258,7 @@ func (g *groups) killGuard(t *testing.T) {
 	t.Helper()
 	old := g.current()
 	_ = old.Process.Kill()
-	for deadline := time.Now().Add(time.Minute); g.current() == nil || g.current() == old; {
-		if time.Now().After(deadline) {
-			t.Fatal("no other guard has started")
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+	waittest.Until(t, "another guard has started", func() bool { return g.current() != nil && g.current() != old })
 }
 
 // sleeper starts a process that leads a group, and returns its id.
