@@ -309,7 +309,7 @@ func TestPreviewsAreListedTheNewestFirst(t *testing.T) {
 func TestTheTokenOfALeaseIsGoodForItsUpdateAndUntilItsEnd(t *testing.T) {
 	b := newBench(t)
 	l := deployments.Leased{ID: "mine", Update: deployments.UpdateName{StackName: dev, Version: "7"},
-		Expires: time.Now().Add(time.Minute)}
+		Expires: time.Now().Add(time.Hour)}
 	events := `{"events":[{"sequence":1,"timestamp":1,"stdoutEvent":{"message":"x","color":"never"}}]}`
 	path := "/api/stacks/acme/shop/dev/update/mine/events/batch"
 	b.want(http.StatusNoContent, http.MethodPost, path, "update-token "+b.server.LeaseToken(l), events)
@@ -319,7 +319,7 @@ func TestTheTokenOfALeaseIsGoodForItsUpdateAndUntilItsEnd(t *testing.T) {
 	}
 	l.Expires = time.Now().Add(-time.Second)
 	b.want(http.StatusForbidden, http.MethodPost, path, "update-token "+b.server.LeaseToken(l), events)
-	l.Expires = time.Now().Add(time.Minute)
+	l.Expires = time.Now().Add(time.Hour)
 	b.want(http.StatusForbidden, http.MethodPatch, "/api/stacks/acme/shop/dev/update/mine/journalentries",
 		"update-token "+b.server.LeaseToken(l), `{"entries":[{"sequenceID":1,"kind":0,"operationID":1}]}`)
 }

@@ -128,7 +128,7 @@ func TestTheTokenOfALeaseOpensNoRouteOfAnotherUpdateAndNoneAfterItsEnd(t *testin
 	synctest.Test(t, func(t *testing.T) { // the delays after wrong tokens pass at once
 		b := newBench(t)
 		l := deployments.Leased{ID: "mine", Update: deployments.UpdateName{StackName: dev, Version: "7"},
-			Expires: time.Now().Add(time.Minute)}
+			Expires: time.Now().Add(time.Hour)}
 		late := l
 		late.Expires = time.Now().Add(-time.Second)
 		for _, r := range guarded(t) {
@@ -196,7 +196,7 @@ func TestABodyThatGrowsIsTooLargeOnEachRouteThatReadsOne(t *testing.T) {
 	b := newBench(t)
 	bomb := zipped(t, append([]byte(`{"x":"`), bytes.Repeat([]byte("A"), batchBody+1)...)).Bytes()
 	l := deployments.Leased{ID: "mine", Update: deployments.UpdateName{StackName: dev, Version: "7"},
-		Expires: time.Now().Add(time.Minute)}
+		Expires: time.Now().Add(time.Hour)}
 	for _, r := range guarded(t) {
 		if r.limit > batchBody || r.method == http.MethodGet || r.method == http.MethodHead ||
 			r.by == byToken && asksTemporal(r.method, r.path) {

@@ -31,7 +31,7 @@ func (c crowded) Stack(context.Context, deployments.StackName) (deployments.Stac
 
 func (c crowded) StartUpdate(ctx context.Context, r deployments.StartRequest) (deployments.Leased, error) {
 	l := deployments.Leased{ID: r.ID, Update: deployments.UpdateName{StackName: dev, Version: "7"},
-		Expires: time.Now().Add(time.Minute)}
+		Expires: time.Now().Add(time.Hour)}
 	if r.Patience == 0 {
 		return l, deployments.Errorf(deployments.CodeConflict, "the stack stays busy: update 6 (up) of ann has it")
 	}

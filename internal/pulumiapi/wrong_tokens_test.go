@@ -64,7 +64,7 @@ func TestNoSecretOfACallIsInALog(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := deployments.Leased{ID: "mine", Update: deployments.UpdateName{StackName: dev, Version: "7"},
-		Expires: time.Now().Add(time.Minute)}
+		Expires: time.Now().Add(time.Hour)}
 	lease := b.server.LeaseToken(l)
 	const guess, plain, jwt = "a-guessed-token-text", "the plain text of a secret", "eyJhbGciOiJSUzI1NiJ9.e30.c2ln"
 	form := []string{"Content-Type", "application/x-www-form-urlencoded"}
