@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/deployctl/deployctl/internal/devserver/parts"
 	"github.com/deployctl/deployctl/internal/devserver/servers"
+	"github.com/deployctl/deployctl/internal/waittest"
 	"github.com/versity/versitygw/backend/meta"
 )
 
@@ -29,7 +30,7 @@ func TestAFirstStartThatWasKilledIsStartedAgain(t *testing.T) {
 		t.Run("when "+strings.ReplaceAll(gate, "/", " ")+" was there", func(t *testing.T) {
 			home := newHome(t)
 			p := spawn(t, "service", home)
-			until(t, gate+" is there", func() bool { return exists(filepath.Join(home, gate)) })
+			waittest.Until(t, gate+" is there", func() bool { return exists(filepath.Join(home, gate)) })
 			p.kill()
 			s := start(t, home)
 			namespaceID(t, s)
@@ -130,7 +131,7 @@ func TestTheS3ServerEndsWithThePipeOfItsParent(t *testing.T) {
 	home := newHome(t)
 	t.Setenv(parentPipe, "1") // without a parent that the kernel would tell of
 	p := spawn(t, "s3", home)
-	until(t, "the objects are served", func() bool {
+	waittest.Until(t, "the objects are served", func() bool {
 		data, err := ensureData(t.Context(), mustOpen(t, home), Ports{}, new(reserved))
 		must(t, err)
 		return listenable(data.ports.S3) != nil
@@ -226,7 +227,7 @@ func TestADatabaseOfAnotherSchemaIsRefused(t *testing.T) {
 func writeObject(t *testing.T, s *Server, key, text string) {
 	t.Helper()
 	client := s3Client(s.Status.S3Endpoint, s.Keys)
-	until(t, "object "+key+" is written", func() bool {
+	waittest.Until(t, "object "+key+" is written", func() bool {
 		_, err := client.PutObject(t.Context(),
 			&s3.PutObjectInput{Bucket: aws.String(Bucket), Key: aws.String(key), Body: strings.NewReader(text)})
 		return err == nil

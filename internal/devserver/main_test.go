@@ -12,9 +12,9 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/deployctl/deployctl/internal/devserver/servers"
+	"github.com/deployctl/deployctl/internal/waittest"
 )
 
 // The test binary is also the service and its S3 server: role says which one a process is, and testHome where.
@@ -129,7 +129,7 @@ func (p *process) said() string {
 // says waits until the process has printed the line, and nothing else.
 func (p *process) says(t *testing.T, line string) {
 	t.Helper()
-	until(t, "the process says "+line, func() bool {
+	waittest.Until(t, "the process says "+line, func() bool {
 		select {
 		case <-p.ended:
 			t.Fatalf("the process ended and said %q, not %q", p.said(), line)
@@ -137,18 +137,6 @@ func (p *process) says(t *testing.T, line string) {
 		}
 		return p.said() == line+"\n"
 	})
-}
-
-// until polls for what cannot be waited for; its deadline is only there to end a hanging test.
-func until(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	deadline, pause := time.Now().Add(90*time.Second), 2*time.Millisecond
-	for ; !done(); pause = min(pause*5/4, 50*time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("never: %s", what)
-		}
-		time.Sleep(pause)
-	}
 }
 
 func must(t *testing.T, err error) {

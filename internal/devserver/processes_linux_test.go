@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/deployctl/deployctl/internal/waittest"
 )
 
 func TestATakenPortIsRefusedByNameOfItsOwner(t *testing.T) {
@@ -35,7 +37,7 @@ func TestTheS3ServerDiesWithItsParent(t *testing.T) {
 	must(t, err)
 	p.kill()
 	h := filepath.Join(home, "locks", lockS3)
-	until(t, "no process has the objects open", func() bool {
+	waittest.Until(t, "no process has the objects open", func() bool {
 		processes, _ := filepath.Glob("/proc/[0-9]*")
 		return !slices.ContainsFunc(processes, func(process string) bool {
 			return holds(process, func(target string) bool { return target == h })

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/deployctl/deployctl/internal/waittest"
 	"go.temporal.io/api/batch/v1"
 	"go.temporal.io/api/common/v1"
 	"go.temporal.io/api/serviceerror"
@@ -26,8 +27,7 @@ func TestACancelReachesAnActivityThatDoesNotHeartbeat(t *testing.T) {
 	must(t, w.Start())
 	defer w.Stop()
 
-	ctx, end := context.WithTimeout(t.Context(), time.Minute) // the activity would hang for an hour
-	defer end()
+	ctx := waittest.Context(t) // the activity would hang for an hour
 	run, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{TaskQueue: "queue"}, untilCancelled)
 	must(t, err)
 	<-began
