@@ -11,7 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/deployctl/deployctl/internal/waittest"
 )
 
 // Mutant is a way to break a package.
@@ -32,12 +33,10 @@ func Play(t *testing.T, mutants []Mutant, tests ...[]string) {
 	if !*play {
 		t.Skip("make mutants plays them")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
-	t.Cleanup(cancel)
 	for _, m := range mutants {
 		t.Run(m.Name, func(t *testing.T) {
 			t.Parallel()
-			if verdict, out := run(ctx, m.overlay(t), tests); verdict != "failed" {
+			if verdict, out := run(t.Context(), m.overlay(t), tests); verdict != "failed" {
 				t.Errorf("the tests %s\n%s", verdict, out)
 			}
 		})
@@ -75,7 +74,8 @@ func (m Mutant) overlay(t *testing.T) string {
 // run makes the runs up to the first that does not pass, and returns what came of that.
 func run(ctx context.Context, overlay string, tests [][]string) (verdict, out string) {
 	for _, args := range tests {
-		all := append([]string{"test", "-short", "-vet=off", "-timeout", "180s", "-overlay", overlay}, args...)
+		all := append([]string{"test", "-short", "-vet=off", "-timeout", (3 * waittest.Patience).String(),
+			"-overlay", overlay}, args...)
 		cmd := exec.CommandContext(ctx, "go", all...) //nolint:gosec // the go tool and this module
 		output, err := cmd.CombinedOutput()
 		if verdict, out = judge(string(output), err), string(output); verdict != "passed" {
