@@ -86,7 +86,8 @@ func expand(line string) string {
 func describe(t *testing.T, base State, entries []Entry) string {
 	t.Helper()
 	shuffled := slices.Concat(entries, entries)
-	rand.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
+	random := rand.New(rand.NewPCG(1, uint64(len(entries))))
+	random.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
 	state, err := Replay(base, shuffled)
 	if err != nil {
 		t.Fatal(err)
