@@ -8,7 +8,8 @@ import (
 	"runtime/debug"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/deployctl/deployctl/internal/waittest"
 )
 
 // alone runs a test in a process of its own, whose environment sets nothing of the collector but more.
@@ -45,15 +46,10 @@ func TestTheFirstCollectionBeginsWithTheMemoryInUseAndRestoresTheDefaults(t *tes
 		t.Fatalf("the collector runs at %d %%, with a limit of %d", percent, limit)
 	}
 	runtime.GC()
-	for deadline := time.Now().Add(time.Minute); ; runtime.Gosched() { // finalizers have a goroutine of their own
+	waittest.Until(t, "the defaults are restored", func() bool { // finalizers have a goroutine of their own
 		percent, limit := settings()
-		if percent == 100 && limit == math.MaxInt64 {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("after a collection, it runs at %d %%, with a limit of %d", percent, limit)
-		}
-	}
+		return percent == 100 && limit == math.MaxInt64
+	})
 }
 
 func TestAMemoryLimitThatWasSetSinceIsKept(t *testing.T) {

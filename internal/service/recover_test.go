@@ -1,11 +1,10 @@
 package service
 
 import (
-	"context"
 	"testing"
-	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/waittest"
 	"github.com/deployctl/deployctl/statestore"
 )
 
@@ -17,9 +16,7 @@ func TestRecoveringIsOverWhenAnImportEndsByItself(t *testing.T) {
 	f.recovered = func() error {
 		return s.Commit(t.Context(), claim, statestore.Written{Version: 1, Digest: "d"})
 	}
-	ctx, end := context.WithTimeout(t.Context(), time.Minute)
-	defer end()
-	info, err := s.Recover(ctx, dev)
+	info, err := s.Recover(waittest.Context(t), dev)
 	if err != nil || info.Update.Version != "" {
 		t.Errorf("it came to %+v, %v", info, err)
 	}
