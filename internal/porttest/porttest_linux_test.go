@@ -56,8 +56,9 @@ func TestWhoIsToldAReservedPortListensThereAgainAndAgain(t *testing.T) {
 	if _, err := net.Dial("tcp", address); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("before: %v", err)
 	}
-	for range 3 {
-		listener, err := net.Listen("tcp", address)
+	_, port, _ := net.SplitHostPort(address)
+	for _, at := range []string{address, address, "0.0.0.0:" + port, "[::]:" + port} {
+		listener, err := net.Listen("tcp", at)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,9 +3,13 @@ package porttest
 import (
 	"fmt"
 	"io"
-	"os"
 	"syscall"
 )
+
+// held is a socket that is bound and does not listen. Unlike a file it is not closed because nobody refers to it any more.
+type held int
+
+func (h held) Close() error { return syscall.Close(int(h)) }
 
 // reserve binds a socket and does not listen. The kernel then chooses the port for nobody, neither to listen on nor to
 // connect from, but whoever asks for it by its number may listen there: with SO_REUSEADDR, as Go's listeners have it, a
@@ -15,12 +19,11 @@ func reserve() (address string, reservation io.Closer, err error) {
 	if err != nil {
 		return "", nil, fmt.Errorf("reserving a port: %w", err)
 	}
-	held := os.NewFile(uintptr(fd), "reserved port")
 	if address, err = bind(fd); err != nil {
-		_ = held.Close()
+		_ = syscall.Close(fd)
 		return "", nil, fmt.Errorf("reserving a port: %w", err)
 	}
-	return address, held, nil
+	return address, held(fd), nil
 }
 
 // bind binds a socket to a port of loopback, and returns the address.
