@@ -133,7 +133,8 @@ func (w *world) revisions() []replacement {
 func (w *world) embedded(ctx context.Context) (*world, error) {
 	e := &world{dir: filepath.Join(w.dir, "embedded"), env: w.env, tool: binary}
 	e.clients = append(slices.Clip(w.env), "XDG_STATE_HOME="+e.dir)
-	if err := os.MkdirAll(e.dir, 0o700); err != nil {
+	var err error
+	if e.ports, err = cluster.KeepPorts(filepath.Join(e.dir, "deployctl")); err != nil {
 		return nil, err
 	}
 	up, err := launch(e.dir, e.clients, binary, "dev", "--background")
@@ -157,6 +158,7 @@ func (w *world) leave(files bool) {
 	if down, err := launch(w.dir, w.clients, w.tool, "dev", "stop"); err == nil {
 		_ = down.wait(context.Background()) // its processes are the claim's own
 	}
+	_ = w.ports.Close()
 	if !files {
 		_ = os.RemoveAll(w.dir)
 	}

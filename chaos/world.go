@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -33,6 +34,8 @@ type world struct {
 	clients  []string // the environment of those who use the service
 	tool     string   // what they use it with
 	temporal client.Client
+
+	ports io.Closer // of an embedded service; nil: it is a cluster
 
 	mu      sync.Mutex
 	running []*command // of stages, those that have ended at times, too

@@ -3,6 +3,8 @@ package e2e
 import (
 	"strings"
 	"testing"
+
+	"github.com/deployctl/deployctl/internal/porttest"
 )
 
 // apart starts a service on the shared home's servers with a state of its own, and gives its address; stop ends it.
@@ -11,7 +13,7 @@ func apart(t *testing.T, prefix string) (served *ran, address string, stop func(
 	h := running(t)
 	good, _ := h.parts(t)
 	settings := h.namespaced(t, good, strings.TrimSuffix(prefix, "/"))
-	address = freeAddress(t)
+	address = porttest.Address(t)
 	served = h.in(t.TempDir(), append(settings, "DEPLOYCTL_S3_PREFIX="+prefix)...).start(t, "serve", "--listen",
 		address)
 	served.says(t, "serving")

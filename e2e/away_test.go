@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/e2e/fakecloud"
+	"github.com/deployctl/deployctl/internal/porttest"
 )
 
 // saysAgain waits until the command has said a text n times, and notes how long that took.
@@ -25,7 +26,7 @@ func TestTheClientNamesThePartThatDoesNotAnswer(t *testing.T) {
 	h.in(h.dir).must(t, "dev", "--background")
 	settings, status := h.parts(t)
 	h.in(h.dir).must(t, "dev", "stop")
-	listen, metrics := freeAddress(t), freeAddress(t)
+	listen, metrics := porttest.Address(t), porttest.Address(t)
 	service := h.in(h.dir, settings...)
 	part := func(args ...string) *ran { return service.start(t, args...) }
 	s3, temporal := part("dev", "s3", "--home", status.Home), part("dev", "temporal", "--home", status.Home)

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,7 +13,9 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
+	"github.com/deployctl/deployctl/internal/waittest"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
@@ -126,15 +127,14 @@ func (p *project) start(t *testing.T, args ...string) *ran {
 // wait waits for the command's end.
 func (r *ran) wait(t *testing.T) *ran {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
 	select {
 	case <-r.ended:
-		return r
-	case <-ctx.Done():
+	case <-time.After(waittest.Patience):
+		_ = r.cmd.Process.Signal(syscall.SIGQUIT) // it says what all its goroutines do
+		<-r.ended
 		t.Fatalf("deployctl %s does not end; it says\n%s", strings.Join(r.args, " "), r.said())
-		return nil
 	}
+	return r
 }
 
 func (r *ran) hasEnded() bool {

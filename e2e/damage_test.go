@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/deployctl/deployctl/internal/porttest"
 )
 
 func TestAStackWhoseHeadIsLostIsShownAndNotMadeAgain(t *testing.T) {
@@ -68,7 +70,7 @@ func TestAServiceThatLacksTheNewestKeySaysSoAndIsNotReady(t *testing.T) {
 		return h.in(t.TempDir(), slices.Concat(good, []string{"DEPLOYCTL_S3_PREFIX=outdated/", "DEPLOYCTL_KEY=" +
 			key})...)
 	}
-	listen, health := freeAddress(t), freeAddress(t)
+	listen, health := porttest.Address(t), porttest.Address(t)
 	serve := with(keys[0]).start(t, "serve", "--listen", listen, "--health-listen", health)
 	serve.says(t, "serving")
 	first := h.in(t.TempDir(), "DEPLOYCTL_SERVER="+listen, "DEPLOYCTL_TOKEN=the-first-token")

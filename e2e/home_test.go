@@ -4,24 +4,19 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/deployctl/deployctl/e2e/cluster"
 	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/waittest"
 )
-
-// patience ends a test that hangs; nothing is expected to take nearly as long, but a machine may be slow.
-const patience = 10 * time.Minute
 
 // home is a user's directories, with at most one embedded service.
 type home struct {
@@ -34,7 +29,7 @@ type home struct {
 func newHome(t *testing.T) *home {
 	t.Helper()
 	h := openHome(t.TempDir())
-	h.keepPorts(t)
+	harness.KeepPorts(t, h.state())
 	t.Cleanup(func() {
 		h.explain(t)
 		must(t, h.end())
@@ -57,35 +52,12 @@ func openHome(dir string) *home {
 	return h
 }
 
-// nextPort is below what services choose from by themselves.
-var nextPort atomic.Int32
-
-// keepPorts gives the home ports that no other home of this process ever has: of many that start and are killed at
-// once, one would now and then choose a port that another has just left.
-func (h *home) keepPorts(t *testing.T) {
-	t.Helper()
-	ports := map[string]int{}
-	for _, name := range []string{"temporal", "ui", "s3", "api"} {
-		for ports[name] == 0 {
-			port := 10000 + (os.Getpid()*97+int(nextPort.Add(1)))%10000
-			if listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
-				must(t, listener.Close())
-				ports[name] = port
-			}
-		}
-	}
-	text, err := json.Marshal(ports)
-	must(t, err)
-	must(t, os.MkdirAll(filepath.Join(h.state(), "data"), 0o700))
-	must(t, os.WriteFile(filepath.Join(h.state(), "data", "ports.json"), text, 0o600))
-}
-
 // state is the embedded service's own directory.
 func (h *home) state() string { return filepath.Join(h.dir, "state", "deployctl") }
 
 // end stops the service, and kills it if it does not stop by itself.
 func (h *home) end() error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), waittest.Patience)
 	defer cancel()
 	stop := exec.CommandContext(ctx, binary, "dev", "stop")
 	stop.Env = h.env
@@ -203,7 +175,7 @@ func processTable(t *testing.T) (parents map[int]int, lines map[int]string) {
 	return parents, lines
 }
 
-// eventually polls for what cannot be waited for; its deadline is only there to end a hanging test.
+// eventually is harness.Eventually.
 func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	harness.Eventually(t, what, done)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/e2e/fakecloud"
+	"github.com/deployctl/deployctl/internal/waittest"
 )
 
 // killed are the victims of the walk, and how each is killed while an update of the stage is under way.
@@ -299,7 +300,7 @@ func (h *home) killStarting(t *testing.T, sign string) (starting bool) {
 		pids = processesNamed(t, 0, "dev --home "+h.state())
 		return len(pids) > 0
 	})
-	for there, deadline := false, time.Now().Add(patience); !there; {
+	for there, deadline := false, time.Now().Add(waittest.Patience); !there; {
 		_, err := os.Stat(filepath.Join(h.state(), sign))
 		if there = err == nil; !there && time.Now().After(deadline) {
 			t.Fatalf("never: %s is there", sign)

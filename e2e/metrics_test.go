@@ -13,16 +13,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-)
 
-// freeAddress is one that nobody listens on.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	must(t, listener.Close())
-	return listener.Addr().String()
-}
+	"github.com/deployctl/deployctl/internal/porttest"
+)
 
 // scraped is what Prometheus would read.
 func scraped(t *testing.T, address string) string {
@@ -40,7 +33,7 @@ func scraped(t *testing.T, address string) string {
 
 func TestAServiceCountsForPrometheusWhatItDoes(t *testing.T) {
 	t.Parallel()
-	h, address := newHome(t), freeAddress(t)
+	h, address := newHome(t), porttest.Address(t)
 	h.in(h.dir).must(t, "dev", "--background", "--metrics-listen", address)
 	s := newStage(t, h)
 	s.update(t, "up")
@@ -91,7 +84,7 @@ func TestMetricsOffLoopbackAreServedByTLSWithACertificateThatIsReadAgain(t *test
 		filepath.Join(dir, "token")
 	first := writeCertificate(t, certFile, keyFile)
 	must(t, os.WriteFile(token, []byte("the-token"), 0o600))
-	_, port, err := net.SplitHostPort(freeAddress(t))
+	_, port, err := net.SplitHostPort(porttest.Address(t))
 	must(t, err)
 	worker := h.in(dir, settings...).start(t, "worker", "--organization", "umbrella", "--metrics-listen",
 		"0.0.0.0:"+port,

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/e2e/fakecloud"
+	"github.com/deployctl/deployctl/internal/porttest"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health/grpc_health_v1"
@@ -21,7 +22,7 @@ func TestTheServiceInPartsOfItsOwn(t *testing.T) {
 	h.in(h.dir).must(t, "dev", "--background")
 	settings, status := h.parts(t)
 	h.in(h.dir).must(t, "dev", "stop")
-	listen, serveMetrics, workerMetrics := freeAddress(t), freeAddress(t), freeAddress(t)
+	listen, serveMetrics, workerMetrics := porttest.Address(t), porttest.Address(t), porttest.Address(t)
 	service := h.in(h.dir, settings...)
 	service.start(t, "dev", "s3", "--home", status.Home)
 	service.start(t, "dev", "temporal", "--home", status.Home)
@@ -89,7 +90,7 @@ func TestTheSecretKeyOfTheBucketIsReadAgainFromItsFile(t *testing.T) {
 	known := map[string]any{}
 	must(t, json.Unmarshal(text, &known))
 	must(t, os.WriteFile(keyFile, []byte(known["s3SecretKey"].(string)), 0o600))
-	listen := freeAddress(t)
+	listen := porttest.Address(t)
 	service := h.in(h.dir, append(settings, "DEPLOYCTL_S3_SECRET_ACCESS_KEY=",
 		"DEPLOYCTL_S3_SECRET_ACCESS_KEY_FILE="+keyFile)...)
 	s3 := service.start(t, "dev", "s3", "--home", status.Home)

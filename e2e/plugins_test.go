@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/deployctl/deployctl/internal/porttest"
 )
 
 // released is the version of the fake provider that is released, and not installed anywhere.
@@ -108,7 +110,7 @@ func TestAWorkerTakesAPluginThatAnotherOneDownloadedFromTheBucket(t *testing.T) 
 	h.in(h.dir).must(t, "dev", "--background")
 	settings, status := h.parts(t)
 	h.in(h.dir).must(t, "dev", "stop")
-	listen := freeAddress(t)
+	listen := porttest.Address(t)
 	settings = append(append(settings, withoutPlugins(t)...), "DEPLOYCTL_PLUGINS_DOWNLOAD=auto")
 	service := h.in(h.dir, settings...)
 	service.start(t, "dev", "s3", "--home", status.Home)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/e2e/fakecloud"
+	"github.com/deployctl/deployctl/internal/waittest"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
@@ -72,9 +73,7 @@ func newStage(t *testing.T, h *home, env ...string) *stage {
 // waiting is a context that ends a test that hangs.
 func waiting(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	t.Cleanup(cancel)
-	return ctx
+	return waittest.Context(t)
 }
 
 // gate holds the create of a resource at a moment.

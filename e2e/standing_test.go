@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/deployctl/deployctl/internal/porttest"
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/protobuf/types/known/durationpb"
 )
@@ -72,7 +73,7 @@ func TestWhatAServiceStandsOnIsWrong(t *testing.T) {
 	t.Parallel()
 	h := running(t)
 	good, _ := h.parts(t)
-	nobody := freeAddress(t)
+	nobody := porttest.Address(t)
 	cases := []struct {
 		name    string
 		changes []string
@@ -108,7 +109,7 @@ func TestWhatAServiceStandsOnIsWrong(t *testing.T) {
 	for i, c := range cases {
 		command := []string{"worker"}
 		if i%2 == 0 && !strings.HasSuffix(c.name, "of a worker") {
-			command = []string{"serve", "--listen", freeAddress(t)}
+			command = []string{"serve", "--listen", porttest.Address(t)}
 		}
 		started = append(started, h.in(t.TempDir(), slices.Concat(good, c.changes)...).start(t, command...))
 	}
@@ -218,7 +219,7 @@ func TestProxiesAreHonoured(t *testing.T) {
 	through := h.in(t.TempDir(), slices.Concat(good, []string{"DEPLOYCTL_TEMPORAL_ADDRESS=" + temporal,
 		"DEPLOYCTL_TEMPORAL_TLS_SERVER_NAME=localhost", "DEPLOYCTL_S3_ENDPOINT=http://" + s3,
 		"HTTP_PROXY=" + p.URL, "HTTPS_PROXY=" + p.URL, "NO_PROXY=127.0.0.1"})...)
-	listen := freeAddress(t)
+	listen := porttest.Address(t)
 	served := through.start(t, "serve", "--listen", listen)
 	served.says(t, "serving")
 	h.in(t.TempDir(), "DEPLOYCTL_SERVER="+listen, "DEPLOYCTL_TOKEN=the-first-token").must(t, "stack", "ls", "--all")

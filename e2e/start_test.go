@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/deployctl/deployctl/internal/porttest"
 )
 
 func TestACheckFailsExactlyWhereAStartDoes(t *testing.T) {
@@ -35,14 +37,14 @@ func TestACheckFailsExactlyWhereAStartDoes(t *testing.T) {
 		{"metrics off loopback without a token", "metrics need a token",
 			[]string{"worker", "--metrics-listen", "0.0.0.0:0"}, nil},
 		{"no token where it should be", "cannot read bootstrap-token-file",
-			[]string{"serve", "--listen", freeAddress(t), "--bootstrap-token-file", missing},
+			[]string{"serve", "--listen", porttest.Address(t), "--bootstrap-token-file", missing},
 			[]string{"DEPLOYCTL_BOOTSTRAP_TOKEN="}},
 		{"an organization that cannot be", "organization", []string{"worker", "--organization", "a/b"}, nil},
 		{"a sandbox that cannot be", "sandbox", []string{"worker", "--sandbox-mode", "nowhere"}, nil},
 		{"a limit that is none", "sandbox.memory", []string{"worker", "--sandbox-memory", "much"}, nil},
 		{"no place for files of programs", "TMPDIR", []string{"worker"}, []string{"TMPDIR=" + missing}},
 		{"an audit log that is kept for ever", "retention.audit-days",
-			[]string{"serve", "--listen", freeAddress(t), "--retention-audit-days", "-1"}, nil},
+			[]string{"serve", "--listen", porttest.Address(t), "--retention-audit-days", "-1"}, nil},
 		{"a key file that is empty", empty + " (key-file, set by flag --key-file), is empty: restore the key",
 			[]string{"worker", "--key-file", empty}, []string{"DEPLOYCTL_KEY="}},
 		{"a key file without a key", "the content of the file " + short + " (key-file, set by flag --key-file) is not",
@@ -64,7 +66,7 @@ func TestAStartTellsAllThatIsWrongAtOnce(t *testing.T) {
 	t.Parallel()
 	h := running(t)
 	good, _ := h.parts(t)
-	nobody := freeAddress(t)
+	nobody := porttest.Address(t)
 	h.in(t.TempDir(), slices.Concat(good, []string{"DEPLOYCTL_S3_BUCKET=", "DEPLOYCTL_KEY=short"})...).
 		fails(t, 2, []string{"4 reasons", "is not on loopback", "32 bytes in base64", "retention.days",
 			"set --s3-bucket"},
@@ -82,7 +84,7 @@ func TestServeTakesNoClientsTokenForItsOwn(t *testing.T) {
 	good, _ := h.parts(t)
 	file := filepath.Join(t.TempDir(), "token")
 	must(t, os.WriteFile(file, []byte("of-a-client\n"), 0o600))
-	listen := freeAddress(t)
+	listen := porttest.Address(t)
 	fresh := slices.Concat(h.namespaced(t, good, "fresh"), []string{"DEPLOYCTL_S3_PREFIX=fresh/",
 		"DEPLOYCTL_BOOTSTRAP_TOKEN="})
 	serve := func(says string, env ...string) *ran {

@@ -25,6 +25,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/deployctl/deployctl/internal/waittest"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
@@ -112,7 +113,7 @@ func call(address, how string, security credentials.TransportCredentials) {
 		"/pulumirpc.ResourceProvider/GetPluginInfo", "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
 		"/nobody.Knows/This",
 	} {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), waittest.Patience)
 		err := conn.Invoke(ctx, method, &emptypb.Empty{}, &emptypb.Empty{})
 		cancel()
 		switch code := refusal.Code(err); code {

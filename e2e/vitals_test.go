@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/deployctl/deployctl/internal/porttest"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health/grpc_health_v1"
@@ -59,7 +60,7 @@ func TestServeAndWorkerAreReadyWhileTheirPartsAnswer(t *testing.T) {
 	front := httptest.NewServer(s3)
 	t.Cleanup(front.Close)
 	parts := h.in(t.TempDir(), append(good, "DEPLOYCTL_S3_ENDPOINT="+front.URL)...)
-	listen, ofServe, ofWorker := freeAddress(t), freeAddress(t), freeAddress(t)
+	listen, ofServe, ofWorker := porttest.Address(t), porttest.Address(t), porttest.Address(t)
 	serve := parts.start(t, "serve", "--listen", listen, "--health-listen", ofServe)
 	work := parts.start(t, "worker", "--health-listen", ofWorker)
 	conn, err := grpc.NewClient(listen, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -101,7 +102,7 @@ func TestACheckSaysAllThatIsMissingAndMakesNothing(t *testing.T) {
 			t.Errorf("a check makes search attributes, or does not say that they are missing:\n%s", said)
 		}
 	}
-	serve := bare.start(t, "serve", "--listen", freeAddress(t))
+	serve := bare.start(t, "serve", "--listen", porttest.Address(t))
 	serve.says(t, "serving")
 	serve.interrupt(t)
 	serve.mustEnd(t, 0)
@@ -119,7 +120,7 @@ func TestACheckSaysAllThatIsMissingAndMakesNothing(t *testing.T) {
 			}
 		}
 	}
-	nobody := freeAddress(t)
+	nobody := porttest.Address(t)
 	h.in(t.TempDir(), slices.Concat(good, []string{"DEPLOYCTL_S3_BUCKET=elsewhere", "DEPLOYCTL_TEMPORAL_ADDRESS=" +
 		nobody})...).
 		fails(t, 1, []string{"failed   bucket", "no bucket elsewhere", "failed   Temporal", nobody +
@@ -133,7 +134,7 @@ func TestMetricsOffLoopbackNeedAToken(t *testing.T) {
 	h := running(t)
 	good, _ := h.parts(t)
 	p := h.in(t.TempDir(), good...)
-	address := freeAddress(t)
+	address := porttest.Address(t)
 	_, port, _ := strings.Cut(address, ":")
 	p.fails(t, 2, []string{"0.0.0.0:" + port + " (metrics-listen) is not on loopback", "metrics-token-file"}, "worker",
 		"--metrics-listen", "0.0.0.0:"+port)

@@ -22,6 +22,7 @@ import (
 	api "github.com/deployctl/deployctl/api/deployctl/v1"
 	"github.com/deployctl/deployctl/e2e/cluster"
 	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/waittest"
 )
 
 // largestServe is how much memory serve may ever take, in MiB.
@@ -119,7 +120,7 @@ func (a *apart) endure(t *testing.T, flood func(context.Context)) {
 		defer close(answered)
 		for each := time.NewTicker(50 * time.Millisecond); ctx.Err() == nil; <-each.C {
 			begun := time.Now()
-			call, cancel := context.WithTimeout(as(t.Context(), a.other), time.Minute)
+			call, cancel := context.WithTimeout(as(t.Context(), a.other), waittest.Patience)
 			_, err := stacks.GetStack(call, &api.GetStackRequest{Stack: watched})
 			cancel()
 			if err != nil {

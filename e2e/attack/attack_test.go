@@ -14,14 +14,12 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
-	"net"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -30,6 +28,8 @@ import (
 	api "github.com/deployctl/deployctl/api/deployctl/v1"
 	"github.com/deployctl/deployctl/e2e/fakecloud"
 	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/porttest"
+	"github.com/deployctl/deployctl/internal/waittest"
 )
 
 var full = flag.Bool("full", false, "play every attack at full size")
@@ -82,7 +82,7 @@ var needles = []string{"needle-in-the-state", "needle-in-the-outputs"}
 // newField makes a service with the victim's stack, organization/precious/dev, updated once.
 func newField(t *testing.T) *field {
 	t.Helper()
-	f := &field{Home: harness.NewHome(t, harness.Binary()), root: t, vitals: unused(t)}
+	f := &field{Home: harness.NewHome(t, harness.Binary()), root: t, vitals: porttest.Address(t)}
 	f.Env = append(f.Env, "DEPLOYCTL_METRICS_LISTEN="+f.vitals)
 	f.Start(t)
 	cloud, env := harness.Cloud(t)
@@ -127,21 +127,10 @@ func (f *field) unharmed(t *testing.T) {
 	f.victim.Expect(t, harness.Changes{"same": 3}, "up")
 }
 
-// unused is an address on loopback that nobody listens on.
-func unused(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	harness.Must(t, err)
-	harness.Must(t, listener.Close())
-	return listener.Addr().String()
-}
-
-// patient is a context for what must end soon.
+// patient is a context for what must end.
 func patient(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	t.Cleanup(cancel)
-	return ctx
+	return waittest.Context(t)
 }
 
 func TestNobodyGetsAnywhere(t *testing.T) {

@@ -25,6 +25,7 @@ import (
 
 	"github.com/deployctl/deployctl/e2e/cluster"
 	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/waittest"
 )
 
 // edgeAttacks are those of whoever reaches a port of the service.
@@ -179,7 +180,7 @@ const mute = "no HTTP"
 // standing is how a port answers a good request: a status, or mute.
 func standing(t *testing.T, target *url.URL) string {
 	t.Helper()
-	answer, err := (&http.Client{Timeout: time.Minute}).Get(target.String() + "/")
+	answer, err := (&http.Client{Timeout: waittest.Patience}).Get(target.String() + "/")
 	if err != nil {
 		return mute
 	}
@@ -191,13 +192,13 @@ func standing(t *testing.T, target *url.URL) string {
 // up. It gives the number of bytes that were answered. A port that speaks HTTP is greeted before: then the connection
 // has been accepted.
 func whisper(target *url.URL, greets bool, message []byte, secure bool) (int64, error) {
-	conn, err := net.DialTimeout("tcp", target.Host, time.Minute)
+	conn, err := net.Dial("tcp", target.Host)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { _ = conn.Close() }()
 	_ = conn.(*net.TCPConn).SetLinger(0) // a hundred thousand ports must not stay taken
-	_ = conn.SetDeadline(time.Now().Add(time.Minute))
+	_ = conn.SetDeadline(time.Now().Add(waittest.Patience))
 	answers := bufio.NewReader(conn)
 	if greets {
 		// the answer shows whether it was sent

@@ -170,17 +170,18 @@ func watchers(t *testing.T, f *field) {
 	}
 	const few = 60 // the service's own requests are counted, too
 	window := time.Duration(size(6, 60)) * time.Second
-	counted := func() int64 {
-		before := a.requests.Load()
+	counted := func() (requests int64, rate float64) {
+		before, begun := a.requests.Load(), time.Now()
 		<-time.After(window)
-		return a.requests.Load() - before
+		requests = a.requests.Load() - before
+		return requests, float64(requests) / time.Since(begun).Seconds()
 	}
 	counted() // by its end the log of the update is looked at as seldom as it ever is
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	watch(ctx, few)
-	asked := counted()
-	each := float64(asked) / few / window.Seconds()
+	asked, rate := counted()
+	each := rate / few
 	t.Logf("%d watchers of a sleeping update cost %d requests to S3 in %v, %.3f a second each", few, asked, window,
 		each)
 	if each > 0.1 {

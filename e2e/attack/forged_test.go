@@ -91,12 +91,11 @@ steps:
 			gate, err := f.cloud.SetGate(t.Context(), fakecloud.Fault{Name: "forged", Op: fakecloud.Create,
 				Object: "second", At: fakecloud.After, Times: 1})
 			harness.Must(t, err)
-			ended := make(chan harness.End, 1)
-			go func() { ended <- forged.Run(t, "up", "--yes", "--skip-preview") }()
+			update := forged.Begin(t, "up", "--yes", "--skip-preview")
 			harness.Must(t, gate.Wait(patient(t)))
 			f.forge(t, "run/organization/forged-"+name+"/dev/", forge(t))
 			harness.Must(t, gate.Open(t.Context()))
-			end := <-ended
+			end := update()
 			again := forged.Run(t, "up", "--yes", "--skip-preview") // goes on, or says that a person has to look
 			if again.Code != 0 && !strings.Contains(again.Said(), "an attempt to create it is undecided") {
 				t.Errorf("the update says %s, and the next %s", end.Said(), again.Said())
@@ -153,8 +152,7 @@ func terminated(t *testing.T, f *field) {
 		gate, err := f.cloud.SetGate(t.Context(), fakecloud.Fault{Name: "terminated", Op: fakecloud.Read,
 			At: fakecloud.Before, Times: 1})
 		harness.Must(t, err)
-		ended := make(chan harness.End, 1)
-		go func() { ended <- f.victim.Run(t, "refresh", "--yes", "--skip-preview") }()
+		update := f.victim.Begin(t, "refresh", "--yes", "--skip-preview")
 		harness.Must(t, gate.Wait(patient(t)))
 		id := "stack/organization/precious/dev"
 		if kind != "stack" {
@@ -162,7 +160,7 @@ func terminated(t *testing.T, f *field) {
 		}
 		harness.Must(t, f.temporal(t).TerminateWorkflow(patient(t), id, "", "attack"))
 		harness.Must(t, gate.Open(t.Context()))
-		end := <-ended
+		end := update()
 		if said := f.victim.Run(t, "stack", "history").Said(); end.Code != 0 && !strings.Contains(said, "failed") &&
 			!strings.Contains(said, "interrupted") &&
 			!strings.Contains(said, "cancelled") {

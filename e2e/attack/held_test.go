@@ -3,13 +3,13 @@
 package attack
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"go.temporal.io/api/workflowservice/v1"
 
@@ -82,14 +82,11 @@ func (f *field) refusals(t *testing.T, id string) (n int) {
 // refuses waits until the worker has refused a signal to one of the workflows, after those that it had refused before.
 func (f *field) refuses(t *testing.T, before int, ids ...string) {
 	t.Helper()
-	for deadline := time.Now().Add(harness.Patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	harness.Eventually(t, fmt.Sprintf("a signal to one of %v is refused", ids), func() bool {
 		n := 0
 		for _, id := range ids {
 			n += f.refusals(t, id)
 		}
-		if n > before {
-			return
-		}
-	}
-	t.Errorf("no signal to %v was refused", ids)
+		return n > before
+	})
 }

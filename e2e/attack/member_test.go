@@ -4,10 +4,10 @@ package attack
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -19,6 +19,7 @@ import (
 
 	api "github.com/deployctl/deployctl/api/deployctl/v1"
 	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/waittest"
 )
 
 // memberAttacks are those of people whose token is valid, and is for other stacks or for less.
@@ -235,12 +236,10 @@ func worthlessTokens(t *testing.T, f *field) {
 		"a path":      "dctl.../../x." + strings.Repeat("0", 64),
 		"only a name": "dctl.removed", "a very long one": "dctl.removed." + strings.Repeat("0", 7000),
 	}
-	// until it has expired
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
-		if _, err := f.stacks().GetStack(short.calls, &api.GetStackRequest{Stack: dev}); err != nil {
-			break
-		}
-	}
+	harness.Eventually(t, "the token has expired", func() bool {
+		_, err := f.stacks().GetStack(short.calls, &api.GetStackRequest{Stack: dev})
+		return err != nil
+	})
 	for what, text := range texts {
 		calls := metadata.NewOutgoingContext(t.Context(), metadata.Pairs("authorization", "Bearer "+text))
 		_, err := f.stacks().GetStack(calls, &api.GetStackRequest{Stack: dev})
@@ -320,22 +319,19 @@ steps:
 			f.victim.Must(t, left.how...)
 		}
 		asAdmin("schedule", "run", "update")
-		said, ctx := "", patient(t)
-		for ended := 0; ended <= run && ctx.Err() == nil; time.Sleep(100 * time.Millisecond) {
+		said := ""
+		harness.Eventually(t, fmt.Sprintf("run %d has ended", run+1), func() bool {
 			said = asAdmin("schedule", "runs", "update", "--json")
-			ended = strings.Count(said, `"ended"`)
-		}
+			return strings.Count(said, `"ended"`) > run
+		})
 		if !strings.Contains(said, left.want) {
 			t.Errorf("after %v the runs are\n%s", left.how, said)
 		}
 	}
-	said, ctx := "", patient(t)
-	for !strings.Contains(said, "the token was removed") && ctx.Err() == nil { // Temporal pauses it a moment later
-		said = asAdmin("schedule", "ls")
-	}
-	if ctx.Err() != nil {
-		t.Errorf("the list of schedules says\n%s", said)
-	}
+	// Temporal pauses it a moment later
+	harness.Eventually(t, "the list of schedules says that the token was removed", func() bool {
+		return strings.Contains(asAdmin("schedule", "ls"), "the token was removed")
+	})
 	if said := f.victim.Must(t, "audit", "--organization", "rival", "--user", "leaver"); !strings.Contains(said,
 		"Schedules/RunSchedule") {
 		t.Errorf("the audit log has\n%s", said)
@@ -416,7 +412,7 @@ func takenBundle(t *testing.T, f *field) {
 // end waits for the end of an update.
 func (f *field) end(t *testing.T, h holder, u *api.UpdateName) *api.UpdateInfo {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(h.calls, time.Minute)
+	ctx, cancel := context.WithTimeout(h.calls, waittest.Patience)
 	defer cancel()
 	watch, err := f.deployments().Watch(ctx, &api.WatchRequest{Update: u})
 	harness.Must(t, err)

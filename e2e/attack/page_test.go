@@ -10,9 +10,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/waittest"
 )
 
 // pageAttacks are those of a web page that the user has open in a browser which has also opened the service's Web UI.
@@ -42,7 +42,7 @@ func (f *field) browser(t *testing.T) browser {
 	link := uiLink.FindString(f.victim.Must(t, "dev", "status"))
 	jar, err := cookiejar.New(nil)
 	harness.Must(t, err)
-	b := browser{&http.Client{Jar: jar, Timeout: 10 * time.Second,
+	b := browser{&http.Client{Jar: jar, Timeout: waittest.Patience,
 		CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse
 		}}, link, nil, f.status(t).UIURL}

@@ -64,18 +64,19 @@ func (s *timetable) patch(t *testing.T, name string, p *schedulepb.SchedulePatch
 		Namespace: namespace, ScheduleId: timed + name, Patch: p, RequestId: name + time.Now().String(),
 	})
 	harness.Must(t, err)
-	for ctx := patient(t); ctx.Err() == nil; time.Sleep(50 * time.Millisecond) {
+	run, ctx := "", patient(t)
+	harness.Eventually(t, "the schedule "+name+" runs", func() bool {
 		d, err := s.c.WorkflowService().DescribeSchedule(ctx, &workflowservice.DescribeScheduleRequest{
 			Namespace: namespace, ScheduleId: timed + name})
 		harness.Must(t, err)
 		for _, a := range d.GetInfo().GetRecentActions() {
-			if id := a.GetStartWorkflowResult().GetWorkflowId(); id != "" && !s.seen[id] {
-				return id
+			if id := a.GetStartWorkflowResult().GetWorkflowId(); id != "" && !s.seen[id] && run == "" {
+				run = id
 			}
 		}
-	}
-	t.Fatal("the schedule does not run")
-	return ""
+		return run != ""
+	})
+	return run
 }
 
 // ended is how a run ends.

@@ -7,13 +7,12 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"time"
 
+	"github.com/deployctl/deployctl/internal/waittest"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health/grpc_health_v1"
@@ -33,6 +32,8 @@ type Home struct {
 		S3AccessKey, S3SecretKey string
 		Master                   []byte
 	} `json:"-"`
+
+	ports reserved
 }
 
 // ReadHome reads what `deployctl dev status --json` says, and the home's keys.
@@ -48,7 +49,8 @@ func ReadHome(status []byte) (*Home, error) {
 	return h, json.Unmarshal(keys, &h.Keys)
 }
 
-// Prepare makes a home below dir by starting the embedded service of a binary and stopping it again.
+// Prepare makes a home below dir by starting the embedded service of a binary and stopping it again. The cluster that
+// starts there keeps its ports.
 func Prepare(ctx context.Context, binary, dir string, env []string) (*Home, error) {
 	run := func(args ...string) ([]byte, error) {
 		cmd := exec.CommandContext(ctx, binary, args...)
@@ -58,6 +60,10 @@ func Prepare(ctx context.Context, binary, dir string, env []string) (*Home, erro
 			err = fmt.Errorf("deployctl %s: %w", args, err)
 		}
 		return out, err
+	}
+	ports, err := keepPorts(env)
+	if err != nil {
+		return nil, err
 	}
 	if _, err := run("dev", "--background"); err != nil {
 		return nil, err
@@ -69,7 +75,11 @@ func Prepare(ctx context.Context, binary, dir string, env []string) (*Home, erro
 	if _, err := run("dev", "stop"); err != nil {
 		return nil, err
 	}
-	return ReadHome(text)
+	h, err := ReadHome(text)
+	if err == nil {
+		h.ports = ports
+	}
+	return h, err
 }
 
 // Settings are the environment of serve and worker on the home's servers; S3 may be reached by way of another endpoint.
@@ -104,11 +114,7 @@ type Cluster struct {
 func Start(
 	ctx context.Context, binary, dir string, env []string, h *Home, s3Endpoint string, workers int,
 ) (*Cluster, error) {
-	listen, err := freeAddress()
-	if err != nil {
-		return nil, err
-	}
-	pulumi, err := freeAddress()
+	listen, pulumi, err := h.ports.two()
 	if err != nil {
 		return nil, err
 	}
@@ -154,11 +160,7 @@ func (c *Cluster) AddWorker(binary string) (*Part, error) {
 
 // AddServe starts another server of the API.
 func (c *Cluster) AddServe(ctx context.Context, binary string) error {
-	listen, err := freeAddress()
-	if err != nil {
-		return err
-	}
-	pulumi, err := freeAddress()
+	listen, pulumi, err := c.ports.two()
 	if err != nil {
 		return err
 	}
@@ -180,11 +182,12 @@ func (c *Cluster) Stop() {
 	for _, p := range slices.Backward(c.Parts()) {
 		p.Stop()
 	}
+	_ = c.ports.Close()
 }
 
 // healthy returns when the API serves.
 func healthy(ctx context.Context, address string) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, waittest.Patience)
 	defer cancel()
 	connection, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -194,13 +197,4 @@ func healthy(ctx context.Context, address string) error {
 	_, err = grpc_health_v1.NewHealthClient(connection).Check(ctx, &grpc_health_v1.HealthCheckRequest{},
 		grpc.WaitForReady(true))
 	return err
-}
-
-// freeAddress is one on loopback that nobody listens on.
-func freeAddress() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return listener.Addr().String(), listener.Close()
 }

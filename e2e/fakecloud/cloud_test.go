@@ -14,9 +14,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/deployctl/deployctl/e2e/fakecloud"
+	"github.com/deployctl/deployctl/internal/waittest"
 )
 
 func TestNamesAreUniqueWithinAKind(t *testing.T) {
@@ -98,7 +98,7 @@ func TestACallerThatDiesAtAGateHasNoEffectUnlessItIsLate(t *testing.T) {
 		if late {
 			want = 1
 		}
-		eventually(t, func() bool { return len(effects(t, cloud)) == want })
+		waittest.Until(t, "the effects are all there", func() bool { return len(effects(t, cloud)) == want })
 	}
 }
 
@@ -320,14 +320,5 @@ func ok(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
-	}
-}
-
-func eventually(t *testing.T, holds func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !holds(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("it never came to hold")
-		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,11 +20,15 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/deployctl/deployctl/e2e/cluster"
+	"github.com/deployctl/deployctl/internal/porttest"
+	"github.com/deployctl/deployctl/internal/waittest"
 )
 
 // Patience ends a test that hangs. A first update of a Go program, which compiles its SDK, takes minutes, and a busy
 // machine may be ten times as slow as a quiet one.
-const Patience = 20 * time.Minute
+const Patience = 2 * waittest.Patience
 
 // maxSaid is how much of what a command wrote is shown.
 const maxSaid = 5000
@@ -67,6 +72,7 @@ func NewHome(t *testing.T, binary string) *Home {
 	Must(t, err)
 	dir := t.TempDir()
 	h := &Home{Dir: dir, Binary: binary}
+	KeepPorts(t, h.State())
 	for _, variable := range os.Environ() {
 		name, _, _ := strings.Cut(variable, "=")
 		if name != "PATH" && !strings.HasPrefix(name, "DEPLOYCTL") && !strings.HasPrefix(name, "PULUMI_") &&
@@ -77,7 +83,8 @@ func NewHome(t *testing.T, binary string) *Home {
 	h.Env = append(h.Env, "NO_COLOR=1", "DEPLOYCTL_PLUGINS_DOWNLOAD=off", "PULUMI_CONFIG_PASSPHRASE="+Passphrase,
 		"PATH="+strings.Join(append(peers, os.Getenv("PATH")), string(os.PathListSeparator)),
 		"XDG_STATE_HOME="+filepath.Join(dir, "state"), "XDG_CONFIG_HOME="+filepath.Join(dir, "config"),
-		"PULUMI_HOME="+filepath.Join(dir, "pulumi"))
+		"PULUMI_HOME="+filepath.Join(dir, "pulumi"),
+		"DEPLOYCTL_PULUMI_LISTEN="+porttest.Address(t)) // its usual port is one for all of the machine
 	t.Cleanup(func() {
 		h.explain(t)
 		if end := h.Deployctl(dir).Run(t, "dev", "stop"); end.Code != 0 {
@@ -85,6 +92,14 @@ func NewHome(t *testing.T, binary string) *Home {
 		}
 	})
 	return h
+}
+
+// KeepPorts is cluster.KeepPorts until the test ends.
+func KeepPorts(t *testing.T, state string) {
+	t.Helper()
+	reservation, err := cluster.KeepPorts(state)
+	Must(t, err)
+	t.Cleanup(func() { _ = reservation.Close() })
 }
 
 // Start starts the service in the background, which otherwise the first command does.
@@ -149,35 +164,62 @@ func (e End) Said() string {
 	return said[max(0, len(said)-maxSaid):]
 }
 
-// Run runs a command to its end, whatever that is. It is in a process group of its own, which is killed if it hangs.
+// Run runs a command to its end, whatever that is. It is in a process group of its own. If it hangs, that is told to
+// quit, which has Go programs say what all their goroutines do, and is then killed.
 func (r *Tool) Run(t *testing.T, args ...string) End {
 	t.Helper()
+	end, err := r.run(args)
+	Must(t, err)
+	return end
+}
+
+// Begin begins to run a command. What it returns waits for the end of it.
+func (r *Tool) Begin(t *testing.T, args ...string) (end func() End) {
+	t.Helper()
+	var result End
+	var err error
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		result, err = r.run(args)
+	}()
+	return func() End {
+		t.Helper()
+		<-ended
+		Must(t, err)
+		return result
+	}
+}
+
+func (r *Tool) run(args []string) (End, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), Patience) // also for clean-ups, when t.Context has ended
 	defer cancel()
 	cmd := exec.CommandContext(ctx, r.Path, args...)
 	cmd.Dir, cmd.Env = r.Dir, r.Env
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	signal := func(s syscall.Signal) error { return syscall.Kill(-cmd.Process.Pid, s) }
+	kill := time.AfterFunc(Patience+time.Minute, func() { _ = signal(syscall.SIGKILL) })
+	defer kill.Stop()
+	cmd.Cancel = func() error { return signal(syscall.SIGQUIT) }
 	cmd.Stdin = strings.NewReader(r.Stdin)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) || ctx.Err() != nil {
-		t.Fatalf("%s %s: %v %v\n%s%s", filepath.Base(r.Path), strings.Join(args, " "), err, ctx.Err(), &stdout, &stderr)
+		return End{}, fmt.Errorf("%s %s: %w\n%s%s", filepath.Base(r.Path), strings.Join(args, " "),
+			errors.Join(err, ctx.Err()), &stdout, &stderr)
 	}
-	return End{args, stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
+	return End{args, stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}, nil
 }
 
-// Eventually waits for what cannot be waited for otherwise; its deadline only ends a test that hangs. The pauses grow,
-// because a look often runs a command.
+// Eventually waits for what cannot be waited for otherwise, as waittest.Until does, with the patience of this package.
+// After a failure, the home of the test tells what its service logged.
 func Eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(Patience)
-	for pause := 2 * time.Millisecond; !done(); pause = min(pause*5/4, 100*time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("never: %s", what)
-		}
-		time.Sleep(pause)
+	ctx, cancel := context.WithTimeout(context.Background(), Patience) // also for clean-ups, when t.Context has ended
+	defer cancel()
+	if err := waittest.Poll(ctx, what, done); err != nil {
+		t.Fatalf("%v; all goroutines of the test:\n%s", err, waittest.Stacks())
 	}
 }
 

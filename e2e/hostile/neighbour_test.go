@@ -131,8 +131,7 @@ func TestAnotherUserGetsNothingFromAnyPortOfAnUpdate(t *testing.T) {
 			ready, release := filepath.Join(t.TempDir(), "ready"), filepath.Join(t.TempDir(), "go")
 			p := h.Deployctl(dir, env, "READY="+ready, "GO="+release)
 			p.Must(t, "stack", "init", "dev")
-			ended := make(chan harness.End, 1)
-			go func() { ended <- p.Run(t, "up", "--yes", "--skip-preview") }()
+			update := p.Begin(t, "up", "--yes", "--skip-preview")
 			await(t, ready)
 
 			status, err := cluster.ReadHome([]byte(p.Must(t, "dev", "status", "--json")))
@@ -147,7 +146,7 @@ func TestAnotherUserGetsNothingFromAnyPortOfAnUpdate(t *testing.T) {
 				}
 			}
 			harness.Must(t, os.WriteFile(release, nil, 0o600))
-			if end := <-ended; end.Code != 0 || strings.Contains(end.Stdout+end.Stderr, "neighbour") {
+			if end := update(); end.Code != 0 || strings.Contains(end.Stdout+end.Stderr, "neighbour") {
 				t.Errorf("the update ends with %d: %s", end.Code, end.Said())
 			}
 		})
@@ -170,12 +169,10 @@ func public(t *testing.T, p *harness.Tool, port int) bool {
 // await waits until there is a file.
 func await(t *testing.T, path string) {
 	t.Helper()
-	for deadline := time.Now().Add(harness.Patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		if _, err := os.Stat(path); err == nil {
-			return
-		}
-	}
-	t.Fatalf("%s has not come", path)
+	harness.Eventually(t, path+" is there", func() bool {
+		_, err := os.Stat(path)
+		return err == nil
+	})
 }
 
 // asNeighbour lets another user knock at ports.

@@ -3,8 +3,8 @@
 package languages
 
 import (
-	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -12,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/deployctl/deployctl/e2e/fakecloud"
 	"github.com/deployctl/deployctl/e2e/harness"
@@ -66,7 +65,6 @@ const transformsInGo = `
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
 
@@ -283,21 +281,18 @@ func afterHookRunsAgain(t *testing.T, h *harness.Home, dir string) {
 	said, hold := filepath.Join(t.TempDir(), "said"), filepath.Join(t.TempDir(), "go")
 	p := h.Deployctl(dir, env, "SAID="+said, "BEGINNINGS="+said+".pids", "SIZE=1", "HOLD="+hold)
 	p.Must(t, "stack", "init", "again")
-	ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
-	defer cancel()
-	ended := make(chan harness.End, 2)
-	go func() { ended <- p.Run(t, "up", "--yes", "--skip-preview") }()
-	saysTimes(ctx, t, said, "afterCreate inside", 1)
-	harness.Must(t, syscall.Kill(begun(ctx, t, said+".pids", 1)[0], syscall.SIGKILL))
-	saysTimes(ctx, t, said, "afterCreate inside", 2)
+	up := p.Begin(t, "up", "--yes", "--skip-preview")
+	saysTimes(t, said, "afterCreate inside", 1)
+	harness.Must(t, syscall.Kill(begun(t, said+".pids", 1)[0], syscall.SIGKILL))
+	saysTimes(t, said, "afterCreate inside", 2)
 	var service struct{ PID int }
 	harness.Must(t, json.Unmarshal([]byte(p.Must(t, "dev", "status", "--json")), &service))
 	harness.Must(t, syscall.Kill(service.PID, syscall.SIGKILL))
-	go func() { ended <- p.Run(t, "attach") }() // starts the service
-	saysTimes(ctx, t, said, "afterCreate inside", 3)
+	attach := p.Begin(t, "attach") // starts the service
+	saysTimes(t, said, "afterCreate inside", 3)
 	harness.Must(t, os.WriteFile(hold, nil, 0o600))
-	for range cap(ended) {
-		if end := <-ended; end.Code != 0 {
+	for _, ends := range []func() harness.End{up, attach} {
+		if end := ends(); end.Code != 0 {
 			t.Errorf("%v ends with %d; it says\n%s", end.Args, end.Code, end.Said())
 		}
 	}
@@ -307,16 +302,10 @@ func afterHookRunsAgain(t *testing.T, h *harness.Home, dir string) {
 }
 
 // saysTimes waits until a file has n lines that begin with a text.
-func saysTimes(ctx context.Context, t *testing.T, file, text string, n int) {
+func saysTimes(t *testing.T, file, text string, n int) {
 	t.Helper()
-	for {
+	harness.Eventually(t, fmt.Sprintf("the hooks say %q %d times", text, n), func() bool {
 		said, _ := os.ReadFile(file) //nolint:gosec // the test's own; it may not be there yet
-		if strings.Count("\n"+string(said), "\n"+text) >= n {
-			return
-		}
-		if ctx.Err() != nil {
-			t.Fatalf("the hooks said %q, and not %q %d times", said, text, n)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+		return strings.Count("\n"+string(said), "\n"+text) >= n
+	})
 }

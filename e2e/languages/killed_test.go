@@ -12,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/deployctl/deployctl/e2e/fakecloud"
 	"github.com/deployctl/deployctl/e2e/harness"
@@ -96,22 +95,16 @@ func killAndGoOn(t *testing.T, h *harness.Home, dir string, at fakecloud.Moment)
 		Times: 1})
 	harness.Must(t, err)
 
-	ended := make(chan harness.End, 1)
-	go func() { ended <- p.Run(t, "up", "--yes", "--skip-preview", "--on-unknown", "fail") }()
+	up := p.Begin(t, "up", "--yes", "--skip-preview", "--on-unknown", "fail")
 	harness.Must(t, gate.Wait(ctx))
-	first := begun(ctx, t, beginnings, 1)[0]
+	first := begun(t, beginnings, 1)[0]
 	harness.Must(t, syscall.Kill(first, syscall.SIGKILL))
-	if again := begun(ctx, t, beginnings, 2)[1]; again == first {
+	if again := begun(t, beginnings, 2)[1]; again == first {
 		t.Errorf("both programs are process %d", first)
 	}
 	harness.Must(t, gate.Open(ctx))
-	select {
-	case end := <-ended:
-		if end.Code != 0 {
-			t.Fatalf("up ends with %d; it says\n%s", end.Code, end.Said())
-		}
-	case <-ctx.Done():
-		t.Fatal("up does not end")
+	if end := up(); end.Code != 0 {
+		t.Fatalf("up ends with %d; it says\n%s", end.Code, end.Said())
 	}
 
 	made, err := cloud.Effects(ctx, 0)
@@ -127,13 +120,9 @@ func killAndGoOn(t *testing.T, h *harness.Home, dir string, at fakecloud.Moment)
 }
 
 // begun waits until a program has begun n times, and gives its processes.
-func begun(ctx context.Context, t *testing.T, file string, n int) (pids []int) {
+func begun(t *testing.T, file string, n int) (pids []int) {
 	t.Helper()
-	for len(pids) < n {
-		if ctx.Err() != nil {
-			t.Fatalf("the program has begun %d times, not %d", len(pids), n)
-		}
-		time.Sleep(5 * time.Millisecond)
+	harness.Eventually(t, fmt.Sprintf("the program has begun %d times", n), func() bool {
 		text, _ := os.ReadFile(file) //nolint:gosec // the test's own; it may not be there yet
 		pids = nil
 		for line := range strings.Lines(string(text)) {
@@ -141,6 +130,7 @@ func begun(ctx context.Context, t *testing.T, file string, n int) (pids []int) {
 				pids = append(pids, pid)
 			}
 		}
-	}
+		return len(pids) >= n
+	})
 	return pids
 }

@@ -4,11 +4,9 @@ package pulumicli
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"html"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -19,16 +17,17 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/creack/pty"
 
 	"github.com/deployctl/deployctl/e2e/harness"
 	"github.com/deployctl/deployctl/internal/identity/identitytest"
+	"github.com/deployctl/deployctl/internal/waittest"
 )
 
 func TestTheStockCLILogsInWithoutAStoredToken(t *testing.T) {
 	h := harness.NewHome(t, harness.Binary())
+	h.Env = append(h.Env, "DEPLOYCTL_PULUMI_LISTEN=") // the usual address, if nobody has it
 	h.Start(t)
 	s := serviceOf(t, h)
 	t.Run("with a browser", func(t *testing.T) { logsInWithBrowser(t, h, s) })
@@ -37,11 +36,7 @@ func TestTheStockCLILogsInWithoutAStoredToken(t *testing.T) {
 
 // TestTheStockCLIFindsTheLoginPageOfAnotherAddress has the service listen where the CLI looks for the pages elsewhere.
 func TestTheStockCLIFindsTheLoginPageOfAnotherAddress(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	harness.Must(t, err)
-	harness.Must(t, listener.Close())
 	h := harness.NewHome(t, harness.Binary())
-	h.Env = append(h.Env, "DEPLOYCTL_PULUMI_LISTEN="+listener.Addr().String())
 	h.Start(t)
 	if _, console := addresses(t, h); console != "" {
 		t.Fatalf("the pages are at %s", console)
@@ -194,15 +189,10 @@ type terminal struct {
 	said bytes.Buffer
 }
 
-// terminalPatience ends a command that hangs.
-const terminalPatience = 3 * time.Minute
-
 // openTerminal starts a command in a terminal.
 func openTerminal(t *testing.T, p *harness.Tool, args ...string) *terminal {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), terminalPatience)
-	t.Cleanup(cancel)
-	at := &terminal{cmd: exec.CommandContext(ctx, p.Path, args...), done: make(chan struct{})}
+	at := &terminal{cmd: exec.CommandContext(waittest.Context(t), p.Path, args...), done: make(chan struct{})}
 	at.cmd.Dir, at.cmd.Env = p.Dir, p.Env
 	var err error
 	at.file, err = pty.StartWithSize(at.cmd, &pty.Winsize{Rows: 50, Cols: 200})

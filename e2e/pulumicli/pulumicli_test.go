@@ -213,15 +213,14 @@ func waits(t *testing.T, h *harness.Home, s service) {
 	p.Must(t, "stack", "select", "busy")
 	gate, err := cloud.SetGate(t.Context(), fakecloud.Fault{Name: "gate", Op: fakecloud.Create})
 	harness.Must(t, err)
-	first := make(chan harness.End, 1)
-	go func() { first <- ours.Run(t, "up", "--yes", "--skip-preview") }()
+	first := ours.Begin(t, "up", "--yes", "--skip-preview")
 	harness.Eventually(t, "the first update has the stack", func() bool { return s.active(t, "busy") })
 	second, said := begun(t, p)
 	harness.Eventually(t, "the second update waits, and has a sign of life", func() bool {
 		return strings.Contains(ours.Must(t, "stack", "history"), "queued") && strings.Count(said(), "is busy") > 1
 	})
 	harness.Must(t, gate.Open(t.Context()))
-	if end := <-first; end.Code != 0 {
+	if end := first(); end.Code != 0 {
 		t.Errorf("the first ends with %d: %s", end.Code, end.Said())
 	}
 	if err := second.Wait(); err != nil || !strings.Contains(said(), "3 unchanged") {
@@ -273,13 +272,12 @@ func cancels(t *testing.T, h *harness.Home, s service) {
 	p.Must(t, "config", "set", "password", secret, "--secret")
 	gate, err := cloud.SetGate(t.Context(), fakecloud.Fault{Name: "gate", Op: fakecloud.Create})
 	harness.Must(t, err)
-	first := make(chan harness.End, 1)
-	go func() { first <- p.Run(t, with("up")...) }()
+	first := p.Begin(t, with("up")...)
 	harness.Must(t, gate.Wait(t.Context()))
 	said(t, p, "has been canceled", "cancel", "--yes")
 	harness.Eventually(t, "the cancelled update has freed the stack", func() bool { return !s.active(t, "stopped") })
 	harness.Must(t, gate.Open(t.Context()))
-	if end := <-first; end.Code == 0 || !strings.Contains(end.Said(), "cancelled") {
+	if end := first(); end.Code == 0 || !strings.Contains(end.Said(), "cancelled") {
 		t.Errorf("the update ends with %d: %s", end.Code, end.Said())
 	}
 	said(t, p, "created", with("up")...)

@@ -11,13 +11,13 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	"go.temporal.io/sdk/client"
 
 	"github.com/deployctl/deployctl/e2e/cluster"
 	"github.com/deployctl/deployctl/e2e/fakecloud"
 	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/waittest"
 )
 
 // project has three layers. Of the first, which is made but not saved when the second is held, only the answer told the
@@ -167,13 +167,8 @@ func begin(t *testing.T, tool *harness.Tool, args ...string) (end func() string)
 		ended <- string(said)
 	}()
 	return func() string {
-		select {
-		case said := <-ended:
-			return said
-		case <-time.After(harness.Patience):
-			t.Fatalf("%v does not end", args)
-			return ""
-		}
+		t.Helper()
+		return waittest.For(t, fmt.Sprintf("%v ends", args), ended)
 	}
 }
 
