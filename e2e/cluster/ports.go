@@ -49,9 +49,9 @@ func (r *reserved) Close() error {
 // portsFile is where the embedded service with a directory looks for its ports.
 func portsFile(state string) string { return filepath.Join(state, "data", "ports.json") }
 
-// KeepPorts gives the embedded service with that directory, which has never started, ports that nobody else gets until the
-// reservation is closed: of many services that start and are killed at once, one would now and then choose a port that
-// another has just left.
+// KeepPorts gives the embedded service with that directory, which has never started, ports that nobody else gets
+// until the reservation is closed: of many services that start and are killed at once, one would now and then choose
+// a port that another has just left.
 func KeepPorts(state string) (reservation io.Closer, err error) {
 	r, ports := &reserved{}, map[string]int{}
 	for _, name := range []string{"temporal", "ui", "s3", "api", "pulumi"} {

@@ -1,6 +1,6 @@
-// Package porttest gives tests addresses for processes that are told where to listen. A test that looked for a free port and
-// told a process would race with everybody else: the port is free until the process has started, and again while it is
-// restarted.
+// Package porttest gives tests addresses for processes that are told where to listen. A test that looked for a free
+// port and told a process would race with everybody else: the port is free until the process has started, and again
+// while it is restarted.
 package porttest
 
 import (
@@ -19,6 +19,6 @@ func Address(t testing.TB) string {
 	return address
 }
 
-// Reserve is Address for programs that test without a testing.TB: the address is theirs until the reservation is closed, or
-// the process ends.
+// Reserve is Address for programs that test without a testing.TB: the address is theirs until the reservation is
+// closed, or the process ends.
 func Reserve() (address string, reservation io.Closer, err error) { return reserve() }

@@ -6,7 +6,8 @@ import (
 	"syscall"
 )
 
-// held is a socket that is bound and does not listen. Unlike a file it is not closed because nobody refers to it any more.
+// held is a socket that is bound and does not listen. Unlike a file it is not closed because nobody refers to it any
+// more.
 type held int
 
 func (h held) Close() error { return syscall.Close(int(h)) }

@@ -1,5 +1,5 @@
-// Package rapidtest checks properties with pgregory.net/rapid so that every run draws the same values: the same tree gives
-// the same verdict. `-rapid.seed` and RAPID_SEED choose others; `-rapid.seed 0` draws at random.
+// Package rapidtest checks properties with pgregory.net/rapid so that every run draws the same values: the same tree
+// gives the same verdict. `-rapid.seed` and RAPID_SEED choose others; `-rapid.seed 0` draws at random.
 package rapidtest
 
 import (

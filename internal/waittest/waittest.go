@@ -1,6 +1,7 @@
-// Package waittest waits in tests, so that no test has a deadline of its own that a busy machine can break. What belongs
-// here ends a test that hangs: it says what the test waited for, and what all goroutines did meanwhile. How long something
-// takes is measured with an injected clock or in a bubble of testing/synctest, where these functions wait in its time.
+// Package waittest waits in tests, so that no test has a deadline of its own that a busy machine can break. What
+// belongs here ends a test that hangs: it says what the test waited for, and what all goroutines did meanwhile. How
+// long something takes is measured with an injected clock or in a bubble of testing/synctest, where these functions
+// wait in its time.
 package waittest
 
 import (
@@ -19,8 +20,8 @@ const Patience = 10 * time.Minute
 // errHangs is the cause of the end of a context of Context.
 var errHangs = errors.New("the test hangs")
 
-// Until looks again and again whether it is done, for what no event announces. It fails the test if that is never so; what
-// says what is waited for, as a clause: "the service has ended".
+// Until looks again and again whether it is done, for what no event announces. It fails the test if that is never so;
+// what says what is waited for, as a clause: "the service has ended".
 func Until(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), Patience) // also in clean-ups, when t.Context has ended
@@ -30,8 +31,8 @@ func Until(t testing.TB, what string, done func() bool) {
 	}
 }
 
-// Poll is Until with a context of the caller's, whose end is an error that says what never was. The pauses grow, because a
-// look may run a command.
+// Poll is Until with a context of the caller's, whose end is an error that says what never was. The pauses grow,
+// because a look may run a command.
 func Poll(ctx context.Context, what string, done func() bool) error {
 	for pause := time.Millisecond; !done(); pause = min(pause*5/4, 100*time.Millisecond) {
 		next := time.NewTimer(pause)
@@ -45,8 +46,8 @@ func Poll(ctx context.Context, what string, done func() bool) error {
 	return nil
 }
 
-// For receives a value, or the zero value of a channel that is closed. It fails the test if neither comes; what says what is
-// waited for, as a clause.
+// For receives a value, or the zero value of a channel that is closed. It fails the test if neither comes; what says
+// what is waited for, as a clause.
 func For[T any](t testing.TB, what string, from <-chan T) (value T) {
 	t.Helper()
 	expired := time.NewTimer(Patience)
@@ -59,8 +60,8 @@ func For[T any](t testing.TB, what string, from <-chan T) (value T) {
 	return value
 }
 
-// Context is for calls that might hang. It ends with the test, and after Patience, when the log tells what all goroutines
-// did.
+// Context is for calls that might hang. It ends with the test, and after Patience, when the log tells what all
+// goroutines did.
 func Context(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeoutCause(t.Context(), Patience, errHangs)
