@@ -183,7 +183,7 @@ func TestCredentialsThatWereNeverAcceptedAreSaidAtOnceAndOthersAfterAWhile(t *te
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects := statestore.NewRetry(o, 100*time.Millisecond)
+	objects := statestore.NewRetry(o, 2*time.Second) // enough for many attempts
 	if _, err := objects.Get(t.Context(), "key"); deployments.CodeOf(err) != deployments.CodeUnauthorized ||
 		door.refused.Load() != 1 {
 		t.Errorf("got %v after %d refusals", err, door.refused.Load())

@@ -29,6 +29,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/seal"
+	"github.com/deployctl/deployctl/internal/waittest"
 	"github.com/deployctl/deployctl/statestore"
 )
 
@@ -186,7 +187,7 @@ func (t Temporal) config(s3 statestore.S3Options, patience time.Duration) Config
 	return Config{Temporal: t, S3: s3, Keepers: []seal.Keeper{keeper}, SetUp: true, Patience: patience}
 }
 
-const ample = time.Minute // for what succeeds
+const ample = waittest.Patience // for what succeeds
 
 func TestAClientAuthenticatesAsTheClusterRequires(t *testing.T) {
 	a := newAuthority(t)
