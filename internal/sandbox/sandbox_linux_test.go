@@ -22,14 +22,11 @@ import (
 // madeRanges counts the ranges of userIDs.
 var madeRanges atomic.Int64
 
-// userIDs is a range of ids that no user has, and no other test, also of another process: processes of an earlier test,
-// which may still be ending, count as those of their user.
+// userIDs is a range of at most ten ids that no user has, and no other test, also of another process: processes of an
+// earlier test, which may still be ending, count as those of their user.
 func userIDs(n int64) string {
-	const first, most, ranges = 1_000_000, 10, 32 // of this process
-	if n > most || madeRanges.Load() == ranges {
-		panic("raise most or ranges")
-	}
-	from := first + most*(int64(os.Getpid())*ranges+madeRanges.Add(1))
+	const first, most, ranges = 1_000_000, 10, 64 // a process has so many ranges, and takes them in turn
+	from := first + most*(int64(os.Getpid())*ranges+madeRanges.Add(1)%ranges)
 	return fmt.Sprintf("%d-%d", from, from+n-1)
 }
 
