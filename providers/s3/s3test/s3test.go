@@ -3,6 +3,7 @@ package s3test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -74,7 +75,7 @@ func start() (stop func(), err error) {
 		return nil, err
 	}
 	ended, end := context.WithCancelCause(context.Background())
-	go func() { end(fmt.Errorf("it has ended: %v", server.Wait())) }()
+	go func() { end(errors.Join(errors.New("it has ended"), server.Wait())) }()
 	Endpoint = "http://" + addr
 	return func() {
 		_ = stdin.Close()
