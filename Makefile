@@ -18,9 +18,12 @@ build: ## the binaries, in bin: deployctl, and deployctl-embedded with the embed
 	@[ -x bin/deployctl-embedded ] || echo "building deployctl: the first build compiles Temporal's server, its Web UI and an S3 server, 5 to 10 minutes on two cores; later ones take seconds" >&2
 	go build $(LINK) -o bin/ ./cmd/deployctl/...
 
-next: # another build, for tests of upgrades
-	go build $(LINK) -tags nextrevision -o bin/deployctl-next ./cmd/deployctl
-	go build $(LINK) -tags nextrevision -o bin/deployctl-next-embedded ./cmd/deployctl/deployctl-embedded
+# Another revision of the workflows, for tests of upgrades. It differs by what the linker sets, so nothing is compiled twice.
+NEXT = $(foreach set,revision=2 oldest=2 perSave=5,-X github.com/deployctl/deployctl/workflows.$(set))
+
+next:
+	go build -ldflags='-w $(NEXT)' -o bin/deployctl-next ./cmd/deployctl
+	go build -ldflags='-w $(NEXT)' -o bin/deployctl-next-embedded ./cmd/deployctl/deployctl-embedded
 
 demo: ## run the main job for real: a website on the embedded service
 	@tools/demo
@@ -31,13 +34,13 @@ test: build next peers stockengine ## everything that must hold
 	@$(MAKE) --no-print-directory e2e
 
 lint:
-	@mkdir -p bin
-	go build -C tools/lint -o $(CURDIR)/bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
-	bin/golangci-lint run --allow-parallel-runners ./...
+	linter=$$(tools/cached lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint) && \
+		$$linter run --allow-parallel-runners ./...
 	go run ./tools/words
 
-workflowcheck:
-	@tools/workflowcheck/run
+workflowcheck: ## workflows, and what they call in the core, are deterministic
+	checker=$$(tools/cached workflowcheck go.temporal.io/sdk/contrib/tools/workflowcheck) && \
+		$$checker -config tools/workflowcheck/config.yaml ./workflows ./engine
 
 imports: ## no room reaches, however far, what it must not know
 	@tools/imports

@@ -96,7 +96,7 @@ func (s *stage) measureApart(ctx context.Context, played []row, found results) e
 	}
 	found.figure(bytesRatio, ratio)
 	found.figure(workerPeak, cluster.Peak(worker))
-	peer := &stock{name: "stock, S3", env: slices.Concat(s.env, h.s3Environment(proxy.URL))}
+	peer := &stock{name: stockS3, env: slices.Concat(s.env, h.s3Environment(proxy.URL))}
 	for _, r := range played {
 		for _, c := range []contestant{client, peer} {
 			dir, err := s.project(row{name: s3(r.name), n: r.n, chain: r.chain}, c.String(), r.n, 0)

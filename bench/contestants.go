@@ -56,8 +56,8 @@ type stock struct {
 	env  []string
 }
 
-// stockHere is the stock CLI with deployctl as its backend.
-const stockHere = "stock, deployctl"
+// The stock CLI with its state on an S3 server, and with deployctl as its backend.
+const stockS3, stockHere = "stock, S3", "stock, deployctl"
 
 func (s *stock) String() string { return s.name }
 

@@ -51,7 +51,7 @@ func (r results) printTraffic(played []row) {
 	for _, w := range played {
 		for _, op := range operations {
 			fmt.Printf("| %s | %s |", w.name, op)
-			for _, c := range []string{ours, "stock, S3"} {
+			for _, c := range []string{ours, stockS3} {
 				for _, m := range r[key(s3(w.name), c, op)] {
 					fmt.Printf(" %.0f | %.1f |", m.requests, m.carried/1024)
 				}
@@ -80,7 +80,7 @@ func (r results) print(w row) {
 	fmt.Printf("\n### %s (medians of %d)\n\n| | | wall s | (min–max) | CPU s | peak MiB | history events | KiB "+
 		"|\n|---|---|---|---|---|---|---|---|\n", w.name, w.reps)
 	for _, op := range operations {
-		for _, c := range []string{ours, "stock, file", "stock, S3", stockHere} {
+		for _, c := range []string{ours, "stock, file", stockS3, stockHere} {
 			if k := key(w.name, c, op); len(r[k]) > 0 {
 				fmt.Printf("| %s | %s %s", op, c, r.columns(k, c == ours))
 			}
@@ -90,7 +90,7 @@ func (r results) print(w row) {
 		floor := r.floor(w)
 		fmt.Printf("\nT/T_floor (floor %.2f s) of create: deployctl %.2f, stock on file %.2f, on S3 %.2f\n", floor,
 			r.median(key(w.name, ours, create), wall)/floor, r.median(key(w.name, "stock, file", create), wall)/floor,
-			r.median(key(w.name, "stock, S3", create), wall)/floor)
+			r.median(key(w.name, stockS3, create), wall)/floor)
 	}
 }
 
@@ -121,8 +121,8 @@ func (r results) targets() []target {
 	}
 	slow := rows[3]
 	return []target{
-		against("1000 flat", create, "stock, S3", 0.10),
-		against("1000 flat", destroy, "stock, S3", 0.10),
+		against("1000 flat", create, stockS3, 0.10),
+		against("1000 flat", destroy, stockS3, 0.10),
 		against("1000 flat", noChange, "stock, file", 1),
 		against("1000 flat", preview, "stock, file", 1),
 		against("1000 flat", refresh, "stock, file", 0.5),
@@ -137,7 +137,7 @@ func (r results) targets() []target {
 		perResource("chain of 100", create, 100, 15),
 		perResource("chain of 100", noChange, 100, 12),
 		backend("100 flat", create, "stock, file", 1),
-		backend("1000 flat", create, "stock, S3", 0.25),
+		backend("1000 flat", create, stockS3, 0.25),
 		backend("1000 flat", noChange, "stock, file", 1.1),
 		backend("1000 flat", preview, "stock, file", 1.1),
 		backend("chain of 100", create, "stock, file", 1.5),

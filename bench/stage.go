@@ -65,7 +65,7 @@ func (s *stage) open(ctx context.Context) error {
 	}
 	s.stock = []*stock{
 		{name: "stock, file", env: slices.Concat(s.env, []string{"PULUMI_BACKEND_URL=file://" + state})},
-		{name: "stock, S3", env: slices.Concat(s.env, s.house.s3Environment(s.house.S3Endpoint))},
+		{name: stockS3, env: slices.Concat(s.env, s.house.s3Environment(s.house.S3Endpoint))},
 	}
 	here, err := s.house.pulumiEnvironment(s.house.PulumiAddress)
 	here = append(here, "PULUMI_JOURNALING_BATCH_PERIOD=1") // as docs/stock-cli.md advises
@@ -127,14 +127,14 @@ func (s *stage) measure(ctx context.Context, r row, found results) error {
 		}
 		defer func() { _ = s.cloud.Lift(context.WithoutCancel(ctx), name) }()
 	}
-	contestants := []contestant{s.house}
-	for _, c := range s.stock {
-		if r.stock && !(r.large && c.name == "stock, S3") {
-			contestants = append(contestants, c)
-		}
-	}
 	for round := range r.reps {
-		for _, c := range contestants {
+		if r.large {
+			if err := s.shared(ctx, r, round == 0, found); err != nil {
+				return err
+			}
+			continue
+		}
+		for _, c := range s.contestants(r) {
 			dir, err := s.project(r, c.String(), r.n, 0)
 			if err != nil {
 				return err
@@ -144,14 +144,68 @@ func (s *stage) measure(ctx context.Context, r row, found results) error {
 					return err
 				}
 			}
-			for _, op := range operations {
-				m, err := c.play(ctx, dir, op)
-				if err != nil {
-					return fmt.Errorf("%s, %s: %w", c, op, err)
-				}
-				found.add(r.name, c.String(), op, m)
+			if err := playAll(ctx, r, c, dir, operations, found); err != nil {
+				return err
 			}
 		}
+	}
+	return nil
+}
+
+// contestants are those that play a row.
+func (s *stage) contestants(r row) []contestant {
+	all := []contestant{s.house}
+	for _, c := range s.stock {
+		if !r.large || c.name != stockS3 {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// shared plays a round of a large row: deployctl creates and destroys, and between the two the stock CLI looks at the same
+// resources, which it imports.
+func (s *stage) shared(ctx context.Context, r row, first bool, found results) error {
+	dir, err := s.project(r, "all", r.n, 0)
+	if err != nil {
+		return err
+	}
+	for _, c := range s.contestants(r) {
+		if !first {
+			break
+		}
+		if err := c.prepare(ctx, dir); err != nil {
+			return err
+		}
+	}
+	if err := playAll(ctx, r, s.house, dir, []operation{create}, found); err != nil {
+		return err
+	}
+	state := filepath.Join(dir, "state.json")
+	if _, err := output(ctx, dir, s.house.env, ours, "stack", "export", "--show-secrets", "--file", state); err != nil {
+		return err
+	}
+	for _, c := range s.contestants(r) {
+		if peer, ok := c.(*stock); ok {
+			if _, err := output(ctx, dir, peer.env, "pulumi", "stack", "import", "--stack", "dev", "--file", state); err != nil {
+				return err
+			}
+		}
+		if err := playAll(ctx, r, c, dir, []operation{noChange, preview, refresh}, found); err != nil {
+			return err
+		}
+	}
+	return playAll(ctx, r, s.house, dir, []operation{destroy}, found)
+}
+
+// playAll has a contestant play operations one after another.
+func playAll(ctx context.Context, r row, c contestant, dir string, all []operation, found results) error {
+	for _, op := range all {
+		m, err := c.play(ctx, dir, op)
+		if err != nil {
+			return fmt.Errorf("%s, %s: %w", c, op, err)
+		}
+		found.add(r.name, c.String(), op, m)
 	}
 	return nil
 }

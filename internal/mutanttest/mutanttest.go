@@ -25,14 +25,20 @@ type Mutant struct {
 
 var play = flag.Bool("mutants", false, "play the tests against mutants, which compiles the package once for each")
 
+// Only skips a test that plays tests against mutants, unless that was asked for.
+func Only(t *testing.T) {
+	t.Helper()
+	if !*play {
+		t.Skip("make mutants plays them")
+	}
+}
+
 // Play fails the test for each mutant that no test notices. Tests are runs of `go test -short` in the package's
 // directory, as arguments; the second is made if the first notices nothing. That they pass without a mutant is shown by
 // the package's own run of them.
 func Play(t *testing.T, mutants []Mutant, tests ...[]string) {
 	t.Helper()
-	if !*play {
-		t.Skip("make mutants plays them")
-	}
+	Only(t)
 	for _, m := range mutants {
 		t.Run(m.Name, func(t *testing.T) {
 			t.Parallel()
