@@ -4,12 +4,15 @@ export GOFLAGS := -buildvcs=false
 # Without debugging information a binary is a fifth smaller, and linked in two thirds of the time. Stack traces do not need it.
 LINK = -ldflags=-w
 # Compilers, linters and the services of tests spend a tenth of their time on collecting garbage, where memory is plenty.
-build next peers stockengine lint unit fuzz e2e: export GOGC := 400
+export GOGC := 400
 # The stock CLI, language hosts, and a provider on a fake cloud: without them there is nothing to test.
 WITH_PEERS = peers=$$(tools/peers/build) && PATH="$$peers:$(CURDIR)/bin:$$PATH"
-PKGS = $$(go list ./... | grep -v -e /internal/devserver -e /e2e$$ -e /e2e/attack -e /e2e/hostile -e /e2e/languages -e /e2e/interop -e /e2e/pulumicli -e /e2e/secrecy -e /e2e/recovery -e /bench$$ -e /chaos$$ -e /differential$$)
+# Tests that start the built binary wait more than they compute, so they are started first; the longest lead.
+E2E = ./e2e/attack ./e2e ./chaos ./e2e/languages ./internal/devserver/... ./e2e/... ./differential
+UNIT = $$(go list ./... | grep -v -e /internal/devserver -e /e2e$$ -e /e2e/ -e /bench$$ -e /chaos$$ -e /differential$$)
 
-.PHONY: all build next peers stockengine differential demo test fuzz unit mutants lint workflowcheck imports cross cross-build e2e attack bench chaos record generate clean help
+.PHONY: all build build-client next peers stockengine differential demo check test soak static tests unit-short fuzz mutants lint \
+	workflowcheck imports cross cross-build e2e attack bench chaos rounds record generate clean help
 
 help: ## say what can be made
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -28,10 +31,18 @@ next:
 demo: ## run the main job for real: a website on the embedded service
 	@tools/demo
 
-# What comes before the end-to-end tests is made two targets at a time: each leaves the processors idle now and then.
-test: build next peers stockengine ## everything that must hold
-	@$(MAKE) --no-print-directory -j2 lint unit fuzz workflowcheck imports cross
-	@$(MAKE) --no-print-directory e2e
+check: build-client ## while you work: it compiles, lint, words, imports, and the tests that start no other program
+	@$(MAKE) --no-print-directory -j2 lint imports unit-short
+
+test: build next peers stockengine ## the gate: everything that must hold before a change lands
+	@$(MAKE) --no-print-directory -j2 --output-sync=none static tests
+
+soak: ## for a night: what looks for faults by chance, and what takes long
+	@$(MAKE) --no-print-directory mutants fuzz attack
+	@$(MAKE) --no-print-directory differential SEEDS=1-500
+	@$(MAKE) --no-print-directory chaos rounds
+
+static: lint workflowcheck imports cross
 
 lint:
 	linter=$$(tools/cached lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint) && \
@@ -50,22 +61,28 @@ cross: ## it compiles for macOS and Windows (a type check from source; nothing i
 	@mkdir -p bin
 	go build -C tools/crosscheck -o $(CURDIR)/bin/crosscheck .
 	bin/crosscheck darwin/arm64 ./...
-	bin/crosscheck windows/amd64 $$(go list ./... | grep -v -e /e2e -e /bench$$ -e /chaos$$ -e /differential$$)
+	bin/crosscheck windows/amd64 $$(go list ./... | grep -v -e /e2e -e /bench$$ -e /chaos$$ -e /differential$$ -e /tools/steady$$)
 
 cross-build: ## build it for macOS and Windows (10 minutes without a cache)
 	GOOS=darwin GOARCH=arm64 go build -o /dev/null ./cmd/deployctl/deployctl-embedded
 	GOOS=windows GOARCH=amd64 go build -o /dev/null ./cmd/deployctl/deployctl-embedded
 
-# lint has vetted everything already.
-unit:
-	$(WITH_PEERS) go test -vet=off -p 2 -parallel 4 -timeout 40m $(PKGS)
+# One call of go test for all, so that compilers, tests that compute and tests that wait share the processors. lint has vetted
+# everything already. The limit only ends a test that hangs.
+TEST = go test -vet=off -timeout 60m
+
+tests:
+	$(WITH_PEERS) $(TEST) -p 3 -parallel 6 $(E2E) $(UNIT)
 	go -C tools/fakeprovider test ./...
 	go -C tools/crosscheck test ./...
 
-MUTATED = $$(grep -rl --include=mutants_test.go mutanttest.Play . | xargs -n1 dirname)
+unit-short:
+	$(TEST) -short $(UNIT)
+
+MUTATED = $$(grep -rl --include=*_test.go -e mutanttest.Play -e mutanttest.Only . | xargs -n1 dirname | sort -u)
 
 mutants: ## the tests notice each way in which the code is broken on purpose
-	go test -vet=off -count=1 -parallel 2 -timeout 0 -run TestMutantsAreCaught $(MUTATED) -args -mutants
+	go test -vet=off -count=1 -parallel 2 -timeout 0 -run 'TestMutantsAreCaught|TestAChangeThatIsNotDeterministicIsNoticed' $(MUTATED) -args -mutants
 
 # Two processes look for this long at each target. A protocol of several targets takes it in parts, so that each gets a minute.
 FUZZTIME ?= 30s
@@ -85,9 +102,8 @@ peers:
 stockengine: # Pulumi's own engine, which differential compares with; it shares what it compiles with the stock CLI
 	@tools/peers/build pulumi stockengine >/dev/null
 
-# Two packages at a time, the longest first, and four tests of each: more only makes each of them slower.
-e2e: build next stockengine
-	$(WITH_PEERS) go test -vet=off -p 2 -parallel 4 -timeout 80m ./e2e ./e2e/attack ./e2e/languages ./chaos ./internal/devserver/... ./e2e/... ./differential
+e2e: build next peers stockengine ## the end-to-end tests alone
+	$(WITH_PEERS) $(TEST) -p 3 -parallel 6 $(E2E)
 
 bench: build ## the table against the stock CLI
 	$(WITH_PEERS) go run ./bench
