@@ -19,7 +19,7 @@ func TestRecoveringIsOverWhenAnImportEndsByItself(t *testing.T) {
 	}
 	ctx, end := context.WithTimeout(t.Context(), time.Minute)
 	defer end()
-	info, err := s.Recover(ctx, dev)
+	info, err := s.Recover(ctx, deployments.RecoverRequest{Stack: dev})
 	if err != nil || info.Update.Version != "" {
 		t.Errorf("it came to %+v, %v", info, err)
 	}
@@ -33,7 +33,8 @@ func TestAFailedStackRecoverSaysWhatToRepair(t *testing.T) {
 	f.recovered = func() error {
 		return refused(deployments.CodeFormat, "checkpoints/1 is damaged")
 	}
-	if _, err := s.Recover(t.Context(), dev); deployments.CodeOf(err) != deployments.CodeFormat ||
+	_, err = s.Recover(t.Context(), deployments.RecoverRequest{Stack: dev})
+	if deployments.CodeOf(err) != deployments.CodeFormat ||
 		err.Error() != "checkpoints/1 is damaged" {
 		t.Errorf("it came to %s: %v", deployments.CodeOf(err), err)
 	}
