@@ -2,11 +2,13 @@ package activities
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/panics"
 	"github.com/deployctl/deployctl/internal/redaction"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
@@ -25,16 +27,41 @@ type eventEncoder struct {
 	now     time.Time
 }
 
-func (t eventEncoder) events(ctx context.Context, emits []engine.Emit) ([]deployments.WatchEvent, error) {
+// events returns an event for each emit: one that cannot be shown becomes a diagnostic.
+func (t eventEncoder) events(ctx context.Context, emits []engine.Emit) []deployments.WatchEvent {
 	var events []deployments.WatchEvent
 	for _, e := range emits {
-		event, err := t.event(ctx, e.Whole())
-		if err != nil {
-			return nil, err
+		var event apitype.EngineEvent
+		if err := panics.Do("showing an event of "+string(e.URN), func() (err error) {
+			event, err = t.event(ctx, e.Whole())
+			return err
+		}); err != nil {
+			event = notShown(t.now, string(e.Kind), string(e.URN), err)
 		}
 		events = append(events, deployments.WatchEvent{Event: &event})
 	}
-	return events, nil
+	return events
+}
+
+// notShown returns the diagnostic that takes the place of an event.
+func notShown(now time.Time, kind, urn string, err error) apitype.EngineEvent {
+	return apitype.EngineEvent{Timestamp: int(now.Unix()), DiagnosticEvent: &apitype.DiagnosticEvent{
+		URN: urn, Prefix: "warning: ", Color: "never", Severity: "warning",
+		Message: "an event (" + kind + ") of this resource cannot be shown; the state has the resource: " +
+			head(err.Error(), maxFailure) + "\n",
+	}}
+}
+
+// encodable replaces the events that cannot be written as JSON. Most can, so they are not tried one by one before.
+func encodable(events []deployments.WatchEvent) []deployments.WatchEvent {
+	out := slices.Clone(events)
+	for i, e := range out {
+		if _, err := json.Marshal(e); err != nil {
+			event := notShown(time.Now(), "not JSON", "", err)
+			out[i] = deployments.WatchEvent{Event: &event}
+		}
+	}
+	return out
 }
 
 func (t eventEncoder) event(ctx context.Context, e engine.Emit) (apitype.EngineEvent, error) {

@@ -36,8 +36,11 @@ func (s *session) redactor(ctx context.Context, bags ...engine.Bag) redactor {
 		if text == "" {
 			return "" // the usual case, without decoding
 		}
+		if text = redaction.Controls(text); text == "" {
+			return "the message of the provider has no readable text" // without a text it would not count as an error
+		}
 		if r := replacer(); r != nil {
-			return cut(ctx, r.Replace(redaction.Controls(text)), maxText)
+			return cut(ctx, r.Replace(text), maxText)
 		}
 		return "the message of the provider is not shown: it may contain secrets, and these could not be read from the store"
 	}
@@ -79,15 +82,31 @@ func (c redactor) views(steps []engine.ViewStep) {
 }
 
 // failure translates an error for Temporal, as the function failure does. If its text has a secret, the text is
-// redacted and the cause left out.
+// redacted and the cause left out. What workflows decide by stays as it is: the type, the details, and whether and when
+// Temporal retries.
 func (c redactor) failure(err error) error {
 	err = failure(err)
 	var application *temporal.ApplicationError
-	if !errors.As(err, &application) || c(application.Error()) == application.Error() {
+	if !errors.As(err, &application) || c.shows(application.Message()) && c.shows(causeText(application)) {
 		return err
 	}
-	return temporal.NewApplicationErrorWithOptions(c(application.Message()), application.Type(),
-		temporal.ApplicationErrorOptions{
-			NonRetryable: application.NonRetryable(), NextRetryDelay: application.NextRetryDelay(),
-		})
+	options := temporal.ApplicationErrorOptions{
+		NonRetryable: application.NonRetryable(), NextRetryDelay: application.NextRetryDelay(),
+		Category: application.Category(),
+	}
+	var detail any
+	if application.Details(&detail) == nil {
+		options.Details = []any{detail}
+	}
+	return temporal.NewApplicationErrorWithOptions(c(application.Message()), application.Type(), options)
+}
+
+// shows reports whether nothing in a text is to be redacted.
+func (c redactor) shows(text string) bool { return c(text) == text }
+
+func causeText(err error) string {
+	if cause := errors.Unwrap(err); cause != nil {
+		return cause.Error()
+	}
+	return ""
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/pluginhost"
 	"github.com/deployctl/deployctl/internal/redaction"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
@@ -35,6 +36,64 @@ func TestNoErrorOfAnAttemptShowsASecretOfItsInputs(t *testing.T) {
 				t.Errorf("%#v", err)
 			}
 		})
+	}
+}
+
+func TestAStepKeepsItsResultWhateverItsSecretsAre(t *testing.T) {
+	secrets := map[string]deployments.ConfigValue{}
+	for i, word := range []string{
+		"false", "secret", "ecre", "[secret]", "type", "Step", "Failed", "(type: StepFailed",
+	} {
+		secrets[fmt.Sprintf("test:s%d", i)] = deployments.ConfigValue{Value: word, Secret: true}
+	}
+	for do, outcome := range map[string]engine.Outcome{
+		"refuse": engine.OutcomeFailed, "half": engine.OutcomePartial, "unnamed": engine.OutcomeUndecidable,
+	} {
+		for key, secret := range secrets {
+			t.Run(fmt.Sprintf("%s with the secret %s", outcome, secret.Value), func(t *testing.T) {
+				h := bench(t, map[string]deployments.ConfigValue{key: secret})
+				result, err := h.step(h.create(texts("name", "n", "do", do)), 1)
+				if err != nil || result.Outcome != outcome || result.Op != 1 || result.Error == "" ||
+					outcome == engine.OutcomePartial && (result.ID != "n" || result.Outputs.Empty()) {
+					t.Errorf("%+v %v", result, err)
+				}
+			})
+		}
+	}
+}
+
+func TestRedactionKeepsWhatAWorkflowDecidesBy(t *testing.T) {
+	result := deployments.StepOutput{StepFinished: engine.StepFinished{Op: 7, Outcome: engine.OutcomePartial, ID: "n"}}
+	for _, secret := range []string{"false", "true", "secret", "type", "Step", "Failed", "Details", "hush"} {
+		var hide redactor = redaction.New([]string{secret}).Replace
+		for _, retried := range []bool{false, true} {
+			err := hide.failure(temporal.NewApplicationErrorWithOptions("hush: the secret type is false",
+				deployments.ErrorStepFailed, temporal.ApplicationErrorOptions{
+					NonRetryable: !retried, NextRetryDelay: time.Minute, Details: []any{result},
+					Cause: errors.New("hush"),
+				}))
+			var application *temporal.ApplicationError
+			var kept deployments.StepOutput
+			if !errors.As(err, &application) || application.Type() != deployments.ErrorStepFailed ||
+				application.NonRetryable() == retried || application.NextRetryDelay() != time.Minute ||
+				application.Details(&kept) != nil || kept.Op != 7 || kept.ID != "n" {
+				t.Errorf("%s: %#v", secret, err)
+			}
+			if secret == "hush" && strings.Contains(err.Error(), "hush") {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+func TestAnErrorWithoutReadableTextStaysAnError(t *testing.T) {
+	h := bench(t, nil)
+	s, err := h.acts.hosted(t.Context(), h.update, h.base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said := s.redactor(t.Context())("\x1b[2J"); said == "" || strings.Contains(said, "\x1b") {
+		t.Errorf("%q", said)
 	}
 }
 

@@ -5,11 +5,13 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/eventlog"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 )
 
-// Save makes deltas durable and events visible. Saving the same number twice writes the same objects.
+// Save makes deltas durable, and then events visible. Saving the same number twice writes the same objects.
 func (a *Activities) Save(ctx context.Context, in deployments.SaveInput) error {
 	return failureUntilStored(a.save(ctx, in))
 }
@@ -20,15 +22,35 @@ func (a *Activities) save(ctx context.Context, in deployments.SaveInput) error {
 			return err
 		}
 	}
-	values, request, err := a.valuesOf(ctx, in.Update, in.Base)
-	if err != nil {
-		return err
+	return a.append(ctx, in.Update, in.Number, a.shown(ctx, in))
+}
+
+// longestShowing bounds how long the next save waits until the values of one save's events are read.
+const longestShowing = time.Minute
+
+// shown returns the events of a save as people see them. It cannot fail, because no state may be lost for what people
+// see: an event that cannot be shown becomes a diagnostic. While the store is down that is never written: the append
+// fails, too, and the repeated save shows the event.
+func (a *Activities) shown(ctx context.Context, in deployments.SaveInput) []deployments.WatchEvent {
+	if len(in.Events) == 0 {
+		return nil
 	}
-	events, err := eventEncoder{values: values, preview: request.DryRun, now: time.Now()}.events(ctx, in.Events)
-	if err != nil {
-		return err
+	ctx, cancel := context.WithTimeout(ctx, longestShowing)
+	defer cancel()
+	encoder := eventEncoder{now: time.Now()}
+	if values, request, err := a.valuesOf(ctx, in.Update, in.Base); err != nil {
+		encoder.values = unreadable{err}
+	} else {
+		encoder.values, encoder.preview = values, request.DryRun
 	}
-	return a.append(ctx, in.Update, in.Number, events)
+	return encoder.events(ctx, in.Events)
+}
+
+// unreadable is the decoder of values that cannot be read.
+type unreadable struct{ err error }
+
+func (u unreadable) Decode(context.Context, engine.Bag) (resource.PropertyMap, error) {
+	return nil, u.err
 }
 
 // append writes a part of the Run's stream, even if it is empty: readers stop at the first missing part.
@@ -39,6 +61,9 @@ func (a *Activities) append(
 		events = []deployments.WatchEvent{}
 	}
 	data, err := eventlog.Encode(events)
+	if err != nil {
+		data, err = eventlog.Encode(encodable(events))
+	}
 	if err != nil {
 		return err
 	}

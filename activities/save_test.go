@@ -3,11 +3,13 @@ package activities
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -102,6 +104,80 @@ func TestEverySaveIsRepeatedWhateverTheStoreAnswers(t *testing.T) {
 	if info, err := call[deployments.UpdateInfo](h, h.acts.Settled, settled); err != nil ||
 		info.Status != string(engine.StatusSucceeded) {
 		t.Errorf("it came to %+v, %v", info, err)
+	}
+}
+
+func TestAnEventThatCannotBeShownCostsThatEventAndNoState(t *testing.T) {
+	const shown, hidden = "this is shown", "cannot be shown"
+	outputs := func(h *house, outputs engine.Bag) engine.Emit {
+		state := h.thing("n", texts("name", "n"), nil)
+		state.Outputs = outputs
+		return engine.Emit{Kind: engine.EmitOutputs, Step: engine.StepCreate, URN: state.URN, Type: state.Type, New: state}
+	}
+	long := func(h *house) engine.Emit { return outputs(h, h.bag(texts("note", strings.Repeat("long ", 5000)))) }
+	for name, c := range map[string]struct {
+		refused string
+		broken  func(*house) engine.Emit
+	}{
+		"a value that is gone":  {"/blob/", long},
+		"no values can be read": {"/1/update", long},
+		"a value that is no value": {"", func(h *house) engine.Emit {
+			return outputs(h, engine.Bag{Digest: "d", Inline: []byte("42")})
+		}},
+		"a kind that is unknown": {"", func(*house) engine.Emit { return engine.Emit{Kind: "new", URN: thingURN} }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := &refusing{Objects: &statestore.Memory{}}
+			h := newHouseOn(t, objects)
+			h.claim(deployments.UpdateRequest{Kind: engine.KindDestroy})
+			save := deployments.SaveInput{Update: h.update, Base: h.base, Number: 1,
+				Deltas: []engine.Delta{{Seq: 1, Kind: engine.DeltaEnd, Op: 1}},
+				Events: []engine.Emit{{Kind: engine.EmitDiagnostic, Severity: "info", Message: shown}, c.broken(h)},
+			}
+			Close(t.Context(), h.acts) // so that nothing is cached
+			if c.refused != "" {
+				objects.refuse("get", c.refused, deployments.CodeNotFound, -1)
+			}
+			_, err := call[struct{}](h, h.acts.Save, save)
+			objects.refuse("", "", "", 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			deltas, err := h.store.LoadDeltas(t.Context(), h.update, 0, 1)
+			if log := h.log(); err != nil || len(deltas) != 1 || !strings.Contains(log, shown) ||
+				!strings.Contains(log, hidden) {
+				t.Errorf("stored %v %v, and shown %s", deltas, err, log)
+			}
+		})
+	}
+}
+
+// brokenValues is a decoder that panics, or returns a number that JSON does not have.
+type brokenValues struct{ panics bool }
+
+func (b brokenValues) Decode(context.Context, engine.Bag) (resource.PropertyMap, error) {
+	if b.panics {
+		panic("hush-hush")
+	}
+	return resource.PropertyMap{"n": resource.NewProperty(math.NaN())}, nil
+}
+
+func TestADefectInShowingAnEventCostsThatEvent(t *testing.T) {
+	h := newHouse(t)
+	h.claim(deployments.UpdateRequest{Kind: engine.KindDestroy})
+	emits := []engine.Emit{
+		{Kind: engine.EmitOutputs, URN: thingURN, New: h.thing("n", texts("name", "n"), nil)},
+		{Kind: engine.EmitDiagnostic, Severity: "info", Message: "this is shown"},
+	}
+	for number, values := range []brokenValues{{panics: true}, {panics: false}} {
+		events := eventEncoder{values: values}.events(t.Context(), emits)
+		if err := h.acts.append(t.Context(), h.update, number+1, events); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if log := h.log(); strings.Count(log, "this is shown") != 2 || strings.Count(log, "cannot be shown") != 2 ||
+		strings.Contains(log, "hush-hush") {
+		t.Error(log)
 	}
 }
 

@@ -74,7 +74,7 @@ func (a *Activities) Step(ctx context.Context, in deployments.StepInput) (deploy
 		s.spent.Store(in.Step.Op, in.Round)
 	}
 	if err == nil {
-		err = unsuccessful(ctx, out)
+		return out, unsuccessful(ctx, out) // its texts are redacted
 	}
 	return out, hide.failure(err)
 }

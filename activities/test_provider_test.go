@@ -198,6 +198,9 @@ func (p *toy) Create(_ context.Context, req *pulumirpc.CreateRequest) (*pulumirp
 	if err != nil {
 		return nil, err
 	}
+	if in["do"].GetStringValue() == "unnamed" {
+		id = ""
+	}
 	return &pulumirpc.CreateResponse{Id: id, Properties: out}, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/deployctl/deployctl/internal/bags"
 	"github.com/deployctl/deployctl/internal/pluginhost"
 	"github.com/deployctl/deployctl/internal/properties"
+	"github.com/deployctl/deployctl/internal/token"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 )
@@ -45,8 +46,8 @@ func (at *attempt) publish(ctx context.Context, result engine.StepFinished) (eng
 func (s *session) pluginViews(ctx context.Context, states []engine.State) ([]plugin.View, error) {
 	views := make([]plugin.View, len(states))
 	for i, state := range states {
-		v := plugin.View{Type: state.Type, Name: state.URN.Name()}
-		if state.Parent != state.ViewOf && state.Parent != "" {
+		v := plugin.View{Type: state.Type, Name: engine.NameOf(state.URN)}
+		if state.Parent != state.ViewOf && token.ValidURN(state.Parent) {
 			v.ParentType, v.ParentName = state.Parent.Type(), state.Parent.Name()
 		}
 		var err error

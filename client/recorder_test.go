@@ -92,8 +92,8 @@ func (r *recorder) MoveState(_ context.Context, q deployments.MoveRequest) (depl
 	return answer[deployments.Moved](r, "MoveState", q)
 }
 
-func (r *recorder) Recover(_ context.Context, s deployments.StackName) (deployments.UpdateInfo, error) {
-	return answer[deployments.UpdateInfo](r, "Recover", s)
+func (r *recorder) Recover(_ context.Context, q deployments.RecoverRequest) (deployments.UpdateInfo, error) {
+	return answer[deployments.UpdateInfo](r, "Recover", q)
 }
 
 func (r *recorder) History(_ context.Context, s deployments.StackName, limit int) ([]deployments.UpdateInfo, error) {

@@ -120,8 +120,8 @@ func (c *Client) MoveState(ctx context.Context, r deployments.MoveRequest) (depl
 }
 
 // Recover ends the active update in place of its closed workflow.
-func (c *Client) Recover(ctx context.Context, s deployments.StackName) (deployments.UpdateInfo, error) {
-	m, err := repeat(ctx, c, c.stacks.Recover, &api.RecoverRequest{Stack: wire.FromStack(s)})
+func (c *Client) Recover(ctx context.Context, r deployments.RecoverRequest) (deployments.UpdateInfo, error) {
+	m, err := repeat(ctx, c, c.stacks.Recover, &api.RecoverRequest{Stack: wire.FromStack(r.Stack), Discard: r.Discard})
 	return wire.ToInfo(m.GetUpdate()), err
 }
 

@@ -156,7 +156,9 @@ var wholes = map[string]whole{
 		return of(s.Restore(ctx, deployments.RestoreRequest{Stack: dev, Version: 3, Secrets: passphrase, Forget: true,
 			Initiator: "ann"}))
 	},
-	"Recover": func(ctx context.Context, s deployments.Service) (any, error) { return of(s.Recover(ctx, dev)) },
+	"Recover": func(ctx context.Context, s deployments.Service) (any, error) {
+		return of(s.Recover(ctx, deployments.RecoverRequest{Stack: dev, Discard: true}))
+	},
 	"History": func(ctx context.Context, s deployments.Service) (any, error) { return of(s.History(ctx, dev, 3)) },
 	"Encrypt": func(ctx context.Context, s deployments.Service) (any, error) {
 		return of(s.Encrypt(ctx, dev, []string{"a", ""}))

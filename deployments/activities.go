@@ -135,6 +135,8 @@ type RecoverInput struct {
 	// the Stack has the request, including a passphrase's key.
 	Next         string `json:"next,omitempty"`
 	RequestKnown bool   `json:"held,omitempty"`
+	// Discard: if it cannot be recovered, the stack keeps the state from before it.
+	Discard bool `json:"discard,omitempty"`
 }
 
 // Recovered describes a recovered update.

@@ -30,6 +30,12 @@ type RestoreRequest struct {
 	Initiator string // who asked
 }
 
+// RecoverRequest asks for the active update of a stack to be ended in the place of its closed workflow.
+type RecoverRequest struct {
+	Stack   StackName `json:"stack"`
+	Discard bool      `json:"discard,omitempty"` // if nothing can recover it, what it did is given up
+}
+
 // RenameRequest asks for a stack to have another name.
 type RenameRequest struct {
 	From, To  StackName

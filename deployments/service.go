@@ -364,9 +364,10 @@ type Stacks interface {
 	// such a resource already.
 	MoveState(ctx context.Context, r MoveRequest) (Moved, error)
 	// Recover finishes the active update in the place of its workflow, which somebody has closed, and describes how it
-	// ended; it returns the zero UpdateInfo when no update is active. Needs RoleDeployer. CodeConflict: the update is
-	// running, or the stack is being removed or renamed. CodeNoWorker: no worker takes the request up.
-	Recover(ctx context.Context, s StackName) (UpdateInfo, error)
+	// ended; it returns the zero UpdateInfo when no update is active. Needs RoleDeployer, or RoleAdmin with Discard.
+	// CodeConflict: the update is running, or the stack is being removed or renamed. CodeNoWorker: no worker takes the
+	// request up.
+	Recover(ctx context.Context, r RecoverRequest) (UpdateInfo, error)
 	// History lists a stack's updates, the latest first; limit 0 means all. Needs RoleViewer. Fails as every method
 	// does.
 	History(ctx context.Context, s StackName, limit int) ([]UpdateInfo, error)

@@ -18,7 +18,7 @@ const (
 	UpdateSubmit   = "submit"   // UpdateRequest → Accepted
 	UpdateWithdraw = "withdraw" // Withdrawal → bool: false when the update did not wait
 	UpdateReserve  = "reserve"  // → int: the next version, for an import or a rename
-	UpdateRecover  = "recover"  // → nothing, once no closed update without a commit has the stack
+	UpdateRecover  = "recover"  // RecoverRequest → nothing, once no closed update without a commit has the stack
 	SignalFinished = "settled"  // UpdateFinished, from an Update workflow
 	QueryQueue     = "queue"    // → StackInfo with Version, Active and Queued
 

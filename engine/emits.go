@@ -99,5 +99,6 @@ func (r *Run) countRead(e *entry) {
 // isDefaultProvider reports whether a URN is of a provider that nobody declared: "default" here, and "default_" with a
 // plugin version behind it where an SDK asks for one.
 func isDefaultProvider(u urn.URN) bool {
-	return IsProvider(u.Type()) && (u.Name() == "default" || strings.HasPrefix(u.Name(), "default_"))
+	name := NameOf(u)
+	return IsProvider(typeOf(u)) && (name == "default" || strings.HasPrefix(name, "default_"))
 }

@@ -75,6 +75,9 @@ func (a *Activities) stop(ctx context.Context, u deployments.UpdateName) (string
 // settles. Recover may be repeated: an update that has ended stays as it is.
 func (a *Activities) Recover(ctx context.Context, in deployments.RecoverInput) (deployments.Recovered, error) {
 	defer activities.Beat(ctx)()
+	if in.Discard {
+		return a.recoverOrDiscard(ctx, in)
+	}
 	out, err := a.resume(ctx, in)
 	return out, translate(err)
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"go.temporal.io/api/enums/v1"
+	failurepb "go.temporal.io/api/failure/v1"
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
@@ -221,6 +222,32 @@ func TestARunThatIsEndedAnywhereForgetsNothing(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestARunThatEndedWithoutAResultIsRecoveredByReplay(t *testing.T) {
+	for _, scene := range []string{"create", "failure"} {
+		runs := recorded(t, scene)
+		events := runs[len(runs)-1].Events
+		h, o := terminated(t, runs[:len(runs)-1], events[:len(events)-1])
+		h.events[len(h.events)-1] = &historypb.HistoryEvent{
+			EventId: int64(len(events)), EventType: enums.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED,
+			Attributes: &historypb.HistoryEvent_WorkflowExecutionFailedEventAttributes{
+				WorkflowExecutionFailedEventAttributes: &historypb.WorkflowExecutionFailedEventAttributes{
+					Failure: &failurepb.Failure{Message: "the state could not be saved",
+						FailureInfo: &failurepb.Failure_ApplicationFailureInfo{
+							ApplicationFailureInfo: &failurepb.ApplicationFailureInfo{Type: "format", NonRetryable: true},
+						}},
+				}},
+		}
+		if out, err := h.result(); out != nil || err != nil {
+			t.Errorf("%s: its result is %+v %v", scene, out, err)
+		}
+		replayed, err := h.replay()
+		if err != nil {
+			t.Fatalf("%s: %v", scene, err)
+		}
+		o.judge(t, replayed.Finish(func(op, _ int) (engine.StepFinished, bool) { return h.outcomeOf(op) }), true)
 	}
 }
 

@@ -218,6 +218,59 @@ func TestAFailedRecoveryNamesTheCauseAndIsRetriedByTheStack(t *testing.T) {
 	}
 }
 
+func TestAnUpdateIsDiscardedOnlyIfNothingCanRecoverIt(t *testing.T) {
+	objects := &statestore.Memory{}
+	r, second := damagedHouse(t, objects)
+	saved, _ := lostRun()
+	must(t, r.recovery.Store.SaveDeltas(t.Context(), second, 1, saved))
+	in := deployments.RecoverInput{Update: second, Status: engine.StatusFailed, Error: "it was ended", Discard: true}
+	for range 2 { // which is once
+		out, err := r.Recover(t.Context(), in)
+		must(t, err)
+		if out.Status != string(engine.StatusFailed) || !strings.Contains(out.Error, "checkpoints/1.json.zst") ||
+			!strings.Contains(out.Error, "was discarded") || out.Next != "" {
+			t.Errorf("it came to %+v", out)
+		}
+		free(t, r.recovery.Store, 1)
+	}
+
+	healthy, store := lostHouse(t, &archive{})
+	out, err := healthy.Recover(t.Context(), deployments.RecoverInput{Update: lostUpdate, Discard: true})
+	must(t, err)
+	if strings.Contains(out.Error, "discarded") {
+		t.Errorf("what can be recovered came to %+v", out)
+	}
+	holds(t, store, []string{"a"}, nil)
+}
+
+func TestADiscardWaitsForAStoreThatIsAway(t *testing.T) {
+	away := &unreachable{Objects: &statestore.Memory{}}
+	r, store := lostHouseOn(t, &archive{}, away)
+	away.down = true
+	_, err := r.Recover(t.Context(), deployments.RecoverInput{Update: lostUpdate, Discard: true})
+	var failure *temporal.ApplicationError
+	if !errors.As(err, &failure) || failure.NonRetryable() {
+		t.Errorf("it came to %v", err)
+	}
+	away.down = false
+	if head, err := store.Head(t.Context(), lostUpdate.StackName); err != nil || head.Active == nil {
+		t.Errorf("the head is %+v, %v", head, err)
+	}
+}
+
+// unreachable is an object store that cannot be reached while it is down.
+type unreachable struct {
+	statestore.Objects
+	down bool
+}
+
+func (u *unreachable) Get(ctx context.Context, key string) (statestore.Object, error) {
+	if u.down {
+		return statestore.Object{}, deployments.Errorf(deployments.CodeUnavailable, "it cannot be reached")
+	}
+	return u.Objects.Get(ctx, key)
+}
+
 func TestRecoveryRetriesOnlyErrorsThatMayPass(t *testing.T) {
 	for _, c := range []struct {
 		err   error

@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/journal"
 	"github.com/deployctl/deployctl/internal/token"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/sig"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
@@ -17,9 +18,6 @@ import (
 // A deployment is rejected, on import and on load, if an update could not handle its content: such an update would stop
 // half-way. An imported one must also be well-formed. That is not required of a checkpoint that this service wrote,
 // because no update can repair a state that cannot be loaded. engine.Verify checks headers and their order.
-
-// operations are the kinds of pending operations, by Pulumi's names.
-var operations = []string{"creating", "updating", "deleting", "reading", "importing"}
 
 // longestTimeout limits custom timeouts, in seconds: a hundred years.
 const longestTimeout = 100 * 365 * 24 * 3600
@@ -43,7 +41,7 @@ func eachStored(f deploymentFile, resources []storedResource, check func(*stored
 	}
 	for i := range f.Deployment.PendingOperations {
 		op := &f.Deployment.PendingOperations[i]
-		if !slices.Contains(operations, op.Type) {
+		if !slices.Contains(journal.Operations, op.Type) {
 			return fmt.Errorf("%s: %q is no kind of operation", op.Resource.describe("pending operation on resource", i),
 				op.Type)
 		}
@@ -63,25 +61,7 @@ func (r *storedResource) describe(what string, i int) string {
 }
 
 func (r *storedResource) checkLoadable() error {
-	switch {
-	case r.URN == "":
-		return errors.New("it has no URN")
-	case !validURN(r.URN):
-		return errors.New("its URN is not valid")
-	case r.Type == "":
-		return errors.New("it has no type")
-	}
-	if r.Custom {
-		if _, err := token.ParseType(string(r.Type)); err != nil {
-			return fmt.Errorf("it is a custom resource, and its %w", err)
-		}
-	}
-	if r.Provider != "" {
-		if _, err := token.ParseReference(r.Provider); err != nil {
-			return fmt.Errorf("its provider: %w", err)
-		}
-	}
-	return nil
+	return token.CheckResource(r.URN, r.Type, r.Custom, r.Provider)
 }
 
 func (r *storedResource) wellFormed() error {
@@ -102,16 +82,11 @@ func (r *storedResource) wellFormed() error {
 		}
 	}
 	for _, u := range named {
-		if !validURN(u) {
+		if !token.ValidURN(u) {
 			return fmt.Errorf("it names a resource %q, which is not a valid URN", printable(string(u)))
 		}
 	}
 	return possibleTimeouts(r.CustomTimeouts)
-}
-
-// validURN reports whether a URN can be parsed.
-func validURN(u urn.URN) bool {
-	return u.IsValid() && u.Stack() != "" && u.Project() != "" && u.Type() != ""
 }
 
 func possibleTimeouts(t *engine.Timeouts) error {

@@ -14,12 +14,13 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/journal"
+	"github.com/deployctl/deployctl/internal/panics"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
 // FinishLease commits what the client of an update has written: the journal, or else the last whole deployment. Without
 // either the stack keeps its version, and so it does when that cannot be a state (CodeInvalid). From its begin on
-// nothing is accepted from the client. A repeated FinishLease has no effect.
+// nothing is accepted from the client. A repeated FinishLease has no effect and the same answer.
 func (s *Store) FinishLease(ctx context.Context, u deployments.UpdateName) (Written, error) {
 	h, err := s.Head(ctx, u.StackName)
 	switch {
@@ -27,8 +28,9 @@ func (s *Store) FinishLease(ctx context.Context, u deployments.UpdateName) (Writ
 		return Written{}, err
 	case h.Version == u.Number():
 		return Written{Version: h.Version, Digest: h.Digest, Resources: h.Resources}, nil
-	case h.Active == nil || h.Active.Version != u.Version:
-		return Written{Resources: h.Resources}, nil // it has ended without a version, or never began
+	case h.Active == nil || h.Active.Version != u.Version: // it has ended without a version, or never began
+		_, err := s.leasedState(ctx, Claim{Update: u, Base: h.Version})
+		return Written{Resources: h.Resources}, err
 	}
 	claim, err := s.Claim(ctx, Claimant{Update: u, RequestID: h.Active.RequestID, Writer: leaseEnd})
 	if err != nil {
@@ -52,8 +54,20 @@ func (s *Store) FinishLease(ctx context.Context, u deployments.UpdateName) (Writ
 	return w, s.Commit(ctx, claim, w)
 }
 
-// leasedState returns the state that a client has written; nil when there is none.
-func (s *Store) leasedState(ctx context.Context, c Claim) (*draft, error) {
+// leasedState returns the state that a client has written; nil when there is none. What cannot be a state is the
+// client's fault (CodeInvalid), even if it makes this service panic: otherwise the stack would never be free again.
+func (s *Store) leasedState(ctx context.Context, c Claim) (d *draft, err error) {
+	err = panics.Do("reading what the client of update "+c.Update.String()+" wrote", func() error {
+		d, err = s.readLeased(ctx, c)
+		return err
+	})
+	if defect := (*panics.PanicError)(nil); errors.As(err, &defect) {
+		return nil, deployments.Errorf(deployments.CodeInvalid, "%w", defect)
+	}
+	return d, err
+}
+
+func (s *Store) readLeased(ctx context.Context, c Claim) (*draft, error) {
 	entries, err := s.endJournal(ctx, c.Update)
 	if err != nil {
 		return nil, err
@@ -65,9 +79,9 @@ func (s *Store) leasedState(ctx context.Context, c Claim) (*draft, error) {
 	if err != nil || last.tag == "" {
 		return nil, err
 	}
-	f, _, err := parseDeployment(last.deployment)
+	f, err := writtenDeployment(last.deployment)
 	if err != nil {
-		return nil, damaged(snapshotKey(c.Update), err)
+		return nil, err
 	}
 	return s.clientDraft(ctx, c.Update.StackName, f)
 }
@@ -115,7 +129,7 @@ func parsed(objects [][]byte) (entries []journal.Entry, err error) {
 		if err := arrays.Decode(&array); errors.Is(err, io.EOF) {
 			return entries, nil
 		} else if err != nil {
-			return nil, deployments.Errorf(deployments.CodeFormat, "the journal is damaged: %w", err)
+			return nil, deployments.Errorf(deployments.CodeInvalid, "the journal is not one: %w", err)
 		}
 		more, err := journal.Parse(array)
 		if err != nil {
@@ -143,7 +157,7 @@ func (s *Store) replayed(ctx context.Context, c Claim, entries []journal.Entry) 
 	}
 	state, err := journal.Replay(base, entries)
 	if err != nil {
-		return nil, deployments.Errorf(deployments.CodeFormat, "the journal of update %s cannot be replayed: %w", c.Update,
+		return nil, deployments.Errorf(deployments.CodeInvalid, "the journal of update %s cannot be replayed: %w", c.Update,
 			err)
 	}
 	f.Deployment.Manifest = s.manifest(&Checkpoint{file: f})
@@ -156,7 +170,7 @@ func (s *Store) replayed(ctx context.Context, c Claim, entries []journal.Entry) 
 	for _, raw := range state.Pending {
 		var operation storedOperation
 		if err := json.Unmarshal(raw, &operation); err != nil {
-			return nil, err
+			return nil, deployments.Errorf(deployments.CodeInvalid, "a pending operation: %w", err)
 		}
 		f.Deployment.PendingOperations = append(f.Deployment.PendingOperations, operation)
 	}
@@ -198,19 +212,18 @@ func (s *Store) clientDraft(ctx context.Context, name deployments.StackName, f d
 	if slices.Contains(f.Features, featureByteString) {
 		features[featureByteString] = true
 	}
-	resources := make([][]byte, len(f.Deployment.Resources))
+	resources, stored := make([][]byte, len(f.Deployment.Resources)), make([]storedResource, len(f.Deployment.Resources))
 	for i, raw := range f.Deployment.Resources {
-		var stored storedResource
-		if err := json.Unmarshal(raw, &stored); err != nil {
+		if err := json.Unmarshal(raw, &stored[i]); err != nil {
 			return nil, deployments.Errorf(deployments.CodeInvalid, "resource %d: %w", i, err)
 		}
-		if err := stored.checkLoadable(); err != nil {
-			return nil, deployments.Errorf(deployments.CodeInvalid, "%s: %w", stored.describe("resource", i), err)
-		}
-		stored.features(func(name string) { features[name] = true })
-		state := stored.header()
+		stored[i].features(func(name string) { features[name] = true })
+		state := stored[i].header()
 		state.Key = engine.BaseKey(i)
 		d.states, resources[i] = append(d.states, state), raw
+	}
+	if err := checkLoadable(f, stored); err != nil { // no update could begin with it
+		return nil, deployments.Errorf(deployments.CodeInvalid, "%w", err)
 	}
 	if len(f.Deployment.Snippets) > 0 && string(f.Deployment.Snippets) != "null" {
 		features[featureSnippets] = true
@@ -224,8 +237,29 @@ func (s *Store) clientDraft(ctx context.Context, name deployments.StackName, f d
 		f.Deployment.Metadata.IntegrityErrorMetadata = &apitype.SnapshotIntegrityErrorMetadataV1{
 			Version: engineVersion, Error: broken.Error()}
 	}
-	d.written, err = splice(f, resources)
-	return d, err
+	if d.written, err = splice(f, resources); err != nil {
+		return nil, deployments.Errorf(deployments.CodeInvalid, "the deployment is no JSON: %w", err)
+	}
+	return d, nil
+}
+
+// writtenDeployment reads a whole deployment that a client writes. It reports, as CodeInvalid, why that could not
+// become the state.
+func writtenDeployment(data []byte) (deploymentFile, error) {
+	f, resources, err := parseDeployment(data)
+	if err == nil {
+		err = checkLoadable(f, resources)
+	}
+	if err == nil {
+		var whole struct{ Deployment *struct{} }
+		if err = json.Unmarshal(data, &whole); err == nil && whole.Deployment == nil {
+			err = errors.New("it has no deployment")
+		}
+	}
+	if err != nil {
+		err = deployments.Errorf(deployments.CodeInvalid, "this deployment cannot be the state of a stack: %w", err)
+	}
+	return f, err
 }
 
 // ImportAsIs makes a deployment of the stock CLI the stack's next version, and returns it. Unlike Import, it decrypts

@@ -163,6 +163,9 @@ func (s *Store) nextSnapshot(
 		if err != nil {
 			return err
 		}
+		if _, err := writtenDeployment(deployment); err != nil {
+			return err
+		}
 		line, err := json.Marshal(leasedSnapshot{Sequence: max(sequence, last.Sequence+1), Digest: sha256Hex(deployment)})
 		if err != nil {
 			return err

@@ -285,6 +285,75 @@ func TestSnapshotsAreChangedBySequenceAndDigest(t *testing.T) {
 	}
 }
 
+func TestADeploymentThatCannotBeAStateIsRejectedWhenItIsWritten(t *testing.T) {
+	l := newLeasing(t)
+	lease := l.begin("1")
+	good := string(whole("a"))
+	l.ok(l.store.WriteSnapshot(t.Context(), lease, 1, []byte(good)))
+	for name, bad := range map[string]string{
+		"a version that is unknown": strings.Replace(good, `"version":3`, `"version":99`, 1),
+		"no version":                strings.Replace(good, `"version":3,`, ``, 1),
+		"a feature that is unknown": strings.Replace(good, `"version":3`, `"version":4,"features":["new"]`, 1),
+		"no deployment":             `{"version":3}`,
+		"a deployment that is null": `{"version":3,"deployment":null}`,
+		"a resource that is null":   strings.Replace(good, `"resources":[`, `"resources":[null,`, 1),
+		"a URN that is none":        strings.Replace(good, "urn:pulumi:", "", 1),
+		"a resource without a type": strings.Replace(good, `"type":"t:m:T",`, "", 1),
+		"an operation that is unknown": strings.Replace(good, `"metadata"`, `"pending_operations":[{"type":"x","resource":`+
+			resourceJSON("b")+`}],"metadata"`, 1),
+		"no JSON": "{",
+	} {
+		written := l.store.WriteSnapshot(t.Context(), lease, 2, []byte(bad))
+		sum := sha256.Sum256([]byte(bad))
+		patched := l.store.PatchSnapshot(t.Context(), lease, deployments.SnapshotPatch{Sequence: 2,
+			Digest: hex.EncodeToString(sum[:]), Edits: []deployments.TextEdit{{To: len(good), Text: bad}}})
+		for _, err := range []error{written, patched} {
+			if deployments.CodeOf(err) != deployments.CodeInvalid {
+				t.Errorf("%s is answered %v", name, err)
+			}
+		}
+	}
+	_, err := l.store.FinishLease(t.Context(), lease.Update)
+	l.ok(err)
+	if got := l.state(); got != "a +0" {
+		t.Errorf("the state is %q", got)
+	}
+}
+
+// TestALeaseWhoseJournalIsNoneEndsAndFreesItsStack writes what the edge rejects.
+func TestALeaseWhoseJournalIsNoneEndsAndFreesItsStack(t *testing.T) {
+	state := func(fields string) string {
+		return `[{"sequenceID":1,"kind":1,"operationID":1,"state":{` + fields + `}}]`
+	}
+	for name, entries := range map[string]string{
+		"no array":                 `{}`,
+		"a resource that is null":  `[{"sequenceID":1,"kind":5,"newSnapshot":{"resources":[null]}},{"sequenceID":2,"kind":1,"deleteOld":0}]`,
+		"a URN that is none":       state(`"urn":"u","type":"t:m:T"`),
+		"aliases that are none":    state(`"urn":"urn:pulumi:dev::web::t:m:T::a","type":"t:m:T","aliases":7`),
+		"a field of another type":  state(`"urn":"urn:pulumi:dev::web::t:m:T::a","type":"t:m:T","protect":"yes"`),
+		"an unknown operation":     `[{"sequenceID":1,"kind":0,"operation":{"type":"x","resource":` + resourceJSON("a") + `}}]`,
+		"an operation of no type":  `[{"sequenceID":1,"kind":0,"operation":{"type":"creating","resource":{"urn":"u","type":"t"}}}]`,
+		"a seed that is no base64": `[{"sequenceID":1,"kind":0,"operation":{"type":"creating","seed":7,"resource":` + resourceJSON("a") + `}}]`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLeasing(t)
+			lease := l.begin("1")
+			l.ok(l.store.WriteJournal(t.Context(), lease, json.RawMessage(entries)))
+			for range 2 { // the end may be repeated
+				_, err := l.store.FinishLease(t.Context(), lease.Update)
+				if deployments.CodeOf(err) != deployments.CodeInvalid {
+					t.Errorf("it ends with %v", err)
+				}
+			}
+			h, err := l.store.Head(t.Context(), dev)
+			l.ok(err)
+			if h.Active != nil || h.Version != 0 {
+				t.Errorf("the head is %+v", h)
+			}
+		})
+	}
+}
+
 func TestAnUpdateThatWroteNothingLeavesTheStateAsItIs(t *testing.T) {
 	l := newLeasing(t)
 	lease := l.begin("1")

@@ -119,7 +119,7 @@ func (r *run) planCall(plans []engine.Plan) call {
 func (r *run) cascadeCall(c engine.Cascade) call {
 	return call{
 		name: deployments.ActivityCascade, id: fmt.Sprintf("cascade-%d", c.Op), retry: &retryForever,
-		summary: fmt.Sprintf("plan the dependents of %s", c.Root.URN.Name()),
+		summary: fmt.Sprintf("plan the dependents of %s", engine.NameOf(c.Root.URN)),
 		input:   deployments.CascadeInput{Update: r.in.Update, Base: r.in.Base, Cascade: c},
 		events: eventsOf(single[engine.CascadePlanned], func(err error) []engine.Event {
 			return single(engine.CascadePlanned{Op: c.Op, Error: messageOf(err)})
@@ -149,7 +149,7 @@ func (r *run) stepCall(s engine.Step) call {
 	return call{
 		name: deployments.ActivityStep, id: fmt.Sprintf("%s-%d", s.Kind, s.Op), ops: []int{s.Op}, timeout: timeout,
 		retry:   stepRetryPolicy(r.in.Retries.Of(s.Type)),
-		summary: fmt.Sprintf("%s %s %s", s.Kind, s.Type, s.URN.Name()),
+		summary: fmt.Sprintf("%s %s %s", s.Kind, s.Type, engine.NameOf(s.URN)),
 		input:   deployments.StepInput{Update: r.in.Update, Base: r.in.Base, Step: s, Round: round + s.Retries},
 		events: eventsOf(func(out deployments.StepOutput) []engine.Event {
 			if out.Op != s.Op { // not from a worker: somebody completed the activity by hand
@@ -177,7 +177,7 @@ func (r *run) hookCall(h engine.Hook) call {
 	return call{
 		name: deployments.ActivityHook, id: fmt.Sprintf("hook-%d-%s-%d-%d", h.Op, h.Point, h.Nth, len(h.Errors)),
 		ops: []int{h.Op}, retry: &retryForever,
-		summary: fmt.Sprintf("hook %s (%s) of %s %s", h.Name, h.Point, h.Type, h.URN.Name()),
+		summary: fmt.Sprintf("hook %s (%s) of %s %s", h.Name, h.Point, h.Type, engine.NameOf(h.URN)),
 		input:   deployments.HookInput{Update: r.in.Update, Base: r.in.Base, Hook: h},
 		events: eventsOf(single[engine.HookFinished], func(err error) []engine.Event {
 			return single(hookLost(h, err))
@@ -220,7 +220,7 @@ func (r *run) settleCall(s engine.Settle) call {
 	}
 	return call{
 		name: deployments.ActivitySettle, id: fmt.Sprintf("settle-%d", op), ops: []int{op}, retry: retry, timeout: timeout,
-		summary: fmt.Sprintf("settle %s %s %s", s.Step.Kind, s.Step.Type, s.Step.URN.Name()),
+		summary: fmt.Sprintf("settle %s %s %s", s.Step.Kind, s.Step.Type, engine.NameOf(s.Step.URN)),
 		input: deployments.SettleInput{Update: r.in.Update, Base: r.in.Base, Settle: s,
 			Round: r.in.Rounds[op] + s.Step.Retries},
 		events: eventsOf(func(f engine.StepFinished) []engine.Event {

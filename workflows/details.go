@@ -80,7 +80,7 @@ func progressTable(p engine.Progress, waitingForWorker int) string {
 	}
 	for _, u := range p.Waiting {
 		fmt.Fprintf(&b, "\n**%s waits:** it is unknown whether it was created. Answer with `deployctl resolve`.\n",
-			u.Name())
+			engine.NameOf(u))
 	}
 	if len(p.Running) > 0 {
 		b.WriteString("\n| running | type | name |\n|---|---|---|\n")

@@ -45,7 +45,7 @@ func TestAChangeThatIsNotDeterministicIsNoticed(t *testing.T) {
 	checks := map[string][]string{
 		"workflowcheck": {strings.TrimSpace(string(checker)), "-config", "tools/workflowcheck/config.yaml", "./workflows",
 			"./engine"},
-		"replay":        {"go", "test", "-short", "-vet=off", "-run", "^TestRecordedHistoriesReplay$", "./workflows"},
+		"replay": {"go", "test", "-short", "-vet=off", "-run", "^TestRecordedHistoriesReplay$", "./workflows"},
 	}
 	check := func(name string) (string, error) {
 		cmd := exec.CommandContext(t.Context(), checks[name][0], checks[name][1:]...) //nolint:gosec // one of the above

@@ -135,6 +135,7 @@ func (r *run) saveAll(ctx workflow.Context) {
 		}
 		if err := r.saver.flush(ctx); err != nil {
 			workflow.GetLogger(ctx).Warn("cannot save", "error", err)
+			return
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -131,16 +132,21 @@ func (r *run) useWorker(ctx workflow.Context, worker string) {
 	r.startWaiting(ctx)
 }
 
-// finish saves the rest, or leaves that to the commit, and answers all polls.
+// finish saves the rest, or leaves that to the commit, and answers all polls. A Run that could not save all changes of
+// the state ends without a result: its stack takes them from the history.
 func (r *run) finish(ctx workflow.Context, result engine.Result) (deployments.RunOutput, error) {
 	r.closing, r.outbox.closed = true, true
-	rest, err := r.saver.finalSave(ctx)
-	if err != nil {
-		result.Status, result.Error = engine.StatusFailed, "the state could not be saved: "+messageOf(err)
+	rest, failed := r.saver.finalSave(ctx)
+	if failed != nil {
+		result.Status, result.Error = engine.StatusFailed, "the state could not be saved: "+messageOf(failed)
 	}
-	err = workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) })
+	err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) })
 	for r.hasInput() && err == nil {
 		r.receive(ctx) // what the program sent last
+	}
+	if err == nil && r.saver.lost() {
+		return deployments.RunOutput{}, temporal.NewNonRetryableApplicationError(result.Error, string(codeOf(failed)),
+			nil)
 	}
 	out := deployments.RunOutput{Result: result, Saves: r.saver.number, LastSave: rest}
 	if err == nil {

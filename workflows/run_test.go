@@ -377,6 +377,39 @@ func TestChangesAreSavedWhileALongStepRuns(t *testing.T) {
 	}
 }
 
+func TestARunThatCannotSaveItsChangesEndsWithoutAResultAndKeepsThemForRecovery(t *testing.T) {
+	for name, forced := range map[string]int{"at its end": 0, "before it continues as new": 4} {
+		t.Run(name, func(t *testing.T) {
+			w, p := newWorld(), &program{names: names(3)}
+			w.unsavable = true
+			w.outcomes["thing-b"] = func(n int) error {
+				if n < 5 { // so that there is a save while it runs
+					return tooBusy
+				}
+				return nil
+			}
+			var replayed *Replayed
+			env := w.environment(Settings{OnRun: func(r *Replayed) { replayed = r }})
+			env.RegisterDelayedCallback(func() { p.begin(env) }, 0)
+			env.ExecuteWorkflow(deployments.WorkflowRun, ofTheUpdate(deployments.RunInput{ForceContinue: forced}))
+			err := env.GetWorkflowError()
+			if out, trusted := OutputOf(err); trusted || err == nil ||
+				!strings.Contains(messageOf(err), "the keyring is damaged") {
+				t.Fatalf("it ended with %+v, %v", out, err)
+			}
+			end := replayed.Finish(func(int, int) (engine.StepFinished, bool) { return engine.StepFinished{}, false })
+			for _, save := range end.Saves {
+				w.saves[save.Number] = save
+			}
+			stored, pending := w.snapshot(t)
+			if len(stored) != len(w.created) || pending != 0 || len(w.created) == 0 || end.Last != len(end.Saves) {
+				t.Errorf("%v were created; recovery stores %v with %d pending operations in %d of %d saves", w.created,
+					stored, pending, len(end.Saves), end.Last)
+			}
+		})
+	}
+}
+
 func TestProgressIsATable(t *testing.T) {
 	p := engine.Progress{Done: map[string]int{"create": 2, "same": 1}, Waiting: nil}
 	for range 5000 {

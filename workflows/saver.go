@@ -22,9 +22,9 @@ type saver struct {
 	begun  []*engine.Emit // of refreshes: shown with what is due or last, unless they end before
 
 	flight workflow.Future        // the save in flight, or nil
-	sent   *deployments.SaveInput // the last save begun, until it has succeeded
+	sent   *deployments.SaveInput // the last save begun, or left to the commit, until it has succeeded
 	timer  workflow.Future        // until the next save, or nil
-	failed error                  // why nothing can be saved any more
+	failed error                  // why nothing can be saved any more; what is not saved is kept for recovery
 }
 
 func (s *saver) unsaved() bool { return len(s.deltas)+len(s.events)+len(s.begun) > 0 }
@@ -32,9 +32,6 @@ func (s *saver) unsaved() bool { return len(s.deltas)+len(s.events)+len(s.begun)
 // add takes new deltas and events. What stays the same, and what is read before anybody could see that it is being
 // read, has one event: there may be very many.
 func (s *saver) add(deltas []engine.Delta, events ...engine.Emit) {
-	if s.failed != nil {
-		return
-	}
 	s.deltas = append(s.deltas, deltas...)
 	for _, e := range events {
 		begins := e.Kind == engine.EmitPre
@@ -74,7 +71,7 @@ func (s *saver) tick(ctx workflow.Context) {
 	if s.flight == nil && s.full() {
 		s.startSave(ctx)
 	}
-	if s.unsaved() && s.flight == nil && s.timer == nil {
+	if s.unsaved() && s.failed == nil && s.flight == nil && s.timer == nil {
 		s.timer = workflow.NewTimerWithOptions(ctx, saveEvery, workflow.TimerOptions{Summary: "save soon"})
 	}
 }
@@ -102,7 +99,8 @@ func (s *saver) finalSave(ctx workflow.Context) (*deployments.SaveInput, error) 
 		s.collectResult(ctx)
 	}
 	if s.failed == nil && s.unsaved() && s.portion(finalSaveBytes) == s.all() {
-		return s.nextSave(finalSaveBytes), nil
+		s.sent = s.nextSave(finalSaveBytes)
+		return s.sent, nil
 	}
 	return nil, s.flush(ctx)
 }
@@ -145,18 +143,22 @@ func (s *saver) startSave(ctx workflow.Context) {
 }
 
 // collectResult handles a save that has ended. A save that fails is not repeated: another writer has the stack, or what
-// is stored cannot be read. Nothing can be saved then, so what is queued is dropped; failed says why.
+// is stored cannot be read. Nothing can be saved then; failed says why.
 func (s *saver) collectResult(ctx workflow.Context) {
 	if s.flight == nil || !s.flight.IsReady() {
 		return
 	}
 	if err := s.flight.Get(ctx, nil); err != nil {
 		s.failed = err
-		s.deltas, s.events, s.begun = nil, nil, nil
 	} else {
 		s.sent = nil
 	}
 	s.flight = nil
+}
+
+// lost reports whether there are changes of the state that cannot be saved.
+func (s *saver) lost() bool {
+	return s.failed != nil && (len(s.deltas) > 0 || s.sent != nil && len(s.sent.Deltas) > 0)
 }
 
 // unconfirmed returns the saves that are not known to be made: the one in flight, and one of everything else.

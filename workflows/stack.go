@@ -22,6 +22,7 @@ type stack struct {
 	watch      *watch // of the active update
 
 	toRecover      *deployments.RecoverInput // of the active update, which closed without a commit
+	discard        bool                      // an admin waits for its end, even if it cannot be recovered
 	trouble        *trouble                  // why the stack cannot continue; nil when it can
 	attempts       int                       // that failed
 	retryRequested bool                      // a client wants the next attempt now

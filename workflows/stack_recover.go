@@ -95,9 +95,13 @@ func (s *stack) ready(ctx workflow.Context) error {
 }
 
 // handleRecover handles the update recover: it returns once the active update that closed without a commit has been
-// recovered, or the reason why it cannot be.
-func (s *stack) handleRecover(ctx workflow.Context) error {
+// recovered or discarded, or the reason why it cannot be.
+func (s *stack) handleRecover(ctx workflow.Context, r deployments.RecoverRequest) error {
 	ctx = disconnected(ctx)
+	if r.Discard {
+		s.discard = true
+		defer func() { s.discard = false }()
+	}
 	before := s.attempts
 	if err := s.ready(ctx); err != nil {
 		return err
@@ -148,6 +152,7 @@ func (s *stack) recover(ctx workflow.Context) error {
 	}
 	in := *s.toRecover
 	in.Next, in.RequestKnown = strconv.Itoa(s.Version+1), s.Active.Request.RequestID != ""
+	in.Discard = s.discard
 	out, err := s.tryRecover(ctx, in)
 	if err != nil {
 		s.noteTrouble(ctx, fmt.Sprintf("%s of %s ended without a commit and cannot be recovered", s.first(), s.Stack),

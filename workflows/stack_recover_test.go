@@ -80,7 +80,7 @@ func TestARequestAfterTheRepairIsAcceptedWithoutWaitingForTheNextAttempt(t *test
 	y.env.RegisterDelayedCallback(func() {
 		y.env.UpdateWorkflow(deployments.UpdateRecover, "", &testsuite.TestUpdateCallback{
 			OnComplete: func(_ any, err error) { said = err.Error() },
-		})
+		}, deployments.RecoverRequest{})
 	}, 30*time.Minute)
 	y.live(t, deployments.StackInput{})
 	y.want(t, "begin 1", "end 1", "begin 2", "end 2")
@@ -90,6 +90,28 @@ func TestARequestAfterTheRepairIsAcceptedWithoutWaitingForTheNextAttempt(t *test
 	if !strings.Contains(said, "checkpoints/1 is damaged") {
 		t.Errorf("recovering was answered %q", said)
 	}
+}
+
+func TestAnUpdateThatNothingCanRecoverIsDiscardedWhenAnAdminSaysSoAndNoOtherIs(t *testing.T) {
+	y := newYard(deployments.Head{Next: 1})
+	y.silent, y.broken = true, damaged
+	y.submit(0, "a", deployments.UpdateRequest{})
+	said := errors.New("nothing")
+	y.env.RegisterDelayedCallback(func() {
+		y.env.UpdateWorkflow(deployments.UpdateRecover, "", &testsuite.TestUpdateCallback{
+			OnComplete: func(_ any, err error) { said = err },
+		}, deployments.RecoverRequest{Discard: true})
+	}, 30*time.Minute)
+	y.submit(30*time.Minute+time.Second, "b", deployments.UpdateRequest{})
+	y.env.RegisterDelayedCallback(func() { y.broken = nil }, 2*time.Hour)
+	y.live(t, deployments.StackInput{})
+	if said != nil {
+		t.Errorf("discarding was answered %v", said)
+	}
+	if len(y.recovered) != 2 || !y.recovered[0].Discard || y.recovered[1].Discard {
+		t.Errorf("recovered %+v", y.recovered)
+	}
+	y.want(t, "begin 1", "end 1", "begin 2", "end 2")
 }
 
 func TestAStackAdoptsTheUpdateOfItsHeadOnceTheHeadCanBeRead(t *testing.T) {

@@ -46,7 +46,7 @@ func (y *yard) Ended(context.Context, deployments.UpdateName) error { return y.b
 func (y *yard) Stop(context.Context, deployments.UpdateName) (string, error) { return "", nil }
 
 func (y *yard) Recover(_ context.Context, in deployments.RecoverInput) (out deployments.Recovered, err error) {
-	if y.broken != nil {
+	if y.broken != nil && !in.Discard {
 		return out, y.broken
 	}
 	y.recovered = append(y.recovered, in)

@@ -47,6 +47,7 @@ type world struct {
 	looked     []int                                    // the rounds that were settled
 	asked      int                                      // reports of a lost worker
 	away       int                                      // saves that fail first
+	unsavable  bool                                     // every save fails for good
 	putting    func(*testsuite.TestWorkflowEnvironment) // while a core is spilled
 	env        *testsuite.TestWorkflowEnvironment
 }
@@ -110,6 +111,9 @@ func (w *world) Plan(_ context.Context, in deployments.PlanInput) (out deploymen
 func (w *world) Save(_ context.Context, in deployments.SaveInput) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.unsavable {
+		return temporal.NewNonRetryableApplicationError("the keyring is damaged", string(deployments.CodeFormat), nil)
+	}
 	if w.away > 0 {
 		w.away--
 		return errors.New("the store is away")
@@ -273,34 +277,46 @@ func (p *program) poll(env *testsuite.TestWorkflowEnvironment) {
 	}, deployments.Poll{Epoch: epoch, Cursor: p.cursor})
 }
 
-// perform runs a Run over its continue-as-new, with the program beside it, and returns its result.
-func perform(
-	t *testing.T, w *world, p *program, in deployments.RunInput, at func(*testsuite.TestWorkflowEnvironment),
-) (deployments.RunOutput, int) {
-	t.Helper()
+// environment is a Temporal with these tests' activities, in which another worker is found for one that is lost.
+func (w *world) environment(s Settings) *testsuite.TestWorkflowEnvironment {
+	env := newEnvironment()
+	New(s).Register(env)
+	env.RegisterActivity(w)
+	w.env = env
+	env.OnSignalExternalWorkflow(anything, anything, anything, anything, anything).Return(
+		func(_, workflowID, _, signal string, arg any) error {
+			if signal == deployments.SignalLost { // the Update takes a while to find another
+				w.mu.Lock()
+				w.asked++
+				w.mu.Unlock()
+				env.RegisterDelayedCallback(func() {
+					env.SignalWorkflow(deployments.SignalMessages,
+						deployments.Messages{Items: []deployments.Message{{Worker: "second"}}})
+				}, 10*time.Second)
+			}
+			return nil
+		})
+	return env
+}
+
+// ofTheUpdate completes the input of a Run.
+func ofTheUpdate(in deployments.RunInput) deployments.RunInput {
 	in.Update, in.Goal = theUpdate, engine.Goal{
 		Kind: cmp.Or(in.Goal.Kind, engine.KindUp), Version: 1, Organization: "organization", Project: "shop",
 		Stack: "dev", Parallel: 10, ReadAhead: in.Goal.ReadAhead, WaitOnUnknown: in.Goal.WaitOnUnknown,
 	}
 	in.Worker = "first"
+	return in
+}
+
+// perform runs a Run over its continue-as-new, with the program beside it, and returns its result.
+func perform(
+	t *testing.T, w *world, p *program, in deployments.RunInput, at func(*testsuite.TestWorkflowEnvironment),
+) (deployments.RunOutput, int) {
+	t.Helper()
+	in = ofTheUpdate(in)
 	for runs := 1; ; runs++ {
-		env := newEnvironment()
-		New(Settings{}).Register(env)
-		env.RegisterActivity(w)
-		w.env = env
-		env.OnSignalExternalWorkflow(anything, anything, anything, anything, anything).Return(
-			func(_, workflowID, _, signal string, arg any) error {
-				if signal == deployments.SignalLost { // the Update takes a while to find another
-					w.mu.Lock()
-					w.asked++
-					w.mu.Unlock()
-					env.RegisterDelayedCallback(func() {
-						env.SignalWorkflow(deployments.SignalMessages,
-							deployments.Messages{Items: []deployments.Message{{Worker: "second"}}})
-					}, 10*time.Second)
-				}
-				return nil
-			})
+		env := w.environment(Settings{})
 		if runs == 1 && at != nil {
 			at(env)
 		}

@@ -126,7 +126,10 @@ var rules = map[string]rule{
 		role: deployer, touches: stack("from", "to"), raised: "forget", to: admin, does: changes,
 		subject: subject("to.project", "to.stack", "resources", "parents", "forget", "dry_run"),
 	},
-	api.Stacks_Recover_FullMethodName: {role: deployer, touches: stack("stack"), does: changes},
+	api.Stacks_Recover_FullMethodName: {
+		role: deployer, touches: stack("stack"), raised: "discard", to: admin, does: changes, subject: subject("discard"),
+		answered: subject("update.update.version"),
+	},
 	api.Stacks_History_FullMethodName: {role: viewer, touches: stack("stack"), does: reads},
 	api.Stacks_Encrypt_FullMethodName: {role: deployer, touches: stack("stack"), does: reads},
 	api.Stacks_Decrypt_FullMethodName: {role: deployer, touches: stack("stack"), secrets: true, does: discloses},

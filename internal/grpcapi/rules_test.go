@@ -285,7 +285,7 @@ func TestWhichRoleAMethodNeeds(t *testing.T) {
 		api.Stacks_Export_FullMethodName: deployer, api.Stacks_RemoveStack_FullMethodName: admin,
 		api.Stacks_Import_FullMethodName:  admin,
 		api.Stacks_Restore_FullMethodName: admin, api.Stacks_EditState_FullMethodName: admin,
-		api.Stacks_MoveState_FullMethodName: admin,
+		api.Stacks_MoveState_FullMethodName: admin, api.Stacks_Recover_FullMethodName: admin,
 	} {
 		if rules[full].to != to || rules[full].raised == "" {
 			t.Errorf("%s is raised to %q by %q", full, rules[full].to, rules[full].raised)

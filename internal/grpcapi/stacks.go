@@ -122,7 +122,9 @@ func (s *stacks) MoveState(ctx context.Context, m *api.MoveStateRequest) (*api.M
 }
 
 func (s *stacks) Recover(ctx context.Context, m *api.RecoverRequest) (*api.RecoverResponse, error) {
-	info, err := s.service.Recover(ctx, wire.ToStack(m.GetStack()))
+	info, err := s.service.Recover(ctx, deployments.RecoverRequest{
+		Stack: wire.ToStack(m.GetStack()), Discard: m.GetDiscard(),
+	})
 	return &api.RecoverResponse{Update: wire.FromInfo(info)}, err
 }
 

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/token"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
@@ -71,7 +72,8 @@ type snapshot struct {
 	Extensions map[string]json.RawMessage  `json:"extensions"`
 }
 
-// Parse reads entries, and reports as CodeInvalid what of them no replay could use.
+// Parse reads entries, and reports as CodeInvalid what of them no replay could use. So what a client writes is rejected
+// when it writes it, and not when its update ends.
 func Parse(data []byte) ([]Entry, error) {
 	var entries []Entry
 	if err := json.Unmarshal(data, &entries); err != nil {
@@ -85,53 +87,66 @@ func Parse(data []byte) ([]Entry, error) {
 	return entries, nil
 }
 
+// Operations are the kinds of pending operations, by Pulumi's names.
+var Operations = []string{"creating", "updating", "deleting", "reading", "importing"}
+
+// check reports what no replay could use: a resource that could not stand in a state, or one that is missing.
 func (e Entry) check() error {
 	if e.Kind < 0 || e.Kind > apitype.JournalEntryKindStateMigration {
 		return fmt.Errorf("its kind %d is not known", e.Kind)
 	}
-	states := append([]json.RawMessage{e.State}, e.States...)
-	if !isNull(e.Pending) {
-		var pending struct {
+	resources, pending := slices.Clone(e.States), []json.RawMessage{e.Pending}
+	if !isNull(e.State) {
+		resources = append(resources, e.State)
+	}
+	if e.Snapshot != nil {
+		resources, pending = append(resources, e.Snapshot.Resources...), append(pending, e.Snapshot.Pending...)
+	}
+	for _, p := range e.BasePatches {
+		resources = append(resources, p.State)
+	}
+	for _, p := range e.NewPatches {
+		resources = append(resources, p.State)
+	}
+	for _, raw := range pending {
+		if isNull(raw) {
+			continue
+		}
+		var operation struct {
 			Resource json.RawMessage `json:"resource"`
 			Type     string          `json:"type"`
 		}
-		if err := json.Unmarshal(e.Pending, &pending); err != nil || pending.Type == "" || isNull(pending.Resource) {
+		if err := json.Unmarshal(raw, &operation); err != nil || !slices.Contains(Operations, operation.Type) {
 			return fmt.Errorf("its operation is not one")
 		}
-		states = append(states, pending.Resource)
+		resources = append(resources, operation.Resource)
 	}
-	if e.Snapshot != nil {
-		states = append(states, e.Snapshot.Resources...)
-	}
-	for _, p := range e.BasePatches {
-		states = append(states, p.State)
-	}
-	for _, p := range e.NewPatches {
-		states = append(states, p.State)
-	}
-	for _, state := range states {
-		var named struct {
-			URN  string `json:"urn"`
-			Type string `json:"type"`
-		}
-		if err := json.Unmarshal(orNull(state), &named); err != nil {
+	for _, raw := range resources {
+		if err := checkResource(raw); err != nil {
 			return err
-		}
-		if !isNull(state) && (named.URN == "" || named.Type == "") {
-			return fmt.Errorf("a resource has no URN or no type")
 		}
 	}
 	return nil
 }
 
-func isNull(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
-
-func orNull(raw json.RawMessage) json.RawMessage {
-	if len(raw) == 0 {
-		return json.RawMessage("null")
+func checkResource(raw json.RawMessage) error {
+	if isNull(raw) {
+		return fmt.Errorf("a resource is missing")
 	}
-	return raw
+	var r struct {
+		references
+		Custom bool `json:"custom"`
+	}
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return fmt.Errorf("a resource cannot be read: %w", err)
+	}
+	if err := token.CheckResource(r.URN, r.Type, r.Custom, r.Provider); err != nil {
+		return fmt.Errorf("a resource (%.300q) cannot be in a state: %w", r.URN, err)
+	}
+	return nil
 }
+
+func isNull(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
 
 // Replay returns the state that the entries make of a base. Their order does not matter, and neither do repeated ones.
 // An entry that refers to something that is not there, because the journal has a gap, changes what it can.
@@ -337,6 +352,9 @@ func (it *item) marked() (json.RawMessage, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(it.raw, &fields); err != nil {
 		return nil, err
+	}
+	if fields == nil {
+		return nil, fmt.Errorf("a resource is missing")
 	}
 	if it.deleted {
 		fields["delete"] = json.RawMessage("true")

@@ -151,23 +151,51 @@ func TestJournalsAreReplayed(t *testing.T) {
 func TestWhatIsNoJournalIsRefused(t *testing.T) {
 	for _, text := range []string{`{}`, `[{"kind":11}]`, `[{"kind":-1}]`, `[{"kind":1,"state":{"type":"t"}}]`,
 		`[{"kind":0,"operation":{"type":"creating"}}]`, `[{"kind":1,"state":[]}]`, `[{"kind":5,"newSnapshot":{"resources":[{}]}}]`,
-		`[{"kind":10,"states":[{"urn":"u"}]}]`} {
+		`[{"kind":10,"states":[{"urn":"u"}]}]`,
+		`[{"kind":1,"state":{"urn":"u","type":"t:m:T"}}]`, `[{"kind":1,"state":{"urn":"urn:pulumi:::::::","type":"t:m:T"}}]`,
+		`[{"kind":1,"state":` + with("custom", `true,"type":"short"`) + `}]`,
+		`[{"kind":1,"state":` + with("provider", `"no reference"`) + `}]`,
+		`[{"kind":1,"state":` + with("dependencies", `"x"`) + `}]`,
+		`[{"kind":5,"newSnapshot":{"resources":[null]}}]`, `[{"kind":10,"states":[null]}]`,
+		`[{"kind":5,"newSnapshot":{"pending_operations":[{"type":"creating","resource":null}]}}]`,
+		`[{"kind":10,"baseStatePatches":[{"index":0,"state":null}]}]`, `[{"kind":10,"newStatePatches":[{"operationID":1}]}]`,
+		`[{"kind":0,"operation":{"type":"painting","resource":` + resourceOf("a") + `}}]`,
+	} {
 		if _, err := Parse([]byte(text)); deployments.CodeOf(err) != deployments.CodeInvalid {
 			t.Errorf("%s is answered %v", text, err)
 		}
 	}
 }
 
+// with returns a resource that has also a field.
+func with(field, value string) string {
+	return strings.TrimSuffix(resourceOf("a"), "}") + fmt.Sprintf(`,%q:%s}`, field, value)
+}
+
+// FuzzReplay replays whatever is an array of entries, also what Parse rejects: a state or an error, and no panic.
 func FuzzReplay(f *testing.F) {
 	f.Add([]byte(`[{"kind":1,"operationID":1,"sequenceID":1,"state":` + resourceOf("a") + `,"removeOld":0}]`))
 	f.Add([]byte(`[{"kind":10,"layout":[{"baseIndex":5},{"stateIndex":0}],"states":[` + resourceOf("a") + `]}]`))
 	f.Add([]byte(`[{"kind":7},{"kind":3,"removeNew":9},{"kind":5}]`))
+	f.Add([]byte(`[{"kind":5,"newSnapshot":{"resources":[null]},"sequenceID":1},{"kind":1,"sequenceID":2,"deleteOld":0}]`))
+	f.Add([]byte(`[{"kind":5,"newSnapshot":{"resources":[` + with("aliases", `["old"]`) + `,` +
+		strings.Replace(resourceOf("b"), "urn:pulumi:", "", 1) + `]},"sequenceID":1}]`))
+	f.Add([]byte(`[{"kind":1,"operationID":1,"state":{"urn":"u","type":"t","aliases":["v"]}},` +
+		`{"kind":1,"sequenceID":2,"operationID":2,"state":{"urn":"w","type":"t","parent":"v"}}]`))
+	f.Add([]byte(`[{"kind":10,"layout":[{"baseIndex":0},{"stateIndex":0}],"states":[null],` +
+		`"baseStatePatches":[{"index":0,"state":null}],"newStatePatches":[{"operationID":1,"state":null}]},` +
+		`{"kind":1,"sequenceID":2,"pendingReplacementOld":0,"deleteOld":1}]`))
+	f.Add([]byte(`[{"kind":2,"isRefresh":true,"removeOld":0},{"kind":8,"sequenceID":3}]`))
 	base := State{Resources: []json.RawMessage{
-		json.RawMessage(resourceOf("x")), json.RawMessage(resourceOf("y:parent=x")),
+		json.RawMessage(resourceOf("x:aliases=old")), json.RawMessage(resourceOf("y:parent=old")),
 	}}
 	f.Fuzz(func(_ *testing.T, data []byte) {
+		var entries []Entry
+		if json.Unmarshal(data, &entries) == nil {
+			_, _ = Replay(base, entries)
+		}
 		if entries, err := Parse(data); err == nil {
-			_, _ = Replay(base, entries) // an error or a state, and no panic
+			_, _ = Replay(base, entries)
 		}
 	})
 }

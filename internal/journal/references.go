@@ -9,12 +9,13 @@ import (
 	"github.com/deployctl/deployctl/internal/token"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
 )
 
 // references are the fields of a resource that name resources. Rest holds all its fields.
 type references struct {
 	URN                  urn.URN              `json:"urn"`
-	Type                 string               `json:"type"`
+	Type                 tokens.Type          `json:"type"`
 	Parent               urn.URN              `json:"parent"`
 	Provider             string               `json:"provider"`
 	Dependencies         []urn.URN            `json:"dependencies"`
@@ -96,7 +97,8 @@ func rename(list []references) {
 		for _, alias := range r.Aliases {
 			names[alias] = r.URN
 		}
-		if parent := names[r.Parent]; parent != "" && parent.QualifiedType() != resource.RootStackType {
+		if parent := names[r.Parent]; token.ValidURN(parent) && token.ValidURN(r.URN) &&
+			parent.QualifiedType() != resource.RootStackType {
 			names[r.URN] = urn.New(r.URN.Stack(), r.URN.Project(), parent.QualifiedType(), r.URN.Type(), r.URN.Name())
 		}
 	}

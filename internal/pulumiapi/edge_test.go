@@ -324,6 +324,28 @@ func TestTheTokenOfALeaseIsGoodForItsUpdateAndUntilItsEnd(t *testing.T) {
 		"update-token "+b.server.LeaseToken(l), `{"entries":[{"sequenceID":1,"kind":0,"operationID":1}]}`)
 }
 
+func TestWhatCannotBeAStateIsRejectedWithASentence(t *testing.T) {
+	b := newBench(t)
+	l := deployments.Leased{ID: "mine", Update: deployments.UpdateName{StackName: dev, Version: "7"},
+		Expires: time.Now().Add(time.Minute)}
+	const update = "/api/stacks/acme/shop/dev/update/mine/"
+	for _, c := range []struct{ route, body, why string }{
+		{"checkpoint", `{"version":99,"deployment":{}}`, "deployment version 99"},
+		{"checkpoint", `{"version":3}`, "no deployment"},
+		{"checkpoint", `{}`, "deployment version 0"},
+		{"checkpoint", `{"version":3,"deployment":{"resources":[null]}}`, "no URN"},
+		{"checkpointverbatim", `{"version":3,"sequenceNumber":1,"untypedDeployment":{"version":99}}`, "deployment version 99"},
+		{"journalentries", `{"entries":[{"sequenceID":1,"kind":5,"newSnapshot":{"resources":[null]}}]}`, "is missing"},
+		{"journalentries", `{"entries":[{"sequenceID":1,"kind":1,"state":{"urn":"u","type":"t:m:T"}}]}`, "not valid"},
+	} {
+		said := b.want(http.StatusBadRequest, http.MethodPatch, update+c.route, "update-token "+b.server.LeaseToken(l),
+			c.body)
+		if !strings.Contains(said, c.why) {
+			t.Errorf("%s with %s is answered %s", c.route, c.body, said)
+		}
+	}
+}
+
 func TestAStackIsCreatedListedTaggedAndRemoved(t *testing.T) {
 	b := newBench(t)
 	b.want(http.StatusOK, http.MethodPost, "/api/stacks/acme/shop", "token deployer",

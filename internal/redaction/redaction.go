@@ -74,6 +74,13 @@ func New(secrets []string) *Redactor {
 		if s = strings.Trim(s, "\r\n"); len(s) >= shortest {
 			r.secrets = append(r.secrets, s)
 		}
+		if strings.Contains(s, Placeholder) { // Replace does not look across a placeholder
+			for part := range strings.SplitSeq(s, Placeholder) {
+				if len(part) >= shortest {
+					r.secrets = append(r.secrets, part)
+				}
+			}
+		}
 		if strings.Contains(s, "\n") {
 			for line := range strings.Lines(s) {
 				if line = strings.TrimSpace(line); len(line) >= shortestEncoded {
@@ -102,8 +109,15 @@ func New(secrets []string) *Redactor {
 	return r
 }
 
-// Replace redacts the secrets in a text.
-func (r *Redactor) Replace(text string) string { return r.replacer.Replace(text) }
+// Replace redacts the secrets in a text. Placeholders in it stay as they are, so that a text may be redacted again,
+// even if a secret is a part of the placeholder.
+func (r *Redactor) Replace(text string) string {
+	parts := strings.Split(text, Placeholder)
+	for i, part := range parts {
+		parts[i] = r.replacer.Replace(part)
+	}
+	return strings.Join(parts, Placeholder)
+}
 
 // formsOf are the ways in which a secret may be written.
 func formsOf(s string) []string {

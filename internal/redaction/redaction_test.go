@@ -51,6 +51,43 @@ func TestASecretIsBlindedHoweverItIsWritten(t *testing.T) {
 	}
 }
 
+func TestATextThatIsRedactedAgainStaysAsItIs(t *testing.T) {
+	texts := []string{
+		"", "secret", "[secret]", "[[secret]]", "it is [secret]", "the secret is false", "cret][secr",
+		"a false [secret] type", "abc[secret]defg", "Hunter2[secret]Zebra", "y[secret]y[sec", "falsefalsesecretsecre[sec", "%5Bsecret%5D false",
+	}
+	secrets := []string{
+		"secret", "ecret", "cret]", "[sec", "[secret]", "][secret][", "false", "type", "y[sec", "Hunter2[secret]Zebra",
+	}
+	for _, secret := range secrets {
+		for _, other := range secrets {
+			r := redaction.New([]string{secret, other})
+			for _, text := range texts {
+				once := r.Replace(text)
+				if twice := r.Replace(once); twice != once {
+					t.Errorf("%q and %q: %q becomes %q, then %q", secret, other, text, once, twice)
+				}
+			}
+		}
+	}
+	if got := redaction.New([]string{"Hunter2[secret]Zebra"}).Replace("it is Hunter2[secret]Zebra"); strings.Contains(got,
+		"Hunter2") || strings.Contains(got, "Zebra") {
+		t.Errorf("a secret around a placeholder is shown: %s", got)
+	}
+}
+
+func FuzzReplace(f *testing.F) {
+	f.Add("secret", "[[secret]]")
+	f.Add("y[sec", "y[secret]ret]")
+	f.Fuzz(func(t *testing.T, secret, text string) {
+		r := redaction.New([]string{secret})
+		once := r.Replace(text)
+		if twice := r.Replace(once); twice != once {
+			t.Errorf("%q becomes %q, then %q", text, once, twice)
+		}
+	})
+}
+
 func TestEveryLeafOfASecretObjectIsASecret(t *testing.T) {
 	got := redaction.Leaves(`{"user": "root", "deep": {"list": ["one", 47110815, true, "{\"inner\": \"two\"}"]}}`)
 	for _, want := range []string{"root", "one", "47110815", "two"} {

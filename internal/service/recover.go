@@ -14,7 +14,8 @@ const recoverPoll = time.Second
 
 // Recover makes the stack's workflow recover, now, the update in the stack's head; the next update would do so first.
 // The error of a recovery that cannot succeed says what to repair.
-func (s *Service) Recover(ctx context.Context, name deployments.StackName) (deployments.UpdateInfo, error) {
+func (s *Service) Recover(ctx context.Context, r deployments.RecoverRequest) (deployments.UpdateInfo, error) {
+	name := r.Stack
 	head, err := s.Head(ctx, name)
 	if err != nil || head.Active == nil {
 		return deployments.UpdateInfo{}, err
@@ -33,7 +34,7 @@ func (s *Service) Recover(ctx context.Context, name deployments.StackName) (depl
 			"%s is running, and needs no recovery: wait for it, or end it with `deployctl cancel`", u)
 	}
 	for released := false; ; {
-		if err := s.request(ctx, name, deployments.UpdateRecover, nil); err != nil {
+		if err := s.request(ctx, name, deployments.UpdateRecover, nil, r); err != nil {
 			return deployments.UpdateInfo{}, failure("recover the update", err)
 		}
 		info, err := s.Info(ctx, u)

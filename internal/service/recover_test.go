@@ -16,7 +16,7 @@ func TestRecoveringIsOverWhenAnImportEndsByItself(t *testing.T) {
 	f.recovered = func() error {
 		return s.Commit(t.Context(), claim, statestore.Written{Version: 1, Digest: "d"})
 	}
-	info, err := s.Recover(waittest.Context(t), dev)
+	info, err := s.Recover(waittest.Context(t), deployments.RecoverRequest{Stack: dev})
 	if err != nil || info.Update.Version != "" {
 		t.Errorf("it came to %+v, %v", info, err)
 	}
@@ -30,7 +30,8 @@ func TestAFailedStackRecoverSaysWhatToRepair(t *testing.T) {
 	f.recovered = func() error {
 		return refused(deployments.CodeFormat, "checkpoints/1 is damaged")
 	}
-	if _, err := s.Recover(t.Context(), dev); deployments.CodeOf(err) != deployments.CodeFormat ||
+	_, err = s.Recover(t.Context(), deployments.RecoverRequest{Stack: dev})
+	if deployments.CodeOf(err) != deployments.CodeFormat ||
 		err.Error() != "checkpoints/1 is damaged" {
 		t.Errorf("it came to %s: %v", deployments.CodeOf(err), err)
 	}

@@ -224,6 +224,12 @@ func TestACallAboutAnUpdateThatIsRefusedSaysWhy(t *testing.T) {
 		change(&r)
 		return func(s *Service) error { _, err := s.Submit(ctx, r); return err }
 	}
+	recovering := func(name deployments.StackName) func(*Service) error {
+		return func(s *Service) error {
+			_, err := s.Recover(ctx, deployments.RecoverRequest{Stack: name})
+			return err
+		}
+	}
 	for _, c := range []refusal{
 		{"an update of a stack that is not there", nil,
 			submit(func(r *deployments.UpdateRequest) { r.Stack = gone }), deployments.CodeNotFound},
@@ -246,10 +252,8 @@ func TestACallAboutAnUpdateThatIsRefusedSaysWhy(t *testing.T) {
 		{"watching an update that never was", nil, func(s *Service) error {
 			return s.Watch(ctx, version(9), func(deployments.WatchEvent) error { return nil })
 		}, deployments.CodeNotFound},
-		{"recovering an update that runs", claimed, func(s *Service) error { _, err := s.Recover(ctx, dev); return err },
-			deployments.CodeConflict},
-		{"recovering a stack that is not there", nil,
-			func(s *Service) error { _, err := s.Recover(ctx, gone); return err }, deployments.CodeNotFound},
+		{"recovering an update that runs", claimed, recovering(dev), deployments.CodeConflict},
+		{"recovering a stack that is not there", nil, recovering(gone), deployments.CodeNotFound},
 		{"importing while an update runs", busy, func(s *Service) error {
 			_, err := s.Import(ctx, deployments.ImportRequest{Stack: dev,
 				Deployment: apitype.UntypedDeployment{Version: 3,

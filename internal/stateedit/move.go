@@ -6,6 +6,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/token"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
 )
@@ -77,7 +78,8 @@ func (m *mover) choose() error {
 				"and it is copied", name)
 		}
 		m.moving[urn.URN(name)] = true
-		for u := m.From[i].Parent; m.request.Parents && u != "" && u.Type() != rootType; u = m.From[at[u]].Parent {
+		for u := m.From[i].Parent; m.request.Parents && token.ValidURN(u) && u.Type() != rootType &&
+			!m.moving[u]; u = m.From[at[u]].Parent {
 			m.moving[u] = true
 		}
 	}

@@ -4,6 +4,7 @@
 package token
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -66,6 +67,34 @@ func members(text string) error {
 	_, name, ok := strings.Cut(rest, ":")
 	if !ok || pkg == "" || name == "" {
 		return fmt.Errorf("%q is not of the form package:module:name", text)
+	}
+	return nil
+}
+
+// ValidURN reports whether a URN can be taken apart: the SDK's functions panic on a text that does not begin as a URN.
+func ValidURN(u urn.URN) bool {
+	return u.IsValid() && u.Stack() != "" && u.Project() != "" && u.Type() != ""
+}
+
+// CheckResource reports why no update could handle a resource of a state, by its URN, its type and its provider.
+func CheckResource(u urn.URN, typ tokens.Type, custom bool, provider string) error {
+	switch {
+	case u == "":
+		return errors.New("it has no URN")
+	case !ValidURN(u):
+		return errors.New("its URN is not valid")
+	case typ == "":
+		return errors.New("it has no type")
+	}
+	if custom {
+		if _, err := ParseType(string(typ)); err != nil {
+			return fmt.Errorf("it is a custom resource, and its %w", err)
+		}
+	}
+	if provider != "" {
+		if _, err := ParseReference(provider); err != nil {
+			return fmt.Errorf("its provider: %w", err)
+		}
 	}
 	return nil
 }

@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// holds makes this program, started by itself, a neighbour: it holds that many MiB of memory, or, with 0, computes. It ends
-// when its standard input does, with the program that started it.
+// holds makes this program, started by itself, a neighbour: it holds that many MiB of memory, or, with 0, computes. It
+// ends when its standard input does, with the program that started it.
 const holds = "STEADY_NEIGHBOUR_HOLDS"
 
 func init() {

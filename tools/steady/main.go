@@ -1,5 +1,5 @@
-// Command steady finds tests that roll dice: it plays `make test` again and again in fresh clones of the last commit, on a
-// machine that it keeps busy, and prints how often each test failed.
+// Command steady finds tests that roll dice: it plays `make test` again and again in fresh clones of the last commit,
+// on a machine that it keeps busy, and prints how often each test failed.
 //
 //	go run ./tools/steady -n 5 -loops 6 -memory 4096
 //
@@ -82,7 +82,8 @@ func (o *order) play(ctx context.Context) error {
 		}
 		fmt.Printf("run %d of %d, %s: %s\n", run, o.n, time.Since(began).Round(time.Second), result)
 	}
-	fmt.Printf("%d of %d passed, with %d busy loops and %d MiB beside them\n%s", o.n-failed, o.n, o.loops, o.memory, failures)
+	fmt.Printf("%d of %d passed, with %d busy loops and %d MiB beside them\n%s", o.n-failed, o.n, o.loops, o.memory,
+		failures)
 	if failed > 0 {
 		return errFailed
 	}

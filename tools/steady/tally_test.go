@@ -4,8 +4,8 @@ import "testing"
 
 func TestFailuresAreCountedByRunAndTest(t *testing.T) {
 	t.Parallel()
-	first := "--- FAIL: TestA (0.1s)\n    --- FAIL: TestA/one (0.1s)\n        a_test.go:1: no\nFAIL\nFAIL\tx.test/a\t0.2s\nok  \tx.test/b\t1s\n" +
-		"FAIL\tx.test/c [build failed]\n"
+	first := "--- FAIL: TestA (0.1s)\n    --- FAIL: TestA/one (0.1s)\n        a_test.go:1: no\nFAIL\n" +
+		"FAIL\tx.test/a\t0.2s\nok  \tx.test/b\t1s\nFAIL\tx.test/c [build failed]\n"
 	counted := tally{}
 	counted.add(first)
 	counted.add("--- FAIL: TestA (0.1s)\nFAIL\nFAIL\tx.test/a\t0.2s\n")

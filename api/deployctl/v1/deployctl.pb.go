@@ -3124,6 +3124,7 @@ func (x *MoveStateResponse) GetChanges() []string {
 type RecoverRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Stack         *StackName             `protobuf:"bytes,1,opt,name=stack,proto3" json:"stack,omitempty"`
+	Discard       bool                   `protobuf:"varint,2,opt,name=discard,proto3" json:"discard,omitempty"` // if nothing can recover the update, give up what it did; needs the role admin
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3163,6 +3164,13 @@ func (x *RecoverRequest) GetStack() *StackName {
 		return x.Stack
 	}
 	return nil
+}
+
+func (x *RecoverRequest) GetDiscard() bool {
+	if x != nil {
+		return x.Discard
+	}
+	return false
 }
 
 type RecoverResponse struct {
@@ -8524,9 +8532,10 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\ffrom_version\x18\x01 \x01(\x03R\vfromVersion\x12\x1d\n" +
 	"\n" +
 	"to_version\x18\x02 \x01(\x03R\ttoVersion\x12\x18\n" +
-	"\achanges\x18\x03 \x03(\tR\achanges\"?\n" +
+	"\achanges\x18\x03 \x03(\tR\achanges\"Y\n" +
 	"\x0eRecoverRequest\x12-\n" +
-	"\x05stack\x18\x01 \x01(\v2\x17.deployctl.v1.StackNameR\x05stack\"C\n" +
+	"\x05stack\x18\x01 \x01(\v2\x17.deployctl.v1.StackNameR\x05stack\x12\x18\n" +
+	"\adiscard\x18\x02 \x01(\bR\adiscard\"C\n" +
 	"\x0fRecoverResponse\x120\n" +
 	"\x06update\x18\x01 \x01(\v2\x18.deployctl.v1.UpdateInfoR\x06update\"U\n" +
 	"\x0eHistoryRequest\x12-\n" +

@@ -187,9 +187,9 @@ func (s *Service) Restore(_ context.Context, r deployments.RestoreRequest) (int,
 }
 
 // Recover ends the stack's update, if it is one that Lost says.
-func (s *Service) Recover(_ context.Context, name deployments.StackName) (deployments.UpdateInfo, error) {
+func (s *Service) Recover(_ context.Context, r deployments.RecoverRequest) (deployments.UpdateInfo, error) {
 	s.mu.Lock()
-	found, err := s.find(name)
+	found, err := s.find(r.Stack)
 	if err != nil || found.info.Active == nil {
 		s.mu.Unlock()
 		return deployments.UpdateInfo{}, err

@@ -16,19 +16,37 @@ func stackRecoverCommand(s *Env) *cli.Command {
 		Description: "The next update does this too, so the command is only needed if you do not want to update now. " +
 			"Steps with an unknown " +
 			"outcome stay in the state as pending operations, which the next update settles. If it cannot settle a " +
-			"create, run deployctl resolve.\nThe exit code is 4 while an update runs.",
-		Flags:  onStack(jsonFlag),
+			"create, run deployctl resolve.\nIf nothing can recover the update, an admin can end it with --discard: the stack " +
+			"keeps the state from before it.\nThe exit code is 4 while an update runs.",
+		Flags: onStack(jsonFlag, yesFlag, &cli.BoolFlag{Name: "discard", Usage: "if the update cannot be recovered, give " +
+			"up what it did; needs the role admin"}),
 		Action: action(s, runStackRecover),
 	}
 }
 
 func runStackRecover(ctx context.Context, s *session) error {
+	discard := s.flags.Bool("discard")
+	if discard {
+		if err := s.mustAsk(); err != nil {
+			return err
+		}
+	}
 	stack, err := s.knownStack(ctx)
 	if err != nil {
 		return err
 	}
-	info, err := s.service.Recover(ctx, stack.Stack)
-	if err != nil {
+	if discard && !s.flags.Bool("yes") {
+		if err := s.confirmName(ctx, stack.Stack, "This gives up what the active update of stack %s did, if nothing can "+
+			"recover it."); err != nil {
+			return err
+		}
+	}
+	info, err := s.service.Recover(ctx, deployments.RecoverRequest{Stack: stack.Stack, Discard: discard})
+	switch code := deployments.CodeOf(err); {
+	case !discard && (code == deployments.CodeFormat || code == deployments.CodeInternal):
+		return deployments.Errorf(code, "%w. If the cause cannot be repaired, an admin can give up what the update did: "+
+			"`deployctl stack recover --discard`", err)
+	case err != nil:
 		return err
 	}
 	if s.flags.Bool("json") {

@@ -52,7 +52,7 @@ func runStackRm(ctx context.Context, s *session) error {
 			name, info.Resources)
 	}
 	if !s.flags.Bool("yes") {
-		if err := s.confirmName(ctx, name); err != nil {
+		if err := s.confirmName(ctx, name, "This removes stack %s and its history."); err != nil {
 			return err
 		}
 	}
@@ -68,9 +68,10 @@ func (s *session) remove(ctx context.Context, name deployments.StackName) error 
 	return s.forget(name)
 }
 
-// confirmName asks the user to type the stack's name, to prevent an accidental confirmation.
-func (s *session) confirmName(ctx context.Context, name deployments.StackName) error {
-	answer, _, err := s.Ask(ctx, fmt.Sprintf("This removes stack %s and its history. Type its name to confirm: ", name))
+// confirmName says what is about to happen to a stack, and asks the user to type its name, to prevent an accidental
+// confirmation.
+func (s *session) confirmName(ctx context.Context, name deployments.StackName, what string) error {
+	answer, _, err := s.Ask(ctx, fmt.Sprintf(what, name)+" Type its name to confirm: ")
 	if err != nil {
 		return err
 	}
