@@ -163,8 +163,8 @@ func (s *stage) contestants(r row) []contestant {
 	return all
 }
 
-// shared plays a round of a large row: deployctl creates and destroys, and between the two the stock CLI looks at the same
-// resources, which it imports.
+// shared plays a round of a large row: deployctl creates and destroys, and between the two the stock CLI looks at the
+// same resources, which it imports.
 func (s *stage) shared(ctx context.Context, r row, first bool, found results) error {
 	dir, err := s.project(r, "all", r.n, 0)
 	if err != nil {

@@ -167,8 +167,8 @@ func ScheduledTaskQueue(queue string) string { return queueBeside(queue, "-sched
 func DeliveryTaskQueue(queue string) string { return queueBeside(queue, "-deliveries") }
 
 // RemoteTaskQueue is the queue of what deployments from git repositories wait for: however many there are, they take no
-// place of the activities of updates. What waits for its turn, or to be prepared, takes no place there either: its activity
-// is tried again later.
+// place of the activities of updates. What waits for its turn, or to be prepared, takes no place there either: its
+// activity is tried again later.
 func RemoteTaskQueue(queue string) string { return queueBeside(queue, "-deployments") }
 
 // queueBeside returns another queue of the workers of a queue.

@@ -48,7 +48,8 @@ type preparation struct {
 }
 
 // PrepareDeployment gets the program of a deployment, and returns the request of its update. Without a place for it, it
-// is postponed. It may be repeated, on another worker: commands before the operation then run again, on a fresh checkout.
+// is postponed. It may be repeated, on another worker: commands before the operation then run again, on a fresh
+// checkout.
 func (a *Activities) PrepareDeployment(
 	ctx context.Context, n deployments.DeploymentName,
 ) (deployments.PreparedDeployment, error) {

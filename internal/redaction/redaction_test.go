@@ -54,7 +54,8 @@ func TestASecretIsBlindedHoweverItIsWritten(t *testing.T) {
 func TestATextThatIsRedactedAgainStaysAsItIs(t *testing.T) {
 	texts := []string{
 		"", "secret", "[secret]", "[[secret]]", "it is [secret]", "the secret is false", "cret][secr",
-		"a false [secret] type", "abc[secret]defg", "Hunter2[secret]Zebra", "y[secret]y[sec", "falsefalsesecretsecre[sec", "%5Bsecret%5D false",
+		"a false [secret] type", "abc[secret]defg", "Hunter2[secret]Zebra", "y[secret]y[sec",
+		"falsefalsesecretsecre[sec", "%5Bsecret%5D false",
 	}
 	secrets := []string{
 		"secret", "ecret", "cret]", "[sec", "[secret]", "][secret][", "false", "type", "y[sec", "Hunter2[secret]Zebra",

@@ -22,8 +22,8 @@ type content struct {
 	close  func()
 }
 
-// content opens the content of an object. Files are streamed, and so is what comes from a URL, by way of a temporary file; text is held
-// in memory.
+// content opens the content of an object. Files are streamed, and so is what comes from a URL, by way of a temporary
+// file; text is held in memory.
 func (c *connection) content(ctx context.Context, in ObjectIn) (*content, error) {
 	switch {
 	case in.Content != nil:
