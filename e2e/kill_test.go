@@ -187,8 +187,7 @@ func TestTheServiceIsKilledAtEveryLengthOfTheHistory(t *testing.T) {
 // poll was accepted or answered since. What the history holds from before the kill tells whether that was so: once it
 // must be.
 func TestTheServiceIsKilledBetweenASignalAndThePoll(t *testing.T) {
-	const rounds = 8
-	for range rounds {
+	aim(t, 8, func() (met bool) {
 		s := newStage(t, newHome(t))
 		s.onlyFindable(t)
 		service, run := s.status(t), "run/organization/"+projectName(t)+"/dev/1"
@@ -204,11 +203,8 @@ func TestTheServiceIsKilledBetweenASignalAndThePoll(t *testing.T) {
 		s.converged(t)
 		events, err := s.history(s.status(t), run)
 		must(t, err)
-		if asked(slices.DeleteFunc(events, func(e event) bool { return e.EventTime.After(at) })) {
-			return
-		}
-	}
-	t.Errorf("in %d rounds the service was never killed between a signal and the poll", rounds)
+		return asked(slices.DeleteFunc(events, func(e event) bool { return e.EventTime.After(at) }))
+	})
 }
 
 // asked tells whether a history ends with a signal, with no poll accepted or answered since.
@@ -261,10 +257,9 @@ func TestASaveIsInterrupted(t *testing.T) {
 // starts takes now and then what another has just left.
 func TestAFirstStartThatIsKilledIsStartedAgain(t *testing.T) {
 	t.Parallel()
-	const rounds = 20
 	for _, sign := range []string{"service.json", "data/temporal/temporal.db", "token"} { // internal/devserver has more
 		t.Run("when "+sign+" is there", func(t *testing.T) {
-			for range rounds {
+			aim(t, 20, func() (met bool) {
 				h := openHome(t.TempDir())
 				t.Cleanup(func() {
 					h.explain(t)
@@ -282,11 +277,8 @@ func TestAFirstStartThatIsKilledIsStartedAgain(t *testing.T) {
 					}
 				}
 				p.update(t, "up").expect(t, map[string]int{"create": 1})
-				if hit {
-					return
-				}
-			}
-			t.Errorf("in %d rounds every start was quicker than its kill", rounds)
+				return hit
+			})
 		})
 	}
 }

@@ -6,6 +6,7 @@
 package e2e
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -20,6 +21,25 @@ var binary, root string
 
 // mirror is where the services of homes download plugins from.
 var mirror *releases
+
+// insist has tests that aim at a moment play until they meet it.
+var insist = flag.Bool("insist", false, "play tests that aim at a short moment until it is met")
+
+// aim plays what kills somebody at a moment that cannot be held, and tells whether it met it. What must hold after that
+// must hold wherever the kill came, so that once is enough; only with -insist it is played until the moment is met.
+func aim(t *testing.T, rounds int, play func() (met bool)) {
+	t.Helper()
+	if !*insist {
+		t.Logf("the moment was met: %t", play())
+		return
+	}
+	for range rounds {
+		if play() {
+			return
+		}
+	}
+	t.Errorf("in %d rounds the moment was never met", rounds)
+}
 
 func TestMain(m *testing.M) {
 	if err := findBinaries(); err != nil {
