@@ -52,7 +52,7 @@ type attack struct {
 var parties = [][]attack{clientAttacks, floods, edgeAttacks, memberAttacks, programAttacks, pageAttacks,
 	temporalAttacks, bucketAttacks}
 
-// field is what is attacked: a service with a stack whose resources are real.
+// field is what a party attacks: a service of its own with a stack whose resources are real.
 type field struct {
 	*harness.Home
 	cloud  *fakecloud.Process
@@ -134,14 +134,19 @@ func patient(t *testing.T) context.Context {
 }
 
 func TestNobodyGetsAnywhere(t *testing.T) {
-	f := newField(t)
-	for _, party := range parties {
-		for _, a := range party {
-			t.Run(a.id, func(t *testing.T) {
-				a.play(t, f)
-				f.unharmed(t)
-			})
-		}
+	t.Parallel()
+	for _, attacks := range parties {
+		party, _, _ := strings.Cut(attacks[0].id, "/")
+		t.Run(party, func(t *testing.T) {
+			t.Parallel()
+			f := newField(t)
+			for _, a := range attacks {
+				t.Run(strings.TrimPrefix(a.id, party+"/"), func(t *testing.T) {
+					a.play(t, f)
+					f.unharmed(t)
+				})
+			}
+		})
 	}
 }
 

@@ -65,6 +65,7 @@ const transformsInGo = `
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 

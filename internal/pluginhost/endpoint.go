@@ -58,11 +58,25 @@ type launchSpec struct {
 	output func(diag.Severity, string) // Info for stdout, Infoerr for stderr
 }
 
-// launch starts a plugin, reads its port from its first line of output, and connects.
+// maxStarts is how often a plugin is started until nobody else is connected to it.
+const maxStarts = 10
+
+// launch starts a plugin, reads its port from its first line of output, and connects. A plugin to which another process
+// was connected first is killed, and started again at another port: whoever else is on the machine costs no update.
 func launch(ctx context.Context, spec launchSpec) (*endpoint, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
+	for starts := 1; ; starts++ {
+		e, err := start(ctx, spec)
+		var stranger *doors.StrangerError
+		if starts == maxStarts || !errors.As(err, &stranger) {
+			return e, err
+		}
+		spec.output(diag.Infoerr, fmt.Sprintf("%s is started again: %v", spec.name, stranger))
+	}
+}
 
+func start(ctx context.Context, spec launchSpec) (*endpoint, error) {
 	e := &endpoint{name: spec.name, died: make(chan struct{}), tail: &tail{}, program: build(spec.box, spec.path)}
 	first := make(chan string, 1)
 	listening := sync.Once{}
@@ -128,10 +142,12 @@ func (e *endpoint) connectPort(ctx context.Context, line string, box *sandbox.Bo
 	if err != nil || port == 0 {
 		return fmt.Errorf("its first line of output must be the port that it listens on, and is %q", line)
 	}
-	door := &door{box: box, port: uint16(port)}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	door := &door{box: box, port: uint16(port), avoid: cancel}
 	if err := e.dial(ctx, "passthrough:///plugin", grpc.WithContextDialer(door.dial),
 		grpc.WithIdleTimeout(0)); err != nil {
-		return errors.Join(err, door.refused())
+		return err
 	}
 	if door.closed() {
 		go e.keepConnected()
@@ -141,12 +157,12 @@ func (e *endpoint) connectPort(ctx context.Context, line string, box *sandbox.Bo
 
 // door dials a plugin. Once it is sealed, the plugin accepts no further connection, so a broken one cannot be replaced.
 type door struct {
-	box  *sandbox.Box
-	port uint16
+	box   *sandbox.Box
+	port  uint16
+	avoid context.CancelCauseFunc // ends the attempt to connect, because the port must not be used
 
 	mu     sync.Mutex
 	sealed bool
-	err    error // why the port must not be used
 }
 
 func (d *door) dial(ctx context.Context, _ string) (net.Conn, error) {
@@ -155,13 +171,11 @@ func (d *door) dial(ctx context.Context, _ string) (net.Conn, error) {
 	if d.sealed {
 		return nil, errors.New("the connection to it broke, and there is only one")
 	}
-	if d.err != nil {
-		return nil, d.err
-	}
 	conn, sealed, err := doors.Dial(ctx, d.box, d.port)
 	d.sealed = sealed
 	if errors.As(err, new(*doors.StrangerError)) {
-		d.err = err
+		d.sealed = true
+		d.avoid(err)
 	}
 	return conn, err
 }
@@ -170,12 +184,6 @@ func (d *door) closed() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.sealed
-}
-
-func (d *door) refused() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.err
 }
 
 // callPause is the interval of keepConnected. It is shorter than the idle timeout of any server.

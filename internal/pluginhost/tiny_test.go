@@ -44,6 +44,8 @@ func TestMain(m *testing.M) {
 	case "pulumi-resource-chatty":
 		fmt.Println("hello, I am not a port")
 		time.Sleep(time.Hour)
+	case "pulumi-resource-knocked":
+		serveKnocked(filepath.Dir(os.Args[0]))
 	case "pulumi-resource-doomed", "pulumi-language-doomed":
 		self, _ := os.FindProcess(os.Getpid())
 		_ = self.Kill()
@@ -69,6 +71,32 @@ func serveTiny(p *tiny) {
 	if err != nil {
 		panic(err)
 	}
+	serveAt(listener, p)
+}
+
+// serveKnocked is a plugin that tells its port to others before it tells it to the engine, when it is started for the
+// first time: it waits until the file "knocked" is there.
+func serveKnocked(dir string) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	if told, err := os.OpenFile(filepath.Join(dir, "port"), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600); err == nil {
+		_, _ = fmt.Fprintln(told, listener.Addr().(*net.TCPAddr).Port)
+		_ = told.Close()
+		for !exists(filepath.Join(dir, "knocked")) {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	serveAt(listener, &tiny{shakes: true})
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+func serveAt(listener net.Listener, p *tiny) {
 	p.cancelled = make(chan struct{})
 	server := grpc.NewServer()
 	pulumirpc.RegisterResourceProviderServer(server, p)
