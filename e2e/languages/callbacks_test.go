@@ -117,7 +117,7 @@ func main() {
 func transforms(t *testing.T, h *harness.Home, dir string, want map[string]string) (said string) {
 	cloud, env := harness.Cloud(t)
 	p := h.Deployctl(dir, env)
-	p.Must(t, "stack", "init", "transforms")
+	useStack(t, p)
 	said = p.Must(t, "up", "--yes") // with a preview
 	links := map[string]string{}
 	objects, err := cloud.Objects(t.Context(), "")
@@ -224,7 +224,7 @@ func hooks(t *testing.T, h *harness.Home, dir string) {
 	with := func(more ...string) *harness.Tool {
 		return h.Deployctl(dir, append([]string{env, "SAID=" + said, "BEGINNINGS=" + said + ".pids"}, more...)...)
 	}
-	with().Must(t, "stack", "init", "hooks")
+	useStack(t, with())
 	run := func(command string, works bool, objects int, want []string, more ...string) (text string) {
 		t.Helper()
 		harness.Must(t, os.WriteFile(said, nil, 0o600))
@@ -281,7 +281,7 @@ func afterHookRunsAgain(t *testing.T, h *harness.Home, dir string) {
 	cloud, env := harness.Cloud(t)
 	said, hold := filepath.Join(t.TempDir(), "said"), filepath.Join(t.TempDir(), "go")
 	p := h.Deployctl(dir, env, "SAID="+said, "BEGINNINGS="+said+".pids", "SIZE=1", "HOLD="+hold)
-	p.Must(t, "stack", "init", "again")
+	useStack(t, p)
 	up := p.Begin(t, "up", "--yes", "--skip-preview")
 	saysTimes(t, said, "afterCreate inside", 1)
 	harness.Must(t, syscall.Kill(begun(t, said+".pids", 1)[0], syscall.SIGKILL))

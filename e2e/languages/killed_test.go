@@ -88,7 +88,7 @@ func killAndGoOn(t *testing.T, h *harness.Home, dir string, at fakecloud.Moment)
 	cloud, env := harness.Cloud(t)
 	beginnings := filepath.Join(t.TempDir(), "beginnings")
 	p := h.Deployctl(dir, env, "BEGINNINGS="+beginnings)
-	p.Must(t, "stack", "init", string(at))
+	useStack(t, p)
 	ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
 	defer cancel()
 	gate, err := cloud.SetGate(ctx, fakecloud.Fault{Name: "gate", Op: fakecloud.Create, Object: "second", At: at,

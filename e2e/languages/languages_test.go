@@ -55,6 +55,14 @@ func TestGoPrograms(t *testing.T) {
 	})
 }
 
+// useStack makes the stack dev of a project, and removes it with the test. Programs of one stack share what is installed
+// for them, which takes a Node program longest.
+func useStack(t *testing.T, p *harness.Tool) {
+	t.Helper()
+	p.Must(t, "stack", "init", "dev")
+	t.Cleanup(func() { p.Must(t, "stack", "rm", "dev", "--yes", "--force") })
+}
+
 // projectOf makes a project of an example with another program.
 func projectOf(t *testing.T, example, file, program string) (dir string) {
 	t.Helper()
@@ -186,7 +194,7 @@ outputs:
 func nodeProgramLives(t *testing.T, h *harness.Home) {
 	p := h.Deployctl(harness.Example(t, "typescript"))
 	post := t.TempDir()
-	p.Must(t, "stack", "init", "dev")
+	useStack(t, p)
 	p.Must(t, "config", "set", "directory", filepath.Join(post, "first"))
 	p.Expect(t, harness.Changes{"create": 4}, "up") // the stack, the file, the bucket and the object
 	p.Expect(t, harness.Changes{"same": 4}, "up")
@@ -227,7 +235,7 @@ func nodeProgramLives(t *testing.T, h *harness.Home) {
 
 func goProgramLives(t *testing.T, h *harness.Home) {
 	p := h.Deployctl(harness.Example(t, "go"))
-	p.Must(t, "stack", "init", "dev")
+	useStack(t, p)
 	p.Expect(t, harness.Changes{"create": 16}, "up") // the stack, the bucket, 12 months, the index, the command
 	p.Expect(t, harness.Changes{"same": 16}, "up")
 	answers(t, p, ">December</a>")
