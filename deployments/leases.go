@@ -3,6 +3,8 @@ package deployments
 import (
 	"context"
 	"encoding/json"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -141,8 +143,24 @@ type LeasedState interface {
 	PatchSnapshot(ctx context.Context, l Leased, p SnapshotPatch) error
 	// WriteEvents stores engine events; first is the least of their sequence numbers.
 	WriteEvents(ctx context.Context, l Leased, first int, events []apitype.EngineEvent) error
-	// Events returns the stored events of an update, in order.
-	Events(ctx context.Context, u UpdateName) ([]apitype.EngineEvent, error)
+	// EventsAfter returns the next events of an update, whoever executes it, after a position, and the position after
+	// them. No event is returned twice or left out, in whatever order a client's batches arrive; those of one answer are
+	// in order. The position stays the same when there is nothing new.
+	EventsAfter(ctx context.Context, u UpdateName, after EventPosition) ([]apitype.EngineEvent, EventPosition, error)
+}
+
+// EventPosition is how far a follower has read the events of an update; the zero value is the beginning.
+type EventPosition struct {
+	// Parts is how many parts were read, by stream of the log of an update that the service executes.
+	Parts map[string]int `json:"parts,omitempty"`
+	// Ranges are the sequence numbers that were read of a client's events, each from its first to its last number; they
+	// are sorted and neither touch nor overlap.
+	Ranges [][2]int `json:"ranges,omitempty"`
+}
+
+// Equal reports whether two positions are the same.
+func (p EventPosition) Equal(other EventPosition) bool {
+	return maps.Equal(p.Parts, other.Parts) && slices.Equal(p.Ranges, other.Ranges)
 }
 
 // SnapshotPatch turns a deployment into the next one.

@@ -12,7 +12,6 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/grpcapi"
 	"github.com/deployctl/deployctl/statestore"
-	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
 // Service is what the edge needs of the service.
@@ -39,9 +38,6 @@ type Service interface {
 	// when nothing in the header speaks against it, and calls checked once it has checked the signature.
 	Push(ctx context.Context, s deployments.StackName, h http.Header, read func() (body []byte, checked func(),
 		err error)) (deployments.Deployment, string, error)
-	// EventsAfter returns the events of an update that the service executes, after a position in its log.
-	EventsAfter(ctx context.Context, u deployments.UpdateName, after map[string]int) ([]apitype.EngineEvent,
-		map[string]int, error)
 }
 
 // Config says what is served.

@@ -3,13 +3,9 @@ package service
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 
@@ -277,73 +273,6 @@ func (s *Service) leaseUpdate(
 		return deployments.Errorf(deployments.CodeNotFound, "update %s is not running", u)
 	}
 	return failure(update+" the lease", err)
-}
-
-// clientStream begins the names of the streams of a client's events: each batch is a stream of its own, because batches
-// arrive in any order.
-const clientStream = "client-"
-
-// WriteEvents stores events of a client.
-func (s *Service) WriteEvents(
-	ctx context.Context, l deployments.Leased, first int, events []apitype.EngineEvent,
-) error {
-	batch := make([]deployments.WatchEvent, len(events))
-	for i := range events {
-		batch[i].Event = &events[i]
-		if summary := events[i].SummaryEvent; summary != nil {
-			changes := make(map[string]int, len(summary.ResourceChanges))
-			for op, n := range summary.ResourceChanges {
-				changes[string(op)] = n
-			}
-			if err := s.PutLeaseChanges(ctx, l.Update, changes); err != nil {
-				return err
-			}
-		}
-	}
-	data, err := eventlog.Encode(batch)
-	if err != nil {
-		return err
-	}
-	return s.AppendEvents(ctx, statestore.Part{Update: l.Update, Stream: fmt.Sprintf("%s%08d", clientStream, first),
-		Number: 1}, data)
-}
-
-// Events returns the events of an update, whoever has executed it. Those of a client come in the order of their
-// sequence numbers.
-func (s *Service) Events(ctx context.Context, u deployments.UpdateName) ([]apitype.EngineEvent, error) {
-	streams, err := s.Streams(ctx, u)
-	if err != nil {
-		return nil, err
-	}
-	var events []apitype.EngineEvent
-	for _, stream := range streams {
-		for number := 1; ; {
-			parts, err := s.ReadEvents(ctx, statestore.Part{Update: u, Stream: stream, Number: number}, partsAtOnce)
-			if err != nil {
-				return nil, err
-			}
-			for _, part := range parts {
-				decoded, err := eventlog.Decode(part)
-				if err != nil {
-					return nil, err
-				}
-				for _, e := range decoded {
-					if e.Event != nil {
-						events = append(events, *e.Event)
-					}
-				}
-			}
-			if number += len(parts); len(parts) < partsAtOnce {
-				break
-			}
-		}
-	}
-	if slices.ContainsFunc(streams, func(name string) bool { return strings.HasPrefix(name, clientStream) }) {
-		slices.SortStableFunc(events, func(a, b apitype.EngineEvent) int { return a.Sequence - b.Sequence })
-	} else {
-		slices.SortStableFunc(events, func(a, b apitype.EngineEvent) int { return a.Timestamp - b.Timestamp })
-	}
-	return events, nil
 }
 
 // ImportAsIs makes a deployment of the stock CLI a stack's next version, without reading its secrets.
