@@ -27,6 +27,9 @@ const mostRanges = 100
 func (s *Service) WriteEvents(
 	ctx context.Context, l deployments.Leased, first int, events []apitype.EngineEvent,
 ) error {
+	if err := s.leaseHasEnded(ctx, l.Update); err != nil {
+		return err
+	}
 	batch := make([]deployments.WatchEvent, len(events))
 	for i := range events {
 		batch[i].Event = &events[i]
