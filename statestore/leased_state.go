@@ -131,9 +131,6 @@ func (s *Store) replayed(ctx context.Context, c Claim, entries []journal.Entry) 
 	var base journal.State
 	if c.Base > 0 {
 		data, err := s.checkpointJSON(ctx, c.Update.StackName, c.Base)
-		if err == nil {
-			err = s.checked(ctx, c.Update.StackName, c.Base, data)
-		}
 		if err != nil {
 			return nil, err
 		}

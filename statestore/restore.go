@@ -26,7 +26,7 @@ func (s *Store) Restore(ctx context.Context, x Exchange, version int) (int, erro
 	if version == h.Version {
 		return 0, deployments.Errorf(deployments.CodeInvalid, "version %d is the stack's newest already", version)
 	}
-	versions, _, err := s.versions(ctx, x.Stack)
+	versions, err := s.states(ctx, x.Stack, h)
 	switch {
 	case err != nil:
 		return 0, err

@@ -72,18 +72,24 @@ func (s *Store) History(ctx context.Context, name deployments.StackName, limit i
 
 // kept returns the versions that have a checkpoint, without the newest when that is damaged.
 func (s *Store) kept(ctx context.Context, name deployments.StackName, h Head) ([]int, error) {
-	versions, _, err := s.versions(ctx, name)
+	versions, err := s.states(ctx, name, h)
 	if err != nil || h.Version == 0 {
 		return versions, err
 	}
-	data, err := s.checkpointJSON(ctx, name, h.Version)
-	if err == nil {
-		err = s.checked(ctx, name, h.Version, data)
-	}
-	if unreadable(err) == nil {
+	if _, err = s.checkpointJSON(ctx, name, h.Version); unreadable(err) == nil {
 		return versions, err
 	}
 	return slices.DeleteFunc(versions, func(v int) bool { return v == h.Version }), nil
+}
+
+// states returns the versions that have a state, in order: those whose checkpoint is there, and which the stack has had
+// by its head. Before the bucket's heads are authenticated, all that are there count.
+func (s *Store) states(ctx context.Context, name deployments.StackName, h Head) ([]int, error) {
+	versions, _, err := s.versions(ctx, name)
+	if s.authenticated.Load() {
+		versions = slices.DeleteFunc(versions, func(v int) bool { return !h.hadState(v) })
+	}
+	return versions, err
 }
 
 // damagedInfo replaces an entry of a history that cannot be read; its key tells the version.
