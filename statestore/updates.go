@@ -40,15 +40,30 @@ func (s *Store) Info(ctx context.Context, u deployments.UpdateName) (deployments
 // Previews are not included. An entry that cannot be read has the status "damaged", with the reason as its error. Only
 // the newest state is checked: it does not count as kept when it is damaged.
 func (s *Store) History(ctx context.Context, name deployments.StackName, limit int) ([]deployments.UpdateInfo, error) {
+	if limit <= 0 {
+		limit = mostUpdates
+	}
+	return s.HistoryPage(ctx, name, deployments.Page{Number: 1, Size: limit})
+}
+
+// mostUpdates is more than the updates that a stack can have.
+const mostUpdates = math.MaxInt32
+
+// HistoryPage returns a page of what History returns. It reads no update of another page.
+func (s *Store) HistoryPage(
+	ctx context.Context, name deployments.StackName, p deployments.Page,
+) ([]deployments.UpdateInfo, error) {
 	h, err := s.Head(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	prefix := stackKey(name, "history", "")
-	l, err := s.objects.List(ctx, Query{Prefix: prefix, Limit: limit})
+	from, to := p.Bounds(mostUpdates)
+	l, err := s.objects.List(ctx, Query{Prefix: prefix, Limit: to})
 	if err != nil {
 		return nil, failed(err, "list "+prefix)
 	}
+	l.Keys = l.Keys[min(from, len(l.Keys)):]
 	infos := make([]deployments.UpdateInfo, len(l.Keys))
 	index := make(map[string]int, len(l.Keys))
 	for i, key := range l.Keys {

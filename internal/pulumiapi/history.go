@@ -1,7 +1,9 @@
 package pulumiapi
 
 import (
+	"cmp"
 	"errors"
+	"math"
 	"slices"
 	"strconv"
 
@@ -41,17 +43,23 @@ func resultOf(u deployments.UpdateInfo) apitype.UpdateResult {
 	return apitype.FailedResult
 }
 
+// asked returns the page of a list that a call asks for, with at most so many items; size is that of one that does not say.
+func (c *call) asked(size, most int) deployments.Page {
+	number := func(name string) int {
+		n, _ := strconv.Atoi(c.URL.Query().Get(name)) // what is no number is none
+		return n
+	}
+	return deployments.Page{Number: number("page"), Size: min(max(cmp.Or(number("pageSize"), size), 1), most)}
+}
+
 // history lists updates, the newest first, in pages if the client asks for them.
 func history(c *call) (any, error) {
-	size, _ := strconv.Atoi(c.URL.Query().Get("pageSize"))
-	page, _ := strconv.Atoi(c.URL.Query().Get("page"))
-	size, page = max(size, 0), max(page, 1)
-	list, err := c.edge.Service.History(c.Context(), c.stack, size*page)
+	list, err := c.edge.Service.HistoryPage(c.Context(), c.stack, c.asked(math.MaxInt32, math.MaxInt32))
 	if err != nil {
 		return nil, err
 	}
 	answer := apitype.GetHistoryResponse{Updates: []apitype.UpdateInfo{}}
-	for _, u := range list[min(size*(page-1), len(list)):] {
+	for _, u := range list {
 		info, err := c.describe(u)
 		if err != nil {
 			return nil, err

@@ -29,6 +29,8 @@ type Service interface {
 	ReplaceSchedule(ctx context.Context, s deployments.Schedule) error
 	// Head returns what the store knows of a stack, without asking its workflow.
 	Head(ctx context.Context, s deployments.StackName) (statestore.Head, error)
+	// HistoryPage returns a page of the stack's updates, the newest first.
+	HistoryPage(ctx context.Context, s deployments.StackName, p deployments.Page) ([]deployments.UpdateInfo, error)
 	// LatestPreviews returns the latest previews of a stack, the newest first.
 	LatestPreviews(ctx context.Context, s deployments.StackName, limit int) ([]deployments.UpdateInfo, error)
 	// Info describes an update, Request returns what was asked for; CodeNotFound when that is not known.
