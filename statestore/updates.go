@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"strconv"
@@ -64,25 +65,72 @@ func (s *Store) HistoryPage(
 		return nil, failed(err, "list "+prefix)
 	}
 	l.Keys = l.Keys[min(from, len(l.Keys)):]
-	infos := make([]deployments.UpdateInfo, len(l.Keys))
-	index := make(map[string]int, len(l.Keys))
-	for i, key := range l.Keys {
-		index[key] = i
-	}
 	kept, err := s.kept(ctx, name, h)
 	if err != nil {
 		return nil, err
 	}
-	err = each(l.Keys, func(key string) error {
+	infos, err := s.entries(ctx, name, l.Keys)
+	for i := range infos {
+		infos[i].Kept = slices.Contains(kept, infos[i].Update.Number())
+	}
+	return infos, err
+}
+
+// entries reads entries of a history. One that cannot be read has the status "damaged".
+func (s *Store) entries(
+	ctx context.Context, name deployments.StackName, keys []string,
+) ([]deployments.UpdateInfo, error) {
+	infos := make([]deployments.UpdateInfo, len(keys))
+	index := make(map[string]int, len(keys))
+	for i, key := range keys {
+		index[key] = i
+	}
+	err := each(keys, func(key string) error {
 		info := &infos[index[key]]
 		err := s.getJSON(ctx, name, key, info)
 		if unreadable(err) != nil {
 			*info, err = damagedInfo(name, key, err), nil
 		}
-		info.Kept = slices.Contains(kept, info.Update.Number())
 		return err
 	})
 	return infos, err
+}
+
+// entriesAtOnce limits the entries of a history that UpdatesOf reads ahead.
+const entriesAtOnce = 64
+
+// UpdatesOf returns the updates of a stack, the newest first, as History does, but without Kept. Reading them stops with
+// the loop over them, so a search reads little more than what it needs. An error is the last thing that it returns.
+func (s *Store) UpdatesOf(ctx context.Context, name deployments.StackName) iter.Seq2[deployments.UpdateInfo, error] {
+	return func(yield func(deployments.UpdateInfo, error) bool) {
+		prefix := stackKey(name, "history", "")
+		q := Query{Prefix: prefix, Limit: 1}
+		if _, err := s.Head(ctx, name); err != nil {
+			yield(deployments.UpdateInfo{}, err)
+			return
+		}
+		for {
+			l, err := s.objects.List(ctx, q)
+			err = failed(err, "list "+prefix)
+			var infos []deployments.UpdateInfo
+			if err == nil {
+				infos, err = s.entries(ctx, name, l.Keys)
+			}
+			if err != nil {
+				yield(deployments.UpdateInfo{}, err)
+				return
+			}
+			for _, info := range infos {
+				if !yield(info, nil) {
+					return
+				}
+			}
+			if !l.More || len(l.Keys) == 0 {
+				return
+			}
+			q.After, q.Limit = l.Keys[len(l.Keys)-1], min(2*q.Limit, entriesAtOnce)
+		}
+	}
 }
 
 // kept returns the versions that have a checkpoint, without the newest when that is damaged.

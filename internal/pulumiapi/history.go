@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"math"
-	"slices"
 	"strconv"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -138,17 +137,15 @@ func (c *call) encrypted(text string, p deployments.SecretsProvider) (string, er
 
 // latestUpdate returns the newest update, whose configuration `pulumi config refresh` reads.
 func latestUpdate(c *call) (any, error) {
-	list, err := c.edge.Service.History(c.Context(), c.stack, 0)
-	if err != nil {
-		return nil, err
+	for u, err := range c.edge.Service.UpdatesOf(c.Context(), c.stack) {
+		if err != nil {
+			return nil, err
+		}
+		if u.Kind == engine.KindUp || u.Kind == engine.KindRefresh || u.Kind == engine.KindDestroy {
+			return c.version(u)
+		}
 	}
-	i := slices.IndexFunc(list, func(u deployments.UpdateInfo) bool {
-		return u.Kind == engine.KindUp || u.Kind == engine.KindRefresh || u.Kind == engine.KindDestroy
-	})
-	if i < 0 {
-		return nil, deployments.Errorf(deployments.CodeNotFound, "the stack %s has no update", c.stack)
-	}
-	return c.version(list[i])
+	return nil, deployments.Errorf(deployments.CodeNotFound, "the stack %s has no update", c.stack)
 }
 
 // oneUpdate returns one update by its version.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"iter"
 	"log/slog"
 	"net"
 	"net/http"
@@ -29,6 +30,8 @@ type Service interface {
 	ReplaceSchedule(ctx context.Context, s deployments.Schedule) error
 	// Head returns what the store knows of a stack, without asking its workflow.
 	Head(ctx context.Context, s deployments.StackName) (statestore.Head, error)
+	// UpdatesOf returns the stack's updates, the newest first, as far as they are asked for.
+	UpdatesOf(ctx context.Context, s deployments.StackName) iter.Seq2[deployments.UpdateInfo, error]
 	// HistoryPage returns a page of the stack's updates, the newest first.
 	HistoryPage(ctx context.Context, s deployments.StackName, p deployments.Page) ([]deployments.UpdateInfo, error)
 	// LatestPreviews returns the latest previews of a stack, the newest first.
