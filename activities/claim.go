@@ -23,13 +23,11 @@ func (a *Activities) Head(ctx context.Context, name deployments.StackName) (depl
 		return deployments.Head{}, failureAtOnce(err)
 	}
 	head := h.Contract(name)
-	latest, err := a.Store.History(ctx, name, 1) // the history also has updates that never held the claim
+	latest, err := a.Store.LatestUpdate(ctx, name) // the history also has updates that never held the claim
 	if err != nil {
 		return head, failureAtOnce(err)
 	}
-	for _, info := range latest {
-		head.Next = max(head.Next, info.Update.Number()+1)
-	}
+	head.Next = max(head.Next, latest+1)
 	if a.Unseen != nil {
 		if head.Next, err = a.Unseen(ctx, name, max(head.Next, head.Version+1)); err != nil {
 			return head, failureAtOnce(err)
@@ -130,14 +128,11 @@ func (a *Activities) missing(ctx context.Context, c statestore.Claim) (string, e
 	if a.Unseen == nil || c.Next == 0 || c.Next >= c.Update.Number() {
 		return "", nil
 	}
-	latest, err := a.Store.History(ctx, c.Update.StackName, 1)
+	latest, err := a.Store.LatestUpdate(ctx, c.Update.StackName)
 	if err != nil {
 		return "", err
 	}
-	known := c.Next - 1
-	for _, info := range latest {
-		known = max(known, info.Update.Number())
-	}
+	known := max(c.Next-1, latest)
 	last := c.Update.Number() - 1
 	if last <= known {
 		return "", nil

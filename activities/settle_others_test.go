@@ -63,8 +63,10 @@ func TestACreateOfAnotherEngineIsFoundByANameThatWasGeneratedForIt(t *testing.T)
 
 func TestTheEndOfALeaseAsksForAnUpdateThatSettlesWhatItsClientLeft(t *testing.T) {
 	h := newHouse(t)
-	journal := `[{"sequenceID":1,"kind":0,"operationID":1,"operation":{"type":"creating","resource":` +
-		`{"urn":"urn:pulumi:dev::test::t:m:T::a","type":"t:m:T","custom":true}}}]`
+	journal := func(stack string) []byte {
+		return []byte(`[{"sequenceID":1,"kind":0,"operationID":1,"operation":{"type":"creating","resource":` +
+			`{"urn":"urn:pulumi:` + stack + `::test::t:m:T::a","type":"t:m:T","custom":true}}}]`)
+	}
 	elsewhere := deployments.StackName{Organization: "another", Project: "p", Stack: "s"} // that the update could not read
 	for version, c := range map[string]struct {
 		secrets string // a journal entry before
@@ -102,7 +104,7 @@ func TestTheEndOfALeaseAsksForAnUpdateThatSettlesWhatItsClientLeft(t *testing.T)
 					t.Fatal(err)
 				}
 			}
-			if err := store.WriteJournal(t.Context(), l, []byte(journal)); err != nil {
+			if err := store.WriteJournal(t.Context(), l, journal(name.Stack)); err != nil {
 				t.Fatal(err)
 			}
 			for range 2 { // an activity may run twice

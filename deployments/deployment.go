@@ -117,8 +117,8 @@ type DeploymentRequest struct {
 
 // DeploymentPage selects deployments of a stack.
 type DeploymentPage struct {
-	Page, Size int // from 1
-	Ascending  bool
+	Page
+	Ascending bool
 }
 
 // DeploymentLogs are lines of the log of a deployment, and where to go on; Next is empty at the end.

@@ -3,6 +3,8 @@ package deployments
 import (
 	"context"
 	"encoding/json"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -17,6 +19,8 @@ const (
 	LeaseNotStarted = time.Hour
 	// LeasePatience is how long the start of such an update waits for a busy stack.
 	LeasePatience = 30 * time.Minute
+	// LeaseLife is how long after its creation such an update ends at the latest, however often its lease is renewed.
+	LeaseLife = 24 * time.Hour
 )
 
 // Lease makes an UpdateRequest one that its client executes itself: the stock CLI. The service keeps the stack for it
@@ -63,7 +67,9 @@ type Leased struct {
 	Fence int `json:"fence,omitempty"`
 	// Expires is when the lease ends unless it is renewed.
 	Expires time.Time `json:"expires"`
-	// Caller is the name of whoever started it, for the audit log.
+	// Last is when the lease ends even if it is renewed.
+	Last time.Time `json:"last"`
+	// Caller is the token that started it: the lease is renewed as long as that may deploy to the stack.
 	Caller Holder `json:"caller"`
 }
 
@@ -112,7 +118,8 @@ type Leases interface {
 	// A repeated start returns the same lease. CodeNotFound: there is no such update, or it was created too long ago.
 	// CodeConflict: the update was cancelled while it waited, or the stack stays busy.
 	StartUpdate(ctx context.Context, r StartRequest) (Leased, error)
-	// RenewLease returns the lease with a later end. CodeForbidden: it has ended.
+	// RenewLease returns the lease with a later end. CodeForbidden: the update has ended, LeaseLife is over, or whoever
+	// started it may not deploy to the stack any more.
 	RenewLease(ctx context.Context, l Leased, d time.Duration) (Leased, error)
 	// CompleteUpdate commits the state that the client has written, and ends the update. CodeConflict: it has ended
 	// with another status.
@@ -139,10 +146,26 @@ type LeasedState interface {
 	// PatchSnapshot stores the deployment that edits make of the last one. CodeConflict: the result does not have the
 	// digest (SHA-256, hexadecimal), so the client must send the whole.
 	PatchSnapshot(ctx context.Context, l Leased, p SnapshotPatch) error
-	// WriteEvents stores engine events; first is the least of their sequence numbers.
+	// WriteEvents stores engine events; first is the least of their sequence numbers. CodeForbidden: the update has ended.
 	WriteEvents(ctx context.Context, l Leased, first int, events []apitype.EngineEvent) error
-	// Events returns the stored events of an update, in order.
-	Events(ctx context.Context, u UpdateName) ([]apitype.EngineEvent, error)
+	// EventsAfter returns the next events of an update, whoever executes it, after a position, and the position after
+	// them. No event is returned twice or left out, in whatever order a client's batches arrive; those of one answer are
+	// in order. The position stays the same when there is nothing new.
+	EventsAfter(ctx context.Context, u UpdateName, after EventPosition) ([]apitype.EngineEvent, EventPosition, error)
+}
+
+// EventPosition is how far a follower has read the events of an update; the zero value is the beginning.
+type EventPosition struct {
+	// Parts is how many parts were read, by stream of the log of an update that the service executes.
+	Parts map[string]int `json:"parts,omitempty"`
+	// Ranges are the sequence numbers that were read of a client's events, each from its first to its last number; they
+	// are sorted and neither touch nor overlap.
+	Ranges [][2]int `json:"ranges,omitempty"`
+}
+
+// Equal reports whether two positions are the same.
+func (p EventPosition) Equal(other EventPosition) bool {
+	return maps.Equal(p.Parts, other.Parts) && slices.Equal(p.Ranges, other.Ranges)
 }
 
 // SnapshotPatch turns a deployment into the next one.

@@ -31,8 +31,6 @@ const (
 	auditPause = time.Second
 	// maxPending limits the entries in memory while the object store is unreachable; the process's log gets the rest.
 	maxPending = 20_000
-	// That many rejected calls a second get their own entries; the next entry counts the others.
-	refusedPerSecond = 20
 )
 
 // AuditLog writes the audit log. It may be used concurrently.
@@ -45,19 +43,19 @@ type AuditLog struct {
 	waiting  []chan error // for the pending entries
 	busy     bool         // a goroutine writes, until nothing is pending
 	timed    bool         // a timer will start one
-	second   time.Time    // in which rejected calls are counted
-	refused  int
-	repeated int
+	refusals *refusals
 }
 
 // OpenAudit returns the audit log; log gets entries that could not be written.
-func (s *Store) OpenAudit(log *slog.Logger) *AuditLog { return &AuditLog{store: s, log: log} }
+func (s *Store) OpenAudit(log *slog.Logger) *AuditLog {
+	return &AuditLog{store: s, log: log, refusals: newRefusals()}
+}
 
 // Record adds an entry. With now it returns when the entry is durable; otherwise the entry is written within about a
 // second.
 func (a *AuditLog) Record(ctx context.Context, e deployments.AuditEntry, now bool) error {
 	a.mu.Lock()
-	if isRefusal(e) && !a.admitRefused(&e) {
+	if !a.refusals.admit(&e) {
 		a.mu.Unlock()
 		return nil
 	}
@@ -93,19 +91,6 @@ func (a *AuditLog) Record(ctx context.Context, e deployments.AuditEntry, now boo
 func isRefusal(e deployments.AuditEntry) bool {
 	return e.Code == deployments.CodeUnauthorized || e.Code == deployments.CodeForbidden ||
 		e.Code == deployments.CodeNotFound
-}
-
-// admitRefused reports whether a rejected call gets its own entry, which then counts those before it that did not.
-func (a *AuditLog) admitRefused(e *deployments.AuditEntry) bool {
-	if now := e.Time.Truncate(time.Second); !now.Equal(a.second) {
-		a.second, a.refused = now, 0
-	}
-	if a.refused++; a.refused > refusedPerSecond {
-		a.repeated++
-		return false
-	}
-	e.Repeated, a.repeated = a.repeated, 0
-	return true
 }
 
 // Flush writes the pending entries and returns when they are durable.
@@ -164,17 +149,21 @@ func (a *AuditLog) write(ctx context.Context) {
 func (s *Store) putAudit(ctx context.Context, entries []deployments.AuditEntry) error {
 	byFolder := map[string][]deployments.AuditEntry{}
 	for _, e := range entries {
-		folder := e.Organization
-		if deployments.ValidateName("organization", folder) != nil {
-			folder = nobodys
-		}
-		byFolder[folder] = append(byFolder[folder], e)
+		byFolder[folderOf(e)] = append(byFolder[folderOf(e)], e)
 	}
 	var failures []error
 	for folder, entries := range byFolder {
 		failures = append(failures, s.putAuditBatch(ctx, folder, entries))
 	}
 	return errors.Join(failures...)
+}
+
+// folderOf returns the folder of an entry.
+func folderOf(e deployments.AuditEntry) string {
+	if deployments.ValidateName("organization", e.Organization) != nil {
+		return nobodys
+	}
+	return e.Organization
 }
 
 func (s *Store) putAuditBatch(ctx context.Context, folder string, entries []deployments.AuditEntry) error {

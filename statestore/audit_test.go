@@ -90,6 +90,70 @@ func TestManyRefusedCallsAreCountedInsteadOfWritten(t *testing.T) {
 	}
 }
 
+// refusedBy records a refused call of a token at an organization.
+func refusedBy(t *testing.T, log *AuditLog, token, organization string, at time.Duration) {
+	t.Helper()
+	if err := log.Record(t.Context(), deployments.AuditEntry{Time: noon.Add(at), Organization: organization,
+		Token: token, Method: "m", Code: deployments.CodeForbidden}, false); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWhatIsRefusedAtAnOrganizationIsInItsLogWhateverIsRefusedElsewhere(t *testing.T) {
+	s, _ := clocked(t)
+	log := s.OpenAudit(slog.New(slog.DiscardHandler))
+	const tries = refusedPerSecond - 1
+	for i := range tries {
+		for range 100 {
+			refusedBy(t, log, "one", "evil", time.Duration(i))
+			refusedBy(t, log, "", fmt.Sprint("none", i), time.Duration(i))
+		}
+		refusedBy(t, log, "one", "acme", time.Duration(i)) // the same token
+		refusedBy(t, log, "two", "acme", time.Duration(i))
+	}
+	refusedBy(t, log, "one", "evil", time.Second)
+	if err := log.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	got := audited(t, s, "acme")
+	slices.Sort(got)
+	if want := append(slices.Repeat([]string{"one m forbidden 0"}, tries), slices.Repeat([]string{"two m forbidden 0"},
+		tries)...); !slices.Equal(got, want) {
+		t.Errorf("acme's log has %d entries: %q", len(got), got)
+	}
+	evil := audited(t, s, "evil")
+	if want := fmt.Sprint("one m forbidden ", 100*tries-refusedPerSecond); len(evil) != refusedPerSecond+1 ||
+		evil[refusedPerSecond] != want {
+		t.Errorf("evil's log has %d entries, the last %q, not %q", len(evil), evil[len(evil)-1], want)
+	}
+}
+
+func TestEveryRefusedCallIsCountedThoughFewNamesAreRemembered(t *testing.T) {
+	s, _ := clocked(t)
+	log := s.OpenAudit(slog.New(slog.DiscardHandler))
+	const names, calls = 3 * maxRefusers, 3
+	for i := range names {
+		for range calls {
+			refusedBy(t, log, "", fmt.Sprint("o", i), 0)
+		}
+	}
+	if of, uncounted := log.refusals.of.Len(), log.refusals.uncounted.Len(); of+uncounted > 2*maxRefusers {
+		t.Errorf("%d tokens and %d organizations are remembered", of, uncounted)
+	}
+	left := 0
+	for _, n := range log.refusals.uncounted.Values() {
+		left += n
+	}
+	refusedBy(t, log, "", "", time.Second) // of no organization
+	if err := log.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	got := audited(t, s, deployments.AnyOrganization)
+	if want := fmt.Sprint(" m forbidden ", names*calls-refusedPerSecond-left); got[len(got)-1] != want {
+		t.Errorf("the last entry is %q, not %q", got[len(got)-1], want)
+	}
+}
+
 // away is a store whose writes fail.
 type away struct{ Memory }
 

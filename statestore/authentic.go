@@ -6,22 +6,20 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"maps"
-	"strconv"
+	"slices"
 
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// A head is not sealed but readable. It has a MAC and the digests of the latest checkpoints, so a change that the
-// service did not make is detected (docs/adr/0017). An older head that is put back with its own MAC is not detected;
+// A head is not sealed but readable. It has a MAC, and the digest of the newest checkpoint, so a change that the service
+// did not make is detected (docs/adr/0017). An older head that is put back with its own MAC is not detected;
 // see docs/production.md.
 
 // purposeHeads is the purpose of the key that authenticates heads.
 const purposeHeads = "heads"
 
-// keptDigests limits Head.Digests.
-const keptDigests = 100
+// keptRanges limits Head.States. A stack has more of them only if more updates ended without a state.
+const keptRanges = 1000
 
 // headMAC returns the MAC that a head's JSON should have, and the one it has. The MAC covers the stack's name and all
 // fields except the MAC, sorted by name and without spaces.
@@ -60,29 +58,8 @@ func (s *Store) authentic(name deployments.StackName, key string, data []byte) e
 			"accept it with `deployctl key adopt %s`", key, name)
 }
 
-// checked reports, as CodeFormat, that a checkpoint does not have the digest in its stack's head.
-func (s *Store) checked(ctx context.Context, name deployments.StackName, version int, data []byte) error {
-	number := strconv.Itoa(version)
-	s.mu.Lock()
-	digest, ok := s.names[name.String()].digests[number]
-	s.mu.Unlock()
-	sum := sha256Hex(data)
-	if ok && digest == sum {
-		return nil
-	}
-	h, err := s.Head(ctx, name) // the cached head may be outdated
-	if err != nil {
-		return err
-	}
-	// the head is from a release without digests, the version is too old to have one, or it matches
-	if digest, ok = h.Digests[number]; !ok || digest == sum {
-		return nil
-	}
-	return unusable(checkpointKey(name, version), fmt.Errorf("it was not written by this service, "+
-		"which `deployctl key adopt %s` accepts", name))
-}
-
-// AdoptStack accepts the head and the newest checkpoint of a stack as they are, whoever wrote them.
+// AdoptStack accepts the head and the newest checkpoint of a stack as they are, whoever wrote them; all checkpoints in a
+// bucket whose heads were never authenticated.
 func (s *Store) AdoptStack(ctx context.Context, name deployments.StackName) error {
 	if err := name.Validate(); err != nil {
 		return err
@@ -100,11 +77,8 @@ func (s *Store) AdoptStack(ctx context.Context, name deployments.StackName) erro
 		if err != nil {
 			return err
 		}
-		if h.Version > 0 {
-			if data, err := s.checkpointJSON(ctx, name, h.Version); err == nil {
-				h.Digest = sha256Hex(data)
-				h.keepDigest()
-			}
+		if err := s.adoptStates(ctx, name, &h); err != nil {
+			return err
 		}
 		s.cacheIdentity(name, Head{})
 		err = s.writeHead(ctx, name, h, Condition{Tag: o.Tag})
@@ -114,18 +88,49 @@ func (s *Store) AdoptStack(ctx context.Context, name deployments.StackName) erro
 	}
 }
 
-// keepDigest stores the digest of the newest checkpoint and drops those of old ones.
-func (h *Head) keepDigest() {
-	h.Digests = maps.Clone(h.Digests) // the map may be shared
-	if h.Digests == nil {
-		h.Digests = map[string]string{}
+// addState adds a version to States, which is newer than those there are, and drops the oldest of too many ranges.
+func (h *Head) addState(version int) {
+	ranges := slices.Clone(h.States) // it may be shared
+	switch last := len(ranges) - 1; {
+	case last >= 0 && version <= ranges[last][1]: // it is there
+	case last >= 0 && version == ranges[last][1]+1:
+		ranges[last][1] = version
+	default:
+		ranges = append(ranges, [2]int{version, version})
 	}
-	h.Digests[strconv.Itoa(h.Version)] = h.Digest
-	for number := range h.Digests {
-		if n, err := strconv.Atoi(number); err != nil || n <= h.Version-keptDigests {
-			delete(h.Digests, number)
+	h.States = ranges[max(0, len(ranges)-keptRanges):]
+}
+
+// hadState reports whether a version has had a checkpoint.
+func (h *Head) hadState(version int) bool {
+	return slices.ContainsFunc(h.States, func(r [2]int) bool { return r[0] <= version && version <= r[1] })
+}
+
+// adoptStates accepts checkpoints of a stack, as AdoptStack says, and enters them into its head. What cannot be read
+// stays as it is.
+func (s *Store) adoptStates(ctx context.Context, name deployments.StackName, h *Head) error {
+	versions := []int{h.Version}
+	if !s.authenticated.Load() {
+		var err error
+		if versions, _, err = s.versions(ctx, name); err != nil {
+			return err
+		}
+		h.States = nil
+	}
+	for _, version := range versions {
+		digest, err := s.adoptCheckpoint(ctx, name, h.ID, version)
+		switch {
+		case errors.Is(err, ErrAbsent), unreadable(err) != nil:
+			continue
+		case err != nil:
+			return err
+		}
+		h.addState(version)
+		if version == h.Version {
+			h.Digest = digest
 		}
 	}
+	return nil
 }
 
 // adoptHeads accepts, once, every head of a bucket that was written before heads were authenticated, and records that

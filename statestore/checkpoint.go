@@ -1,7 +1,6 @@
 package statestore
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -233,9 +232,6 @@ func (s *Store) open(
 	ctx context.Context, r *stackKeys, name deployments.StackName, version int, p deployments.SecretsProvider,
 ) (*Checkpoint, error) {
 	data, err := s.checkpointJSON(ctx, name, version)
-	if err == nil {
-		err = s.checked(ctx, name, version, data)
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -251,25 +247,6 @@ var zstdReader, _ = zstd.NewReader(nil, zstd.WithDecoderMaxMemory(4<<30), zstd.W
 
 // zstdMagic begins every zstd frame. A checkpoint that was repaired by hand may be uncompressed.
 var zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
-
-func (s *Store) checkpointJSON(ctx context.Context, name deployments.StackName, version int) ([]byte, error) {
-	key := checkpointKey(name, version)
-	o, err := s.recent.get(ctx, s.objects, key)
-	if errors.Is(err, ErrAbsent) {
-		return nil, s.missing(ctx, name, version)
-	}
-	if err != nil {
-		return nil, failed(err, "read "+key)
-	}
-	if !bytes.HasPrefix(o.Data, zstdMagic) {
-		return o.Data, nil
-	}
-	data, err := zstdReader.DecodeAll(o.Data, nil)
-	if err != nil {
-		return nil, unusable(key, err)
-	}
-	return data, nil
-}
 
 // parse reads deployment JSON, computes the digests of all values, and checks the invariants.
 func (c *Checkpoint) parse(data []byte, r *stackKeys, p deployments.SecretsProvider) (err error) {

@@ -231,13 +231,17 @@ var zstdWriter, _ = zstd.NewWriter(nil)
 // write stores a draft as the checkpoint of the claim's update. An existing checkpoint was written by an earlier
 // attempt, and is replaced only while the claim holds.
 func (s *Store) write(ctx context.Context, c Claim, d *draft) (Written, error) {
+	r, err := s.stackKeysOf(ctx, c.Update.StackName)
+	if err != nil {
+		return Written{}, err
+	}
 	data, err := d.encode(ctx, s.manifest(d.base))
 	if err != nil {
 		return Written{}, deployments.Errorf(deployments.CodeOf(err), "write the state of %s: %w", c.Update, err)
 	}
 	w := Written{Version: c.Update.Number(), Digest: sha256Hex(data), Resources: len(d.states)}
 	key := checkpointKey(c.Update.StackName, w.Version)
-	packed := zstdWriter.EncodeAll(data, make([]byte, 0, len(data)/4))
+	packed := s.packed(r.id, w.Version, data)
 	tag, err := s.objects.Put(ctx, key, packed, Condition{Absent: true})
 	for errors.Is(err, ErrChanged) {
 		if err := s.Holds(ctx, c); err != nil {

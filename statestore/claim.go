@@ -154,7 +154,7 @@ func (h *Head) moveTo(w Written, now time.Time) {
 	}
 	h.Version, h.Digest, h.Resources, h.Updated = w.Version, w.Digest, w.Resources, now.UTC()
 	h.Next = max(h.Next, w.Version+1)
-	h.keepDigest()
+	h.addState(w.Version)
 }
 
 func busy(name deployments.StackName, a *Active) error {

@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
-	"slices"
 	"strconv"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -64,9 +63,6 @@ func (s *Store) exportJSON(ctx context.Context, x Exchange, version int, showSec
 	}
 	if version > 0 && !showSecrets { // as it is stored, which needs no key
 		data, err := s.checkpointJSON(ctx, x.Stack, version)
-		if err == nil {
-			err = s.checked(ctx, x.Stack, version, data)
-		}
 		if err != nil {
 			return nil, err
 		}
@@ -220,7 +216,7 @@ func (r *stackKeys) parseImport(x Exchange, in apitype.UntypedDeployment) (*Chec
 			return nil, refused(err)
 		}
 	}
-	if u, ok := c.otherStackResource(x.Stack); ok {
+	if u := otherStackResource(x.Stack, c.states, c.file.Deployment.PendingOperations); u != "" {
 		return nil, deployments.Errorf(deployments.CodeInvalid,
 			"the deployment is of another stack: it has the resource %s, and this is %s; `deployctl stack rename` "+
 				"moves a stack", u, x.Stack)
@@ -228,18 +224,23 @@ func (r *stackKeys) parseImport(x Exchange, in apitype.UntypedDeployment) (*Chec
 	return c, nil
 }
 
-// otherStackResource returns a resource that belongs to another stack, if there is one.
-func (c *Checkpoint) otherStackResource(name deployments.StackName) (urn.URN, bool) {
-	states := slices.Clone(c.states)
-	for _, operation := range c.pending {
-		states = append(states, operation.State)
+// otherStackResource returns a resource, or that of a pending operation, which belongs to another stack; "" when there is
+// none.
+func otherStackResource(name deployments.StackName, states []engine.State, operations []storedOperation) urn.URN {
+	other := func(u urn.URN) bool {
+		return !u.IsValid() || string(u.Stack()) != name.Stack || string(u.Project()) != name.Project
 	}
-	for _, state := range states {
-		if u := state.URN; string(u.Stack()) != name.Stack || string(u.Project()) != name.Project {
-			return u, true
+	for _, s := range states {
+		if other(s.URN) {
+			return s.URN
 		}
 	}
-	return "", false
+	for _, o := range operations {
+		if u := o.Resource.URN; other(u) {
+			return u
+		}
+	}
+	return ""
 }
 
 func refused(err error) error {

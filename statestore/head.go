@@ -44,8 +44,8 @@ type Head struct {
 	Tags     map[string]string `json:"tags,omitempty"`
 	// Peer is the stack's other name, during a rename and after one that was interrupted.
 	Peer string `json:"peer,omitempty"`
-	// Digests are those of the latest checkpoints (SHA-256 of their JSON), by version.
-	Digests map[string]string `json:"digests,omitempty"`
+	// States are the versions that have had a checkpoint, as ranges from a first to a last one, in order.
+	States [][2]int `json:"states,omitempty"`
 	// Nonce differs with every write, so that a writer recognises its own.
 	Nonce string `json:"nonce"`
 	// MAC authenticates all other fields.

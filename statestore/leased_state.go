@@ -145,9 +145,6 @@ func (s *Store) replayed(ctx context.Context, c Claim, entries []journal.Entry) 
 	var base journal.State
 	if c.Base > 0 {
 		data, err := s.checkpointJSON(ctx, c.Update.StackName, c.Base)
-		if err == nil {
-			err = s.checked(ctx, c.Update.StackName, c.Base, data)
-		}
 		if err != nil {
 			return nil, err
 		}
@@ -196,7 +193,8 @@ func partsOf(data []byte) (deploymentFile, journal.State, error) {
 	}, err
 }
 
-// clientDraft returns a draft of a deployment that a client has made. Its values are neither read nor changed: the
+// clientDraft returns a draft of a deployment that a client has made; CodeInvalid when it cannot be loaded or is of
+// another stack. Its values are neither read nor changed: the
 // client may have encrypted them with a key that the service does not have. A state that breaks an invariant is written
 // with the error, as that of every update: what was done must not get lost.
 func (s *Store) clientDraft(ctx context.Context, name deployments.StackName, f deploymentFile) (*draft, error) {
@@ -227,6 +225,10 @@ func (s *Store) clientDraft(ctx context.Context, name deployments.StackName, f d
 	}
 	if len(f.Deployment.Snippets) > 0 && string(f.Deployment.Snippets) != "null" {
 		features[featureSnippets] = true
+	}
+	if u := otherStackResource(name, d.states, f.Deployment.PendingOperations); u != "" {
+		return nil, deployments.Errorf(deployments.CodeInvalid, "the deployment is of another stack: it has the resource %s, "+
+			"and this is %s; `pulumi stack rename` moves a stack", u, name)
 	}
 	f.Version, f.Features = deploymentVersion, slices.Sorted(maps.Keys(features))
 	if len(features) > 0 {
@@ -282,10 +284,6 @@ func (s *Store) ImportAsIs(ctx context.Context, x Exchange, in apitype.UntypedDe
 	}
 	if err := engine.Verify(d.states); err != nil {
 		return 0, refused(err)
-	}
-	if u, ok := (&Checkpoint{states: d.states}).otherStackResource(x.Stack); ok {
-		return 0, deployments.Errorf(deployments.CodeInvalid, "the deployment is of another stack: it has the resource %s, "+
-			"and this is %s; `pulumi stack rename` moves a stack", u, x.Stack)
 	}
 	return s.replace(ctx, x, d)
 }

@@ -418,3 +418,39 @@ func TestCiphertextsOfEarlierReleasesAreRead(t *testing.T) {
 		t.Errorf("it is decrypted as %q, %v", plain, err)
 	}
 }
+
+func TestWhatAClientWritesOfAnotherStackIsNeverTheState(t *testing.T) {
+	l := newLeasing(t)
+	foreign := strings.Replace(resourceJSON("b"), "urn:pulumi:dev::web::", "urn:pulumi:prod::web::", 1)
+	begin := func(resource string) json.RawMessage {
+		return json.RawMessage(`[{"sequenceID":1,"kind":0,"operationID":1,"operation":{"type":"creating","resource":` +
+			resource + `}}]`)
+	}
+	for name, write := range map[string]func(deployments.Leased) error{
+		"a resource": func(lease deployments.Leased) error {
+			return l.store.WriteSnapshot(t.Context(), lease, 1, []byte(strings.Replace(string(whole("a", "b")),
+				resourceJSON("b"), foreign, 1)))
+		},
+		"a pending operation": func(lease deployments.Leased) error {
+			return l.store.WriteJournal(t.Context(), lease, begin(foreign))
+		},
+	} {
+		h, err := l.store.Head(t.Context(), dev)
+		l.ok(err)
+		lease := l.begin(fmt.Sprint(h.Next))
+		l.ok(write(lease))
+		if _, err := l.store.FinishLease(t.Context(), lease.Update); deployments.CodeOf(err) != deployments.CodeInvalid ||
+			!strings.Contains(err.Error(), "another stack") {
+			t.Errorf("%s: it ends with %v", name, err)
+		}
+		if h, err = l.store.Head(t.Context(), dev); err != nil || h.Version != 0 || h.Active != nil {
+			t.Errorf("%s: the head is %+v, %v", name, h, err)
+		}
+	}
+	_, err := l.store.ImportAsIs(t.Context(), statestore.Exchange{Stack: dev}, apitype.UntypedDeployment{Version: 3,
+		Deployment: json.RawMessage(`{"manifest":{"time":"2026-01-02T03:04:05Z","magic":"","version":""},"metadata":{},
+			"resources":[],"pending_operations":[{"type":"creating","resource":` + foreign + `}]}`)})
+	if deployments.CodeOf(err) != deployments.CodeInvalid {
+		t.Errorf("a pending operation is imported: %v", err)
+	}
+}

@@ -35,7 +35,7 @@ func (s *Store) absent(ctx context.Context, name deployments.StackName) error {
 
 // latestTrace returns the newest version that has a checkpoint or an entry in the history; 0 when there is none.
 func (s *Store) latestTrace(ctx context.Context, name deployments.StackName) (int, error) {
-	latest, err := s.latestEntry(ctx, name)
+	latest, err := s.LatestUpdate(ctx, name)
 	if err != nil {
 		return 0, err
 	}
@@ -46,8 +46,8 @@ func (s *Store) latestTrace(ctx context.Context, name deployments.StackName) (in
 	return latest, err
 }
 
-// latestEntry returns the newest version that is in a stack's history; 0 when there is none.
-func (s *Store) latestEntry(ctx context.Context, name deployments.StackName) (int, error) {
+// LatestUpdate returns the newest version that is in a stack's history; 0 when there is none. It reads no entry.
+func (s *Store) LatestUpdate(ctx context.Context, name deployments.StackName) (int, error) {
 	history := stackKey(name, "history", "")
 	l, err := s.objects.List(ctx, Query{Prefix: history, Limit: 1})
 	if err != nil || len(l.Keys) == 0 {

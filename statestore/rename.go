@@ -38,6 +38,11 @@ func (s *Store) RenameStack(ctx context.Context, from, to deployments.StackName)
 	case err == nil && !target.placeholder(): // an earlier attempt did all but the end
 		return s.deleteStack(ctx, from, h.Next, "")
 	}
+	if h.Version > 0 { // before anything is locked
+		if _, err := s.checkpointJSON(ctx, from, h.Version); err != nil {
+			return err
+		}
+	}
 	if h, err = s.lockStack(ctx, from, to, true); err != nil {
 		return err
 	}
@@ -174,7 +179,7 @@ func (s *Store) rewrite(ctx context.Context, h Head, from, to deployments.StackN
 	data = bytes.ReplaceAll(data, []byte(rootOf(from)), []byte(rootOf(to)))
 	h.moveTo(Written{Version: max(h.Next, h.Version+1), Digest: sha256Hex(data), Resources: h.Resources}, s.now())
 	key := checkpointKey(to, h.Version)
-	_, err = s.objects.Put(ctx, key, zstdWriter.EncodeAll(data, nil), Condition{})
+	_, err = s.objects.Put(ctx, key, s.packed(h.ID, h.Version, data), Condition{})
 	return h, failed(err, "write "+key)
 }
 

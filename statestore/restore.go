@@ -26,7 +26,7 @@ func (s *Store) Restore(ctx context.Context, x Exchange, version int) (int, erro
 	if version == h.Version {
 		return 0, deployments.Errorf(deployments.CodeInvalid, "version %d is the stack's newest already", version)
 	}
-	versions, _, err := s.versions(ctx, x.Stack)
+	versions, err := s.states(ctx, x.Stack, h)
 	switch {
 	case err != nil:
 		return 0, err
@@ -49,7 +49,7 @@ func (s *Store) Restore(ctx context.Context, x Exchange, version int) (int, erro
 	if err := c.CheckIntegrity(); err != nil {
 		return 0, deployments.Errorf(deployments.CodeInvalid, "version %d cannot be restored: %w", version, err)
 	}
-	if u, ok := c.otherStackResource(x.Stack); ok {
+	if u := otherStackResource(x.Stack, c.states, c.file.Deployment.PendingOperations); u != "" {
 		return 0, deployments.Errorf(deployments.CodeInvalid,
 			"version %d is of the time when the stack had another name: it has the resource %s; rename what "+
 				"`deployctl stack export --version %d` "+

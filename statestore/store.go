@@ -82,10 +82,11 @@ type Store struct {
 	keyringTag atomic.Value // string: the tag of the keys in use
 }
 
-// cachedIdentity is a stack's identity, and the digests of its checkpoints, as last read.
+// cachedIdentity is a stack's identity, and its newest version with its digest, as last read.
 type cachedIdentity struct {
 	id      string
-	digests map[string]string
+	version int
+	digest  string
 	read    time.Time
 }
 
@@ -182,7 +183,7 @@ func (s *Store) cacheIdentity(name deployments.StackName, h Head) {
 	if h.ID == "" {
 		delete(s.names, name.String())
 	} else {
-		s.names[name.String()] = cachedIdentity{h.ID, h.Digests, time.Now()}
+		s.names[name.String()] = cachedIdentity{h.ID, h.Version, h.Digest, time.Now()}
 	}
 }
 

@@ -45,7 +45,7 @@ func (s *Store) readTombstone(ctx context.Context, name deployments.StackName) (
 // writeTombstone stores the next version of a stack that is about to be deleted; versions before it include those of
 // updates that never had the stack and are only in its history.
 func (s *Store) writeTombstone(ctx context.Context, name deployments.StackName, next int) error {
-	latest, err := s.latestEntry(ctx, name)
+	latest, err := s.LatestUpdate(ctx, name)
 	if err != nil {
 		return err
 	}

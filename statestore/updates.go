@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"strconv"
@@ -40,50 +41,118 @@ func (s *Store) Info(ctx context.Context, u deployments.UpdateName) (deployments
 // Previews are not included. An entry that cannot be read has the status "damaged", with the reason as its error. Only
 // the newest state is checked: it does not count as kept when it is damaged.
 func (s *Store) History(ctx context.Context, name deployments.StackName, limit int) ([]deployments.UpdateInfo, error) {
+	if limit <= 0 {
+		limit = mostUpdates
+	}
+	return s.HistoryPage(ctx, name, deployments.Page{Number: 1, Size: limit})
+}
+
+// mostUpdates is more than the updates that a stack can have.
+const mostUpdates = math.MaxInt32
+
+// HistoryPage returns a page of what History returns. It reads no update of another page.
+func (s *Store) HistoryPage(
+	ctx context.Context, name deployments.StackName, p deployments.Page,
+) ([]deployments.UpdateInfo, error) {
 	h, err := s.Head(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	prefix := stackKey(name, "history", "")
-	l, err := s.objects.List(ctx, Query{Prefix: prefix, Limit: limit})
+	from, to := p.Bounds(mostUpdates)
+	l, err := s.objects.List(ctx, Query{Prefix: prefix, Limit: to})
 	if err != nil {
 		return nil, failed(err, "list "+prefix)
 	}
-	infos := make([]deployments.UpdateInfo, len(l.Keys))
-	index := make(map[string]int, len(l.Keys))
-	for i, key := range l.Keys {
-		index[key] = i
-	}
+	l.Keys = l.Keys[min(from, len(l.Keys)):]
 	kept, err := s.kept(ctx, name, h)
 	if err != nil {
 		return nil, err
 	}
-	err = each(l.Keys, func(key string) error {
+	infos, err := s.entries(ctx, name, l.Keys)
+	for i := range infos {
+		infos[i].Kept = slices.Contains(kept, infos[i].Update.Number())
+	}
+	return infos, err
+}
+
+// entries reads entries of a history. One that cannot be read has the status "damaged".
+func (s *Store) entries(
+	ctx context.Context, name deployments.StackName, keys []string,
+) ([]deployments.UpdateInfo, error) {
+	infos := make([]deployments.UpdateInfo, len(keys))
+	index := make(map[string]int, len(keys))
+	for i, key := range keys {
+		index[key] = i
+	}
+	err := each(keys, func(key string) error {
 		info := &infos[index[key]]
 		err := s.getJSON(ctx, name, key, info)
 		if unreadable(err) != nil {
 			*info, err = damagedInfo(name, key, err), nil
 		}
-		info.Kept = slices.Contains(kept, info.Update.Number())
 		return err
 	})
 	return infos, err
 }
 
+// entriesAtOnce limits the entries of a history that UpdatesOf reads ahead.
+const entriesAtOnce = 64
+
+// UpdatesOf returns the updates of a stack, the newest first, as History does, but without Kept. Reading them stops with
+// the loop over them, so a search reads little more than what it needs. An error is the last thing that it returns.
+func (s *Store) UpdatesOf(ctx context.Context, name deployments.StackName) iter.Seq2[deployments.UpdateInfo, error] {
+	return func(yield func(deployments.UpdateInfo, error) bool) {
+		prefix := stackKey(name, "history", "")
+		q := Query{Prefix: prefix, Limit: 1}
+		if _, err := s.Head(ctx, name); err != nil {
+			yield(deployments.UpdateInfo{}, err)
+			return
+		}
+		for {
+			l, err := s.objects.List(ctx, q)
+			err = failed(err, "list "+prefix)
+			var infos []deployments.UpdateInfo
+			if err == nil {
+				infos, err = s.entries(ctx, name, l.Keys)
+			}
+			if err != nil {
+				yield(deployments.UpdateInfo{}, err)
+				return
+			}
+			for _, info := range infos {
+				if !yield(info, nil) {
+					return
+				}
+			}
+			if !l.More || len(l.Keys) == 0 {
+				return
+			}
+			q.After, q.Limit = l.Keys[len(l.Keys)-1], min(2*q.Limit, entriesAtOnce)
+		}
+	}
+}
+
 // kept returns the versions that have a checkpoint, without the newest when that is damaged.
 func (s *Store) kept(ctx context.Context, name deployments.StackName, h Head) ([]int, error) {
-	versions, _, err := s.versions(ctx, name)
+	versions, err := s.states(ctx, name, h)
 	if err != nil || h.Version == 0 {
 		return versions, err
 	}
-	data, err := s.checkpointJSON(ctx, name, h.Version)
-	if err == nil {
-		err = s.checked(ctx, name, h.Version, data)
-	}
-	if unreadable(err) == nil {
+	if _, err = s.checkpointJSON(ctx, name, h.Version); unreadable(err) == nil {
 		return versions, err
 	}
 	return slices.DeleteFunc(versions, func(v int) bool { return v == h.Version }), nil
+}
+
+// states returns the versions that have a state, in order: those whose checkpoint is there, and which the stack has had
+// by its head. Before the bucket's heads are authenticated, all that are there count.
+func (s *Store) states(ctx context.Context, name deployments.StackName, h Head) ([]int, error) {
+	versions, _, err := s.versions(ctx, name)
+	if s.authenticated.Load() {
+		versions = slices.DeleteFunc(versions, func(v int) bool { return !h.hadState(v) })
+	}
+	return versions, err
 }
 
 // damagedInfo replaces an entry of a history that cannot be read; its key tells the version.

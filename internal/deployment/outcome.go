@@ -3,6 +3,7 @@ package deployment
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,7 +17,7 @@ import (
 func (a *Activities) writeEnd(ctx context.Context, at statestore.LogPart, in deployments.EndDeploymentInput) error {
 	var texts []string
 	for _, u := range in.Updates {
-		events, err := a.Service.Events(ctx, u)
+		events, err := a.eventsOf(ctx, u)
 		if err != nil {
 			return err
 		}
@@ -47,6 +48,23 @@ func (a *Activities) writeEnd(ctx context.Context, at statestore.LogPart, in dep
 		lines = lines[n:]
 	}
 	return nil
+}
+
+// eventsOf returns the events of an update that has ended.
+func (a *Activities) eventsOf(ctx context.Context, u deployments.UpdateName) ([]apitype.EngineEvent, error) {
+	var all []apitype.EngineEvent
+	var before deployments.EventPosition
+	for {
+		events, at, err := a.Service.EventsAfter(ctx, u, before)
+		if err != nil {
+			return nil, err
+		}
+		if at.Equal(before) {
+			slices.SortStableFunc(all, func(a, b apitype.EngineEvent) int { return a.Timestamp - b.Timestamp })
+			return all, nil
+		}
+		all, before = append(all, events...), at
+	}
 }
 
 // linesOf returns an event of an update as lines; many events have none.

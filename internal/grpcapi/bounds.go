@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 	"golang.org/x/sync/semaphore"
 	"golang.org/x/time/rate"
 	"google.golang.org/protobuf/proto"
@@ -47,19 +48,16 @@ const (
 	wrongPatience              = 5 * time.Second
 	waitingWrong               = 256 // that wait at a time; others are answered at once
 
-	maxLimiters = 10_000
+	maxNamed = 10_000 // names of which something is remembered
 )
 
 // bounds keeps what a process spends on its callers bounded.
 type bounds struct {
 	budget, reading, exporting, looking, wrong *semaphore.Weighted
 
-	calls, failures limiters
+	calls, failures *byName[*rate.Limiter] // by token, and by host
 
-	mu     sync.Mutex
-	shares map[string]*semaphore.Weighted // of readers, by token
-
-	relooking sync.Map // a *semaphore.Weighted for each token that has had a stream
+	shares, relooking *byName[*semaphore.Weighted] // by token: of the readers, and of checks of open streams
 }
 
 func newBounds() *bounds {
@@ -67,8 +65,10 @@ func newBounds() *bounds {
 		budget: semaphore.NewWeighted(budget), reading: semaphore.NewWeighted(readers),
 		looking:   semaphore.NewWeighted(lookups),
 		exporting: semaphore.NewWeighted(exports), wrong: semaphore.NewWeighted(waitingWrong),
-		calls:    limiters{limit: callsPerSecond, burst: callBurst},
-		failures: limiters{limit: wrongPerSecond, burst: wrongBurst},
+		calls:     newByName(func() *rate.Limiter { return rate.NewLimiter(callsPerSecond, callBurst) }),
+		failures:  newByName(func() *rate.Limiter { return rate.NewLimiter(wrongPerSecond, wrongBurst) }),
+		shares:    newByName(func() *semaphore.Weighted { return semaphore.NewWeighted(shareOfToken) }),
+		relooking: newByName(func() *semaphore.Weighted { return semaphore.NewWeighted(1) }),
 	}
 }
 
@@ -98,34 +98,17 @@ func (b *bounds) lookup(ctx context.Context) (done func(), err error) {
 // relook waits until the caller of an open stream may be looked up again. Streams of one token do that one after the
 // other: what the first one finds is remembered for the others by the Authority.
 func (b *bounds) relook(ctx context.Context, token string) (done func(), err error) {
-	one, ok := b.relooking.Load(token)
-	if !ok {
-		one, _ = b.relooking.LoadOrStore(token, semaphore.NewWeighted(1))
-	}
-	return acquire(ctx, one.(*semaphore.Weighted), 1, lookupPatience)
+	return acquire(ctx, b.relooking.of(token), 1, lookupPatience)
 }
 
 // read waits until a first message of a token may be received.
 func (b *bounds) read(ctx context.Context, token string) (done func(), err error) {
-	share, err := acquire(ctx, b.share(token), 1, admitPatience)
+	share, err := acquire(ctx, b.shares.of(token), 1, admitPatience)
 	if err != nil {
 		return share, err
 	}
 	reading, err := acquire(ctx, b.reading, 1, admitPatience)
 	return func() { reading(); share() }, err
-}
-
-// share gives a token's share of the readers. There is one for each token that was right.
-func (b *bounds) share(token string) *semaphore.Weighted {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.shares == nil {
-		b.shares = map[string]*semaphore.Weighted{}
-	}
-	if b.shares[token] == nil {
-		b.shares[token] = semaphore.NewWeighted(shareOfToken)
-	}
-	return b.shares[token]
 }
 
 // receive receives a message, or gives up when it takes too long. What goes on receiving then ends with the call.
@@ -212,42 +195,29 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// limiters has a limiter for each of many names, of which it remembers the latest.
-type limiters struct {
-	limit rate.Limit
-	burst int
+// byName has a thing for each of many names, and remembers those that were used last.
+type byName[T any] struct {
+	makes func() T
 
-	mu    sync.Mutex
-	known map[string]*rate.Limiter
+	mu   sync.Mutex
+	last *simplelru.LRU[string, T]
 }
 
-func (l *limiters) of(name string) *rate.Limiter {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if found, ok := l.known[name]; ok {
-		return found
-	}
-	if len(l.known) >= maxLimiters {
-		l.tidy()
-	}
-	if l.known == nil {
-		l.known = map[string]*rate.Limiter{}
-	}
-	made := rate.NewLimiter(l.limit, l.burst)
-	l.known[name] = made
-	return made
+func newByName[T any](makes func() T) *byName[T] {
+	last, _ := simplelru.NewLRU[string, T](maxNamed, nil) // fails for no size only
+	return &byName[T]{makes: makes, last: last}
 }
 
-// tidy forgets the limiters that limit nobody at the time; if there are none, all.
-func (l *limiters) tidy() {
-	for name, limiter := range l.known {
-		if limiter.Tokens() >= float64(l.burst) {
-			delete(l.known, name)
-		}
+// of returns the thing of a name.
+func (n *byName[T]) of(name string) T {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	found, ok := n.last.Get(name)
+	if !ok {
+		found = n.makes()
+		n.last.Add(name, found)
 	}
-	if len(l.known) >= maxLimiters {
-		l.known = nil
-	}
+	return found
 }
 
 // hostOf gives the host of HOST:PORT.

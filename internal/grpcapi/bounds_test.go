@@ -210,12 +210,30 @@ func TestWrongTokensOfOneAddressAreSlowedAndOthersAreNot(t *testing.T) {
 	})
 }
 
-func TestSoManyNamesAreLimitedThatMemoryIsBounded(t *testing.T) {
-	l := limiters{limit: 1, burst: 1}
-	for i := range 3 * maxLimiters {
-		l.of(fmt.Sprint(i)).Allow()
+func TestSoFewTokensAndAddressesAreRememberedThatMemoryIsBounded(t *testing.T) {
+	b := newBounds()
+	first := b.calls.of("0")
+	for i := range 3 * maxNamed {
+		name := fmt.Sprint(i)
+		if err := b.pace(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+		b.failures.of(name)
+		for _, take := range []func(context.Context, string) (func(), error){b.read, b.relook} {
+			done, err := take(t.Context(), name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			done()
+		}
+		if b.calls.of("0") != first {
+			t.Fatal("a token that is used all the time is forgotten")
+		}
 	}
-	if len(l.known) > maxLimiters {
-		t.Errorf("%d names are known", len(l.known))
+	for what, n := range map[string]int{"tokens that call": b.calls.last.Len(), "addresses": b.failures.last.Len(),
+		"tokens that send": b.shares.last.Len(), "tokens with streams": b.relooking.last.Len()} {
+		if n > maxNamed {
+			t.Errorf("%d %s are remembered", n, what)
+		}
 	}
 }

@@ -1,7 +1,6 @@
 package pulumiapi
 
 import (
-	"cmp"
 	"encoding/json"
 	"net/http"
 	"strconv"
@@ -88,14 +87,11 @@ func (c *call) deployment() (deployments.DeploymentName, error) {
 	return deployments.DeploymentOf(c.stack, clean(c.PathValue("deployment")))
 }
 
+// mostListed is how many deployments one answer lists.
+const mostListed = 100
+
 func listDeployments(c *call) (any, error) {
-	query := c.URL.Query()
-	number := func(name string) int {
-		n, _ := strconv.Atoi(query.Get(name)) // what is no number is none
-		return n
-	}
-	page := deployments.DeploymentPage{Page: number("page"), Size: cmp.Or(number("pageSize"), 10),
-		Ascending: query.Get("asc") == "true"}
+	page := deployments.DeploymentPage{Page: c.asked(10, mostListed), Ascending: c.URL.Query().Get("asc") == "true"}
 	found, total, err := c.edge.Service.ListDeployments(c.Context(), c.stack, page)
 	if err != nil {
 		return nil, err

@@ -3,7 +3,6 @@ package pulumiapi
 import (
 	"net/http"
 	"slices"
-	"strconv"
 
 	api "github.com/deployctl/deployctl/api/deployctl/v1"
 	"github.com/deployctl/deployctl/deployments"
@@ -49,9 +48,7 @@ const mostDriftRuns = 100
 
 // driftRuns lists the runs of the stack's drift checks, the latest first, as far as Temporal still has them.
 func driftRuns(c *call) (any, error) {
-	size, _ := strconv.Atoi(c.URL.Query().Get("pageSize"))
-	page, _ := strconv.Atoi(c.URL.Query().Get("page"))
-	size, page = min(max(size, 1), mostDriftRuns), min(max(page, 1), mostDriftRuns)
+	page := c.asked(1, mostDriftRuns)
 	checks, err := c.driftChecks()
 	if err != nil {
 		return nil, err
@@ -65,9 +62,9 @@ func driftRuns(c *call) (any, error) {
 		runs = append(runs, of...)
 	}
 	slices.SortStableFunc(runs, func(a, b deployments.ScheduleRun) int { return b.Started.Compare(a.Started) })
-	answer := apitype.ListDriftRunsResponse{DriftRuns: []apitype.DriftRun{}, ItemsPerPage: size, Total: len(runs)}
-	first := min((page-1)*size, len(runs))
-	for _, run := range runs[first:min(first+size, len(runs))] {
+	answer := apitype.ListDriftRunsResponse{DriftRuns: []apitype.DriftRun{}, ItemsPerPage: page.Size, Total: len(runs)}
+	from, to := page.Bounds(len(runs))
+	for _, run := range runs[from:to] {
 		one, err := c.driftRun(run)
 		if err != nil {
 			return nil, err

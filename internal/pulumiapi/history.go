@@ -1,8 +1,9 @@
 package pulumiapi
 
 import (
+	"cmp"
 	"errors"
-	"slices"
+	"math"
 	"strconv"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -41,17 +42,23 @@ func resultOf(u deployments.UpdateInfo) apitype.UpdateResult {
 	return apitype.FailedResult
 }
 
+// asked returns the page of a list that a call asks for, with at most so many items; size is that of one that does not say.
+func (c *call) asked(size, most int) deployments.Page {
+	number := func(name string) int {
+		n, _ := strconv.Atoi(c.URL.Query().Get(name)) // what is no number is none
+		return n
+	}
+	return deployments.Page{Number: number("page"), Size: min(max(cmp.Or(number("pageSize"), size), 1), most)}
+}
+
 // history lists updates, the newest first, in pages if the client asks for them.
 func history(c *call) (any, error) {
-	size, _ := strconv.Atoi(c.URL.Query().Get("pageSize"))
-	page, _ := strconv.Atoi(c.URL.Query().Get("page"))
-	size, page = max(size, 0), max(page, 1)
-	list, err := c.edge.Service.History(c.Context(), c.stack, size*page)
+	list, err := c.edge.Service.HistoryPage(c.Context(), c.stack, c.asked(math.MaxInt32, math.MaxInt32))
 	if err != nil {
 		return nil, err
 	}
 	answer := apitype.GetHistoryResponse{Updates: []apitype.UpdateInfo{}}
-	for _, u := range list[min(size*(page-1), len(list)):] {
+	for _, u := range list {
 		info, err := c.describe(u)
 		if err != nil {
 			return nil, err
@@ -130,17 +137,15 @@ func (c *call) encrypted(text string, p deployments.SecretsProvider) (string, er
 
 // latestUpdate returns the newest update, whose configuration `pulumi config refresh` reads.
 func latestUpdate(c *call) (any, error) {
-	list, err := c.edge.Service.History(c.Context(), c.stack, 0)
-	if err != nil {
-		return nil, err
+	for u, err := range c.edge.Service.UpdatesOf(c.Context(), c.stack) {
+		if err != nil {
+			return nil, err
+		}
+		if u.Kind == engine.KindUp || u.Kind == engine.KindRefresh || u.Kind == engine.KindDestroy {
+			return c.version(u)
+		}
 	}
-	i := slices.IndexFunc(list, func(u deployments.UpdateInfo) bool {
-		return u.Kind == engine.KindUp || u.Kind == engine.KindRefresh || u.Kind == engine.KindDestroy
-	})
-	if i < 0 {
-		return nil, deployments.Errorf(deployments.CodeNotFound, "the stack %s has no update", c.stack)
-	}
-	return c.version(list[i])
+	return nil, deployments.Errorf(deployments.CodeNotFound, "the stack %s has no update", c.stack)
 }
 
 // oneUpdate returns one update by its version.

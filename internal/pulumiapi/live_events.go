@@ -4,19 +4,17 @@ import (
 	"cmp"
 	"encoding/base64"
 	"encoding/json"
-	"maps"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
-// livePosition is how far a client has read the events of an update that the service executes. As a continuation token
-// it is base64 of JSON.
+// livePosition is how far a client has read the events of an update. As a continuation token it is base64 of JSON.
 type livePosition struct {
-	Version string         `json:"version"` // of the update: another one may have continued it
-	Read    map[string]int `json:"read,omitempty"`
-	Summary bool           `json:"summary,omitempty"` // the summary was sent
+	Version string                    `json:"version,omitempty"` // of the update that continues the one in the path
+	Read    deployments.EventPosition `json:"read,omitzero"`
+	Summary bool                      `json:"summary,omitempty"` // the summary was sent
 }
 
 func (p livePosition) token() *string {
@@ -25,37 +23,55 @@ func (p livePosition) token() *string {
 	return &text
 }
 
-// liveEvents returns the next events of an update that the service executes, while it runs or after its end. The CLI
-// takes its exit code from the summary, so one is made for an update that ended before it could have one.
-func (c *call) liveEvents(u deployments.UpdateName) (apitype.GetUpdateEventsResponse, error) {
-	answer := apitype.GetUpdateEventsResponse{Events: []apitype.EngineEvent{}}
-	at := livePosition{Version: u.Version}
-	if text := c.URL.Query().Get("continuationToken"); text != "" {
-		data, err := base64.RawURLEncoding.DecodeString(text)
-		if err != nil || json.Unmarshal(data, &at) != nil {
-			return answer, deployments.Errorf(deployments.CodeInvalid, "this is not a continuation token of the events")
-		}
+// livePosition returns the position that the caller asks for; without one it is the beginning.
+func (c *call) livePosition() (p livePosition, err error) {
+	text := c.URL.Query().Get("continuationToken")
+	if text == "" {
+		return p, nil
 	}
-	u.Version = at.Version
+	data, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil || json.Unmarshal(data, &p) != nil {
+		return p, deployments.Errorf(deployments.CodeInvalid, "this is not a continuation token of the events")
+	}
+	return p, nil
+}
+
+// updateEvents returns the next events of an update, while it runs or after its end, and the position after them while
+// there may be more. The CLI takes its exit code from the summary, so one is made for an update that ended before it
+// could have one.
+func updateEvents(c *call) (any, error) {
+	u, err := c.update()
+	if err != nil {
+		return nil, err
+	}
+	at, err := c.livePosition()
+	if err != nil {
+		return nil, err
+	}
+	u.Version = cmp.Or(at.Version, u.Version)
 	if err := u.Validate(); err != nil {
-		return answer, err
+		return nil, err
 	}
 	info, err := c.edge.Service.Info(c.Context(), u) // before the events: all of an update that has ended are there
 	if err != nil && !notFound(err) {
-		return answer, err
+		return nil, err
 	}
 	events, read, err := c.edge.Service.EventsAfter(c.Context(), u, at.Read)
 	if err != nil {
-		return answer, err
+		return nil, err
 	}
-	for _, e := range withBegins(events) {
+	if len(read.Ranges) == 0 { // a client writes all begins itself
+		events = withBegins(events)
+	}
+	answer := apitype.GetUpdateEventsResponse{Events: []apitype.EngineEvent{}}
+	for _, e := range events {
 		at.Summary = at.Summary || e.SummaryEvent != nil
 		whole(&e)
 		if selected(e, c.URL.Query()["type"], c.URL.Query().Get("urn")) {
 			answer.Events = append(answer.Events, e)
 		}
 	}
-	ended := !info.Ended.IsZero() && maps.Equal(read, at.Read)
+	ended := !info.Ended.IsZero() && read.Equal(at.Read)
 	at.Read = read
 	switch {
 	case !ended:
@@ -109,18 +125,6 @@ func endOf(info deployments.UpdateInfo) []apitype.EngineEvent {
 			Message: info.Error + "\n", Severity: "error", Color: "never"}}}, events...)
 	}
 	return events
-}
-
-// executed reports whether the service executes an update itself, which is not one of a client.
-func (c *call) executed(u deployments.UpdateName) (bool, error) {
-	if c.PathValue("id") != u.Version {
-		return false, nil // a client knows its own updates by other ids
-	}
-	r, err := c.edge.Service.Request(c.Context(), u)
-	if notFound(err) {
-		return true, nil // it waits in the queue
-	}
-	return r.Lease == nil, err
 }
 
 // whole fills in what the CLI relies on to show an event: the state of a resource, and of one that stays the same both

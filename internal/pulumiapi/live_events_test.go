@@ -1,7 +1,11 @@
 package pulumiapi
 
 import (
+	"encoding/json"
+	"net/http"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
@@ -37,4 +41,51 @@ func TestTheEndOfAnUpdateThatNeverBeganHasAResult(t *testing.T) {
 			t.Errorf("%s: %+v", status, events)
 		}
 	}
+}
+
+func TestAFollowerOfAClientGetsEveryEventOnceAndItsEnd(t *testing.T) {
+	b := newBench(t)
+	l := deployments.Leased{ID: "mine", Update: deployments.UpdateName{StackName: dev, Version: "7"},
+		Expires: time.Now().Add(time.Minute)}
+	info := deployments.UpdateInfo{Update: l.Update, Status: deployments.StatusRunning}
+	put := func() {
+		if err := b.store.PutInfo(t.Context(), info); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put()
+	path, token := "/api/stacks/acme/shop/dev/update/7/events", ""
+	read := func() (got []int) {
+		t.Helper()
+		var answer apitype.GetUpdateEventsResponse
+		if err := json.Unmarshal([]byte(b.want(http.StatusOK, http.MethodGet, path+token, "token viewer", "")),
+			&answer); err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range answer.Events {
+			if got = append(got, e.Sequence); e.SummaryEvent != nil {
+				got = append(got, -1)
+			}
+		}
+		if token = ""; answer.ContinuationToken != nil {
+			token = "?continuationToken=" + *answer.ContinuationToken
+		}
+		return got
+	}
+	write := func(events string) {
+		b.want(http.StatusNoContent, http.MethodPost, "/api/stacks/acme/shop/dev/update/mine/events/batch",
+			"update-token "+b.server.LeaseToken(l), `{"events":[`+events+`]}`)
+	}
+	write(`{"sequence":2,"stdoutEvent":{}},{"sequence":3,"stdoutEvent":{}}`)
+	got := read()
+	write(`{"sequence":0,"stdoutEvent":{}},{"sequence":1,"stdoutEvent":{}}`)
+	got = append(got, read()...)
+	info.Status, info.Ended = deployments.StatusCancelled, time.Now()
+	put()
+	got = append(got, read()...)
+	if want := []int{2, 3, 0, 1, 0, -1}; !slices.Equal(got, want) || token != "" {
+		t.Errorf("it gets %v, not %v, and then %q", got, want, token)
+	}
+	token = "?continuationToken=nothing"
+	b.want(http.StatusBadRequest, http.MethodGet, path+token, "token viewer", "")
 }

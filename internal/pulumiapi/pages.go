@@ -199,17 +199,19 @@ func updatePage(c *call) (any, error) {
 	if _, err := c.enter(); err != nil {
 		return nil, err
 	}
-	updates, err := c.edge.Service.History(c.Context(), c.stack, 0)
+	name := deployments.UpdateName{StackName: c.stack, Version: c.PathValue("version")}
+	none := deployments.Errorf(deployments.CodeNotFound, "%s has no update %s", c.stack, clean(name.Version))
+	if name.Validate() != nil || name.Number() == 0 {
+		return nil, none
+	}
+	u, err := c.edge.Service.Info(c.Context(), name)
+	if notFound(err) {
+		err = none
+	}
 	if err != nil {
 		return nil, err
 	}
-	for _, u := range updates {
-		if u.Update.Version == c.PathValue("version") {
-			return c.page("update", c.stack.String()+", update "+u.Update.Version, u)
-		}
-	}
-	return nil, deployments.Errorf(deployments.CodeNotFound, "%s has no update %s", c.stack,
-		clean(c.PathValue("version")))
+	return c.page("update", c.stack.String()+", update "+u.Update.Version, u)
 }
 
 // shownTime writes a time for people.

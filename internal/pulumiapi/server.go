@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"iter"
 	"log/slog"
 	"net"
 	"net/http"
@@ -12,7 +13,6 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/grpcapi"
 	"github.com/deployctl/deployctl/statestore"
-	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
 // Service is what the edge needs of the service.
@@ -30,6 +30,10 @@ type Service interface {
 	ReplaceSchedule(ctx context.Context, s deployments.Schedule) error
 	// Head returns what the store knows of a stack, without asking its workflow.
 	Head(ctx context.Context, s deployments.StackName) (statestore.Head, error)
+	// UpdatesOf returns the stack's updates, the newest first, as far as they are asked for.
+	UpdatesOf(ctx context.Context, s deployments.StackName) iter.Seq2[deployments.UpdateInfo, error]
+	// HistoryPage returns a page of the stack's updates, the newest first.
+	HistoryPage(ctx context.Context, s deployments.StackName, p deployments.Page) ([]deployments.UpdateInfo, error)
 	// LatestPreviews returns the latest previews of a stack, the newest first.
 	LatestPreviews(ctx context.Context, s deployments.StackName, limit int) ([]deployments.UpdateInfo, error)
 	// Info describes an update, Request returns what was asked for; CodeNotFound when that is not known.
@@ -39,9 +43,6 @@ type Service interface {
 	// when nothing in the header speaks against it, and calls checked once it has checked the signature.
 	Push(ctx context.Context, s deployments.StackName, h http.Header, read func() (body []byte, checked func(),
 		err error)) (deployments.Deployment, string, error)
-	// EventsAfter returns the events of an update that the service executes, after a position in its log.
-	EventsAfter(ctx context.Context, u deployments.UpdateName, after map[string]int) ([]apitype.EngineEvent,
-		map[string]int, error)
 }
 
 // Config says what is served.

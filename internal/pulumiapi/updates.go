@@ -204,45 +204,6 @@ func updateStatus(c *call) (any, error) {
 	return answer, nil
 }
 
-// eventsPage is how many events one answer has.
-const eventsPage = 1000
-
-// updateEvents returns the events of an update from a position on, and the next position while there may be more.
-func updateEvents(c *call) (any, error) {
-	u, info, err := c.state() // before the events: all of an update that has ended are there
-	if err != nil {
-		return nil, err
-	}
-	if live, err := c.executed(u); err != nil || live {
-		if err != nil {
-			return nil, err
-		}
-		return c.liveEvents(u)
-	}
-	all, err := c.edge.Service.Events(c.Context(), u)
-	if err != nil {
-		return nil, err
-	}
-	query := c.URL.Query()
-	from, err := strconv.Atoi(query.Get("continuationToken"))
-	if err != nil || from < 0 {
-		from = 0
-	}
-	from = min(from, len(all))
-	to := min(from+eventsPage, len(all))
-	answer := apitype.GetUpdateEventsResponse{Events: []apitype.EngineEvent{}}
-	for _, e := range all[from:to] {
-		if selected(e, query["type"], query.Get("urn")) {
-			answer.Events = append(answer.Events, e)
-		}
-	}
-	if to < len(all) || info.Ended.IsZero() {
-		next := strconv.Itoa(to)
-		answer.ContinuationToken = &next
-	}
-	return answer, nil
-}
-
 // selected reports whether filters select an event; filters that are empty select all.
 func selected(e apitype.EngineEvent, types []string, urn string) bool {
 	kind, about := "other", ""

@@ -218,10 +218,10 @@ func (s *Service) ListDeployments(
 	if !p.Ascending {
 		slices.Reverse(numbers)
 	}
-	size, page := min(max(p.Size, 1), mostListed), max(p.Page, 1)
-	from := min((page-1)*size, total)
+	p.Size = min(p.Size, mostListed)
+	from, to := p.Bounds(total)
 	list := []deployments.Deployment{}
-	for _, number := range numbers[from:min(from+size, total)] {
+	for _, number := range numbers[from:to] {
 		d, err := s.Deployment(ctx, deployments.DeploymentName{StackName: name, Number: number})
 		if err != nil {
 			return nil, 0, err

@@ -3,13 +3,9 @@ package service
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 
@@ -73,12 +69,9 @@ func (s *Service) StartUpdate(ctx context.Context, r deployments.StartRequest) (
 			created.Created.Format(time.RFC3339))
 	}
 	l := deployments.Leased{ID: id, Caller: r.By, Update: created.Name(),
-		Expires: time.Now().Add(created.Request.Lease.Duration)}
+		Expires: time.Now().Add(created.Request.Lease.Duration), Last: created.Created.Add(deployments.LeaseLife)}
 	if created.Request.DryRun {
-		return l, s.PutInfo(ctx, deployments.UpdateInfo{
-			Update: l.Update, Kind: created.Request.Kind, DryRun: true, Status: deployments.StatusRunning,
-			Message: created.Request.Message, Initiator: created.Request.Initiator, Started: time.Now().UTC(),
-		})
+		return l, s.startPreview(ctx, l.Update, created.Request)
 	}
 	var accepted deployments.Accepted
 	until := time.Now().Add(r.Patience)
@@ -107,6 +100,15 @@ func (s *Service) StartUpdate(ctx context.Context, r deployments.StartRequest) (
 	}
 	l.Expires = time.Now().Add(created.Request.Lease.Duration)
 	return l, nil
+}
+
+// startPreview describes a preview that its client executes, unless it was started before.
+func (s *Service) startPreview(ctx context.Context, u deployments.UpdateName, r deployments.UpdateRequest) error {
+	if _, err := s.Info(ctx, u); deployments.CodeOf(err) != deployments.CodeNotFound || err == nil {
+		return errors.Join(err, s.leaseHasEnded(ctx, u))
+	}
+	return s.PutInfo(ctx, deployments.UpdateInfo{Update: u, Kind: r.Kind, DryRun: true,
+		Status: deployments.StatusRunning, Message: r.Message, Initiator: r.Initiator, Started: time.Now().UTC()})
 }
 
 // attended repeats a call until a worker takes it up, or until a time: the stock CLI repeats no such call. It calls
@@ -196,18 +198,54 @@ func (s *Service) stillBusy(ctx context.Context, name deployments.StackName) err
 func (s *Service) RenewLease(
 	ctx context.Context, l deployments.Leased, d time.Duration,
 ) (deployments.Leased, error) {
+	left := time.Until(l.Last)
+	if left <= 0 {
+		return l, deployments.Errorf(deployments.CodeForbidden, "update %s was begun more than %s ago, and no lease lasts "+
+			"longer: run the command again, which continues from what is done", l.Update, deployments.LeaseLife)
+	}
+	if err := s.mayDeployStill(ctx, l); err != nil {
+		return l, err
+	}
+	if d <= 0 || d > left {
+		d = left
+	}
 	if l.Preview() {
-		if d <= 0 || d > deployments.LeaseDuration {
-			d = deployments.LeaseDuration
-		}
-		l.Expires = time.Now().Add(d)
-		return l, nil
+		l.Expires = time.Now().Add(min(d, deployments.LeaseDuration))
+		return l, s.leaseHasEnded(ctx, l.Update)
 	}
 	err := s.leaseUpdate(ctx, l.Update, deployments.UpdateRenew, &l.Expires, d)
 	if deployments.CodeOf(err) == deployments.CodeNotFound && err != nil {
-		err = deployments.Errorf(deployments.CodeForbidden, "the lease of update %s has ended", l.Update)
+		err = leaseEnded(l.Update)
 	}
 	return l, err
+}
+
+// mayDeployStill reports, as CodeForbidden, that whoever started an update may not deploy to its stack any more.
+func (s *Service) mayDeployStill(ctx context.Context, l deployments.Leased) error {
+	held := deployments.Everything()
+	held.Holders = []deployments.Holder{l.Caller}
+	now, err := s.CurrentAuthority(ctx, held)
+	if err == nil && !now.May(deployments.RoleDeployer, l.Update.StackName) {
+		err = deployments.Errorf(deployments.CodeForbidden, "the token %s may not deploy to %s any more: the lease of "+
+			"update %s is not renewed", l.Caller.Token, l.Update.StackName, l.Update.Version)
+	}
+	return err
+}
+
+// leaseHasEnded reports, as CodeForbidden, that an update has ended, and its lease with it.
+func (s *Service) leaseHasEnded(ctx context.Context, u deployments.UpdateName) error {
+	info, err := s.Info(ctx, u)
+	switch {
+	case err != nil && deployments.CodeOf(err) == deployments.CodeNotFound:
+		return nil // it has not begun
+	case err == nil && !info.Ended.IsZero():
+		return leaseEnded(u)
+	}
+	return err
+}
+
+func leaseEnded(u deployments.UpdateName) error {
+	return deployments.Errorf(deployments.CodeForbidden, "the lease of update %s has ended", u)
 }
 
 // CompleteUpdate ends an update that its client has executed.
@@ -277,73 +315,6 @@ func (s *Service) leaseUpdate(
 		return deployments.Errorf(deployments.CodeNotFound, "update %s is not running", u)
 	}
 	return failure(update+" the lease", err)
-}
-
-// clientStream begins the names of the streams of a client's events: each batch is a stream of its own, because batches
-// arrive in any order.
-const clientStream = "client-"
-
-// WriteEvents stores events of a client.
-func (s *Service) WriteEvents(
-	ctx context.Context, l deployments.Leased, first int, events []apitype.EngineEvent,
-) error {
-	batch := make([]deployments.WatchEvent, len(events))
-	for i := range events {
-		batch[i].Event = &events[i]
-		if summary := events[i].SummaryEvent; summary != nil {
-			changes := make(map[string]int, len(summary.ResourceChanges))
-			for op, n := range summary.ResourceChanges {
-				changes[string(op)] = n
-			}
-			if err := s.PutLeaseChanges(ctx, l.Update, changes); err != nil {
-				return err
-			}
-		}
-	}
-	data, err := eventlog.Encode(batch)
-	if err != nil {
-		return err
-	}
-	return s.AppendEvents(ctx, statestore.Part{Update: l.Update, Stream: fmt.Sprintf("%s%08d", clientStream, first),
-		Number: 1}, data)
-}
-
-// Events returns the events of an update, whoever has executed it. Those of a client come in the order of their
-// sequence numbers.
-func (s *Service) Events(ctx context.Context, u deployments.UpdateName) ([]apitype.EngineEvent, error) {
-	streams, err := s.Streams(ctx, u)
-	if err != nil {
-		return nil, err
-	}
-	var events []apitype.EngineEvent
-	for _, stream := range streams {
-		for number := 1; ; {
-			parts, err := s.ReadEvents(ctx, statestore.Part{Update: u, Stream: stream, Number: number}, partsAtOnce)
-			if err != nil {
-				return nil, err
-			}
-			for _, part := range parts {
-				decoded, err := eventlog.Decode(part)
-				if err != nil {
-					return nil, err
-				}
-				for _, e := range decoded {
-					if e.Event != nil {
-						events = append(events, *e.Event)
-					}
-				}
-			}
-			if number += len(parts); len(parts) < partsAtOnce {
-				break
-			}
-		}
-	}
-	if slices.ContainsFunc(streams, func(name string) bool { return strings.HasPrefix(name, clientStream) }) {
-		slices.SortStableFunc(events, func(a, b apitype.EngineEvent) int { return a.Sequence - b.Sequence })
-	} else {
-		slices.SortStableFunc(events, func(a, b apitype.EngineEvent) int { return a.Timestamp - b.Timestamp })
-	}
-	return events, nil
 }
 
 // ImportAsIs makes a deployment of the stock CLI a stack's next version, without reading its secrets.

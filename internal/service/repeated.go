@@ -2,7 +2,7 @@ package service
 
 import (
 	"context"
-	"slices"
+	"iter"
 
 	"go.temporal.io/sdk/workflow"
 
@@ -23,11 +23,10 @@ func (s *Service) template(
 	if sched.NeedsProgram(driftCheck) {
 		return s.templateWith(ctx, name, !driftCheck && sched.Kind.Operation() != engine.KindDestroy)
 	}
-	ups, err := s.ups(ctx, name)
-	if err != nil {
-		return deployments.UpdateRequest{}, err
-	}
-	for _, u := range ups {
+	for u, err := range s.ups(ctx, name) {
+		if err != nil {
+			return deployments.UpdateRequest{}, err
+		}
 		r, err := s.Request(ctx, u.Update)
 		switch {
 		case err != nil && !notFound(err):
@@ -45,50 +44,51 @@ func (s *Service) template(
 func (s *Service) templateWith(
 	ctx context.Context, name deployments.StackName, successful bool,
 ) (deployments.UpdateRequest, error) {
-	ups, err := s.ups(ctx, name)
-	if err != nil {
-		return deployments.UpdateRequest{}, err
+	for u, err := range s.ups(ctx, name) {
+		if err != nil {
+			return deployments.UpdateRequest{}, err
+		}
+		if successful && u.Status != deployments.StatusSucceeded {
+			continue
+		}
+		r, err := s.Request(ctx, u.Update)
+		if err != nil {
+			return r, err
+		}
+		if r.Lease != nil {
+			return r, deployments.Errorf(deployments.CodeInvalid,
+				"%s was executed by the stock CLI, and the service does not have its program, which the schedule would "+
+					"repeat: run `deployctl up` first. Drift checks without remediation, refreshes and destroys need no program",
+				u.Update)
+		}
+		return templateOf(u.Update, r)
 	}
-	i := slices.IndexFunc(ups, func(u deployments.UpdateInfo) bool {
-		return !successful || u.Status == deployments.StatusSucceeded
-	})
-	if i < 0 {
-		return deployments.UpdateRequest{}, deployments.Errorf(deployments.CodeInvalid,
-			"%s has no update that a schedule could repeat, with its program, configuration and environment: run "+
-				"`deployctl up` first", name)
-	}
-	r, err := s.Request(ctx, ups[i].Update)
-	if err != nil {
-		return r, err
-	}
-	if r.Lease != nil {
-		return r, deployments.Errorf(deployments.CodeInvalid,
-			"%s was executed by the stock CLI, and the service does not have its program, which the schedule would "+
-				"repeat: run `deployctl up` first. Drift checks without remediation, refreshes and destroys need no program",
-			ups[i].Update)
-	}
-	return templateOf(ups[i].Update, r)
+	return deployments.UpdateRequest{}, deployments.Errorf(deployments.CodeInvalid,
+		"%s has no update that a schedule could repeat, with its program, configuration and environment: run "+
+			"`deployctl up` first", name)
 }
 
-// ups returns the ups of a stack that have ended, the newest first: of its recent updates if there is one that has
-// succeeded, else of all.
-func (s *Service) ups(ctx context.Context, name deployments.StackName) ([]deployments.UpdateInfo, error) {
-	for _, limit := range []int{recentUpdates, 0} {
-		history, err := s.History(ctx, name, limit)
-		if err != nil {
-			return nil, err
-		}
-		all := len(history) < recentUpdates || limit == 0
-		ups := slices.DeleteFunc(history, func(u deployments.UpdateInfo) bool {
-			return u.Kind != engine.KindUp || u.Ended.IsZero()
-		})
-		if all || slices.ContainsFunc(ups, func(u deployments.UpdateInfo) bool {
-			return u.Status == deployments.StatusSucceeded
-		}) {
-			return ups, nil
+// ups returns the ups of a stack that have ended, the newest first: those of its recent updates and, until one of all
+// that has succeeded, older ones.
+func (s *Service) ups(ctx context.Context, name deployments.StackName) iter.Seq2[deployments.UpdateInfo, error] {
+	return func(yield func(deployments.UpdateInfo, error) bool) {
+		seen, succeeded := 0, false
+		for u, err := range s.UpdatesOf(ctx, name) {
+			if err != nil {
+				yield(u, err)
+				return
+			}
+			if seen++; seen > recentUpdates && succeeded {
+				return
+			}
+			if u.Kind != engine.KindUp || u.Ended.IsZero() {
+				continue
+			}
+			if succeeded = succeeded || u.Status == deployments.StatusSucceeded; !yield(u, nil) {
+				return
+			}
 		}
 	}
-	return nil, nil
 }
 
 // templateOf returns the parts of an update's request that are about the program, not about that one update.

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 
 	"go.temporal.io/api/enums/v1"
 	querypb "go.temporal.io/api/query/v1"
@@ -128,6 +129,8 @@ func (f *fakeTemporal) update(o client.UpdateWorkflowOptions) outcome {
 		return outcome{value: len(f.waiting) < before}
 	case deployments.UpdateRecover:
 		return outcome{err: f.recovered()}
+	case deployments.UpdateRenew:
+		return outcome{value: time.Now().Add(o.Args[0].(time.Duration))}
 	case deployments.UpdateResolve:
 		resolved := o.Args[0].(engine.Resolved)
 		if !f.undecided[string(resolved.URN)] {

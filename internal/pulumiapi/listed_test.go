@@ -1,0 +1,41 @@
+package pulumiapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+)
+
+func TestAPageOfAListIsAnsweredWhateverItsNumbersAre(t *testing.T) {
+	b := newBench(t)
+	for n := 1; n <= 5; n++ {
+		info := deployments.UpdateInfo{Update: deployments.UpdateName{StackName: dev, Version: fmt.Sprint(n)}, Kind: "up"}
+		if err := b.store.PutInfo(t.Context(), info); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for query, want := range map[string]string{
+		"": "[5 4 3 2 1]", "?pageSize=2": "[5 4]", "?pageSize=2&page=2": "[3 2]", "?pageSize=2&page=3": "[1]",
+		"?pageSize=2&page=4": "[]", "?pageSize=x&page=-3": "[5 4 3 2 1]",
+		"?pageSize=4611686018427387904&page=3": "[]", "?pageSize=9223372036854775807&page=3": "[]",
+		"?pageSize=100&page=9223372036854775807": "[]", "?pageSize=99999999999999999999": "[5 4 3 2 1]",
+	} {
+		var answer apitype.GetHistoryResponse
+		if err := json.Unmarshal([]byte(b.want(http.StatusOK, http.MethodGet, "/api/stacks/acme/shop/dev/updates"+query,
+			"token viewer", "")), &answer); err != nil {
+			t.Fatal(err)
+		}
+		got := []int{}
+		for _, u := range answer.Updates {
+			got = append(got, u.Version)
+		}
+		if fmt.Sprint(got) != want {
+			t.Errorf("%q lists %v, not %s", query, got, want)
+		}
+		b.want(http.StatusOK, http.MethodGet, "/api/stacks/acme/shop/dev/deployments"+query, "token viewer", "")
+	}
+}

@@ -1,0 +1,62 @@
+package statestore_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore"
+)
+
+// entryReads counts the entries of histories that are read.
+type entryReads struct {
+	statestore.Memory
+	n atomic.Int32
+}
+
+func (r *entryReads) Get(ctx context.Context, key string) (statestore.Object, error) {
+	if strings.Contains(key, "/history/") {
+		r.n.Add(1)
+	}
+	return r.Memory.Get(ctx, key)
+}
+
+func TestASearchOfTheHistoryReadsLittleMoreThanItNeeds(t *testing.T) {
+	objects := &entryReads{}
+	s := newStack(t, objects)
+	const updates = 300
+	var all []string
+	for n := updates; n > 0; n-- {
+		all = append(all, fmt.Sprint(n))
+		if err := s.PutInfo(t.Context(), deployments.UpdateInfo{Update: up(n)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, wanted := range []int{1, 5, 100, updates + 1} {
+		objects.n.Store(0)
+		var got []string
+		for info, err := range s.UpdatesOf(t.Context(), dev) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got = append(got, info.Update.Version); len(got) == wanted {
+				break
+			}
+		}
+		if want := all[:min(wanted, updates)]; !slices.Equal(got, want) {
+			t.Errorf("of %d it returns %v", wanted, got)
+		}
+		if read := int(objects.n.Load()); read > 3*wanted {
+			t.Errorf("for %d updates it reads %d", wanted, read)
+		}
+	}
+	for _, err := range s.UpdatesOf(t.Context(), deployments.StackName{Organization: "o", Project: "p", Stack: "s"}) {
+		if deployments.CodeOf(err) != deployments.CodeNotFound {
+			t.Errorf("of a stack that is not there it returns %v", err)
+		}
+	}
+}
