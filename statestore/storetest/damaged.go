@@ -24,7 +24,7 @@ func damagedObjects(t *testing.T, f fixture) {
 	for _, name := range []string{"eve", "fay"} {
 		ok(t, f.GrantMember(t.Context(), name, adminOfAll))
 	}
-	f.damage(t, "members/eve")
+	f.damage(t, "members/_/eve")
 	f.put(t, "tokens/stray/update", "x")
 	f.put(t, "stacks/README", "x")
 	f.put(t, "stacks/organization/web/not a stack/head.json", "x")
