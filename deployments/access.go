@@ -255,8 +255,12 @@ func (t Token) Validate() error {
 	if err := ValidateName("token", t.Name); err != nil {
 		return err
 	}
-	if t.Name == LocalToken || t.Name == BootstrapToken {
+	switch {
+	case t.Name == LocalToken || t.Name == BootstrapToken:
 		return Errorf(CodeInvalid, "%q is a name that the service uses itself: use another one", t.Name)
+	case strings.Contains(t.Name, "."):
+		return Errorf(CodeInvalid, "%q is like the name of a token that was made from another one: use one without a dot",
+			t.Name)
 	}
 	if t.Member == "" && t.Grant == nil {
 		return Errorf(CodeInvalid, "a token needs a role (--role), or a member whose roles it has (--member)")

@@ -1,6 +1,9 @@
 package deployments
 
-import "testing"
+import (
+	"cmp"
+	"testing"
+)
 
 func TestAGrantIsForItsOrganizationAndItsStacks(t *testing.T) {
 	shop := StackName{Organization: "acme", Project: "shop", Stack: "dev"}
@@ -130,8 +133,11 @@ func TestATokenIsLimitedToOneOrganizationOrToNone(t *testing.T) {
 		{"a member and a role in all", Token{Member: "ann", Organization: "acme", Grant: &every}, ""},
 		{"a member of no organization", Token{Member: "ann"}, ""},
 		{"an organization without a member", Token{Organization: "acme", Grant: &acme}, ""},
+		{"as if it was made from another", Token{Name: "ci.laptop", Grant: &acme}, ""},
+		{"as if it was made from the local user's", Token{Name: LocalToken + ".laptop", Grant: &acme}, ""},
+		{"the local user's", Token{Name: LocalToken, Grant: &acme}, ""},
 	} {
-		c.token.Name = "laptop"
+		c.token.Name = cmp.Or(c.token.Name, "laptop")
 		if err := c.token.Validate(); (err == nil) != (c.within != "") || err == nil && c.token.Within() != c.within {
 			t.Errorf("%s: within %q, %v", c.name, c.token.Within(), err)
 		}

@@ -319,7 +319,7 @@ func tokens(t *testing.T, f fixture) {
 	ok(t, err)
 	_, err = f.CreateToken(t.Context(), deployments.Token{Name: "ci", Grant: &adminOfAll})
 	wantCode(t, err, deployments.CodeExists)
-	other, err := f.CreateToken(t.Context(), deployments.Token{Name: "b.dev", Grant: &adminOfAll})
+	other, err := f.CreateToken(t.Context(), deployments.Token{Name: "b-dev", Grant: &adminOfAll})
 	ok(t, err)
 	for _, text := range []string{text, other} {
 		if got, err := f.Authenticate(t.Context(), text); err != nil || !got.May(deployments.RoleAdmin, dev) {
@@ -327,12 +327,12 @@ func tokens(t *testing.T, f fixture) {
 		}
 	}
 	for _, wrong := range []string{"", "x", text + "0", text[:len(text)-1], "dctl.none." + text[8:],
-		strings.Replace(text, "ci", "b.dev", 1)} {
+		strings.Replace(text, "ci", "b-dev", 1)} {
 		_, err := f.Authenticate(t.Context(), wrong)
 		wantCode(t, err, deployments.CodeUnauthorized)
 	}
 	list, err := f.ListTokens(t.Context())
-	if err != nil || len(list) != 2 || list[0].Name != "b.dev" || list[1].Name != "ci" || list[1].Created.IsZero() ||
+	if err != nil || len(list) != 2 || list[0].Name != "b-dev" || list[1].Name != "ci" || list[1].Created.IsZero() ||
 		list[1].Used.IsZero() {
 		t.Errorf("got %+v, %v", list, err)
 	}

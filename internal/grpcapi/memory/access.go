@@ -16,6 +16,10 @@ func (s *Service) CreateToken(_ context.Context, t deployments.Token) (string, e
 	if err := t.Validate(); err != nil {
 		return "", err
 	}
+	return s.addToken(t)
+}
+
+func (s *Service) addToken(t deployments.Token) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, other := range s.tokens {

@@ -23,7 +23,7 @@ func (s *Service) DeriveToken(ctx context.Context, t deployments.Token) (string,
 		t.Grant = &deployments.Grant{Role: deployments.RoleAdmin, Organization: deployments.AnyOrganization}
 	}
 	t.Name = t.Origin.Token + "." + t.Name
-	return s.CreateToken(ctx, t)
+	return s.addToken(t)
 }
 
 // teamsOf gives the teams of a member; s.mu is held.
