@@ -93,9 +93,13 @@ func (s *Store) GrantMember(ctx context.Context, name string, g deployments.Gran
 	})
 }
 
-// RemoveMember removes a member of an organization: what they may do, and that they are in teams. CodeNotFound when
-// there is none of this name.
+// RemoveMember removes a member of an organization, who may be damaged: what they may do, and that they are in teams.
+// CodeNotFound when there is none of this name.
 func (s *Store) RemoveMember(ctx context.Context, name, organization string) error {
+	if _, _, err := s.getMember(ctx, organization, name); unreadable(err) != nil {
+		defer s.callers.forget()
+		return failed(s.objects.Delete(ctx, memberKey(organization, name)), "remove the member "+name)
+	}
 	return s.changeMember(ctx, organization, name, func(m *storedMember, found bool) error {
 		if !found {
 			return noMember(organization, name)

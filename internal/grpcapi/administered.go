@@ -144,14 +144,14 @@ func (a Administered) ListMembers(ctx context.Context) ([]deployments.Member, er
 	return seen, err
 }
 
-// RemoveMember removes a member, if the caller administers all that the member may do. Otherwise the answer is that of
-// a name that nobody has.
+// RemoveMember removes a member, if the caller administers all that the member may do, or the organization of a damaged
+// one. Otherwise the answer is that of a name that nobody has.
 func (a Administered) RemoveMember(ctx context.Context, name, organization string) error {
 	found, err := a.member(ctx, organization, name)
 	if err != nil {
 		return err
 	}
-	if !a.Caller.Administers(found.All()...) {
+	if !a.Caller.Administers(found.All()...) && (found.Damaged == "" || !a.whole(organization)) {
 		return deployments.Errorf(deployments.CodeNotFound, "there is no member %s with --organization '%s' that this "+
 			"token administers: `deployctl member ls` lists those there are", name, organization)
 	}

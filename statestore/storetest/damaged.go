@@ -49,6 +49,8 @@ func damagedObjects(t *testing.T, f fixture) {
 	if len(members) != 2 || members[0].Name != "eve" || members[0].Damaged == "" || members[1].Damaged != "" {
 		t.Errorf("the members are %+v", members)
 	}
+	ok(t, f.RemoveMember(t.Context(), "eve", deployments.AnyOrganization))
+	ok(t, f.GrantMember(t.Context(), "eve", adminOfAll))
 
 	f.damage(t, "stacks/organization/web/dev/head.json")
 	stacks, err := f.ListStacks(t.Context(), "", "")
