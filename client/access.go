@@ -32,7 +32,7 @@ func (c *Client) RemoveToken(ctx context.Context, name string) error {
 	return err
 }
 
-// GrantMember creates a member, or replaces a member's grant for the grant's organization.
+// GrantMember creates a member of the grant's organization, or replaces a member's grant.
 func (c *Client) GrantMember(ctx context.Context, name string, g deployments.Grant) error {
 	_, err := repeat(ctx, c, c.members.GrantMember, &api.GrantMemberRequest{Name: name, Grant: wire.FromGrant(g)})
 	return err
@@ -44,7 +44,7 @@ func (c *Client) ListMembers(ctx context.Context) ([]deployments.Member, error) 
 	return wire.ToMembers(m.GetMembers()), err
 }
 
-// RemoveMember removes a member's grants for an organization; an empty organization means all.
+// RemoveMember removes a member of an organization.
 func (c *Client) RemoveMember(ctx context.Context, name, organization string) error {
 	_, err := once(ctx, c, c.members.RemoveMember, &api.RemoveMemberRequest{Name: name, Organization: organization})
 	return err

@@ -176,7 +176,8 @@ var wholes = map[string]whole{
 		return of(s.PutManifest(ctx, dev, manifest))
 	},
 	"CreateToken": func(ctx context.Context, s deployments.Service) (any, error) {
-		return of(s.CreateToken(ctx, deployments.Token{Name: "ci", Member: "ann", Grant: &grant, Expires: moment}))
+		return of(s.CreateToken(ctx, deployments.Token{Name: "ci", Member: "ann", Organization: "acme", Grant: &grant,
+			Expires: moment}))
 	},
 	"DeriveToken": func(ctx context.Context, s deployments.Service) (any, error) {
 		return of(s.DeriveToken(ctx, deployments.Token{Name: "cli", Expires: moment,
@@ -320,7 +321,8 @@ func wantFull(t *testing.T, arg any) {
 	case deployments.Webhook:
 		elsewhere = append(elsewhere, "Created")
 	case deployments.Token:
-		elsewhere = append(elsewhere, "Created", "Used", "Damaged", "Origin", "Member", "Grant") // a derived one has no more
+		elsewhere = append(elsewhere, "Created", "Used", "Damaged", "Origin", "Limit", // a derived one has no more
+			"Member", "Organization", "Grant")
 	case deployments.Caller: // the edge names it: the local user
 		elsewhere = append(elsewhere, "Member", "Made", "Identity", "TokensOnly")
 	case deployments.Trust:

@@ -223,10 +223,14 @@ func NoStack(s StackName) error {
 // Token describes an access token; its text is known only when it is created.
 type Token struct {
 	Name string `json:"name"`
-	// Member is the owner; a token without one has its own grant.
-	Member string `json:"member,omitempty"`
+	// Member is the owner, who is one of Organization; a token without an owner has its own grant.
+	Member       string `json:"member,omitempty"`
+	Organization string `json:"organization,omitempty"` // the member's; empty without one
 	// Grant is what it may do; nil: what its member may. With both, it may do what both allow.
-	Grant   *Grant    `json:"grant,omitempty"`
+	Grant *Grant `json:"grant,omitempty"`
+	// Limit is what the admin administered who created it for a member, if that was not all of the organization: the
+	// member may get more later, and the token does not.
+	Limit   [][]Grant `json:"limit,omitempty"`
 	Created time.Time `json:"created"`
 	Expires time.Time `json:"expires,omitzero"` // zero: never
 	Used    time.Time `json:"used,omitzero"`    // to the minute
@@ -251,37 +255,70 @@ func (t Token) Validate() error {
 	if err := ValidateName("token", t.Name); err != nil {
 		return err
 	}
-	if t.Name == LocalToken || t.Name == BootstrapToken {
+	switch {
+	case t.Name == LocalToken || t.Name == BootstrapToken:
 		return Errorf(CodeInvalid, "%q is a name that the service uses itself: use another one", t.Name)
+	case strings.Contains(t.Name, "."):
+		return Errorf(CodeInvalid, "%q is like the name of a token that was made from another one: use one without a dot",
+			t.Name)
 	}
 	if t.Member == "" && t.Grant == nil {
 		return Errorf(CodeInvalid, "a token needs a role (--role), or a member whose roles it has (--member)")
 	}
 	if t.Member != "" {
-		if err := ValidateName("member", t.Member); err != nil {
+		if err := ValidateMember(t.Organization, t.Member); err != nil {
 			return err
 		}
 	}
-	if t.Grant != nil {
-		return t.Grant.Validate()
+	switch {
+	case t.Member == "" && t.Organization != "":
+		return Errorf(CodeInvalid, "a token without a member is for the organization of its role alone")
+	case t.Grant == nil:
+		return nil
+	case t.Member != "" && t.Grant.Organization != t.Organization:
+		return Errorf(CodeInvalid, "the member %s of %s has no role in %s: the role of a member's token is one in their "+
+			"organization", t.Member, t.Organization, t.Grant.Organization)
 	}
-	return nil
+	return t.Grant.Validate()
 }
 
-// Member is a person or a machine that owns tokens.
+// Within returns the organization outside of which the token may do nothing, or AnyOrganization.
+func (t Token) Within() string {
+	switch {
+	case t.Member != "":
+		return t.Organization
+	case t.Grant != nil:
+		return t.Grant.Organization
+	}
+	return AnyOrganization
+}
+
+// Member is a person or a machine that owns tokens. A member is one of an organization, or of AnyOrganization: the same
+// name in another one is another member.
 type Member struct {
-	Name    string    `json:"name"`
-	Grants  []Grant   `json:"grants"` // at most one for each organization
-	Created time.Time `json:"created"`
+	Organization string    `json:"organization"`
+	Name         string    `json:"name"`
+	Grant        *Grant    `json:"grant,omitempty"` // in the organization; nil: only teams allow something
+	Created      time.Time `json:"created"`
 	// Teams are those that the member is in, without their members.
 	Teams []Team `json:"teams,omitempty"`
-	// Damaged says why the member cannot be read; then only the name is known, and the member may do nothing. Only
-	// lists have such members.
+	// Damaged says why the member cannot be read; then only the organization and the name are known, and the member may
+	// do nothing. Only lists have such members.
 	Damaged string `json:"damaged,omitempty"`
 }
 
-// AuthorityOf returns what a token may do, from its own grant and all of its member's. A token with neither was created
-// before tokens had a scope, and may do everything.
+// ValidateMember reports, as CodeInvalid, why there is no such member in any organization.
+func ValidateMember(organization, name string) error {
+	if organization != AnyOrganization {
+		if err := ValidateName("organization", organization); err != nil {
+			return err
+		}
+	}
+	return ValidateName("member", name)
+}
+
+// AuthorityOf returns what a token may do, from its own grant, all of its member's, and its limit. A token without a
+// grant and a member was created before tokens had a scope, and may do everything.
 func AuthorityOf(t Token, member []Grant) Authority {
 	var a Authority
 	if t.Grant != nil {
@@ -293,5 +330,6 @@ func AuthorityOf(t Token, member []Grant) Authority {
 	if len(a.Grants) == 0 {
 		return Everything()
 	}
+	a.Grants = append(a.Grants, t.Limit...)
 	return a
 }

@@ -1,6 +1,9 @@
 package deployments
 
-import "testing"
+import (
+	"cmp"
+	"testing"
+)
 
 func TestAGrantIsForItsOrganizationAndItsStacks(t *testing.T) {
 	shop := StackName{Organization: "acme", Project: "shop", Stack: "dev"}
@@ -49,7 +52,7 @@ func TestATokenWithAMemberMayDoWhatBothAllow(t *testing.T) {
 		{"the member only looks", admin, []Grant{viewer}, false},
 		{"the member has nothing left", admin, nil, false},
 	} {
-		a := AuthorityOf(Token{Member: "ann", Grant: &c.token}, c.member)
+		a := AuthorityOf(Token{Member: "ann", Organization: "acme", Grant: &c.token}, c.member)
 		if got := a.May(RoleDeployer, shop); got != c.want {
 			t.Errorf("%s: got %v", c.name, got)
 		}
@@ -114,6 +117,33 @@ func TestWhatTwoAllowIsWhatBothAllow(t *testing.T) {
 	}
 }
 
+func TestATokenIsLimitedToOneOrganizationOrToNone(t *testing.T) {
+	acme, every := Grant{Role: RoleViewer, Organization: "acme"}, Grant{Role: RoleViewer, Organization: AnyOrganization}
+	for _, c := range []struct {
+		name   string
+		token  Token
+		within string // empty: there is no such token
+	}{
+		{"a role", Token{Grant: &acme}, "acme"},
+		{"a role in all", Token{Grant: &every}, AnyOrganization},
+		{"a member", Token{Member: "ann", Organization: "acme"}, "acme"},
+		{"a member of all", Token{Member: "ann", Organization: AnyOrganization}, AnyOrganization},
+		{"both", Token{Member: "ann", Organization: "acme", Grant: &acme}, "acme"},
+		{"a member and a role elsewhere", Token{Member: "ann", Organization: "initech", Grant: &acme}, ""},
+		{"a member and a role in all", Token{Member: "ann", Organization: "acme", Grant: &every}, ""},
+		{"a member of no organization", Token{Member: "ann"}, ""},
+		{"an organization without a member", Token{Organization: "acme", Grant: &acme}, ""},
+		{"as if it was made from another", Token{Name: "ci.laptop", Grant: &acme}, ""},
+		{"as if it was made from the local user's", Token{Name: LocalToken + ".laptop", Grant: &acme}, ""},
+		{"the local user's", Token{Name: LocalToken, Grant: &acme}, ""},
+	} {
+		c.token.Name = cmp.Or(c.token.Name, "laptop")
+		if err := c.token.Validate(); (err == nil) != (c.within != "") || err == nil && c.token.Within() != c.within {
+			t.Errorf("%s: within %q, %v", c.name, c.token.Within(), err)
+		}
+	}
+}
+
 func TestNoAuthorityCoversATokenThatMayDoMore(t *testing.T) {
 	acme := Authority{Grants: [][]Grant{{{Role: RoleAdmin, Organization: "acme"}}}}
 	own, foreign := Grant{Role: RoleViewer, Organization: "acme"}, Grant{Role: RoleViewer, Organization: "initech"}
@@ -125,10 +155,12 @@ func TestNoAuthorityCoversATokenThatMayDoMore(t *testing.T) {
 	}{
 		{"its own organization's", Token{Grant: &own}, nil, true},
 		{"another's", Token{Grant: &foreign}, nil, false},
-		{"that of a member who has roles elsewhere", Token{Member: "ann"}, []Grant{own, foreign}, false},
-		{"that, limited to its own organization", Token{Member: "ann", Grant: &own}, []Grant{own, foreign}, true},
+		{"that of a member of every organization", Token{Member: "ann", Organization: AnyOrganization},
+			[]Grant{{Role: RoleViewer, Organization: AnyOrganization}}, false},
+		{"that of a member who may do more than its creator administered", Token{Member: "ann", Organization: "initech",
+			Limit: [][]Grant{{own}}}, []Grant{foreign}, true},
 		{"one without a scope", Token{}, nil, false},
-		{"that of a member who is gone", Token{Member: "ann"}, nil, false},
+		{"that of a member who is gone", Token{Member: "ann", Organization: "acme"}, nil, false},
 	} {
 		if got := acme.Covers(AuthorityOf(c.token, c.has)); got != c.want {
 			t.Errorf("%s: got %v", c.name, got)

@@ -5,9 +5,9 @@ import "context"
 // Tokens manages access tokens, which are hashed at rest. Callers see and change only tokens whose grants they
 // administer.
 type Tokens interface {
-	// CreateToken makes a token and returns its text. Name, Member, Grant and Expires say what it is. Needs RoleAdmin.
-	// CodeExists: there is a token of this name. CodeNotFound: there is no such member. CodeForbidden: also when the
-	// token could do what the caller does not administer.
+	// CreateToken makes a token and returns its text. Name, Member, Organization, Grant and Expires say what it is. Needs
+	// RoleAdmin. CodeExists: there is a token of this name. CodeNotFound: there is no such member. CodeForbidden: also
+	// when the token could do what the caller does not administer, or the member is of an organization of others.
 	CreateToken(ctx context.Context, t Token) (string, error)
 	// DeriveToken makes a token that may do what the caller's may, as long as that lasts, and returns its text. The name
 	// of the caller's token and a dot come before its name. Needs RoleViewer. CodeForbidden: also when the caller's was
@@ -41,14 +41,13 @@ func (a Account) Name() string { return Caller{Token: a.Token, Member: a.Member}
 // Members manages who has tokens. A member's tokens may do what the member may at the time. Callers see and change only
 // grants that they administer.
 type Members interface {
-	// GrantMember makes a member, or gives one a grant in the place of the one that they have in its organization.
-	// Needs RoleAdmin. CodeForbidden: also when the caller does not administer all that the member would have there.
+	// GrantMember makes a member of the grant's organization, or gives one the grant in the place of the one that they
+	// have. Needs RoleAdmin. CodeForbidden: also when the caller does not administer all that the member would have.
 	GrantMember(ctx context.Context, name string, g Grant) error
-	// ListMembers describes the members, sorted by name. Needs RoleAdmin. Fails as every method does.
+	// ListMembers describes the members, sorted by organization and name. Needs RoleAdmin. Fails as every method does.
 	ListMembers(ctx context.Context) ([]Member, error)
-	// RemoveMember removes a member's grants in an organization; an empty organization means everywhere. A member
-	// without grants is gone, and their tokens are worthless. Needs RoleAdmin. CodeNotFound: there is no such member,
-	// or they have no grant there. CodeForbidden: also when the caller does not administer all of these grants.
+	// RemoveMember removes a member of an organization, whose tokens are worthless then. Needs RoleAdmin. CodeNotFound:
+	// there is no such member, or the caller does not administer all that they may do.
 	RemoveMember(ctx context.Context, name, organization string) error
 }
 
@@ -62,9 +61,9 @@ type Teams interface {
 	// RemoveTeam removes a team; its members lose what it allowed them. Needs RoleAdmin. CodeNotFound: there is no such
 	// team.
 	RemoveTeam(ctx context.Context, organization, name string) error
-	// JoinTeam adds a member to a team, and makes the member if there is none of this name. Needs RoleAdmin.
-	// CodeNotFound: there is no such team. CodeForbidden: also when the caller does not administer all that the member
-	// may do in the organization.
+	// JoinTeam adds a member to a team, and makes the member of its organization if there is none of this name. Needs
+	// RoleAdmin. CodeNotFound: there is no such team. CodeForbidden: also when the caller does not administer all that
+	// the member may do.
 	JoinTeam(ctx context.Context, organization, team, member string) error
 	// LeaveTeam removes a member from a team. Needs RoleAdmin. CodeNotFound: there is no such team, or the member is not
 	// in it.

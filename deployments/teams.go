@@ -1,9 +1,6 @@
 package deployments
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // Team is a named set of members of one organization. Each of them may do what the team's grant allows, besides what
 // their own grants do.
@@ -29,7 +26,10 @@ func (t Team) Validate() error {
 
 // All returns the member's own grants and those of the teams.
 func (m Member) All() []Grant {
-	all := slices.Clone(m.Grants)
+	var all []Grant
+	if m.Grant != nil {
+		all = append(all, *m.Grant)
+	}
 	for _, t := range m.Teams {
 		all = append(all, t.Grant)
 	}

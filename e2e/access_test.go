@@ -45,7 +45,7 @@ func TestWhoMayDoWhatOnAServiceOfManyOrganizations(t *testing.T) {
 	})
 
 	root.must(t, "member", "add", "ann", "--role", "viewer", "--organization", "acme")
-	viewer := create(root, "ann-laptop", "--member", "ann")
+	viewer := create(root, "ann-laptop", "--member", "ann", "--organization", "acme")
 	if got := viewer.must(t, "stack", "ls", "--all", "--organization", "acme", "--json"); !strings.Contains(got,
 		"acme") || strings.Contains(got, "initech") {
 		t.Errorf("a viewer of acme sees %s", got)
@@ -88,6 +88,6 @@ func TestWhoMayDoWhatOnAServiceOfManyOrganizations(t *testing.T) {
 		t.Errorf("what initech-ci did to initech/shop/dev:\n%s", got)
 	}
 	viewer.fails(t, 6, []string{"needs the role admin"}, "audit", "--organization", "acme")
-	root.must(t, "member", "rm", "ann", "--everywhere")
+	root.must(t, "member", "rm", "ann", "--organization", "acme")
 	viewer.fails(t, 6, []string{"the access token is not valid"}, "stack", "ls", "--all")
 }

@@ -51,13 +51,12 @@ func TestRequestedWorkIsAllowedByWhatTheRequesterMayDoNow(t *testing.T) {
 		{"the token has expired", func(_ *testing.T, _ *Store, now *time.Time) { *now = now.Add(time.Hour) }, "",
 			"the token is good until 2026-01-02T04:04:05Z"},
 		{"the member was removed", func(t *testing.T, s *Store, _ *time.Time) {
-			must(
-				s.RemoveMember(t.Context(), "ann", ""))
+			must(s.RemoveMember(t.Context(), "ann", "acme"))
 		}, "", "the member was removed"},
 		{"another member has the name", func(t *testing.T, s *Store, now *time.Time) {
-			must(s.RemoveMember(t.Context(), "ann", ""))
+			must(s.RemoveMember(t.Context(), "ann", "acme"))
 			*now = now.Add(time.Second)
-			must(s.GrantMember(t.Context(), "ann", adminOfAll))
+			must(s.GrantMember(t.Context(), "ann", deployer))
 		}, "", "the member was removed"},
 		{"the member has a lesser role", func(t *testing.T, s *Store, _ *time.Time) {
 			must(s.GrantMember(t.Context(), "ann", deployments.Grant{Role: deployments.RoleViewer,
@@ -71,7 +70,7 @@ func TestRequestedWorkIsAllowedByWhatTheRequesterMayDoNow(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s, now := clocked(t)
 			must(s.GrantMember(t.Context(), "ann", deployer))
-			text, err := s.CreateToken(t.Context(), deployments.Token{Name: "ci", Member: "ann",
+			text, err := s.CreateToken(t.Context(), deployments.Token{Name: "ci", Member: "ann", Organization: "acme",
 				Expires: now.Add(time.Hour)})
 			must(err)
 			caller, err := s.Authenticate(t.Context(), text)
@@ -141,9 +140,9 @@ func TestATokenThatIsRemovedWhileItIsReadIsNotRemembered(t *testing.T) {
 	}
 	for name, remove := range map[string]func() error{
 		"ci":     func() error { return s.RemoveToken(t.Context(), "ci") },
-		"laptop": func() error { return s.RemoveMember(t.Context(), "ann", "") },
+		"laptop": func() error { return s.RemoveMember(t.Context(), "ann", "*") },
 	} {
-		text, err := s.CreateToken(t.Context(), deployments.Token{Name: name, Member: "ann"})
+		text, err := s.CreateToken(t.Context(), deployments.Token{Name: name, Member: "ann", Organization: "*"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -58,7 +58,8 @@ func (s *Store) inherit(ctx context.Context, t *storedToken) error {
 		return deployments.Errorf(deployments.CodeForbidden, "the token %s was itself made from %s: make another from "+
 			"that one", from.Name, from.Origin.Token)
 	}
-	t.Member, t.Since, t.Grant = from.Member, from.Since, from.Grant
+	t.Member, t.Organization, t.Since = from.Member, from.Organization, from.Since
+	t.Grant, t.Limit = from.Grant, from.Limit
 	if from.Origin != nil {
 		t.Origin.Identity = from.Origin.Identity
 	}

@@ -1,6 +1,7 @@
 package statestore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -9,7 +10,20 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-const memberFolder = "members/"
+const (
+	memberFolder = "members/"
+	// ofEvery is the folder of the members of every organization; no organization has such a name.
+	ofEvery = "_"
+)
+
+// memberKey returns the key of a member. It has the organization in it, so that nobody can give anything to the member
+// of another one, whatever the names are (docs/adr/0042).
+func memberKey(organization, name string) string {
+	if organization == deployments.AnyOrganization {
+		organization = ofEvery
+	}
+	return join("members", organization, name)
+}
 
 // storedMember is a member at rest: the teams are named, not described.
 type storedMember struct {
@@ -17,25 +31,25 @@ type storedMember struct {
 	Joined []membership `json:"joined,omitempty"`
 }
 
-func (s *Store) newMember(name string) storedMember {
-	return storedMember{Member: deployments.Member{Name: name, Created: s.now().UTC()}}
+func (s *Store) newMember(organization, name string) storedMember {
+	return storedMember{Member: deployments.Member{Organization: organization, Name: name, Created: s.now().UTC()}}
 }
 
-// Member returns a member; CodeNotFound when there is none of this name.
-func (s *Store) Member(ctx context.Context, name string) (deployments.Member, error) {
-	m, _, err := s.getMember(ctx, name)
+// Member returns a member of an organization; CodeNotFound when there is none of this name.
+func (s *Store) Member(ctx context.Context, organization, name string) (deployments.Member, error) {
+	m, _, err := s.getMember(ctx, organization, name)
 	if errors.Is(err, ErrAbsent) || err == nil && len(m.All()) == 0 {
-		return m.Member, noMember(name)
+		return m.Member, noMember(organization, name)
 	}
 	return m.Member, err
 }
 
-func noMember(name string) error {
-	return deployments.Errorf(deployments.CodeNotFound, "there is no member %s: `deployctl member ls` lists those "+
-		"there are", name)
+func noMember(organization, name string) error {
+	return deployments.Errorf(deployments.CodeNotFound, "there is no member %s with --organization '%s': `deployctl "+
+		"member ls` lists those there are", name, organization)
 }
 
-// ListMembers describes the members, sorted by name.
+// ListMembers describes the members, sorted by organization and name.
 func (s *Store) ListMembers(ctx context.Context) ([]deployments.Member, error) {
 	l, err := s.objects.List(ctx, Query{Prefix: memberFolder})
 	if err != nil {
@@ -43,11 +57,15 @@ func (s *Store) ListMembers(ctx context.Context) ([]deployments.Member, error) {
 	}
 	members := make([]deployments.Member, 0, len(l.Keys))
 	for _, key := range l.Keys {
-		name := strings.TrimPrefix(key, memberFolder)
-		m, _, err := s.getMember(ctx, name)
+		organization, name, _ := strings.Cut(strings.TrimPrefix(key, memberFolder), "/")
+		if organization == ofEvery {
+			organization = deployments.AnyOrganization
+		}
+		m, _, err := s.getMember(ctx, organization, name)
 		switch {
 		case unreadable(err) != nil:
-			m.Member = deployments.Member{Name: name, Damaged: err.Error() + ", or remove it and add the member again"}
+			m.Member = deployments.Member{Organization: organization, Name: name,
+				Damaged: err.Error() + ", or remove it and add the member again"}
 		case err != nil && !errors.Is(err, ErrAbsent):
 			return nil, err
 		}
@@ -55,64 +73,50 @@ func (s *Store) ListMembers(ctx context.Context) ([]deployments.Member, error) {
 			members = append(members, m.Member)
 		}
 	}
+	slices.SortFunc(members, func(a, b deployments.Member) int {
+		return cmp.Or(strings.Compare(a.Organization, b.Organization), strings.Compare(a.Name, b.Name))
+	})
 	return members, nil
 }
 
-// GrantMember creates a member, or replaces a member's grant for the grant's organization.
+// GrantMember creates a member of the grant's organization, or replaces a member's grant.
 func (s *Store) GrantMember(ctx context.Context, name string, g deployments.Grant) error {
 	if err := g.Validate(); err != nil {
 		return err
 	}
-	return s.changeMember(ctx, name, func(m *storedMember, found bool) error {
+	return s.changeMember(ctx, g.Organization, name, func(m *storedMember, found bool) error {
 		if !found {
-			*m = s.newMember(name)
+			*m = s.newMember(g.Organization, name)
 		}
-		m.Grants = append(otherGrants(m.Grants, g.Organization), g)
-		slices.SortFunc(m.Grants, func(a, b deployments.Grant) int {
-			return strings.Compare(a.Organization, b.Organization)
-		})
+		m.Grant = &g
 		return nil
 	})
 }
 
-// RemoveMember removes a member's grants and teams in an organization; an empty organization means all. A member
-// without grants is gone. CodeNotFound when there is no such member or grant.
+// RemoveMember removes a member of an organization, who may be damaged: what they may do, and that they are in teams.
+// CodeNotFound when there is none of this name.
 func (s *Store) RemoveMember(ctx context.Context, name, organization string) error {
-	return s.changeMember(ctx, name, func(m *storedMember, found bool) error {
+	if _, _, err := s.getMember(ctx, organization, name); unreadable(err) != nil {
+		defer s.callers.forget()
+		return failed(s.objects.Delete(ctx, memberKey(organization, name)), "remove the member "+name)
+	}
+	return s.changeMember(ctx, organization, name, func(m *storedMember, found bool) error {
 		if !found {
-			return noMember(name)
+			return noMember(organization, name)
 		}
-		rest := otherGrants(m.Grants, organization)
-		joined := slices.DeleteFunc(slices.Clone(m.Joined), func(in membership) bool {
-			return organization == "" || in.Organization == organization
-		})
-		if len(rest) == len(m.Grants) && len(joined) == len(m.Joined) {
-			return deployments.Errorf(deployments.CodeNotFound, "the member %s may do nothing in the organization %s",
-				name, organization)
-		}
-		m.Grants, m.Joined = rest, joined
+		m.Grant, m.Joined = nil, nil
 		return nil
 	})
 }
 
-// otherGrants returns the grants for other organizations; none if the organization is empty.
-func otherGrants(grants []deployments.Grant, organization string) []deployments.Grant {
-	return slices.DeleteFunc(slices.Clone(grants), func(g deployments.Grant) bool {
-		return organization == "" || g.Organization == organization
-	})
-}
-
-// changeMember changes a member by compare-and-swap. A member without grants stays as an object but is not found:
+// changeMember changes a member by compare-and-swap. A member without a grant stays as an object but is not found:
 // deleting the object could remove a grant that was given meanwhile.
 func (s *Store) changeMember(
-	ctx context.Context, name string, change func(m *storedMember, found bool) error,
+	ctx context.Context, organization, name string, change func(m *storedMember, found bool) error,
 ) error {
-	if err := deployments.ValidateName("member", name); err != nil {
-		return err
-	}
 	defer s.callers.forget()
 	for {
-		m, tag, err := s.getMember(ctx, name)
+		m, tag, err := s.getMember(ctx, organization, name)
 		if err != nil && !errors.Is(err, ErrAbsent) {
 			return err
 		}
@@ -128,16 +132,16 @@ func (s *Store) changeMember(
 
 func (s *Store) putMember(ctx context.Context, m storedMember, c Condition) error {
 	m.Teams = nil
-	return s.putSealed(ctx, memberFolder+m.Name, m, c)
+	return s.putSealed(ctx, memberKey(m.Organization, m.Name), m, c)
 }
 
 // getMember reads a member with their teams.
-func (s *Store) getMember(ctx context.Context, name string) (m storedMember, tag string, err error) {
-	if err := deployments.ValidateName("member", name); err != nil {
+func (s *Store) getMember(ctx context.Context, organization, name string) (m storedMember, tag string, err error) {
+	if err := deployments.ValidateMember(organization, name); err != nil {
 		return m, "", err
 	}
-	if tag, err = s.getSealed(ctx, memberFolder+name, &m); err == nil {
-		m.Teams, err = s.teamsOf(ctx, m.Joined)
+	if tag, err = s.getSealed(ctx, memberKey(organization, name), &m); err == nil {
+		m.Teams, err = s.teamsOf(ctx, organization, m.Joined)
 	}
 	return m, tag, err
 }

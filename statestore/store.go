@@ -12,7 +12,7 @@
 //	tokens/NAME                                        access tokens, hashed
 //	keys/ring.json                                     the service's keys and the store's identity, wrapped by its
 //	                                                   master key or a key management service
-//	members/NAME                                       owners of tokens, and their grants
+//	members/ORG/NAME                                   owners of tokens, and their grants; ORG is _ for all of them
 //	audit/ORG/DAY/TIME-ID                              the audit log
 //	organizations/ORG                                  empty; the organization has its own workers
 //	plugins/ORG/{archives/HASH/{index,N},downloads/HASH,versions/HASH}

@@ -20,16 +20,11 @@ func (s *Store) teams() owned[deployments.Team] {
 	}
 }
 
-// membership is a team that a member is in.
+// membership is a team of the member's organization that a member is in.
 type membership struct {
-	Organization string `json:"organization"`
-	Team         string `json:"team"`
+	Team string `json:"team"`
 	// Since is when the team was created: a later team may have the same name.
 	Since time.Time `json:"since"`
-}
-
-func (m membership) is(organization, team string) bool {
-	return m.Organization == organization && m.Team == team
 }
 
 // GrantTeam creates a team, or replaces a team's grant.
@@ -50,8 +45,8 @@ func (s *Store) ListTeams(ctx context.Context) ([]deployments.Team, error) {
 	teams, err := s.teams().list(ctx, s.teams().folder())
 	for i, t := range teams {
 		for _, m := range members {
-			if slices.ContainsFunc(m.Teams, func(of deployments.Team) bool {
-				return of.Name == t.Name && of.Grant.Organization == t.Grant.Organization
+			if m.Organization == t.Grant.Organization && slices.ContainsFunc(m.Teams, func(of deployments.Team) bool {
+				return of.Name == t.Name
 			}) {
 				teams[i].Members = append(teams[i].Members, m.Name)
 			}
@@ -65,7 +60,7 @@ func (s *Store) RemoveTeam(ctx context.Context, organization, name string) error
 	return s.teams().remove(ctx, organization, name)
 }
 
-// JoinTeam adds a member to a team, and creates the member if there is none of this name.
+// JoinTeam adds a member to a team, and creates the member of its organization if there is none of this name.
 func (s *Store) JoinTeam(ctx context.Context, organization, team, member string) error {
 	t, _, err := s.teams().get(ctx, organization, team)
 	if errors.Is(err, ErrAbsent) {
@@ -74,11 +69,11 @@ func (s *Store) JoinTeam(ctx context.Context, organization, team, member string)
 	if err != nil {
 		return err
 	}
-	return s.changeMember(ctx, member, func(m *storedMember, found bool) error {
+	return s.changeMember(ctx, organization, member, func(m *storedMember, found bool) error {
 		if !found {
-			*m = s.newMember(member)
+			*m = s.newMember(organization, member)
 		}
-		m.Joined = append(otherTeams(m.Joined, organization, team), membership{organization, team, t.Created})
+		m.Joined = append(otherTeams(m.Joined, team), membership{team, t.Created})
 		if len(m.Joined) > deployments.MaxTeams {
 			return deployments.Errorf(deployments.CodeInvalid, "%s is in %d teams, and can be in no more: give them a role "+
 				"of their own, or remove them from a team", member, deployments.MaxTeams)
@@ -89,8 +84,8 @@ func (s *Store) JoinTeam(ctx context.Context, organization, team, member string)
 
 // LeaveTeam removes a member from a team; CodeNotFound when they are not in it.
 func (s *Store) LeaveTeam(ctx context.Context, organization, team, member string) error {
-	return s.changeMember(ctx, member, func(m *storedMember, _ bool) error {
-		rest := otherTeams(m.Joined, organization, team)
+	return s.changeMember(ctx, organization, member, func(m *storedMember, _ bool) error {
+		rest := otherTeams(m.Joined, team)
 		if len(rest) == len(m.Joined) {
 			return deployments.Errorf(deployments.CodeNotFound, "%s is not in the team %s of %s", member, team, organization)
 		}
@@ -99,15 +94,15 @@ func (s *Store) LeaveTeam(ctx context.Context, organization, team, member string
 	})
 }
 
-func otherTeams(joined []membership, organization, team string) []membership {
-	return slices.DeleteFunc(slices.Clone(joined), func(m membership) bool { return m.is(organization, team) })
+func otherTeams(joined []membership, team string) []membership {
+	return slices.DeleteFunc(slices.Clone(joined), func(m membership) bool { return m.Team == team })
 }
 
-// teamsOf returns the teams of a member that still are those which the member has joined.
-func (s *Store) teamsOf(ctx context.Context, joined []membership) ([]deployments.Team, error) {
+// teamsOf returns the teams of an organization's member that still are those which the member has joined.
+func (s *Store) teamsOf(ctx context.Context, organization string, joined []membership) ([]deployments.Team, error) {
 	var teams []deployments.Team
 	for _, m := range joined {
-		t, _, err := s.teams().get(ctx, m.Organization, m.Team)
+		t, _, err := s.teams().get(ctx, organization, m.Team)
 		switch {
 		case errors.Is(err, ErrAbsent), unreadable(err) != nil, err == nil && !t.Created.Equal(m.Since):
 			continue // it allows nothing

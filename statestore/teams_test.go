@@ -46,7 +46,7 @@ func TestAMemberMayDoWhatTheirOwnRoleAndAnyOfTheirTeamsAllow(t *testing.T) {
 		s.GrantTeam(t.Context(), "web", on(deployments.RoleDeployer, "shop/*")),
 		s.GrantTeam(t.Context(), "ops", on(deployments.RoleAdmin, "*/prod")),
 		s.JoinTeam(t.Context(), "acme", "web", "ann"))
-	text, err := s.CreateToken(t.Context(), deployments.Token{Name: "laptop", Member: "ann"})
+	text, err := s.CreateToken(t.Context(), deployments.Token{Name: "laptop", Member: "ann", Organization: "acme"})
 	done(t, err)
 	may := func(role deployments.Role, name deployments.StackName) bool {
 		s.callers.forget()
@@ -79,10 +79,37 @@ func TestAMemberMayDoWhatTheirOwnRoleAndAnyOfTheirTeamsAllow(t *testing.T) {
 	}
 }
 
+func TestTheSameNameInAnotherOrganizationIsAnotherMember(t *testing.T) {
+	s, _ := people(t)
+	elsewhere := deployments.Grant{Role: deployments.RoleViewer, Organization: "evil"}
+	done(t, s.GrantMember(t.Context(), "carol", elsewhere))
+	planted, err := s.CreateToken(t.Context(), deployments.Token{Name: "planted", Member: "carol", Organization: "evil"})
+	done(t, err)
+	closed := func(when string) {
+		t.Helper()
+		if c, err := s.Authenticate(t.Context(), planted); err != nil || c.May(deployments.RoleViewer, shop) {
+			t.Errorf("%s: %+v, %v", when, c, err)
+		}
+	}
+	done(t, s.GrantMember(t.Context(), "carol", on(deployments.RoleAdmin)))
+	closed("after the other organization has a member of the name")
+	done(t, s.GrantTeam(t.Context(), "web", on(deployments.RoleDeployer)), s.JoinTeam(t.Context(), "acme", "web", "carol"))
+	closed("after that member has joined a team")
+	done(t, s.GrantMember(t.Context(), "carol", adminOfAll))
+	closed("after there is a member of all organizations")
+
+	left, err := s.CreateToken(t.Context(), deployments.Token{Name: "left", Member: "carol", Organization: "acme"})
+	done(t, err, s.RemoveMember(t.Context(), "carol", "acme"))
+	done(t, s.GrantMember(t.Context(), "carol", on(deployments.RoleAdmin)))
+	if c, err := s.Authenticate(t.Context(), left); deployments.CodeOf(err) != deployments.CodeUnauthorized {
+		t.Errorf("other organizations kept their carol meanwhile, and acme's removed one may %+v, %v", c, err)
+	}
+}
+
 func TestATeamThatWasRemovedAllowsNothingAlsoUnderItsOldName(t *testing.T) {
 	s, _ := people(t)
 	done(t, s.GrantTeam(t.Context(), "web", on(deployments.RoleDeployer)), s.JoinTeam(t.Context(), "acme", "web", "bob"))
-	text, err := s.CreateToken(t.Context(), deployments.Token{Name: "laptop", Member: "bob"})
+	text, err := s.CreateToken(t.Context(), deployments.Token{Name: "laptop", Member: "bob", Organization: "acme"})
 	done(t, err)
 	if c, err := s.Authenticate(t.Context(), text); err != nil || !c.May(deployments.RoleDeployer, shop) {
 		t.Fatalf("%+v, %v", c, err)

@@ -45,7 +45,7 @@ func (s *Store) CreateToken(ctx context.Context, t deployments.Token) (string, e
 	stored := storedToken{Token: t}
 	stored.Origin = nil
 	if t.Member != "" {
-		member, err := s.Member(ctx, t.Member)
+		member, err := s.Member(ctx, t.Organization, t.Member)
 		if err != nil {
 			return "", err
 		}
@@ -176,7 +176,7 @@ func (s *Store) authorityOf(ctx context.Context, t storedToken) (deployments.Aut
 	var member deployments.Member
 	if t.Member != "" {
 		var err error
-		if member, err = s.Member(ctx, t.Member); err == nil && !member.Created.Equal(t.Since) {
+		if member, err = s.Member(ctx, t.Organization, t.Member); err == nil && !member.Created.Equal(t.Since) {
 			err = failed(ErrAbsent, "find the member of the token "+t.Name)
 		}
 		if err != nil {
@@ -201,7 +201,7 @@ func (s *Store) HasAdmin(ctx context.Context) (bool, error) {
 		}
 		var member deployments.Member
 		if t.Member != "" {
-			member, err = s.Member(ctx, t.Member)
+			member, err = s.Member(ctx, t.Organization, t.Member)
 			if err != nil && (deployments.CodeOf(err) == deployments.CodeNotFound || unreadable(err) != nil) {
 				continue // an unusable token
 			} else if err != nil {

@@ -28,6 +28,7 @@ var memberAttacks = []attack{
 	{"member/viewer-changes", viewerChanges},
 	{"member/almost-matching-stacks", almostMatchingStacks},
 	{"member/own-promotion", ownPromotion},
+	{"member/planted-name", plantedName},
 	{"member/worthless-tokens", worthlessTokens},
 	{"member/removed-member", removedMember},
 	{"member/stack-reference", stackReference},
@@ -254,10 +255,10 @@ func worthlessTokens(t *testing.T, f *field) {
 // removedMember goes on with the token of a member who was removed, also once somebody else has the name.
 func removedMember(t *testing.T, f *field) {
 	f.victim.Must(t, "member", "add", "ann", "--role", "admin", "--organization", "organization")
-	h := f.holder(t, "anns", "--member", "ann")
+	h := f.holder(t, "anns", "--member", "ann", "--organization", "organization")
 	_, err := f.stacks().GetStack(h.calls, &api.GetStackRequest{Stack: dev})
 	answered(t, "a member", err, codes.OK)
-	f.victim.Must(t, "member", "rm", "ann", "--everywhere")
+	f.victim.Must(t, "member", "rm", "ann", "--organization", "organization")
 	_, err = f.stacks().GetStack(h.calls, &api.GetStackRequest{Stack: dev})
 	answered(t, "a removed member", err, codes.Unauthenticated)
 	f.victim.Must(t, "member", "add", "ann", "--role", "admin", "--organization", "organization")
@@ -291,27 +292,32 @@ outputs:
 // leftSchedule has a schedule of a member's go on, whose program reads the victim's outputs, once the member may not
 // any more.
 func leftSchedule(t *testing.T, f *field) {
-	for organization, role := range map[string]string{"rival": "deployer", "organization": "viewer"} {
-		f.victim.Must(t, "member", "add", "leaver", "--role", role, "--organization", organization)
+	of := []string{"--organization", "organization"}
+	for _, command := range [][]string{
+		{"member", "add", "leaver", "--role", "deployer", "--stacks", "left/*"},
+		{"team", "add", "readers", "--role", "viewer", "--stacks", "precious/*"},
+		{"team", "join", "readers", "leaver"},
+	} {
+		f.victim.Must(t, append(command, of...)...)
 	}
-	tool := f.tool(t, f.holder(t, "leavers", "--member", "leaver"), t.TempDir())
+	tool := f.tool(t, f.holder(t, append([]string{"leavers", "--member", "leaver"}, of...)...), t.TempDir())
 	harness.Files{"Pulumi.yaml": "name: left\nruntime: scenario\n", "scenario.yaml": `
 steps:
   - {read: theirs, type: "pulumi:pulumi:StackReference", id: organization/precious/dev,
      properties: {name: organization/precious/dev}}
 `}.Write(t, tool.Dir)
-	tool.Must(t, "stack", "init", "rival/left/dev")
-	tool.Must(t, "up", "--yes", "--skip-preview", "--stack", "rival/left/dev")
-	tool.Must(t, "schedule", "new", "update", "--every", "1d", "--stack", "rival/left/dev")
+	tool.Must(t, "stack", "init", "organization/left/dev")
+	tool.Must(t, "up", "--yes", "--skip-preview", "--stack", "organization/left/dev")
+	tool.Must(t, "schedule", "new", "update", "--every", "1d", "--stack", "organization/left/dev")
 	asAdmin := func(args ...string) string {
-		return f.victim.Must(t, append(args, "--stack", "rival/left/dev")...)
+		return f.victim.Must(t, append(args, "--stack", "organization/left/dev")...)
 	}
 	for run, left := range []struct {
 		how  []string
 		want string
 	}{
 		{nil, "succeeded"},
-		{[]string{"member", "rm", "leaver", "--organization", "organization"},
+		{append([]string{"team", "leave", "readers", "leaver"}, of...),
 			"there is no stack organization/precious/dev"},
 		{[]string{"token", "rm", "leavers"}, "the token was removed"},
 	} {
@@ -332,7 +338,7 @@ steps:
 	harness.Eventually(t, "the list of schedules says that the token was removed", func() bool {
 		return strings.Contains(asAdmin("schedule", "ls"), "the token was removed")
 	})
-	if said := f.victim.Must(t, "audit", "--organization", "rival", "--user", "leaver"); !strings.Contains(said,
+	if said := f.victim.Must(t, "audit", "--organization", "organization", "--user", "leaver"); !strings.Contains(said,
 		"Schedules/RunSchedule") {
 		t.Errorf("the audit log has\n%s", said)
 	}

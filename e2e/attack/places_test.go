@@ -41,7 +41,7 @@ func takenPlaces(t *testing.T, f *field) {
 	weak := f.holder(t, "weak", "--role", "viewer", "--organization", "rival")
 	f.victim.Must(t, "member", "add", "strong-member", "--role", "admin", "--organization", "organization")
 	f.victim.Must(t, "member", "add", "weak-member", "--role", "viewer", "--organization", "rival")
-	member := f.holder(t, "weak-members", "--member", "weak-member")
+	member := f.holder(t, "weak-members", "--member", "weak-member", "--organization", "rival")
 	secret := f.stackOf(t, "rival", "secretive") // its name stands in the audit log of its organization
 	var restore []func()
 	f.offline(t, func(bucket string) {
@@ -51,7 +51,7 @@ func takenPlaces(t *testing.T, f *field) {
 		restore = append(restore,
 			copied(t, filepath.Join(stacks, "placed/dev/history", filepath.Base(first)), first),
 			copied(t, at("tokens", "strong"), at("tokens", "weak")),
-			copied(t, at("members", "strong-member"), at("members", "weak-member")))
+			copied(t, at("members", "organization", "strong-member"), at("members", "rival", "weak-member")))
 		batch := newest(t, at("audit/rival/*/*"))
 		day := filepath.Base(filepath.Dir(batch))
 		restore = append(restore, copied(t, batch, at("audit", "initech", day, filepath.Base(batch))))

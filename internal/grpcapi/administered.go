@@ -15,28 +15,56 @@ type Administered struct {
 	Caller  deployments.Caller
 }
 
-// grants returns what each member may do, by name.
-func (a Administered) grants(ctx context.Context) (map[string][]deployments.Grant, error) {
+// owner is a member by organization and name.
+type owner struct{ organization, name string }
+
+// grants returns what each member may do.
+func (a Administered) grants(ctx context.Context) (map[owner][]deployments.Grant, error) {
 	members, err := a.Service.ListMembers(ctx)
-	grants := map[string][]deployments.Grant{}
+	grants := map[owner][]deployments.Grant{}
 	for _, m := range members {
-		grants[m.Name] = m.All()
+		grants[owner{m.Organization, m.Name}] = m.All()
 	}
 	return grants, err
 }
 
-// CreateToken creates a token, unless it may do what the caller does not administer.
+// whole reports whether the caller administers everything of an organization.
+func (a Administered) whole(organization string) bool {
+	return a.Caller.Administers(deployments.Grant{Role: admin, Organization: organization})
+}
+
+// over reports whether a token may do nothing but what the caller administers. The admin of an organization is over
+// each token that is limited to it, whether or not the token may do anything now.
+func (a Administered) over(t deployments.Token, grants map[owner][]deployments.Grant) bool {
+	return a.whole(t.Within()) || a.Caller.Covers(deployments.AuthorityOf(t, grants[owner{t.Organization, t.Member}]))
+}
+
+// CreateToken creates a token, unless it may do what the caller does not administer. A member's token never may, also
+// when another admin gives the member more (docs/adr/0042).
 func (a Administered) CreateToken(ctx context.Context, t deployments.Token) (string, error) {
 	grants, err := a.grants(ctx)
 	if err != nil {
 		return "", err
 	}
-	if !a.Caller.Covers(deployments.AuthorityOf(t, grants[t.Member])) {
+	if !a.over(t, grants) {
 		return "", deployments.Errorf(deployments.CodeForbidden,
 			"such a token may do what this one does not administer: an admin of that organization, or of all, can "+
 				"make it")
 	}
+	if t.Limit = nil; t.Member != "" && !a.whole(t.Organization) {
+		t.Limit = a.limit()
+	}
 	return a.Service.CreateToken(ctx, t)
+}
+
+// limit returns the authority of the caller without what they do not administer.
+func (a Administered) limit() (limit [][]deployments.Grant) {
+	for _, list := range a.Caller.Grants {
+		limit = append(limit, slices.DeleteFunc(slices.Clone(list), func(g deployments.Grant) bool {
+			return g.Role != admin
+		}))
+	}
+	return limit
 }
 
 // DeriveToken makes a token from the caller's own.
@@ -57,7 +85,7 @@ func (a Administered) ListTokens(ctx context.Context) ([]deployments.Token, erro
 	}
 	grants, err := a.grants(ctx)
 	return slices.DeleteFunc(list, func(t deployments.Token) bool {
-		return !a.Caller.Covers(deployments.AuthorityOf(t, grants[t.Member]))
+		return !a.over(t, grants)
 	}), err
 }
 
@@ -74,21 +102,23 @@ func (a Administered) RemoveToken(ctx context.Context, name string) error {
 }
 
 // member returns a member with every grant; the zero Member when there is none.
-func (a Administered) member(ctx context.Context, name string) (deployments.Member, error) {
+func (a Administered) member(ctx context.Context, organization, name string) (deployments.Member, error) {
 	list, err := a.Service.ListMembers(ctx)
-	if i := slices.IndexFunc(list, func(m deployments.Member) bool { return m.Name == name }); i >= 0 {
+	if i := slices.IndexFunc(list, func(m deployments.Member) bool {
+		return m.Organization == organization && m.Name == name
+	}); i >= 0 {
 		return list[i], err
 	}
 	return deployments.Member{}, err
 }
 
-// GrantMember gives a member a role, if the caller administers all that the member may do in its organization.
+// GrantMember gives a member a role, if the caller administers all that the member may do.
 func (a Administered) GrantMember(ctx context.Context, name string, g deployments.Grant) error {
-	before, err := a.member(ctx, name)
+	before, err := a.member(ctx, g.Organization, name)
 	if err != nil {
 		return err
 	}
-	if !a.Caller.Administers(append(within(g.Organization, before.All()), g)...) {
+	if !a.Caller.Administers(append(before.All(), g)...) {
 		return deployments.Errorf(deployments.CodeForbidden,
 			"this token does not administer all that is to be changed: an admin of the organization, or of all, can "+
 				"do it")
@@ -96,46 +126,34 @@ func (a Administered) GrantMember(ctx context.Context, name string, g deployment
 	return a.Service.GrantMember(ctx, name, g)
 }
 
-// within returns the grants for an organization.
-func within(organization string, grants []deployments.Grant) []deployments.Grant {
-	return slices.DeleteFunc(grants, func(g deployments.Grant) bool { return g.Organization != organization })
-}
-
 // ListMembers lists the members with those grants and teams that the caller administers.
 func (a Administered) ListMembers(ctx context.Context) ([]deployments.Member, error) {
 	list, err := a.Service.ListMembers(ctx)
 	var seen []deployments.Member
 	for _, m := range list {
-		m.Grants = slices.DeleteFunc(slices.Clone(m.Grants), func(g deployments.Grant) bool {
-			return !a.Caller.Administers(g)
-		})
+		if m.Grant != nil && !a.Caller.Administers(*m.Grant) {
+			m.Grant = nil
+		}
 		m.Teams = slices.DeleteFunc(slices.Clone(m.Teams), func(t deployments.Team) bool {
 			return !a.Caller.Administers(t.Grant)
 		})
-		if len(m.All()) > 0 || m.Damaged != "" && a.Caller.AdministersAll() {
+		if len(m.All()) > 0 || m.Damaged != "" && a.whole(m.Organization) {
 			seen = append(seen, m)
 		}
 	}
 	return seen, err
 }
 
-// RemoveMember takes a member's roles in an organization, or everywhere if that is empty.
+// RemoveMember removes a member, if the caller administers all that the member may do, or the organization of a damaged
+// one. Otherwise the answer is that of a name that nobody has.
 func (a Administered) RemoveMember(ctx context.Context, name, organization string) error {
-	found, err := a.member(ctx, name)
+	found, err := a.member(ctx, organization, name)
 	if err != nil {
 		return err
 	}
-	taken := slices.DeleteFunc(found.All(), func(g deployments.Grant) bool {
-		return organization != "" && g.Organization != organization
-	})
-	switch {
-	case len(taken) == 0 || !slices.ContainsFunc(found.All(), func(g deployments.Grant) bool {
-		return a.Caller.Administers(g)
-	}):
-		return deployments.Errorf(deployments.CodeNotFound, "there is no member %s with a role there", name)
-	case !a.Caller.Administers(taken...):
-		return deployments.Errorf(deployments.CodeForbidden,
-			"%s has roles elsewhere, which this token does not administer: name your organization (--organization)", name)
+	if !a.Caller.Administers(found.All()...) && (found.Damaged == "" || !a.whole(organization)) {
+		return deployments.Errorf(deployments.CodeNotFound, "there is no member %s with --organization '%s' that this "+
+			"token administers: `deployctl member ls` lists those there are", name, organization)
 	}
 	return a.Service.RemoveMember(ctx, name, organization)
 }

@@ -117,7 +117,7 @@ func TestAStreamEndsWhenItsCallerWouldBeRefused(t *testing.T) {
 				Stacks: []string{"pay/*"}})
 		}, codes.NotFound},
 		"the member is removed": {func(ctx context.Context, s *memory.Service, _ *changing) error {
-			return s.RemoveMember(ctx, "eve", "")
+			return s.RemoveMember(ctx, "eve", "acme")
 		}, codes.NotFound},
 	} {
 		for _, talkative := range []bool{false, true} {
@@ -125,7 +125,7 @@ func TestAStreamEndsWhenItsCallerWouldBeRefused(t *testing.T) {
 			if err := service.GrantMember(t.Context(), "eve", viewing); err != nil {
 				t.Fatal(err)
 			}
-			text, err := service.CreateToken(t.Context(), deployments.Token{Name: "eve", Member: "eve"})
+			text, err := service.CreateToken(t.Context(), deployments.Token{Name: "eve", Member: "eve", Organization: "acme"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -215,7 +215,7 @@ func TestTheStreamsOfATokenAreCheckedByOneLook(t *testing.T) {
 	if err := store.GrantMember(t.Context(), "ann", deployments.Grant{Role: viewer, Organization: "acme"}); err != nil {
 		t.Fatal(err)
 	}
-	text, err := store.CreateToken(t.Context(), deployments.Token{Name: "ann", Member: "ann"})
+	text, err := store.CreateToken(t.Context(), deployments.Token{Name: "ann", Member: "ann", Organization: "acme"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -314,7 +314,7 @@ func (r rule) about(m proto.Message, e *deployments.AuditEntry) {
 	}
 	switch m := m.(type) {
 	case *api.CreateTokenRequest:
-		e.Organization = m.GetGrant().GetOrganization()
+		e.Organization = wire.ToNewToken(m).Within()
 	case *api.GrantMemberRequest:
 		e.Organization = m.GetGrant().GetOrganization()
 	case *api.GrantTeamRequest:

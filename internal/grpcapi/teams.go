@@ -56,17 +56,17 @@ func (a Administered) RemoveTeam(ctx context.Context, organization, name string)
 	return a.Service.RemoveTeam(ctx, organization, name)
 }
 
-// JoinTeam adds a member to a team, if the caller administers all that the member may do in the organization.
+// JoinTeam adds a member to a team, if the caller administers all that the member may do.
 func (a Administered) JoinTeam(ctx context.Context, organization, team, member string) error {
 	t, found, err := a.team(ctx, organization, team)
 	if err != nil || !found {
 		return first(err, noTeam(organization, team))
 	}
-	m, err := a.member(ctx, member)
+	m, err := a.member(ctx, organization, member)
 	if err != nil {
 		return err
 	}
-	if !a.Caller.Administers(append(within(organization, m.All()), t.Grant)...) {
+	if !a.Caller.Administers(append(m.All(), t.Grant)...) {
 		return deployments.Errorf(deployments.CodeForbidden, "this token does not administer all that %s may do in %s: an "+
 			"admin of the organization can do it", member, organization)
 	}

@@ -26,7 +26,7 @@ func validate(request any) error {
 	case *api.GrantMemberRequest:
 		return first(deployments.ValidateName("member", m.GetName()), wire.ToGrant(m.GetGrant()).Validate())
 	case *api.RemoveMemberRequest:
-		return first(deployments.ValidateName("member", m.GetName()), optionalOrganization(m.GetOrganization()))
+		return deployments.ValidateMember(m.GetOrganization(), m.GetName())
 	case *api.ReadAuditRequest:
 		return first(organization(m.GetOrganization()), optional("user", m.GetUser()), stackParts(m.GetStack()))
 	case *api.RemoveTokenRequest:
@@ -170,13 +170,6 @@ func stackParts(text string) error {
 		}
 	}
 	return nil
-}
-
-func optionalOrganization(name string) error {
-	if name == "" {
-		return nil
-	}
-	return organization(name)
 }
 
 func atLeast(least, n int64, what string) error {

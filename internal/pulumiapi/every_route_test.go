@@ -115,7 +115,7 @@ func TestTheRouteOfAnotherOrganizationChangesAndShowsNothing(t *testing.T) {
 		t.Errorf("the stacks are %+v, %v", stacks, err)
 	}
 	members, err := b.store.ListMembers(t.Context())
-	if err != nil || len(members) != 1 || members[0].Grants[0].Role != deployments.RoleViewer {
+	if err != nil || len(members) != 1 || members[0].Grant.Role != deployments.RoleViewer {
 		t.Errorf("the members are %+v, %v", members, err)
 	}
 	teams, err := b.store.ListTeams(t.Context())

@@ -91,10 +91,11 @@ func listMembers(c *call) (any, error) {
 	}
 	list, err := c.administered().ListMembers(c.Context())
 	for _, m := range list {
-		role, stacks, found := roleIn(m, c.PathValue("org"))
-		if !found {
+		in := m.Organization == c.PathValue("org") || m.Organization == deployments.AnyOrganization
+		if !in || m.Damaged != "" {
 			continue
 		}
+		role, stacks := strongest(m.All())
 		name := string(role)
 		for _, glob := range stacks {
 			name += " " + glob
@@ -110,17 +111,14 @@ func listMembers(c *call) (any, error) {
 	return answer, err
 }
 
-// roleIn returns the strongest role that a member has in an organization, of their own or by a team, and its stacks.
-func roleIn(m deployments.Member, organization string) (role deployments.Role, stacks []string, found bool) {
-	for _, g := range m.All() {
-		if g.Organization != organization && g.Organization != deployments.AnyOrganization {
-			continue
-		}
-		if !found || g.Role != role && g.Role.Includes(role) {
-			role, stacks, found = g.Role, g.Stacks, true
+// strongest returns the strongest role of a member, of their own or by a team, and its stacks.
+func strongest(grants []deployments.Grant) (role deployments.Role, stacks []string) {
+	for _, g := range grants {
+		if role == "" || g.Role != role && g.Role.Includes(role) {
+			role, stacks = g.Role, g.Stacks
 		}
 	}
-	return role, stacks, found
+	return role, stacks
 }
 
 // updateMember gives a member another role. The stacks that it is limited to stay.
@@ -146,16 +144,16 @@ func updateMember(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(list, func(m deployments.Member) bool { return m.Name == name })
+	i := slices.IndexFunc(list, func(m deployments.Member) bool {
+		return m.Organization == organization && m.Name == name
+	})
 	if i < 0 {
 		return nil, deployments.Errorf(deployments.CodeNotFound, "the organization %s has no member %s: add one with "+
 			"`deployctl member add`", organization, name)
 	}
 	g := deployments.Grant{Role: role, Organization: organization}
-	for _, own := range list[i].Grants {
-		if own.Organization == organization {
-			g.Stacks = own.Stacks
-		}
+	if own := list[i].Grant; own != nil {
+		g.Stacks = own.Stacks
 	}
 	if err := g.Validate(); err != nil {
 		return nil, err

@@ -43,7 +43,7 @@ func TestMembersAndTeamsAreListedChangedAndRemoved(t *testing.T) {
 	if got := listed(); got != "ann member viewer shop/*, bob member viewer shop/*" {
 		t.Errorf("at first: %s", got)
 	}
-	as := "token " + b.created(deployments.Token{Name: "bob-laptop", Member: "bob"})
+	as := "token " + b.created(deployments.Token{Name: "bob-laptop", Member: "bob", Organization: "acme"})
 	tags := "/api/stacks/acme/shop/dev/tags"
 	b.want(http.StatusForbidden, http.MethodPatch, tags, as, "{}")
 	b.want(http.StatusNoContent, http.MethodPost, "/api/orgs/acme/teams/web/roles/deployer", "token admin", "")
@@ -68,6 +68,37 @@ func TestMembersAndTeamsAreListedChangedAndRemoved(t *testing.T) {
 	b.want(http.StatusUnauthorized, http.MethodGet, "/api/user", as, "")
 	if got := listed(); got != "ann member viewer shop/*" {
 		t.Errorf("at the end: %s", got)
+	}
+}
+
+func TestTheAdminOfAnotherOrganizationCannotTellWhichMembersThereAre(t *testing.T) {
+	b := newBench(t)
+	grant := deployments.Grant{Role: deployments.RoleViewer, Organization: "acme"}
+	everywhere, other := grant, grant
+	everywhere.Organization, other.Organization = deployments.AnyOrganization, "other"
+	for name, g := range map[string]deployments.Grant{"ann": grant, "bob": other, "root": everywhere} {
+		if err := b.store.GrantMember(t.Context(), name, g); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.store.GrantMember(t.Context(), "bob", grant); err != nil {
+		t.Fatal(err)
+	}
+	for method, body := range map[string]string{http.MethodGet: "", http.MethodPatch: `{"role":"admin"}`,
+		http.MethodDelete: ""} {
+		answer := func(name string) string {
+			said := b.want(http.StatusNotFound, method, "/api/orgs/acme/members/"+name, "token stranger", body)
+			return strings.ReplaceAll(said, name, "NAME")
+		}
+		nowhere := answer("eve")
+		for _, name := range []string{"ann", "bob", "root"} {
+			if there := answer(name); there != nowhere {
+				t.Errorf("%s of %s: %s, and where there is none: %s", method, name, there, nowhere)
+			}
+		}
+	}
+	if list, err := b.store.ListMembers(t.Context()); err != nil || len(list) != 4 {
+		t.Errorf("%d members are left, %v", len(list), err)
 	}
 }
 

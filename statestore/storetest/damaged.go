@@ -24,7 +24,7 @@ func damagedObjects(t *testing.T, f fixture) {
 	for _, name := range []string{"eve", "fay"} {
 		ok(t, f.GrantMember(t.Context(), name, adminOfAll))
 	}
-	f.damage(t, "members/eve")
+	f.damage(t, "members/_/eve")
 	f.put(t, "tokens/stray/update", "x")
 	f.put(t, "stacks/README", "x")
 	f.put(t, "stacks/organization/web/not a stack/head.json", "x")
@@ -49,6 +49,8 @@ func damagedObjects(t *testing.T, f fixture) {
 	if len(members) != 2 || members[0].Name != "eve" || members[0].Damaged == "" || members[1].Damaged != "" {
 		t.Errorf("the members are %+v", members)
 	}
+	ok(t, f.RemoveMember(t.Context(), "eve", deployments.AnyOrganization))
+	ok(t, f.GrantMember(t.Context(), "eve", adminOfAll))
 
 	f.damage(t, "stacks/organization/web/dev/head.json")
 	stacks, err := f.ListStacks(t.Context(), "", "")

@@ -319,7 +319,7 @@ func tokens(t *testing.T, f fixture) {
 	ok(t, err)
 	_, err = f.CreateToken(t.Context(), deployments.Token{Name: "ci", Grant: &adminOfAll})
 	wantCode(t, err, deployments.CodeExists)
-	other, err := f.CreateToken(t.Context(), deployments.Token{Name: "b.dev", Grant: &adminOfAll})
+	other, err := f.CreateToken(t.Context(), deployments.Token{Name: "b-dev", Grant: &adminOfAll})
 	ok(t, err)
 	for _, text := range []string{text, other} {
 		if got, err := f.Authenticate(t.Context(), text); err != nil || !got.May(deployments.RoleAdmin, dev) {
@@ -327,12 +327,12 @@ func tokens(t *testing.T, f fixture) {
 		}
 	}
 	for _, wrong := range []string{"", "x", text + "0", text[:len(text)-1], "dctl.none." + text[8:],
-		strings.Replace(text, "ci", "b.dev", 1)} {
+		strings.Replace(text, "ci", "b-dev", 1)} {
 		_, err := f.Authenticate(t.Context(), wrong)
 		wantCode(t, err, deployments.CodeUnauthorized)
 	}
 	list, err := f.ListTokens(t.Context())
-	if err != nil || len(list) != 2 || list[0].Name != "b.dev" || list[1].Name != "ci" || list[1].Created.IsZero() ||
+	if err != nil || len(list) != 2 || list[0].Name != "b-dev" || list[1].Name != "ci" || list[1].Created.IsZero() ||
 		list[1].Used.IsZero() {
 		t.Errorf("got %+v, %v", list, err)
 	}
@@ -346,10 +346,11 @@ func members(t *testing.T, f fixture) {
 	viewer := deployments.Grant{Role: deployments.RoleViewer, Organization: dev.Organization}
 	deployer := deployments.Grant{Role: deployments.RoleDeployer, Organization: dev.Organization,
 		Stacks: []string{"*/dev"}}
-	_, err := f.CreateToken(t.Context(), deployments.Token{Name: "laptop", Member: "ann"})
+	laptop := deployments.Token{Name: "laptop", Member: "ann", Organization: dev.Organization}
+	_, err := f.CreateToken(t.Context(), laptop)
 	wantCode(t, err, deployments.CodeNotFound)
 	ok(t, f.GrantMember(t.Context(), "ann", viewer))
-	text, err := f.CreateToken(t.Context(), deployments.Token{Name: "laptop", Member: "ann"})
+	text, err := f.CreateToken(t.Context(), laptop)
 	ok(t, err)
 	may := func(role deployments.Role) bool {
 		caller, err := f.Authenticate(t.Context(), text)
@@ -364,14 +365,15 @@ func members(t *testing.T, f fixture) {
 		t.Error("a member was given a role, and their token does not have it")
 	}
 	wantCode(t, f.RemoveMember(t.Context(), "ann", "elsewhere"), deployments.CodeNotFound)
-	ok(t, f.RemoveMember(t.Context(), "ann", ""))
+	ok(t, f.GrantMember(t.Context(), "ann", deployments.Grant{Role: deployments.RoleViewer, Organization: "elsewhere"}))
+	ok(t, f.RemoveMember(t.Context(), "ann", dev.Organization))
 	_, err = f.Authenticate(t.Context(), text)
 	wantCode(t, err, deployments.CodeUnauthorized)
 	ok(t, f.GrantMember(t.Context(), "ann", viewer)) // another one of the same name
 	_, err = f.Authenticate(t.Context(), text)
 	wantCode(t, err, deployments.CodeUnauthorized)
 	list, err := f.ListMembers(t.Context())
-	if err != nil || len(list) != 1 || !reflect.DeepEqual(list[0].Grants, []deployments.Grant{viewer}) {
+	if err != nil || len(list) != 2 || list[0].Organization != "elsewhere" || !reflect.DeepEqual(*list[1].Grant, viewer) {
 		t.Errorf("got %+v, %v", list, err)
 	}
 }

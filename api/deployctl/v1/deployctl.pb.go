@@ -3989,6 +3989,7 @@ type CreateTokenRequest struct {
 	Member        string                 `protobuf:"bytes,2,opt,name=member,proto3" json:"member,omitempty"` // whose it is
 	Grant         *Grant                 `protobuf:"bytes,3,opt,name=grant,proto3" json:"grant,omitempty"`   // what it may do; absent: what the member may
 	Expires       *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=expires,proto3" json:"expires,omitempty"`
+	Organization  string                 `protobuf:"bytes,5,opt,name=organization,proto3" json:"organization,omitempty"` // the member's, or "*"
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4049,6 +4050,13 @@ func (x *CreateTokenRequest) GetExpires() *timestamppb.Timestamp {
 		return x.Expires
 	}
 	return nil
+}
+
+func (x *CreateTokenRequest) GetOrganization() string {
+	if x != nil {
+		return x.Organization
+	}
+	return ""
 }
 
 type CreateTokenResponse struct {
@@ -4342,6 +4350,8 @@ type Token struct {
 	Expires       *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=expires,proto3" json:"expires,omitempty"`
 	Damaged       string                 `protobuf:"bytes,15,opt,name=damaged,proto3" json:"damaged,omitempty"`
 	Origin        *Origin                `protobuf:"bytes,7,opt,name=origin,proto3" json:"origin,omitempty"`
+	Organization  string                 `protobuf:"bytes,8,opt,name=organization,proto3" json:"organization,omitempty"` // the member's, or "*"
+	Limit         []*GrantList           `protobuf:"bytes,9,rep,name=limit,proto3" json:"limit,omitempty"`               // each of them has to allow what it does, too
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4432,13 +4442,28 @@ func (x *Token) GetOrigin() *Origin {
 	return nil
 }
 
+func (x *Token) GetOrganization() string {
+	if x != nil {
+		return x.Organization
+	}
+	return ""
+}
+
+func (x *Token) GetLimit() []*GrantList {
+	if x != nil {
+		return x.Limit
+	}
+	return nil
+}
+
 type Member struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Grants        []*Grant               `protobuf:"bytes,2,rep,name=grants,proto3" json:"grants,omitempty"`
 	Created       *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=created,proto3" json:"created,omitempty"`
 	Damaged       string                 `protobuf:"bytes,15,opt,name=damaged,proto3" json:"damaged,omitempty"`
-	Teams         []*Team                `protobuf:"bytes,4,rep,name=teams,proto3" json:"teams,omitempty"` // without their members
+	Teams         []*Team                `protobuf:"bytes,4,rep,name=teams,proto3" json:"teams,omitempty"`               // without their members
+	Organization  string                 `protobuf:"bytes,5,opt,name=organization,proto3" json:"organization,omitempty"` // or "*"
+	Grant         *Grant                 `protobuf:"bytes,6,opt,name=grant,proto3" json:"grant,omitempty"`               // in the organization; absent: only teams allow something
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4480,13 +4505,6 @@ func (x *Member) GetName() string {
 	return ""
 }
 
-func (x *Member) GetGrants() []*Grant {
-	if x != nil {
-		return x.Grants
-	}
-	return nil
-}
-
 func (x *Member) GetCreated() *timestamppb.Timestamp {
 	if x != nil {
 		return x.Created
@@ -4504,6 +4522,20 @@ func (x *Member) GetDamaged() string {
 func (x *Member) GetTeams() []*Team {
 	if x != nil {
 		return x.Teams
+	}
+	return nil
+}
+
+func (x *Member) GetOrganization() string {
+	if x != nil {
+		return x.Organization
+	}
+	return ""
+}
+
+func (x *Member) GetGrant() *Grant {
+	if x != nil {
+		return x.Grant
 	}
 	return nil
 }
@@ -4679,7 +4711,7 @@ func (x *ListMembersResponse) GetMembers() []*Member {
 type RemoveMemberRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Organization  string                 `protobuf:"bytes,2,opt,name=organization,proto3" json:"organization,omitempty"` // whose grant is taken; empty: every one
+	Organization  string                 `protobuf:"bytes,2,opt,name=organization,proto3" json:"organization,omitempty"` // the member's, or "*"
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -8580,12 +8612,13 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\x05Grant\x12\x12\n" +
 	"\x04role\x18\x01 \x01(\tR\x04role\x12\"\n" +
 	"\forganization\x18\x02 \x01(\tR\forganization\x12\x16\n" +
-	"\x06stacks\x18\x03 \x03(\tR\x06stacks\"\xa1\x01\n" +
+	"\x06stacks\x18\x03 \x03(\tR\x06stacks\"\xc5\x01\n" +
 	"\x12CreateTokenRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06member\x18\x02 \x01(\tR\x06member\x12)\n" +
 	"\x05grant\x18\x03 \x01(\v2\x13.deployctl.v1.GrantR\x05grant\x124\n" +
-	"\aexpires\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\aexpires\")\n" +
+	"\aexpires\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\aexpires\x12\"\n" +
+	"\forganization\x18\x05 \x01(\tR\forganization\")\n" +
 	"\x13CreateTokenResponse\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\"\x0f\n" +
 	"\rWhoAmIRequest\"\xb1\x01\n" +
@@ -8599,7 +8632,7 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\x06grants\x18\x01 \x03(\v2\x13.deployctl.v1.GrantR\x06grants\"\x13\n" +
 	"\x11ListTokensRequest\"A\n" +
 	"\x12ListTokensResponse\x12+\n" +
-	"\x06tokens\x18\x01 \x03(\v2\x13.deployctl.v1.TokenR\x06tokens\"\xc2\x02\n" +
+	"\x06tokens\x18\x01 \x03(\v2\x13.deployctl.v1.TokenR\x06tokens\"\x95\x03\n" +
 	"\x05Token\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x124\n" +
 	"\acreated\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\acreated\x12.\n" +
@@ -8608,13 +8641,16 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\x05grant\x18\x05 \x01(\v2\x13.deployctl.v1.GrantR\x05grant\x124\n" +
 	"\aexpires\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\aexpires\x12\x18\n" +
 	"\adamaged\x18\x0f \x01(\tR\adamaged\x12,\n" +
-	"\x06origin\x18\a \x01(\v2\x14.deployctl.v1.OriginR\x06origin\"\xc3\x01\n" +
+	"\x06origin\x18\a \x01(\v2\x14.deployctl.v1.OriginR\x06origin\x12\"\n" +
+	"\forganization\x18\b \x01(\tR\forganization\x12-\n" +
+	"\x05limit\x18\t \x03(\v2\x17.deployctl.v1.GrantListR\x05limit\"\xeb\x01\n" +
 	"\x06Member\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12+\n" +
-	"\x06grants\x18\x02 \x03(\v2\x13.deployctl.v1.GrantR\x06grants\x124\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x124\n" +
 	"\acreated\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\acreated\x12\x18\n" +
 	"\adamaged\x18\x0f \x01(\tR\adamaged\x12(\n" +
-	"\x05teams\x18\x04 \x03(\v2\x12.deployctl.v1.TeamR\x05teams\"S\n" +
+	"\x05teams\x18\x04 \x03(\v2\x12.deployctl.v1.TeamR\x05teams\x12\"\n" +
+	"\forganization\x18\x05 \x01(\tR\forganization\x12)\n" +
+	"\x05grant\x18\x06 \x01(\v2\x13.deployctl.v1.GrantR\x05grantJ\x04\b\x02\x10\x03\"S\n" +
 	"\x12GrantMemberRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12)\n" +
 	"\x05grant\x18\x02 \x01(\v2\x13.deployctl.v1.GrantR\x05grant\"\x15\n" +
@@ -9169,179 +9205,180 @@ var file_deployctl_v1_deployctl_proto_depIdxs = []int32{
 	61,  // 77: deployctl.v1.Token.grant:type_name -> deployctl.v1.Grant
 	149, // 78: deployctl.v1.Token.expires:type_name -> google.protobuf.Timestamp
 	84,  // 79: deployctl.v1.Token.origin:type_name -> deployctl.v1.Origin
-	61,  // 80: deployctl.v1.Member.grants:type_name -> deployctl.v1.Grant
+	66,  // 80: deployctl.v1.Token.limit:type_name -> deployctl.v1.GrantList
 	149, // 81: deployctl.v1.Member.created:type_name -> google.protobuf.Timestamp
 	85,  // 82: deployctl.v1.Member.teams:type_name -> deployctl.v1.Team
-	61,  // 83: deployctl.v1.GrantMemberRequest.grant:type_name -> deployctl.v1.Grant
-	70,  // 84: deployctl.v1.ListMembersResponse.members:type_name -> deployctl.v1.Member
-	149, // 85: deployctl.v1.ReadAuditRequest.since:type_name -> google.protobuf.Timestamp
-	149, // 86: deployctl.v1.ReadAuditRequest.until:type_name -> google.protobuf.Timestamp
-	79,  // 87: deployctl.v1.ReadAuditResponse.entries:type_name -> deployctl.v1.AuditEntry
-	149, // 88: deployctl.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
-	149, // 89: deployctl.v1.DeriveTokenRequest.expires:type_name -> google.protobuf.Timestamp
-	149, // 90: deployctl.v1.Origin.made:type_name -> google.protobuf.Timestamp
-	61,  // 91: deployctl.v1.Team.grant:type_name -> deployctl.v1.Grant
-	149, // 92: deployctl.v1.Team.created:type_name -> google.protobuf.Timestamp
-	61,  // 93: deployctl.v1.GrantTeamRequest.grant:type_name -> deployctl.v1.Grant
-	85,  // 94: deployctl.v1.ListTeamsResponse.teams:type_name -> deployctl.v1.Team
-	97,  // 95: deployctl.v1.Trust.conditions:type_name -> deployctl.v1.Condition
-	61,  // 96: deployctl.v1.Trust.grant:type_name -> deployctl.v1.Grant
-	150, // 97: deployctl.v1.Trust.lifetime:type_name -> google.protobuf.Duration
-	149, // 98: deployctl.v1.Trust.created:type_name -> google.protobuf.Timestamp
-	96,  // 99: deployctl.v1.PutTrustRequest.trust:type_name -> deployctl.v1.Trust
-	96,  // 100: deployctl.v1.ListTrustsResponse.trusts:type_name -> deployctl.v1.Trust
-	1,   // 101: deployctl.v1.ScheduleName.stack:type_name -> deployctl.v1.StackName
-	104, // 102: deployctl.v1.Schedule.name:type_name -> deployctl.v1.ScheduleName
-	150, // 103: deployctl.v1.Schedule.every:type_name -> google.protobuf.Duration
-	149, // 104: deployctl.v1.Schedule.at:type_name -> google.protobuf.Timestamp
-	149, // 105: deployctl.v1.Schedule.created:type_name -> google.protobuf.Timestamp
-	149, // 106: deployctl.v1.Schedule.next:type_name -> google.protobuf.Timestamp
-	106, // 107: deployctl.v1.Schedule.last:type_name -> deployctl.v1.ScheduleRun
-	149, // 108: deployctl.v1.ScheduleRun.started:type_name -> google.protobuf.Timestamp
-	149, // 109: deployctl.v1.ScheduleRun.ended:type_name -> google.protobuf.Timestamp
-	2,   // 110: deployctl.v1.ScheduleRun.updates:type_name -> deployctl.v1.UpdateName
-	105, // 111: deployctl.v1.CreateScheduleRequest.schedule:type_name -> deployctl.v1.Schedule
-	1,   // 112: deployctl.v1.ListSchedulesRequest.stack:type_name -> deployctl.v1.StackName
-	105, // 113: deployctl.v1.ListSchedulesResponse.schedules:type_name -> deployctl.v1.Schedule
-	104, // 114: deployctl.v1.GetScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
-	105, // 115: deployctl.v1.GetScheduleResponse.schedule:type_name -> deployctl.v1.Schedule
-	104, // 116: deployctl.v1.RemoveScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
-	104, // 117: deployctl.v1.PauseScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
-	104, // 118: deployctl.v1.RunScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
-	104, // 119: deployctl.v1.ScheduleRunsRequest.name:type_name -> deployctl.v1.ScheduleName
-	106, // 120: deployctl.v1.ScheduleRunsResponse.runs:type_name -> deployctl.v1.ScheduleRun
-	1,   // 121: deployctl.v1.GetDriftRequest.stack:type_name -> deployctl.v1.StackName
-	123, // 122: deployctl.v1.GetDriftResponse.drift:type_name -> deployctl.v1.Drift
-	2,   // 123: deployctl.v1.Drift.update:type_name -> deployctl.v1.UpdateName
-	149, // 124: deployctl.v1.Drift.at:type_name -> google.protobuf.Timestamp
-	124, // 125: deployctl.v1.Drift.resources:type_name -> deployctl.v1.DriftedResource
-	2,   // 126: deployctl.v1.Drift.remedy:type_name -> deployctl.v1.UpdateName
-	125, // 127: deployctl.v1.DriftedResource.properties:type_name -> deployctl.v1.DriftedProperty
-	126, // 128: deployctl.v1.WebhookName.scope:type_name -> deployctl.v1.WebhookScope
-	127, // 129: deployctl.v1.Webhook.name:type_name -> deployctl.v1.WebhookName
-	149, // 130: deployctl.v1.Webhook.created:type_name -> google.protobuf.Timestamp
-	149, // 131: deployctl.v1.WebhookDelivery.at:type_name -> google.protobuf.Timestamp
-	149, // 132: deployctl.v1.WebhookDelivery.sent:type_name -> google.protobuf.Timestamp
-	150, // 133: deployctl.v1.WebhookDelivery.took:type_name -> google.protobuf.Duration
-	128, // 134: deployctl.v1.PutWebhookRequest.webhook:type_name -> deployctl.v1.Webhook
-	128, // 135: deployctl.v1.PutWebhookResponse.webhook:type_name -> deployctl.v1.Webhook
-	126, // 136: deployctl.v1.ListWebhooksRequest.scope:type_name -> deployctl.v1.WebhookScope
-	128, // 137: deployctl.v1.ListWebhooksResponse.webhooks:type_name -> deployctl.v1.Webhook
-	127, // 138: deployctl.v1.RemoveWebhookRequest.name:type_name -> deployctl.v1.WebhookName
-	127, // 139: deployctl.v1.SendWebhookRequest.name:type_name -> deployctl.v1.WebhookName
-	129, // 140: deployctl.v1.SendWebhookResponse.delivery:type_name -> deployctl.v1.WebhookDelivery
-	127, // 141: deployctl.v1.WebhookDeliveriesRequest.name:type_name -> deployctl.v1.WebhookName
-	129, // 142: deployctl.v1.WebhookDeliveriesResponse.deliveries:type_name -> deployctl.v1.WebhookDelivery
-	3,   // 143: deployctl.v1.SubmitRequest.ConfigEntry.value:type_name -> deployctl.v1.ConfigValue
-	5,   // 144: deployctl.v1.Deployments.Submit:input_type -> deployctl.v1.SubmitRequest
-	13,  // 145: deployctl.v1.Deployments.Watch:input_type -> deployctl.v1.WatchRequest
-	18,  // 146: deployctl.v1.Deployments.Cancel:input_type -> deployctl.v1.CancelRequest
-	20,  // 147: deployctl.v1.Deployments.Resolve:input_type -> deployctl.v1.ResolveRequest
-	23,  // 148: deployctl.v1.Stacks.CreateStack:input_type -> deployctl.v1.CreateStackRequest
-	25,  // 149: deployctl.v1.Stacks.ListStacks:input_type -> deployctl.v1.ListStacksRequest
-	27,  // 150: deployctl.v1.Stacks.GetStack:input_type -> deployctl.v1.GetStackRequest
-	29,  // 151: deployctl.v1.Stacks.RemoveStack:input_type -> deployctl.v1.RemoveStackRequest
-	31,  // 152: deployctl.v1.Stacks.RenameStack:input_type -> deployctl.v1.RenameStackRequest
-	33,  // 153: deployctl.v1.Stacks.TagStack:input_type -> deployctl.v1.TagStackRequest
-	35,  // 154: deployctl.v1.Stacks.Export:input_type -> deployctl.v1.ExportRequest
-	37,  // 155: deployctl.v1.Stacks.Import:input_type -> deployctl.v1.ImportRequest
-	39,  // 156: deployctl.v1.Stacks.Restore:input_type -> deployctl.v1.RestoreRequest
-	41,  // 157: deployctl.v1.Stacks.EditState:input_type -> deployctl.v1.EditStateRequest
-	43,  // 158: deployctl.v1.Stacks.MoveState:input_type -> deployctl.v1.MoveStateRequest
-	45,  // 159: deployctl.v1.Stacks.Recover:input_type -> deployctl.v1.RecoverRequest
-	47,  // 160: deployctl.v1.Stacks.History:input_type -> deployctl.v1.HistoryRequest
-	49,  // 161: deployctl.v1.Stacks.Encrypt:input_type -> deployctl.v1.EncryptRequest
-	51,  // 162: deployctl.v1.Stacks.Decrypt:input_type -> deployctl.v1.DecryptRequest
-	55,  // 163: deployctl.v1.Bundles.Missing:input_type -> deployctl.v1.MissingRequest
-	57,  // 164: deployctl.v1.Bundles.PutFile:input_type -> deployctl.v1.PutFileRequest
-	59,  // 165: deployctl.v1.Bundles.PutManifest:input_type -> deployctl.v1.PutManifestRequest
-	62,  // 166: deployctl.v1.Tokens.CreateToken:input_type -> deployctl.v1.CreateTokenRequest
-	82,  // 167: deployctl.v1.Tokens.DeriveToken:input_type -> deployctl.v1.DeriveTokenRequest
-	67,  // 168: deployctl.v1.Tokens.ListTokens:input_type -> deployctl.v1.ListTokensRequest
-	80,  // 169: deployctl.v1.Tokens.RemoveToken:input_type -> deployctl.v1.RemoveTokenRequest
-	64,  // 170: deployctl.v1.Tokens.WhoAmI:input_type -> deployctl.v1.WhoAmIRequest
-	71,  // 171: deployctl.v1.Members.GrantMember:input_type -> deployctl.v1.GrantMemberRequest
-	73,  // 172: deployctl.v1.Members.ListMembers:input_type -> deployctl.v1.ListMembersRequest
-	75,  // 173: deployctl.v1.Members.RemoveMember:input_type -> deployctl.v1.RemoveMemberRequest
-	86,  // 174: deployctl.v1.Teams.GrantTeam:input_type -> deployctl.v1.GrantTeamRequest
-	88,  // 175: deployctl.v1.Teams.ListTeams:input_type -> deployctl.v1.ListTeamsRequest
-	90,  // 176: deployctl.v1.Teams.RemoveTeam:input_type -> deployctl.v1.RemoveTeamRequest
-	92,  // 177: deployctl.v1.Teams.JoinTeam:input_type -> deployctl.v1.JoinTeamRequest
-	94,  // 178: deployctl.v1.Teams.LeaveTeam:input_type -> deployctl.v1.LeaveTeamRequest
-	98,  // 179: deployctl.v1.Trusts.PutTrust:input_type -> deployctl.v1.PutTrustRequest
-	100, // 180: deployctl.v1.Trusts.ListTrusts:input_type -> deployctl.v1.ListTrustsRequest
-	102, // 181: deployctl.v1.Trusts.RemoveTrust:input_type -> deployctl.v1.RemoveTrustRequest
-	77,  // 182: deployctl.v1.Audit.ReadAudit:input_type -> deployctl.v1.ReadAuditRequest
-	107, // 183: deployctl.v1.Schedules.CreateSchedule:input_type -> deployctl.v1.CreateScheduleRequest
-	109, // 184: deployctl.v1.Schedules.ListSchedules:input_type -> deployctl.v1.ListSchedulesRequest
-	111, // 185: deployctl.v1.Schedules.GetSchedule:input_type -> deployctl.v1.GetScheduleRequest
-	113, // 186: deployctl.v1.Schedules.RemoveSchedule:input_type -> deployctl.v1.RemoveScheduleRequest
-	115, // 187: deployctl.v1.Schedules.PauseSchedule:input_type -> deployctl.v1.PauseScheduleRequest
-	117, // 188: deployctl.v1.Schedules.RunSchedule:input_type -> deployctl.v1.RunScheduleRequest
-	119, // 189: deployctl.v1.Schedules.ScheduleRuns:input_type -> deployctl.v1.ScheduleRunsRequest
-	121, // 190: deployctl.v1.Schedules.GetDrift:input_type -> deployctl.v1.GetDriftRequest
-	130, // 191: deployctl.v1.Webhooks.PutWebhook:input_type -> deployctl.v1.PutWebhookRequest
-	132, // 192: deployctl.v1.Webhooks.ListWebhooks:input_type -> deployctl.v1.ListWebhooksRequest
-	134, // 193: deployctl.v1.Webhooks.RemoveWebhook:input_type -> deployctl.v1.RemoveWebhookRequest
-	136, // 194: deployctl.v1.Webhooks.SendWebhook:input_type -> deployctl.v1.SendWebhookRequest
-	138, // 195: deployctl.v1.Webhooks.WebhookDeliveries:input_type -> deployctl.v1.WebhookDeliveriesRequest
-	11,  // 196: deployctl.v1.Deployments.Submit:output_type -> deployctl.v1.SubmitResponse
-	14,  // 197: deployctl.v1.Deployments.Watch:output_type -> deployctl.v1.WatchResponse
-	19,  // 198: deployctl.v1.Deployments.Cancel:output_type -> deployctl.v1.CancelResponse
-	21,  // 199: deployctl.v1.Deployments.Resolve:output_type -> deployctl.v1.ResolveResponse
-	24,  // 200: deployctl.v1.Stacks.CreateStack:output_type -> deployctl.v1.CreateStackResponse
-	26,  // 201: deployctl.v1.Stacks.ListStacks:output_type -> deployctl.v1.ListStacksResponse
-	28,  // 202: deployctl.v1.Stacks.GetStack:output_type -> deployctl.v1.GetStackResponse
-	30,  // 203: deployctl.v1.Stacks.RemoveStack:output_type -> deployctl.v1.RemoveStackResponse
-	32,  // 204: deployctl.v1.Stacks.RenameStack:output_type -> deployctl.v1.RenameStackResponse
-	34,  // 205: deployctl.v1.Stacks.TagStack:output_type -> deployctl.v1.TagStackResponse
-	36,  // 206: deployctl.v1.Stacks.Export:output_type -> deployctl.v1.ExportResponse
-	38,  // 207: deployctl.v1.Stacks.Import:output_type -> deployctl.v1.ImportResponse
-	40,  // 208: deployctl.v1.Stacks.Restore:output_type -> deployctl.v1.RestoreResponse
-	42,  // 209: deployctl.v1.Stacks.EditState:output_type -> deployctl.v1.EditStateResponse
-	44,  // 210: deployctl.v1.Stacks.MoveState:output_type -> deployctl.v1.MoveStateResponse
-	46,  // 211: deployctl.v1.Stacks.Recover:output_type -> deployctl.v1.RecoverResponse
-	48,  // 212: deployctl.v1.Stacks.History:output_type -> deployctl.v1.HistoryResponse
-	50,  // 213: deployctl.v1.Stacks.Encrypt:output_type -> deployctl.v1.EncryptResponse
-	52,  // 214: deployctl.v1.Stacks.Decrypt:output_type -> deployctl.v1.DecryptResponse
-	56,  // 215: deployctl.v1.Bundles.Missing:output_type -> deployctl.v1.MissingResponse
-	58,  // 216: deployctl.v1.Bundles.PutFile:output_type -> deployctl.v1.PutFileResponse
-	60,  // 217: deployctl.v1.Bundles.PutManifest:output_type -> deployctl.v1.PutManifestResponse
-	63,  // 218: deployctl.v1.Tokens.CreateToken:output_type -> deployctl.v1.CreateTokenResponse
-	83,  // 219: deployctl.v1.Tokens.DeriveToken:output_type -> deployctl.v1.DeriveTokenResponse
-	68,  // 220: deployctl.v1.Tokens.ListTokens:output_type -> deployctl.v1.ListTokensResponse
-	81,  // 221: deployctl.v1.Tokens.RemoveToken:output_type -> deployctl.v1.RemoveTokenResponse
-	65,  // 222: deployctl.v1.Tokens.WhoAmI:output_type -> deployctl.v1.WhoAmIResponse
-	72,  // 223: deployctl.v1.Members.GrantMember:output_type -> deployctl.v1.GrantMemberResponse
-	74,  // 224: deployctl.v1.Members.ListMembers:output_type -> deployctl.v1.ListMembersResponse
-	76,  // 225: deployctl.v1.Members.RemoveMember:output_type -> deployctl.v1.RemoveMemberResponse
-	87,  // 226: deployctl.v1.Teams.GrantTeam:output_type -> deployctl.v1.GrantTeamResponse
-	89,  // 227: deployctl.v1.Teams.ListTeams:output_type -> deployctl.v1.ListTeamsResponse
-	91,  // 228: deployctl.v1.Teams.RemoveTeam:output_type -> deployctl.v1.RemoveTeamResponse
-	93,  // 229: deployctl.v1.Teams.JoinTeam:output_type -> deployctl.v1.JoinTeamResponse
-	95,  // 230: deployctl.v1.Teams.LeaveTeam:output_type -> deployctl.v1.LeaveTeamResponse
-	99,  // 231: deployctl.v1.Trusts.PutTrust:output_type -> deployctl.v1.PutTrustResponse
-	101, // 232: deployctl.v1.Trusts.ListTrusts:output_type -> deployctl.v1.ListTrustsResponse
-	103, // 233: deployctl.v1.Trusts.RemoveTrust:output_type -> deployctl.v1.RemoveTrustResponse
-	78,  // 234: deployctl.v1.Audit.ReadAudit:output_type -> deployctl.v1.ReadAuditResponse
-	108, // 235: deployctl.v1.Schedules.CreateSchedule:output_type -> deployctl.v1.CreateScheduleResponse
-	110, // 236: deployctl.v1.Schedules.ListSchedules:output_type -> deployctl.v1.ListSchedulesResponse
-	112, // 237: deployctl.v1.Schedules.GetSchedule:output_type -> deployctl.v1.GetScheduleResponse
-	114, // 238: deployctl.v1.Schedules.RemoveSchedule:output_type -> deployctl.v1.RemoveScheduleResponse
-	116, // 239: deployctl.v1.Schedules.PauseSchedule:output_type -> deployctl.v1.PauseScheduleResponse
-	118, // 240: deployctl.v1.Schedules.RunSchedule:output_type -> deployctl.v1.RunScheduleResponse
-	120, // 241: deployctl.v1.Schedules.ScheduleRuns:output_type -> deployctl.v1.ScheduleRunsResponse
-	122, // 242: deployctl.v1.Schedules.GetDrift:output_type -> deployctl.v1.GetDriftResponse
-	131, // 243: deployctl.v1.Webhooks.PutWebhook:output_type -> deployctl.v1.PutWebhookResponse
-	133, // 244: deployctl.v1.Webhooks.ListWebhooks:output_type -> deployctl.v1.ListWebhooksResponse
-	135, // 245: deployctl.v1.Webhooks.RemoveWebhook:output_type -> deployctl.v1.RemoveWebhookResponse
-	137, // 246: deployctl.v1.Webhooks.SendWebhook:output_type -> deployctl.v1.SendWebhookResponse
-	139, // 247: deployctl.v1.Webhooks.WebhookDeliveries:output_type -> deployctl.v1.WebhookDeliveriesResponse
-	196, // [196:248] is the sub-list for method output_type
-	144, // [144:196] is the sub-list for method input_type
-	144, // [144:144] is the sub-list for extension type_name
-	144, // [144:144] is the sub-list for extension extendee
-	0,   // [0:144] is the sub-list for field type_name
+	61,  // 83: deployctl.v1.Member.grant:type_name -> deployctl.v1.Grant
+	61,  // 84: deployctl.v1.GrantMemberRequest.grant:type_name -> deployctl.v1.Grant
+	70,  // 85: deployctl.v1.ListMembersResponse.members:type_name -> deployctl.v1.Member
+	149, // 86: deployctl.v1.ReadAuditRequest.since:type_name -> google.protobuf.Timestamp
+	149, // 87: deployctl.v1.ReadAuditRequest.until:type_name -> google.protobuf.Timestamp
+	79,  // 88: deployctl.v1.ReadAuditResponse.entries:type_name -> deployctl.v1.AuditEntry
+	149, // 89: deployctl.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
+	149, // 90: deployctl.v1.DeriveTokenRequest.expires:type_name -> google.protobuf.Timestamp
+	149, // 91: deployctl.v1.Origin.made:type_name -> google.protobuf.Timestamp
+	61,  // 92: deployctl.v1.Team.grant:type_name -> deployctl.v1.Grant
+	149, // 93: deployctl.v1.Team.created:type_name -> google.protobuf.Timestamp
+	61,  // 94: deployctl.v1.GrantTeamRequest.grant:type_name -> deployctl.v1.Grant
+	85,  // 95: deployctl.v1.ListTeamsResponse.teams:type_name -> deployctl.v1.Team
+	97,  // 96: deployctl.v1.Trust.conditions:type_name -> deployctl.v1.Condition
+	61,  // 97: deployctl.v1.Trust.grant:type_name -> deployctl.v1.Grant
+	150, // 98: deployctl.v1.Trust.lifetime:type_name -> google.protobuf.Duration
+	149, // 99: deployctl.v1.Trust.created:type_name -> google.protobuf.Timestamp
+	96,  // 100: deployctl.v1.PutTrustRequest.trust:type_name -> deployctl.v1.Trust
+	96,  // 101: deployctl.v1.ListTrustsResponse.trusts:type_name -> deployctl.v1.Trust
+	1,   // 102: deployctl.v1.ScheduleName.stack:type_name -> deployctl.v1.StackName
+	104, // 103: deployctl.v1.Schedule.name:type_name -> deployctl.v1.ScheduleName
+	150, // 104: deployctl.v1.Schedule.every:type_name -> google.protobuf.Duration
+	149, // 105: deployctl.v1.Schedule.at:type_name -> google.protobuf.Timestamp
+	149, // 106: deployctl.v1.Schedule.created:type_name -> google.protobuf.Timestamp
+	149, // 107: deployctl.v1.Schedule.next:type_name -> google.protobuf.Timestamp
+	106, // 108: deployctl.v1.Schedule.last:type_name -> deployctl.v1.ScheduleRun
+	149, // 109: deployctl.v1.ScheduleRun.started:type_name -> google.protobuf.Timestamp
+	149, // 110: deployctl.v1.ScheduleRun.ended:type_name -> google.protobuf.Timestamp
+	2,   // 111: deployctl.v1.ScheduleRun.updates:type_name -> deployctl.v1.UpdateName
+	105, // 112: deployctl.v1.CreateScheduleRequest.schedule:type_name -> deployctl.v1.Schedule
+	1,   // 113: deployctl.v1.ListSchedulesRequest.stack:type_name -> deployctl.v1.StackName
+	105, // 114: deployctl.v1.ListSchedulesResponse.schedules:type_name -> deployctl.v1.Schedule
+	104, // 115: deployctl.v1.GetScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
+	105, // 116: deployctl.v1.GetScheduleResponse.schedule:type_name -> deployctl.v1.Schedule
+	104, // 117: deployctl.v1.RemoveScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
+	104, // 118: deployctl.v1.PauseScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
+	104, // 119: deployctl.v1.RunScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
+	104, // 120: deployctl.v1.ScheduleRunsRequest.name:type_name -> deployctl.v1.ScheduleName
+	106, // 121: deployctl.v1.ScheduleRunsResponse.runs:type_name -> deployctl.v1.ScheduleRun
+	1,   // 122: deployctl.v1.GetDriftRequest.stack:type_name -> deployctl.v1.StackName
+	123, // 123: deployctl.v1.GetDriftResponse.drift:type_name -> deployctl.v1.Drift
+	2,   // 124: deployctl.v1.Drift.update:type_name -> deployctl.v1.UpdateName
+	149, // 125: deployctl.v1.Drift.at:type_name -> google.protobuf.Timestamp
+	124, // 126: deployctl.v1.Drift.resources:type_name -> deployctl.v1.DriftedResource
+	2,   // 127: deployctl.v1.Drift.remedy:type_name -> deployctl.v1.UpdateName
+	125, // 128: deployctl.v1.DriftedResource.properties:type_name -> deployctl.v1.DriftedProperty
+	126, // 129: deployctl.v1.WebhookName.scope:type_name -> deployctl.v1.WebhookScope
+	127, // 130: deployctl.v1.Webhook.name:type_name -> deployctl.v1.WebhookName
+	149, // 131: deployctl.v1.Webhook.created:type_name -> google.protobuf.Timestamp
+	149, // 132: deployctl.v1.WebhookDelivery.at:type_name -> google.protobuf.Timestamp
+	149, // 133: deployctl.v1.WebhookDelivery.sent:type_name -> google.protobuf.Timestamp
+	150, // 134: deployctl.v1.WebhookDelivery.took:type_name -> google.protobuf.Duration
+	128, // 135: deployctl.v1.PutWebhookRequest.webhook:type_name -> deployctl.v1.Webhook
+	128, // 136: deployctl.v1.PutWebhookResponse.webhook:type_name -> deployctl.v1.Webhook
+	126, // 137: deployctl.v1.ListWebhooksRequest.scope:type_name -> deployctl.v1.WebhookScope
+	128, // 138: deployctl.v1.ListWebhooksResponse.webhooks:type_name -> deployctl.v1.Webhook
+	127, // 139: deployctl.v1.RemoveWebhookRequest.name:type_name -> deployctl.v1.WebhookName
+	127, // 140: deployctl.v1.SendWebhookRequest.name:type_name -> deployctl.v1.WebhookName
+	129, // 141: deployctl.v1.SendWebhookResponse.delivery:type_name -> deployctl.v1.WebhookDelivery
+	127, // 142: deployctl.v1.WebhookDeliveriesRequest.name:type_name -> deployctl.v1.WebhookName
+	129, // 143: deployctl.v1.WebhookDeliveriesResponse.deliveries:type_name -> deployctl.v1.WebhookDelivery
+	3,   // 144: deployctl.v1.SubmitRequest.ConfigEntry.value:type_name -> deployctl.v1.ConfigValue
+	5,   // 145: deployctl.v1.Deployments.Submit:input_type -> deployctl.v1.SubmitRequest
+	13,  // 146: deployctl.v1.Deployments.Watch:input_type -> deployctl.v1.WatchRequest
+	18,  // 147: deployctl.v1.Deployments.Cancel:input_type -> deployctl.v1.CancelRequest
+	20,  // 148: deployctl.v1.Deployments.Resolve:input_type -> deployctl.v1.ResolveRequest
+	23,  // 149: deployctl.v1.Stacks.CreateStack:input_type -> deployctl.v1.CreateStackRequest
+	25,  // 150: deployctl.v1.Stacks.ListStacks:input_type -> deployctl.v1.ListStacksRequest
+	27,  // 151: deployctl.v1.Stacks.GetStack:input_type -> deployctl.v1.GetStackRequest
+	29,  // 152: deployctl.v1.Stacks.RemoveStack:input_type -> deployctl.v1.RemoveStackRequest
+	31,  // 153: deployctl.v1.Stacks.RenameStack:input_type -> deployctl.v1.RenameStackRequest
+	33,  // 154: deployctl.v1.Stacks.TagStack:input_type -> deployctl.v1.TagStackRequest
+	35,  // 155: deployctl.v1.Stacks.Export:input_type -> deployctl.v1.ExportRequest
+	37,  // 156: deployctl.v1.Stacks.Import:input_type -> deployctl.v1.ImportRequest
+	39,  // 157: deployctl.v1.Stacks.Restore:input_type -> deployctl.v1.RestoreRequest
+	41,  // 158: deployctl.v1.Stacks.EditState:input_type -> deployctl.v1.EditStateRequest
+	43,  // 159: deployctl.v1.Stacks.MoveState:input_type -> deployctl.v1.MoveStateRequest
+	45,  // 160: deployctl.v1.Stacks.Recover:input_type -> deployctl.v1.RecoverRequest
+	47,  // 161: deployctl.v1.Stacks.History:input_type -> deployctl.v1.HistoryRequest
+	49,  // 162: deployctl.v1.Stacks.Encrypt:input_type -> deployctl.v1.EncryptRequest
+	51,  // 163: deployctl.v1.Stacks.Decrypt:input_type -> deployctl.v1.DecryptRequest
+	55,  // 164: deployctl.v1.Bundles.Missing:input_type -> deployctl.v1.MissingRequest
+	57,  // 165: deployctl.v1.Bundles.PutFile:input_type -> deployctl.v1.PutFileRequest
+	59,  // 166: deployctl.v1.Bundles.PutManifest:input_type -> deployctl.v1.PutManifestRequest
+	62,  // 167: deployctl.v1.Tokens.CreateToken:input_type -> deployctl.v1.CreateTokenRequest
+	82,  // 168: deployctl.v1.Tokens.DeriveToken:input_type -> deployctl.v1.DeriveTokenRequest
+	67,  // 169: deployctl.v1.Tokens.ListTokens:input_type -> deployctl.v1.ListTokensRequest
+	80,  // 170: deployctl.v1.Tokens.RemoveToken:input_type -> deployctl.v1.RemoveTokenRequest
+	64,  // 171: deployctl.v1.Tokens.WhoAmI:input_type -> deployctl.v1.WhoAmIRequest
+	71,  // 172: deployctl.v1.Members.GrantMember:input_type -> deployctl.v1.GrantMemberRequest
+	73,  // 173: deployctl.v1.Members.ListMembers:input_type -> deployctl.v1.ListMembersRequest
+	75,  // 174: deployctl.v1.Members.RemoveMember:input_type -> deployctl.v1.RemoveMemberRequest
+	86,  // 175: deployctl.v1.Teams.GrantTeam:input_type -> deployctl.v1.GrantTeamRequest
+	88,  // 176: deployctl.v1.Teams.ListTeams:input_type -> deployctl.v1.ListTeamsRequest
+	90,  // 177: deployctl.v1.Teams.RemoveTeam:input_type -> deployctl.v1.RemoveTeamRequest
+	92,  // 178: deployctl.v1.Teams.JoinTeam:input_type -> deployctl.v1.JoinTeamRequest
+	94,  // 179: deployctl.v1.Teams.LeaveTeam:input_type -> deployctl.v1.LeaveTeamRequest
+	98,  // 180: deployctl.v1.Trusts.PutTrust:input_type -> deployctl.v1.PutTrustRequest
+	100, // 181: deployctl.v1.Trusts.ListTrusts:input_type -> deployctl.v1.ListTrustsRequest
+	102, // 182: deployctl.v1.Trusts.RemoveTrust:input_type -> deployctl.v1.RemoveTrustRequest
+	77,  // 183: deployctl.v1.Audit.ReadAudit:input_type -> deployctl.v1.ReadAuditRequest
+	107, // 184: deployctl.v1.Schedules.CreateSchedule:input_type -> deployctl.v1.CreateScheduleRequest
+	109, // 185: deployctl.v1.Schedules.ListSchedules:input_type -> deployctl.v1.ListSchedulesRequest
+	111, // 186: deployctl.v1.Schedules.GetSchedule:input_type -> deployctl.v1.GetScheduleRequest
+	113, // 187: deployctl.v1.Schedules.RemoveSchedule:input_type -> deployctl.v1.RemoveScheduleRequest
+	115, // 188: deployctl.v1.Schedules.PauseSchedule:input_type -> deployctl.v1.PauseScheduleRequest
+	117, // 189: deployctl.v1.Schedules.RunSchedule:input_type -> deployctl.v1.RunScheduleRequest
+	119, // 190: deployctl.v1.Schedules.ScheduleRuns:input_type -> deployctl.v1.ScheduleRunsRequest
+	121, // 191: deployctl.v1.Schedules.GetDrift:input_type -> deployctl.v1.GetDriftRequest
+	130, // 192: deployctl.v1.Webhooks.PutWebhook:input_type -> deployctl.v1.PutWebhookRequest
+	132, // 193: deployctl.v1.Webhooks.ListWebhooks:input_type -> deployctl.v1.ListWebhooksRequest
+	134, // 194: deployctl.v1.Webhooks.RemoveWebhook:input_type -> deployctl.v1.RemoveWebhookRequest
+	136, // 195: deployctl.v1.Webhooks.SendWebhook:input_type -> deployctl.v1.SendWebhookRequest
+	138, // 196: deployctl.v1.Webhooks.WebhookDeliveries:input_type -> deployctl.v1.WebhookDeliveriesRequest
+	11,  // 197: deployctl.v1.Deployments.Submit:output_type -> deployctl.v1.SubmitResponse
+	14,  // 198: deployctl.v1.Deployments.Watch:output_type -> deployctl.v1.WatchResponse
+	19,  // 199: deployctl.v1.Deployments.Cancel:output_type -> deployctl.v1.CancelResponse
+	21,  // 200: deployctl.v1.Deployments.Resolve:output_type -> deployctl.v1.ResolveResponse
+	24,  // 201: deployctl.v1.Stacks.CreateStack:output_type -> deployctl.v1.CreateStackResponse
+	26,  // 202: deployctl.v1.Stacks.ListStacks:output_type -> deployctl.v1.ListStacksResponse
+	28,  // 203: deployctl.v1.Stacks.GetStack:output_type -> deployctl.v1.GetStackResponse
+	30,  // 204: deployctl.v1.Stacks.RemoveStack:output_type -> deployctl.v1.RemoveStackResponse
+	32,  // 205: deployctl.v1.Stacks.RenameStack:output_type -> deployctl.v1.RenameStackResponse
+	34,  // 206: deployctl.v1.Stacks.TagStack:output_type -> deployctl.v1.TagStackResponse
+	36,  // 207: deployctl.v1.Stacks.Export:output_type -> deployctl.v1.ExportResponse
+	38,  // 208: deployctl.v1.Stacks.Import:output_type -> deployctl.v1.ImportResponse
+	40,  // 209: deployctl.v1.Stacks.Restore:output_type -> deployctl.v1.RestoreResponse
+	42,  // 210: deployctl.v1.Stacks.EditState:output_type -> deployctl.v1.EditStateResponse
+	44,  // 211: deployctl.v1.Stacks.MoveState:output_type -> deployctl.v1.MoveStateResponse
+	46,  // 212: deployctl.v1.Stacks.Recover:output_type -> deployctl.v1.RecoverResponse
+	48,  // 213: deployctl.v1.Stacks.History:output_type -> deployctl.v1.HistoryResponse
+	50,  // 214: deployctl.v1.Stacks.Encrypt:output_type -> deployctl.v1.EncryptResponse
+	52,  // 215: deployctl.v1.Stacks.Decrypt:output_type -> deployctl.v1.DecryptResponse
+	56,  // 216: deployctl.v1.Bundles.Missing:output_type -> deployctl.v1.MissingResponse
+	58,  // 217: deployctl.v1.Bundles.PutFile:output_type -> deployctl.v1.PutFileResponse
+	60,  // 218: deployctl.v1.Bundles.PutManifest:output_type -> deployctl.v1.PutManifestResponse
+	63,  // 219: deployctl.v1.Tokens.CreateToken:output_type -> deployctl.v1.CreateTokenResponse
+	83,  // 220: deployctl.v1.Tokens.DeriveToken:output_type -> deployctl.v1.DeriveTokenResponse
+	68,  // 221: deployctl.v1.Tokens.ListTokens:output_type -> deployctl.v1.ListTokensResponse
+	81,  // 222: deployctl.v1.Tokens.RemoveToken:output_type -> deployctl.v1.RemoveTokenResponse
+	65,  // 223: deployctl.v1.Tokens.WhoAmI:output_type -> deployctl.v1.WhoAmIResponse
+	72,  // 224: deployctl.v1.Members.GrantMember:output_type -> deployctl.v1.GrantMemberResponse
+	74,  // 225: deployctl.v1.Members.ListMembers:output_type -> deployctl.v1.ListMembersResponse
+	76,  // 226: deployctl.v1.Members.RemoveMember:output_type -> deployctl.v1.RemoveMemberResponse
+	87,  // 227: deployctl.v1.Teams.GrantTeam:output_type -> deployctl.v1.GrantTeamResponse
+	89,  // 228: deployctl.v1.Teams.ListTeams:output_type -> deployctl.v1.ListTeamsResponse
+	91,  // 229: deployctl.v1.Teams.RemoveTeam:output_type -> deployctl.v1.RemoveTeamResponse
+	93,  // 230: deployctl.v1.Teams.JoinTeam:output_type -> deployctl.v1.JoinTeamResponse
+	95,  // 231: deployctl.v1.Teams.LeaveTeam:output_type -> deployctl.v1.LeaveTeamResponse
+	99,  // 232: deployctl.v1.Trusts.PutTrust:output_type -> deployctl.v1.PutTrustResponse
+	101, // 233: deployctl.v1.Trusts.ListTrusts:output_type -> deployctl.v1.ListTrustsResponse
+	103, // 234: deployctl.v1.Trusts.RemoveTrust:output_type -> deployctl.v1.RemoveTrustResponse
+	78,  // 235: deployctl.v1.Audit.ReadAudit:output_type -> deployctl.v1.ReadAuditResponse
+	108, // 236: deployctl.v1.Schedules.CreateSchedule:output_type -> deployctl.v1.CreateScheduleResponse
+	110, // 237: deployctl.v1.Schedules.ListSchedules:output_type -> deployctl.v1.ListSchedulesResponse
+	112, // 238: deployctl.v1.Schedules.GetSchedule:output_type -> deployctl.v1.GetScheduleResponse
+	114, // 239: deployctl.v1.Schedules.RemoveSchedule:output_type -> deployctl.v1.RemoveScheduleResponse
+	116, // 240: deployctl.v1.Schedules.PauseSchedule:output_type -> deployctl.v1.PauseScheduleResponse
+	118, // 241: deployctl.v1.Schedules.RunSchedule:output_type -> deployctl.v1.RunScheduleResponse
+	120, // 242: deployctl.v1.Schedules.ScheduleRuns:output_type -> deployctl.v1.ScheduleRunsResponse
+	122, // 243: deployctl.v1.Schedules.GetDrift:output_type -> deployctl.v1.GetDriftResponse
+	131, // 244: deployctl.v1.Webhooks.PutWebhook:output_type -> deployctl.v1.PutWebhookResponse
+	133, // 245: deployctl.v1.Webhooks.ListWebhooks:output_type -> deployctl.v1.ListWebhooksResponse
+	135, // 246: deployctl.v1.Webhooks.RemoveWebhook:output_type -> deployctl.v1.RemoveWebhookResponse
+	137, // 247: deployctl.v1.Webhooks.SendWebhook:output_type -> deployctl.v1.SendWebhookResponse
+	139, // 248: deployctl.v1.Webhooks.WebhookDeliveries:output_type -> deployctl.v1.WebhookDeliveriesResponse
+	197, // [197:249] is the sub-list for method output_type
+	145, // [145:197] is the sub-list for method input_type
+	145, // [145:145] is the sub-list for extension type_name
+	145, // [145:145] is the sub-list for extension extendee
+	0,   // [0:145] is the sub-list for field type_name
 }
 
 func init() { file_deployctl_v1_deployctl_proto_init() }

@@ -1332,7 +1332,7 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 type MembersClient interface {
-	// GrantMember makes a member, or gives one another grant for the grant's organization.
+	// GrantMember makes a member of the grant's organization, or gives one another grant.
 	GrantMember(ctx context.Context, in *GrantMemberRequest, opts ...grpc.CallOption) (*GrantMemberResponse, error)
 	ListMembers(ctx context.Context, in *ListMembersRequest, opts ...grpc.CallOption) (*ListMembersResponse, error)
 	RemoveMember(ctx context.Context, in *RemoveMemberRequest, opts ...grpc.CallOption) (*RemoveMemberResponse, error)
@@ -1380,7 +1380,7 @@ func (c *membersClient) RemoveMember(ctx context.Context, in *RemoveMemberReques
 // All implementations must embed UnimplementedMembersServer
 // for forward compatibility.
 type MembersServer interface {
-	// GrantMember makes a member, or gives one another grant for the grant's organization.
+	// GrantMember makes a member of the grant's organization, or gives one another grant.
 	GrantMember(context.Context, *GrantMemberRequest) (*GrantMemberResponse, error)
 	ListMembers(context.Context, *ListMembersRequest) (*ListMembersResponse, error)
 	RemoveMember(context.Context, *RemoveMemberRequest) (*RemoveMemberResponse, error)

@@ -16,6 +16,10 @@ func (s *Service) CreateToken(_ context.Context, t deployments.Token) (string, e
 	if err := t.Validate(); err != nil {
 		return "", err
 	}
+	return s.addToken(t)
+}
+
+func (s *Service) addToken(t deployments.Token) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, other := range s.tokens {
@@ -69,39 +73,28 @@ func (s *Service) Authenticate(_ context.Context, text string) (deployments.Call
 		return deployments.Caller{}, deployments.Errorf(deployments.CodeUnauthorized,
 			"the service does not know this token")
 	}
-	member := s.members[t.Member]
-	grants := deployments.Member{Grants: member.Grants, Teams: s.teamsOf(t.Member)}.All()
+	member := s.members[t.Organization+"/"+t.Member]
+	member.Teams = s.teamsOf(t.Organization, t.Member)
 	return deployments.Caller{Token: t.Name, Member: t.Member, Made: t.Created,
-		Authority: deployments.AuthorityOf(t, grants)}, nil
+		Authority: deployments.AuthorityOf(t, member.All())}, nil
 }
 
 // GrantMember makes a member, or changes one.
 func (s *Service) GrantMember(_ context.Context, name string, g deployments.Grant) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m := s.members[name]
-	m.Name, m.Created = name, begun
-	m.Grants = append(without(m.Grants, g.Organization), g)
-	s.members[name] = m
+	s.members[g.Organization+"/"+name] = deployments.Member{Organization: g.Organization, Name: name, Created: begun,
+		Grant: &g}
 	return nil
 }
 
-// without gives the grants but those of an organization; an empty one means every one.
-func without(grants []deployments.Grant, organization string) []deployments.Grant {
-	return slices.DeleteFunc(slices.Clone(grants), func(g deployments.Grant) bool {
-		return organization == "" || g.Organization == organization
-	})
-}
-
-// ListMembers lists members by name.
+// ListMembers lists members by organization and name.
 func (s *Service) ListMembers(context.Context) ([]deployments.Member, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	list := slices.SortedFunc(maps.Values(s.members), func(a, b deployments.Member) int {
-		return strings.Compare(a.Name, b.Name)
-	})
+	list := sorted(s.members)
 	for i := range list {
-		list[i].Teams = s.teamsOf(list[i].Name)
+		list[i].Teams = s.teamsOf(list[i].Organization, list[i].Name)
 	}
 	return list, nil
 }
@@ -110,16 +103,7 @@ func (s *Service) ListMembers(context.Context) ([]deployments.Member, error) {
 func (s *Service) RemoveMember(_ context.Context, name, organization string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m, ok := s.members[name]
-	if !ok {
-		return deployments.Errorf(deployments.CodeNotFound, "there is no member %s", name)
-	}
-	if m.Grants = without(m.Grants, organization); len(m.Grants) == 0 {
-		delete(s.members, name)
-		return nil
-	}
-	s.members[name] = m
-	return nil
+	return drop(s.members, organization, name)
 }
 
 // Record is grpcapi's Auditor.

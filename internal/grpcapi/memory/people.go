@@ -17,18 +17,19 @@ func (s *Service) DeriveToken(ctx context.Context, t deployments.Token) (string,
 	case err != nil:
 		return "", err
 	case i >= 0:
-		t.Member, t.Grant = list[i].Member, list[i].Grant
+		t.Member, t.Organization = list[i].Member, list[i].Organization
+		t.Grant, t.Limit = list[i].Grant, list[i].Limit
 	default:
 		t.Grant = &deployments.Grant{Role: deployments.RoleAdmin, Organization: deployments.AnyOrganization}
 	}
 	t.Name = t.Origin.Token + "." + t.Name
-	return s.CreateToken(ctx, t)
+	return s.addToken(t)
 }
 
 // teamsOf gives the teams of a member; s.mu is held.
-func (s *Service) teamsOf(member string) (teams []deployments.Team) {
+func (s *Service) teamsOf(organization, member string) (teams []deployments.Team) {
 	for _, key := range slices.Sorted(maps.Keys(s.teams)) {
-		if t := s.teams[key]; slices.Contains(t.Members, member) {
+		if t := s.teams[key]; t.Grant.Organization == organization && slices.Contains(t.Members, member) {
 			t.Members = nil
 			teams = append(teams, t)
 		}
@@ -83,8 +84,8 @@ func (s *Service) JoinTeam(_ context.Context, organization, team, member string)
 			t.Members = append(slices.Clone(t.Members), member)
 			slices.Sort(t.Members)
 		}
-		if _, ok := s.members[member]; !ok {
-			s.members[member] = deployments.Member{Name: member, Created: begun}
+		if _, ok := s.members[organization+"/"+member]; !ok {
+			s.members[organization+"/"+member] = deployments.Member{Organization: organization, Name: member, Created: begun}
 		}
 		return nil
 	})

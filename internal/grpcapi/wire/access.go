@@ -31,16 +31,22 @@ func toGrantPointer(m *api.Grant) *deployments.Grant {
 	return &g
 }
 
+func fromGrants(list []deployments.Grant) *api.GrantList {
+	return &api.GrantList{Grants: each(list, FromGrant)}
+}
+
+func toGrants(m *api.GrantList) []deployments.Grant { return each(m.GetGrants(), ToGrant) }
+
 // FromNewToken writes what a token is to be.
 func FromNewToken(t deployments.Token) *api.CreateTokenRequest {
-	return &api.CreateTokenRequest{Name: t.Name, Member: t.Member, Grant: fromGrantPointer(t.Grant),
-		Expires: fromTime(t.Expires)}
+	return &api.CreateTokenRequest{Name: t.Name, Member: t.Member, Organization: t.Organization,
+		Grant: fromGrantPointer(t.Grant), Expires: fromTime(t.Expires)}
 }
 
 // ToNewToken reads what a token is to be.
 func ToNewToken(m *api.CreateTokenRequest) deployments.Token {
-	return deployments.Token{Name: m.GetName(), Member: m.GetMember(), Grant: toGrantPointer(m.GetGrant()),
-		Expires: toTime(m.GetExpires())}
+	return deployments.Token{Name: m.GetName(), Member: m.GetMember(), Organization: m.GetOrganization(),
+		Grant: toGrantPointer(m.GetGrant()), Expires: toTime(m.GetExpires())}
 }
 
 // FromDerivedToken writes what a token is to be that is made from the caller's.
@@ -55,30 +61,23 @@ func ToDerivedToken(m *api.DeriveTokenRequest) deployments.Token {
 
 // FromAccount writes what a caller learns about itself.
 func FromAccount(a deployments.Account) *api.WhoAmIResponse {
-	m := &api.WhoAmIResponse{Token: a.Token, Member: a.Member, Identity: a.Identity, Organizations: a.Organizations}
-	for _, list := range a.Grants {
-		m.Grants = append(m.Grants, &api.GrantList{Grants: each(list, FromGrant)})
-	}
-	return m
+	return &api.WhoAmIResponse{Token: a.Token, Member: a.Member, Identity: a.Identity, Organizations: a.Organizations,
+		Grants: each(a.Grants, fromGrants)}
 }
 
 // ToAccount reads what a caller learns about itself.
 func ToAccount(m *api.WhoAmIResponse) deployments.Account {
-	a := deployments.Account{Token: m.GetToken(), Member: m.GetMember(), Identity: m.GetIdentity(),
-		Organizations: m.GetOrganizations()}
-	for _, list := range m.GetGrants() {
-		a.Grants = append(a.Grants, each(list.GetGrants(), ToGrant))
-	}
-	return a
+	return deployments.Account{Token: m.GetToken(), Member: m.GetMember(), Identity: m.GetIdentity(),
+		Organizations: m.GetOrganizations(), Grants: each(m.GetGrants(), toGrants)}
 }
 
 // FromTokens writes a list of tokens.
 func FromTokens(list []deployments.Token) []*api.Token {
 	return each(list, func(t deployments.Token) *api.Token {
 		return &api.Token{
-			Name: t.Name, Member: t.Member, Grant: fromGrantPointer(t.Grant),
-			Created: fromTime(t.Created), Expires: fromTime(t.Expires), Used: fromTime(t.Used), Damaged: t.Damaged,
-			Origin: fromOrigin(t.Origin),
+			Name: t.Name, Member: t.Member, Organization: t.Organization, Grant: fromGrantPointer(t.Grant),
+			Limit: each(t.Limit, fromGrants), Created: fromTime(t.Created), Expires: fromTime(t.Expires),
+			Used: fromTime(t.Used), Damaged: t.Damaged, Origin: fromOrigin(t.Origin),
 		}
 	})
 }
@@ -87,9 +86,10 @@ func FromTokens(list []deployments.Token) []*api.Token {
 func ToTokens(list []*api.Token) []deployments.Token {
 	return each(list, func(t *api.Token) deployments.Token {
 		return deployments.Token{
-			Name: t.GetName(), Member: t.GetMember(), Grant: toGrantPointer(t.GetGrant()),
-			Created: toTime(t.GetCreated()), Expires: toTime(t.GetExpires()), Used: toTime(t.GetUsed()),
-			Damaged: t.GetDamaged(), Origin: toOrigin(t.GetOrigin()),
+			Name: t.GetName(), Member: t.GetMember(), Organization: t.GetOrganization(),
+			Grant: toGrantPointer(t.GetGrant()), Limit: each(t.GetLimit(), toGrants), Created: toTime(t.GetCreated()),
+			Expires: toTime(t.GetExpires()), Used: toTime(t.GetUsed()), Damaged: t.GetDamaged(),
+			Origin: toOrigin(t.GetOrigin()),
 		}
 	})
 }
@@ -97,8 +97,8 @@ func ToTokens(list []*api.Token) []deployments.Token {
 // FromMembers writes a list of members.
 func FromMembers(list []deployments.Member) []*api.Member {
 	return each(list, func(m deployments.Member) *api.Member {
-		return &api.Member{Name: m.Name, Grants: each(m.Grants, FromGrant), Created: fromTime(m.Created),
-			Teams: FromTeams(m.Teams), Damaged: m.Damaged}
+		return &api.Member{Organization: m.Organization, Name: m.Name, Grant: fromGrantPointer(m.Grant),
+			Created: fromTime(m.Created), Teams: FromTeams(m.Teams), Damaged: m.Damaged}
 	})
 }
 
@@ -106,8 +106,8 @@ func FromMembers(list []deployments.Member) []*api.Member {
 func ToMembers(list []*api.Member) []deployments.Member {
 	return each(list, func(m *api.Member) deployments.Member {
 		return deployments.Member{
-			Name: m.GetName(), Grants: each(m.GetGrants(), ToGrant), Created: toTime(m.GetCreated()),
-			Teams: ToTeams(m.GetTeams()), Damaged: m.GetDamaged(),
+			Organization: m.GetOrganization(), Name: m.GetName(), Grant: toGrantPointer(m.GetGrant()),
+			Created: toTime(m.GetCreated()), Teams: ToTeams(m.GetTeams()), Damaged: m.GetDamaged(),
 		}
 	})
 }

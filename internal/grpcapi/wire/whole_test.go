@@ -68,7 +68,7 @@ var pairs = []pair{
 		func(m *api.Token) deployments.Token { return ToTokens([]*api.Token{m})[0] }, nil),
 	pairOf(FromNewToken, ToNewToken, func(got *deployments.Token, sent deployments.Token) {
 		got.Created, got.Used, got.Damaged = sent.Created, sent.Used, sent.Damaged // a new token has none
-		got.Origin = sent.Origin
+		got.Origin, got.Limit = sent.Origin, sent.Limit
 	}),
 	pairOf(FromAccount, ToAccount, nil),
 	pairOf(FromTeam, ToTeam, nil),

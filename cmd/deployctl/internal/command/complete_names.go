@@ -145,7 +145,7 @@ func memberNames(ctx context.Context, s *session) []string {
 	}
 	var list []string
 	for _, m := range members {
-		list = append(list, m.Name)
+		list = append(list, m.Name+"\t"+grantsText(m))
 	}
 	return list
 }

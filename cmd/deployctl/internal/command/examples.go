@@ -128,7 +128,7 @@ var examples = map[string][]string{
 	"deployctl member":       {"deployctl member ls"},
 	"deployctl member add":   {"deployctl member add ann --role admin --organization acme"},
 	"deployctl member ls":    {"deployctl member ls"},
-	"deployctl member rm":    {"deployctl member rm ann --everywhere"},
+	"deployctl member rm":    {"deployctl member rm ann --organization acme"},
 	"deployctl team":         {"deployctl team ls"},
 	"deployctl team add":     {"deployctl team add web --role deployer --stacks 'shop/*' --organization acme"},
 	"deployctl team ls":      {"deployctl team ls"},

@@ -11,19 +11,20 @@ import (
 
 func memberCommand(s *Env) *cli.Command {
 	return &cli.Command{
-		Name: "member", Usage: "manage members and their roles",
+		Name: "member", Usage: "manage members of an organization and their roles",
 		Subcommands: []*cli.Command{
 			{
-				Name: "add", Usage: "add a member, or change a member's role in an organization", ArgsUsage: "NAME",
+				Name: "add", Usage: "add a member to an organization, or change a member's role", ArgsUsage: "NAME",
+				Description: "A member is one of an organization, or with --organization '*' of all of them: the same name in " +
+					"another organization is another member.",
 				Flags: common(grantFlags()...), Action: action(s, runMemberAdd),
 			},
 			{Name: "ls", Usage: "list the members that you administer", Flags: common(jsonFlag),
 				Action: action(s, runMemberLs)},
 			{
 				Name: "rm", Usage: "remove a member from an organization", ArgsUsage: "NAME",
-				Description: "A member whose last role is removed is removed too, and their tokens are rejected.",
-				Flags: common(&cli.BoolFlag{Name: "everywhere",
-					Usage: "remove the member from every organization"}), Action: action(s, runMemberRm),
+				Description: "The member's tokens are rejected from then on.",
+				Flags:       common(), Action: action(s, runMemberRm),
 			},
 		},
 	}
@@ -62,7 +63,7 @@ func runMemberLs(ctx context.Context, s *session) error {
 	rows := [][]string{{"NAME", "MAY", "SINCE"}}
 	for _, m := range list {
 		if m.Damaged != "" {
-			s.note("error: the member " + m.Name + " cannot be read: " + m.Damaged)
+			s.note("error: the member " + m.Name + " of " + organizationText(m.Organization) + " cannot be read: " + m.Damaged)
 			continue
 		}
 		rows = append(rows, []string{m.Name, grantsText(m), when(m.Created)})
@@ -73,8 +74,8 @@ func runMemberLs(ctx context.Context, s *session) error {
 // grantsText tells what a member may do, also by being in teams.
 func grantsText(m deployments.Member) string {
 	var grants []string
-	for _, g := range m.Grants {
-		grants = append(grants, grantText(g))
+	if m.Grant != nil {
+		grants = append(grants, grantText(*m.Grant))
 	}
 	for _, t := range m.Teams {
 		grants = append(grants, grantText(t.Grant)+" (team "+t.Name+")")
@@ -83,15 +84,11 @@ func grantsText(m deployments.Member) string {
 }
 
 func runMemberRm(ctx context.Context, s *session) error {
-	organization := s.settings.Get(settings.Organization)
-	if s.flags.Bool("everywhere") {
-		organization = ""
-	}
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
 	name := s.flags.Args().First()
-	if err := s.service.RemoveMember(ctx, name, organization); err != nil {
+	if err := s.service.RemoveMember(ctx, name, s.settings.Get(settings.Organization)); err != nil {
 		return err
 	}
 	s.noteBegun(name)

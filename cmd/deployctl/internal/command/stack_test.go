@@ -207,23 +207,27 @@ func TestTokensAreShownOnce(t *testing.T) {
 	d.must("token", "rm", "ci")
 }
 
-func TestAMemberHasARoleInEachOrganization(t *testing.T) {
+func TestAMemberIsOneOfAnOrganizationOrOfAll(t *testing.T) {
 	d := newDesk(t, nil)
 	d.must("member", "add", "ann", "--role", "viewer")
 	d.must("member", "add", "ann", "--role", "admin", "--organization", "acme")
 	d.must("member", "add", "root", "--role", "admin", "--organization", "*")
 	got := d.must("member", "ls")
-	for _, want := range []string{"viewer of organization; admin of acme", "admin of every organization"} {
+	for _, want := range []string{"viewer of organization ", "admin of acme", "admin of every organization"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is not in\n%s", want, got)
 		}
 	}
 	d.refused(2, "a member needs a role", "member", "add", "bob")
+	d.must("token", "create", "laptop", "--member", "ann", "--organization", "acme")
+	if got := d.must("token", "ls"); !strings.Contains(got, "ann of acme") {
+		t.Errorf("the token is of none:\n%s", got)
+	}
 	d.must("member", "rm", "ann", "--organization", "acme")
 	if got := d.must("member", "ls"); strings.Contains(got, "acme") {
 		t.Errorf("the role is still there:\n%s", got)
 	}
-	d.must("member", "rm", "ann", "--everywhere")
+	d.must("member", "rm", "ann")
 	if got := d.must("member", "ls"); strings.Contains(got, "ann") {
 		t.Errorf("the member is still there:\n%s", got)
 	}

@@ -17,12 +17,12 @@ func tokenCommand(s *Env) *cli.Command {
 		Subcommands: []*cli.Command{
 			{
 				Name: "create", Usage: "create a token and print it (it is shown only once)", ArgsUsage: "NAME",
-				Description: "A token has its own role (--role) or the roles of a member (--member). With both, it " +
-					"may do what both allow. With --own it may do what your own token may, as long as that lasts, and " +
+				Description: "A token has its own role (--role) or the roles of a member of the organization (--member). With " +
+					"both, it may do what both allow. With --own it may do what your own token may, as long as that lasts, and " +
 					"the name of your token comes before its name.",
 				Flags: common(append(grantFlags(),
 					&cli.BoolFlag{Name: "own", Usage: "make it from your own token; not with --role or --member"},
-					&cli.StringFlag{Name: "member", Usage: "`MEMBER` that the token belongs to"},
+					&cli.StringFlag{Name: "member", Usage: "`MEMBER` of the organization (--organization) that the token belongs to"},
 					&cli.StringFlag{Name: "expires", Usage: "expire after `DURATION`, such as 12h or 90d; not set: " +
 						"never"})...),
 				Action: action(s, runTokenCreate),
@@ -65,6 +65,9 @@ func runTokenCreate(ctx context.Context, s *session) error {
 		return err
 	}
 	token := deployments.Token{Name: s.flags.Args().First(), Member: s.flags.String("member"), Grant: grant}
+	if token.Member != "" {
+		token.Organization = s.settings.Get(settings.Organization)
+	}
 	if text := s.flags.String("expires"); text != "" {
 		after, err := duration("expires", text)
 		if err != nil {
@@ -114,9 +117,17 @@ func runTokenLs(ctx context.Context, s *session) error {
 		if t.Damaged != "" {
 			s.note("error: the token " + t.Name + " cannot be read: " + t.Damaged)
 		}
-		rows = append(rows, []string{t.Name, t.Member, scopeText(t), when(t.Created), when(t.Used), when(t.Expires)})
+		rows = append(rows, []string{t.Name, ownerText(t), scopeText(t), when(t.Created), when(t.Used), when(t.Expires)})
 	}
 	return s.sayTable(rows)
+}
+
+// ownerText names the member of a token, and of which organization.
+func ownerText(t deployments.Token) string {
+	if t.Member == "" {
+		return ""
+	}
+	return t.Member + " of " + organizationText(t.Organization)
 }
 
 // scopeText describes what a token may do.
@@ -129,18 +140,33 @@ func scopeText(t deployments.Token) string {
 	case t.Grant == nil && t.Member == "":
 		return "everything (it has no scope)"
 	case t.Grant == nil:
-		return "the roles of its member"
+		return "the roles of its member" + limitText(t)
 	}
-	return grantText(*t.Grant)
+	return grantText(*t.Grant) + limitText(t)
+}
+
+// limitText says to what a token is limited because of who created it.
+func limitText(t deployments.Token) string {
+	text := ""
+	for _, list := range t.Limit {
+		for _, g := range list {
+			text += ", within " + grantText(g)
+		}
+	}
+	return text
+}
+
+// organizationText names an organization, or all of them.
+func organizationText(name string) string {
+	if name == deployments.AnyOrganization {
+		return "every organization"
+	}
+	return name
 }
 
 // grantText describes a grant, such as "deployer of acme: shop/*".
 func grantText(g deployments.Grant) string {
-	organization := g.Organization
-	if organization == deployments.AnyOrganization {
-		organization = "every organization"
-	}
-	text := string(g.Role) + " of " + organization
+	text := string(g.Role) + " of " + organizationText(g.Organization)
 	if len(g.Stacks) > 0 {
 		text += ": " + strings.Join(g.Stacks, " ")
 	}

@@ -1,0 +1,24 @@
+package grpcapi_test
+
+import (
+	"testing"
+
+	"github.com/deployctl/deployctl/internal/mutanttest"
+)
+
+func TestMutantsAreCaught(t *testing.T) {
+	mutanttest.Play(t, []mutanttest.Mutant{
+		{
+			Name: "a member's token gets whatever the member gets", File: "administered.go",
+			Old: "t.Limit = a.limit()", New: "t.Limit = nil",
+		},
+		{
+			Name: "an admin does not see a token that may do nothing now", File: "administered.go",
+			Old: "return a.whole(t.Within()) || a.Caller.Covers(", New: "return a.Caller.Covers(",
+		},
+		{
+			Name: "an admin removes tokens of others", File: "administered.go",
+			Old: "list, err := a.ListTokens(ctx)", New: "list, err := a.Service.ListTokens(ctx)",
+		},
+	}, []string{"-run", "NobodyOpens", "."})
+}
