@@ -101,7 +101,9 @@ func (s *Store) attested(id string, version int, digest string, mac []byte) bool
 
 // adoptCheckpoint gives a checkpoint the MAC of this service, whoever has written it, and returns its digest; ErrAbsent
 // when there is none.
-func (s *Store) adoptCheckpoint(ctx context.Context, name deployments.StackName, id string, version int) (string, error) {
+func (s *Store) adoptCheckpoint(
+	ctx context.Context, name deployments.StackName, id string, version int,
+) (string, error) {
 	key := checkpointKey(name, version)
 	for {
 		c, err := s.readCheckpoint(ctx, key)

@@ -11,8 +11,8 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// A head is not sealed but readable. It has a MAC, and the digest of the newest checkpoint, so a change that the service
-// did not make is detected (docs/adr/0017). An older head that is put back with its own MAC is not detected;
+// A head is not sealed but readable. It has a MAC, and the digest of the newest checkpoint, so a change that the
+// service did not make is detected (docs/adr/0017). An older head that is put back with its own MAC is not detected;
 // see docs/production.md.
 
 // purposeHeads is the purpose of the key that authenticates heads.
@@ -58,8 +58,8 @@ func (s *Store) authentic(name deployments.StackName, key string, data []byte) e
 			"accept it with `deployctl key adopt %s`", key, name)
 }
 
-// AdoptStack accepts the head and the newest checkpoint of a stack as they are, whoever wrote them; all checkpoints in a
-// bucket whose heads were never authenticated.
+// AdoptStack accepts the head and the newest checkpoint of a stack as they are, whoever wrote them; all checkpoints in
+// a bucket whose heads were never authenticated.
 func (s *Store) AdoptStack(ctx context.Context, name deployments.StackName) error {
 	if err := name.Validate(); err != nil {
 		return err

@@ -224,8 +224,8 @@ func (r *stackKeys) parseImport(x Exchange, in apitype.UntypedDeployment) (*Chec
 	return c, nil
 }
 
-// otherStackResource returns a resource, or that of a pending operation, which belongs to another stack; "" when there is
-// none.
+// otherStackResource returns a resource, or that of a pending operation, which belongs to another stack; "" when there
+// is none.
 func otherStackResource(name deployments.StackName, states []engine.State, operations []storedOperation) urn.URN {
 	other := func(u urn.URN) bool {
 		return !u.IsValid() || string(u.Stack()) != name.Stack || string(u.Project()) != name.Project

@@ -227,8 +227,8 @@ func (s *Store) clientDraft(ctx context.Context, name deployments.StackName, f d
 		features[featureSnippets] = true
 	}
 	if u := otherStackResource(name, d.states, f.Deployment.PendingOperations); u != "" {
-		return nil, deployments.Errorf(deployments.CodeInvalid, "the deployment is of another stack: it has the resource %s, "+
-			"and this is %s; `pulumi stack rename` moves a stack", u, name)
+		return nil, deployments.Errorf(deployments.CodeInvalid, "the deployment is of another stack: it has the resource "+
+			"%s, and this is %s; `pulumi stack rename` moves a stack", u, name)
 	}
 	f.Version, f.Features = deploymentVersion, slices.Sorted(maps.Keys(features))
 	if len(features) > 0 {

@@ -42,7 +42,8 @@ func resultOf(u deployments.UpdateInfo) apitype.UpdateResult {
 	return apitype.FailedResult
 }
 
-// asked returns the page of a list that a call asks for, with at most so many items; size is that of one that does not say.
+// asked returns the page of a list that a call asks for, with at most so many items; size is that of one that does not
+// say.
 func (c *call) asked(size, most int) deployments.Page {
 	number := func(name string) int {
 		n, _ := strconv.Atoi(c.URL.Query().Get(name)) // what is no number is none

@@ -212,7 +212,8 @@ func TestADeploymentThatCannotBeStartedHasFailed(t *testing.T) {
 	if err := s.CancelDeployment(t.Context(), d.Name); deployments.CodeOf(err) != deployments.CodeConflict {
 		t.Errorf("it is cancelled: %v", err)
 	}
-	list, total, err := s.ListDeployments(t.Context(), dev, deployments.DeploymentPage{Page: deployments.Page{Number: 1, Size: 10}})
+	list, total, err := s.ListDeployments(t.Context(), dev, deployments.DeploymentPage{Page: deployments.Page{Number: 1,
+		Size: 10}})
 	if err != nil || total != 1 || list[0].Source != "https://example.com/acme/shop.git, branch main, directory infra" {
 		t.Errorf("%+v, %d, %v", list, total, err)
 	}
