@@ -55,8 +55,8 @@ func TestGoPrograms(t *testing.T) {
 	})
 }
 
-// useStack makes the stack dev of a project, and removes it with the test. Programs of one stack share what is installed
-// for them, which takes a Node program longest.
+// useStack makes the stack dev of a project, and removes it with the test. Programs of one stack share what is
+// installed for them, which takes a Node program longest.
 func useStack(t *testing.T, p *harness.Tool) {
 	t.Helper()
 	p.Must(t, "stack", "init", "dev")

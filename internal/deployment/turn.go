@@ -30,9 +30,9 @@ type turn struct {
 }
 
 // AwaitTurn begins a deployment that has its turn: every one of the stack with a lower number has ended, and the
-// stack's deployments are not paused. One that was cancelled, or that a later one replaces, is skipped. Any other is postponed:
-// the server has it look again later, so that it takes no place of a worker until then. Webhooks are told that a
-// deployment is queued, and that it has started.
+// stack's deployments are not paused. One that was cancelled, or that a later one replaces, is skipped. Any other is
+// postponed: the server has it look again later, so that it takes no place of a worker until then. Webhooks are told
+// that a deployment is queued, and that it has started.
 func (a *Activities) AwaitTurn(ctx context.Context, n deployments.DeploymentName) (deployments.DeploymentTurn, error) {
 	none := deployments.DeploymentTurn{}
 	var told string // why it waits, as the last look has said
