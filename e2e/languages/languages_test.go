@@ -34,9 +34,10 @@ func TestNodePrograms(t *testing.T) {
 	t.Run("a policy pack checks a program", func(t *testing.T) { nodePolicies(t, h) })
 	t.Run("a component of a plugin that is source code is made", func(t *testing.T) { sourcePlugin(t, h) })
 	t.Run("hooks run around steps", func(t *testing.T) {
-		dir := projectOf(t, "typescript", "index.ts", hooksInNode)
-		hooks(t, h, dir)
-		afterHookRunsAgain(t, h, dir)
+		hooks(t, h, projectOf(t, "typescript", "index.ts", hooksInNode))
+	})
+	t.Run("an after hook that was killed runs again", func(t *testing.T) {
+		afterHookRunsAgain(t, h, projectOf(t, "typescript", "index.ts", hooksInNode))
 	})
 }
 
