@@ -153,7 +153,10 @@ func (c content) hash() (string, error) {
 	if err == nil && c.size >= 0 && n != c.size {
 		err = fmt.Errorf("it has changed from %d bytes to %d meanwhile", c.size, n)
 	}
-	return hex.EncodeToString(sum.Sum(nil)), err
+	if err != nil {
+		return "", err // what was read is not all of it
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
 func (h hasher) contentOf(a *asset.Asset) (content, error) {
