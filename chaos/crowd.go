@@ -46,7 +46,8 @@ func (s *stage) crowd(ctx context.Context, api *client.Client, c crowd) error {
 		return err
 	}
 	refresh := deployments.UpdateRequest{
-		Stack: s.name(), Kind: engine.KindRefresh, RequestID: rand.Text(), OnBusy: deployments.OnBusyFail,
+		Stack: s.name(), Kind: engine.KindRefresh, RequestID: rand.Text(),
+		OnBusy:  deployments.OnBusyQueue, // a client may learn of the end of an update before its stack does
 		Secrets: ownSecrets, Initiator: "somebody",
 	}
 	holder, err := api.Submit(ctx, refresh)

@@ -100,7 +100,8 @@ func (s *Store) entries(
 const entriesAtOnce = 64
 
 // UpdatesOf returns the updates of a stack, the newest first, as History does, but without Kept. Reading them stops
-// with the loop over them, so a search reads little more than what it needs. An error is the last thing that it returns.
+// with the loop over them, so a search reads little more than what it needs. An error is the last thing that it
+// returns.
 func (s *Store) UpdatesOf(ctx context.Context, name deployments.StackName) iter.Seq2[deployments.UpdateInfo, error] {
 	return func(yield func(deployments.UpdateInfo, error) bool) {
 		prefix := stackKey(name, "history", "")
