@@ -1,11 +1,15 @@
 package worker
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"testing"
 
+	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
+
+	"github.com/deployctl/deployctl/statestore"
 )
 
 // last is a worker whose activities end when all others have been asked to stop, too.
@@ -41,4 +45,22 @@ func TestOnlyWorkersThatWereStartedAreStopped(t *testing.T) {
 		t.Errorf("the start says %v", err)
 	}
 	stop()
+}
+
+func TestAWorkerThatIsAskedToEndWhileItStartsEndsWithoutAnError(t *testing.T) {
+	store, err := statestore.New(&statestore.Memory{}, statestore.Options{Master: make([]byte, 32)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	away, err := client.NewLazyClient(client.Options{HostPort: "127.0.0.1:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer away.Close()
+	c := &Connection{Client: away, Store: store}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := c.Run(ctx, Options{Organizations: []string{"initech"}}); err != nil {
+		t.Errorf("it says %v", err)
+	}
 }

@@ -86,6 +86,9 @@ func (c *Connection) Run(ctx context.Context, o Options) error {
 		o.Instance = uuid.NewString()
 	}
 	if err := c.dedicate(ctx, o.Organizations); err != nil {
+		if ctx.Err() != nil {
+			return nil // it was asked to end while it started
+		}
 		return err
 	}
 	private := deployments.PrivateTaskQueue(o.Instance)
