@@ -3,8 +3,9 @@ SHELL := /bin/bash -o pipefail
 export GOFLAGS := -buildvcs=false
 # Without debugging information a binary is a fifth smaller, and linked in two thirds of the time. Stack traces do not need it.
 LINK = -ldflags=-w
-# Compilers, linters and the services of tests spend a tenth of their time on collecting garbage, where memory is plenty.
-export GOGC := 400
+# Compilers, linters and the services of tests spend a tenth of their time on collecting garbage, where memory is plenty. What is
+# measured, and what a user starts, collects as usual.
+build build-client next peers stockengine check test e2e fuzz mutants: export GOGC := 400
 # The stock CLI, language hosts, and a provider on a fake cloud: without them there is nothing to test.
 WITH_PEERS = peers=$$(tools/peers/build) && PATH="$$peers:$(CURDIR)/bin:$$PATH"
 # Tests that start the built binary wait more than they compute, so they are started first; the longest lead.
@@ -31,7 +32,7 @@ next:
 demo: ## run the main job for real: a website on the embedded service
 	@tools/demo
 
-check: build-client ## while you work: it compiles, lint, words, imports, and the tests that start no other program
+check: build-client ## while you work: it compiles, lint, words, imports, and the tests that need no peers
 	@$(MAKE) --no-print-directory -j2 lint imports unit-short
 
 test: build next peers stockengine ## the gate: everything that must hold before a change lands

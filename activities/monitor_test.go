@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/eventlog"
+	"github.com/deployctl/deployctl/internal/peertest"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
@@ -232,11 +232,7 @@ func TestAStackReferenceShowsWhatWhoeverAskedForTheUpdateMaySee(t *testing.T) {
 }
 
 func TestAYAMLProgramRunsThroughTheRealLanguageHost(t *testing.T) {
-	host, err := exec.LookPath("pulumi-language-yaml")
-	if err != nil {
-		t.Fatal("pulumi-language-yaml is not on PATH: put the directory there that tools/peers/build prints, as make " +
-			"unit does")
-	}
+	host := peertest.Path(t, "pulumi-language-yaml")
 	h := newHouse(t)
 	h.env = append(h.env, "PATH="+pluginDir(t)+string(os.PathListSeparator)+filepath.Dir(host))
 	claimed := h.claim(deployments.UpdateRequest{Bundle: h.upload(map[string]string{"Pulumi.yaml": `

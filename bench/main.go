@@ -22,7 +22,7 @@ type row struct {
 	chain bool
 	delay int // milliseconds of every create, update and delete
 	reps  int
-	// large says that the stock CLI imports the resources that deployctl has created, and does not play it on S3: to
+	// large says that the stock CLI looks at the resources that deployctl has created, and does not play it on S3: to
 	// create them itself, and to play it there, would take half an hour each.
 	large bool
 }

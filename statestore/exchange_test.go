@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/peertest"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/passphrase"
 	"github.com/deployctl/deployctl/statestore/storetest"
@@ -305,10 +306,7 @@ func TestAHeadOfANewerFormatIsRefused(t *testing.T) {
 
 // TestTheStockCLIReadsAnExport needs the stock CLI on PATH.
 func TestTheStockCLIReadsAnExport(t *testing.T) {
-	cli, err := exec.LookPath("pulumi")
-	if err != nil {
-		t.Fatal("pulumi is not on PATH: put the directory there that tools/peers/build prints, as make unit does")
-	}
+	cli := peertest.Path(t, "pulumi")
 	s, stock := newStack(t, &statestore.Memory{}), golden(t, "stock.json")
 	own := statestore.Exchange{Stack: dev}
 	plainStock := golden(t, "stock_plain.json")

@@ -8,13 +8,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/deployctl/deployctl/internal/peertest"
 )
 
 func TestTheStockCLIRunsProgramsOverOurHosts(t *testing.T) {
-	cli, err := exec.LookPath("pulumi")
-	if err != nil {
-		t.Fatal("pulumi is not on PATH: put the directory there that tools/peers/build prints, as make unit does")
-	}
+	cli := peertest.Path(t, "pulumi")
 	for runtime, dir := range map[string]string{"nodejs": nodeDir(t), "go": goDir(t)} {
 		t.Run(runtime, func(t *testing.T) {
 			files := map[string]string{

@@ -4,20 +4,16 @@ package pluginhost
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
+	"github.com/deployctl/deployctl/internal/peertest"
 	"github.com/deployctl/deployctl/internal/pluginhost/hosttest"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
 )
 
 func TestAYAMLProgramRunsOverTheRealLanguageHost(t *testing.T) {
-	host, err := exec.LookPath("pulumi-language-yaml")
-	if err != nil {
-		t.Fatal("pulumi-language-yaml is not on PATH: put the directory there that tools/peers/build prints, as make " +
-			"unit does")
-	}
+	host := peertest.Path(t, "pulumi-language-yaml")
 	root := t.TempDir()
 	write(t, root, "Pulumi.yaml", `
 name: test
