@@ -242,10 +242,17 @@ func (c *command) String() string {
 	return strings.Join(append([]string{filepath.Base(c.cmd.Path)}, c.cmd.Args[1:]...), " ")
 }
 
-// end is the end of what the command said.
+// end is the end of what the command said, after the lines before it that tell of errors.
 func (c *command) end() string {
 	text := c.text()
-	return text[max(0, len(text)-3000):]
+	split := max(0, len(text)-3000)
+	var errs []string
+	for line := range strings.Lines(text[:split]) {
+		if len(errs) < 40 && (strings.Contains(line, "error") || strings.Contains(line, "failed")) {
+			errs = append(errs, line)
+		}
+	}
+	return strings.Join(errs, "") + text[split:]
 }
 
 // text is what the command said until now.

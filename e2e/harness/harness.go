@@ -14,7 +14,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -36,11 +35,20 @@ const maxSaid = 5000
 // Passphrase is that of every stack whose secrets provider is the passphrase.
 const Passphrase = "correct horse battery staple"
 
-// Root is the repository.
-func Root() string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Dir(filepath.Dir(filepath.Dir(file)))
-}
+// Root is the repository: the nearest directory with a go.mod. Tests start in the directory of their package.
+var Root = sync.OnceValue(func() string {
+	dir, err := os.Getwd()
+	if err != nil {
+		panic(err)
+	}
+	for dir != filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			break
+		}
+		dir = filepath.Dir(dir)
+	}
+	return dir
+})
 
 // Binary is the deployctl under test.
 func Binary() string {
