@@ -14,7 +14,7 @@ E2E = ./e2e/attack ./e2e ./chaos ./e2e/languages ./internal/devserver/... ./e2e/
 UNIT = $$(go list ./... | grep -v -e /internal/devserver -e /e2e$$ -e /e2e/ -e /bench$$ -e /chaos$$ -e /differential$$)
 
 .PHONY: all build build-client next peers stockengine differential demo check test soak static tests unit-short fuzz mutants lint \
-	workflowcheck imports cross cross-build e2e attack bench chaos rounds record generate clean help
+	workflowcheck imports cross cross-build e2e long attack bench chaos rounds record generate clean help
 
 help: ## say what can be made
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -40,7 +40,7 @@ test: build next peers stockengine ## the gate: everything that must hold before
 	@$(MAKE) --no-print-directory -j2 --output-sync=none static tests
 
 soak: ## for a night: what looks for faults by chance, and what takes long
-	@$(MAKE) --no-print-directory mutants fuzz attack
+	@$(MAKE) --no-print-directory mutants fuzz attack long
 	@$(MAKE) --no-print-directory differential SEEDS=1-500
 	@$(MAKE) --no-print-directory chaos rounds
 
@@ -107,6 +107,9 @@ stockengine: # Pulumi's own engine, which differential compares with; it shares 
 e2e: build next peers stockengine ## the end-to-end tests alone
 	$(WITH_PEERS) $(TEST) -p 3 -parallel 6 $(E2E)
 
+long: build next peers ## the end-to-end tests with those that harness.Long keeps out of `make test`
+	$(WITH_PEERS) go test -vet=off -p 1 -parallel 4 -count=1 -timeout 2h ./e2e ./e2e/languages ./e2e/interop ./e2e/pulumicli -args -full
+
 bench: build ## the table against the stock CLI
 	$(WITH_PEERS) go run ./bench
 
@@ -128,7 +131,7 @@ ROUND = $(WITH_PEERS) go test -vet=off -p 1 -parallel 4 -failfast -count=1 -time
 
 rounds: build ## the walk and the kill tests, ROUNDS (20) times in a row, until each has met the moment that it aims at
 	@for round in $$(seq $(ROUNDS)); do \
-		($(ROUND) ./e2e -args -insist) && ($(ROUND) ./e2e/recovery) || exit 1; echo "round $$round of $(ROUNDS) held"; done
+		($(ROUND) ./e2e -args -full) && ($(ROUND) ./e2e/recovery) || exit 1; echo "round $$round of $(ROUNDS) held"; done
 
 record: build ## docs/killed-update.svg anew: a real update whose service is killed (needs tmux)
 	peers=$$(tools/peers/build pulumi-language-yaml) && PATH="$(CURDIR)/bin:$$peers:$$PATH" \

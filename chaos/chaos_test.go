@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -53,24 +52,5 @@ func TestNoUpdateBehindAProxyFailsWhenServersAreKilled(t *testing.T) {
 	o, err := w.replicated(t.Context(), 1, 4)
 	if err != nil || len(o.Counts.broken()) > 0 || o.Tally["kills"] != replicaKills {
 		t.Errorf("%v %v", o.Counts, err)
-	}
-}
-
-func TestHistoriesOfALargerStackStaySmall(t *testing.T) {
-	t.Parallel()
-	w, err := newWorld(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.close()
-	z, err := sized(t.Context(), w, 1600, sizedVerbs[:1]) // some 3.5 events each; a run is continued after some 4,000
-	if err != nil {
-		t.Fatal(err)
-	}
-	if z.tally["histories"] <= 2 { // of one update, and of its run
-		t.Errorf("nothing was continued: %v", z.tally)
-	}
-	if z.tally["events"] >= mostEvents || z.tally["bytes"] >= mostHistory {
-		t.Error(fmt.Sprint(z.tally))
 	}
 }

@@ -6,7 +6,6 @@
 package e2e
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/deployctl/deployctl/e2e/harness"
 )
 
 // binary is the deployctl under test, an absolute path; root is the repository.
@@ -22,14 +23,11 @@ var binary, root string
 // mirror is where the services of homes download plugins from.
 var mirror *releases
 
-// insist has tests that aim at a moment play until they meet it.
-var insist = flag.Bool("insist", false, "play tests that aim at a short moment until it is met")
-
 // aim plays what kills somebody at a moment that cannot be held, and tells whether it met it. What must hold after that
-// must hold wherever the kill came, so that once is enough; only with -insist it is played until the moment is met.
+// must hold wherever the kill came, so that once is enough; only with -full it is played until the moment is met.
 func aim(t *testing.T, rounds int, play func() (met bool)) {
 	t.Helper()
-	if !*insist {
+	if !*harness.Full {
 		t.Logf("the moment was met: %t", play())
 		return
 	}

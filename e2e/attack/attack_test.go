@@ -11,7 +11,6 @@ package attack
 import (
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"io/fs"
 	"os"
@@ -32,11 +31,9 @@ import (
 	"github.com/deployctl/deployctl/internal/waittest"
 )
 
-var full = flag.Bool("full", false, "play every attack at full size")
-
 // size is how often a repeated attack is played: few in make test, all in make attack.
 func size(few, all int) int {
-	if *full {
+	if *harness.Full {
 		return all
 	}
 	return few

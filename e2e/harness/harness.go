@@ -10,6 +10,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -28,6 +29,17 @@ import (
 // Patience ends a test that hangs. A first update of a Go program, which compiles its SDK, takes minutes, and a busy
 // machine may be ten times as slow as a quiet one.
 const Patience = 2 * waittest.Patience
+
+// Full has tests play what takes long, too. `make soak` gives the flag, `make test` does not.
+var Full = flag.Bool("full", false, "play what takes long, too, and attacks at full size")
+
+// Long skips, without -full, what takes long and adds a variant to what `make test` plays anyway.
+func Long(t *testing.T) {
+	t.Helper()
+	if !*Full {
+		t.Skip("it takes long; make soak plays it")
+	}
+}
 
 // maxSaid is how much of what a command wrote is shown.
 const maxSaid = 5000

@@ -28,14 +28,18 @@ func TestAStackMovesToTheStockCLIAndBackWithNothingToDo(t *testing.T) {
 		name  string
 		files harness.Files
 		setUp func(t *testing.T, dir string)
+		long  bool
 	}{
 		{name: "YAML and a plugin", files: yamlAndFake},
 		{name: "YAML and deployctl s3 with a component", files: yamlAndS3},
 		{name: "a scenario with many options", files: scenario},
-		{name: "Node with a dynamic provider", files: nodeDynamic, setUp: npmInstall},
-		{name: "Go", files: goProgram},
+		{name: "Node with a dynamic provider", files: nodeDynamic, setUp: npmInstall, long: true},
+		{name: "Go", files: goProgram, long: true},
 	} {
 		t.Run(p.name, func(t *testing.T) {
+			if p.long {
+				harness.Long(t)
+			}
 			t.Parallel()
 			_, cloud := harness.Cloud(t)
 			dir := t.TempDir()

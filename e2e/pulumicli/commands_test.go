@@ -12,7 +12,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/deployctl/deployctl/e2e/cluster"
@@ -247,39 +246,25 @@ func (s *stage) rows(commands []string) []string {
 	return rows
 }
 
-// TestEachCommandOfTheStockCLIWorksOrIsRefusedWithAReason plays all commands against serve and a worker, and, at the
-// same time, against the embedded service. The table of the page is what the first comes to; -update writes it.
+// TestEachCommandOfTheStockCLIWorksOrIsRefusedWithAReason plays all commands against serve and a worker, and, with
+// -full, against the embedded service. Both come to the table of the page; -update writes it.
 func TestEachCommandOfTheStockCLIWorksOrIsRefusedWithAReason(t *testing.T) {
-	parts := harness.NewHome(t, harness.Binary())
-	home, err := cluster.Prepare(t.Context(), parts.Binary, parts.Dir, parts.Env)
-	harness.Must(t, err)
-	c, err := cluster.Start(t.Context(), parts.Binary, parts.Dir, parts.Env, home, home.S3Endpoint, 1)
-	harness.Must(t, err)
-	t.Cleanup(c.Stop)
-	embedded := harness.NewHome(t, harness.Binary())
-	embedded.Start(t)
-	tables := map[string][]string{}
-	var mu sync.Mutex
-	t.Run("against", func(t *testing.T) {
-		for name, of := range map[string]struct {
-			home    *harness.Home
-			service service
-			client  []string
-		}{"serve": {parts, service{c.Pulumi, c.Token}, c.Env}, "dev": {embedded, serviceOf(t, embedded), nil}} {
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				rows := commandTable(t, of.home, of.service, of.client)
-				mu.Lock()
-				defer mu.Unlock()
-				tables[name] = rows
-			})
-		}
+	page := filepath.Join(harness.Root(), "docs", "stock-cli.md")
+	t.Run("serve", func(t *testing.T) {
+		h := harness.NewHome(t, harness.Binary())
+		home, err := cluster.Prepare(t.Context(), h.Binary, h.Dir, h.Env)
+		harness.Must(t, err)
+		c, err := cluster.Start(t.Context(), h.Binary, h.Dir, h.Env, home, home.S3Endpoint, 1)
+		harness.Must(t, err)
+		t.Cleanup(c.Stop)
+		inPage(t, page, commandTable(t, h, service{c.Pulumi, c.Token}, c.Env))
 	})
-	if !slices.Equal(tables["serve"], tables["dev"]) {
-		t.Errorf("the commands come to\n%s\nand with the embedded service to\n%s", strings.Join(tables["serve"], "\n"),
-			strings.Join(tables["dev"], "\n"))
-	}
-	inPage(t, filepath.Join(harness.Root(), "docs", "stock-cli.md"), tables["serve"])
+	t.Run("dev", func(t *testing.T) {
+		harness.Long(t)
+		h := harness.NewHome(t, harness.Binary())
+		h.Start(t)
+		inPage(t, page, commandTable(t, h, serviceOf(t, h), nil))
+	})
 }
 
 var rewrite = flag.Bool("update", false, "write the table of commands into docs/stock-cli.md")

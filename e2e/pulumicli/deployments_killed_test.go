@@ -67,6 +67,7 @@ func TestADeploymentGoesOnWhenItsWorkerAndTheServiceAreKilled(t *testing.T) {
 // TestADestroyedStackIsRemovedThoughItsWorkerDies kills the only worker when it tells a webhook the end of the destroy:
 // the removal has not begun yet.
 func TestADestroyedStackIsRemovedThoughItsWorkerDies(t *testing.T) {
+	harness.Long(t)
 	h, c, s := inParts(t, 1)
 	_, cloud := harness.Cloud(t)
 	dir := t.TempDir()

@@ -112,9 +112,9 @@ func TestAKilledUpdateOfTheStockCLIIsSettledAndTheNextOneWorks(t *testing.T) {
 	s := newServed(t)
 	t.Run("a create is adopted", func(t *testing.T) { t.Parallel(); adopted(t, s) })
 	t.Run("the next update comes before the lease expires", func(t *testing.T) { t.Parallel(); follows(t, s) })
-	t.Run("a delete is found out", func(t *testing.T) { t.Parallel(); deleted(t, s) })
-	t.Run("a cancel settles at once", func(t *testing.T) { t.Parallel(); cancelled(t, s) })
-	t.Run("what nobody can tell is answered", func(t *testing.T) { t.Parallel(); answered(t, s) })
+	t.Run("a delete is found out", func(t *testing.T) { harness.Long(t); t.Parallel(); deleted(t, s) })
+	t.Run("a cancel settles at once", func(t *testing.T) { harness.Long(t); t.Parallel(); cancelled(t, s) })
+	t.Run("what nobody can tell is answered", func(t *testing.T) { harness.Long(t); t.Parallel(); answered(t, s) })
 	t.Run("without the key of its secrets the service says so", func(t *testing.T) { t.Parallel(); keyless(t, s) })
 }
 

@@ -9,7 +9,6 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
-	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -70,12 +69,8 @@ func TestNothingSecretIsReadable(t *testing.T) {
 	}
 }
 
-var full = flag.Bool("full", false, "show that the search finds what is not encrypted, which builds another binary")
-
 func TestTheSearchFindsEverySecretWhenNothingIsEncrypted(t *testing.T) {
-	if !*full {
-		t.Skip("builds another binary; make attack plays it")
-	}
+	harness.Long(t) // it builds another binary
 	dir := t.TempDir()
 	build := exec.Command("go", "build", "-ldflags=-w", "-tags", "plaintext", "-o", dir+"/", "./cmd/deployctl/...")
 	build.Dir = harness.Root()
