@@ -31,8 +31,8 @@ func TestNodePrograms(t *testing.T) {
 			"group-auto": "remote stack", "group-named": "remote stack"})
 		optionsByTransforms(t, h.Deployctl(dir))
 	})
-	t.Run("a policy pack checks a program", func(t *testing.T) { harness.Long(t); nodePolicies(t, h) })
-	t.Run("a component of a plugin that is source code is made", func(t *testing.T) { harness.Long(t); sourcePlugin(t, h) })
+	t.Run("a policy pack checks a program", func(t *testing.T) { nodePolicies(t, h) })
+	t.Run("a component of a plugin that is source code is made", func(t *testing.T) { sourcePlugin(t, h) })
 	t.Run("hooks run around steps", func(t *testing.T) {
 		hooks(t, h, projectOf(t, "typescript", "index.ts", hooksInNode))
 	})

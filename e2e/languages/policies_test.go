@@ -42,6 +42,7 @@ new PolicyPack("node-rules", {
 
 // nodePolicies checks a program with a policy pack in Node, whose packages are installed on the worker.
 func nodePolicies(t *testing.T, h *harness.Home) {
+	harness.Long(t)
 	_, env := harness.Cloud(t)
 	dir := t.TempDir()
 	program := func(name string) harness.Files {

@@ -11,6 +11,7 @@ import (
 // sourcePlugin updates a stack with a component whose provider is TypeScript in the project. Its packages are installed
 // on the worker.
 func sourcePlugin(t *testing.T, h *harness.Home) {
+	harness.Long(t)
 	dir := t.TempDir()
 	harness.Files{
 		"Pulumi.yaml": "name: welcome\nruntime: scenario\npackages: {greetings: ./greetings}\n",

@@ -34,6 +34,7 @@ func refusesRepositories(t *testing.T, h *harness.Home, s service) {
 
 // queues has deployments wait for each other, and cancels one.
 func queues(t *testing.T, h *harness.Home, s service) {
+	harness.Long(t)
 	p, _, env := gitStack(t, h, s, "queued")
 	repository := serveRepository(t, plain, "")
 	repository.commit(t, harness.Files{"Pulumi.queued.yaml": "config:\n  shop:size: 1\n"}, "For this stack")
@@ -79,6 +80,7 @@ func queues(t *testing.T, h *harness.Home, s service) {
 
 // decrypts deploys stacks whose configuration has a secret, under the service's key and under a passphrase.
 func decrypts(t *testing.T, h *harness.Home, s service) {
+	harness.Long(t)
 	_, cloud := harness.Cloud(t)
 	dir := t.TempDir()
 	project.Write(t, dir)

@@ -104,12 +104,12 @@ func TestTheStockCLIRunsDeploymentsFromGitRepositories(t *testing.T) {
 	t.Run("its commands", func(t *testing.T) { t.Parallel(); deploys(t, h, s) })
 	t.Run("stored settings and pushes", func(t *testing.T) { t.Parallel(); pushes(t, h, s) })
 	t.Run("messages of GitHub", func(t *testing.T) { t.Parallel(); takesGitHub(t, h, s) })
-	t.Run("messages of GitLab", func(t *testing.T) { harness.Long(t); t.Parallel(); takesGitLab(t, h, s) })
+	t.Run("messages of GitLab", func(t *testing.T) { t.Parallel(); takesGitLab(t, h, s) })
 	t.Run("what a repository may not do", func(t *testing.T) { t.Parallel(); refusesRepositories(t, h, s) })
-	t.Run("secrets of the configuration", func(t *testing.T) { harness.Long(t); t.Parallel(); decrypts(t, h, s) })
-	t.Run("webhooks", func(t *testing.T) { harness.Long(t); t.Parallel(); tellsDeployments(t, h, s) })
-	t.Run("a stack that stays though it was destroyed", func(t *testing.T) { harness.Long(t); t.Parallel(); staysDestroyed(t, h, s) })
-	t.Run("one after the other", func(t *testing.T) { harness.Long(t); t.Parallel(); queues(t, h, s) })
+	t.Run("secrets of the configuration", func(t *testing.T) { t.Parallel(); decrypts(t, h, s) })
+	t.Run("webhooks", func(t *testing.T) { t.Parallel(); tellsDeployments(t, h, s) })
+	t.Run("a stack that stays though it was destroyed", func(t *testing.T) { t.Parallel(); staysDestroyed(t, h, s) })
+	t.Run("one after the other", func(t *testing.T) { t.Parallel(); queues(t, h, s) })
 }
 
 // gitStack makes a stack, and returns the stock CLI in its project and the variable with the cloud's address.

@@ -112,9 +112,9 @@ func TestAKilledUpdateOfTheStockCLIIsSettledAndTheNextOneWorks(t *testing.T) {
 	s := newServed(t)
 	t.Run("a create is adopted", func(t *testing.T) { t.Parallel(); adopted(t, s) })
 	t.Run("the next update comes before the lease expires", func(t *testing.T) { t.Parallel(); follows(t, s) })
-	t.Run("a delete is found out", func(t *testing.T) { harness.Long(t); t.Parallel(); deleted(t, s) })
-	t.Run("a cancel settles at once", func(t *testing.T) { harness.Long(t); t.Parallel(); cancelled(t, s) })
-	t.Run("what nobody can tell is answered", func(t *testing.T) { harness.Long(t); t.Parallel(); answered(t, s) })
+	t.Run("a delete is found out", func(t *testing.T) { t.Parallel(); deleted(t, s) })
+	t.Run("a cancel settles at once", func(t *testing.T) { t.Parallel(); cancelled(t, s) })
+	t.Run("what nobody can tell is answered", func(t *testing.T) { t.Parallel(); answered(t, s) })
 	t.Run("without the key of its secrets the service says so", func(t *testing.T) { t.Parallel(); keyless(t, s) })
 }
 
@@ -148,6 +148,7 @@ func follows(t *testing.T, s served) {
 }
 
 func deleted(t *testing.T, s served) {
+	harness.Long(t)
 	v := s.newVictim(t, "deleted")
 	v.ours.Must(t, "up", "--yes", "--skip-preview", "--stack", "organization/shop/deleted")
 	v.killed(t, fakecloud.Delete, "destroy")
@@ -159,6 +160,7 @@ func deleted(t *testing.T, s served) {
 }
 
 func cancelled(t *testing.T, s served) {
+	harness.Long(t)
 	v := s.newVictim(t, "cancelled")
 	v.pulumi.Must(t, "config", "set", "deployctl:settle", findable)
 	v.killed(t, fakecloud.Create, "up")
@@ -180,6 +182,7 @@ func keyless(t *testing.T, s served) {
 }
 
 func answered(t *testing.T, s served) {
+	harness.Long(t)
 	v := s.newVictim(t, "answered")
 	v.killed(t, fakecloud.Create, "up")
 	if n := v.settled(t); n != 1 {

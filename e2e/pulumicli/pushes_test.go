@@ -257,6 +257,7 @@ func takesGitHub(t *testing.T, h *harness.Home, s service) {
 
 // takesGitLab has a push and a merge request of GitLab, and what is like them.
 func takesGitLab(t *testing.T, h *harness.Home, s service) {
+	harness.Long(t)
 	to := newPushedTo(t, h, s, "lab", `"vcs":{"provider":"gitlab","deployCommits":true,"previewPullRequests":true,
 		"paths":["Pulumi.*"]}`)
 	push := func(ref, project, file string) string {
