@@ -3,7 +3,6 @@ package activities
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 
@@ -43,27 +42,25 @@ func (a *Activities) settled(ctx context.Context, in deployments.CommitInput) (d
 				return info, err
 			}
 		}
-		if info.Resources, err = a.finish(ctx, in, request); err != nil {
-			return info, err
-		}
 		info.Status, info.Error, info.Changes, info.Next = string(in.Result.Status), in.Result.Error, in.Result.Changes,
 			in.Next
 		if in.Result.NamesNothing {
 			info.Code = deployments.CodeInvalid
 		}
 		info.Ended = time.Now().UTC()
+		summarized := make(chan error, 1)
+		go func() { summarized <- a.append(ctx, in.Update, in.Saves+1, summaryOf(info, in.Result)) }()
+		info.Resources, err = a.finish(ctx, in, request)
+		if err = errors.Join(err, <-summarized); err != nil {
+			return info, err
+		}
+		said.Wait() // what has ended has no more events, but for its end
 		if err := a.Store.PutInfo(ctx, info); err != nil {
 			return info, err
 		}
 	}
-	said.Wait()
-	last := []deployments.WatchEvent{{End: &info}}
-	if info.Next == "" {
-		summary := apitype.EngineEvent{Timestamp: int(info.Ended.Unix()), SummaryEvent: summaryOf(info, in.Result)}
-		last = slices.Insert(last, 0, deployments.WatchEvent{Event: &summary})
-	}
 	told := a.tell(ctx, info, request)
-	err = errors.Join(a.append(ctx, in.Update, in.Saves+1, last), <-told)
+	err = errors.Join(a.append(ctx, in.Update, in.Saves+2, []deployments.WatchEvent{{End: &info}}), <-told)
 	if err == nil {
 		go a.tidy(context.WithoutCancel(ctx), in, request)
 	}
@@ -106,13 +103,20 @@ var operationResults = map[engine.Status]apitype.OperationResult{
 	engine.StatusCancelled: apitype.OperationResultCanceled,
 }
 
-func summaryOf(info deployments.UpdateInfo, r engine.Result) *apitype.SummaryEvent {
+// summaryOf returns the event that sums an update up, or none if another update goes on with it.
+func summaryOf(info deployments.UpdateInfo, r engine.Result) []deployments.WatchEvent {
+	if info.Next != "" {
+		return nil
+	}
 	changes := map[apitype.OpType]int{}
 	for kind, n := range r.Changes {
 		changes[apitype.OpType(kind)] = n
 	}
-	return &apitype.SummaryEvent{
-		MaybeCorrupt: r.IntegrityError != "", DurationSeconds: int(info.Ended.Sub(info.Started).Seconds()),
-		ResourceChanges: changes, IsPreview: info.DryRun, Result: operationResults[r.Status], PolicyPacks: r.Policies,
-	}
+	return []deployments.WatchEvent{{Event: &apitype.EngineEvent{
+		Timestamp: int(info.Ended.Unix()),
+		SummaryEvent: &apitype.SummaryEvent{
+			MaybeCorrupt: r.IntegrityError != "", DurationSeconds: int(info.Ended.Sub(info.Started).Seconds()),
+			ResourceChanges: changes, IsPreview: info.DryRun, Result: operationResults[r.Status], PolicyPacks: r.Policies,
+		},
+	}}}
 }

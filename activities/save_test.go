@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/eventlog"
 	"github.com/deployctl/deployctl/statestore"
 )
 
@@ -283,5 +285,47 @@ func TestAnOutcomeThatAnEarlierRoundLeftCountsOnlyIfItHadItsEffect(t *testing.T)
 			ok != (c.want != "") {
 			t.Errorf("%+v: %+v %t %v", c, left, ok, err)
 		}
+	}
+}
+
+// Whoever reads the log of an update that has ended reads all of it.
+func TestAnUpdateHasNotEndedBeforeItsLogHasItsSummary(t *testing.T) {
+	objects := &refusing{Objects: &statestore.Memory{}}
+	h := newHouseOn(t, objects)
+	h.claim(deployments.UpdateRequest{Kind: engine.KindDestroy})
+	settled := deployments.CommitInput{Update: h.update, Base: h.base,
+		Result: engine.Result{Status: engine.StatusSucceeded}}
+	objects.refuse("put", "/events/"+eventlog.RunStream, deployments.CodeUnavailable, 1)
+	if _, err := call[deployments.UpdateInfo](h, h.acts.Settled, settled); err == nil {
+		t.Fatal("it settles without a summary")
+	}
+	if info, err := h.acts.Store.Info(t.Context(), h.update); err != nil || !info.Ended.IsZero() {
+		t.Errorf("it has ended: %+v %v", info, err)
+	}
+	if _, err := call[deployments.UpdateInfo](h, h.acts.Settled, settled); err != nil {
+		t.Fatal(err)
+	}
+	var kinds []string
+	parts, err := h.acts.Store.ReadEvents(t.Context(), statestore.Part{Update: h.update, Stream: eventlog.RunStream,
+		Number: 1}, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range parts {
+		events, err := eventlog.Decode(part)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range events {
+			switch {
+			case e.End != nil:
+				kinds = append(kinds, "end")
+			case e.Event != nil && e.Event.SummaryEvent != nil:
+				kinds = append(kinds, "summary")
+			}
+		}
+	}
+	if !slices.Equal(kinds, []string{"summary", "end"}) {
+		t.Errorf("its log has %v", kinds)
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 // dial connects to the world's API as its commands do.
 func (w *world) dial() (*client.Client, error) {
-	var o client.Options
+	o := client.Options{Patience: patience}
 	for _, variable := range w.Env {
 		name, value, _ := strings.Cut(variable, "=")
 		switch name {

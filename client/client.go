@@ -27,7 +27,7 @@ type Options struct {
 	// Patience is how long a call tries to reach the service; 0 means one minute. A Watch that has begun retries for as
 	// long as its context lasts.
 	Patience time.Duration
-	// FirstPatience is Patience until the service has answered once; 0 means the same.
+	// FirstPatience is Patience until the service has answered once, be it that a part of it does not; 0 means the same.
 	FirstPatience time.Duration
 	// Missed is called after every attempt that did not reach the service, before the next one. It must return soon,
 	// and may be called concurrently. It may be nil.

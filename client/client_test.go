@@ -10,6 +10,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -243,6 +244,28 @@ func TestPatienceEnds(t *testing.T) {
 		if deployments.CodeOf(err) != deployments.CodeUnavailable {
 			t.Errorf("%s: %v", what, err)
 		}
+	}
+}
+
+// failing is a service whose part does not answer at first.
+type failing struct {
+	deployments.Service
+	left atomic.Int32
+}
+
+func (f *failing) ListStacks(ctx context.Context, organization, project string) ([]deployments.StackInfo, error) {
+	if f.left.Add(-1) >= 0 {
+		return nil, deployments.Errorf(deployments.CodeUnavailable, "Temporal does not answer")
+	}
+	return f.Service.ListStacks(ctx, organization, project)
+}
+
+func TestAServiceThatSaysThatAPartDoesNotAnswerIsTheRightOne(t *testing.T) {
+	f := &failing{Service: memory.New()}
+	f.left.Store(2)
+	c := newEdge(t, f).dial(client.Options{FirstPatience: time.Nanosecond})
+	if _, err := c.ListStacks(t.Context(), "o", ""); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -51,22 +51,19 @@ func once[Req, Resp any](ctx context.Context, c *Client, method unary[Req, Resp]
 // retryUntilReached runs attempt until it succeeds, fails for good, or the service has been unreachable for as long as
 // the options allow.
 func (c *Client) retryUntilReached(ctx context.Context, attempt func(context.Context) error) error {
-	patience := c.options.Patience
+	begun, patience := time.Now(), c.options.Patience
 	if !c.silence.everReached() {
 		patience = c.options.FirstPatience
 	}
-	begun := time.Now()
-	giveUp := begun.Add(patience)
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		err := wire.ToError(attempt(ctx))
 		if err == nil || deployments.CodeOf(err) != deployments.CodeUnavailable {
 			c.silence.reached()
 			return err
 		}
-		switch {
-		case !wire.Answered(err):
+		if !wire.Answered(err) {
 			c.silence.failed()
-		case time.Since(begun) >= Quiet:
+		} else if patience = c.options.Patience; time.Since(begun) >= Quiet { // the address is right
 			c.silence.waits(err.Error())
 		}
 		if c.options.Missed != nil {
@@ -75,7 +72,7 @@ func (c *Client) retryUntilReached(ctx context.Context, attempt func(context.Con
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if time.Now().Add(pause).After(giveUp) {
+		if time.Since(begun)+pause > patience {
 			return c.unreachable(err)
 		}
 		if err := sleep(ctx, pause); err != nil {
