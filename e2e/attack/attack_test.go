@@ -46,7 +46,7 @@ type attack struct {
 }
 
 // parties are the attacks of each party, in the order of docs/security.md.
-var parties = [][]attack{clientAttacks, floods, edgeAttacks, memberAttacks, programAttacks, pageAttacks,
+var parties = [][]attack{clientAttacks, leaseAttacks, floods, edgeAttacks, memberAttacks, programAttacks, pageAttacks,
 	temporalAttacks, bucketAttacks}
 
 // field is what a party attacks: a service of its own with a stack whose resources are real.
