@@ -18,6 +18,8 @@ import (
 var programAttacks = []attack{
 	{"program/assets-of-others", assetsOfOthers},
 	{"program/processes", processes},
+	{"program/next-start", nextStart},
+	{"program/sockets-of-the-user", socketsOfTheUser},
 	{"program/ports-of-another-update", portsOfAnotherUpdate},
 	{"program/links-in-its-place", linksInItsPlace},
 	{"program/runtime-path", runtimePath},

@@ -247,6 +247,9 @@ func (h *Host) pulumiHome() string {
 	if dir := h.env.get("PULUMI_HOME"); dir != "" {
 		return dir
 	}
+	if dir := h.opts.Box.PulumiHome(); dir != "" {
+		return dir
+	}
 	home := h.env.get("HOME")
 	if home == "" {
 		home, _ = os.UserHomeDir()

@@ -47,6 +47,7 @@ const (
 
 	SandboxMode      Key = "sandbox.mode"
 	SandboxRunAs     Key = "sandbox.run-as"
+	SandboxShared    Key = "sandbox.shared"
 	SandboxMemory    Key = "sandbox.memory"
 	SandboxProcesses Key = "sandbox.processes"
 	SandboxFiles     Key = "sandbox.open-files"
@@ -144,6 +145,8 @@ var Table = []Definition{
 		"run-as, namespace or off"},
 	{SandboxRunAs, ForService, "", false, "`USER` that programs and plugins run as, or FIRST-LAST: a range of user " +
 		"ids, one for each organization"},
+	{SandboxShared, ForService, "", false, "`DIRS`, separated by colons, that all programs may change in mode " +
+		"namespace, such as caches; not set: none"},
 	{SandboxMemory, ForService, "8GiB", false, "limit of the private memory of each process of a program: a `SIZE`, " +
 		"or none"},
 	{SandboxProcesses, ForService, "16384", false, "limit of the processes and threads of a program's user or " +

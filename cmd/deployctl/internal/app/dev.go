@@ -220,7 +220,7 @@ func (d *devCall) infrastructure(server *devserver.Server) (in infrastructure, e
 		return in, err
 	}
 	hide := append(secretFiles(d.settings), server.Status.Home)
-	if in.sandbox, err = openSandbox(d.settings, sandbox.Options{Hide: hide, KeepTemp: true}, server.Log); err != nil {
+	if in.sandbox, err = openSandbox(d.settings, sandbox.Options{Hide: hide, OneUser: true}, server.Log); err != nil {
 		return in, err
 	}
 	if in.retention, err = retentionOf(d.settings); err != nil {
