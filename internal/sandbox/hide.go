@@ -41,8 +41,8 @@ func realPaths(paths []string) []string {
 
 // covers returns what is covered to hide a path. For a file that is the directory that it lies in, and that of each
 // link on the way to it: a mount on the file itself is dropped by the kernel when another file is renamed over it. A
-// directory that programs need is not covered: then the file is, and exposed says where one that replaces it is seen. Of
-// a directory that programs need nothing is covered, wherever a link to it lies.
+// directory that programs need is not covered: then the file is, and exposed says where one that replaces it is seen.
+// Of a directory that programs need nothing is covered, wherever a link to it lies.
 func (p *Policy) covers(path string) (covered []string, exposed string) {
 	links, real := resolve(path)
 	info, err := os.Stat(real)

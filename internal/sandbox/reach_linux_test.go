@@ -349,7 +349,7 @@ func TestThePageSaysWhatAProgramReaches(t *testing.T) {
 		return
 	}
 	said = append(said[:min(1, len(said))], said[min(2, len(said)):]...) // but for the line below the head
-	for i, line := range lines {                                         // a column that could not be observed is missing at the end
+	for i, line := range lines {                                         // a column that could not be observed is missing
 		if i >= len(said) || !strings.HasPrefix(said[i], "| "+line+" |") {
 			t.Errorf("the page does not say: %s", line)
 		}

@@ -191,7 +191,8 @@ func (b *Box) view() (launcher.View, error) {
 		if place, ok := s.at(path); ok && (s.hides(path) || place.Access == launcher.Writable) {
 			continue
 		}
-		if dir := filepath.Dir(path); !b.policy.needs(dir) && !s.contains(dir, launcher.Readable, launcher.Writable) {
+		dir := filepath.Dir(path)
+		if !b.policy.needs(dir) && !s.contains(dir, launcher.Readable, launcher.Writable, launcher.Layered) {
 			path = dir
 		}
 		s.set(launcher.Hidden, path)

@@ -101,7 +101,8 @@ func TestAProgramOfTheUserReadsTheUsersFilesAndChangesCredentialsForItselfAlone(
 		t.Fatal(err)
 	}
 	defer func() { _ = again.Close() }()
-	if out, err := inBox(t, again, "cat ~/.azure/token ~/.cache/mine /tmp/kept"); err != nil || out != "old\nmine\nkept\n" {
+	out, err = inBox(t, again, "cat ~/.azure/token ~/.cache/mine /tmp/kept")
+	if err != nil || out != "old\nmine\nkept\n" {
 		t.Errorf("the next update: %v: %s", err, out)
 	}
 	if text, err := again.ReadFile("/tmp/kept"); err != nil || string(text) != "kept\n" {

@@ -151,9 +151,9 @@ func stayAmongOwn() {
 	_ = unix.Close(int(rules)) //nolint:gosec // a descriptor
 }
 
-// confine gives the process its ids back, arranges what it sees, and gives up every privilege in its namespaces: what is
-// hidden could be uncovered with them. A namespace that the command makes for itself cannot uncover it: the kernel locks
-// mounts that come from a namespace with more privileges.
+// confine gives the process its ids back, arranges what it sees, and gives up every privilege in its namespaces: what
+// is hidden could be uncovered with them. A namespace that the command makes for itself cannot uncover it: the kernel
+// locks mounts that come from a namespace with more privileges.
 func confine(o Orders) (string, error) {
 	maps := []struct{ file, text string }{
 		{"uid_map", fmt.Sprintf("%d %d 1", o.UID, o.UID)},
