@@ -57,8 +57,9 @@ func TestAProgramChangesNothingThatTheWorkerReads(t *testing.T) {
 			refusals(t, b,
 				"mkdir "+filepath.Dir(missing), "ln -s /usr "+filepath.Dir(missing), "mkdir -p "+home+"/.config/deployctl",
 				"touch "+home+"/tools/bin/tool", "touch "+home+"/tools/bin/sh", "touch "+home+"/tools/lib/part", "touch "+self,
-				"mv "+home+" "+home+"-away", "touch /usr/local/bin/tool", "mkdir /sys/fs/cgroup/mine",
-				"echo core > /proc/sys/kernel/core_pattern", "echo 1000 > /proc/"+fmt.Sprint(secretHolder(t))+"/oom_score_adj")
+				"mv "+home+" "+home+"-away", "test -w /usr/local/bin", "test -w /sys/fs/cgroup",
+				"test -w /proc/sys/kernel/core_pattern",
+				"echo 1000 > /proc/"+fmt.Sprint(secretHolder(t))+"/oom_score_adj")
 			out, err := inBox(t, b, `cat `+home+`/tools/bin/tool `+home+`/tools/lib/part; mkdir -p "$HOME/.aws" /tmp/mine
 				echo mine > "$HOME/.aws/config"; cat "$HOME/.aws/config"`)
 			if err != nil || out != "tool\npart\nmine\n" {
