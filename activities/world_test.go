@@ -110,7 +110,8 @@ func newHouseOn(t testing.TB, objects statestore.Objects) *house {
 	}
 	h.acts = New(Options{
 		Store: store, Runs: h.runs, Heart: h.heart, Worker: "worker-1", Dir: t.TempDir(),
-		Env: []string{"AWS_SECRET_ACCESS_KEY=hidden-from-programs", "LANG=C"},
+		Env:      []string{"AWS_SECRET_ACCESS_KEY=hidden-from-programs", "LANG=C"},
+		Included: map[string][]string{"deployctl": nil},
 	})
 	t.Cleanup(func() { Close(context.Background(), h.acts) })
 	return h
@@ -124,7 +125,7 @@ func pluginDir(t testing.TB) string {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	for _, name := range []string{"pulumi-resource-toy", "pulumi-language-scenario"} {
+	for _, name := range []string{"pulumi-resource-toy", "pulumi-resource-parts", "pulumi-language-scenario"} {
 		if err := os.Symlink(self, filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
 		}

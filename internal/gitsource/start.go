@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"time"
 
@@ -86,7 +85,7 @@ func serve(ctx context.Context, m message, stack deployments.StackName, service 
 func (s Starter) run(ctx context.Context, o Order, answers func(message) answer) (m message, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	self, err := os.Executable()
+	self, err := process.Self()
 	if err != nil {
 		return m, err
 	}

@@ -149,14 +149,6 @@ func (b *Box) Environment() []string {
 	return env
 }
 
-// Room is the directory of the box's organization; empty without a sandbox.
-func (b *Box) Room() string {
-	if b == nil {
-		return ""
-	}
-	return b.room
-}
-
 // UID is the user id of the box's processes.
 func (b *Box) UID() int {
 	if b == nil || b.id == nil {

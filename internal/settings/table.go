@@ -57,8 +57,6 @@ const (
 	PluginsPrivateHosts Key = "plugins.private-hosts"
 	SourcePrivateHosts  Key = "deployments.private-hosts"
 
-	AssetsPrivateHosts Key = "assets.private-hosts"
-
 	WebhooksPrivateHosts Key = "webhooks.private-hosts"
 
 	TrustPrivateHosts Key = "trust.private-hosts"
@@ -161,8 +159,6 @@ var Table = []Definition{
 		"plugins may be downloaded"},
 	{SourcePrivateHosts, ForService, "", false, "`HOSTS`, separated by commas, at private addresses from which " +
 		"deployments may take programs"},
-	{AssetsPrivateHosts, ForService, "", false, "`HOSTS`, separated by commas, at private addresses from which " +
-		"remote assets and archives of programs may be fetched"},
 	{WebhooksPrivateHosts, ForService, "", false, "`HOSTS`, names, addresses or ranges such as 10.0.0.0/8, separated " +
 		"by commas, at private addresses to which webhooks may lead"},
 

@@ -15,7 +15,6 @@ import (
 	"github.com/deployctl/deployctl/internal/devserver/parts"
 	"github.com/deployctl/deployctl/internal/grpcapi"
 	"github.com/deployctl/deployctl/internal/pulumiapi"
-	"github.com/deployctl/deployctl/internal/remote"
 	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/deployctl/deployctl/internal/settings"
 	"github.com/urfave/cli/v2"
@@ -231,7 +230,6 @@ func (d *devCall) infrastructure(server *devserver.Server) (in infrastructure, e
 	}
 	in.sources = sourcesOf(d.settings)
 	in.sources.Private = true // as below
-	in.remote = remote.New(nil, true)
 	if in.plugins != nil {
 		in.plugins.Private = true // the programs of its one user reach this machine anyway
 	}

@@ -17,11 +17,12 @@ import (
 	"github.com/deployctl/deployctl/internal/kms"
 	"github.com/deployctl/deployctl/internal/outbound"
 	"github.com/deployctl/deployctl/internal/plugins"
-	"github.com/deployctl/deployctl/internal/remote"
 	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/deployctl/deployctl/internal/seal"
 	"github.com/deployctl/deployctl/internal/settings"
 	"github.com/deployctl/deployctl/internal/webhooks"
+	"github.com/deployctl/deployctl/providers"
+	"github.com/deployctl/deployctl/providers/s3"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/worker"
 )
@@ -43,8 +44,8 @@ type infrastructure struct {
 	plugins *plugins.Network
 	// sources are the git servers from which deployments may take programs.
 	sources deployment.Sources
-	// remote fetches what programs name by URL.
-	remote *remote.Fetcher
+	// defaults are what resources of the first-party package fall back on.
+	defaults providers.Defaults
 	// webhooks are the servers to which events may be sent.
 	webhooks webhooks.Network
 	// issuers are the hosts of issuers of identity tokens that may be at private addresses.
@@ -89,7 +90,6 @@ func infrastructureOf(s settings.Settings, log *slog.Logger) (infrastructure, er
 	in.retention, faults[1] = retentionOf(s)
 	in.plugins, faults[2] = pluginsOf(s)
 	in.sources = sourcesOf(s)
-	in.remote = remote.New(outbound.Hosts(s.Get(settings.AssetsPrivateHosts)), false)
 	in.webhooks, faults[3] = webhooksOf(s)
 	return in, errors.Join(faults...)
 }
@@ -250,6 +250,7 @@ const most = 36_500
 func embeddedInfrastructure(server *devserver.Server, dir string) (infrastructure, error) {
 	status := server.Status
 	keeper, err := seal.NewMasterKeeper(server.Keys.Master)
+	accessKey, secretKey := server.Keys.OfPrograms()
 	return infrastructure{
 		temporal: temporalSettings{
 			address: status.TemporalAddress, namespace: status.Namespace,
@@ -259,6 +260,9 @@ func embeddedInfrastructure(server *devserver.Server, dir string) (infrastructur
 			endpoint: status.S3Endpoint, bucket: status.Bucket, region: devserver.Region,
 			accessKey: server.Keys.S3AccessKey, secretKey: server.Keys.S3SecretKey,
 		},
+		defaults: providers.Defaults{S3: s3.Config{
+			Endpoint: status.S3Endpoint, Region: devserver.Region, AccessKey: accessKey, SecretKey: secretKey,
+		}},
 		// Only the user can write the home's bucket, so one of an older release is adopted.
 		keepers: []seal.Keeper{keeper}, adopt: true, instance: status.Instance, gone: status.Gone,
 		dir: dir, embedded: true, log: server.Log,
