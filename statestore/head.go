@@ -202,7 +202,7 @@ func (s *Store) writeHead(ctx context.Context, name deployments.StackName, h Hea
 	h.Nonce, h.MAC = rand.Text(), ""
 	data, err := json.Marshal(h)
 	if err == nil {
-		h.MAC, _, err = s.headMAC(name, data)
+		h.MAC, _, err = s.macOf(purposeHeads, name.String(), data)
 	}
 	if err == nil {
 		data, err = json.MarshalIndent(h, "", "  ")

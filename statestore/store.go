@@ -8,13 +8,13 @@
 //	stacks/…/updates/ID/{update,delta/N,events/STREAM/N,outcome/OP.ROUND,aside/NAME/PART,blob/HASH}
 //	stacks/…/history/INVERSE                           one per numbered update; the newest sorts first
 //	blobs/STACK-ID/files/MONTH/HASH                    project files and manifests of one stack
-//	removed/ORG/PROJECT/STACK.json                     the next version of a removed stack's name
+//	removed/ORG/PROJECT/STACK.json                     the next version of a removed stack's name; has a MAC
 //	tokens/NAME                                        access tokens, hashed
 //	keys/ring.json                                     the service's keys and the store's identity, wrapped by its
 //	                                                   master key or a key management service
 //	members/ORG/NAME                                   owners of tokens, and their grants; ORG is _ for all of them
 //	audit/ORG/DAY/TIME-ID                              the audit log
-//	organizations/ORG                                  empty; the organization has its own workers
+//	organizations/ORG                                  the organization has its own workers; has a MAC
 //	plugins/ORG/{archives/HASH/{index,N},downloads/HASH,versions/HASH}
 //	                                                   plugins that its workers have downloaded
 //

@@ -135,13 +135,18 @@ func (s Starter) run(ctx context.Context, o Order, answers func(message) answer)
 	return m, errorOf(m.Code, m.Error)
 }
 
+// maxMessage limits one message of the process: a file, or the list of all files, and what is around it.
+const maxMessage = deployments.MaxFile + 1<<20
+
 // converse sends an order and answers calls until the result.
 func converse(o Order, from io.Reader, to io.Writer, answers func(message) answer) (m message, err error) {
-	in, out := gob.NewDecoder(from), gob.NewEncoder(to)
+	limited := &io.LimitedReader{R: from}
+	in, out := gob.NewDecoder(limited), gob.NewEncoder(to)
 	if err := out.Encode(o); err != nil {
 		return m, err
 	}
 	for {
+		limited.N = maxMessage // the process says nothing more before it is answered
 		m = message{}
 		if err := in.Decode(&m); err != nil || m.Call == "" {
 			return m, err
