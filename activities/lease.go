@@ -19,15 +19,16 @@ func (a *Activities) BeginLease(ctx context.Context, in deployments.UpdateInput)
 
 func (a *Activities) beginLease(ctx context.Context, in deployments.UpdateInput) error {
 	u, r := in.Update, in.Request
+	if r.Lease == nil || r.Submitted == nil {
+		return notSubmitted(u)
+	}
 	if err := a.Store.PutRequest(ctx, u, r); err != nil {
 		return err
 	}
 	if err := a.permit(ctx, deployments.ClaimInput{Update: u, Request: r, Number: 1}); err != nil {
 		return err
 	}
-	claim, err := a.Store.Claim(ctx, statestore.Claimant{
-		Update: u, RequestID: r.RequestID, Writer: statestore.LeaseWriter,
-	})
+	claim, err := a.Store.Claim(ctx, claimant(ctx, u, r, statestore.LeaseWriter))
 	if err != nil {
 		return err
 	}
@@ -83,7 +84,8 @@ func (a *Activities) Settling(ctx context.Context, info deployments.UpdateInfo) 
 	return &deployments.UpdateRequest{
 		Stack: u.StackName, RequestID: r.RequestID + "-settled", Kind: engine.KindRefresh, OnBusy: deployments.OnBusyQueue,
 		Config: config, Settle: &engine.Settling{}, Initiator: r.Initiator, Authority: r.Authority,
-		Message: "Settles what update " + u.Version + " left pending",
+		Submitted: r.Submitted,
+		Message:   "Settles what update " + u.Version + " left pending",
 	}, nil
 }
 

@@ -19,9 +19,11 @@ func TestALeaseWhoseClientWroteNoStateEndsAsFailedAndFreesItsStack(t *testing.T)
 			h := newHouse(t)
 			u := deployments.UpdateName{StackName: testStack, Version: "1"}
 			request := deployments.UpdateRequest{Stack: testStack, RequestID: "r", Kind: engine.KindUp,
-				Lease: &deployments.Lease{}, Authority: &deployments.Authority{Grants: [][]deployments.Grant{{{
+				Lease: &deployments.Lease{}, Submitted: h.submitted(testStack),
+				Authority: &deployments.Authority{Grants: [][]deployments.Grant{{{
 					Role: deployments.RoleDeployer, Organization: testStack.Organization}}}}}
-			if err := h.acts.BeginLease(t.Context(), deployments.UpdateInput{Update: u, Request: request}); err != nil {
+			if _, err := call[struct{}](h, h.acts.BeginLease, deployments.UpdateInput{Update: u,
+				Request: request}); err != nil {
 				t.Fatal(err)
 			}
 			head, err := h.store.Head(t.Context(), testStack)

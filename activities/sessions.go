@@ -22,19 +22,22 @@ import (
 )
 
 // hosted returns the session of an update that this worker hosts, and rebuilds it if it was lost. It fails with
-// ErrorNotStarted if another worker hosts the update.
+// ErrorNotStarted if another worker hosts the update. That of a preview is not rebuilt, because no head says who hosts
+// it: the preview is claimed again.
 func (a *Activities) hosted(ctx context.Context, u deployments.UpdateName, base int) (*session, error) {
 	if s := a.find(u); s != nil {
 		return s.await(ctx)
 	}
-	if u.Number() > 0 {
-		claim, err := a.Store.ClaimOf(ctx, u)
-		if err != nil && deployments.CodeOf(err) != deployments.CodeConflict {
-			return nil, err
-		}
-		if err != nil || HostOf(claim.Writer) != a.Worker {
-			return nil, notStarted("update " + u.String() + " is not hosted by this worker")
-		}
+	elsewhere := notStarted("update " + u.String() + " is not hosted by this worker")
+	if u.Number() == 0 {
+		return nil, elsewhere
+	}
+	claim, err := a.Store.ClaimOf(ctx, u)
+	if err != nil && deployments.CodeOf(err) != deployments.CodeConflict {
+		return nil, err
+	}
+	if err != nil || HostOf(claim.Writer) != a.Worker {
+		return nil, elsewhere
 	}
 	switch queue, err := a.elsewhere(ctx, u.Organization); {
 	case err != nil:

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
@@ -161,6 +162,16 @@ func scenarioProject(script string) map[string]string {
 	}
 }
 
+// submitted is a submission to a stack.
+func (h *house) submitted(name deployments.StackName) *deployments.Submission {
+	h.t.Helper()
+	head, err := h.store.Head(h.t.Context(), name)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return &deployments.Submission{StackID: head.ID, At: time.Now()}
+}
+
 // claim claims the next update for a request.
 func (h *house) claim(r deployments.UpdateRequest) deployments.Claimed {
 	h.t.Helper()
@@ -168,7 +179,7 @@ func (h *house) claim(r deployments.UpdateRequest) deployments.Claimed {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	r.Stack = testStack
+	r.Stack, r.Submitted = testStack, h.submitted(testStack)
 	if r.Kind == "" {
 		r.Kind = engine.KindUp
 	}
@@ -329,7 +340,7 @@ func release(h *house) {
 // reclaim claims the same update again with another request.
 func (h *house) reclaim(r deployments.UpdateRequest) deployments.Claimed {
 	h.t.Helper()
-	r.Stack, r.Kind = testStack, engine.KindUp
+	r.Stack, r.Kind, r.Submitted = testStack, engine.KindUp, h.submitted(testStack)
 	r.Environment = append(r.Environment, h.env...)
 	claimed, err := call[deployments.Claimed](h, h.acts.Claim, deployments.ClaimInput{Update: h.update, Request: r,
 		Number: 2})

@@ -32,7 +32,7 @@ func (s *Store) FinishLease(ctx context.Context, u deployments.UpdateName) (Writ
 		_, err := s.leasedState(ctx, Claim{Update: u, Base: h.Version})
 		return Written{Resources: h.Resources}, err
 	}
-	claim, err := s.Claim(ctx, Claimant{Update: u, RequestID: h.Active.RequestID, Writer: leaseEnd})
+	claim, err := s.Claim(ctx, Claimant{Update: u, RequestID: h.Active.RequestID, Run: h.Active.Run, Writer: leaseEnd})
 	if err != nil {
 		return Written{}, err
 	}

@@ -18,7 +18,20 @@ func (s *Store) PutRequest(ctx context.Context, u deployments.UpdateName, r depl
 	return s.putJSON(ctx, u.StackName, updateKey(u, "update"), r)
 }
 
-// Request returns what PutRequest stored; CodeNotFound when there is none.
+// BeginPreview stores the request of a preview. CodeConflict: another workflow run has begun the preview.
+func (s *Store) BeginPreview(ctx context.Context, u deployments.UpdateName, r deployments.UpdateRequest) error {
+	err := s.putIf(ctx, u.StackName, updateKey(u, "update"), r, Condition{Absent: true})
+	if !errors.Is(err, ErrChanged) {
+		return err
+	}
+	begun, err := s.Request(ctx, u)
+	if err == nil && (begun.Submitted == nil || begun.Submitted.Run != r.Submitted.Run) {
+		err = deployments.Errorf(deployments.CodeConflict, "the preview %s was begun before: ask for another one", u)
+	}
+	return err
+}
+
+// Request returns what PutRequest or BeginPreview stored; CodeNotFound when there is none.
 func (s *Store) Request(ctx context.Context, u deployments.UpdateName) (deployments.UpdateRequest, error) {
 	var r deployments.UpdateRequest
 	err := s.getJSON(ctx, u.StackName, updateKey(u, "update"), &r)
