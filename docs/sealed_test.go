@@ -37,12 +37,12 @@ func namedIn(text string, columns int) map[string]bool {
 // activities: whoever adds one says when its payloads count.
 func TestTheTableOfPayloadsHasEachKind(t *testing.T) {
 	kinds := map[string]bool{}
-	packages, err := parser.ParseDir(token.NewFileSet(), filepath.Join(root, "deployments"), nil, 0)
+	files, err := filepath.Glob(filepath.Join(root, "deployments", "*.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	sealed := regexp.MustCompile(`^(Workflow|Update|Signal|Query|Activity)[A-Z]`)
-	ast.Inspect(packages["deployments"], func(n ast.Node) bool {
+	note := func(n ast.Node) bool {
 		spec, ok := n.(*ast.ValueSpec)
 		if !ok {
 			return true
@@ -60,7 +60,14 @@ func TestTheTableOfPayloadsHasEachKind(t *testing.T) {
 			}
 		}
 		return true
-	})
+	}
+	for _, file := range files {
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(parsed, note)
+	}
 	compare(t, "kind of payload", kinds, namedIn(securitySection(t, "When a sealed payload counts"), 1))
 }
 

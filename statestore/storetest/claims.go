@@ -70,7 +70,7 @@ func claimsOnce(t *testing.T, f fixture) {
 	again, err := f.Head(t.Context(), dev)
 	ok(t, err)
 	for n := range 4 { // whatever they say
-		refused("an update of the removed stack", by(n+1, "first", fmt.Sprint("anew ", n), again.ID))
+		refused("an update of the removed stack", by(n+1, "first", fmt.Sprint("again ", n), again.ID))
 	}
 	_, err = f.Claim(t.Context(), by(5, "third", "one", again.ID))
 	ok(t, err)
