@@ -31,6 +31,7 @@ var floods = []attack{
 	{"flood/uploads", uploads},
 	{"flood/pushes", pushes},
 	{"flood/watchers", watchers},
+	{"flood/connections", connections},
 }
 
 const mib = 1 << 20

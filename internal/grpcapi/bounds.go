@@ -16,9 +16,8 @@ import (
 // What one process serves at a time, and how fast. The memory that messages and contents take is bounded by readers and
 // budget together, whoever sends them.
 const (
-	maxConnections = 4096
-	maxStreams     = 100     // of one connection
-	windowSize     = 1 << 20 // of a stream: what is received of it before anybody reads
+	maxStreams = 100     // of one connection
+	windowSize = 1 << 20 // of a stream: what is received of it before anybody reads
 
 	// readers is how many first messages are received at a time, each of up to MaxMessage; shareOfToken is how many of
 	// one token. messagePatience is how long one may take, chunkPatience a later one.
@@ -227,36 +226,4 @@ func hostOf(address string) string {
 		return address
 	}
 	return host
-}
-
-// Limited returns a listener that closes connections beyond as many as this package's own server has.
-func Limited(l net.Listener) net.Listener { return limited{l, semaphore.NewWeighted(maxConnections)} }
-
-// limited is a listener that closes connections beyond a number.
-type limited struct {
-	net.Listener
-	free *semaphore.Weighted
-}
-
-func (l limited) Accept() (net.Conn, error) {
-	for {
-		connection, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		if l.free.TryAcquire(1) {
-			return &counting{Conn: connection, closed: sync.OnceFunc(func() { l.free.Release(1) })}, nil
-		}
-		_ = connection.Close() // whoever it is tries again
-	}
-}
-
-type counting struct {
-	net.Conn
-	closed func()
-}
-
-func (c *counting) Close() error {
-	defer c.closed()
-	return c.Conn.Close()
 }

@@ -145,6 +145,7 @@ func (e *edge) authenticate(c *call) (deployments.Caller, error) {
 		}
 		return caller, err
 	}
+	knownCaller(c.ctx, caller.Token)
 	return caller, e.bounds.pace(c.ctx, caller.Token)
 }
 

@@ -34,8 +34,12 @@ func (g *Gate) Caller(ctx context.Context, text, host string) (deployments.Calle
 	if caller.TokensOnly {
 		return caller, errTokensOnly
 	}
+	g.Known(ctx, caller.Token)
 	return caller, g.edge.bounds.pace(ctx, caller.Token)
 }
+
+// Known notes that the sender of a call is known by a name, and so its connection is no stranger's; see Limited.
+func (g *Gate) Known(ctx context.Context, name string) { knownCaller(ctx, name) }
 
 var errTokensOnly = deployments.Errorf(deployments.CodeForbidden,
 	"the token that serve was started with may only manage tokens and members once there is an admin's token: use that "+

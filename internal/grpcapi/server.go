@@ -27,7 +27,7 @@ const (
 // Bounds of a connection: its headers, how long it may take to be made, and to be idle.
 const (
 	maxHeader       = 16 << 10
-	connectPatience = 20 * time.Second
+	connectPatience = 10 * time.Second
 	idlePatience    = 10 * time.Minute
 )
 

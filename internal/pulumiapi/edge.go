@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/fairshare"
 	"github.com/deployctl/deployctl/internal/grpcapi"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
@@ -28,7 +29,7 @@ type edge struct {
 	pages *http.ServeMux
 
 	firstBeat, nextBeat, reasonEvery time.Duration // see hold
-	pushes                           *pushRoom
+	pushes                           *fairshare.Room
 }
 
 // Handler returns the handler of all routes.
@@ -42,7 +43,7 @@ func Handler(c Config) (http.Handler, error) {
 
 func newEdge(c Config) (*edge, error) {
 	e := &edge{Config: c, gate: grpcapi.NewGate(c.Authority), api: http.NewServeMux(), pages: http.NewServeMux(),
-		firstBeat: firstBeat, nextBeat: nextBeat, reasonEvery: reasonEvery, pushes: newPushRoom()}
+		firstBeat: firstBeat, nextBeat: nextBeat, reasonEvery: reasonEvery, pushes: fairshare.NewRoom(pushRules)}
 	for _, r := range routes() {
 		if err := r.resolve(); err != nil {
 			return nil, err
@@ -245,6 +246,7 @@ func (c *call) admitLease() error {
 		return deployments.Errorf(deployments.CodeForbidden, "this token is of another update")
 	}
 	c.entry.Subject = "version=" + c.lease.Update.Version
+	c.edge.gate.Known(c.Context(), c.lease.Caller.Token)
 	return c.edge.gate.Pace(c.Context(), "update "+c.lease.ID)
 }
 

@@ -9,9 +9,21 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/fairshare"
 	"github.com/deployctl/deployctl/internal/gitpush"
 	"github.com/deployctl/deployctl/internal/grpcapi"
 )
+
+// What messages of git servers take, whose signature cannot be checked before they are read. GitHub and GitLab give up
+// after ten seconds.
+const pushPatience = 10 * time.Second
+
+var pushRules = fairshare.Rules{Size: 64 << 20, Least: 16 << 10, Reserve: 3, Share: 2 * time.Second,
+	Patience: 5 * time.Second, Waiting: 64}
+
+// errPushes is the error about a message without a place.
+var errPushes = deployments.Errorf(deployments.CodeUnavailable, "too many messages of git servers arrive at a time: "+
+	"send it again")
 
 // pushAnswer is what a git server is told; it keeps that for people.
 type pushAnswer struct {
@@ -29,16 +41,19 @@ func (c *call) pushed() (body []byte, checked func(), err error) {
 		return nil, nil, err
 	}
 	control, room := http.NewResponseController(c.answer), c.edge.pushes
-	p, err := room.enter(c.Context(), pushHost(grpcapi.Host(c.RemoteAddr)), size, func() {
+	p, err := room.Enter(c.Context(), fairshare.Host(grpcapi.Host(c.RemoteAddr)), size, func() {
 		_ = control.SetReadDeadline(time.Unix(1, 0)) // where it is not supported, no connection is slow
 	})
+	if errors.Is(err, fairshare.ErrFull) {
+		err = errPushes
+	}
 	if err != nil {
 		return nil, nil, err
 	}
-	checked = sync.OnceFunc(func() { room.leave(p) })
+	checked = sync.OnceFunc(func() { room.Leave(p) })
 	c.release = append(c.release, checked)
 	body, err = c.body()
-	if !room.arrived(p) {
+	if !room.Stay(p) {
 		err = errPushes
 	}
 	if err != nil {
@@ -101,6 +116,9 @@ func takePush(c *call) (any, error) {
 	}
 	if err != nil {
 		c.entry.Code, c.entry.Error = deployments.CodeOf(err), err.Error()
+	}
+	if err == nil {
+		c.edge.gate.Known(c.Context(), "pushes to "+c.stack.String())
 	}
 	if d.Name.Number > 0 {
 		c.entry.Subject = "deployment=" + strconv.Itoa(d.Name.Number) + " by " + d.Initiator

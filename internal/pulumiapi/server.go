@@ -59,7 +59,7 @@ type Config struct {
 
 // Bounds of a connection. A request that waits for a busy stack may take long, so answers have no time limit.
 const (
-	headerPatience = 20 * time.Second
+	headerPatience = 10 * time.Second
 	bodyPatience   = 5 * time.Minute
 	idlePatience   = 2 * time.Minute
 	maxHeader      = 32 << 10
@@ -86,7 +86,7 @@ func Serve(ctx context.Context, listener net.Listener, c Config) error {
 		IdleTimeout: idlePatience, MaxHeaderBytes: maxHeader,
 		HTTP2:       &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 		ErrorLog:    slog.NewLogLogger(c.Log.Handler(), slog.LevelDebug),
-		BaseContext: func(net.Listener) context.Context { return calls },
+		BaseContext: func(net.Listener) context.Context { return calls }, ConnContext: grpcapi.OnConnection,
 	}
 	stopped := make(chan struct{})
 	go func() {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/grpcapi"
 	"github.com/deployctl/deployctl/internal/settings"
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
@@ -166,7 +167,7 @@ func serveHTTP(ctx context.Context, listener net.Listener, handler http.Handler)
 		MaxHeaderBytes: 16 << 10,
 	}
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(grpcapi.Limited(listener)); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
