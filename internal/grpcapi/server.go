@@ -56,33 +56,6 @@ type Config struct {
 	recheckEvery time.Duration // the constant of this name, but in tests
 }
 
-// Listen opens the address. Tokens and secrets travel over it, so without TLS it must be on loopback (CodeInvalid).
-func Listen(address string, tlsConfig *tls.Config) (net.Listener, error) {
-	if tlsConfig == nil && !IsLoopback(address) {
-		return nil, deployments.Errorf(deployments.CodeInvalid,
-			"%s is not on loopback, so the service must use TLS: give a certificate (--tls-cert) and its key "+
-				"(--tls-key), or listen on 127.0.0.1", address)
-	}
-	listener, err := net.Listen("tcp", address)
-	if err != nil {
-		return nil, deployments.Errorf(deployments.CodeUnavailable, "cannot listen on %s: %w", address, err)
-	}
-	return listener, nil
-}
-
-// IsLoopback says whether HOST:PORT can be reached from this machine only. A name is loopback only if it is localhost.
-func IsLoopback(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		host = address
-	}
-	if host == "localhost" {
-		return true
-	}
-	ip := net.ParseIP(host)
-	return ip != nil && ip.IsLoopback()
-}
-
 // Serve answers calls on the listener, which it closes, until ctx ends; then it ends streams and waits a little for the
 // calls in flight.
 func Serve(ctx context.Context, listener net.Listener, c Config) error {

@@ -141,7 +141,7 @@ func openHealth(s settings.Settings) (net.Listener, error) {
 	if address == "" {
 		return nil, nil
 	}
-	listener, err := net.Listen("tcp", address)
+	listener, err := grpcapi.Open(address)
 	if err != nil {
 		return nil, deployments.Errorf(deployments.CodeUnavailable,
 			"cannot listen on %s for health checks (health-listen): %w", address, err)
