@@ -76,6 +76,9 @@ type Leased struct {
 // Preview reports whether the lease is of a preview, which changes nothing.
 func (l Leased) Preview() bool { return l.Update.Number() == 0 }
 
+// Created returns when the client created the update.
+func (l Leased) Created() time.Time { return l.Last.Add(-LeaseLife) }
+
 // CreatedUpdate is an update that a client has created and executes itself.
 type CreatedUpdate struct {
 	ID      string        `json:"id"`

@@ -88,8 +88,9 @@ func (h *home) explain(t *testing.T) {
 // status is what `dev status --json` says.
 type status struct {
 	cluster.Temporal
-	State, Home, UIURL, S3Endpoint, APIAddress, PulumiAddress, ConsoleAddress, TokenFile string
-	PID                                                                                  int
+	State, Home, UIURL, S3Endpoint, APIAddress, Certificate, TokenFile string
+	PulumiAddress, PulumiTokenFile, PulumiProblem, ConsoleAddress      string
+	PID                                                                int
 }
 
 func (h *home) readStatus(ctx context.Context) (s status, err error) {

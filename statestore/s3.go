@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -28,6 +29,8 @@ type S3Options struct {
 	Prefix string
 	// AccessKey and SecretKey; when both are empty, the AWS SDK searches for credentials.
 	AccessKey, SecretKey string
+	// Dial connects to the server; nil: as a net.Dialer does.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// SecretKeyFile, if not empty, is the file of SecretKey. It is read again when it has changed, or the key was
 	// rejected.
 	SecretKeyFile string
@@ -52,6 +55,9 @@ func OpenS3(ctx context.Context, o S3Options) (*S3, error) {
 	}
 	transport := awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
 		t.MaxIdleConnsPerHost = 64 // events, deltas and blobs are written concurrently
+		if o.Dial != nil {
+			t.DialContext = o.Dial
+		}
 	})
 	client := s3.NewFromConfig(cfg, func(so *s3.Options) {
 		so.UsePathStyle = true

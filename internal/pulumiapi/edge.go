@@ -242,6 +242,10 @@ func (c *call) admitLease() error {
 		return err
 	}
 	c.entry.Token, c.entry.Member = c.lease.Caller.Token, c.lease.Caller.Member
+	if since := c.edge.Since; !since.IsZero() && c.lease.Created().Before(since) {
+		return deployments.Errorf(deployments.CodeForbidden, "this update began before the service was started again, and "+
+			"ends: run the command again")
+	}
 	if c.lease.Update.StackName != c.stack || c.lease.ID != c.PathValue("id") {
 		return deployments.Errorf(deployments.CodeForbidden, "this token is of another update")
 	}

@@ -79,6 +79,7 @@ func (o offline) Stack(ctx context.Context, name deployments.StackName) (deploym
 
 // bench is an edge over a store in memory. Its service has no Temporal.
 type bench struct {
+	config Config
 	testing.TB
 	store   *statestore.Store
 	handler http.Handler
@@ -102,16 +103,23 @@ func newBenchWith(t testing.TB, logger *slog.Logger) *bench {
 	}
 	b := &bench{TB: t, store: store, log: &log{}, server: service.New(nil, store, service.Readers{})}
 	b.server.Identities = identity.New(&outbound.Guard{Private: true})
-	b.handler, err = Handler(Config{Service: offline{b.server, store}, Auditor: b.log, Log: logger,
+	b.config = Config{Service: offline{b.server, store}, Auditor: b.log, Log: logger,
 		Authority: both{store, callers{"admin": caller("admin", deployments.RoleAdmin, "acme"),
 			"deployer": caller("deployer", deployments.RoleDeployer, "acme"),
 			"viewer":   caller("viewer", deployments.RoleViewer, "acme"),
 			"stranger": caller("stranger", deployments.RoleAdmin, "other"),
-			"nobody":   {Token: "nobody"}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+			"nobody":   {Token: "nobody"}}}}
+	b.serve()
 	return b
+}
+
+// serve has the edge serve as its configuration says.
+func (b *bench) serve() {
+	b.Helper()
+	var err error
+	if b.handler, err = Handler(b.config); err != nil {
+		b.Fatal(err)
+	}
 }
 
 // do makes a call with an authorization header, and returns the status, the body and the headers of the answer.
@@ -316,6 +324,13 @@ func TestTheTokenOfALeaseIsGoodForItsUpdateAndUntilItsEnd(t *testing.T) {
 	for _, other := range []string{"/api/stacks/acme/shop/dev/update/other/events/batch",
 		"/api/stacks/acme/shop/prod/update/mine/events/batch"} {
 		b.want(http.StatusForbidden, http.MethodPost, other, "update-token "+b.server.LeaseToken(l), events)
+	}
+	b.config.Since = time.Now()
+	b.serve()
+	for begins, status := range map[time.Time]int{b.config.Since.Add(-time.Second): http.StatusForbidden,
+		b.config.Since.Add(time.Second): http.StatusNoContent} {
+		l.Last = begins.Add(deployments.LeaseLife)
+		b.want(status, http.MethodPost, path, "update-token "+b.server.LeaseToken(l), events)
 	}
 	l.Expires = time.Now().Add(-time.Second)
 	b.want(http.StatusForbidden, http.MethodPost, path, "update-token "+b.server.LeaseToken(l), events)

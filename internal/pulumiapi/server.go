@@ -54,7 +54,13 @@ type Config struct {
 	Auditor grpcapi.Auditor
 	// TLS is nil only on loopback; see grpcapi.Listen.
 	TLS *tls.Config
-	Log *slog.Logger
+	// Since, if not zero, is when the address began to be this service's: a token of a lease from before was shown to
+	// others, and is refused.
+	Since time.Time
+	// Callback, if not nil, reports why the token of a login with a browser may not be sent to a port of loopback, where
+	// the CLI is said to listen.
+	Callback func(port int) error
+	Log      *slog.Logger
 }
 
 // Bounds of a connection. A request that waits for a busy stack may take long, so answers have no time limit.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"strconv"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/deployment"
 	"github.com/deployctl/deployctl/internal/devserver"
+	"github.com/deployctl/deployctl/internal/doors"
 	"github.com/deployctl/deployctl/internal/kms"
 	"github.com/deployctl/deployctl/internal/outbound"
 	"github.com/deployctl/deployctl/internal/plugins"
@@ -72,6 +74,8 @@ type s3Settings struct {
 	endpoint, bucket, prefix, region string
 	accessKey, secretKey             string
 	secretKeyFile                    string // see statestore.S3Options
+	// dial connects to the server; nil: as a net.Dialer does.
+	dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // under describes the prefix for a message.
@@ -215,6 +219,7 @@ func (in infrastructure) config() worker.Config {
 		S3: statestore.S3Options{
 			Endpoint: in.s3.endpoint, Region: in.s3.region, Bucket: in.s3.bucket, Prefix: in.s3.prefix,
 			AccessKey: in.s3.accessKey, SecretKey: in.s3.secretKey, SecretKeyFile: in.s3.secretKeyFile,
+			Dial: in.s3.dial,
 		},
 		Keepers: in.keepers, Adopt: in.adopt, Log: in.log, Metrics: in.metrics.sdk(), WrapObjects: in.metrics.objects(),
 	}
@@ -258,6 +263,7 @@ func embeddedInfrastructure(server *devserver.Server, dir string) (infrastructur
 		s3: s3Settings{
 			endpoint: status.S3Endpoint, bucket: status.Bucket, region: devserver.Region,
 			accessKey: server.Keys.S3AccessKey, secretKey: server.Keys.S3SecretKey,
+			dial: doors.Dialer(net.Dialer{}), // the server may be gone, and another user's in its place
 		},
 		// Only the user can write the home's bucket, so one of an older release is adopted.
 		keepers: []seal.Keeper{keeper}, adopt: true, instance: status.Instance, gone: status.Gone,
