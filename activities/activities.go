@@ -13,6 +13,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/bundlecache"
+	"github.com/deployctl/deployctl/internal/mempool"
 	"github.com/deployctl/deployctl/internal/pluginhost/process"
 	"github.com/deployctl/deployctl/internal/plugins"
 	"github.com/deployctl/deployctl/internal/ratelimit"
@@ -62,6 +63,7 @@ type Activities struct {
 	reserve   *process.Spares // started between two updates for the next one
 	accounts  *ratelimit.Accounts
 	compared  *comparisons
+	leases    *mempool.Pool // of the ends of leases
 	mu        sync.Mutex
 	sessions  map[string]*session                 // by update
 	collected map[deployments.StackName]time.Time // when the worker last collected garbage of a stack
@@ -72,7 +74,8 @@ type Activities struct {
 func New(o Options) *Activities {
 	return &Activities{
 		Options: o, bundles: bundlecache.New(o.Dir), reserve: process.NewReserve(o.Sandbox),
-		accounts: ratelimit.NewAccounts(), compared: newComparisons(), sessions: map[string]*session{},
+		accounts: ratelimit.NewAccounts(), compared: newComparisons(), leases: mempool.New(leaseMemory),
+		sessions:  map[string]*session{},
 		collected: map[deployments.StackName]time.Time{}, groupTime: groupTime,
 	}
 }

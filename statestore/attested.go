@@ -7,8 +7,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/mempool"
+	"github.com/klauspost/compress/zstd"
 )
 
 // A checkpoint is readable, and ends with a skippable frame of zstd, which every reader of that format passes over. The
@@ -56,11 +59,27 @@ func (s *Store) readCheckpoint(ctx context.Context, key string) (c storedCheckpo
 		c.mac = o.Data[at+8:]
 	}
 	if bytes.HasPrefix(o.Data, zstdMagic) {
+		if err := mempool.Take(ctx, checkpointTimes*unpackedSize(o.Data)); err != nil {
+			return c, err
+		}
 		if c.json, err = zstdReader.DecodeAll(o.Data, nil); err != nil {
 			return c, unusable(key, err)
 		}
 	}
 	return c, nil
+}
+
+// checkpointTimes is how much memory a checkpoint takes while it is read and answered, or becomes the next one, in
+// times its size.
+const checkpointTimes = 4
+
+// unpackedSize returns the size of a checkpoint as its frame says it; that of one which the service has written does.
+func unpackedSize(data []byte) int64 {
+	var frame zstd.Header
+	if frame.Decode(data) != nil || !frame.HasFCS {
+		return 0
+	}
+	return int64(min(frame.FrameContentSize, math.MaxInt32))
 }
 
 // checkpointJSON returns the deployment JSON of a version. CodeNotFound: there is no such version. CodeFormat: this

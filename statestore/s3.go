@@ -16,6 +16,7 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/mempool"
 )
 
 // S3Options describe a bucket.
@@ -124,6 +125,11 @@ func (s *S3) getOnce(ctx context.Context, key string) (Object, error) {
 		return Object{}, s.translate(err)
 	}
 	defer func() { _ = out.Body.Close() }()
+	if size := aws.ToInt64(out.ContentLength); size >= mempool.Step { // a call reads many small ones in turn
+		if err := mempool.Take(ctx, size); err != nil {
+			return Object{}, err
+		}
+	}
 	data, err := io.ReadAll(out.Body)
 	if err != nil {
 		return Object{}, s.translate(err)

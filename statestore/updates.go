@@ -227,7 +227,7 @@ func deltaKey(u deployments.UpdateName, number int) string {
 // numbered from 1, so that writers need no coordination and a repeated write has no effect.
 type Part struct {
 	Update deployments.UpdateName
-	Stream string // a name such as "steps" or "program-2"
+	Stream string // "run", "output-UUID" or ClientStream
 	Number int
 }
 
@@ -236,25 +236,36 @@ func (s *Store) AppendEvents(ctx context.Context, p Part, data []byte) error {
 	return s.put(ctx, p.Update.StackName, eventsKey(p), data)
 }
 
-// ReadEvents returns the parts of a stream from p on, up to the first missing one or until max are read.
+// readBytes ends a read of several parts once it has so many bytes.
+const readBytes = 4 << 20
+
+// ReadEvents returns the parts of a stream from p on, up to the first missing one, or until max or a few MiB are read.
 func (s *Store) ReadEvents(ctx context.Context, p Part, max int) ([][]byte, error) {
 	var parts [][]byte
-	for ; len(parts) < max; p.Number++ {
-		data, err := s.get(ctx, p.Update.StackName, eventsKey(p))
+	for bytes := 0; len(parts) < max && bytes < readBytes; p.Number++ {
+		data, err := s.readEvents(ctx, p)
 		if errors.Is(err, ErrAbsent) {
 			break
 		}
 		if err != nil {
 			return parts, err
 		}
-		parts = append(parts, data)
+		parts, bytes = append(parts, data), bytes+len(data)
 	}
 	return parts, nil
 }
 
+func (s *Store) readEvents(ctx context.Context, p Part) ([]byte, error) {
+	if p.Stream == ClientStream {
+		_, data, err := s.getLog(ctx, clientEvents, p.Update, p.Number)
+		return data, err
+	}
+	return s.get(ctx, p.Update.StackName, eventsKey(p))
+}
+
 // Streams returns the names of an event log's streams, sorted.
 func (s *Store) Streams(ctx context.Context, u deployments.UpdateName) ([]string, error) {
-	prefix := updateKey(u, "events", "")
+	prefix := updateKey(u, eventsFolder, "")
 	l, err := s.objects.List(ctx, Query{Prefix: prefix, Fold: true})
 	names := make([]string, len(l.Keys))
 	for i, key := range l.Keys {
@@ -264,5 +275,5 @@ func (s *Store) Streams(ctx context.Context, u deployments.UpdateName) ([]string
 }
 
 func eventsKey(p Part) string {
-	return updateKey(p.Update, "events", p.Stream, fmt.Sprintf("%08d", p.Number))
+	return updateKey(p.Update, eventsFolder, p.Stream, fmt.Sprintf("%08d", p.Number))
 }

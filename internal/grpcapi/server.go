@@ -10,6 +10,7 @@ import (
 
 	api "github.com/deployctl/deployctl/api/deployctl/v1"
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/mempool"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/health"
@@ -41,6 +42,8 @@ type Config struct {
 	Authority Authority
 	// Auditor keeps the audit log; nil for none.
 	Auditor Auditor
+	// Memory is shared among the organizations, with other edges; nil: this edge has its own.
+	Memory *mempool.Pool
 	// TLS is nil only on loopback; see Listen.
 	TLS *tls.Config
 	// Unary and Stream see every call, those that are refused too; they may be nil.
@@ -119,7 +122,7 @@ func newServer(streams context.Context, c Config) (*grpc.Server, *health.Server,
 	}
 	unary := map[string]bool{}
 	edge := &edge{authority: c.Authority, auditor: c.Auditor, log: c.Log, streams: streams, unary: unary,
-		bounds: newBounds(), away: c.Away,
+		bounds: newBounds(c.Memory), away: c.Away,
 		recheckEvery: cmp.Or(c.recheckEvery, recheckEvery)}
 	options := []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage), grpc.MaxConcurrentStreams(maxStreams),

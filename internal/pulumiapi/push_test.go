@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"strconv"
@@ -74,17 +73,14 @@ func newPushedBench(t *testing.T) *bench {
 	return b
 }
 
-// servePushes serves a bench until the test ends.
-func servePushes(t *testing.T, b *bench) pipes {
+// serve serves until the test ends.
+func serve(t *testing.T, c Config) pipes {
 	t.Helper()
 	closed, end := context.WithCancel(context.Background())
 	p := pipes{make(chan net.Conn), closed, end}
 	served, stop := context.WithCancel(context.Background())
 	ended := make(chan error)
-	go func() {
-		ended <- Serve(served, p, Config{Service: offline{b.server, b.store}, Auditor: b.log, Authority: callers{},
-			Log: slog.New(slog.DiscardHandler)})
-	}()
+	go func() { ended <- Serve(served, p, c) }()
 	t.Cleanup(func() {
 		stop()
 		if err := <-ended; err != nil {
@@ -205,7 +201,7 @@ func TestAFloodWithoutTheSecretShutsOutNoSignedPush(t *testing.T) {
 			newPushedBench(t) // the compressor of the process must not be of a bubble
 			synctest.Test(t, func(t *testing.T) {
 				b := newPushedBench(t)
-				p := servePushes(t, b)
+				p := serve(t, b.config)
 				ctx, end := context.WithCancel(t.Context())
 				defer end()
 				p.flood(ctx, c.hosts)
@@ -276,4 +272,16 @@ type untouched struct{ read bool }
 func (u *untouched) Read([]byte) (int, error) {
 	u.read = true
 	return 0, io.EOF
+}
+
+func TestACallCountsForItsHost(t *testing.T) {
+	for host, want := range map[string]string{
+		"192.0.2.1": "192.0.2.1", "2001:db8::1": "2001:db8::/64", "2001:db8:0:0:1::2": "2001:db8::/64",
+		"2001:db8:0:1::1": "2001:db8:0:1::/64", "fe80::1%eth0": "fe80::/64", "::ffff:192.0.2.1": "::ffff:192.0.2.1",
+		"pipe": "pipe",
+	} {
+		if got := addressed(net.JoinHostPort(host, "1234")); got != want {
+			t.Errorf("%s counts for %s, not %s", host, got, want)
+		}
+	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/grpcapi"
+	"github.com/deployctl/deployctl/internal/mempool"
 	"github.com/deployctl/deployctl/statestore"
 )
 
@@ -52,6 +53,8 @@ type Config struct {
 	Authority grpcapi.Authority
 	// Auditor keeps the audit log; nil: there is none.
 	Auditor grpcapi.Auditor
+	// Memory is shared among the organizations, with the edge of grpcapi; nil: this edge has its own.
+	Memory *mempool.Pool
 	// TLS is nil only on loopback; see grpcapi.Listen.
 	TLS *tls.Config
 	Log *slog.Logger

@@ -178,12 +178,13 @@ func serveEmbedded(ctx context.Context, d *devCall, server *devserver.Server, co
 	}
 	authority := grpcapi.OneToken(token, node.authority)
 	console := d.openConsole(server)
-	stock := pulumiapi.Config{Authority: authority, Log: server.Log}
+	memory := grpcapi.NewMemory()
+	stock := pulumiapi.Config{Memory: memory, Authority: authority, Log: server.Log}
 	return together(ctx,
 		func(ctx context.Context) error { return node.servePulumi(ctx, pulumi, stock) },
 		func(ctx context.Context) error { return node.servePulumi(ctx, console, stock) },
 		func(ctx context.Context) error {
-			return grpcapi.Serve(ctx, listener, in.metrics.calls(grpcapi.Config{
+			return grpcapi.Serve(ctx, listener, in.metrics.calls(grpcapi.Config{Memory: memory,
 				Service: node.service, Authority: authority, Auditor: node.audit,
 				Log: server.Log, Health: node.readiness.grpc,
 				Away: node.readiness.away,
