@@ -40,7 +40,8 @@ func TestALeaseWhoseJournalCannotBeReplayedEndsAsFailedWithWhatIsBeforeAndFreesI
 			}
 			end, err := call[deployments.LeaseEnded](h, h.acts.EndLease, deployments.LeaseEnd{Update: u,
 				Status: engine.StatusSucceeded})
-			if err != nil || end.Status != string(engine.StatusFailed) || !strings.Contains(end.Error, "is not all in the state") {
+			if err != nil || end.Status != string(engine.StatusFailed) ||
+				!strings.Contains(end.Error, "is not all in the state") {
 				t.Errorf("it ends as %+v, %v", end, err)
 			}
 			if head, err = h.store.Head(t.Context(), testStack); err != nil || head.Active != nil || head.Version != c.version {

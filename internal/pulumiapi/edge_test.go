@@ -222,7 +222,8 @@ func TestASmallBodyWaitsForNoMemoryAndALargeOneOnlyUntilThereIsSome(t *testing.T
 	if err := all.Take(t.Context(), math.MaxInt64, 0); err != nil {
 		t.Fatal(err)
 	}
-	got, said, _ := b.do(http.MethodPost, path, "token deployer", zipped(t, values(freeBody/2)), "Content-Encoding", "gzip")
+	got, said, _ := b.do(http.MethodPost, path, "token deployer", zipped(t, values(freeBody/2)),
+		"Content-Encoding", "gzip")
 	if got != http.StatusOK {
 		t.Errorf("a small one is answered %d: %s", got, said)
 	}

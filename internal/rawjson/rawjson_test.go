@@ -79,7 +79,8 @@ func TestWhatATextCostsInMemory(t *testing.T) {
 		runtime.ReadMemStats(&after)
 		took, cost := int64(after.HeapAlloc-before.HeapAlloc), Cost(text)
 		runtime.KeepAlive(into)
-		t.Logf("%s: %d bytes of text take %d, %d times as much, and cost %d", name, len(text), took, took/int64(len(text)), cost)
+		t.Logf("%s: %d bytes of text take %d, %d times as much, and cost %d", name, len(text), took,
+			took/int64(len(text)), cost)
 		if took > cost {
 			t.Errorf("%s: %d bytes of text take %d, and cost %d", name, len(text), took, cost)
 		}

@@ -160,8 +160,8 @@ func TestAPageOfEventsHasAFewMegabytesHoweverLongTheLogIs(t *testing.T) {
 	claim := none.Claim("evil", nil)
 	must(t, claim.Take(t.Context(), 1, 0))
 	own := none.Claim("acme", nil)
-	if _, _, err := s.EventsAfter(mempool.With(t.Context(), own, time.Millisecond), u, deployments.EventPosition{}); !errors.Is(
-		err, mempool.ErrBusy) {
+	_, _, err := s.EventsAfter(mempool.With(t.Context(), own, time.Millisecond), u, deployments.EventPosition{})
+	if !errors.Is(err, mempool.ErrBusy) {
 		t.Errorf("without memory a page is answered %v", err)
 	}
 }
