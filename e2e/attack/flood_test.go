@@ -31,6 +31,8 @@ var floods = []attack{
 	{"flood/uploads", uploads},
 	{"flood/pushes", pushes},
 	{"flood/watchers", watchers},
+	{"flood/slow-bodies", slowBodies},
+	{"flood/written", written},
 }
 
 const mib = 1 << 20
