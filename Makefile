@@ -92,7 +92,8 @@ FUZZED = internal/pluginhost:FuzzEngine internal/pluginhost:FuzzProviderAnswers 
 FUZZED_PARTS = activities:FuzzRegisterResource activities:FuzzReadResource activities:FuzzInvoke activities:FuzzCall \
 	activities:FuzzRegisterResourceOutputs activities:FuzzRegisterPackage activities:FuzzStepsOverAnswers internal/gitpush:FuzzEvents \
 	internal/pulumiapi:FuzzRequests internal/glob:FuzzText internal/glob:FuzzPath engine:FuzzPatterns \
-	internal/redaction:FuzzReplace internal/journal:FuzzReplay
+	internal/redaction:FuzzReplace internal/journal:FuzzReplay internal/rawjson:FuzzTexts internal/service:FuzzClientEvents \
+	statestore:FuzzDeployments
 
 fuzz: ## each protocol that programs and plugins speak, a minute of processor time; findings stay in testdata/fuzz
 	tools/fuzz $(FUZZTIME) $(FUZZED)

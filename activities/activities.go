@@ -13,14 +13,13 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/bundlecache"
+	"github.com/deployctl/deployctl/internal/mempool"
 	"github.com/deployctl/deployctl/internal/pluginhost/process"
 	"github.com/deployctl/deployctl/internal/plugins"
 	"github.com/deployctl/deployctl/internal/ratelimit"
-	"github.com/deployctl/deployctl/internal/remote"
 	"github.com/deployctl/deployctl/internal/runlink"
 	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/deployctl/deployctl/statestore"
-	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 )
 
 // Options are what activities need from their worker.
@@ -41,11 +40,8 @@ type Options struct {
 	Env []string
 	// Plugins are the servers from which plugins that are not installed may be downloaded; nil: none.
 	Plugins *plugins.Network
-	// Remote fetches what programs name by URL; nil: nothing is fetched.
-	Remote *remote.Fetcher
-	// Builtin are the packages that are served in this process, by name; each call creates one provider for an update with
-	// that environment.
-	Builtin map[string]func(process.Environment) pulumirpc.ResourceProviderServer
+	// Included are the packages whose plugin is this binary; see pluginhost.Options.
+	Included map[string][]string
 	Housekeeping
 	// Unseen, if not nil, returns the first version from next on that no ended update has in Temporal: a store that was
 	// restored from a backup would assign such versions a second time.
@@ -62,6 +58,7 @@ type Activities struct {
 	reserve   *process.Spares // started between two updates for the next one
 	accounts  *ratelimit.Accounts
 	compared  *comparisons
+	leases    *mempool.Pool // of the ends of leases
 	mu        sync.Mutex
 	sessions  map[string]*session                 // by update
 	collected map[deployments.StackName]time.Time // when the worker last collected garbage of a stack
@@ -72,7 +69,8 @@ type Activities struct {
 func New(o Options) *Activities {
 	return &Activities{
 		Options: o, bundles: bundlecache.New(o.Dir), reserve: process.NewReserve(o.Sandbox),
-		accounts: ratelimit.NewAccounts(), compared: newComparisons(), sessions: map[string]*session{},
+		accounts: ratelimit.NewAccounts(), compared: newComparisons(), leases: mempool.New(leaseMemory),
+		sessions:  map[string]*session{},
 		collected: map[deployments.StackName]time.Time{}, groupTime: groupTime,
 	}
 }

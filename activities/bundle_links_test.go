@@ -66,7 +66,11 @@ func TestWhatAProgramPutsIntoABundleThatIsBeingUnpackedHasTheWorkerWriteNowhereE
 					t.Error(err)
 				}
 			}
-			_, err := h.acts.hosted(t.Context(), h.update, h.base)
+			request, err := h.store.Request(t.Context(), h.update)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = h.acts.host(t.Context(), h.update, h.base, request)
 			left, _ := os.ReadDir(outside)
 			text, _ := os.ReadFile(filepath.Join(outside, "file"))
 			if !met || err == nil || len(left) != 1 || string(text) != "text" {

@@ -14,6 +14,7 @@ import (
 	"github.com/deployctl/deployctl/internal/stackconfig"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+	"go.temporal.io/sdk/activity"
 )
 
 // Head returns the version of a stack, its next version and its active update.
@@ -51,10 +52,13 @@ func (a *Activities) Claim(ctx context.Context, in deployments.ClaimInput) (depl
 
 func (a *Activities) claim(ctx context.Context, in deployments.ClaimInput) (deployments.Claimed, error) {
 	u, r := in.Update, in.Request
+	if r.Lease != nil || r.Submitted == nil {
+		return deployments.Claimed{}, notSubmitted(u)
+	}
 	if queue, err := a.elsewhere(ctx, u.Organization); err != nil || queue != "" {
 		return deployments.Claimed{Queue: queue}, err
 	}
-	if err := a.Store.PutRequest(ctx, u, r); err != nil {
+	if err := a.putRequest(ctx, in); err != nil {
 		return deployments.Claimed{}, err
 	}
 	if err := a.permit(ctx, in); err != nil {
@@ -91,6 +95,40 @@ func (a *Activities) claim(ctx context.Context, in deployments.ClaimInput) (depl
 		Retries: s.retries,
 	}, nil
 }
+
+// putRequest stores the request of an update that a worker hosts. That of a preview is stored once, by the workflow run
+// that executes the preview, and so a preview is executed once: nothing else says that it was.
+func (a *Activities) putRequest(ctx context.Context, in deployments.ClaimInput) error {
+	u, r := in.Update, in.Request
+	if changesHead(u, r) {
+		return a.Store.PutRequest(ctx, u, r)
+	}
+	if in.Number <= 1 && time.Since(r.Submitted.At) > deployments.PreviewWindow {
+		return deployments.Errorf(deployments.CodeConflict, "the preview was asked for at %s, and no worker has begun it "+
+			"since then: ask for another one", r.Submitted.At.Format(time.RFC3339))
+	}
+	by := *r.Submitted
+	by.Run = workflowRun(ctx)
+	r.Submitted = &by
+	return a.Store.BeginPreview(ctx, u, r)
+}
+
+// notSubmitted returns the error about a request that was not submitted as one for this workflow.
+func notSubmitted(u deployments.UpdateName) error {
+	return deployments.Errorf(deployments.CodeForbidden, "the service has not submitted update %s in this way, so it "+
+		"does not begin", u)
+}
+
+// claimant describes who claims the stack of an update for the workflow run of this activity.
+func claimant(
+	ctx context.Context, u deployments.UpdateName, r deployments.UpdateRequest, writer string,
+) statestore.Claimant {
+	return statestore.Claimant{Update: u, RequestID: r.RequestID, StackID: r.Submitted.StackID, Run: workflowRun(ctx),
+		Writer: writer}
+}
+
+// workflowRun returns the workflow run of an activity.
+func workflowRun(ctx context.Context) string { return activity.GetInfo(ctx).WorkflowExecution.RunID }
 
 // permit fails if the caller may no longer deploy to the stack, because an update may wait in the queue for long. An
 // update that has begun continues, so that nothing is left half done; only when it is migrated to another build is it
@@ -154,11 +192,13 @@ func (a *Activities) fence(
 ) (base, version int, missing string, err error) {
 	if !changesHead(in.Update, in.Request) {
 		h, err := a.Store.Head(ctx, in.Update.StackName)
+		if err == nil && h.ID != in.Request.Submitted.StackID {
+			err = deployments.Errorf(deployments.CodeConflict, "the preview was asked for when another stack had this name: "+
+				"ask for another one")
+		}
 		return h.Version, max(h.Next, h.Version+1), "", err
 	}
-	c, err := a.Store.Claim(ctx, statestore.Claimant{
-		Update: in.Update, RequestID: in.Request.RequestID, Writer: writer(a.Worker, strconv.Itoa(in.Number)),
-	})
+	c, err := a.Store.Claim(ctx, claimant(ctx, in.Update, in.Request, writer(a.Worker, strconv.Itoa(in.Number))))
 	if err != nil {
 		return 0, 0, "", err
 	}

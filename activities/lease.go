@@ -9,6 +9,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/eventlog"
+	"github.com/deployctl/deployctl/internal/mempool"
 	"github.com/deployctl/deployctl/statestore"
 )
 
@@ -19,15 +20,16 @@ func (a *Activities) BeginLease(ctx context.Context, in deployments.UpdateInput)
 
 func (a *Activities) beginLease(ctx context.Context, in deployments.UpdateInput) error {
 	u, r := in.Update, in.Request
+	if r.Lease == nil || r.Submitted == nil {
+		return notSubmitted(u)
+	}
 	if err := a.Store.PutRequest(ctx, u, r); err != nil {
 		return err
 	}
 	if err := a.permit(ctx, deployments.ClaimInput{Update: u, Request: r, Number: 1}); err != nil {
 		return err
 	}
-	claim, err := a.Store.Claim(ctx, statestore.Claimant{
-		Update: u, RequestID: r.RequestID, Writer: statestore.LeaseWriter,
-	})
+	claim, err := a.Store.Claim(ctx, claimant(ctx, u, r, statestore.LeaseWriter))
 	if err != nil {
 		return err
 	}
@@ -44,9 +46,20 @@ func (a *Activities) beginLease(ctx context.Context, in deployments.UpdateInput)
 	return a.Store.PutInfo(ctx, running(u, r, a.started(ctx, u)))
 }
 
-// EndLease commits what the client of an update has written, and ends the update. It may run more than once.
+const (
+	// leaseMemory is what the ends of leases take of a worker's memory at a time, and leasePatience how long one waits for
+	// it before it is retried.
+	leaseMemory   = 192 << 20
+	leasePatience = 5 * time.Minute
+)
+
+// EndLease commits what the client of an update has written, and ends the update. It may run more than once. Its memory
+// is shared with other ends by organization, because clients decide how much that is.
 func (a *Activities) EndLease(ctx context.Context, in deployments.LeaseEnd) (deployments.LeaseEnded, error) {
 	defer Beat(ctx)()
+	claim := a.leases.Claim(in.Update.Organization, nil)
+	defer claim.Release()
+	ctx = mempool.With(ctx, claim, leasePatience)
 	info, err := a.endLease(ctx, in)
 	if err != nil {
 		return deployments.LeaseEnded{UpdateInfo: info}, failureUntilStored(err)
@@ -83,7 +96,8 @@ func (a *Activities) Settling(ctx context.Context, info deployments.UpdateInfo) 
 	return &deployments.UpdateRequest{
 		Stack: u.StackName, RequestID: r.RequestID + "-settled", Kind: engine.KindRefresh, OnBusy: deployments.OnBusyQueue,
 		Config: config, Settle: &engine.Settling{}, Initiator: r.Initiator, Authority: r.Authority,
-		Message: "Settles what update " + u.Version + " left pending",
+		Submitted: r.Submitted,
+		Message:   "Settles what update " + u.Version + " left pending",
 	}, nil
 }
 
@@ -101,7 +115,7 @@ func (a *Activities) endLease(ctx context.Context, in deployments.LeaseEnd) (dep
 		info = running(in.Update, request, a.started(ctx, in.Update))
 		written, err := a.Store.FinishLease(ctx, in.Update)
 		if err != nil && deployments.CodeOf(err) == deployments.CodeInvalid { // a client that does not keep to the format
-			in.Status, in.Error, err = engine.StatusFailed, "what the client wrote cannot be a state: "+err.Error(), nil
+			in.Status, in.Error, err = engine.StatusFailed, "what the client wrote is not all in the state: "+err.Error(), nil
 		}
 		if err != nil {
 			return info, err

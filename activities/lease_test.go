@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -8,20 +9,27 @@ import (
 	"github.com/deployctl/deployctl/engine"
 )
 
-func TestALeaseWhoseClientWroteNoStateEndsAsFailedAndFreesItsStack(t *testing.T) {
-	for name, journal := range map[string]string{
-		"a resource that is null": `[{"sequenceID":1,"kind":5,"newSnapshot":{"resources":[null]}},` +
-			`{"sequenceID":2,"kind":1,"operationID":1,"deleteOld":0}]`,
-		"names that are no URNs": `[{"sequenceID":1,"kind":1,"operationID":1,"state":{"urn":"u","type":"t","aliases":["v"]}},` +
-			`{"sequenceID":2,"kind":1,"operationID":2,"state":{"urn":"w","type":"t","parent":"v"}}]`,
+func TestALeaseWhoseJournalCannotBeReplayedEndsAsFailedWithWhatIsBeforeAndFreesItsStack(t *testing.T) {
+	const made = `{"sequenceID":0,"kind":1,"operationID":1,"state":{"urn":"urn:pulumi:dev::test::t:m:T::a","type":"t:m:T"}}`
+	rebuilds := ""
+	for n := range 20 {
+		rebuilds += fmt.Sprintf(`,{"sequenceID":%d,"kind":7}`, 1+n)
+	}
+	for name, c := range map[string]struct {
+		journal string
+		version int
+	}{
+		"a base that is rebuilt without end": {"[" + made + rebuilds + "]", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHouse(t)
 			u := deployments.UpdateName{StackName: testStack, Version: "1"}
 			request := deployments.UpdateRequest{Stack: testStack, RequestID: "r", Kind: engine.KindUp,
-				Lease: &deployments.Lease{}, Authority: &deployments.Authority{Grants: [][]deployments.Grant{{{
+				Lease: &deployments.Lease{}, Submitted: h.submitted(testStack),
+				Authority: &deployments.Authority{Grants: [][]deployments.Grant{{{
 					Role: deployments.RoleDeployer, Organization: testStack.Organization}}}}}
-			if err := h.acts.BeginLease(t.Context(), deployments.UpdateInput{Update: u, Request: request}); err != nil {
+			if _, err := call[struct{}](h, h.acts.BeginLease, deployments.UpdateInput{Update: u,
+				Request: request}); err != nil {
 				t.Fatal(err)
 			}
 			head, err := h.store.Head(t.Context(), testStack)
@@ -29,15 +37,16 @@ func TestALeaseWhoseClientWroteNoStateEndsAsFailedAndFreesItsStack(t *testing.T)
 				t.Fatal(err)
 			}
 			if err := h.store.WriteJournal(t.Context(), deployments.Leased{Update: u, Fence: head.Fence},
-				[]byte(journal)); err != nil {
+				[]byte(c.journal)); err != nil {
 				t.Fatal(err)
 			}
 			end, err := call[deployments.LeaseEnded](h, h.acts.EndLease, deployments.LeaseEnd{Update: u,
 				Status: engine.StatusSucceeded})
-			if err != nil || end.Status != string(engine.StatusFailed) || !strings.Contains(end.Error, "cannot be a state") {
+			if err != nil || end.Status != string(engine.StatusFailed) ||
+				!strings.Contains(end.Error, "is not all in the state") {
 				t.Errorf("it ends as %+v, %v", end, err)
 			}
-			if head, err = h.store.Head(t.Context(), testStack); err != nil || head.Active != nil || head.Version != 0 {
+			if head, err = h.store.Head(t.Context(), testStack); err != nil || head.Active != nil || head.Version != c.version {
 				t.Errorf("the head is %+v, %v", head, err)
 			}
 		})

@@ -23,7 +23,7 @@ func (s *session) serveMonitor(
 ) (*monitor.Monitor, error) {
 	return monitor.Serve(monitor.Options{
 		Host: monitorHost{s}, Link: link, Goal: goal, Values: s.values, Config: s.config, Names: s.names,
-		Project:  monitor.Project{Root: s.root(), ProgramDir: s.programDir(), Box: s.box, Remote: s.remote},
+		Project:  monitor.Project{Root: s.root(), ProgramDir: s.programDir(), Box: s.box, Assets: s.assets},
 		Required: required, Refusals: &s.refusals, Hooks: &s.hooks, Started: s.phases.begin(startingPhase(s.project)),
 	})
 }

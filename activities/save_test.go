@@ -251,7 +251,8 @@ func TestAClaimOfAnUpdateThatIsOverGivesTheStackBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := call[deployments.Claimed](h, h.acts.Claim, deployments.ClaimInput{
-		Update: over, Number: 1, Request: deployments.UpdateRequest{Kind: engine.KindDestroy},
+		Update: over, Number: 1, Request: deployments.UpdateRequest{Kind: engine.KindDestroy,
+			Submitted: h.submitted(testStack)},
 	})
 	if errorType(err) != string(deployments.CodeConflict) {
 		t.Errorf("it comes to %v", err)

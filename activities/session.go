@@ -9,6 +9,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/assets"
 	"github.com/deployctl/deployctl/internal/autonaming"
 	"github.com/deployctl/deployctl/internal/bags"
 	"github.com/deployctl/deployctl/internal/bundlecache"
@@ -16,7 +17,6 @@ import (
 	"github.com/deployctl/deployctl/internal/monitor"
 	"github.com/deployctl/deployctl/internal/pluginhost"
 	"github.com/deployctl/deployctl/internal/ratelimit"
-	"github.com/deployctl/deployctl/internal/remote"
 	"github.com/deployctl/deployctl/internal/runlink"
 	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/deployctl/deployctl/internal/stackconfig"
@@ -51,7 +51,7 @@ type session struct {
 	place    string             // the directory of the bundle
 	dir      string             // the directory of its Pulumi.yaml
 	box      *sandbox.Box       // in which its processes start
-	remote   *remote.Fetcher
+	assets   *assets.Hasher
 	bundles  *bundlecache.Cache
 	limits   *ratelimit.Accounts
 	compared *comparisons
@@ -108,6 +108,7 @@ func (s *session) print(m pluginhost.Message) {
 
 // close ends the update's plugins and forgets its secrets.
 func (s *session) close(ctx context.Context) {
+	s.assets.Close()
 	if s.host != nil {
 		s.host.Close(ctx)
 	}

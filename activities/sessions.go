@@ -8,12 +8,12 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/assets"
 	"github.com/deployctl/deployctl/internal/autonaming"
 	"github.com/deployctl/deployctl/internal/bundlecache"
 	"github.com/deployctl/deployctl/internal/eventlog"
 	"github.com/deployctl/deployctl/internal/panics"
 	"github.com/deployctl/deployctl/internal/pluginhost"
-	"github.com/deployctl/deployctl/internal/pluginhost/process"
 	"github.com/deployctl/deployctl/internal/ratelimit"
 	"github.com/deployctl/deployctl/internal/token"
 	"github.com/deployctl/deployctl/provider"
@@ -22,19 +22,22 @@ import (
 )
 
 // hosted returns the session of an update that this worker hosts, and rebuilds it if it was lost. It fails with
-// ErrorNotStarted if another worker hosts the update.
+// ErrorNotStarted if another worker hosts the update. That of a preview is not rebuilt, because no head says who hosts
+// it: the preview is claimed again.
 func (a *Activities) hosted(ctx context.Context, u deployments.UpdateName, base int) (*session, error) {
 	if s := a.find(u); s != nil {
 		return s.await(ctx)
 	}
-	if u.Number() > 0 {
-		claim, err := a.Store.ClaimOf(ctx, u)
-		if err != nil && deployments.CodeOf(err) != deployments.CodeConflict {
-			return nil, err
-		}
-		if err != nil || HostOf(claim.Writer) != a.Worker {
-			return nil, notStarted("update " + u.String() + " is not hosted by this worker")
-		}
+	elsewhere := notStarted("update " + u.String() + " is not hosted by this worker")
+	if u.Number() == 0 {
+		return nil, elsewhere
+	}
+	claim, err := a.Store.ClaimOf(ctx, u)
+	if err != nil && deployments.CodeOf(err) != deployments.CodeConflict {
+		return nil, err
+	}
+	if err != nil || HostOf(claim.Writer) != a.Worker {
+		return nil, elsewhere
 	}
 	switch queue, err := a.elsewhere(ctx, u.Organization); {
 	case err != nil:
@@ -73,7 +76,7 @@ func (a *Activities) host(
 	if !ok {
 		s = &session{
 			update: u, base: base, request: request, store: a.Store, bundles: a.bundles, limits: a.accounts,
-			compared: a.compared, config: request.Config, remote: a.Remote,
+			compared: a.compared, config: request.Config,
 			ready: make(chan struct{}),
 		}
 		a.sessions[u.String()] = s
@@ -141,12 +144,16 @@ func (a *Activities) fill(ctx context.Context, s *session) error {
 	s.host, err = pluginhost.New(pluginhost.Options{
 		RootDir: s.dir, Bundle: s.place, Project: s.project, Config: s.config.Reveal(), Log: s.hear,
 		Phase: s.phases.begin,
-		Env:   env, Box: s.box, Spares: processesOf(s.request), Reserve: a.reserve, Builtin: a.builtin(s), Fetch: fetch,
-		Install: s.installSource,
+		Env:   env, Box: s.box, Spares: processesOf(s.request), Reserve: a.reserve, Fetch: fetch,
+		Builtin: map[string]func() pulumirpc.ResourceProviderServer{
+			enginePackage: func() pulumirpc.ResourceProviderServer { return &engineProvider{session: s} },
+		},
+		Included: a.Included, Install: s.installSource,
 	})
 	if err != nil {
 		return deployments.Errorf(deployments.CodeInvalid, "%w", err)
 	}
+	s.assets = assets.New(s.host.Start)
 	s.policyPacks = newPolicyPacks(s)
 	return nil
 }
@@ -192,19 +199,6 @@ func processesOf(r deployments.UpdateRequest) int {
 		return 2
 	}
 	return 1
-}
-
-// builtin returns the packages that are served in this process: the worker's and the engine's own.
-func (a *Activities) builtin(s *session) map[string]func(process.Environment) pulumirpc.ResourceProviderServer {
-	packages := map[string]func(process.Environment) pulumirpc.ResourceProviderServer{
-		enginePackage: func(process.Environment) pulumirpc.ResourceProviderServer {
-			return &engineProvider{session: s}
-		},
-	}
-	for name, serve := range a.Builtin {
-		packages[name] = serve
-	}
-	return packages
 }
 
 // await waits until the session is filled.

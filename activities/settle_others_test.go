@@ -87,11 +87,13 @@ func TestTheEndOfALeaseAsksForAnUpdateThatSettlesWhatItsClientLeft(t *testing.T)
 			}
 			u := deployments.UpdateName{StackName: name, Version: "1"}
 			request := deployments.UpdateRequest{Stack: name, RequestID: "r", Kind: engine.KindUp, Lease: &deployments.Lease{},
+				Submitted: h.submitted(name),
 				Authority: &deployments.Authority{Grants: [][]deployments.Grant{{{Role: deployments.RoleDeployer,
 					Organization: "o"}}}},
 				Config: map[string]deployments.ConfigValue{"deployctl:settle": {Value: "{}"},
 					"a:b": {Value: "sealed", Secret: true}}}
-			if err := h.acts.BeginLease(t.Context(), deployments.UpdateInput{Update: u, Request: request}); err != nil {
+			if _, err := call[struct{}](h, h.acts.BeginLease, deployments.UpdateInput{Update: u,
+				Request: request}); err != nil {
 				t.Fatal(err)
 			}
 			head, err := store.Head(t.Context(), name)

@@ -11,14 +11,12 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/pluginhost"
-	"github.com/deployctl/deployctl/internal/pluginhost/process"
+	"github.com/deployctl/deployctl/internal/waittest"
 	"github.com/deployctl/deployctl/provider"
-	"github.com/deployctl/deployctl/providers/command"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
-	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 	"go.temporal.io/sdk/temporal"
 )
 
@@ -26,11 +24,6 @@ func TestALostRunOfACommandIsSettledByItsReadCommand(t *testing.T) {
 	const runType = "deployctl:command:Run"
 	u := urn.New("dev", "test", "", runType, "run")
 	h := newHouse(t)
-	h.acts.Builtin = map[string]func(process.Environment) pulumirpc.ResourceProviderServer{
-		"deployctl": func(s process.Environment) pulumirpc.ResourceProviderServer {
-			return provider.Server(provider.Package{Name: "deployctl", Version: "0.1.0",
-				Modules: []provider.Module{command.Module(s.Env, s.Box)}})
-		}}
 	h.claim(deployments.UpdateRequest{Kind: engine.KindDestroy})
 	made := filepath.Join(h.world, "made")
 	step := func(inputs resource.PropertyMap) engine.Step {
@@ -75,6 +68,15 @@ func TestALostRunOfACommandIsSettledByItsReadCommand(t *testing.T) {
 	}
 }
 
+// parts are types whose resources are files in a directory.
+func parts(dir string) provider.Module {
+	return provider.Module{Resources: []provider.Resource{
+		provider.NewResource[partIn, partIn]("parts:index:Blind", part{dir}),
+		provider.NewResource[partIn, partIn]("parts:index:Visible", visiblePart{part{dir}}),
+		provider.NewResource[partIn, partIn]("parts:index:Silent", silentPart{part{dir}}),
+	}}
+}
+
 // part is a convergent type: a file with the part's name.
 type part struct{ dir string }
 
@@ -110,14 +112,6 @@ func (p visiblePart) Read(
 
 func TestALostConvergentCreateThatIsNotMadeAgainIsLookedFor(t *testing.T) {
 	h := newHouse(t)
-	h.acts.Builtin = map[string]func(process.Environment) pulumirpc.ResourceProviderServer{
-		"parts": func(s process.Environment) pulumirpc.ResourceProviderServer {
-			return provider.Server(provider.Package{Name: "parts", Version: "0.1.0", Environment: s.Env,
-				Modules: []provider.Module{{Resources: []provider.Resource{
-					provider.NewResource[partIn, partIn]("parts:index:Blind", part{h.world}),
-					provider.NewResource[partIn, partIn]("parts:index:Visible", visiblePart{part{h.world}}),
-				}}}})
-		}}
 	h.claim(deployments.UpdateRequest{Kind: engine.KindDestroy})
 	step := func(kind tokens.Type, name string) engine.Step {
 		u := urn.New("dev", "test", "", kind, name)
@@ -163,12 +157,6 @@ func TestALostConvergentCreateThatIsNotMadeAgainIsLookedFor(t *testing.T) {
 
 func TestPluginsAreToldWhichStackTheyWorkForWhateverItIsCalled(t *testing.T) {
 	h := newHouse(t)
-	var env []string
-	h.acts.Builtin = map[string]func(process.Environment) pulumirpc.ResourceProviderServer{
-		"deployctl": func(s process.Environment) pulumirpc.ResourceProviderServer {
-			env = s.Env
-			return provider.Server(provider.Package{Name: "deployctl", Version: "0.1.0"})
-		}}
 	head, err := h.store.Head(t.Context(), testStack)
 	if err != nil {
 		t.Fatal(err)
@@ -188,8 +176,12 @@ func TestPluginsAreToldWhichStackTheyWorkForWhateverItIsCalled(t *testing.T) {
 			if _, err := s.host.Provider(t.Context(), pluginhost.Package{Name: "deployctl"}, ""); err != nil {
 				t.Fatal(err)
 			}
-			if id, _ := process.Variable(env, provider.StackVariable); id == "" || id != head.ID {
-				t.Errorf("it is told %q; the stack's id is %s", id, head.ID)
+			told := filepath.Join(h.world, stackFile)
+			if id, err := os.ReadFile(told); err != nil || len(id) == 0 || string(id) != head.ID {
+				t.Errorf("it is told %q; the stack's id is %s (%v)", id, head.ID, err)
+			}
+			if err := os.Remove(told); err != nil {
+				t.Fatal(err)
 			}
 		})
 	}
@@ -376,46 +368,45 @@ func TestACallThatIsNeverAnsweredIsNotTakenForAbsent(t *testing.T) {
 	}
 }
 
-// silentPart is a part whose Read reports that it was called, and does not answer.
-type silentPart struct {
-	part
-	asked chan struct{}
-}
+// silentPart is a part whose Read makes a file, which says that it was called, and does not answer.
+type silentPart struct{ part }
+
+// askedFile is the file.
+const askedFile = ".asked"
 
 func (p silentPart) Read(
 	ctx context.Context, _ provider.Lookup[partIn, partIn],
 ) (provider.Found[partIn, partIn], error) {
-	close(p.asked)
+	if err := os.WriteFile(filepath.Join(p.dir, askedFile), nil, 0o600); err != nil {
+		return provider.Found[partIn, partIn]{}, err
+	}
 	<-ctx.Done()
 	return provider.Found[partIn, partIn]{}, ctx.Err()
 }
 
 func TestAForcedCancelEndsALookThatIsNotAnswered(t *testing.T) {
 	h := newHouse(t)
-	asked := make(chan struct{})
-	h.acts.Builtin = map[string]func(process.Environment) pulumirpc.ResourceProviderServer{
-		"parts": func(s process.Environment) pulumirpc.ResourceProviderServer {
-			return provider.Server(provider.Package{Name: "parts", Version: "0.1.0", Environment: s.Env,
-				Modules: []provider.Module{{Resources: []provider.Resource{
-					provider.NewResource[partIn, partIn]("parts:index:Silent", silentPart{part{h.world}, asked}),
-				}}}})
-		}}
 	h.claim(deployments.UpdateRequest{Kind: engine.KindDestroy})
 	const kind = "parts:index:Silent"
 	u := urn.New("dev", "test", "", kind, "mute")
 	ref := string(urn.New("dev", "test", "", providers.MakeProviderType("parts"), "default")) + "::1234"
+	ended := make(chan error, 1)
 	go func() {
-		<-asked
-		h.heart.answer(temporal.NewCanceledError())
+		_, err := call[engine.StepFinished](h, h.acts.Settle, deployments.SettleInput{Update: h.update, Base: h.base,
+			Settle: engine.Settle{Step: engine.Step{
+				Op: 5, Kind: engine.StepCreate, URN: u, Type: kind, Check: true, Seed: seedOf(u),
+				Provider: &engine.Provider{Ref: ref},
+				New: &engine.State{Key: "o5", URN: u, Type: kind, Custom: true, Provider: ref,
+					Inputs: h.bag(texts("name", "mute"))},
+			}}})
+		ended <- err
 	}()
-	_, err := call[engine.StepFinished](h, h.acts.Settle, deployments.SettleInput{Update: h.update, Base: h.base,
-		Settle: engine.Settle{Step: engine.Step{
-			Op: 5, Kind: engine.StepCreate, URN: u, Type: kind, Check: true, Seed: seedOf(u),
-			Provider: &engine.Provider{Ref: ref},
-			New: &engine.State{Key: "o5", URN: u, Type: kind, Custom: true, Provider: ref,
-				Inputs: h.bag(texts("name", "mute"))},
-		}}})
-	if !temporal.IsCanceledError(err) {
+	waittest.Until(t, "the provider is asked", func() bool {
+		_, err := os.Stat(filepath.Join(h.world, askedFile))
+		return err == nil
+	})
+	h.heart.answer(temporal.NewCanceledError())
+	if err := waittest.For(t, "the look ends", ended); !temporal.IsCanceledError(err) {
 		t.Errorf("it ends with %v", err)
 	}
 }

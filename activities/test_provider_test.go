@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/e2e/scenario"
+	"github.com/deployctl/deployctl/provider"
+	"github.com/deployctl/deployctl/providers"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
@@ -34,12 +36,30 @@ func TestMain(m *testing.M) {
 			pulumirpc.RegisterResourceProviderServer(s, &toy{world: os.Getenv("TOY_WORLD"),
 				cancelled: make(chan struct{})})
 		}, append(dictated(os.Getenv("TOY_WORLD")), extendable())...)
+	case "pulumi-resource-parts":
+		serveConvergent(provider.Package{Name: "parts", Version: "0.1.0",
+			Modules: []provider.Module{parts(os.Getenv("TOY_WORLD"))}})
+	case "pulumi-resource-deployctl":
+		serveConvergent(providers.Package(providers.Defaults{}))
 	case "pulumi-language-scenario":
 		serve(func(s *grpc.Server) {
 			pulumirpc.RegisterLanguageRuntimeServer(s, scenario.NewHost(os.Args[len(os.Args)-1]))
 		})
 	default:
 		os.Exit(m.Run())
+	}
+}
+
+// stackFile is the file of the world that has the id of the stack which a convergent provider was told at last.
+const stackFile = ".stack"
+
+func serveConvergent(p provider.Package) {
+	told := []byte(os.Getenv(provider.StackVariable))
+	if err := os.WriteFile(filepath.Join(os.Getenv("TOY_WORLD"), stackFile), told, 0o600); err != nil {
+		panic(err)
+	}
+	if err := provider.Main(p, os.Args[1:]); err != nil {
+		panic(err)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
@@ -110,7 +111,8 @@ func newHouseOn(t testing.TB, objects statestore.Objects) *house {
 	}
 	h.acts = New(Options{
 		Store: store, Runs: h.runs, Heart: h.heart, Worker: "worker-1", Dir: t.TempDir(),
-		Env: []string{"AWS_SECRET_ACCESS_KEY=hidden-from-programs", "LANG=C"},
+		Env:      []string{"AWS_SECRET_ACCESS_KEY=hidden-from-programs", "LANG=C"},
+		Included: map[string][]string{"deployctl": nil},
 	})
 	t.Cleanup(func() { Close(context.Background(), h.acts) })
 	return h
@@ -124,7 +126,7 @@ func pluginDir(t testing.TB) string {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	for _, name := range []string{"pulumi-resource-toy", "pulumi-language-scenario"} {
+	for _, name := range []string{"pulumi-resource-toy", "pulumi-resource-parts", "pulumi-language-scenario"} {
 		if err := os.Symlink(self, filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
 		}
@@ -161,6 +163,16 @@ func scenarioProject(script string) map[string]string {
 	}
 }
 
+// submitted is a submission to a stack.
+func (h *house) submitted(name deployments.StackName) *deployments.Submission {
+	h.t.Helper()
+	head, err := h.store.Head(h.t.Context(), name)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return &deployments.Submission{StackID: head.ID, At: time.Now()}
+}
+
 // claim claims the next update for a request.
 func (h *house) claim(r deployments.UpdateRequest) deployments.Claimed {
 	h.t.Helper()
@@ -168,7 +180,7 @@ func (h *house) claim(r deployments.UpdateRequest) deployments.Claimed {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	r.Stack = testStack
+	r.Stack, r.Submitted = testStack, h.submitted(testStack)
 	if r.Kind == "" {
 		r.Kind = engine.KindUp
 	}
@@ -329,7 +341,7 @@ func release(h *house) {
 // reclaim claims the same update again with another request.
 func (h *house) reclaim(r deployments.UpdateRequest) deployments.Claimed {
 	h.t.Helper()
-	r.Stack, r.Kind = testStack, engine.KindUp
+	r.Stack, r.Kind, r.Submitted = testStack, engine.KindUp, h.submitted(testStack)
 	r.Environment = append(r.Environment, h.env...)
 	claimed, err := call[deployments.Claimed](h, h.acts.Claim, deployments.ClaimInput{Update: h.update, Request: r,
 		Number: 2})

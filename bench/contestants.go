@@ -120,7 +120,7 @@ func (h *house) s3Environment(endpoint string) []string {
 
 // pulumiEnvironment lets the stock CLI keep its state in the service, which it reaches at an address.
 func (h *house) pulumiEnvironment(address string) ([]string, error) {
-	token, err := os.ReadFile(h.TokenFile)
+	token, err := os.ReadFile(h.PulumiTokenFile)
 	return []string{"PULUMI_BACKEND_URL=http://" + address, "PULUMI_ACCESS_TOKEN=" + strings.TrimSpace(string(token))}, err
 }
 

@@ -10,6 +10,7 @@ import (
 
 	api "github.com/deployctl/deployctl/api/deployctl/v1"
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/doors"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials"
@@ -22,7 +23,7 @@ type Options struct {
 	Address string // HOST:PORT
 	Token   string
 	// CAFile has the certificates (PEM) that must have signed the service's; empty means the system's off loopback, and
-	// a connection without TLS on loopback.
+	// a connection without TLS on loopback. There, the service must be of this user or root, where the system tells.
 	CAFile string
 	// Patience is how long a call tries to reach the service; 0 means one minute. A Watch that has begun retries for as
 	// long as its context lasts.
@@ -94,7 +95,11 @@ func Dial(o Options) (*Client, error) {
 		dial = append(dial, grpc.WithTransportCredentials(credentials.NewTLS(
 			&tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12})))
 	} else {
-		dial = append(dial, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy())
+		connect := doors.Dialer(net.Dialer{})
+		dial = append(dial, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy(),
+			grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+				return connect(ctx, "tcp", address)
+			}))
 	}
 	quiet := &silence{tell: o.Unreachable, tellPart: o.Waiting}
 	dial = append(dial, grpc.WithStatsHandler(quiet))

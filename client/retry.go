@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/doors"
 	"github.com/deployctl/deployctl/internal/grpcapi/wire"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/stats"
@@ -93,7 +94,11 @@ func (c *Client) unreachable(err error) error {
 			err)
 	}
 	hint := ""
-	if !c.silence.everReached() {
+	switch {
+	case strings.Contains(err.Error(), doors.Unsent): // likewise
+		hint = "; if that is right, have it use a certificate (tls-cert), and name the certificate's authority with " +
+			"ca-cert"
+	case !c.silence.everReached():
 		hint = "; check that it runs there, and the address (deployctl settings says where it comes from)"
 	}
 	return deployments.Errorf(deployments.CodeUnavailable, "the service at %s cannot be reached%s: %w",

@@ -310,9 +310,9 @@ func wantFull(t *testing.T, arg any) {
 	if v.Kind() != reflect.Struct {
 		return
 	}
-	// Authority and Lease are the edges'; a request has only some of the others.
-	elsewhere := []string{"Authority", "Lease", "Targets", "Excludes", "ExcludeProtected", "IgnoreProtect", "RunProgram",
-		"ClearPendingCreates", "Imports", "Variables", "Plan", "Settle"}
+	// Authority, Lease and Submitted are set on the other side; a request has only some of the others.
+	elsewhere := []string{"Authority", "Lease", "Submitted", "Targets", "Excludes", "ExcludeProtected", "IgnoreProtect",
+		"RunProgram", "ClearPendingCreates", "Imports", "Variables", "Plan", "Settle"}
 	switch arg.(type) {
 	case deployments.Schedule: // of the times, a schedule has one, and no check removes; the rest is told
 		elsewhere = append(elsewhere, "Cron", "At", "RemoveStack", "Note", "Created", "Next", "Last")

@@ -13,7 +13,7 @@ const (
 	// ActivityStop ends the workflows of a closed update and returns its host's queue: UpdateName → string
 	ActivityStop        = "Stop"
 	ActivityRecover     = "Recover"  // RecoverInput → Recovered
-	ActivityEnter       = "Enter"    // UpdateInfo → nothing: adds an update that never began to its stack's history
+	ActivityEnter       = "Enter"    // Entry → nothing: adds an update that never began to its stack's history
 	ActivitySpill       = "PutAside" // SpilledPart → nothing: stored until the update has committed
 	ActivityLoadSpilled = "TakeUp"   // SpilledPart without Data → []byte
 	ActivityEnded       = "Ended"    // UpdateName → nothing, once the update's workflow is closed or does not exist
@@ -37,16 +37,17 @@ const (
 	ActivityPing         = "Ping"    // nothing → nothing, if the worker is alive
 )
 
-// Head is the content of head.json: the stack's version and its active update.
+// Head is the content of head.json: the stack's identity, version and active update.
 type Head struct {
+	StackID string      `json:"stackID,omitempty"`
 	Version int         `json:"version"`
 	Active  *UpdateName `json:"active,omitempty"`
 	// Running describes the active update, if it has begun.
 	Running *UpdateInfo `json:"running,omitempty"`
 	// Next is the next version: greater than every version that was given out.
 	Next int `json:"next"`
-	// AcceptedRequests are the answers to the latest requests.
-	AcceptedRequests []AcceptedRequest `json:"answers,omitempty"`
+	// Answered are the latest requests that were accepted.
+	Answered []AnsweredRequest `json:"answers,omitempty"`
 }
 
 // ClaimInput asks a worker to host an update. The worker seals and stores the request, so that any worker can host the
@@ -137,6 +138,13 @@ type RecoverInput struct {
 	RequestKnown bool   `json:"held,omitempty"`
 	// Discard: if it cannot be recovered, the stack keeps the state from before it.
 	Discard bool `json:"discard,omitempty"`
+}
+
+// Entry is an update that ended before it began.
+type Entry struct {
+	Info UpdateInfo `json:"info"`
+	// StackID is the identity of the stack for which it was asked for.
+	StackID string `json:"stackID"`
 }
 
 // Recovered describes a recovered update.

@@ -32,8 +32,8 @@ type RestoreRequest struct {
 
 // RecoverRequest asks for the active update of a stack to be ended in the place of its closed workflow.
 type RecoverRequest struct {
-	Stack   StackName `json:"stack"`
-	Discard bool      `json:"discard,omitempty"` // if nothing can recover it, what it did is given up
+	Stack   StackName
+	Discard bool // if nothing can recover it, what it did is given up
 }
 
 // RenameRequest asks for a stack to have another name.

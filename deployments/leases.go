@@ -3,6 +3,8 @@ package deployments
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -22,6 +24,28 @@ const (
 	// LeaseLife is how long after its creation such an update ends at the latest, however often its lease is renewed.
 	LeaseLife = 24 * time.Hour
 )
+
+// What the client of one update may write. The stock CLI writes four to six journal entries and a few events for a
+// resource.
+const (
+	MaxJournalEntries   = 500_000
+	MaxJournalBytes     = 512 << 20
+	MaxClientEvents     = 1_000_000
+	MaxClientEventBytes = 512 << 20
+	// MaxBatch limits the journal entries, and the events, of one call.
+	MaxBatch = 10_000
+	// MaxClientState limits the state, as JSON, and MaxClientResources its resources.
+	MaxClientState     = 128 << 20
+	MaxClientResources = 100_000
+)
+
+// ErrTooLarge is the cause of an error about more than a client may write.
+var ErrTooLarge = errors.New("too much is written")
+
+// TooLarge returns an error of CodeInvalid whose cause is ErrTooLarge.
+func TooLarge(format string, args ...any) error {
+	return &Error{Code: CodeInvalid, Message: fmt.Sprintf(format, args...), Err: ErrTooLarge}
+}
 
 // Lease makes an UpdateRequest one that its client executes itself: the stock CLI. The service keeps the stack for it
 // while the client renews the lease, and stores the state that the client writes.
@@ -75,6 +99,9 @@ type Leased struct {
 
 // Preview reports whether the lease is of a preview, which changes nothing.
 func (l Leased) Preview() bool { return l.Update.Number() == 0 }
+
+// Created returns when the client created the update.
+func (l Leased) Created() time.Time { return l.Last.Add(-LeaseLife) }
 
 // CreatedUpdate is an update that a client has created and executes itself.
 type CreatedUpdate struct {
@@ -139,6 +166,7 @@ type LeaseTokens interface {
 // has lost the stack; what it has written then is never read. Writing the same again has no effect.
 type LeasedState interface {
 	// WriteJournal stores journal entries, which are the elements of a JSON array. What is repeated counts once.
+	// CodeInvalid: one cannot become part of the state; with the cause ErrTooLarge also: there are too many.
 	WriteJournal(ctx context.Context, l Leased, entries json.RawMessage) error
 	// WriteSnapshot stores a whole deployment, as JSON of apitype.UntypedDeployment. sequence numbers the snapshots of
 	// the update from 1; 0 stands for the next one.
@@ -146,8 +174,9 @@ type LeasedState interface {
 	// PatchSnapshot stores the deployment that edits make of the last one. CodeConflict: the result does not have the
 	// digest (SHA-256, hexadecimal), so the client must send the whole.
 	PatchSnapshot(ctx context.Context, l Leased, p SnapshotPatch) error
-	// WriteEvents stores engine events; first is the least of their sequence numbers. CodeForbidden: the update has ended.
-	WriteEvents(ctx context.Context, l Leased, first int, events []apitype.EngineEvent) error
+	// WriteEvents stores engine events, which are the elements of a JSON array. CodeInvalid: one is none, or, with the
+	// cause ErrTooLarge, there are too many. CodeForbidden: the update has ended.
+	WriteEvents(ctx context.Context, l Leased, events json.RawMessage) error
 	// EventsAfter returns the next events of an update, whoever executes it, after a position, and the position after
 	// them. No event is returned twice or left out, in whatever order a client's batches arrive; those of one answer are
 	// in order. The position stays the same when there is nothing new.

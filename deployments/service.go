@@ -80,7 +80,27 @@ type UpdateRequest struct {
 	Scheduled bool `json:"scheduled,omitempty"`
 	// Lease, if not nil, means that the client executes the update. Only the edge of the stock CLI sets it.
 	Lease *Lease `json:"lease,omitempty"`
+	// Submitted binds the request to a stack and a time. The service sets it, never a client; without it nothing begins.
+	Submitted *Submission `json:"submitted,omitempty"`
 }
+
+// Submission says for what, and when, the service has submitted a request. Requests lie sealed in Temporal, where
+// others may copy them: a copy is good neither for another stack of the name nor for another time.
+type Submission struct {
+	// StackID is the identity of the stack; a stack that is created later under its name has another one.
+	StackID string    `json:"stackID"`
+	At      time.Time `json:"at"`
+	// Run is the workflow run that executes a preview, in its stored request.
+	Run string `json:"run,omitempty"`
+}
+
+const (
+	// RequestWindow is how long after its submission a stack takes a request, and how far clocks may differ: about as
+	// long as the service waits for Temporal. A client that waits longer has its request submitted again.
+	RequestWindow = 10 * time.Minute
+	// PreviewWindow is how long a preview may wait for a worker. It is shorter than requests of previews are kept.
+	PreviewWindow = 12 * time.Hour
+)
 
 // PolicyPack is a policy pack of a request.
 type PolicyPack struct {

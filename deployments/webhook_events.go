@@ -193,6 +193,8 @@ type NotifyInput struct {
 	Attempt string `json:"attempt,omitempty"`
 	// Payload is what to send, if the event was sent before.
 	Payload string `json:"payload,omitempty"`
+	// Asked is when the service asked for this.
+	Asked time.Time `json:"asked"`
 }
 
 // NotifyOutput has a delivery for each webhook, in their order.
@@ -206,4 +208,5 @@ type DeliverInput struct {
 	Webhook WebhookName  `json:"webhook"`
 	Once    bool         `json:"once,omitempty"`
 	Payload string       `json:"payload,omitempty"`
+	Asked   time.Time    `json:"asked"`
 }

@@ -18,7 +18,7 @@ const (
 	UpdateSubmit   = "submit"   // UpdateRequest → Accepted
 	UpdateWithdraw = "withdraw" // Withdrawal → bool: false when the update did not wait
 	UpdateReserve  = "reserve"  // → int: the next version, for an import or a rename
-	UpdateRecover  = "recover"  // RecoverRequest → nothing, once no closed update without a commit has the stack
+	UpdateRecover  = "recover"  // Recovery → nothing, once no closed update without a commit has the stack
 	SignalFinished = "settled"  // UpdateFinished, from an Update workflow
 	QueryQueue     = "queue"    // → StackInfo with Version, Active and Queued
 
@@ -59,10 +59,17 @@ var SearchAttributes = []string{
 type StackInput struct {
 	Stack StackName `json:"stack"`
 	// The following fields are carried over continue-as-new.
-	Queue  []QueuedUpdate `json:"queue,omitempty"`
-	Active *QueuedUpdate  `json:"active,omitempty"`
-	// AcceptedRequests are the answers to the latest requests, newest last: a repeated request id gets the same answer.
-	AcceptedRequests []AcceptedRequest `json:"answers,omitempty"`
+
+	// Continues is the workflow run that continued as new with this input, which is good for no other run; empty at the
+	// start. Since is when the first of these runs started.
+	Continues string    `json:"continues,omitempty"`
+	Since     time.Time `json:"since,omitzero"`
+	// StackID is the identity of the stack, as the head has said last.
+	StackID string         `json:"stackID,omitempty"`
+	Queue   []QueuedUpdate `json:"queue,omitempty"`
+	Active  *QueuedUpdate  `json:"active,omitempty"`
+	// Answered are the latest requests, newest last: a repeated request id gets the same answer.
+	Answered []AnsweredRequest `json:"answers,omitempty"`
 	// Version is the last version that was given out.
 	Version int `json:"version,omitempty"`
 	// Trouble says why the active update, which closed without a commit, has not been recovered yet.
@@ -93,10 +100,22 @@ type Reached struct {
 	Steps int `json:"steps"` // how many changes the update has made
 }
 
-// AcceptedRequest is the answer that a request id got.
-type AcceptedRequest struct {
-	RequestID string   `json:"requestID"`
-	Accepted  Accepted `json:"accepted"`
+// AnsweredRequest is the answer that a request id got.
+type AnsweredRequest struct {
+	RequestID string `json:"requestID"`
+	// At is when the request was submitted last; in a head, when its update claimed the stack.
+	At time.Time `json:"at,omitzero"`
+	// Accepted names no update when the request was rejected: only a later submission of it may be accepted.
+	Accepted Accepted `json:"accepted"`
+}
+
+// Rejected reports whether the request was rejected.
+func (a AnsweredRequest) Rejected() bool { return a.Accepted.Update == UpdateName{} }
+
+// Recovery asks a stack to recover its active update, if its workflow was closed.
+type Recovery struct {
+	// Discard is the update that is given up if nothing can recover it; the zero name: none.
+	Discard UpdateName `json:"discard,omitzero"`
 }
 
 // UpdateFinished reports to a Stack workflow that its update has committed.

@@ -10,8 +10,8 @@ import (
 
 // status is what the embedded service says about itself.
 type status struct {
-	PID                   int
-	APIAddress, TokenFile string
+	PID                                int
+	APIAddress, Certificate, TokenFile string
 }
 
 func (e *embedded) status(ctx context.Context) (s status, err error) {

@@ -44,7 +44,8 @@ func startEmbedded(ctx context.Context, binary, dir string, env []string) (*embe
 	if err != nil {
 		return nil, errors.Join(err, e.close())
 	}
-	e.client, err = client.Dial(client.Options{Address: s.APIAddress, Token: strings.TrimSpace(string(token))})
+	e.client, err = client.Dial(client.Options{Address: s.APIAddress, CAFile: s.Certificate,
+		Token: strings.TrimSpace(string(token))})
 	if err != nil {
 		return nil, errors.Join(err, e.close())
 	}

@@ -31,7 +31,7 @@ func section(t *testing.T, text, heading string) string {
 	t.Helper()
 	_, rest, ok := strings.Cut(text, "\n## "+heading+"\n")
 	if !ok {
-		t.Fatalf("ARCHITECTURE.md has no section %q", heading)
+		t.Fatalf("the page has no section %q", heading)
 	}
 	rest, _, _ = strings.Cut(rest, "\n## ")
 	return rest
@@ -91,12 +91,12 @@ func compare(t *testing.T, what string, tree, named map[string]bool) {
 	t.Helper()
 	for _, name := range slices.Sorted(maps.Keys(tree)) {
 		if !named[name] {
-			t.Errorf("ARCHITECTURE.md does not name the %s %s", what, name)
+			t.Errorf("the page does not name the %s %s", what, name)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(named)) {
 		if !tree[name] {
-			t.Errorf("ARCHITECTURE.md names the %s %s, which does not exist", what, name)
+			t.Errorf("the page names the %s %s, which does not exist", what, name)
 		}
 	}
 }

@@ -28,7 +28,8 @@ type home struct {
 // newHome is a home of the test's own. Its service is stopped when the test ends.
 func newHome(t *testing.T) *home {
 	t.Helper()
-	h := openHome(t.TempDir())
+	h, err := openHome(t.TempDir())
+	must(t, err)
 	harness.KeepPorts(t, h.state())
 	t.Cleanup(func() {
 		h.explain(t)
@@ -37,8 +38,9 @@ func newHome(t *testing.T) *home {
 	return h
 }
 
-func openHome(dir string) *home {
+func openHome(dir string) (*home, error) {
 	h := &home{dir: dir}
+	shared, err := harness.Shared()
 	for _, variable := range os.Environ() {
 		if !strings.HasPrefix(variable, "DEPLOYCTL") && !strings.HasPrefix(variable, "PULUMI_") &&
 			!strings.HasPrefix(variable, "FAKECLOUD_") {
@@ -49,7 +51,8 @@ func openHome(dir string) *home {
 		"XDG_CONFIG_HOME="+filepath.Join(dir, "config"),
 		"PULUMI_HOME="+filepath.Join(dir, "pulumi"), "NO_COLOR=1",
 		"DEPLOYCTL_PLUGINS_DOWNLOAD="+mirror.URL)
-	return h
+	h.env = append(h.env, shared...)
+	return h, err
 }
 
 // state is the embedded service's own directory.
@@ -88,8 +91,9 @@ func (h *home) explain(t *testing.T) {
 // status is what `dev status --json` says.
 type status struct {
 	cluster.Temporal
-	State, Home, UIURL, S3Endpoint, APIAddress, PulumiAddress, ConsoleAddress, TokenFile string
-	PID                                                                                  int
+	State, Home, UIURL, S3Endpoint, APIAddress, Certificate, TokenFile string
+	PulumiAddress, PulumiTokenFile, PulumiProblem, ConsoleAddress      string
+	PID                                                                int
 }
 
 func (h *home) readStatus(ctx context.Context) (s status, err error) {

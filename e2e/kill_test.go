@@ -271,7 +271,8 @@ func TestAFirstStartThatIsKilledIsStartedAgain(t *testing.T) {
 				harness.Long(t)
 			}
 			aim(t, 20, func() (met bool) {
-				h := openHome(t.TempDir())
+				h, err := openHome(t.TempDir())
+				must(t, err)
 				t.Cleanup(func() {
 					h.explain(t)
 					must(t, h.end())

@@ -98,7 +98,9 @@ func sharedHome(t *testing.T) *home {
 	shared.once.Do(func() {
 		dir, err := os.MkdirTemp("", "deployctl-e2e-")
 		must(t, err)
-		shared.dir, shared.home = dir, openHome(dir)
+		shared.dir = dir
+		shared.home, err = openHome(dir)
+		must(t, err)
 	})
 	if shared.home == nil {
 		t.Fatal("the shared home could not be made")

@@ -250,7 +250,7 @@ func TestAFieldThatCannotBeWrittenIsNamed(t *testing.T) {
 }
 
 func TestTheRelativePathOfAnAssetIsOfTheProgram(t *testing.T) {
-	ctx := context.WithValue(t.Context(), programKey{}, program{dir: "/program"})
+	ctx := context.WithValue(t.Context(), dirKey{}, "/program")
 	for path, want := range map[string]string{"site/a.html": "/program/site/a.html", "/etc/hosts": "/etc/hosts"} {
 		a := &asset.Asset{Sig: content(t, "").Sig, Path: path}
 		var got every
@@ -261,24 +261,18 @@ func TestTheRelativePathOfAnAssetIsOfTheProgram(t *testing.T) {
 	}
 }
 
-func TestOnlyAPluginProcessReadsAssetsToHashThem(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(path, []byte("text"), 0o600); err != nil {
+func TestAnAssetHasItsHash(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "file"), []byte("text"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	bag := properties{"it": resource.NewProperty(&asset.Asset{Sig: content(t, "").Sig, Path: path})}
+	bag := properties{"it": resource.NewProperty(&asset.Asset{Sig: content(t, "").Sig, Path: "file"})}
 	wire, err := marshal(bag)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, embedded := range []bool{false, true} {
-		ctx := context.WithValue(t.Context(), programKey{}, program{embedded: embedded})
-		got, err := unmarshal(ctx, wire)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if read := got["it"].AssetValue().Hash != ""; read == embedded {
-			t.Errorf("embedded: %v, and the file was read: %v", embedded, read)
-		}
+	got, err := unmarshal(context.WithValue(t.Context(), dirKey{}, dir), wire)
+	if err != nil || got["it"].AssetValue().Hash != content(t, "text").Hash {
+		t.Errorf("%v, %v", got, err)
 	}
 }

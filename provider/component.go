@@ -129,7 +129,7 @@ func (c *Construction) register(
 	var err error
 	req.Object, err = plugin.MarshalProperties(inputs, plugin.MarshalOptions{
 		KeepUnknowns: true, KeepSecrets: true, SkipNulls: true,
-		ComputeAssetHashes: !programOf(ctx).embedded, WorkingDirectory: ProgramDir(ctx),
+		ComputeAssetHashes: true, WorkingDirectory: ProgramDir(ctx),
 	})
 	if err != nil {
 		return Registered{}, fmt.Errorf("%s: %w", req.GetName(), err)

@@ -19,9 +19,10 @@ func (token) Delete(context.Context, provider.Existing[struct{}, struct{}]) erro
 
 func TestWhoOwnsAThingIsKnownByTheURNAndTheStackThatTheEnvironmentNames(t *testing.T) {
 	const urn = "urn:pulumi:dev::proj::toy:index:Token::t"
-	owner := func(environment []string) string {
+	owner := func(stack string) string {
 		t.Helper()
-		pkg := provider.Package{Name: "toy", Environment: environment, Modules: []provider.Module{{
+		t.Setenv(provider.StackVariable, stack)
+		pkg := provider.Package{Name: "toy", Modules: []provider.Module{{
 			Resources: []provider.Resource{provider.NewResource("toy:index:Token", token{})}}}}
 		resp, err := provider.Server(pkg).Create(t.Context(), &pulumirpc.CreateRequest{Urn: urn})
 		if err != nil {
@@ -29,19 +30,11 @@ func TestWhoOwnsAThingIsKnownByTheURNAndTheStackThatTheEnvironmentNames(t *testi
 		}
 		return resp.GetId()
 	}
-	none := owner(nil)
+	none, one, two := owner(""), owner("one"), owner("two")
 	if want := (provider.Identity{URN: urn}).Owner(); none != want {
 		t.Errorf("without a stack it is %s, not %s", none, want)
 	}
-	t.Setenv(provider.StackVariable, "one")
-	one := owner(nil) // this process is a plugin's
-	if one == none || owner([]string{provider.StackVariable + "=two", provider.StackVariable + "=one"}) != one {
-		t.Errorf("in a plugin process of the stack it is %s, elsewhere another", one)
-	}
-	if two := owner([]string{provider.StackVariable + "=two"}); two == one || two == none {
-		t.Errorf("of another stack it is %s, too", two)
-	}
-	if owner([]string{}) != none {
-		t.Error("the process's variable counts for an update that has none")
+	if one == none || two == none || one == two || owner("one") != one {
+		t.Errorf("it is %s without a stack, %s and %s of two", none, one, two)
 	}
 }

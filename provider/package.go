@@ -1,11 +1,6 @@
 package provider
 
-import (
-	"context"
-	"os"
-
-	"github.com/deployctl/deployctl/internal/pluginhost/process"
-)
+import "context"
 
 // Package is what one provider serves: a Pulumi package. It is assembled from modules and belongs to the one Server
 // made of it, because configuration is kept by the modules.
@@ -18,22 +13,10 @@ type Package struct {
 	Description string
 	Homepage    string
 	Modules     []Module
-	// Environment, as KEY=VALUE, is that of the update. Nil is that of this process: right for a plugin process, wrong
-	// inside a service.
-	Environment []string
 }
 
 // StackVariable is the environment variable in which deployctl says which stack an update is of: see Identity.StackID.
 const StackVariable = "DEPLOYCTL_STACK_ID"
-
-func (p Package) stackID() string {
-	environment := p.Environment
-	if environment == nil {
-		environment = os.Environ()
-	}
-	id, _ := process.Variable(environment, StackVariable)
-	return id
-}
 
 // Module is a part of a package: the types that share a configuration. Nothing in it is required.
 type Module struct {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"sync"
 	"time"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
@@ -21,22 +20,17 @@ import (
 // the other side of a process boundary can ask for them too.
 const SettleMapping = "deployctl.settle"
 
-// Server serves a package over the provider protocol, to an engine in this process. One server is one plugin: it is
-// configured once at a time and cancelled as a whole. Relative paths start from the program directory that the
-// handshake names.
-func Server(p Package) pulumirpc.ResourceProviderServer {
-	s := newServer(p)
-	s.embedded = true
-	return s
-}
+// Server serves a package over the provider protocol. One server is one plugin: it is configured once at a time and
+// cancelled as a whole. Relative paths start from the working directory, which engines set to the program's.
+func Server(p Package) pulumirpc.ResourceProviderServer { return newServer(p) }
 
 func newServer(p Package) *server {
 	s := &server{
-		pkg: p, stackID: p.stackID(),
+		pkg: p, stackID: os.Getenv(StackVariable),
 		resources: map[string]Resource{}, components: map[string]Component{}, functions: map[string]Function{},
 	}
 	s.life, s.cancel = context.WithCancel(context.Background())
-	s.dir, _ = os.Getwd() // what stands until the handshake; an error leaves paths relative
+	s.dir, _ = os.Getwd() // an error leaves paths relative
 	for _, m := range p.Modules {
 		for _, r := range m.Resources {
 			s.resources[r.token] = r
@@ -55,41 +49,27 @@ type server struct {
 	pulumirpc.UnsafeResourceProviderServer
 	pkg        Package
 	stackID    string
+	dir        string // the program's directory
 	resources  map[string]Resource
 	components map[string]Component
 	functions  map[string]Function
 
 	life   context.Context // ends with Cancel
 	cancel context.CancelFunc
-
-	embedded bool // in the engine's process, whose working directory is not the program's
-
-	mu  sync.Mutex
-	dir string // the program's directory
 }
 
-// program is what a call knows about the program.
-type program struct {
-	dir      string
-	embedded bool // see server
-}
-
-type programKey struct{}
-
-func programOf(ctx context.Context) program {
-	p, _ := ctx.Value(programKey{}).(program)
-	return p
-}
+type dirKey struct{}
 
 // ProgramDir is the directory of the program, which relative paths start from; empty when nobody said.
-func ProgramDir(ctx context.Context) string { return programOf(ctx).dir }
+func ProgramDir(ctx context.Context) string {
+	dir, _ := ctx.Value(dirKey{}).(string)
+	return dir
+}
 
 // scope is the context of one call: it knows the program's directory, ends with Cancel and, if the engine set a timeout
 // (in seconds), then. It keeps the call's own values and end.
 func (s *server) scope(ctx context.Context, timeout float64) (context.Context, context.CancelFunc) {
-	s.mu.Lock()
-	ctx = context.WithValue(ctx, programKey{}, program{s.dir, s.embedded})
-	s.mu.Unlock()
+	ctx = context.WithValue(ctx, dirKey{}, s.dir)
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(s.life, cancel)
 	end := func() { stop(); cancel() }
@@ -100,16 +80,14 @@ func (s *server) scope(ctx context.Context, timeout float64) (context.Context, c
 	return ctx, func() { cancelTimeout(); end() }
 }
 
-// unmarshal reads a bag off the wire: unknown values and secrets stay what they are, assets have their hash. In the
-// engine's process they have it only if the engine has computed it: nothing here reads files, or asks servers, as the
-// program may.
+// unmarshal reads a bag off the wire: unknown values and secrets stay what they are, assets have their hash.
 func unmarshal(ctx context.Context, bag *structpb.Struct) (properties, error) {
 	if bag == nil {
 		return nil, nil
 	}
 	return plugin.UnmarshalProperties(bag, plugin.MarshalOptions{
 		KeepUnknowns: true, KeepSecrets: true, KeepOutputValues: true, SkipNulls: true,
-		ComputeAssetHashes: !programOf(ctx).embedded, WorkingDirectory: ProgramDir(ctx),
+		ComputeAssetHashes: true, WorkingDirectory: ProgramDir(ctx),
 	})
 }
 
@@ -118,15 +96,8 @@ func marshal(bag properties) (*structpb.Struct, error) {
 }
 
 func (s *server) Handshake(
-	_ context.Context, req *pulumirpc.ProviderHandshakeRequest,
+	context.Context, *pulumirpc.ProviderHandshakeRequest,
 ) (*pulumirpc.ProviderHandshakeResponse, error) {
-	// To a plugin process these directories are those of its own executable, and the working directory is the
-	// program's.
-	if dir := req.GetProgramDirectory(); s.embedded && dir != "" {
-		s.mu.Lock()
-		s.dir = dir
-		s.mu.Unlock()
-	}
 	return &pulumirpc.ProviderHandshakeResponse{AcceptSecrets: true, SupportsAutonamingConfiguration: true}, nil
 }
 

@@ -85,7 +85,11 @@ func (a *Activities) Recover(ctx context.Context, in deployments.RecoverInput) (
 // resume recovers an update and decides whether it continues as another version: only if it was ended to be migrated
 // and was not cancelled.
 func (a *Activities) resume(ctx context.Context, in deployments.RecoverInput) (out deployments.Recovered, err error) {
-	migrated, cancelled, err := a.recovery.migrated(ctx, in.Update)
+	run, err := a.claimedBy(ctx, in.Update)
+	if err != nil {
+		return out, err
+	}
+	migrated, cancelled, err := a.recovery.migrated(ctx, in.Update, run)
 	if err != nil {
 		return out, err
 	}
@@ -106,6 +110,18 @@ func (a *Activities) resume(ctx context.Context, in deployments.RecoverInput) (o
 		out.Settle, err = a.acts.Settling(ctx, out.UpdateInfo)
 	}
 	return out, err
+}
+
+// claimedBy returns the workflow run that has the stack for an update; "" when the update does not have it.
+func (a *Activities) claimedBy(ctx context.Context, u deployments.UpdateName) (string, error) {
+	head, err := a.recovery.Store.Head(ctx, u.StackName)
+	if deployments.CodeOf(err) == deployments.CodeNotFound {
+		return "", nil
+	}
+	if err != nil || head.Active == nil || head.Active.Version != u.Version {
+		return "", err
+	}
+	return head.Active.Run, nil
 }
 
 // recover ends an update by what the store knows of it: one that has ended keeps its end, one that never claimed the
@@ -141,7 +157,11 @@ func (a *Activities) recover(ctx context.Context, in deployments.RecoverInput) (
 	case err != nil:
 		return info, err
 	}
-	rest, err := a.recovery.salvageOf(ctx, in.Update)
+	run := ""
+	if head.Active != nil {
+		run = head.Active.Run
+	}
+	rest, err := a.recovery.salvageOf(ctx, in.Update, run)
 	if err != nil {
 		return info, err
 	}
@@ -206,9 +226,20 @@ func (a *Activities) endUnclaimed(
 	return info, a.enter(ctx, info)
 }
 
-// Enter adds an update that ended without claiming its stack to the stack's history; its log is its end.
-func (a *Activities) Enter(ctx context.Context, info deployments.UpdateInfo) error {
-	return translate(a.enter(ctx, info))
+// Enter adds an update that ended without claiming its stack to the stack's history; its log is its end. A repeated one
+// has no effect, and neither has that of an earlier stack of the name.
+func (a *Activities) Enter(ctx context.Context, in deployments.Entry) error {
+	head, err := a.recovery.Store.Head(ctx, in.Info.Update.StackName)
+	if err != nil || head.ID != in.StackID {
+		return translate(err)
+	}
+	entered, err := a.recovery.Store.Info(ctx, in.Info.Update)
+	if err == nil && !entered.Ended.IsZero() {
+		in.Info = entered
+	} else if err != nil && deployments.CodeOf(err) != deployments.CodeNotFound {
+		return translate(err)
+	}
+	return translate(a.enter(ctx, in.Info))
 }
 
 func (a *Activities) enter(ctx context.Context, info deployments.UpdateInfo) error {

@@ -34,9 +34,9 @@ type history struct {
 	repeated map[int]bool
 }
 
-// readHistory reads the history of a workflow.
-func (r *Recovery) readHistory(ctx context.Context, id string) (*history, error) {
-	events, err := r.events(ctx, id)
+// readHistory reads the history of a workflow, as events does.
+func (r *Recovery) readHistory(ctx context.Context, id, run string) (*history, error) {
+	events, err := r.events(ctx, id, run)
 	if err != nil {
 		return nil, err
 	}
@@ -45,10 +45,10 @@ func (r *Recovery) readHistory(ctx context.Context, id string) (*history, error)
 	}), nil
 }
 
-// events reads the events of a workflow's latest run. If a reset made that run, it reads the run that was reset
-// instead: only that one has done anything.
-func (r *Recovery) events(ctx context.Context, id string) ([]*historypb.HistoryEvent, error) {
-	for run := ""; ; {
+// events reads the events of a workflow run, or of the latest that continues it; "" stands for the latest run of the
+// workflow. If a reset made that run, it reads the run that was reset instead: only that one has done anything.
+func (r *Recovery) events(ctx context.Context, id, run string) ([]*historypb.HistoryEvent, error) {
+	for {
 		var events []*historypb.HistoryEvent
 		for page := r.Client.GetWorkflowHistory(ctx, id, run, false,
 			enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); page.HasNext(); {
@@ -62,6 +62,30 @@ func (r *Recovery) events(ctx context.Context, id string) ([]*historypb.HistoryE
 			return events, nil
 		}
 	}
+}
+
+// errNotStarted says that an update has not started its Run.
+var errNotStarted = errors.New("the update has not started its Run")
+
+// firstRun returns the first run of the Run that an update has started; the update is a run of its workflow, the one
+// that has claimed the stack. Another run of either workflow has not done what the update did: anybody who can use the
+// namespace can start one, and it ends at once.
+func (r *Recovery) firstRun(ctx context.Context, u deployments.UpdateName, update string) (string, error) {
+	events, err := r.events(ctx, deployments.UpdateWorkflowID(u), update)
+	if err != nil {
+		return "", err
+	}
+	err = errNotStarted
+	for _, e := range events {
+		child := e.GetChildWorkflowExecutionStartedEventAttributes().GetWorkflowExecution()
+		if child.GetWorkflowId() == deployments.RunWorkflowID(u) {
+			return child.GetRunId(), nil
+		}
+		if e.GetStartChildWorkflowExecutionInitiatedEventAttributes() != nil {
+			err = nil // it may have started, which the update did not hear of: the latest run
+		}
+	}
+	return "", err
 }
 
 // effectiveRun returns the run whose history counts instead of this one, or "" if this one counts. An earlier run that

@@ -72,10 +72,19 @@ type salvage struct {
 
 // salvageOf reads from the history of an update's Run what is still to be written. It replays the Run; if this build
 // cannot, it takes what the history itself records (see docs/adr/0032).
-func (r *Recovery) salvageOf(ctx context.Context, u deployments.UpdateName) (salvage, error) {
-	h, err := r.readHistory(ctx, deployments.RunWorkflowID(u))
+//
+// update is the workflow run that has claimed the stack for the update; "" if that is not known any more.
+func (r *Recovery) salvageOf(ctx context.Context, u deployments.UpdateName, update string) (salvage, error) {
+	var h *history
+	run, err := "", error(nil)
+	if update != "" {
+		run, err = r.firstRun(ctx, u, update)
+	}
+	if err == nil {
+		h, err = r.readHistory(ctx, deployments.RunWorkflowID(u), run)
+	}
 	switch {
-	case notFound(err): // it never started, or its retention has ended: only the saves are left
+	case notFound(err), errors.Is(err, errNotStarted): // or its retention has ended: only the saves are left
 		last, err := r.Store.LastSave(ctx, u)
 		return salvage{Salvage: workflows.Salvage{Last: last}}, err
 	case err != nil:

@@ -2,11 +2,15 @@ package recovery
 
 import (
 	"context"
+	"errors"
 	"testing"
 
+	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/workflowservice/v1"
+
+	"github.com/deployctl/deployctl/deployments"
 )
 
 // past is a Temporal server that keeps histories by run.
@@ -59,11 +63,35 @@ func TestRecoveryReadsTheRunThatHasDoneEverything(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := recoveryOn(t, &past{runs: runs, latest: "latest"}, nil)
-			events, err := r.events(t.Context(), "run/o/p/s/1")
+			events, err := r.events(t.Context(), "run/o/p/s/1", "")
 			must(t, err)
 			if len(events) != 3 || events[2].GetEventType() != end.GetEventType() {
 				t.Errorf("it reads %v", events)
 			}
 		})
+	}
+}
+
+func TestRecoveryReadsTheRunsThatTheHeadNames(t *testing.T) {
+	begin, end := &historypb.HistoryEvent{EventType: enums.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED},
+		&historypb.HistoryEvent{EventType: enums.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED}
+	child := func(run string) *historypb.HistoryEvent {
+		return &historypb.HistoryEvent{Attributes: &historypb.HistoryEvent_ChildWorkflowExecutionStartedEventAttributes{
+			ChildWorkflowExecutionStartedEventAttributes: &historypb.ChildWorkflowExecutionStartedEventAttributes{
+				WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: deployments.RunWorkflowID(lostUpdate), RunId: run}},
+		}}
+	}
+	type initiation = historypb.HistoryEvent_StartChildWorkflowExecutionInitiatedEventAttributes
+	initiated := &historypb.HistoryEvent{Attributes: &initiation{
+		StartChildWorkflowExecutionInitiatedEventAttributes: &historypb.StartChildWorkflowExecutionInitiatedEventAttributes{},
+	}}
+	r := recoveryOn(t, &past{latest: "of an intruder", runs: map[string][]*historypb.HistoryEvent{
+		"of an intruder": {begin, end}, "claimed": {begin, initiated, child("the first"), end},
+		"starting": {begin, initiated, end}, "idle": {begin, end}}}, nil)
+	for update, want := range map[string]string{"claimed": "the first", "starting": "", "idle": ""} {
+		run, err := r.firstRun(t.Context(), lostUpdate, update)
+		if run != want || errors.Is(err, errNotStarted) != (update == "idle") {
+			t.Errorf("the Run of the update %q is %q, %v", update, run, err)
+		}
 	}
 }

@@ -143,7 +143,7 @@ func (d Deployment) elsewhere(live map[string]bool) string {
 // MigrateIncompatible migrates the updates whose histories this build cannot continue.
 func (r *Recovery) MigrateIncompatible(ctx context.Context) {
 	err := r.migrateEach(ctx, runningUpdates, func(workflow string) (bool, error) {
-		h, err := r.readHistory(ctx, workflow)
+		h, err := r.readHistory(ctx, workflow, "")
 		if err != nil {
 			return false, err
 		}
@@ -207,10 +207,12 @@ func (r *Recovery) migrate(ctx context.Context, u deployments.UpdateName) error 
 	return err
 }
 
-// migrated reports whether an update's workflow was terminated to migrate it, and whether the update was cancelled: a
-// cancelled update is not continued.
-func (r *Recovery) migrated(ctx context.Context, u deployments.UpdateName) (migrated, cancelled bool, err error) {
-	h, err := r.readHistory(ctx, deployments.UpdateWorkflowID(u))
+// migrated reports whether an update's workflow run was terminated to migrate it, and whether the update was cancelled:
+// a cancelled update is not continued.
+func (r *Recovery) migrated(
+	ctx context.Context, u deployments.UpdateName, run string,
+) (migrated, cancelled bool, err error) {
+	h, err := r.readHistory(ctx, deployments.UpdateWorkflowID(u), run)
 	if notFound(err) {
 		return false, false, nil
 	}

@@ -7,13 +7,16 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/mempool"
+	"github.com/klauspost/compress/zstd"
 )
 
 // A checkpoint is readable, and ends with a skippable frame of zstd, which every reader of that format passes over. The
-// frame has a MAC over the stack's identity, the version and the SHA-256 of the JSON, so a checkpoint that the service
-// did not write is not believed, whether the head has its digest or not (docs/adr/0017).
+// frame has a MAC over the stack's identity, the version and the SHA-256 of all before it, so a checkpoint that the
+// service did not write is neither believed, whether the head has its digest or not, nor even unpacked (docs/adr/0017).
 
 // purposeCheckpoints is the purpose of the key that authenticates checkpoints.
 const purposeCheckpoints = "checkpoints"
@@ -24,24 +27,25 @@ const skippable uint32 = 0x184D2A5D
 // macLength is the length of a MAC; frameLength that of the frame with it.
 const macLength, frameLength = 32, 8 + macLength
 
-// checkpointMAC returns the MAC of a checkpoint with this digest.
-func (s *Store) checkpointMAC(id string, version int, digest string) []byte {
-	return s.keys.Box(purposeCheckpoints).Digest(fmt.Appendf(nil, "%s\x00%d\x00%s", id, version, digest))
+// checkpointMAC returns the MAC of a checkpoint that is packed in these bytes.
+func (s *Store) checkpointMAC(id string, version int, frames []byte) []byte {
+	return s.keys.Box(purposeCheckpoints).Digest(fmt.Appendf(nil, "%s\x00%d\x00%s", id, version, sha256Hex(frames)))
 }
 
 // packed returns a checkpoint as it is stored: compressed, and with its MAC.
 func (s *Store) packed(id string, version int, data []byte) []byte {
 	out := zstdWriter.EncodeAll(data, make([]byte, 0, len(data)/4+frameLength))
+	mac := s.checkpointMAC(id, version, out)
 	out = binary.LittleEndian.AppendUint32(out, skippable)
 	out = binary.LittleEndian.AppendUint32(out, macLength)
-	return append(out, s.checkpointMAC(id, version, sha256Hex(data))...)
+	return append(out, mac...)
 }
 
 // storedCheckpoint is the content of a checkpoint, whoever has written it.
 type storedCheckpoint struct {
-	json []byte
-	mac  []byte // nil when it has none
-	tag  string
+	frames []byte // without the one of the MAC
+	mac    []byte // nil when it has none
+	tag    string
 }
 
 // readCheckpoint reads what is stored as a checkpoint; ErrAbsent when there is none.
@@ -50,17 +54,40 @@ func (s *Store) readCheckpoint(ctx context.Context, key string) (c storedCheckpo
 	if err != nil {
 		return c, failed(err, "read "+key)
 	}
-	c.json, c.tag = o.Data, o.Tag
+	c.frames, c.tag = o.Data, o.Tag
 	if at := len(o.Data) - frameLength; at >= 0 && binary.LittleEndian.Uint32(o.Data[at:]) == skippable &&
 		binary.LittleEndian.Uint32(o.Data[at+4:]) == macLength {
-		c.mac = o.Data[at+8:]
-	}
-	if bytes.HasPrefix(o.Data, zstdMagic) {
-		if c.json, err = zstdReader.DecodeAll(o.Data, nil); err != nil {
-			return c, unusable(key, err)
-		}
+		c.frames, c.mac = o.Data[:at], o.Data[at+8:]
 	}
 	return c, nil
+}
+
+// unpack returns the JSON of a checkpoint that the service has written, or that somebody vouches for.
+func (c storedCheckpoint) unpack(ctx context.Context, key string) ([]byte, error) {
+	if !bytes.HasPrefix(c.frames, zstdMagic) {
+		return c.frames, nil
+	}
+	if err := mempool.Take(ctx, checkpointTimes*unpackedSize(c.frames)); err != nil {
+		return nil, err
+	}
+	data, err := zstdReader.DecodeAll(c.frames, nil)
+	if err != nil {
+		return nil, unusable(key, err)
+	}
+	return data, nil
+}
+
+// checkpointTimes is how much memory a checkpoint takes while it is read and answered, or becomes the next one, in
+// times its size.
+const checkpointTimes = 4
+
+// unpackedSize returns the size of a checkpoint as its frame says it; that of one which the service has written does.
+func unpackedSize(data []byte) int64 {
+	var frame zstd.Header
+	if frame.Decode(data) != nil || !frame.HasFCS {
+		return 0
+	}
+	return int64(min(frame.FrameContentSize, math.MaxInt32))
 }
 
 // checkpointJSON returns the deployment JSON of a version. CodeNotFound: there is no such version. CodeFormat: this
@@ -74,29 +101,32 @@ func (s *Store) checkpointJSON(ctx context.Context, name deployments.StackName, 
 	if err != nil {
 		return nil, err
 	}
-	digest := sha256Hex(c.json)
 	s.mu.Lock()
 	known := s.names[name.String()]
 	s.mu.Unlock()
-	if version <= known.version && s.attested(known.id, version, digest, c.mac) &&
-		(version < known.version || digest == known.digest) {
-		return c.json, nil
+	if version <= known.version && s.attested(known.id, version, c) {
+		data, err := c.unpack(ctx, key)
+		if err != nil || version < known.version || sha256Hex(data) == known.digest {
+			return data, err
+		}
 	}
 	h, err := s.Head(ctx, name) // what is known may be outdated
 	if err != nil {
 		return nil, err
 	}
-	written := s.attested(h.ID, version, digest, c.mac) || c.mac == nil && !s.authenticated.Load()
-	if written && (version != h.Version || h.MAC == "" || digest == h.Digest) {
-		return c.json, nil
+	if s.attested(h.ID, version, c) || c.mac == nil && !s.authenticated.Load() {
+		data, err := c.unpack(ctx, key)
+		if err != nil || version != h.Version || h.MAC == "" || sha256Hex(data) == h.Digest {
+			return data, err
+		}
 	}
 	return nil, unusable(key, fmt.Errorf("it was not written by this service, which `deployctl key adopt %s` accepts of "+
 		"the newest version", name))
 }
 
-// attested reports whether a MAC is that of a checkpoint.
-func (s *Store) attested(id string, version int, digest string, mac []byte) bool {
-	return hmac.Equal(mac, s.checkpointMAC(id, version, digest))
+// attested reports whether a checkpoint has its MAC.
+func (s *Store) attested(id string, version int, c storedCheckpoint) bool {
+	return hmac.Equal(c.mac, s.checkpointMAC(id, version, c.frames))
 }
 
 // adoptCheckpoint gives a checkpoint the MAC of this service, whoever has written it, and returns its digest; ErrAbsent
@@ -110,13 +140,16 @@ func (s *Store) adoptCheckpoint(
 		if err != nil {
 			return "", err
 		}
-		digest := sha256Hex(c.json)
-		if s.attested(id, version, digest, c.mac) {
-			return digest, nil
+		data, err := c.unpack(ctx, key)
+		if err != nil {
+			return "", err
 		}
-		_, err = s.objects.Put(ctx, key, s.packed(id, version, c.json), Condition{Tag: c.tag})
+		if s.attested(id, version, c) {
+			return sha256Hex(data), nil
+		}
+		_, err = s.objects.Put(ctx, key, s.packed(id, version, data), Condition{Tag: c.tag})
 		if !errors.Is(err, ErrChanged) {
-			return digest, failed(err, "write "+key)
+			return sha256Hex(data), failed(err, "write "+key)
 		}
 	}
 }

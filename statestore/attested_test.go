@@ -224,3 +224,20 @@ func TestABucketThatWasNeverAuthenticatedIsReadAndThenAdopted(t *testing.T) {
 		t.Errorf("a state is believed after that: %v", err)
 	}
 }
+
+func TestACheckpointOfAnotherWriterIsNotUnpacked(t *testing.T) {
+	objects := &statestore.Memory{}
+	versioned(t, objects)
+	right := get(t, objects, checkpointOf(3))
+	frame := right[len(right)-40:]
+	for name, content := range map[string][]byte{
+		"what cannot be unpacked": {0x28, 0xb5, 0x2f, 0xfd, 0xff, 0xff}, "with a MAC": append([]byte{0x28, 0xb5, 0x2f, 0xfd,
+			0xff, 0xff}, frame...), "with a frame before it": append(slices.Clone(frame), right...),
+	} {
+		put(t, objects, checkpointOf(3), content)
+		_, err := opened(t, objects, statestore.Options{}).Checkpoint(t.Context(), dev, 3, deployments.SecretsProvider{})
+		if deployments.CodeOf(err) != deployments.CodeFormat || !strings.Contains(err.Error(), "not written by") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -15,15 +15,15 @@ import (
 // service did not make is detected (docs/adr/0017). An older head that is put back with its own MAC is not detected;
 // see docs/production.md.
 
-// purposeHeads is the purpose of the key that authenticates heads.
-const purposeHeads = "heads"
+// The purposes of the keys that authenticate heads, and all other readable objects that are JSON.
+const purposeHeads, purposeReadable = "heads", "readable"
 
 // keptRanges limits Head.States. A stack has more of them only if more updates ended without a state.
 const keptRanges = 1000
 
-// headMAC returns the MAC that a head's JSON should have, and the one it has. The MAC covers the stack's name and all
-// fields except the MAC, sorted by name and without spaces.
-func (s *Store) headMAC(name deployments.StackName, data []byte) (right, given string, err error) {
+// macOf returns the MAC that a readable object should have, and the one it has. The MAC covers the object's place, such
+// as the name of a head's stack, and all fields except the MAC, sorted by name and without spaces.
+func (s *Store) macOf(purpose, place string, data []byte) (right, given string, err error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(data, &fields); err != nil {
 		return "", "", err
@@ -38,14 +38,14 @@ func (s *Store) headMAC(name deployments.StackName, data []byte) (right, given s
 	if err != nil {
 		return "", "", err
 	}
-	sum := s.keys.Box(purposeHeads).Digest(append([]byte(name.String()+"\x00"), canonical...))
+	sum := s.keys.Box(purpose).Digest(append([]byte(place+"\x00"), canonical...))
 	return hex.EncodeToString(sum), given, nil
 }
 
 // authentic reports, as CodeFormat, that this service did not write a head. A head without a MAC is accepted only until
 // the heads of the bucket have been adopted.
 func (s *Store) authentic(name deployments.StackName, key string, data []byte) error {
-	right, given, err := s.headMAC(name, data)
+	right, given, err := s.macOf(purposeHeads, name.String(), data)
 	switch {
 	case err != nil:
 		return damagedHead(key, err)

@@ -98,7 +98,7 @@ func (d *draft) encode(ctx context.Context, manifest apitype.ManifestV1) ([]byte
 }
 
 // splice inserts the resources, which are JSON already, into the rest: encoding/json would parse them all again.
-func splice(f deploymentFile, resources [][]byte) ([]byte, error) {
+func splice[T ~[]byte](f deploymentFile, resources []T) ([]byte, error) {
 	const mark = `"resources":[0]`
 	f.Deployment.Resources = []json.RawMessage{json.RawMessage("0")}
 	frame, err := json.Marshal(f)

@@ -2,7 +2,6 @@ package statestore
 
 import (
 	"context"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -33,6 +32,10 @@ func (a *Active) WithoutRequest() bool { return strings.HasPrefix(a.Writer, exch
 type Claimant struct {
 	Update    deployments.UpdateName
 	RequestID string
+	// StackID, if not empty, is the identity of the stack for which the update was asked for: Head.ID.
+	StackID string
+	// Run is the workflow run that executes the update; empty when none does.
+	Run string
 	// Writer is unique to the claiming worker and attempt, such as the worker's name and the number of the claim.
 	Writer string
 	// Unclaimed requires a version that nobody has claimed. Otherwise the claim replaces that of an earlier writer of
@@ -41,7 +44,11 @@ type Claimant struct {
 }
 
 // Claim makes the claimant the only writer of the stack. If the update is active already, its earlier writer loses the
-// stack. CodeConflict: another update is active, or the head has reached this update's version.
+// stack. CodeConflict: another update is active, or this one had the stack before, also in an earlier stack of the
+// name; it is for such a stack, or another workflow run executes it; or its request was another update's.
+//
+// Invariant: a version is claimed by one workflow run and, once that has lost the stack, by nobody. Versions of a name
+// only grow (see tombstone), so nothing that once was an update can be one again.
 func (s *Store) Claim(ctx context.Context, c Claimant) (Claim, error) {
 	number := c.Update.Number()
 	if number == 0 || c.Writer == "" {
@@ -52,6 +59,12 @@ func (s *Store) Claim(ctx context.Context, c Claimant) (Claim, error) {
 	h, err := s.changeHead(ctx, c.Update.StackName, func(h *Head) (bool, error) {
 		next = 0
 		switch {
+		case c.StackID != "" && c.StackID != h.ID:
+			return false, deployments.Errorf(deployments.CodeConflict, "update %s was asked for when another stack had this "+
+				"name: it does not begin", c.Update)
+		case h.Active != nil && h.Active.Version == c.Update.Version && h.Active.Run != c.Run:
+			return false, deployments.Errorf(deployments.CodeConflict, "another run of its workflow executes update %s",
+				c.Update)
 		case h.Active != nil && h.Active.Version == c.Update.Version && h.Active.Writer == c.Writer:
 			return false, nil
 		case h.Active != nil && (h.Active.Version != c.Update.Version || c.Unclaimed):
@@ -62,12 +75,20 @@ func (s *Store) Claim(ctx context.Context, c Claimant) (Claim, error) {
 		case h.Version >= number:
 			return false, deployments.Errorf(deployments.CodeConflict,
 				"the stack is at version %d already; update %s is over", h.Version, c.Update)
+		case h.Active == nil && h.Next > number:
+			return false, deployments.Errorf(deployments.CodeConflict,
+				"the stack has given out version %d; update %s is over", h.Next-1, c.Update)
+		}
+		if was := h.versionOf(c.RequestID); was != 0 && was != number {
+			return false, deployments.Errorf(deployments.CodeConflict, "what update %s asks for is update %d already",
+				c.Update, was)
 		}
 		next = h.Next
 		h.Fence++
-		h.Active = &Active{Version: c.Update.Version, RequestID: c.RequestID, Writer: c.Writer, Since: s.now().UTC()}
+		h.Active = &Active{Version: c.Update.Version, RequestID: c.RequestID, Writer: c.Writer, Run: c.Run,
+			Since: s.now().UTC()}
 		h.Next = max(h.Next, number+1)
-		h.addRequest(c.RequestID, number)
+		h.addRequest(c.RequestID, number, s.now())
 		return true, nil
 	})
 	return Claim{Update: c.Update, Writer: c.Writer, Fence: h.Fence, Base: h.Version, Next: next}, err
@@ -138,14 +159,26 @@ func (h *Head) claimOf(u deployments.UpdateName) (Claim, error) {
 	return c, nil
 }
 
-func (h *Head) addRequest(requestID string, version int) {
-	if requestID == "" || slices.Contains(h.Requests, RequestVersion{requestID, version}) {
+// versionOf returns the version that a request was given; 0 when that is not known.
+func (h *Head) versionOf(requestID string) int {
+	for _, r := range h.Requests {
+		if r.ID == requestID {
+			return r.Version
+		}
+	}
+	return 0
+}
+
+func (h *Head) addRequest(requestID string, version int, now time.Time) {
+	if requestID == "" || h.versionOf(requestID) != 0 {
 		return
 	}
-	h.Requests = append(h.Requests, RequestVersion{requestID, version})
-	if n := len(h.Requests) - keptRequests; n > 0 {
-		h.Requests = h.Requests[n:]
+	h.Requests = append(h.Requests, RequestVersion{requestID, version, now.UTC()})
+	old := 0
+	for old < len(h.Requests)-keptRequests && now.Sub(h.Requests[old].At) > keptRequestsFor {
+		old++
 	}
+	h.Requests = h.Requests[old:]
 }
 
 func (h *Head) moveTo(w Written, now time.Time) {

@@ -27,9 +27,9 @@ func (o S3Options) load(ctx context.Context) (aws.Config, error) {
 			"is not set")
 	}
 	load := []func(*config.LoadOptions) error{config.WithRegion(o.Region), config.WithLogger(logging.Nop{})}
-	if o.AccessKey != "" {
+	if o.AccessKey != "" { // then nobody's files are asked for anything
 		load = append(load, config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider(o.AccessKey,
-			o.SecretKey, "")))
+			o.SecretKey, "")), config.WithSharedConfigFiles([]string{}), config.WithSharedCredentialsFiles([]string{}))
 	}
 	if !o.onAWS() {
 		load = append(load, config.WithEC2IMDSClientEnableState(imds.ClientDisabled))

@@ -1,6 +1,7 @@
 package statestore
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"sort"
 
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/rawjson"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
@@ -200,28 +202,98 @@ func (r *storedResource) features(add func(string)) {
 	}
 }
 
-// parseDeployment reads deployment JSON of a supported version and with supported features.
-func parseDeployment(data []byte) (deploymentFile, []storedResource, error) {
-	var f deploymentFile
-	err := json.Unmarshal(data, &f)
+// takeApart reads deployment JSON of any version. Its resources are parts of the text, so they take no memory of their
+// own.
+func takeApart(data []byte) (f deploymentFile, err error) {
+	if !json.Valid(data) {
+		return f, jsonError(data, json.Unmarshal(data, &struct{}{}))
+	}
+	var resources []json.RawMessage
+	rest := bytes.NewBuffer(nil)
+	err = members(rest, data, func(name string, value []byte) error {
+		if name != "deployment" || !rawjson.IsObject(value) {
+			rest.Write(value)
+			return nil
+		}
+		return members(rest, value, func(name string, value []byte) error {
+			if name != "resources" || !rawjson.IsArray(value) {
+				rest.Write(value)
+				return nil
+			}
+			rest.WriteString("[]")
+			resources = nil
+			for raw := range rawjson.Elements(value) {
+				resources = append(resources, raw)
+			}
+			return nil
+		})
+	})
+	if err == nil {
+		err = json.Unmarshal(rest.Bytes(), &f)
+	}
+	if len(f.Deployment.Resources) > 0 { // encoding/json ignores case
+		return f, errors.New("it has its resources twice")
+	}
+	f.Deployment.Resources = resources
+	return f, err
+}
+
+// members writes an object whose values are written by a function; what is no object, as it is.
+func members(out *bytes.Buffer, object []byte, value func(name string, value []byte) error) error {
+	if !rawjson.IsObject(object) {
+		out.Write(object)
+		return nil
+	}
+	between := byte('{')
+	for name, raw := range rawjson.Members(object) {
+		quoted, err := json.Marshal(name)
+		if err != nil {
+			return err
+		}
+		out.WriteByte(between)
+		out.Write(quoted)
+		out.WriteByte(':')
+		if err := value(name, raw); err != nil {
+			return err
+		}
+		between = ','
+	}
+	if between == '{' {
+		out.WriteByte('{')
+	}
+	out.WriteByte('}')
+	return nil
+}
+
+// parseFile reads deployment JSON of a supported version and with supported features, without its resources.
+func parseFile(data []byte) (deploymentFile, error) {
+	f, err := takeApart(data)
 	var wrongType *json.UnmarshalTypeError
 	switch { // fields of another version may have other types, so the version is checked first
 	case err != nil && !errors.As(err, &wrongType):
-		return f, nil, jsonError(data, err)
+		return f, err
 	case f.Version > deploymentVersionFeatures:
-		return f, nil, fmt.Errorf("it has deployment version %d; this deployctl knows up to %d: use a newer one",
+		return f, fmt.Errorf("it has deployment version %d; this deployctl knows up to %d: use a newer one",
 			f.Version, deploymentVersionFeatures)
 	case f.Version < deploymentVersion:
-		return f, nil, fmt.Errorf("it has deployment version %d, which is too old; export it again with a current "+
+		return f, fmt.Errorf("it has deployment version %d, which is too old; export it again with a current "+
 			"pulumi", f.Version)
 	case err != nil:
-		return f, nil, err
+		return f, err
 	}
 	for _, name := range f.Features {
 		if !slices.Contains(supportedFeatures, name) {
-			return f, nil, fmt.Errorf("it uses the feature %q, which this deployctl does not know: use a newer one",
-				name)
+			return f, fmt.Errorf("it uses the feature %q, which this deployctl does not know: use a newer one", name)
 		}
+	}
+	return f, nil
+}
+
+// parseDeployment reads deployment JSON of a supported version and with supported features.
+func parseDeployment(data []byte) (deploymentFile, []storedResource, error) {
+	f, err := parseFile(data)
+	if err != nil {
+		return f, nil, err
 	}
 	resources := make([]storedResource, len(f.Deployment.Resources))
 	err = parallel(len(resources), func(i int) error {

@@ -38,8 +38,10 @@ type StoredDeployment struct {
 	Authority *deployments.Authority         `json:"authority,omitempty"`
 	// Cancelled is that somebody has asked for its end.
 	Cancelled bool `json:"cancelled,omitempty"`
-	// Begun is when it had its turn: all before it had ended.
+	// Begun is when it had its turn: all before it had ended. Run is the workflow run that executes it from then on, or
+	// that has ended it.
 	Begun time.Time `json:"begun,omitzero"`
+	Run   string    `json:"run,omitempty"`
 	// Removes is the identity of the stack, once it is to be removed because it was destroyed.
 	Removes string `json:"removes,omitempty"`
 }

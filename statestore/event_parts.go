@@ -11,7 +11,7 @@ import (
 // EventParts returns the number of parts of each stream of an event log, up to the first missing one. Streams are
 // listed one after the other, so parts that are written meanwhile may be counted in some streams only.
 func (s *Store) EventParts(ctx context.Context, u deployments.UpdateName) (map[string]int, error) {
-	prefix := updateKey(u, "events", "")
+	prefix := updateKey(u, eventsFolder, "")
 	l, err := s.objects.List(ctx, Query{Prefix: prefix})
 	if err != nil {
 		return nil, failed(err, "list "+prefix)

@@ -39,7 +39,8 @@ type Head struct {
 	Active *Active `json:"active,omitempty"`
 	// Fence counts the claims of this stack: each claim has a greater one.
 	Fence int `json:"fence"`
-	// Requests are the latest request ids and the versions they were given, newest last.
+	// Requests are the latest request ids and the versions they were given, newest last: those of the last
+	// keptRequestsFor, and at least keptRequests.
 	Requests []RequestVersion  `json:"requests,omitempty"`
 	Tags     map[string]string `json:"tags,omitempty"`
 	// Peer is the stack's other name, during a rename and after one that was interrupted.
@@ -54,30 +55,34 @@ type Head struct {
 
 // Active describes the claim of a stack.
 type Active struct {
-	Version   string    `json:"version"`
-	RequestID string    `json:"requestID,omitempty"`
-	Writer    string    `json:"writer"`
-	Since     time.Time `json:"since"`
+	Version   string `json:"version"`
+	RequestID string `json:"requestID,omitempty"`
+	Writer    string `json:"writer"`
+	// Run is the workflow run that executes the update; empty for an import, a restore, a rename and a removal.
+	Run   string    `json:"run,omitempty"`
+	Since time.Time `json:"since"`
 }
 
 // RequestVersion records the version that a request was given.
 type RequestVersion struct {
-	ID      string `json:"id"`
-	Version int    `json:"version"`
+	ID      string    `json:"id"`
+	Version int       `json:"version"`
+	At      time.Time `json:"at"` // of the claim
 }
 
-// keptRequests limits Head.Requests.
-const keptRequests = 50
+// keptRequests and keptRequestsFor say what stays in Head.Requests. A stack takes no request that was submitted longer
+// than deployments.RequestWindow ago; the rest is for clocks that differ.
+const keptRequests, keptRequestsFor = 50, 3 * deployments.RequestWindow / 2
 
 // Contract returns the head as activities send it to workflows.
 func (h Head) Contract(name deployments.StackName) deployments.Head {
-	out := deployments.Head{Version: h.Version, Next: h.Next}
+	out := deployments.Head{StackID: h.ID, Version: h.Version, Next: h.Next}
 	if h.Active != nil {
 		out.Active = &deployments.UpdateName{StackName: name, Version: h.Active.Version}
 	}
 	for _, r := range h.Requests {
 		u := deployments.UpdateName{StackName: name, Version: strconv.Itoa(r.Version)}
-		out.AcceptedRequests = append(out.AcceptedRequests, deployments.AcceptedRequest{RequestID: r.ID,
+		out.Answered = append(out.Answered, deployments.AnsweredRequest{RequestID: r.ID, At: r.At,
 			Accepted: deployments.Accepted{Update: u}})
 	}
 	return out
@@ -202,7 +207,7 @@ func (s *Store) writeHead(ctx context.Context, name deployments.StackName, h Hea
 	h.Nonce, h.MAC = rand.Text(), ""
 	data, err := json.Marshal(h)
 	if err == nil {
-		h.MAC, _, err = s.headMAC(name, data)
+		h.MAC, _, err = s.macOf(purposeHeads, name.String(), data)
 	}
 	if err == nil {
 		data, err = json.MarshalIndent(h, "", "  ")

@@ -3,8 +3,10 @@ package statestore
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/deployctl/deployctl/deployments"
 )
@@ -88,8 +90,25 @@ func TestAHeadHasTheAnswersToTheLatestRequests(t *testing.T) {
 	name := deployments.StackName{Organization: "o", Project: "p", Stack: "s"}
 	h := Head{}
 	h.Requests = []RequestVersion{{ID: "a", Version: 3}}
-	got := h.Contract(name).AcceptedRequests
+	got := h.Contract(name).Answered
 	if len(got) != 1 || got[0].RequestID != "a" || got[0].Accepted.Update.String() != "o/p/s/3" {
 		t.Errorf("%+v", got)
+	}
+}
+
+func TestAHeadRemembersRequestsAsLongAsTheyCouldBeRepeated(t *testing.T) {
+	var h Head
+	at := time.Now()
+	for n := range 4 * keptRequests { // one in each ten seconds
+		at = at.Add(10 * time.Second)
+		h.addRequest(fmt.Sprint(n), n+1, at)
+	}
+	window := int(deployments.RequestWindow / (10 * time.Second))
+	if n := len(h.Requests); n < window || n > 2*window {
+		t.Errorf("%d requests are remembered, and %d could be repeated", n, window)
+	}
+	h.addRequest("a day later", 1000, at.Add(24*time.Hour))
+	if len(h.Requests) != keptRequests || h.versionOf("a day later") != 1000 {
+		t.Errorf("a day later %d requests are remembered", len(h.Requests))
 	}
 }

@@ -1,61 +1,78 @@
 package statestore
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
+	"fmt"
 	"maps"
-	"path"
 	"slices"
-	"strconv"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/journal"
+	"github.com/deployctl/deployctl/internal/mempool"
 	"github.com/deployctl/deployctl/internal/panics"
+	"github.com/deployctl/deployctl/internal/rawjson"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
 // FinishLease commits what the client of an update has written: the journal, or else the last whole deployment. Without
-// either the stack keeps its version, and so it does when that cannot be a state (CodeInvalid). From its begin on
-// nothing is accepted from the client. A repeated FinishLease has no effect and the same answer.
+// either the stack keeps its version. CodeInvalid: it cannot be a state from some point on; what is before that is
+// committed. From its begin on nothing is accepted from the client. A repeated FinishLease has no effect and the same
+// answer.
 func (s *Store) FinishLease(ctx context.Context, u deployments.UpdateName) (Written, error) {
 	h, err := s.Head(ctx, u.StackName)
 	switch {
 	case err != nil:
 		return Written{}, err
 	case h.Version == u.Number():
-		return Written{Version: h.Version, Digest: h.Digest, Resources: h.Resources}, nil
+		return Written{Version: h.Version, Digest: h.Digest, Resources: h.Resources}, s.rejected(ctx, u)
 	case h.Active == nil || h.Active.Version != u.Version: // it has ended without a version, or never began
-		_, err := s.leasedState(ctx, Claim{Update: u, Base: h.Version})
-		return Written{Resources: h.Resources}, err
+		return Written{Resources: h.Resources}, s.rejected(ctx, u)
 	}
-	claim, err := s.Claim(ctx, Claimant{Update: u, RequestID: h.Active.RequestID, Writer: leaseEnd})
+	claim, err := s.Claim(ctx, Claimant{Update: u, RequestID: h.Active.RequestID, Run: h.Active.Run, Writer: leaseEnd})
 	if err != nil {
 		return Written{}, err
 	}
-	d, err := s.leasedState(ctx, claim)
 	w := Written{Resources: h.Resources, Base: claim.Base}
-	if err != nil && deployments.CodeOf(err) == deployments.CodeInvalid {
-		return w, errors.Join(s.Commit(ctx, claim, Written{}), err)
-	}
-	if err != nil {
-		return w, err
+	d, rejected := s.leasedState(ctx, claim)
+	if rejected != nil {
+		if deployments.CodeOf(rejected) != deployments.CodeInvalid {
+			return w, rejected
+		}
+		if err := s.putJSON(ctx, u.StackName, rejectedKey(u), rejected.Error()); err != nil {
+			return w, err
+		}
 	}
 	if d == nil {
-		return w, s.Commit(ctx, claim, Written{})
+		return w, errors.Join(s.Commit(ctx, claim, Written{}), rejected)
 	}
 	if w, err = s.write(ctx, claim, d); err != nil {
 		return w, err
 	}
 	w.Base = claim.Base
-	return w, s.Commit(ctx, claim, w)
+	return w, errors.Join(s.Commit(ctx, claim, w), rejected)
+}
+
+func rejectedKey(u deployments.UpdateName) string { return updateKey(u, snapshotFolder, "rejected") }
+
+// rejected returns the error with which FinishLease ended before, as CodeInvalid; nil when it had none.
+func (s *Store) rejected(ctx context.Context, u deployments.UpdateName) error {
+	var message string
+	err := s.getJSON(ctx, u.StackName, rejectedKey(u), &message)
+	if errors.Is(err, ErrAbsent) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return deployments.Errorf(deployments.CodeInvalid, "%s", message)
 }
 
 // leasedState returns the state that a client has written; nil when there is none. What cannot be a state is the
 // client's fault (CodeInvalid), even if it makes this service panic: otherwise the stack would never be free again.
+// With that error it returns the state before, if there is one.
 func (s *Store) leasedState(ctx context.Context, c Claim) (d *draft, err error) {
 	err = panics.Do("reading what the client of update "+c.Update.String()+" wrote", func() error {
 		d, err = s.readLeased(ctx, c)
@@ -68,95 +85,81 @@ func (s *Store) leasedState(ctx context.Context, c Claim) (d *draft, err error) 
 }
 
 func (s *Store) readLeased(ctx context.Context, c Claim) (*draft, error) {
-	entries, err := s.endJournal(ctx, c.Update)
+	written, err := s.endJournal(ctx, c.Update)
 	if err != nil {
 		return nil, err
 	}
-	if len(entries) > 0 {
-		return s.replayed(ctx, c, entries)
+	if written.last > 0 {
+		return s.replayed(ctx, c, written)
 	}
 	last, err := s.lastSnapshot(ctx, c.Update)
 	if err != nil || last.tag == "" {
 		return nil, err
 	}
-	f, err := writtenDeployment(last.deployment)
+	f, err := parseFile(last.deployment)
 	if err != nil {
-		return nil, err
+		return nil, deployments.Errorf(deployments.CodeInvalid, "the deployment cannot be read: %w", err)
 	}
 	return s.clientDraft(ctx, c.Update.StackName, f)
 }
 
-// endJournal writes the end of an update's journal, unless it has one, and returns the entries before it.
-func (s *Store) endJournal(ctx context.Context, u deployments.UpdateName) ([]journal.Entry, error) {
-	prefix := updateKey(u, journalFolder, "")
-	for {
-		l, err := s.objects.List(ctx, Query{Prefix: prefix})
-		if err != nil {
-			return nil, failed(err, "list "+prefix)
-		}
-		batches := make([][]byte, len(l.Keys))
-		index, last := make(map[string]int, len(l.Keys)), 0
-		for i, key := range l.Keys {
-			index[key] = i
-			if last, err = strconv.Atoi(path.Base(key)); err != nil {
-				return nil, damaged(key, err)
-			}
-		}
-		if err := each(l.Keys, func(key string) (err error) {
-			batches[index[key]], err = s.get(ctx, u.StackName, key)
-			return err
-		}); err != nil {
-			return nil, err
-		}
-		if len(batches) == 0 || string(batches[len(batches)-1]) != journalEnd {
-			err = s.putJournal(ctx, u, last+1, []byte(journalEnd))
-		}
-		if errors.Is(err, ErrChanged) {
-			continue // more was written meanwhile
-		}
-		if err != nil {
-			return nil, err
-		}
-		return parsed(batches)
-	}
-}
+// replayTimes is how many copies there are of what a journal adds to a state, until that is written.
+const replayTimes = 3
 
-// parsed returns the entries of the objects of a journal, each of which has some arrays of them.
-func parsed(objects [][]byte) (entries []journal.Entry, err error) {
-	arrays := json.NewDecoder(bytes.NewReader(bytes.Join(objects, []byte("\n"))))
-	for {
-		var array json.RawMessage
-		if err := arrays.Decode(&array); errors.Is(err, io.EOF) {
-			return entries, nil
-		} else if err != nil {
-			return nil, deployments.Errorf(deployments.CodeInvalid, "the journal is not one: %w", err)
-		}
-		more, err := journal.Parse(array)
-		if err != nil {
-			return nil, err
-		}
-		entries = append(entries, more...)
-	}
-}
-
-// replayed returns the state that journal entries make of the base of an update.
-func (s *Store) replayed(ctx context.Context, c Claim, entries []journal.Entry) (*draft, error) {
+// replayed returns the state that a journal makes of the base of an update.
+func (s *Store) replayed(ctx context.Context, c Claim, written *journalReader) (*draft, error) {
 	var f deploymentFile
 	var base journal.State
+	largest := deployments.MaxClientState
 	if c.Base > 0 {
 		data, err := s.checkpointJSON(ctx, c.Update.StackName, c.Base)
 		if err != nil {
 			return nil, err
 		}
+		largest = max(largest, len(data))
 		if f, base, err = partsOf(data); err != nil {
 			return nil, damaged(checkpointKey(c.Update.StackName, c.Base), err)
 		}
 	}
-	state, err := journal.Replay(base, entries)
+	most := max(deployments.MaxClientResources, len(base.Resources))
+	replay := journal.NewReplay(base)
+	var rejected error
+	grown, _ := replay.Size() // what was taken: the base has its own memory
+	for e, err := range written.entries(ctx) {
+		if err == nil {
+			if err = replay.Add(e); err != nil {
+				err = deployments.Errorf(deployments.CodeInvalid, "%w", err)
+			}
+		}
+		if bytes, resources := replay.Size(); err == nil && (bytes > largest || resources > most) {
+			err = deployments.TooLarge("after journal entry %d the state is larger than a client may write: at most %d "+
+				"resources, of %d MiB together; divide the stack", e.Sequence, most, largest>>20)
+		}
+		if bytes, _ := replay.Size(); err == nil && bytes > grown {
+			err = mempool.Take(ctx, replayTimes*int64(bytes-grown+mempool.Step))
+			grown = bytes + mempool.Step
+		}
+		if err != nil && deployments.CodeOf(err) != deployments.CodeInvalid {
+			return nil, err
+		}
+		if err != nil {
+			rejected = deployments.Errorf(deployments.CodeInvalid, "the journal of update %s cannot be replayed to its end: "+
+				"%w", c.Update, err)
+			break
+		}
+	}
+	written.objects = nil // only the state is needed from here on
+	state, err := replay.State()
 	if err != nil {
 		return nil, deployments.Errorf(deployments.CodeInvalid, "the journal of update %s cannot be replayed: %w", c.Update,
 			err)
 	}
+	d, err := s.replayedDraft(ctx, c, f, state)
+	return d, errors.Join(rejected, err)
+}
+
+// replayedDraft returns a draft of a state that a journal has made.
+func (s *Store) replayedDraft(ctx context.Context, c Claim, f deploymentFile, state journal.State) (*draft, error) {
 	f.Deployment.Manifest = s.manifest(&Checkpoint{file: f})
 	f.Deployment.Resources, f.Deployment.Snippets = state.Resources, state.Snippets
 	f.Deployment.SecretsProviders, f.Deployment.PendingOperations = state.Secrets, nil
@@ -176,59 +179,68 @@ func (s *Store) replayed(ctx context.Context, c Claim, entries []journal.Entry) 
 
 // partsOf returns the parts of a stored deployment that a journal can change.
 func partsOf(data []byte) (deploymentFile, journal.State, error) {
-	var f deploymentFile
-	if err := json.Unmarshal(data, &f); err != nil {
-		return f, journal.State{}, err
+	f, err := takeApart(data)
+	state := journal.State{
+		Secrets: f.Deployment.SecretsProviders, Resources: f.Deployment.Resources, Snippets: f.Deployment.Snippets,
+		Extensions: f.Deployment.Extensions, ByteStrings: slices.Contains(f.Features, featureByteString),
 	}
-	var rest struct {
-		Deployment struct {
-			Pending []json.RawMessage `json:"pending_operations"`
-		} `json:"deployment"`
+	for raw := range rawjson.Elements(rawjson.Member(rawjson.Member(data, "deployment"), "pending_operations")) {
+		state.Pending = append(state.Pending, raw)
 	}
-	err := json.Unmarshal(data, &rest)
-	return f, journal.State{
-		Secrets: f.Deployment.SecretsProviders, Resources: f.Deployment.Resources, Pending: rest.Deployment.Pending,
-		Snippets: f.Deployment.Snippets, Extensions: f.Deployment.Extensions,
-		ByteStrings: slices.Contains(f.Features, featureByteString),
-	}, err
+	return f, state, err
+}
+
+// clientResource returns a resource that a client has written. It reports what could not be in the state of a stack: no
+// update could begin with that.
+func clientResource(name deployments.StackName, raw json.RawMessage) (r storedResource, err error) {
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return r, fmt.Errorf("a resource cannot be read: %w", err)
+	}
+	return r, r.check(name)
+}
+
+// check reports why a resource that a client has written cannot be in the state of a stack.
+func (r *storedResource) check(name deployments.StackName) error {
+	if err := r.checkLoadable(); err != nil {
+		return fmt.Errorf("a resource (%s) cannot be in a state: %w", printable(string(r.URN)), err)
+	}
+	if string(r.URN.Stack()) != name.Stack || string(r.URN.Project()) != name.Project {
+		return fmt.Errorf("the deployment is of another stack: it has the resource %s, and this is %s; `pulumi stack "+
+			"rename` moves a stack", printable(string(r.URN)), name)
+	}
+	return nil
+}
+
+// check reports why a pending operation that a client has written cannot be in the state of a stack.
+func (o *storedOperation) check(name deployments.StackName) error {
+	if !slices.Contains(journal.Operations, o.Type) {
+		return fmt.Errorf("%q is no kind of operation", printable(o.Type))
+	}
+	return o.Resource.check(name)
 }
 
 // clientDraft returns a draft of a deployment that a client has made; CodeInvalid when it cannot be loaded or is of
-// another stack. Its values are neither read nor changed: the
-// client may have encrypted them with a key that the service does not have. A state that breaks an invariant is written
-// with the error, as that of every update: what was done must not get lost.
+// another stack. Its values are neither read nor changed: the client may have encrypted them with a key that the
+// service does not have. A state that breaks an invariant is written with the error, as that of every update: what was
+// done must not get lost.
 func (s *Store) clientDraft(ctx context.Context, name deployments.StackName, f deploymentFile) (*draft, error) {
-	r, err := s.stackKeysOf(ctx, name)
+	d := &draft{base: &Checkpoint{name: "the deployment"}}
+	features := map[string]bool{}
+	err := s.judgeClient(ctx, name, &f, func(r *storedResource) error {
+		r.features(func(name string) { features[name] = true })
+		state := r.header()
+		state.Key = engine.BaseKey(len(d.states))
+		d.states = append(d.states, state)
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	if f.Deployment.SecretsProviders, err = r.ownSection(f.Deployment.SecretsProviders, name); err != nil {
-		return nil, err
-	}
-	d := &draft{base: &Checkpoint{name: "the deployment"}}
-	features := map[string]bool{}
 	if slices.Contains(f.Features, featureByteString) {
 		features[featureByteString] = true
 	}
-	resources, stored := make([][]byte, len(f.Deployment.Resources)), make([]storedResource, len(f.Deployment.Resources))
-	for i, raw := range f.Deployment.Resources {
-		if err := json.Unmarshal(raw, &stored[i]); err != nil {
-			return nil, deployments.Errorf(deployments.CodeInvalid, "resource %d: %w", i, err)
-		}
-		stored[i].features(func(name string) { features[name] = true })
-		state := stored[i].header()
-		state.Key = engine.BaseKey(i)
-		d.states, resources[i] = append(d.states, state), raw
-	}
-	if err := checkLoadable(f, stored); err != nil { // no update could begin with it
-		return nil, deployments.Errorf(deployments.CodeInvalid, "%w", err)
-	}
 	if len(f.Deployment.Snippets) > 0 && string(f.Deployment.Snippets) != "null" {
 		features[featureSnippets] = true
-	}
-	if u := otherStackResource(name, d.states, f.Deployment.PendingOperations); u != "" {
-		return nil, deployments.Errorf(deployments.CodeInvalid, "the deployment is of another stack: it has the resource "+
-			"%s, and this is %s; `pulumi stack rename` moves a stack", u, name)
 	}
 	f.Version, f.Features = deploymentVersion, slices.Sorted(maps.Keys(features))
 	if len(features) > 0 {
@@ -239,29 +251,77 @@ func (s *Store) clientDraft(ctx context.Context, name deployments.StackName, f d
 		f.Deployment.Metadata.IntegrityErrorMetadata = &apitype.SnapshotIntegrityErrorMetadataV1{
 			Version: engineVersion, Error: broken.Error()}
 	}
-	if d.written, err = splice(f, resources); err != nil {
+	if d.written, err = splice(f, f.Deployment.Resources); err != nil {
 		return nil, deployments.Errorf(deployments.CodeInvalid, "the deployment is no JSON: %w", err)
 	}
 	return d, nil
 }
 
-// writtenDeployment reads a whole deployment that a client writes. It reports, as CodeInvalid, why that could not
-// become the state.
-func writtenDeployment(data []byte) (deploymentFile, error) {
-	f, resources, err := parseDeployment(data)
-	if err == nil {
-		err = checkLoadable(f, resources)
+// What the header of a resource takes in memory: a fixed part, and its lists and maps in times their text.
+const headerCost, headerTimes = 2 << 10, 16
+
+// judgeClient reports, as CodeInvalid, why what a client has written cannot be the state of a stack. It reads one
+// resource after the other, so that many take little memory, and gives the secrets provider its stored form.
+func (s *Store) judgeClient(
+	ctx context.Context, name deployments.StackName, f *deploymentFile, resource func(*storedResource) error,
+) error {
+	r, err := s.stackKeysOf(ctx, name)
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		var whole struct{ Deployment *struct{} }
-		if err = json.Unmarshal(data, &whole); err == nil && whole.Deployment == nil {
-			err = errors.New("it has no deployment")
+	if f.Deployment.SecretsProviders, err = r.ownSection(f.Deployment.SecretsProviders, name); err != nil {
+		return err
+	}
+	kept, taken := int64(0), int64(0)
+	for i, raw := range f.Deployment.Resources {
+		if needed := kept + headerTimes*int64(len(raw)); needed > taken {
+			if err := mempool.Take(ctx, needed-taken+mempool.Step); err != nil {
+				return err
+			}
+			taken = needed + mempool.Step
 		}
+		one, err := clientResource(name, raw)
+		if err == nil {
+			err = resource(&one)
+		}
+		if err != nil {
+			return deployments.Errorf(deployments.CodeInvalid, "resource %d: %w", i+1, err)
+		}
+		kept += headerCost + headerTimes*int64(len(raw)-len(one.Inputs)-len(one.Outputs))
+	}
+	for i := range f.Deployment.PendingOperations {
+		if err := f.Deployment.PendingOperations[i].check(name); err != nil {
+			return deployments.Errorf(deployments.CodeInvalid, "pending operation %d: %w", i+1, err)
+		}
+	}
+	return nil
+}
+
+// parseWritten takes a whole deployment that a client writes apart; CodeInvalid when it is none, or too large.
+func parseWritten(data []byte) (deploymentFile, error) {
+	f, err := parseFile(data)
+	switch {
+	case err == nil && (len(data) > deployments.MaxClientState ||
+		len(f.Deployment.Resources) > deployments.MaxClientResources):
+		return f, deployments.TooLarge("this deployment is larger than a client may write: at most %d resources, of %d MiB "+
+			"together; divide the stack", deployments.MaxClientResources, deployments.MaxClientState>>20)
+	case err == nil && !rawjson.IsObject(rawjson.Member(data, "deployment")):
+		err = errors.New("it has no deployment")
 	}
 	if err != nil {
 		err = deployments.Errorf(deployments.CodeInvalid, "this deployment cannot be the state of a stack: %w", err)
 	}
 	return f, err
+}
+
+// checkWritten reports, as CodeInvalid, why a whole deployment that a client writes could not become the state of a
+// stack.
+func (s *Store) checkWritten(ctx context.Context, name deployments.StackName, data []byte) error {
+	f, err := parseWritten(data)
+	if err == nil {
+		err = s.judgeClient(ctx, name, &f, func(*storedResource) error { return nil })
+	}
+	return err
 }
 
 // ImportAsIs makes a deployment of the stock CLI the stack's next version, and returns it. Unlike Import, it decrypts
@@ -271,9 +331,14 @@ func (s *Store) ImportAsIs(ctx context.Context, x Exchange, in apitype.UntypedDe
 	if err != nil {
 		return 0, deployments.Errorf(deployments.CodeInvalid, "the deployment is no JSON: %w", err)
 	}
-	f, resources, err := parseDeployment(data)
+	f, err := parseWritten(data)
 	if err == nil {
-		err = wellFormed(f, resources)
+		err = s.judgeClient(ctx, x.Stack, &f, (*storedResource).wellFormed)
+	}
+	for i := range f.Deployment.PendingOperations {
+		if err == nil {
+			err = f.Deployment.PendingOperations[i].Resource.wellFormed()
+		}
 	}
 	if err != nil {
 		return 0, refused(err)

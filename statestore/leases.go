@@ -8,17 +8,22 @@ import (
 	"errors"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/mempool"
 )
 
 // An update that its client executes has these objects, besides those of every update:
 //
 //	updates/p-ID/created               the request, from its creation on
 //	updates/VERSION/journal/NUMBER     journal entries, in the order of their arrival, and the end of them
+//	updates/VERSION/events/client/NUMBER
+//	                                   engine events, in the order of their arrival
 //	updates/VERSION/snapshot/last      the last whole deployment, with its sequence number
+//	updates/VERSION/snapshot/rejected  why what the client wrote is not in the state, or not all of it
 //	updates/VERSION/snapshot/changes   how many steps of each kind the client has counted
 const (
 	createdObject  = "created"
 	journalFolder  = "journal"
+	eventsFolder   = "events"
 	snapshotFolder = "snapshot"
 )
 
@@ -150,20 +155,23 @@ func (s *Store) nextSnapshot(
 	if err != nil {
 		return err
 	}
-	key := snapshotKey(l.Update)
+	key, lease := snapshotKey(l.Update), writtenLease{l.Update, l.Fence}
 	for {
+		if err := s.takeSnapshot(ctx, lease); err != nil {
+			return err
+		}
 		last, err := s.lastSnapshot(ctx, l.Update)
 		if err != nil {
 			return err
 		}
 		if sequence != 0 && sequence <= last.Sequence {
-			return s.holdsLease(ctx, writtenLease{l.Update, l.Fence}) // a repeated write
+			return s.holdsLease(ctx, lease) // a repeated write
 		}
 		deployment, err := next(last)
 		if err != nil {
 			return err
 		}
-		if _, err := writtenDeployment(deployment); err != nil {
+		if err := s.checkWritten(ctx, l.Update.StackName, deployment); err != nil {
 			return err
 		}
 		line, err := json.Marshal(leasedSnapshot{Sequence: max(sequence, last.Sequence+1), Digest: sha256Hex(deployment)})
@@ -173,18 +181,39 @@ func (s *Store) nextSnapshot(
 		sealed := r.box.Seal(bytes.Join([][]byte{line, deployment}, []byte("\n")), sealContext(l.Update.StackName, key))
 		_, err = s.objects.Put(ctx, key, sealed, Condition{Tag: last.tag, Absent: last.tag == ""})
 		if errors.Is(err, ErrChanged) {
+			s.snapshots.Remove(lease)
 			continue
 		}
 		if err != nil {
 			return failed(err, "write "+key)
 		}
-		return s.holdsLease(ctx, writtenLease{l.Update, l.Fence})
+		s.snapshots.Add(lease, int64(len(deployment)))
+		return s.holdsLease(ctx, lease)
 	}
+}
+
+// snapshotTimes is how many copies of the last deployment there are while the next one is made of it.
+const snapshotTimes = 3
+
+// takeSnapshot takes the memory of the last deployment of a lease. Its size is known here if this process has written
+// it; else it may be as large as any.
+func (s *Store) takeSnapshot(ctx context.Context, l writtenLease) error {
+	size, known := s.snapshots.Get(l)
+	if !known {
+		if _, err := s.objects.Tag(ctx, snapshotKey(l.update)); err == nil {
+			size = deployments.MaxClientState
+		}
+	}
+	return mempool.Take(ctx, snapshotTimes*size)
 }
 
 // edit applies edits, which are sorted and refer to the text before all of them.
 func edit(text []byte, edits []deployments.TextEdit) ([]byte, error) {
-	var out []byte
+	size := len(text)
+	for _, e := range edits {
+		size += len(e.Text)
+	}
+	out := make([]byte, 0, size)
 	at := 0
 	for _, e := range edits {
 		if e.From < at || e.To < e.From || e.To > len(text) {

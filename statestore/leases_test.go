@@ -205,7 +205,8 @@ func TestAJournalOfSeveralServersHasWhatWasAcknowledged(t *testing.T) {
 			t.Fatalf("%d writes were acknowledged, %d resources are in the state", acknowledged.Load(), w.Resources)
 		}
 		l.store.Sweep(t.Context(), dev, 1)
-		l.forbidden(newLeasingAgain(l, objects).WriteJournal(t.Context(), lease, json.RawMessage(`[]`)))
+		l.forbidden(newLeasingAgain(l, objects).WriteJournal(t.Context(), lease, json.RawMessage(
+			`[{"sequenceID":1000,"kind":1,"operationID":1000,"state":`+resourceJSON("late")+`}]`)))
 	}
 }
 
@@ -320,37 +321,38 @@ func TestADeploymentThatCannotBeAStateIsRejectedWhenItIsWritten(t *testing.T) {
 	}
 }
 
-// TestALeaseWhoseJournalIsNoneEndsAndFreesItsStack writes what the edge rejects.
-func TestALeaseWhoseJournalIsNoneEndsAndFreesItsStack(t *testing.T) {
+func TestAJournalEntryThatCannotBePartOfAStateIsRejectedWhenItIsWritten(t *testing.T) {
 	state := func(fields string) string {
-		return `[{"sequenceID":1,"kind":1,"operationID":1,"state":{` + fields + `}}]`
+		return `[{"sequenceID":2,"kind":1,"operationID":1,"state":{` + fields + `}}]`
 	}
+	l := newLeasing(t)
+	lease := l.begin("1")
+	l.ok(l.store.WriteJournal(t.Context(), lease, json.RawMessage(
+		`[{"sequenceID":1,"kind":1,"operationID":1,"state":`+resourceJSON("a")+`}]`)))
 	for name, entries := range map[string]string{
 		"no array":                 `{}`,
-		"a resource that is null":  `[{"sequenceID":1,"kind":5,"newSnapshot":{"resources":[null]}},{"sequenceID":2,"kind":1,"deleteOld":0}]`,
+		"no JSON":                  `[`,
+		"a kind of another type":   `[{"sequenceID":2,"kind":"1"}]`,
+		"a number of another type": `[{"sequenceID":"2","kind":3}]`,
+		"a number that is none":    `[{"sequenceID":-2,"kind":3}]`,
+		"a resource that is null":  `[{"sequenceID":2,"kind":5,"newSnapshot":{"resources":[null]}}]`,
 		"a URN that is none":       state(`"urn":"u","type":"t:m:T"`),
 		"aliases that are none":    state(`"urn":"urn:pulumi:dev::web::t:m:T::a","type":"t:m:T","aliases":7`),
 		"a field of another type":  state(`"urn":"urn:pulumi:dev::web::t:m:T::a","type":"t:m:T","protect":"yes"`),
-		"an unknown operation":     `[{"sequenceID":1,"kind":0,"operation":{"type":"x","resource":` + resourceJSON("a") + `}}]`,
-		"an operation of no type":  `[{"sequenceID":1,"kind":0,"operation":{"type":"creating","resource":{"urn":"u","type":"t"}}}]`,
-		"a seed that is no base64": `[{"sequenceID":1,"kind":0,"operation":{"type":"creating","seed":7,"resource":` + resourceJSON("a") + `}}]`,
+		"another stack":            state(`"urn":"urn:pulumi:other::web::t:m:T::a","type":"t:m:T"`),
+		"an unknown operation":     `[{"sequenceID":2,"kind":0,"operation":{"type":"x","resource":` + resourceJSON("a") + `}}]`,
+		"an operation of no type":  `[{"sequenceID":2,"kind":0,"operation":{"type":"creating","resource":{"urn":"u","type":"t"}}}]`,
+		"a seed that is no base64": `[{"sequenceID":2,"kind":0,"operation":{"type":"creating","seed":7,"resource":` + resourceJSON("a") + `}}]`,
 	} {
-		t.Run(name, func(t *testing.T) {
-			l := newLeasing(t)
-			lease := l.begin("1")
-			l.ok(l.store.WriteJournal(t.Context(), lease, json.RawMessage(entries)))
-			for range 2 { // the end may be repeated
-				_, err := l.store.FinishLease(t.Context(), lease.Update)
-				if deployments.CodeOf(err) != deployments.CodeInvalid {
-					t.Errorf("it ends with %v", err)
-				}
-			}
-			h, err := l.store.Head(t.Context(), dev)
-			l.ok(err)
-			if h.Active != nil || h.Version != 0 {
-				t.Errorf("the head is %+v", h)
-			}
-		})
+		if err := l.store.WriteJournal(t.Context(), lease, json.RawMessage(entries)); deployments.CodeOf(err) !=
+			deployments.CodeInvalid {
+			t.Errorf("%s is answered %v", name, err)
+		}
+	}
+	_, err := l.store.FinishLease(t.Context(), lease.Update)
+	l.ok(err)
+	if got := l.state(); got != "a +0" {
+		t.Errorf("the state is %q", got)
 	}
 }
 
@@ -438,11 +440,12 @@ func TestWhatAClientWritesOfAnotherStackIsNeverTheState(t *testing.T) {
 		h, err := l.store.Head(t.Context(), dev)
 		l.ok(err)
 		lease := l.begin(fmt.Sprint(h.Next))
-		l.ok(write(lease))
-		if _, err := l.store.FinishLease(t.Context(), lease.Update); deployments.CodeOf(err) != deployments.CodeInvalid ||
+		if err := write(lease); deployments.CodeOf(err) != deployments.CodeInvalid ||
 			!strings.Contains(err.Error(), "another stack") {
-			t.Errorf("%s: it ends with %v", name, err)
+			t.Errorf("%s is answered %v", name, err)
 		}
+		_, err = l.store.FinishLease(t.Context(), lease.Update)
+		l.ok(err)
 		if h, err = l.store.Head(t.Context(), dev); err != nil || h.Version != 0 || h.Active != nil {
 			t.Errorf("%s: the head is %+v, %v", name, h, err)
 		}

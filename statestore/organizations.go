@@ -9,8 +9,13 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// organizationFolder has an empty object for each organization that has its own workers.
+// organizationFolder has an object for each organization that has its own workers.
 const organizationFolder = "organizations/"
+
+// dedication is the content of organizations/ORG.
+type dedication struct {
+	Since time.Time `json:"since"`
+}
 
 // Dedicated is an organization that has its own workers.
 type Dedicated struct {
@@ -24,11 +29,11 @@ func (s *Store) Dedicate(ctx context.Context, organization string) error {
 	if err := deployments.ValidateName("organization", organization); err != nil {
 		return err
 	}
-	_, err := s.objects.Put(ctx, organizationFolder+organization, nil, Condition{Absent: true})
+	err := s.putReadable(ctx, organizationFolder+organization, dedication{s.now().UTC()}, Condition{Absent: true})
 	if errors.Is(err, ErrChanged) {
 		return nil
 	}
-	return failed(err, "note that the organization "+organization+" has workers of its own")
+	return err
 }
 
 // Share lets the shared workers run an organization's updates. CodeNotFound when they do already.
@@ -48,27 +53,43 @@ func (s *Store) Share(ctx context.Context, organization string) error {
 		"have the organization "+organization+" share its workers")
 }
 
-// ListDedicated lists the organizations that have their own workers, sorted by name.
+// ListDedicated lists the organizations that have their own workers, sorted by name; an object of another writer says
+// nothing about one.
 func (s *Store) ListDedicated(ctx context.Context) ([]Dedicated, error) {
 	l, err := s.objects.List(ctx, Query{Prefix: organizationFolder})
 	if err != nil {
 		return nil, failed(err, "list the organizations that have workers of their own")
 	}
-	dedicated := make([]Dedicated, len(l.Keys))
+	found := make([]dedication, len(l.Keys))
+	index := make(map[string]int, len(l.Keys))
 	for i, key := range l.Keys {
-		dedicated[i] = Dedicated{strings.TrimPrefix(key, organizationFolder), l.Written[i]}
+		index[key] = i
 	}
-	return dedicated, nil
+	err = each(l.Keys, func(key string) error {
+		_, err := s.getReadable(ctx, key, &found[index[key]])
+		if errors.Is(err, ErrAbsent) || unreadable(err) != nil {
+			return nil // it shares workers again, or is damaged
+		}
+		return err
+	})
+	var dedicated []Dedicated
+	for i, key := range l.Keys {
+		if since := found[i].Since; !since.IsZero() {
+			dedicated = append(dedicated, Dedicated{strings.TrimPrefix(key, organizationFolder), since})
+		}
+	}
+	return dedicated, err
 }
 
 // TaskQueue returns the queue of the workers that run an organization's updates. It reads the bucket each time: a
-// cached answer could send an update to the workers of others.
+// cached answer could send an update to the workers of others. CodeFormat: what the bucket says was not written by this
+// service, so it is not known.
 func (s *Store) TaskQueue(ctx context.Context, organization string) (string, error) {
 	if err := deployments.ValidateName("organization", organization); err != nil {
 		return "", err
 	}
-	// Tag alone cannot tell a missing object from a missing bucket, see classify
-	_, err := s.objects.Get(ctx, organizationFolder+organization)
+	var d dedication
+	_, err := s.getReadable(ctx, organizationFolder+organization, &d)
 	switch {
 	case errors.Is(err, ErrAbsent):
 		return s.SharedTaskQueue(), nil

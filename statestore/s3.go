@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -16,6 +17,7 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/mempool"
 )
 
 // S3Options describe a bucket.
@@ -28,6 +30,8 @@ type S3Options struct {
 	Prefix string
 	// AccessKey and SecretKey; when both are empty, the AWS SDK searches for credentials.
 	AccessKey, SecretKey string
+	// Dial connects to the server; nil: as a net.Dialer does.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// SecretKeyFile, if not empty, is the file of SecretKey. It is read again when it has changed, or the key was
 	// rejected.
 	SecretKeyFile string
@@ -52,6 +56,9 @@ func OpenS3(ctx context.Context, o S3Options) (*S3, error) {
 	}
 	transport := awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
 		t.MaxIdleConnsPerHost = 64 // events, deltas and blobs are written concurrently
+		if o.Dial != nil {
+			t.DialContext = o.Dial
+		}
 	})
 	client := s3.NewFromConfig(cfg, func(so *s3.Options) {
 		so.UsePathStyle = true
@@ -124,6 +131,11 @@ func (s *S3) getOnce(ctx context.Context, key string) (Object, error) {
 		return Object{}, s.translate(err)
 	}
 	defer func() { _ = out.Body.Close() }()
+	if size := aws.ToInt64(out.ContentLength); size >= mempool.Step { // a call reads many small ones in turn
+		if err := mempool.Take(ctx, size); err != nil {
+			return Object{}, err
+		}
+	}
 	data, err := io.ReadAll(out.Body)
 	if err != nil {
 		return Object{}, s.translate(err)

@@ -8,13 +8,13 @@
 //	stacks/…/updates/ID/{update,delta/N,events/STREAM/N,outcome/OP.ROUND,aside/NAME/PART,blob/HASH}
 //	stacks/…/history/INVERSE                           one per numbered update; the newest sorts first
 //	blobs/STACK-ID/files/MONTH/HASH                    project files and manifests of one stack
-//	removed/ORG/PROJECT/STACK.json                     the next version of a removed stack's name
+//	removed/ORG/PROJECT/STACK.json                     the next version of a removed stack's name; has a MAC
 //	tokens/NAME                                        access tokens, hashed
 //	keys/ring.json                                     the service's keys and the store's identity, wrapped by its
 //	                                                   master key or a key management service
 //	members/ORG/NAME                                   owners of tokens, and their grants; ORG is _ for all of them
 //	audit/ORG/DAY/TIME-ID                              the audit log
-//	organizations/ORG                                  empty; the organization has its own workers
+//	organizations/ORG                                  the organization has its own workers; has a MAC
 //	plugins/ORG/{archives/HASH/{index,N},downloads/HASH,versions/HASH}
 //	                                                   plugins that its workers have downloaded
 //
@@ -37,6 +37,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/seal"
+	lru "github.com/hashicorp/golang-lru/v2"
 )
 
 // Options of a Store.
@@ -74,7 +75,8 @@ type Store struct {
 	cacheOrder []string                  // of cache, oldest first
 	recent     recent
 
-	journals journals
+	clientLogs clientLogs
+	snapshots  *lru.Cache[writtenLease, int64] // the sizes of what leases wrote last; see takeSnapshot
 
 	callers callers
 	// outdated is the error of reading the newest keys of the bucket, if any.
@@ -111,10 +113,15 @@ func New(objects Objects, o Options) (*Store, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	snapshots, err := lru.New[writtenLease, int64](idleLogs)
+	if err != nil {
+		return nil, err
+	}
 	return &Store{
-		objects: guarded{objects}, keys: keys, keepers: o.Keepers, adopt: o.Adopt, keep: o.KeepEmpty, now: o.Now,
+		snapshots: snapshots,
+		objects:   guarded{objects}, keys: keys, keepers: o.Keepers, adopt: o.Adopt, keep: o.KeepEmpty, now: o.Now,
 		stackKeys: map[string]*stackKeys{}, names: map[string]cachedIdentity{},
-		cache: map[string]*cacheEntry{}, journals: journals{queues: map[writtenLease]*journalQueue{}},
+		cache: map[string]*cacheEntry{}, clientLogs: clientLogs{queues: map[logOfLease]*logQueue{}},
 	}, nil
 }
 

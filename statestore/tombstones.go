@@ -2,14 +2,14 @@ package statestore
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 
 	"github.com/deployctl/deployctl/deployments"
 )
 
 // tombstone remains of a name that no stack has any more: the content of removed/ORG/PROJECT/STACK.json. Temporal keeps
-// the workflows of its updates for longer, by name and version, and rejects an id that it has had.
+// the workflows of its updates for longer, by name and version, and rejects an id that it has had; and an update of a
+// removed stack is none of the next one.
 type tombstone struct {
 	// Next is the next version: greater than every version that was given out under the name. It never decreases.
 	Next int `json:"next"`
@@ -27,19 +27,12 @@ func (s *Store) nextOf(ctx context.Context, name deployments.StackName) (int, er
 
 // readTombstone returns the next version of a name, 0 when there is no tombstone, and the condition for replacing it.
 func (s *Store) readTombstone(ctx context.Context, name deployments.StackName) (int, Condition, error) {
-	key := removedKey(name)
-	o, err := s.objects.Get(ctx, key)
+	var r tombstone
+	tag, err := s.getReadable(ctx, removedKey(name), &r)
 	if errors.Is(err, ErrAbsent) {
 		return 0, Condition{Absent: true}, nil
 	}
-	if err != nil {
-		return 0, Condition{}, failed(err, "read "+key)
-	}
-	var r tombstone
-	if err := json.Unmarshal(o.Data, &r); err != nil {
-		return 0, Condition{}, damaged(key, err)
-	}
-	return r.Next, Condition{Tag: o.Tag}, nil
+	return r.Next, Condition{Tag: tag}, err
 }
 
 // writeTombstone stores the next version of a stack that is about to be deleted; versions before it include those of
@@ -50,18 +43,13 @@ func (s *Store) writeTombstone(ctx context.Context, name deployments.StackName, 
 		return err
 	}
 	next = max(next, latest+1)
-	data, err := json.Marshal(tombstone{next})
-	if err != nil {
-		return deployments.Errorf(deployments.CodeInternal, "write %s: %w", removedKey(name), err)
-	}
 	for {
 		was, unchanged, err := s.readTombstone(ctx, name)
 		if err != nil || was >= next {
 			return err
 		}
-		_, err = s.objects.Put(ctx, removedKey(name), data, unchanged)
-		if !errors.Is(err, ErrChanged) {
-			return failed(err, "write "+removedKey(name))
+		if err = s.putReadable(ctx, removedKey(name), tombstone{next}, unchanged); !errors.Is(err, ErrChanged) {
+			return err
 		}
 	}
 }

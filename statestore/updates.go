@@ -18,7 +18,20 @@ func (s *Store) PutRequest(ctx context.Context, u deployments.UpdateName, r depl
 	return s.putJSON(ctx, u.StackName, updateKey(u, "update"), r)
 }
 
-// Request returns what PutRequest stored; CodeNotFound when there is none.
+// BeginPreview stores the request of a preview. CodeConflict: another workflow run has begun the preview.
+func (s *Store) BeginPreview(ctx context.Context, u deployments.UpdateName, r deployments.UpdateRequest) error {
+	err := s.putIf(ctx, u.StackName, updateKey(u, "update"), r, Condition{Absent: true})
+	if !errors.Is(err, ErrChanged) {
+		return err
+	}
+	begun, err := s.Request(ctx, u)
+	if err == nil && (begun.Submitted == nil || begun.Submitted.Run != r.Submitted.Run) {
+		err = deployments.Errorf(deployments.CodeConflict, "the preview %s was begun before: ask for another one", u)
+	}
+	return err
+}
+
+// Request returns what PutRequest or BeginPreview stored; CodeNotFound when there is none.
 func (s *Store) Request(ctx context.Context, u deployments.UpdateName) (deployments.UpdateRequest, error) {
 	var r deployments.UpdateRequest
 	err := s.getJSON(ctx, u.StackName, updateKey(u, "update"), &r)
@@ -227,7 +240,7 @@ func deltaKey(u deployments.UpdateName, number int) string {
 // numbered from 1, so that writers need no coordination and a repeated write has no effect.
 type Part struct {
 	Update deployments.UpdateName
-	Stream string // a name such as "steps" or "program-2"
+	Stream string // "run", "output-UUID" or ClientStream
 	Number int
 }
 
@@ -236,25 +249,36 @@ func (s *Store) AppendEvents(ctx context.Context, p Part, data []byte) error {
 	return s.put(ctx, p.Update.StackName, eventsKey(p), data)
 }
 
-// ReadEvents returns the parts of a stream from p on, up to the first missing one or until max are read.
+// readBytes ends a read of several parts once it has so many bytes.
+const readBytes = 4 << 20
+
+// ReadEvents returns the parts of a stream from p on, up to the first missing one, or until max or a few MiB are read.
 func (s *Store) ReadEvents(ctx context.Context, p Part, max int) ([][]byte, error) {
 	var parts [][]byte
-	for ; len(parts) < max; p.Number++ {
-		data, err := s.get(ctx, p.Update.StackName, eventsKey(p))
+	for bytes := 0; len(parts) < max && bytes < readBytes; p.Number++ {
+		data, err := s.readEvents(ctx, p)
 		if errors.Is(err, ErrAbsent) {
 			break
 		}
 		if err != nil {
 			return parts, err
 		}
-		parts = append(parts, data)
+		parts, bytes = append(parts, data), bytes+len(data)
 	}
 	return parts, nil
 }
 
+func (s *Store) readEvents(ctx context.Context, p Part) ([]byte, error) {
+	if p.Stream == ClientStream {
+		_, data, err := s.getLog(ctx, clientEvents, p.Update, p.Number)
+		return data, err
+	}
+	return s.get(ctx, p.Update.StackName, eventsKey(p))
+}
+
 // Streams returns the names of an event log's streams, sorted.
 func (s *Store) Streams(ctx context.Context, u deployments.UpdateName) ([]string, error) {
-	prefix := updateKey(u, "events", "")
+	prefix := updateKey(u, eventsFolder, "")
 	l, err := s.objects.List(ctx, Query{Prefix: prefix, Fold: true})
 	names := make([]string, len(l.Keys))
 	for i, key := range l.Keys {
@@ -264,5 +288,5 @@ func (s *Store) Streams(ctx context.Context, u deployments.UpdateName) ([]string
 }
 
 func eventsKey(p Part) string {
-	return updateKey(p.Update, "events", p.Stream, fmt.Sprintf("%08d", p.Number))
+	return updateKey(p.Update, eventsFolder, p.Stream, fmt.Sprintf("%08d", p.Number))
 }

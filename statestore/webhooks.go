@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"time"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/seal"
@@ -138,11 +139,27 @@ func (s *Store) getWebhookObject(
 	return o.Tag, nil
 }
 
+// sentKey returns the key of the delivery of an event; the newest event sorts first.
+func sentKey(n deployments.WebhookName, event string, at time.Time) string {
+	return webhookKey(n.Scope, sentFolder, n.Name, fmt.Sprintf("%019d-%s", math.MaxInt64-at.UnixNano(), event))
+}
+
+// Delivery returns the last attempt to send an event; the zero delivery when there was none, or it is no longer kept.
+func (s *Store) Delivery(
+	ctx context.Context, n deployments.WebhookName, e deployments.WebhookEvent,
+) (d deployments.WebhookDelivery, err error) {
+	_, err = s.getWebhookObject(ctx, n.Scope, sentKey(n, e.ID, e.At), &d)
+	if errors.Is(err, ErrAbsent) {
+		err = nil
+	}
+	return d, err
+}
+
 // PutDelivery stores a delivery in the place of an earlier attempt of the same event, and removes the oldest ones of
 // the webhook if there are too many.
 func (s *Store) PutDelivery(ctx context.Context, n deployments.WebhookName, d deployments.WebhookDelivery) error {
 	folder := webhookKey(n.Scope, sentFolder, n.Name, "")
-	key := webhookKey(n.Scope, sentFolder, n.Name, fmt.Sprintf("%019d-%s", math.MaxInt64-d.At.UnixNano(), d.ID))
+	key := sentKey(n, d.ID, d.At)
 	if _, err := s.putWebhookObject(ctx, n.Scope, key, d, Condition{}); err != nil {
 		return failed(err, "write "+key)
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/worker"
 
@@ -17,7 +16,6 @@ import (
 	"github.com/deployctl/deployctl/internal/deployment"
 	"github.com/deployctl/deployctl/internal/pluginhost/process"
 	"github.com/deployctl/deployctl/internal/plugins"
-	"github.com/deployctl/deployctl/internal/remote"
 	"github.com/deployctl/deployctl/internal/runclient"
 	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/deployctl/deployctl/internal/scheduled"
@@ -46,10 +44,9 @@ type Options struct {
 	Sources deployment.Sources
 	// Webhooks are the servers to which events may be sent.
 	Webhooks webhooks.Network
-	// Remote fetches what programs name by URL; nil: nothing is fetched.
-	Remote *remote.Fetcher
-	// Builtin are the packages that this process serves itself, by name, with the environment of the update.
-	Builtin map[string]func(process.Environment) pulumirpc.ResourceProviderServer
+	// Included are the packages whose plugin is this binary under the plugin's name, with what the environment of its
+	// process ends with, as KEY=value.
+	Included map[string][]string
 	// Retention is what is kept of stacks; nil: everything. Collected, if not nil, is called with what was removed.
 	Retention *statestore.Retention
 	Collected func(statestore.Collected)
@@ -147,7 +144,7 @@ func (c *Connection) newActivities(o Options, private string) *activities.Activi
 	return activities.New(activities.Options{
 		Store: c.Store, Runs: runclient.New(c.Client), Heart: heartbeatRecorder{c.Client}, Worker: private,
 		Organizations: o.Organizations, Dir: o.Dir,
-		Env: os.Environ(), Builtin: o.Builtin, Sandbox: o.Sandbox, Plugins: o.Plugins, Remote: o.Remote,
+		Env: os.Environ(), Included: o.Included, Sandbox: o.Sandbox, Plugins: o.Plugins,
 		Housekeeping: activities.Housekeeping{Retention: o.Retention, Collected: c.collected(o.Collected)},
 		Unseen:       c.unseenVersion, Ended: c.Service().UpdateEnded,
 	})

@@ -12,7 +12,8 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// workflowNames rejects an input that is of another workflow: what a workflow does must match its name.
+// workflowNames rejects an input that is of another workflow: what a workflow does must match its name. And it rejects
+// a Run that its Update has not started: a copy of the Run's input could do again what was done.
 type workflowNames struct {
 	interceptor.WorkerInterceptorBase
 }
@@ -38,7 +39,23 @@ func (n *namedWorkflow) ExecuteWorkflow(ctx workflow.Context, in *interceptor.Ex
 				string(deployments.CodeForbidden), nil)
 		}
 	}
+	if err := startedByUpdate(ctx, in.Args); err != nil {
+		return nil, err
+	}
 	return n.Next.ExecuteWorkflow(ctx, in)
+}
+
+// startedByUpdate reports that a Run is no child of its Update.
+func startedByUpdate(ctx workflow.Context, args []any) error {
+	for _, arg := range args {
+		in, ok := arg.(deployments.RunInput)
+		if parent := workflow.GetInfo(ctx).ParentWorkflowExecution; ok &&
+			(parent == nil || parent.ID != deployments.UpdateWorkflowID(in.Update)) {
+			return temporal.NewNonRetryableApplicationError("the Run was not started by the workflow of update "+
+				in.Update.String()+", so it is refused", string(deployments.CodeForbidden), nil)
+		}
+	}
+	return nil
 }
 
 // nameOf returns the id of the workflow for which an input is; empty if it names none.

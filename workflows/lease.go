@@ -13,6 +13,7 @@ import (
 type lease struct {
 	in      deployments.UpdateInput
 	expires time.Time
+	last    time.Time // when it ends at the latest
 	begun   bool
 	end     *deployments.LeaseEnd   // once it is known how the update ends
 	info    *deployments.UpdateInfo // once that is committed
@@ -36,7 +37,8 @@ func (w *Workflows) Lease(ctx workflow.Context, in deployments.UpdateInput) (_ d
 	if err := workflow.ExecuteActivity(begin, deployments.ActivityBeginLease, in).Get(ctx, nil); err != nil {
 		return deployments.UpdateInfo{}, err
 	}
-	l.begun, l.expires = true, workflow.Now(ctx).Add(in.Request.Lease.Duration)
+	now := workflow.Now(ctx)
+	l.begun, l.expires, l.last = true, now.Add(in.Request.Lease.Duration), now.Add(deployments.LeaseLife)
 	if err := l.await(ctx); err != nil {
 		return deployments.UpdateInfo{}, err
 	}
@@ -67,7 +69,7 @@ func (l *lease) endAs(status engine.Status, text string) {
 	}
 }
 
-// handleRenew handles the update renew. No renewal lasts longer than the lease itself.
+// handleRenew handles the update renew. No renewal lasts longer than the lease itself, and none beyond its last moment.
 func (l *lease) handleRenew(ctx workflow.Context, d time.Duration) (time.Time, error) {
 	if l.end != nil || !l.begun {
 		return time.Time{}, clientError(deployments.Errorf(deployments.CodeForbidden, "the lease of update %s has ended",
@@ -76,7 +78,11 @@ func (l *lease) handleRenew(ctx workflow.Context, d time.Duration) (time.Time, e
 	if d <= 0 || d > l.in.Request.Lease.Duration {
 		d = l.in.Request.Lease.Duration
 	}
-	if until := workflow.Now(ctx).Add(d); until.After(l.expires) {
+	until := workflow.Now(ctx).Add(d)
+	if until.After(l.last) {
+		until = l.last
+	}
+	if until.After(l.expires) {
 		l.expires = until
 	}
 	return l.expires, nil

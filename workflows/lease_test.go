@@ -119,6 +119,16 @@ func TestALeaseIsNeverRenewedForLongerThanItself(t *testing.T) {
 	}
 }
 
+func TestALeaseEndsAfterADayHoweverOftenItIsRenewed(t *testing.T) {
+	l := newLeasehold()
+	for at := time.Minute; at < deployments.LeaseLife+time.Hour; at += 4 * time.Minute {
+		l.renew(at, 5*time.Minute)
+	}
+	if end := l.live(t); end.Status != engine.StatusCancelled || l.took > deployments.LeaseLife+time.Minute {
+		t.Errorf("it ends as %+v after %s", end, l.took)
+	}
+}
+
 func TestACancelledLeaseEndsAtOnceAndOnce(t *testing.T) {
 	l := newLeasehold()
 	for range 2 {

@@ -16,7 +16,7 @@ func (w *Workflows) Notify(
 	sent := make([]workflow.Future, len(in.Webhooks))
 	for i, name := range in.Webhooks {
 		sent[i] = workflow.ExecuteActivity(onDeliveries(ctx, in.Once), deployments.ActivityDeliver,
-			deployments.DeliverInput{Event: in.Event, Webhook: name, Once: in.Once, Payload: in.Payload})
+			deployments.DeliverInput{Event: in.Event, Webhook: name, Once: in.Once, Payload: in.Payload, Asked: in.Asked})
 	}
 	for _, delivery := range sent {
 		var d deployments.WebhookDelivery

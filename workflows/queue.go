@@ -23,19 +23,88 @@ type queue struct {
 // busy reports whether an update runs or waits.
 func (q *queue) busy() bool { return q.Active != nil || len(q.Queue) > 0 }
 
-// acceptedBefore returns what an earlier request with this id was answered.
+// answered returns the index of the answer that a request with this id got; -1 if it got none.
+func (q *queue) answered(requestID string) int {
+	return slices.IndexFunc(q.Answered, func(a deployments.AnsweredRequest) bool { return a.RequestID == requestID })
+}
+
+// acceptedBefore returns what an earlier request with this id was answered, if it was accepted.
 func (q *queue) acceptedBefore(requestID string) (deployments.Accepted, bool) {
-	for _, a := range q.AcceptedRequests {
-		if a.RequestID == requestID {
-			return a.Accepted, true
-		}
+	i := q.answered(requestID)
+	if i < 0 || q.Answered[i].Rejected() {
+		return deployments.Accepted{}, false
 	}
-	return deployments.Accepted{}, false
+	return q.Answered[i].Accepted, true
+}
+
+// reject remembers that a request was rejected: a copy of it may not be accepted later, when nobody expects that.
+func (q *queue) reject(r deployments.UpdateRequest) {
+	if _, accepted := q.acceptedBefore(r.RequestID); accepted || r.Stack != q.Stack || r.Submitted == nil ||
+		len(q.Answered) >= answersLimit {
+		return
+	}
+	q.remember(r, deployments.Accepted{})
+}
+
+// remember keeps the answer to a request.
+func (q *queue) remember(r deployments.UpdateRequest, a deployments.Accepted) {
+	answer := deployments.AnsweredRequest{RequestID: r.RequestID, At: r.Submitted.At, Accepted: a}
+	if a.Behind != nil { // without its message: the input of the next run has room for many answers
+		behind := *a.Behind
+		behind.Message, answer.Accepted.Behind = "", &behind
+	}
+	if i := q.answered(r.RequestID); i >= 0 {
+		if before := q.Answered[i].At; before.After(answer.At) {
+			answer.At = before
+		}
+		q.Answered = slices.Delete(q.Answered, i, i+1)
+	}
+	q.Answered = append(q.Answered, answer)
+}
+
+// forget forgets the answers to requests that cannot be repeated any more.
+func (q *queue) forget(now time.Time) {
+	old := 0
+	for old < len(q.Answered)-answersKept && now.Sub(q.Answered[old].At) > deployments.RequestWindow {
+		old++
+	}
+	q.Answered = slices.Delete(q.Answered, 0, old)
+}
+
+// fresh reports why a request is not taken though it was sealed for this stack: it may be a copy of one that was
+// answered, or was kept back. The answers of this queue begin with its first run; what was submitted before that may
+// have been answered by an earlier one.
+func (q *queue) fresh(r deployments.UpdateRequest, now time.Time) error {
+	q.forget(now)
+	s := r.Submitted
+	if s == nil {
+		return deployments.Errorf(deployments.CodeForbidden, "the service has not submitted the request, so it is rejected")
+	}
+	if q.StackID != "" && s.StackID != q.StackID {
+		return deployments.Errorf(deployments.CodeConflict, "the request was submitted for an earlier stack %s: submit it "+
+			"again", q.Stack)
+	}
+	if age := now.Sub(s.At); age.Abs() > deployments.RequestWindow || s.At.Before(q.Since.Add(-clockSkew)) {
+		return deployments.Errorf(deployments.CodeInvalid, "the request was submitted at %s, and it is %s by Temporal's "+
+			"clock: submit it again, and check the clocks of the service and of Temporal if that does not help",
+			s.At.Format(time.RFC3339), now.UTC().Format(time.RFC3339))
+	}
+	if i := q.answered(r.RequestID); i >= 0 && q.Answered[i].Rejected() && !s.At.After(q.Answered[i].At) {
+		return deployments.Errorf(deployments.CodeInvalid, "the request was rejected already: submit it again")
+	}
+	if len(q.Answered) >= answersLimit {
+		return deployments.Errorf(deployments.CodeConflict, "%s had %d requests within %s: wait, and submit it again",
+			q.Stack, len(q.Answered), deployments.RequestWindow)
+	}
+	return nil
 }
 
 // submit accepts or rejects a request. head is the version of the stack, which is known when the queue is not busy.
 func (q *queue) submit(r deployments.UpdateRequest, head int, now time.Time) (deployments.Accepted, error) {
 	if err := q.validate(r); err != nil {
+		return deployments.Accepted{}, err
+	}
+	if err := q.fresh(r, now); err != nil {
 		return deployments.Accepted{}, err
 	}
 	// A confirmed request is rejected while another update runs; the client previews again and submits once more. The
@@ -59,10 +128,7 @@ func (q *queue) submit(r deployments.UpdateRequest, head int, now time.Time) (de
 		a.Position = len(q.Queue)
 	}
 	q.Queue = append(q.Queue, u)
-	q.AcceptedRequests = append(q.AcceptedRequests, deployments.AcceptedRequest{RequestID: r.RequestID, Accepted: a})
-	if n := len(q.AcceptedRequests) - requestIDsKept; n > 0 {
-		q.AcceptedRequests = slices.Delete(q.AcceptedRequests, 0, n)
-	}
+	q.remember(r, a)
 	return a, nil
 }
 

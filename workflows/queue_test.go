@@ -84,7 +84,7 @@ type scribe struct {
 
 func newScribe() *scribe {
 	return &scribe{
-		queue: queue{StackInput: deployments.StackInput{Stack: theStack}},
+		queue: queue{StackInput: deployments.StackInput{Stack: theStack, StackID: theStackID}},
 		now:   time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC),
 	}
 }
@@ -156,9 +156,10 @@ func (s *scribe) open(words []string) error {
 	return nil
 }
 
-// submit reads "ID on-busy=fail previewed=4 of=STACK preview".
+// submit reads "ID on-busy=fail previewed=4 of=STACK preview submitted=5m for=IDENTITY".
 func (s *scribe) submit(words []string) ([]string, error) {
-	r := deployments.UpdateRequest{Stack: theStack, Kind: engine.KindUp}
+	r := deployments.UpdateRequest{Stack: theStack, Kind: engine.KindUp,
+		Submitted: &deployments.Submission{StackID: theStackID, At: s.now}}
 	for _, word := range words {
 		key, value, _ := strings.Cut(word, "=")
 		switch key {
@@ -174,6 +175,14 @@ func (s *scribe) submit(words []string) ([]string, error) {
 			r.Stack.Stack = value
 		case "preview":
 			r.DryRun = true
+		case "submitted":
+			ago, err := time.ParseDuration(value)
+			if err != nil {
+				return nil, err
+			}
+			r.Submitted.At = s.now.Add(-ago)
+		case "for":
+			r.Submitted.StackID = value
 		default:
 			r.RequestID = key
 		}
@@ -182,6 +191,9 @@ func (s *scribe) submit(words []string) ([]string, error) {
 		return []string{"as before: " + accepted(a)}, nil
 	}
 	a, err := s.queue.submit(r, s.head, s.now)
+	if err != nil {
+		s.queue.reject(r)
+	}
 	return answer(accepted(a), err), nil
 }
 
@@ -267,8 +279,8 @@ func (q *queue) check() error {
 		return fmt.Errorf("version %d was never given out: the newest is %d", last, q.Version)
 	case len(q.Queue) > queueLimit+1: // one may be an update that was migrated
 		return fmt.Errorf("%d updates wait", len(q.Queue))
-	case len(q.AcceptedRequests) > requestIDsKept:
-		return fmt.Errorf("%d answers are kept", len(q.AcceptedRequests))
+	case len(q.Answered) > answersLimit:
+		return fmt.Errorf("%d answers are kept", len(q.Answered))
 	}
 	for _, w := range q.withdrawn {
 		if slices.Contains(versions, w.Update.Number()) {
@@ -282,7 +294,8 @@ func TestAQueueIsBounded(t *testing.T) {
 	s := newScribe()
 	submit := func(id string, busy deployments.OnBusy) (deployments.Accepted, error) {
 		s.queue.withdrawn = nil
-		return s.queue.submit(deployments.UpdateRequest{Stack: theStack, RequestID: id, OnBusy: busy}, 0, s.now)
+		return s.queue.submit(deployments.UpdateRequest{Stack: theStack, RequestID: id, OnBusy: busy,
+			Submitted: &deployments.Submission{StackID: theStackID, At: s.now}}, 0, s.now)
 	}
 	for i := range queueLimit {
 		if _, err := submit(fmt.Sprint("first ", i), deployments.OnBusyQueue); err != nil {
@@ -295,15 +308,19 @@ func TestAQueueIsBounded(t *testing.T) {
 	if a, err := submit("the latest", deployments.OnBusySupersede); err != nil || a.Position != 0 {
 		t.Errorf("the update that takes the place of all is answered with %+v, %v", a, err)
 	}
-	for i := range requestIDsKept {
-		if _, err := submit(fmt.Sprint("later ", i), deployments.OnBusySupersede); err != nil {
+	for len(s.queue.Answered) < answersLimit {
+		if _, err := submit(fmt.Sprint("later ", len(s.queue.Answered)), deployments.OnBusySupersede); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, known := s.queue.acceptedBefore("the latest"); known || len(s.queue.AcceptedRequests) != requestIDsKept {
-		t.Errorf("%d answers are kept", len(s.queue.AcceptedRequests))
+	if _, err := submit("too much", deployments.OnBusySupersede); deployments.CodeOf(err) != deployments.CodeConflict {
+		t.Errorf("%d requests could be repeated, and another one is answered with %v", answersLimit, err)
 	}
-	if _, known := s.queue.acceptedBefore("later 0"); !known {
-		t.Error("an answer is forgotten too early")
+	if _, known := s.queue.acceptedBefore("the latest"); !known {
+		t.Error("an answer is forgotten while its request could be repeated")
+	}
+	s.now = s.now.Add(deployments.RequestWindow + time.Second)
+	if _, err := submit("now", deployments.OnBusySupersede); err != nil || len(s.queue.Answered) > answersKept+1 {
+		t.Errorf("when none of them could be, it is %v, and %d answers are kept", err, len(s.queue.Answered))
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	historypb "go.temporal.io/api/history/v1"
@@ -74,7 +75,7 @@ type stage struct {
 }
 
 func (s *stage) Head(context.Context, deployments.StackName) (deployments.Head, error) {
-	return deployments.Head{Version: s.update.Number() - 1, Next: s.update.Number()}, nil
+	return deployments.Head{StackID: "recorded", Version: s.update.Number() - 1, Next: s.update.Number()}, nil
 }
 
 func (s *stage) Claim(_ context.Context, in deployments.ClaimInput) (deployments.Claimed, error) {
@@ -313,7 +314,7 @@ func record(t *testing.T, server *devserver.Server, sc scene) {
 		defer w.Stop()
 	}
 	request := deployments.UpdateRequest{Stack: stack, RequestID: "recorded", Kind: engine.KindUp,
-		Initiator: "recorder"}
+		Initiator: "recorder", Submitted: &deployments.Submission{StackID: "recorded", At: time.Now()}}
 	handle, err := c.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
 		StartWorkflowOperation: c.NewWithStartWorkflowOperation(client.StartWorkflowOptions{
 			ID: deployments.StackWorkflowID(stack), TaskQueue: deployments.SharedTaskQueue,

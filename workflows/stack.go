@@ -22,7 +22,7 @@ type stack struct {
 	watch      *watch // of the active update
 
 	toRecover      *deployments.RecoverInput // of the active update, which closed without a commit
-	discard        bool                      // an admin waits for its end, even if it cannot be recovered
+	discard        deployments.UpdateName    // for whose end an admin waits, even if it cannot be recovered
 	trouble        *trouble                  // why the stack cannot continue; nil when it can
 	attempts       int                       // that failed
 	retryRequested bool                      // a client wants the next attempt now
@@ -39,6 +39,14 @@ type watch struct {
 // for a while. Nothing is lost then: the head names the active update.
 func (w *Workflows) Stack(ctx workflow.Context, in deployments.StackInput) error {
 	ctx, _ = workflow.NewDisconnectedContext(ctx) // a cancel must not release the lock
+	info := workflow.GetInfo(ctx)
+	if in.Continues != "" && in.Continues != info.ContinuedExecutionRunID {
+		return temporal.NewNonRetryableApplicationError("the input is of another run of this stack's workflow, so it is "+
+			"refused", string(deployments.CodeForbidden), nil)
+	}
+	if in.Since.IsZero() {
+		in.Since = info.WorkflowStartTime
+	}
 	s := &stack{queue: queue{StackInput: in}, lock: workflow.NewMutex(ctx)}
 	if err := s.listen(ctx); err != nil {
 		return err
@@ -52,6 +60,7 @@ func (w *Workflows) Stack(ctx workflow.Context, in deployments.StackInput) error
 			return err
 		}
 		if s.mayContinue(ctx) {
+			s.Continues = info.WorkflowExecution.RunID
 			return workflow.NewContinueAsNewError(ctx, deployments.WorkflowStack, s.StackInput)
 		}
 		if s.busy() {
@@ -82,7 +91,7 @@ func (s *stack) listen(ctx workflow.Context) error {
 	)
 }
 
-// readHead reads the head, and takes the last version and the accepted requests from it.
+// readHead reads the head, and takes the stack's identity, the last version and the accepted requests from it.
 func (s *stack) readHead(ctx workflow.Context) error {
 	s.head = deployments.Head{}
 	reading := withBriefRetries(onShared(ctx, "read the head"))
@@ -91,15 +100,25 @@ func (s *stack) readHead(ctx workflow.Context) error {
 		s.headReadAt = workflow.Now(ctx)
 	}
 	s.Version = max(s.Version, s.head.Next-1)
-	if len(s.AcceptedRequests) == 0 {
-		s.AcceptedRequests, s.head.AcceptedRequests = s.head.AcceptedRequests, nil
+	if err == nil && s.StackID != s.head.StackID {
+		s.StackID, s.Answered = s.head.StackID, append(s.head.Answered, s.Answered...)
 	}
+	s.head.Answered = nil
 	return err
 }
 
 // handleSubmit handles the update submit.
 func (s *stack) handleSubmit(ctx workflow.Context, r deployments.UpdateRequest) (deployments.Accepted, error) {
 	ctx = disconnected(ctx)
+	a, err := s.take(ctx, r)
+	if err != nil {
+		s.reject(r)
+	}
+	return a, err
+}
+
+// take submits a request once the queue can answer it.
+func (s *stack) take(ctx workflow.Context, r deployments.UpdateRequest) (deployments.Accepted, error) {
 	if a, ok := s.acceptedBefore(r.RequestID); ok {
 		return a, nil
 	}

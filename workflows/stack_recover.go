@@ -96,11 +96,11 @@ func (s *stack) ready(ctx workflow.Context) error {
 
 // handleRecover handles the update recover: it returns once the active update that closed without a commit has been
 // recovered or discarded, or the reason why it cannot be.
-func (s *stack) handleRecover(ctx workflow.Context, r deployments.RecoverRequest) error {
+func (s *stack) handleRecover(ctx workflow.Context, r deployments.Recovery) error {
 	ctx = disconnected(ctx)
-	if r.Discard {
-		s.discard = true
-		defer func() { s.discard = false }()
+	if r.Discard != (deployments.UpdateName{}) {
+		s.discard = r.Discard
+		defer func() { s.discard = deployments.UpdateName{} }()
 	}
 	before := s.attempts
 	if err := s.ready(ctx); err != nil {
@@ -152,7 +152,7 @@ func (s *stack) recover(ctx workflow.Context) error {
 	}
 	in := *s.toRecover
 	in.Next, in.RequestKnown = strconv.Itoa(s.Version+1), s.Active.Request.RequestID != ""
-	in.Discard = s.discard
+	in.Discard = s.discard == in.Update
 	out, err := s.tryRecover(ctx, in)
 	if err != nil {
 		s.noteTrouble(ctx, fmt.Sprintf("%s of %s ended without a commit and cannot be recovered", s.first(), s.Stack),
@@ -181,6 +181,10 @@ func (s *stack) tryRecover(ctx workflow.Context, in deployments.RecoverInput) (o
 	}
 	recovering := withBriefRetries(onLong(ctx, "recover "+s.first()))
 	err = workflow.ExecuteActivity(recovering, deployments.ActivityRecover, in).Get(ctx, &out)
+	if err == nil && out.Update != in.Update { // not from a worker: somebody completed the activity by hand
+		err = temporal.NewApplicationError("its recovery was completed with another result",
+			string(deployments.CodeInternal))
+	}
 	return out, err
 }
 
@@ -203,7 +207,7 @@ func (s *stack) freeStack(ctx workflow.Context, u deployments.UpdateName, settle
 // loadActive takes the active update from the input of this run or from the head. It retries until the head can be
 // read, because the update that the head names has the stack.
 func (s *stack) loadActive(ctx workflow.Context) error {
-	for s.Active == nil && len(s.AcceptedRequests) == 0 {
+	for s.Active == nil && s.Continues == "" {
 		err := s.readHead(ctx)
 		if err == nil {
 			if a := s.head.Active; a != nil && a.Number() > 0 { // not a rename or a removal

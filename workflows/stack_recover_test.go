@@ -80,7 +80,7 @@ func TestARequestAfterTheRepairIsAcceptedWithoutWaitingForTheNextAttempt(t *test
 	y.env.RegisterDelayedCallback(func() {
 		y.env.UpdateWorkflow(deployments.UpdateRecover, "", &testsuite.TestUpdateCallback{
 			OnComplete: func(_ any, err error) { said = err.Error() },
-		}, deployments.RecoverRequest{})
+		}, deployments.Recovery{})
 	}, 30*time.Minute)
 	y.live(t, deployments.StackInput{})
 	y.want(t, "begin 1", "end 1", "begin 2", "end 2")
@@ -96,16 +96,18 @@ func TestAnUpdateThatNothingCanRecoverIsDiscardedWhenAnAdminSaysSoAndNoOtherIs(t
 	y := newYard(deployments.Head{Next: 1})
 	y.silent, y.broken = true, damaged
 	y.submit(0, "a", deployments.UpdateRequest{})
-	said := errors.New("nothing")
-	y.env.RegisterDelayedCallback(func() {
-		y.env.UpdateWorkflow(deployments.UpdateRecover, "", &testsuite.TestUpdateCallback{
-			OnComplete: func(_ any, err error) { said = err },
-		}, deployments.RecoverRequest{Discard: true})
-	}, 30*time.Minute)
-	y.submit(30*time.Minute+time.Second, "b", deployments.UpdateRequest{})
+	said := map[string]error{}
+	for at, version := range []string{"7", "1"} { // what was said of an earlier update counts for no other
+		y.env.RegisterDelayedCallback(func() {
+			y.env.UpdateWorkflow(deployments.UpdateRecover, "", &testsuite.TestUpdateCallback{
+				OnComplete: func(_ any, err error) { said[version] = err },
+			}, deployments.Recovery{Discard: deployments.UpdateName{StackName: theStack, Version: version}})
+		}, time.Duration(20+9*at)*time.Minute)
+	}
+	y.submit(29*time.Minute+time.Second, "b", deployments.UpdateRequest{})
 	y.env.RegisterDelayedCallback(func() { y.broken = nil }, 2*time.Hour)
 	y.live(t, deployments.StackInput{})
-	if said != nil {
+	if said["7"] == nil || said["1"] != nil {
 		t.Errorf("discarding was answered %v", said)
 	}
 	if len(y.recovered) != 2 || !y.recovered[0].Discard || y.recovered[1].Discard {

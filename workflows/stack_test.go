@@ -31,6 +31,7 @@ type yard struct {
 	broken    error                      // the error of recovery
 	unread    error                      // the error of reading the head
 	blind     error                      // the error of watching an update
+	forged    *deployments.Recovered     // by what somebody completes the first recovery
 	settle    *deployments.UpdateRequest // what its first update leaves to be settled
 	answers   map[string]deployments.Accepted
 	refusals  map[string]error
@@ -38,7 +39,11 @@ type yard struct {
 
 func (y *yard) Head(context.Context, deployments.StackName) (deployments.Head, error) {
 	y.heads++
-	return y.head, y.unread
+	head := y.head
+	if head.StackID == "" {
+		head.StackID = theStackID
+	}
+	return head, y.unread
 }
 
 func (y *yard) Ended(context.Context, deployments.UpdateName) error { return y.blind }
@@ -49,10 +54,15 @@ func (y *yard) Recover(_ context.Context, in deployments.RecoverInput) (out depl
 	if y.broken != nil && !in.Discard {
 		return out, y.broken
 	}
+	if f := y.forged; f != nil {
+		y.forged = nil
+		return *f, nil
+	}
 	y.recovered = append(y.recovered, in)
 	if in.Update.Version == y.moved {
 		y.silent, out.Next = false, in.Next
 	}
+	out.Update = in.Update
 	if y.settle != nil {
 		y.silent = false
 	}
@@ -111,17 +121,25 @@ func (y *yard) submit(at time.Duration, name string, r deployments.UpdateRequest
 	}
 	r.Kind = engine.KindUp
 	y.env.RegisterDelayedCallback(func() {
-		y.env.UpdateWorkflow(deployments.UpdateSubmit, "", &testsuite.TestUpdateCallback{
-			OnReject: func(err error) { y.refusals[name] = err },
-			OnComplete: func(v any, err error) {
-				if err != nil {
-					y.refusals[name] = err
-					return
-				}
-				y.answers[name] = v.(deployments.Accepted)
-			},
-		}, r)
+		if r.Submitted == nil {
+			r.Submitted = &deployments.Submission{StackID: theStackID, At: y.env.Now()}
+		}
+		y.send(name, r)
 	}, at)
+}
+
+// send sends a request as it is.
+func (y *yard) send(name string, r deployments.UpdateRequest) {
+	y.env.UpdateWorkflow(deployments.UpdateSubmit, "", &testsuite.TestUpdateCallback{
+		OnReject: func(err error) { y.refusals[name] = err },
+		OnComplete: func(v any, err error) {
+			if err != nil {
+				y.refusals[name] = err
+				return
+			}
+			y.answers[name] = v.(deployments.Accepted)
+		},
+	}, r)
 }
 
 func (y *yard) live(t *testing.T, in deployments.StackInput) {
@@ -179,7 +197,7 @@ func TestTheSameRequestIsOneUpdate(t *testing.T) {
 
 func TestARequestThatTheHeadRemembersIsOneUpdate(t *testing.T) {
 	made := deployments.Accepted{Update: deployments.UpdateName{StackName: theStack, Version: "3"}}
-	y := newYard(deployments.Head{Version: 3, Next: 4, AcceptedRequests: []deployments.AcceptedRequest{
+	y := newYard(deployments.Head{Version: 3, Next: 4, Answered: []deployments.AnsweredRequest{
 		{RequestID: "same", Accepted: made}}})
 	y.submit(0, "again", deployments.UpdateRequest{RequestID: "same"})
 	y.live(t, deployments.StackInput{})
@@ -380,15 +398,108 @@ func TestAStackContinuesAsNewWithItsQueue(t *testing.T) {
 	if err := fromPayloads(again, &in); err != nil {
 		t.Fatal(err)
 	}
-	if in.Active == nil || in.Active.Update.Version != "1" || len(in.Queue) != 2 || len(in.AcceptedRequests) != 3 ||
-		in.Version != 3 {
+	if in.Active == nil || in.Active.Update.Version != "1" || len(in.Queue) != 2 || len(in.Answered) != 3 ||
+		in.Version != 3 || in.Continues == "" || in.Since.IsZero() || in.StackID != theStackID {
 		t.Fatalf("carried over %+v", in)
 	}
 	// The next run watches update 1 by asking; here it has closed without a signal, so it is recovered.
 	next := newYard(deployments.Head{Version: 1, Next: 2})
+	next.env.SetContinuedExecutionRunID(in.Continues)
 	next.live(t, in)
 	next.want(t, "begin 2", "end 2", "begin 3", "end 3")
 	if len(next.recovered) != 1 || next.recovered[0].Update.Version != "1" || next.heads != 0 {
 		t.Errorf("recovered %+v after reading the head %d times", next.recovered, next.heads)
+	}
+}
+
+func TestARequestIsTakenFreshAndForItsStackAlone(t *testing.T) {
+	for name, c := range map[string]struct {
+		of   string
+		age  time.Duration
+		kept bool
+	}{
+		"of this stack, now":       {theStackID, 0, true},
+		"a while ago":              {theStackID, 9 * time.Minute, true},
+		"by a clock that is ahead": {theStackID, -9 * time.Minute, true},
+		"long ago":                 {theStackID, 11 * time.Minute, false},
+		"in the future":            {theStackID, -11 * time.Minute, false},
+		"of an earlier stack":      {"an earlier life", 0, false},
+		"by nobody":                {"", 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			y := newYard(deployments.Head{Version: 4, Next: 5})
+			y.submit(0, "first", deployments.UpdateRequest{})
+			r := deployments.UpdateRequest{Stack: theStack, RequestID: "a", Kind: engine.KindUp}
+			y.env.RegisterDelayedCallback(func() {
+				if c.of != "" {
+					r.Submitted = &deployments.Submission{StackID: c.of, At: y.env.Now().Add(-c.age)}
+				}
+				y.send("a", r)
+			}, 10*time.Minute+30*time.Second)
+			y.live(t, deployments.StackInput{})
+			if _, kept := y.answers["a"]; kept != c.kept || kept == (y.refusals["a"] != nil) {
+				t.Errorf("it is answered %+v, %v", y.answers["a"], y.refusals["a"])
+			}
+		})
+	}
+}
+
+func TestWhatWasSubmittedBeforeAStackBeganIsNotTaken(t *testing.T) {
+	y := newYard(deployments.Head{Version: 4, Next: 5})
+	began := y.env.Now()
+	y.submit(0, "a", deployments.UpdateRequest{Submitted: &deployments.Submission{StackID: theStackID,
+		At: began.Add(-clockSkew - time.Second)}})
+	y.submit(0, "b", deployments.UpdateRequest{Submitted: &deployments.Submission{StackID: theStackID,
+		At: began.Add(-clockSkew / 2)}})
+	y.live(t, deployments.StackInput{})
+	y.want(t, "begin 5", "end 5")
+	if y.refusals["a"] == nil || y.refusals["b"] != nil {
+		t.Errorf("they are answered %v and %v", y.refusals["a"], y.refusals["b"])
+	}
+}
+
+func TestARejectedRequestIsTakenOnlyIfItIsSubmittedAgain(t *testing.T) {
+	y := newYard(deployments.Head{Next: 1})
+	y.submit(0, "first", deployments.UpdateRequest{})
+	r := deployments.UpdateRequest{RequestID: "same", OnBusy: deployments.OnBusyFail,
+		Submitted: &deployments.Submission{StackID: theStackID, At: y.env.Now().Add(9 * time.Minute)}}
+	y.submit(9*time.Minute, "busy", r)
+	y.submit(10*time.Minute+10*time.Second, "copied", r)
+	r.Submitted = nil
+	y.submit(10*time.Minute+20*time.Second, "again", r)
+	y.live(t, deployments.StackInput{})
+	y.want(t, "begin 1", "end 1", "begin 2", "end 2")
+	y.wantRefused(t, "busy")
+	if y.refusals["copied"] == nil || y.answers["again"].Update.Version != "2" {
+		t.Errorf("the copy is answered %v, and the second submission %+v", y.refusals["copied"], y.answers["again"])
+	}
+}
+
+func TestTheInputOfAnotherRunRunsNothing(t *testing.T) {
+	waiting := deployments.UpdateName{StackName: theStack, Version: "4"}
+	in := deployments.StackInput{Continues: "a run of yesterday", Version: 4, Queue: []deployments.QueuedUpdate{{
+		Update: waiting, Request: deployments.UpdateRequest{Stack: theStack, RequestID: "destroy"}}}}
+	for _, continued := range []string{"", "a run of today"} {
+		y := newYard(deployments.Head{Version: 8, Next: 9})
+		y.env.SetContinuedExecutionRunID(continued)
+		y.live(t, in)
+		y.want(t)
+		if err := y.env.GetWorkflowError(); err == nil || !strings.Contains(err.Error(), "is of another run") {
+			t.Errorf("it ends with %v", err)
+		}
+	}
+}
+
+func TestARecoveryThatIsOfAnotherUpdateIsNotBelieved(t *testing.T) {
+	y := newYard(deployments.Head{Next: 1})
+	y.silent = true
+	y.forged = &deployments.Recovered{UpdateInfo: deployments.UpdateInfo{Next: "7",
+		Update: deployments.UpdateName{StackName: theStack, Version: "6"}},
+		Request: deployments.UpdateRequest{Stack: theStack, RequestID: "of yesterday"}}
+	y.submit(0, "a", deployments.UpdateRequest{})
+	y.live(t, deployments.StackInput{})
+	y.want(t, "begin 1", "end 1")
+	if !slices.Equal(y.requests, []string{"a"}) || len(y.recovered) != 1 {
+		t.Errorf("%q ran, after the recoveries %+v", y.requests, y.recovered)
 	}
 }

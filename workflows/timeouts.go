@@ -73,10 +73,12 @@ const (
 	busyGrace = 5 * time.Second
 	// firstRetryPause and longestRetryPause limit the pauses between attempts that may need a repair by a person.
 	firstRetryPause, longestRetryPause = 5 * time.Second, 5 * time.Minute
-	// queueLimit is the largest number of waiting updates, requestIDsKept that of accepted requests that are
-	// remembered.
-	queueLimit     = 100
-	requestIDsKept = 200
+	// queueLimit is the largest number of waiting updates. Requests are remembered as long as they could be repeated (see
+	// deployments.RequestWindow), and at least answersKept of them, but no more than answersLimit.
+	queueLimit                = 100
+	answersKept, answersLimit = 200, 1_000
+	// clockSkew is how far the clocks of the service and of Temporal may differ without anybody noticing.
+	clockSkew = 2 * time.Minute
 
 	// summaryBytes and detailsBytes are the server's limits.
 	summaryBytes = 200

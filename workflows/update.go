@@ -95,7 +95,11 @@ func endWithdrawn(ctx workflow.Context, in deployments.UpdateInput) (deployments
 	if !in.Since.IsZero() { // empty when an older release queued it
 		info.Started = in.Since
 		enter := onShared(ctx, "add it to the history")
-		if err := workflow.ExecuteActivity(enter, deployments.ActivityEnter, info).Get(ctx, nil); err != nil {
+		entry := deployments.Entry{Info: info}
+		if s := in.Request.Submitted; s != nil {
+			entry.StackID = s.StackID
+		}
+		if err := workflow.ExecuteActivity(enter, deployments.ActivityEnter, entry).Get(ctx, nil); err != nil {
 			workflow.GetLogger(ctx).Info("The update is not in the history.", "error", err)
 		}
 	}

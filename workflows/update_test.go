@@ -68,8 +68,8 @@ func (h *hosts) Program(ctx context.Context, in deployments.ProgramInput) (deplo
 	return out, err
 }
 
-func (h *hosts) Enter(_ context.Context, info deployments.UpdateInfo) error {
-	h.entered = append(h.entered, info)
+func (h *hosts) Enter(_ context.Context, in deployments.Entry) error {
+	h.entered = append(h.entered, in.Info)
 	return nil
 }
 

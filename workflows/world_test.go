@@ -25,6 +25,9 @@ import (
 
 var theStack = deployments.StackName{Organization: "organization", Project: "shop", Stack: "dev"}
 
+// theStackID is the identity of theStack.
+const theStackID = "this life"
+
 var theUpdate = deployments.UpdateName{StackName: theStack, Version: "1"}
 
 // world records the effects of these tests' activities: resources that exist, saves that were made.

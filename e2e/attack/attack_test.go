@@ -21,7 +21,7 @@ import (
 	"testing"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
 
 	api "github.com/deployctl/deployctl/api/deployctl/v1"
@@ -105,7 +105,9 @@ func (f *field) dial(t *testing.T) {
 	status := f.status(t)
 	token, err := os.ReadFile(status.TokenFile)
 	harness.Must(t, err)
-	f.conn, err = grpc.NewClient(status.APIAddress, grpc.WithTransportCredentials(insecure.NewCredentials()),
+	secure, err := credentials.NewClientTLSFromFile(status.Certificate, "")
+	harness.Must(t, err)
+	f.conn, err = grpc.NewClient(status.APIAddress, grpc.WithTransportCredentials(secure),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64<<20)))
 	harness.Must(t, err)
 	t.Cleanup(func() { _ = f.conn.Close() })
@@ -197,8 +199,8 @@ func noSecrets(t *testing.T, where, text string) {
 
 // status is where the service of the field is.
 func (f *field) status(t *testing.T) (s struct {
-	APIAddress, PulumiAddress, ConsoleAddress, TokenFile, TemporalAddress, Namespace, UIURL string
-	PID                                                                                     int
+	APIAddress, Certificate, PulumiAddress, ConsoleAddress, TokenFile, TemporalAddress, Namespace, UIURL string
+	PID                                                                                                  int
 }) {
 	t.Helper()
 	harness.Must(t, json.Unmarshal([]byte(f.Deployctl(f.Dir).Must(t, "dev", "status", "--json")), &s))

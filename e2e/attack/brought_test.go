@@ -17,7 +17,11 @@ import (
 // programAttacks are those of what users bring: programs, and the plugins that they ask for.
 var programAttacks = []attack{
 	{"program/assets-of-others", assetsOfOthers},
+	{"program/fetches", fetches},
+	{"program/service-bucket", serviceBucket},
 	{"program/processes", processes},
+	{"program/next-start", nextStart},
+	{"program/sockets-of-the-user", socketsOfTheUser},
 	{"program/ports-of-another-update", portsOfAnotherUpdate},
 	{"program/links-in-its-place", linksInItsPlace},
 	{"program/runtime-path", runtimePath},

@@ -27,6 +27,7 @@ var bucketAttacks = []attack{
 	{"bucket/moved-object", movedObject},
 	{"bucket/damage-hides-others", damageHidesOthers},
 	{"bucket/taken-places", takenPlaces},
+	{"bucket/new-objects", newObjects},
 	{"bucket/foreign-keys", foreignKeys},
 }
 

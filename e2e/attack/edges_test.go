@@ -62,7 +62,7 @@ var edges = []struct {
 		f.shout(t, "https://"+f.status(t).TemporalAddress, calls, "/")
 	}},
 	{"the API, without HTTP/2", 100_000, func(t *testing.T, f *field, calls int) {
-		f.shout(t, "http://"+f.status(t).APIAddress, calls, "/")
+		f.shout(t, "https://"+f.status(t).APIAddress, calls, "/")
 	}},
 	{"the Pulumi Service API", 100_000, func(t *testing.T, f *field, calls int) {
 		f.shout(t, "http://"+f.status(t).PulumiAddress, calls, "/", "/api/user", "/api/user/stacks",

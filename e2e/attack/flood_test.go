@@ -31,6 +31,9 @@ var floods = []attack{
 	{"flood/uploads", uploads},
 	{"flood/pushes", pushes},
 	{"flood/watchers", watchers},
+	{"flood/connections", connections},
+	{"flood/slow-bodies", slowBodies},
+	{"flood/written", written},
 }
 
 const mib = 1 << 20

@@ -227,8 +227,8 @@ func malformedEvents(t *testing.T, f *field) {
 	tool.Must(t, "up", "--yes", "--skip-preview")
 }
 
-// anotherPlace uses the token of a lease for another stack, another update, and what it is not for; and access tokens in
-// place of it.
+// anotherPlace uses the token of a lease for another stack, another update, and what it is not for, and access tokens
+// in place of it.
 func anotherPlace(t *testing.T, f *field) {
 	_, token, good := f.prey(t, "mine")
 	other, othersToken, _ := f.prey(t, "yours")

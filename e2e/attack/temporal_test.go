@@ -35,6 +35,8 @@ var temporalAttacks = []attack{
 	{"temporal/terminated", terminated},
 	{"temporal/plain-starts", plainStarts},
 	{"temporal/huge-payloads", hugePayloads},
+	{"temporal/repeated-payloads", repeatedPayloads},
+	{"temporal/restarted-update", restartedUpdate},
 }
 
 // temporal is Temporal as its administrator has it.

@@ -25,7 +25,7 @@ const token = "the-first-token-of-this-cluster" //nolint:gosec // it is good for
 type Home struct {
 	Dir                                                                 string `json:"home"`
 	TemporalAddress, TemporalCredentials, Namespace, S3Endpoint, Bucket string
-	PulumiAddress, TokenFile                                            string
+	PulumiAddress, PulumiTokenFile                                      string
 	// PID is the embedded service's own process, while it runs.
 	PID  int
 	Keys struct {

@@ -105,6 +105,9 @@ func NewHome(t *testing.T, binary string) *Home {
 		"XDG_STATE_HOME="+filepath.Join(dir, "state"), "XDG_CONFIG_HOME="+filepath.Join(dir, "config"),
 		"PULUMI_HOME="+filepath.Join(dir, "pulumi"),
 		"DEPLOYCTL_PULUMI_LISTEN="+porttest.Address(t)) // its usual port is one for all of the machine
+	shared, err := Shared()
+	Must(t, err)
+	h.Env = append(h.Env, shared...)
 	t.Cleanup(func() {
 		h.explain(t)
 		if end := h.Deployctl(dir).Run(t, "dev", "stop"); end.Code != 0 {

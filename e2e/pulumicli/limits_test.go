@@ -5,7 +5,9 @@ package pulumicli
 import (
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -25,20 +27,23 @@ func TestALimitHoldsAtBothEdges(t *testing.T) {
 	p, _, _ := gitStack(t, h, s, "many")
 	ours := h.Deployctl(p.Dir)
 	ours.Must(t, "stack", "select", "many")
-	l := limited{s, p, ours, dial(t, h, s.token)}
+	l := limited{s, p, ours, dial(t, h)}
 	t.Run("webhooks", func(t *testing.T) { t.Parallel(); l.webhooks(t) })
 	t.Run("schedules", func(t *testing.T) { t.Parallel(); l.schedules(t) })
-	t.Run("tokens", func(t *testing.T) { t.Parallel(); l.tokens(t, h) })
+	t.Run("tokens", func(t *testing.T) { t.Parallel(); l.tokens(t) })
 	t.Run("teams", func(t *testing.T) { t.Parallel(); l.teams(t) })
 	t.Run("imports", func(t *testing.T) { t.Parallel(); l.imports(t) })
 }
 
-// dial connects to the edge of deployctl with a token.
-func dial(t *testing.T, h *harness.Home, token string) *client.Client {
+// dial connects to the edge of deployctl.
+func dial(t *testing.T, h *harness.Home) *client.Client {
 	t.Helper()
-	var status struct{ APIAddress string }
+	var status struct{ APIAddress, Certificate, TokenFile string }
 	harness.Must(t, json.Unmarshal([]byte(h.Deployctl(h.Dir).Must(t, "dev", "status", "--json")), &status))
-	c, err := client.Dial(client.Options{Address: status.APIAddress, Token: token})
+	token, err := os.ReadFile(status.TokenFile)
+	harness.Must(t, err)
+	c, err := client.Dial(client.Options{Address: status.APIAddress, CAFile: status.Certificate,
+		Token: strings.TrimSpace(string(token))})
 	harness.Must(t, err)
 	t.Cleanup(func() { harness.Must(t, c.Close()) })
 	return c
@@ -102,25 +107,27 @@ func (l limited) schedules(t *testing.T) {
 	})
 }
 
-func (l limited) tokens(t *testing.T, h *harness.Home) {
+func (l limited) tokens(t *testing.T) {
 	const most = 100
-	parent := strings.TrimSpace(l.ours.Must(t, "token", "create", "parent", "--role", "viewer"))
-	c := dial(t, h, parent)
-	for n := range most {
-		_, err := c.DeriveToken(t.Context(), deployments.Token{Name: fmt.Sprint("t", n)})
+	for n := range most - 1 { // the stock CLI has one
+		_, err := l.client.DeriveToken(t.Context(), deployments.Token{Name: fmt.Sprint("t", n)})
 		harness.Must(t, err)
 	}
-	if _, err := c.DeriveToken(t.Context(), deployments.Token{Name: "more"}); err == nil ||
+	if _, err := l.client.DeriveToken(t.Context(), deployments.Token{Name: "more"}); err == nil ||
 		deployments.CodeOf(err) != deployments.CodeConflict || !strings.Contains(err.Error(), "deployctl token rm") {
 		t.Errorf("one more: %v", err)
 	}
-	page := l.address + "/cli-login?cliSessionPort=1&cliSessionNonce=0123456789abcdef0123456789abcdef"
-	if status, text := fillIn(t, page, parent); status != http.StatusConflict || !strings.Contains(text,
+	cli, err := net.Listen("tcp", "127.0.0.1:0")
+	harness.Must(t, err)
+	defer func() { _ = cli.Close() }()
+	_, port, _ := net.SplitHostPort(cli.Addr().String())
+	page := l.address + "/cli-login?cliSessionPort=" + port + "&cliSessionNonce=0123456789abcdef0123456789abcdef"
+	if status, text := fillIn(t, page, l.token); status != http.StatusConflict || !strings.Contains(text,
 		"deployctl token rm") {
 		t.Errorf("the login page is answered %d: %s", status, text)
 	}
-	l.ours.Must(t, "token", "rm", "parent.t0")
-	_, err := c.DeriveToken(t.Context(), deployments.Token{Name: "more"})
+	l.ours.Must(t, "token", "rm", "local.t0")
+	_, err = l.client.DeriveToken(t.Context(), deployments.Token{Name: "more"})
 	harness.Must(t, err)
 }
 

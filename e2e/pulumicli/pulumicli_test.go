@@ -42,9 +42,9 @@ type service struct{ address, token string }
 
 func serviceOf(t *testing.T, h *harness.Home) service {
 	t.Helper()
-	var status struct{ PulumiAddress, TokenFile string }
+	var status struct{ PulumiAddress, PulumiTokenFile string }
 	harness.Must(t, json.Unmarshal([]byte(h.Deployctl(h.Dir).Must(t, "dev", "status", "--json")), &status))
-	token, err := os.ReadFile(status.TokenFile)
+	token, err := os.ReadFile(status.PulumiTokenFile)
 	harness.Must(t, err)
 	return service{"http://" + status.PulumiAddress, strings.TrimSpace(string(token))}
 }

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/deployctl/deployctl/internal/pluginhost/process"
 	"github.com/deployctl/deployctl/internal/remote"
 	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/deployctl/deployctl/internal/waittest"
@@ -51,6 +52,17 @@ func created(t *testing.T, path string, write func(io.Writer) error) {
 	must(t, err)
 	must(t, write(file))
 	must(t, file.Close())
+}
+
+// in returns a Hasher whose process runs in a directory, and in a box unless that is nil.
+func in(t *testing.T, dir string, box *sandbox.Box) *Hasher {
+	t.Helper()
+	h := New(func(c process.Command) (*process.Process, error) {
+		c.Dir, c.Env, c.Box = dir, os.Environ(), box
+		return process.Start(c)
+	})
+	t.Cleanup(h.Close)
+	return h
 }
 
 func writeTar(w io.Writer) error {
@@ -95,7 +107,7 @@ func TestHashesAreThoseOfTheEcosystem(t *testing.T) {
 	dir := shipped(t)
 	server := httptest.NewServer(http.FileServer(http.Dir(dir)))
 	defer server.Close()
-	h := hasher{t.Context(), Source{Dir: dir, Remote: remote.New(nil, true)}}
+	h := in(t, dir, nil)
 	for name, a := range map[string]asset.Asset{
 		"a text": {Text: "text"}, "no text": {}, "a file": {Path: "file"},
 		"an absolute path": {Path: filepath.Join(dir, "file")}, "a link": {Path: "site/to-file"},
@@ -103,7 +115,7 @@ func TestHashesAreThoseOfTheEcosystem(t *testing.T) {
 	} {
 		ours, theirs := a, a
 		must(t, theirs.EnsureHashWithWD(dir))
-		if err := h.asset(&ours); err != nil || ours.Hash != theirs.Hash {
+		if err := h.asset(t.Context(), &ours); err != nil || ours.Hash != theirs.Hash {
 			t.Errorf("%s: %v, %s and not %s", name, err, ours.Hash, theirs.Hash)
 		}
 	}
@@ -125,7 +137,7 @@ func TestHashesAreThoseOfTheEcosystem(t *testing.T) {
 	for name, a := range archives {
 		ours, theirs := *a, *a
 		must(t, theirs.EnsureHashWithWD(dir))
-		if err := h.archive(&ours); err != nil || ours.Hash != theirs.Hash {
+		if err := h.missing(t.Context(), &ours); err != nil || ours.Hash != theirs.Hash {
 			t.Errorf("%s: %v, %s and not %s", name, err, ours.Hash, theirs.Hash)
 		}
 	}
@@ -139,7 +151,7 @@ func TestWhatAnArchiveIsMadeOfHasHashes(t *testing.T) {
 		"file": file, "deep": &archive.Archive{Assets: map[string]any{"inner": inner}},
 	}}
 	values := resource.PropertyMap{"made": resource.NewProperty(made)}
-	must(t, Source{Dir: dir}.Hash(t.Context(), values))
+	must(t, in(t, dir, nil).Hash(t.Context(), values))
 	theirFile, theirInner := asset.Asset{Path: "file"}, archive.Archive{Path: "site"}
 	must(t, theirFile.EnsureHashWithWD(dir))
 	must(t, theirInner.EnsureHashWithWD(dir))
@@ -150,10 +162,10 @@ func TestWhatAnArchiveIsMadeOfHasHashes(t *testing.T) {
 
 func TestWhatIsNotThereIsNamedAsTheProgramNamesIt(t *testing.T) {
 	dir := t.TempDir()
-	h := hasher{t.Context(), Source{Dir: dir, Remote: remote.New(nil, true)}}
+	h := in(t, dir, nil)
 	for _, a := range []*archive.Archive{{Path: "./nowhere"}, {Path: "./nowhere.zip"},
 		{Assets: map[string]any{"it": &asset.Asset{Path: "./nowhere"}}}} {
-		err := h.archive(a)
+		err := h.missing(t.Context(), a)
 		if err == nil || strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), "./nowhere") ||
 			!strings.Contains(err.Error(), ".deployctlignore") {
 			t.Errorf("%v", err)
@@ -169,7 +181,7 @@ func TestWhatIsNoArchiveIsRefused(t *testing.T) {
 			t.Close())
 	})
 	must(t, syscall.Mkfifo(filepath.Join(dir, "site", "pipe"), 0o600))
-	h := hasher{t.Context(), Source{Dir: dir, Remote: remote.New(nil, true)}}
+	h := in(t, dir, nil)
 	within := func(a *archive.Archive) *archive.Archive { return &archive.Archive{Assets: map[string]any{"it": a}} }
 	for name, a := range map[string]*archive.Archive{
 		"a file": {Path: "file"}, "what is not there": {Path: "nowhere"}, "a directory with a pipe": {Path: "site"},
@@ -180,7 +192,7 @@ func TestWhatIsNoArchiveIsRefused(t *testing.T) {
 		"no content":                            within(&archive.Archive{Hash: "hash"}),
 		"a directory as a file":                 {Assets: map[string]any{"it": &asset.Asset{Path: "site"}}},
 	} {
-		if err := h.archive(a); err == nil || a.Hash != "" {
+		if err := h.missing(t.Context(), a); err == nil || a.Hash != "" {
 			t.Errorf("%s has the hash %q", name, a.Hash)
 		}
 	}
@@ -227,13 +239,13 @@ func TestAnAssetThatIsSwappedMeanwhileHoldsNobodyUpAndTellsNothing(t *testing.T)
 
 	own := &asset.Asset{Text: "own"}
 	must(t, own.EnsureHash())
-	ctx := waittest.Context(t)
+	ctx, h := waittest.Context(t), in(t, dir, box)
 	hashed := make(chan struct{})
 	go func() {
 		defer close(hashed)
 		for range 2000 {
 			a := &asset.Asset{Path: swapped}
-			if err := (hasher{ctx, Source{Box: box, Dir: dir}}).asset(a); err == nil && a.Hash != own.Hash && a.Hash != "" {
+			if err := h.asset(ctx, a); err == nil && a.Hash != own.Hash && a.Hash != "" {
 				t.Errorf("it has the hash %s", a.Hash)
 				return
 			}
@@ -252,26 +264,22 @@ func TestWhatIsFetchedIsLimitedHoweverItIsHashed(t *testing.T) {
 	})
 	server := httptest.NewServer(endless)
 	defer server.Close()
-	public := hasher{t.Context(), Source{Remote: remote.New(nil, false)}}
-	h := hasher{t.Context(), Source{Remote: remote.New(nil, true)}}
+	h := in(t, t.TempDir(), nil)
 	within := func(a any) resource.PropertyValue {
 		return resource.NewProperty(&archive.Archive{Assets: map[string]any{"it": a}})
 	}
 	large := &asset.Asset{URI: server.URL + "/large"}
 	for name, c := range map[string]struct {
-		h    hasher
 		v    resource.PropertyValue
 		says string
 	}{
-		"an asset":            {h, resource.NewProperty(large), "larger than 64 MiB"},
-		"a part of one":       {h, within(large), "larger than 64 MiB"},
-		"an archive":          {h, resource.NewProperty(&archive.Archive{URI: server.URL + "/a.zip"}), "larger than 64 MiB"},
-		"a zip within one":    {h, within(&archive.Archive{URI: server.URL + "/a.zip"}), "larger than 64 MiB"},
-		"what is not there":   {h, resource.NewProperty(&asset.Asset{URI: server.URL + "/missing"}), "404"},
-		"a private address":   {public, resource.NewProperty(large), "assets.private-hosts"},
-		"without any fetcher": {hasher{t.Context(), Source{}}, resource.NewProperty(large), "have the program"},
+		"an asset":          {resource.NewProperty(large), "larger than 64 MiB"},
+		"a part of one":     {within(large), "larger than 64 MiB"},
+		"an archive":        {resource.NewProperty(&archive.Archive{URI: server.URL + "/a.zip"}), "larger than 64 MiB"},
+		"a zip within one":  {within(&archive.Archive{URI: server.URL + "/a.zip"}), "larger than 64 MiB"},
+		"what is not there": {resource.NewProperty(&asset.Asset{URI: server.URL + "/missing"}), "404"},
 	} {
-		if err := c.h.value(c.v); err == nil || !strings.Contains(err.Error(), c.says) {
+		if err := h.value(t.Context(), c.v); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -284,13 +292,77 @@ func (zeros) Read(to []byte) (int, error) {
 	return len(to), nil
 }
 
-func TestAHashThatNobodyWaitsForIsNotComputed(t *testing.T) {
-	endless := filepath.Join(t.TempDir(), "endless")
-	files(t, filepath.Dir(endless), "endless")
-	must(t, os.Truncate(endless, 1<<40))
+// endless makes a file whose hash takes longer than any test, and returns an asset of it.
+func endless(t *testing.T) *asset.Asset {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "endless")
+	files(t, filepath.Dir(path), "endless")
+	must(t, os.Truncate(path, 1<<40))
+	return &asset.Asset{Path: path}
+}
+
+func TestNobodyWaitsForAHashAfterTheyHaveGone(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	if err := (hasher{ctx, Source{}}).asset(&asset.Asset{Path: endless}); !errors.Is(err, context.DeadlineExceeded) {
+	if err := in(t, t.TempDir(), nil).asset(ctx, endless(t)); !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
+	}
+}
+
+func TestAProcessThatIsKilledCostsTheHashesThatItWasAskedFor(t *testing.T) {
+	dir := t.TempDir()
+	files(t, dir, "file")
+	h := in(t, dir, nil)
+	must(t, h.asset(t.Context(), &asset.Asset{Path: "file"}))
+	killed := h.reader
+	ended := make(chan error, 1)
+	go func() { ended <- h.asset(t.Context(), endless(t)) }()
+	waittest.Until(t, "the process is asked", func() bool {
+		killed.mu.Lock()
+		defer killed.mu.Unlock()
+		return len(killed.waiting) == 1
+	})
+	must(t, syscall.Kill(killed.process.Pid(), syscall.SIGKILL))
+	if err := waittest.For(t, "whoever waits hears of it", ended); err == nil || !strings.Contains(err.Error(), "killed") {
+		t.Errorf("%v", err)
+	}
+	again := &asset.Asset{Path: "file"}
+	if err := h.asset(t.Context(), again); err != nil || again.Hash == "" {
+		t.Errorf("another process: %v", err)
+	}
+	h.Close()
+	if err := h.asset(t.Context(), &asset.Asset{Path: "file"}); err == nil {
+		t.Error("a process was started after the end")
+	}
+}
+
+// A program has the rights of the process, and may have made it say anything.
+func TestOnlyHashesOfWhatWasAskedForAreHeard(t *testing.T) {
+	hash := strings.Repeat("0a", 32)
+	for said, want := range map[string]string{
+		`{"ID":1,"Hash":"` + hash + `"}`:            "",
+		`{"ID":1,"Index":1,"Hash":"` + hash + `"}`:  "has not said",
+		`{"ID":1,"Index":-1,"Hash":"` + hash + `"}`: "has not said",
+		`{"ID":2,"Hash":"` + hash + `"}`:            "has not said",
+		`{"ID":1,"Hash":"../../x"}`:                 "has not said",
+		`{"ID":1,"Hash":"0a"}`:                      "has not said",
+		`nonsense`:                                  "has not said",
+		`{"ID":1,"Hash":"` + hash + `","Error":"no"}` + "\n" + `{"ID":1,"End":true,"Error":"why"}`: "why",
+	} {
+		q := &question{hashes: make([]string, 1), end: make(chan error, 1)}
+		r := &reader{waiting: map[int]*question{1: q}}
+		for line := range strings.Lines(said) {
+			r.hear(line)
+		}
+		r.hear(`{"ID":1,"End":true}`)
+		r.hear(`{"ID":1,"End":true}`)
+		err := <-q.end
+		asExpected := err == nil && q.hashes[0] == hash
+		if want != "" {
+			asExpected = err != nil && strings.Contains(err.Error(), want)
+		}
+		if !asExpected {
+			t.Errorf("%s: %q, %v", said, q.hashes, err)
+		}
 	}
 }

@@ -73,15 +73,25 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// errOver is the error about a deployment that has ended: a copy of its workflow does nothing.
+// errOver is the error about a deployment that has ended, or that another workflow run executes: a copy of its workflow
+// does nothing.
 var errOver = deployments.Errorf(deployments.CodeInvalid, "the deployment is over: it runs once")
 
-// change changes a deployment that has not ended.
+// over reports whether this activity has nothing to do for a deployment, because it has ended, or another workflow run
+// has begun it.
+func over(ctx context.Context, d statestore.StoredDeployment) bool {
+	return d.Ended() || d.Run != "" && d.Run != workflowRun(ctx)
+}
+
+// workflowRun returns the workflow run of an activity.
+func workflowRun(ctx context.Context) string { return activity.GetInfo(ctx).WorkflowExecution.RunID }
+
+// change changes a deployment unless that is over.
 func (a *Activities) change(
 	ctx context.Context, n deployments.DeploymentName, change func(*statestore.StoredDeployment),
 ) (statestore.StoredDeployment, error) {
 	return a.Store.ChangeDeployment(ctx, n, func(d *statestore.StoredDeployment) error {
-		if d.Ended() {
+		if over(ctx, *d) {
 			return errOver
 		}
 		change(d)
@@ -118,7 +128,7 @@ func (a *Activities) SubmitDeployment(
 	if err != nil {
 		return deployments.UpdateName{}, activities.Failure(err)
 	}
-	if d.Ended() || in.Request.Stack != in.Name.StackName {
+	if over(ctx, d) || in.Request.Stack != in.Name.StackName {
 		return deployments.UpdateName{}, activities.Failure(errOver)
 	}
 	header := headerOf(d.Operation)
@@ -173,6 +183,13 @@ func (a *Activities) EndDeployment(
 ) (deployments.EndedDeployment, error) {
 	defer activities.Beat(ctx)()
 	none := deployments.EndedDeployment{}
+	begun, err := a.Store.Deployment(ctx, in.Name)
+	switch {
+	case err != nil:
+		return none, activities.Failure(unlessAbsent(err))
+	case begun.Run != workflowRun(ctx) && over(ctx, begun):
+		return none, activities.Failure(errOver)
+	}
 	at := statestore.LogPart{Name: in.Name, Step: stepEnd}
 	if err := a.writeEnd(ctx, at, in); err != nil {
 		return none, activities.Failure(err)
@@ -186,7 +203,7 @@ func (a *Activities) EndDeployment(
 			d.Settings.Options().DeleteAfterDestroy {
 			d.Removes = stack
 		}
-		d.Status, d.Error, d.Settings = in.Status, in.Error, deployments.DeploymentSettings{}
+		d.Status, d.Error, d.Settings, d.Run = in.Status, in.Error, deployments.DeploymentSettings{}, workflowRun(ctx)
 		last := deployments.DeploymentSucceeded
 		if in.Status == deployments.DeploymentFailed {
 			last = deployments.DeploymentFailed

@@ -94,12 +94,17 @@ func (l *logger) line(text string) {
 	if l.redactor != nil {
 		text = l.redactor.Replace(text)
 	}
-	if text = safetext.Text(strings.TrimRight(text, "\r\n")); len(text) > longestLine {
-		text = strings.ToValidUTF8(text[:longestLine], "") + "…"
-	}
-	if text != "" {
+	if text = shortened(safetext.Text(strings.TrimRight(text, "\r\n"))); text != "" {
 		l.add(apitype.DeploymentLogLine{Line: text + "\n"})
 	}
+}
+
+// shortened returns a line as a log has it.
+func shortened(text string) string {
+	if len(text) <= longestLine {
+		return text
+	}
+	return strings.ToValidUTF8(text[:longestLine], "") + "…"
 }
 
 func (l *logger) add(line apitype.DeploymentLogLine) {

@@ -3,7 +3,6 @@ package deployment
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -15,18 +14,16 @@ import (
 
 // writeEnd writes what the updates of a deployment have done to its log, and how it ended.
 func (a *Activities) writeEnd(ctx context.Context, at statestore.LogPart, in deployments.EndDeploymentInput) error {
-	var texts []string
+	w := endWriter{store: a.Store, at: at}
 	for _, u := range in.Updates {
-		events, err := a.eventsOf(ctx, u)
-		if err != nil {
+		if err := a.writeEvents(ctx, &w, u); err != nil {
 			return err
 		}
-		for _, e := range events {
-			texts = append(texts, linesOf(e)...)
-		}
 	}
-	if len(texts) > mostLines {
-		texts = append(texts[:mostLines], "The rest of the output is left out.")
+	if w.lines >= mostLines {
+		if err := w.line(ctx, "The rest of the output is left out."); err != nil {
+			return err
+		}
 	}
 	end := "The deployment has " + string(in.Status) + "."
 	if in.Status == deployments.DeploymentSkipped {
@@ -35,36 +32,59 @@ func (a *Activities) writeEnd(ctx context.Context, at statestore.LogPart, in dep
 	if in.Error != "" {
 		end = strings.TrimSuffix(end, ".") + ": " + in.Error
 	}
-	texts = append(texts, end)
-	lines := make([]apitype.DeploymentLogLine, len(texts))
-	for i, text := range texts {
-		lines[i] = apitype.DeploymentLogLine{Timestamp: time.Now().UTC(), Line: text + "\n"}
+	if err := w.line(ctx, end); err != nil {
+		return err
 	}
-	for ; len(lines) > 0; at.Number++ {
-		n := min(len(lines), flushLines)
-		if err := a.Store.PutDeploymentLog(ctx, at, lines[:n]); err != nil {
-			return err
-		}
-		lines = lines[n:]
-	}
-	return nil
+	return w.flush(ctx)
 }
 
-// eventsOf returns the events of an update that has ended.
-func (a *Activities) eventsOf(ctx context.Context, u deployments.UpdateName) ([]apitype.EngineEvent, error) {
-	var all []apitype.EngineEvent
-	var before deployments.EventPosition
-	for {
-		events, at, err := a.Service.EventsAfter(ctx, u, before)
-		if err != nil {
-			return nil, err
-		}
-		if at.Equal(before) {
-			slices.SortStableFunc(all, func(a, b apitype.EngineEvent) int { return a.Timestamp - b.Timestamp })
-			return all, nil
-		}
-		all, before = append(all, events...), at
+// endWriter writes lines to the log of a deployment.
+type endWriter struct {
+	store   *statestore.Store
+	at      statestore.LogPart // of the next part
+	pending []apitype.DeploymentLogLine
+	lines   int
+}
+
+func (w *endWriter) line(ctx context.Context, text string) error {
+	w.lines++
+	w.pending = append(w.pending, apitype.DeploymentLogLine{Timestamp: time.Now().UTC(), Line: shortened(text) + "\n"})
+	if len(w.pending) < flushLines {
+		return nil
 	}
+	return w.flush(ctx)
+}
+
+func (w *endWriter) flush(ctx context.Context) error {
+	if len(w.pending) == 0 {
+		return nil
+	}
+	err := w.store.PutDeploymentLog(ctx, w.at, w.pending)
+	w.at.Number, w.pending = w.at.Number+1, nil
+	return err
+}
+
+// writeEvents writes what the events of an update say, which has ended, as far as the log has room for it.
+func (a *Activities) writeEvents(ctx context.Context, w *endWriter, u deployments.UpdateName) error {
+	var before deployments.EventPosition
+	for w.lines < mostLines {
+		events, at, err := a.Service.EventsAfter(ctx, u, before)
+		if err != nil || at.Equal(before) {
+			return err
+		}
+		for _, e := range events {
+			for _, text := range linesOf(e) {
+				if w.lines == mostLines {
+					return nil
+				}
+				if err := w.line(ctx, text); err != nil {
+					return err
+				}
+			}
+		}
+		before = at
+	}
+	return nil
 }
 
 // linesOf returns an event of an update as lines; many events have none.

@@ -73,7 +73,7 @@ func (a *Activities) start(ctx context.Context, n deployments.DeploymentName) er
 	d, err := a.change(ctx, n, func(d *statestore.StoredDeployment) {
 		d.Status = deployments.DeploymentRunning
 		if d.Begun.IsZero() {
-			d.Begun = time.Now().UTC()
+			d.Begun, d.Run = time.Now().UTC(), workflowRun(ctx)
 		}
 	})
 	if err != nil {
@@ -88,7 +88,7 @@ func (a *Activities) look(ctx context.Context, n deployments.DeploymentName) (tu
 	switch {
 	case err != nil:
 		return turn{}, err
-	case d.Ended():
+	case over(ctx, d):
 		return turn{}, errOver
 	case d.Cancelled:
 		return turn{skipped: "it was cancelled before its turn"}, nil
@@ -183,18 +183,21 @@ func (a *Activities) endIfClosed(ctx context.Context, d statestore.StoredDeploym
 	case described.GetWorkflowExecutionInfo().GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING:
 		return nil
 	}
-	end := func(d *statestore.StoredDeployment) {
+	end := func(d *statestore.StoredDeployment) error {
+		if d.Ended() {
+			return errOver
+		}
 		d.Status, d.Error = deployments.DeploymentFailed, "its workflow was ended from outside, or never began"
 		d.Settings = deployments.DeploymentSettings{}
+		return nil
 	}
-	if d, err = a.Store.Deployment(ctx, d.Name); err != nil || d.Ended() {
+	if d, err = a.Store.Deployment(ctx, d.Name); err != nil || end(&d) != nil {
 		return err // it ended before its workflow was closed
 	}
-	end(&d)
 	if err := a.Service.TellDeployment(ctx, d.Deployment); err != nil {
 		return err // told first, because one that has ended is not looked at again
 	}
-	if _, err = a.change(ctx, d.Name, end); errors.Is(err, errOver) {
+	if _, err = a.Store.ChangeDeployment(ctx, d.Name, end); errors.Is(err, errOver) {
 		return nil
 	}
 	return err

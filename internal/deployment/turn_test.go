@@ -132,3 +132,35 @@ func TestOneOrganizationLeavesAPlaceForThePreparationOfOthers(t *testing.T) {
 		t.Error("a place that was given back is not taken")
 	}
 }
+
+func TestADeploymentIsExecutedByOneRunOfItsWorkflow(t *testing.T) {
+	q := newQueue(t, 1)
+	name := deployments.DeploymentName{StackName: dev, Number: 1}
+	q.look(1, "")
+	d, err := q.store.ChangeDeployment(t.Context(), name, func(d *statestore.StoredDeployment) error {
+		if d.Run == "" {
+			t.Error("it does not say which run has begun it")
+		}
+		d.Run = "the first"
+		return nil
+	})
+	must(t, err)
+	suite := &testsuite.WorkflowTestSuite{}
+	suite.SetLogger(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	env := suite.NewTestActivityEnvironment()
+	env.RegisterActivity(New(Activities{Temporal: away{}, Store: q.store,
+		Service: service.New(nil, q.store, service.Readers{})}))
+	for activity, input := range map[string]any{
+		"AwaitTurn": name, "PrepareDeployment": name,
+		"SubmitDeployment": deployments.SubmitDeploymentInput{Name: name, Request: deployments.UpdateRequest{Stack: dev}},
+		"EndDeployment": deployments.EndDeploymentInput{Name: name, DeploymentOutput: deployments.DeploymentOutput{
+			Status: deployments.DeploymentFailed}},
+	} {
+		if _, err := env.ExecuteActivity(activity, input); err == nil || !strings.Contains(err.Error(), errOver.Error()) {
+			t.Errorf("%s of another run: %v", activity, err)
+		}
+	}
+	if now, err := q.store.Deployment(t.Context(), name); err != nil || now.Status != d.Status || len(now.Steps) > 0 {
+		t.Errorf("it is %+v, %v", now.Deployment, err)
+	}
+}

@@ -2,6 +2,7 @@ package devserver
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -37,8 +38,9 @@ type Server struct {
 	Keys   Keys
 	// Log writes to service.log of the home, for the caller's own parts too, until Close.
 	Log *slog.Logger
-	// PulumiAddress is host:port that nobody else is given, for the Pulumi Service API. Status has the one that the
-	// service had last; empty at the first start.
+	// TLS is for servers of the caller: their clients know them by Status.Certificate.
+	TLS *tls.Config
+	// PulumiAddress is host:port that nobody else is given, for the Pulumi Service API.
 	PulumiAddress string
 
 	home     home
@@ -101,6 +103,7 @@ func (s *Server) start(ctx context.Context, opts Options) error {
 		return err
 	}
 	s.Keys, s.Status.TemporalCredentials = data.keys, data.identity.path
+	s.TLS, s.Status.Certificate = data.identity.proof(), s.home.certificate()
 	s.Status.TemporalAddress, s.Status.Namespace = address(ports.Temporal), Namespace
 	s.Status.UIURL = uiURL(ports)
 	s.Status.S3Endpoint, s.Status.Bucket = "http://"+address(ports.S3), Bucket
@@ -143,7 +146,7 @@ func (s *Server) claim() error {
 		Instance: strings.ToLower(token(10)),
 		Gone:     before.gone(),
 
-		PulumiAddress: before.PulumiAddress,
+		PulumiUsed: before.PulumiUsed,
 	}
 	s.Log.Info("starting", "pid", s.Status.PID, "instance", s.Status.Instance, "gone", s.Status.Gone)
 	return errors.Join(writeJSON(s.home.status(), s.Status), s.home.emptyTrash())
@@ -255,7 +258,7 @@ func (s *Server) forget() error {
 		return nil
 	}
 	return writeJSON(s.home.status(), Status{
-		State: Stopped, Gone: s.Status.gone(), PulumiAddress: s.Status.PulumiAddress,
+		State: Stopped, Gone: s.Status.gone(), PulumiUsed: s.Status.PulumiUsed,
 	})
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/operatorservice/v1"
 	"go.temporal.io/api/workflowservice/v1"
@@ -75,6 +76,7 @@ func TestAServiceAnswersInEveryPart(t *testing.T) {
 		}
 	})
 	t.Run("an object is replaced only by who has read it", func(t *testing.T) { compareAndSwap(t, s) })
+	t.Run("programs open every bucket but the service's own", func(t *testing.T) { asPrograms(t, s) })
 	t.Run("every server has a log", func(t *testing.T) {
 		logs, err := Logs(s.Status.Home)
 		must(t, err)
@@ -128,6 +130,105 @@ func compareAndSwap(t *testing.T, s *Server) {
 	if got, etag := readObject(t, s, "stacks/head.json"); got != "two" || etag != second {
 		t.Errorf("the object is %q %s, want two %s", got, etag, second)
 	}
+}
+
+// asPrograms uses the S3 server by the keys of programs.
+func asPrograms(t *testing.T, s *Server) {
+	var keys Keys
+	keys.S3AccessKey, keys.S3SecretKey = s.Keys.OfPrograms()
+	client, ctx := s3Client(s.Status.S3Endpoint, keys), t.Context()
+	mine, own, key := aws.String("of-programs"), aws.String(Bucket), aws.String("it")
+	body := func() io.Reader { return strings.NewReader("text") }
+	readable := aws.String(`{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Principal": "*",
+		"Action": "s3:GetObject", "Resource": "arn:aws:s3:::of-programs/*"}]}`)
+	all := &types.Delete{Objects: []types.ObjectIdentifier{{Key: key}}}
+
+	_, err := client.CreateBucket(ctx, &s3.CreateBucketInput{Bucket: mine})
+	must(t, err)
+	_, err = client.PutBucketPolicy(ctx, &s3.PutBucketPolicyInput{Bucket: mine, Policy: readable})
+	must(t, err)
+	_, err = client.PutObject(ctx, &s3.PutObjectInput{Bucket: mine, Key: key, Body: body()})
+	must(t, err)
+	_, err = client.CopyObject(ctx, &s3.CopyObjectInput{Bucket: mine, Key: aws.String("copy"),
+		CopySource: aws.String("of-programs/it")})
+	must(t, err)
+	part, err := client.CreateMultipartUpload(ctx, &s3.CreateMultipartUploadInput{Bucket: mine, Key: key})
+	must(t, err)
+
+	writeObject(t, s, "it", "secret")
+	for what, call := range map[string]func() error{
+		"get":  func() error { _, err := client.GetObject(ctx, &s3.GetObjectInput{Bucket: own, Key: key}); return err },
+		"head": func() error { _, err := client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: own, Key: key}); return err },
+		"list": func() error { _, err := client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: own}); return err },
+		"put": func() error {
+			_, err := client.PutObject(ctx, &s3.PutObjectInput{Bucket: own, Key: key, Body: body()})
+			return err
+		},
+		"put a new one": func() error {
+			_, err := client.PutObject(ctx, &s3.PutObjectInput{Bucket: own, Key: aws.String("new/one"), Body: body()})
+			return err
+		},
+		"delete": func() error {
+			_, err := client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: own, Key: key})
+			return err
+		},
+		"copy from": func() error {
+			_, err := client.CopyObject(ctx, &s3.CopyObjectInput{Bucket: mine, Key: key,
+				CopySource: aws.String(Bucket + "/it")})
+			return err
+		},
+		"copy to": func() error {
+			_, err := client.CopyObject(ctx, &s3.CopyObjectInput{Bucket: own, Key: key,
+				CopySource: aws.String("of-programs/it")})
+			return err
+		},
+		"copy a part from": func() error {
+			_, err := client.UploadPartCopy(ctx, &s3.UploadPartCopyInput{Bucket: mine, Key: key, UploadId: part.UploadId,
+				PartNumber: aws.Int32(1), CopySource: aws.String(Bucket + "/it")})
+			return err
+		},
+		"begin to upload": func() error {
+			_, err := client.CreateMultipartUpload(ctx, &s3.CreateMultipartUploadInput{Bucket: own, Key: key})
+			return err
+		},
+		"make it anew": func() error {
+			_, err := client.CreateBucket(ctx, &s3.CreateBucketInput{Bucket: own})
+			return err
+		},
+		"open it to all": func() error {
+			_, err := client.PutBucketPolicy(ctx, &s3.PutBucketPolicyInput{Bucket: own, Policy: readable})
+			return err
+		},
+		"tag it": func() error {
+			_, err := client.PutBucketTagging(ctx, &s3.PutBucketTaggingInput{Bucket: own, Tagging: &types.Tagging{
+				TagSet: []types.Tag{{Key: key, Value: key}}}})
+			return err
+		},
+		"delete it": func() error {
+			_, err := client.DeleteBucket(ctx, &s3.DeleteBucketInput{Bucket: own})
+			return err
+		},
+	} {
+		var answer interface{ HTTPStatusCode() int }
+		if err := call(); !errors.As(err, &answer) || answer.HTTPStatusCode() != http.StatusForbidden {
+			t.Errorf("%s in the service's own bucket is answered with %v, not 403", what, err)
+		}
+	}
+	deleted, err := client.DeleteObjects(ctx, &s3.DeleteObjectsInput{Bucket: own, Delete: all})
+	if err == nil && len(deleted.Errors) != 1 {
+		t.Errorf("objects of the service's own bucket are deleted: %+v", deleted)
+	}
+	if text, _ := readObject(t, s, "it"); text != "secret" {
+		t.Errorf("the service's object is %q", text)
+	}
+	_, err = client.DeleteObjects(ctx, &s3.DeleteObjectsInput{Bucket: mine, Delete: &types.Delete{
+		Objects: append(all.Objects, types.ObjectIdentifier{Key: aws.String("copy")})}})
+	must(t, err)
+	_, err = client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: mine, Key: key,
+		UploadId: part.UploadId})
+	must(t, err)
+	_, err = client.DeleteBucket(ctx, &s3.DeleteBucketInput{Bucket: mine})
+	must(t, err)
 }
 
 func TestANewStartFindsWhatTheLastOneLeft(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"html/template"
-	"net"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -16,8 +15,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/deployctl/deployctl/internal/doors"
 )
 
 const (
@@ -236,20 +233,3 @@ location.replace({{.To}});
 </script>
 <noscript>Temporal's Web UI needs JavaScript.</noscript>
 `))
-
-// sameUser accepts connections of this process's user, and root, where the system tells whose they are: a cookie is
-// sent to every port of a host, whoever listens there.
-type sameUser struct{ net.Listener }
-
-func (l sameUser) Accept() (net.Conn, error) {
-	for {
-		conn, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		if doors.OfThisUser(conn) {
-			return conn, nil
-		}
-		_ = conn.Close()
-	}
-}

@@ -55,19 +55,20 @@ func openHome(path string) (home, error) {
 	return h, os.Chmod(string(h), 0o700)
 }
 
-func (h home) locks() string      { return filepath.Join(string(h), "locks") }
-func (h home) logs() string       { return filepath.Join(string(h), "logs") }
-func (h home) trash() string      { return filepath.Join(string(h), "trash") }
-func (h home) status() string     { return filepath.Join(string(h), "service.json") }
-func (h home) data() string       { return filepath.Join(string(h), "data") }
-func (h home) keys() string       { return filepath.Join(h.data(), "keys.json") }
-func (h home) ports() string      { return filepath.Join(h.data(), "ports.json") }
-func (h home) identity() string   { return filepath.Join(h.data(), "temporal.pem") }
-func (h home) temporal() string   { return filepath.Join(h.data(), "temporal") }
-func (h home) database() string   { return filepath.Join(h.temporal(), "temporal.db") }
-func (h home) schema() string     { return filepath.Join(h.temporal(), "schema.json") }
-func (h home) objects() string    { return filepath.Join(h.data(), "s3") }
-func (h home) objectMeta() string { return filepath.Join(h.data(), "s3meta") }
+func (h home) locks() string       { return filepath.Join(string(h), "locks") }
+func (h home) logs() string        { return filepath.Join(string(h), "logs") }
+func (h home) trash() string       { return filepath.Join(string(h), "trash") }
+func (h home) status() string      { return filepath.Join(string(h), "service.json") }
+func (h home) data() string        { return filepath.Join(string(h), "data") }
+func (h home) keys() string        { return filepath.Join(h.data(), "keys.json") }
+func (h home) ports() string       { return filepath.Join(h.data(), "ports.json") }
+func (h home) identity() string    { return filepath.Join(h.data(), "temporal.pem") }
+func (h home) certificate() string { return filepath.Join(h.data(), "certificate.pem") }
+func (h home) temporal() string    { return filepath.Join(h.data(), "temporal") }
+func (h home) database() string    { return filepath.Join(h.temporal(), "temporal.db") }
+func (h home) schema() string      { return filepath.Join(h.temporal(), "schema.json") }
+func (h home) objects() string     { return filepath.Join(h.data(), "s3") }
+func (h home) objectMeta() string  { return filepath.Join(h.data(), "s3meta") }
 
 // exists says whether there is something at path; an error other than absence counts as there.
 func exists(path string) bool {

@@ -20,7 +20,7 @@ import (
 
 // identity is the certificate of a home, with its key: the Temporal server, its own parts among each other, and its
 // clients all show it and accept no other. Whoever can read the file may do everything; nobody else gets past a
-// handshake.
+// handshake. The API of the home shows it, too, so that its clients know whose it is before they show a token.
 type identity struct {
 	path        string
 	certificate tls.Certificate
@@ -32,7 +32,7 @@ type identity struct {
 func ensureIdentity(h home) (*identity, error) {
 	id, err := readIdentity(h.identity())
 	if err == nil {
-		return id, nil
+		return id, id.publish(h)
 	}
 	if damaged := (*damagedIdentityError)(nil); !errors.Is(err, fs.ErrNotExist) && !errors.As(err, &damaged) {
 		return nil, err
@@ -44,7 +44,22 @@ func ensureIdentity(h home) (*identity, error) {
 	if err := writeFile(h.identity(), text); err != nil {
 		return nil, err
 	}
-	return readIdentity(h.identity())
+	if id, err = readIdentity(h.identity()); err != nil {
+		return nil, err
+	}
+	return id, id.publish(h)
+}
+
+// publish keeps the certificate without its key in a file of its own, for clients of the API.
+func (id *identity) publish(h home) error {
+	var text bytes.Buffer
+	if err := pem.Encode(&text, &pem.Block{Type: "CERTIFICATE", Bytes: id.certificate.Certificate[0]}); err != nil {
+		return err
+	}
+	if found, err := os.ReadFile(h.certificate()); err == nil && bytes.Equal(found, text.Bytes()) {
+		return nil
+	}
+	return writeFile(h.certificate(), text.Bytes())
 }
 
 type damagedIdentityError struct {
@@ -115,6 +130,11 @@ func (id *identity) server() *tls.Config {
 		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{id.certificate},
 		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: id.authority,
 	}
+}
+
+// proof is the configuration of a server of the home whose clients show a token.
+func (id *identity) proof() *tls.Config {
+	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{id.certificate}}
 }
 
 // TemporalTLS is the configuration of a client of a home's Temporal server, from the file that Status names.

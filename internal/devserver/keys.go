@@ -1,9 +1,12 @@
 package devserver
 
 import (
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/base32"
 	"fmt"
+	"io"
 )
 
 // Keys are the secrets of one home, made at its first start and never again. They are as good as the state they
@@ -13,6 +16,17 @@ type Keys struct {
 	S3SecretKey string `json:"s3SecretKey"`
 	// Master is the service's master key, 32 bytes: payloads and stack secrets are sealed with keys derived from it.
 	Master []byte `json:"master"`
+}
+
+// OfPrograms returns the keys by which programs use the S3 server. They open every bucket but the service's own, and do
+// not tell the service's keys.
+func (k Keys) OfPrograms() (accessKey, secretKey string) {
+	derived := func(purpose string) string {
+		sum := hmac.New(sha256.New, []byte(k.S3SecretKey))
+		_, _ = io.WriteString(sum, purpose) // never fails
+		return letters(sum.Sum(nil))
+	}
+	return "PROGRAMS" + derived("access key of programs")[:13], derived("secret key of programs")
 }
 
 // ReadKeys returns the keys of a home that has been started before.
@@ -56,5 +70,10 @@ func ensureKeys(h home) (Keys, error) {
 func token(n int) string {
 	b := make([]byte, n)
 	_, _ = rand.Read(b) // never fails
+	return letters(b)
+}
+
+// letters is bytes in letters and digits.
+func letters(b []byte) string {
 	return base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(b)
 }

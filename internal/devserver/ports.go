@@ -6,8 +6,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"os"
+	"slices"
 	"strconv"
 	"syscall"
+
+	"github.com/deployctl/deployctl/internal/doors"
 )
 
 // Ports are the loopback ports of one home: chosen at its first start and kept, so that addresses survive restarts.
@@ -138,23 +142,30 @@ func checkPort(h home, name string, port int) error {
 	if !errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("listen for %s: %w", name, err)
 	}
-	return &PortTakenError{Port: port, Use: name, Owner: portOwner(port), file: h.ports()}
+	return &PortTakenError{Port: port, Use: name, Owner: PortOwner(port), file: h.ports()}
+}
+
+// PortOwner names who listens on a loopback port, with the user if that is another one: "another process" where the
+// system does not tell more.
+func PortOwner(port int) string {
+	owner := cmp.Or(portOwner(port), "another process")
+	uids, _ := doors.Holders(port)
+	if i := slices.IndexFunc(uids, func(uid int) bool { return uid != os.Getuid() }); i >= 0 {
+		owner += " of " + doors.User(uids[i])
+	}
+	return owner
 }
 
 // PortTakenError says that a port which a home has kept is in use by somebody else.
 type PortTakenError struct {
 	Port  int
 	Use   string // what the port is for
-	Owner string // who has it, or empty where that cannot be told
+	Owner string // who has it, as PortOwner says
 	file  string
 }
 
 func (e *PortTakenError) Error() string {
-	owner := e.Owner
-	if owner == "" {
-		owner = "another process"
-	}
 	return fmt.Sprintf("port %d, which is kept for %s, is taken by %s: end that process, or delete %s to have new "+
 		"ports chosen",
-		e.Port, e.Use, owner, e.file)
+		e.Port, e.Use, e.Owner, e.file)
 }

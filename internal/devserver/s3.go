@@ -47,8 +47,11 @@ func ServeS3(ctx context.Context, homePath string, servers parts.Servers) error 
 		return fmt.Errorf("open the objects in %s: %w", h.objects(), err)
 	}
 	defer func() { _ = lock.Close() }()
+	accessKey, secretKey := data.keys.OfPrograms()
 	return servers.ServeS3(ctx, parts.S3{
-		Address: address(data.ports.S3), AccessKey: data.keys.S3AccessKey, SecretKey: data.keys.S3SecretKey,
-		Region: Region, Objects: h.objects(), Metadata: h.objectMeta(), Durable: Bucket,
+		Address: address(data.ports.S3),
+		S3Keys:  parts.S3Keys{AccessKey: data.keys.S3AccessKey, SecretKey: data.keys.S3SecretKey},
+		Others:  parts.S3Keys{AccessKey: accessKey, SecretKey: secretKey},
+		Region:  Region, Objects: h.objects(), Metadata: h.objectMeta(), Own: Bucket,
 	})
 }

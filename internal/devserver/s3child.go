@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"runtime"
@@ -15,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"github.com/deployctl/deployctl/internal/doors"
 )
 
 // s3Child keeps one child process serving S3 and starts another whenever it dies.
@@ -136,6 +139,7 @@ func s3Client(endpoint string, keys Keys) *s3.Client {
 		BaseEndpoint: aws.String(endpoint),
 		Region:       Region,
 		UsePathStyle: true,
+		HTTPClient:   &http.Client{Transport: &http.Transport{DialContext: doors.Dialer(net.Dialer{})}},
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 			return aws.Credentials{AccessKeyID: keys.S3AccessKey, SecretAccessKey: keys.S3SecretKey}, nil
 		}),

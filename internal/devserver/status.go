@@ -39,9 +39,17 @@ type Status struct {
 	S3Endpoint          string `json:"s3Endpoint,omitempty"` // URL
 	Bucket              string `json:"bucket,omitempty"`
 	APIAddress          string `json:"apiAddress,omitempty"` // host:port, for the caller's API
-	TokenFile           string `json:"tokenFile,omitempty"`  // path of a file with a bearer token for the API
-	// PulumiAddress is host:port of the Pulumi Service API, by which the stock CLI logs in.
-	PulumiAddress string `json:"pulumiAddress,omitempty"`
+	// Certificate is the path of the certificate (PEM) that the API shows, and no other server has.
+	Certificate string `json:"certificate,omitempty"`
+	TokenFile   string `json:"tokenFile,omitempty"` // path of a file with a bearer token for the API
+	// PulumiAddress is host:port of the Pulumi Service API, by which the stock CLI logs in; empty if it is not served.
+	// PulumiTokenFile is the path of a file with a token for it, which is good until the service ends.
+	PulumiAddress   string `json:"pulumiAddress,omitempty"`
+	PulumiTokenFile string `json:"pulumiTokenFile,omitempty"`
+	// PulumiProblem says why it is not served, or what a user of the stock CLI must know.
+	PulumiProblem string `json:"pulumiProblem,omitempty"`
+	// PulumiUsed is the last PulumiAddress of this home; CLIs have logged in there.
+	PulumiUsed string `json:"pulumiUsed,omitempty"`
 	// ConsoleAddress is host:port where the stock CLI finds the console of that address; empty if it is not served.
 	ConsoleAddress string `json:"consoleAddress,omitempty"`
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/internal/devserver/parts"
+	"github.com/deployctl/deployctl/internal/doors"
 )
 
 // codecPath is where the user's browser has payloads decoded for the Web UI.
@@ -42,7 +43,8 @@ func (s *Server) startWebUI(data data, servers parts.Servers, codec http.Handler
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = server.Serve(sameUser{listener}) // ends with Close
+		// A cookie is sent to every port of a host, whoever listens there.
+		_ = server.Serve(doors.SameUser(listener)) // ends with Close
 		end()
 	}()
 	return func() { _ = server.Close(); <-ended }, nil

@@ -15,22 +15,11 @@ import (
 // belongs reports whether the other end of a connection (there) belongs to a process of the household or to this
 // process.
 func belongs(h Household, there, here *net.TCPAddr) bool {
-	if _, err := os.Stat("/proc/net/tcp"); err != nil {
-		return true // a system that only resembles Linux: accept, as on other systems
+	if !knows() {
+		return true // as on other systems
 	}
-	s, ok := connection(there.AddrPort(), here.AddrPort())
+	s, ok := connection(end(there), end(here))
 	return ok && owned(h, s)
-}
-
-// OfThisUser reports whether a connection on loopback was made by this process's user or by root. It returns false if
-// the other end is closed already.
-func OfThisUser(conn net.Conn) bool {
-	if _, err := os.Stat("/proc/net/tcp"); err != nil {
-		return true
-	}
-	there, here := conn.RemoteAddr().(*net.TCPAddr), conn.LocalAddr().(*net.TCPAddr)
-	s, ok := connection(there.AddrPort(), here.AddrPort())
-	return ok && s.inode != "0" && (s.uid == 0 || s.uid == os.Getuid())
 }
 
 // owned reports whether a process of the household, or this process, has a socket open.

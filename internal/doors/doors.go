@@ -6,7 +6,8 @@
 // owner of each connection is looked up in the kernel's tables, and a connection is served only if a process of the
 // update made it. Only Linux has such tables. On other systems every local user can connect while an update runs.
 //
-// OfThisUser is a simpler check, for the ports of the embedded service.
+// Simpler checks are by user alone: SameUser for the clients of the embedded service, Dialer for the servers that this
+// process connects to. Root counts as every user: it has all that they have.
 package doors
 
 import (

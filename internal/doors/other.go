@@ -11,8 +11,14 @@ import (
 // belongs accepts every connection: see the package comment.
 func belongs(Household, *net.TCPAddr, *net.TCPAddr) bool { return true }
 
-// OfThisUser accepts every connection: see the package comment.
-func OfThisUser(net.Conn) bool { return true }
+// ofThisUser accepts every connection: see the package comment.
+func ofThisUser(net.Conn) bool { return true }
+
+// servedByThisUser accepts every server: see the package comment.
+func servedByThisUser(context.Context, net.Conn) error { return nil }
+
+// Holders knows nobody here: see the package comment.
+func Holders(int) (uids []int, known bool) { return nil, false }
 
 // Dial connects to the port on which a plugin listens. Other processes can connect, too: see the package comment.
 func Dial(ctx context.Context, _ Household, port uint16) (conn net.Conn, sealed bool, err error) {

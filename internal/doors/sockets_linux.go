@@ -33,10 +33,14 @@ const (
 	waiting uint32 = 1 << 6
 )
 
-// connection returns the socket of a connection by its two ends.
+// connection returns the socket of a connection by its two ends, which are not of IPv4 in IPv6.
 func connection(local, remote netip.AddrPort) (socket, bool) {
 	matches := func(s socket) bool { return s.local == local && s.remote == remote }
-	found, err := diagnose(netlink.Request, unix.AF_INET, others, local, remote)
+	family := uint8(unix.AF_INET)
+	if local.Addr().Is6() {
+		family = unix.AF_INET6
+	}
+	found, err := diagnose(netlink.Request, family, others, local, remote)
 	if i := slices.IndexFunc(found, matches); err == nil && i >= 0 {
 		return found[i], true
 	}

@@ -8,9 +8,12 @@ package eventlog
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/rawjson"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
 // Appender stores the parts of event logs.
@@ -39,11 +42,45 @@ func Encode(events []deployments.WatchEvent) ([]byte, error) {
 	return data, nil
 }
 
+// EncodeRaw returns one element of a part, for an event of a client whose JSON is known, and which was decoded.
+func EncodeRaw(raw []byte, e *apitype.EngineEvent) ([]byte, error) {
+	if len(raw) <= maxEvent {
+		return slices.Concat([]byte(`{"event":`), raw, []byte("}")), nil
+	}
+	data, err := json.Marshal(fit(deployments.WatchEvent{Event: e}))
+	if err != nil {
+		return nil, deployments.Errorf(deployments.CodeInternal, "encode an event: %w", err)
+	}
+	return data, nil
+}
+
+// Each calls f for each event of one part, and decodes one at a time: a large part takes little memory.
+func Each(data []byte, f func(deployments.WatchEvent) error) error {
+	if !json.Valid(data) {
+		_, err := Decode(data)
+		return err
+	}
+	for raw := range rawjson.Elements(data) {
+		var e deployments.WatchEvent
+		if err := json.Unmarshal(raw, &e); err != nil {
+			return damaged(err)
+		}
+		if err := f(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Decode returns the events of one part.
 func Decode(data []byte) ([]deployments.WatchEvent, error) {
 	var events []deployments.WatchEvent
 	if err := json.Unmarshal(data, &events); err != nil {
-		return nil, deployments.Errorf(deployments.CodeFormat, "an event log is damaged: %w", err)
+		return nil, damaged(err)
 	}
 	return events, nil
+}
+
+func damaged(err error) error {
+	return deployments.Errorf(deployments.CodeFormat, "an event log is damaged: %w", err)
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"time"
 
@@ -86,7 +85,7 @@ func serve(ctx context.Context, m message, stack deployments.StackName, service 
 func (s Starter) run(ctx context.Context, o Order, answers func(message) answer) (m message, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	self, err := os.Executable()
+	self, err := process.Self()
 	if err != nil {
 		return m, err
 	}
@@ -135,13 +134,18 @@ func (s Starter) run(ctx context.Context, o Order, answers func(message) answer)
 	return m, errorOf(m.Code, m.Error)
 }
 
+// maxMessage limits one message of the process: a file, or the list of all files, and what is around it.
+const maxMessage = deployments.MaxFile + 1<<20
+
 // converse sends an order and answers calls until the result.
 func converse(o Order, from io.Reader, to io.Writer, answers func(message) answer) (m message, err error) {
-	in, out := gob.NewDecoder(from), gob.NewEncoder(to)
+	limited := &io.LimitedReader{R: from}
+	in, out := gob.NewDecoder(limited), gob.NewEncoder(to)
 	if err := out.Encode(o); err != nil {
 		return m, err
 	}
 	for {
+		limited.N = maxMessage // the process says nothing more before it is answered
 		m = message{}
 		if err := in.Decode(&m); err != nil || m.Call == "" {
 			return m, err

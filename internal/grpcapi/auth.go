@@ -22,11 +22,14 @@ type Authority interface {
 // OneToken is the authority that knows a single token, the local user's, who may do everything, and asks next about
 // every other; next may be nil.
 func OneToken(text string, next Authority) Authority {
-	caller := deployments.Caller{Token: deployments.LocalToken, Authority: deployments.Everything(), Trusted: true}
-	return oneToken{sha256.Sum256([]byte(text)), next, func(context.Context) (deployments.Caller,
-		error) {
-		return caller, nil
+	return oneToken{sha256.Sum256([]byte(text)), next, func(context.Context) (deployments.Caller, error) {
+		return LocalUser(), nil
 	}}
+}
+
+// LocalUser is the caller with the local user's token.
+func LocalUser() deployments.Caller {
+	return deployments.Caller{Token: deployments.LocalToken, Authority: deployments.Everything(), Trusted: true}
 }
 
 type oneToken struct {

@@ -1,12 +1,16 @@
 package grpcapi
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"io"
 	"net"
 	"sync"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/mempool"
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 	"golang.org/x/sync/semaphore"
 	"golang.org/x/time/rate"
@@ -16,9 +20,8 @@ import (
 // What one process serves at a time, and how fast. The memory that messages and contents take is bounded by readers and
 // budget together, whoever sends them.
 const (
-	maxConnections = 4096
-	maxStreams     = 100     // of one connection
-	windowSize     = 1 << 20 // of a stream: what is received of it before anybody reads
+	maxStreams = 100     // of one connection
+	windowSize = 1 << 20 // of a stream: what is received of it before anybody reads
 
 	// readers is how many first messages are received at a time, each of up to MaxMessage; shareOfToken is how many of
 	// one token. messagePatience is how long one may take, chunkPatience a later one.
@@ -27,15 +30,16 @@ const (
 	messagePatience = 20 * time.Second
 	chunkPatience   = time.Minute
 
-	// budget bounds the memory of the contents that are being received, and of large messages while their calls last. A
-	// file is sealed in place, a deployment is also parsed. A single content may be larger; it is then received alone.
-	// The memory limit of serve leaves room for MaxContent and for the garbage that is made while it is received.
+	// budget bounds the memory of the contents that are being received and answered, and of large messages while their
+	// calls last. A file is sealed in place, a deployment is also parsed. A single content may be larger; it is then
+	// alone. The memory limit of serve leaves room for MaxContent and for the garbage that is made while it is received.
 	budget         = 192 << 20
 	leastShare     = 8 << 20 // of a content: at least some chunks of it are in memory
 	largeMessage   = 1 << 20
 	parsedTimes    = 4
-	exports        = 8 // at a time: what they need is not known before
-	admitPatience  = 5 * time.Minute
+	exports        = 8 // at a time
+	exportsOfOne   = 3 // organization
+	admitPatience  = Patience
 	lookups        = 64 // tokens that are looked up at a time
 	lookupPatience = 5 * time.Second
 
@@ -51,24 +55,35 @@ const (
 	maxNamed = 10_000 // names of which something is remembered
 )
 
+// Patience is how long a call waits for memory.
+const Patience = 5 * time.Minute
+
+// NewMemory returns the memory that the organizations share, on all edges of a process.
+func NewMemory() *mempool.Pool { return mempool.New(budget) }
+
 // bounds keeps what a process spends on its callers bounded.
 type bounds struct {
-	budget, reading, exporting, looking, wrong *semaphore.Weighted
+	memory *mempool.Pool
+
+	reading, exporting, looking, wrong *semaphore.Weighted
 
 	calls, failures *byName[*rate.Limiter] // by token, and by host
 
 	shares, relooking *byName[*semaphore.Weighted] // by token: of the readers, and of checks of open streams
+	exportShares      *byName[*semaphore.Weighted] // by organization: of the exports
 }
 
-func newBounds() *bounds {
+// newBounds returns the bounds of an edge; memory is nil if the edge has its own.
+func newBounds(memory *mempool.Pool) *bounds {
 	return &bounds{
-		budget: semaphore.NewWeighted(budget), reading: semaphore.NewWeighted(readers),
+		memory: cmp.Or(memory, NewMemory()), reading: semaphore.NewWeighted(readers),
 		looking:   semaphore.NewWeighted(lookups),
 		exporting: semaphore.NewWeighted(exports), wrong: semaphore.NewWeighted(waitingWrong),
-		calls:     newByName(func() *rate.Limiter { return rate.NewLimiter(callsPerSecond, callBurst) }),
-		failures:  newByName(func() *rate.Limiter { return rate.NewLimiter(wrongPerSecond, wrongBurst) }),
-		shares:    newByName(func() *semaphore.Weighted { return semaphore.NewWeighted(shareOfToken) }),
-		relooking: newByName(func() *semaphore.Weighted { return semaphore.NewWeighted(1) }),
+		calls:        newByName(func() *rate.Limiter { return rate.NewLimiter(callsPerSecond, callBurst) }),
+		failures:     newByName(func() *rate.Limiter { return rate.NewLimiter(wrongPerSecond, wrongBurst) }),
+		shares:       newByName(func() *semaphore.Weighted { return semaphore.NewWeighted(shareOfToken) }),
+		relooking:    newByName(func() *semaphore.Weighted { return semaphore.NewWeighted(1) }),
+		exportShares: newByName(func() *semaphore.Weighted { return semaphore.NewWeighted(exportsOfOne) }),
 	}
 }
 
@@ -103,12 +118,22 @@ func (b *bounds) relook(ctx context.Context, token string) (done func(), err err
 
 // read waits until a first message of a token may be received.
 func (b *bounds) read(ctx context.Context, token string) (done func(), err error) {
-	share, err := acquire(ctx, b.shares.of(token), 1, admitPatience)
+	return acquireShare(ctx, b.shares.of(token), b.reading)
+}
+
+// export waits for one of the places of calls that answer with a whole deployment of an organization.
+func (b *bounds) export(ctx context.Context, organization string) (done func(), err error) {
+	return acquireShare(ctx, b.exportShares.of(organization), b.exporting)
+}
+
+// acquireShare waits for one of all, of which a party has a share.
+func acquireShare(ctx context.Context, share, all *semaphore.Weighted) (release func(), err error) {
+	own, err := acquire(ctx, share, 1, admitPatience)
 	if err != nil {
-		return share, err
+		return own, err
 	}
-	reading, err := acquire(ctx, b.reading, 1, admitPatience)
-	return func() { reading(); share() }, err
+	one, err := acquire(ctx, all, 1, admitPatience)
+	return func() { one(); own() }, err
 }
 
 // receive receives a message, or gives up when it takes too long. What goes on receiving then ends with the call.
@@ -127,25 +152,75 @@ func (b *bounds) receive(ctx context.Context, patience time.Duration, recv func(
 	}
 }
 
-// hold takes what the rest of a call needs from the budget, by its rule and its first message.
-func (b *bounds) hold(ctx context.Context, r room, m proto.Message) (release func(), err error) {
-	var share int64
+// memoryOf returns what the rest of a call needs of the budget, by its rule and its first message.
+func memoryOf(r room, m proto.Message) int64 {
 	switch r {
-	case ofExport:
-		return acquire(ctx, b.exporting, 1, admitPatience)
 	case ofContent:
-		share = contentShare(sizeIn(m), 1)
+		return contentShare(sizeIn(m), 1)
 	case ofParsed:
-		share = contentShare(sizeIn(m), parsedTimes)
-	default:
-		if size := int64(proto.Size(m)); size > largeMessage {
-			share = min(parsedTimes*size, budget)
+		return contentShare(sizeIn(m), parsedTimes)
+	}
+	if size := int64(proto.Size(m)); size > largeMessage {
+		return min(parsedTimes*size, budget)
+	}
+	return 0
+}
+
+// share gives the call a claim to the memory that the organizations share. One that sends its answer part by part needs
+// none: it lasts long, and has little at a time.
+func (c *call) share() {
+	if c.rule.room == ofParts {
+		return
+	}
+	c.memory = c.edge.bounds.memory.Claim(cmp.Or(c.entry.Organization, c.caller.Token), func() {
+		c.cancel(endedStream{mempool.ErrBusy})
+	})
+	c.release = append(c.release, c.memory.Release)
+	c.ctx = mempool.With(c.ctx, c.memory, Patience)
+}
+
+// hold takes what the rest of a call needs. What its content takes it takes at once, and gives way if that arrives too
+// slowly; what it reads of the store, as it reads it.
+func (c *call) hold(first proto.Message) error {
+	switch c.rule.room {
+	case ofParts:
+		return nil
+	case ofExport:
+		done, err := c.edge.bounds.export(c.ctx, c.entry.Organization)
+		c.release = append(c.release, done)
+		if err != nil {
+			return err
 		}
+		c.memory.Whole()
+	case ofMessage:
+		c.memory.Whole()
 	}
-	if share == 0 {
-		return func() {}, nil
+	return mempool.Take(c.ctx, memoryOf(c.rule.room, first))
+}
+
+// sendExport sends a part of a deployment, and gives up when it is taken too slowly while others wait for its memory.
+// What goes on sending then ends with the call.
+func (c *call) sendExport(m any) error {
+	c.memory.Sending()
+	sent := make(chan error, 1)
+	go func() { sent <- c.ServerStream.SendMsg(m) }()
+	select {
+	case err := <-sent:
+		return err
+	case <-c.ctx.Done():
+		return cmp.Or(c.ended(), c.ctx.Err())
 	}
-	return acquire(ctx, b.budget, share, admitPatience)
+}
+
+// received notes that something of the content of a call has arrived, or that it is whole.
+func (c *call) received(err error) error {
+	if c.memory == nil {
+		return err
+	}
+	if c.memory.Moved(); errors.Is(err, io.EOF) && !c.memory.Whole() {
+		return mempool.ErrBusy
+	}
+	return err
 }
 
 // sizeIn gives what a first message says of the size of the whole content; see checkRoom.
@@ -227,36 +302,4 @@ func hostOf(address string) string {
 		return address
 	}
 	return host
-}
-
-// Limited returns a listener that closes connections beyond as many as this package's own server has.
-func Limited(l net.Listener) net.Listener { return limited{l, semaphore.NewWeighted(maxConnections)} }
-
-// limited is a listener that closes connections beyond a number.
-type limited struct {
-	net.Listener
-	free *semaphore.Weighted
-}
-
-func (l limited) Accept() (net.Conn, error) {
-	for {
-		connection, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		if l.free.TryAcquire(1) {
-			return &counting{Conn: connection, closed: sync.OnceFunc(func() { l.free.Release(1) })}, nil
-		}
-		_ = connection.Close() // whoever it is tries again
-	}
-}
-
-type counting struct {
-	net.Conn
-	closed func()
-}
-
-func (c *counting) Close() error {
-	defer c.closed()
-	return c.Conn.Close()
 }

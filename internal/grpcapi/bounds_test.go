@@ -99,7 +99,7 @@ func TestUploadsAreTakenOneAfterTheOtherWhereTheyWouldNotFitTogether(t *testing.
 	}
 }
 
-func TestACallHoldsTheMemoryThatItsRuleSays(t *testing.T) {
+func TestACallTakesTheMemoryThatItsRuleSays(t *testing.T) {
 	for name, c := range map[string]struct {
 		full string
 		m    proto.Message
@@ -111,25 +111,62 @@ func TestACallHoldsTheMemoryThatItsRuleSays(t *testing.T) {
 		"one whose size is unknown": {api.Stacks_Import_FullMethodName, &api.ImportRequest{}, budget},
 		"a large message": {api.Stacks_Encrypt_FullMethodName,
 			&api.EncryptRequest{Plain: []string{strings.Repeat("x", 2<<20)}}, 8 << 20},
+		"a small message": {api.Stacks_Export_FullMethodName, &api.ExportRequest{}, 0},
 	} {
-		b := newBounds()
-		if _, err := b.hold(t.Context(), rules[c.full].room, c.m); err != nil {
-			t.Fatal(err)
-		}
 		const header = 100 // of a message, parsedTimes
-		if b.budget.TryAcquire(budget-c.want+1) || !b.budget.TryAcquire(budget-c.want-min(header, budget-c.want)) {
-			t.Errorf("%s does not hold %d MiB", name, c.want>>20)
+		if got := memoryOf(rules[c.full].room, c.m); got < c.want || got > c.want+header {
+			t.Errorf("%s takes %d bytes, and not %d", name, got, c.want)
 		}
 	}
-	b := newBounds()
-	for range exports {
-		if _, err := b.hold(t.Context(), rules[api.Stacks_Export_FullMethodName].room,
-			&api.ExportRequest{}); err != nil {
+}
+
+// TestAnOrganizationHasItsShareOfTheExports has one of them ask for all.
+func TestAnOrganizationHasItsShareOfTheExports(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBounds(nil)
+		for range exportsOfOne {
+			if _, err := b.export(t.Context(), "evil"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		go func() { _, _ = b.export(t.Context(), "evil") }() // it waits
+		synctest.Wait()
+		begun := time.Now()
+		if done, err := b.export(t.Context(), "acme"); err != nil || time.Since(begun) > 0 {
+			t.Errorf("another organization waits for %s: %v", time.Since(begun), err)
+		} else {
+			done()
+		}
+		<-time.After(admitPatience)
+	})
+}
+
+// TestASlowUploadGivesWayToAnotherOrganization has one announce all that there is and send nothing.
+func TestASlowUploadGivesWayToAnotherOrganization(t *testing.T) {
+	service := &weighed{Service: memory.New(), enter: make(chan struct{}, 1), leave: make(chan struct{}, 1)}
+	connection := serving(t, Config{Service: service, Authority: OneToken("local", nil)}, nil)
+	upload := func(organization string, size int64) api.Bundles_PutFileClient {
+		stream, err := api.NewBundlesClient(connection).PutFile(as(t.Context(), "local"))
+		if err != nil {
 			t.Fatal(err)
 		}
+		stack := wire.FromStack(own)
+		stack.Organization = organization
+		if err := stream.Send(&api.PutFileRequest{Stack: stack, Digest: "sha256:" + strings.Repeat("0", 64), Size: size,
+			Chunk: []byte("x")}); err != nil {
+			t.Fatal(err)
+		}
+		return stream
 	}
-	if b.exporting.TryAcquire(1) {
-		t.Errorf("%d exports leave room for another", exports)
+	slow := upload("evil", MaxContent)
+	ended := make(chan error, 1)
+	go func() { ended <- slow.RecvMsg(&api.PutFileResponse{}) }()
+	service.leave <- struct{}{}
+	if _, err := upload("acme", 1).CloseAndRecv(); err != nil {
+		t.Errorf("another organization is answered %v", err)
+	}
+	if err := <-ended; status.Code(err) != codes.Unavailable {
+		t.Errorf("the slow one ends with %v", err)
 	}
 }
 
@@ -149,7 +186,7 @@ func TestAFileLargerThanItSaidIsRefused(t *testing.T) {
 
 func TestATokenWhoseMessagesDoNotArriveHoldsUpOnlyItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBounds()
+		b := newBounds(nil)
 		for range shareOfToken {
 			if _, err := b.read(t.Context(), "slow"); err != nil {
 				t.Fatal(err)
@@ -170,7 +207,7 @@ func TestATokenWhoseMessagesDoNotArriveHoldsUpOnlyItself(t *testing.T) {
 
 func TestATokenThatCallsTooOftenIsDelayedAndThenRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, began := newBounds(), time.Now()
+		b, began := newBounds(nil), time.Now()
 		var refused error
 		for range callBurst + callsPerSecond*10 {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -191,7 +228,7 @@ func TestATokenThatCallsTooOftenIsDelayedAndThenRefused(t *testing.T) {
 
 func TestWrongTokensOfOneAddressAreSlowedAndOthersAreNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, began := newBounds(), time.Now()
+		b, began := newBounds(nil), time.Now()
 		for range wrongBurst {
 			b.slow(t.Context(), "192.0.2.1")
 		}
@@ -211,7 +248,7 @@ func TestWrongTokensOfOneAddressAreSlowedAndOthersAreNot(t *testing.T) {
 }
 
 func TestSoFewTokensAndAddressesAreRememberedThatMemoryIsBounded(t *testing.T) {
-	b := newBounds()
+	b := newBounds(nil)
 	first := b.calls.of("0")
 	for i := range 3 * maxNamed {
 		name := fmt.Sprint(i)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/grpcapi/wire"
+	"github.com/deployctl/deployctl/internal/mempool"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
@@ -64,6 +65,7 @@ type call struct {
 	first    proto.Message // was admitted, and is for the method's first RecvMsg
 	admitted bool
 	refused  error
+	memory   *mempool.Claim // see share
 	release  []func()
 
 	sending sync.Mutex
@@ -145,6 +147,7 @@ func (e *edge) authenticate(c *call) (deployments.Caller, error) {
 		}
 		return caller, err
 	}
+	knownCaller(c.ctx, caller.Token)
 	return caller, e.bounds.pace(c.ctx, caller.Token)
 }
 
@@ -190,12 +193,11 @@ func (c *call) begin() error {
 		return c.refused
 	}
 	c.first = first
+	c.share()
 	if !c.edge.unary[c.full] {
 		go c.recheck(first)
 	}
-	release, err := c.edge.bounds.hold(c.ctx, c.rule.room, first)
-	c.release = append(c.release, release)
-	return err
+	return c.hold(first)
 }
 
 func (c *call) receiveFirst(first proto.Message) error {
@@ -214,7 +216,8 @@ func (c *call) receiveFirst(first proto.Message) error {
 // RecvMsg gives the method the first message, which was admitted, and receives the others.
 func (c *call) RecvMsg(m any) error {
 	if c.first == nil {
-		return readable(c.edge.bounds.receive(c.ctx, chunkPatience, func() error { return c.ServerStream.RecvMsg(m) }))
+		err := c.edge.bounds.receive(c.ctx, chunkPatience, func() error { return c.ServerStream.RecvMsg(m) })
+		return readable(c.received(err))
 	}
 	to, ok := m.(proto.Message)
 	if first := c.first.ProtoReflect(); !ok || to.ProtoReflect().Descriptor() != first.Descriptor() {
@@ -263,6 +266,9 @@ func (c *call) SendMsg(m any) error {
 	c.sending.Lock()
 	c.sent = true
 	c.sending.Unlock()
+	if c.rule.room == ofExport {
+		return c.sendExport(m)
+	}
 	return c.ServerStream.SendMsg(m)
 }
 

@@ -5,16 +5,22 @@ import (
 	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/mempool"
 )
 
 // Gate lets callers in for an edge that speaks another protocol: it finds who they are by their tokens, and bounds what
 // they may ask for, as the edge of this package does.
 type Gate struct {
-	edge *edge
+	// Memory is what the organizations share.
+	Memory *mempool.Pool
+	edge   *edge
 }
 
-// NewGate returns the gate of one edge.
-func NewGate(a Authority) *Gate { return &Gate{&edge{authority: a, bounds: newBounds()}} }
+// NewGate returns the gate of one edge; memory is nil if the edge has its own.
+func NewGate(a Authority, memory *mempool.Pool) *Gate {
+	bounds := newBounds(memory)
+	return &Gate{bounds.memory, &edge{authority: a, bounds: bounds}}
+}
 
 // Caller returns the caller with a token. Wrong tokens are slowed by the host that they come from, and all calls of a
 // token by that.
@@ -34,8 +40,12 @@ func (g *Gate) Caller(ctx context.Context, text, host string) (deployments.Calle
 	if caller.TokensOnly {
 		return caller, errTokensOnly
 	}
+	g.Known(ctx, caller.Token)
 	return caller, g.edge.bounds.pace(ctx, caller.Token)
 }
+
+// Known notes that the sender of a call is known by a name, and so its connection is no stranger's; see Limited.
+func (g *Gate) Known(ctx context.Context, name string) { knownCaller(ctx, name) }
 
 var errTokensOnly = deployments.Errorf(deployments.CodeForbidden,
 	"the token that serve was started with may only manage tokens and members once there is an admin's token: use that "+
@@ -47,17 +57,9 @@ func (g *Gate) Wrong(ctx context.Context, host string) { g.edge.bounds.slow(ctx,
 // Pace delays a call of a name, such as an update, that calls too often.
 func (g *Gate) Pace(ctx context.Context, name string) error { return g.edge.bounds.pace(ctx, name) }
 
-// Hold takes memory for a request of a size, which is parsed. Release gives it back.
-func (g *Gate) Hold(ctx context.Context, size int64) (release func(), err error) {
-	if size < largeMessage {
-		return func() {}, nil
-	}
-	return acquire(ctx, g.edge.bounds.budget, contentShare(size, parsedTimes), admitPatience)
-}
-
 // HoldExport takes one of the places of calls that answer with a whole deployment.
-func (g *Gate) HoldExport(ctx context.Context) (release func(), err error) {
-	return acquire(ctx, g.edge.bounds.exporting, 1, admitPatience)
+func (g *Gate) HoldExport(ctx context.Context, organization string) (release func(), err error) {
+	return g.edge.bounds.export(ctx, organization)
 }
 
 // Rule is the rule of one method, for a call of another protocol that does the same.

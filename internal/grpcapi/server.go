@@ -10,6 +10,7 @@ import (
 
 	api "github.com/deployctl/deployctl/api/deployctl/v1"
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/mempool"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/health"
@@ -27,7 +28,7 @@ const (
 // Bounds of a connection: its headers, how long it may take to be made, and to be idle.
 const (
 	maxHeader       = 16 << 10
-	connectPatience = 20 * time.Second
+	connectPatience = 10 * time.Second
 	idlePatience    = 10 * time.Minute
 )
 
@@ -41,6 +42,8 @@ type Config struct {
 	Authority Authority
 	// Auditor keeps the audit log; nil for none.
 	Auditor Auditor
+	// Memory is shared among the organizations, with other edges; nil: this edge has its own.
+	Memory *mempool.Pool
 	// TLS is nil only on loopback; see Listen.
 	TLS *tls.Config
 	// Unary and Stream see every call, those that are refused too; they may be nil.
@@ -54,33 +57,6 @@ type Config struct {
 	Log *slog.Logger
 
 	recheckEvery time.Duration // the constant of this name, but in tests
-}
-
-// Listen opens the address. Tokens and secrets travel over it, so without TLS it must be on loopback (CodeInvalid).
-func Listen(address string, tlsConfig *tls.Config) (net.Listener, error) {
-	if tlsConfig == nil && !IsLoopback(address) {
-		return nil, deployments.Errorf(deployments.CodeInvalid,
-			"%s is not on loopback, so the service must use TLS: give a certificate (--tls-cert) and its key "+
-				"(--tls-key), or listen on 127.0.0.1", address)
-	}
-	listener, err := net.Listen("tcp", address)
-	if err != nil {
-		return nil, deployments.Errorf(deployments.CodeUnavailable, "cannot listen on %s: %w", address, err)
-	}
-	return listener, nil
-}
-
-// IsLoopback says whether HOST:PORT can be reached from this machine only. A name is loopback only if it is localhost.
-func IsLoopback(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		host = address
-	}
-	if host == "localhost" {
-		return true
-	}
-	ip := net.ParseIP(host)
-	return ip != nil && ip.IsLoopback()
 }
 
 // Serve answers calls on the listener, which it closes, until ctx ends; then it ends streams and waits a little for the
@@ -119,7 +95,7 @@ func newServer(streams context.Context, c Config) (*grpc.Server, *health.Server,
 	}
 	unary := map[string]bool{}
 	edge := &edge{authority: c.Authority, auditor: c.Auditor, log: c.Log, streams: streams, unary: unary,
-		bounds: newBounds(), away: c.Away,
+		bounds: newBounds(c.Memory), away: c.Away,
 		recheckEvery: cmp.Or(c.recheckEvery, recheckEvery)}
 	options := []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage), grpc.MaxConcurrentStreams(maxStreams),

@@ -1,7 +1,9 @@
 package journal
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -11,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/token"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
 // play replays a transcript: lines "base NAME…", entries as JSON with short resources, and "> " lines that say what the
@@ -36,13 +40,89 @@ func play(t *testing.T, text string) {
 				t.Errorf("line %d: the state is %q, not %q", number+1, got, rest)
 			}
 		default:
-			parsed, err := Parse([]byte(fmt.Sprintf(`[{"sequenceID":%d,%s}]`, len(entries)+1, expand(line))))
+			parsed, err := parseAll([]byte(fmt.Sprintf(`[{"sequenceID":%d,%s}]`, len(entries)+1, expand(line))))
 			if err != nil {
 				t.Fatalf("line %d: %v", number+1, err)
 			}
 			entries = append(entries, parsed...)
 		}
 	}
+}
+
+// checks are what the checks of a store come to here.
+var checks = Checks{
+	Resource: checkResource,
+	Operation: func(raw json.RawMessage) error {
+		var operation struct {
+			Resource json.RawMessage
+			Type     string
+		}
+		if err := json.Unmarshal(raw, &operation); err != nil || !slices.Contains(Operations, operation.Type) {
+			return errors.New("its operation is not one")
+		}
+		return checkResource(operation.Resource)
+	},
+}
+
+func checkResource(raw json.RawMessage) error {
+	var r struct {
+		references
+		Custom bool
+	}
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return err
+	}
+	return token.CheckResource(r.URN, r.Type, r.Custom, r.Provider)
+}
+
+// parseAll returns the entries of an array, or the error.
+func parseAll(data []byte) (entries []Entry, err error) {
+	for e, err := range Parse(data, checks) {
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, e)
+	}
+	return entries, nil
+}
+
+// replayed returns the state that entries make of a base, in whatever order they are.
+func replayed(base State, entries []Entry) (State, error) {
+	entries = slices.Clone(entries)
+	slices.SortStableFunc(entries, func(a, b Entry) int { return cmp.Compare(a.Sequence, b.Sequence) })
+	entries = slices.CompactFunc(entries, func(a, b Entry) bool { return a.Sequence == b.Sequence })
+	r := NewReplay(base)
+	for _, e := range entries {
+		if err := r.Add(e); err != nil {
+			return State{}, err
+		}
+	}
+	state, err := r.State()
+	if err == nil {
+		err = measured(r, state)
+	}
+	return state, err
+}
+
+// measured reports that a replay has counted another size than that of its state. Marks and references, which are
+// written at the end, may change the bytes.
+func measured(r *Replay, state State) error {
+	bytes, resources := r.Size()
+	size := 0
+	for _, it := range slices.Concat(r.made, r.base) {
+		size += len(it.raw)
+	}
+	for _, raw := range state.Pending {
+		size += len(raw)
+	}
+	for _, raw := range state.Extensions {
+		size += len(raw)
+	}
+	if bytes != size || resources != len(state.Resources) {
+		return fmt.Errorf("it has counted %d resources in %d bytes, and there are %d in %d", resources, bytes,
+			len(state.Resources), size)
+	}
+	return nil
 }
 
 // resourceOf returns the JSON of a resource "NAME" or "NAME:FIELD=NAME,NAME", whose URN has the name.
@@ -88,7 +168,7 @@ func describe(t *testing.T, base State, entries []Entry) string {
 	shuffled := slices.Concat(entries, entries)
 	random := rand.New(rand.NewPCG(1, uint64(len(entries))))
 	random.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
-	state, err := Replay(base, shuffled)
+	state, err := replayed(base, shuffled)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +241,7 @@ func TestWhatIsNoJournalIsRefused(t *testing.T) {
 		`[{"kind":10,"baseStatePatches":[{"index":0,"state":null}]}]`, `[{"kind":10,"newStatePatches":[{"operationID":1}]}]`,
 		`[{"kind":0,"operation":{"type":"painting","resource":` + resourceOf("a") + `}}]`,
 	} {
-		if _, err := Parse([]byte(text)); deployments.CodeOf(err) != deployments.CodeInvalid {
+		if _, err := parseAll([]byte(text)); deployments.CodeOf(err) != deployments.CodeInvalid {
 			t.Errorf("%s is answered %v", text, err)
 		}
 	}
@@ -170,6 +250,32 @@ func TestWhatIsNoJournalIsRefused(t *testing.T) {
 // with returns a resource that has also a field.
 func with(field, value string) string {
 	return strings.TrimSuffix(resourceOf("a"), "}") + fmt.Sprintf(`,%q:%s}`, field, value)
+}
+
+// TestOnlySomeEntriesChangeTheWholeBase bounds the work of a replay.
+func TestOnlySomeEntriesChangeTheWholeBase(t *testing.T) {
+	r := NewReplay(State{})
+	for n := range mostRebuilds {
+		if err := r.Add(Entry{Sequence: int64(n), Kind: apitype.JournalEntryKindRebuiltBaseState}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.Add(Entry{Kind: apitype.JournalEntryKindStateMigration}); err == nil {
+		t.Error("one more is replayed")
+	}
+}
+
+// TestAMigrationGivesAResourceOnePlace has a small entry name a large resource many times.
+func TestAMigrationGivesAResourceOnePlace(t *testing.T) {
+	base := State{Resources: []json.RawMessage{json.RawMessage(resourceOf("a"))}}
+	entries, err := parseAll([]byte(`[{"sequenceID":1,"kind":10,"states":[` + resourceOf("b") + `],"layout":[{"baseIndex":0},` +
+		strings.Repeat(`{"stateIndex":0},{"baseIndex":0},`, 1000) + `{"stateIndex":0}]}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if state, err := replayed(base, entries); err != nil || len(state.Resources) != 2 {
+		t.Errorf("%d resources: %v", len(state.Resources), err)
+	}
 }
 
 // FuzzReplay replays whatever is an array of entries, also what Parse rejects: a state or an error, and no panic.
@@ -189,13 +295,17 @@ func FuzzReplay(f *testing.F) {
 	base := State{Resources: []json.RawMessage{
 		json.RawMessage(resourceOf("x:aliases=old")), json.RawMessage(resourceOf("y:parent=old")),
 	}}
-	f.Fuzz(func(_ *testing.T, data []byte) {
+	f.Fuzz(func(t *testing.T, data []byte) {
 		var entries []Entry
 		if json.Unmarshal(data, &entries) == nil {
-			_, _ = Replay(base, entries)
+			_, _ = replayed(base, entries)
 		}
-		if entries, err := Parse(data); err == nil {
-			_, _ = Replay(base, entries)
+		entries, err := parseAll(data)
+		if err != nil {
+			return
+		}
+		if _, err := replayed(base, entries); err != nil && !strings.Contains(err.Error(), "changes the whole base") {
+			t.Errorf("what Parse accepts cannot be replayed: %v", err)
 		}
 	})
 }

@@ -26,7 +26,8 @@ type hostile struct {
 func newHostile(t *testing.T) hostile {
 	t.Helper()
 	h, tools, dir := hostile{hidden: t.TempDir()}, t.TempDir(), t.TempDir()
-	policy, _, err := sandbox.New(sandbox.Options{Mode: sandbox.Namespace, Hide: []string{h.hidden}})
+	policy, _, err := sandbox.New(sandbox.Options{Mode: sandbox.Namespace, Hide: []string{h.hidden},
+		Shared: []string{filepath.Dir(dir)}}) // where the test has its directories
 	if err != nil {
 		t.Fatal(err)
 	}

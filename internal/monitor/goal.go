@@ -62,7 +62,7 @@ func (m *Monitor) readInputs(ctx context.Context, req *pulumirpc.RegisterResourc
 	options.KeepOutputValues, options.UpgradeToOutputValues = true, true
 	inputs, err := plugin.UnmarshalProperties(req.GetObject(), options)
 	if err == nil {
-		err = m.project.hash(ctx, inputs)
+		err = m.project.Assets.Hash(ctx, inputs)
 	}
 	if err != nil {
 		return status.Errorf(codes.InvalidArgument, "inputs of %s %s: %v", g.Type, g.Name, err)
@@ -137,7 +137,7 @@ func (m *Monitor) readTrigger(ctx context.Context, req *pulumirpc.RegisterResour
 	options.KeepOutputValues = true
 	v, err := plugin.UnmarshalPropertyValue("replacementTrigger", req.GetReplacementTrigger(), options)
 	if err == nil && v != nil {
-		err = m.project.hash(ctx, resource.PropertyMap{"replacementTrigger": *v})
+		err = m.project.Assets.Hash(ctx, resource.PropertyMap{"replacementTrigger": *v})
 	}
 	if err != nil {
 		return status.Errorf(codes.InvalidArgument, "replacementTrigger of %s: %v", g.Name, err)

@@ -13,7 +13,6 @@ import (
 	"github.com/deployctl/deployctl/internal/bags"
 	"github.com/deployctl/deployctl/internal/pluginhost"
 	"github.com/deployctl/deployctl/internal/properties"
-	"github.com/deployctl/deployctl/internal/remote"
 	"github.com/deployctl/deployctl/internal/runlink"
 	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/deployctl/deployctl/internal/stackconfig"
@@ -62,15 +61,10 @@ type Options struct {
 
 // Project is where the files of a program are.
 type Project struct {
-	Root       string          // the directory of Pulumi.yaml
-	ProgramDir string          // the directory that the program runs in
-	Box        *sandbox.Box    // what its processes are started in; nil without a sandbox
-	Remote     *remote.Fetcher // what fetches its remote assets; nil: there are none
-}
-
-// hash sets the missing hashes of assets and archives in values of the program.
-func (p Project) hash(ctx context.Context, values resource.PropertyMap) error {
-	return assets.Source{Box: p.Box, Dir: p.ProgramDir, Remote: p.Remote}.Hash(ctx, values)
+	Root       string         // the directory of Pulumi.yaml
+	ProgramDir string         // the directory that the program runs in
+	Box        *sandbox.Box   // what its processes are started in; nil without a sandbox
+	Assets     *assets.Hasher // of what the program names there
 }
 
 // Monitor is the engine as a program, and the providers that construct components for it, see it. It belongs to one
@@ -213,7 +207,7 @@ func (m *Monitor) registerOutputs(
 	}
 	outputs, err := plugin.UnmarshalProperties(req.GetOutputs(), m.unmarshalOptions("outputs of "+string(u)))
 	if err == nil {
-		err = m.project.hash(ctx, outputs)
+		err = m.project.Assets.Hash(ctx, outputs)
 	}
 	if err != nil {
 		return nil, status.Errorf(codes.InvalidArgument, "outputs of %s: %v", u, err)

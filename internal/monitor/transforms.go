@@ -132,7 +132,7 @@ func (m *Monitor) transformable(
 	options.KeepOutputValues, options.UpgradeToOutputValues = true, true
 	props, err := plugin.UnmarshalProperties(req.GetObject(), options)
 	if err == nil {
-		err = m.project.hash(ctx, props)
+		err = m.project.Assets.Hash(ctx, props)
 	}
 	if err != nil {
 		return nil, status.Errorf(codes.InvalidArgument, "inputs of %s: %v", label, err)

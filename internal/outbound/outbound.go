@@ -54,8 +54,6 @@ const (
 	LocalPlaintext Plaintext = iota
 	// TrustedPlaintext is for all servers that the operator allows.
 	TrustedPlaintext
-	// AnyPlaintext is for all servers: whoever names one has to know what to believe of it.
-	AnyPlaintext
 )
 
 // Hosts reads a setting that lists hosts, separated by commas.
@@ -79,7 +77,7 @@ func (g *Guard) Allows(u *url.URL) error {
 	literal := err == nil
 	trusted := g.Trusts(host) || literal && g.trustsAddress(ip)
 	local := host == "localhost" || literal && ip.IsLoopback()
-	secure := u.Scheme == "https" || g.Plaintext == AnyPlaintext || g.Plaintext == TrustedPlaintext && trusted
+	secure := u.Scheme == "https" || g.Plaintext == TrustedPlaintext && trusted
 	switch {
 	case u.Scheme != "https" && u.Scheme != "http":
 		return refuse("%s from https:// addresses, and %s is none", g.What, Shown(u))
@@ -161,7 +159,7 @@ func (g *Guard) Client() *http.Client {
 			if len(before) >= mostRedirects {
 				return refuse("the server redirects too often")
 			}
-			if g.Plaintext != AnyPlaintext && r.URL.Scheme == "http" && before[len(before)-1].URL.Scheme == "https" {
+			if r.URL.Scheme == "http" && before[len(before)-1].URL.Scheme == "https" {
 				return refuse("the server redirects to %s, without TLS", Shown(r.URL))
 			}
 			return g.Allows(r.URL)

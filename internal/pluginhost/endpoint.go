@@ -1,6 +1,7 @@
 package pluginhost
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,6 +51,7 @@ func (e *endpoint) stop(grace time.Duration) {
 type launchSpec struct {
 	name   string // for messages
 	path   string
+	as     string // what the process is called; empty: path
 	args   []string
 	dir    string
 	env    []string
@@ -81,7 +83,7 @@ func start(ctx context.Context, spec launchSpec) (*endpoint, error) {
 	first := make(chan string, 1)
 	listening := sync.Once{}
 	proc, err := process.Start(process.Command{
-		Path: spec.path, Args: spec.args, Dir: spec.dir, Env: spec.env, Box: spec.box, Spares: spec.spares,
+		Path: spec.path, Name: spec.as, Args: spec.args, Dir: spec.dir, Env: spec.env, Box: spec.box, Spares: spec.spares,
 		Stdout: func(line string) {
 			said := false
 			listening.Do(func() { first <- line; said = true })
@@ -101,7 +103,8 @@ func start(ctx context.Context, spec launchSpec) (*endpoint, error) {
 
 	if err := e.connect(ctx, first, spec.box); err != nil {
 		proc.Kill()
-		return nil, fmt.Errorf("starting %s (%s): %w%s", spec.name, filepath.Base(spec.path), err, e.tail.text())
+		return nil, fmt.Errorf("starting %s (%s): %w%s", spec.name, cmp.Or(spec.as, filepath.Base(spec.path)), err,
+			e.tail.text())
 	}
 	go func() {
 		<-e.died

@@ -63,9 +63,11 @@ type Options struct {
 	Spares int
 	// Reserve are processes from which these are taken, as long as there are any; may be nil.
 	Reserve *process.Spares
-	// Builtin are the packages that this process serves itself; each call creates one provider, with the environment that
-	// its process would have.
-	Builtin map[string]func(process.Environment) pulumirpc.ResourceProviderServer
+	// Builtin are the packages that the engine itself provides, served in this process; each call creates one provider.
+	Builtin map[string]func() pulumirpc.ResourceProviderServer
+	// Included are the packages whose plugin is this binary under the plugin's name, with what the environment of its
+	// process ends with, as KEY=value.
+	Included map[string][]string
 }
 
 // Host runs the plugins of one update. Its methods may be called from any goroutine. Close it.
@@ -167,6 +169,12 @@ func (h *Host) tellRefusal() {
 // Address returns the address of the Engine, Loader, Mapper and ResourceStatus services, as host:port.
 func (h *Host) Address() string { return h.address }
 
+// Start starts a process of the update that is no plugin, in the program's directory. Whoever starts it stops it.
+func (h *Host) Start(c process.Command) (*process.Process, error) {
+	c.Dir, c.Env, c.Box, c.Spares = h.program.dir, h.env.with(), h.opts.Box, h.spares
+	return process.Start(c)
+}
+
 // ProgramDir returns the directory in which the program and all plugins run.
 func (h *Host) ProgramDir() string { return h.program.dir }
 
@@ -245,6 +253,9 @@ func (h *Host) pulumiHome() string {
 		return h.opts.PulumiHome
 	}
 	if dir := h.env.get("PULUMI_HOME"); dir != "" {
+		return dir
+	}
+	if dir := h.opts.Box.PulumiHome(); dir != "" {
 		return dir
 	}
 	home := h.env.get("HOME")

@@ -9,13 +9,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/deployctl/deployctl/internal/pluginhost/process"
 	"github.com/deployctl/deployctl/internal/plugins"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
@@ -254,10 +252,10 @@ func TestABuiltInProviderLearnsWhereTheProgramIsAndWhatItMayAnswer(t *testing.T)
 	}
 	h := open(t, Options{
 		RootDir: root, Project: &workspace.Project{Name: "web", Main: "program"},
-		Builtin: map[string]func(process.Environment) pulumirpc.ResourceProviderServer{
-			"deployctl": func(process.Environment) pulumirpc.ResourceProviderServer { return served }},
+		Builtin: map[string]func() pulumirpc.ResourceProviderServer{
+			"pulumi": func() pulumirpc.ResourceProviderServer { return served }},
 	})
-	configured(t, h, "deployctl", "a")
+	configured(t, h, "pulumi", "a")
 	if dir := served.shaken.GetProgramDirectory(); dir != filepath.Join(root, "program") {
 		t.Errorf("the program's directory is %s", dir)
 	}
@@ -266,41 +264,55 @@ func TestABuiltInProviderLearnsWhereTheProgramIsAndWhatItMayAnswer(t *testing.T)
 	}
 }
 
-func TestABuiltInProviderHasTheEnvironmentOfTheUpdateAndNoneOfOurs(t *testing.T) {
+func TestAnIncludedProviderIsThisBinaryInAProcessOfItsOwnWithTheEnvironmentOfTheUpdateAndItsOwn(t *testing.T) {
 	t.Setenv("SERVICE_SECRET", "hidden")
-	for name, c := range map[string]struct{ given, want []string }{
-		"some": {[]string{"TOKEN=mine", "TOKEN=later"}, []string{"TOKEN=mine", "TOKEN=later", "RENAMED=later"}},
-		"none": {nil, []string{}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var got []string
-			h := open(t, Options{Env: c.given, Builtin: map[string]func(
-				process.Environment) pulumirpc.ResourceProviderServer{
-				"deployctl": func(s process.Environment) pulumirpc.ResourceProviderServer {
-					got = s.Env
-					return &tiny{
-						shakes: true}
-				},
-			}})
-			if _, err := h.Provider(t.Context(), Package{Name: "deployctl", Env: map[string]string{"TOKEN": "RENAMED"}},
-				"a"); err != nil {
-				t.Fatal(err)
-			}
-			if got == nil || !slices.Equal(got, c.want) { // nil would mean our own environment
-				t.Errorf("it has %#v, not %#v", got, c.want)
-			}
-		})
+	elsewhere := bin(t, "pulumi-resource-broken")
+	if err := os.Rename(filepath.Join(elsewhere, "pulumi-resource-broken"),
+		filepath.Join(elsewhere, "pulumi-resource-tiny")); err != nil {
+		t.Fatal(err)
+	}
+	root := t.TempDir()
+	h := open(t, Options{
+		RootDir: root, Env: []string{"TOKEN=mine", "TOKEN=later", "PATH=" + elsewhere},
+		Included: map[string][]string{"tiny": {"OWN=more", "PATH=/nowhere"}},
+	})
+	p, err := h.Provider(t.Context(), Package{Name: "tiny", Env: map[string]string{"TOKEN": "RENAMED"}}, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Configure(t.Context(), configuration("tiny", nil)); err != nil {
+		t.Fatal(err)
+	}
+	if p.Pid() == 0 || p.Pid() == os.Getpid() || p.Program() == "" {
+		t.Errorf("it is process %d, program %q", p.Pid(), p.Program())
+	}
+	made, err := p.Create(t.Context(), creating("env"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := "\n" + made.Properties["env"].StringValue() + "\n"
+	for _, want := range []string{"TOKEN=later", "RENAMED=later", "OWN=more", "PATH=/nowhere"} {
+		if !strings.Contains(env, "\n"+want+"\n") {
+			t.Errorf("%s is not in its environment:\n%s", want, env)
+		}
+	}
+	if strings.Contains(env, "SERVICE_SECRET") {
+		t.Errorf("it has the environment of this process:\n%s", env)
+	}
+	real, err := filepath.EvalSymlinks(root)
+	if dir := made.Properties["dir"].StringValue(); err != nil || dir != root && dir != real {
+		t.Errorf("it runs in %s", dir)
 	}
 }
 
 func TestABuiltInProviderNeedsNoProcess(t *testing.T) {
-	h := open(t, Options{Builtin: map[string]func(process.Environment) pulumirpc.ResourceProviderServer{
-		"deployctl": func(process.Environment) pulumirpc.ResourceProviderServer { return &tiny{shakes: true} },
+	h := open(t, Options{Builtin: map[string]func() pulumirpc.ResourceProviderServer{
+		"pulumi": func() pulumirpc.ResourceProviderServer { return &tiny{shakes: true} },
 	}})
-	if schema, err := h.schema(t.Context(), Package{Name: "deployctl"}); err != nil || len(schema) == 0 {
+	if schema, err := h.schema(t.Context(), Package{Name: "pulumi"}); err != nil || len(schema) == 0 {
 		t.Errorf("schema %s %v", schema, err)
 	}
-	p := configured(t, h, "deployctl", "a")
+	p := configured(t, h, "pulumi", "a")
 	if resp, err := p.Create(t.Context(), creating("it")); err != nil || resp.ID != "made" || p.Pid() != 0 ||
 		!p.Alive() {
 		t.Errorf("%+v %v", resp, err)
@@ -309,7 +321,7 @@ func TestABuiltInProviderNeedsNoProcess(t *testing.T) {
 	if p.Alive() {
 		t.Error("alive after Close")
 	}
-	if _, err := h.Provider(t.Context(), Package{Name: "deployctl"}, "a"); err == nil {
+	if _, err := h.Provider(t.Context(), Package{Name: "pulumi"}, "a"); err == nil {
 		t.Error("a closed host started a provider")
 	}
 }

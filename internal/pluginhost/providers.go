@@ -149,20 +149,28 @@ func (h *Host) startProvider(pkg Package) (*Provider, error) {
 	return p, nil
 }
 
-// providerEndpoint starts the plugin of a package and returns the directory of its executable; for a package that this
-// process serves, the program's directory.
+// providerEndpoint starts the plugin of a package and returns the directory of its executable; for a package of which
+// this binary is the plugin, the program's directory.
 func (h *Host) providerEndpoint(pkg Package) (*endpoint, string, error) {
 	if serve, ok := h.opts.Builtin[pkg.Name]; ok {
-		p := serve(process.Environment{Env: h.providerEnv(pkg), Box: h.opts.Box})
-		e, err := embed("provider "+pkg.Name, func(s *grpc.Server) { pulumirpc.RegisterResourceProviderServer(s, p) })
+		e, err := embed("provider "+pkg.Name, func(s *grpc.Server) {
+			pulumirpc.RegisterResourceProviderServer(s, serve())
+		})
 		return e, h.program.dir, err
 	}
-	spec := launchSpec{name: "provider " + pkg.Name, dir: h.program.dir, env: h.providerEnv(pkg), box: h.opts.Box,
-		spares: h.spares}
-	request := h.Request(pkg)
-	path, err := h.finder.find(request)
-	spec.path, spec.args = path, []string{h.address}
+	spec, request := h.providerSpec(pkg), h.Request(pkg)
+	if env, ok := h.opts.Included[pkg.Name]; ok {
+		var err error
+		if spec.path, err = process.Self(); err != nil {
+			return nil, "", err
+		}
+		spec.as, spec.env = request.File(), append(spec.env, env...)
+		e, err := launch(h.ctx, spec)
+		return e, h.program.dir, err
+	}
+	var err error
 	dynamic := IsDynamic(pkg.Name)
+	spec.path, err = h.finder.find(request)
 	switch {
 	case pkg.Name == NodeDynamicProvider && isMissing(err):
 		var script string
@@ -179,12 +187,6 @@ func (h *Host) providerEndpoint(pkg Package) (*endpoint, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	spec.output = func(severity diag.Severity, line string) {
-		if !dynamic {
-			severity = diag.Debug // the output of a dynamic provider is the program's; others print only details
-		}
-		h.opts.Log(Message{Severity: severity, Text: line, Source: spec.name})
-	}
 	dir := filepath.Dir(spec.path)
 	if isSource(spec.path) {
 		e, err := h.sourceEndpoint(pkg, spec.path, spec.output)
@@ -195,6 +197,19 @@ func (h *Host) providerEndpoint(pkg Package) (*endpoint, string, error) {
 		e.program = "" // it is the program's
 	}
 	return e, dir, err
+}
+
+// providerSpec describes the process of a provider, but for what it executes.
+func (h *Host) providerSpec(pkg Package) launchSpec {
+	spec := launchSpec{name: "provider " + pkg.Name, args: []string{h.address}, dir: h.program.dir,
+		env: h.providerEnv(pkg), box: h.opts.Box, spares: h.spares}
+	spec.output = func(severity diag.Severity, line string) {
+		if !IsDynamic(pkg.Name) {
+			severity = diag.Debug // the output of a dynamic provider is the program's; others print only details
+		}
+		h.opts.Log(Message{Severity: severity, Text: line, Source: spec.name})
+	}
+	return spec
 }
 
 // providerEnv returns the environment of a provider. Only dynamic providers, which run the user's own code, receive the

@@ -73,7 +73,7 @@ func (f auditFilter) wants(e deployments.AuditEntry, until time.Time) bool {
 
 // read returns up to most entries, the newest first, which it reads from the end.
 func (f auditFilter) read(c *call, most int) ([]deployments.AuditEntry, error) {
-	release, err := c.edge.gate.HoldExport(c.Context())
+	release, err := c.edge.gate.HoldExport(c.Context(), c.PathValue("org"))
 	c.release = append(c.release, release)
 	if err != nil {
 		return nil, err

@@ -2,94 +2,161 @@ package pulumiapi
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/fairshare"
 	"github.com/deployctl/deployctl/internal/grpcapi"
+	"github.com/deployctl/deployctl/internal/mempool"
+	"github.com/deployctl/deployctl/internal/rawjson"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
 // Sizes of request bodies, decompressed.
 const (
-	smallBody = 4 << 20            // what is not named below
-	batchBody = 16 << 20           // events, journal entries: a client halves a batch that is too large
-	stateBody = grpcapi.MaxContent // a whole deployment
+	smallBody = 4 << 20                    // what is not named below
+	batchBody = 16 << 20                   // events, journal entries: a client halves a batch that is too large
+	stateBody = deployments.MaxClientState // a whole deployment
 )
 
 // compressible is the size from which an answer is compressed.
 const compressible = 1 << 10
 
-// errTooLarge is the cause of the error about a body that is too large.
-var errTooLarge = errors.New("the body is too large")
+const (
+	// freeBody is how much of a body is read without taking memory for it, as most are small.
+	freeBody = 16 << 10
+	// textTimes is how many copies of a body there are while its text is used, and no values are made of it.
+	textTimes = 4
+)
 
-// unmeasured is how much is read of a body of unknown size before memory is taken for the largest that it may be.
-// Journal entries and events come compressed, so their size is not known, and nearly all are smaller.
-const unmeasured = 256 << 10
-
-// body returns the decompressed body of a call. The memory of a large one is taken before it is read, and given back
-// when the call ends.
+// body returns the decompressed body of a call, of which values are made. Its memory is taken as it arrives, then that
+// of the values, and all is given back when the call ends.
 func (c *call) body() ([]byte, error) {
+	data, err := c.text()
+	if err == nil && len(data) > freeBody {
+		err = mempool.Take(c.Context(), rawjson.Cost(data))
+	}
+	return data, err
+}
+
+// text returns the decompressed body of a call as body does, with memory for its text alone.
+func (c *call) text() ([]byte, error) {
 	limit := c.route.limit
 	if limit == 0 {
 		limit = smallBody
 	}
-	tooLarge := &deployments.Error{Code: deployments.CodeInvalid, Err: errTooLarge, Message: fmt.Sprintf(
-		"the body of the request is larger than %d MiB", limit>>20)}
+	tooLarge := deployments.TooLarge("the body of the request is larger than %d MiB", limit>>20)
 	if c.ContentLength > limit {
 		return nil, tooLarge
 	}
-	reader, size, err := c.decompressed(limit)
+	reader, err := c.decompressed(limit)
 	if err != nil {
 		return nil, err
 	}
-	var data bytes.Buffer
-	if size < 0 {
-		size = limit
-		if _, err = data.ReadFrom(io.LimitReader(reader, unmeasured)); err == nil && data.Len() < unmeasured {
-			return data.Bytes(), nil
-		}
-	}
-	if err == nil && limit > smallBody { // many small ones fit
-		var release func()
-		release, err = c.edge.gate.Hold(c.Context(), size)
-		c.release = append(c.release, release)
-		if err != nil {
-			return nil, err
-		}
-	}
-	if err == nil {
-		_, err = data.ReadFrom(io.LimitReader(reader, limit+1-int64(data.Len())))
-	}
+	pieces, size, err := c.receive(reader, limit)
 	var over *http.MaxBytesError
-	switch {
-	case errors.As(err, &over) || int64(data.Len()) > limit:
+	switch whole := c.memory.Whole(); {
+	case errors.As(err, &over) || size > limit:
 		return nil, tooLarge
+	case !whole:
+		return nil, mempool.ErrBusy
+	case c.Context().Err() != nil:
+		return nil, c.Context().Err()
+	case errors.Is(err, mempool.ErrBusy):
+		return nil, err
 	case err != nil:
 		return nil, deployments.Errorf(deployments.CodeInvalid, "the body of the request cannot be read: %w", err)
+	case len(pieces) == 1:
+		return pieces[0], nil
 	}
-	return data.Bytes(), nil
+	_ = http.NewResponseController(c.answer).SetReadDeadline(time.Time{}) // else what follows ends with it
+	if err := mempool.Take(c.Context(), (textTimes-1)*size); err != nil {
+		return nil, err
+	}
+	return slices.Concat(pieces...), nil
 }
 
-// decompressed returns what reads the decompressed body of a call, and its size; that is negative where nobody knows.
-func (c *call) decompressed(limit int64) (io.Reader, int64, error) {
+// receive reads a body in pieces, and takes memory for each before it is read. Of a body that is too large it reads
+// little more than the limit.
+func (c *call) receive(reader io.Reader, limit int64) (pieces [][]byte, size int64, err error) {
+	for next, whole := int64(freeBody), false; !whole && size <= limit; {
+		if size > 0 {
+			if err := mempool.Take(c.Context(), next); err != nil {
+				return nil, 0, err
+			}
+		}
+		piece := make([]byte, next)
+		n := 0
+		if n, whole, err = fill(reader, piece); err != nil {
+			return nil, size, err
+		}
+		pieces, size = append(pieces, piece[:n]), size+int64(n)
+		if next = mempool.Step; c.ContentLength >= size && c.Header.Get("Content-Encoding") == "" {
+			next = min(next, c.ContentLength-size+1)
+		}
+	}
+	return pieces, size, nil
+}
+
+// fill reads until a piece is full, or nothing more comes.
+func fill(reader io.Reader, piece []byte) (n int, whole bool, err error) {
+	for n < len(piece) && err == nil {
+		var more int
+		more, err = reader.Read(piece[n:])
+		n += more
+	}
+	if errors.Is(err, io.EOF) {
+		return n, true, nil
+	}
+	return n, false, err
+}
+
+// share gives the call a claim to the memory that the organizations share: that of its own; who has no token has only
+// what their host has.
+func (c *call) share() {
+	party := cmp.Or(c.stack.Organization, c.PathValue("org"), c.caller.Token)
+	if c.route.by == byAnyone || c.route.by == byIdentity {
+		party = "host " + fairshare.Host(grpcapi.Host(c.RemoteAddr))
+	}
+	c.claim(c.edge.gate.Memory, party, grpcapi.Patience)
+}
+
+// claim gives the call a claim of a pool. When that gives way while the body arrives or the answer is sent, these end.
+func (c *call) claim(pool *mempool.Pool, party string, patience time.Duration) {
+	control := http.NewResponseController(c.answer)
+	c.memory = pool.Claim(party, func() {
+		if past := time.Unix(1, 0); c.sending.Load() { // where it is not supported, no connection is slow
+			_ = control.SetWriteDeadline(past)
+		} else {
+			_ = control.SetReadDeadline(past)
+		}
+	})
+	c.release = append(c.release, c.memory.Release)
+	c.Request = c.WithContext(mempool.With(c.Context(), c.memory, patience))
+}
+
+// decompressed returns what reads the decompressed body of a call.
+func (c *call) decompressed(limit int64) (io.Reader, error) {
 	body := http.MaxBytesReader(c.answer, c.Body, limit)
 	switch encoding := c.Header.Get("Content-Encoding"); encoding {
 	case "", "identity":
-		return body, c.ContentLength, nil
+		return body, nil
 	case "gzip":
 		reader, err := gzip.NewReader(body)
 		if err != nil {
 			err = deployments.Errorf(deployments.CodeInvalid, "the body of the request is not gzip: %w", err)
 		}
-		return reader, -1, err
+		return reader, err
 	default:
-		return nil, 0, deployments.Errorf(deployments.CodeInvalid,
+		return nil, deployments.Errorf(deployments.CodeInvalid,
 			"the body of the request is encoded as %q; use gzip", clean(encoding))
 	}
 }
@@ -101,10 +168,58 @@ func (c *call) parse(v any) error {
 		return err
 	}
 	if err := json.Unmarshal(data, v); err != nil {
-		return deployments.Errorf(deployments.CodeInvalid, "the body of the request is not what %s needs: %w",
-			c.route.path, err)
+		return c.notNeeded(err)
 	}
 	return nil
+}
+
+// parseAround reads the body of a call as parse does, but for its last member of a name, which it returns as it is.
+// However large that is and whatever it is made of, it takes no memory of its own.
+func (c *call) parseAround(v any, name string) (json.RawMessage, error) {
+	data, err := c.text()
+	if err != nil {
+		return nil, err
+	}
+	return c.around(data, v, name)
+}
+
+// around parses a text as parseAround does.
+func (c *call) around(data []byte, v any, name string) (json.RawMessage, error) {
+	if len(bytes.TrimSpace(data)) == 0 {
+		return nil, nil
+	}
+	if !json.Valid(data) {
+		return nil, c.notNeeded(json.Unmarshal(data, v))
+	}
+	rest := map[string]json.RawMessage{}
+	size := 0
+	var member []byte
+	for n, value := range rawjson.Members(data) {
+		if n == name {
+			member = value
+			continue
+		}
+		if size += len(n) + len(value); size > smallBody {
+			return nil, deployments.TooLarge("the body of the request has more than %d MiB beside its %s", smallBody>>20, name)
+		}
+		rest[n] = value
+	}
+	small, err := json.Marshal(rest)
+	if err == nil && size > freeBody {
+		err = mempool.Take(c.Context(), rawjson.Cost(small))
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(small, v); err != nil {
+		return nil, c.notNeeded(err)
+	}
+	return member, nil
+}
+
+func (c *call) notNeeded(err error) error {
+	return deployments.Errorf(deployments.CodeInvalid, "the body of the request is not what %s needs: %w", c.route.path,
+		err)
 }
 
 // statuses translates codes; others are internal errors.
@@ -123,7 +238,7 @@ func (c *call) translate(err error) (int, apitype.ErrorResponse) {
 	status, known := statuses[code]
 	message := err.Error()
 	switch {
-	case errors.Is(err, errTooLarge):
+	case errors.Is(err, deployments.ErrTooLarge):
 		status = http.StatusRequestEntityTooLarge
 	case !known && c.Context().Err() != nil:
 		status = http.StatusServiceUnavailable
@@ -177,15 +292,31 @@ func (c *call) write(status int, answer any) {
 	header.Set("Vary", "Accept-Encoding")
 	if len(data) < compressible || !acceptsGzip(c.Header) {
 		c.answer.WriteHeader(status)
-		_, _ = c.answer.Write(data) // its reader has gone
+		c.send(c.answer, data)
 		return
 	}
 	header.Set("Content-Encoding", "gzip")
 	c.answer.WriteHeader(status)
 	packed, err := gzip.NewWriterLevel(c.answer, gzip.BestSpeed)
 	if err == nil {
-		_, _ = packed.Write(data)
+		c.send(packed, data)
 		_ = packed.Close()
+	}
+}
+
+// send sends data in pieces, for as long as its reader takes them.
+func (c *call) send(to io.Writer, data []byte) {
+	if c.memory != nil {
+		c.sending.Store(true)
+		c.memory.Sending()
+	}
+	for piece := range slices.Chunk(data, freeBody) {
+		if _, err := to.Write(piece); err != nil {
+			return // its reader has gone, or was too slow
+		}
+		if c.memory != nil {
+			c.memory.Moved()
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/grpcapi"
+	"github.com/deployctl/deployctl/internal/mempool"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
@@ -28,7 +29,7 @@ type edge struct {
 	pages *http.ServeMux
 
 	firstBeat, nextBeat, reasonEvery time.Duration // see hold
-	pushes                           *pushRoom
+	pushes                           *mempool.Pool
 }
 
 // Handler returns the handler of all routes.
@@ -41,8 +42,8 @@ func Handler(c Config) (http.Handler, error) {
 }
 
 func newEdge(c Config) (*edge, error) {
-	e := &edge{Config: c, gate: grpcapi.NewGate(c.Authority), api: http.NewServeMux(), pages: http.NewServeMux(),
-		firstBeat: firstBeat, nextBeat: nextBeat, reasonEvery: reasonEvery, pushes: newPushRoom()}
+	e := &edge{Config: c, gate: grpcapi.NewGate(c.Authority, c.Memory), api: http.NewServeMux(), pages: http.NewServeMux(),
+		firstBeat: firstBeat, nextBeat: nextBeat, reasonEvery: reasonEvery, pushes: mempool.New(pushMemory)}
 	for _, r := range routes() {
 		if err := r.resolve(); err != nil {
 			return nil, err
@@ -119,7 +120,9 @@ type call struct {
 	begun   bool // the answer has begun before its end is known, see hold
 	// noWorker is the last error for which a held start waits for a worker.
 	noWorker atomic.Pointer[error]
-	oauth    error // the kind of an error of a token exchange, if it is not known by its code
+	oauth    error          // the kind of an error of a token exchange, if it is not known by its code
+	memory   *mempool.Claim // see share; nil before
+	sending  atomic.Bool    // the answer, from that claim
 	release  []func()
 }
 
@@ -167,6 +170,7 @@ func (e *edge) run(c *call) (answer any, err error) {
 		c.refused = true
 		return nil, err
 	}
+	c.share()
 	return c.route.handle(c)
 }
 
@@ -241,10 +245,15 @@ func (c *call) admitLease() error {
 		return err
 	}
 	c.entry.Token, c.entry.Member = c.lease.Caller.Token, c.lease.Caller.Member
+	if since := c.edge.Since; !since.IsZero() && c.lease.Created().Before(since) {
+		return deployments.Errorf(deployments.CodeForbidden, "this update began before the service was started again, and "+
+			"ends: run the command again")
+	}
 	if c.lease.Update.StackName != c.stack || c.lease.ID != c.PathValue("id") {
 		return deployments.Errorf(deployments.CodeForbidden, "this token is of another update")
 	}
 	c.entry.Subject = "version=" + c.lease.Update.Version
+	c.edge.gate.Known(c.Context(), c.lease.Caller.Token)
 	return c.edge.gate.Pace(c.Context(), "update "+c.lease.ID)
 }
 

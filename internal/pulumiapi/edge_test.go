@@ -7,16 +7,20 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/grpcapi"
 	"github.com/deployctl/deployctl/internal/identity"
+	"github.com/deployctl/deployctl/internal/mempool"
 	"github.com/deployctl/deployctl/internal/outbound"
 	"github.com/deployctl/deployctl/internal/service"
 	"github.com/deployctl/deployctl/statestore"
@@ -84,6 +88,8 @@ type bench struct {
 	handler http.Handler
 	log     *log
 	server  *service.Service
+	memory  *mempool.Pool
+	config  Config // of the handler
 }
 
 func newBench(t testing.TB) *bench {
@@ -100,18 +106,26 @@ func newBenchWith(t testing.TB, logger *slog.Logger) *bench {
 	if err := store.CreateStack(t.Context(), dev, nil); err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{TB: t, store: store, log: &log{}, server: service.New(nil, store, service.Readers{})}
+	b := &bench{TB: t, store: store, log: &log{}, server: service.New(nil, store, service.Readers{}),
+		memory: grpcapi.NewMemory()}
 	b.server.Identities = identity.New(&outbound.Guard{Private: true})
-	b.handler, err = Handler(Config{Service: offline{b.server, store}, Auditor: b.log, Log: logger,
+	b.config = Config{Service: offline{b.server, store}, Auditor: b.log, Log: logger, Memory: b.memory,
 		Authority: both{store, callers{"admin": caller("admin", deployments.RoleAdmin, "acme"),
 			"deployer": caller("deployer", deployments.RoleDeployer, "acme"),
 			"viewer":   caller("viewer", deployments.RoleViewer, "acme"),
 			"stranger": caller("stranger", deployments.RoleAdmin, "other"),
-			"nobody":   {Token: "nobody"}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+			"nobody":   {Token: "nobody"}}}}
+	b.serve()
 	return b
+}
+
+// serve has the edge serve as its configuration says.
+func (b *bench) serve() {
+	b.Helper()
+	var err error
+	if b.handler, err = Handler(b.config); err != nil {
+		b.Fatal(err)
+	}
 }
 
 // do makes a call with an authorization header, and returns the status, the body and the headers of the answer.
@@ -207,30 +221,83 @@ func TestABodyThatGrowsWhenItIsDecompressedIsTooLarge(t *testing.T) {
 	}
 }
 
-func TestASmallCompressedBodyWaitsForNoLargeOne(t *testing.T) {
+func TestASmallBodyWaitsForNoMemoryAndALargeOneOnlyUntilThereIsSome(t *testing.T) {
 	b := newBench(t)
 	const path = "/api/stacks/acme/shop/dev/batch-encrypt"
-	var open sync.WaitGroup
-	defer open.Wait()
-	for range 3 { // as many as the budget has room for
-		body, w := io.Pipe()
-		open.Go(func() { b.do(http.MethodPost, path, "token deployer", body, "Content-Encoding", "gzip") })
-		packed, err := gzip.NewWriterLevel(w, gzip.NoCompression)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for range 2 { // the second one is read once memory was taken for all
-			if _, err := packed.Write(bytes.Repeat([]byte(" "), 2*unmeasured)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		defer func() { _ = w.Close() }()
+	values := func(n int) []byte { return []byte(`{"plaintexts":["` + strings.Repeat("YWFh", n/4) + `"]}`) }
+	all := b.memory.Claim("evil", nil)
+	if err := all.Take(t.Context(), math.MaxInt64, 0); err != nil {
+		t.Fatal(err)
 	}
-	got, said, _ := b.do(http.MethodPost, path, "token deployer", zipped(t, []byte(`{"plaintexts":["YQ=="]}`)),
+	got, said, _ := b.do(http.MethodPost, path, "token deployer", zipped(t, values(freeBody/2)),
 		"Content-Encoding", "gzip")
 	if got != http.StatusOK {
-		t.Errorf("it is answered %d: %s", got, said)
+		t.Errorf("a small one is answered %d: %s", got, said)
 	}
+	for _, body := range [][]byte{values(2 * freeBody), values(2 * mempool.Step)} {
+		gone, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond) // it waits for longer
+		defer cancel()
+		r := httptest.NewRequestWithContext(gone, http.MethodPost, path, bytes.NewReader(body))
+		r.Header.Set("Authorization", "token deployer")
+		w := httptest.NewRecorder()
+		b.handler.ServeHTTP(w, r)
+		if w.Code != http.StatusServiceUnavailable {
+			t.Errorf("a large one is answered %d: %s", w.Code, w.Body)
+		}
+	}
+	all.Release()
+	b.want(http.StatusOK, http.MethodPost, path, "token deployer", string(values(2*mempool.Step)))
+}
+
+// TestSlowBodiesOfAnOrganizationHoldUpNobodyElse runs in a bubble, whose time is not the machine's.
+func TestSlowBodiesOfAnOrganizationHoldUpNobodyElse(t *testing.T) {
+	newBench(t) // the compressor of the process must not be of a bubble
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.config.Memory = mempool.New(16 << 20)
+		p := serve(t, b.config)
+		ctx, end := context.WithCancel(t.Context())
+		var flood sync.WaitGroup
+		defer flood.Wait()
+		defer end()
+		call := func(host, path, token string, body io.Reader, size int64) (int, string) {
+			r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://service"+path, body)
+			if err != nil {
+				return 0, err.Error()
+			}
+			r.ContentLength = size
+			r.Header.Set("Authorization", token)
+			client := p.from(host)
+			client.Timeout = 0
+			answer, err := client.Do(r)
+			if err != nil {
+				return 0, err.Error()
+			}
+			defer func() { _ = answer.Body.Close() }()
+			text, _ := io.ReadAll(answer.Body) // the status says enough
+			return answer.StatusCode, string(text)
+		}
+		for range 20 {
+			flood.Go(func() {
+				for ctx.Err() == nil {
+					begin := strings.NewReader(`{"a":"` + strings.Repeat("x", 3<<20))
+					call("203.0.113.1", "/api/stacks/other/shop/dev/import", "token stranger",
+						io.MultiReader(begin, drip{ctx}), 48<<20)
+					<-time.After(100 * time.Millisecond)
+				}
+			})
+		}
+		<-time.After(time.Second)
+		for range 3 {
+			body := `{"plaintexts":["` + strings.Repeat("YWFh", 1<<18) + `"]}`
+			begun := time.Now()
+			status, text := call("198.51.100.1", "/api/stacks/acme/shop/dev/batch-encrypt", "token deployer",
+				strings.NewReader(body), int64(len(body)))
+			if took := time.Since(begun); status != http.StatusOK || took > 5*time.Second {
+				t.Errorf("another organization is answered %d after %s: %.200s", status, took, text)
+			}
+		}
+	})
 }
 
 func TestValuesAreEncryptedAndDecryptedByteByByte(t *testing.T) {
@@ -316,6 +383,13 @@ func TestTheTokenOfALeaseIsGoodForItsUpdateAndUntilItsEnd(t *testing.T) {
 	for _, other := range []string{"/api/stacks/acme/shop/dev/update/other/events/batch",
 		"/api/stacks/acme/shop/prod/update/mine/events/batch"} {
 		b.want(http.StatusForbidden, http.MethodPost, other, "update-token "+b.server.LeaseToken(l), events)
+	}
+	b.config.Since = time.Now()
+	b.serve()
+	for begins, status := range map[time.Time]int{b.config.Since.Add(-time.Second): http.StatusForbidden,
+		b.config.Since.Add(time.Second): http.StatusNoContent} {
+		l.Last = begins.Add(deployments.LeaseLife)
+		b.want(status, http.MethodPost, path, "update-token "+b.server.LeaseToken(l), events)
 	}
 	l.Expires = time.Now().Add(-time.Second)
 	b.want(http.StatusForbidden, http.MethodPost, path, "update-token "+b.server.LeaseToken(l), events)

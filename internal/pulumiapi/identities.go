@@ -103,6 +103,7 @@ func exchangeToken(c *call) (any, error) {
 	if err != nil {
 		return nil, c.wrong(err)
 	}
+	c.edge.gate.Known(c.Context(), given.Name)
 	c.entry.Token, c.entry.Identity = given.Name, given.Origin.Identity
 	c.entry.Subject = "trust=" + given.Origin.Trust
 	return apitype.TokenExchangeGrantResponse{AccessToken: given.Text, IssuedTokenType: typeOrganization,

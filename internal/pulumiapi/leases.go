@@ -6,7 +6,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
-	"github.com/deployctl/deployctl/internal/journal"
+	"github.com/deployctl/deployctl/internal/rawjson"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
@@ -26,7 +26,8 @@ func renewLease(c *call) (any, error) {
 // writeCheckpoint stores a whole deployment.
 func writeCheckpoint(c *call) (any, error) {
 	var r apitype.PatchUpdateCheckpointRequest
-	if err := c.change(&r); err != nil {
+	var err error
+	if r.Deployment, err = c.change(&r, "deployment"); err != nil {
 		return nil, err
 	}
 	if r.IsInvalid {
@@ -40,18 +41,19 @@ func writeCheckpoint(c *call) (any, error) {
 	return nil, c.edge.Service.WriteSnapshot(c.Context(), c.lease, 0, deployment)
 }
 
-// change rejects a write of a preview, and parses the body of any other.
-func (c *call) change(v any) error {
+// change rejects a write of a preview, and parses the body of any other around its member of a name.
+func (c *call) change(v any, name string) (json.RawMessage, error) {
 	if c.lease.Preview() {
-		return deployments.Errorf(deployments.CodeForbidden, "a preview writes no state")
+		return nil, deployments.Errorf(deployments.CodeForbidden, "a preview writes no state")
 	}
-	return c.parse(v)
+	return c.parseAround(v, name)
 }
 
 // writeVerbatim stores a whole deployment, byte by byte: later changes refer to these.
 func writeVerbatim(c *call) (any, error) {
 	var r apitype.PatchUpdateVerbatimCheckpointRequest
-	if err := c.change(&r); err != nil {
+	var err error
+	if r.UntypedDeployment, err = c.change(&r, "untypedDeployment"); err != nil {
 		return nil, err
 	}
 	if r.SequenceNumber < 1 || len(r.UntypedDeployment) == 0 {
@@ -70,59 +72,53 @@ type textEdit struct {
 	NewText string
 }
 
+// mostEdits limits the edits of one change. A client that has more of them writes the whole deployment.
+const mostEdits = 100_000
+
 // writeDelta changes the last deployment.
 func writeDelta(c *call) (any, error) {
 	var r apitype.PatchUpdateCheckpointDeltaRequest
-	if err := c.change(&r); err != nil {
+	delta, err := c.change(&r, "deploymentDelta")
+	if err != nil {
 		return nil, err
 	}
-	var edits []textEdit
-	if err := json.Unmarshal(r.DeploymentDelta, &edits); err != nil || r.SequenceNumber < 1 {
-		return nil, deployments.Errorf(deployments.CodeInvalid, "the changes of the deployment, or their sequence number, "+
-			"cannot be read")
+	if !rawjson.IsArray(delta) || r.SequenceNumber < 1 {
+		return nil, errDelta
 	}
 	patch := deployments.SnapshotPatch{Sequence: r.SequenceNumber, Digest: r.CheckpointHash}
-	for _, e := range edits {
+	for raw := range rawjson.Elements(delta) {
+		var e textEdit
+		if json.Unmarshal(raw, &e) != nil {
+			return nil, errDelta
+		}
+		if len(patch.Edits) == mostEdits {
+			return nil, deployments.TooLarge("one change has more than %d edits: write the whole deployment", mostEdits)
+		}
 		patch.Edits = append(patch.Edits, deployments.TextEdit{From: e.Span.Start.Offset, To: e.Span.End.Offset,
 			Text: e.NewText})
 	}
 	return nil, c.edge.Service.PatchSnapshot(c.Context(), c.lease, patch)
 }
 
+var errDelta = deployments.Errorf(deployments.CodeInvalid, "the changes of the deployment, or their sequence number, "+
+	"cannot be read")
+
 // writeJournal stores journal entries. A step of the CLI waits for the answer.
 func writeJournal(c *call) (any, error) {
-	var r struct {
-		Entries json.RawMessage `json:"entries"`
-	}
-	if err := c.change(&r); err != nil || len(r.Entries) == 0 {
-		return nil, err
-	}
-	entries, err := journal.Parse(r.Entries)
+	entries, err := c.change(&struct{}{}, "entries")
 	if err != nil || len(entries) == 0 {
 		return nil, err
 	}
-	for _, e := range entries {
-		if e.Sequence < 0 {
-			return nil, deployments.Errorf(deployments.CodeInvalid, "%d is not the number of a journal entry", e.Sequence)
-		}
-	}
-	return nil, c.edge.Service.WriteJournal(c.Context(), c.lease, r.Entries)
+	return nil, c.edge.Service.WriteJournal(c.Context(), c.lease, entries)
 }
 
 // writeEvents stores engine events.
 func writeEvents(c *call) (any, error) {
-	var r apitype.EngineEventBatch
-	if err := c.parse(&r); err != nil || len(r.Events) == 0 {
+	events, err := c.parseAround(&struct{}{}, "events")
+	if err != nil || len(events) == 0 {
 		return nil, err
 	}
-	first := r.Events[0].Sequence
-	for _, e := range r.Events {
-		first = min(first, e.Sequence)
-	}
-	if first < 0 {
-		return nil, deployments.Errorf(deployments.CodeInvalid, "%d is not the number of an event", first)
-	}
-	return nil, c.edge.Service.WriteEvents(c.Context(), c.lease, first, r.Events)
+	return nil, c.edge.Service.WriteEvents(c.Context(), c.lease, events)
 }
 
 // ends are the statuses with which a client completes an update.

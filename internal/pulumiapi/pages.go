@@ -87,29 +87,35 @@ func failedPage(c *call, status int, e apitype.ErrorResponse) (int, any) {
 }
 
 // session is what the CLI says about itself when it opens the page: where it listens, and what it expects to be sent.
-type session struct{ Port, Nonce, Description string }
+type session struct {
+	Port               int
+	Nonce, Description string
+}
 
 var validNonce = regexp.MustCompile(`^[A-Za-z0-9_-]{16,200}$`)
 
 // sessionOf reads and checks a session.
-func sessionOf(values url.Values) (session, error) {
-	s := session{values.Get("cliSessionPort"), values.Get("cliSessionNonce"),
-		clean(values.Get("cliSessionDescription"))}
-	port, err := strconv.ParseUint(s.Port, 10, 16)
+func (c *call) sessionOf(values url.Values) (session, error) {
+	port, err := strconv.ParseUint(values.Get("cliSessionPort"), 10, 16)
+	s := session{int(port), values.Get("cliSessionNonce"), clean(values.Get("cliSessionDescription"))}
 	if err != nil || port == 0 || !validNonce.MatchString(s.Nonce) {
 		return s, deployments.Errorf(deployments.CodeInvalid, "this page is opened by `pulumi login`, and its address was "+
 			"changed: run the command again")
 	}
-	s.Port = strconv.FormatUint(port, 10)
-	return s, nil
+	if c.edge.Callback == nil {
+		return s, nil
+	}
+	return s, c.edge.Callback(s.Port)
 }
 
 // origin is the CLI's, which listens on loopback: the token goes nowhere else.
-func (s session) origin() string { return "http://" + net.JoinHostPort("127.0.0.1", s.Port) }
+func (s session) origin() string {
+	return "http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(s.Port))
+}
 
 // loginPage asks for a token, from which the CLI gets one of its own.
 func loginPage(c *call) (any, error) {
-	s, err := sessionOf(c.URL.Query())
+	s, err := c.sessionOf(c.URL.Query())
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +134,7 @@ func loginCLI(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := sessionOf(form)
+	s, err := c.sessionOf(form)
 	if err != nil {
 		return nil, err
 	}

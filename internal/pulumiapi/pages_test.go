@@ -92,6 +92,17 @@ func TestTheLoginPageSendsATokenNowhereElse(t *testing.T) {
 			t.Errorf("%s: it is answered %d, to %q", name, status, header.Get("Location"))
 		}
 	}
+	b.config.Callback = func(port int) error {
+		if port != 4321 {
+			return nil
+		}
+		return deployments.Errorf(deployments.CodeForbidden, "another user listens there")
+	}
+	b.serve()
+	if status, _, header := b.send("/cli-login", filled("4321", nonce, own)); status != http.StatusForbidden ||
+		header.Get("Location") != "" {
+		t.Errorf("with another user at the port it is answered %d, to %q", status, header.Get("Location"))
+	}
 	if list, err := b.store.ListTokens(t.Context()); err != nil || len(list) != 1 {
 		t.Errorf("the tokens are %+v, %v", list, err)
 	}

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/fairshare"
 	"github.com/deployctl/deployctl/internal/gitpush"
 	"github.com/deployctl/deployctl/internal/grpcapi"
 )
@@ -19,34 +19,28 @@ type pushAnswer struct {
 	Ignored    string `json:"ignored,omitempty"`
 }
 
-// pushed reads the message of a git server once it has a place; checked gives that back.
+// Bounds of messages whose signature cannot be checked before they are read. Whether the sender of one has the secret
+// is known when it is whole, so each host has its share.
+const (
+	// pushMemory is what all of them take at a time.
+	pushMemory = 64 << 20
+	// placePatience is how long one waits for memory, pushPatience how long it may take in all. GitHub and GitLab give up
+	// after ten seconds.
+	placePatience, pushPatience = 5 * time.Second, 10 * time.Second
+)
+
+// pushed reads the message of a git server; checked gives its memory back.
 func (c *call) pushed() (body []byte, checked func(), err error) {
-	size := c.ContentLength
-	if size < 0 || size > smallBody || c.Header.Get("Content-Encoding") != "" {
-		size = smallBody
-	}
 	if err := c.readWithin(pushPatience); err != nil {
 		return nil, nil, err
 	}
-	control, room := http.NewResponseController(c.answer), c.edge.pushes
-	p, err := room.enter(c.Context(), pushHost(grpcapi.Host(c.RemoteAddr)), size, func() {
-		_ = control.SetReadDeadline(time.Unix(1, 0)) // where it is not supported, no connection is slow
-	})
-	if err != nil {
+	c.claim(c.edge.pushes, fairshare.Host(grpcapi.Host(c.RemoteAddr)), placePatience)
+	if body, err = c.text(); err != nil {
+		c.memory.Release()
 		return nil, nil, err
 	}
-	checked = sync.OnceFunc(func() { room.leave(p) })
-	c.release = append(c.release, checked)
-	body, err = c.body()
-	if !room.arrived(p) {
-		err = errPushes
-	}
-	if err != nil {
-		checked()
-		return nil, nil, err
-	}
-	_ = control.SetReadDeadline(time.Time{}) // else what follows ends with it
-	return body, checked, nil
+	_ = http.NewResponseController(c.answer).SetReadDeadline(time.Time{}) // else what follows ends with it
+	return body, c.memory.Release, nil
 }
 
 // readWithin bounds how long the body of a call may take to arrive.
@@ -101,6 +95,9 @@ func takePush(c *call) (any, error) {
 	}
 	if err != nil {
 		c.entry.Code, c.entry.Error = deployments.CodeOf(err), err.Error()
+	}
+	if err == nil {
+		c.edge.gate.Known(c.Context(), "pushes to "+c.stack.String())
 	}
 	if d.Name.Number > 0 {
 		c.entry.Subject = "deployment=" + strconv.Itoa(d.Name.Number) + " by " + d.Initiator

@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"strconv"
@@ -74,17 +73,14 @@ func newPushedBench(t *testing.T) *bench {
 	return b
 }
 
-// servePushes serves a bench until the test ends.
-func servePushes(t *testing.T, b *bench) pipes {
+// serve serves until the test ends.
+func serve(t *testing.T, c Config) pipes {
 	t.Helper()
 	closed, end := context.WithCancel(context.Background())
 	p := pipes{make(chan net.Conn), closed, end}
 	served, stop := context.WithCancel(context.Background())
 	ended := make(chan error)
-	go func() {
-		ended <- Serve(served, p, Config{Service: offline{b.server, b.store}, Auditor: b.log, Authority: callers{},
-			Log: slog.New(slog.DiscardHandler)})
-	}()
+	go func() { ended <- Serve(served, p, c) }()
 	t.Cleanup(func() {
 		stop()
 		if err := <-ended; err != nil {
@@ -205,7 +201,7 @@ func TestAFloodWithoutTheSecretShutsOutNoSignedPush(t *testing.T) {
 			newPushedBench(t) // the compressor of the process must not be of a bubble
 			synctest.Test(t, func(t *testing.T) {
 				b := newPushedBench(t)
-				p := servePushes(t, b)
+				p := serve(t, b.config)
 				ctx, end := context.WithCancel(t.Context())
 				defer end()
 				p.flood(ctx, c.hosts)

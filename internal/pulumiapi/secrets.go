@@ -2,8 +2,10 @@ package pulumiapi
 
 import (
 	"encoding/base64"
+	"encoding/json"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/rawjson"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
@@ -50,6 +52,25 @@ func (c *call) open(sealed [][]byte) ([][]byte, error) {
 	return out, nil
 }
 
+// values returns the values that a member of the body has, unless there are too many: they are counted before memory is
+// used for them.
+func (c *call) values(member string) (values [][]byte, err error) {
+	text, err := c.parseAround(&struct{}{}, member)
+	if err != nil || text == nil {
+		return nil, err
+	}
+	n := 0
+	for range rawjson.Elements(text) {
+		if n++; n > deployments.MaxValues {
+			return nil, deployments.ValidateValues(n)
+		}
+	}
+	if err := json.Unmarshal(text, &values); err != nil {
+		return nil, c.notNeeded(err)
+	}
+	return values, nil
+}
+
 func encrypt(c *call) (any, error) {
 	var r apitype.EncryptValueRequest
 	if err := c.parse(&r); err != nil {
@@ -63,11 +84,11 @@ func encrypt(c *call) (any, error) {
 }
 
 func encryptAll(c *call) (any, error) {
-	var r apitype.BatchEncryptRequest
-	if err := c.parse(&r); err != nil {
+	values, err := c.values("plaintexts")
+	if err != nil {
 		return nil, err
 	}
-	sealed, err := c.seal(r.Plaintexts)
+	sealed, err := c.seal(values)
 	return apitype.BatchEncryptResponse{Ciphertexts: sealed}, err
 }
 
@@ -84,16 +105,16 @@ func decrypt(c *call) (any, error) {
 }
 
 func decryptAll(c *call) (any, error) {
-	var r apitype.BatchDecryptRequest
-	if err := c.parse(&r); err != nil {
+	ciphertexts, err := c.values("ciphertexts")
+	if err != nil {
 		return nil, err
 	}
-	plain, err := c.open(r.Ciphertexts)
+	plain, err := c.open(ciphertexts)
 	if err != nil {
 		return nil, err
 	}
 	answer := apitype.BatchDecryptResponse{Plaintexts: make(map[string][]byte, len(plain))}
-	for i, sealed := range r.Ciphertexts {
+	for i, sealed := range ciphertexts {
 		answer.Plaintexts[base64.StdEncoding.EncodeToString(sealed)] = plain[i]
 	}
 	return answer, nil

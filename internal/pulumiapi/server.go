@@ -12,6 +12,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/grpcapi"
+	"github.com/deployctl/deployctl/internal/mempool"
 	"github.com/deployctl/deployctl/statestore"
 )
 
@@ -52,14 +53,22 @@ type Config struct {
 	Authority grpcapi.Authority
 	// Auditor keeps the audit log; nil: there is none.
 	Auditor grpcapi.Auditor
+	// Memory is shared among the organizations, with the edge of grpcapi; nil: this edge has its own.
+	Memory *mempool.Pool
 	// TLS is nil only on loopback; see grpcapi.Listen.
 	TLS *tls.Config
-	Log *slog.Logger
+	// Since, if not zero, is when the address began to be this service's: a token of a lease from before was shown to
+	// others, and is refused.
+	Since time.Time
+	// Callback, if not nil, reports why the token of a login with a browser may not be sent to a port of loopback, where
+	// the CLI is said to listen.
+	Callback func(port int) error
+	Log      *slog.Logger
 }
 
 // Bounds of a connection. A request that waits for a busy stack may take long, so answers have no time limit.
 const (
-	headerPatience = 20 * time.Second
+	headerPatience = 10 * time.Second
 	bodyPatience   = 5 * time.Minute
 	idlePatience   = 2 * time.Minute
 	maxHeader      = 32 << 10
@@ -86,7 +95,7 @@ func Serve(ctx context.Context, listener net.Listener, c Config) error {
 		IdleTimeout: idlePatience, MaxHeaderBytes: maxHeader,
 		HTTP2:       &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 		ErrorLog:    slog.NewLogLogger(c.Log.Handler(), slog.LevelDebug),
-		BaseContext: func(net.Listener) context.Context { return calls },
+		BaseContext: func(net.Listener) context.Context { return calls }, ConnContext: grpcapi.OnConnection,
 	}
 	stopped := make(chan struct{})
 	go func() {

@@ -13,7 +13,8 @@ import (
 // createStack creates a stack, with a state if the CLI moves one here.
 func createStack(c *call) (any, error) {
 	var r apitype.CreateStackRequest
-	if err := c.parse(&r); err != nil {
+	state, err := c.parseAround(&r, "state")
+	if err != nil {
 		return nil, err
 	}
 	c.stack = deployments.StackName{Organization: c.PathValue("org"), Project: c.PathValue("project"),
@@ -38,8 +39,12 @@ func createStack(c *call) (any, error) {
 	if err := c.edge.Service.CreateStack(c.Context(), c.stack, r.Tags); err != nil {
 		return nil, err
 	}
-	if r.State != nil && !isEmpty(*r.State) {
-		if _, err := c.importState(*r.State); err != nil {
+	moved, err := c.untyped(state)
+	if err != nil {
+		return nil, errors.Join(err, c.edge.Service.RemoveStack(c.Context(), c.stack, true))
+	}
+	if !isEmpty(moved) {
+		if _, err := c.importState(moved); err != nil {
 			return nil, errors.Join(err, c.edge.Service.RemoveStack(c.Context(), c.stack, true))
 		}
 	}

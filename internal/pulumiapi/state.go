@@ -13,7 +13,7 @@ import (
 
 // exportStack returns a stored deployment, the newest one by default.
 func exportStack(c *call) (any, error) {
-	release, err := c.edge.gate.HoldExport(c.Context())
+	release, err := c.edge.gate.HoldExport(c.Context(), c.stack.Organization)
 	c.release = append(c.release, release)
 	if err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func (c *call) address() string {
 
 // stackOutputs returns the outputs of a stack as they are stored.
 func stackOutputs(c *call) (any, error) {
-	release, err := c.edge.gate.HoldExport(c.Context())
+	release, err := c.edge.gate.HoldExport(c.Context(), c.stack.Organization)
 	c.release = append(c.release, release)
 	if err != nil {
 		return nil, err
@@ -135,8 +135,12 @@ func isEmpty(d apitype.UntypedDeployment) bool {
 
 // importStack replaces a stack's deployment.
 func importStack(c *call) (any, error) {
-	var d apitype.UntypedDeployment
-	if err := c.parse(&d); err != nil {
+	data, err := c.text()
+	if err != nil {
+		return nil, err
+	}
+	d, err := c.untyped(data)
+	if err != nil {
 		return nil, err
 	}
 	if isEmpty(d) {
@@ -145,6 +149,12 @@ func importStack(c *call) (any, error) {
 	version, err := c.importState(d)
 	c.entry.Subject = "version=" + strconv.Itoa(version)
 	return apitype.ImportStackResponse{UpdateID: strconv.Itoa(version)}, err
+}
+
+// untyped returns a deployment of a text, of which it is a part; without one it is empty.
+func (c *call) untyped(text []byte) (d apitype.UntypedDeployment, err error) {
+	d.Deployment, err = c.around(text, &d, "deployment")
+	return d, err
 }
 
 // importState imports a deployment. It may drop all of the stack's resources from the state if the caller has the role

@@ -1,5 +1,6 @@
-// Package remote fetches what programs name by URL: assets and archives. A program could otherwise have the worker ask
-// servers that only the worker may ask, and fill its memory and its disk.
+// Package remote fetches what programs name by URL: assets and archives. It is used by processes in the sandbox of an
+// update, which reach what its program reaches; it bounds how much they fetch, and for how long. One of them fetches
+// while the packages of the binary are initialized; see package launcher about the imports.
 package remote
 
 import (
@@ -10,43 +11,32 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strconv"
 	"sync"
 	"time"
-
-	"github.com/pulumi/pulumi/sdk/v3/go/common/util/httputil"
-	"golang.org/x/sync/semaphore"
-
-	"github.com/deployctl/deployctl/internal/outbound"
 )
 
 const (
 	// MaxBytes is the most that is fetched from a URL.
 	MaxBytes = 64 << 20
-	// places is how much is fetched at a time, and share how much of it for one organization. Each takes little memory,
-	// and at most MaxBytes of the disk.
-	places, share = 32, 8
-	// answerTimeout bounds the time until a server begins to answer, and fetchTimeout the whole fetch.
-	answerTimeout, fetchTimeout = time.Minute, 10 * time.Minute
+	// most is how much a process fetches at a time. Each takes little memory, and at most MaxBytes of the disk.
+	most = 8
+	// connectTimeout bounds the TLS handshake with a server, answerTimeout the time until it begins to answer, and
+	// fetchTimeout the whole fetch.
+	connectTimeout, answerTimeout, fetchTimeout = 10 * time.Second, time.Minute, 10 * time.Minute
+	// attempts is how often a server is asked that cannot be reached, is busy or fails. The pauses between them grow from
+	// the first one, and are what a server asks for, up to the longest.
+	attempts, firstPause, longestPause = 5, 100 * time.Millisecond, 30 * time.Second
 )
 
-// Fetcher fetches for all programs of a worker. A nil Fetcher fetches nothing.
-type Fetcher struct {
-	guard  *outbound.Guard
-	client *http.Client
-	places *semaphore.Weighted
+// places has a value for each fetch.
+var places = make(chan struct{}, most)
 
-	mu     sync.Mutex
-	shares map[string]*semaphore.Weighted // by organization; there are as many as have updates on the worker
-}
-
-// New returns a Fetcher that asks only servers at public addresses, and those of the setting assets.private-hosts.
-// Private allows all servers.
-func New(hosts []string, private bool) *Fetcher {
-	guard := &outbound.Guard{What: "assets are fetched", Setting: "assets.private-hosts", Private: private, Hosts: hosts,
-		Plaintext: outbound.AnyPlaintext, Patience: answerTimeout}
-	return &Fetcher{guard: guard, client: guard.Client(), places: semaphore.NewWeighted(places),
-		shares: map[string]*semaphore.Weighted{}}
-}
+// client asks whatever server a URL leads to: the process reaches no more than the program itself.
+var client = &http.Client{Transport: &http.Transport{
+	Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, DisableKeepAlives: true,
+	TLSHandshakeTimeout: connectTimeout, ResponseHeaderTimeout: answerTimeout,
+}}
 
 // Body is what a URL leads to, as it arrives; close it. Reading more than MaxBytes fails.
 type Body struct {
@@ -54,62 +44,64 @@ type Body struct {
 	closing func()
 }
 
-// Open asks for what is at a URL, for a program of an organization. It waits until there is a place for it.
-func (f *Fetcher) Open(ctx context.Context, organization, address string) (*Body, error) {
-	if f == nil {
-		return nil, errors.New("nothing is fetched here: have the program download it")
-	}
-	at, err := f.guard.Parse(address)
+// Open asks for what is at a URL. It waits until there is a place for it.
+func Open(ctx context.Context, address string) (*Body, error) {
+	at, err := url.Parse(address)
 	if err != nil {
-		return nil, err
+		return nil, errors.New("the URL cannot be read")
 	}
-	leave, err := f.enter(ctx, organization)
-	if err != nil {
-		return nil, err
+	select {
+	case places <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
 	}
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
-	body, err := f.ask(ctx, at)
+	body, err := ask(ctx, at)
 	if err != nil {
 		cancel()
-		leave()
+		<-places
 		return nil, err
 	}
-	return &Body{&limited{body, MaxBytes}, sync.OnceFunc(func() { _ = body.Close(); cancel(); leave() })}, nil
+	return &Body{&limited{body, MaxBytes}, sync.OnceFunc(func() { _ = body.Close(); cancel(); <-places })}, nil
 }
 
-// enter takes a place, which leave gives back.
-func (f *Fetcher) enter(ctx context.Context, organization string) (leave func(), err error) {
-	f.mu.Lock()
-	own := f.shares[organization]
-	if own == nil {
-		own = semaphore.NewWeighted(share)
-		f.shares[organization] = own
-	}
-	f.mu.Unlock()
-	if err := own.Acquire(ctx, 1); err != nil {
-		return nil, err
-	}
-	if err := f.places.Acquire(ctx, 1); err != nil {
-		own.Release(1)
-		return nil, err
-	}
-	return func() { f.places.Release(1); own.Release(1) }, nil
-}
-
-func (f *Fetcher) ask(ctx context.Context, at *url.URL) (io.ReadCloser, error) {
+func ask(ctx context.Context, at *url.URL) (io.ReadCloser, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
 	if err != nil {
 		return nil, err
 	}
-	answer, err := httputil.DoWithRetry(request, f.client)
+	answer, err := retried(request)
 	if err != nil {
 		return nil, err
 	}
 	if answer.StatusCode != http.StatusOK {
 		_ = answer.Body.Close()
-		return nil, fmt.Errorf("%s answers %s", outbound.Shown(at), answer.Status)
+		return nil, fmt.Errorf("the server %s answers %s for %s", at.Host, answer.Status, at.EscapedPath())
 	}
 	return answer.Body, nil
+}
+
+// retried asks until a server answers for good.
+func retried(request *http.Request) (*http.Response, error) {
+	for attempt, pause := 1, firstPause; ; attempt, pause = attempt+1, 2*pause {
+		answer, err := client.Do(request)
+		if attempt == attempts || err == nil && answer.StatusCode < http.StatusInternalServerError &&
+			answer.StatusCode != http.StatusTooManyRequests {
+			return answer, err
+		}
+		wait := pause
+		if err == nil {
+			_ = answer.Body.Close()
+			if seconds, err := strconv.Atoi(answer.Header.Get("Retry-After")); err == nil {
+				wait = min(max(wait, time.Duration(seconds)*time.Second), longestPause)
+			}
+		}
+		select {
+		case <-time.After(wait):
+		case <-request.Context().Done():
+			return nil, context.Cause(request.Context())
+		}
+	}
 }
 
 // Read reads what has arrived.

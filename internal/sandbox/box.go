@@ -4,23 +4,28 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"syscall"
+
+	"github.com/deployctl/deployctl/internal/sandbox/launcher"
 )
 
 // Box is what the processes of one update are started in, and the directories that are theirs. Its methods may be
 // called from any goroutine. A nil Box starts processes as they are.
 type Box struct {
-	policy *Policy
-	id     *identity // nil: this process's own
-	rooms  string    // the directory of all organizations; other rooms than room are hidden
-	room   string
-	real   string   // the real path of rooms
-	own    []string // those of the parts of room
-	temp   string
+	policy   *Policy
+	id       *identity // nil: this process's own
+	rooms    string    // the directory of all organizations; other rooms than room are hidden
+	room     string
+	real     string   // the real path of rooms
+	own      []string // those of the parts of room
+	plugins  string   // that of the directory of plugins
+	temp     string   // of what this process makes for the box; Close removes it
+	aside    string   // of what is mounted for single processes; Close removes it
+	slashTmp string   // what /tmp is for the processes
 
 	mu      sync.Mutex
 	started map[int]bool
@@ -86,10 +91,38 @@ func (b *Box) furnish() error {
 	if err := b.furnishPlugins(); err != nil {
 		return err
 	}
-	return b.Do(func() (err error) {
+	err = b.Do(func() (err error) {
 		b.temp, err = os.MkdirTemp(filepath.Join(b.room, temps), "")
 		return err
 	})
+	if err != nil || b.policy.Mode() != Namespace {
+		return err
+	}
+	return b.furnishNamespace()
+}
+
+// furnishNamespace makes what stands for /tmp, and the home. Beside the parts of the room there is a directory that
+// programs cannot see: what is mounted for them must not lie where they could put a link in its place.
+func (b *Box) furnishNamespace() error {
+	aside := filepath.Join(b.room, "aside")
+	err := os.MkdirAll(aside, 0o700)
+	if err == nil {
+		aside, err = filepath.EvalSymlinks(aside)
+	}
+	if err == nil {
+		b.aside, err = os.MkdirTemp(aside, "")
+	}
+	if err != nil {
+		return err
+	}
+	b.slashTmp = filepath.Join(b.aside, "tmp")
+	if b.policy.ofOneUser() { // whose states may name files there
+		b.slashTmp = filepath.Join(aside, "tmp")
+		if err := b.furnishHome(); err != nil {
+			return err
+		}
+	}
+	return os.MkdirAll(b.slashTmp, 0o700)
 }
 
 // furnishPlugins makes the directory of plugins. It stays this process's own.
@@ -102,8 +135,7 @@ func (b *Box) furnishPlugins() error {
 	if err != nil {
 		return err
 	}
-	real, err := filepath.EvalSymlinks(dir)
-	b.own = append(b.own, real)
+	b.plugins, err = filepath.EvalSymlinks(dir)
 	return err
 }
 
@@ -131,30 +163,41 @@ func passable(rooms string, id *identity) error {
 	}
 }
 
-// Home is the directory of the organization's tools and caches. Only processes under an id of their own have it as
-// HOME.
+// Home is the directory of the organization's tools and caches: what its processes have as HOME.
 func (b *Box) Home() string { return filepath.Join(b.room, homes) }
 
 // Environment is what the environment of the box's processes ends with, as KEY=value.
 func (b *Box) Environment() []string {
-	if b == nil || b.temp == "" || b.id == nil && b.policy.keepsTemp() {
+	if b == nil || b.temp == "" {
 		return nil
 	}
-	env := []string{"TMPDIR=" + b.temp}
+	temp := b.temp
+	switch b.policy.Mode() {
+	case Off:
+		if b.policy.ofOneUser() {
+			return nil
+		}
+		return []string{"TMPDIR=" + temp}
+	case Namespace:
+		temp = temporaryPlaces[0]
+	}
+	env := []string{"TMPDIR=" + temp, "XDG_RUNTIME_DIR=" + temp, "HOME=" + b.Home(),
+		"XDG_CACHE_HOME=" + filepath.Join(b.Home(), ".cache"), "XDG_CONFIG_HOME=" + filepath.Join(b.Home(), ".config"),
+		"XDG_DATA_HOME=" + filepath.Join(b.Home(), ".local", "share"),
+		"XDG_STATE_HOME=" + filepath.Join(b.Home(), ".local", "state")}
 	if b.id != nil {
-		env = append(env, "HOME="+b.Home(), "USER="+b.id.name, "LOGNAME="+b.id.name,
-			"XDG_CACHE_HOME="+filepath.Join(b.Home(), ".cache"), "XDG_CONFIG_HOME="+filepath.Join(b.Home(), ".config"),
-			"XDG_STATE_HOME="+filepath.Join(b.Home(), ".local", "state"), "XDG_RUNTIME_DIR="+b.temp)
+		env = append(env, "USER="+b.id.name, "LOGNAME="+b.id.name)
 	}
 	return env
 }
 
-// Room is the directory of the box's organization; empty without a sandbox.
-func (b *Box) Room() string {
-	if b == nil {
+// PulumiHome is where the plugins are that are installed for programs of the box, unless their environment names
+// another place; empty: below their HOME.
+func (b *Box) PulumiHome() string {
+	if b == nil || b.policy.Mode() != Namespace {
 		return ""
 	}
-	return b.room
+	return pulumiHome()
 }
 
 // UID is the user id of the box's processes.
@@ -207,9 +250,12 @@ func (b *Box) Do(f func() error) error {
 func (b *Box) Open(path string) (*os.File, error) {
 	var file *os.File
 	err := b.Do(func() (err error) {
-		file, err = os.OpenFile(path, os.O_RDONLY|nonblocking, 0)
+		file, err = os.OpenFile(b.outside(path), os.O_RDONLY|nonblocking, 0)
 		return err
 	})
+	if named := (*os.PathError)(nil); errors.As(err, &named) {
+		named.Path = path // as the program has named it
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -260,11 +306,9 @@ func (b *Box) visible(file *os.File, path string) error {
 	if err != nil {
 		return err
 	}
-	contains := func(dir string) bool { return below(dir, real) }
-	if slices.ContainsFunc(b.own, contains) {
-		return nil
-	}
-	if slices.ContainsFunc(b.policy.covered(), contains) || contains(b.real) {
+	s := b.sees()
+	s.set(launcher.Writable, b.slashTmp) // which the processes know under another name
+	if s.hides(real) {
 		return &os.PathError{Op: "open", Path: path, Err: syscall.ENOENT}
 	}
 	return nil
@@ -276,14 +320,37 @@ func below(dir, path string) bool {
 	return err == nil && filepath.IsLocal(rest)
 }
 
-// Close removes the box's temporary directory. Its processes have ended.
+// Close removes the box's temporary directories. Its processes have ended.
 func (b *Box) Close() error {
 	if b == nil || b.temp == "" {
 		return nil
 	}
+	var aside error
+	if b.aside != "" {
+		aside = removeLocked(b.aside)
+	}
 	err := b.Do(func() error { return os.RemoveAll(b.temp) })
 	if errors.Is(err, os.ErrPermission) { // a program has taken its own rights away
-		return os.RemoveAll(b.temp)
+		err = os.RemoveAll(b.temp)
 	}
-	return err
+	return errors.Join(aside, err)
+}
+
+// removeLocked removes a directory with what the rights of directories in it do not let be removed.
+func removeLocked(dir string) error {
+	if err := os.RemoveAll(dir); !errors.Is(err, os.ErrPermission) {
+		return err
+	}
+	root, err := os.OpenRoot(dir) // a link leads nowhere outside
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }()
+	err = fs.WalkDir(root.FS(), ".", func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() {
+			err = root.Chmod(path, 0o700)
+		}
+		return err
+	})
+	return errors.Join(err, os.RemoveAll(dir))
 }

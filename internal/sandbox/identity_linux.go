@@ -1,9 +1,11 @@
 package sandbox
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 
 	"golang.org/x/sys/unix"
@@ -65,4 +67,57 @@ func assume(uid, gid int, groups []int) error {
 		return errors.New("the system does not let this process access files as another user")
 	}
 	return nil
+}
+
+// changeable is an error if programs could change what lies at one of some paths, or put something there, because of
+// the rights of a file or directory on the way to it.
+func (i *identities) changeable(paths []string) error {
+	var all []error
+	for _, path := range paths {
+		links, _ := resolve(path)
+		at := i.opening(existing(path), true)
+		for _, link := range links {
+			at = cmp.Or(at, i.opening(filepath.Dir(link.path), false))
+		}
+		if at != "" {
+			all = append(all, fmt.Errorf("programs can change %s, which this process reads, because they may write to %s: "+
+				"take that right from everybody but root and this user", path, at))
+		}
+	}
+	return errors.Join(all...)
+}
+
+// opening returns a file or directory, or the one above it, by which programs could change what is found there; empty:
+// there is none. It has no links on the way. In a directory that is not the end of a path, only what is there matters.
+func (i *identities) opening(at string, end bool) string {
+	for ; ; at, end = filepath.Dir(at), false {
+		var info unix.Stat_t
+		if unix.Lstat(at, &info) != nil {
+			return ""
+		}
+		theirs := i.have(info.Uid) || i.haveGroup(info.Gid) && info.Mode&0o020 != 0 || info.Mode&0o002 != 0
+		kept := info.Mode&unix.S_ISVTX != 0 && !end // nobody removes what others have put there
+		if theirs && !kept {
+			return at
+		}
+		if at == filepath.Dir(at) {
+			return ""
+		}
+	}
+}
+
+// have tells whether a user id is one of programs.
+func (i *identities) have(uid uint32) bool {
+	if i.one != nil {
+		return int(uid) == i.one.uid
+	}
+	return i.first <= int(uid) && int(uid) <= i.last
+}
+
+// haveGroup tells whether a group id is one of programs.
+func (i *identities) haveGroup(gid uint32) bool {
+	if i.one != nil {
+		return int(gid) == i.one.gid
+	}
+	return i.have(gid)
 }

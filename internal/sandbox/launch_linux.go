@@ -76,19 +76,23 @@ func (l *Launch) Join(b *Box, cmd *exec.Cmd) error {
 // order sends the orders for a box.
 func (l *Launch) order(b *Box) error {
 	o := l.orders
-	o.Limits, o.Hide = b.policy.limits, append(b.policy.hidden(), b.rooms)
-	for _, part := range parts {
-		o.Show = append(o.Show, filepath.Join(b.room, part))
+	o.Limits = b.policy.limits
+	if o.Confine {
+		var err error
+		if o.View, err = b.view(); err != nil {
+			return fmt.Errorf("decide what programs see: %w", err)
+		}
 	}
-	o.ReadOnly = []string{b.Plugins()}
-	o.Show = append(o.Show, o.ReadOnly...)
 	return json.NewEncoder(l.wire).Encode(o)
 }
 
 // command is what a command of the box executes.
 func (b *Box) command(cmd *exec.Cmd) launcher.Command {
-	return launcher.Command{Path: cmd.Path, Args: cmd.Args, Env: append(cmd.Environ(), b.Environment()...),
-		Dir: cmd.Dir}
+	env := cmd.Environ()
+	if b.policy.Mode() == Namespace {
+		env = b.sees().withoutCaches(env)
+	}
+	return launcher.Command{Path: cmd.Path, Args: cmd.Args, Env: append(env, b.Environment()...), Dir: cmd.Dir}
 }
 
 // make turns a command into the launcher.
@@ -229,6 +233,9 @@ func ofTheKernel(f *os.File) bool {
 		int64(system.Type)) //nolint:unconvert // an int32 elsewhere
 }
 
+// scoped tells whether programs reach only one another by signals and abstract sockets.
+var scoped = launcher.Scoped
+
 // probe tries the whole way into namespaces of its own.
 func (p *Policy) probe() error {
 	cmd := &exec.Cmd{}
@@ -236,7 +243,7 @@ func (p *Policy) probe() error {
 	if err := l.make(cmd, Namespace, nil); err != nil {
 		return err
 	}
-	l.orders.Hide, l.orders.Limits = p.hidden(), p.limits
+	l.orders.View, l.orders.Limits = p.sees("").view(), p.limits
 	if err := json.NewEncoder(l.wire).Encode(l.orders); err != nil {
 		return errors.Join(err, l.Discard())
 	}

@@ -19,6 +19,12 @@ func ofTheKernel(*os.File) bool { return false }
 
 func (i *identity) do(f func() error) error { return f() }
 
+func (i *identities) changeable([]string) error { return nil }
+
+var scoped = func() bool { return false }
+
+func sockets() []string { return nil }
+
 func (p *Policy) probe() error { return errors.New("only Linux has them") }
 
 // Launch is a command that is about to be started; see Prepare.

@@ -82,7 +82,6 @@ func replaceFile(t *testing.T, path string) {
 
 func TestASecretThatIsReplacedWhileAProcessRunsStaysHidden(t *testing.T) {
 	dir := t.TempDir()
-	t.Setenv("TMPDIR", t.TempDir()) // programs need no other temporary directory
 	file, mounted, named := write(t, filepath.Join(dir, "file", "key"), "needle\n"),
 		volume(t, filepath.Join(dir, "volume")),
 		volume(t, filepath.Join(dir, "named"))
@@ -91,7 +90,7 @@ func TestASecretThatIsReplacedWhileAProcessRunsStaysHidden(t *testing.T) {
 		t.Fatal(err)
 	}
 	named = filepath.Join(filepath.Dir(named), "..data", "key")
-	p, warnings, err := New(Options{Mode: Namespace, Hide: []string{file, mounted, named, linked}})
+	p, warnings, err := New(Options{Mode: Namespace, Shared: []string{dir}, Hide: []string{file, mounted, named, linked}})
 	if err != nil || len(warnings) != 0 {
 		t.Fatal(err, warnings)
 	}
@@ -127,7 +126,7 @@ func TestASecretAmongFilesThatProgramsNeedIsHiddenAloneAndWarnedOf(t *testing.T)
 		write(t, filepath.Join(home, "key"), "needle\n"), write(t, filepath.Join(home, ".config", "key"), "needle\n"),
 		write(t, filepath.Join(tools, "key"), "needle\n"), write(t, filepath.Join(tools, "bin", "key"), "needle\n"),
 	}
-	p, warnings, err := New(Options{Mode: Namespace, Hide: keys})
+	p, warnings, err := New(Options{Mode: Namespace, OneUser: true, Hide: keys})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +145,7 @@ func TestASecretAmongFilesThatProgramsNeedIsHiddenAloneAndWarnedOf(t *testing.T)
 }
 
 func TestDirectoriesThatProgramsNeedAreKnown(t *testing.T) {
-	p := &Policy{needed: neededPlaces()}
+	p := &Policy{needed: neededPlaces(Options{}, nil)}
 	for _, dir := range []string{"/", "/etc", "/tmp", os.TempDir(), "/usr", "/usr/share/keys", "/var/lib", "/dev/shm"} {
 		if !p.needs(dir) {
 			t.Errorf("%s is not needed", dir)
@@ -244,7 +243,7 @@ func TestA32BitProcessIsRefusedTheSame(t *testing.T) {
 		t.Skip("it is made for this architecture")
 	}
 	b := box(t, policy(t, Options{Mode: Namespace}), "mine", place(t))
-	dir := t.TempDir()
+	dir := b.Home()
 	for pid, want := range map[int]syscall.Errno{0: 0, secretHolder(t): unix.EPERM} {
 		path := filepath.Join(dir, strconv.Itoa(pid))
 		if err := os.WriteFile(path, call386(pid), 0o700); err != nil { //nolint:gosec // it is run
@@ -272,7 +271,7 @@ func TestADirectoryAboveWhatIsHiddenIsNotReplaced(t *testing.T) {
 			}
 		}
 		write(t, filepath.Join(secrets, "key"), "needle")
-		o.Hide = []string{secrets}
+		o.Hide, o.Shared = []string{secrets}, []string{dir}
 		p := policy(t, o)
 		if err := errors.Join(os.Chmod(dir, 0o711), os.Chmod(above, 0o711)); err != nil {
 			t.Fatal(err)

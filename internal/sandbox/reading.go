@@ -51,5 +51,5 @@ func (t tree) Open(name string) (fs.File, error) {
 
 // IsLink reports whether a symbolic link lies at a path. Whether it does when the path is opened, nobody knows.
 func (b *Box) IsLink(path string) bool {
-	return b.Do(func() error { _, err := os.Readlink(path); return err }) == nil
+	return b.Do(func() error { _, err := os.Readlink(b.outside(path)); return err }) == nil
 }

@@ -36,34 +36,44 @@ type Options struct {
 	// Record is the file that remembers which organization has which id of a range.
 	Record string
 	// Hide are files and directories that no process of a Box sees in mode Namespace. Those that do not exist are
-	// ignored. Of a file the whole directory is hidden, unless programs need it.
-	Hide   []string
+	// ignored: no process can make them. Of a file the whole directory is hidden, unless programs need it.
+	Hide []string
+	// Reads are files and directories, there or not, that this process reads, now or at its next start. What programs
+	// could do there decides over this process.
+	Reads []string
+	// Shared are directories that all processes may change, such as caches.
+	Shared []string
 	Limits Limits
-	// KeepTemp leaves TMPDIR as it is, for a service of one tenant, whose states may name files below it. Processes
-	// under another user id have a directory of their own all the same.
-	KeepTemp bool
+	// OneUser says that all programs are those of this process's user, who lets them read all of HOME, the credentials of
+	// clouds included, and whose states may name files in /tmp.
+	OneUser bool
+	// Several says that programs of more than one organization run here.
+	Several bool
 }
 
 // Policy is how a worker keeps what it runs apart. The zero value, and nil, start processes as they are.
 type Policy struct {
-	mode     Mode
-	hide     []string
-	needed   []string // see needs
-	limits   Limits
-	ids      *identities
-	keepTemp bool
-	last     atomic.Pointer[covering] // see covered
+	mode    Mode
+	hide    []string
+	needed  []string // see needs
+	around  seen     // what every box sees in mode Namespace, but for what is hidden by hide
+	temps   []string // directories in whose place a box has one of its own
+	limits  Limits
+	ids     *identities
+	oneUser bool
+	last    atomic.Pointer[covering] // see covered
 }
 
 // New finds out what the system allows. A nil error with warnings means that processes are not kept apart as well as
-// they could be; an error, that what was asked for by name is not possible.
+// they could be; an error, that what was asked for by name is not possible, that Auto finds nothing that keeps several
+// organizations apart, or that programs could change what this process reads.
 func New(o Options) (p *Policy, warnings []string, err error) {
-	p = &Policy{mode: o.Mode, limits: o.Limits, keepTemp: o.KeepTemp, needed: neededPlaces()}
+	p = &Policy{mode: o.Mode, limits: o.Limits, oneUser: o.OneUser}
 	for _, path := range o.Hide {
 		if path, err := filepath.Abs(path); err == nil {
 			p.hide = append(p.hide, path)
 		}
-		if real, err := filepath.EvalSymlinks(path); err == nil { // a program may replace a link on the way to it
+		if real, err := filepath.EvalSymlinks(path); err == nil { // the link may be replaced
 			p.hide = append(p.hide, real)
 		}
 	}
@@ -77,26 +87,48 @@ func New(o Options) (p *Policy, warnings []string, err error) {
 	case Off:
 		return p, []string{"the sandbox is off: programs and plugins can read the keys of this service"}, nil
 	case RunAs:
-		p.ids, err = newIdentities(o.RunAs, o.Record)
+		if p.ids, err = newIdentities(o.RunAs, o.Record); err == nil {
+			err = p.ids.changeable(o.Reads)
+		}
 		return p, nil, err
 	case Namespace:
 	default:
 		return nil, nil, fmt.Errorf("sandbox.mode is auto, run-as, namespace or off, not %q", o.Mode)
 	}
-	if err := p.probe(); err != nil {
-		if o.Mode == Namespace {
-			return nil, nil, fmt.Errorf("sandbox.mode is namespace, which this system does not allow: %w", err)
-		}
-		p.mode = Off
-		return p, []string{fmt.Sprintf("programs and plugins are not kept apart from this service and can read its "+
-			"keys, because this system "+
-			"allows no user namespaces (%v); see docs/sandbox.md", err)}, nil
+	homes := userHomes()
+	p.needed, p.temps = neededPlaces(o, homes), temporaries()
+	if p.around, err = commonPlaces(o, homes, p.temps); err != nil {
+		return nil, nil, err
 	}
-	return p, p.exposures(), nil
+	lacks, works := p.lacks()
+	switch {
+	case o.Mode == Auto && o.Several && lacks != "":
+		return nil, nil, fmt.Errorf("this worker runs the programs of more than one organization, and sandbox.mode auto "+
+			"finds nothing that keeps them apart, because %s: set sandbox.run-as, serve one organization (--organization), or "+
+			"set sandbox.mode to namespace or off to do without; see docs/sandbox.md", lacks)
+	case works && lacks != "":
+		return p, append(p.exposures(), lacks), nil
+	case works:
+		return p, p.exposures(), nil
+	case o.Mode == Namespace:
+		return nil, nil, fmt.Errorf("sandbox.mode is namespace, which is not possible, because %s", lacks)
+	}
+	p.mode = Off
+	return p, []string{fmt.Sprintf("programs and plugins are not kept apart from this service and can read its keys, "+
+		"because %s; see docs/sandbox.md", lacks)}, nil
 }
 
-// keepsTemp reports whether processes under this process's user id keep their TMPDIR.
-func (p *Policy) keepsTemp() bool { return p != nil && p.keepTemp }
+// lacks says what this system lacks for mode Namespace, and whether that works all the same.
+func (p *Policy) lacks() (what string, works bool) {
+	if err := p.probe(); err != nil {
+		return fmt.Sprintf("this system does not allow namespaces in which files are protected: %v", err), false
+	}
+	if !scoped() {
+		return "before Linux 6.12, programs can end processes of this user, also this one, and use daemons of this user " +
+			"that have an abstract socket", true
+	}
+	return "", true
+}
 
 // Mode is how processes are kept apart: RunAs, Namespace or Off.
 func (p *Policy) Mode() Mode {
@@ -105,6 +137,9 @@ func (p *Policy) Mode() Mode {
 	}
 	return p.mode
 }
+
+// ofOneUser tells whether all processes are those of this process's user.
+func (p *Policy) ofOneUser() bool { return p != nil && p.oneUser }
 
 // The parts of a room: what belongs to an organization's processes, and what they only read.
 const (

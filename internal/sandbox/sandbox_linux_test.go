@@ -136,6 +136,7 @@ func TestAProcessSeesNeitherHiddenFilesNorTheRoomsOfOtherOrganizations(t *testin
 		key, data := write(t, filepath.Join(dir, "key"), "needle"),
 			write(t, filepath.Join(dir, "home", "data", "keys.json"), "needle")
 		o.Hide = []string{key, filepath.Join(dir, "home"), filepath.Join(dir, "missing")}
+		o.Shared = []string{dir}
 		p, rooms := policy(t, o), filepath.Join(dir, "home", "work")
 		if err := errors.Join(os.Chmod(dir, 0o711), os.Chmod(filepath.Join(dir, "home"), 0o711)); err != nil {
 			t.Fatal(err)
@@ -422,8 +423,12 @@ func TestTheEnvironmentOfAServiceIsNotWhatTheKernelShows(t *testing.T) {
 	_ = errors.Join(stdin.Close(), cmd.Wait())
 }
 
-// TestMain makes the test binary a service that says what it knows when it is started as one.
+// TestMain makes the test binary a service that says what it knows when it is started as one, and a probe.
 func TestMain(m *testing.M) {
+	if text := os.Getenv(probeVariable); text != "" {
+		probe(text)
+		return
+	}
 	if os.Getenv("SANDBOX_TEST_SERVICE") == "" {
 		os.Exit(m.Run())
 	}

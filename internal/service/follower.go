@@ -16,6 +16,7 @@ type follower struct {
 	feed       *feed
 	send       func(deployments.WatchEvent) error
 	next       map[string]int // by stream: number of the next part to send
+	ranges     [][2]int       // the sequence numbers of a client's events that were sent
 	endDamaged bool           // a part of the Run's stream is damaged, perhaps the end
 }
 
@@ -71,18 +72,23 @@ func (f *follower) sendParts(ctx context.Context, p statestore.Part, last int) (
 				p.Update)
 		}
 		for _, data := range parts {
-			events, err := eventlog.Decode(data)
-			if err := f.reportDamage(p, err); err != nil {
-				return false, err
+			var unsent error
+			err := eventlog.Each(data, func(e deployments.WatchEvent) error {
+				if p.Stream == statestore.ClientStream && e.Event != nil && !addNumber(&f.ranges, e.Event.Sequence) {
+					return nil // the client has repeated a call
+				}
+				e.Stream = p.Update.Version + "/" + p.Stream
+				ended = ended || e.End != nil
+				unsent = f.send(e)
+				return unsent
+			})
+			if unsent == nil {
+				unsent = f.reportDamage(p, err)
+			}
+			if unsent != nil {
+				return false, unsent
 			}
 			p.Number++
-			for _, e := range events {
-				e.Stream = p.Update.Version + "/" + p.Stream
-				if err := f.send(e); err != nil {
-					return false, err
-				}
-				ended = ended || e.End != nil
-			}
 		}
 		if err != nil {
 			if err := f.reportDamage(p, err); err != nil {

@@ -43,10 +43,13 @@ func (s *Service) CreateUpdate(ctx context.Context, r deployments.UpdateRequest)
 	if err := r.Validate(); err != nil {
 		return "", err
 	}
-	if _, err := s.Head(ctx, r.Stack); err != nil {
+	head, err := s.Head(ctx, r.Stack)
+	if err != nil {
 		return "", err
 	}
-	return id, s.PutCreated(ctx, deployments.CreatedUpdate{ID: id, Request: r, Created: time.Now().UTC()})
+	now := time.Now().UTC()
+	r.Submitted = &deployments.Submission{StackID: head.ID, At: now}
+	return id, s.PutCreated(ctx, deployments.CreatedUpdate{ID: id, Request: r, Created: now})
 }
 
 // CreatedUpdate returns an update that a client has created.
@@ -73,6 +76,10 @@ func (s *Service) StartUpdate(ctx context.Context, r deployments.StartRequest) (
 	if created.Request.DryRun {
 		return l, s.startPreview(ctx, l.Update, created.Request)
 	}
+	if created.Request.Submitted == nil {
+		return l, deployments.Errorf(deployments.CodeNotFound, "the update %s of %s was created by an earlier release: "+
+			"run the command again", id, name)
+	}
 	var accepted deployments.Accepted
 	until := time.Now().Add(r.Patience)
 	leave, err := s.turns.start(ctx, name.Organization)
@@ -81,7 +88,9 @@ func (s *Service) StartUpdate(ctx context.Context, r deployments.StartRequest) (
 	}
 	defer leave()
 	if err := attended(ctx, until, r.NoWorker, func() error {
-		return s.request(ctx, name, deployments.UpdateSubmit, &accepted, created.Request)
+		request := created.Request
+		request.Submitted = &deployments.Submission{StackID: request.Submitted.StackID, At: time.Now().UTC()}
+		return s.request(ctx, name, deployments.UpdateSubmit, &accepted, request)
 	}); err != nil {
 		return l, failure("submit the update", err)
 	}

@@ -98,14 +98,14 @@ func TestNothingIsWrittenUnderTheLeaseOfAnUpdateThatHasEnded(t *testing.T) {
 	s, _ := newFake(t)
 	l := preview(t, s, deployments.Holder{Token: deployments.LocalToken})
 	events := []apitype.EngineEvent{{Sequence: 1, StdoutEvent: &apitype.StdoutEngineEvent{}}}
-	must(t, s.WriteEvents(t.Context(), l, 1, events))
+	must(t, s.WriteEvents(t.Context(), l, asJSON(t, events)))
 	again, err := s.StartUpdate(t.Context(), deployments.StartRequest{Stack: dev, ID: l.ID, By: l.Caller})
 	if must(t, err); again.Update != l.Update || again.Last != l.Last {
 		t.Errorf("a repeated start is answered %+v, not %+v", again, l)
 	}
 	_, err = s.CompleteUpdate(t.Context(), l, engine.StatusSucceeded)
 	must(t, err)
-	forbidden(t, "a late event", s.WriteEvents(t.Context(), l, 2, events))
+	forbidden(t, "a late event", s.WriteEvents(t.Context(), l, asJSON(t, events)))
 	_, err = s.RenewLease(t.Context(), l, time.Minute)
 	forbidden(t, "a renewal", err)
 	_, err = s.StartUpdate(t.Context(), deployments.StartRequest{Stack: dev, ID: l.ID, By: l.Caller})

@@ -2,54 +2,22 @@ package service
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/eventlog"
+	"github.com/deployctl/deployctl/internal/mempool"
+	"github.com/deployctl/deployctl/internal/rawjson"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
-// clientStream begins the names of the streams of a client's events: each batch is a stream of its own, with one part,
-// because batches arrive in any order. The rest of the name is the first sequence number of the batch.
-const clientStream = "client-"
-
-// clientPage is how many bytes of a client's batches EventsAfter reads before it returns.
-const clientPage = 4 << 20
-
-// mostRanges limits the ranges of a position. A client leaves a hole only if a batch never arrives.
-const mostRanges = 100
-
-// WriteEvents stores events of a client.
-func (s *Service) WriteEvents(
-	ctx context.Context, l deployments.Leased, first int, events []apitype.EngineEvent,
-) error {
-	if err := s.leaseHasEnded(ctx, l.Update); err != nil {
-		return err
-	}
-	batch := make([]deployments.WatchEvent, len(events))
-	for i := range events {
-		batch[i].Event = &events[i]
-		if summary := events[i].SummaryEvent; summary != nil {
-			changes := make(map[string]int, len(summary.ResourceChanges))
-			for op, n := range summary.ResourceChanges {
-				changes[string(op)] = n
-			}
-			if err := s.PutLeaseChanges(ctx, l.Update, changes); err != nil {
-				return err
-			}
-		}
-	}
-	data, err := eventlog.Encode(batch)
-	if err != nil {
-		return err
-	}
-	return s.AppendEvents(ctx, statestore.Part{Update: l.Update, Stream: fmt.Sprintf("%s%08d", clientStream, first),
-		Number: 1}, data)
-}
+const (
+	// pageBytes is how many bytes of a log EventsAfter reads before it returns, and pageMemory what they become in memory.
+	pageBytes, pageMemory = 4 << 20, 64 << 20
+	// mostRanges limits the ranges of a position. A client leaves a hole only if a batch never arrives.
+	mostRanges = 100
+)
 
 // EventsAfter implements deployments.LeasedState.
 func (s *Service) EventsAfter(
@@ -62,12 +30,7 @@ func (s *Service) EventsAfter(
 		return nil, after, err
 	}
 	for _, stream := range streams {
-		if first, ok := firstOf(stream); ok {
-			err = r.readBatch(ctx, stream, first)
-		} else {
-			err = r.readParts(ctx, stream, after.Parts[stream])
-		}
-		if err != nil {
+		if err := r.readParts(ctx, stream, after.Parts[stream]); err != nil {
 			return nil, after, err
 		}
 	}
@@ -82,62 +45,62 @@ func (s *Service) EventsAfter(
 // eventReader reads what follows a position in the log of an update.
 type eventReader struct {
 	*Service
-	update deployments.UpdateName
-	at     deployments.EventPosition
-	events []apitype.EngineEvent
-	bytes  int // of batches
+	update        deployments.UpdateName
+	at            deployments.EventPosition
+	events        []apitype.EngineEvent
+	bytes, memory int64 // that were read
 }
 
-// readParts reads the next parts of a stream, of which some were read.
+// full reports whether enough was read for one answer.
+func (r *eventReader) full() bool { return r.bytes >= pageBytes || r.memory >= pageMemory }
+
+// readParts reads the next parts of a stream, of which some were read, until the answer is full.
 func (r *eventReader) readParts(ctx context.Context, stream string, read int) error {
-	parts, err := r.ReadEvents(ctx, statestore.Part{Update: r.update, Stream: stream, Number: read + 1}, partsAtOnce)
-	if err != nil {
-		return err
-	}
-	for _, part := range parts {
-		if _, err := r.add(part); err != nil {
+	for more := true; more && !r.full(); {
+		parts, err := r.ReadEvents(ctx, statestore.Part{Update: r.update, Stream: stream, Number: read + 1}, partsAtOnce)
+		if err != nil {
 			return err
 		}
+		more = len(parts) == partsAtOnce
+		for _, part := range parts {
+			if r.full() {
+				break
+			}
+			if err := r.add(ctx, stream, part); err != nil {
+				return err
+			}
+			read++
+		}
 	}
-	if read += len(parts); read > 0 {
+	if read > 0 {
 		r.at.Parts[stream] = read
 	}
 	return nil
 }
 
-// readBatch reads the batch of a client that begins with a sequence number, unless it was read, or enough was.
-func (r *eventReader) readBatch(ctx context.Context, stream string, first int) error {
-	wasRead := slices.ContainsFunc(r.at.Ranges, func(of [2]int) bool { return of[0] <= first && first <= of[1] })
-	if wasRead || r.bytes >= clientPage {
-		return nil
-	}
-	parts, err := r.ReadEvents(ctx, statestore.Part{Update: r.update, Stream: stream, Number: 1}, 1)
-	if err != nil || len(parts) == 0 {
+// add adds the events of a part; those of a client that were read before are there because it has repeated a call.
+func (r *eventReader) add(ctx context.Context, stream string, part []byte) error {
+	cost := rawjson.Cost(part)
+	if err := mempool.Take(ctx, cost); err != nil {
 		return err
 	}
-	r.bytes += len(parts[0])
-	last := first
-	batch, err := r.add(parts[0])
-	for _, e := range batch {
-		last = max(last, e.Sequence)
-	}
-	r.at.Ranges = withRange(r.at.Ranges, [2]int{first, last})
-	return err
+	r.bytes, r.memory = r.bytes+int64(len(part)), r.memory+cost
+	return eventlog.Each(part, func(e deployments.WatchEvent) error {
+		if e.Event == nil || stream == statestore.ClientStream && !addNumber(&r.at.Ranges, e.Event.Sequence) {
+			return nil
+		}
+		r.events = append(r.events, *e.Event)
+		return nil
+	})
 }
 
-// add adds the events of a part, and returns them.
-func (r *eventReader) add(part []byte) ([]apitype.EngineEvent, error) {
-	decoded, err := eventlog.Decode(part)
-	if err != nil {
-		return nil, err
+// addNumber adds a sequence number to the ranges of those that were read; false: it is there.
+func addNumber(ranges *[][2]int, n int) bool {
+	if slices.ContainsFunc(*ranges, func(of [2]int) bool { return of[0] <= n && n <= of[1] }) {
+		return false
 	}
-	from := len(r.events)
-	for _, e := range decoded {
-		if e.Event != nil {
-			r.events = append(r.events, *e.Event)
-		}
-	}
-	return r.events[from:], nil
+	*ranges = withRange(*ranges, [2]int{n, n})
+	return true
 }
 
 // withRange adds a range to sorted ones, and joins those that touch. When there are too many, the first hole counts as
@@ -158,14 +121,4 @@ func withRange(ranges [][2]int, add [2]int) [][2]int {
 		joined = joined[1:]
 	}
 	return joined
-}
-
-// firstOf returns the first sequence number of a client's batch; ok is false for a stream of the service.
-func firstOf(stream string) (first int, ok bool) {
-	digits, ok := strings.CutPrefix(stream, clientStream)
-	if !ok {
-		return 0, false
-	}
-	first, err := strconv.Atoi(digits)
-	return first, err == nil
 }

@@ -33,8 +33,12 @@ func (s *Service) Recover(ctx context.Context, r deployments.RecoverRequest) (de
 		return deployments.UpdateInfo{}, deployments.Errorf(deployments.CodeConflict,
 			"%s is running, and needs no recovery: wait for it, or end it with `deployctl cancel`", u)
 	}
+	in := deployments.Recovery{}
+	if r.Discard {
+		in.Discard = u
+	}
 	for released := false; ; {
-		if err := s.request(ctx, name, deployments.UpdateRecover, nil, r); err != nil {
+		if err := s.request(ctx, name, deployments.UpdateRecover, nil, in); err != nil {
 			return deployments.UpdateInfo{}, failure("recover the update", err)
 		}
 		info, err := s.Info(ctx, u)

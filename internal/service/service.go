@@ -70,14 +70,16 @@ func (s *Service) Submit(ctx context.Context, r deployments.UpdateRequest) (depl
 	if err := r.Validate(); err != nil {
 		return deployments.Accepted{}, err
 	}
-	if _, err := s.Head(ctx, r.Stack); err != nil {
+	head, err := s.Head(ctx, r.Stack)
+	if err != nil {
 		return deployments.Accepted{}, err
 	}
+	r.Submitted = &deployments.Submission{StackID: head.ID, At: time.Now().UTC()}
 	if r.DryRun {
 		return s.preview(ctx, r)
 	}
 	var accepted deployments.Accepted
-	err := s.request(ctx, r.Stack, deployments.UpdateSubmit, &accepted, r)
+	err = s.request(ctx, r.Stack, deployments.UpdateSubmit, &accepted, r)
 	return accepted, failure("submit the update", err)
 }
 

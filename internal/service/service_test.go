@@ -91,8 +91,15 @@ func TestAPreviewStartsAtOnceUnderTheNameOfItsRequest(t *testing.T) {
 			t.Errorf("it was answered %+v, %v", a, err)
 		}
 	}
-	if len(f.started) != 1 || !reflect.DeepEqual(f.started[0].Request, r) {
-		t.Errorf("it started %+v", f.started)
+	head, err := s.Head(t.Context(), dev)
+	must(t, err)
+	if len(f.started) != 1 || f.started[0].Request.Submitted == nil {
+		t.Fatalf("it started %+v", f.started)
+	}
+	r.Submitted = f.started[0].Request.Submitted
+	if r.Submitted.StackID != head.ID || r.Submitted.At.IsZero() ||
+		!reflect.DeepEqual(f.started[0].Request, r) {
+		t.Errorf("it started %+v, submitted as %+v", f.started, r.Submitted)
 	}
 }
 

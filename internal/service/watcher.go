@@ -126,7 +126,7 @@ func (w *watcher) readNews(ctx context.Context) (news bool, err error) {
 		return false, err
 	}
 	for _, stream := range w.streams {
-		if _, client := firstOf(stream); stream == eventlog.RunStream || client && w.next[stream] > 0 {
+		if stream == eventlog.RunStream {
 			continue
 		}
 		if marks[stream], err = w.lastPart(ctx, stream); err != nil {

@@ -164,6 +164,7 @@ func (s *Service) notify(
 	ctx context.Context, in deployments.NotifyInput, reuse enums.WorkflowIdReusePolicy,
 ) (client.WorkflowRun, error) {
 	e := in.Event
+	in.Asked = time.Now().UTC()
 	queue, err := s.TaskQueue(ctx, e.Stack.Organization)
 	if err != nil {
 		return nil, err

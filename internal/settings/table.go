@@ -47,6 +47,7 @@ const (
 
 	SandboxMode      Key = "sandbox.mode"
 	SandboxRunAs     Key = "sandbox.run-as"
+	SandboxShared    Key = "sandbox.shared"
 	SandboxMemory    Key = "sandbox.memory"
 	SandboxProcesses Key = "sandbox.processes"
 	SandboxFiles     Key = "sandbox.open-files"
@@ -56,8 +57,6 @@ const (
 	PluginsDownload     Key = "plugins.download"
 	PluginsPrivateHosts Key = "plugins.private-hosts"
 	SourcePrivateHosts  Key = "deployments.private-hosts"
-
-	AssetsPrivateHosts Key = "assets.private-hosts"
 
 	WebhooksPrivateHosts Key = "webhooks.private-hosts"
 
@@ -144,6 +143,8 @@ var Table = []Definition{
 		"run-as, namespace or off"},
 	{SandboxRunAs, ForService, "", false, "`USER` that programs and plugins run as, or FIRST-LAST: a range of user " +
 		"ids, one for each organization"},
+	{SandboxShared, ForService, "", false, "`DIRS`, separated by colons, that all programs may change in mode " +
+		"namespace, such as caches; not set: none"},
 	{SandboxMemory, ForService, "8GiB", false, "limit of the private memory of each process of a program: a `SIZE`, " +
 		"or none"},
 	{SandboxProcesses, ForService, "16384", false, "limit of the processes and threads of a program's user or " +
@@ -161,8 +162,6 @@ var Table = []Definition{
 		"plugins may be downloaded"},
 	{SourcePrivateHosts, ForService, "", false, "`HOSTS`, separated by commas, at private addresses from which " +
 		"deployments may take programs"},
-	{AssetsPrivateHosts, ForService, "", false, "`HOSTS`, separated by commas, at private addresses from which " +
-		"remote assets and archives of programs may be fetched"},
 	{WebhooksPrivateHosts, ForService, "", false, "`HOSTS`, names, addresses or ranges such as 10.0.0.0/8, separated " +
 		"by commas, at private addresses to which webhooks may lead"},
 

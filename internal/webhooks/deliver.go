@@ -37,6 +37,8 @@ const (
 	maxAnswer, maxAnswered = 4 << 10, 4 << 10
 	// longestWait is the longest pause that a receiver can ask for.
 	longestWait = time.Hour
+	// askedWithin is how long ago a delivery may have been asked for: longer than its attempts take together.
+	askedWithin = 25 * time.Hour
 )
 
 // Activities has the activity that sends events; register it as a whole.
@@ -46,8 +48,9 @@ type Activities struct {
 }
 
 // Deliver sends an event to a webhook and logs what became of it. A webhook that was removed or paused meanwhile is not
-// sent anything. An attempt that failed is an error, unless only one is to be made. It may run more than once: the
-// receiver knows a repeated event by its id.
+// sent anything, and neither is what was asked for long ago. An attempt that failed is an error, unless only one is to
+// be made. It may run more than once: an event that was sent since it was asked for is not sent again, and the receiver
+// knows one that was by its id.
 func (a *Activities) Deliver(ctx context.Context, in deployments.DeliverInput) (deployments.WebhookDelivery, error) {
 	hook, err := a.Store.Webhook(ctx, in.Webhook)
 	switch {
@@ -55,6 +58,13 @@ func (a *Activities) Deliver(ctx context.Context, in deployments.DeliverInput) (
 		return deployments.WebhookDelivery{}, nil
 	case err != nil:
 		return deployments.WebhookDelivery{}, activities.Failure(err)
+	case time.Since(in.Asked) > askedWithin:
+		return deployments.WebhookDelivery{}, temporal.NewNonRetryableApplicationError("the event was to be sent at "+
+			in.Asked.Format(time.RFC3339), string(deployments.CodeInvalid), nil)
+	}
+	sent, err := a.Store.Delivery(ctx, in.Webhook, in.Event)
+	if err != nil || sent.Error == "" && sent.Sent.After(in.Asked) {
+		return sent, activities.Failure(err)
 	}
 	if in.Payload == "" {
 		if in.Payload, err = Payload(hook.Format, in.Event); err != nil {

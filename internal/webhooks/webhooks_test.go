@@ -59,6 +59,7 @@ type bench struct {
 	*testing.T
 	store *statestore.Store
 	name  deployments.WebhookName
+	ago   time.Duration // since somebody asked for what is delivered
 }
 
 func newBench(t *testing.T, w deployments.Webhook) *bench {
@@ -75,7 +76,7 @@ func newBench(t *testing.T, w deployments.Webhook) *bench {
 		func([]deployments.Webhook) ([]deployments.Webhook, error) { return []deployments.Webhook{w}, nil }); err != nil {
 		t.Fatal(err)
 	}
-	return &bench{t, store, w.Name}
+	return &bench{t, store, w.Name, 0}
 }
 
 // deliver makes one attempt to send an event, as a worker does.
@@ -86,7 +87,8 @@ func (b *bench) deliver(n Network, once bool) (d deployments.WebhookDelivery, er
 	env.SetTestTimeout(waittest.Patience)
 	acts := &Activities{Store: b.store, Network: n}
 	env.RegisterActivity(acts)
-	value, err := env.ExecuteActivity(acts.Deliver, deployments.DeliverInput{Event: failure, Webhook: b.name, Once: once})
+	value, err := env.ExecuteActivity(acts.Deliver, deployments.DeliverInput{Event: failure, Webhook: b.name, Once: once,
+		Asked: time.Now().Add(-b.ago)})
 	if err != nil {
 		return d, err
 	}
@@ -298,4 +300,26 @@ func at(v any, path string) string {
 	}
 	text, _ := json.Marshal(v)
 	return string(text)
+}
+
+func TestAnEventIsSentOnceHoweverOftenItsDeliveryIsRepeated(t *testing.T) {
+	r := newReceiver(t, func(http.ResponseWriter, *http.Request) {})
+	b := newBench(t, deployments.Webhook{URL: r.URL, Format: deployments.WebhookRaw})
+	b.ago = time.Hour
+	for range 2 {
+		if d, err := b.deliver(Network{Private: true}, false); err != nil || d.Status != http.StatusOK {
+			t.Fatalf("it ends as %+v, %v", d, err)
+		}
+	}
+	if len(r.requests) != 1 {
+		t.Errorf("the event is sent %d times", len(r.requests))
+	}
+	b.ago = 0 // somebody asks for it again
+	if _, err := b.deliver(Network{Private: true}, true); err != nil || len(r.requests) != 2 {
+		t.Errorf("it is sent %d times, %v", len(r.requests), err)
+	}
+	b.ago = 26 * time.Hour
+	if _, err := b.deliver(Network{Private: true}, true); err == nil || len(r.requests) != 2 {
+		t.Errorf("a day later it is sent %d times, %v", len(r.requests), err)
+	}
 }

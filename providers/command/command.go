@@ -8,17 +8,13 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/deployctl/deployctl/provider"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 )
 
-// Module is the command module. Commands get the environment, as KEY=VALUE, below what a resource adds. Nil is the
-// environment of this process, which is right for a plugin process and wrong inside a service. They are run in the box,
-// if there is one.
-func Module(environment []string, box *sandbox.Box) provider.Module {
-	return provider.Module{Resources: []provider.Resource{provider.NewResource("deployctl:command:Run",
-		&Run{environment, box})}}
+// Module is the command module. Commands get the environment of this process, below what a resource adds.
+func Module() provider.Module {
+	return provider.Module{Resources: []provider.Resource{provider.NewResource("deployctl:command:Run", &Run{})}}
 }
 
 // Line is a command: a text for the interpreter, or a program and its arguments, run as they are.

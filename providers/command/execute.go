@@ -93,10 +93,7 @@ func (r *Run) execute(ctx context.Context, c call) (RunOut, error) {
 	defer group.release()
 	group.take(cmd)
 
-	if err = r.start(cmd); err == nil {
-		err = cmd.Wait()
-		r.box.Ended(cmd.Process.Pid)
-	}
+	err = cmd.Run()
 	if ctx.Err() != nil {
 		group.kill()
 		return RunOut{}, fmt.Errorf("the command was stopped: %w", ctx.Err())
@@ -112,15 +109,6 @@ func (r *Run) execute(ctx context.Context, c call) (RunOut, error) {
 	return out, nil
 }
 
-// start starts a command in the box.
-func (r *Run) start(cmd *exec.Cmd) error {
-	launch, err := r.box.Prepare(cmd)
-	if err != nil {
-		return err
-	}
-	return launch.Started(cmd, cmd.Start())
-}
-
 func interpreter(given []string) []string {
 	switch {
 	case len(given) > 0:
@@ -132,10 +120,7 @@ func interpreter(given []string) []string {
 }
 
 func (r *Run) env(c call) []string {
-	env := slices.Clone(r.environment)
-	if r.environment == nil {
-		env = os.Environ()
-	}
+	env := os.Environ()
 	if c.last != nil {
 		env = append(env, "DEPLOYCTL_STDOUT="+passable(c.last.Stdout), "DEPLOYCTL_STDERR="+passable(c.last.Stderr))
 	}

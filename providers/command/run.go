@@ -8,16 +8,12 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/deployctl/deployctl/provider"
 )
 
 // Run is deployctl:command:Run. It does not converge: nobody can know what a command does when it runs again. A lost
 // outcome is therefore settled by the read command, and by a person where there is none.
-type Run struct {
-	environment []string
-	box         *sandbox.Box
-}
+type Run struct{}
 
 // RunIn declares what is run when.
 type RunIn struct {

@@ -42,15 +42,15 @@ func argv(args ...string) resource.PropertyValue {
 	return resource.NewProperty(items)
 }
 
-// server serves commands as a worker does.
+// server serves commands.
 func server() pulumirpc.ResourceProviderServer {
-	return provider.Server(provider.Package{Name: "deployctl", Version: "0.0.1", Modules: []provider.Module{
-		command.Module([]string{"PATH=" + os.Getenv("PATH"), "GIVEN=yes"}, nil)}})
+	return provider.Server(provider.Package{Name: "deployctl", Version: "0.0.1",
+		Modules: []provider.Module{command.Module()}})
 }
 
-// TestMain makes the test binary a worker that runs a command, when it is called so.
+// TestMain makes the test binary a provider that runs a command, when it is called so.
 func TestMain(m *testing.M) {
-	if filepath.Base(os.Args[0]) == "worker" {
+	if filepath.Base(os.Args[0]) == "provider" {
 		_, err := server().Create(context.Background(), &pulumirpc.CreateRequest{Urn: urn, Properties: &structpb.Struct{
 			Fields: map[string]*structpb.Value{"create": structpb.NewStringValue(os.Args[1])},
 		}})
@@ -62,15 +62,12 @@ func TestMain(m *testing.M) {
 
 func open(t *testing.T, dir string) pulumirpc.ResourceProviderClient {
 	t.Helper()
+	t.Chdir(dir)
 	client, stop, err := provider.Client(server())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(stop)
-	if _, err := client.Handshake(t.Context(),
-		&pulumirpc.ProviderHandshakeRequest{ProgramDirectory: &dir}); err != nil {
-		t.Fatal(err)
-	}
 	return client
 }
 
@@ -101,18 +98,18 @@ func create(t *testing.T, c pulumirpc.ResourceProviderClient, in props) (string,
 	return resp.GetId(), unwire(t, resp.GetProperties())
 }
 
-func TestACommandRunsInTheProgramsDirectoryWithTheGivenEnvironmentOnly(t *testing.T) {
-	t.Setenv("SERVICE_SECRET", "no")
+func TestACommandRunsInTheProgramsDirectoryWithTheEnvironmentOfTheProviderAndItsOwn(t *testing.T) {
+	t.Setenv("GIVEN", "yes")
 	dir := t.TempDir()
 	c := open(t, dir)
 	_, out := create(t, c, props{
-		"create": str(`cat; echo "$GIVEN $MORE [$SERVICE_SECRET]"; pwd; echo oops >&2`), "stdin": str("in\n"),
+		"create": str(`cat; echo "$GIVEN $MORE"; pwd; echo oops >&2`), "stdin": str("in\n"),
 		"environment": resource.NewProperty(props{"MORE": str("more")})})
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := out["stdout"].StringValue(); got != "in\nyes more []\n"+dir && got != "in\nyes more []\n"+real {
+	if got := out["stdout"].StringValue(); got != "in\nyes more\n"+dir && got != "in\nyes more\n"+real {
 		t.Errorf("stdout %q", got)
 	}
 	if out["stderr"].StringValue() != "oops" || out["exitCode"].NumberValue() != 0 {
@@ -135,11 +132,10 @@ func TestAProgramIsFoundOnThePathThatItIsGiven(t *testing.T) {
 	if _, out := create(t, c, given); out["stdout"].StringValue() != "hello from "+filepath.Join(bin, "greet") {
 		t.Errorf("it said %v", out["stdout"])
 	}
-	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	_, err := c.Create(t.Context(), &pulumirpc.CreateRequest{Urn: urn,
 		Properties: wire(t, props{"create": argv("greet")})})
 	if err == nil || !strings.Contains(err.Error(), "could not be run") {
-		t.Errorf("on the service's PATH: %v", err)
+		t.Errorf("elsewhere: %v", err)
 	}
 }
 
@@ -276,7 +272,7 @@ func TestCancelEndsTheWholeProcessGroup(t *testing.T) {
 	waittest.Until(t, "what the command started has ended", func() bool { return !alive(pid) })
 }
 
-func TestWhateverACommandStartedEndsWithAWorkerThatIsKilled(t *testing.T) {
+func TestWhateverACommandStartedEndsWithAProviderThatIsKilled(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "alive") // has a writer for as long as any process of the command's runs
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
@@ -285,9 +281,9 @@ func TestWhateverACommandStartedEndsWithAWorkerThatIsKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	worker := &exec.Cmd{Path: self, Stdout: os.Stdout, Args: []string{"worker", "exec >" + pipe +
+	killed := &exec.Cmd{Path: self, Stdout: os.Stdout, Args: []string{"provider", "exec >" + pipe +
 		"; trap '' TERM; sleep 600 & echo begun; wait"}}
-	if err := worker.Start(); err != nil {
+	if err := killed.Start(); err != nil {
 		t.Fatal(err)
 	}
 	alive, err := os.Open(pipe) // waits for the command
@@ -299,10 +295,10 @@ func TestWhateverACommandStartedEndsWithAWorkerThatIsKilled(t *testing.T) {
 	if line, err := said.ReadString('\n'); line != "begun\n" {
 		t.Fatalf("%q, %v", line, err)
 	}
-	if err := worker.Process.Kill(); err != nil {
+	if err := killed.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = worker.Wait()
+	_ = killed.Wait()
 	ended := make(chan struct{})
 	go func() { _, _ = io.Copy(io.Discard, said); close(ended) }()
 	waittest.For(t, "what the command started ends", ended)

@@ -23,12 +23,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
-	"github.com/deployctl/deployctl/internal/remote"
-	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/deployctl/deployctl/provider"
 )
 
-// Config says where S3 is and who calls. With none of it set, the environment and files that the AWS SDK reads decide
+// Config says where S3 is and who calls. What of it is not set, the environment and files decide that the AWS SDK reads
 // (AWS_ENDPOINT_URL_S3, AWS_REGION, AWS_ACCESS_KEY_ID, …).
 type Config struct {
 	Endpoint  string `pulumi:"s3Endpoint,optional" doc:"The URL of the S3 endpoint; without it AWS_ENDPOINT_URL_S3, else AWS."`
@@ -37,31 +35,16 @@ type Config struct {
 	SecretKey string `pulumi:"s3SecretKey,optional,secret" doc:"The secret of the access key; without it AWS_SECRET_ACCESS_KEY."`
 }
 
-// Defaults is where S3 is when the program's configuration does not say.
-type Defaults struct {
-	// Config stands as a whole when the user configures nothing of it, and is dropped as a whole when the user
-	// configures anything, so that credentials meant for one endpoint never reach another.
-	Config Config
-	// Environment, as KEY=VALUE, is where AWS_ENDPOINT_URL_S3, AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and
-	// AWS_SESSION_TOKEN are looked up for what is still missing. Nil is this process's environment and whatever else
-	// the AWS SDK consults, which is right for a plugin process and wrong inside a service, whose credentials are not
-	// the user's.
-	Environment []string
-	// Box says which files may be read, inside a service.
-	Box *sandbox.Box
-	// Remote fetches the contents of objects that are at URLs; nil: there are none.
-	Remote *remote.Fetcher
-}
-
-// Module is the s3 module.
-func Module(d Defaults) provider.Module {
-	conn := &connection{box: d.Box, remote: d.Remote}
+// Module is the s3 module. The fallback stands as a whole when the user configures nothing, and is dropped as a whole
+// when the user configures anything, so that credentials meant for one endpoint never reach another.
+func Module(fallback Config) provider.Module {
+	conn := &connection{}
 	return provider.Module{
 		Config: provider.Configured(func(ctx context.Context, c Config) error {
 			if c == (Config{}) {
-				c = d.Config
+				c = fallback
 			}
-			return conn.open(ctx, c, d.Environment)
+			return conn.open(ctx, c)
 		}),
 		Resources: []provider.Resource{
 			provider.NewResource("deployctl:s3:Bucket", &Bucket{conn}),
@@ -73,8 +56,6 @@ func Module(d Defaults) provider.Module {
 
 // connection is the client that the last Configure made.
 type connection struct {
-	box    *sandbox.Box
-	remote *remote.Fetcher
 	mu     sync.Mutex
 	opened *opened
 }
@@ -90,14 +71,14 @@ const (
 	maxBackoff     = 300 * time.Millisecond
 )
 
-func (c *connection) open(ctx context.Context, cfg Config, environment []string) error {
+func (c *connection) open(ctx context.Context, cfg Config) error {
 	if u, err := url.Parse(cfg.Endpoint); err != nil || cfg.Endpoint != "" && (u.Scheme == "" || u.Host == "") {
 		return fmt.Errorf("s3Endpoint %q is not a URL such as http://127.0.0.1:9000", cfg.Endpoint)
 	}
 	if (cfg.AccessKey == "") != (cfg.SecretKey == "") {
 		return errors.New("s3AccessKey and s3SecretKey go together, and only one of them is set")
 	}
-	base, err := ambient(ctx, environment)
+	base, err := config.LoadDefaultConfig(ctx)
 	if err != nil {
 		return err
 	}
@@ -129,27 +110,6 @@ func (c *connection) open(ctx context.Context, cfg Config, environment []string)
 	defer c.mu.Unlock()
 	c.opened = &opened{client: client, endpoint: endpoint, region: base.Region}
 	return nil
-}
-
-// ambient is the configuration that the environment gives: the one passed, or all that the AWS SDK knows.
-func ambient(ctx context.Context, environment []string) (aws.Config, error) {
-	if environment == nil {
-		return config.LoadDefaultConfig(ctx)
-	}
-	env := map[string]string{}
-	for _, variable := range environment {
-		name, value, _ := strings.Cut(variable, "=")
-		env[name] = value
-	}
-	base := aws.Config{
-		Region: env["AWS_REGION"],
-		Credentials: credentials.NewStaticCredentialsProvider(
-			env["AWS_ACCESS_KEY_ID"], env["AWS_SECRET_ACCESS_KEY"], env["AWS_SESSION_TOKEN"]),
-	}
-	if endpoint := env["AWS_ENDPOINT_URL_S3"]; endpoint != "" {
-		base.BaseEndpoint = &endpoint
-	}
-	return base, nil
 }
 
 func (c *connection) get() (*opened, error) {

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/deployctl/deployctl/internal/remote"
 	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/deployctl/deployctl/provider"
 )
@@ -22,24 +23,24 @@ type content struct {
 	close  func()
 }
 
-// content opens the content of an object. Files are streamed, and so is what comes from a URL, by way of a temporary
+// open opens the content of an object. Files are streamed, and so is what comes from a URL, by way of a temporary
 // file; text is held in memory.
-func (c *connection) content(ctx context.Context, in ObjectIn) (*content, error) {
+func open(ctx context.Context, in ObjectIn) (*content, error) {
 	switch {
 	case in.Content != nil:
 		return inMemory([]byte(*in.Content)), nil
 	case in.Source == nil:
 		return nil, errors.New("there is none")
 	case in.Source.IsPath():
-		return openFile(ctx, c.box, in.Source.Path)
+		return openFile(ctx, in.Source.Path)
 	case strings.HasPrefix(in.Source.URI, "file:"):
 		at, err := url.Parse(in.Source.URI)
 		if err != nil {
 			return nil, err
 		}
-		return openFile(ctx, c.box, at.Path)
+		return openFile(ctx, at.Path)
 	case in.Source.IsURI():
-		return c.fetch(ctx, in.Source.URI)
+		return fetch(ctx, in.Source.URI)
 	}
 	data, err := in.Source.Bytes()
 	if err != nil {
@@ -52,11 +53,14 @@ func inMemory(data []byte) *content {
 	return &content{reader: bytes.NewReader(data), size: int64(len(data)), close: func() {}}
 }
 
-func openFile(ctx context.Context, box *sandbox.Box, name string) (*content, error) {
+// files opens files as this process can, but no pipe or device, which may have no end.
+var files *sandbox.Box
+
+func openFile(ctx context.Context, name string) (*content, error) {
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(provider.ProgramDir(ctx), name)
 	}
-	file, err := box.Open(name)
+	file, err := files.Open(name)
 	if err != nil {
 		return nil, err
 	}
@@ -69,8 +73,8 @@ func openFile(ctx context.Context, box *sandbox.Box, name string) (*content, err
 }
 
 // fetch downloads what is at a URL.
-func (c *connection) fetch(ctx context.Context, address string) (*content, error) {
-	body, err := c.remote.Open(ctx, c.box.Room(), address)
+func fetch(ctx context.Context, address string) (*content, error) {
+	body, err := remote.Open(ctx, address)
 	if err != nil {
 		return nil, err
 	}

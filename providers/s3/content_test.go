@@ -4,22 +4,18 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/asset"
-
-	"github.com/deployctl/deployctl/internal/remote"
 )
 
-func TestWhatAURLHasCanBeReadMoreThanOnceAndOnlyFromServersThatMayBeAsked(t *testing.T) {
+func TestWhatAURLHasCanBeReadMoreThanOnce(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "0123456789")
 	}))
 	defer server.Close()
 	in := ObjectIn{Source: &asset.Asset{URI: server.URL}}
-	anywhere := &connection{remote: remote.New(nil, true)}
-	got, err := anywhere.content(t.Context(), in)
+	got, err := open(t.Context(), in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,9 +28,5 @@ func TestWhatAURLHasCanBeReadMoreThanOnceAndOnlyFromServersThatMayBeAsked(t *tes
 		if _, err := got.reader.Seek(0, io.SeekStart); err != nil {
 			t.Fatal(err)
 		}
-	}
-	public := &connection{remote: remote.New(nil, false)}
-	if _, err := public.content(t.Context(), in); err == nil || !strings.Contains(err.Error(), "private-hosts") {
-		t.Errorf("a server at a private address: %v", err)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/deployctl/deployctl/provider"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/asset"
@@ -57,7 +56,7 @@ func (d *Directory) Construct(ctx context.Context, c *provider.Construction, in 
 	if !filepath.IsAbs(root) {
 		root = filepath.Join(provider.ProgramDir(ctx), root)
 	}
-	files, err := d.list(root)
+	files, err := list(root)
 	if err != nil {
 		return DirectoryOut{}, fmt.Errorf("source of %s: %w", c.Name, err)
 	}
@@ -116,15 +115,14 @@ func (in DirectoryIn) children(name string, files []string) ([]provider.Child, e
 	return children, nil
 }
 
-// list returns the files below a directory as slash-separated paths, sorted: those that the program itself could read.
-func (d *Directory) list(root string) ([]string, error) {
-	box := d.conn.box
-	real, err := box.RealPath(root)
+// list returns the files below a directory as slash-separated paths, sorted.
+func list(root string) ([]string, error) {
+	real, err := files.RealPath(root)
 	if err != nil {
 		return nil, err
 	}
-	var files []string
-	err = fs.WalkDir(box.FS(real), ".", func(name string, entry fs.DirEntry, err error) error {
+	var listed []string
+	err = fs.WalkDir(files.FS(real), ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -133,25 +131,25 @@ func (d *Directory) list(root string) ([]string, error) {
 			return fs.SkipDir
 		case entry.IsDir(), entry.Name() == ".DS_Store":
 			return nil
-		case entry.Type()&fs.ModeSymlink != 0 && !leadsToFile(box, real, name):
+		case entry.Type()&fs.ModeSymlink != 0 && !leadsToFile(real, name):
 			return nil
 		case entry.Type()&^fs.ModeSymlink != 0:
 			return nil // a device, a socket, a pipe
 		}
-		files = append(files, name)
+		listed = append(listed, name)
 		return nil
 	})
-	slices.Sort(files)
-	return files, err
+	slices.Sort(listed)
+	return listed, err
 }
 
 // leadsToFile says whether a symbolic link leads to an ordinary file inside the directory.
-func leadsToFile(box *sandbox.Box, root, link string) bool {
-	target, err := box.RealPath(filepath.Join(root, filepath.FromSlash(link)))
+func leadsToFile(root, link string) bool {
+	target, err := files.RealPath(filepath.Join(root, filepath.FromSlash(link)))
 	if err != nil {
 		return false
 	}
-	info, err := box.Stat(target)
+	info, err := files.Stat(target)
 	inside, relErr := filepath.Rel(root, target)
 	return err == nil && relErr == nil && info.Mode().IsRegular() && filepath.IsLocal(inside)
 }

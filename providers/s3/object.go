@@ -164,7 +164,7 @@ func (o *Object) Reconcile(ctx context.Context, r provider.Request[ObjectIn, Obj
 	if seen.exists && seen.mark.refuses(r.Identity, r.ID == id, r.Output.owner()) {
 		return "", none, seen.mark.foreign("object "+id, id)
 	}
-	body, err := o.conn.content(ctx, r.News)
+	body, err := open(ctx, r.News)
 	if err != nil {
 		return "", none, fmt.Errorf("content of object %s: %w", id, err)
 	}

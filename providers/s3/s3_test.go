@@ -36,22 +36,15 @@ type engine struct {
 	pulumirpc.ResourceProviderClient
 }
 
-func open(t *testing.T, endpoint, dir string, environment ...string) engine {
+func open(t *testing.T, endpoint string) engine {
 	t.Helper()
-	pkg := provider.Package{Name: "deployctl", Version: "0.0.1", Environment: environment,
-		Modules: []provider.Module{s3.Module(s3.Defaults{
-			Config:      s3.Config{Endpoint: endpoint, AccessKey: s3test.AccessKey, SecretKey: s3test.SecretKey},
-			Environment: []string{},
-		})}}
+	pkg := provider.Package{Name: "deployctl", Version: "0.0.1", Modules: []provider.Module{s3.Module(
+		s3.Config{Endpoint: endpoint, AccessKey: s3test.AccessKey, SecretKey: s3test.SecretKey})}}
 	client, stop, err := provider.Client(provider.Server(pkg))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(stop)
-	if _, err := client.Handshake(t.Context(),
-		&pulumirpc.ProviderHandshakeRequest{ProgramDirectory: &dir}); err != nil {
-		t.Fatal(err)
-	}
 	if _, err := client.Configure(t.Context(), &pulumirpc.ConfigureRequest{Args: &structpb.Struct{}}); err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +146,7 @@ func text(s string) resource.PropertyValue {
 }
 
 func TestABucketIsFoundAgainByTheNextAttemptAndReadableByAnyoneWhenAsked(t *testing.T) {
-	e := open(t, s3test.Endpoint, "")
+	e := open(t, s3test.Endpoint)
 	urn := urnOf("dev", "Bucket", "again")
 	in := props{"name": str("again"), "publicRead": resource.NewProperty(true)}
 	id, out := e.mustCreate(urn, in)
@@ -186,7 +179,7 @@ func TestABucketIsFoundAgainByTheNextAttemptAndReadableByAnyoneWhenAsked(t *test
 }
 
 func TestWhatBelongsToAnotherStackIsRefusedAndToAnotherResourceOfTheStackTakenOver(t *testing.T) {
-	e := open(t, s3test.Endpoint, "")
+	e := open(t, s3test.Endpoint)
 	bucketURN, in := urnOf("dev", "Bucket", "mine"), props{"name": str("contested")}
 	id, out := e.mustCreate(bucketURN, in)
 	object := props{"bucket": str("contested"), "key": str("k"), "content": str("1")}
@@ -227,7 +220,7 @@ func TestWhatBelongsToAnotherStackIsRefusedAndToAnotherResourceOfTheStackTakenOv
 }
 
 func TestWhatAnotherStackTookOverIsLeftAloneByUpdatesAndByADeleteAfterARefresh(t *testing.T) {
-	e := open(t, s3test.Endpoint, "")
+	e := open(t, s3test.Endpoint)
 	cases := map[string]props{
 		"Bucket": {"name": str("taken")},
 		"Object": {"bucket": str("taken"), "key": str("k"), "content": str("1")},
@@ -265,7 +258,7 @@ func TestWhatAnotherStackTookOverIsLeftAloneByUpdatesAndByADeleteAfterARefresh(t
 
 func TestWhatLostItsMarkIsMarkedAgainByTheNextUpdate(t *testing.T) {
 	p := newProxy(t)
-	e := open(t, p.URL, "")
+	e := open(t, p.URL)
 	urn, in := urnOf("dev", "Bucket", "wiped"), props{"name": str("wiped")}
 	id, out := e.mustCreate(urn, in)
 	wiped := func(w http.ResponseWriter, r *http.Request, _ http.Handler) bool {
@@ -284,7 +277,7 @@ func TestWhatLostItsMarkIsMarkedAgainByTheNextUpdate(t *testing.T) {
 }
 
 func TestWhatIsImportedIsDeletedWithTheMarkThatItHad(t *testing.T) {
-	e := open(t, s3test.Endpoint, "")
+	e := open(t, s3test.Endpoint)
 	in := props{"name": str("imported")}
 	id, _ := e.mustCreate(urnOf("dev", "Bucket", "first"), in)
 	urn := urnOf("prod", "Bucket", "second")
@@ -302,7 +295,7 @@ func TestWhatIsImportedIsDeletedWithTheMarkThatItHad(t *testing.T) {
 }
 
 func TestWhatCarriesTheMarkOfItsNewNameIsOursThoughTheStateRemembersTheOldOne(t *testing.T) {
-	e := open(t, s3test.Endpoint, "")
+	e := open(t, s3test.Endpoint)
 	in := props{"name": str("renamed")}
 	was, now := urnOf("dev", "Bucket", "was"), urnOf("dev", "Bucket", "now")
 	id, out := e.mustCreate(was, in)
@@ -322,7 +315,7 @@ func TestWhatCarriesTheMarkOfItsNewNameIsOursThoughTheStateRemembersTheOldOne(t 
 
 func TestWhatMayNotBeLookedAtIsAnErrorWhereItIsKnownAndSomebodyElsesWhereItIsNot(t *testing.T) {
 	p := newProxy(t)
-	e := open(t, p.URL, "")
+	e := open(t, p.URL)
 	forbid := func(w http.ResponseWriter, _ *http.Request, _ http.Handler) bool {
 		w.WriteHeader(http.StatusForbidden)
 		return true
@@ -350,9 +343,11 @@ func TestWhatMayNotBeLookedAtIsAnErrorWhereItIsKnownAndSomebodyElsesWhereItIsNot
 }
 
 func TestAStackThatIsCalledLikeAnotherTakesNothingOfItsAndKeepsItsOwnUnderANewName(t *testing.T) {
-	one := open(t, s3test.Endpoint, "", provider.StackVariable+"=one")
-	two := open(t, s3test.Endpoint, "", provider.StackVariable+"=two")
-	nameless := open(t, s3test.Endpoint, "")
+	of := func(stack string) engine {
+		t.Setenv(provider.StackVariable, stack)
+		return open(t, s3test.Endpoint)
+	}
+	one, two, nameless := of("one"), of("two"), of("")
 	bucketURN, bucket := urnOf("dev", "Bucket", "b"), props{"name": str("namesakes")}
 	objectURN, object := urnOf("dev", "Object", "o"), props{"bucket": str("namesakes"), "key": str("k"),
 		"content": str("1")}
@@ -394,7 +389,7 @@ func TestAStackThatIsCalledLikeAnotherTakesNothingOfItsAndKeepsItsOwnUnderANewNa
 }
 
 func TestReadReportsWhatWasChangedFromOutside(t *testing.T) {
-	e := open(t, s3test.Endpoint, "")
+	e := open(t, s3test.Endpoint)
 	bucketURN, bucket := urnOf("dev", "Bucket", "drift"), props{"name": str("drift"),
 		"publicRead": resource.NewProperty(true)}
 	_, bucketOut := e.mustCreate(bucketURN, bucket)
@@ -464,7 +459,7 @@ func newProxy(t *testing.T) *proxy {
 
 func TestAnObjectThatIsThereAsDeclaredIsNotWrittenAgain(t *testing.T) {
 	p := newProxy(t)
-	e := open(t, p.URL, "")
+	e := open(t, p.URL)
 	e.mustCreate(urnOf("dev", "Bucket", "same"), props{"name": str("same")})
 	urn, in := urnOf("dev", "Object", "same"), props{"bucket": str("same"), "key": str("k"), "source": text("same")}
 	id, out := e.mustCreate(urn, in)
@@ -485,7 +480,7 @@ func TestAnObjectThatIsThereAsDeclaredIsNotWrittenAgain(t *testing.T) {
 
 func TestALostAnswerIsUnknownAndTheNextAttemptGoesOn(t *testing.T) {
 	p := newProxy(t)
-	e := open(t, p.URL, "")
+	e := open(t, p.URL)
 	lose := func(w http.ResponseWriter, r *http.Request, forward http.Handler) bool {
 		if r.Method != http.MethodPut {
 			return false
@@ -521,7 +516,7 @@ func TestALostAnswerIsUnknownAndTheNextAttemptGoesOn(t *testing.T) {
 }
 
 func TestALostAnswerIsUnknownThoughNobodyListensAfterIt(t *testing.T) {
-	e := open(t, s3test.Endpoint, "")
+	e := open(t, s3test.Endpoint)
 	e.mustCreate(urnOf("dev", "Bucket", "last"), props{"name": str("last-bucket")})
 	for typ, in := range map[string]props{
 		"Bucket": {"name": str("last-words")},
@@ -537,7 +532,7 @@ func TestALostAnswerIsUnknownThoughNobodyListensAfterIt(t *testing.T) {
 			panic(http.ErrAbortHandler) // and no answer
 		}
 		p.spoil.Store(&loseAll)
-		if _, _, err := open(t, p.URL, "").create(urnOf("dev", typ, "last"),
+		if _, _, err := open(t, p.URL).create(urnOf("dev", typ, "last"),
 			in); status.Code(err) != codes.Unavailable {
 			t.Errorf("the create of the %s is %v", typ, err)
 		}
@@ -559,12 +554,12 @@ func TestABriefRefusalIsTriedAgainAtOnce(t *testing.T) {
 		return true
 	}
 	p.spoil.Store(&busyOnce)
-	open(t, p.URL, "").mustCreate(urnOf("dev", "Bucket", "brief"), props{"name": str("brief")})
+	open(t, p.URL).mustCreate(urnOf("dev", "Bucket", "brief"), props{"name": str("brief")})
 }
 
 func TestAServerThatIsBusyOrNotThereHasDoneNothing(t *testing.T) {
 	p := newProxy(t)
-	e := open(t, p.URL, "")
+	e := open(t, p.URL)
 	busy := func(w http.ResponseWriter, _ *http.Request, _ http.Handler) bool {
 		w.Header().Set("Retry-After", "7")
 		w.WriteHeader(http.StatusServiceUnavailable)
@@ -584,7 +579,7 @@ func TestAServerThatIsBusyOrNotThereHasDoneNothing(t *testing.T) {
 
 func TestABucketWhoseRestIsTurnedAwayExists(t *testing.T) {
 	p := newProxy(t)
-	e := open(t, p.URL, "")
+	e := open(t, p.URL)
 	busy := func(w http.ResponseWriter, r *http.Request, _ http.Handler) bool {
 		if !r.URL.Query().Has("policy") {
 			return false
@@ -620,7 +615,7 @@ func TestCredentialsForOneEndpointNeverReachAnother(t *testing.T) {
 		w.WriteHeader(http.StatusForbidden)
 	}))
 	defer other.Close()
-	e := open(t, s3test.Endpoint, "")
+	e := open(t, s3test.Endpoint)
 	_, err := e.Configure(t.Context(), &pulumirpc.ConfigureRequest{Args: wire(t, props{"s3Endpoint": str(other.URL)})})
 	if err != nil {
 		t.Fatal(err)
@@ -634,7 +629,7 @@ func TestCredentialsForOneEndpointNeverReachAnother(t *testing.T) {
 }
 
 func TestBadInputsAreAllReported(t *testing.T) {
-	e := open(t, s3test.Endpoint, "")
+	e := open(t, s3test.Endpoint)
 	resp, err := e.Check(context.Background(), &pulumirpc.CheckRequest{Urn: urnOf("dev", "Object", "x"),
 		News: wire(t, props{"key": str("/k"), "contnet": str("x")})})
 	if err != nil {

@@ -41,6 +41,41 @@ func claims(t *testing.T, f fixture) {
 	wantCode(t, err, deployments.CodeInvalid)
 }
 
+func claimsOnce(t *testing.T, f fixture) {
+	f.create(t)
+	h, err := f.Head(t.Context(), dev)
+	ok(t, err)
+	by := func(n int, run, request, stack string) statestore.Claimant {
+		return statestore.Claimant{Update: up(n), Run: run, RequestID: request, StackID: stack, Writer: "w-" + run}
+	}
+	refused := func(what string, c statestore.Claimant) {
+		t.Helper()
+		if _, err := f.Claim(t.Context(), c); deployments.CodeOf(err) != deployments.CodeConflict {
+			t.Errorf("%s claims the stack: %v", what, err)
+		}
+	}
+	refused("an update of another stack of the name", by(1, "first", "one", "another"))
+	c, err := f.Claim(t.Context(), by(3, "first", "one", h.ID))
+	ok(t, err)
+	refused("a second run of its workflow", by(3, "second", "one", h.ID))
+	ok(t, f.Commit(t.Context(), c, statestore.Written{}))
+	refused("an update that has lost the stack", by(3, "first", "one", h.ID))
+	refused("a version that was passed over", by(2, "other", "two", h.ID))
+	refused("a request that was an update", by(4, "other", "one", h.ID))
+	c, err = f.Claim(t.Context(), by(4, "other", "two", h.ID))
+	ok(t, err)
+	ok(t, f.Commit(t.Context(), c, statestore.Written{}))
+	ok(t, f.RemoveStack(t.Context(), dev, false))
+	f.create(t)
+	again, err := f.Head(t.Context(), dev)
+	ok(t, err)
+	for n := range 4 { // whatever they say
+		refused("an update of the removed stack", by(n+1, "first", fmt.Sprint("again ", n), again.ID))
+	}
+	_, err = f.Claim(t.Context(), by(5, "third", "one", again.ID))
+	ok(t, err)
+}
+
 func fencing(t *testing.T, f fixture) {
 	f.create(t)
 	first := f.claim(t, 1, "w1")

@@ -31,6 +31,7 @@ func Store(t *testing.T, open func(t *testing.T) statestore.Objects) {
 		{"a stack with resources is removed only by force", removeFull},
 		{"a renamed stack keeps its values, history and files, under new URNs", rename},
 		{"one update at a time has a stack", claims},
+		{"an update has its stack once, whatever is repeated", claimsOnce},
 		{"a writer that lost the stack cannot move the head", fencing},
 		{"one damaged object hides only itself", damagedObjects},
 		{"no name leads to the object of another", names},
@@ -301,7 +302,7 @@ func rename(t *testing.T, f fixture) {
 	}
 	f.create(t)
 	wantCode(t, f.RenameStack(t.Context(), dev, to), deployments.CodeExists)
-	_, err = f.Claim(t.Context(), statestore.Claimant{Update: up(1), Writer: "w"})
+	_, err = f.Claim(t.Context(), statestore.Claimant{Update: up(2), Writer: "w"})
 	ok(t, err)
 }
 

@@ -59,12 +59,16 @@ type WebUI struct {
 
 // S3 describes an S3 server.
 type S3 struct {
-	Address              string // host:port
-	AccessKey, SecretKey string
-	Region               string
-	Objects              string // directory; made if it is not there
+	Address string // host:port
+	S3Keys         // open every bucket
+	Others  S3Keys // open every bucket but Own
+	Region  string
+	Objects string // directory; made if it is not there
 	// Metadata is the directory of the objects' metadata where the file system has no extended attributes.
 	Metadata string
-	// Durable is the bucket whose objects are on disk before they are acknowledged.
-	Durable string
+	// Own is the bucket of the service itself, whose objects are on disk before they are acknowledged.
+	Own string
 }
+
+// S3Keys are the credentials of a client of the S3 server.
+type S3Keys struct{ AccessKey, SecretKey string }

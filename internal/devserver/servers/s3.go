@@ -25,6 +25,7 @@ func (All) ServeS3(ctx context.Context, s parts.S3) error {
 		served <- embedgw.RunVersityGW(ctx, store, &embedgw.Config{
 			RootUserAccess:    s.AccessKey,
 			RootUserSecret:    s.SecretKey,
+			IAMService:        newAccess(s),
 			Region:            s.Region,
 			Ports:             []string{s.Address},
 			MaxConnections:    4096,
@@ -57,7 +58,7 @@ func openObjects(s parts.S3) (backend.Backend, error) {
 	if !inFolder && !exists(s.Objects) {
 		inFolder = !hasAttributes(filepath.Dir(s.Objects))
 	}
-	d := &durable{bucket: s.Durable}
+	d := &durable{bucket: s.Own}
 	var attributes meta.MetadataStorer = meta.XattrMeta{}
 	if inFolder { // before the objects' own folder, whose existence decides
 		if err := os.MkdirAll(s.Metadata, 0o700); err != nil {

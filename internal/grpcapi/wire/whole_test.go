@@ -50,6 +50,7 @@ var pairs = []pair{
 	pairOf(FromRequest, ToRequest, func(got *deployments.UpdateRequest, sent deployments.UpdateRequest) {
 		unsent(&got.Authority, sent.Authority)
 		unsent(&got.Lease, sent.Lease)
+		unsent(&got.Submitted, sent.Submitted)
 	}),
 	pairOf(FromEdit, ToEdit, nil),
 	pairOf(FromMove, ToMove, nil),

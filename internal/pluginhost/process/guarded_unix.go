@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
 	"sync"
 	"syscall"
 	"time"
@@ -150,11 +149,9 @@ func (p *guardProcess) end() {
 // startGuard starts a guard, for whose end the caller must wait. It leads a session of its own, so that what ends the
 // group of this process does not end its guard.
 func startGuard() (started *guardProcess, err error) {
-	self := "/proc/self/exe" // also when the file was replaced
-	if runtime.GOOS != "linux" {
-		if self, err = os.Executable(); err != nil {
-			return nil, err
-		}
+	self, err := Self()
+	if err != nil {
+		return nil, err
 	}
 	theirs, ours, err := os.Pipe()
 	if err != nil {

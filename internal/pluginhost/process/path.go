@@ -1,6 +1,7 @@
 package process
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
@@ -17,6 +18,15 @@ func Variable(env []string, name string) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// Self returns the path by which a child becomes this binary under another name, also when the file was replaced where
+// the system allows that.
+func Self() (string, error) {
+	if runtime.GOOS == "linux" {
+		return "/proc/self/exe", nil
+	}
+	return os.Executable()
 }
 
 // Look returns the path of an executable on the PATH of an environment, which may differ from ours. It ignores relative

@@ -25,6 +25,7 @@ const drainTime = 2 * time.Second
 // each from a goroutine of its own; nil discards.
 type Command struct {
 	Path   string
+	Name   string // what the process is called, its first argument; empty: Path
 	Args   []string
 	Dir    string
 	Env    []string
@@ -60,7 +61,7 @@ func (e Exit) String() string {
 type Process struct {
 	cmd   *exec.Cmd
 	box   *sandbox.Box
-	stdin io.Closer
+	stdin io.WriteCloser
 	ended chan struct{}
 	done  chan struct{}
 	exit  Exit
@@ -114,6 +115,9 @@ func (p *Process) reap() {
 
 // Pid returns the process id, which on Unix is also the id of its group.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
+
+// Write writes to the standard input of the process.
+func (p *Process) Write(text []byte) (int, error) { return p.stdin.Write(text) }
 
 // Done returns a channel that is closed once the process was reaped and all its output was delivered.
 func (p *Process) Done() <-chan struct{} { return p.done }

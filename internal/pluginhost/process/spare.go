@@ -112,7 +112,7 @@ type spare struct {
 	cmd     *exec.Cmd
 	box     *sandbox.Box
 	launch  *sandbox.Launch // nil if the process has not started
-	stdin   io.Closer
+	stdin   io.WriteCloser
 	streams pipes
 }
 
@@ -159,6 +159,9 @@ func (s *spare) join(box *sandbox.Box) error {
 // become turns it into the process of a command.
 func (s *spare) become(c Command) (*Process, error) {
 	cmd := exec.Command(c.Path, c.Args...)
+	if c.Name != "" {
+		cmd.Args[0] = c.Name
+	}
 	cmd.Dir, cmd.Env = c.Dir, c.Env
 	if cmd.Env == nil {
 		cmd.Env = []string{} // exec reads nil as "inherit"

@@ -21,18 +21,40 @@ const Outer = "outer"
 // arguments nor its environment are the command's.
 type Orders struct {
 	Limits Limits
-	// Confine: the launcher is in namespaces of its own. It hides Hide there, but for Show.
+	// Confine: the launcher is in namespaces of its own, in which the command is to have a View.
 	Confine bool
-	Hide    []string
-	Show    []string
-	// ReadOnly are those of Show in which the command can change nothing.
-	ReadOnly []string
+	View    View
 	// UID and GID are those that the command is to have in the user namespace: the ones that it has outside.
 	UID, GID int
 	// Parent is the process with whose end the launcher, and the command, is to end by DeathSignal; 0: none.
 	Parent      int
 	DeathSignal syscall.Signal
 }
+
+// View is what a command sees of the file system: all of it, and nothing that it could change, except at some places.
+// A place comes before those below it. Its path has no links.
+type View []Place
+
+// Place is a file or directory of a View.
+type Place struct {
+	Path   string
+	Access Access
+	// From is what is found there instead; empty: what lies there.
+	From string
+}
+
+// Access is what a command can do at a place.
+type Access int
+
+// The accesses. What is Hidden looks empty, and nothing can be put there. Layered is a directory that the command can
+// change for itself alone: it finds its changes again, nobody else does, and they are kept in From until somebody
+// removes it.
+const (
+	Hidden Access = iota
+	Readable
+	Writable
+	Layered
+)
 
 // Limits bound each process of a sandbox; Processes bounds all that its user, or its user namespace, has. Zero is no
 // limit.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -50,9 +49,10 @@ func launchInner(wire *os.File) (string, error) {
 		Dir: "/", Env: os.Environ(), Files: []uintptr{0, 1, 2, wire.Fd()},
 		Sys: &syscall.SysProcAttr{
 			Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWIPC | unix.CLONE_PARENT,
-			// in its own namespaces, until the command starts
-			AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP},
-			Setsid:      unix.Getpgrp() == os.Getpid(), // it leads a session, as this process does
+			// in its own namespaces, until the command starts; the last three are for file systems in layers
+			AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP, unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE,
+				unix.CAP_FOWNER},
+			Setsid: unix.Getpgrp() == os.Getpid(), // it leads a session, as this process does
 		},
 	})
 	if err != nil {
@@ -69,6 +69,8 @@ func launch(wire *os.File) (string, error) {
 	if err := said.Decode(&o); err != nil {
 		return "read the orders", err
 	}
+	// when memory runs out it is not the worker that ends
+	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0)
 	if o.Confine {
 		if step, err := confine(o); err != nil {
 			return step, err
@@ -82,14 +84,12 @@ func launch(wire *os.File) (string, error) {
 			return "end with the worker", err
 		}
 	}
+	stayAmongOwn()
 	if o.Confine {
-		scopeSignals()
 		if err := refuseForeign(); err != nil {
 			return "refuse calls on other processes", err
 		}
 	}
-	// when memory runs out it is not the worker that ends
-	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0)
 	if err := closeOthers(); err != nil {
 		return "close files", err
 	}
@@ -124,15 +124,24 @@ func dieWith(parent int, signal syscall.Signal) error {
 	return nil
 }
 
-// scopeSignals lets the process, and all that it starts, signal only one another: a user namespace alone does not keep
-// it from ending the processes of its user outside. Linux before 6.12 cannot, and leaves it as it is.
-func scopeSignals() {
+// Scoped tells whether the system lets a process signal, and connect to the abstract sockets of, only what it has
+// started itself: Linux does from 6.12 on. Without, a program can end other processes of its user, the worker among
+// them, and use those of its user's daemons that have such a socket.
+func Scoped() bool {
 	const fromVersion = 6
 	version, _, _ := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
-	if int(version) < fromVersion { //nolint:gosec // -1 when there is none
+	return int(version) >= fromVersion //nolint:gosec // -1 when there is none
+}
+
+// stayAmongOwn has the process, and all that it starts, reach only one another by signals and abstract sockets, where
+// the system is Scoped: a user namespace alone does not keep it from those of its user outside.
+func stayAmongOwn() {
+	if !Scoped() {
 		return
 	}
-	attributes := struct{ files, network, scoped uint64 }{scoped: unix.LANDLOCK_SCOPE_SIGNAL}
+	attributes := struct{ files, network, scoped uint64 }{
+		scoped: unix.LANDLOCK_SCOPE_SIGNAL | unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET,
+	}
 	rules, _, failed := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attributes)),
 		unsafe.Sizeof(attributes), 0)
 	if failed != 0 {
@@ -142,9 +151,9 @@ func scopeSignals() {
 	_ = unix.Close(int(rules)) //nolint:gosec // a descriptor
 }
 
-// confine gives the process its ids back, hides files, and gives up every privilege in its namespaces: what is hidden
-// could be uncovered with them. A namespace that the command makes for itself cannot uncover it: the kernel locks
-// mounts that come from a namespace with more privileges.
+// confine gives the process its ids back, arranges what it sees, and gives up every privilege in its namespaces: what
+// is hidden could be uncovered with them. A namespace that the command makes for itself cannot uncover it: the kernel
+// locks mounts that come from a namespace with more privileges.
 func confine(o Orders) (string, error) {
 	maps := []struct{ file, text string }{
 		{"uid_map", fmt.Sprintf("%d %d 1", o.UID, o.UID)},
@@ -159,8 +168,8 @@ func confine(o Orders) (string, error) {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return "keep mounts apart", err
 	}
-	if err := hide(o); err != nil {
-		return "hide the service's files", err
+	if err := o.View.arrange(); err != nil {
+		return "take the service's files out of reach", err
 	}
 	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
 		return "give up privileges", err
@@ -175,93 +184,6 @@ func confine(o Orders) (string, error) {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var none [2]unix.CapUserData
 	return "give up privileges", unix.Capset(&header, &none[0])
-}
-
-// hide covers the hidden directories with empty ones, and hidden files with /dev/null, and lets what is to be shown
-// show through where it lies in what is hidden.
-func hide(o Orders) error {
-	shown := make([]int, len(o.Show))
-	for i, dir := range o.Show {
-		var err error
-		if shown[i], err = unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0); err != nil {
-			return &os.PathError{Op: "open", Path: dir, Err: err}
-		}
-	}
-	var hidden []string
-	for _, path := range o.Hide {
-		if real, err := realPath(path); err == nil { // else it does not exist, or this user cannot get there
-			hidden = append(hidden, real)
-		}
-	}
-	if err := pin(hidden); err != nil {
-		return err
-	}
-	for _, path := range hidden {
-		if err := cover(path); err != nil && !errors.Is(err, os.ErrNotExist) { // it may lie in another one
-			return &os.PathError{Op: "hide", Path: path, Err: err}
-		}
-	}
-	for i, dir := range o.Show {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return err
-		}
-		if err := unix.Mount("/proc/self/fd/"+strconv.Itoa(shown[i]), dir, "", unix.MS_BIND|unix.MS_REC,
-			""); err != nil {
-			return &os.PathError{Op: "show", Path: dir, Err: err}
-		}
-		if slices.Contains(o.ReadOnly, dir) {
-			attributes := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
-			err := unix.MountSetattr(unix.AT_FDCWD, dir, unix.AT_RECURSIVE, &attributes)
-			// before Linux 5.12, and where a container forbids the call, the command can change its own plugins
-			if err != nil && !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EPERM) {
-				return &os.PathError{Op: "protect", Path: dir, Err: err}
-			}
-		}
-	}
-	return nil
-}
-
-// pin keeps the command from renaming the directories above some paths: the next process would look for what it is to
-// hide where it is no more. The kernel renames no directory on which something is mounted, so each is mounted on
-// itself, the uppermost first. A rename from one of them into another one is answered EXDEV, as between file systems.
-func pin(paths []string) error {
-	var above []string
-	for _, path := range paths {
-		for i, letter := range path {
-			if letter == '/' && i > 0 {
-				above = append(above, path[:i])
-			}
-		}
-	}
-	slices.Sort(above) // a directory comes before what is in it
-	for _, dir := range slices.Compact(above) {
-		if err := unix.Mount(dir, dir, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
-			return &os.PathError{Op: "pin", Path: dir, Err: err}
-		}
-	}
-	return nil
-}
-
-// realPath is where a path leads, whatever links are on the way.
-func realPath(path string) (string, error) {
-	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = unix.Close(fd) }()
-	return os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
-}
-
-// cover mounts something empty over a file or directory.
-func cover(path string) error {
-	info, err := os.Stat(path)
-	if err != nil {
-		return err
-	}
-	if info.IsDir() {
-		return unix.Mount("tmpfs", path, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0700,size=1m")
-	}
-	return unix.Mount("/dev/null", path, "", unix.MS_BIND, "")
 }
 
 // apply sets the limits for this process and what it starts.

@@ -21,10 +21,22 @@ func connect(ctx context.Context, s settings.Settings, n command.Notifier) (comm
 		if err != nil {
 			return command.Connection{}, err
 		}
-		return dial(ctx, client.Options{Address: address, Token: token, CAFile: s.Get(settings.CACert),
+		return dial(ctx, client.Options{Address: address, Token: token, CAFile: authorityOf(s, address),
 			Unreachable: n.Unreachable, Waiting: n.Waiting, FirstPatience: firstPatience}, false)
 	}
 	return connectEmbedded(ctx, s, n)
+}
+
+// authorityOf returns the file with the certificates that must have signed that of the service at an address: that of
+// the settings, or if that address is the embedded service's, its own certificate.
+func authorityOf(s settings.Settings, address string) string {
+	file := s.Get(settings.CACert)
+	if file == "" {
+		if status, err := devserver.ReadStatus(s.Get(settings.Home)); err == nil && status.APIAddress == address {
+			return status.Certificate
+		}
+	}
+	return file
 }
 
 // connectEmbedded connects to the embedded service. If it dies meanwhile, it is restarted once.
@@ -40,8 +52,8 @@ func connectEmbedded(ctx context.Context, s settings.Settings, n command.Notifie
 				"cannot read the embedded service's token: %w", err)
 		}
 		connection, err := dial(ctx, client.Options{
-			Address: status.APIAddress, Token: strings.TrimSpace(string(token)), Unreachable: n.Unreachable,
-			Waiting: n.Waiting, FirstPatience: firstPatience,
+			Address: status.APIAddress, Token: strings.TrimSpace(string(token)), CAFile: status.Certificate,
+			Unreachable: n.Unreachable, Waiting: n.Waiting, FirstPatience: firstPatience,
 			Missed: (&restarter{home: status.Home, settings: s, say: n.Say}).look,
 		}, true)
 		if err == nil {

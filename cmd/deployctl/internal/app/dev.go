@@ -13,9 +13,9 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/devserver"
 	"github.com/deployctl/deployctl/internal/devserver/parts"
+	"github.com/deployctl/deployctl/internal/doors"
 	"github.com/deployctl/deployctl/internal/grpcapi"
 	"github.com/deployctl/deployctl/internal/pulumiapi"
-	"github.com/deployctl/deployctl/internal/remote"
 	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/deployctl/deployctl/internal/settings"
 	"github.com/urfave/cli/v2"
@@ -168,23 +168,27 @@ func serveEmbedded(ctx context.Context, d *devCall, server *devserver.Server, co
 	}
 	defer node.close()
 	codec.follow(node.store.Keyring())
-	listener, err := grpcapi.Listen(server.Status.APIAddress, nil)
+	listener, err := grpcapi.Listen(server.Status.APIAddress, server.TLS)
 	if err != nil {
 		return err
 	}
-	pulumi, err := d.openPulumi(server)
+	listeners, err := d.openStock(server)
+	if err == nil {
+		err = renewStockToken(ctx, node.store, &server.Status)
+	}
 	if err != nil {
 		return err
 	}
 	authority := grpcapi.OneToken(token, node.authority)
-	console := d.openConsole(server)
-	stock := pulumiapi.Config{Authority: authority, Log: server.Log}
+	memory := grpcapi.NewMemory()
+	stock := pulumiapi.Config{Memory: memory, Authority: stockAuthority{authority, server.Status.PulumiTokenFile},
+		Log: server.Log, Since: time.Now(), Callback: callback}
 	return together(ctx,
-		func(ctx context.Context) error { return node.servePulumi(ctx, pulumi, stock) },
-		func(ctx context.Context) error { return node.servePulumi(ctx, console, stock) },
+		func(ctx context.Context) error { return node.servePulumi(ctx, listeners.api, stock) },
+		func(ctx context.Context) error { return node.servePulumi(ctx, listeners.console, stock) },
 		func(ctx context.Context) error {
-			return grpcapi.Serve(ctx, listener, in.metrics.calls(grpcapi.Config{
-				Service: node.service, Authority: authority, Auditor: node.audit,
+			return grpcapi.Serve(ctx, doors.SameUser(listener), in.metrics.calls(grpcapi.Config{Memory: memory,
+				Service: node.service, Authority: authority, Auditor: node.audit, TLS: server.TLS,
 				Log: server.Log, Health: node.readiness.grpc,
 				Away: node.readiness.away,
 			}))
@@ -220,7 +224,7 @@ func (d *devCall) infrastructure(server *devserver.Server) (in infrastructure, e
 		return in, err
 	}
 	hide := append(secretFiles(d.settings), server.Status.Home)
-	if in.sandbox, err = openSandbox(d.settings, sandbox.Options{Hide: hide, KeepTemp: true}, server.Log); err != nil {
+	if in.sandbox, err = openSandbox(d.settings, sandbox.Options{Hide: hide, OneUser: true}, server.Log); err != nil {
 		return in, err
 	}
 	if in.retention, err = retentionOf(d.settings); err != nil {
@@ -231,7 +235,6 @@ func (d *devCall) infrastructure(server *devserver.Server) (in infrastructure, e
 	}
 	in.sources = sourcesOf(d.settings)
 	in.sources.Private = true // as below
-	in.remote = remote.New(nil, true)
 	if in.plugins != nil {
 		in.plugins.Private = true // the programs of its one user reach this machine anyway
 	}

@@ -79,11 +79,21 @@ func (d *devCall) sayStatus(s devserver.Status) {
 	for _, line := range [][2]string{
 		{"Temporal Web UI", s.UIURL}, {"open it with", link + " (once, within ten minutes)"},
 		{"Temporal", s.TemporalAddress}, {"S3", s.S3Endpoint}, {"API", s.APIAddress}, {"state", s.Home},
-		{"stock pulumi", "PULUMI_ACCESS_TOKEN=$(cat " + s.TokenFile + ") pulumi login http://" + s.PulumiAddress},
+		{"stock pulumi", stockLogin(s)}, {"", s.PulumiProblem},
 	} {
-		d.say("  %-16s %s", line[0], line[1])
+		if line[1] != "" {
+			d.say("  %-16s %s", line[0], line[1])
+		}
 	}
 	d.say("Stop it with deployctl dev stop; nothing is lost.")
+}
+
+// stockLogin is how the stock CLI logs in to a service; empty if it cannot.
+func stockLogin(s devserver.Status) string {
+	if s.PulumiAddress == "" {
+		return ""
+	}
+	return "PULUMI_ACCESS_TOKEN=$(cat " + s.PulumiTokenFile + ") pulumi login http://" + s.PulumiAddress
 }
 
 func devLogsCommand(s *command.Env) *cli.Command {

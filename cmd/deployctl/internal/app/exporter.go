@@ -44,7 +44,7 @@ func openExporter(s settings.Settings, log *slog.Logger) (*exporter, error) {
 			return nil, err
 		}
 	}
-	listener, err := net.Listen("tcp", address)
+	listener, err := grpcapi.Open(address)
 	if err != nil {
 		return nil, deployments.Errorf(deployments.CodeUnavailable,
 			"cannot listen on %s for metrics (metrics-listen): %w", address, err)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"strconv"
 	"strings"
 	"time"
@@ -14,14 +15,16 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/deployment"
 	"github.com/deployctl/deployctl/internal/devserver"
+	"github.com/deployctl/deployctl/internal/doors"
 	"github.com/deployctl/deployctl/internal/kms"
 	"github.com/deployctl/deployctl/internal/outbound"
 	"github.com/deployctl/deployctl/internal/plugins"
-	"github.com/deployctl/deployctl/internal/remote"
 	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/deployctl/deployctl/internal/seal"
 	"github.com/deployctl/deployctl/internal/settings"
 	"github.com/deployctl/deployctl/internal/webhooks"
+	"github.com/deployctl/deployctl/providers"
+	"github.com/deployctl/deployctl/providers/s3"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/worker"
 )
@@ -43,8 +46,8 @@ type infrastructure struct {
 	plugins *plugins.Network
 	// sources are the git servers from which deployments may take programs.
 	sources deployment.Sources
-	// remote fetches what programs name by URL.
-	remote *remote.Fetcher
+	// defaults are what resources of the first-party package fall back on.
+	defaults providers.Defaults
 	// webhooks are the servers to which events may be sent.
 	webhooks webhooks.Network
 	// issuers are the hosts of issuers of identity tokens that may be at private addresses.
@@ -72,6 +75,8 @@ type s3Settings struct {
 	endpoint, bucket, prefix, region string
 	accessKey, secretKey             string
 	secretKeyFile                    string // see statestore.S3Options
+	// dial connects to the server; nil: as a net.Dialer does.
+	dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // under describes the prefix for a message.
@@ -89,7 +94,6 @@ func infrastructureOf(s settings.Settings, log *slog.Logger) (infrastructure, er
 	in.retention, faults[1] = retentionOf(s)
 	in.plugins, faults[2] = pluginsOf(s)
 	in.sources = sourcesOf(s)
-	in.remote = remote.New(outbound.Hosts(s.Get(settings.AssetsPrivateHosts)), false)
 	in.webhooks, faults[3] = webhooksOf(s)
 	return in, errors.Join(faults...)
 }
@@ -215,6 +219,7 @@ func (in infrastructure) config() worker.Config {
 		S3: statestore.S3Options{
 			Endpoint: in.s3.endpoint, Region: in.s3.region, Bucket: in.s3.bucket, Prefix: in.s3.prefix,
 			AccessKey: in.s3.accessKey, SecretKey: in.s3.secretKey, SecretKeyFile: in.s3.secretKeyFile,
+			Dial: in.s3.dial,
 		},
 		Keepers: in.keepers, Adopt: in.adopt, Log: in.log, Metrics: in.metrics.sdk(), WrapObjects: in.metrics.objects(),
 	}
@@ -250,6 +255,7 @@ const most = 36_500
 func embeddedInfrastructure(server *devserver.Server, dir string) (infrastructure, error) {
 	status := server.Status
 	keeper, err := seal.NewMasterKeeper(server.Keys.Master)
+	accessKey, secretKey := server.Keys.OfPrograms()
 	return infrastructure{
 		temporal: temporalSettings{
 			address: status.TemporalAddress, namespace: status.Namespace,
@@ -258,7 +264,11 @@ func embeddedInfrastructure(server *devserver.Server, dir string) (infrastructur
 		s3: s3Settings{
 			endpoint: status.S3Endpoint, bucket: status.Bucket, region: devserver.Region,
 			accessKey: server.Keys.S3AccessKey, secretKey: server.Keys.S3SecretKey,
+			dial: doors.Dialer(net.Dialer{}), // the server may be gone, and another user's in its place
 		},
+		defaults: providers.Defaults{S3: s3.Config{
+			Endpoint: status.S3Endpoint, Region: devserver.Region, AccessKey: accessKey, SecretKey: secretKey,
+		}},
 		// Only the user can write the home's bucket, so one of an older release is adopted.
 		keepers: []seal.Keeper{keeper}, adopt: true, instance: status.Instance, gone: status.Gone,
 		dir: dir, embedded: true, log: server.Log,

@@ -8,15 +8,11 @@ import (
 	"github.com/deployctl/deployctl/internal/grpcapi"
 	"github.com/deployctl/deployctl/internal/identity"
 	"github.com/deployctl/deployctl/internal/outbound"
-	"github.com/deployctl/deployctl/internal/pluginhost/process"
 	"github.com/deployctl/deployctl/internal/service"
 	"github.com/deployctl/deployctl/internal/settings"
-	"github.com/deployctl/deployctl/provider"
 	"github.com/deployctl/deployctl/providers"
-	"github.com/deployctl/deployctl/providers/s3"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/worker"
-	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 )
 
 // node is a service and a worker on one infrastructure.
@@ -51,8 +47,8 @@ func openNode(ctx context.Context, in infrastructure) (*node, error) {
 func newNode(ctx context.Context, in infrastructure, connection *worker.Connection) *node {
 	options := worker.Options{
 		Instance: in.instance, Gone: in.gone, Organizations: in.organizations, Dir: in.dir, Sandbox: in.sandbox,
-		Builtin: builtin(in), Plugins: in.plugins, Sources: in.sources, Webhooks: in.webhooks,
-		Remote:       in.remote,
+		Included: map[string][]string{providers.Name: in.defaults.Environment()},
+		Plugins:  in.plugins, Sources: in.sources, Webhooks: in.webhooks,
 		Interceptors: in.metrics.work(), Retention: &in.retention, Collected: in.metrics.collected(),
 		Deployment: in.temporal.deployment,
 	}
@@ -77,22 +73,6 @@ func newNode(ctx context.Context, in infrastructure, connection *worker.Connecti
 				in.log.Error("the audit log was not written to its end", "error", err)
 			}
 			connection.Close()
-		},
-	}
-}
-
-// builtin returns the packages that the worker's own process serves. On the embedded service, buckets are created in
-// its S3 server unless the user configures another.
-func builtin(in infrastructure) map[string]func(process.Environment) pulumirpc.ResourceProviderServer {
-	var own s3.Config
-	if in.embedded {
-		own = s3.Config{Endpoint: in.s3.endpoint, Region: in.s3.region, AccessKey: in.s3.accessKey,
-			SecretKey: in.s3.secretKey}
-	}
-	return map[string]func(process.Environment) pulumirpc.ResourceProviderServer{
-		"deployctl": func(s process.Environment) pulumirpc.ResourceProviderServer {
-			return provider.Server(providers.Package(providers.Defaults{S3: own, Environment: s.Env, Box: s.Box,
-				Remote: in.remote}))
 		},
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/deployctl/deployctl/internal/gitsource"
 	"github.com/deployctl/deployctl/internal/languagehost"
 	"github.com/deployctl/deployctl/internal/pluginhost/process"
-	"github.com/deployctl/deployctl/internal/remote"
 	"github.com/deployctl/deployctl/provider"
 	"github.com/deployctl/deployctl/providers"
 )
@@ -25,7 +24,11 @@ var pluginMains = map[string]func(args []string) int{
 
 // resourcePlugin serves the first-party package to any engine.
 func resourcePlugin(args []string) int {
-	if err := provider.Main(providers.Package(providers.Defaults{Remote: remote.New(nil, true)}), args); err != nil {
+	defaults, err := providers.TakeDefaults()
+	if err == nil {
+		err = provider.Main(providers.Package(defaults), args)
+	}
+	if err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, "pulumi-resource-deployctl:", err)
 		return 1
 	}

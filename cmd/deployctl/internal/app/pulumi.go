@@ -4,22 +4,13 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
-	"slices"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/devserver"
 	"github.com/deployctl/deployctl/internal/grpcapi"
 	"github.com/deployctl/deployctl/internal/pulumiapi"
 	"github.com/deployctl/deployctl/internal/settings"
 )
-
-// pulumiUsual is where the embedded service serves the Pulumi Service API if nobody else has the port: the stock CLI
-// prints links to the console, and logs in with a browser, only for this address.
-const pulumiUsual = "localhost:8080"
-
-// pulumiConsole is where the stock CLI looks for the console of that address.
-const pulumiConsole = "localhost:3000"
 
 // leaseOf reads how long an update of the stock CLI may go without renewing its lease.
 func leaseOf(s settings.Settings) (time.Duration, error) {
@@ -42,41 +33,6 @@ func (o *start) openPulumi(secure *tls.Config) net.Listener {
 	listener, err := grpcapi.Listen(address, secure)
 	o.add("Pulumi Service API", address, err)
 	o.closes(listener)
-	return listener
-}
-
-// openPulumi opens the address of the Pulumi Service API of the embedded service, and writes it to its status. Once the
-// service had an address of its own, it keeps that: CLIs have logged in there.
-func (d *devCall) openPulumi(server *devserver.Server) (net.Listener, error) {
-	addresses := []string{pulumiUsual, server.PulumiAddress}
-	if server.Status.PulumiAddress == server.PulumiAddress {
-		slices.Reverse(addresses)
-	}
-	if wanted := d.settings.Get(settings.PulumiListen); wanted != "" {
-		addresses = []string{wanted}
-	}
-	var listener net.Listener
-	var err error
-	for _, address := range addresses {
-		if listener, err = grpcapi.Listen(address, nil); err == nil {
-			server.Status.PulumiAddress = address
-			return listener, nil
-		}
-	}
-	return nil, err
-}
-
-// openConsole opens the address of the console, if the Pulumi Service API is where its CLI looks for one and nobody
-// else has the port, and writes it to the status of the service; else it returns nil.
-func (d *devCall) openConsole(server *devserver.Server) net.Listener {
-	if server.Status.PulumiAddress != pulumiUsual {
-		return nil
-	}
-	listener, err := grpcapi.Listen(pulumiConsole, nil)
-	if err != nil {
-		return nil
-	}
-	server.Status.ConsoleAddress = pulumiConsole
 	return listener
 }
 

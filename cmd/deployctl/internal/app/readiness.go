@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/grpcapi"
 	"github.com/deployctl/deployctl/internal/settings"
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
@@ -140,7 +141,7 @@ func openHealth(s settings.Settings) (net.Listener, error) {
 	if address == "" {
 		return nil, nil
 	}
-	listener, err := net.Listen("tcp", address)
+	listener, err := grpcapi.Open(address)
 	if err != nil {
 		return nil, deployments.Errorf(deployments.CodeUnavailable,
 			"cannot listen on %s for health checks (health-listen): %w", address, err)
@@ -166,7 +167,7 @@ func serveHTTP(ctx context.Context, listener net.Listener, handler http.Handler)
 		MaxHeaderBytes: 16 << 10,
 	}
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(grpcapi.Limited(listener)); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/devserver"
@@ -36,26 +37,57 @@ func newSandbox(s settings.Settings, o sandbox.Options) (*sandbox.Policy, []stri
 		return nil, nil, err
 	}
 	o.Mode, o.RunAs, o.Limits = sandbox.Mode(s.Get(settings.SandboxMode)), s.Get(settings.SandboxRunAs), limits
+	if o.Shared, err = sharedDirs(s); err != nil {
+		return nil, nil, err
+	}
+	o.Reads = readPaths(s)
 	o.Record = filepath.Join(filepath.Dir(state), "deployctl-worker", "users.json")
 	policy, warnings, err := sandbox.New(o)
 	if err != nil {
 		return nil, nil, deployments.Errorf(deployments.CodeInvalid, "%w", err)
 	}
-	return policy, append(warnings, exposures(policy, o.KeepTemp)...), nil
+	return policy, append(warnings, exposures(policy, o.OneUser)...), nil
 }
 
 // exposures tells what the sandbox leaves exposed on this machine.
-func exposures(policy *sandbox.Policy, keepTemp bool) (warnings []string) {
-	if !keepTemp && policy.Mode() == sandbox.Namespace && os.Geteuid() == 0 {
-		warnings = append(warnings, "programs can change everything that root owns, such as /etc and this "+
-			"executable, because the worker runs as root with sandbox.mode namespace: set sandbox.run-as, for example "+
-			"to 200000-265535, or run the worker as another user")
+func exposures(policy *sandbox.Policy, oneUser bool) (warnings []string) {
+	if !oneUser && policy.Mode() == sandbox.Namespace && os.Geteuid() == 0 {
+		warnings = append(warnings, "programs can read what root can read, such as /etc/shadow, because the worker runs "+
+			"as root with sandbox.mode namespace: set sandbox.run-as, for example to 200000-265535, or run the worker as "+
+			"another user")
 	}
 	if runtime.GOOS == "linux" && !launcher.Secluded() {
 		warnings = append(warnings, "other processes of this user can read the environment of this process, and the "+
 			"secrets in it")
 	}
 	return warnings
+}
+
+// sharedDirs reads the directories that all programs may change.
+func sharedDirs(s settings.Settings) ([]string, error) {
+	dirs := filepath.SplitList(s.Get(settings.SandboxShared))
+	for _, dir := range dirs {
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() || !filepath.IsAbs(dir) {
+			return nil, deployments.Errorf(deployments.CodeInvalid, "%s (set by %s): %q must be the absolute path of a "+
+				"directory that exists", settings.SandboxShared, s.Source(settings.SandboxShared), dir)
+		}
+	}
+	return dirs, nil
+}
+
+// readPaths returns the paths at which this process, and those that it starts for itself, read something.
+func readPaths(s settings.Settings) []string {
+	paths := slices.Concat(secretFiles(s), cloudFiles(), filepath.SplitList(os.Getenv("PATH")),
+		filepath.SplitList(os.Getenv("SSL_CERT_DIR")), []string{os.Getenv("SSL_CERT_FILE")})
+	for _, key := range []settings.Key{
+		settings.TLSCert, settings.TemporalTLSCert, settings.TemporalCACert,
+	} {
+		paths = append(paths, s.Get(key))
+	}
+	if self, err := os.Executable(); err == nil {
+		paths = append(paths, self, companion(self))
+	}
+	return slices.DeleteFunc(paths, func(path string) bool { return !filepath.IsAbs(path) })
 }
 
 // limitsOf reads the limits of programs' processes.

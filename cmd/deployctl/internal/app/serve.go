@@ -71,7 +71,8 @@ func serve(ctx context.Context, o *start, check bool) error {
 		node.readiness.alsoNeeds(func() error { return expired(api.secure) })
 	}
 	log.Info("serving", "address", api.Addr().String(), "temporal", in.temporal.address, "bucket", in.s3.bucket)
-	config := in.metrics.calls(grpcapi.Config{
+	memory := grpcapi.NewMemory()
+	config := in.metrics.calls(grpcapi.Config{Memory: memory,
 		Service: node.service, Authority: authority, Auditor: node.audit, TLS: api.secure, Log: log,
 		Health: node.readiness.grpc,
 		Away:   node.readiness.away,
@@ -79,7 +80,8 @@ func serve(ctx context.Context, o *start, check bool) error {
 	return together(ctx,
 		func(ctx context.Context) error { return grpcapi.Serve(ctx, api, config) },
 		func(ctx context.Context) error {
-			return node.servePulumi(ctx, pulumi, pulumiapi.Config{Authority: authority, TLS: api.secure, Log: log})
+			return node.servePulumi(ctx, pulumi, pulumiapi.Config{Memory: memory, Authority: authority, TLS: api.secure,
+				Log: log})
 		},
 		func(ctx context.Context) error { return collectAudit(ctx, node.store, kept, log) },
 		node.readiness.watch,

@@ -26,10 +26,15 @@ func localToken(home string) (text, path string, err error) {
 		return "", "", err
 	}
 	text = "local-" + base64.RawURLEncoding.EncodeToString(random)
+	return text, path, writeToken(path, text)
+}
+
+// writeToken writes a token to a file that only this user can read. A reader sees the old token or the new one.
+func writeToken(path, text string) error {
 	if err := os.WriteFile(path+".new", []byte(text+"\n"), 0o600); err != nil {
-		return "", "", err
+		return err
 	}
-	return text, path, os.Rename(path+".new", path)
+	return os.Rename(path+".new", path)
 }
 
 // selfPath returns the path of this binary.

@@ -60,8 +60,12 @@ func work(ctx context.Context, o *start, check bool) error {
 
 // openPlace creates the sandbox of programs and the directory of their files.
 func (o *start) openPlace() {
-	policy, warnings, err := newSandbox(o.settings, sandbox.Options{
-		Hide: append(secretFiles(o.settings), cloudFiles()...)})
+	hide := append(secretFiles(o.settings), cloudFiles()...)
+	if home, err := devserver.DefaultHome(); err == nil { // of an embedded service of this user
+		hide = append(hide, home)
+	}
+	policy, warnings, err := newSandbox(o.settings, sandbox.Options{Hide: hide,
+		Several: len(o.in.organizations) != 1})
 	if err != nil {
 		o.add("sandbox", "", err)
 		return

@@ -1,10 +1,11 @@
-package pulumiapi
+package fairshare
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,10 +13,16 @@ import (
 	"time"
 )
 
-// TestMessagesOfGitServersShareBoundedMemory plays random messages, of which some are slow and some leave meanwhile.
-func TestMessagesOfGitServersShareBoundedMemory(t *testing.T) {
+// messages are rules for messages of up to largest bytes.
+var messages = Rules{Size: 64 << 20, Least: 16 << 10, Reserve: 3, Share: 2 * time.Second, Patience: 5 * time.Second,
+	Waiting: 64}
+
+const largest = 4 << 20
+
+// TestWhatWasSharedIsNeverMoreThanThereIs plays random messages, of which some are slow and some leave meanwhile.
+func TestWhatWasSharedIsNeverMoreThanThereIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newPushRoom()
+		r := NewRoom(messages)
 		var taken, most, served, stopped atomic.Int64
 		var all sync.WaitGroup
 		for n := range 3000 {
@@ -24,11 +31,11 @@ func TestMessagesOfGitServersShareBoundedMemory(t *testing.T) {
 				<-time.After(time.Duration(random.IntN(30_000)) * time.Millisecond)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(random.IntN(30_000))*time.Millisecond)
 				defer cancel()
-				size := random.Int64N(smallBody)
+				size := random.Int64N(largest)
 				over := make(chan struct{})
-				p, err := r.enter(ctx, fmt.Sprint(random.IntN(20)), size, sync.OnceFunc(func() { close(over) }))
+				p, err := r.Enter(ctx, fmt.Sprint(random.IntN(20)), size, sync.OnceFunc(func() { close(over) }))
 				if err != nil {
-					if !errors.Is(err, errPushes) && ctx.Err() == nil {
+					if !errors.Is(err, ErrFull) && ctx.Err() == nil {
 						t.Error(err)
 					}
 					return
@@ -40,23 +47,23 @@ func TestMessagesOfGitServersShareBoundedMemory(t *testing.T) {
 				select {
 				case <-over:
 					stopped.Add(1)
-					if took := time.Since(begun); took < pushShare {
+					if took := time.Since(begun); took < messages.Share {
 						t.Errorf("one gives way after %s", took)
 					}
 				case <-time.After(time.Duration(random.IntN(6000)) * time.Millisecond):
-					if r.arrived(p) {
+					if r.Stay(p) {
 						served.Add(1)
 					}
 				}
 				taken.Add(-size)
-				r.leave(p)
+				r.Leave(p)
 			})
 		}
 		all.Wait()
-		if most.Load() > pushMemory || served.Load() == 0 || stopped.Load() == 0 {
+		if most.Load() > messages.Size || served.Load() == 0 || stopped.Load() == 0 {
 			t.Errorf("they took %d bytes; %d were served and %d gave way", most.Load(), served.Load(), stopped.Load())
 		}
-		if r.free != pushMemory || r.leaving != 0 || len(r.used)+len(r.waiting)+len(r.arriving) > 0 {
+		if r.free != messages.Size || r.leaving != 0 || len(r.hosts)+len(r.waiting)+len(r.yielding) > 0 {
 			t.Errorf("something stays: %+v", r)
 		}
 	})
@@ -64,34 +71,34 @@ func TestMessagesOfGitServersShareBoundedMemory(t *testing.T) {
 
 func TestAMessageWaitsForItsPlaceAndNotForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newPushRoom()
-		enter := func(host string, size int64, stop func()) (*push, error) {
-			return r.enter(t.Context(), host, size, stop)
+		r := NewRoom(messages)
+		enter := func(host string, size int64, stop func()) (*Place, error) {
+			return r.Enter(t.Context(), host, size, stop)
 		}
-		var whole []*push
-		for range pushMemory/smallBody - pushReserve {
-			p, err := enter("a", smallBody, func() { t.Error("a whole message gives way") })
+		var whole []*Place
+		for range messages.Size/largest - messages.Reserve {
+			p, err := enter("a", largest, func() { t.Error("a whole message gives way") })
 			if err != nil {
 				t.Fatal(err)
 			}
-			r.arrived(p)
+			r.Stay(p)
 			whole = append(whole, p)
 		}
 		begun := time.Now()
-		if _, err := enter("b", smallBody, nil); !errors.Is(err, errPushes) || time.Since(begun) != placePatience {
+		if _, err := enter("b", largest, nil); !errors.Is(err, ErrFull) || time.Since(begun) != messages.Patience {
 			t.Errorf("without a place it ends with %v after %s", err, time.Since(begun))
 		}
-		time.AfterFunc(time.Second, func() { r.leave(whole[0]) })
+		time.AfterFunc(time.Second, func() { r.Leave(whole[0]) })
 		begun = time.Now()
-		p, err := enter("b", smallBody, nil)
+		p, err := enter("b", largest, nil)
 		if err != nil || time.Since(begun) != time.Second {
 			t.Fatalf("with one that becomes free it gets %v after %s", err, time.Since(begun))
 		}
-		r.arrived(p)
+		r.Stay(p)
 		var refused atomic.Int64
-		for range waitingPushes + 10 {
+		for range messages.Waiting + 10 {
 			go func() {
-				if _, err := enter("b", smallBody, nil); time.Since(begun) == time.Second && errors.Is(err, errPushes) {
+				if _, err := enter("b", largest, nil); time.Since(begun) == time.Second && errors.Is(err, ErrFull) {
 					refused.Add(1)
 				}
 			}()
@@ -100,7 +107,7 @@ func TestAMessageWaitsForItsPlaceAndNotForLong(t *testing.T) {
 		if refused.Load() != 10 {
 			t.Errorf("%d are refused at once", refused.Load())
 		}
-		if _, err := enter("b", leastPush, nil); err != nil || time.Since(begun) != time.Second {
+		if _, err := enter("b", messages.Least, nil); err != nil || time.Since(begun) != time.Second {
 			t.Errorf("a small one among them waits for %s: %v", time.Since(begun)-time.Second, err)
 		}
 	})
@@ -110,11 +117,11 @@ func TestAMessageWaitsForItsPlaceAndNotForLong(t *testing.T) {
 // another.
 func TestTheHostThatHasTheMostGivesWayToTheOneThatHasTheLeast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newPushRoom()
+		r := NewRoom(messages)
 		stopped, placed := make(chan string, 1), make(chan string, 3)
-		all := map[string][]*push{}
+		all := map[string][]*Place{}
 		enter := func(host string) {
-			p, err := r.enter(t.Context(), host, smallBody, func() { stopped <- host })
+			p, err := r.Enter(t.Context(), host, largest, func() { stopped <- host })
 			if err != nil {
 				t.Error(err)
 				return
@@ -122,9 +129,9 @@ func TestTheHostThatHasTheMostGivesWayToTheOneThatHasTheLeast(t *testing.T) {
 			all[host] = append(all[host], p)
 			placed <- host
 		}
-		for n := range pushMemory/smallBody - pushReserve {
+		for n := range messages.Size/largest - messages.Reserve {
 			if enter("few"); n > 0 {
-				r.leave(all["few"][n])
+				r.Leave(all["few"][n])
 				enter("many")
 				<-placed
 			}
@@ -139,12 +146,12 @@ func TestTheHostThatHasTheMostGivesWayToTheOneThatHasTheLeast(t *testing.T) {
 			if from := <-stopped; from != "many" {
 				t.Errorf("it is %s that gives way", from)
 			}
-			r.leave(all["many"][n])
+			r.Leave(all["many"][n])
 			if to := <-placed; to != want {
 				t.Errorf("%s gets the place, and not %s", to, want)
 			}
 		}
-		if took := time.Since(begun); took != pushShare {
+		if took := time.Since(begun); took != messages.Share {
 			t.Errorf("it takes %s", took)
 		}
 	})
@@ -156,8 +163,38 @@ func TestAMessageCountsForItsHost(t *testing.T) {
 		"2001:db8:0:1::1": "2001:db8:0:1::/64", "fe80::1%eth0": "fe80::/64", "::ffff:192.0.2.1": "::ffff:192.0.2.1",
 		"pipe": "pipe",
 	} {
-		if got := pushHost(host); got != want {
+		if got := Host(host); got != want {
 			t.Errorf("%s counts for %s, not %s", host, got, want)
 		}
 	}
+}
+
+// TestOneWithoutAPlaceTakesThatOfTheHostThatHasTheMost has no share of time, as connections of strangers have none.
+func TestOneWithoutAPlaceTakesThatOfTheHostThatHasTheMost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := NewRoom(Rules{Size: 10, Least: 1, Patience: time.Second})
+		var gone []string
+		enter := func(host, name string) {
+			var p *Place
+			placed := make(chan struct{})
+			p, err := r.Enter(t.Context(), host, 1, func() {
+				gone = append(gone, name)
+				go func() { <-placed; r.Leave(p) }()
+			})
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			close(placed)
+		}
+		for n := range 8 {
+			enter("many", fmt.Sprint("many ", n))
+		}
+		for _, name := range []string{"few 0", "few 1", "few 2", "one", "many 8"} {
+			host, _, _ := strings.Cut(name, " ")
+			enter(host, name)
+		}
+		if want := "[many 0 many 1 many 2]"; fmt.Sprint(gone) != want {
+			t.Errorf("%v give way, not %s", gone, want)
+		}
+	})
 }

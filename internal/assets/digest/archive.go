@@ -1,4 +1,4 @@
-package assets
+package digest
 
 import (
 	"archive/tar"
@@ -15,9 +15,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/archive"
-	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/asset"
 
 	"github.com/deployctl/deployctl/internal/remote"
 )
@@ -37,7 +34,7 @@ type tarball struct {
 var formats = []string{".tar", ".tgz", ".tar.gz", ".zip", ".jar"}
 
 // formatOf is the extension of an archive that is one file, or empty.
-func formatOf(a *archive.Archive) string {
+func formatOf(a *Item) string {
 	name := a.Path
 	if at, err := url.Parse(a.URI); name == "" && err == nil {
 		name = at.Path
@@ -49,33 +46,32 @@ func formatOf(a *archive.Archive) string {
 }
 
 // pack adds what an archive holds, below a directory.
-func (t tarball) pack(below string, a *archive.Archive) error {
+func (t tarball) pack(below string, a *Item) error {
 	format := formatOf(a)
 	switch {
-	case a.IsAssets():
-		return t.packMembers(below, a.Assets)
+	case a.Members != nil:
+		return t.packMembers(below, a.Members)
 	case format != "":
 		return t.packFile(below, a, format)
 	case a.Path != "":
-		if _, err := t.Box.Stat(t.at(a.Path)); errors.Is(err, fs.ErrNotExist) {
+		if _, err := files.Stat(a.Path); errors.Is(err, fs.ErrNotExist) {
 			return notInProject(a.Path)
 		}
-		return t.packDirectory(below, t.at(a.Path))
+		return t.packDirectory(below, a.Path)
 	}
 	return fmt.Errorf("%q is not an archive: those end with %s", a.URI, strings.Join(formats, ", "))
 }
 
-func (t tarball) packMembers(below string, members map[string]any) error {
+func (t tarball) packMembers(below string, members map[string]*Item) error {
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		var err error
-		switch member := members[name].(type) {
-		case *asset.Asset:
+		if member := members[name]; member.Archive {
+			err = t.pack(joined(below, name), member)
+		} else {
 			var c content
 			if c, err = t.contentOf(member); err == nil {
 				err = t.add(below, name, c)
 			}
-		case *archive.Archive:
-			err = t.pack(joined(below, name), member)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
@@ -87,13 +83,13 @@ func (t tarball) packMembers(below string, members map[string]any) error {
 // packDirectory adds files, also those that links lead to. Directories that links lead to are left out, the whole one
 // included.
 func (t tarball) packDirectory(below, dir string) error {
-	if t.Box.IsLink(dir) {
+	if files.IsLink(dir) {
 		return nil
 	}
-	return fs.WalkDir(t.Box.FS(dir), ".", func(name string, entry fs.DirEntry, err error) error {
+	return fs.WalkDir(files.FS(dir), ".", func(name string, entry fs.DirEntry, err error) error {
 		switch {
-		case errors.Join(err, t.ctx.Err()) != nil:
-			return errors.Join(err, t.ctx.Err())
+		case err != nil:
+			return err
 		case entry.Name() == ".pulumi" && entry.IsDir():
 			return fs.SkipDir
 		case entry.Name() == ".pulumi" || entry.IsDir():
@@ -102,7 +98,7 @@ func (t tarball) packDirectory(below, dir string) error {
 			return fmt.Errorf("%s is neither a directory nor an archive: those end with %s", dir,
 				strings.Join(formats, ", "))
 		}
-		c, err := t.openFile(filepath.Join(dir, filepath.FromSlash(name)))
+		c, err := openFile(filepath.Join(dir, filepath.FromSlash(name)))
 		if errors.Is(err, errDirectory) && entry.Type()&fs.ModeSymlink != 0 {
 			return nil
 		}
@@ -114,7 +110,7 @@ func (t tarball) packDirectory(below, dir string) error {
 }
 
 // packFile adds what is in an archive that is a file.
-func (t tarball) packFile(below string, a *archive.Archive, format string) error {
+func (t tarball) packFile(below string, a *Item, format string) error {
 	c, err := t.open(a.Path, a.URI)
 	if err != nil {
 		return err
@@ -184,7 +180,7 @@ func (t tarball) packMember(below string, member *zip.File) error {
 		return err
 	}
 	size := int64(member.UncompressedSize64) //nolint:gosec // a negative one is refused by the tar file
-	return t.add(below, path.Clean(member.Name), content{patient{t.ctx, unpacked}, unpacked, size})
+	return t.add(below, path.Clean(member.Name), content{unpacked, unpacked, size})
 }
 
 // add adds a file and closes its content. Of several with one name the first counts.

@@ -1,0 +1,107 @@
+package docs
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// securitySection returns the text below a heading of docs/security.md.
+func securitySection(t *testing.T, heading string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, "docs", "security.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return section(t, string(text), heading)
+}
+
+// namedIn returns the words in backquotes of a table's first columns.
+func namedIn(text string, columns int) map[string]bool {
+	named := map[string]bool{}
+	for _, row := range tableRows(text)[1:] {
+		for _, word := range quotedWords(strings.Join(row[:columns], " ")) {
+			named[word] = true
+		}
+	}
+	return named
+}
+
+// TestTheTableOfPayloadsHasEachKind compares the table with the names of workflows, updates, signals, queries and
+// activities: whoever adds one says when its payloads count.
+func TestTheTableOfPayloadsHasEachKind(t *testing.T) {
+	kinds := map[string]bool{}
+	files, err := filepath.Glob(filepath.Join(root, "deployments", "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealed := regexp.MustCompile(`^(Workflow|Update|Signal|Query|Activity)[A-Z]`)
+	note := func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok {
+			return true
+		}
+		for i, name := range spec.Names {
+			if !sealed.MatchString(name.Name) || i >= len(spec.Values) {
+				continue
+			}
+			if value, ok := spec.Values[i].(*ast.BasicLit); ok && value.Kind == token.STRING {
+				text, err := strconv.Unquote(value.Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				kinds[text] = true
+			}
+		}
+		return true
+	}
+	for _, file := range files {
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(parsed, note)
+	}
+	compare(t, "kind of payload", kinds, namedIn(securitySection(t, "When a sealed payload counts"), 1))
+}
+
+// TestTheTableOfObjectsHasEachFolder compares the table with the segments of keys in package statestore: whoever writes
+// another kind of object says what authenticates it.
+func TestTheTableOfObjectsHasEachFolder(t *testing.T) {
+	var (
+		made   = regexp.MustCompile(`\b(?:join|stackKey|updateKey|blobKey)\((.*)`)
+		folder = regexp.MustCompile(`(?m)^(?:const )?\s*[\w, ]*(?:Folder|Object)\b[\w, ]*=(.*)$`)
+		word   = regexp.MustCompile(`"([a-z][a-z.-]+)/?"`)
+		owned  = regexp.MustCompile(`kind: +"([a-z]+)"`)
+	)
+	folders := map[string]bool{}
+	files, err := filepath.Glob(filepath.Join(root, "statestore", "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, places := range append(made.FindAllSubmatch(text, -1), folder.FindAllSubmatch(text, -1)...) {
+			for _, found := range word.FindAllSubmatch(places[1], -1) {
+				folders[string(found[1])] = true
+			}
+		}
+		for _, kind := range owned.FindAllSubmatch(text, -1) {
+			folders[string(kind[1])+"s"] = true
+		}
+	}
+	delete(folders, "ring.json") // in keys
+	compare(t, "folder", folders, namedIn(securitySection(t, "What makes an object of the bucket count"), 1))
+}

@@ -1,0 +1,177 @@
+package statestore
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"slices"
+	"sync"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/journal"
+	"github.com/deployctl/deployctl/internal/mempool"
+	"github.com/deployctl/deployctl/internal/rawjson"
+)
+
+const (
+	// journalMemory limits the objects of a journal that are in memory while it is replayed.
+	journalMemory = 64 << 20
+	// journalAhead objects are read at a time.
+	journalAhead = 8
+)
+
+// parseJournal returns the entries of an array, each of which could become part of the state of a stack.
+func parseJournal(name deployments.StackName, array []byte) iter.Seq2[journal.Entry, error] {
+	return journal.Parse(array, journal.Checks{
+		Resource: func(raw json.RawMessage) error {
+			_, err := clientResource(name, raw)
+			return err
+		},
+		Operation: func(raw json.RawMessage) error {
+			var operation storedOperation
+			if err := json.Unmarshal(raw, &operation); err != nil {
+				return err
+			}
+			return operation.check(name)
+		},
+	})
+}
+
+// journalEntry is where an entry of a journal is.
+type journalEntry struct {
+	sequence int64
+	object   int32
+	index    int32 // in the array of the object
+}
+
+// journalReader reads the journal of an update in the order of its sequence numbers, in bounded memory: it first finds
+// where each entry is, and then reads the objects again that it could not keep. A client writes its entries nearly in
+// order, so few are read more than twice.
+type journalReader struct {
+	*Store
+	update deployments.UpdateName
+	last   int // the number of the last object before the end
+
+	objects map[int][][]byte // the entries of the objects in memory, by number
+	kept    []int            // of objects, in the order in which they were read
+	bytes   int              // of objects
+	misses  int              // objects that were asked for and not in memory
+}
+
+// endJournal writes the end of an update's journal, unless it has one, and returns a reader of what is before it.
+func (s *Store) endJournal(ctx context.Context, u deployments.UpdateName) (*journalReader, error) {
+	r := &journalReader{Store: s, update: u, objects: map[int][][]byte{}}
+	var line logLine
+	for !line.End {
+		last, there, err := s.lastOfLog(ctx, journalLog, u, r.last)
+		if err != nil {
+			return nil, err
+		}
+		if r.last, line = last, there; line.End {
+			r.last--
+			break
+		}
+		line.End = true
+		err = s.putLog(ctx, journalLog, u, last+1, line, nil)
+		if line.End = err == nil; err != nil && !errors.Is(err, ErrChanged) { // more was written meanwhile
+			return nil, err
+		}
+	}
+	return r, mempool.Take(ctx, min(line.Bytes, 2*journalMemory))
+}
+
+// entries returns the entries in the order of their sequence numbers, each once. An error, which is CodeInvalid if it
+// is the client's fault, is the last thing that it returns.
+func (r *journalReader) entries(ctx context.Context) iter.Seq2[journal.Entry, error] {
+	return func(yield func(journal.Entry, error) bool) {
+		places, err := r.places(ctx)
+		if err != nil {
+			yield(journal.Entry{}, err)
+			return
+		}
+		r.misses = 0
+		for _, p := range places {
+			if err := r.load(ctx, int(p.object)); err != nil {
+				yield(journal.Entry{}, err)
+				return
+			}
+			entry := r.objects[int(p.object)][p.index]
+			for e, err := range parseJournal(r.update.StackName, slices.Concat([]byte("["), entry, []byte("]"))) {
+				if !yield(e, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// places returns where the entries are, in the order of their sequence numbers, and of repeated ones the first.
+func (r *journalReader) places(ctx context.Context) (places []journalEntry, err error) {
+	for object := 1; object <= r.last; object++ {
+		if err := r.load(ctx, object); err != nil {
+			return nil, err
+		}
+		for index, raw := range r.objects[object] {
+			var e struct {
+				Sequence int64 `json:"sequenceID"`
+			}
+			if err := json.Unmarshal(raw, &e); err != nil {
+				return nil, deployments.Errorf(deployments.CodeInvalid, "a journal entry cannot be read: %w", err)
+			}
+			//nolint:gosec // see MaxJournalEntries
+			places = append(places, journalEntry{e.Sequence, int32(object), int32(index)})
+		}
+	}
+	slices.SortStableFunc(places, func(a, b journalEntry) int { return cmp.Compare(a.sequence, b.sequence) })
+	return slices.CompactFunc(places, func(a, b journalEntry) bool { return a.sequence == b.sequence }), nil
+}
+
+// load has an object in memory, and reads the next ones with it.
+func (r *journalReader) load(ctx context.Context, object int) error {
+	if _, ok := r.objects[object]; ok {
+		return nil
+	}
+	if r.misses++; r.misses > 2*r.last {
+		return deployments.Errorf(deployments.CodeInvalid, "the entries of the journal were written in no order, so that it "+
+			"cannot be replayed")
+	}
+	var missing []int
+	for n := object; n <= r.last && len(missing) < journalAhead; n++ {
+		if _, ok := r.objects[n]; !ok {
+			missing = append(missing, n)
+		}
+	}
+	ctx = mempool.Without(ctx) // see endJournal
+	arrays, errs := make([][]byte, len(missing)), make([]error, len(missing))
+	var reading sync.WaitGroup
+	for i, n := range missing {
+		reading.Go(func() { _, arrays[i], errs[i] = r.getLog(ctx, journalLog, r.update, n) })
+	}
+	reading.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	for i, n := range slices.Backward(missing) { // so that the one that was asked for stays
+		r.keep(n, slices.Collect(rawjson.Elements(arrays[i])))
+	}
+	return nil
+}
+
+// keep keeps the entries of an object, and forgets those that were read first.
+func (r *journalReader) keep(object int, entries [][]byte) {
+	r.objects[object], r.kept, r.bytes = entries, append(r.kept, object), r.bytes+sizeOf(entries)
+	for r.bytes > journalMemory && len(r.kept) > 1 {
+		r.bytes -= sizeOf(r.objects[r.kept[0]])
+		delete(r.objects, r.kept[0])
+		r.kept = r.kept[1:]
+	}
+}
+
+func sizeOf(entries [][]byte) (bytes int) {
+	for _, entry := range entries {
+		bytes += len(entry)
+	}
+	return bytes
+}

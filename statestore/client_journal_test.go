@@ -1,0 +1,298 @@
+package statestore
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/mempool"
+)
+
+// journaling is a store with a stack whose update a client executes.
+type journaling struct {
+	*testing.T
+	objects *fetches
+	store   *Store
+	lease   deployments.Leased
+}
+
+// fetches are objects that count the reads of journals.
+type fetches struct {
+	Memory
+	journal atomic.Int64
+}
+
+func (f *fetches) Get(ctx context.Context, key string) (Object, error) {
+	if strings.Contains(key, "/journal/") {
+		f.journal.Add(1)
+	}
+	return f.Memory.Get(ctx, key)
+}
+
+func newJournaling(t *testing.T) *journaling {
+	t.Helper()
+	j := &journaling{T: t, objects: &fetches{}}
+	j.store = j.server()
+	name := deployments.StackName{Organization: "acme", Project: "web", Stack: "dev"}
+	j.ok(j.store.CreateStack(t.Context(), name, nil))
+	u := deployments.UpdateName{StackName: name, Version: "1"}
+	claim, err := j.store.Claim(t.Context(), Claimant{Update: u, Writer: LeaseWriter})
+	j.ok(err)
+	j.lease = deployments.Leased{Update: u, Fence: claim.Fence}
+	return j
+}
+
+// server returns what another server has.
+func (j *journaling) server() *Store {
+	j.Helper()
+	store, err := New(j.objects, Options{Master: make([]byte, 32)})
+	j.ok(err)
+	return store
+}
+
+func (j *journaling) ok(err error) {
+	j.Helper()
+	if err != nil {
+		j.Fatal(err)
+	}
+}
+
+// made returns an entry that makes a resource, with a value of a length.
+func made(n, length int) string {
+	return fmt.Sprintf(`{"sequenceID":%d,"kind":1,"operationID":%d,"state":{"urn":"urn:pulumi:dev::web::t:m:T::r%d",`+
+		`"type":"t:m:T","outputs":{"v":%q}}}`, n, n, n, strings.Repeat("v", length))
+}
+
+// put writes the object of a number as it is, whatever it has.
+func (j *journaling) put(n int, size logSize, array string) {
+	j.Helper()
+	j.ok(j.store.putLog(j.Context(), journalLog, j.lease.Update, n, logLine{logSize: size}, []byte(array)))
+}
+
+// resources returns the names of the resources of the newest state.
+func (j *journaling) resources() (names []string) {
+	j.Helper()
+	d, err := j.store.Export(j.Context(), Exchange{Stack: j.lease.Update.StackName}, 0, false)
+	j.ok(err)
+	var deployment struct{ Resources []struct{ URN string } }
+	j.ok(json.Unmarshal(d.Deployment, &deployment))
+	for _, r := range deployment.Resources {
+		names = append(names, r.URN[strings.LastIndex(r.URN, "::")+2:])
+	}
+	return names
+}
+
+// TestAJournalIsReplayedUpToWhatCannotBeReplayed writes what is rejected at the door.
+func TestAJournalIsReplayedUpToWhatCannotBeReplayed(t *testing.T) {
+	rebuilds := ""
+	for n := range 20 {
+		rebuilds += fmt.Sprintf(`{"sequenceID":%d,"kind":7},`, 3+n)
+	}
+	for name, bad := range map[string]string{
+		"a field of another type": `{"sequenceID":3,"kind":1,"operationID":3,"state":{"urn":"urn:pulumi:dev::web::t:m:T::b",` +
+			`"type":"t:m:T","protect":"yes"}}`,
+		"an entry that is none":        `{"sequenceID":3,"kind":"x"}`,
+		"a resource of another stack":  `{"sequenceID":3,"kind":1,"state":{"urn":"urn:pulumi:x::web::t:m:T::b","type":"t:m:T"}}`,
+		"the base rebuilt without end": strings.TrimSuffix(rebuilds, ","),
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := newJournaling(t)
+			j.put(1, logSize{}, `[`+bad+`,`+made(1, 1)+`]`)
+			j.put(2, logSize{}, `[`+made(100, 1)+`,`+made(2, 1)+`]`)
+			for range 2 { // a repeated end has the same answer
+				w, err := j.store.FinishLease(t.Context(), j.lease.Update)
+				if deployments.CodeOf(err) != deployments.CodeInvalid {
+					t.Errorf("it ends with %v", err)
+				}
+				if w.Version != 1 {
+					t.Errorf("it has written %+v", w)
+				}
+			}
+			h, err := j.store.Head(t.Context(), j.lease.Update.StackName)
+			j.ok(err)
+			if h.Active != nil {
+				t.Errorf("%+v has the stack", h.Active)
+			}
+			if got := j.resources(); len(got) < 2 || got[0] != "r1" || got[1] != "r2" {
+				t.Errorf("the state has %v", got)
+			}
+		})
+	}
+}
+
+// TestAStateThatAJournalMakesTooLargeEndsItsUpdate has one entry with as many resources as a client may write, and two.
+func TestAStateThatAJournalMakesTooLargeEndsItsUpdate(t *testing.T) {
+	var all strings.Builder
+	for n := range deployments.MaxClientResources {
+		fmt.Fprintf(&all, `,{"urn":"urn:pulumi:dev::web::t:m:T::m%d","type":"t:m:T"}`, n)
+	}
+	j := newJournaling(t)
+	j.ok(j.store.WriteJournal(t.Context(), j.lease, json.RawMessage(`[{"sequenceID":0,"kind":5,"newSnapshot":{"resources":[`+
+		all.String()[1:]+`]}},`+made(1, 1)+`,`+made(2, 1)+`]`)))
+	w, err := j.store.FinishLease(t.Context(), j.lease.Update)
+	if !errors.Is(err, deployments.ErrTooLarge) || w.Resources != deployments.MaxClientResources+1 {
+		t.Errorf("it has written %+v, %v", w, err)
+	}
+}
+
+// TestALargeJournalIsReplayedInOrderWithFewReads replays more than is kept in memory, whose entries come nearly in
+// order.
+func TestALargeJournalIsReplayedInOrderWithFewReads(t *testing.T) {
+	j := newJournaling(t)
+	const objects, each, length = 40, 4, 1 << 20 // more than twice what is kept
+	numbers := make([]int, objects*each)
+	for n := range numbers {
+		numbers[n] = n + 1
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	for at := 0; at+3*each <= len(numbers); at += 3 * each {
+		random.Shuffle(3*each, func(a, b int) { numbers[at+a], numbers[at+b] = numbers[at+b], numbers[at+a] })
+	}
+	for n := range objects {
+		var entries []string
+		for _, number := range numbers[n*each : (n+1)*each] {
+			entries = append(entries, made(number, length))
+		}
+		j.ok(j.store.WriteJournal(t.Context(), j.lease, json.RawMessage("["+strings.Join(entries, ",")+"]")))
+	}
+	r, err := j.store.endJournal(t.Context(), j.lease.Update)
+	j.ok(err)
+	j.objects.journal.Store(0)
+	next := int64(1)
+	for e, err := range r.entries(t.Context()) {
+		j.ok(err)
+		if e.Sequence != next {
+			t.Fatalf("entry %d comes where %d is due", e.Sequence, next)
+		}
+		if next++; r.bytes > journalMemory {
+			t.Fatalf("%d bytes are in memory", r.bytes)
+		}
+	}
+	if reads := j.objects.journal.Load(); next != objects*each+1 || reads > 3*objects {
+		t.Errorf("%d entries of %d objects are read with %d reads", next-1, objects, reads)
+	}
+}
+
+// TestAnUpdateWritesNoMoreThanItsBudgetOnWhicheverServer fills a log up to its limit.
+func TestAnUpdateWritesNoMoreThanItsBudgetOnWhicheverServer(t *testing.T) {
+	j := newJournaling(t)
+	j.put(1, logSize{Items: deployments.MaxJournalEntries - 3}, `[`+made(1, 1)+`]`)
+	one, other := j.server(), j.server()
+	write := func(s *Store, n int) error {
+		return s.WriteJournal(t.Context(), j.lease, json.RawMessage("["+made(n, 1)+"]"))
+	}
+	j.ok(write(one, 2))
+	j.ok(write(other, 3))
+	j.ok(write(one, 4))
+	for n, s := range []*Store{one, other, j.server()} {
+		err := write(s, 5+n)
+		if !errors.Is(err, deployments.ErrTooLarge) || deployments.CodeOf(err) != deployments.CodeInvalid ||
+			!strings.Contains(err.Error(), "divide the stack") {
+			t.Errorf("server %d answers %v", n, err)
+		}
+	}
+	w, err := j.store.FinishLease(t.Context(), j.lease.Update)
+	j.ok(err)
+	if w.Resources != 4 {
+		t.Errorf("it has written %+v", w)
+	}
+	preview := deployments.Leased{Update: deployments.CreatedName(j.lease.Update.StackName, "x")}
+	j.ok(j.store.putLog(t.Context(), clientEvents, preview.Update, 1,
+		logLine{logSize: logSize{Bytes: deployments.MaxClientEventBytes - 10}}, []byte("[]")))
+	j.ok(one.WriteClientEvents(t.Context(), preview, []byte(`[{}]`), 1))
+	if err := one.WriteClientEvents(t.Context(), preview, []byte(`[{},{}]`), 2); !errors.Is(err, deployments.ErrTooLarge) {
+		t.Errorf("events are answered %v", err)
+	}
+}
+
+func TestOneCallWritesSoManyEntriesAtMost(t *testing.T) {
+	j := newJournaling(t)
+	entry := `{"sequenceID":1,"kind":2,"operationID":1}`
+	entries := func(n int) json.RawMessage {
+		return json.RawMessage("[" + strings.Repeat(entry+",", n-1) + entry + "]")
+	}
+	j.ok(j.store.WriteJournal(t.Context(), j.lease, entries(deployments.MaxBatch)))
+	err := j.store.WriteJournal(t.Context(), j.lease, entries(deployments.MaxBatch+1))
+	if !errors.Is(err, deployments.ErrTooLarge) || !strings.Contains(err.Error(), "fewer at once") {
+		t.Errorf("one more is answered %v", err)
+	}
+}
+
+// TestTheEndOfALeaseTakesItsMemoryFromWhatItsOrganizationHas has an end wait while there is none.
+func TestTheEndOfALeaseTakesItsMemoryFromWhatItsOrganizationHas(t *testing.T) {
+	j := newJournaling(t)
+	j.ok(j.store.WriteJournal(t.Context(), j.lease, json.RawMessage("["+made(1, 100<<10)+"]")))
+	pool := mempool.New(1 << 20)
+	other := pool.Claim("evil", nil)
+	j.ok(other.Take(t.Context(), 1<<20, time.Second))
+	own := pool.Claim("acme", nil)
+	defer own.Release()
+	_, err := j.store.FinishLease(mempool.With(t.Context(), own, 0), j.lease.Update)
+	if !errors.Is(err, mempool.ErrBusy) {
+		t.Errorf("without memory it ends with %v", err)
+	}
+	other.Release()
+	w, err := j.store.FinishLease(mempool.With(t.Context(), own, 0), j.lease.Update)
+	j.ok(err)
+	if w.Resources != 1 {
+		t.Errorf("it has written %+v", w)
+	}
+}
+
+// FuzzDeployments takes deployments apart as encoding/json does; what is accepted when it is written becomes a state.
+func FuzzDeployments(f *testing.F) {
+	const resource = `{"urn":"urn:pulumi:dev::web::t:m:T::a","type":"t:m:T"}`
+	for _, text := range []string{
+		`{"version":3,"deployment":{"manifest":{"time":"2026-01-02T03:04:05Z"},"resources":[` + resource + `,` + resource + `]}}`,
+		`{"version":4,"features":["views"],"deployment":{"resources":null,"Resources":[` + resource + `]}}`,
+		`{"version":3,"deployment":{"pending_operations":[{"type":"creating","resource":` + resource + `}]},"deployment":{}}`,
+		`{"version":3,"deployment":{"resources":{}}}`, `{"version":3,"deployment":[]}`, `[]`, `{"version":3`,
+		`{"version":3,"deployment":{"secrets_providers":{"type":"service","state":{"owner":"x"}},"resources":[{}]}}`,
+	} {
+		f.Add([]byte(text))
+	}
+	store, err := New(&Memory{}, Options{Master: make([]byte, 32)})
+	name := deployments.StackName{Organization: "acme", Project: "web", Stack: "dev"}
+	if err == nil {
+		err = store.CreateStack(f.Context(), name, nil)
+	}
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		file, err := takeApart(data)
+		var plain deploymentFile
+		if plainErr := json.Unmarshal(data, &plain); err == nil && plainErr == nil && strings.Count(string(data), `"resources"`) == 1 {
+			same := len(file.Deployment.Resources) == len(plain.Deployment.Resources)
+			for i := range file.Deployment.Resources {
+				same = same && string(file.Deployment.Resources[i]) == string(plain.Deployment.Resources[i])
+			}
+			if !same {
+				t.Errorf("%s has the resources %s, and not %s", data, file.Deployment.Resources, plain.Deployment.Resources)
+			}
+		}
+		if err := store.checkWritten(t.Context(), name, data); err != nil {
+			if deployments.CodeOf(err) != deployments.CodeInvalid {
+				t.Errorf("%s is answered %v", data, err)
+			}
+			return
+		}
+		if file, err = parseFile(data); err != nil {
+			t.Fatal(err)
+		}
+		d, err := store.clientDraft(t.Context(), name, file)
+		if err != nil {
+			t.Fatalf("%s is accepted and cannot be a state: %v", data, err)
+		}
+		if _, _, err := parseDeployment(d.written); err != nil {
+			t.Errorf("%s becomes %s: %v", data, d.written, err)
+		}
+	})
+}
