@@ -112,6 +112,8 @@ func (a *apart) endure(t *testing.T, flood func(context.Context)) {
 	serve := a.Serve.PID()
 	forgetPeak(t, serve)
 	stacks := api.NewStacksClient(a.connect(t))
+	_, err := stacks.GetStack(as(patient(t), a.other), &api.GetStackRequest{Stack: watched}) // now the connection is known
+	harness.Must(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	answered := make(chan struct{})
 	var calls int

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/protobuf/proto"
 
 	api "github.com/deployctl/deployctl/api/deployctl/v1"
 	"github.com/deployctl/deployctl/e2e/harness"
@@ -40,8 +39,7 @@ type lease struct {
 // says makes a call to the Pulumi Service API, and returns the status and the text of the answer.
 func (f *field) says(t *testing.T, method, path, authorization, body string) (int, string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(patient(t), method, "http://"+f.status(t).PulumiAddress+path,
-		strings.NewReader(body))
+	r, err := http.NewRequestWithContext(patient(t), method, f.apart().Pulumi+path, strings.NewReader(body))
 	harness.Must(t, err)
 	r.Header.Set("Authorization", authorization)
 	r.Header.Set("Content-Type", "application/json")
@@ -56,7 +54,7 @@ func (f *field) says(t *testing.T, method, path, authorization, body string) (in
 // begin starts an update, or a preview, of the stack dev of a project, as whoever holds a token.
 func (f *field) begin(t *testing.T, token, project, kind string) *lease {
 	t.Helper()
-	path := "/api/stacks/organization/" + project + "/dev/" + kind
+	path := "/api/stacks/org/" + project + "/dev/" + kind
 	var made struct{ UpdateID string }
 	status, text := f.says(t, http.MethodPost, path, "token "+token, `{}`)
 	if err := json.Unmarshal([]byte(text), &made); err != nil || status != http.StatusOK {
@@ -103,8 +101,12 @@ func (l *lease) complete(t *testing.T) {
 // it: the resources are of no provider.
 func (f *field) prey(t *testing.T, project string) (tool *harness.Tool, token string, deployment map[string]any) {
 	t.Helper()
-	tool = f.project(t, project, "steps: []\n")
-	token = f.holder(t, project, "--role", "deployer", "--organization", "organization").token
+	a := f.apart()
+	tool = &harness.Tool{Path: a.tool.Path, Dir: t.TempDir(), Env: a.Env}
+	harness.Files{"Pulumi.yaml": "name: " + project + "\nruntime: scenario\n", "scenario.yaml": "steps: []\n"}.Write(t,
+		tool.Dir)
+	tool.Must(t, "stack", "init", "org/"+project+"/dev")
+	token = strings.TrimSpace(tool.Must(t, "token", "create", project, "--role", "deployer", "--organization", "org"))
 	urn := func(kind, name string) string { return "urn:pulumi:dev::" + project + "::" + kind + "::" + name }
 	stack := urn("pulumi:pulumi:Stack", project+"-dev")
 	deployment = map[string]any{
@@ -247,8 +249,8 @@ func anotherPlace(t *testing.T, f *field) {
 		}
 	}
 	for _, scheme := range []string{"token ", "update-token "} {
-		for _, path := range []string{"/api/user", "/api/stacks/organization/yours/dev/export",
-			"/api/stacks/organization/mine/dev/export"} {
+		for _, path := range []string{"/api/user", "/api/stacks/org/yours/dev/export",
+			"/api/stacks/org/mine/dev/export"} {
 			if status, text := f.says(t, http.MethodGet, path, scheme+mine.token, ""); status != http.StatusUnauthorized {
 				t.Errorf("%s by the token of a lease is answered %d: %s", path, status, text)
 			}
@@ -282,7 +284,7 @@ func removedToken(t *testing.T, f *field) {
 	tool, token, good := f.prey(t, "leaver")
 	l := f.begin(t, token, "leaver", "update")
 	l.must(t, http.MethodPatch, "checkpoint", checkpoint(t, good))
-	f.victim.Must(t, "token", "rm", "leaver")
+	tool.Must(t, "token", "rm", "leaver")
 	l.refused(t, http.MethodPost, "renew_lease", `{"duration":300}`)
 	if status, _ := l.does(t, http.MethodPost, "complete", `{"status":"succeeded"}`); status/100 != 2 {
 		tool.Must(t, "cancel", "--yes")
@@ -292,10 +294,10 @@ func removedToken(t *testing.T, f *field) {
 
 // renewedPreview renews the lease of a preview after its holder's token was removed.
 func renewedPreview(t *testing.T, f *field) {
-	_, token, _ := f.prey(t, "previewer")
+	tool, token, _ := f.prey(t, "previewer")
 	l := f.begin(t, token, "previewer", "preview")
 	l.must(t, http.MethodPost, "renew_lease", `{"duration":300}`)
-	f.victim.Must(t, "token", "rm", "previewer")
+	tool.Must(t, "token", "rm", "previewer")
 	l.refused(t, http.MethodPost, "renew_lease", `{"duration":300}`)
 }
 
@@ -303,15 +305,9 @@ func renewedPreview(t *testing.T, f *field) {
 func someoneElsesDiscard(t *testing.T, f *field) {
 	_, token, _ := f.prey(t, "discarder")
 	l := f.begin(t, token, "discarder", "update")
-	deployer := f.holder(t, "not-admin", "--role", "deployer", "--organization", "organization")
-	_, err := f.stacks().Recover(deployer.calls, &api.RecoverRequest{Discard: true, Stack: stackOf("discarder")})
+	stacks := api.NewStacksClient(f.apart().connect(t))
+	_, err := stacks.Recover(as(t.Context(), token), &api.RecoverRequest{Discard: true,
+		Stack: &api.StackName{Organization: "org", Project: "discarder", Stack: "dev"}})
 	answered(t, "recover --discard of a deployer", err, codes.PermissionDenied)
 	l.complete(t)
-}
-
-// stackOf is the stack dev of a project.
-func stackOf(project string) *api.StackName {
-	s, _ := proto.Clone(dev).(*api.StackName)
-	s.Project = project
-	return s
 }
