@@ -24,6 +24,8 @@ var programAttacks = []attack{
 	{"program/sockets-of-the-user", socketsOfTheUser},
 	{"program/ports-of-another-update", portsOfAnotherUpdate},
 	{"program/links-in-its-place", linksInItsPlace},
+	{"program/links-in-home", linksInHome},
+	{"program/pipe-for-the-service", pipeForTheService},
 	{"program/runtime-path", runtimePath},
 	{"program/escape-sequences", escapesOfAProgram},
 	{"plugin/processes", processesOfAPlugin},

@@ -31,6 +31,8 @@ var clientAttacks = []attack{
 	{"client/target-of-nothing", targetOfNothing},
 	{"client/malformed-calls", malformedCalls},
 	{"client/malformed-states", malformedStates},
+	{"client/slow-targets", slowTargets},
+	{"client/secret-words", secretWords},
 }
 
 // answered fails the test unless the call ended with one of the codes.

@@ -32,6 +32,8 @@ var floods = []attack{
 	{"flood/pushes", pushes},
 	{"flood/watchers", watchers},
 	{"flood/connections", connections},
+	{"flood/slow-filters", slowFilters},
+	{"flood/huge-pages", hugePages},
 	{"flood/slow-bodies", slowBodies},
 	{"flood/written", written},
 }

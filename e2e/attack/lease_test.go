@@ -27,6 +27,7 @@ var leaseAttacks = []attack{
 	{"lease/removed-token", removedToken},
 	{"lease/renewed-preview", renewedPreview},
 	{"lease/someone-elses-discard", someoneElsesDiscard},
+	{"member/asked-members", askedMembers},
 }
 
 // lease is an update or preview that a client executes.
