@@ -15,7 +15,8 @@ func TestAnUnchangedChainIsPlannedBesideTheProgram(t *testing.T) {
 			"{register: a, type: fake:index:Named, properties: {name: a, size: 1}}",
 			"repeat: 10\n    from: 1\n    steps: [{register: 'b-{{i}}', type: fake:index:Named, "+
 				"properties: {name: 'b-{{i}}', links: ['${a.arn}']}}]",
-			"{await: [b-1, b-2, b-3, b-4, b-5, b-6, b-7, b-8, b-9, b-10]}", // a change ends the planning beside the program
+			// A change ends the planning beside the program, so it comes when that is done.
+			"{await: [b-1, b-2, b-3, b-4, b-5, b-6, b-7, b-8, b-9, b-10]}",
 			"{register: z, type: fake:index:Named, properties: {name: z, size: "+size+", links: ['${b-10.arn}']}}")
 	}
 	s := newScene(t, chain("1"))
