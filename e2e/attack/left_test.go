@@ -15,7 +15,9 @@ import (
 func linksInHome(t *testing.T, f *field) {
 	sandboxed(t)
 	tool, found := f.script(t, "homely", `
-for name in .aws .azure .kube .config .docker .ssh .npmrc .pulumi .local; do ln -sfn /usr "$HOME/$name" && echo "left $name" >> $FOUND; done
+for name in .aws .azure .kube .config .docker .ssh .npmrc .pulumi .local; do
+	ln -sfn /usr "$HOME/$name" && echo "left $name" >> $FOUND
+done
 ls /usr/bin/env >> $FOUND`)
 	for range 2 {
 		if end := tool.Run(t, "up", "--yes", "--skip-preview"); strings.Contains(end.Said(), "no such file") {
