@@ -48,8 +48,7 @@ func (a *Activities) settled(ctx context.Context, in deployments.CommitInput) (d
 			info.Code = deployments.CodeInvalid
 		}
 		info.Ended = time.Now().UTC()
-		summarized := make(chan error, 1)
-		go func() { summarized <- a.append(ctx, in.Update, in.Saves+1, summaryOf(info, in.Result)) }()
+		summarized := a.summarize(ctx, in, summaryOf(info, in.Result))
 		info.Resources, err = a.finish(ctx, in, request)
 		if err = errors.Join(err, <-summarized); err != nil {
 			return info, err
@@ -65,6 +64,19 @@ func (a *Activities) settled(ctx context.Context, in deployments.CommitInput) (d
 		go a.tidy(context.WithoutCancel(ctx), in, request)
 	}
 	return info, err
+}
+
+// summarize writes the last events before the end to the log of an update, while the caller does something else.
+func (a *Activities) summarize(
+	ctx context.Context, in deployments.CommitInput, last []deployments.WatchEvent,
+) <-chan error {
+	written := make(chan error, 1)
+	go func() {
+		written <- panics.Do("writing the summary of an update", func() error {
+			return a.append(ctx, in.Update, in.Saves+1, last)
+		})
+	}()
+	return written
 }
 
 // tell tells webhooks that an update has ended, while the caller does something else.

@@ -62,10 +62,13 @@ func (c *Client) retryUntilReached(ctx context.Context, attempt func(context.Con
 			c.silence.reached()
 			return err
 		}
-		if !wire.Answered(err) {
+		if wire.Answered(err) {
+			patience = c.options.Patience // the address is right
+			if time.Since(begun) >= Quiet {
+				c.silence.waits(err.Error())
+			}
+		} else {
 			c.silence.failed()
-		} else if patience = c.options.Patience; time.Since(begun) >= Quiet { // the address is right
-			c.silence.waits(err.Error())
 		}
 		if c.options.Missed != nil {
 			c.options.Missed()
