@@ -3,18 +3,24 @@ SHELL := /bin/bash -o pipefail
 # With -trimpath, what was compiled in one clone serves every other one.
 export GOFLAGS := -buildvcs=false -trimpath
 # Without debugging information a binary is a fifth smaller, and linked in two thirds of the time. Stack traces do not need it.
-LINK = -ldflags=-w
+LINK = -ldflags='-w $(RELEASE)'
+# VERSION names a release: its binaries say so, and which commit they are of. Others are linked without, so that a commit alone
+# links nothing anew.
+RELEASE = $(if $(VERSION),$(foreach set,version=$(VERSION) commit=$(shell git describe --always --abbrev=40 --exclude='*' \
+	--dirty=+) date=$(shell git log -1 --format=%cI),-X github.com/deployctl/deployctl/internal/build.$(set)))
 # Compilers, linters and the services of tests spend a tenth of their time on collecting garbage, where memory is plenty. What is
 # measured, and what a user starts, collects as usual.
-build build-client next peers stockengine check test e2e fuzz mutants: export GOGC := 400
+build build-client next next-embedded peers stockengine check test e2e fuzz mutants: export GOGC := 400
 # The stock CLI, language hosts, and a provider on a fake cloud: without them there is nothing to test.
 WITH_PEERS = peers=$$(tools/peers/build) && PATH="$$peers:$(CURDIR)/bin:$$PATH"
-# Tests that start the built binary wait more than they compute, so they are started first; the longest lead.
-E2E = ./e2e/attack ./e2e ./chaos ./e2e/languages ./internal/devserver/... ./e2e/... ./differential
-UNIT = $$(go list ./... | grep -v -e /internal/devserver -e /e2e$$ -e /e2e/ -e /bench$$ -e /chaos$$ -e /differential$$)
+# Tests that start the built binary wait more than they compute, so they are started first. The longest lead, so that none is left
+# alone in the end.
+E2E = ./e2e ./e2e/pulumicli ./e2e/languages ./chaos ./e2e/attack ./e2e/hostile ./internal/devserver/... ./e2e/... ./differential
+UNIT = ./internal/languagehost ./activities ./statestore \
+	$$(go list ./... | grep -v -e /internal/devserver -e /e2e$$ -e /e2e/ -e /bench$$ -e /chaos$$ -e /differential$$)
 
-.PHONY: all build build-client next peers stockengine differential demo check test soak static tests unit-short fuzz mutants lint \
-	workflowcheck imports cross cross-build e2e long attack bench chaos rounds record generate clean help
+.PHONY: all build build-client next next-embedded peers stockengine differential demo check test soak static tests unit-short fuzz \
+	mutants lint workflowcheck imports alerts cross cross-build e2e long attack bench chaos rounds record generate clean help
 
 help: ## say what can be made
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -28,6 +34,8 @@ NEXT = $(foreach set,revision=2 oldest=2 perSave=5,-X github.com/deployctl/deplo
 
 next:
 	go build -ldflags='-w $(NEXT)' -o bin/deployctl-next ./cmd/deployctl
+
+next-embedded: next
 	go build -ldflags='-w $(NEXT)' -o bin/deployctl-next-embedded ./cmd/deployctl/deployctl-embedded
 
 demo: ## run the main job for real: a website on the embedded service
@@ -40,7 +48,7 @@ test: build next peers stockengine ## the gate: everything that must hold before
 	@$(MAKE) --no-print-directory -j2 --output-sync=none static tests
 
 soak: ## for a night: what looks for faults by chance, and what takes long
-	@$(MAKE) --no-print-directory mutants fuzz attack long
+	@$(MAKE) --no-print-directory mutants fuzz alerts attack long
 	@$(MAKE) --no-print-directory differential SEEDS=1-500
 	@$(MAKE) --no-print-directory chaos rounds
 
@@ -57,6 +65,13 @@ workflowcheck: ## workflows, and what they call in the core, are deterministic
 imports: ## no room reaches, however far, what it must not know
 	@tools/imports
 
+# promtool without the discovery of services in clouds compiles in a third of the time.
+alerts: ## alert rules and dashboards use metrics that there are, and the rules pass their unit tests
+	promtool=$$(GOFLAGS='$(GOFLAGS) -tags=remove_all_sd' tools/cached prometheus github.com/prometheus/prometheus/cmd/promtool) && \
+		$$promtool check config --syntax-only deploy/prometheus/prometheus.yml && \
+		$$promtool check rules deploy/prometheus/alerts.yml && $$promtool test rules deploy/prometheus/alerts_test.yml
+	go -C tools/prometheus run . $(CURDIR)
+
 # The test harnesses send Unix signals, so they are left out on Windows.
 cross: ## it compiles for macOS and Windows (a type check from source; nothing is built)
 	@mkdir -p bin
@@ -70,12 +85,13 @@ cross-build: ## build it for macOS and Windows (10 minutes without a cache)
 
 # One call of go test for all, so that compilers, tests that compute and tests that wait share the processors. lint has vetted
 # everything already. The limit only ends a test that hangs.
-TEST = go test -vet=off -timeout 60m
+TEST = go test -vet=off -timeout 60m $(TESTFLAGS)
 
 tests:
-	$(WITH_PEERS) $(TEST) -p 3 -parallel 6 $(E2E) $(UNIT)
+	$(WITH_PEERS) $(TEST) -p 4 -parallel 5 $(E2E) $(UNIT)
 	go -C tools/fakeprovider test ./...
 	go -C tools/crosscheck test ./...
+	go -C tools/prometheus test ./...
 
 unit-short:
 	$(TEST) -short $(UNIT)
@@ -93,7 +109,10 @@ FUZZED_PARTS = activities:FuzzRegisterResource activities:FuzzReadResource activ
 	activities:FuzzRegisterResourceOutputs activities:FuzzRegisterPackage activities:FuzzStepsOverAnswers internal/gitpush:FuzzEvents \
 	internal/pulumiapi:FuzzRequests internal/glob:FuzzText internal/glob:FuzzPath engine:FuzzPatterns \
 	internal/redaction:FuzzReplace internal/journal:FuzzReplay internal/rawjson:FuzzTexts internal/service:FuzzClientEvents \
-	statestore:FuzzDeployments
+	statestore:FuzzDeployments statestore:FuzzEncrypted statestore:FuzzEdits deployments:FuzzGrants deployments:FuzzClaims \
+	deployments:FuzzDeploymentSettings internal/autonaming:FuzzPatterns internal/grpcapi:FuzzCalls internal/token:FuzzTokens \
+	engine:FuzzRun internal/safetext:FuzzNothingThatATerminalObeysIsLeft internal/errorclass:FuzzPatterns \
+	internal/valuediff:FuzzADiffIsEmptyExactlyForEqualTexts internal/intake:FuzzFrames internal/settlerule:FuzzRules
 
 fuzz: ## each protocol that programs and plugins speak, a minute of processor time; findings stay in testdata/fuzz
 	tools/fuzz $(FUZZTIME) $(FUZZED)
@@ -106,25 +125,26 @@ stockengine: # Pulumi's own engine, which differential compares with; it shares 
 	@tools/peers/build pulumi stockengine >/dev/null
 
 e2e: build next peers stockengine ## the end-to-end tests alone
-	$(WITH_PEERS) $(TEST) -p 3 -parallel 6 $(E2E)
+	$(WITH_PEERS) $(TEST) -p 4 -parallel 5 $(E2E)
 
-long: build next peers ## the end-to-end tests with those that harness.Long keeps out of `make test`
-	$(WITH_PEERS) go test -vet=off -p 1 -parallel 4 -count=1 -timeout 2h ./e2e ./e2e/languages ./e2e/interop ./e2e/pulumicli -args -full
+long: build peers ## the end-to-end tests with those that harness.Long keeps out of `make test`
+	$(WITH_PEERS) go test -vet=off -p 1 -parallel 4 -count=1 -timeout 2h ./e2e ./e2e/languages ./e2e/interop ./e2e/pulumicli \
+		./e2e/recovery -args -full
 
 bench: build ## the table against the stock CLI
 	$(WITH_PEERS) go run ./bench
 
-chaos: build next ## show every claim of docs/durability.md; CLAIM=kills SEEDS=1-20 shows, or resumes, a part
+chaos: build next-embedded ## show every claim of docs/durability.md; CLAIM=kills SEEDS=1-20 shows, or resumes, a part
 	$(WITH_PEERS) go run ./chaos -claim '$(CLAIM)' -seeds '$(SEEDS)'
 
 differential: build stockengine ## compare random programs with Pulumi's own engine; SEEDS=1-2000 plays, or resumes, these
 	$(WITH_PEERS) go run ./differential $(if $(SEEDS),-seeds '$(SEEDS)') $(ARGS)
 
-attack: build next ## play every attack of docs/security.md at full size
+attack: build ## play every attack of docs/security.md at full size
 	$(WITH_PEERS) go test -p 1 -parallel 1 -count=1 -timeout 2h ./e2e/attack -args -full
-	$(WITH_PEERS) go test -count=1 -timeout 30m ./e2e/hostile
+	$(WITH_PEERS) go test -count=1 -timeout 30m ./e2e/hostile -args -full
 	$(WITH_PEERS) go test -count=1 -timeout 30m ./e2e/secrecy -args -full
-	$(WITH_PEERS) go test -count=1 -timeout 30m -run 'AnotherUser|APayload' ./e2e
+	$(WITH_PEERS) go test -count=1 -timeout 30m -run 'AnotherUser|APayload' ./e2e -args -full
 	tools/fuzz $(FUZZTIME) internal/grpcapi:FuzzCalls internal/token:FuzzTokens
 
 ROUNDS ?= 20

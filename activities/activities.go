@@ -19,6 +19,7 @@ import (
 	"github.com/deployctl/deployctl/internal/ratelimit"
 	"github.com/deployctl/deployctl/internal/runlink"
 	"github.com/deployctl/deployctl/internal/sandbox"
+	"github.com/deployctl/deployctl/internal/settlerule"
 	"github.com/deployctl/deployctl/statestore"
 )
 
@@ -42,6 +43,11 @@ type Options struct {
 	Plugins *plugins.Network
 	// Included are the packages whose plugin is this binary; see pluginhost.Options.
 	Included map[string][]string
+	// CountSettled, if not nil, counts what settling a create came to: by which kind of rule, and with which result.
+	CountSettled func(pkg, rule, result string)
+	// Catalogue makes the catalogue of a session, with the settle rules that ship with deployctl; nil: there are none.
+	// Sessions share none, because a catalogue keeps what the plugins of its session say.
+	Catalogue func() settlerule.Catalogue
 	Housekeeping
 	// Unseen, if not nil, returns the first version from next on that no ended update has in Temporal: a store that was
 	// restored from a backup would assign such versions a second time.
@@ -51,6 +57,9 @@ type Options struct {
 	Ended func(ctx context.Context, info deployments.UpdateInfo, scheduled bool) error
 }
 
+// messageMemory is what large messages of plugins and programs take of a worker's memory at a time.
+const messageMemory = 512 << 20
+
 // Activities are the activities of one worker. Its exported methods are the activities; register it as a whole.
 type Activities struct {
 	Options
@@ -59,9 +68,12 @@ type Activities struct {
 	accounts  *ratelimit.Accounts
 	compared  *comparisons
 	leases    *mempool.Pool // of the ends of leases
+	messages  *mempool.Pool // of what plugins and programs send
 	mu        sync.Mutex
-	sessions  map[string]*session                 // by update
-	collected map[deployments.StackName]time.Time // when the worker last collected garbage of a stack
+	sessions  map[string]*session                  // by update
+	spent     map[deployments.UpdateName]*sync.Map // until the update's workflow is closed; see session.spent
+	answers   *answers                             // those of an update until its workflow is closed
+	collected map[deployments.StackName]time.Time  // when the worker last collected garbage of a stack
 	groupTime time.Duration
 }
 
@@ -70,8 +82,9 @@ func New(o Options) *Activities {
 	return &Activities{
 		Options: o, bundles: bundlecache.New(o.Dir), reserve: process.NewReserve(o.Sandbox),
 		accounts: ratelimit.NewAccounts(), compared: newComparisons(), leases: mempool.New(leaseMemory),
-		sessions:  map[string]*session{},
-		collected: map[deployments.StackName]time.Time{}, groupTime: groupTime,
+		messages: mempool.New(messageMemory),
+		sessions: map[string]*session{}, spent: map[deployments.UpdateName]*sync.Map{},
+		answers: newAnswers(), collected: map[deployments.StackName]time.Time{}, groupTime: groupTime,
 	}
 }
 
@@ -92,7 +105,8 @@ func Close(ctx context.Context, a *Activities) {
 // Ping returns at once; its success shows that the worker is alive.
 func (a *Activities) Ping(context.Context) error { return nil }
 
-// Release ends the update's session on this worker, with its plugins.
+// Release ends the update's session on this worker, with its plugins. Which steps were answered is remembered: only the
+// end of the update's workflow makes that of no use.
 func (a *Activities) Release(ctx context.Context, in deployments.ReleaseInput) error {
 	a.forget(ctx, in.Update)
 	return nil

@@ -70,7 +70,7 @@ func TestWhatAProgramPutsIntoABundleThatIsBeingUnpackedHasTheWorkerWriteNowhereE
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = h.acts.host(t.Context(), h.update, h.base, request)
+			_, err = h.acts.host(t.Context(), h.update, h.base, request, false)
 			left, _ := os.ReadDir(outside)
 			text, _ := os.ReadFile(filepath.Join(outside, "file"))
 			if !met || err == nil || len(left) != 1 || string(text) != "text" {

@@ -72,7 +72,7 @@ func (a *Activities) claim(ctx context.Context, in deployments.ClaimInput) (depl
 		return deployments.Claimed{}, deployments.Errorf(deployments.CodeConflict,
 			"the stack has moved on to version %d since version %d was previewed; preview again", base, previewed)
 	}
-	s, err := a.host(ctx, u, base, r)
+	s, err := a.host(ctx, u, base, r, in.Number > 1)
 	if err != nil {
 		return deployments.Claimed{}, err
 	}

@@ -162,6 +162,11 @@ func (p *engineProvider) Read(ctx context.Context, req *pulumirpc.ReadRequest) (
 		return nil, status.Errorf(codes.InvalidArgument, "a resource of type %s cannot be imported",
 			urn.URN(req.GetUrn()).Type())
 	}
+	for property := range req.GetInputs().GetFields() {
+		if property != input {
+			return nil, status.Errorf(codes.InvalidArgument, "a %s has no property %q", urn.URN(req.GetUrn()).Type(), property)
+		}
+	}
 	outputs := req.GetProperties()
 	if urn.URN(req.GetUrn()).Type() == stackReference {
 		outputs, err = p.stack(ctx, req.GetInputs())

@@ -14,6 +14,7 @@ func TestEveryFieldOfAStateIsShown(t *testing.T) {
 	hidden := map[string]string{
 		"Key":                     "means something to the update alone",
 		"Rest":                    "means something to the update alone",
+		"Snippet":                 "is told once, as the number of those that stay",
 		"Inputs":                  "are values, which events hold in another form",
 		"Outputs":                 "are values, which events hold in another form",
 		"Trigger":                 "is seen when it replaces the resource, as the reason",

@@ -11,14 +11,33 @@ import (
 	"github.com/deployctl/deployctl/internal/panics"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+	"go.temporal.io/sdk/activity"
 )
 
 // Settled commits an update: it writes the checkpoint, moves the head, and closes the history and the event log. It may
 // run more than once.
 func (a *Activities) Settled(ctx context.Context, in deployments.CommitInput) (deployments.UpdateInfo, error) {
 	defer Beat(ctx)()
-	info, err := a.settled(ctx, in)
+	var info deployments.UpdateInfo
+	err := a.executes(ctx, in.Update)
+	if err == nil {
+		info, err = a.settled(ctx, in)
+	}
 	return info, failureUntilStored(err)
+}
+
+// executes reports, as CodeConflict, that another workflow run than that of this activity has the stack for an update.
+// A recovery ends what others have begun.
+func (a *Activities) executes(ctx context.Context, u deployments.UpdateName) error {
+	if u.Number() == 0 || !activity.IsActivity(ctx) ||
+		activity.GetInfo(ctx).ActivityType.Name == deployments.ActivityRecover {
+		return nil
+	}
+	h, err := a.Store.Head(ctx, u.StackName)
+	if err == nil && h.Active != nil && h.Active.Version == u.Version && h.Active.Run != workflowRun(ctx) {
+		err = deployments.Errorf(deployments.CodeConflict, "another run of its workflow executes update %s", u)
+	}
+	return err
 }
 
 func (a *Activities) settled(ctx context.Context, in deployments.CommitInput) (deployments.UpdateInfo, error) {
@@ -36,6 +55,9 @@ func (a *Activities) settled(ctx context.Context, in deployments.CommitInput) (d
 	}
 	defer said.Wait()
 	if info.Ended.IsZero() {
+		if in.Result.Status == "" {
+			return info, deployments.Errorf(deployments.CodeConflict, "update %s is not committed without a result", in.Update)
+		}
 		info = running(in.Update, request, a.started(ctx, in.Update))
 		if in.LastSave != nil {
 			if err := a.save(ctx, *in.LastSave); err != nil {
@@ -49,7 +71,7 @@ func (a *Activities) settled(ctx context.Context, in deployments.CommitInput) (d
 		}
 		info.Ended = time.Now().UTC()
 		summarized := a.summarize(ctx, in, summaryOf(info, in.Result))
-		info.Resources, err = a.finish(ctx, in, request)
+		info.Resources, info.Committed, err = a.finish(ctx, in, request)
 		if err = errors.Join(err, <-summarized); err != nil {
 			return info, err
 		}
@@ -94,19 +116,20 @@ func (a *Activities) tell(
 	return told
 }
 
-// finish writes the update's checkpoint, moves the head, and returns the number of resources of the stack.
+// finish writes the update's checkpoint, moves the head, and returns the number of resources of the stack, and whether
+// it has a new version.
 func (a *Activities) finish(
 	ctx context.Context, in deployments.CommitInput, request deployments.UpdateRequest,
-) (int, error) {
+) (int, bool, error) {
 	if !changesHead(in.Update, request) {
 		h, err := a.Store.Head(ctx, in.Update.StackName)
-		return h.Resources, err
+		return h.Resources, false, err
 	}
 	written, err := a.Store.Finish(ctx, statestore.Finish{
 		Scope: statestore.Scope{Update: in.Update, Base: in.Base, Secrets: request.Secrets},
 		Saves: in.Saves, Integrity: in.Result.IntegrityError,
 	})
-	return written.Resources, err
+	return written.Resources, written.Version != 0, err
 }
 
 var operationResults = map[engine.Status]apitype.OperationResult{

@@ -169,6 +169,25 @@ func TestWhatIsRefusedFailsTheUpdateWhateverTheProgramMakesOfIt(t *testing.T) {
 			_, err := w.RegisterStackTransform(ctx, &pulumirpc.Callback{})
 			return err
 		},
+		"a function of the program is named in more than 4096 bytes": func(ctx context.Context, w *wildProgram) error {
+			_, err := w.RegisterStackTransform(ctx, &pulumirpc.Callback{Target: "127.0.0.1:1",
+				Token: strings.Repeat("t", 5000)})
+			return err
+		},
+		"the program registers more than 1000 transforms": func(ctx context.Context, w *wildProgram) (err error) {
+			for range 1001 {
+				_, err = w.RegisterStackInvokeTransform(ctx, elsewhere)
+			}
+			return err
+		},
+		"the packages of the program, with their parameters, have more than 67108864 bytes": func(ctx context.Context,
+			w *wildProgram) (err error) {
+			for _, name := range []string{"a", "b"} {
+				_, err = w.RegisterPackage(ctx, &pulumirpc.RegisterPackageRequest{Name: name,
+					Parameterization: &pulumirpc.Parameterization{Name: name, Value: make([]byte, 30<<20)}})
+			}
+			return err
+		},
 		"an extension of package p needs a name": func(ctx context.Context,
 			w *wildProgram) error {
 			_, err := w.RegisterPackage(ctx, &pulumirpc.RegisterPackageRequest{Name: "p",

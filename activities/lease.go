@@ -60,6 +60,9 @@ func (a *Activities) EndLease(ctx context.Context, in deployments.LeaseEnd) (dep
 	claim := a.leases.Claim(in.Update.Organization, nil)
 	defer claim.Release()
 	ctx = mempool.With(ctx, claim, leasePatience)
+	if err := a.executes(ctx, in.Update); err != nil {
+		return deployments.LeaseEnded{}, failureUntilStored(err)
+	}
 	info, err := a.endLease(ctx, in)
 	if err != nil {
 		return deployments.LeaseEnded{UpdateInfo: info}, failureUntilStored(err)
@@ -124,7 +127,7 @@ func (a *Activities) endLease(ctx context.Context, in deployments.LeaseEnd) (dep
 		if info.Changes, err = a.Store.LeaseChanges(ctx, in.Update); err != nil {
 			return info, err
 		}
-		info.Status, info.Resources = string(in.Status), written.Resources
+		info.Status, info.Resources, info.Committed = string(in.Status), written.Resources, written.Version != 0
 		if info.Error, err = a.unsettledError(ctx, in); err != nil {
 			return info, err
 		}

@@ -1,9 +1,11 @@
 package activities
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
@@ -24,14 +26,7 @@ func TestALeaseWhoseJournalCannotBeReplayedEndsAsFailedWithWhatIsBeforeAndFreesI
 		t.Run(name, func(t *testing.T) {
 			h := newHouse(t)
 			u := deployments.UpdateName{StackName: testStack, Version: "1"}
-			request := deployments.UpdateRequest{Stack: testStack, RequestID: "r", Kind: engine.KindUp,
-				Lease: &deployments.Lease{}, Submitted: h.submitted(testStack),
-				Authority: &deployments.Authority{Grants: [][]deployments.Grant{{{
-					Role: deployments.RoleDeployer, Organization: testStack.Organization}}}}}
-			if _, err := call[struct{}](h, h.acts.BeginLease, deployments.UpdateInput{Update: u,
-				Request: request}); err != nil {
-				t.Fatal(err)
-			}
+			begun(t, h, u)
 			head, err := h.store.Head(t.Context(), testStack)
 			if err != nil {
 				t.Fatal(err)
@@ -50,5 +45,48 @@ func TestALeaseWhoseJournalCannotBeReplayedEndsAsFailedWithWhatIsBeforeAndFreesI
 				t.Errorf("the head is %+v, %v", head, err)
 			}
 		})
+	}
+}
+
+// TestTheEndOfALeaseTakesTheMemoryOfItsWorker has others take what a worker has for the ends of leases.
+func TestTheEndOfALeaseTakesTheMemoryOfItsWorker(t *testing.T) {
+	h := newHouse(t)
+	u := deployments.UpdateName{StackName: testStack, Version: "1"}
+	begun(t, h, u)
+	head, err := h.store.Head(t.Context(), testStack)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.store.WriteJournal(t.Context(), deployments.Leased{Update: u, Fence: head.Fence},
+		[]byte(`[{"sequenceID":0,"kind":1,"operationID":1,"state":{"urn":"urn:pulumi:dev::test::t:m:T::a","type":"t:m:T",`+
+			`"outputs":{"v":"`+strings.Repeat("v", 1<<20)+`"}}}]`)); err != nil {
+		t.Fatal(err)
+	}
+	other := h.acts.leases.Claim("evil", nil)
+	if err := other.Take(t.Context(), leaseMemory, 0); err != nil {
+		t.Fatal(err)
+	}
+	gone, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond) // it waits for longer
+	defer cancel()
+	if _, err := h.acts.EndLease(gone, deployments.LeaseEnd{Update: u, Status: engine.StatusSucceeded}); err == nil {
+		t.Error("it ends without memory")
+	}
+	other.Release()
+	end, err := call[deployments.LeaseEnded](h, h.acts.EndLease, deployments.LeaseEnd{Update: u,
+		Status: engine.StatusSucceeded})
+	if err != nil || end.Status != string(engine.StatusSucceeded) {
+		t.Errorf("it ends as %+v, %v", end, err)
+	}
+}
+
+// begun begins an update that a client executes.
+func begun(t *testing.T, h *house, u deployments.UpdateName) {
+	t.Helper()
+	request := deployments.UpdateRequest{Stack: testStack, RequestID: "r", Kind: engine.KindUp,
+		Lease: &deployments.Lease{}, Submitted: h.submitted(testStack),
+		Authority: &deployments.Authority{Grants: [][]deployments.Grant{{{
+			Role: deployments.RoleDeployer, Organization: testStack.Organization}}}}}
+	if _, err := call[struct{}](h, h.acts.BeginLease, deployments.UpdateInput{Update: u, Request: request}); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"maps"
@@ -155,6 +156,48 @@ steps:
 	}
 	if got := run.find("copy"); got.ID != "copy-shared" {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestSecretsUnderAnotherKeyAreLeftOutOfAStackReference reads the outputs of a stack under a passphrase without that,
+// and with another one. Nothing about it is damaged.
+func TestSecretsUnderAnotherKeyAreLeftOutOfAStackReference(t *testing.T) {
+	passphrase := func(salt string) deployments.SecretsProvider {
+		return deployments.SecretsProvider{Type: deployments.SecretsPassphrase, Salt: salt,
+			Key: bytes.Repeat([]byte(salt[:1]), 32)}
+	}
+	h := newHouse(t)
+	run, out, err := h.play(h.claim(deployments.UpdateRequest{Secrets: passphrase("one"), Bundle: h.upload(scenarioProject(
+		"steps: [{register: thing, type: 'toy:index:Thing', properties: {name: shared, secret: !secret hush}}]\n" +
+			"outputs: {name: '${thing.name}', secret: '${thing.secret}'}"))}), nil)
+	if err != nil || out.Error != "" {
+		t.Fatalf("%+v %v\n%s", out, err, h.log())
+	}
+	h.settle(run)
+	for name, c := range map[string]struct {
+		secrets deployments.SecretsProvider
+		want    string
+	}{
+		"the same":           {passphrase("one"), "[name secret]"},
+		"another passphrase": {passphrase("two"), "[name]"},
+		"the service's own":  {deployments.SecretsProvider{}, "[name]"},
+	} {
+		shown := &collected{}
+		log := eventlog.NewOutput(shown, h.update, nil)
+		s := &session{store: h.store, update: h.update, log: log,
+			request: deployments.UpdateRequest{Secrets: c.secrets}}
+		outputs, err := (&engineProvider{session: s}).visible(t.Context(), testStack, s.outputsOf)
+		if got := fmt.Sprint(outputs.StableKeys()); err != nil || got != c.want {
+			t.Errorf("%s: %s, and not %s; %v", name, got, c.want, err)
+		}
+		log.Close(t.Context())
+		if warned := len(shown.events) == 1; warned != (c.want == "[name]") {
+			t.Errorf("%s: it is told what is left out: %v", name, warned)
+		}
+		all, err := (&engineProvider{session: s}).visible(t.Context(), testStack, s.resourcesOf)
+		if err != nil || len(all) == 0 {
+			t.Errorf("%s: the resources are %v, %v", name, all, err)
+		}
 	}
 }
 

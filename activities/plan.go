@@ -258,6 +258,7 @@ func (pl *planner) check(
 	ctx context.Context, news, olds resource.PropertyMap,
 ) (resource.PropertyMap, []engine.CheckFailure, error) {
 	u := pl.ask.URN
+	news = pl.session.withMark(ctx, pl.provider, pl.ask.Provider, u.Type(), pl.ask.Seed, news, olds)
 	resp, err := pl.provider.Check(ctx, plugin.CheckRequest{
 		URN: u, Name: u.Name(), Type: u.Type(), Olds: olds, News: news,
 		AllowUnknowns: pl.ask.Preview, RandomSeed: pl.ask.Seed, Autonaming: pl.session.names.Propose(u, pl.ask.Seed),

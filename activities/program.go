@@ -151,7 +151,8 @@ func (e *epoch) end(ctx context.Context, err error) (deployments.ProgramOutput, 
 	case errors.Is(err, errWorkerStops):
 		return deployments.ProgramOutput{}, notStarted(err.Error())
 	case errors.As(err, &lost), errors.Is(err, errOutOfSight):
-		return deployments.ProgramOutput{Lost: true, Error: hide(err.Error())}, nil
+		return deployments.ProgramOutput{Lost: true, OutOfSight: errors.Is(err, errOutOfSight),
+			Error: hide(err.Error())}, nil
 	case errors.As(err, &program):
 		exited.Error, exited.Bailed = hide(program.Error()), program.Logged
 	case errors.Is(err, runlink.ErrRunEnded):

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 )
@@ -26,11 +27,15 @@ func (c configurator) Check(ctx context.Context, req plugin.CheckRequest) (plugi
 	if err != nil || len(resp.Failures) > 0 {
 		return plugin.CheckResponse{Failures: resp.Failures}, err
 	}
+	if _, ok := resp.Properties[pluginhost.InternalKey]; ok {
+		c.session.tell(diag.Warning, req.URN, fmt.Sprintf("the provider's configuration has the key %s, which is "+
+			"reserved; it is left out", pluginhost.InternalKey))
+	}
 	checked := pluginhost.ProviderConfig(resp.Properties)
 	if version, ok := req.News[pluginhost.VersionKey]; ok {
 		if v, has := checked[pluginhost.VersionKey]; has && !v.DeepEquals(version) {
-			return plugin.CheckResponse{}, fmt.Errorf("provider %s changed its version from %v to %v", req.URN, version,
-				v)
+			return plugin.CheckResponse{}, fmt.Errorf("provider %s changed its version from %v to %v", req.URN,
+				version.V, v.V)
 		}
 		checked[pluginhost.VersionKey] = version
 	}
@@ -56,7 +61,7 @@ func (c configurator) Diff(ctx context.Context, req plugin.DiffRequest) (plugin.
 		return d, err
 	}
 	d.Changes = plugin.DiffSome
-	if pluginhost.ProviderConfig(req.OldOutputs).DeepEquals(news) {
+	if revealed(pluginhost.ProviderConfig(req.OldOutputs)).DeepEquals(revealed(news)) {
 		d.Changes = plugin.DiffNone
 	}
 	return d, nil

@@ -68,6 +68,9 @@ func (c redactor) failures(failures []engine.CheckFailure) {
 
 func (c redactor) step(result *engine.StepFinished) {
 	result.Error = c(result.Error)
+	if e := result.Evidence; e != nil {
+		result.Evidence = &engine.Evidence{Class: e.Class, By: c(e.By), Look: e.Look, Looked: c(e.Looked)}
+	}
 	c.failures(result.Failures)
 	for i, reason := range result.InitErrors {
 		result.InitErrors[i] = c(reason)

@@ -30,7 +30,8 @@ type comparison struct {
 	unknowns                         bool // newInputs may hold unknown values
 }
 
-// diff asks the provider how the resource differs. If the provider cannot say, the inputs are compared.
+// diff asks the provider how the resource differs. If the provider cannot say, the inputs are compared; that a value is
+// a secret now, or none any more, is no difference.
 func (c comparison) diff(ctx context.Context, p differ) (plugin.DiffResult, error) {
 	d, err := p.Diff(ctx, plugin.DiffRequest{
 		URN: c.urn, Name: c.urn.Name(), Type: c.urn.Type(), ID: resource.ID(c.id),
@@ -41,7 +42,7 @@ func (c comparison) diff(ctx context.Context, p differ) (plugin.DiffResult, erro
 		return d, err
 	}
 	news, _ := properties.IgnoreChanges(c.newInputs, c.oldInputs, c.ignoreChanges)
-	changes := c.oldInputs.Diff(news)
+	changes := revealed(c.oldInputs).Diff(revealed(news))
 	if !changes.AnyChanges() {
 		d.Changes = plugin.DiffNone
 		return d, nil
@@ -50,6 +51,11 @@ func (c comparison) diff(ctx context.Context, p differ) (plugin.DiffResult, erro
 	d.ChangedKeys = changes.ChangedKeys()
 	d.DetailedDiff = plugin.NewDetailedDiffFromObjectDiff(changes, true)
 	return d, nil
+}
+
+// revealed returns properties with their secrets and outputs as ordinary values.
+func revealed(m resource.PropertyMap) resource.PropertyMap {
+	return properties.Reveal(resource.NewProperty(m)).ObjectValue()
 }
 
 // unavailable reports whether a provider could not compare because its own configuration is not known yet.

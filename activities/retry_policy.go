@@ -109,8 +109,10 @@ func (at *attempt) rejected(ctx context.Context, err *temporal.ApplicationError)
 	if n := at.heartbeat.rejected(ctx); n < allowed {
 		return engine.StepFinished{}, err
 	}
-	return failed(fmt.Sprintf("%s; it was asked %d times, which is all that %s allows", err.Message(), allowed,
-		retryKey)), nil
+	result := failed(fmt.Sprintf("%s; it was asked %d times, which is all that %s allows", err.Message(), allowed,
+		retryKey))
+	result.Evidence = at.evidence
+	return result, nil
 }
 
 // rejection reports whether an error means that the provider rejected the call without effect.

@@ -2,11 +2,13 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/eventlog"
+	"github.com/deployctl/deployctl/internal/panics"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 )
@@ -21,8 +23,19 @@ func (a *Activities) save(ctx context.Context, in deployments.SaveInput) error {
 		if err := a.Store.SaveDeltas(ctx, in.Update, in.Number, in.Deltas); err != nil {
 			return err
 		}
+		return a.append(ctx, in.Update, in.Number, a.shown(ctx, in))
 	}
-	return a.append(ctx, in.Update, in.Number, a.shown(ctx, in))
+	saved := make(chan error, 1)
+	go func() { // each save of what has a state is there, so that one that was removed is missed
+		saved <- panics.Do("saving that nothing has changed", func() error {
+			if in.Update.Number() == 0 {
+				return nil
+			}
+			return a.Store.SaveDeltas(ctx, in.Update, in.Number, nil)
+		})
+	}()
+	err := a.append(ctx, in.Update, in.Number, a.shown(ctx, in))
+	return errors.Join(err, <-saved)
 }
 
 // longestShowing bounds how long the next save waits until the values of one save's events are read.

@@ -205,7 +205,7 @@ func TestWhatAStepMadeIsKeptUntilTheStoreTakesIt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		session.leaveOutcome(t.Context(), 1, result)
+		session.leaveOutcome(t.Context(), 1, engine.Step{}, result)
 		if left, ok, err := session.leftOutcome(t.Context(), result.Op, 1); err != nil || !ok || left.ID != "n" {
 			t.Errorf("%s: it has left %+v %t %v", code, left, ok, err)
 		}
@@ -279,7 +279,7 @@ func TestAnOutcomeThatAnEarlierRoundLeftCountsOnlyIfItHadItsEffect(t *testing.T)
 	} {
 		for round, outcome := range []engine.Outcome{c.first, c.second} {
 			if outcome != "" {
-				s.leaveOutcome(t.Context(), round+1, engine.StepFinished{Op: op + 1, Outcome: outcome})
+				s.leaveOutcome(t.Context(), round+1, engine.Step{}, engine.StepFinished{Op: op + 1, Outcome: outcome})
 			}
 		}
 		if left, ok, err := s.leftOutcome(t.Context(), op+1, 2); err != nil || left.Outcome != c.want ||

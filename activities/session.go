@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"io"
+	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
@@ -13,12 +16,14 @@ import (
 	"github.com/deployctl/deployctl/internal/autonaming"
 	"github.com/deployctl/deployctl/internal/bags"
 	"github.com/deployctl/deployctl/internal/bundlecache"
+	"github.com/deployctl/deployctl/internal/errorclass"
 	"github.com/deployctl/deployctl/internal/eventlog"
 	"github.com/deployctl/deployctl/internal/monitor"
 	"github.com/deployctl/deployctl/internal/pluginhost"
 	"github.com/deployctl/deployctl/internal/ratelimit"
 	"github.com/deployctl/deployctl/internal/runlink"
 	"github.com/deployctl/deployctl/internal/sandbox"
+	"github.com/deployctl/deployctl/internal/settlerule"
 	"github.com/deployctl/deployctl/internal/stackconfig"
 	"github.com/deployctl/deployctl/internal/token"
 	"github.com/deployctl/deployctl/statestore"
@@ -44,9 +49,11 @@ type session struct {
 	store    *statestore.Store
 	values   *bags.Codec
 	config   stackconfig.Config
-	rules    map[string]settleRule
+	rules    *settlerule.Stack
+	marks    bool // what is created gets a mark
 	names    *autonaming.Rules
 	retries  deployments.Retries
+	errors   errorclass.Table   // the stack's own
 	project  *workspace.Project // nil without a program
 	place    string             // the directory of the bundle
 	dir      string             // the directory of its Pulumi.yaml
@@ -57,18 +64,28 @@ type session struct {
 	compared *comparisons
 	// accounts caches results of accountOf, by reference and digest of the inputs.
 	accounts sync.Map
-	host     *pluginhost.Host
-	plugins  *pluginSource // nil: nothing is downloaded
-	log      *eventlog.Output
-	refusals monitor.Refusals
-	hooks    monitor.Hooks
+	// found caches what knownRules returns, and known what functions have answered for values of rules.
+	found, known sync.Map
+	// told caches what providers have answered to declaredRule.
+	told      sync.Map
+	catalogue settlerule.Catalogue           // nil: none
+	settled   func(pkg, rule, result string) // counts; may be nil
+	host      *pluginhost.Host
+	plugins   *pluginSource // nil: nothing is downloaded
+	log       *eventlog.Output
+	refusals  monitor.Refusals
+	hooks     monitor.Hooks
 	// policyPacks check what the program registers, and the stack.
 	policyPacks []*policyPack
 	phases      phases
+	since       time.Time                    // when it was made
 	ready       chan struct{}                // closed once the session is filled or has failed; see open
 	parallel    ratelimit.Semaphore          // held by each step that runs
 	sent        sync.Map                     // by operation: attempts that have sent their call and are not over
-	spent       sync.Map                     // by operation: the last round whose call may have had an effect
+	rejected    sync.Map                     // by operation: when its provider first rejected a call in words only
+	spent       *sync.Map                    // by operation: the last round whose call may have had an effect
+	answers     *answers                     // of the worker
+	again       bool                         // another session has had the update: the store says what was answered
 	link        atomic.Pointer[runlink.Link] // of the running program; nil if none runs
 
 	installing sync.Mutex  // guards installed
@@ -101,9 +118,23 @@ func (s *session) hear(m pluginhost.Message) {
 // print writes a message to the update's event log.
 func (s *session) print(m pluginhost.Message) {
 	s.log.Print(m.Source, apitype.DiagnosticEvent{
-		URN: string(m.URN), Message: m.Text, Severity: string(m.Severity), StreamID: int(m.Stream),
+		URN: string(m.URN), Message: s.inProject(m.Text), Severity: string(m.Severity), StreamID: int(m.Stream),
 		Ephemeral: m.Ephemeral,
 	})
+}
+
+// inProject writes paths in a text of the program as the user knows them: relative to the project's directory, where
+// the text has those of the worker's copy.
+func (s *session) inProject(text string) string {
+	if s.place == "" {
+		return text
+	}
+	const url = "file://"
+	above := ""
+	if below, err := filepath.Rel(s.place, s.dir); err == nil && below != "." {
+		above = strings.Repeat("../", strings.Count(filepath.ToSlash(below), "/")+1)
+	}
+	return strings.NewReplacer(url+s.dir+"/", "", s.dir+"/", "", url+s.place+"/", above, s.place+"/", above).Replace(text)
 }
 
 // close ends the update's plugins and forgets its secrets.
@@ -113,7 +144,11 @@ func (s *session) close(ctx context.Context) {
 		s.host.Close(ctx)
 	}
 	s.plugins.close()
+	left := s.box.EndLeft()
 	if s.log != nil {
+		if left != nil {
+			s.print(pluginhost.Message{Severity: diag.Warning, Text: left.Error()})
+		}
 		s.log.Close(ctx)
 	}
 	_ = s.box.Close() // bundlecache.Cache.GC removes temporary files that are left
@@ -283,9 +318,18 @@ func internalError(err error) error {
 
 func isInternal(err error, target **serviceError) bool { return errors.As(err, target) }
 
-// leaveOutcome stores the result of an attempt for Settle. It retries until the store accepts it or ctx ends.
-func (s *session) leaveOutcome(ctx context.Context, round int, result engine.StepFinished) {
+// leaveOutcome stores the result of an attempt for Settle, and what a create has made also for later updates, which its
+// own may leave to them. It retries until the store accepts it or ctx ends.
+func (s *session) leaveOutcome(ctx context.Context, round int, step engine.Step, result engine.StepFinished) {
 	_ = persist(ctx, mayPass, func() error { return s.store.PutOutcome(ctx, s.update, round, result) })
+	if isCreate(step) && len(step.Seed) > 0 && hadEffect(result) && result.ID != "" {
+		_ = persist(ctx, mayPass, func() error { return s.store.PutMade(ctx, s.update.StackName, step.Seed, result.ID) })
+	}
+}
+
+// isCreate reports whether a step makes a resource.
+func isCreate(s engine.Step) bool {
+	return s.Kind == engine.StepCreate || s.Kind == engine.StepCreateReplacement
 }
 
 // leftOutcome returns the result that the lost attempt of the last round has stored, or a result of an earlier round

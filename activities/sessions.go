@@ -2,8 +2,10 @@ package activities
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -12,9 +14,11 @@ import (
 	"github.com/deployctl/deployctl/internal/autonaming"
 	"github.com/deployctl/deployctl/internal/bundlecache"
 	"github.com/deployctl/deployctl/internal/eventlog"
+	"github.com/deployctl/deployctl/internal/intake"
 	"github.com/deployctl/deployctl/internal/panics"
 	"github.com/deployctl/deployctl/internal/pluginhost"
 	"github.com/deployctl/deployctl/internal/ratelimit"
+	"github.com/deployctl/deployctl/internal/settlerule"
 	"github.com/deployctl/deployctl/internal/token"
 	"github.com/deployctl/deployctl/provider"
 	"github.com/deployctl/deployctl/statestore"
@@ -49,7 +53,7 @@ func (a *Activities) hosted(ctx context.Context, u deployments.UpdateName, base 
 	if err != nil {
 		return nil, err
 	}
-	return a.host(ctx, u, base, request)
+	return a.host(ctx, u, base, request, true)
 }
 
 // writer returns the name of a claim's writer: the worker and the number of the claim.
@@ -67,17 +71,22 @@ func (a *Activities) find(u deployments.UpdateName) *session {
 	return a.sessions[u.String()]
 }
 
-// host returns the session of an update, and creates it if there is none.
+// host returns the session of an update, and creates it if there is none; again: the update may have had one, here or
+// elsewhere.
 func (a *Activities) host(
-	ctx context.Context, u deployments.UpdateName, base int, request deployments.UpdateRequest,
+	ctx context.Context, u deployments.UpdateName, base int, request deployments.UpdateRequest, again bool,
 ) (*session, error) {
 	a.mu.Lock()
 	s, ok := a.sessions[u.String()]
 	if !ok {
+		if a.spent[u] == nil {
+			a.spent[u] = &sync.Map{}
+		}
 		s = &session{
+			spent: a.spent[u], answers: a.answers, again: again && u.Number() > 0,
 			update: u, base: base, request: request, store: a.Store, bundles: a.bundles, limits: a.accounts,
-			compared: a.compared, config: request.Config,
-			ready: make(chan struct{}),
+			compared: a.compared, config: request.Config, catalogue: a.newCatalogue(), settled: a.CountSettled,
+			ready: make(chan struct{}), since: time.Now(),
 		}
 		a.sessions[u.String()] = s
 		go a.open(context.WithoutCancel(ctx), s)
@@ -102,10 +111,25 @@ func (a *Activities) open(ctx context.Context, s *session) {
 
 func (a *Activities) fill(ctx context.Context, s *session) error {
 	var err error
+	if s.again {
+		answered, err := a.Store.Answered(ctx, s.update)
+		if err != nil {
+			return err
+		}
+		for op, round := range answered {
+			s.spend(op, round)
+		}
+	}
 	if s.rules, err = readRules(s.config); err != nil {
 		return err
 	}
+	if s.marks, err = readMarks(s.config); err != nil {
+		return err
+	}
 	if s.retries, err = readRetries(s.config); err != nil {
+		return err
+	}
+	if s.errors, err = readErrors(s.config); err != nil {
 		return err
 	}
 	s.names, err = autonaming.Read(s.config, autonaming.Stack{
@@ -148,7 +172,7 @@ func (a *Activities) fill(ctx context.Context, s *session) error {
 		Builtin: map[string]func() pulumirpc.ResourceProviderServer{
 			enginePackage: func() pulumirpc.ResourceProviderServer { return &engineProvider{session: s} },
 		},
-		Included: a.Included, Install: s.installSource,
+		Included: a.Included, Install: s.installSource, Intake: intake.New(a.messages, s.update.Organization),
 	})
 	if err != nil {
 		return deployments.Errorf(deployments.CodeInvalid, "%w", err)
@@ -240,16 +264,49 @@ func (s *session) end(ctx context.Context) {
 	}
 }
 
-// Hosted returns the updates of which this worker has a session.
+// Hosted returns the updates of which this worker has, or has had, a session. It has kept answers of some that it has
+// forgotten: a step may end after that.
 func Hosted(a *Activities) []deployments.UpdateName {
+	updates := a.answers.updates()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	var updates []deployments.UpdateName
-	for _, s := range a.sessions {
-		updates = append(updates, s.update)
+	for u := range a.spent {
+		updates[u] = true
 	}
-	return updates
+	return slices.Collect(maps.Keys(updates))
 }
 
-// Forget ends the session of an update on this worker.
-func Forget(ctx context.Context, a *Activities, u deployments.UpdateName) { a.forget(ctx, u) }
+// HostedSince returns since when this worker has a session of each update that it hosts.
+func HostedSince(a *Activities) []time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var since []time.Time
+	for _, s := range a.sessions {
+		since = append(since, s.since)
+	}
+	return since
+}
+
+// Forget ends the session of an update whose workflow is closed, and forgets which of its steps were answered.
+func Forget(ctx context.Context, a *Activities, u deployments.UpdateName) {
+	a.forget(ctx, u)
+	a.answers.forget(u)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.spent, u)
+}
+
+// spend notes that the call of a round of an operation may have had its effect.
+func (s *session) spend(op, round int) {
+	if known, _ := s.spent.Load(op); known == nil || known.(int) < round {
+		s.spent.Store(op, round)
+	}
+}
+
+// newCatalogue returns the catalogue of a session; nil if there is none.
+func (o *Options) newCatalogue() settlerule.Catalogue {
+	if o.Catalogue == nil {
+		return nil
+	}
+	return o.Catalogue()
+}

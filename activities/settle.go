@@ -8,16 +8,13 @@ import (
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/pluginhost"
 	"github.com/deployctl/deployctl/internal/properties"
+	"github.com/deployctl/deployctl/internal/settlerule"
 	"github.com/deployctl/deployctl/internal/token"
 	"github.com/deployctl/deployctl/provider"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 	"go.temporal.io/sdk/activity"
-	"go.temporal.io/sdk/temporal"
 )
-
-// secondLook is the pause between the two reads that establish an absence: many clouds are eventually consistent.
-const secondLook = 2 * time.Second
 
 // overtime is how long after the step's deadline Settle still waits for the answer to its call.
 const overtime = time.Minute
@@ -34,19 +31,9 @@ func (a *Activities) Settle(ctx context.Context, in deployments.SettleInput) (en
 	if err != nil {
 		return engine.StepFinished{}, failure(err)
 	}
-	at := &attempt{session: s, step: in.Settle.Step, round: in.Round, heartbeat: startHeartbeat(ctx, a.Heart)}
-	defer at.heartbeat.stop()
-	ctx, end := context.WithCancelCause(ctx)
-	defer end(nil)
-	go func() {
-		select {
-		case <-at.heartbeat.cancelled:
-			end(temporal.NewCanceledError())
-		case <-ctx.Done():
-		}
-	}()
-
-	result, err := at.settle(ctx, in.Settle.Again)
+	at, ctx, end := a.lostAttempt(ctx, s, in)
+	defer end()
+	result, err := at.settle(ctx, in.Settle, in.Worker == a.Worker)
 	if err != nil && s.request.Settle != nil && ctx.Err() == nil &&
 		time.Since(activity.GetInfo(ctx).ScheduledTime) > settlePatience {
 		result, err = engine.StepFinished{Outcome: engine.OutcomeUndecidable, Error: pluginhost.ErrorText(err)}, nil
@@ -54,45 +41,13 @@ func (a *Activities) Settle(ctx context.Context, in deployments.SettleInput) (en
 	return result, at.redactResult(ctx, &result).failure(err)
 }
 
-// awaitLostCall waits until the lost attempt's call has returned and its result is stored. It returns false if the call
-// still runs overtime after its deadline. A requested cancel is passed on to the lost call, which ends it.
-func (at *attempt) awaitLostCall(ctx context.Context) (bool, error) {
-	found, ok := at.session.sent.Load(at.step.Op)
-	if !ok {
-		return true, nil
-	}
-	lost := found.(*attempt)
-	timer := time.NewTimer(time.Until(lost.until.Add(overtime)))
-	defer timer.Stop()
-	for waiting := true; waiting; {
-		select {
-		case <-lost.over:
-			return true, nil
-		case <-timer.C:
-			if !lost.keeping.Load() {
-				return false, nil
-			}
-			timer.Reset(lastRetry) // it was answered, and its result is being stored
-		case <-at.heartbeat.cancelled:
-			waiting = false
-		case <-ctx.Done():
-			if !at.heartbeat.cancelRequested(ctx) {
-				return false, context.Cause(ctx)
-			}
-			waiting = false
+func (at *attempt) settle(ctx context.Context, asked engine.Settle, here bool) (engine.StepFinished, error) {
+	if asked.After == nil {
+		if known, err := at.remembered(ctx, here); err != nil || known.Outcome != engine.OutcomeUnknown {
+			return known, err
 		}
-	}
-	cancelCall(ctx, lost.provider, lost.over)
-	return true, nil
-}
-
-func (at *attempt) settle(ctx context.Context, again bool) (engine.StepFinished, error) {
-	if over, err := at.awaitLostCall(ctx); err != nil || !over {
+	} else if over, err := at.awaitLostCall(ctx); err != nil || !over {
 		return undecidableNoAnswer, err
-	}
-	found, ok, err := at.session.leftOutcome(context.WithoutCancel(ctx), at.step.Op, at.round)
-	if err != nil || ok {
-		return found, err
 	}
 	if at.step.Preview || at.step.Provider == nil || token.IsProvider(at.step.Type) {
 		return absent, nil // such a step has no effect on a provider
@@ -103,11 +58,18 @@ func (at *attempt) settle(ctx context.Context, again bool) (engine.StepFinished,
 	}
 	switch at.step.Kind {
 	case engine.StepCreate, engine.StepCreateReplacement:
-		return at.settleCreate(ctx, p, again)
+		if found, ok, err := at.settleMade(ctx, p); err != nil || ok {
+			return found, err
+		}
+		return at.settleCreate(ctx, p, asked)
 	case engine.StepUpdate:
 		return at.settleUpdate(ctx, p)
 	case engine.StepDelete, engine.StepDeleteReplaced:
-		return at.settleDelete(ctx, p)
+		found, err := at.settleDelete(ctx, p)
+		if asked.After != nil && found.Outcome == engine.OutcomeUndecidable { // the next update deletes it again
+			found.Outcome, found.Error = engine.OutcomeAbsent, notLookedFor+found.Error
+		}
+		return found, err
 	default:
 		return absent, nil // a read
 	}
@@ -118,10 +80,8 @@ var (
 	undecidableNoAnswer = engine.StepFinished{Outcome: engine.OutcomeUndecidable,
 		Error: "its call was not answered in its time, and may still have its effect"}
 	// The reasons for which only a person can decide the outcome of a create.
-	undecidableNoRule = engine.StepFinished{Outcome: engine.OutcomeUndecidable,
-		Error: "its answer was lost, and no rule (deployctl:settle in the stack's configuration) says how to find it"}
-	undecidableNoName = engine.StepFinished{Outcome: engine.OutcomeUndecidable,
-		Error: "its answer was lost, and the property by which to find it is not known"}
+	undecidableNoLookup = engine.StepFinished{Outcome: engine.OutcomeUndecidable,
+		Error: "its answer was lost, and its provider does not say how to find it"}
 	undecidableForeign = engine.StepFinished{Outcome: engine.OutcomeUndecidable, Foreign: true,
 		Error: "its answer was lost, and what was found under its name may belong to another owner"}
 )
@@ -135,14 +95,15 @@ func (at *attempt) settleFailed(err error) (engine.StepFinished, error) {
 	return result, err
 }
 
-// settleCreate looks for the resource by the settle rule of its type. With a convergent provider there is no need to
+// settleCreate looks for the resource by the settle rules of its type. With a convergent provider there is no need to
 // look if the create is repeated: the repeated create finds the resource.
-func (at *attempt) settleCreate(ctx context.Context, p *pluginhost.Provider, again bool) (engine.StepFinished, error) {
-	rule := at.session.settleRule(ctx, p, at.step.Type)
-	switch {
-	case rule.reconcile && again:
+func (at *attempt) settleCreate(
+	ctx context.Context, p *pluginhost.Provider, asked engine.Settle,
+) (engine.StepFinished, error) {
+	switch by := at.session.declared(ctx, p, at.step.Type); {
+	case by == provider.SettleByReconcile && asked.Again:
 		return absent, nil
-	case rule.reconcile:
+	case by == provider.SettleByReconcile:
 		found, err := at.settleByLookup(ctx, p)
 		switch {
 		case err == nil && found.Foreign:
@@ -151,37 +112,80 @@ func (at *attempt) settleCreate(ctx context.Context, p *pluginhost.Provider, aga
 			found.InitErrors = []string{"it was found after its answer was lost; the next update makes it as declared"}
 		}
 		return found, err
-	case rule.lookup:
+	case by == provider.SettleByRead:
 		return at.settleByLookup(ctx, p)
-	case rule.path == nil:
-		return undecidableNoRule, nil
 	}
 	declared, inputs, err := at.checked(ctx, p)
 	if err != nil {
 		return at.settleFailed(err)
 	}
-	if rule.value(inputs) == "" {
-		return undecidableNoName, nil
+	f, why, err := at.finder(ctx, p, inputs, func(r *settlerule.Rule) bool { return at.settles(r, asked) })
+	switch {
+	case err != nil:
+		return at.settleFailed(err)
+	case f == nil:
+		at.session.count(at.step.Type, nil, countedNoRule)
+		return noRule(at.step.Type, inputs, why), nil
+	case f.Harmless():
+		at.session.count(at.step.Type, f, countedRepeated)
+		return absent, nil
 	}
-	// A name that was generated for this create belongs to nothing else.
-	seeded := at.step.Check && rule.value(declared) == "" || at.generated(rule, declared)
-	return twice(ctx, func() (engine.StepFinished, error) {
-		found, reasons, ended, err := at.look(ctx, p, rule, inputs)
+	result, err := at.settleByRule(ctx, p, asked, f, declared, inputs)
+	if err == nil {
+		at.session.count(at.step.Type, f, counted(result))
+	}
+	return result, err
+}
+
+// settles reports whether a rule can settle what is asked. A create that is harmless to repeat is not looked for if it
+// is repeated: now, or by the next update. If another update had begun it, only one that runs the program, for all
+// resources, repeats it.
+func (at *attempt) settles(r *settlerule.Rule, asked engine.Settle) bool {
+	in := &at.session.request
+	all := in.Kind == engine.KindUp && len(in.Targets)+len(in.Excludes) == 0
+	return !r.Repeat || asked.Again || asked.After != nil || all
+}
+
+// settleByRule looks for the resource of a create, and decides whether it is ours.
+func (at *attempt) settleByRule(
+	ctx context.Context, p *pluginhost.Provider, asked engine.Settle, f *finder, declared, inputs resource.PropertyMap,
+) (engine.StepFinished, error) {
+	seeded, err := at.seeded(ctx, p, f, declared, inputs)
+	if err != nil {
+		return at.settleFailed(err)
+	}
+	look := func() (engine.StepFinished, error) {
+		found, reasons, ended, err := at.look(ctx, p, f, inputs)
+		if err == nil && ended != nil && at.passes(ctx, ended.Error) {
+			err = notDone(ended.Error, 0)
+		}
+		if err != nil {
+			return engine.StepFinished{}, err
+		}
+		if ended == nil && (found.ID == "" || found.Outputs == nil) {
+			return notThere(asked.After, f), nil
+		}
+		ours := ended == nil && (seeded || at.marked(f, found, inputs))
+		if ours && asked.After == nil {
+			return at.found(ctx, found, reasons, inputs)
+		}
+		seen, err := at.sawAbsence(ctx, f)
 		switch {
 		case err != nil:
 			return engine.StepFinished{}, err
 		case ended != nil:
-			return engine.StepFinished{Outcome: engine.OutcomeUndecidable, Error: ended.Error}, nil
-		case found.ID == "" || found.Outputs == nil:
-			return absent, nil
-		case seeded:
-			return at.found(ctx, found, reasons, inputs)
-		}
-		if seen, err := at.sawAbsence(ctx); err != nil || !seen {
-			return undecidableForeign, err // it may have existed before the create
+			return unseen(asked.After, seen, ended.Error), nil
+		case !ours && !seen:
+			return foreign(asked.After), nil // it may have existed before the create
+		case asked.After != nil:
+			return at.takeOver(ctx, p, found, reasons, inputs)
 		}
 		return at.found(ctx, found, reasons, inputs)
-	})
+	}
+	if e := asked.After; e != nil && e.Class != engine.ErrorAmbiguous && e.Class != engine.ErrorExists {
+		return look()
+	}
+	return twice(ctx, f.Pause, look)
 }
 
 // settleByLookup uses the provider's own look-up, which also reports who owns the resource that it finds.
@@ -190,7 +194,7 @@ func (at *attempt) settleByLookup(ctx context.Context, p *pluginhost.Provider) (
 	if err != nil {
 		return at.settleFailed(err)
 	}
-	return twice(ctx, func() (engine.StepFinished, error) {
+	return twice(ctx, settlerule.DefaultPause, func() (engine.StepFinished, error) {
 		found, err := pluginhost.Await(ctx, func() (pluginhost.Found, error) {
 			return p.Lookup(ctx, plugin.ReadRequest{URN: at.step.URN, Inputs: inputs, Timeout: at.step.Timeout})
 		})
@@ -207,17 +211,19 @@ func (at *attempt) settleByLookup(ctx context.Context, p *pluginhost.Provider) (
 		case found.Ownership == provider.Unowned:
 			return undecidableForeign, nil
 		}
-		return undecidableNoRule, nil
+		return undecidableNoLookup, nil
 	})
 }
 
-// twice looks a second time before it reports an absence.
-func twice(ctx context.Context, look func() (engine.StepFinished, error)) (engine.StepFinished, error) {
+// twice looks a second time, after a pause, before it reports an absence: many clouds are eventually consistent.
+func twice(
+	ctx context.Context, between time.Duration, look func() (engine.StepFinished, error),
+) (engine.StepFinished, error) {
 	result, err := look()
 	if err != nil || result.Outcome != engine.OutcomeAbsent {
 		return result, err
 	}
-	if err := pause(ctx, secondLook); err != nil {
+	if err := pause(ctx, between); err != nil {
 		return engine.StepFinished{}, err
 	}
 	return look()
@@ -230,14 +236,13 @@ func (at *attempt) checked(
 	if declared, err = at.session.values.Decode(ctx, at.step.New.Inputs); err != nil {
 		return nil, nil, internalError(err)
 	}
+	if err = at.readMark(ctx); err != nil {
+		return nil, nil, internalError(err)
+	}
 	if !at.step.Check {
 		return declared, declared, nil
 	}
-	u := at.step.URN
-	resp, err := p.Check(ctx, plugin.CheckRequest{
-		URN: u, Name: u.Name(), Type: u.Type(), News: declared, RandomSeed: at.step.Seed,
-		Autonaming: at.session.names.Propose(u, at.step.Seed),
-	})
+	resp, err := at.checkWith(ctx, p, at.notedMark(declared), at.step.Seed)
 	return declared, resp.Properties, err
 }
 
@@ -263,7 +268,7 @@ func (at *attempt) found(
 
 // settleUpdate compares the real resource with the inputs of the update.
 func (at *attempt) settleUpdate(ctx context.Context, p *pluginhost.Provider) (engine.StepFinished, error) {
-	if at.session.settleRule(ctx, p, at.step.Type).reconcile {
+	if at.session.reconciled(ctx, p, at.step.Type) {
 		return absent, nil
 	}
 	oldInputs, oldOutputs, err := at.olds(ctx)
@@ -303,7 +308,7 @@ func (at *attempt) settleUpdate(ctx context.Context, p *pluginhost.Provider) (en
 
 // settleDelete checks whether the resource still exists.
 func (at *attempt) settleDelete(ctx context.Context, p *pluginhost.Provider) (engine.StepFinished, error) {
-	if at.session.settleRule(ctx, p, at.step.Type).reconcile {
+	if at.session.reconciled(ctx, p, at.step.Type) {
 		return absent, nil
 	}
 	inputs, outputs, err := at.olds(ctx)

@@ -2,26 +2,38 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/deployctl/deployctl/internal/settlerule"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 )
 
-// look finds the resource that a create with these inputs makes, by a rule with a path. Its results are those of ask.
+// look finds the resource that a create with these inputs makes. Its results are those of ask.
 func (at *attempt) look(
-	ctx context.Context, p *pluginhost.Provider, rule settleRule, inputs resource.PropertyMap,
+	ctx context.Context, p *pluginhost.Provider, f *finder, inputs resource.PropertyMap,
 ) (found plugin.ReadResponse, reasons []string, ended *engine.StepFinished, err error) {
-	value := rule.value(inputs)
-	if !rule.list {
-		return at.ask(ctx, p, value, inputs, nil)
+	replaced := resource.ID("") // exists until its replacement does
+	if old := at.step.Old; old != nil && !old.PendingReplacement {
+		replaced = resource.ID(old.ID)
 	}
-	ids, err := pluginhost.Await(ctx, func() ([]string, error) { return at.listed(ctx, p) })
+	if f.id != "" {
+		if found, reasons, ended, err = at.ask(ctx, p, f.id, inputs, nil); found.ID == replaced {
+			found = plugin.ReadResponse{}
+		}
+		return found, reasons, ended, err
+	}
+	ids, err := at.candidates(ctx, p, f)
+	if refused := (*refusedError)(nil); errors.As(err, &refused) {
+		result := failed(refused.text)
+		return found, nil, &result, nil
+	}
 	if err != nil {
-		result, err := at.providerUnavailable(err)
-		return found, nil, &result, err
+		return found, nil, nil, err
 	}
 	match := ""
 	for _, id := range ids {
@@ -29,7 +41,7 @@ func (at *attempt) look(
 		switch {
 		case err != nil || ended != nil:
 			return one, nil, ended, err
-		case one.ID == "" || rule.value(one.Outputs) != value:
+		case one.ID == "" || one.ID == replaced || !f.matching(one):
 			continue
 		case match != "":
 			result := failed(fmt.Sprintf("both %s and %s match the settle rule, which must find one resource", match, id))
@@ -43,11 +55,79 @@ func (at *attempt) look(
 	return at.ask(ctx, p, match, inputs, nil)
 }
 
-// listed returns the ids of all resources of the step's type.
-func (at *attempt) listed(ctx context.Context, p *pluginhost.Provider) ([]string, error) {
+// matching reports whether a candidate has the properties that the rule asks for.
+func (f *finder) matching(found plugin.ReadResponse) bool {
+	for i, m := range f.Matches() {
+		if settlerule.Text(found.Outputs, m.Path) != f.matches[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// candidates returns the ids of the resources among which a rule's may be. What a plugin answers is not trusted: there
+// are no more than the rule allows, and they are texts of a bounded size.
+func (at *attempt) candidates(ctx context.Context, p *pluginhost.Provider, f *finder) (ids []string, err error) {
+	more := false
+	if f.List != nil {
+		if ids, err = at.list(ctx, p, f); err != nil {
+			return nil, err
+		}
+		more = len(ids) > f.Items
+	} else {
+		result, err := at.invoke(ctx, p, f.Invoke.Function, f.query)
+		if err != nil {
+			return nil, err
+		}
+		ids, more = settlerule.Texts(resource.NewProperty(result), f.Invoke.IDs, f.Items)
+	}
+	if more {
+		return nil, &refusedError{fmt.Sprintf("there are more than %d resources among which it may be; the settle rule "+
+			"must tell it from them, or allow more items", f.Items)}
+	}
+	for i, id := range ids {
+		if f.Invoke != nil && f.Invoke.After != "" {
+			if last := strings.LastIndex(id, f.Invoke.After); last >= 0 {
+				ids[i] = id[last+len(f.Invoke.After):]
+			}
+		}
+		if !settlerule.Usable(ids[i]) {
+			return nil, &refusedError{"the provider answers with an id that is no text of 1 to 2048 printable bytes"}
+		}
+	}
+	return ids, nil
+}
+
+// list returns the ids of the resources of the step's type that a query finds; one more than the rule allows if there
+// are too many. An error that will not pass is a refusedError.
+func (at *attempt) list(ctx context.Context, p *pluginhost.Provider, f *finder) ([]string, error) {
+	ids, err := pluginhost.Await(ctx, func() ([]string, error) { return at.pages(ctx, p, f) })
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case err == nil || isApplication(err):
+		return ids, err
+	}
+	result, err := at.providerUnavailable(err)
+	if err == nil {
+		err = &refusedError{result.Error}
+	}
+	return nil, err
+}
+
+// mostPages bounds the pages of a list: a provider may send empty ones.
+const mostPages = 1000
+
+func (at *attempt) pages(ctx context.Context, p *pluginhost.Provider, f *finder) ([]string, error) {
 	var ids []string
-	for token := ""; ; {
-		stream, err := p.List(ctx, plugin.ListRequest{Token: at.step.Type, ContinuationToken: token})
+	token := ""
+	for range mostPages {
+		if err := at.keepRate(ctx); err != nil {
+			return nil, err
+		}
+		stream, err := p.List(ctx, plugin.ListRequest{
+			Token: at.step.Type, Query: f.query, ContinuationToken: token, Limit: int64(f.Items) + 1,
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -55,10 +135,16 @@ func (at *attempt) listed(ctx context.Context, p *pluginhost.Provider) ([]string
 			if err != nil {
 				return nil, err
 			}
-			ids = append(ids, string(item.ID))
+			if ids = append(ids, string(item.ID)); len(ids) > f.Items {
+				return ids, nil
+			}
+		}
+		if stream.Computed {
+			return nil, errors.New("the provider cannot list before its configuration is known")
 		}
 		if token = stream.ContinuationToken; token == "" {
 			return ids, nil
 		}
 	}
+	return nil, fmt.Errorf("the provider's list has more than %d pages", mostPages)
 }

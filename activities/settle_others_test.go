@@ -8,6 +8,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/settlerule"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 )
 
@@ -38,7 +39,7 @@ func TestACreateOfAnotherEngineIsFoundByANameThatWasGeneratedForIt(t *testing.T)
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := bench(t, map[string]deployments.ConfigValue{settleKey: {Value: `{"` + thingType +
+			h := bench(t, map[string]deployments.ConfigValue{settlerule.StackKey: {Value: `{"` + thingType +
 				`": {"read": "property:name"}}`}})
 			inputs := texts("name", c.name)
 			if c.set != nil {

@@ -2,14 +2,18 @@ package activities
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
-	"regexp"
-	"slices"
+	"errors"
+	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/bags"
+	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/deployctl/deployctl/internal/settlerule"
 	"github.com/deployctl/deployctl/internal/stackconfig"
 	"github.com/deployctl/deployctl/internal/token"
 	"github.com/deployctl/deployctl/provider"
@@ -18,89 +22,260 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
 )
 
-// settleKey is the configuration key of the stack's settle rules. {"TYPE": {"read": "property:NAME"}} means: the id of
-// a resource of the type is its input NAME, so Read finds it. {"TYPE": {"list": "property:PATH"}} means: the resource
-// is the one, of all that its provider lists, that has the same value as the input at PATH, such as tags.Name.
-const settleKey = "deployctl:settle"
-
-// settleRule is how to settle a create. Under the zero rule a lost create is undecidable.
-type settleRule struct {
-	reconcile bool                  // the provider is convergent: a repeated create finds the resource
-	lookup    bool                  // the provider has a look-up by inputs
-	path      resource.PropertyPath // the input that is the id or, with list, identifies the resource
-	list      bool                  // find it in the provider's list; else read it by its id
-}
-
-// value returns the property that identifies the resource; "" if it has none.
-func (r settleRule) value(inputs resource.PropertyMap) string {
-	if v, ok := r.path.Get(bags.Bare(resource.NewProperty(inputs))); ok && len(r.path) > 0 && v.IsString() {
-		return v.StringValue()
-	}
-	return ""
-}
-
-// suffix ends the names that providers generate: hexadecimal digits, 7 or 8 as they are asked.
-var suffix = regexp.MustCompile(`^-?[0-9a-f]{7,8}$`)
-
-// generated reports whether the property that identifies a resource was generated for a create that another engine
-// began: the stock CLI stores its inputs as they were checked, and no seed. Providers that are bridged say which
-// properties they have set; of others, the name itself tells.
-func (at *attempt) generated(rule settleRule, inputs resource.PropertyMap) bool {
-	value := rule.value(inputs)
-	if len(at.step.Seed) > 0 || value == "" {
-		return false
-	}
-	if set := inputs["__defaults"]; set.IsArray() && len(rule.path) == 1 {
-		return slices.ContainsFunc(set.ArrayValue(), func(v resource.PropertyValue) bool {
-			return v.IsString() && v.StringValue() == rule.path[0]
-		})
-	}
-	rest, ok := strings.CutPrefix(value, at.step.URN.Name())
-	return ok && suffix.MatchString(rest)
-}
-
-// readRules reads the stack's configuration of rules.
-func readRules(config stackconfig.Config) (map[string]settleRule, error) {
-	rules := map[string]settleRule{}
-	text := config[settleKey].Value
+// readRules reads the settle rules of a stack's configuration.
+func readRules(config stackconfig.Config) (*settlerule.Stack, error) {
+	text := config[settlerule.StackKey].Value
 	if text == "" {
-		return rules, nil
+		return nil, nil
 	}
-	var written map[string]struct {
-		Read string `json:"read"`
-		List string `json:"list"`
-	}
-	if err := json.Unmarshal([]byte(text), &written); err != nil {
-		return nil, deployments.Errorf(deployments.CodeInvalid,
-			`configuration %s must be JSON like {"TYPE": {"read": "property:NAME"}}: %w`, settleKey, err)
-	}
-	for t, rule := range written {
-		text, ok := strings.CutPrefix(rule.Read+rule.List, "property:")
-		path, err := resource.ParsePropertyPath(text)
-		if !ok || err != nil || len(path) == 0 || (rule.Read == "") == (rule.List == "") {
-			return nil, deployments.Errorf(deployments.CodeInvalid,
-				`configuration %s: the rule of %s must be {"read": "property:NAME"} or {"list": "property:PATH"}`,
-				settleKey, t)
-		}
-		rules[t] = settleRule{path: path, list: rule.List != ""}
+	rules, err := settlerule.ParseStack(text)
+	if err != nil {
+		return nil, deployments.Errorf(deployments.CodeInvalid, "configuration %s: %w", settlerule.StackKey, err)
 	}
 	return rules, nil
 }
 
-// settleRule returns the rule of a type: the one in the stack's configuration, or else the one that its provider
-// declares.
-func (s *session) settleRule(ctx context.Context, p *pluginhost.Provider, t tokens.Type) settleRule {
-	if rule, ok := s.rules[string(t)]; ok {
-		return rule
+// finder is how a create with certain inputs is found: a rule whose variables are all known.
+type finder struct {
+	*settlerule.Rule
+	from    string               // who says it
+	id      string               // to read
+	query   resource.PropertyMap // of a list, or the arguments of a function
+	matches []string             // the texts of Rule.Matches
+	place   settlerule.Mark      // where resources of the type bear their marks
+}
+
+// String says for people how the resource is looked for.
+func (f *finder) String() string {
+	switch {
+	case f.List != nil:
+		return "in the list of its type (" + f.from + ")"
+	case f.Invoke != nil:
+		return "by " + f.Invoke.Function + " (" + f.from + ")"
 	}
-	resp, err := p.GetMapping(ctx, plugin.GetMappingRequest{Key: provider.SettleMapping})
-	if err != nil || len(resp.Data) == 0 || resp.Provider != string(token.Package(t)) {
-		return settleRule{}
+	return fmt.Sprintf("as %s (%s)", f.id, f.from)
+}
+
+// known are rules of a type, and who says them.
+type known struct {
+	settlerule.Set
+	version string // of the plugin
+}
+
+// knownRules returns the rules of a type: the stack's own, and then those of the catalogue.
+func (s *session) knownRules(ctx context.Context, p *pluginhost.Provider, t tokens.Type, version string) []known {
+	key := string(t) + "@" + version
+	if cached, ok := s.found.Load(key); ok {
+		return cached.([]known)
 	}
-	var told map[string]provider.Settle
-	if json.Unmarshal(resp.Data, &told) != nil {
-		return settleRule{}
+	var all []known
+	own := s.rules.For(string(t))
+	if len(own.Rules) > 0 {
+		all = append(all, known{Set: own})
 	}
-	by := told[string(t)]
-	return settleRule{reconcile: by == provider.SettleByReconcile, lookup: by == provider.SettleByRead}
+	if s.catalogue != nil {
+		shipped, ok, err := s.catalogue(ctx, string(t), version, func(ctx context.Context, key string) ([]byte, error) {
+			resp, err := p.GetMapping(ctx, plugin.GetMappingRequest{Key: key})
+			return resp.Data, err
+		})
+		if err != nil {
+			return all
+		}
+		if ok {
+			values := maps.Clone(shipped.Values)
+			if values == nil {
+				values = map[string]settlerule.Sources{}
+			}
+			maps.Copy(values, own.Values) // what the stack says about values holds for these rules, too
+			shipped.Values = values
+			all = append(all, known{shipped, version})
+		}
+	}
+	s.found.Store(key, all)
+	return all
+}
+
+// finder returns how a create with these inputs is found: by the first rule that can be used. Without one, why says
+// what is missing; it is empty if there are no rules at all. Errors are those of calls that may be repeated.
+func (at *attempt) finder(
+	ctx context.Context, p *pluginhost.Provider, inputs resource.PropertyMap, may func(*settlerule.Rule) bool,
+) (f *finder, why string, err error) {
+	account, err := at.session.accountOf(ctx, at.step.Provider)
+	if err != nil {
+		return nil, "", err
+	}
+	var reasons []string
+	all := at.session.knownRules(ctx, p, at.step.Type, account.pkg.Version)
+	place := markPlace(all)
+	for _, set := range all {
+		scope := at.scope(ctx, p, account, inputs, set.Values)
+		for i := range set.Rules {
+			rule := &set.Rules[i]
+			if !rule.AppliesTo(set.version) || !may(rule) {
+				continue
+			}
+			scope.Mark = at.markIn(rule.Mark, inputs)
+			f, err := newFinder(rule, set.From, scope)
+			var missing *settlerule.MissingError
+			switch {
+			case err == nil:
+				f.place = place
+				return f, "", nil
+			case !errors.As(err, &missing):
+				return nil, "", err
+			}
+			reasons = append(reasons, fmt.Sprintf("%s (%s of %s)", missing, rule.Kind(), set.From))
+		}
+	}
+	return nil, strings.Join(reasons, "; "), nil
+}
+
+func newFinder(rule *settlerule.Rule, from string, scope settlerule.Scope) (f *finder, err error) {
+	f = &finder{Rule: rule, from: from}
+	switch {
+	case !rule.Read.IsZero():
+		if f.id, err = rule.Read.Render(scope); err == nil && !settlerule.Usable(f.id) {
+			err = &settlerule.MissingError{Reason: "the id that it makes is no text of 1 to 2048 printable bytes"}
+		}
+	case rule.List != nil:
+		f.query, err = settlerule.RenderObject(rule.List.Query, scope)
+	case rule.Invoke != nil:
+		f.query, err = settlerule.RenderObject(rule.Invoke.Args, scope)
+	}
+	for _, m := range rule.Matches() {
+		if err != nil {
+			break
+		}
+		var text string
+		text, err = m.Template.Render(scope)
+		f.matches = append(f.matches, text)
+	}
+	return f, err
+}
+
+// digest tells what is looked for from what another rule looks for.
+func (f *finder) digest() string {
+	function, paths := "", []string{}
+	if f.Invoke != nil {
+		function = f.Invoke.Function
+	}
+	for _, m := range f.Matches() {
+		paths = append(paths, m.Path.String())
+	}
+	text, _ := json.Marshal([]any{f.Kind(), f.id, function, f.query.Mappable(), paths, f.matches}) // texts are always JSON
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:16])
+}
+
+// anyRule allows all rules.
+func anyRule(*settlerule.Rule) bool { return true }
+
+// declarations are how a provider says that creates of its types are settled.
+type declarations struct {
+	pkg string
+	by  map[string]provider.Settle // nil: it knows nothing of that
+}
+
+// declaredRule returns how a provider says that creates of a type are settled; false if it knows nothing of rules. It
+// is asked once, unless it fails.
+func (s *session) declaredRule(ctx context.Context, p *pluginhost.Provider, t tokens.Type) (provider.Settle, bool) {
+	told, ok := s.told.Load(p)
+	if !ok {
+		resp, err := p.GetMapping(ctx, plugin.GetMappingRequest{Key: provider.SettleMapping})
+		if err != nil {
+			return "", false
+		}
+		d := declarations{pkg: resp.Provider}
+		if json.Unmarshal(resp.Data, &d.by) != nil {
+			d.by = nil
+		}
+		told = d
+		s.told.Store(p, d)
+	}
+	d := told.(declarations)
+	if d.by == nil || d.pkg != string(token.Package(t)) {
+		return "", false
+	}
+	return d.by[string(t)], true
+}
+
+// reconciled reports whether the provider of a type is convergent, so that a repeated create finds its resource. A rule
+// of the stack goes before what the provider says.
+func (s *session) reconciled(ctx context.Context, p *pluginhost.Provider, t tokens.Type) bool {
+	return s.declared(ctx, p, t) == provider.SettleByReconcile
+}
+
+// declared returns what a provider says of a type, unless the stack has rules for it.
+func (s *session) declared(ctx context.Context, p *pluginhost.Provider, t tokens.Type) provider.Settle {
+	if len(s.rules.For(string(t)).Rules) > 0 {
+		return ""
+	}
+	by, _ := s.declaredRule(ctx, p, t)
+	return by
+}
+
+// hint says which rule would help to find a resource of a type.
+func hint(t tokens.Type, inputs resource.PropertyMap) string {
+	for _, name := range []resource.PropertyKey{"name", "bucket", "identifier", "id"} {
+		if v, ok := inputs[name]; ok && v.IsString() {
+			return fmt.Sprintf(`deployctl:settle {"%s": {"read": "${%s}"}} if that input is its id`, t, name)
+		}
+	}
+	return fmt.Sprintf("a rule for %s in deployctl:settle: read if its id follows from its inputs, list or invoke if the "+
+		"server makes it", t)
+}
+
+// The results of settling a create, as they are counted.
+const (
+	countedFound     = "found"
+	countedAbsent    = "absent"
+	countedAmbiguous = "ambiguous"
+	countedRepeated  = "repeated"
+	countedNoRule    = "no rule"
+)
+
+// counted says what settling a create by a rule came to.
+func counted(result engine.StepFinished) string {
+	switch result.Outcome {
+	case engine.OutcomeDone, engine.OutcomePartial:
+		return countedFound
+	case engine.OutcomeAbsent:
+		return countedAbsent
+	}
+	return countedAmbiguous
+}
+
+// count counts what settling a create came to.
+func (s *session) count(t tokens.Type, f *finder, result string) {
+	if s.settled == nil {
+		return
+	}
+	kind := "none"
+	if f != nil {
+		kind = f.Kind()
+	}
+	s.settled(string(token.Package(t)), kind, result)
+}
+
+// noRule is the outcome of a create of which no rule says how to find it.
+func noRule(t tokens.Type, inputs resource.PropertyMap, why string) engine.StepFinished {
+	return engine.StepFinished{Outcome: engine.OutcomeUndecidable,
+		Error: "its answer was lost, and it could not be looked for: " + notRuled(t, inputs, why)}
+}
+
+// notRuled says why no rule could be used.
+func notRuled(t tokens.Type, inputs resource.PropertyMap, why string) string {
+	if why != "" {
+		return "no settle rule can be used: " + why
+	}
+	return fmt.Sprintf("no settle rule says how to find a %s; it would be found by %s", t, hint(t, inputs))
+}
+
+// notThere is the outcome of a create whose resource a rule has not found.
+func notThere(after *engine.Evidence, f *finder) engine.StepFinished {
+	result := absent
+	if after != nil {
+		result.Error = "it was looked for " + f.String() + ", and is not there"
+	}
+	return result
 }

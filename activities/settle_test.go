@@ -11,6 +11,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/deployctl/deployctl/internal/settlerule"
 	"github.com/deployctl/deployctl/internal/waittest"
 	"github.com/deployctl/deployctl/provider"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
@@ -85,7 +86,10 @@ type partIn struct {
 }
 
 func (p part) Reconcile(_ context.Context, r provider.Request[partIn, partIn]) (string, partIn, error) {
-	return r.News.Name, r.News, os.WriteFile(filepath.Join(p.dir, r.News.Name), []byte(r.Owner()), 0o600)
+	if err := os.WriteFile(filepath.Join(p.dir, r.News.Name), []byte(r.Owner()), 0o600); err != nil {
+		return "", r.News, err
+	}
+	return r.News.Name, r.News, nil
 }
 
 func (p part) Delete(_ context.Context, e provider.Existing[partIn, partIn]) error {
@@ -230,7 +234,7 @@ func TestALostCreateIsFoundAmongAllByWhatTellsItFromOthers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := bench(t, map[string]deployments.ConfigValue{settleKey: {Value: `{"` + thingType +
+			h := bench(t, map[string]deployments.ConfigValue{settlerule.StackKey: {Value: `{"` + thingType +
 				`": {"list": "property:tags.Name"}}`}})
 			put := func(things map[string]string) {
 				for id, text := range things {
@@ -260,7 +264,7 @@ func TestALostCreateIsFoundAmongAllByWhatTellsItFromOthers(t *testing.T) {
 
 // The first attempt was lost before it looked for the resource.
 func TestARepeatedAttemptLooksToo(t *testing.T) {
-	h := bench(t, map[string]deployments.ConfigValue{settleKey: {Value: `{"` + thingType +
+	h := bench(t, map[string]deployments.ConfigValue{settlerule.StackKey: {Value: `{"` + thingType +
 		`": {"read": "property:name"}}`}})
 	step := h.create(texts("name", "ours", "do", "die-after"))
 	step.Check = false // the program sets the name
@@ -274,7 +278,7 @@ func TestARepeatedAttemptLooksToo(t *testing.T) {
 
 func TestAProviderThatStopsInTheMiddleOfAListIsAskedAgain(t *testing.T) {
 	t.Parallel()
-	h := bench(t, map[string]deployments.ConfigValue{settleKey: {Value: `{"` + thingType +
+	h := bench(t, map[string]deployments.ConfigValue{settlerule.StackKey: {Value: `{"` + thingType +
 		`": {"list": "property:tags.Name"}}`}})
 	inputs := texts("do", "die-after")
 	inputs["tags"] = resource.NewProperty(resource.PropertyMap{"Name": resource.NewProperty("ours")})
@@ -356,7 +360,7 @@ func TestACallThatOverrunsItsStepIsSettledByItsLateAnswer(t *testing.T) {
 }
 
 func TestACallThatIsNeverAnsweredIsNotTakenForAbsent(t *testing.T) {
-	h := bench(t, map[string]deployments.ConfigValue{settleKey: {Value: `{"` + thingType +
+	h := bench(t, map[string]deployments.ConfigValue{settlerule.StackKey: {Value: `{"` + thingType +
 		`": {"read": "property:name"}}`}})
 	step := h.overrun(time.Now().Add(-overtime))
 	if err := os.Remove(filepath.Join(h.world, "n")); err != nil { // its effect is still to come

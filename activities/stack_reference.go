@@ -95,14 +95,7 @@ func (p *engineProvider) visible(
 	if err != nil || asked.MayRead(deployments.RoleDeployer, name) {
 		return outputs, err
 	}
-	seen, hidden := resource.PropertyMap{}, []string{}
-	for _, key := range outputs.StableKeys() {
-		if outputs[key].ContainsSecrets() {
-			hidden = append(hidden, string(key))
-		} else {
-			seen[key] = outputs[key]
-		}
-	}
+	seen, hidden := plainOf(outputs)
 	if len(hidden) > 0 {
 		s.print(pluginhost.Message{Severity: diag.Warning, Text: fmt.Sprintf(
 			"The outputs %s of the stack %s are secret and are left out: "+
@@ -114,13 +107,17 @@ func (p *engineProvider) visible(
 
 // outputsOf returns the outputs of a stack of this service, from its current checkpoint.
 func (s *session) outputsOf(ctx context.Context, name deployments.StackName) (resource.PropertyMap, error) {
-	checkpoint, err := s.current(ctx, name)
+	checkpoint, closed, err := s.current(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	for _, r := range checkpoint.States() {
 		if r.Type == resource.RootStackType && !r.Delete && r.Outputs.Ref != "" {
-			return checkpoint.Values(r.Outputs.Ref)
+			outputs, err := checkpoint.Values(r.Outputs.Ref)
+			if closed {
+				outputs = s.withoutSecrets(outputs, fmt.Sprintf("The outputs %%s of the stack %s are", name))
+			}
+			return outputs, err
 		}
 	}
 	return resource.PropertyMap{}, nil
@@ -128,7 +125,7 @@ func (s *session) outputsOf(ctx context.Context, name deployments.StackName) (re
 
 // resourcesOf returns the type and the outputs of each resource of a stack of this service, by URN.
 func (s *session) resourcesOf(ctx context.Context, name deployments.StackName) (resource.PropertyMap, error) {
-	checkpoint, err := s.current(ctx, name)
+	checkpoint, closed, err := s.current(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -143,6 +140,9 @@ func (s *session) resourcesOf(ctx context.Context, name deployments.StackName) (
 				return nil, err
 			}
 		}
+		if closed {
+			outputs = s.withoutSecrets(outputs, fmt.Sprintf("The outputs %%s of %s are", r.URN))
+		}
 		all[resource.PropertyKey(r.URN)] = resource.NewProperty(resource.PropertyMap{
 			"type": resource.NewProperty(string(r.Type)), "outputs": resource.NewProperty(outputs),
 		})
@@ -150,11 +150,43 @@ func (s *session) resourcesOf(ctx context.Context, name deployments.StackName) (
 	return all, nil
 }
 
-// current returns the current checkpoint of a stack of this service.
-func (s *session) current(ctx context.Context, name deployments.StackName) (*statestore.Checkpoint, error) {
+// withoutSecrets leaves out what is secret, and says so.
+func (s *session) withoutSecrets(outputs resource.PropertyMap, which string) resource.PropertyMap {
+	seen, hidden := plainOf(outputs)
+	if len(hidden) > 0 {
+		s.print(pluginhost.Message{Severity: diag.Warning, Text: fmt.Sprintf(which+
+			" secret and are left out: they are under a key that this update does not have, such as another passphrase.",
+			strings.Join(hidden, ", "))})
+	}
+	return seen
+}
+
+// plainOf returns the properties that hold no secret, and the names of the others.
+func plainOf(outputs resource.PropertyMap) (seen resource.PropertyMap, hidden []string) {
+	seen = resource.PropertyMap{}
+	for _, key := range outputs.StableKeys() {
+		if outputs[key].ContainsSecrets() {
+			hidden = append(hidden, string(key))
+		} else {
+			seen[key] = outputs[key]
+		}
+	}
+	return seen, hidden
+}
+
+// current returns the current checkpoint of a stack of this service. It is closed if its secrets are under a key that
+// the update does not have.
+func (s *session) current(
+	ctx context.Context, name deployments.StackName,
+) (c *statestore.Checkpoint, closed bool, err error) {
 	head, err := s.store.Head(ctx, name)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	return s.store.Checkpoint(ctx, name, head.Version, s.request.Secrets)
+	c, err = s.store.Checkpoint(ctx, name, head.Version, s.request.Secrets)
+	if statestore.NeedsKey(err) {
+		c, err = s.store.WithoutSecrets(ctx, name, head.Version)
+		return c, true, err
+	}
+	return c, false, err
 }

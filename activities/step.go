@@ -13,7 +13,9 @@ import (
 	"github.com/deployctl/deployctl/internal/pluginhost"
 	"github.com/deployctl/deployctl/internal/properties"
 	"github.com/deployctl/deployctl/internal/ratelimit"
+	"github.com/deployctl/deployctl/internal/settlerule"
 	"github.com/deployctl/deployctl/internal/token"
+	"github.com/deployctl/deployctl/statestore"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 	"go.temporal.io/sdk/activity"
@@ -65,14 +67,15 @@ func (a *Activities) Step(ctx context.Context, in deployments.StepInput) (deploy
 	case err != nil:
 	case at.heartbeat.lastBeatRejected() || errors.Is(ctx.Err(), context.DeadlineExceeded):
 		at.leave(ctx, result)
-	case in.Step.Answer != nil && result.Outcome == engine.OutcomeDone:
+	case in.Step.Answer != nil && result.Outcome == engine.OutcomeDone && engine.ViewError(result.Views) == "":
 		reply := *in.Step.Answer
 		reply.ID, reply.Object = result.ID, result.Outputs
 		out.Answered, out.Messages = s.replyEarly(ctx, reply)
 	}
 	if at.sent && (err == nil || isType(err, deployments.ErrorUnknownOutcome)) {
-		s.spent.Store(in.Step.Op, in.Round)
+		s.spend(in.Step.Op, in.Round)
 	}
+	at.remember(ctx, result, err)
 	if err == nil {
 		return out, unsuccessful(ctx, out) // its texts are redacted
 	}
@@ -88,14 +91,19 @@ type attempt struct {
 	turn      bool               // it holds one of the places of steps that run at a time
 	limiter   *ratelimit.Limiter // the rate limit of the provider's account
 	pause     time.Duration      // before the first repetition of a throttled call; 0: the retry policy decides
+	evidence  *engine.Evidence   // what the error of a call tells that is to be repeated; nil if it was said by its type
 
-	provider *pluginhost.Provider // the provider that is called
-	views    *pluginhost.Views    // what the provider publishes during its last call; nil before the first
-	until    time.Time            // the deadline of the call
-	overdue  bool                 // the call was not answered by the deadline and still runs
-	sent     bool                 // the call was sent, so it may have had an effect
-	keeping  atomic.Bool          // the call was answered, and its result is being stored
-	over     chan struct{}        // closed when the attempt can have no further effect or result
+	rule     *finder               // how its create is found; nil without one
+	noted    statestore.CreateMark // the mark that an attempt of this create has recorded
+	place    settlerule.Mark       // where its resource bears a mark; zero without a place
+	noRule   string                // why no rule can be used; empty if there is none
+	provider *pluginhost.Provider  // the provider that is called
+	views    *pluginhost.Views     // what the provider publishes during its last call; nil before the first
+	until    time.Time             // the deadline of the call
+	overdue  bool                  // the call was not answered by the deadline and still runs
+	sent     bool                  // the call was sent, so it may have had an effect
+	keeping  atomic.Bool           // the call was answered, and its result is being stored
+	over     chan struct{}         // closed when the attempt can have no further effect or result
 }
 
 // end marks the attempt as over: it can have no further effect or result.
@@ -122,27 +130,6 @@ func rest(round int) time.Duration {
 	}
 	return time.Second << min(round-3, 6)
 }
-
-// leave stores the result where Settle looks first, because the activity may be unable to report it. It retries until
-// the result is stored; once the worker stops, for at most lastLeave.
-func (at *attempt) leave(ctx context.Context, result engine.StepFinished) {
-	at.keeping.Store(true)
-	defer at.keeping.Store(false)
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
-	go func() {
-		select {
-		case <-at.heartbeat.stopping:
-			_ = pause(ctx, lastLeave)
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	at.session.leaveOutcome(ctx, at.round, result)
-}
-
-// lastLeave is how long a stopping worker tries to store the result of a step.
-const lastLeave = 20 * time.Second
 
 func (at *attempt) run(ctx context.Context) (engine.StepFinished, error) {
 	if !at.turn {
@@ -233,6 +220,7 @@ func mutate[T any](
 		if _, underWay := at.session.sent.LoadOrStore(at.step.Op, at); underWay {
 			return engine.StepFinished{}, unknownOutcome("an earlier attempt is still under way")
 		}
+		at.session.answers.drop(at.stepOf()) // that an earlier one had no effect
 		at.sent = true
 	}
 	var value T
@@ -303,7 +291,9 @@ func (at *attempt) observe(err error) {
 
 // judge turns the answer of a changing call into the result of the step, or into an error of the activity. Reasons are
 // those of a failed initialisation.
-func judge(p *pluginhost.Provider, err error) (result engine.StepFinished, reasons []string, end error) {
+func (at *attempt) judge(
+	ctx context.Context, p *pluginhost.Provider, err error,
+) (result engine.StepFinished, reasons []string, end error) {
 	if temporal.IsCanceledError(err) || isApplication(err) {
 		return engine.StepFinished{}, nil, err
 	}
@@ -328,7 +318,8 @@ func judge(p *pluginhost.Provider, err error) (result engine.StepFinished, reaso
 		return engine.StepFinished{Outcome: engine.OutcomeUndecidable,
 			Error: "the call was made, and its answer cannot be read: " + v.Reason}, nil, nil
 	default:
-		return failed(pluginhost.ErrorText(err)), nil, nil
+		result, end = at.weigh(ctx, p, v.Code, pluginhost.ErrorText(err))
+		return result, nil, end
 	}
 }
 

@@ -6,10 +6,12 @@ import (
 
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/deployctl/deployctl/internal/settlerule"
 	"github.com/deployctl/deployctl/internal/token"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
+	"go.temporal.io/sdk/activity"
 )
 
 // create creates the resource. It checks the inputs first if the plan did not.
@@ -22,7 +24,10 @@ func (at *attempt) create(ctx context.Context, p *pluginhost.Provider) (engine.S
 	if err != nil || ended != nil {
 		return deref(ended), err
 	}
-	if err := at.lookBefore(ctx, p, inputs); err != nil {
+	if made, err := at.lookBefore(ctx, p, inputs); err != nil || made != nil {
+		return deref(made), err
+	}
+	if err := at.noteMark(ctx, inputs); err != nil {
 		return engine.StepFinished{}, err
 	}
 	views := at.openViews()
@@ -32,7 +37,7 @@ func (at *attempt) create(ctx context.Context, p *pluginhost.Provider) (engine.S
 			Preview: at.step.Preview, ResourceStatusAddress: views.Address, ResourceStatusToken: views.Token,
 		})
 	}, func(resp plugin.CreateResponse, err error) (engine.StepFinished, error) {
-		result, reasons, err := judge(p, err)
+		result, reasons, err := at.judge(ctx, p, err)
 		result.Inputs = checked
 		if err != nil || !hadEffect(result) {
 			return result, err
@@ -66,7 +71,10 @@ func (at *attempt) adoptNamed(ctx context.Context, p *pluginhost.Provider) (engi
 func (at *attempt) inputs(
 	ctx context.Context, p resourceProvider,
 ) (inputs resource.PropertyMap, checked *engine.Bag, ended *engine.StepFinished, err error) {
-	if inputs, err = at.session.values.Decode(ctx, at.step.New.Inputs); err != nil || !at.step.Check {
+	if inputs, err = at.session.values.Decode(ctx, at.step.New.Inputs); err != nil {
+		return nil, nil, nil, err
+	}
+	if inputs, err = at.beginMark(ctx, p, inputs); err != nil || !at.step.Check {
 		return inputs, nil, nil, err
 	}
 	u := at.step.URN
@@ -86,32 +94,75 @@ func (at *attempt) inputs(
 	return resp.Properties, &bag, nil, err
 }
 
-// lookBefore records, once per create, that no such resource exists before the call, if the stack has a settle rule for
-// the type. Only with this record can a resource that is found after a lost answer count as created by this step. Every
-// attempt looks until one has recorded it: an earlier attempt may have ended before it looked.
-func (at *attempt) lookBefore(ctx context.Context, p *pluginhost.Provider, inputs resource.PropertyMap) error {
-	rule, ok := at.session.rules[string(at.step.Type)]
-	if !ok || at.step.Preview || rule.value(inputs) == "" {
-		return nil
+// lookBefore chooses the rule by which the resource is found if the answer is lost. If nothing else shows that what is
+// found then is ours, it records, once per create, that no such resource exists before the call. Every later attempt
+// looks: one before it may have ended before it looked, or have made the resource before its provider rejected what
+// came after. What an attempt before it has made is taken over.
+func (at *attempt) lookBefore(
+	ctx context.Context, p *pluginhost.Provider, inputs resource.PropertyMap,
+) (made *engine.StepFinished, err error) {
+	if at.step.Preview || at.session.declared(ctx, p, at.step.Type) != "" {
+		return nil, nil
 	}
-	seen, err := at.sawAbsence(ctx)
-	if err != nil || seen {
-		return err
+	if at.rule, at.noRule, err = at.finder(ctx, p, inputs, anyRule); err != nil {
+		return nil, err
 	}
-	found, _, ended, err := at.look(ctx, p, rule, inputs)
-	if err != nil || ended != nil || found.ID != "" && found.Outputs != nil {
-		return err
+	f := at.rule
+	if f == nil || f.Harmless() {
+		return nil, nil
 	}
-	return at.session.store.NoteAbsence(ctx, at.session.update.StackName, at.step.Seed)
+	declared, err := at.session.values.Decode(ctx, at.step.New.Inputs)
+	if err != nil {
+		return nil, err
+	}
+	ours, err := at.seeded(ctx, p, f, declared, inputs)
+	if err != nil {
+		result, err := at.providerUnavailable(err)
+		return &result, err
+	}
+	absence := f.Accepts(settlerule.Absence)
+	marks := at.markIn(f.place, inputs) != "" && f.Accepts(settlerule.ByMark)
+	if at.first(ctx) && (ours || marks || !absence) {
+		return nil, nil
+	}
+	found, reasons, ended, err := at.look(ctx, p, f, inputs)
+	switch {
+	case err != nil || ended != nil:
+		return nil, err
+	case found.ID == "" || found.Outputs == nil:
+		if absence {
+			err = at.noteAbsence(ctx, f)
+		}
+		return nil, err
+	}
+	if !ours && !at.marked(f, found, inputs) {
+		if seen, err := at.sawAbsence(ctx, f); err != nil || !seen {
+			return nil, err
+		}
+	}
+	result, err := at.takeOver(ctx, p, found, reasons, inputs)
+	return &result, err
 }
 
-// sawAbsence reports whether an attempt of this create, also one of an earlier update, recorded that the resource did
-// not exist before the call. Nobody looked before the creates of other engines, which have no seed.
-func (at *attempt) sawAbsence(ctx context.Context) (bool, error) {
-	if len(at.step.Seed) == 0 {
+// first reports whether no attempt of the create was made before this one, as far as this update knows: an earlier
+// update may have made one, of which only the note of its mark tells.
+func (at *attempt) first(ctx context.Context) bool {
+	return at.round <= 1 && activity.GetInfo(ctx).Attempt <= 1 && at.noted.Text == ""
+}
+
+// noteAbsence records that what a rule looks for did not exist before the call.
+func (at *attempt) noteAbsence(ctx context.Context, f *finder) error {
+	return at.session.store.NoteAbsence(ctx, at.session.update.StackName, at.step.Seed, f.digest())
+}
+
+// sawAbsence reports whether an attempt of this create, also one of an earlier update, recorded that what a rule looks
+// for did not exist before the call, and the rule accepts that as a proof. Nobody looked before the creates of other
+// engines, which have no seed.
+func (at *attempt) sawAbsence(ctx context.Context, f *finder) (bool, error) {
+	if len(at.step.Seed) == 0 || !f.Accepts(settlerule.Absence) {
 		return false, nil
 	}
-	return at.session.store.SawAbsence(ctx, at.session.update.StackName, at.step.Seed)
+	return at.session.store.SawAbsence(ctx, at.session.update.StackName, at.step.Seed, f.digest())
 }
 
 func deref(result *engine.StepFinished) engine.StepFinished {
@@ -154,7 +205,7 @@ func (at *attempt) update(ctx context.Context, p *pluginhost.Provider) (engine.S
 			ResourceStatusAddress: views.Address, ResourceStatusToken: views.Token,
 		})
 	}, func(resp plugin.UpdateResponse, err error) (engine.StepFinished, error) {
-		result, reasons, err := judge(p, err)
+		result, reasons, err := at.judge(ctx, p, err)
 		if err != nil {
 			return result, err
 		}
@@ -188,7 +239,7 @@ func (at *attempt) delete(ctx context.Context, p *pluginhost.Provider) (engine.S
 			ResourceStatusAddress: views.Address, ResourceStatusToken: views.Token,
 		})
 	}, func(_ plugin.DeleteResponse, err error) (engine.StepFinished, error) {
-		result, _, err := judge(p, err)
+		result, _, err := at.judge(ctx, p, err)
 		if err != nil {
 			return result, err
 		}

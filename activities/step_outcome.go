@@ -39,6 +39,14 @@ func unsuccessful(ctx context.Context, out deployments.StepOutput) error {
 	if text == "" && len(out.Failures) > 0 {
 		text = out.Failures[0].Reason
 	}
+	if e := out.Evidence; e != nil && e.Class != engine.ErrorDefinite {
+		text += "; the error is " + e.String()
+		if e.Look {
+			text += ": it is looked for"
+		} else if e.Looked != "" {
+			text += ": " + e.Looked
+		}
+	}
 	return temporal.NewApplicationErrorWithOptions(cut(ctx, text, maxFailure), deployments.ErrorStepFailed,
 		temporal.ApplicationErrorOptions{
 			NonRetryable: true, Details: []any{out},

@@ -129,6 +129,11 @@ func (at *attempt) refresh(ctx context.Context, p *pluginhost.Provider) (engine.
 		at.session.tell(diag.Warning, at.step.URN,
 			"refreshed resource is in an unhealthy state:\n* "+strings.Join(reasons, "\n* "))
 	}
+	if at.session.request.TrySettle {
+		if err := at.trySettle(ctx, p, oldInputs); err != nil {
+			return engine.StepFinished{}, err
+		}
+	}
 	// Values that are stored already need not travel.
 	if result.Inputs.Same(old.Inputs) {
 		result.Inputs = &old.Inputs
@@ -173,12 +178,30 @@ func (at *attempt) drift(
 	if err != nil {
 		return engine.Diff{}, err
 	}
-	diff := engineDiff(d.Invert())
+	d = d.Invert()
+	if d.Changes == plugin.DiffSome && len(d.ChangedKeys)+len(d.ReplaceKeys)+len(d.DetailedDiff) == 0 {
+		d.DetailedDiff = changedOutputs(oldOutputs, c.oldOutputs, c.newInputs)
+	}
+	diff := engineDiff(d)
 	at.session.compared.note(known, diff)
 	if diff.Change == engine.ChangeReplace {
 		diff.Change = engine.ChangeUpdate // a refresh replaces nothing
 	}
 	return diff, nil
+}
+
+// changedOutputs names what has become of a resource, for a provider that says only that an update would change it: the
+// outputs that inputs stand for, or all if it is none of those.
+func changedOutputs(before, now, inputs resource.PropertyMap) map[string]plugin.PropertyDiff {
+	all := before.Diff(now)
+	if all == nil {
+		return nil
+	}
+	declared := before.Diff(now, func(key resource.PropertyKey) bool { _, ok := inputs[key]; return !ok })
+	if declared == nil {
+		declared = all
+	}
+	return plugin.NewDetailedDiffFromObjectDiff(declared, false)
 }
 
 // adopt imports an existing resource and reports how the program's inputs differ from it.
@@ -240,6 +263,7 @@ func (at *attempt) deviation(
 		return nil, internalError(err)
 	}
 	declared, _ = properties.IgnoreChanges(declared, found.Inputs, at.step.IgnoreChanges)
+	declared = at.session.withMark(ctx, p, at.step.Provider, at.step.Type, nil, declared, found.Inputs)
 	checked, err := p.Check(ctx, plugin.CheckRequest{
 		URN: u, Name: u.Name(), Type: u.Type(), Olds: found.Inputs, News: declared,
 		AllowUnknowns: at.step.Preview, RandomSeed: at.step.Seed, Autonaming: at.session.names.Propose(u, at.step.Seed),

@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -109,7 +110,17 @@ func (p *toy) Configure(_ context.Context, req *pulumirpc.ConfigureRequest) (*pu
 	return &pulumirpc.ConfigureResponse{AcceptSecrets: true, SupportsPreview: true}, nil
 }
 
+// checksLeft is a file in the world with the number of calls of Check, 0 to 9, before one that fails.
+const checksLeft = ".checks-left"
+
 func (p *toy) Check(_ context.Context, req *pulumirpc.CheckRequest) (*pulumirpc.CheckResponse, error) {
+	if left, err := os.ReadFile(filepath.Join(p.world, checksLeft)); err == nil {
+		if left[0] == '0' {
+			_ = os.Remove(filepath.Join(p.world, checksLeft))
+			return nil, status.Error(codes.Unavailable, "the cloud is away")
+		}
+		_ = os.WriteFile(filepath.Join(p.world, checksLeft), []byte{left[0] - 1}, 0o600)
+	}
 	news, err := plugin.UnmarshalProperties(req.GetNews(), toyMarshal)
 	if err != nil {
 		return nil, err
@@ -120,6 +131,9 @@ func (p *toy) Check(_ context.Context, req *pulumirpc.CheckRequest) (*pulumirpc.
 			name = old
 		}
 		news["name"] = resource.NewProperty(name)
+	}
+	if _, ok := news["realm"]; !ok && news.HasValue("scope") {
+		news["realm"] = resource.NewProperty("main")
 	}
 	inputs, err := plugin.MarshalProperties(news, toyMarshal)
 	resp := &pulumirpc.CheckResponse{Inputs: inputs}
@@ -135,7 +149,7 @@ func (p *toy) Diff(_ context.Context, req *pulumirpc.DiffRequest) (*pulumirpc.Di
 	if req.GetOlds().GetFields()["do"].GetStringValue() == "differ" {
 		resp.Changes = pulumirpc.DiffResponse_DIFF_SOME
 	}
-	for _, name := range []string{"name", "size", "zone", "do", "secret"} {
+	for _, name := range []string{"name", "size", "zone", "do", "secret", "labels"} {
 		o, n := req.GetOldInputs().GetFields()[name], req.GetNews().GetFields()[name]
 		if o.String() == n.String() {
 			continue
@@ -177,6 +191,11 @@ func (p *toy) act(do, id string, effect func() error) error {
 		os.Exit(9)
 	case "refuse":
 		return errors.New("that is not allowed" + slip)
+	case "fail-before", "fail-after":
+		if do == "fail-after" {
+			_ = effect()
+		}
+		return errors.New(strings.TrimPrefix(slip, ": "))
 	case "busy":
 		st, _ := status.New(codes.ResourceExhausted, "slow down"+slip).WithDetails(
 			&errdetails.RetryInfo{RetryDelay: durationpb.New(7 * time.Second)})
@@ -208,8 +227,9 @@ func (p *toy) Create(_ context.Context, req *pulumirpc.CreateRequest) (*pulumirp
 	if req.GetPreview() {
 		return &pulumirpc.CreateResponse{Properties: out}, nil
 	}
-	id := in["name"].GetStringValue()
-	err := p.act(in["do"].GetStringValue()+indiscreet(in), id, func() error {
+	name := in["name"].GetStringValue()
+	id := p.idOf(in)
+	err := p.act(in["do"].GetStringValue()+indiscreet(in), name, func() error {
 		if _, err := os.Stat(filepath.Join(p.world, id)); err == nil {
 			return fmt.Errorf("%s exists already", id)
 		}
@@ -222,6 +242,19 @@ func (p *toy) Create(_ context.Context, req *pulumirpc.CreateRequest) (*pulumirp
 		id = ""
 	}
 	return &pulumirpc.CreateResponse{Id: id, Properties: out}, nil
+}
+
+// idOf returns the id of a thing: its name, or one that is made of its scope and the provider's region, or one that the
+// server makes.
+func (p *toy) idOf(in map[string]*structpb.Value) string {
+	name := in["name"].GetStringValue()
+	switch {
+	case in["serverMade"].GetStringValue() != "":
+		return "made-" + rand.Text()
+	case in["scope"].GetStringValue() != "":
+		return p.region + "_" + in["realm"].GetStringValue() + "_" + in["scope"].GetStringValue() + "_" + name
+	}
+	return name
 }
 
 func (p *toy) write(id string, props *structpb.Struct) error {
@@ -263,6 +296,9 @@ func (p *toy) List(req *pulumirpc.ListRequest, stream pulumirpc.ResourceProvider
 	}
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), ".") || e.Name() <= req.GetContinuationToken() {
+			continue
+		}
+		if name := req.GetQuery().GetFields()["name"].GetStringValue(); name != "" && p.nameOf(e.Name()) != name {
 			continue
 		}
 		if err := stream.Send(&pulumirpc.ListResponse{Response: &pulumirpc.ListResponse_Result_{
@@ -318,6 +354,14 @@ func (p *toy) Update(_ context.Context, req *pulumirpc.UpdateRequest) (*pulumirp
 
 func (p *toy) Delete(_ context.Context, req *pulumirpc.DeleteRequest) (*emptypb.Empty, error) {
 	p.record("delete " + req.GetId())
+	var was struct{ Do string }
+	if data, err := os.ReadFile(filepath.Join(p.world, req.GetId())); err == nil {
+		_ = json.Unmarshal(data, &was)
+	}
+	if text, ok := strings.CutPrefix(was.Do, "delete-fails: "); ok {
+		_ = os.Remove(filepath.Join(p.world, req.GetId()))
+		return nil, errors.New(text)
+	}
 	err := os.Remove(filepath.Join(p.world, req.GetId()))
 	if errors.Is(err, os.ErrNotExist) {
 		err = nil
@@ -325,7 +369,52 @@ func (p *toy) Delete(_ context.Context, req *pulumirpc.DeleteRequest) (*emptypb.
 	return &emptypb.Empty{}, err
 }
 
+// nameOf returns the name of the thing with an id.
+func (p *toy) nameOf(id string) string {
+	var was struct{ Name string }
+	data, err := os.ReadFile(filepath.Join(p.world, id))
+	if err == nil {
+		err = json.Unmarshal(data, &was)
+	}
+	if err != nil {
+		return ""
+	}
+	return was.Name
+}
+
+// askedMappings is the file of the world that has the keys of mappings which were asked for.
+const askedMappings = ".mappings"
+
+func (p *toy) GetMapping(
+	_ context.Context, req *pulumirpc.GetMappingRequest,
+) (*pulumirpc.GetMappingResponse, error) {
+	p.note(askedMappings, req.GetKey())
+	return &pulumirpc.GetMappingResponse{}, nil
+}
+
+// askedFunctions is the file of the world that has the functions which were called for rules.
+const askedFunctions = ".functions"
+
 func (p *toy) Invoke(_ context.Context, req *pulumirpc.InvokeRequest) (*pulumirpc.InvokeResponse, error) {
+	switch req.GetTok() {
+	case "toy:index:getAccount":
+		p.note(askedFunctions, req.GetTok())
+		out, err := structpb.NewStruct(map[string]any{"account": "north", "secret": "s"})
+		return &pulumirpc.InvokeResponse{Return: out}, err
+	case "toy:index:getThings":
+		p.note(askedFunctions, req.GetTok())
+		entries, err := os.ReadDir(p.world)
+		found := []any{}
+		for _, e := range entries {
+			if p.nameOf(e.Name()) == req.GetArgs().GetFields()["name"].GetStringValue() {
+				found = append(found, map[string]any{"arn": "toy/thing/" + e.Name()})
+			}
+		}
+		out, _ := structpb.NewStruct(map[string]any{"things": found})
+		return &pulumirpc.InvokeResponse{Return: out}, err
+	case "toy:index:broken":
+		return nil, errors.New("access is denied: 403 Forbidden")
+	}
 	out, err := structpb.NewStruct(map[string]any{"region": p.region,
 		"asked": req.GetArgs().GetFields()["ask"].GetStringValue()})
 	return &pulumirpc.InvokeResponse{Return: out}, err

@@ -12,6 +12,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/runlink/runlinktest"
+	"github.com/deployctl/deployctl/internal/settlerule"
 	"github.com/deployctl/deployctl/internal/waittest"
 )
 
@@ -251,7 +252,7 @@ func TestALostCreateIsFoundAgainThroughTheRealCore(t *testing.T) {
 	script := "steps: [{register: a, type: 'toy:index:Thing', properties: {do: die-after}}]"
 	result, run := h.carryOut(deployments.UpdateRequest{
 		Bundle: h.upload(scenarioProject(script)),
-		Config: map[string]deployments.ConfigValue{settleKey: {Value: `{"` + thingType +
+		Config: map[string]deployments.ConfigValue{settlerule.StackKey: {Value: `{"` + thingType +
 			`": {"read": "property:name"}}`}},
 	})
 	if result.Status != engine.StatusSucceeded || len(h.effects()) != 1 {

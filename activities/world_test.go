@@ -39,7 +39,9 @@ type house struct {
 	update deployments.UpdateName
 	base   int
 	runs   *switchboard
-	stop   chan struct{} // closed when the worker is asked to stop; nil: never
+	// unheard: Temporal does not accept how activities end.
+	unheard bool
+	stop    chan struct{} // closed when the worker is asked to stop; nil: never
 	// background, if not nil, is the parent of the activities' contexts.
 	background context.Context
 }
@@ -245,6 +247,9 @@ func call[T any](h *house, activity any, in any) (T, error) {
 	}
 	var out T
 	value, err := env.ExecuteActivity(activity, in)
+	if !h.unheard {
+		h.acts.answers.accepted()
+	}
 	var failed *temporal.ApplicationError
 	if errors.As(err, &failed) && failed.Type() == deployments.ErrorStepFailed {
 		return out, failed.Details(&out)

@@ -8,6 +8,7 @@ import (
 
 func TestMain(m *testing.M) {
 	binary, _ = filepath.Abs("../bin/deployctl")
+	programSize = 60
 	os.Exit(m.Run())
 }
 
@@ -49,8 +50,9 @@ func TestNoUpdateBehindAProxyFailsWhenServersAreKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.close()
-	o, err := w.replicated(t.Context(), 1, 4)
-	if err != nil || len(o.Counts.broken()) > 0 || o.Tally["kills"] != replicaKills {
+	const clients, kills = 2, 3
+	o, err := w.replicated(t.Context(), 1, clients, kills)
+	if err != nil || len(o.Counts.broken()) > 0 || o.Tally["kills"] != kills {
 		t.Errorf("%v %v", o.Counts, err)
 	}
 }

@@ -159,12 +159,16 @@ type variant struct {
 	err   error
 }
 
+// programSize is how many resources the programs have whose updates are killed or cancelled. It is smaller in
+// `make test`.
+var programSize = 200
+
 // variants are two graphs in two languages.
 var variants = sync.OnceValue(func() (all []*variant) {
 	for _, language := range []string{"yaml", "nodejs"} {
 		for graphSeed := range uint64(2) {
 			all = append(all, &variant{name: fmt.Sprintf("undisturbed-%s-%d", language, graphSeed), language: language,
-				nodes: graph(rand.New(rand.NewPCG(graphSeed, 0)), 200, named, auto, tagged)})
+				nodes: graph(rand.New(rand.NewPCG(graphSeed, 0)), programSize, named, auto, tagged)})
 		}
 	}
 	return all

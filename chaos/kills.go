@@ -205,7 +205,7 @@ func killing(ctx context.Context, w *world, seed int) (o outcome, err error) {
 // planKills chooses the creates around which something is killed, and what is killed at which moment.
 func planKills(r *rand.Rand, seed int) (places []int, planned []killed) {
 	for range 1 + (seed-1)%perRun {
-		places = append(places, 1+r.IntN(165)) // of 200, because some are in progress while a gate is set
+		places = append(places, 1+r.IntN(programSize*165/200)) // some are in progress while a gate is set
 	}
 	slices.Sort(places)
 	places = slices.Compact(places)

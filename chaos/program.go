@@ -28,11 +28,16 @@ const (
 	auto   = "fake:index:Auto"
 	tagged = "fake:index:Tagged"
 	server = "fake:index:Server"
+	// The id of the one is a template, and a function finds the other.
+	scoped = "fake:index:Scoped"
+	filed  = "fake:index:Filed"
 )
 
 // findable tells the service how a create whose answer was lost is found again.
 const findable = `{"` + named + `": {"read": "property:name"}, "` + auto + `": {"read": "property:name"}, "` + tagged +
-	`": {"list": "property:settings.mark"}}`
+	`": {"list": "property:settings.mark"}, "` + scoped + `": {"read": "${config:account}:${zone}:${name}"}, "` + filed +
+	`": {"invoke": {"function": "fake:index:search", "args": {"mark": "${settings.mark}"}, "ids": "things[*].arn",
+		"after": ":"}}}`
 
 // graph makes a program such as people write: a few networks that everything stands in, layers upon them, many leaves.
 func graph(r *rand.Rand, n int, types ...string) []node {
@@ -45,7 +50,7 @@ func graph(r *rand.Rand, n int, types ...string) []node {
 		switch at.Type {
 		case named:
 			at.Properties["name"] = "the-" + name
-		case tagged:
+		case tagged, filed:
 			at.Properties["settings"] = map[string]any{"mark": "the-" + name}
 		}
 		roots := max(1, n/20)

@@ -81,14 +81,14 @@ func (p *roundRobin) dial() (server net.Conn, err error) {
 	return nil, err
 }
 
-// replicated plays a seed with all clients.
+// replicated plays a seed with all clients and kills.
 func replicated(ctx context.Context, w *world, seed int) (outcome, error) {
-	return w.replicated(ctx, seed, replicaClients)
+	return w.replicated(ctx, seed, replicaClients, replicaKills)
 }
 
 // replicated has clients update by way of a proxy before several servers, of which one is killed again and again. No
 // update fails.
-func (w *world) replicated(ctx context.Context, seed, clients int) (o outcome, err error) {
+func (w *world) replicated(ctx context.Context, seed, clients, kills int) (o outcome, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*patience)
 	defer cancel()
 	for len(w.More) < replicaServers-1 {
@@ -119,7 +119,7 @@ func (w *world) replicated(ctx context.Context, seed, clients int) (o outcome, e
 	if err != nil {
 		return o, err
 	}
-	if err := w.killServers(ctx, stocks, rand.New(rand.NewPCG(uint64(seed), 20))); err != nil {
+	if err := w.killServers(ctx, stocks, kills, rand.New(rand.NewPCG(uint64(seed), 20))); err != nil {
 		return o, err
 	}
 	for _, up := range ups {
@@ -134,7 +134,7 @@ func (w *world) replicated(ctx context.Context, seed, clients int) (o outcome, e
 	}
 	twice, e := stocks[0].cloud.Duplicates(ctx)
 	o.Counts.Duplicates = len(twice)
-	o.Tally = map[string]int{"updates": len(stocks), "kills": replicaKills}
+	o.Tally = map[string]int{"updates": len(stocks), "kills": kills}
 	return o, errors.Join(err, e)
 }
 
@@ -189,10 +189,10 @@ func begun(ctx context.Context, all []*stock) (ups []*command, err error) {
 }
 
 // killServers kills a server each time that the cloud has got so many objects more, and brings it back.
-func (w *world) killServers(ctx context.Context, clients []*stock, r *rand.Rand) error {
+func (w *world) killServers(ctx context.Context, clients []*stock, kills int, r *rand.Rand) error {
 	serves := append([]*cluster.Part{w.Serve}, w.More...)
-	for n := 1; n <= replicaKills; n++ {
-		want := len(clients) * cliSize * n / (replicaKills + 1)
+	for n := 1; n <= kills; n++ {
+		want := len(clients) * cliSize * n / (kills + 1)
 		err := eventually(ctx, "the next kill", func() (bool, error) {
 			objects, err := clients[0].cloud.Objects(ctx, "")
 			return len(objects) >= want, err

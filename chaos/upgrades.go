@@ -50,9 +50,10 @@ func upgrading(ctx context.Context, w *world, seed int) (o outcome, err error) {
 	for i := range replacements() {
 		k := killed{Moment: string([]fakecloud.Moment{fakecloud.Before, fakecloud.After}[r.IntN(2)]),
 			Victim: "what carries it out"}
+		place := programSize*i/4 + programSize/10 + r.IntN(programSize*15/100)
 		gate, err := s.cloud.SetGate(ctx, fakecloud.Fault{
-			Name: fmt.Sprint("replacement-", i+1), Op: fakecloud.Create, At: fakecloud.Moment(k.Moment), Skip: 50*i +
-				20 + r.IntN(30), Times: 1,
+			Name: fmt.Sprint("replacement-", i+1), Op: fakecloud.Create, At: fakecloud.Moment(k.Moment), Skip: place,
+			Times: 1,
 		})
 		if err != nil {
 			return o, err

@@ -21,7 +21,7 @@ import (
 )
 
 // patience ends a seed that hangs; none is expected to take nearly as long.
-const patience = 10 * time.Minute
+const patience = 20 * time.Minute
 
 // binary is what is tried.
 var binary, _ = filepath.Abs("bin/deployctl")

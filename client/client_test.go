@@ -29,7 +29,7 @@ const token = "local-token"
 // edge is a service that can be stopped and started again on the same port.
 type edge struct {
 	t       *testing.T
-	service deployments.Service
+	service grpcapi.Service
 	address string
 	stop    func()
 }
@@ -57,7 +57,7 @@ func (e *edge) start() {
 	e.t.Cleanup(e.stop)
 }
 
-func newEdge(t *testing.T, service deployments.Service) *edge {
+func newEdge(t *testing.T, service grpcapi.Service) *edge {
 	t.Helper()
 	e := &edge{t: t, service: service}
 	e.start()
@@ -249,7 +249,7 @@ func TestPatienceEnds(t *testing.T) {
 
 // failing is a service whose part does not answer at first.
 type failing struct {
-	deployments.Service
+	grpcapi.Service
 	left atomic.Int32
 }
 

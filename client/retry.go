@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -68,6 +69,9 @@ func (c *Client) retryUntilReached(ctx context.Context, attempt func(context.Con
 				c.silence.waits(err.Error())
 			}
 		} else {
+			if brokenOff(err) {
+				patience = c.options.Patience // something accepts connections there
+			}
 			c.silence.failed()
 		}
 		if c.options.Missed != nil {
@@ -91,13 +95,16 @@ func (c *Client) unreachable(err error) error {
 	if wire.Answered(err) {
 		return err
 	}
-	if strings.Contains(err.Error(), "authentication handshake failed") { // gRPC keeps only the text
+	if handshakeFailed(err) && !brokenOff(err) {
 		return deployments.Errorf(deployments.CodeUnavailable, "there is no secure connection to the service at %s; "+
 			"have its certificate (tls-cert) replaced, or name its authority's with ca-cert: %w", c.options.Address,
 			err)
 	}
 	hint := ""
 	switch {
+	case brokenOff(err):
+		hint = ": what accepts connections there ends them before they are secure, as a load balancer does that has no " +
+			"service behind it"
 	case strings.Contains(err.Error(), doors.Unsent): // likewise
 		hint = "; if that is right, have it use a certificate (tls-cert), and name the certificate's authority with " +
 			"ca-cert"
@@ -106,6 +113,17 @@ func (c *Client) unreachable(err error) error {
 	}
 	return deployments.Errorf(deployments.CodeUnavailable, "the service at %s cannot be reached%s: %w",
 		c.options.Address, hint, err)
+}
+
+func handshakeFailed(err error) bool {
+	return strings.Contains(err.Error(), "authentication handshake failed") // gRPC keeps only the text
+}
+
+// brokenOff reports whether a TLS handshake ended although nobody objected to anything.
+func brokenOff(err error) bool {
+	return handshakeFailed(err) && slices.ContainsFunc([]string{
+		"failed: EOF", "connection reset", "broken pipe", "i/o timeout", "deadline exceeded",
+	}, func(how string) bool { return strings.Contains(err.Error(), how) })
 }
 
 // sleep waits for d, or until ctx ends.

@@ -1,13 +1,18 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"io"
+	"maps"
 
 	api "github.com/deployctl/deployctl/api/deployctl/v1"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/grpcapi/wire"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // CreateStack creates an empty stack.
@@ -20,6 +25,24 @@ func (c *Client) CreateStack(ctx context.Context, s deployments.StackName, tags 
 func (c *Client) ListStacks(ctx context.Context, organization, project string) ([]deployments.StackInfo, error) {
 	m, err := repeat(ctx, c, c.stacks.ListStacks, &api.ListStacksRequest{Organization: organization, Project: project})
 	return wire.ToStackInfos(m.GetStacks()), err
+}
+
+// Statuses describes a page of stacks as an operator looks at them. The service takes the caller from the token. Of an
+// older service's stacks only what ListStacks says is known, in one page.
+func (c *Client) Statuses(
+	ctx context.Context, _ deployments.Caller, q deployments.StatusQuery,
+) (deployments.StatusPage, error) {
+	m, err := repeat(ctx, c, c.stacks.ListStatuses, wire.FromStatusQuery(q))
+	if lacks(err) {
+		list, err := c.ListStacks(ctx, q.Organization, q.Project)
+		page := deployments.StatusPage{Incomplete: "the service is older than this client: last results, drift and " +
+			"schedules are not known"}
+		for _, info := range list {
+			page.Stacks = append(page.Stacks, deployments.StackStatus{StackInfo: info})
+		}
+		return page, err
+	}
+	return wire.ToStatusPage(m), err
 }
 
 // Stack describes a stack.
@@ -40,6 +63,34 @@ func (c *Client) RenameStack(ctx context.Context, r deployments.RenameRequest) e
 		From: wire.FromStack(r.From), To: wire.FromStack(r.To), Initiator: r.Initiator,
 	})
 	return err
+}
+
+// ChangeTags sets tags of the stack, removes some, and keeps its others; with an older service not those that another
+// call sets at the same time.
+func (c *Client) ChangeTags(
+	ctx context.Context, s deployments.StackName, set map[string]string, removed []string,
+) error {
+	_, err := repeat(ctx, c, c.stacks.ChangeTags,
+		&api.ChangeTagsRequest{Stack: wire.FromStack(s), Set: set, Removed: removed})
+	if !lacks(err) {
+		return err
+	}
+	info, err := c.Stack(ctx, s)
+	if err != nil {
+		return err
+	}
+	tags := map[string]string{}
+	maps.Copy(tags, info.Tags)
+	maps.Copy(tags, set)
+	for _, tag := range removed {
+		delete(tags, tag)
+	}
+	return c.TagStack(ctx, s, tags)
+}
+
+// lacks reports whether a call failed because the service is older and does not have its method.
+func lacks(err error) bool {
+	return status.Code(err) == codes.Unimplemented && !wire.Answered(err)
 }
 
 // TagStack replaces the stack's tags.
@@ -64,6 +115,28 @@ func (c *Client) Export(
 			"the service sent a deployment that cannot be read: %w", err)
 	}
 	return deployment, nil
+}
+
+// ExportRaw writes an archive of the objects that the stack's state is made of.
+func (c *Client) ExportRaw(ctx context.Context, s deployments.StackName, to io.Writer) error {
+	var failed error // once something was written, which cannot be taken back
+	err := c.retryUntilReached(ctx, func(ctx context.Context) error {
+		begun := false
+		stream, err := c.stacks.ExportRaw(ctx, &api.ExportRawRequest{Stack: wire.FromStack(s)})
+		if err != nil {
+			return err
+		}
+		err = receive(stream.Recv, func(m *api.ExportRawResponse) error {
+			begun = true
+			_, err := to.Write(m.GetChunk())
+			return err
+		})
+		if begun {
+			failed, err = wire.ToError(err), nil
+		}
+		return err
+	})
+	return cmp.Or(err, failed)
 }
 
 // Import replaces the stack's deployment.

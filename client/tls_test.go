@@ -91,3 +91,39 @@ func TestOverTLSTheServicesCertificateIsChecked(t *testing.T) {
 		})
 	}
 }
+
+// TestAHandshakeThatIsBrokenOffIsNoFaultOfACertificate has something accept connections and close them, as a balancer
+// does while it has no server.
+func TestAHandshakeThatIsBrokenOffIsNoFaultOfACertificate(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	go func() {
+		var all []net.Conn
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				break
+			}
+			_ = conn.(*net.TCPConn).CloseWrite() // an end, and no reset
+			all = append(all, conn)
+		}
+		for _, conn := range all {
+			_ = conn.Close()
+		}
+	}()
+	_, ca := certify(t)
+	c, err := client.Dial(client.Options{Address: listener.Addr().String(), Token: token, CAFile: ca,
+		Patience: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	_, err = c.ListStacks(t.Context(), "organization", "")
+	if deployments.CodeOf(err) != deployments.CodeUnavailable || strings.Contains(err.Error(), "tls-cert") ||
+		!strings.Contains(err.Error(), "load balancer") {
+		t.Errorf("it says %q", err)
+	}
+}

@@ -93,3 +93,9 @@ func (c *Client) reach(ctx context.Context) error {
 	_, err := repeat(ctx, c, health.Check, &grpc_health_v1.HealthCheckRequest{})
 	return err
 }
+
+// Ongoing lists the updates that run or wait.
+func (c *Client) Ongoing(ctx context.Context, organization string) ([]deployments.UpdateInfo, error) {
+	m, err := repeat(ctx, c, c.updates.ListOngoing, &api.ListOngoingRequest{Organization: organization})
+	return wire.ToInfos(m.GetUpdates()), err
+}

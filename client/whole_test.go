@@ -105,6 +105,11 @@ var wholes = map[string]whole{
 		if _, err := s.Submit(ctx, settling); err != nil {
 			return nil, err
 		}
+		trying := refreshing
+		trying.RunProgram, trying.ClearPendingCreates, trying.DryRun, trying.TrySettle = false, false, true, true
+		if _, err := s.Submit(ctx, trying); err != nil {
+			return nil, err
+		}
 		if _, err := s.Submit(ctx, excluding); err != nil {
 			return nil, err
 		}
@@ -121,11 +126,16 @@ var wholes = map[string]whole{
 	"Resolve": func(ctx context.Context, s deployments.Service) (any, error) {
 		return nil, s.Resolve(ctx, version2, "urn:pulumi:dev::shop::a:b:C::n", "id")
 	},
+	"Ongoing": func(ctx context.Context, s deployments.Service) (any, error) { return of(s.Ongoing(ctx, "acme")) },
 	"CreateStack": func(ctx context.Context, s deployments.Service) (any, error) {
 		return nil, s.CreateStack(ctx, dev, map[string]string{"a": "b"})
 	},
 	"ListStacks": func(ctx context.Context, s deployments.Service) (any, error) {
 		return of(s.ListStacks(ctx, "acme", "shop"))
+	},
+	"Statuses": func(ctx context.Context, s deployments.Service) (any, error) {
+		return of(s.Statuses(ctx, deployments.Caller{}, deployments.StatusQuery{Organization: "acme", Project: "shop",
+			After: "acme/shop/dev", Limit: 3}))
 	},
 	"Stack": func(ctx context.Context, s deployments.Service) (any, error) { return of(s.Stack(ctx, dev)) },
 	"RemoveStack": func(ctx context.Context, s deployments.Service) (any, error) {
@@ -134,11 +144,19 @@ var wholes = map[string]whole{
 	"RenameStack": func(ctx context.Context, s deployments.Service) (any, error) {
 		return nil, s.RenameStack(ctx, deployments.RenameRequest{From: dev, To: live, Initiator: "ann"})
 	},
+	"ChangeTags": func(ctx context.Context, s deployments.Service) (any, error) {
+		return nil, s.ChangeTags(ctx, dev, map[string]string{"a": "b"}, []string{"c"})
+	},
 	"TagStack": func(ctx context.Context, s deployments.Service) (any, error) {
 		return nil, s.TagStack(ctx, dev, map[string]string{"a": "b"})
 	},
 	"Export": func(ctx context.Context, s deployments.Service) (any, error) {
 		return of(s.Export(ctx, dev, 3, passphrase, true))
+	},
+	"ExportRaw": func(ctx context.Context, s deployments.Service) (any, error) {
+		var archive bytes.Buffer
+		err := s.ExportRaw(ctx, dev, &archive)
+		return archive.String(), err
 	},
 	"Import": func(ctx context.Context, s deployments.Service) (any, error) {
 		return of(s.Import(ctx, deployments.ImportRequest{Stack: dev, Deployment: deployment, Secrets: passphrase,
@@ -312,7 +330,7 @@ func wantFull(t *testing.T, arg any) {
 	}
 	// Authority, Lease and Submitted are set on the other side; a request has only some of the others.
 	elsewhere := []string{"Authority", "Lease", "Submitted", "Targets", "Excludes", "ExcludeProtected", "IgnoreProtect",
-		"RunProgram", "ClearPendingCreates", "Imports", "Variables", "Plan", "Settle"}
+		"RunProgram", "ClearPendingCreates", "TrySettle", "Imports", "Variables", "Plan", "Settle"}
 	switch arg.(type) {
 	case deployments.Schedule: // of the times, a schedule has one, and no check removes; the rest is told
 		elsewhere = append(elsewhere, "Cron", "At", "RemoveStack", "Note", "Created", "Next", "Last")

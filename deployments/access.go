@@ -115,6 +115,11 @@ type Holder struct {
 // IsService reports whether the token is not a stored one: the local user's, or the one in the settings of serve.
 func (h Holder) IsService() bool { return h.Token == LocalToken || h.Token == BootstrapToken }
 
+// Is reports whether both are the same token.
+func (h Holder) Is(other Holder) bool {
+	return h.Token == other.Token && h.Member == other.Member && h.Made.Equal(other.Made)
+}
+
 // Everything is the authority of the local user, of a token without a scope, and of the service itself.
 func Everything() Authority { return Authority{Grants: [][]Grant{{allOfAll}}} }
 
@@ -160,6 +165,25 @@ func (a Authority) Has(role Role) bool {
 	return a.every(func(g Grant) bool { return g.Role.Includes(role) })
 }
 
+// Within returns the organization outside of which the authority allows nothing, or AnyOrganization.
+func (a Authority) Within() string {
+	for _, list := range a.Grants {
+		if len(list) > 0 && !slices.ContainsFunc(list, func(g Grant) bool {
+			return g.Organization == AnyOrganization || g.Organization != list[0].Organization
+		}) {
+			return list[0].Organization
+		}
+	}
+	return AnyOrganization
+}
+
+// HasIn reports whether the authority includes a role on any stack of an organization.
+func (a Authority) HasIn(role Role, organization string) bool {
+	return a.every(func(g Grant) bool {
+		return g.Role.Includes(role) && (g.Organization == AnyOrganization || g.Organization == organization)
+	})
+}
+
 // Administers reports whether the authority is an admin's over everything in the grants: whether it may give and revoke
 // them, and see their holders.
 func (a Authority) Administers(grants ...Grant) bool {
@@ -200,6 +224,18 @@ type Caller struct {
 func (c Caller) Name() string {
 	if c.Member != "" {
 		return c.Member
+	}
+	return c.Token
+}
+
+// Party returns who pays for what the caller uses: the organization that the token is for or, if it is for all, the one
+// that a call is about. Nobody pays because a caller of another organization names them.
+func (c Caller) Party(about string) string {
+	if within := c.Within(); within != AnyOrganization {
+		return within
+	}
+	if c.HasIn(RoleViewer, about) && about != "" {
+		return about
 	}
 	return c.Token
 }

@@ -33,8 +33,11 @@ const (
 	ActivityStep         = "Step"    // StepInput → StepOutput
 	ActivityRefresh      = "Refresh" // RefreshInput → RefreshOutput
 	ActivitySettle       = "Settle"  // SettleInput → engine.StepFinished
-	ActivityRelease      = "Release" // ReleaseInput → nothing
-	ActivityPing         = "Ping"    // nothing → nothing, if the worker is alive
+	// ActivityInquire asks the worker that made a lost attempt, if it is not the host any more: SettleInput →
+	// engine.StepFinished
+	ActivityInquire = "Inquire"
+	ActivityRelease = "Release" // ReleaseInput → nothing
+	ActivityPing    = "Ping"    // nothing → nothing, if the worker is alive
 )
 
 // Head is the content of head.json: the stack's identity, version and active update.
@@ -189,8 +192,10 @@ type ProgramInput struct {
 // ProgramOutput says how an epoch ended. The Run has all messages of the program, and its exit.
 type ProgramOutput struct {
 	// Lost means that the program or its host died without an exit: another epoch may start.
-	Lost  bool   `json:"lost,omitempty"`
-	Error string `json:"error,omitempty"`
+	Lost bool `json:"lost,omitempty"`
+	// OutOfSight means that its host has ended it, because Temporal did not accept the host's heartbeats any more.
+	OutOfSight bool   `json:"outOfSight,omitempty"`
+	Error      string `json:"error,omitempty"`
 }
 
 // PlanInput is a group of plans, at most some dozens.
@@ -274,6 +279,8 @@ type SettleInput struct {
 	Settle engine.Settle `json:"settle"`
 	// Round is that of the attempt with the unknown outcome; 0 when it was made by an earlier update.
 	Round int `json:"round,omitempty"`
+	// Worker is the private task queue of the worker that made the attempt; empty when it has ended.
+	Worker string `json:"worker,omitempty"`
 }
 
 // ReleaseInput ends the update's session on its host, with its plugin processes.

@@ -1,9 +1,15 @@
 package deployments
 
 import (
+	"encoding/json"
+	"log/slog"
+	"reflect"
 	"strings"
 	"time"
 )
+
+// maxAuditText limits each text of an entry: callers write some of them.
+const maxAuditText = 1 << 10
 
 // AuditEntry is one call of the service, as recorded in the audit log.
 type AuditEntry struct {
@@ -26,6 +32,32 @@ type AuditEntry struct {
 	Error string `json:"error,omitempty"`
 	// Repeated counts rejected calls that were too many to be entries of their own.
 	Repeated int `json:"repeated,omitempty"`
+	// Refused says that the caller may not make the call, so that it may be counted instead; Party is to whose account
+	// that goes, empty without a token. They are for whoever keeps the log, and not in it.
+	Refused bool   `json:"-"`
+	Party   string `json:"-"`
+}
+
+// LogValue makes an entry that is logged, because it could not be written, JSON as it would have been.
+func (e AuditEntry) LogValue() slog.Value {
+	text, _ := json.Marshal(e) // no field can fail
+	return slog.StringValue(string(text))
+}
+
+// Cut shortens each text of the entry that is too long for the log.
+func (e *AuditEntry) Cut() {
+	fields := reflect.ValueOf(e).Elem()
+	for i := range fields.NumField() {
+		if field := fields.Field(i); field.Kind() == reflect.String && field.Len() > maxAuditText {
+			field.SetString(strings.ToValidUTF8(field.String()[:maxAuditText], "") + "…")
+		}
+	}
+}
+
+// Size is about how many bytes the entry has.
+func (e *AuditEntry) Size() int64 {
+	return int64(256 + len(e.Request) + len(e.Organization) + len(e.Token) + len(e.Member) + len(e.Identity) +
+		len(e.Peer) + len(e.Method) + len(e.Stack) + len(e.Subject) + len(e.Error))
 }
 
 // AuditQuery selects entries of the audit log.

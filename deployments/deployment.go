@@ -217,3 +217,15 @@ type EndedDeployment struct {
 func DeploymentRequestID(n DeploymentName, stackID string, nth int) string {
 	return fmt.Sprintf("deployment-%d-%d-%s", n.Number, nth, stackID)
 }
+
+// By says who or what has started the deployment: a push is not the user in whose name it deploys.
+func (d Deployment) By() string {
+	if d.Initiator == "" || d.Initiator == InitiatorCLI {
+		return d.RequestedBy
+	}
+	by := d.Initiator + " for " + d.RequestedBy
+	return strings.ToValidUTF8(by[:min(len(by), MaxInitiatorLength)], "")
+}
+
+// InitiatorCLI is the initiator of a deployment that a user has asked for.
+const InitiatorCLI = "cli"

@@ -133,20 +133,3 @@ func (r UpdateRequest) validateVariables() error {
 	}
 	return nil
 }
-
-// importsSize is about how many bytes what is imported takes in a message.
-func (r UpdateRequest) importsSize() int {
-	const fields = 100 // the names of an import's fields
-	size := fields * len(r.Imports)
-	for _, i := range r.Imports {
-		size += len(i.Type) + len(i.Name) + len(i.ID) + len(i.Parent) + len(i.Provider) + len(i.Inputs) +
-			len(i.Version) + len(i.PluginDownloadURL)
-		for _, p := range i.Properties {
-			size += len(p)
-		}
-	}
-	for u, name := range r.Variables {
-		size += len(u) + len(name)
-	}
-	return size
-}

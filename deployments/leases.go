@@ -37,6 +37,11 @@ const (
 	// MaxClientState limits the state, as JSON, and MaxClientResources its resources.
 	MaxClientState     = 128 << 20
 	MaxClientResources = 100_000
+	// MaxValueMemory limits what the values of one resource of a state that is written, and of all that is no resource,
+	// become in memory: some texts become a hundred times as large.
+	MaxValueMemory = 64 << 20
+	// MaxImportResources limits the resources of an imported deployment.
+	MaxImportResources = 250_000
 )
 
 // ErrTooLarge is the cause of an error about more than a client may write.
@@ -93,6 +98,8 @@ type Leased struct {
 	Expires time.Time `json:"expires"`
 	// Last is when the lease ends even if it is renewed.
 	Last time.Time `json:"last"`
+	// StackID is the identity of the stack; empty in leases of earlier releases.
+	StackID string `json:"stackID,omitempty"`
 	// Caller is the token that started it: the lease is renewed as long as that may deploy to the stack.
 	Caller Holder `json:"caller"`
 }
@@ -142,7 +149,8 @@ type Leases interface {
 	// CreatedUpdate returns what CreateUpdate has stored; CodeNotFound when there is no such update.
 	CreatedUpdate(ctx context.Context, s StackName, id string) (CreatedUpdate, error)
 	// StartUpdate waits until the update has the stack, and returns its lease. A preview waits for nothing.
-	// A repeated start returns the same lease. CodeNotFound: there is no such update, or it was created too long ago.
+	// A repeated start returns the same lease. CodeNotFound: there is no such update of this caller, or it was created too
+	// long ago.
 	// CodeConflict: the update was cancelled while it waited, or the stack stays busy.
 	StartUpdate(ctx context.Context, r StartRequest) (Leased, error)
 	// RenewLease returns the lease with a later end. CodeForbidden: the update has ended, LeaseLife is over, or whoever

@@ -52,7 +52,8 @@ func ValidateName(what, value string) error {
 	return nil
 }
 
-// ParseStackName reads ORG/PROJECT/STACK, PROJECT/STACK or STACK; defaults fill the parts that are missing.
+// ParseStackName reads ORG/PROJECT/STACK, ORG/STACK or STACK; defaults fill the parts that are missing. Two parts never
+// name a project: both tools, and the programs that they run, read them alike.
 func ParseStackName(s string, defaults StackName) (StackName, error) {
 	parts := strings.Split(s, "/")
 	name := defaults
@@ -60,15 +61,11 @@ func ParseStackName(s string, defaults StackName) (StackName, error) {
 	case 1:
 		name.Stack = parts[0]
 	case 2:
-		name.Project, name.Stack = parts[0], parts[1]
-		if defaults.Project != "" && defaults.Project != parts[0] {
-			// Pulumi writes ORG/STACK for a stack of the current project.
-			name.Organization, name.Project = parts[0], defaults.Project
-		}
+		name.Organization, name.Stack = parts[0], parts[1]
 	case 3:
 		name = StackName{parts[0], parts[1], parts[2]}
 	default:
-		return name, Errorf(CodeInvalid, "%q is not a stack name; write STACK or ORG/PROJECT/STACK", s)
+		return name, Errorf(CodeInvalid, "%q is not a stack name; write STACK, ORG/STACK or ORG/PROJECT/STACK", s)
 	}
 	return name, name.Validate()
 }

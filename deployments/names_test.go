@@ -17,9 +17,9 @@ func TestAStackNameIsReadWithItsDefaults(t *testing.T) {
 		{"acme/shop/dev", deployments.StackName{}, "acme/shop/dev"},
 		{"acme/shop/dev", project, "acme/shop/dev"},
 		{"dev", project, "organization/shop/dev"},
-		{"shop/dev", project, "organization/shop/dev"},
-		{"acme/dev", project, "acme/shop/dev"}, // ORG/STACK, as Pulumi writes a stack of the project at hand
-		{"shop/dev", deployments.StackName{Organization: "organization"}, "organization/shop/dev"},
+		{"acme/dev", project, "acme/shop/dev"},
+		{"shop/dev", project, "shop/shop/dev"}, // also if the project has that name
+		{"shop/dev", deployments.StackName{Organization: "organization"}, ""},
 		{"", project, ""},
 		{"dev", deployments.StackName{}, ""},
 		{"shop/dev", deployments.StackName{}, ""},

@@ -3,6 +3,7 @@ package deployments
 import (
 	"context"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -56,8 +57,10 @@ type UpdateRequest struct {
 	IgnoreProtect     bool     `json:"ignoreProtect,omitempty"`    // what is protected is deleted like anything else
 	RunProgram        bool     `json:"runProgram,omitempty"`       // of a refresh or a destroy
 	// ClearPendingCreates forgets creates of earlier updates whose outcome cannot be found out; of a refresh.
-	ClearPendingCreates bool     `json:"clearPendingCreates,omitempty"`
-	Replace             []string `json:"replace,omitempty"`
+	ClearPendingCreates bool `json:"clearPendingCreates,omitempty"`
+	// TrySettle tries how lost creates of the resources would be found; of a preview of a refresh.
+	TrySettle bool     `json:"trySettle,omitempty"`
+	Replace   []string `json:"replace,omitempty"`
 	// Imports are the resources that an import takes into the stack: parents and providers before what refers to them.
 	Imports []Import `json:"imports,omitempty"`
 	// Variables are the names that resources have in the text that an import writes for the program, by URN; without
@@ -201,6 +204,8 @@ type UpdateInfo struct {
 	Changes   map[string]int `json:"changes,omitempty"`
 	Resources int            `json:"resources,omitempty"`
 	Error     string         `json:"error,omitempty"`
+	// Committed means that it made the version of the stack that it names.
+	Committed bool `json:"committed,omitempty"`
 	// Code classifies Error, for errors after which its reader can do something special.
 	Code Code `json:"code,omitempty"`
 	// Next is the version of the update that continues a migrated one.
@@ -209,6 +214,27 @@ type UpdateInfo struct {
 	Kept bool `json:"kept,omitempty"`
 	// Waiting are URNs whose creates wait for Resolve. Only Stack sets it, on the active update.
 	Waiting []string `json:"waiting,omitempty"`
+}
+
+// Command returns the name of the command that asks for such an update.
+func (u UpdateInfo) Command() string {
+	if u.DryRun {
+		return "preview"
+	}
+	return string(u.Kind)
+}
+
+// EndedUpdate returns the update that the result of an activity says has ended; false when it says nothing like that.
+func EndedUpdate(result any) (UpdateInfo, bool) {
+	switch r := result.(type) {
+	case UpdateInfo:
+		return r, !r.Ended.IsZero()
+	case Recovered:
+		return r.UpdateInfo, !r.Ended.IsZero()
+	case LeaseEnded:
+		return r.UpdateInfo, !r.Ended.IsZero()
+	}
+	return UpdateInfo{}, false
 }
 
 // Holds says who has the stack, and since when, of an update that others wait for.
@@ -236,6 +262,7 @@ type StackInfo struct {
 	Version   int               `json:"version"` // 0: never updated
 	Updated   time.Time         `json:"updated"`
 	Resources int               `json:"resources"`
+	Pending   int               `json:"pending,omitempty"` // operations of an unknown outcome in its state
 	Active    *UpdateInfo       `json:"active,omitempty"`
 	Queued    []UpdateInfo      `json:"queued,omitempty"`
 	Tags      map[string]string `json:"tags,omitempty"`
@@ -329,6 +356,11 @@ type Service interface {
 	// also when the update is not running. CodeConflict: the update does not wait for an answer about that resource.
 	// CodeNoWorker: no worker takes the request up.
 	Resolve(ctx context.Context, u UpdateName, urn, id string) error
+	// Ongoing lists the updates and previews that run or wait, of the stacks of an organization that the caller may
+	// see; an empty name means all. Those of a stack are in the order in which they run; Error says what one waits for.
+	// A preview of the stock CLI is not listed: the service has no part in it. Needs RoleViewer. Fails as every method
+	// does.
+	Ongoing(ctx context.Context, organization string) ([]UpdateInfo, error)
 
 	Stacks
 	Bundles
@@ -348,6 +380,10 @@ type Stacks interface {
 	// ListStacks describes the stacks that the caller may see, of a project or an organization; empty names mean all.
 	// Needs RoleViewer. Fails as every method does.
 	ListStacks(ctx context.Context, organization, project string) ([]StackInfo, error)
+	// Statuses describes stacks that the caller may see, by name: the result of their last update, drift, schedules,
+	// and what needs a person. While Temporal does not answer, the page is incomplete. Needs RoleViewer. Fails as every
+	// method does.
+	Statuses(ctx context.Context, c Caller, q StatusQuery) (StatusPage, error)
 	// Stack describes a stack, with its active update and its queue. Needs RoleViewer. Fails as every method does.
 	Stack(ctx context.Context, s StackName) (StackInfo, error)
 	// RemoveStack removes a stack with its history and its schedules. Needs RoleDeployer, or RoleAdmin with force.
@@ -359,11 +395,18 @@ type Stacks interface {
 	RenameStack(ctx context.Context, r RenameRequest) error
 	// TagStack replaces a stack's tags. Needs RoleDeployer. Fails as every method does.
 	TagStack(ctx context.Context, s StackName, tags map[string]string) error
+	// ChangeTags sets tags of a stack, removes some, and keeps its others. Needs RoleDeployer. CodeInvalid: also when
+	// the stack would have too many.
+	ChangeTags(ctx context.Context, s StackName, set map[string]string, removed []string) error
 	// Export returns a stored deployment; version 0 is the latest. Secrets are ciphertexts, or plaintext with
 	// showSecrets. Needs RoleViewer, or RoleDeployer with showSecrets. CodeNotFound: also when the version is no longer
 	// kept. CodeInvalid: also when the secrets cannot be decrypted with that provider.
 	Export(ctx context.Context, s StackName, version int, secrets SecretsProvider,
 		showSecrets bool) (apitype.UntypedDeployment, error)
+	// ExportRaw writes a tar archive of the objects that the stack's state and its active update are made of, whatever
+	// they have in them; index.json, its last file, names those that are damaged. Secrets are ciphertexts. Needs
+	// RoleAdmin. Fails as every method does. A part of the archive may have been written then.
+	ExportRaw(ctx context.Context, s StackName, to io.Writer) error
 	// Import replaces the stack's deployment after checking its invariants, and returns the new version. Needs
 	// RoleDeployer, or RoleAdmin with Forget. CodeInvalid: also when the deployment is of another stack, breaks an
 	// invariant, or has secrets that cannot be decrypted. CodeUnconfirmed: it has none of the stack's resources, and

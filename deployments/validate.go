@@ -28,6 +28,8 @@ const (
 	MaxMessageLength    = 8 << 10
 	MaxInitiatorLength  = 256
 	MaxEnvironment      = 10_000
+	MaxMetadata         = 500 // texts of the client of an update about where it runs
+	MaxMetadataKey      = 256
 	MaxTags             = 100
 	MaxTagKeyLength     = 128
 	MaxTagValueLength   = 1 << 10
@@ -37,9 +39,18 @@ const (
 	MaxResourceIDLength = 64 << 10
 	MaxValues           = 10_000 // configuration values in one call of Encrypt or Decrypt
 
-	// MaxRequestSize limits the text of one update request. It is sent through Temporal, which rejects payloads of 2
+	// What an organization has at most, so that a list of all stays short enough: tokens of each kind, members, and
+	// teams and trusts each.
+	MaxTokens  = 20_000
+	MaxMembers = 10_000
+	MaxOwned   = 1_000
+
+	// MaxRequestSize limits the JSON of one update request. It is sent through Temporal, which rejects payloads of 2
 	// MiB.
 	MaxRequestSize = 3 << 19
+
+	// MaxVersion is the last version that a stack can have.
+	MaxVersion = math.MaxInt32 - 1
 
 	dataKeySize = 32
 )
@@ -71,7 +82,7 @@ func (u UpdateName) Validate() error {
 		return err
 	}
 	preview := len(u.Version) <= len(previewPrefix)+MaxRequestIDLength && validPreview.MatchString(u.Version)
-	number := validNumber.MatchString(u.Version) && u.Number() > 0 && u.Number() < math.MaxInt32
+	number := validNumber.MatchString(u.Version) && u.Number() > 0 && u.Number() <= MaxVersion
 	if !preview && !number {
 		return Errorf(CodeInvalid, "%s is not the version of an update: write its number, or the name that a preview "+
 			"was given", quoted(u.Version))
@@ -121,8 +132,8 @@ func ValidateTarget(text string) error {
 
 // ValidateTags reports, as CodeInvalid, why the tags are not valid.
 func ValidateTags(tags map[string]string) error {
-	if len(tags) > MaxTags {
-		return Errorf(CodeInvalid, "the stack would have %d tags; at most %d are allowed", len(tags), MaxTags)
+	if err := ValidateTagCount(len(tags)); err != nil {
+		return err
 	}
 	for _, key := range slices.Sorted(maps.Keys(tags)) {
 		if key == "" {
@@ -134,6 +145,14 @@ func ValidateTags(tags map[string]string) error {
 		if err := validateText("tag "+quoted(key), tags[key], MaxTagValueLength); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// ValidateTagCount reports, as CodeInvalid, more tags than a stack can have.
+func ValidateTagCount(n int) error {
+	if n > MaxTags {
+		return Errorf(CodeInvalid, "the stack would have %d tags; at most %d are allowed", n, MaxTags)
 	}
 	return nil
 }
@@ -195,13 +214,31 @@ func ValidateValues(n int) error {
 func (r UpdateRequest) Validate() error {
 	for _, check := range []func() error{
 		r.Stack.Validate, func() error { return ValidateRequestID(r.RequestID) },
-		r.validateModes, r.validateProgram, r.validateSelection, r.validateImports, r.validateSize,
+		func() error { _, err := r.Tags(); return err },
+		r.validateModes, r.validateProgram, r.validateSelection, r.validateImports, r.validateLease, r.validateSize,
 	} {
 		if err := check(); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// tagsKey is the configuration that sets tags of the stack.
+const tagsKey = "pulumi:tags"
+
+// Tags returns the tags that the configuration sets, pulumi:tags: an object of texts. nil if it sets none.
+func (r UpdateRequest) Tags() (map[string]string, error) {
+	v, set := r.Config[tagsKey]
+	if !set {
+		return nil, nil
+	}
+	tags := map[string]string{}
+	if v.Secret || json.Unmarshal([]byte(v.Value), &tags) != nil {
+		return nil, Errorf(CodeInvalid, "%s must be an object whose values are texts, not secret, such as {team: web}; "+
+			"put a number into quotes", tagsKey)
+	}
+	return tags, ValidateTags(tags)
 }
 
 func (r UpdateRequest) validateModes() error {
@@ -224,6 +261,8 @@ func (r UpdateRequest) validateModes() error {
 		return Errorf(CodeInvalid, "an up runs the program anyway: leave out --run-program")
 	case r.ClearPendingCreates && r.Kind != engine.KindRefresh:
 		return Errorf(CodeInvalid, "only a refresh forgets pending creates (--clear-pending-creates)")
+	case r.TrySettle && (r.Kind != engine.KindRefresh || !r.DryRun || r.RunProgram || r.Settle != nil):
+		return Errorf(CodeInvalid, "settle rules are tried by a preview of a refresh without a program")
 	case r.Settle != nil && (r.Kind != engine.KindRefresh || r.RunProgram || r.ClearPendingCreates):
 		return Errorf(CodeInvalid, "only a refresh without a program settles alone")
 	case r.Plan != nil && r.Kind != engine.KindUp:
@@ -350,28 +389,36 @@ func validateTargets(list []string) error {
 	return nil
 }
 
+// validateSize limits the request as it is sent, so that no field can be forgotten.
 func (r UpdateRequest) validateSize() error {
-	size := len(r.Message) + r.importsSize()
-	if r.Plan != nil {
-		for u, kind := range r.Plan.Steps {
-			size += len(u) + len(kind)
-		}
+	text, err := json.Marshal(r)
+	if err != nil {
+		return Errorf(CodeInvalid, "the request cannot be sent: %w", err)
 	}
-	for key, v := range r.Config {
-		size += len(key) + len(v.Value)
-	}
-	for _, p := range r.PolicyPacks {
-		size += len(p.Dir) + len(p.Config)
-	}
-	for _, list := range [][]string{r.Environment, r.Targets, r.Excludes, r.Replace} {
-		for _, text := range list {
-			size += len(text)
-		}
-	}
-	if size > MaxRequestSize {
+	if len(text) > MaxRequestSize {
 		return Errorf(CodeInvalid, "the request's configuration, environment, targets and imports are %d KiB; at "+
 			"most %d KiB are possible: put large values into files of the project, and import in several parts",
-			size>>10, MaxRequestSize>>10)
+			len(text)>>10, MaxRequestSize>>10)
+	}
+	return nil
+}
+
+// validateLease checks what the client says about where it runs: it is shown with the history of the stack.
+func (r UpdateRequest) validateLease() error {
+	if r.Lease == nil {
+		return nil
+	}
+	if n := len(r.Lease.Metadata); n > MaxMetadata {
+		return Errorf(CodeInvalid, "the request has %d texts about where it was made; at most %d are allowed", n, MaxMetadata)
+	}
+	for _, key := range slices.Sorted(maps.Keys(r.Lease.Metadata)) {
+		if err := validateText("name of a text about where the request was made", key, MaxMetadataKey); err != nil {
+			return err
+		}
+		if err := validateText(quoted(key)+" of where the request was made", r.Lease.Metadata[key],
+			MaxMessageLength); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -1,6 +1,8 @@
 package deployments_test
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -241,9 +243,10 @@ func TestALimitIsWhereItIsSaidToBe(t *testing.T) {
 		}},
 		"values to encrypt": {10_000, deployments.ValidateValues},
 		"a whole request": {3 << 19, func(n int) error {
-			r := deployments.UpdateRequest{Stack: dev, RequestID: "r", Kind: engine.KindUp,
-				Environment: []string{"A=" + text(n-2)}}
-			return r.Validate()
+			r := deployments.UpdateRequest{Stack: dev, RequestID: "r", Kind: engine.KindUp, Environment: []string{"A="}}
+			empty, err := json.Marshal(r)
+			r.Environment[0] += text(n - len(empty))
+			return errors.Join(err, r.Validate())
 		}},
 	} {
 		if err := c.check(c.limit); err != nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // few is how many programs the test plays: each takes some seconds of processor time.
-const few = 8
+const few = 4
 
 // What `make differential` compares for many seeds is compared for a few here.
 func TestFewProgramsEndInTheSameStatesOnBothEngines(t *testing.T) {

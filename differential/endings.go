@@ -98,6 +98,13 @@ var endings = []ending{
 		happened: findsNothing,
 	},
 	{
+		name: "a refusal in an update that goes on after errors",
+		reason: "what does not depend on it is still done; the stock engine goes on after steps that failed only, and " +
+			"what it has done until then depends on chance",
+		happened: goesOnAfterRefusal,
+		fault:    true,
+	},
+	{
 		name: "a copy that is still used",
 		reason: "it stays until what could not be replaced is; the stock engine deletes it, when it goes on after " +
 			"errors",
@@ -255,6 +262,19 @@ func findsNothing(_ update, ours, stock *side) bool {
 		return strings.HasPrefix(e, "resource '") && strings.Contains(e, "' does not exist")
 	}
 	return slices.ContainsFunc(ours.errors, missing) && !slices.ContainsFunc(stock.errors, missing)
+}
+
+// goesOnAfterRefusal reports whether the stock engine has ended an update that goes on after errors, because of an
+// error that is no failed step, and deployctl has done more.
+func goesOnAfterRefusal(u update, ours, stock *side) bool {
+	failed := 0
+	for _, done := range stock.steps {
+		if strings.HasPrefix(done, "failed ") {
+			failed++
+		}
+	}
+	return u.ContinueOnError && ours.failed && stock.failed && len(stock.errors) > failed &&
+		slices.ContainsFunc(ours.steps, func(done string) bool { return !slices.Contains(stock.steps, done) })
 }
 
 // deletesWhatIsUsed reports whether the stock engine alone has deleted a copy, in an update that goes on after errors.

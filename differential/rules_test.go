@@ -155,6 +155,12 @@ func TestAnEndingIsFoundWhereItHappened(t *testing.T) {
 			situation{with(), played(result{failed: true, errors: []string{"resource 'x' does not exist"}}),
 				played(result{failed: true, errors: []string{"resource 'x' does not exist"}})},
 		},
+		"a refusal in an update that goes on after errors": {
+			situation{goingOn, played(result{failed: true, steps: []string{"create " + urnOf("r1")}}),
+				played(result{failed: true, errors: []string{"it is protected"}})},
+			situation{goingOn, played(result{failed: true, steps: []string{"create " + urnOf("r1")}}),
+				played(result{failed: true, errors: []string{"no"}, steps: []string{"failed create " + urnOf("r2")}})},
+		},
 		"a copy that is still used": {
 			situation{goingOn, played(result{failed: true}),
 				played(result{failed: true, steps: []string{"delete-replaced " + urnOf("r1")}})},

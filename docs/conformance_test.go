@@ -83,6 +83,12 @@ func TestEveryLineOfConformanceIsShownOrSaysWhyNot(t *testing.T) {
 // testsByPackage returns the names of all tests, by the directory of their package.
 func testsByPackage(t *testing.T) map[string][]string {
 	t.Helper()
+	return testsByPackageLike(t, testFunction)
+}
+
+// testsByPackageLike is testsByPackage for those tests that a pattern finds, whose first group is the name.
+func testsByPackageLike(t *testing.T, pattern *regexp.Regexp) map[string][]string {
+	t.Helper()
 	in := map[string][]string{}
 	err := fs.WalkDir(os.DirFS(root), ".", func(file string, d fs.DirEntry, err error) error {
 		switch {
@@ -94,7 +100,7 @@ func testsByPackage(t *testing.T) map[string][]string {
 			return nil
 		}
 		text, err := os.ReadFile(filepath.Join(root, file))
-		for _, m := range testFunction.FindAllStringSubmatch(string(text), -1) {
+		for _, m := range pattern.FindAllStringSubmatch(string(text), -1) {
 			in[path.Dir(file)] = append(in[path.Dir(file)], m[1])
 		}
 		return err

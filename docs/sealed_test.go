@@ -71,6 +71,53 @@ func TestTheTableOfPayloadsHasEachKind(t *testing.T) {
 	compare(t, "kind of payload", kinds, namedIn(securitySection(t, "When a sealed payload counts"), 1))
 }
 
+// TestATypeOfAWorkflowsPayloadsIsOfOneKind reads what is said of each kind of payload of package deployments, as
+// "In → Out": a payload is read as the type that was sealed, so no two kinds of a workflow may have one in common,
+// and no activity one that is both its input and its result. Starts of Update and Lease say themselves which they are
+// of.
+func TestATypeOfAWorkflowsPayloadsIsOfOneKind(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(root, "deployments", "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var (
+		said  = regexp.MustCompile(`(?m)^\t(Workflow|Update|Signal|Query|Activity)[A-Z]\w* += "(\w+)" +// (.*)$`)
+		named = regexp.MustCompile(`^(?:([\w.\[\]]+)[ ,]*)?(?:[\w ]*→ ([\w.\[\]]+))?`)
+		words = map[string]bool{"nothing": true, "int": true, "bool": true} // which nothing takes
+		takes = map[string]string{}                                         // by type: the kind that does
+		seen  = 0
+	)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, kind := range said.FindAllStringSubmatch(string(text), -1) {
+			types := named.FindStringSubmatch(kind[3])
+			in, out := types[1], types[2]
+			seen++
+			if in == out && !words[in] {
+				t.Errorf("%s takes and gives %s", kind[2], in)
+			}
+			if kind[1] == "Activity" { // whose payloads open for it alone
+				continue
+			}
+			for _, typ := range []string{in, out} {
+				if typ == "" || words[typ] || typ == "UpdateInput" || typ == "UpdateInfo" { // an end, whoever says it
+					continue
+				}
+				if by := takes[typ]; by != "" && by != kind[2] {
+					t.Errorf("%s is of %s and of %s", typ, by, kind[2])
+				}
+				takes[typ] = kind[2]
+			}
+		}
+	}
+	if seen < 40 || takes["Messages"] != "messages" || takes["Accepted"] != "submit" {
+		t.Errorf("of %d kinds the types are read: %v", seen, takes)
+	}
+}
+
 // TestTheTableOfObjectsHasEachFolder compares the table with the segments of keys in package statestore: whoever writes
 // another kind of object says what authenticates it.
 func TestTheTableOfObjectsHasEachFolder(t *testing.T) {

@@ -24,33 +24,39 @@ func TestAnUnchangedChainIsPlannedBesideTheProgram(t *testing.T) {
 
 	unchanged := s.update(t, "up")
 	unchanged.expect(t, map[string]int{"same": 13})
-	if n := s.activities(t, unchanged.Update)["Plan"]; n > 0 {
-		t.Errorf("the run has asked for %d plans", n)
-	}
+	s.asksForPlans(t, unchanged.Update, 0)
 	s.does(t)
 	s.stateAgrees(t)
 
 	s.write(t, "scenario.yaml", chain("2"))
 	preview := s.update(t, "preview")
 	preview.expect(t, map[string]int{"same": 12, "update": 1})
-	if n := s.activities(t, preview.Update)["Plan"]; n > 0 {
-		t.Errorf("the run of the preview has asked for %d plans", n)
-	}
+	s.asksForPlans(t, preview.Update, 0)
 	changed := s.update(t, "up")
 	changed.expect(t, map[string]int{"same": 12, "update": 1})
-	if n := s.activities(t, changed.Update)["Plan"]; n > 1 {
-		t.Errorf("the run has asked for %d plans, one of them for z", n)
-	}
+	s.asksForPlans(t, changed.Update, 1) // for z
 	s.does(t, "update z")
 	s.stateAgrees(t)
 }
 
-// activities counts the activities in the history of an update's run, by type.
-func (s *scene) activities(t *testing.T, update string) map[string]int {
+// asksForPlans expects that the Run of an update has asked for no more plans than that. A program that was lost and
+// started again, as on a machine that is too busy to start it in time, is not answered ahead: then nothing is expected.
+func (s *scene) asksForPlans(t *testing.T, update string, limit int) {
+	t.Helper()
+	if epochs := s.activities(t, "update/"+update)["Program"]; epochs > 1 {
+		t.Logf("the program of %s was started %d times", update, epochs)
+		return
+	}
+	if n := s.activities(t, "run/"+update)["Plan"]; n > limit {
+		t.Errorf("the run of %s has asked for %d plans, expected at most %d", update, n, limit)
+	}
+}
+
+// activities counts the activities in the history of a workflow, by type.
+func (s *scene) activities(t *testing.T, workflow string) map[string]int {
 	t.Helper()
 	counts := map[string]int{}
-	history := s.dial(t).GetWorkflowHistory(t.Context(), "run/"+update, "", false,
-		enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	history := s.dial(t).GetWorkflowHistory(t.Context(), workflow, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for history.HasNext() {
 		event, err := history.Next()
 		must(t, err)

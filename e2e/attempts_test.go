@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/e2e/fakecloud"
+	"github.com/deployctl/deployctl/e2e/harness"
 )
 
 func TestAStepThatIsRetriedTellsItsAttemptAndItsLastError(t *testing.T) {
@@ -32,6 +33,7 @@ func TestAStepThatIsRetriedTellsItsAttemptAndItsLastError(t *testing.T) {
 }
 
 func TestAStackSaysHowOftenAProviderIsAsked(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s := newStage(t, sharedHome(t))
 	s.must(t, "config", "set", "deployctl:retry",
@@ -52,6 +54,7 @@ func TestAStackSaysHowOftenAProviderIsAsked(t *testing.T) {
 }
 
 func TestARetryPolicyThatCannotBeMeantEndsTheUpdateAtItsStart(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s := newStage(t, sharedHome(t))
 	s.must(t, "config", "set", "deployctl:retry", `{"fake": {"attempts": 2, "initial": "soon"}}`)

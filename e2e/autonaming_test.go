@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/deployctl/deployctl/e2e/harness"
 )
 
 // nameOf is the name in the cloud of what a resource made.
@@ -21,6 +23,7 @@ func (s *scene) nameOf(t *testing.T, resource string) string {
 }
 
 func TestNamesAreMadeByTheRulesOfTheConfiguration(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	const a, b = "{register: a, type: fake:index:Auto}", "{register: b, type: fake:index:Auto"
 	s := newScene(t, steps(a))

@@ -9,10 +9,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/deployctl/deployctl/e2e/harness"
 	"github.com/deployctl/deployctl/internal/porttest"
 )
 
 func TestAStackWhoseHeadIsLostIsShownAndNotMadeAgain(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s := newStage(t, running(t))
 	s.update(t, "up")
@@ -60,6 +62,7 @@ func TestKeyCommandsNameWhatTheyActOn(t *testing.T) {
 }
 
 func TestAServiceThatLacksTheNewestKeySaysSoAndIsNotReady(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	h := running(t)
 	good, _ := h.parts(t)

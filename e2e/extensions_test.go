@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/e2e/fakecloud"
+	"github.com/deployctl/deployctl/e2e/harness"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
@@ -55,10 +56,11 @@ func TestResourcesOfAnExtensionLiveAsOthersDo(t *testing.T) {
 // TestAnExtensionIsGivenAgainWhoeverIsKilled kills the provider and the service while the cloud holds the create of a
 // resource of an extension.
 func TestAnExtensionIsGivenAgainWhoeverIsKilled(t *testing.T) {
+	harness.Long(t)
 	for _, victim := range []string{"the service", "the provider"} {
 		t.Run(victim, func(t *testing.T) {
 			t.Parallel()
-			s := &scene{stage: newStage(t, newHome(t))}
+			s := &scene{stage: newStage(t, homeFor(t, victim))}
 			s.must(t, "config", "set", "deployctl:settle", strings.Replace(findable, "{",
 				`{"fake:index:Gate": {"read": "property:name"}, `, 1))
 			s.write(t, "scenario.yaml", gates("1.0.0", "1"))
@@ -81,6 +83,7 @@ func TestAnExtensionIsGivenAgainWhoeverIsKilled(t *testing.T) {
 }
 
 func TestAnExtensionThatTheProviderRefusesFailsItsResource(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s := &scene{stage: newStage(t, sharedHome(t))}
 	s.write(t, "scenario.yaml", strings.Replace(gates("1.0.0", "1"), "value: Gate", "value: ''", 1))

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/e2e/fakecloud"
+	"github.com/deployctl/deployctl/e2e/harness"
 )
 
 // puts makes things in the cloud as somebody else would, each with a size and a zone.
@@ -71,6 +72,7 @@ func TestAnImportedResourceIsDeclaredByThePrintedProgram(t *testing.T) {
 
 // TestImportedResourcesReferToEachOther imports two resources, one of which has the id of the other as a property.
 func TestImportedResourcesReferToEachOther(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s := &scene{stage: newStage(t, sharedHome(t))}
 	project := "name: " + projectName(t) + "\nruntime: yaml\n"
@@ -159,6 +161,7 @@ func TestAFileIsImportedWithItsParentsAndProviders(t *testing.T) {
 
 // TestAnImportWhoseWorkerIsKilledGoesOn kills the service while one resource is read and others have been imported.
 func TestAnImportWhoseWorkerIsKilledGoesOn(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s := newStage(t, newHome(t))
 	s.write(t, "scenario.yaml", "packages: [{name: fake, version: 0.1.0}]\nsteps: []\n")

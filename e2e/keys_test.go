@@ -4,10 +4,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/deployctl/deployctl/e2e/harness"
 )
 
 // TestCompletionOffersTheKeysThatMayBeDropped rotates the keys of a part of the bucket that nobody else uses.
 func TestCompletionOffersTheKeysThatMayBeDropped(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	h := running(t)
 	good, _ := h.parts(t)

@@ -18,22 +18,47 @@ import (
 	"github.com/deployctl/deployctl/internal/waittest"
 )
 
-// killed are the victims of the walk, and how each is killed while an update of the stage is under way.
+// killed are the victims, and how each is killed while an update of the stage is under way.
 var killed = map[string]func(*testing.T, *stage, *ran){
-	"the service":       func(t *testing.T, s *stage, _ *ran) { s.killService(t) },
-	"the S3 server":     func(t *testing.T, s *stage, _ *ran) { s.killChild(t, " dev s3 ") },
+	"the service": func(t *testing.T, s *stage, _ *ran) { s.killService(t) },
+	"the S3 server": func(t *testing.T, s *stage, _ *ran) {
+		killAll(t, processesNamed(t, s.status(t).PID, " dev s3 "))
+	},
 	"the client":        func(t *testing.T, _ *stage, up *ran) { up.kill(t) },
-	"the provider":      func(t *testing.T, s *stage, _ *ran) { s.killChild(t, "pulumi-resource-fake") },
-	"the language host": func(t *testing.T, s *stage, _ *ran) { s.killChild(t, "pulumi-language-scenario") },
+	"the provider":      func(t *testing.T, s *stage, _ *ran) { killAll(t, s.plugins(t, s.status(t).PID, aPlugin)) },
+	"the language host": func(t *testing.T, s *stage, _ *ran) { killAll(t, s.plugins(t, s.status(t).PID, aHost)) },
 }
 
-// killChild kills every process of a name below the service.
-func (s *stage) killChild(t *testing.T, name string) {
+// ofTheService are the victims whose death every stack of the service feels. The others are of one update, which may
+// run on the service that tests share.
+var ofTheService = []string{"the service", "the S3 server"}
+
+// homeFor is a home in which a victim may be killed.
+func homeFor(t *testing.T, victim string) *home {
 	t.Helper()
-	service := s.status(t).PID
-	pids := processesNamed(t, service, name)
+	if slices.Contains(ofTheService, victim) {
+		return newHome(t)
+	}
+	return sharedHome(t)
+}
+
+// aPlugin and aHost are processes that updates of a stage have.
+const aPlugin, aHost = "pulumi-resource-fake", "pulumi-language-scenario"
+
+// plugins are the processes of a name below a process that have the environment of the stage: those of its updates.
+func (s *stage) plugins(t *testing.T, below int, name string) []int {
+	t.Helper()
+	return slices.DeleteFunc(processesNamed(t, below, name), func(pid int) bool {
+		environment, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+		return err != nil || !strings.Contains(string(environment), "FAKECLOUD_ENDPOINT="+s.cloud.URL()+"\x00")
+	})
+}
+
+// killAll kills processes, of which there must be some.
+func killAll(t *testing.T, pids []int) {
+	t.Helper()
 	if len(pids) == 0 {
-		t.Fatalf("there is no process %s below the service, %d", name, service)
+		t.Fatal("what should be killed does not run")
 	}
 	for _, pid := range pids {
 		kill(t, pid)
@@ -51,8 +76,11 @@ func TestWhateverIsKilledTheUpdateEnds(t *testing.T) {
 		for _, at := range []fakecloud.Moment{fakecloud.Before, fakecloud.After} {
 			for _, object := range objects {
 				t.Run(fmt.Sprintf("%s %s the effect on %s", victim, at, object), func(t *testing.T) {
+					if at == fakecloud.After != (victim == "the service") {
+						harness.Long(t)
+					}
 					t.Parallel()
-					s := newStage(t, newHome(t))
+					s := newStage(t, homeFor(t, victim))
 					gate := s.gate(t, object, at)
 					up := s.start(t, "up", "--yes", "--skip-preview", "--on-unknown", "fail")
 					must(t, gate.Wait(waiting(t)))
@@ -92,8 +120,11 @@ func TestACreateThatNobodyCanFindIsNeverMadeTwice(t *testing.T) {
 	for _, victim := range []string{"the service", "the provider"} {
 		for _, at := range []fakecloud.Moment{fakecloud.Before, fakecloud.After} {
 			t.Run(fmt.Sprintf("%s %s the effect", victim, at), func(t *testing.T) {
+				if victim == "the service" || at == fakecloud.Before {
+					harness.Long(t)
+				}
 				t.Parallel()
-				s := newStage(t, newHome(t))
+				s := newStage(t, homeFor(t, victim))
 				gate := s.gate(t, "server-2", at)
 				up := s.start(t, "up", "--yes", "--skip-preview", "--on-unknown", "fail")
 				must(t, gate.Wait(waiting(t)))
@@ -154,6 +185,7 @@ func (s *stage) effects(t *testing.T) int {
 }
 
 func TestTheServiceIsKilledAgainAndAgain(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s := newStage(t, newHome(t))
 	s.onlyFindable(t)
@@ -170,9 +202,9 @@ func TestTheServiceIsKilledAgainAndAgain(t *testing.T) {
 // TestTheServiceIsKilledAtEveryLengthOfTheHistory kills it as soon as the Run's history has so many events: before its
 // first task, between a task and its activities.
 func TestTheServiceIsKilledAtEveryLengthOfTheHistory(t *testing.T) {
-	for i, events := range []int{1, 8, 4, 12, 16, 20, 28} {
+	for i, events := range []int{8, 1, 4, 12, 16, 20, 28} {
 		t.Run(fmt.Sprintf("%d events", events), func(t *testing.T) {
-			if i >= 2 {
+			if i > 0 {
 				harness.Long(t)
 			}
 			t.Parallel()
@@ -195,6 +227,7 @@ func TestTheServiceIsKilledAtEveryLengthOfTheHistory(t *testing.T) {
 // poll was accepted or answered since. What the history holds from before the kill tells whether that was so: once it
 // must be.
 func TestTheServiceIsKilledBetweenASignalAndThePoll(t *testing.T) {
+	harness.Long(t)
 	aim(t, 8, func() (met bool) {
 		s := newStage(t, newHome(t))
 		s.onlyFindable(t)
@@ -233,6 +266,9 @@ func asked(events []event) bool {
 func TestASaveIsInterrupted(t *testing.T) {
 	for _, victim := range []string{"the service", "the S3 server"} {
 		t.Run("by the death of "+victim, func(t *testing.T) {
+			if victim != "the service" {
+				harness.Long(t)
+			}
 			t.Parallel()
 			s := newStage(t, newHome(t))
 			s.onlyFindable(t)
@@ -264,12 +300,10 @@ func TestASaveIsInterrupted(t *testing.T) {
 // and before it says that it runs. One home after the other: these choose their ports by themselves, and one that
 // starts takes now and then what another has just left.
 func TestAFirstStartThatIsKilledIsStartedAgain(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
-	for i, sign := range []string{"data/temporal/temporal.db", "service.json", "token"} { // internal/devserver has more
+	for _, sign := range []string{"data/temporal/temporal.db", "service.json", "token"} { // internal/devserver has more
 		t.Run("when "+sign+" is there", func(t *testing.T) {
-			if i >= 1 {
-				harness.Long(t)
-			}
 			aim(t, 20, func() (met bool) {
 				h, err := openHome(t.TempDir())
 				must(t, err)

@@ -21,6 +21,7 @@ import (
 
 	"github.com/deployctl/deployctl/client"
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/e2e/harness"
 	"github.com/deployctl/deployctl/internal/porttest"
 	"github.com/deployctl/deployctl/internal/waittest"
 	"golang.org/x/sys/unix"
@@ -211,7 +212,7 @@ func TestAnotherUserWhoListensInThePlaceOfTheServiceGetsNothing(t *testing.T) {
 	p.must(t, "dev", "stop")
 	var all []string
 	for _, address := range []string{s.PulumiAddress, s.APIAddress, s.TemporalAddress,
-		strings.TrimPrefix(s.UIURL, "http://"), strings.TrimPrefix(s.S3Endpoint, "http://")} {
+		porttest.Resolved(strings.TrimPrefix(s.UIURL, "http://")), strings.TrimPrefix(s.S3Endpoint, "http://")} {
 		all = append(all, others(address)[:2]...)
 	}
 	after := listenAs(t, all...)
@@ -297,6 +298,7 @@ func up(t *testing.T) {
 
 // TestTheUsualAddressOfTheStockCLIIsTheServicesOrIsNotServed has other users and programs take it between two starts.
 func TestTheUsualAddressOfTheStockCLIIsTheServicesOrIsNotServed(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	if !ownNetwork(t) {
 		return

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/deployctl/deployctl/e2e/harness"
 	"github.com/deployctl/deployctl/internal/porttest"
 )
 
@@ -32,6 +33,7 @@ func scraped(t *testing.T, address string) string {
 }
 
 func TestAServiceCountsForPrometheusWhatItDoes(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	h, address := newHome(t), porttest.Address(t)
 	h.in(h.dir).must(t, "dev", "--background", "--metrics-listen", address)
@@ -43,12 +45,14 @@ func TestAServiceCountsForPrometheusWhatItDoes(t *testing.T) {
 	})
 	text := scraped(t, address)
 	for _, line := range []string{
-		`deployctl_updates_total{kind="up",result="succeeded"} 1`,
+		`deployctl_updates_total{kind="up",result="succeeded",tool="deployctl"} 1`,
 		// the default provider is one
 		fmt.Sprintf(`deployctl_steps_total{op="create",outcome="done"} %d`, layersCreates+1),
-		`deployctl_update_seconds_count{kind="up"} 1`,
-		`deployctl_calls_total{code="OK",method="/deployctl.v1.Deployments/Submit"} 1`,
-		`deployctl_calls_total{code="OK",method="/deployctl.v1.Deployments/Watch"} 1`,
+		`deployctl_update_seconds_count{kind="up",tool="deployctl"} 1`,
+		`deployctl_update_wait_seconds_count{kind="up",tool="deployctl"} 1`,
+		`deployctl_calls_total{code="OK",edge="grpc",method="/deployctl.v1.Deployments/Submit"} 1`,
+		`deployctl_calls_total{code="OK",edge="grpc",method="/deployctl.v1.Deployments/Watch"} 1`,
+		`deployctl_build_info{`, `deployctl_schedules{state="paused"} 0`, `deployctl_free_disk_bytes `,
 		`deployctl_s3_seconds_count{op="put"}`, `deployctl_oldest_update_seconds 0`,
 		`temporal_request{`, `temporal_activity_execution_latency_seconds_bucket{`, `go_goroutines `,
 	} {
@@ -76,6 +80,7 @@ func writeCertificate(t *testing.T, certFile, keyFile string) (certificate []byt
 }
 
 func TestMetricsOffLoopbackAreServedByTLSWithACertificateThatIsReadAgain(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	h := running(t)
 	settings, _ := h.parts(t)

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/deployctl/deployctl/e2e/harness"
 )
 
 // fresh is an empty directory of the shared home, for a project of the test's own name.
@@ -43,6 +45,7 @@ func TestANewWebsiteIsUpWithTwoCommands(t *testing.T) {
 
 // TestANewProviderOfGoManagesResources builds a provider from its template, as its README says, and deploys with it.
 func TestANewProviderOfGoManagesResources(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	p, name := fresh(t), projectName(t)
 	p.must(t, "new", "go-provider", "--yes", "--name", name)
@@ -54,7 +57,7 @@ func TestANewProviderOfGoManagesResources(t *testing.T) {
 		{"build", "-o", "bin/pulumi-resource-" + name, "."},
 	} {
 		cmd := exec.Command("go", args...)
-		cmd.Dir, cmd.Env = p.dir, append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off")
+		cmd.Dir, cmd.Env = p.dir, append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, out)
 		}

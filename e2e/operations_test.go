@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/deployctl/deployctl/e2e/harness"
 )
 
 // strandProvider gives the stored provider an address where nobody is: only what the program computes leads to the
@@ -20,6 +22,7 @@ func (s *scene) strandProvider(t *testing.T) {
 }
 
 func TestARefreshAndADestroyRunTheProgramForTheConfigurationOfProviders(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	provider := "{register: cloud, type: pulumi:providers:fake, properties: {endpoint: '${env.FAKECLOUD_ENDPOINT}'}}"
 	s := newScene(t, steps(provider,

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/e2e/fakecloud"
+	"github.com/deployctl/deployctl/e2e/harness"
 	"go.temporal.io/api/enums/v1"
 )
 
@@ -64,7 +65,7 @@ func TestFlagsAndOptionsDoWhatTheySay(t *testing.T) {
 		biggerB = "{register: b, type: fake:index:Named, properties: {name: b, size: 2}}"
 		linkedB = "{register: b, type: fake:index:Named, properties: {name: b, links: ['${a.arn}']}}"
 	)
-	for _, c := range []struct {
+	for row, c := range []struct {
 		name          string
 		before, after []string // the program; without after it stays
 		args          []string // the command's; a name before an @ becomes its URN
@@ -136,6 +137,7 @@ func TestFlagsAndOptionsDoWhatTheySay(t *testing.T) {
 			[]string{"up"}, map[string]int{"update": 1, "same": 1}, []string{"update a"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			harness.LongButFor(t, 8, row)
 			t.Parallel()
 			s := newScene(t, steps(c.before...))
 			if c.after != nil {
@@ -154,6 +156,7 @@ func TestFlagsAndOptionsDoWhatTheySay(t *testing.T) {
 }
 
 func TestAProtectedResourceStays(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s := newScene(t, steps("{register: a, type: fake:index:Named, properties: {name: a}, options: {protect: true}}"))
 	s.write(t, "scenario.yaml", "steps: []\n")
@@ -177,6 +180,7 @@ func TestAnImportedResourceIsAdoptedAsItIs(t *testing.T) {
 }
 
 func TestAResourceThatDidNotInitialiseIsRepaired(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s := newScene(t, "steps: []\n")
 	s.write(t, "scenario.yaml", steps("{register: a, type: fake:index:Named, properties: {name: a, failInit: true}}"))
@@ -190,6 +194,7 @@ func TestAResourceThatDidNotInitialiseIsRepaired(t *testing.T) {
 }
 
 func TestWhatCouldNotBeDeletedIsDeletedByTheNextUpdate(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s := newScene(t, steps("{register: a, type: fake:index:Auto}"))
 	must(t, s.cloud.Set(t.Context(), fakecloud.Fault{Name: "kept", Do: fakecloud.Fail, Op: fakecloud.Delete,
@@ -230,6 +235,7 @@ func TestACustomTimeoutEndsACreate(t *testing.T) {
 }
 
 func TestRefreshComesBeforeTheUpdateWhereItIsAskedFor(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s := newScene(t, steps("{register: a, type: fake:index:Named, properties: {name: a}}"))
 	found, err := s.cloud.Objects(t.Context(), "")
@@ -244,6 +250,7 @@ func TestRefreshComesBeforeTheUpdateWhereItIsAskedFor(t *testing.T) {
 }
 
 func TestContinueOnErrorGoesOnWithWhatDoesNotDependOnIt(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s := newScene(t, steps("{register: a, type: fake:index:Named, properties: {name: a}}",
 		"{register: b, type: fake:index:Named, properties: {name: b}}",
@@ -303,6 +310,7 @@ func TestACancelledUpdateThatWaitsEnds(t *testing.T) {
 }
 
 func TestQuietPrintsTheSummaryAlone(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s := newScene(t, "steps: []\n")
 	s.write(t, "scenario.yaml", steps("{register: a, type: fake:index:Named, properties: {name: a}}",
@@ -315,6 +323,7 @@ func TestQuietPrintsTheSummaryAlone(t *testing.T) {
 }
 
 func TestCwdIsWhereTheProjectIs(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s := newScene(t, steps("{register: a, type: fake:index:Named, properties: {name: a}}"))
 	elsewhere := s.in(t.TempDir(), s.env...)
@@ -323,6 +332,7 @@ func TestCwdIsWhereTheProjectIs(t *testing.T) {
 
 // TestParallelBoundsTheSteps looks at what the cloud holds at a time, while it takes its time over each create.
 func TestParallelBoundsTheSteps(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s := newScene(t, "steps: []\n")
 	must(t, s.cloud.Set(t.Context(), fakecloud.Fault{Name: "slow", Do: fakecloud.Delay, Op: fakecloud.Create,

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/e2e/fakecloud"
+	"github.com/deployctl/deployctl/e2e/harness"
 	"github.com/deployctl/deployctl/internal/porttest"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -51,7 +52,7 @@ func TestTheServiceInPartsOfItsOwn(t *testing.T) {
 	up.mustEnd(t, 0)
 	s.asIfNothingHappened(t)
 	if text := scraped(t, serveMetrics); !strings.Contains(text,
-		`deployctl_calls_total{code="OK",method="/deployctl.v1.Deployments/Watch"}`) {
+		`deployctl_calls_total{code="OK",edge="grpc",method="/deployctl.v1.Deployments/Watch"}`) {
 		t.Errorf("no Watch is counted:\n%s", text)
 	}
 	if history := s.must(t, "stack", "history", "--json"); !strings.Contains(history, `"initiator": "ann"`) {
@@ -79,6 +80,7 @@ func healthy(t *testing.T, address string) {
 }
 
 func TestTheSecretKeyOfTheBucketIsReadAgainFromItsFile(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	h := newHome(t)
 	h.in(h.dir).must(t, "dev", "--background")

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/deployctl/deployctl/e2e/harness"
 	"github.com/deployctl/deployctl/internal/porttest"
 )
 
@@ -104,6 +105,7 @@ func TestAPluginIsDownloadedForAnUpdateAndPinned(t *testing.T) {
 // TestAWorkerTakesAPluginThatAnotherOneDownloadedFromTheBucket runs a service in parts, whose workers may download from
 // the address that the program names.
 func TestAWorkerTakesAPluginThatAnotherOneDownloadedFromTheBucket(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	h, publisher := newHome(t), newReleases()
 	defer publisher.Close()

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/deployctl/deployctl/e2e/harness"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
@@ -99,6 +100,7 @@ func TestAPolicyPackRemediatesAndSurvivesTheLossOfItsProcessAndOfTheProgram(t *t
 // TestTheServiceIsKilledWhileAPolicyPackAnalyses kills the service, with the worker and the pack, while a resource is
 // analysed, and while the stack is.
 func TestTheServiceIsKilledWhileAPolicyPackAnalyses(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s := newStage(t, newHome(t))
 	s.write(t, "rules/PulumiPolicy.yaml", "runtime: scenario\n")
@@ -175,6 +177,7 @@ func TestAMandatoryPolicyKeepsAResourceFromBeingCreated(t *testing.T) {
 }
 
 func TestAPolicyPackThatCannotBeUsedEndsTheUpdateBeforeItBegins(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s, _ := withRules(t)
 	s.write(t, "scenario.yaml", steps("{register: a, type: fake:index:Named, properties: {name: a}}"))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/e2e/fakecloud"
+	"github.com/deployctl/deployctl/e2e/harness"
 	"go.temporal.io/api/workflowservice/v1"
 )
 
@@ -204,6 +205,7 @@ func TestAStackIsDestroyedAndMadeAgainBySchedule(t *testing.T) {
 
 // TestAScheduledUpdateRepeatsWhatSomebodyIsJustMaking: while it waits, it must not keep the program of before.
 func TestAScheduledUpdateRepeatsWhatSomebodyIsJustMaking(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s := newScene(t, twoThings)
 	s.must(t, "schedule", "new", "update", "--every", "1d")
@@ -281,8 +283,9 @@ func TestLookingForDriftInAnAccountWithALimitCostsNoError(t *testing.T) {
 
 // TestOnlyFewUpdatesBeginBySchedule looks at how many look at a cloud at a time that takes its time.
 func TestOnlyFewUpdatesBeginBySchedule(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
-	const due, places = 7, 4
+	const due, places = 5, 4
 	s := &scene{stage: newStage(t, newHome(t))}
 	s.write(t, "scenario.yaml", steps("{register: a, type: fake:index:Auto}"))
 	for i := range due {
@@ -325,6 +328,7 @@ func TestSchedulesGoWithTheirStack(t *testing.T) {
 }
 
 func TestAScheduleNeedsSomethingToRepeatAndAKeyToItsSecrets(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s := newStage(t, sharedHome(t))
 	s.fails(t, 2, []string{"run `deployctl up` first"}, "schedule", "new", "update", "--every", "1h")

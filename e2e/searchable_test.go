@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/e2e/fakecloud"
+	"github.com/deployctl/deployctl/e2e/harness"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
@@ -67,6 +68,7 @@ func TestAStepIsAnActivityWithItsNameAndAttempts(t *testing.T) {
 
 // TestAnUpdateIsFoundByWhatItIs asks the server for the update by all of its search attributes.
 func TestAnUpdateIsFoundByWhatItIs(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s := newStage(t, sharedHome(t))
 	got := s.update(t, "up")

@@ -65,8 +65,8 @@ func newStage(t *testing.T, h *home, env ...string) *stage {
 	p := h.in(t.TempDir(), append(env, "FAKECLOUD_ENDPOINT="+cloud.URL())...)
 	p.write(t, "Pulumi.yaml", "name: "+projectName(t)+"\nruntime: scenario\n")
 	p.write(t, "scenario.yaml", layers)
+	p.write(t, "Pulumi.dev.yaml", "config:\n  deployctl:settle: '"+findable+"'\n")
 	p.must(t, "stack", "init", "dev")
-	p.must(t, "config", "set", "deployctl:settle", findable)
 	return &stage{p, cloud}
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/deployctl/deployctl/e2e/harness"
 	"github.com/deployctl/deployctl/internal/porttest"
 )
 
@@ -122,6 +123,7 @@ func TestServeTakesNoClientsTokenForItsOwn(t *testing.T) {
 }
 
 func TestTheStockCLIFindsTheEmbeddedServiceWhereItHasLoggedInOnce(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	usual, err := net.Listen("tcp", "localhost:8080")
 	if err == nil { // else somebody else has it, which is as good

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/e2e/fakecloud"
+	"github.com/deployctl/deployctl/e2e/harness"
 )
 
 func TestCtrlCDetachesAndAttachComesBack(t *testing.T) {
@@ -53,6 +54,9 @@ func TestCancel(t *testing.T) {
 		for _, at := range []fakecloud.Moment{fakecloud.Before, fakecloud.After} {
 			for _, object := range []string{"named-2", "auto-2"} {
 				t.Run(string(at)+" the effect on "+object, func(t *testing.T) {
+					if at == fakecloud.Before || object == "auto-2" {
+						harness.Long(t)
+					}
 					t.Parallel()
 					s := newStage(t, sharedHome(t))
 					gate := s.gate(t, object, at)
@@ -80,12 +84,11 @@ func TestCancel(t *testing.T) {
 // TestACancelByForceEndsAProviderThatIsDeaf stops the provider: it answers nobody, not even who asks it to give up.
 func TestACancelByForceEndsAProviderThatIsDeaf(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, newHome(t))
+	s := newStage(t, sharedHome(t))
 	gate := s.gate(t, "named-2", fakecloud.Before)
 	up := s.start(t, "up", "--yes", "--skip-preview", "--on-unknown", "fail")
 	must(t, gate.Wait(waiting(t)))
-	providers := processesNamed(t, s.status(t).PID, "pulumi-resource-fake")
-	for _, pid := range providers {
+	for _, pid := range s.plugins(t, s.status(t).PID, aPlugin) {
 		must(t, syscall.Kill(pid, syscall.SIGSTOP))
 	}
 	s.must(t, "cancel", "--force", "--yes")
@@ -134,6 +137,9 @@ func TestAnUpdateThatWaitsOutlivesItsQueue(t *testing.T) {
 func TestAWebsiteSurvives(t *testing.T) {
 	for _, victim := range []string{"the client", "the language host", "the S3 server", "the service"} {
 		t.Run("the death of "+victim, func(t *testing.T) {
+			if victim != "the service" {
+				harness.Long(t)
+			}
 			t.Parallel()
 			aim(t, 5, func() (met bool) {
 				h := newHome(t)

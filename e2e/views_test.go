@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/e2e/fakecloud"
+	"github.com/deployctl/deployctl/e2e/harness"
 )
 
 // fleet is a program of a Fleet with settings, each of which is a view.
@@ -73,8 +74,11 @@ func TestAProviderPublishesTheViewsOfWhatItManages(t *testing.T) {
 func TestViewsAreThoseOfTheAnswerThatCountsWhoeverIsKilled(t *testing.T) {
 	for _, victim := range []string{"the service", "the provider"} {
 		t.Run(victim, func(t *testing.T) {
+			if victim == "the service" {
+				harness.Long(t)
+			}
 			t.Parallel()
-			s := &scene{stage: newStage(t, newHome(t))}
+			s := &scene{stage: newStage(t, homeFor(t, victim))}
 			s.write(t, "scenario.yaml", fleet("{a: one, b: two}"))
 			s.update(t, "up")
 			gate, err := s.cloud.SetGate(t.Context(), fakecloud.Fault{Name: "gate", Op: fakecloud.Update, Object: "f",

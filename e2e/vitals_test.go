@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/deployctl/deployctl/e2e/harness"
 	"github.com/deployctl/deployctl/internal/porttest"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -130,6 +131,7 @@ func TestACheckSaysAllThatIsMissingAndMakesNothing(t *testing.T) {
 }
 
 func TestMetricsOffLoopbackNeedAToken(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	h := running(t)
 	good, _ := h.parts(t)

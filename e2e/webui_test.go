@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/deployctl/deployctl/internal/porttest"
 )
 
 // workflow is what Temporal's Web UI reads of a workflow.
@@ -46,18 +48,19 @@ type pendingActivity struct {
 type uiClient struct {
 	mu      sync.Mutex
 	browser *http.Client
+	at      string // the Web UI's address then
 }
 
 // webUI gets a path of the Web UI's own API.
 func (h *home) webUI(s status, path string) (*http.Response, error) {
 	h.ui.mu.Lock()
 	defer h.ui.mu.Unlock()
-	if h.ui.browser == nil {
+	if h.ui.browser == nil || h.ui.at != s.UIURL { // each start has its own address, and its own sessions
 		browser, err := h.openUI(s)
 		if err != nil {
 			return nil, err
 		}
-		h.ui.browser = browser
+		h.ui.browser, h.ui.at = browser, s.UIURL
 	}
 	return h.ui.browser.Get(s.UIURL + path)
 }
@@ -74,7 +77,7 @@ func (h *home) openUI(s status) (*http.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	browser := &http.Client{Jar: jar}
+	browser := porttest.Browser(jar)
 	res, err := browser.Get(uiLink.FindString(string(said)))
 	if err != nil {
 		return nil, err

@@ -51,13 +51,19 @@ func (r *Run) predecessor(e *entry) predecessor {
 		case r.deletionOf[old.Key] != nil:
 			return predecessor{wait: true}
 		// The program gave the former name to another registration, so the state is that one's.
-		case name != e.URN && r.byURN[name] != nil:
+		case name != e.URN && r.precedes(r.byURN[name], e):
 			return predecessor{conflict: fmt.Sprintf("%s claims to be what was %s, which the program also registers",
 				e.URN, name)}
 		}
 		return predecessor{key: old.Key, name: name}
 	}
 	return predecessor{}
+}
+
+// precedes reports that an entry was registered or decided before another one. What is registered later must not count,
+// so that the same is decided whether it has arrived already or not.
+func (r *Run) precedes(other, e *entry) bool {
+	return other != nil && (other.Order < e.Order || other.Stage != stageHeld)
 }
 
 // continueOld makes an entry start from what it continues. From here on no other entry of this epoch may continue the

@@ -141,6 +141,9 @@ func (r *Run) refuseUnselectedMember(e *entry, group []*deletion) bool {
 		switch {
 		case r.mayChange(r.snap.Get(d.Key)):
 			continue
+		case r.ofSnippet(d.URN):
+			r.reject(e, "%s cannot be replaced: %s would have to be replaced with it, and belongs to a snippet (`pulumi do`), "+
+				"which deployctl does not run; update it with the Pulumi CLI", e.URN, d.URN)
 		case r.excludes():
 			r.reject(e, "%s cannot be replaced: %s would have to be replaced with it, and is excluded; exclude both, "+
 				"or neither", e.URN, d.URN)

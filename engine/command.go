@@ -180,6 +180,8 @@ type Settle struct {
 	Step Step `json:"step"`
 	// Again: if it is absent, this update makes it again. Otherwise it must really be found out whether it is there.
 	Again bool `json:"again,omitempty"`
+	// After: the step was answered, with an error that tells this; it fails if it is absent.
+	After *Evidence `json:"after,omitempty"`
 }
 
 // ResultKind tells the program how its registration went.

@@ -218,7 +218,7 @@ func (r *Run) deletionFinished(op *operation, ev StepFinished) {
 		}
 		// An unknown outcome has been reported by leavePending and does not come here.
 		if ev.Outcome == OutcomeFailed {
-			r.diagnose("error", op.URN, "%s", message)
+			r.diagnose("error", op.URN, "%s", ev.told(op.Step))
 			r.fail(message)
 		}
 		if d != nil {

@@ -20,6 +20,10 @@ func (r *Run) startEpoch(epoch int) {
 		r.Exit = &ProgramExited{Epoch: r.Epoch}
 		return
 	}
+	if r.Epoch > 0 {
+		r.diagnose("info", "", "The program starts again, because its process or its worker was lost. What is done "+
+			"stays done.")
+	}
 	r.Phase = min(r.Phase, phaseProgram)
 	r.forgetStackAnalysis()
 	r.Epoch = epoch

@@ -26,7 +26,7 @@ func equalStates(a, b State) bool {
 		slices.Equal(a.ReplaceOnChanges, b.ReplaceOnChanges) && a.RefreshBeforeUpdate == b.RefreshBeforeUpdate &&
 		a.SourcePosition == b.SourcePosition && a.Inputs.Same(b.Inputs) && a.Outputs.Same(b.Outputs) &&
 		a.Trigger.Same(b.Trigger) && a.TriggerValue == b.TriggerValue && a.Hooks.equal(b.Hooks) &&
-		a.ViewOf == b.ViewOf && a.Extension.Same(b.Extension)
+		a.ViewOf == b.ViewOf && a.Snippet == b.Snippet && a.Extension.Same(b.Extension)
 }
 
 // equalProperties compares lists that are sorted by property; the order of URNs within a property counts.

@@ -226,7 +226,7 @@ const (
 	OutcomeDone Outcome = "done"
 	// OutcomePartial: the resource exists but its initialisation failed; InitErrors say why.
 	OutcomePartial Outcome = "partial"
-	// OutcomeFailed: answered with an error; there was no effect.
+	// OutcomeFailed: answered with an error; there was no effect, as far as Evidence tells.
 	OutcomeFailed Outcome = "failed"
 	// OutcomeUnknown: the answer was lost; there may have been an effect.
 	OutcomeUnknown Outcome = "unknown"
@@ -263,6 +263,8 @@ type StepFinished struct {
 	Answered bool `json:"answered,omitempty"`
 	// Views are the steps of views that the provider has published meanwhile, in their order.
 	Views []ViewStep `json:"views,omitempty"`
+	// Evidence is what the error of a failed step tells; nil if its provider was not asked.
+	Evidence *Evidence `json:"evidence,omitempty"`
 }
 
 // Cancelled asks the run to end: running steps finish, nothing new starts. Forced also cancels running steps. It may

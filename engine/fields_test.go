@@ -24,6 +24,7 @@ func TestEveryFieldOfAStateIsSetFromTheGoal(t *testing.T) {
 		"Created":             "is the time at which the step ended",
 		"Modified":            "is the time at which the step ended",
 		"ViewOf":              "is only of states that no program registers",
+		"Snippet":             "is only of states that no program registers",
 		"Rest":                "passes through from the old state",
 	}
 	r := New(Goal{Kind: KindUp, Project: "proj", Stack: "dev"}, nil, nil)

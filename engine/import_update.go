@@ -44,6 +44,17 @@ func (s *State) adoptedID() string {
 	return s.ID
 }
 
+// rootName returns the name of the stored root resource, which need not be called as programs call theirs; name if none
+// is stored.
+func (r *Run) rootName(name string) string {
+	r.snap.All(func(s *State) {
+		if s.Type == rootType && !s.Delete {
+			name = s.URN.Name()
+		}
+	})
+	return name
+}
+
 // adopted ends the entry of a resource that was imported: nothing follows from a goal that no program has declared. It
 // holds for an entry of an earlier epoch, too, so that a later one repeats the answer.
 func (r *Run) adopted(e *entry) { r.done(e, nil) }

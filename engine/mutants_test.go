@@ -54,6 +54,14 @@ var mutants = []mutanttest.Mutant{
 		Old: `if state.Protect && d.Kind == StepDelete && !r.goal.IgnoreProtect {`, New: `if false {`,
 	},
 	{
+		Name: "an error that leaves the effect open is taken for a failure", File: "steps.go",
+		Old: `r.lookAfter(op, ev) || r.reconcileEarlier(op, ev)`, New: `r.reconcileEarlier(op, ev)`,
+	},
+	{
+		Name: "what an error hook had repeated counts as half made", File: "hooks.go",
+		Old: "\t\top.Ended, op.Doubted = nil, false\n", New: "",
+	},
+	{
 		Name: "an unknown outcome is taken for a failure and tried again", File: "steps.go",
 		Old: "r.settle(op)\n\t\treturn\n\tcase OutcomeAbsent",
 		New: "r.ready.Start = append(r.ready.Start, *op.Step)\n\t\treturn\n\tcase OutcomeAbsent",

@@ -42,8 +42,11 @@ type operation struct {
 	Silent bool `json:",omitempty"`
 	// Reply waits for the after hooks of a component.
 	Reply *Reply `json:",omitempty"`
-	// Ended is how a create ended, while it is found out whether an attempt that was lost before made it after all.
+	// Ended is how a step ended, while it is found out whether it, or an attempt that was lost before it, had its effect
+	// after all.
 	Ended *StepFinished `json:",omitempty"`
+	// Doubted: it is found out whether the attempt that has ended had its effect, in spite of its error.
+	Doubted bool `json:",omitempty"`
 }
 
 // purpose says what the completion of an operation is for.

@@ -13,7 +13,7 @@ import (
 //  noteError   yes                       no                               the caller
 //  fail        yes                       yes, unless --continue-on-error  the caller
 //  stop        no                        yes                              the caller
-//  bail        yes                       yes                              the caller, for what is refused
+//  bail        yes                       yes, unless --continue-on-error  the caller, for what is refused
 //
 // A first error forbids the deletions at the end of the program, unless --continue-on-error allows them; see
 // advanceProgram.

@@ -19,6 +19,9 @@ func (r *Run) decide(e *entry) {
 	r.markNamed(e)
 	option, advice := r.leftOutBy()
 	switch {
+	case r.declaresSnippet(old):
+		r.reject(e, "%s belongs to a snippet of the stack (`pulumi do`), so the program must not declare it, too; "+
+			"`pulumi state promote` makes it the program's", old.URN)
 	case !r.selected(e):
 		r.leaveAlone(e, old)
 	case r.decideWithoutCreates(e, old):

@@ -140,10 +140,14 @@ func (r *Run) same(e *entry, old *State, stables []string) {
 		r.done(e, stables)
 		return
 	}
-	op := r.newOp()
+	op, was := r.newOp(), header(old)
 	r.keepValues(e, old, op)
 	r.count(StepSame, e.URN)
-	r.emitSame(op, e)
+	if was.URN == e.URN && (!was.Protect || e.New.Protect) {
+		r.emitSame(op, e, nil)
+	} else { // people care for another name, and for a protection that is lost
+		r.emitSame(op, e, &was)
+	}
 	r.keepViews(e.New.Key)
 	r.done(e, stables)
 }
@@ -161,16 +165,20 @@ func (r *Run) keepValues(e *entry, old *State, op int) {
 	}
 }
 
-// emitSame shows an unchanged resource, without what it holds: there may be very many.
-// The summary still counts them, and the header is enough to name each in the display.
-func (r *Run) emitSame(op int, e *entry) {
-	s := e.New
-	shown := State{
+// header returns what is shown of an unchanged state: not what it holds, because there may be very many.
+func header(s *State) State {
+	return State{
 		Key: s.Key, URN: s.URN, Type: s.Type, Custom: s.Custom, ID: s.ID, Parent: s.Parent, Provider: s.Provider,
 		Protect: s.Protect,
 	}
+}
+
+// emitSame shows an unchanged resource, and the header that it had before, if that is to be shown. The summary still
+// counts it, and the header is enough to name it in the display.
+func (r *Run) emitSame(op int, e *entry, old *State) {
+	shown := header(&e.New)
 	for _, kind := range []EmitKind{EmitPre, EmitOutputs} {
-		r.emit(Emit{Kind: kind, Op: op, Step: StepSame, URN: e.URN, Type: s.Type, New: &shown})
+		r.emit(Emit{Kind: kind, Op: op, Step: StepSame, URN: e.URN, Type: shown.Type, Old: old, New: &shown})
 	}
 }
 

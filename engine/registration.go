@@ -53,7 +53,10 @@ func (r *Run) admit(epoch, seq int, reg Registration) *entry {
 	}
 	r.bySeq[seq] = true
 	e := &entry{Epoch: epoch, Seq: seq, Order: len(r.Entries), Reg: reg}
-	e.URN = r.urnOf(reg)
+	if r.adopts() && reg.Type == rootType && r.snap.Live(r.urnOf(reg)) == nil {
+		e.Reg.Name = r.rootName(reg.Name)
+	}
+	e.URN = r.urnOf(e.Reg)
 	if first := r.byURN[e.URN]; first != nil {
 		r.reject(e, "duplicate resource URN %s: the program registers two resources of this type and name under the "+
 			"same parent; give one of them another name", e.URN)

@@ -15,8 +15,7 @@ import (
 // only the create is left.
 func (r *Run) replace(e *entry, old *State) bool {
 	e.Kind = StepCreateReplacement
-	if why := r.unplanned(e.URN, e.Kind); why != "" {
-		r.reject(e, "%s", why)
+	if r.departs(e) {
 		return true
 	}
 	before := e.Plan.Diff.DeleteBeforeReplace

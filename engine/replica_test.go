@@ -282,3 +282,58 @@ func TestWhatTheProgramWasToldIsRecordedThoughItHasFailedSince(t *testing.T) {
 		t.Errorf("%d of %d resources are recorded: %+v", kept, len(program), ready.Changes)
 	}
 }
+
+// TestTheFirstOfTwoThatClaimANameKeepsIt registers what claims a former name, and then something under that name: the
+// same is decided, and said, whether the second one has arrived already or not.
+func TestTheFirstOfTwoThatClaimANameKeepsIt(t *testing.T) {
+	const old, renamed = replicaResource, "urn:pulumi:dev::proj::test:x:R::renamed"
+	for _, together := range []bool{false, true} {
+		claims := replicaProgram()
+		claims[1].Name, claims[1].Aliases = "renamed", []Alias{{URN: old}}
+		if together {
+			replicate(t, claims)
+		}
+		run := New(replicaGoal, replicaBase(), nil)
+		run.Handle(RunStarted{Epoch: 1})
+		taken := Registered{Epoch: 1, Seq: 3, Registration: Registration{
+			Type: "test:x:R", Name: "r", Custom: true, Provider: replicaProvider + "::p", Inputs: Bag{Digest: "in"},
+			Digest: "3",
+		}}
+		var said []string
+		ready := func() {
+			for {
+				r := run.Ready()
+				for _, e := range r.Events {
+					if e.Kind == EmitDiagnostic && e.Severity == "error" {
+						said = append(said, e.Message)
+					}
+				}
+				if r.Empty() {
+					return
+				}
+				for _, c := range r.Start {
+					if p, ok := c.(Plan); ok {
+						run.Handle(Planned{Op: p.Op, Inputs: p.Goal.Inputs, Diff: Diff{Change: ChangeNone}})
+					}
+				}
+			}
+		}
+		for _, r := range claims {
+			run.Handle(r)
+			if !together {
+				ready()
+			}
+		}
+		run.Handle(taken)
+		ready()
+		run.Handle(ProgramExited{Epoch: 1, Error: "it failed"})
+		ready()
+		states, _ := run.Snapshot()
+		if len(states) != 2 || states[1].URN != renamed {
+			t.Errorf("together %v: the states are %+v", together, states)
+		}
+		if len(said) != 1 || !strings.Contains(said[0], "is also an alias of") {
+			t.Errorf("together %v: it says %q", together, said)
+		}
+	}
+}

@@ -44,9 +44,18 @@ func (r *Run) reject(e *entry, format string, args ...any) {
 }
 
 // bail fails an entry for which no step was made, because its provider could not plan it or because it was refused.
-// This has been reported. It ends the update even if that goes on after errors: it does so only after steps that
-// failed, as in Pulumi.
+// This has been reported. An update that goes on after errors goes on: Pulumi does so only after steps that failed, and
+// leaves it to chance what it has done until then.
 func (r *Run) bail(e *entry, message string) {
+	if r.goal.ContinueOnError {
+		r.failEntry(e, message)
+		return
+	}
+	r.bailOut(e, message)
+}
+
+// bailOut is bail for what ends every update.
+func (r *Run) bailOut(e *entry, message string) {
 	r.finish(e, Reply{Result: ResultFail, Error: message})
 	r.noteError(message)
 	r.stop()

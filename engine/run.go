@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
@@ -18,6 +19,7 @@ type Run struct {
 	snap *Snapshot
 	memory
 
+	snippets bool // an up of a stack that has resources of snippets, see snippets.go
 	// What the options of the goal name, see setGoal.
 	targets, excluded, replaced patterns
 
@@ -61,10 +63,13 @@ func New(goal Goal, base []State, pending []PendingOperation) *Run {
 	return r
 }
 
-// setGoal gives the Run its goal, and compiles the patterns in it.
+// setGoal gives the Run its goal, and compiles the patterns in it. The Run has its base.
 func (r *Run) setGoal(goal Goal) {
 	goal.Parallel = max(goal.Parallel, 1)
 	r.goal = goal
+	r.snippets = goal.Kind == KindUp && slices.ContainsFunc(r.snap.base, func(at slot) bool {
+		return at.State.Snippet != ""
+	})
 	r.targets, r.excluded, r.replaced = compile(goal.Targets), compile(goal.Excludes), compile(goal.Replace)
 }
 

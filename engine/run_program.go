@@ -48,6 +48,7 @@ func (r *Run) refreshEntry(e *entry, old *State) {
 	e.Kind = StepRefresh
 	op := r.refreshOf(old)
 	op.For, op.Entry = forGoal, e
+	op.Step.URN, op.Step.Type = e.URN, e.New.Type // its provider may not know the former type any more
 	if r.skippedReference(e) == "" {
 		op.Step.Provider = r.providerFor(&e.New)
 	}
@@ -70,7 +71,7 @@ func (r *Run) entryRefreshed(op *operation, ev StepFinished) {
 		r.finish(e, r.failure(ev.Error))
 	case ev.ID == "" || state == nil:
 		r.removeLost()
-		r.leaveOut(e, e.New.Inputs)
+		r.leaveOut(e, Bag{})
 	case r.skippedReference(e) != "": // the references of its registration lead to nothing
 		r.keepOld(e, state)
 		r.done(e, nil)

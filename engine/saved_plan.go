@@ -45,6 +45,18 @@ func (r *Run) unplanned(u urn.URN, kind StepKind) string {
 	}
 }
 
+// departs fails an entry whose step the saved plan does not have. That ends every update, also one that goes on after
+// errors: the plan does not hold. It reports whether it did.
+func (r *Run) departs(e *entry) bool {
+	why := r.unplanned(e.URN, e.Kind)
+	if why == "" {
+		return false
+	}
+	r.diagnose("error", e.URN, "%s", why)
+	r.bailOut(e, why)
+	return true
+}
+
 // refuseUnplanned reports each deletion of a group that the saved plan does not have; it reports whether there is one.
 func (r *Run) refuseUnplanned(group []*deletion) (refused bool) {
 	for _, d := range group {

@@ -13,14 +13,20 @@ import (
 // restricted reports whether the update leaves resources alone.
 func (r *Run) restricted() bool { return len(r.goal.Targets) > 0 || r.excludes() }
 
-// excludes reports whether the named resources are those that the update leaves alone.
-func (r *Run) excludes() bool { return len(r.goal.Excludes) > 0 || r.goal.ExcludeProtected }
+// excludes reports whether the named resources are those that the update leaves alone. Without targets, resources of
+// snippets are among them.
+func (r *Run) excludes() bool { return r.excludesByOption() || r.snippets && len(r.goal.Targets) == 0 }
+
+func (r *Run) excludesByOption() bool { return len(r.goal.Excludes) > 0 || r.goal.ExcludeProtected }
 
 // takesPart reports whether a resource takes part in the update, from whether it is named.
 func (r *Run) takesPart(named bool) bool { return !r.restricted() || named != r.excludes() }
 
 // names reports whether an option names a URN.
 func (r *Run) names(u urn.URN) bool {
+	if r.ofSnippet(u) {
+		return r.excludes()
+	}
 	return r.targets.match(u) || r.excluded.match(u) ||
 		r.goal.ExcludeProtected && r.protects(u)
 }
@@ -76,6 +82,9 @@ func (r *Run) mayChange(s *State) bool {
 	if !r.restricted() {
 		return true
 	}
+	if r.snippets && s.Snippet != "" {
+		return false
+	}
 	named := r.names(s.URN) || !s.Delete && r.names(r.current(s.URN))
 	if !named && r.namesOneOf(s.References()) {
 		named = true
@@ -86,8 +95,11 @@ func (r *Run) mayChange(s *State) bool {
 
 // leftOutBy names the option that leaves resources alone, and says how to include one.
 func (r *Run) leftOutBy() (option, advice string) {
-	if r.excludes() {
+	switch {
+	case r.excludesByOption():
 		return "--exclude", "do not exclude it"
+	case r.excludes():
+		return "deployctl, which does not run snippets,", "update it with the Pulumi CLI"
 	}
 	return "--target", "target it as well"
 }

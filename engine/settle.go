@@ -74,7 +74,11 @@ func (r *Run) settlePending() {
 // ended and only an earlier attempt is in question: then the answer must be definite.
 func (r *Run) settle(op *operation) {
 	op.Again = op.For != forPending && !r.Stopped && op.Ended == nil
-	r.ready.Start = append(r.ready.Start, Settle{Step: *op.Step, Again: op.Again})
+	s := Settle{Step: *op.Step, Again: op.Again}
+	if op.Doubted {
+		s.After = op.Ended.Evidence
+	}
+	r.ready.Start = append(r.ready.Start, s)
 }
 
 // repeated reports that another operation is the same create, begun again.
@@ -265,6 +269,11 @@ func (r *Run) answered(op *operation, ev Resolved) {
 		end := StepFinished{Op: op.Op, Outcome: OutcomeAbsent}
 		if op.Ended != nil {
 			end = *op.Ended
+			if op.Doubted {
+				e := *end.Evidence
+				e.Look, e.Looked = false, "somebody has looked for it, and it is not there"
+				end.Evidence = &e
+			}
 		}
 		delete(r.Ops, op.Op)
 		r.complete(op, end)

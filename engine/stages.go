@@ -81,6 +81,8 @@ type entry struct {
 	Result    ResultKind
 	// Answered: the program has its reply already.
 	Answered bool `json:",omitempty"`
+	// ViewError is the error of a view, for which the entry fails although its own step is done.
+	ViewError string `json:",omitempty"`
 	// Ahead is what a replica has found out about it.
 	Ahead *Ahead `json:",omitempty"`
 }

@@ -85,6 +85,8 @@ type State struct {
 	SourcePosition          string               `json:"sourcePosition,omitempty"`
 	Hooks                   Hooks                `json:"hooks,omitempty"`
 	ViewOf                  urn.URN              `json:"viewOf,omitempty"`
+	// Snippet is the id of the snippet that has registered it: a program of its own that the state keeps (`pulumi do`).
+	Snippet string `json:"snippet,omitempty"`
 
 	Inputs  Bag `json:"inputs"`
 	Outputs Bag `json:"outputs"`
@@ -96,7 +98,7 @@ type State struct {
 	// Extension is the extension of its provider's package that the resource belongs to. Its Digest is the extensionRef
 	// of the deployment format, the SHA-256 of its content.
 	Extension Bag `json:"extension,omitzero"`
-	// Rest refers to fields that only pass through (snippets, stack traces), as stored in the base.
+	// Rest refers to fields that only pass through (stack traces), as stored in the base.
 	Rest Ref `json:"rest,omitempty"`
 }
 

@@ -24,8 +24,7 @@ func (r *Run) enqueue(e *entry, check bool) {
 		r.refuse(e)
 		return
 	}
-	if why := r.unplanned(e.URN, e.Kind); why != "" {
-		r.reject(e, "%s", why)
+	if r.departs(e) {
 		return
 	}
 	at := hookPoints[e.Kind]
@@ -97,7 +96,7 @@ func (e *entry) timeout() float64 {
 //	absent       the lost attempt had no effect: the step is issued again, unless the update is ending
 //	undecidable  it is left to a person or to the next update
 //	failed,      a create first settles an attempt that was lost before it and was left to it
-//	cancelled
+//	cancelled    (a failed create or delete also itself, if its error leaves open whether it had its effect)
 //	done,        recorded
 //	partial
 //
@@ -118,6 +117,8 @@ func (r *Run) stepFinished(ev StepFinished) {
 	case OutcomeAbsent:
 		switch {
 		// The earlier attempt made nothing, so the create ended as its last attempt did.
+		case op.Doubted:
+			ev = r.doubted(op, ev)
 		case op.Ended != nil:
 			ev = *op.Ended
 		case op.For != forPending && !r.Stopped:
@@ -137,16 +138,20 @@ func (r *Run) stepFinished(ev StepFinished) {
 			r.notAdopted(op, ev)
 			return
 		}
-		if r.reconcileEarlier(op, ev) {
+		if r.lookAfter(op, ev) || r.reconcileEarlier(op, ev) {
 			return
 		}
 	case OutcomeCancelled:
 		if r.reconcileEarlier(op, ev) {
 			return
 		}
-	case OutcomeDone:
+	case OutcomeDone, OutcomePartial:
+		if op.Doubted {
+			ev = r.doubted(op, ev)
+			break
+		}
 		// The earlier attempt made the resource, and the last one failed: it exists, and has not become what was asked for.
-		if op.Ended != nil && op.Ended.Outcome == OutcomeFailed {
+		if ev.Outcome == OutcomeDone && op.Ended != nil && op.Ended.Outcome == OutcomeFailed {
 			ev.Outcome, ev.InitErrors = OutcomePartial, []string{op.Ended.why()}
 		}
 	default:
@@ -160,7 +165,7 @@ func (r *Run) stepFinished(ev StepFinished) {
 
 // stillUndecidable reports why a step cannot be settled, and leaves it to a person or to the next update.
 func (r *Run) stillUndecidable(op *operation, ev StepFinished) {
-	if op.Ended != nil && op.Ended.Outcome == OutcomeFailed {
+	if op.Ended != nil && op.Ended.Outcome == OutcomeFailed && !op.Doubted {
 		r.diagnose("error", op.URN, "%s", op.Ended.why())
 	}
 	if !strings.Contains(ev.Error, op.Reason) {
@@ -243,7 +248,7 @@ func (r *Run) goalFinished(op *operation, ev StepFinished) {
 	case ev.Outcome == OutcomeFailed:
 		r.emitFailed(op, ev.Error)
 		r.recordViews(op, e.Old, ev.Views)
-		r.diagnose("error", e.URN, "%s", ev.Error)
+		r.diagnose("error", e.URN, "%s", ev.told(op.Step))
 		r.failEntry(e, ev.Error)
 		return
 	}
@@ -260,6 +265,9 @@ func (r *Run) goalFinished(op *operation, ev StepFinished) {
 		return
 	}
 	e.Answered = ev.Answered && op.Step.Answer.to(e)
+	if !ev.Answered {
+		e.ViewError = ViewError(ev.Views)
+	}
 	if e.New.Custom {
 		next := e.New
 		op.Step.New = &next
@@ -278,6 +286,10 @@ func (r *Run) succeed(e *entry, op int) {
 		r.emitReplace(e, op)
 	} else {
 		r.countRead(e)
+	}
+	if e.ViewError != "" { // as in Pulumi, nothing goes on from it
+		r.failEntry(e, e.ViewError)
+		return
 	}
 	r.done(e, e.stables())
 }

@@ -42,7 +42,7 @@ func (r *Run) leaveAlone(e *entry, old *State) {
 	op := r.newOp()
 	e.Kind = StepSame
 	r.count(StepSame, e.URN)
-	r.emitSame(op, e)
+	r.emitSame(op, e, nil)
 	r.done(e, nil)
 }
 
@@ -252,7 +252,7 @@ func (r *Run) refuseUndeclaredDependents() bool {
 			continue
 		}
 		depends[s.URN] = true
-		if named || r.snap.Get(s.Key) == nil || !s.Delete && (r.registered(s.URN) || r.wants(s.URN)) {
+		if named || r.ofSnippet(s.URN) || r.snap.Get(s.Key) == nil || !s.Delete && (r.registered(s.URN) || r.wants(s.URN)) {
 			continue
 		}
 		refused = true
@@ -284,7 +284,7 @@ func (r *Run) refuseReferenced(group []*deletion) []*deletion {
 	byKey := map[Key]bool{}
 	for _, d := range group {
 		byKey[d.Key] = true
-		if d.Kind == StepDelete {
+		if d.Kind != StepDeleteReplaced && d.Kind != StepDiscardReplaced { // what took the place of a copy stays
 			root[d.URN] = d.URN
 		}
 	}

@@ -41,7 +41,7 @@ func (w *stage) command(c engine.Command) {
 		if !c.Again {
 			how = "settle for good"
 		}
-		w.printf("> %s %s\n", how, stepLine(c.Step))
+		w.printf("> %s %s%s\n", how, stepLine(c.Step), when(c.After != nil, " after an error"))
 	case engine.Abandon:
 		w.printf("> abandon %s\n", w.stepWithOp(c.Op))
 	}
@@ -190,9 +190,21 @@ func (w *stage) emitted(e engine.Emit) error {
 		}
 		w.printf("> %s %s%s%s\n", when(e.Kind == engine.EmitFailed, "failed:")+when(e.Kind == engine.EmitOutputs,
 			"done:"),
-			string(e.Step), " "+short(e.URN), when(e.Message != "", ": "+words(e.Message)))
+			string(e.Step), " "+short(e.URN), when(e.Message != "", ": "+words(e.Message))+before(e))
 	}
 	return nil
+}
+
+// before is what an unchanged resource is shown to have been before.
+func before(e engine.Emit) string {
+	switch {
+	case e.Step != engine.StepSame || e.Old == nil || e.New == nil:
+	case e.Old.URN != e.URN:
+		return ", was " + short(e.Old.URN)
+	case e.Old.Protect && !e.New.Protect:
+		return ", no longer protected"
+	}
+	return ""
 }
 
 // words shortens the URNs in a sentence.
@@ -259,6 +271,7 @@ func stateLine(s engine.State) string {
 	add(s.PendingReplacement, "pending-replacement")
 	add(s.External, "external")
 	add(s.Taint, "taint")
+	add(s.Snippet != "", "snippet")
 	add(s.Protect, "protect")
 	add(s.RetainOnDelete, "retain")
 	if s.Parent != "" {

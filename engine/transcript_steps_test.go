@@ -67,6 +67,12 @@ func (w *stage) finish(word, rest string) (engine.Event, error) {
 		for _, o := range strings.Fields(strings.TrimSuffix(views, "]")) {
 			ev.Views = append(ev.Views, viewStep(strings.TrimPrefix(o, "view=")))
 		}
+	case "doubt": // it failed, and may have had its effect
+		ev.Outcome, ev.Error = engine.OutcomeFailed, rest
+		ev.Evidence = &engine.Evidence{Class: engine.ErrorAmbiguous, By: "test", Look: true}
+	case "ambiguous": // the same of what cannot be looked for
+		ev.Outcome, ev.Error = engine.OutcomeFailed, rest
+		ev.Evidence = &engine.Evidence{Class: engine.ErrorAmbiguous, By: "test"}
 	case "invalid":
 		ev.Outcome = engine.OutcomeFailed
 		for _, f := range strings.Split(rest, "; ") {
@@ -75,9 +81,9 @@ func (w *stage) finish(word, rest string) (engine.Event, error) {
 		}
 	case "undecidable":
 		ev.Error = "nothing tells whether it is there"
-	case "unknown":
+	case "unknown", "absent":
 		ev.Error = rest
-	case "absent", "cancelled":
+	case "cancelled":
 	default:
 		return nil, fmt.Errorf("there is no event %q", word)
 	}

@@ -155,6 +155,8 @@ func (w *stage) state(it item) (engine.State, error) {
 			s.Delete = true
 		case "taint":
 			s.Taint = true
+		case "snippet":
+			s.Snippet = "s"
 		case "pending-replacement":
 			s.PendingReplacement = true
 		case "refresh-before-update":

@@ -44,6 +44,7 @@ func (r *Run) deleteUnregistered() {
 	}
 	r.markForDeletion(group)
 	r.reportProtected()
+	r.reportSnippets()
 }
 
 // keepLeftAlone moves what a restricted update leaves alone, and the program did not register, to the new list with its

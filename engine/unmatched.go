@@ -64,7 +64,7 @@ func (r *Run) eachUnmatched(why func(o option, pattern string) string) bool {
 			// A pattern may match nothing. That is certain when the program has ended, or at once without one.
 			case isPattern(p):
 				if r.Exit != nil || r.Waits != nil || !r.hasProgram() {
-					r.diagnose("warning", "", "no resource matches %s %s", o.name, p)
+					r.diagnose("warning", "", "no resource matches %s %s%s", o.name, p, r.meantPattern(p))
 				}
 			default:
 				if message := why(o, p); message != "" {
@@ -101,6 +101,15 @@ func (r *Run) matchesAny(pattern string) bool {
 	named := compile([]string{pattern})
 	return slices.ContainsFunc(r.snap.base, func(at slot) bool { return named.match(at.State.URN) }) ||
 		slices.ContainsFunc(r.Entries, func(e *entry) bool { return named.match(e.URN) || named.match(r.urnOf(e.Reg)) })
+}
+
+// meantPattern suggests a pattern whose wildcards do not stop at a colon, if that matches something.
+func (r *Run) meantPattern(p string) string {
+	wider := strings.ReplaceAll(strings.ReplaceAll(p, "**", "*"), "*", "**")
+	if !r.matchesAny(wider) {
+		return ""
+	}
+	return fmt.Sprintf("; did you mean %s? (* stops at a colon)", wider)
 }
 
 // mostMeant is how many URNs a sentence suggests.

@@ -28,6 +28,16 @@ type ViewStep struct {
 	Partial bool   `json:"partial,omitempty"`
 }
 
+// ViewError returns the error of the first step that failed; "" if none did.
+func ViewError(steps []ViewStep) string {
+	for _, step := range steps {
+		if step.Error != "" {
+			return step.Error
+		}
+	}
+	return ""
+}
+
 // View describes a view in the terms of its provider. Its parent is the owner, or another view of it.
 type View struct {
 	Type       tokens.Type `json:"type"`
@@ -260,7 +270,7 @@ func (r *Run) keepViews(owner Key) {
 		}
 		view := *r.snap.Get(k)
 		r.count(StepSame, view.URN)
-		r.emitSame(r.newOp(), &entry{URN: view.URN, New: view})
+		r.emitSame(r.newOp(), &entry{URN: view.URN, New: view}, nil)
 	}
 }
 

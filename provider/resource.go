@@ -4,7 +4,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"strings"
+	"unicode"
 
+	"github.com/deployctl/deployctl/internal/redaction"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
@@ -100,6 +104,28 @@ func (u unknowns) Known(names ...string) bool {
 	return true
 }
 
+// secrets are the texts that Redact replaces.
+type secrets []string
+
+// secretsOf returns the secrets among the inputs and outputs of a resource, and of the inputs also their words: an
+// input that was put together is secret as a whole, and which part of it is the password, nobody knows any more.
+func secretsOf(inputs, oldInputs, oldOutputs properties) secrets {
+	var texts secrets
+	for _, bag := range []properties{inputs, oldInputs} {
+		for _, text := range redaction.SecretTexts(resource.NewProperty(bag)) {
+			texts = append(append(texts, text), strings.FieldsFunc(text, betweenWords)...)
+		}
+	}
+	return append(texts, redaction.SecretTexts(resource.NewProperty(oldOutputs))...)
+}
+
+func betweenWords(r rune) bool {
+	return unicode.IsSpace(r) || strings.ContainsRune("\"'`:/@=?&;,|<>(){}[]", r)
+}
+
+// Redact replaces secrets in a text that people see, however they are written; those under four bytes stay.
+func (s secrets) Redact(text string) string { return redaction.New(s).Replace(text) }
+
 // Inputs are inputs under check; unknown ones are zero.
 type Inputs[In any] struct {
 	Identity
@@ -119,7 +145,9 @@ type Request[In, Out any] struct {
 	Olds *In
 	// Output are the outputs of the last success; nil on a create.
 	Output *Out
-	// Secret says that some input is secret, so that nothing derived from them may be shown, in errors for example.
+	secrets
+	// Secret says that some input is secret, so that what is derived from them may be shown only after Redact, in errors
+	// for example.
 	Secret bool
 }
 
@@ -129,7 +157,8 @@ type Existing[In, Out any] struct {
 	ID     string
 	Inputs In
 	Output Out
-	// Secret says that some input is secret, so that nothing derived from them may be shown.
+	secrets
+	// Secret says that some input is secret, so that what is derived from them may be shown only after Redact.
 	Secret bool
 }
 

@@ -51,7 +51,8 @@ func (t typed[In, Out]) check(ctx context.Context, who Identity, inputs properti
 }
 
 func (t typed[In, Out]) request(ctx context.Context, s state) (Request[In, Out], error) {
-	r := Request[In, Out]{Identity: s.Identity, ID: s.id, Secret: s.news.ContainsSecrets()}
+	r := Request[In, Out]{Identity: s.Identity, ID: s.id, Secret: s.news.ContainsSecrets(),
+		secrets: secretsOf(s.news, s.olds, s.oldOutputs)}
 	unknown, failures := t.in.decodeKnown(ctx, s.news, reflect.ValueOf(&r.News).Elem())
 	if len(failures) > 0 {
 		return r, fmt.Errorf("input %q %s", failures[0].Property, failures[0].Reason)
@@ -230,7 +231,8 @@ func (t typed[In, Out]) keep(inputs, olds properties, remembered In) error {
 }
 
 func (t typed[In, Out]) delete(ctx context.Context, s state) error {
-	e := Existing[In, Out]{Identity: s.Identity, ID: s.id, Secret: s.olds.ContainsSecrets()}
+	e := Existing[In, Out]{Identity: s.Identity, ID: s.id, Secret: s.olds.ContainsSecrets(),
+		secrets: secretsOf(nil, s.olds, s.oldOutputs)}
 	if err := t.in.decode(ctx, s.olds, &e.Inputs); err != nil {
 		return fmt.Errorf("old inputs: %w", err)
 	}

@@ -130,6 +130,9 @@ func (a *Activities) recover(ctx context.Context, in deployments.RecoverInput) (
 	store := a.recovery.Store
 	info, err := store.Info(ctx, in.Update)
 	if err == nil && !info.Ended.IsZero() {
+		if err := store.Current(ctx, in.Update.StackName); err != nil && deployments.CodeOf(err) != deployments.CodeNotFound {
+			return info, err
+		}
 		return info, a.releaseClaim(ctx, in.Update) // its claim may have been written after its end
 	}
 	if err != nil && deployments.CodeOf(err) != deployments.CodeNotFound {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/api/enums/v1"
 	failurepb "go.temporal.io/api/failure/v1"
 	historypb "go.temporal.io/api/history/v1"
@@ -26,7 +27,7 @@ import (
 type history struct {
 	worker.WorkflowReplayerOptions
 	id     string
-	data   converter.DataConverter // of this workflow
+	data   converter.DataConverter // of any workflow
 	events []*historypb.HistoryEvent
 	latest map[int]*historypb.HistoryEvent   // the last Step or Settle that was scheduled for an operation
 	closed map[int64]*historypb.HistoryEvent // the ends of activities, by the id of the event that scheduled them
@@ -107,7 +108,6 @@ func newHistory(id string, events []*historypb.HistoryEvent, o worker.WorkflowRe
 	if data == nil {
 		data = converter.GetDefaultDataConverter()
 	}
-	data = converter.WithDataConverterSerializationContext(data, converter.WorkflowSerializationContext{WorkflowID: id})
 	h := &history{o, id, data, events, map[int]*historypb.HistoryEvent{}, map[int64]*historypb.HistoryEvent{},
 		map[int]bool{}}
 	for _, e := range events {
@@ -116,7 +116,7 @@ func newHistory(id string, events []*historypb.HistoryEvent, o worker.WorkflowRe
 			if op, err := strconv.Atoi(id[strings.LastIndexByte(id, '-')+1:]); err == nil {
 				h.latest[op] = e
 				var in deployments.SettleInput
-				if isSettle(e) && h.data.FromPayloads(a.GetInput(), &in) == nil {
+				if isSettle(e) && h.read(e, a.GetInput(), &in) == nil {
 					h.repeated[op] = in.Settle.Again
 				}
 			}
@@ -146,13 +146,25 @@ func closes(e *historypb.HistoryEvent) int64 {
 	)
 }
 
+// read reads payloads of the workflow, or of the activity that the event e schedules.
+func (h *history) read(e *historypb.HistoryEvent, payloads *commonpb.Payloads, to any) error {
+	at := converter.SerializationContext(converter.WorkflowSerializationContext{WorkflowID: h.id})
+	if activity := activityOf(e); activity != "" {
+		at = converter.ActivitySerializationContext{WorkflowID: h.id, ActivityType: activity}
+	}
+	return converter.WithDataConverterSerializationContext(h.data, at).FromPayloads(payloads, to)
+}
+
 // outcomeOf returns the outcome of an operation that was in flight at the end of the history; false if it is not known.
 // If the last attempt had no effect, an earlier lost attempt that was not looked for may still have had one.
 func (h *history) outcomeOf(op int) (engine.StepFinished, bool) {
 	out, ok := h.recordedOutcome(op)
 	effect := out.Outcome == engine.OutcomeDone || out.Outcome == engine.OutcomePartial
-	return out, ok && (effect || !h.repeated[op])
+	return out, ok && (effect || !h.repeated[op] && !doubted(out))
 }
+
+// doubted reports whether a step that failed was still to be looked for.
+func doubted(out engine.StepFinished) bool { return out.Evidence != nil && out.Evidence.Look }
 
 // recordedOutcome returns the outcome of the last Step or Settle of an operation, as the history records it.
 func (h *history) recordedOutcome(op int) (engine.StepFinished, bool) {
@@ -164,8 +176,12 @@ func (h *history) recordedOutcome(op int) (engine.StepFinished, bool) {
 	end := h.closed[scheduled.GetEventId()]
 	if a := end.GetActivityTaskCompletedEventAttributes(); a != nil {
 		var found engine.StepFinished
-		err := h.data.FromPayloads(a.GetResult(), &found)
-		return found, err == nil
+		if isSettle(scheduled) {
+			return found, h.read(scheduled, a.GetResult(), &found) == nil
+		}
+		var out deployments.StepOutput
+		err := h.read(scheduled, a.GetResult(), &out)
+		return out.StepFinished, err == nil
 	}
 	if a := end.GetActivityTaskFailedEventAttributes(); a != nil && isStep(scheduled) {
 		if out, ok := workflows.StepOf(h.errorOf(a.GetFailure())); ok {
@@ -188,7 +204,7 @@ func (h *history) result() (*deployments.RunOutput, error) {
 	last := h.events[len(h.events)-1]
 	var out deployments.RunOutput
 	if a := last.GetWorkflowExecutionCompletedEventAttributes(); a != nil {
-		return &out, h.data.FromPayloads(a.GetResult(), &out)
+		return &out, h.read(last, a.GetResult(), &out)
 	}
 	if a := last.GetWorkflowExecutionFailedEventAttributes(); a != nil {
 		if out, ok := workflows.OutputOf(h.errorOf(a.GetFailure())); ok {

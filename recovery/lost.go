@@ -54,6 +54,11 @@ func (r *Recovery) warn(what string, err error) {
 	r.Log.Warn("Losses are found by heartbeat timeouts instead.", "cannot", what, "error", err)
 }
 
+// later logs an error of what is done again by itself.
+func (r *Recovery) later(what string, err error) {
+	r.Log.Warn("This is tried again by itself.", "cannot", what, "error", err)
+}
+
 // reportLost fails the attempts that the workers with these identities had started.
 func (r *Recovery) reportLost(ctx context.Context, gone []string) error {
 	request := &workflowservice.ListWorkflowExecutionsRequest{Query: "ExecutionStatus = 'Running'", PageSize: 200}

@@ -61,6 +61,7 @@ func TestSharedActivitiesAreRetriedWhenTheirWorkerIsGone(t *testing.T) {
 		deployments.ActivityProgram: elsewhere, deployments.ActivityPlan: elsewhere,
 		deployments.ActivityCascade: elsewhere,
 		deployments.ActivityCompare: elsewhere, deployments.ActivitySettle: elsewhere,
+		deployments.ActivityInquire: elsewhere,
 		deployments.ActivityRelease: elsewhere,
 		deployments.ActivityPing:    elsewhere, deployments.ActivityRefresh: elsewhere, deployments.ActivityHook: elsewhere,
 		deployments.ActivityAnalyzeStack: elsewhere,

@@ -29,11 +29,10 @@ type Recovery struct {
 	Namespace string
 	Store     *statestore.Store
 	Log       *slog.Logger
-	// Data and Failures open the payloads of any workflow of the namespace, also those that earlier builds sealed
-	// without naming the workflow.
+	// Data and Failures open the payloads of any workflow of the namespace, also those that earlier builds sealed.
 	Data     converter.DataConverter
 	Failures converter.FailureConverter
-	// Unbound reports whether a payload was sealed without naming its workflow.
+	// Unbound reports whether an earlier build sealed a payload, without saying all that it is of.
 	Unbound func(*commonpb.Payload) bool
 }
 
@@ -96,7 +95,7 @@ func (r *Recovery) salvageOf(ctx context.Context, u deployments.UpdateName, upda
 			return recorded, true
 		}
 		found, err := r.Store.Outcome(ctx, u, op, round)
-		if outcome = errors.Join(outcome, err); found == nil || err != nil {
+		if outcome = errors.Join(outcome, err); found == nil || err != nil || doubted(*found) {
 			return engine.StepFinished{}, false
 		}
 		return *found, true

@@ -11,7 +11,7 @@ import (
 // that is known. Other steps need nothing: the next update decides them again.
 func (h *history) salvage(outcomeOf workflows.OutcomeOf) (workflows.Salvage, error) {
 	var in deployments.RunInput
-	if err := h.data.FromPayloads(h.events[0].GetWorkflowExecutionStartedEventAttributes().GetInput(),
+	if err := h.read(h.events[0], h.events[0].GetWorkflowExecutionStartedEventAttributes().GetInput(),
 		&in); err != nil {
 		return workflows.Salvage{}, err
 	}
@@ -22,7 +22,7 @@ func (h *history) salvage(outcomeOf workflows.OutcomeOf) (workflows.Salvage, err
 			continue
 		}
 		var save deployments.SaveInput
-		if err := h.data.FromPayloads(e.GetActivityTaskScheduledEventAttributes().GetInput(), &save); err != nil {
+		if err := h.read(e, e.GetActivityTaskScheduledEventAttributes().GetInput(), &save); err != nil {
 			return end, err
 		}
 		for _, d := range save.Deltas {
@@ -70,7 +70,7 @@ func (h *history) creates() []deployments.StepInput {
 	at := map[int]int{}
 	for _, e := range h.events {
 		var in deployments.StepInput
-		if !isStep(e) || h.data.FromPayloads(e.GetActivityTaskScheduledEventAttributes().GetInput(), &in) != nil ||
+		if !isStep(e) || h.read(e, e.GetActivityTaskScheduledEventAttributes().GetInput(), &in) != nil ||
 			in.Step.Kind != engine.StepCreate && in.Step.Kind != engine.StepCreateReplacement {
 			continue
 		}

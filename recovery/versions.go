@@ -41,9 +41,12 @@ type Deployment struct{ Name, Queue string }
 func (r *Recovery) KeepCurrent(ctx context.Context, d Deployment) {
 	for {
 		pause := versionsEvery
-		if err := r.keepCurrentOnce(ctx, d); err != nil && ctx.Err() == nil {
-			r.warn("check the deployment "+d.Name, err)
+		err := r.keepCurrentOnce(ctx, d)
+		if err != nil {
 			pause = time.Second
+		}
+		if err != nil && !overtaken(err) && ctx.Err() == nil {
+			r.later("check the deployment "+d.Name, err)
 		}
 		select {
 		case <-ctx.Done():
@@ -51,6 +54,11 @@ func (r *Recovery) KeepCurrent(ctx context.Context, d Deployment) {
 		case <-time.After(pause):
 		}
 	}
+}
+
+// overtaken reports whether another worker has changed the deployment meanwhile, as happens when several start.
+func overtaken(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "conflict token mismatch")
 }
 
 func (r *Recovery) keepCurrentOnce(ctx context.Context, d Deployment) error {
@@ -147,7 +155,7 @@ func (r *Recovery) MigrateIncompatible(ctx context.Context) {
 		if err != nil {
 			return false, err
 		}
-		return r.unboundInput(h.events[0]) || !h.compatible(), nil
+		return !h.compatible(), nil
 	})
 	if err != nil {
 		r.warn("find updates of other builds", err)

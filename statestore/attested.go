@@ -54,12 +54,17 @@ func (s *Store) readCheckpoint(ctx context.Context, key string) (c storedCheckpo
 	if err != nil {
 		return c, failed(err, "read "+key)
 	}
-	c.frames, c.tag = o.Data, o.Tag
+	return checkpointIn(o), nil
+}
+
+// checkpointIn returns what is stored as a checkpoint.
+func checkpointIn(o Object) storedCheckpoint {
+	c := storedCheckpoint{frames: o.Data, tag: o.Tag}
 	if at := len(o.Data) - frameLength; at >= 0 && binary.LittleEndian.Uint32(o.Data[at:]) == skippable &&
 		binary.LittleEndian.Uint32(o.Data[at+4:]) == macLength {
 		c.frames, c.mac = o.Data[:at], o.Data[at+8:]
 	}
-	return c, nil
+	return c
 }
 
 // unpack returns the JSON of a checkpoint that the service has written, or that somebody vouches for.
@@ -129,27 +134,27 @@ func (s *Store) attested(id string, version int, c storedCheckpoint) bool {
 	return hmac.Equal(c.mac, s.checkpointMAC(id, version, c.frames))
 }
 
-// adoptCheckpoint gives a checkpoint the MAC of this service, whoever has written it, and returns its digest; ErrAbsent
-// when there is none.
+// adoptCheckpoint gives a checkpoint the MAC of this service, whoever has written it, and describes it; ErrAbsent when
+// there is none.
 func (s *Store) adoptCheckpoint(
 	ctx context.Context, name deployments.StackName, id string, version int,
-) (string, error) {
+) (Written, error) {
 	key := checkpointKey(name, version)
 	for {
 		c, err := s.readCheckpoint(ctx, key)
 		if err != nil {
-			return "", err
+			return Written{}, err
 		}
 		data, err := c.unpack(ctx, key)
 		if err != nil {
-			return "", err
+			return Written{}, err
 		}
 		if s.attested(id, version, c) {
-			return sha256Hex(data), nil
+			return writtenOf(version, data), nil
 		}
 		_, err = s.objects.Put(ctx, key, s.packed(id, version, data), Condition{Tag: c.tag})
 		if !errors.Is(err, ErrChanged) {
-			return sha256Hex(data), failed(err, "write "+key)
+			return writtenOf(version, data), failed(err, "write "+key)
 		}
 	}
 }

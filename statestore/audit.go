@@ -7,12 +7,17 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"path"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
+
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/mempool"
 	"github.com/deployctl/deployctl/internal/seal"
 )
 
@@ -29,55 +34,85 @@ const (
 const (
 	// auditPause is how long entries are collected for one batch, if nobody waits for them.
 	auditPause = time.Second
-	// maxPending limits the entries in memory while the object store is unreachable; the process's log gets the rest.
-	maxPending = 20_000
+	// maxPending limits the entries in memory, in bytes, that are not written yet. Of more, refused calls are counted,
+	// and others wait.
+	maxPending = 8 << 20
+	// maxBatch is how large an object gets, before it is sealed; whoever reads the log has some in memory.
+	maxBatch = 1 << 20
+	// That many folders are written at a time, and that many with refused calls.
+	writingFolders, writingRefused = 16, 4
+	// foldersFor is how long it is believed that an organization has no folder.
+	foldersFor = time.Minute
 )
 
 // AuditLog writes the audit log. It may be used concurrently.
+//
+// What was accepted about each organization is a queue of its own, and waits for that of no other one. Refused calls
+// are all in one more: they name any organization, and only one that something was accepted about has a folder for
+// them.
 type AuditLog struct {
-	store *Store
-	log   *slog.Logger
+	// Failed, if not nil, is called with how many entries could not be written; set it before the first entry.
+	Failed func(entries int)
+
+	store   *Store
+	log     *slog.Logger
+	room    *semaphore.Weighted // bytes of what is pending
+	writing *semaphore.Weighted
 
 	mu       sync.Mutex
-	pending  []deployments.AuditEntry
-	waiting  []chan error // for the pending entries
-	busy     bool         // a goroutine writes, until nothing is pending
-	timed    bool         // a timer will start one
+	accepted map[string]*auditQueue // by folder; those with something to write
+	refused  auditQueue
 	refusals *refusals
+
+	// folders are those that there are, as of listed; they are of the goroutine that writes refused calls.
+	folders map[string]bool
+	listed  time.Time
+}
+
+// auditQueue is what is pending, and who waits for it.
+type auditQueue struct {
+	pending []deployments.AuditEntry
+	waiting []chan error
+	busy    bool // a goroutine writes, until nothing is pending
+	timed   bool // a timer will start one
 }
 
 // OpenAudit returns the audit log; log gets entries that could not be written.
 func (s *Store) OpenAudit(log *slog.Logger) *AuditLog {
-	return &AuditLog{store: s, log: log, refusals: newRefusals()}
+	return &AuditLog{store: s, log: log, refusals: newRefusals(), accepted: map[string]*auditQueue{},
+		room: semaphore.NewWeighted(maxPending), writing: semaphore.NewWeighted(writingFolders)}
 }
 
 // Record adds an entry. With now it returns when the entry is durable; otherwise the entry is written within about a
-// second.
+// second. An entry waits for its turn when there are too many, unless it is of a refused call, which then is counted.
 func (a *AuditLog) Record(ctx context.Context, e deployments.AuditEntry, now bool) error {
+	e.Cut()
+	if !e.Refused {
+		if err := a.room.Acquire(ctx, e.Size()); err != nil {
+			return err
+		}
+	}
 	a.mu.Lock()
-	if !a.refusals.admit(&e) {
+	folder := folderOf(e)
+	if !a.refusals.admit(&e, func() bool { return a.room.TryAcquire(e.Size()) }) {
 		a.mu.Unlock()
 		return nil
 	}
-	if len(a.pending) >= maxPending {
-		a.mu.Unlock()
-		return deployments.Errorf(deployments.CodeUnavailable, "the audit log cannot be written, and %d entries wait "+
-			"already", maxPending)
-	}
-	a.pending = append(a.pending, e)
+	q := a.queue(folder, e.Refused)
+	q.pending = append(q.pending, e)
 	if !now {
-		if !a.timed && !a.busy {
-			a.timed = true
-			time.AfterFunc(auditPause, func() { a.flush(context.WithoutCancel(ctx)) })
+		if !q.timed && !q.busy {
+			q.timed = true
+			time.AfterFunc(auditPause, func() { a.flush(context.WithoutCancel(ctx), folder, q) })
 		}
 		a.mu.Unlock()
 		return nil
 	}
 	written := make(chan error, 1)
-	a.waiting = append(a.waiting, written)
-	if !a.busy {
-		a.busy = true
-		go a.write(context.WithoutCancel(ctx))
+	q.waiting = append(q.waiting, written)
+	if !q.busy {
+		q.busy = true
+		go a.write(context.WithoutCancel(ctx), folder, q)
 	}
 	a.mu.Unlock()
 	select {
@@ -88,56 +123,91 @@ func (a *AuditLog) Record(ctx context.Context, e deployments.AuditEntry, now boo
 	}
 }
 
-func isRefusal(e deployments.AuditEntry) bool {
-	return e.Code == deployments.CodeUnauthorized || e.Code == deployments.CodeForbidden ||
-		e.Code == deployments.CodeNotFound
+// queue returns the queue of an entry.
+func (a *AuditLog) queue(folder string, refused bool) *auditQueue {
+	if refused {
+		return &a.refused
+	}
+	q, ok := a.accepted[folder]
+	if !ok {
+		q = &auditQueue{}
+		a.accepted[folder] = q
+	}
+	return q
 }
 
 // Flush writes the pending entries and returns when they are durable.
 func (a *AuditLog) Flush(ctx context.Context) error {
 	a.mu.Lock()
-	if len(a.pending) == 0 && !a.busy {
-		a.mu.Unlock()
-		return nil
+	var all []chan error
+	wait := func(folder string, q *auditQueue) {
+		if len(q.pending) > 0 || q.busy {
+			written := make(chan error, 1)
+			q.waiting, all = append(q.waiting, written), append(all, written)
+			go a.flush(context.WithoutCancel(ctx), folder, q)
+		}
 	}
-	written := make(chan error, 1)
-	a.waiting = append(a.waiting, written)
+	wait("", &a.refused)
+	for folder, q := range a.accepted {
+		wait(folder, q)
+	}
 	a.mu.Unlock()
-	go a.flush(context.WithoutCancel(ctx))
-	select {
-	case err := <-written:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
+	var failures []error
+	for _, written := range all {
+		select {
+		case err := <-written:
+			failures = append(failures, err)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
+	return errors.Join(failures...)
 }
 
-func (a *AuditLog) flush(ctx context.Context) {
+func (a *AuditLog) flush(ctx context.Context, folder string, q *auditQueue) {
 	a.mu.Lock()
-	a.timed = false
-	busy := a.busy
-	a.busy = true
+	q.timed = false
+	busy := q.busy
+	q.busy = true
 	a.mu.Unlock()
 	if !busy {
-		a.write(ctx)
+		a.write(ctx, folder, q)
 	}
 }
 
-// write writes batches until nothing is pending; entries that arrive during a write are the next batch.
-func (a *AuditLog) write(ctx context.Context) {
+// write writes batches of a queue until nothing is pending; entries that arrive during a write are the next batch.
+func (a *AuditLog) write(ctx context.Context, folder string, q *auditQueue) {
 	for {
 		a.mu.Lock()
-		entries, waiting := a.pending, a.waiting
-		a.pending, a.waiting = nil, nil
+		entries, waiting := q.pending, q.waiting
+		q.pending, q.waiting = nil, nil
 		if len(entries) == 0 && len(waiting) == 0 {
-			a.busy = false
+			if q.busy = false; !q.timed && a.accepted[folder] == q {
+				delete(a.accepted, folder)
+			}
 			a.mu.Unlock()
 			return
 		}
 		a.mu.Unlock()
-		err := a.store.putAudit(ctx, entries)
+		var err error
+		if q == &a.refused {
+			err = a.putRefused(ctx, entries)
+		} else {
+			_ = a.writing.Acquire(ctx, 1) // ctx does not end
+			err = a.store.putAudit(ctx, folder, entries)
+			a.writing.Release(1)
+		}
 		if err != nil {
-			a.log.Error("audit entries were not written", "entries", entries, "error", err)
+			a.log.Error("audit entries were not written", "entries", len(entries), "error", err)
+			if a.Failed != nil {
+				a.Failed(len(entries))
+			}
+		}
+		for _, e := range entries {
+			if err != nil {
+				a.log.Error("audit entry was not written", "entry", e)
+			}
+			a.room.Release(e.Size())
 		}
 		for _, written := range waiting {
 			written <- err
@@ -145,17 +215,46 @@ func (a *AuditLog) write(ctx context.Context) {
 	}
 }
 
-// putAudit writes one object for each organization.
-func (s *Store) putAudit(ctx context.Context, entries []deployments.AuditEntry) error {
+// putRefused writes refused calls to the folders of the organizations that they name, if there are such.
+func (a *AuditLog) putRefused(ctx context.Context, entries []deployments.AuditEntry) error {
 	byFolder := map[string][]deployments.AuditEntry{}
 	for _, e := range entries {
-		byFolder[folderOf(e)] = append(byFolder[folderOf(e)], e)
+		folder := folderOf(e)
+		if !a.exists(ctx, folder) {
+			folder = nobodys
+		}
+		byFolder[folder] = append(byFolder[folder], e)
 	}
+	var mu sync.Mutex
 	var failures []error
+	var writing errgroup.Group
+	writing.SetLimit(writingRefused)
 	for folder, entries := range byFolder {
-		failures = append(failures, s.putAuditBatch(ctx, folder, entries))
+		writing.Go(func() error {
+			err := a.store.putAudit(ctx, folder, entries)
+			mu.Lock()
+			defer mu.Unlock()
+			failures = append(failures, err)
+			return nil
+		})
 	}
+	_ = writing.Wait() // see failures
 	return errors.Join(failures...)
+}
+
+// exists reports whether the log has a folder.
+func (a *AuditLog) exists(ctx context.Context, folder string) bool {
+	if !a.folders[folder] && a.store.now().Sub(a.listed) >= foldersFor {
+		l, err := a.store.objects.List(ctx, Query{Prefix: auditFolder, Fold: true})
+		if err != nil {
+			return false // what belongs to no organization is not lost either
+		}
+		a.folders, a.listed = map[string]bool{}, a.store.now()
+		for _, key := range l.Keys {
+			a.folders[strings.TrimSuffix(strings.TrimPrefix(key, auditFolder), "/")] = true
+		}
+	}
+	return a.folders[folder]
 }
 
 // folderOf returns the folder of an entry.
@@ -166,17 +265,31 @@ func folderOf(e deployments.AuditEntry) string {
 	return e.Organization
 }
 
-func (s *Store) putAuditBatch(ctx context.Context, folder string, entries []deployments.AuditEntry) error {
+// putAudit writes entries to a folder, in objects of a bounded size.
+func (s *Store) putAudit(ctx context.Context, folder string, entries []deployments.AuditEntry) error {
 	var lines bytes.Buffer
 	encoder := json.NewEncoder(&lines)
-	for _, e := range entries {
+	first := 0
+	for i, e := range entries {
 		if err := encoder.Encode(e); err != nil {
 			return deployments.Errorf(deployments.CodeInternal, "write the audit log: %w", err)
 		}
+		if lines.Len() < maxBatch && i < len(entries)-1 {
+			continue
+		}
+		if err := s.putAuditBatch(ctx, folder, entries[first].Time, lines.Bytes()); err != nil {
+			return err
+		}
+		lines.Reset()
+		first = i + 1
 	}
-	first := entries[0].Time.UTC()
+	return nil
+}
+
+func (s *Store) putAuditBatch(ctx context.Context, folder string, first time.Time, lines []byte) error {
+	first = first.UTC()
 	key := join("audit", folder, first.Format(dayForm), first.Format(batchForm)+"-"+rand.Text()[:10])
-	_, err := s.objects.Put(ctx, key, s.keys.Box(seal.PurposeStore).Seal(lines.Bytes(), key), Condition{Absent: true})
+	_, err := s.objects.Put(ctx, key, s.keys.Box(seal.PurposeStore).Seal(lines, key), Condition{Absent: true})
 	if errors.Is(err, ErrChanged) {
 		return nil // an attempt whose answer was lost has written it
 	}
@@ -214,15 +327,9 @@ func (s *Store) Audit(ctx context.Context, q deployments.AuditQuery, fn func(dep
 	}
 	slices.Sort(days)
 	for _, day := range days {
-		entries, err := s.auditOf(ctx, byDay[day])
-		if err != nil {
-			return err
-		}
-		for _, e := range entries {
-			if !q.Selects(e) {
-				continue
-			}
-			if err := fn(e); err != nil {
+		slices.SortFunc(byDay[day], func(a, b string) int { return strings.Compare(path.Base(a), path.Base(b)) })
+		for page := range slices.Chunk(byDay[day], auditPage) {
+			if err := s.auditOf(ctx, page, q, fn); err != nil {
 				return err
 			}
 		}
@@ -230,22 +337,37 @@ func (s *Store) Audit(ctx context.Context, q deployments.AuditQuery, fn func(dep
 	return nil
 }
 
-// auditOf returns the entries of some batches, oldest first.
-func (s *Store) auditOf(ctx context.Context, keys []string) ([]deployments.AuditEntry, error) {
+// auditPage is how many batches are read at a time, and auditTimes how many times their size they are in memory.
+const auditPage, auditTimes = 8, 3
+
+// auditOf sends the entries of a page of batches that the query selects, oldest first. The page has its own memory.
+func (s *Store) auditOf(
+	ctx context.Context, keys []string, q deployments.AuditQuery, fn func(deployments.AuditEntry) error,
+) error {
+	page, release := mempool.Part(ctx)
+	defer release()
 	var mu sync.Mutex
 	var entries []deployments.AuditEntry
 	err := each(keys, func(key string) error {
-		batch, err := s.auditBatch(ctx, key)
+		batch, err := s.auditBatch(page, key)
 		if err != nil {
 			return err
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		entries = append(entries, batch...)
+		entries = append(entries, slices.DeleteFunc(batch, func(e deployments.AuditEntry) bool { return !q.Selects(e) })...)
 		return nil
 	})
+	if err != nil {
+		return err
+	}
 	slices.SortStableFunc(entries, func(a, b deployments.AuditEntry) int { return a.Time.Compare(b.Time) })
-	return entries, err
+	for _, e := range entries {
+		if err := fn(e); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *Store) auditBatch(ctx context.Context, key string) ([]deployments.AuditEntry, error) {
@@ -256,6 +378,9 @@ func (s *Store) auditBatch(ctx context.Context, key string) ([]deployments.Audit
 	if err != nil {
 		return nil, failed(err, "read the audit log")
 	}
+	if err := mempool.Take(ctx, auditTimes*int64(len(o.Data))); err != nil {
+		return nil, err
+	}
 	plain, err := s.keys.Box(seal.PurposeStore).Open(o.Data, key)
 	var entries []deployments.AuditEntry
 	if err == nil {
@@ -264,6 +389,7 @@ func (s *Store) auditBatch(ctx context.Context, key string) ([]deployments.Audit
 			if err = decoder.Decode(&e); err != nil {
 				break
 			}
+			e.Cut()
 			entries = append(entries, e)
 		}
 	}

@@ -12,8 +12,8 @@ import (
 )
 
 // A head is not sealed but readable. It has a MAC, and the digest of the newest checkpoint, so a change that the
-// service did not make is detected (docs/adr/0017). An older head that is put back with its own MAC is not detected;
-// see docs/production.md.
+// service did not make is detected (docs/adr/0017). An older head that is put back with its own MAC is
+// detected by what else its stack has; see stale_head.go.
 
 // The purposes of the keys that authenticate heads, and all other readable objects that are JSON.
 const purposeHeads, purposeReadable = "heads", "readable"
@@ -59,7 +59,7 @@ func (s *Store) authentic(name deployments.StackName, key string, data []byte) e
 }
 
 // AdoptStack accepts the head and the newest checkpoint of a stack as they are, whoever wrote them; all checkpoints in
-// a bucket whose heads were never authenticated.
+// a bucket whose heads were never authenticated. A head that is older than what its stack has catches up.
 func (s *Store) AdoptStack(ctx context.Context, name deployments.StackName) error {
 	if err := name.Validate(); err != nil {
 		return err
@@ -78,6 +78,10 @@ func (s *Store) AdoptStack(ctx context.Context, name deployments.StackName) erro
 			return err
 		}
 		if err := s.adoptStates(ctx, name, &h); err != nil {
+			return err
+		}
+		s.cacheIdentity(name, h)
+		if err := s.catchUp(ctx, name, &h); err != nil {
 			return err
 		}
 		s.cacheIdentity(name, Head{})
@@ -118,7 +122,7 @@ func (s *Store) adoptStates(ctx context.Context, name deployments.StackName, h *
 		h.States = nil
 	}
 	for _, version := range versions {
-		digest, err := s.adoptCheckpoint(ctx, name, h.ID, version)
+		w, err := s.adoptCheckpoint(ctx, name, h.ID, version)
 		switch {
 		case errors.Is(err, ErrAbsent), unreadable(err) != nil:
 			continue
@@ -127,7 +131,7 @@ func (s *Store) adoptStates(ctx context.Context, name deployments.StackName, h *
 		}
 		h.addState(version)
 		if version == h.Version {
-			h.Digest = digest
+			h.Digest, h.Resources, h.Pending = w.Digest, w.Resources, w.Pending
 		}
 	}
 	return nil
@@ -146,19 +150,5 @@ func (s *Store) adoptHeads(ctx context.Context) error {
 			return err
 		}
 	}
-	for {
-		content, tag, err := s.readKeyring(ctx)
-		if err != nil {
-			return err
-		}
-		content.Authenticated = true
-		err = s.writeKeyring(ctx, content, Condition{Tag: tag})
-		if errors.Is(err, ErrChanged) {
-			continue
-		}
-		if err == nil {
-			s.useKeyring(content, "")
-		}
-		return err
-	}
+	return s.changeKeyring(ctx, func(content *keyringContent) { content.Authenticated = true })
 }

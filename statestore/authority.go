@@ -86,7 +86,8 @@ func (s *Store) Permit(
 	}
 	e.Time, e.Organization, e.Stack = s.now().UTC(), name.Organization, name.Project+"/"+name.Stack
 	e.Token, e.Member, e.Code, e.Error = asker.Token, asker.Member, deployments.CodeForbidden, err.Error()
-	if unwritten := s.putAudit(ctx, []deployments.AuditEntry{e}); unwritten != nil {
+	e.Cut()
+	if unwritten := s.putAudit(ctx, name.Organization, []deployments.AuditEntry{e}); unwritten != nil {
 		return unwritten
 	}
 	return err

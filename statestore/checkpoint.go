@@ -17,6 +17,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/bags"
+	"github.com/deployctl/deployctl/internal/mempool"
 	"github.com/klauspost/compress/zstd"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/config"
@@ -112,7 +113,7 @@ func (c *Checkpoint) decode(r *storedResource, part engine.Part) (resource.Prope
 // invalid returns the error about a damaged checkpoint.
 func (c *Checkpoint) invalid(err error) error {
 	var e *deployments.Error
-	if errors.As(err, &e) {
+	if errors.As(err, &e) || interrupted(err) {
 		return failed(err, c.name)
 	}
 	return unusable(c.name, fmt.Errorf("it is not a valid state: %w", err))
@@ -170,6 +171,12 @@ func (s *Store) Checkpoint(
 		s.evict()
 	}
 	return entry.c, entry.err
+}
+
+// WithoutSecrets is Checkpoint for whoever has no key of the stack's secrets: each of them is a secret null, unless it
+// is under the service's own key.
+func (s *Store) WithoutSecrets(ctx context.Context, name deployments.StackName, version int) (*Checkpoint, error) {
+	return s.Checkpoint(ctx, name, version, deployments.SecretsProvider{Type: secretsLeftOut})
 }
 
 // cached returns the entry of a checkpoint, and whether it is new.
@@ -236,7 +243,7 @@ func (s *Store) open(
 		return nil, err
 	}
 	c := &Checkpoint{Version: version, name: checkpointKey(name, version)}
-	if err := c.parse(data, r, p); err != nil {
+	if err := c.parse(ctx, data, r, p); err != nil {
 		return nil, c.invalid(err)
 	}
 	return c, nil
@@ -249,8 +256,13 @@ var zstdReader, _ = zstd.NewReader(nil, zstd.WithDecoderMaxMemory(4<<30), zstd.W
 var zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
 
 // parse reads deployment JSON, computes the digests of all values, and checks the invariants.
-func (c *Checkpoint) parse(data []byte, r *stackKeys, p deployments.SecretsProvider) (err error) {
-	if c.file, c.resources, err = parseDeployment(data); err != nil {
+func (c *Checkpoint) parse(
+	ctx context.Context, data []byte, r *stackKeys, p deployments.SecretsProvider,
+) (err error) {
+	if c.file, c.resources, err = parseDeployment(ctx, data); err != nil {
+		return err
+	}
+	if err := mempool.Take(ctx, costliest(c.file.Deployment.Resources)); err != nil {
 		return err
 	}
 	if err := checkLoadable(c.file, c.resources); err != nil {
@@ -264,7 +276,12 @@ func (c *Checkpoint) parse(data []byte, r *stackKeys, p deployments.SecretsProvi
 	c.size = len(data)
 	c.dec = r.reader(c.file.Deployment.SecretsProviders, p)
 	c.states = make([]engine.State, len(c.resources))
+	var large sync.Mutex
 	err = parallel(len(c.states), func(i int) (err error) {
+		if len(c.file.Deployment.Resources[i]) > littleText { // what they take was taken once
+			large.Lock()
+			defer large.Unlock()
+		}
 		c.states[i], err = c.state(&c.resources[i], engine.BaseKey(i), r.digests)
 		return err
 	})

@@ -13,6 +13,8 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/bags"
+	"github.com/deployctl/deployctl/internal/mempool"
+	"github.com/deployctl/deployctl/internal/rawjson"
 	"github.com/klauspost/compress/zstd"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/sig"
@@ -36,8 +38,9 @@ type draft struct {
 	index     map[urn.URN][]int // see copiesOf
 	// names are the new URNs of resources that an edit has renamed.
 	names map[urn.URN]urn.URN
-	// written, if not nil, is the deployment JSON itself, which a client has made.
-	written []byte
+	// written, if not nil, is the deployment JSON itself, which a client has made, with so many pending operations.
+	written        []byte
+	writtenPending int
 }
 
 // Written describes a checkpoint that was written.
@@ -45,8 +48,27 @@ type Written struct {
 	Version   int    `json:"version"`
 	Digest    string `json:"digest"` // SHA-256 of its JSON
 	Resources int    `json:"resources"`
+	Pending   int    `json:"pending,omitempty"`
 	// Base is the version before; only the end of a lease sets it.
 	Base int `json:"-"`
+}
+
+// writtenOf describes a checkpoint by its text.
+func writtenOf(version int, data []byte) Written {
+	deployment := rawjson.Member(data, "deployment")
+	count := func(list string) (n int) {
+		for range rawjson.Elements(rawjson.Member(deployment, list)) {
+			n++
+		}
+		return n
+	}
+	return Written{Version: version, Digest: sha256Hex(data), Resources: count("resources"),
+		Pending: count("pending_operations")}
+}
+
+// written describes the newest checkpoint of a stack, as its head does.
+func (h *Head) written() Written {
+	return Written{Version: h.Version, Digest: h.Digest, Resources: h.Resources, Pending: h.Pending}
 }
 
 // encode returns the deployment JSON of a draft. Parts that have not changed since the base are copied, with their
@@ -54,6 +76,9 @@ type Written struct {
 func (d *draft) encode(ctx context.Context, manifest apitype.ManifestV1) ([]byte, error) {
 	if d.written != nil {
 		return d.written, nil
+	}
+	if err := mempool.Take(ctx, costliest(d.base.file.Deployment.Resources)); err != nil {
+		return nil, err
 	}
 	features := map[string]bool{}
 	for _, f := range d.base.file.Features { // copied parts are not searched for features
@@ -239,7 +264,8 @@ func (s *Store) write(ctx context.Context, c Claim, d *draft) (Written, error) {
 	if err != nil {
 		return Written{}, deployments.Errorf(deployments.CodeOf(err), "write the state of %s: %w", c.Update, err)
 	}
-	w := Written{Version: c.Update.Number(), Digest: sha256Hex(data), Resources: len(d.states)}
+	w := Written{Version: c.Update.Number(), Digest: sha256Hex(data), Resources: len(d.states),
+		Pending: len(d.pending) + d.writtenPending}
 	key := checkpointKey(c.Update.StackName, w.Version)
 	packed := s.packed(r.id, w.Version, data)
 	tag, err := s.objects.Put(ctx, key, packed, Condition{Absent: true})

@@ -45,7 +45,8 @@ type Claimant struct {
 
 // Claim makes the claimant the only writer of the stack. If the update is active already, its earlier writer loses the
 // stack. CodeConflict: another update is active, or this one had the stack before, also in an earlier stack of the
-// name; it is for such a stack, or another workflow run executes it; or its request was another update's.
+// name; it is for such a stack, or another workflow run executes it; or its request was another update's. CodeFormat:
+// the head is older than what the stack has.
 //
 // Invariant: a version is claimed by one workflow run and, once that has lost the stack, by nobody. Versions of a name
 // only grow (see tombstone), so nothing that once was an update can be one again.
@@ -79,6 +80,11 @@ func (s *Store) Claim(ctx context.Context, c Claimant) (Claim, error) {
 			return false, deployments.Errorf(deployments.CodeConflict,
 				"the stack has given out version %d; update %s is over", h.Next-1, c.Update)
 		}
+		if h.Active == nil {
+			if err := s.current(ctx, c.Update.StackName, *h, number); err != nil {
+				return false, err
+			}
+		}
 		if was := h.versionOf(c.RequestID); was != 0 && was != number {
 			return false, deployments.Errorf(deployments.CodeConflict, "what update %s asks for is update %d already",
 				c.Update, was)
@@ -86,7 +92,7 @@ func (s *Store) Claim(ctx context.Context, c Claimant) (Claim, error) {
 		next = h.Next
 		h.Fence++
 		h.Active = &Active{Version: c.Update.Version, RequestID: c.RequestID, Writer: c.Writer, Run: c.Run,
-			Since: s.now().UTC()}
+			Since: s.now().UTC(), EverySave: h.Active == nil || h.Active.EverySave}
 		h.Next = max(h.Next, number+1)
 		h.addRequest(c.RequestID, number, s.now())
 		return true, nil
@@ -185,7 +191,8 @@ func (h *Head) moveTo(w Written, now time.Time) {
 	if w.Version == 0 {
 		return
 	}
-	h.Version, h.Digest, h.Resources, h.Updated = w.Version, w.Digest, w.Resources, now.UTC()
+	h.Version, h.Digest, h.Updated = w.Version, w.Digest, now.UTC()
+	h.Resources, h.Pending = w.Resources, w.Pending
 	h.Next = max(h.Next, w.Version+1)
 	h.addState(w.Version)
 }

@@ -30,6 +30,9 @@ func parseJournal(name deployments.StackName, array []byte) iter.Seq2[journal.En
 			return err
 		},
 		Operation: func(raw json.RawMessage) error {
+			if err := affordable("an operation", raw); err != nil {
+				return err
+			}
 			var operation storedOperation
 			if err := json.Unmarshal(raw, &operation); err != nil {
 				return err

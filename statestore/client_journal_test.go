@@ -267,7 +267,7 @@ func FuzzDeployments(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		file, err := takeApart(data)
+		file, err := takeApart(t.Context(), data, false)
 		var plain deploymentFile
 		if plainErr := json.Unmarshal(data, &plain); err == nil && plainErr == nil && strings.Count(string(data), `"resources"`) == 1 {
 			same := len(file.Deployment.Resources) == len(plain.Deployment.Resources)
@@ -278,20 +278,20 @@ func FuzzDeployments(f *testing.F) {
 				t.Errorf("%s has the resources %s, and not %s", data, file.Deployment.Resources, plain.Deployment.Resources)
 			}
 		}
-		if err := store.checkWritten(t.Context(), name, data); err != nil {
+		if err := checkWritten(t.Context(), name, data); err != nil {
 			if deployments.CodeOf(err) != deployments.CodeInvalid {
 				t.Errorf("%s is answered %v", data, err)
 			}
 			return
 		}
-		if file, err = parseFile(data); err != nil {
+		if file, err = parseFile(t.Context(), data, false); err != nil {
 			t.Fatal(err)
 		}
 		d, err := store.clientDraft(t.Context(), name, file)
 		if err != nil {
 			t.Fatalf("%s is accepted and cannot be a state: %v", data, err)
 		}
-		if _, _, err := parseDeployment(d.written); err != nil {
+		if _, _, err := parseDeployment(t.Context(), d.written); err != nil {
 			t.Errorf("%s becomes %s: %v", data, d.written, err)
 		}
 	})

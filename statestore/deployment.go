@@ -2,13 +2,16 @@ package statestore
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"sort"
 
+	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/mempool"
 	"github.com/deployctl/deployctl/internal/rawjson"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
@@ -21,21 +24,33 @@ const (
 	deploymentVersionFeatures = 4
 )
 
-// Features of a deployment, by Pulumi's names.
+// Features that are not of resources alone.
 const (
-	featureRefresh     = "refreshBeforeUpdate"
-	featureViews       = "views"
-	featureHooks       = "hooks"
-	featureTaint       = "taint"
-	featureReplaceWith = "replaceWith"
-	featureSnippets    = "snippets-prototype"
-	featureExtensions  = "extensionParameterization"
-	featureByteString  = "byteString"
+	featureSnippets   = "snippets-prototype"
+	featureByteString = "byteString"
 )
 
-var supportedFeatures = []string{
-	featureRefresh, featureViews, featureHooks, featureTaint, featureReplaceWith, featureSnippets, featureExtensions,
-	featureByteString,
+// A feature is one that a reader of a deployment must support, by Pulumi's name. Every other is refused.
+type feature struct {
+	name string
+	// uses reports that a resource needs it; nil: values do.
+	uses func(*storedResource) bool
+	// treatment says what an update makes of it.
+	treatment string
+}
+
+const carriedOut = "carried out"
+
+var knownFeatures = []feature{
+	{"refreshBeforeUpdate", func(r *storedResource) bool { return r.RefreshBeforeUpdate }, carriedOut},
+	{"views", func(r *storedResource) bool { return r.ViewOf != "" }, carriedOut},
+	{"hooks", func(r *storedResource) bool { return len(r.ResourceHooks) > 0 }, carriedOut},
+	{"taint", func(r *storedResource) bool { return r.Taint }, carriedOut},
+	{"replaceWith", func(r *storedResource) bool { return len(r.ReplaceWith) > 0 }, carriedOut},
+	{"extensionParameterization", func(r *storedResource) bool { return r.ExtensionRef != "" }, carriedOut},
+	{featureSnippets, func(r *storedResource) bool { return r.SnippetID != "" },
+		"kept: an `up` leaves alone what snippets have made, with what it needs, and says so; `destroy` deletes it"},
+	{featureByteString, nil, carriedOut},
 }
 
 // deploymentFile is apitype.UntypedDeployment with the deployment inside.
@@ -111,17 +126,17 @@ type storedResource struct {
 	ResourceHooks           engine.Hooks         `json:"resourceHooks,omitempty"`
 	ViewOf                  urn.URN              `json:"viewOf,omitempty"`
 	ExtensionRef            string               `json:"extensionRef,omitempty"`
+	SnippetID               string               `json:"snippetID,omitempty"`
 	restFields
 }
 
 // restFields are stored and restored unchanged. See engine.State.Rest.
 type restFields struct {
 	StackTrace json.RawMessage `json:"stackTrace,omitempty"`
-	SnippetID  string          `json:"snippetID,omitempty"`
 }
 
 func (r restFields) empty() bool {
-	return r.StackTrace == nil && r.SnippetID == ""
+	return r.StackTrace == nil
 }
 
 // header returns the engine's header of a resource, without key and bags.
@@ -135,7 +150,7 @@ func (r *storedResource) header() engine.State {
 		ReplaceWith:   some(r.ReplaceWith),
 		IgnoreChanges: some(r.IgnoreChanges), HideDiff: some(r.HideDiff), ReplaceOnChanges: some(r.ReplaceOnChanges),
 		RefreshBeforeUpdate: r.RefreshBeforeUpdate, Created: r.Created, Modified: r.Modified,
-		SourcePosition: r.SourcePosition, Hooks: r.ResourceHooks, ViewOf: r.ViewOf,
+		SourcePosition: r.SourcePosition, Hooks: r.ResourceHooks, ViewOf: r.ViewOf, Snippet: r.SnippetID,
 	}
 	if s.Timeouts != nil && *s.Timeouts == (engine.Timeouts{}) {
 		s.Timeouts = nil
@@ -161,7 +176,7 @@ func storedHeader(s engine.State) storedResource {
 		IgnoreChanges: s.IgnoreChanges, HideDiff: s.HideDiff, ReplaceOnChanges: s.ReplaceOnChanges,
 		RefreshBeforeUpdate: s.RefreshBeforeUpdate, Created: s.Created, Modified: s.Modified,
 		SourcePosition: s.SourcePosition, ResourceHooks: s.Hooks, ViewOf: s.ViewOf,
-		ExtensionRef: s.Extension.Digest,
+		ExtensionRef: s.Extension.Digest, SnippetID: s.Snippet,
 	}
 	if len(s.PropertyDependencies) > 0 {
 		r.PropertyDependencies = make(map[string][]urn.URN, len(s.PropertyDependencies))
@@ -186,56 +201,96 @@ func some[T any](list []T) []T {
 
 // features adds the features that a reader of the resource must support.
 func (r *storedResource) features(add func(string)) {
-	for _, f := range []struct {
-		name string
-		uses bool
-	}{
-		{featureRefresh, r.RefreshBeforeUpdate}, {featureViews, r.ViewOf != ""},
-		{featureHooks, len(r.ResourceHooks) > 0},
-		{featureTaint, r.Taint}, {featureReplaceWith, len(r.ReplaceWith) > 0},
-		{featureExtensions, r.ExtensionRef != ""},
-		{featureSnippets, r.SnippetID != ""},
-	} {
-		if f.uses {
+	for _, f := range knownFeatures {
+		if f.uses != nil && f.uses(r) {
 			add(f.name)
 		}
 	}
 }
 
 // takeApart reads deployment JSON of any version. Its resources are parts of the text, so they take no memory of their
-// own.
-func takeApart(data []byte) (f deploymentFile, err error) {
+// own. TooLarge: it is written by a client, and all else would take too much of that.
+func takeApart(ctx context.Context, data []byte, written bool) (f deploymentFile, err error) {
 	if !json.Valid(data) {
 		return f, jsonError(data, json.Unmarshal(data, &struct{}{}))
 	}
-	var resources []json.RawMessage
+	lists := map[string][]json.RawMessage{"resources": nil, "pending_operations": nil}
 	rest := bytes.NewBuffer(nil)
 	err = members(rest, data, func(name string, value []byte) error {
 		if name != "deployment" || !rawjson.IsObject(value) {
 			rest.Write(value)
 			return nil
 		}
-		return members(rest, value, func(name string, value []byte) error {
-			if name != "resources" || !rawjson.IsArray(value) {
+		return members(rest, value, func(name string, value []byte) (err error) {
+			if _, apart := lists[name]; !apart || !rawjson.IsArray(value) {
 				rest.Write(value)
 				return nil
 			}
 			rest.WriteString("[]")
-			resources = nil
-			for raw := range rawjson.Elements(value) {
-				resources = append(resources, raw)
-			}
-			return nil
+			lists[name], err = elements(value)
+			return err
 		})
 	})
+	if err == nil && written {
+		err = affordable("what is no resource of the deployment", rest.Bytes())
+	}
+	if err == nil {
+		err = mempool.Take(ctx, rawjson.Cost(rest.Bytes()))
+	}
 	if err == nil {
 		err = json.Unmarshal(rest.Bytes(), &f)
 	}
-	if len(f.Deployment.Resources) > 0 { // encoding/json ignores case
-		return f, errors.New("it has its resources twice")
+	if len(f.Deployment.Resources)+len(f.Deployment.PendingOperations) > 0 { // encoding/json ignores case
+		return f, errors.New("it has its resources or pending operations twice")
 	}
-	f.Deployment.Resources = resources
+	f.Deployment.Resources = lists["resources"]
+	if err == nil {
+		f.Deployment.PendingOperations, err = operations(ctx, lists["pending_operations"], written)
+	}
 	return f, err
+}
+
+// elements returns the elements of an array of resources or operations. There are not many more of them than a text of
+// this length can have.
+func elements(array []byte) (list []json.RawMessage, err error) {
+	const few, shortest = 1000, 16
+	for raw := range rawjson.Elements(array) {
+		if len(list) > few+len(array)/shortest {
+			return nil, errors.New("it has resources that are none")
+		}
+		list = append(list, raw)
+	}
+	return list, nil
+}
+
+// operations reads pending operations.
+func operations(ctx context.Context, list []json.RawMessage, written bool) ([]storedOperation, error) {
+	if len(list) == 0 {
+		return nil, nil
+	}
+	if len(list) > deployments.MaxClientResources {
+		return nil, deployments.TooLarge("it has %d pending operations; at most %d are possible", len(list),
+			deployments.MaxClientResources)
+	}
+	needed := int64(len(list)) * headerCost
+	for _, raw := range list {
+		needed += headerTimes * int64(len(raw))
+	}
+	if err := mempool.Take(ctx, needed); err != nil {
+		return nil, err
+	}
+	out := make([]storedOperation, len(list))
+	for i, raw := range list {
+		if written {
+			if err := affordable("a pending operation", raw); err != nil {
+				return nil, err
+			}
+		}
+		if err := json.Unmarshal(raw, &out[i]); err != nil {
+			return nil, fmt.Errorf("pending operation %d: %w", i, err)
+		}
+	}
+	return out, nil
 }
 
 // members writes an object whose values are written by a function; what is no object, as it is.
@@ -266,8 +321,8 @@ func members(out *bytes.Buffer, object []byte, value func(name string, value []b
 }
 
 // parseFile reads deployment JSON of a supported version and with supported features, without its resources.
-func parseFile(data []byte) (deploymentFile, error) {
-	f, err := takeApart(data)
+func parseFile(ctx context.Context, data []byte, written bool) (deploymentFile, error) {
+	f, err := takeApart(ctx, data, written)
 	var wrongType *json.UnmarshalTypeError
 	switch { // fields of another version may have other types, so the version is checked first
 	case err != nil && !errors.As(err, &wrongType):
@@ -282,7 +337,7 @@ func parseFile(data []byte) (deploymentFile, error) {
 		return f, err
 	}
 	for _, name := range f.Features {
-		if !slices.Contains(supportedFeatures, name) {
+		if !slices.ContainsFunc(knownFeatures, func(f feature) bool { return f.name == name }) {
 			return f, fmt.Errorf("it uses the feature %q, which this deployctl does not know: use a newer one", name)
 		}
 	}
@@ -290,8 +345,11 @@ func parseFile(data []byte) (deploymentFile, error) {
 }
 
 // parseDeployment reads deployment JSON of a supported version and with supported features.
-func parseDeployment(data []byte) (deploymentFile, []storedResource, error) {
-	f, err := parseFile(data)
+func parseDeployment(ctx context.Context, data []byte) (deploymentFile, []storedResource, error) {
+	f, err := parseFile(ctx, data, false)
+	if err == nil {
+		err = mempool.Take(ctx, headerCost*int64(len(f.Deployment.Resources)))
+	}
 	if err != nil {
 		return f, nil, err
 	}

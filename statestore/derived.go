@@ -35,15 +35,36 @@ func (s *Store) DeriveToken(ctx context.Context, t deployments.Token) (string, e
 	} else if err := s.inherit(ctx, &stored); err != nil {
 		return "", err
 	}
-	l, err := s.objects.List(ctx, Query{Prefix: tokenFolder + from.Token + "."})
+	made, err := s.derivedFrom(ctx, from)
 	if err != nil {
-		return "", failed(err, "list the tokens")
+		return "", err
 	}
-	if len(l.Keys) >= maxDerived {
+	if made >= maxDerived {
 		return "", deployments.Errorf(deployments.CodeConflict, "%d tokens were made from %s, and more cannot be: have "+
 			"an admin remove some with `deployctl token rm`", maxDerived, from.Token)
 	}
+	if err := s.roomForToken(ctx, stored.Within()); err != nil {
+		return "", err
+	}
 	return s.newToken(ctx, &stored)
+}
+
+// derivedFrom counts the tokens that were made from one. Those of a trust may begin with its name, too.
+func (s *Store) derivedFrom(ctx context.Context, from deployments.Origin) (int, error) {
+	l, err := s.objects.List(ctx, Query{Prefix: tokenFolder + from.Token + "."})
+	if err != nil || len(l.Keys) < maxDerived {
+		return 0, failed(err, "list the tokens")
+	}
+	tokens, err := gather(l.Keys, func(key string) (deployments.Token, error) {
+		return s.Token(ctx, strings.TrimPrefix(key, tokenFolder))
+	})
+	made := 0
+	for _, t := range tokens {
+		if t.Damaged != "" || t.Origin != nil && t.Origin.Token == from.Token {
+			made++
+		}
+	}
+	return made, err
 }
 
 // inherit gives a token what the one has from which it is made.

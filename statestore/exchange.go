@@ -13,6 +13,7 @@ import (
 	"github.com/deployctl/deployctl/internal/bags"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/sig"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
@@ -52,6 +53,8 @@ type Exchange struct {
 	Encrypt *deployments.SecretsProvider
 	// DryRun checks an edit, and writes nothing.
 	DryRun bool
+	// ID, if not empty, is the identity that the stack must have.
+	ID string
 	// Reserve, if not nil, returns the version for an import or a restore, which no update has or waits for.
 	Reserve func(context.Context, deployments.StackName) (int, error)
 }
@@ -66,12 +69,19 @@ func (s *Store) exportJSON(ctx context.Context, x Exchange, version int, showSec
 		if err != nil {
 			return nil, err
 		}
-		f, _, err := parseDeployment(data)
-		if err != nil {
+		f, err := parseFile(ctx, data, false)
+		switch {
+		case err != nil:
 			return nil, damaged(checkpointKey(x.Stack, version), err)
-		}
-		if asStored(f, x) {
+		case asStored(f, x):
 			return data, nil
+		case f.Deployment.SecretsProviders == nil && !mayHaveSigned(data):
+			p, err := r.provider(x.Secrets)
+			if err != nil {
+				return nil, err
+			}
+			f.Deployment.SecretsProviders = &p.section
+			return splice(f, f.Deployment.Resources)
 		}
 	}
 	base, err := s.Checkpoint(ctx, x.Stack, version, x.Secrets)
@@ -96,6 +106,11 @@ func (s *Store) exportJSON(ctx context.Context, x Exchange, version int, showSec
 func asStored(f deploymentFile, x Exchange) bool {
 	section := f.Deployment.SecretsProviders
 	return section != nil && (x.Secrets.Type == "" || x.Secrets.Type == section.Type)
+}
+
+// mayHaveSigned reports whether a deployment may have a secret, or a value that is not known.
+func mayHaveSigned(data []byte) bool {
+	return bytes.Contains(data, []byte(sig.Secret)) || bags.MayHaveUnknown(data)
 }
 
 // copyOf returns a draft of a checkpoint's content, without secrets.
@@ -134,7 +149,7 @@ func (s *Store) Import(ctx context.Context, x Exchange, in apitype.UntypedDeploy
 	if err != nil {
 		return 0, err
 	}
-	base, err := r.parseImport(x, in)
+	base, err := r.parseImport(ctx, x, in)
 	if err != nil {
 		return 0, err
 	}
@@ -167,7 +182,8 @@ func (s *Store) replace(ctx context.Context, x Exchange, d *draft) (int, error) 
 	}
 	u := deployments.UpdateName{StackName: x.Stack, Version: strconv.Itoa(version)}
 	uncancelled := context.WithoutCancel(ctx)
-	claim, err := s.Claim(uncancelled, Claimant{Update: u, Writer: exchanging + rand.Text(), Unclaimed: true})
+	claim, err := s.Claim(uncancelled, Claimant{Update: u, Writer: exchanging + rand.Text(), Unclaimed: true,
+		StackID: x.ID})
 	if err != nil {
 		return 0, err
 	}
@@ -195,7 +211,9 @@ func (s *Store) replace(ctx context.Context, x Exchange, d *draft) (int, error) 
 }
 
 // parseImport parses a deployment that a client sends.
-func (r *stackKeys) parseImport(x Exchange, in apitype.UntypedDeployment) (*Checkpoint, error) {
+func (r *stackKeys) parseImport(
+	ctx context.Context, x Exchange, in apitype.UntypedDeployment,
+) (*Checkpoint, error) {
 	data, err := json.Marshal(in)
 	if err != nil {
 		return nil, deployments.Errorf(deployments.CodeInvalid, "the deployment is no JSON: %w", err)
@@ -204,8 +222,11 @@ func (r *stackKeys) parseImport(x Exchange, in apitype.UntypedDeployment) (*Chec
 	if err := json.Compact(&compact, data); err != nil {
 		return nil, deployments.Errorf(deployments.CodeInvalid, "the deployment is no JSON: %w", err)
 	}
+	if err := checkImported(ctx, compact.Bytes()); err != nil {
+		return nil, refused(err)
+	}
 	c := &Checkpoint{name: "the deployment", imported: true}
-	if err := c.parse(compact.Bytes(), r, x.Secrets); err != nil {
+	if err := c.parse(ctx, compact.Bytes(), r, x.Secrets); err != nil {
 		return nil, refused(err)
 	}
 	if err := wellFormed(c.file, c.resources); err != nil {
@@ -222,6 +243,20 @@ func (r *stackKeys) parseImport(x Exchange, in apitype.UntypedDeployment) (*Chec
 				"moves a stack", u, x.Stack)
 	}
 	return c, nil
+}
+
+// checkImported reports why a deployment that a client sends would take too much memory.
+func checkImported(ctx context.Context, data []byte) error {
+	f, err := parseFile(ctx, data, true)
+	if n := len(f.Deployment.Resources); err == nil && n > deployments.MaxImportResources {
+		err = deployments.TooLarge("it has %d resources; at most %d are possible", n, deployments.MaxImportResources)
+	}
+	for _, raw := range f.Deployment.Resources {
+		if err == nil {
+			err = affordable("a resource", raw)
+		}
+	}
+	return err
 }
 
 // otherStackResource returns a resource, or that of a pending operation, which belongs to another stack; "" when there
@@ -244,5 +279,8 @@ func otherStackResource(name deployments.StackName, states []engine.State, opera
 }
 
 func refused(err error) error {
+	if interrupted(err) {
+		return err
+	}
 	return deployments.Errorf(deployments.CodeInvalid, "the deployment cannot be imported: %w", err)
 }

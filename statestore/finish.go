@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 )
 
@@ -29,13 +30,18 @@ func (s *Store) Finish(ctx context.Context, f Finish) (Written, error) {
 		return Written{}, err
 	}
 	if n := f.Update.Number(); n > 0 && h.Version == n {
-		return Written{Version: n, Digest: h.Digest, Resources: h.Resources}, nil
+		return h.written(), nil
 	}
 	claim, err := h.claimOf(f.Update)
 	if err != nil {
 		return Written{}, err
 	}
+	known := make(chan error, 1)
+	go func() { known <- s.knowsAll(ctx, f) }()
 	d, err := s.fold(ctx, f)
+	if less := <-known; less != nil {
+		return Written{}, less
+	}
 	if unreadable(err) != nil && s.untouched(ctx, f) {
 		return Written{Resources: h.Resources}, s.Commit(ctx, claim, Written{})
 	}
@@ -47,6 +53,21 @@ func (s *Store) Finish(ctx context.Context, f Finish) (Written, error) {
 		return Written{}, err
 	}
 	return w, s.Commit(ctx, claim, w)
+}
+
+// knowsAll reports, as CodeConflict, that an update has saved more than its end knows of, and, as CodeFormat, that one
+// of its saves is missing.
+func (s *Store) knowsAll(ctx context.Context, f Finish) error {
+	last, err := s.LastSave(ctx, f.Update)
+	if err != nil || last <= f.Saves {
+		return err
+	}
+	more, err := s.LoadDeltas(ctx, f.Update, f.Saves, last)
+	if err == nil && len(more) > 0 {
+		err = deployments.Errorf(deployments.CodeConflict, "update %s has saved more than is to be committed: %d times and "+
+			"not %d", f.Update, last, f.Saves)
+	}
+	return err
 }
 
 // untouched reports whether an update has changed nothing. Such an update may end without a version, and must when its

@@ -170,6 +170,10 @@ func allFeatures() (names []string) {
 
 func TestADeploymentNamesTheFeaturesThatItsReaderNeeds(t *testing.T) {
 	s, x := newStack(t, &statestore.Memory{}), statestore.Exchange{Stack: dev}
+	if known := slices.Sorted(slices.Values(statestore.FeatureNames())); !slices.Equal(known,
+		slices.Sorted(slices.Values(append(allFeatures(), "byteString")))) {
+		t.Errorf("the features are %q", known)
+	}
 	for _, feature := range append(allFeatures(), "") {
 		with := map[string]string{"urn": everyField["urn"], "type": everyField["type"], "custom": "true", "id": `"i-x"`}
 		in := deployment([]string{rootState, thingState}, nil)

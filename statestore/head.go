@@ -29,10 +29,12 @@ type Head struct {
 	// ID is the stack's identity, created with it; its keys are derived from it, and a rename keeps it.
 	ID string `json:"id"`
 	// Version of the latest checkpoint; 0 when there is none. Digest is the SHA-256 of its deployment JSON.
-	Version   int       `json:"version"`
-	Digest    string    `json:"digest,omitempty"`
-	Resources int       `json:"resources"`
-	Updated   time.Time `json:"updated,omitzero"`
+	Version   int    `json:"version"`
+	Digest    string `json:"digest,omitempty"`
+	Resources int    `json:"resources"`
+	// Pending counts the pending operations of that checkpoint; builds before it did not.
+	Pending int       `json:"pending,omitempty"`
+	Updated time.Time `json:"updated,omitzero"`
 	// Next is the next version: greater than every version that was given out.
 	Next int `json:"next"`
 	// Active is the update that has the stack, and its writer.
@@ -61,6 +63,8 @@ type Active struct {
 	// Run is the workflow run that executes the update; empty for an import, a restore, a rename and a removal.
 	Run   string    `json:"run,omitempty"`
 	Since time.Time `json:"since"`
+	// EverySave says that each save of the update is stored; earlier builds left out those without deltas.
+	EverySave bool `json:"everySave,omitempty"`
 }
 
 // RequestVersion records the version that a request was given.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
 )
 
 // TestAHeadIsMigratedForward plays two changes of the format: the first renames a field, the second splits one.
@@ -110,5 +111,47 @@ func TestAHeadRemembersRequestsAsLongAsTheyCouldBeRepeated(t *testing.T) {
 	h.addRequest("a day later", 1000, at.Add(24*time.Hour))
 	if len(h.Requests) != keptRequests || h.versionOf("a day later") != 1000 {
 		t.Errorf("a day later %d requests are remembered", len(h.Requests))
+	}
+}
+
+func TestAnUpdateOfAnEarlierBuildMayLackSavesWithoutDeltas(t *testing.T) {
+	s, err := New(&Memory{}, Options{Master: make([]byte, 32)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := deployments.StackName{Organization: "o", Project: "p", Stack: "s"}
+	u := deployments.UpdateName{StackName: name, Version: "1"}
+	claim := func(writer string) {
+		t.Helper()
+		if _, err := s.Claim(t.Context(), Claimant{Update: u, Writer: writer}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.CreateStack(t.Context(), u.StackName, nil); err != nil {
+		t.Fatal(err)
+	}
+	claim("a")
+	for _, n := range []int{2, 5} {
+		if err := s.SaveDeltas(t.Context(), u, n, []engine.Delta{{Seq: n, Kind: engine.DeltaEnd, Op: n}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	saved := func() (int, []engine.Delta, error) {
+		last, err := s.LastSave(t.Context(), u)
+		deltas, missed := s.LoadDeltas(t.Context(), u, 0, 5)
+		return last, deltas, errors.Join(err, missed)
+	}
+	if _, _, err := saved(); deployments.CodeOf(err) != deployments.CodeFormat {
+		t.Errorf("what is missing is not missed: %v", err)
+	}
+	if _, err := s.changeHead(t.Context(), u.StackName, func(h *Head) (bool, error) {
+		h.Active.EverySave = false
+		return true, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	claim("b")
+	if last, deltas, err := saved(); err != nil || last != 5 || len(deltas) != 2 {
+		t.Errorf("of an update that an earlier build has begun %d saves are read, %v, %v", last, deltas, err)
 	}
 }

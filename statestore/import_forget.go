@@ -58,7 +58,7 @@ func (s *Store) resources(ctx context.Context, name deployments.StackName, versi
 	if err != nil {
 		return nil, err
 	}
-	_, list, err := parseDeployment(data)
+	_, list, err := parseDeployment(ctx, data)
 	return list, err
 }
 

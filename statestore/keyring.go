@@ -75,9 +75,33 @@ func (s *Store) useKeyring(content keyringContent, tag string) {
 	s.keyringTag.Store(tag)
 }
 
+// changeKeyring changes the keyring by compare-and-swap, and uses it. It does not run beside
+// reloadKeyring: what that has read before would pass for an older copy after it.
+func (s *Store) changeKeyring(ctx context.Context, change func(*keyringContent)) error {
+	s.keyringUse.Lock()
+	defer s.keyringUse.Unlock()
+	for {
+		content, tag, err := s.readKeyring(ctx)
+		if err != nil {
+			return err
+		}
+		change(&content)
+		err = s.writeKeyring(ctx, content, Condition{Tag: tag})
+		if errors.Is(err, ErrChanged) {
+			continue
+		}
+		if err == nil {
+			s.useKeyring(content, "")
+		}
+		return err
+	}
+}
+
 // reloadKeyring uses the keys that another process has created. An older copy of the keyring that was put back is
 // rejected.
 func (s *Store) reloadKeyring(ctx context.Context) error {
+	s.keyringUse.Lock()
+	defer s.keyringUse.Unlock()
 	if tag, err := s.objects.Tag(ctx, ringKey); err == nil && tag == s.keyringTag.Load() {
 		s.outdated.Store(nil)
 		return nil // a key management service need not be asked

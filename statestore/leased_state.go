@@ -27,7 +27,7 @@ func (s *Store) FinishLease(ctx context.Context, u deployments.UpdateName) (Writ
 	case err != nil:
 		return Written{}, err
 	case h.Version == u.Number():
-		return Written{Version: h.Version, Digest: h.Digest, Resources: h.Resources}, s.rejected(ctx, u)
+		return h.written(), s.rejected(ctx, u)
 	case h.Active == nil || h.Active.Version != u.Version: // it has ended without a version, or never began
 		return Written{Resources: h.Resources}, s.rejected(ctx, u)
 	}
@@ -96,7 +96,10 @@ func (s *Store) readLeased(ctx context.Context, c Claim) (*draft, error) {
 	if err != nil || last.tag == "" {
 		return nil, err
 	}
-	f, err := parseFile(last.deployment)
+	f, err := parseFile(ctx, last.deployment, false)
+	if interrupted(err) {
+		return nil, err
+	}
 	if err != nil {
 		return nil, deployments.Errorf(deployments.CodeInvalid, "the deployment cannot be read: %w", err)
 	}
@@ -117,7 +120,7 @@ func (s *Store) replayed(ctx context.Context, c Claim, written *journalReader) (
 			return nil, err
 		}
 		largest = max(largest, len(data))
-		if f, base, err = partsOf(data); err != nil {
+		if f, base, err = partsOf(ctx, data); err != nil {
 			return nil, damaged(checkpointKey(c.Update.StackName, c.Base), err)
 		}
 	}
@@ -178,8 +181,8 @@ func (s *Store) replayedDraft(ctx context.Context, c Claim, f deploymentFile, st
 }
 
 // partsOf returns the parts of a stored deployment that a journal can change.
-func partsOf(data []byte) (deploymentFile, journal.State, error) {
-	f, err := takeApart(data)
+func partsOf(ctx context.Context, data []byte) (deploymentFile, journal.State, error) {
+	f, err := takeApart(ctx, data, false)
 	state := journal.State{
 		Secrets: f.Deployment.SecretsProviders, Resources: f.Deployment.Resources, Snippets: f.Deployment.Snippets,
 		Extensions: f.Deployment.Extensions, ByteStrings: slices.Contains(f.Features, featureByteString),
@@ -193,6 +196,9 @@ func partsOf(data []byte) (deploymentFile, journal.State, error) {
 // clientResource returns a resource that a client has written. It reports what could not be in the state of a stack: no
 // update could begin with that.
 func clientResource(name deployments.StackName, raw json.RawMessage) (r storedResource, err error) {
+	if err := affordable("a resource", raw); err != nil {
+		return r, err
+	}
 	if err := json.Unmarshal(raw, &r); err != nil {
 		return r, fmt.Errorf("a resource cannot be read: %w", err)
 	}
@@ -219,14 +225,28 @@ func (o *storedOperation) check(name deployments.StackName) error {
 	return o.Resource.check(name)
 }
 
-// clientDraft returns a draft of a deployment that a client has made; CodeInvalid when it cannot be loaded or is of
-// another stack. Its values are neither read nor changed: the client may have encrypted them with a key that the
-// service does not have. A state that breaks an invariant is written with the error, as that of every update: what was
-// done must not get lost.
+// clientDraft returns a draft of a deployment that the client of an update has made; see draftOf.
 func (s *Store) clientDraft(ctx context.Context, name deployments.StackName, f deploymentFile) (*draft, error) {
-	d := &draft{base: &Checkpoint{name: "the deployment"}}
+	r, err := s.stackKeysOf(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return draftOf(ctx, name, r.id, f, func(*storedResource) error { return nil })
+}
+
+// draftOf returns a draft of a deployment that a client has made for the stack of an identity; CodeInvalid when it
+// cannot be loaded, is of another stack, or check fails for a resource. Its values are neither read nor changed: the
+// client may have encrypted them with a key that the service does not have. A state that breaks an invariant is written
+// with the error, as that of every update: what was done must not get lost.
+func draftOf(
+	ctx context.Context, name deployments.StackName, id string, f deploymentFile, check func(*storedResource) error,
+) (*draft, error) {
+	d := &draft{base: &Checkpoint{name: "the deployment"}, writtenPending: len(f.Deployment.PendingOperations)}
 	features := map[string]bool{}
-	err := s.judgeClient(ctx, name, &f, func(r *storedResource) error {
+	err := judgeClient(ctx, name, f, func(r *storedResource) error {
+		if err := check(r); err != nil {
+			return err
+		}
 		r.features(func(name string) { features[name] = true })
 		state := r.header()
 		state.Key = engine.BaseKey(len(d.states))
@@ -234,6 +254,9 @@ func (s *Store) clientDraft(ctx context.Context, name deployments.StackName, f d
 		return nil
 	})
 	if err != nil {
+		return nil, err
+	}
+	if f.Deployment.SecretsProviders, err = ownSection(f.Deployment.SecretsProviders, name, id); err != nil {
 		return nil, err
 	}
 	if slices.Contains(f.Features, featureByteString) {
@@ -261,17 +284,10 @@ func (s *Store) clientDraft(ctx context.Context, name deployments.StackName, f d
 const headerCost, headerTimes = 2 << 10, 16
 
 // judgeClient reports, as CodeInvalid, why what a client has written cannot be the state of a stack. It reads one
-// resource after the other, so that many take little memory, and gives the secrets provider its stored form.
-func (s *Store) judgeClient(
-	ctx context.Context, name deployments.StackName, f *deploymentFile, resource func(*storedResource) error,
+// resource after the other, so that many take little memory.
+func judgeClient(
+	ctx context.Context, name deployments.StackName, f deploymentFile, resource func(*storedResource) error,
 ) error {
-	r, err := s.stackKeysOf(ctx, name)
-	if err != nil {
-		return err
-	}
-	if f.Deployment.SecretsProviders, err = r.ownSection(f.Deployment.SecretsProviders, name); err != nil {
-		return err
-	}
 	kept, taken := int64(0), int64(0)
 	for i, raw := range f.Deployment.Resources {
 		if needed := kept + headerTimes*int64(len(raw)); needed > taken {
@@ -298,9 +314,11 @@ func (s *Store) judgeClient(
 }
 
 // parseWritten takes a whole deployment that a client writes apart; CodeInvalid when it is none, or too large.
-func parseWritten(data []byte) (deploymentFile, error) {
-	f, err := parseFile(data)
+func parseWritten(ctx context.Context, data []byte) (deploymentFile, error) {
+	f, err := parseFile(ctx, data, true)
 	switch {
+	case interrupted(err), errors.Is(err, deployments.ErrTooLarge):
+		return f, err
 	case err == nil && (len(data) > deployments.MaxClientState ||
 		len(f.Deployment.Resources) > deployments.MaxClientResources):
 		return f, deployments.TooLarge("this deployment is larger than a client may write: at most %d resources, of %d MiB "+
@@ -316,10 +334,10 @@ func parseWritten(data []byte) (deploymentFile, error) {
 
 // checkWritten reports, as CodeInvalid, why a whole deployment that a client writes could not become the state of a
 // stack.
-func (s *Store) checkWritten(ctx context.Context, name deployments.StackName, data []byte) error {
-	f, err := parseWritten(data)
+func checkWritten(ctx context.Context, name deployments.StackName, data []byte) error {
+	f, err := parseWritten(ctx, data)
 	if err == nil {
-		err = s.judgeClient(ctx, name, &f, func(*storedResource) error { return nil })
+		err = judgeClient(ctx, name, f, func(*storedResource) error { return nil })
 	}
 	return err
 }
@@ -327,28 +345,40 @@ func (s *Store) checkWritten(ctx context.Context, name deployments.StackName, da
 // ImportAsIs makes a deployment of the stock CLI the stack's next version, and returns it. Unlike Import, it decrypts
 // nothing: the service may not have the key. It fails as Import does.
 func (s *Store) ImportAsIs(ctx context.Context, x Exchange, in apitype.UntypedDeployment) (int, error) {
+	r, err := s.stackKeysOf(ctx, x.Stack)
+	if err != nil {
+		return 0, err
+	}
+	d, err := draftAsIs(ctx, x.Stack, r.id, in)
+	if err != nil {
+		return 0, err
+	}
+	return s.replace(ctx, x, d)
+}
+
+// draftAsIs returns a draft of a deployment of the stock CLI for the stack of an identity, which may not be there yet.
+func draftAsIs(
+	ctx context.Context, name deployments.StackName, id string, in apitype.UntypedDeployment,
+) (*draft, error) {
 	data, err := json.Marshal(in)
 	if err != nil {
-		return 0, deployments.Errorf(deployments.CodeInvalid, "the deployment is no JSON: %w", err)
+		return nil, deployments.Errorf(deployments.CodeInvalid, "the deployment is no JSON: %w", err)
 	}
-	f, err := parseWritten(data)
-	if err == nil {
-		err = s.judgeClient(ctx, x.Stack, &f, (*storedResource).wellFormed)
-	}
+	f, err := parseWritten(ctx, data)
 	for i := range f.Deployment.PendingOperations {
 		if err == nil {
 			err = f.Deployment.PendingOperations[i].Resource.wellFormed()
 		}
 	}
 	if err != nil {
-		return 0, refused(err)
+		return nil, refused(err)
 	}
-	d, err := s.clientDraft(ctx, x.Stack, f)
+	d, err := draftOf(ctx, name, id, f, (*storedResource).wellFormed)
+	if err == nil {
+		err = engine.Verify(d.states)
+	}
 	if err != nil {
-		return 0, refused(err)
+		return nil, refused(err)
 	}
-	if err := engine.Verify(d.states); err != nil {
-		return 0, refused(err)
-	}
-	return s.replace(ctx, x, d)
+	return d, nil
 }

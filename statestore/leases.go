@@ -171,7 +171,7 @@ func (s *Store) nextSnapshot(
 		if err != nil {
 			return err
 		}
-		if err := s.checkWritten(ctx, l.Update.StackName, deployment); err != nil {
+		if err := checkWritten(ctx, l.Update.StackName, deployment); err != nil {
 			return err
 		}
 		line, err := json.Marshal(leasedSnapshot{Sequence: max(sequence, last.Sequence+1), Digest: sha256Hex(deployment)})

@@ -3,7 +3,6 @@ package statestore
 import (
 	"context"
 	"errors"
-	"math"
 	"path"
 	"strconv"
 
@@ -35,7 +34,7 @@ func (s *Store) absent(ctx context.Context, name deployments.StackName) error {
 
 // latestTrace returns the newest version that has a checkpoint or an entry in the history; 0 when there is none.
 func (s *Store) latestTrace(ctx context.Context, name deployments.StackName) (int, error) {
-	latest, err := s.LatestUpdate(ctx, name)
+	latest, err := s.latestEntry(ctx, name)
 	if err != nil {
 		return 0, err
 	}
@@ -46,8 +45,9 @@ func (s *Store) latestTrace(ctx context.Context, name deployments.StackName) (in
 	return latest, err
 }
 
-// LatestUpdate returns the newest version that is in a stack's history; 0 when there is none. It reads no entry.
-func (s *Store) LatestUpdate(ctx context.Context, name deployments.StackName) (int, error) {
+// latestEntry returns the newest version that the names of a history have; 0 when there is none. Nothing is given out
+// by it: without the head no entry can be read.
+func (s *Store) latestEntry(ctx context.Context, name deployments.StackName) (int, error) {
 	history := stackKey(name, "history", "")
 	l, err := s.objects.List(ctx, Query{Prefix: history, Limit: 1})
 	if err != nil || len(l.Keys) == 0 {
@@ -59,10 +59,10 @@ func (s *Store) LatestUpdate(ctx context.Context, name deployments.StackName) (i
 // versionOfEntry returns the version of a history's entry; 0 when the key is not one of a history.
 func versionOfEntry(key string) int {
 	inverse, err := strconv.Atoi(path.Base(key))
-	if err != nil || inverse < 0 || inverse >= math.MaxInt32 {
+	if err != nil || inverse <= 0 || inverse > deployments.MaxVersion {
 		return 0
 	}
-	return math.MaxInt32 - inverse
+	return deployments.MaxVersion + 1 - inverse
 }
 
 // missing returns the error about a checkpoint that does not exist: CodeFormat when the stack's head names it.

@@ -55,28 +55,27 @@ func (s *Store) ListMembers(ctx context.Context) ([]deployments.Member, error) {
 	if err != nil {
 		return nil, failed(err, "list the members")
 	}
-	members := make([]deployments.Member, 0, len(l.Keys))
-	for _, key := range l.Keys {
+	members, err := gather(l.Keys, func(key string) (deployments.Member, error) {
 		organization, name, _ := strings.Cut(strings.TrimPrefix(key, memberFolder), "/")
 		if organization == ofEvery {
 			organization = deployments.AnyOrganization
 		}
-		m, _, err := s.getMember(ctx, organization, name)
-		switch {
-		case unreadable(err) != nil:
-			m.Member = deployments.Member{Organization: organization, Name: name,
-				Damaged: err.Error() + ", or remove it and add the member again"}
-		case err != nil && !errors.Is(err, ErrAbsent):
-			return nil, err
-		}
-		if len(m.All()) > 0 || m.Damaged != "" {
-			members = append(members, m.Member)
-		}
-	}
+		return s.AnyMember(ctx, organization, name)
+	})
 	slices.SortFunc(members, func(a, b deployments.Member) int {
 		return cmp.Or(strings.Compare(a.Organization, b.Organization), strings.Compare(a.Name, b.Name))
 	})
-	return members, nil
+	return members, err
+}
+
+// AnyMember is Member, also for a damaged one.
+func (s *Store) AnyMember(ctx context.Context, organization, name string) (deployments.Member, error) {
+	m, err := s.Member(ctx, organization, name)
+	if unreadable(err) != nil {
+		return deployments.Member{Organization: organization, Name: name,
+			Damaged: err.Error() + ", or remove it and add the member again"}, nil
+	}
+	return m, err
 }
 
 // GrantMember creates a member of the grant's organization, or replaces a member's grant.
@@ -123,11 +122,28 @@ func (s *Store) changeMember(
 		if err := change(&m, len(m.All()) > 0); err != nil {
 			return err
 		}
+		if tag == "" {
+			// Whoever was removed counts: their object stays.
+			folder := strings.TrimSuffix(memberKey(organization, name), name)
+			if err := s.room(ctx, folder, maxMembers, organization, "members, with those that were removed,",
+				"member"); err != nil {
+				return err
+			}
+		}
 		err = s.putMember(ctx, m, Condition{Tag: tag, Absent: tag == ""})
 		if !errors.Is(err, ErrChanged) {
 			return failed(err, "change the member "+name)
 		}
 	}
+}
+
+// room reports, as CodeConflict, that an organization has as many things in a folder as it can have.
+func (s *Store) room(ctx context.Context, folder string, most int, organization, kinds, command string) error {
+	l, err := s.objects.List(ctx, Query{Prefix: folder, Limit: most})
+	if err != nil {
+		return failed(err, "count the "+kinds)
+	}
+	return tooMany(len(l.Keys), most, organization, kinds, command)
 }
 
 func (s *Store) putMember(ctx context.Context, m storedMember, c Condition) error {

@@ -145,7 +145,7 @@ func (s *Store) join(ctx context.Context, j joint) (*Checkpoint, error) {
 		return nil, err
 	}
 	c := &Checkpoint{Version: j.target.Version, name: "the state of " + j.to.Stack.String(), imported: true}
-	if err := c.parse(data, toKeys, j.to.Secrets); err != nil {
+	if err := c.parse(ctx, data, toKeys, j.to.Secrets); err != nil {
 		return nil, deployments.Errorf(deployments.CodeInvalid, "the state of %s would not be valid: %w", j.to.Stack,
 			err)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
@@ -26,26 +27,99 @@ func (s *Store) Outcome(ctx context.Context, u deployments.UpdateName, op, round
 	return &e, err
 }
 
+// Answered returns the operations of an update that the store knows to have been answered, each with its last round
+// that was: those that have changed the state, and those of which an attempt has left its outcome.
+func (s *Store) Answered(ctx context.Context, u deployments.UpdateName) (map[int]int, error) {
+	last, err := s.LastSave(ctx, u)
+	if err != nil {
+		return nil, err
+	}
+	deltas, err := s.LoadDeltas(ctx, u, 0, last)
+	if err != nil {
+		return nil, err
+	}
+	prefix := updateKey(u, "outcome", "")
+	l, err := s.objects.List(ctx, Query{Prefix: prefix})
+	if err != nil {
+		return nil, failed(err, "list "+prefix)
+	}
+	answered := map[int]int{}
+	for _, key := range l.Keys {
+		var op, round int
+		if n, _ := fmt.Sscanf(key[len(prefix):], "%d.%d", &op, &round); n == 2 {
+			answered[op] = max(answered[op], round)
+		}
+	}
+	for _, d := range deltas {
+		if d.Op != 0 && d.Kind != engine.DeltaBegin {
+			answered[d.Op] = math.MaxInt
+		}
+	}
+	return answered, nil
+}
+
 func outcomeKey(u deployments.UpdateName, op, round int) string {
 	return updateKey(u, "outcome", fmt.Sprintf("%d.%d", op, round))
 }
 
-// NoteAbsence records that the resource of a create did not exist before the first attempt. The create is identified by
-// its seed, which is the same in every update that attempts it.
-func (s *Store) NoteAbsence(ctx context.Context, name deployments.StackName, seed []byte) error {
-	return s.putJSON(ctx, name, absenceKey(name, seed), true)
+// NoteAbsence records that the resource of a create was looked for before an attempt, and did not exist. The create
+// is identified by its seed, the same in every update that attempts it; sought is a digest of what was looked for.
+func (s *Store) NoteAbsence(ctx context.Context, name deployments.StackName, seed []byte, sought string) error {
+	return s.putJSON(ctx, name, absenceKey(name, seed), sought)
 }
 
-// SawAbsence reports whether NoteAbsence was called for a create.
-func (s *Store) SawAbsence(ctx context.Context, name deployments.StackName, seed []byte) (bool, error) {
-	var seen bool
-	err := s.getJSON(ctx, name, absenceKey(name, seed), &seen)
+// SawAbsence reports whether the last call of NoteAbsence for a create was for the same search.
+func (s *Store) SawAbsence(
+	ctx context.Context, name deployments.StackName, seed []byte, sought string,
+) (bool, error) {
+	var noted string
+	err := s.getJSON(ctx, name, absenceKey(name, seed), &noted)
 	if errors.Is(err, ErrAbsent) {
 		return false, nil
 	}
-	return seen, err
+	return err == nil && noted == sought, err
+}
+
+// CreateMark is the mark of a create, and where its resource bears it. The zero value is none.
+type CreateMark struct {
+	Place string `json:"place,omitempty"`
+	Text  string `json:"text,omitempty"`
+}
+
+// NoteMark records before a create which mark its inputs have. Without it, what bears no mark may be of this create.
+func (s *Store) NoteMark(ctx context.Context, name deployments.StackName, seed []byte, mark CreateMark) error {
+	return s.putJSON(ctx, name, markKey(name, seed), mark)
+}
+
+// NotedMark returns what NoteMark recorded last for a create; the zero value when there is nothing.
+func (s *Store) NotedMark(ctx context.Context, name deployments.StackName, seed []byte) (mark CreateMark, err error) {
+	if err = s.getJSON(ctx, name, markKey(name, seed), &mark); errors.Is(err, ErrAbsent) {
+		return CreateMark{}, nil
+	}
+	return mark, err
+}
+
+// PutMade records under which id a create has made its resource, when its update may not hear of it any more.
+func (s *Store) PutMade(ctx context.Context, name deployments.StackName, seed []byte, id string) error {
+	return s.putJSON(ctx, name, madeKey(name, seed), id)
+}
+
+// Made returns what PutMade recorded for a create; "" when there is nothing.
+func (s *Store) Made(ctx context.Context, name deployments.StackName, seed []byte) (id string, err error) {
+	if err = s.getJSON(ctx, name, madeKey(name, seed), &id); errors.Is(err, ErrAbsent) {
+		return "", nil
+	}
+	return id, err
+}
+
+func madeKey(name deployments.StackName, seed []byte) string {
+	return stackKey(name, "creates", hex.EncodeToString(seed), "made")
 }
 
 func absenceKey(name deployments.StackName, seed []byte) string {
-	return stackKey(name, "creates", hex.EncodeToString(seed), "absent")
+	return stackKey(name, "creates", hex.EncodeToString(seed), "absence")
+}
+
+func markKey(name deployments.StackName, seed []byte) string {
+	return stackKey(name, "creates", hex.EncodeToString(seed), "mark")
 }

@@ -47,6 +47,10 @@ func (o owned[T]) put(ctx context.Context, organization, name string, thing T) e
 		switch created := o.created(&thing); {
 		case errors.Is(err, ErrAbsent), unreadable(err) != nil:
 			*created = o.now().UTC()
+			if full := o.room(ctx, o.folder()+organization+"/", maxOwned, organization, o.kind+"s", o.kind); full != nil &&
+				errors.Is(err, ErrAbsent) {
+				return full
+			}
 		case err != nil:
 			return err
 		default:
@@ -65,21 +69,22 @@ func (o owned[T]) list(ctx context.Context, folder string) ([]T, error) {
 	if err != nil {
 		return nil, failed(err, "list the "+o.kind+"s")
 	}
-	things := make([]T, 0, len(l.Keys))
-	for _, key := range l.Keys {
+	return gather(l.Keys, func(key string) (T, error) {
 		organization, name, _ := strings.Cut(strings.TrimPrefix(key, o.folder()), "/")
-		thing, _, err := o.get(ctx, organization, name)
-		switch {
-		case errors.Is(err, ErrAbsent):
-			continue
-		case unreadable(err) != nil:
-			thing = o.damaged(organization, name, err.Error()+", or remove it and add it again")
-		case err != nil:
-			return nil, err
-		}
-		things = append(things, thing)
+		return o.any(ctx, organization, name)
+	})
+}
+
+// any describes a thing, which may be damaged; CodeNotFound when there is none of this name.
+func (o owned[T]) any(ctx context.Context, organization, name string) (T, error) {
+	thing, _, err := o.get(ctx, organization, name)
+	switch {
+	case errors.Is(err, ErrAbsent):
+		err = o.none(organization, name)
+	case unreadable(err) != nil:
+		thing, err = o.damaged(organization, name, err.Error()+", or remove it and add it again"), nil
 	}
-	return things, nil
+	return thing, err
 }
 
 // remove removes a thing, which may be damaged; CodeNotFound when there is none of this name.

@@ -8,6 +8,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/storetest"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
 var (
@@ -74,6 +75,66 @@ func wantStock(t *testing.T, s *statestore.Store, name deployments.StackName) {
 	}
 	if _, err := s.Export(t.Context(), statestore.Exchange{Stack: name}, 0, false); err != nil {
 		t.Error(err)
+	}
+}
+
+// withPending gives the stack dev a version with a resource and a pending operation, and returns its head.
+func withPending(t *testing.T, s *statestore.Store) statestore.Head {
+	t.Helper()
+	_, err := s.Import(t.Context(), statestore.Exchange{Stack: dev}, apitype.UntypedDeployment{Version: 3,
+		Deployment: []byte(`{"resources":[` + cloudProvider + `],"pending_operations":[{"type":"creating","resource":` +
+			strings.Replace(unprovidedBucket, `"id":"b-1"`, `"id":""`, 1) + `}]}`)})
+	must(t, err)
+	h := headOf(t, s, dev)
+	if h.Resources == 0 || h.Pending != 1 {
+		t.Fatalf("the head is %+v", h)
+	}
+	return h
+}
+
+// another is the store of another process.
+func another(t *testing.T, o statestore.Objects) *statestore.Store {
+	t.Helper()
+	s, err := statestore.New(o, statestore.Options{Master: storetest.Master})
+	must(t, err)
+	return s
+}
+
+func TestARenamedStackHasItsPendingOperations(t *testing.T) {
+	s := newStack(t, &statestore.Memory{})
+	before := withPending(t, s)
+	must(t, s.RenameStack(t.Context(), dev, live))
+	if h := headOf(t, s, live); h.Pending != before.Pending || h.Resources != before.Resources {
+		t.Errorf("it has %d resources and %d pending operations; before it had %d and %d", h.Resources, h.Pending,
+			before.Resources, before.Pending)
+	}
+}
+
+// A head counts what is in the state that it names, also when that was put in place behind the service's back.
+func TestAnAdoptedHeadCountsWhatIsInItsState(t *testing.T) {
+	for name, damage := range map[string]func(o statestore.Objects, empty, whole []byte){
+		"a head that is older": func(o statestore.Objects, head, _ []byte) { put(t, o, devFolder+"head.json", head) },
+		"a state that was put back": func(o statestore.Objects, _, whole []byte) {
+			put(t, o, devFolder+"checkpoints/2.json.zst", whole)
+		},
+	} {
+		objects := &statestore.Memory{}
+		s := newStack(t, objects)
+		before := withPending(t, s)
+		head, whole := get(t, objects, devFolder+"head.json"), get(t, objects, devFolder+"checkpoints/1.json.zst")
+		if name == "a head that is older" {
+			withPending(t, s)
+		} else {
+			_, err := s.Import(t.Context(), statestore.Exchange{Stack: dev}, apitype.UntypedDeployment{Version: 3,
+				Deployment: []byte(`{}`)})
+			must(t, err)
+		}
+		damage(objects, head, whole)
+		fresh := another(t, objects)
+		must(t, fresh.AdoptStack(t.Context(), dev))
+		if h := headOf(t, fresh, dev); h.Version != 2 || h.Pending != before.Pending || h.Resources != before.Resources {
+			t.Errorf("%s: the head is %+v", name, h)
+		}
 	}
 }
 

@@ -193,8 +193,9 @@ func (c *collection) blobs(ctx context.Context) error {
 	return c.removeOld(ctx, blobKey(c.ring(c.head.ID), ""), c.before(max(c.keep.Age, minBundleAge)), &c.Blobs)
 }
 
-// absences removes the records that a resource did not exist before its create, once no create that may have happened
-// needs them: each create of a type with a settle rule writes one. The next attempt writes a missing record again.
+// absences removes the records that a resource did not exist before its create, and of what lost creates have made,
+// once no create that may have happened needs them: each create of a type with a settle rule writes one. The next
+// attempt writes a missing record again.
 func (c *collection) absences(ctx context.Context) error {
 	if c.head.Active != nil {
 		return nil
@@ -205,7 +206,9 @@ func (c *collection) absences(ctx context.Context) error {
 	}
 	needed := map[string]bool{}
 	for _, p := range latest.Pending() {
-		needed[absenceKey(c.name, p.Seed)] = true
+		for _, key := range []func(deployments.StackName, []byte) string{absenceKey, madeKey, markKey} {
+			needed[key(c.name, p.Seed)] = true
+		}
 	}
 	prefix := stackKey(c.name, "creates", "")
 	l, err := c.objects.List(ctx, Query{Prefix: prefix})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -63,24 +64,14 @@ func (s *Store) Keys(ctx context.Context) ([]KeyInfo, error) {
 // RotateKeys creates a new sealing key and makes it the current one. All keys are wrapped again, with each of this
 // process's keepers; the first is the service's. Other processes find the new key by FollowKeys.
 func (s *Store) RotateKeys(ctx context.Context) (KeyInfo, error) {
-	for {
-		content, tag, err := s.readKeyring(ctx)
-		if err != nil {
-			return KeyInfo{}, err
-		}
+	var key seal.SealingKey
+	err := s.changeKeyring(ctx, func(content *keyringContent) {
 		now := s.now().UTC()
+		key = seal.NewSealingKey(now)
 		content.Sealing[len(content.Sealing)-1].Retired = now
-		key := seal.NewSealingKey(now)
 		content.Sealing = append(content.Sealing, key)
-		err = s.writeKeyring(ctx, content, Condition{Tag: tag})
-		if errors.Is(err, ErrChanged) {
-			continue
-		}
-		if err == nil {
-			s.useKeyring(content, "")
-		}
-		return KeyInfo{ID: key.ID().String(), Created: key.Created}, err
-	}
+	})
+	return KeyInfo{ID: key.ID().String(), Created: key.Created}, err
 }
 
 // DropKey removes a sealing key. CodeConflict: it is or recently was the current one, or objects need it.
@@ -112,27 +103,11 @@ func (s *Store) DropKey(ctx context.Context, id string) error {
 }
 
 func (s *Store) forgetKey(ctx context.Context, id string) error {
-	for {
-		content, tag, err := s.readKeyring(ctx)
-		if err != nil {
-			return err
-		}
-		var kept []seal.SealingKey
-		for _, key := range content.Sealing {
-			if key.ID().String() != id {
-				kept = append(kept, key)
-			}
-		}
-		content.Sealing = kept
-		err = s.writeKeyring(ctx, content, Condition{Tag: tag})
-		if errors.Is(err, ErrChanged) {
-			continue
-		}
-		if err == nil {
-			s.useKeyring(content, "")
-		}
-		return err
-	}
+	return s.changeKeyring(ctx, func(content *keyringContent) {
+		content.Sealing = slices.DeleteFunc(content.Sealing, func(key seal.SealingKey) bool {
+			return key.ID().String() == id
+		})
+	})
 }
 
 // Resealed counts what Reseal has done.

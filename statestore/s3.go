@@ -131,14 +131,22 @@ func (s *S3) getOnce(ctx context.Context, key string) (Object, error) {
 		return Object{}, s.translate(err)
 	}
 	defer func() { _ = out.Body.Close() }()
-	if size := aws.ToInt64(out.ContentLength); size >= mempool.Step { // a call reads many small ones in turn
+	limit := largestOf(key)
+	size := aws.ToInt64(out.ContentLength)
+	if size > limit {
+		return Object{}, overLimit(key, limit)
+	}
+	if size >= mempool.Step { // a call reads many small ones in turn
 		if err := mempool.Take(ctx, size); err != nil {
 			return Object{}, err
 		}
 	}
-	data, err := io.ReadAll(out.Body)
+	data, err := io.ReadAll(io.LimitReader(out.Body, limit+1))
 	if err != nil {
 		return Object{}, s.translate(err)
+	}
+	if int64(len(data)) > limit {
+		return Object{}, overLimit(key, limit)
 	}
 	return Object{Data: data, Tag: aws.ToString(out.ETag)}, nil
 }

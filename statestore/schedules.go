@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -41,6 +42,23 @@ func (s *Store) DeleteSchedule(ctx context.Context, n deployments.ScheduleName) 
 		return nil
 	}
 	return failed(err, "remove the schedule "+n.String())
+}
+
+// ScheduleNames returns the names of a stack's schedules, sorted.
+func (s *Store) ScheduleNames(ctx context.Context, stack deployments.StackName) ([]deployments.ScheduleName, error) {
+	folder := stackKey(stack, scheduleFolder) + "/"
+	l, err := s.objects.List(ctx, Query{Prefix: folder})
+	if err != nil {
+		return nil, failed(err, "list the schedules of "+stack.String())
+	}
+	var names []deployments.ScheduleName
+	for _, key := range l.Keys {
+		n := deployments.ScheduleName{StackName: stack, Name: strings.TrimPrefix(key, folder)}
+		if n.Validate() == nil {
+			names = append(names, n)
+		}
+	}
+	return names, nil
 }
 
 // Schedule returns a schedule; CodeNotFound when there is none.

@@ -15,6 +15,9 @@ const (
 	secretsService    = deployments.SecretsService
 	secretsPassphrase = deployments.SecretsPassphrase
 	secretsCloud      = deployments.SecretsCloud
+
+	// secretsLeftOut reads a state without the secrets that the service has no key of: see WithoutSecrets.
+	secretsLeftOut = "left out"
 )
 
 // secrets encrypts and decrypts the secrets in one stack's checkpoints.
@@ -72,20 +75,42 @@ func clientSecrets(p deployments.SecretsProvider, state any) (secrets, error) {
 	return secrets{config.NewSymmetricCrypter(p.Key), apitype.SecretsProvidersV1{Type: p.Type, State: text}}, err
 }
 
+// keyError is about secrets that are under a key which the request does not have. Nothing is damaged.
+type keyError struct{ error }
+
+func (e keyError) Unwrap() error { return e.error }
+
+// NeedsKey reports whether an error says that secrets are under a key which the request does not have.
+func NeedsKey(err error) bool {
+	var e keyError
+	return errors.As(err, &e)
+}
+
+func needsKey(format string, args ...any) error {
+	return keyError{deployments.Errorf(deployments.CodeInvalid, format, args...)}
+}
+
 // noKey says that a request lacks the data key of a secrets provider.
 func noKey(provider string) error {
 	if provider == secretsCloud {
-		return deployments.Errorf(deployments.CodeInvalid, "the stack's secrets are encrypted with a key of a key "+
-			"management service, and the request does not have it: run the command in the project's directory, where "+
-			"secretsprovider and encryptedkey of the stack's configuration file name it")
+		return needsKey("the stack's secrets are encrypted with a key of a key management service, and the request does " +
+			"not have it: run the command in the project's directory, where secretsprovider and encryptedkey of the " +
+			"stack's configuration file name it")
 	}
-	return deployments.Errorf(deployments.CodeInvalid, "the stack's secrets are encrypted with a passphrase, and the "+
-		"request has no key: set PULUMI_CONFIG_PASSPHRASE")
+	return needsKey("the stack's secrets are encrypted with a passphrase, and the request has no key: set " +
+		"PULUMI_CONFIG_PASSPHRASE")
 }
 
 // reader returns a decrypter for a stored deployment, whose provider may differ from the request's. It fails only when
 // there is a secret to decrypt.
 func (r *stackKeys) reader(section *apitype.SecretsProvidersV1, p deployments.SecretsProvider) config.Decrypter {
+	if p.Type == secretsLeftOut {
+		own := r.reader(section, deployments.SecretsProvider{})
+		if _, fails := own.(failingDecrypter); fails {
+			return leavingOut{}
+		}
+		return own
+	}
 	switch {
 	case section == nil:
 		return failingDecrypter{errors.New("the state has ciphertexts, and does not say of which secrets provider")}
@@ -93,14 +118,14 @@ func (r *stackKeys) reader(section *apitype.SecretsProvidersV1, p deployments.Se
 		var state serviceState
 		_ = json.Unmarshal(section.State, &state) // other services have other states
 		if state.Stack != "" && state.Stack != r.id {
-			return failingDecrypter{errors.New("the secrets belong to another stack: export it with --show-secrets")}
+			return failingDecrypter{needsKey("the secrets belong to another stack: export it with --show-secrets")}
 		}
 		return r.serviceCrypter()
 	case section.Type == secretsPassphrase, section.Type == secretsCloud:
 		return clientReader(section, p)
 	}
-	return failingDecrypter{errors.New("the state's secrets are encrypted by the provider " + section.Type +
-		", which is not supported: export it with --show-secrets")}
+	return failingDecrypter{needsKey("the state's secrets are encrypted by the provider %s, which is not supported: "+
+		"export it with --show-secrets", section.Type)}
 }
 
 // clientReader returns a decrypter for a provider whose data key the client must have unwrapped.
@@ -113,10 +138,10 @@ func clientReader(section *apitype.SecretsProvidersV1, p deployments.SecretsProv
 	case p.Type != section.Type || len(p.Key) != config.SymmetricCrypterKeyBytes:
 		return failingDecrypter{noKey(section.Type)}
 	case dataKey(section) != named && section.Type == secretsCloud:
-		return failingDecrypter{errors.New("the state's secrets were encrypted with another key than encryptedkey in " +
+		return failingDecrypter{needsKey("the state's secrets were encrypted with another key than encryptedkey in " +
 			"the stack's configuration names")}
 	case dataKey(section) != named:
-		return failingDecrypter{errors.New("the state's secrets were encrypted with another passphrase or salt than the " +
+		return failingDecrypter{needsKey("the state's secrets were encrypted with another passphrase or salt than the " +
 			"stack's configuration names")}
 	}
 	return config.NewSymmetricCrypter(p.Key)
@@ -140,6 +165,18 @@ type failingDecrypter struct{ err error }
 func (r failingDecrypter) DecryptValue(context.Context, string) (string, error) { return "", r.err }
 func (r failingDecrypter) BatchDecrypt(context.Context, []string) ([]string, error) {
 	return nil, r.err
+}
+
+// leavingOut takes each secret for null.
+type leavingOut struct{}
+
+func (leavingOut) DecryptValue(context.Context, string) (string, error) { return "null", nil }
+func (leavingOut) BatchDecrypt(_ context.Context, sealed []string) ([]string, error) {
+	plain := make([]string, len(sealed))
+	for i := range plain {
+		plain[i] = "null"
+	}
+	return plain, nil
 }
 
 // Encrypt encrypts configuration values with the service's own key for the stack.

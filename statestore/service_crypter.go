@@ -76,8 +76,8 @@ type clientState struct {
 
 // ownSection returns a deployment's secrets provider as this store writes it: what a client says by the stack's name,
 // it says by the stack's identity, which a rename keeps. A provider of another stack stays, and decrypts nothing.
-func (r *stackKeys) ownSection(
-	section *apitype.SecretsProvidersV1, name deployments.StackName,
+func ownSection(
+	section *apitype.SecretsProvidersV1, name deployments.StackName, id string,
 ) (*apitype.SecretsProvidersV1, error) {
 	if section == nil || section.Type != secretsService {
 		return section, nil
@@ -89,6 +89,6 @@ func (r *stackKeys) ownSection(
 	if (deployments.StackName{Organization: said.Owner, Project: said.Project, Stack: said.Stack}) != name {
 		return section, nil
 	}
-	state, err := json.Marshal(serviceState{r.id})
+	state, err := json.Marshal(serviceState{id})
 	return &apitype.SecretsProvidersV1{Type: secretsService, State: state}, err
 }

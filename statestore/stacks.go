@@ -5,12 +5,14 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"sort"
 	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
 // stacksFolder has a folder for each organization.
@@ -19,6 +21,11 @@ const stacksFolder = "stacks/"
 // CreateStack creates an empty stack; CodeExists when there is one of this name, CodeFormat when that one is damaged.
 // Its versions continue those of the last stack of that name.
 func (s *Store) CreateStack(ctx context.Context, name deployments.StackName, tags map[string]string) error {
+	return s.createStack(ctx, name, rand.Text(), tags)
+}
+
+// createStack creates an empty stack of an identity, which no other stack has.
+func (s *Store) createStack(ctx context.Context, name deployments.StackName, id string, tags map[string]string) error {
 	if err := name.Validate(); err != nil {
 		return err
 	}
@@ -33,7 +40,7 @@ func (s *Store) CreateStack(ctx context.Context, name deployments.StackName, tag
 	if err != nil {
 		return err
 	}
-	h := Head{Format: Format, ID: rand.Text(), Next: next, Tags: tags}
+	h := Head{Format: Format, ID: id, Next: next, Tags: tags}
 	err = s.writeHead(ctx, name, h, Condition{Absent: true})
 	if errors.Is(err, ErrChanged) {
 		return exists(name)
@@ -49,6 +56,45 @@ func exists(name deployments.StackName) error {
 		name)
 }
 
+// CreateAsIs creates a stack with a deployment of the stock CLI, which is judged before the stack is there, and returns
+// its version. If the stack does not get it all the same, it is removed, unless it has a state or another stack has its
+// name. It fails as CreateStack and ImportAsIs do.
+func (s *Store) CreateAsIs(
+	ctx context.Context, x Exchange, tags map[string]string, in apitype.UntypedDeployment,
+) (int, error) {
+	x.ID, x.Base = rand.Text(), new(int)
+	d, err := draftAsIs(ctx, x.Stack, x.ID, in)
+	if err != nil {
+		return 0, err
+	}
+	if err := s.createStack(ctx, x.Stack, x.ID, tags); err != nil {
+		return 0, err
+	}
+	version, err := s.replace(ctx, x, d)
+	if err != nil {
+		err = errors.Join(err, s.undoCreation(context.WithoutCancel(ctx), x.Stack, x.ID))
+	}
+	return version, err
+}
+
+// undoCreation removes the stack of an identity, unless it has a state, or is gone.
+func (s *Store) undoCreation(ctx context.Context, name deployments.StackName, id string) error {
+	used := errors.New("it is somebody's by now")
+	h, err := s.lockStack(ctx, name, deployments.StackName{}, func(h *Head) error {
+		if h.ID != id || h.Version > 0 {
+			return used
+		}
+		return nil
+	})
+	switch {
+	case errors.Is(err, used), deployments.CodeOf(err) == deployments.CodeNotFound:
+		return nil
+	case err != nil:
+		return err
+	}
+	return s.deleteStack(ctx, name, h, h.ID)
+}
+
 // Stack describes a stack; CodeNotFound when there is none.
 func (s *Store) Stack(ctx context.Context, name deployments.StackName) (deployments.StackInfo, error) {
 	h, err := s.Head(ctx, name)
@@ -56,7 +102,7 @@ func (s *Store) Stack(ctx context.Context, name deployments.StackName) (deployme
 		return deployments.StackInfo{}, err
 	}
 	info := deployments.StackInfo{Stack: name, Version: h.Version, Updated: h.Updated, Resources: h.Resources,
-		Tags: h.Tags}
+		Pending: h.Pending, Tags: h.Tags}
 	if h.Active != nil {
 		u := deployments.UpdateName{StackName: name, Version: h.Active.Version}
 		active, err := s.Info(ctx, u)
@@ -154,10 +200,42 @@ func (s *Store) TagStack(ctx context.Context, name deployments.StackName, tags m
 	return err
 }
 
+// ChangeTags sets tags of a stack, removes some, and keeps its others.
+func (s *Store) ChangeTags(
+	ctx context.Context, name deployments.StackName, set map[string]string, removed []string,
+) error {
+	if len(set)+len(removed) == 0 {
+		return nil // most updates set none, and need no request of the bucket
+	}
+	_, err := s.changeHead(ctx, name, func(h *Head) (bool, error) {
+		all := maps.Clone(h.Tags)
+		if all == nil {
+			all = map[string]string{}
+		}
+		maps.Copy(all, set)
+		for _, tag := range removed {
+			delete(all, tag)
+		}
+		if maps.Equal(all, h.Tags) {
+			return false, nil
+		}
+		h.Tags = all
+		return true, deployments.ValidateTags(all)
+	})
+	return err
+}
+
 // RemoveStack removes a stack with its history. CodeConflict when it has an update running, or, unless forced,
 // resources.
 func (s *Store) RemoveStack(ctx context.Context, name deployments.StackName, force bool) error {
-	h, err := s.lockStack(ctx, name, deployments.StackName{}, force)
+	h, err := s.lockStack(ctx, name, deployments.StackName{}, func(h *Head) error {
+		if h.Resources > 0 && !force {
+			return deployments.Errorf(deployments.CodeConflict,
+				"the stack %s still has %s: destroy them first, or forget them with --force", name,
+				plural(h.Resources, "resource"))
+		}
+		return nil
+	})
 	if err != nil {
 		return err
 	}
@@ -171,19 +249,19 @@ func (s *Store) RemoveStack(ctx context.Context, name deployments.StackName, for
 			return err
 		}
 		if err == nil && other.ID == h.ID {
-			return s.deleteStack(ctx, name, h.Next, "")
+			return s.deleteStack(ctx, name, h, "")
 		}
 	}
-	return s.deleteStack(ctx, name, h.Next, h.ID)
+	return s.deleteStack(ctx, name, h, h.ID)
 }
 
 // removal is the version of the active update in a head during a removal or a rename.
 const removal = "removal"
 
-// deleteStack deletes a stack's objects, its head last, so that an interrupted removal can be repeated, and the objects
-// that all its names share. The next version of the name stays.
-func (s *Store) deleteStack(ctx context.Context, name deployments.StackName, next int, id string) error {
-	if err := s.writeTombstone(ctx, name, next); err != nil {
+// deleteStack deletes the objects of a stack that is locked, its head last, so that an interrupted removal can be
+// repeated, and the objects that all its names share. The next version of the name stays.
+func (s *Store) deleteStack(ctx context.Context, name deployments.StackName, locked Head, id string) error {
+	if err := s.writeTombstone(ctx, name, locked.Next); err != nil {
 		return err
 	}
 	if id != "" {
@@ -197,8 +275,14 @@ func (s *Store) deleteStack(ctx context.Context, name deployments.StackName, nex
 		return failed(err, "list the stack "+name.String())
 	}
 	rest := slices.DeleteFunc(l.Keys, func(key string) bool { return key == head })
+	if err := s.stillLocked(ctx, name, locked); err != nil {
+		return err
+	}
 	err = each(rest, func(key string) error { return failed(s.objects.Delete(ctx, key), "delete "+key) })
 	if err != nil {
+		return err
+	}
+	if err := s.stillLocked(ctx, name, locked); err != nil {
 		return err
 	}
 	s.cacheIdentity(name, Head{})

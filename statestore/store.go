@@ -78,10 +78,12 @@ type Store struct {
 	clientLogs clientLogs
 	snapshots  *lru.Cache[writtenLease, int64] // the sizes of what leases wrote last; see takeSnapshot
 
-	callers callers
+	callers  callers
+	tokensOf *lru.Cache[string, string] // the organizations of tokens, by name; see roomForToken
 	// outdated is the error of reading the newest keys of the bucket, if any.
 	outdated   atomic.Pointer[error]
 	keyringTag atomic.Value // string: the tag of the keys in use
+	keyringUse sync.Mutex   // held while the keyring is read or changed, and used
 }
 
 // cachedIdentity is a stack's identity, and its newest version with its digest, as last read.
@@ -117,9 +119,13 @@ func New(objects Objects, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	tokensOf, err := lru.New[string, string](maxTokensKnown)
+	if err != nil {
+		return nil, err
+	}
 	return &Store{
-		snapshots: snapshots,
-		objects:   guarded{objects}, keys: keys, keepers: o.Keepers, adopt: o.Adopt, keep: o.KeepEmpty, now: o.Now,
+		snapshots: snapshots, tokensOf: tokensOf,
+		objects: guarded{objects}, keys: keys, keepers: o.Keepers, adopt: o.Adopt, keep: o.KeepEmpty, now: o.Now,
 		stackKeys: map[string]*stackKeys{}, names: map[string]cachedIdentity{},
 		cache: map[string]*cacheEntry{}, clientLogs: clientLogs{queues: map[logOfLease]*logQueue{}},
 	}, nil
@@ -166,6 +172,16 @@ func (s *Store) ring(id string) *stackKeys {
 		s.stackKeys[id] = r
 	}
 	return r
+}
+
+// IdentityOf returns the identity of a stack, as it was identityCacheTime ago at the earliest; CodeNotFound when there
+// is none.
+func (s *Store) IdentityOf(ctx context.Context, name deployments.StackName) (string, error) {
+	r, err := s.stackKeysOf(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	return r.id, nil
 }
 
 // stackKeysOf returns the keys of a stack by its name, from the cache or from its head.
@@ -335,6 +351,9 @@ func unreadable(err error) error {
 
 // damaged returns the error about an object that cannot be parsed.
 func damaged(key string, err error) error {
+	if interrupted(err) {
+		return failed(err, "read "+key)
+	}
 	return deployments.Errorf(deployments.CodeFormat, "%s is damaged: %w; put back the last good copy of this object",
 		key, err)
 }

@@ -55,6 +55,11 @@ func (s *Store) ListTeams(ctx context.Context) ([]deployments.Team, error) {
 	return teams, err
 }
 
+// AnyTeam describes a team without its members, which may be damaged; CodeNotFound when there is none of this name.
+func (s *Store) AnyTeam(ctx context.Context, organization, name string) (deployments.Team, error) {
+	return s.teams().any(ctx, organization, name)
+}
+
 // RemoveTeam removes a team; CodeNotFound when there is none of this name.
 func (s *Store) RemoveTeam(ctx context.Context, organization, name string) error {
 	return s.teams().remove(ctx, organization, name)

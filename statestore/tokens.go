@@ -14,6 +14,9 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
+// The limits of one organization; tests set others.
+var maxTokens, maxMembers, maxOwned = deployments.MaxTokens, deployments.MaxMembers, deployments.MaxOwned
+
 // storedToken is a token at rest. A token's text is "dctl." and its name, "." and 256 random bits; only its hash is
 // stored. The JSON names of deployments.Token are both the format of the bucket and that of "token ls --json", so none
 // can be renamed.
@@ -29,6 +32,8 @@ const (
 	tokenPrefix = "dctl."
 	// usedStep is the precision of the recorded last use.
 	usedStep = time.Minute
+	// maxTokensKnown limits the tokens of which the store remembers the organization.
+	maxTokensKnown = 100_000
 	// maxTokenText limits the texts that are looked up.
 	maxTokenText = 256
 )
@@ -51,7 +56,52 @@ func (s *Store) CreateToken(ctx context.Context, t deployments.Token) (string, e
 		}
 		stored.Since = member.Created
 	}
+	if err := s.roomForToken(ctx, t.Within()); err != nil {
+		return "", err
+	}
 	return s.newToken(ctx, &stored)
+}
+
+// roomForToken reports, as CodeConflict, that an organization has as many tokens as it can have. The tokens of all are
+// in one folder, so what was found out about a name is remembered.
+func (s *Store) roomForToken(ctx context.Context, organization string) error {
+	l, err := s.objects.List(ctx, Query{Prefix: tokenFolder})
+	if err != nil {
+		return failed(err, "list the tokens")
+	}
+	if len(l.Keys) < maxTokens {
+		return nil
+	}
+	of, err := gather(l.Keys, func(key string) (string, error) {
+		name := strings.TrimPrefix(key, tokenFolder)
+		if known, ok := s.tokensOf.Get(name); ok {
+			return known, nil
+		}
+		t, err := s.Token(ctx, name)
+		if err == nil {
+			s.tokensOf.Add(name, t.Within())
+		}
+		return t.Within(), err
+	})
+	if err != nil {
+		return err
+	}
+	count := 0
+	for _, within := range of {
+		if within == organization {
+			count++
+		}
+	}
+	return tooMany(count, maxTokens, organization, "tokens", "token")
+}
+
+// tooMany reports, as CodeConflict, that an organization has as many things of a kind as it can have.
+func tooMany(count, most int, organization, kinds, command string) error {
+	if count < most {
+		return nil
+	}
+	return deployments.Errorf(deployments.CodeConflict, "there are %d %s with --organization '%s', and can be no more: "+
+		"remove some with `deployctl %s rm`", count, kinds, organization, command)
 }
 
 func outlived(expires time.Time) error {
@@ -79,22 +129,47 @@ func (s *Store) ListTokens(ctx context.Context) ([]deployments.Token, error) {
 	if err != nil {
 		return nil, failed(err, "list the tokens")
 	}
-	tokens := make([]deployments.Token, 0, len(l.Keys))
-	for _, key := range l.Keys {
-		t, _, err := s.getToken(ctx, strings.TrimPrefix(key, tokenFolder))
-		if errors.Is(err, ErrAbsent) {
-			continue
-		}
-		if unreadable(err) != nil {
-			t.Token = deployments.Token{Name: strings.TrimPrefix(key, tokenFolder), Damaged: err.Error() +
-				", or remove it with `deployctl token rm`; " +
-				"if that refuses the name, remove the object " + key}
-		} else if err != nil {
-			return nil, err
-		}
-		tokens = append(tokens, t.Token)
+	return gather(l.Keys, func(key string) (deployments.Token, error) {
+		return s.Token(ctx, strings.TrimPrefix(key, tokenFolder))
+	})
+}
+
+// Token describes a token, which may be damaged; CodeNotFound when there is none of this name.
+func (s *Store) Token(ctx context.Context, name string) (deployments.Token, error) {
+	t, _, err := s.getToken(ctx, name)
+	switch {
+	case errors.Is(err, ErrAbsent):
+		return t.Token, deployments.Errorf(deployments.CodeNotFound, "there is no token %s", name)
+	case unreadable(err) != nil:
+		return deployments.Token{Name: name, Damaged: err.Error() + ", or remove it with `deployctl token rm`; " +
+			"if that refuses the name, remove the object " + tokenFolder + name}, nil
 	}
-	return tokens, nil
+	return t.Token, err
+}
+
+// gather reads what is listed, some at a time, and keeps the order; what is gone is left out.
+func gather[T any](keys []string, read func(key string) (T, error)) ([]T, error) {
+	found := make([]*T, len(keys))
+	places := make(map[string]int, len(keys))
+	for i, key := range keys {
+		places[key] = i
+	}
+	err := each(keys, func(key string) error {
+		one, err := read(key)
+		if err == nil {
+			found[places[key]] = &one
+		} else if deployments.CodeOf(err) == deployments.CodeNotFound {
+			err = nil
+		}
+		return err
+	})
+	all := make([]T, 0, len(keys))
+	for _, one := range found {
+		if one != nil {
+			all = append(all, *one)
+		}
+	}
+	return all, err
 }
 
 // RemoveToken revokes a token; CodeNotFound when there is none of this name.

@@ -1,6 +1,7 @@
 package statestore
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -94,3 +95,69 @@ func TestATokenThatWasRemovedByAnotherProcessIsKnownForSecondsOnly(t *testing.T)
 
 // adminOfAll is what an admin of every organization has.
 var adminOfAll = deployments.Grant{Role: deployments.RoleAdmin, Organization: deployments.AnyOrganization}
+
+func TestAnOrganizationHasSoManyTokensMembersTeamsAndTrustsAndNoMore(t *testing.T) {
+	before := []int{maxTokens, maxMembers, maxOwned}
+	defer func() { maxTokens, maxMembers, maxOwned = before[0], before[1], before[2] }()
+	maxTokens, maxMembers, maxOwned = 3, 3, 3
+	s, _ := clocked(t)
+	role := func(organization string) deployments.Grant {
+		return deployments.Grant{Role: deployments.RoleViewer, Organization: organization}
+	}
+	for what, makes := range map[string]func(organization string, i int) error{
+		"tokens": func(organization string, i int) error {
+			g := role(organization)
+			_, err := s.CreateToken(t.Context(), deployments.Token{Name: fmt.Sprint(organization, i), Grant: &g})
+			return err
+		},
+		"members": func(organization string, i int) error {
+			err := s.GrantMember(t.Context(), fmt.Sprint("m", i), role(organization))
+			if err == nil && i == 0 { // their object stays
+				err = s.RemoveMember(t.Context(), "m0", organization)
+			}
+			return err
+		},
+		"teams": func(organization string, i int) error {
+			return s.GrantTeam(t.Context(), fmt.Sprint("t", i), role(organization))
+		},
+		"trusts": func(organization string, i int) error {
+			return s.PutTrust(t.Context(), deployments.Trust{Organization: organization, Name: fmt.Sprint("t", i),
+				Issuer: "https://issuer.example", Grant: role(organization),
+				Conditions: []deployments.Condition{{Claim: "sub", Pattern: "x"}}})
+		},
+	} {
+		for i := range 4 {
+			if err := makes("evil", i); (deployments.CodeOf(err) == deployments.CodeConflict) != (i == 3) {
+				t.Errorf("%d %s: %v", i+1, what, err)
+			}
+		}
+		if err := makes("acme", 0); err != nil {
+			t.Errorf("%s of another organization: %v", what, err)
+		}
+	}
+}
+
+func TestTokensOfATrustAreNoneThatWereMadeFromAToken(t *testing.T) {
+	s, now := clocked(t)
+	g := deployments.Grant{Role: deployments.RoleViewer, Organization: "acme"}
+	if _, err := s.CreateToken(t.Context(), deployments.Token{Name: "acme", Grant: &g}); err != nil {
+		t.Fatal(err)
+	}
+	made, err := s.Token(t.Context(), "acme")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range maxDerived {
+		if _, err := s.GiveToken(t.Context(), deployments.Trust{Organization: "acme", Name: "ci", Grant: g},
+			deployments.Identity{ID: fmt.Sprint(i), Expires: now.Add(time.Hour)}, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	from := &deployments.Origin{Token: "acme", Made: made.Created}
+	for i := range maxDerived + 1 {
+		_, err := s.DeriveToken(t.Context(), deployments.Token{Name: fmt.Sprint("d", i), Origin: from})
+		if (deployments.CodeOf(err) == deployments.CodeConflict) != (i == maxDerived) {
+			t.Fatalf("derived token %d: %v", i+1, err)
+		}
+	}
+}

@@ -49,6 +49,11 @@ func (s *Store) TrustsOf(ctx context.Context, organization string) ([]deployment
 	return s.trusts().list(ctx, s.trusts().folder()+organization+"/")
 }
 
+// AnyTrust describes a trust, which may be damaged; CodeNotFound when there is none of this name.
+func (s *Store) AnyTrust(ctx context.Context, organization, name string) (deployments.Trust, error) {
+	return s.trusts().any(ctx, organization, name)
+}
+
 // RemoveTrust removes a trust, and so makes the tokens that it gave worthless.
 func (s *Store) RemoveTrust(ctx context.Context, organization, name string) error {
 	return s.trusts().remove(ctx, organization, name)
@@ -63,6 +68,9 @@ func (s *Store) GiveToken(
 	if i.Expires.After(now.Add(maxIdentityLife)) {
 		return deployments.Exchanged{}, deployments.Errorf(deployments.CodeUnauthorized,
 			"the identity token is good for more than %d days: request one that expires sooner", maxIdentityLife/(24*time.Hour))
+	}
+	if err := s.roomForToken(ctx, t.Organization); err != nil {
+		return deployments.Exchanged{}, err
 	}
 	if err := s.spend(ctx, i); err != nil {
 		return deployments.Exchanged{}, err

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"math"
 	"slices"
 	"strconv"
 
@@ -61,7 +60,7 @@ func (s *Store) History(ctx context.Context, name deployments.StackName, limit i
 }
 
 // mostUpdates is more than the updates that a stack can have.
-const mostUpdates = math.MaxInt32
+const mostUpdates = deployments.MaxVersion + 1
 
 // HistoryPage returns a page of what History returns. It reads no update of another page.
 func (s *Store) HistoryPage(
@@ -183,7 +182,7 @@ func damagedInfo(name deployments.StackName, key string, err error) deployments.
 // infoKey sorts the newest numbered update first.
 func infoKey(u deployments.UpdateName) string {
 	if n := u.Number(); n > 0 {
-		return stackKey(u.StackName, "history", fmt.Sprintf("%010d", math.MaxInt32-n))
+		return stackKey(u.StackName, "history", fmt.Sprintf("%010d", deployments.MaxVersion+1-n))
 	}
 	return updateKey(u, "info")
 }
@@ -194,8 +193,8 @@ func (s *Store) SaveDeltas(ctx context.Context, u deployments.UpdateName, number
 	return s.putJSON(ctx, u.StackName, deltaKey(u, number), deltas)
 }
 
-// LoadDeltas returns the deltas of the saves from+1 up to and including to, in order. A save without deltas may be
-// missing.
+// LoadDeltas returns the deltas of the saves from+1 up to and including to, in order. Each save is stored, also one
+// without deltas; CodeFormat when one is missing.
 func (s *Store) LoadDeltas(ctx context.Context, u deployments.UpdateName, from, to int) ([]engine.Delta, error) {
 	keys := make([]string, 0, to-from)
 	index := map[string]int{}
@@ -207,7 +206,7 @@ func (s *Store) LoadDeltas(ctx context.Context, u deployments.UpdateName, from, 
 	err := each(keys, func(key string) error {
 		err := s.getJSON(ctx, u.StackName, key, &parts[index[key]])
 		if errors.Is(err, ErrAbsent) {
-			return nil
+			return s.lostSave(ctx, u, key)
 		}
 		return err
 	})
@@ -218,18 +217,38 @@ func (s *Store) LoadDeltas(ctx context.Context, u deployments.UpdateName, from, 
 	return all, err
 }
 
-// LastSave returns the number of the update's last save with deltas; 0 when there is none. It is for recovery.
+// LastSave returns the number of the update's last save; 0 when there is none. CodeFormat when one before it is
+// missing.
 func (s *Store) LastSave(ctx context.Context, u deployments.UpdateName) (int, error) {
 	prefix := updateKey(u, "delta", "")
 	l, err := s.objects.List(ctx, Query{Prefix: prefix})
 	if err != nil || len(l.Keys) == 0 {
 		return 0, failed(err, "list "+prefix)
 	}
-	var n int
-	if _, err := fmt.Sscanf(l.Keys[len(l.Keys)-1][len(prefix):], "%d", &n); err != nil {
-		return 0, damaged(l.Keys[len(l.Keys)-1], err)
+	n := 0
+	for _, key := range l.Keys {
+		number, err := strconv.Atoi(key[len(prefix):])
+		if err != nil || key != deltaKey(u, number) {
+			continue // a person's copy
+		}
+		if number > n+1 {
+			if err := s.lostSave(ctx, u, deltaKey(u, n+1)); err != nil {
+				return 0, err
+			}
+		}
+		n = number
 	}
 	return n, nil
+}
+
+// lostSave returns the error about a save that is missing, unless an earlier build has begun the update: then it had no
+// deltas.
+func (s *Store) lostSave(ctx context.Context, u deployments.UpdateName, key string) error {
+	h, err := s.Head(ctx, u.StackName)
+	if err == nil && (h.Active == nil || h.Active.Version != u.Version || h.Active.EverySave) {
+		err = damaged(key, errors.New("it is missing, though the update has saved it"))
+	}
+	return err
 }
 
 func deltaKey(u deployments.UpdateName, number int) string {

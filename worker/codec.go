@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"regexp"
@@ -11,33 +12,36 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/seal"
 )
 
 const (
 	// sealedEncoding marks a payload that codec has sealed.
 	sealedEncoding = "binary/sealed"
-	// workflowKey is the metadata key of the workflow to which a sealed payload belongs, for viewers.
-	workflowKey = "place"
+	// placeKey is the metadata key of the binding of a sealed payload, for viewers.
+	placeKey = "place"
 )
 
-// codec compresses and seals whole payloads for their workflow, and opens them only there. A payload that was copied
-// from another workflow, and so from another stack, namespace or schedule, is rejected, and so is one that was not
-// sealed with the service's key. So nobody else can make a worker run anything.
+// codec compresses and seals whole payloads for their workflow and activity, and opens them only there. A payload that
+// was copied from another workflow, and so from another stack, namespace or schedule, is rejected, and so is one of
+// another activity, and one that was not sealed with the service's key. So nobody else can make a worker run anything.
+// What else a payload is of, typed says.
 type codec struct {
 	box       *seal.Box
 	namespace string
 	workflow  string // empty: not known, and nothing is opened
-	earlier   bool   // also open payloads that older releases sealed without their workflow
+	activity  string // the type of the activity; empty: the payload is of the workflow itself, or a failure
+	earlier   bool   // also open payloads that earlier builds sealed for less than that
 }
 
 // WithSerializationContext returns the codec of the workflow to which a payload belongs.
 func (c codec) WithSerializationContext(at converter.SerializationContext) converter.PayloadCodec {
 	switch at := at.(type) {
 	case converter.WorkflowSerializationContext:
-		c.workflow = at.WorkflowID
+		c.workflow, c.activity = at.WorkflowID, ""
 	case converter.ActivitySerializationContext:
-		c.workflow = at.WorkflowID
+		c.workflow, c.activity = at.WorkflowID, at.ActivityType
 	}
 	return c
 }
@@ -45,9 +49,12 @@ func (c codec) WithSerializationContext(at converter.SerializationContext) conve
 // started matches the time that the server appends to the id of a schedule's workflow.
 var started = regexp.MustCompile(`-\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$`)
 
-// binding names the workflow to which payloads are bound. All runs of a schedule have one binding: the server starts
-// each with the payload that was sealed for the schedule.
-func (c codec) binding() string {
+// binding names the workflow and the activity to which payloads are bound. All runs of a schedule have one binding:
+// the server starts each with the payload that was sealed for the schedule.
+func (c codec) binding() string { return c.earlierBinding() + "\x00" + c.activity }
+
+// earlierBinding is that of builds which did not name the activity.
+func (c codec) earlierBinding() string {
 	workflow := c.workflow
 	if strings.HasPrefix(workflow, "scheduled/") {
 		workflow = started.ReplaceAllString(workflow, "")
@@ -68,16 +75,12 @@ func (c codec) Encode(payloads []*commonpb.Payload) ([]*commonpb.Payload, error)
 		}
 		place := c.binding()
 		out[i] = &commonpb.Payload{
-			Metadata: map[string][]byte{converter.MetadataEncoding: []byte(sealedEncoding), workflowKey: []byte(place)},
+			Metadata: map[string][]byte{converter.MetadataEncoding: []byte(sealedEncoding), placeKey: []byte(place)},
 			Data:     c.box.Seal(plain, sealPurpose(place)),
 		}
 	}
 	return out, nil
 }
-
-// errWrongWorkflow rejects a payload of another workflow.
-var errWrongWorkflow = errors.New("a payload was sealed with another key, or for another workflow than this one, " +
-	"so it is refused")
 
 // Decode opens payloads.
 func (c codec) Decode(payloads []*commonpb.Payload) ([]*commonpb.Payload, error) {
@@ -95,36 +98,39 @@ func (c codec) Decode(payloads []*commonpb.Payload) ([]*commonpb.Payload, error)
 	return out, nil
 }
 
+// refused returns the error about a payload that no retry opens.
+func refused(why string) error { return deployments.Errorf(deployments.CodeFormat, "%s", why) }
+
 func (c codec) open(p *commonpb.Payload) ([]byte, error) {
+	place := string(p.GetMetadata()[placeKey])
+	purpose := sealPurpose(c.binding())
 	switch {
 	case string(p.GetMetadata()[converter.MetadataEncoding]) != sealedEncoding:
-		return nil, errors.New("a payload is not sealed with the service's key, so it is refused")
-	case !bound(p) && c.earlier:
-		return c.box.Open(p.GetData(), seal.PurposePayload)
-	case !bound(p):
-		return nil, errors.New("a payload was sealed by an earlier build of deployctl, which did not say where it " +
+		return nil, refused("a payload is not sealed with the service's key, so it is refused")
+	case unbound(p) && !c.earlier:
+		return nil, refused("a payload was sealed by an earlier build of deployctl, which did not say where it " +
 			"belongs, so it is refused")
-	case c.workflow == "":
-		return nil, errors.New("a payload is opened outside of the workflow that it belongs to, so it is refused")
+	case unbound(p) && place == "":
+		return c.box.Open(p.GetData(), seal.PurposePayload)
+	case unbound(p):
+		purpose = sealPurpose(c.earlierBinding())
 	}
-	plain, err := c.box.Open(p.GetData(), sealPurpose(c.binding()))
+	if c.workflow == "" {
+		return nil, refused("a payload is opened outside of the workflow that it belongs to, so it is refused")
+	}
+	plain, err := c.box.Open(p.GetData(), purpose)
 	if err != nil {
-		return nil, errWrongWorkflow
+		return nil, refused("a payload was sealed with another key, or for another workflow or activity than this one, " +
+			"so it is refused")
 	}
 	return plain, nil
 }
 
-// bound reports whether a payload names its workflow.
-func bound(p *commonpb.Payload) bool { return len(p.GetMetadata()[workflowKey]) > 0 }
-
-// unbound reports whether a payload was sealed by a build that did not name the workflow.
+// unbound reports whether a payload was sealed by a build that did not name the activity, or not even the workflow.
+// Such a build did not name the type of the value either.
 func unbound(p *commonpb.Payload) bool {
-	return string(p.GetMetadata()[converter.MetadataEncoding]) == sealedEncoding && !bound(p)
-}
-
-// NewCodec returns the payload codec of a service's keys for a namespace.
-func NewCodec(keys *seal.Keyring, namespace string) converter.PayloadCodec {
-	return newCodec(keys, namespace)
+	return string(p.GetMetadata()[converter.MetadataEncoding]) == sealedEncoding &&
+		bytes.Count(p.GetMetadata()[placeKey], []byte{0}) < 2
 }
 
 func newCodec(keys *seal.Keyring, namespace string) codec {
@@ -132,7 +138,11 @@ func newCodec(keys *seal.Keyring, namespace string) codec {
 }
 
 // NewViewer returns a codec that opens payloads of every workflow, only for display.
-func NewViewer(keys *seal.Keyring) converter.PayloadCodec { return viewer{newCodec(keys, "")} }
+func NewViewer(keys *seal.Keyring) converter.PayloadCodec {
+	c := newCodec(keys, "")
+	c.earlier = true
+	return viewer{c}
+}
 
 type viewer struct{ codec codec }
 
@@ -146,7 +156,9 @@ func (v viewer) Decode(payloads []*commonpb.Payload) ([]*commonpb.Payload, error
 	out := make([]*commonpb.Payload, len(payloads))
 	for i, p := range payloads {
 		there := v.codec
-		there.namespace, there.workflow, _ = strings.Cut(string(p.GetMetadata()[workflowKey]), "\x00")
+		namespace, rest, _ := strings.Cut(string(p.GetMetadata()[placeKey]), "\x00")
+		there.namespace = namespace
+		there.workflow, there.activity, _ = strings.Cut(rest, "\x00")
 		one, err := there.Decode([]*commonpb.Payload{p})
 		if err != nil {
 			return nil, err
@@ -169,7 +181,11 @@ func newFailures(data converter.DataConverter) converter.FailureConverter {
 	}), data}
 }
 
-// WithSerializationContext returns the converter of the workflow to which a failure belongs.
+// WithSerializationContext returns the converter of the workflow to which a failure belongs. That of an activity is one
+// of its workflow, which may end with it.
 func (f failures) WithSerializationContext(at converter.SerializationContext) converter.FailureConverter {
+	if of, ok := at.(converter.ActivitySerializationContext); ok {
+		at = converter.WorkflowSerializationContext{Namespace: of.Namespace, WorkflowID: of.WorkflowID}
+	}
 	return newFailures(converter.WithDataConverterSerializationContext(f.data, at))
 }

@@ -23,7 +23,7 @@ func someKeys(t *testing.T) *seal.Keyring {
 // converterOf is the data converter of a namespace, for a workflow.
 func converterOf(t *testing.T, namespace, workflow string) converter.DataConverter {
 	t.Helper()
-	data := converter.NewCodecDataConverter(converter.GetDefaultDataConverter(), NewCodec(someKeys(t), namespace))
+	data := newDataConverter(newCodec(someKeys(t), namespace))
 	return converter.WithDataConverterSerializationContext(data,
 		converter.WorkflowSerializationContext{Namespace: namespace, WorkflowID: workflow})
 }
@@ -54,7 +54,7 @@ func TestAPayloadOpensWhereItBelongsAndNowhereElse(t *testing.T) {
 		})
 	}
 	forged := proto.CloneOf(payload)
-	forged.Metadata[workflowKey] = []byte("ours\x00stack/o/p/prod")
+	forged.Metadata[placeKey] = []byte("ours\x00stack/o/p/prod\x00")
 	var said string
 	if err := converterOf(t, "ours", "stack/o/p/prod").FromPayload(forged, &said); err == nil {
 		t.Errorf("a payload that only says that it is of another stack opens there as %q", said)
@@ -72,20 +72,56 @@ func TestTheRunsOfAScheduleOpenPayloadsSealedForIt(t *testing.T) {
 	}
 }
 
-func TestAnActivityOpensWhatItsWorkflowSealed(t *testing.T) {
-	data := converterOf(t, "ours", "run/o/p/dev/1")
-	payload, err := data.ToPayload("step")
+// activityOf is the converter of an activity of a workflow.
+func activityOf(t *testing.T, workflow, activity string) converter.DataConverter {
+	return converter.WithDataConverterSerializationContext(converterOf(t, "ours", ""),
+		converter.ActivitySerializationContext{Namespace: "ours", WorkflowID: workflow, ActivityType: activity})
+}
+
+func TestAPayloadOfAnActivityIsOneOfNoOther(t *testing.T) {
+	const run = "run/o/p/dev/1"
+	payload, err := activityOf(t, run, "Program").ToPayload(deployments.ProgramInput{})
 	must(t, err)
-	there := converter.WithDataConverterSerializationContext(converterOf(t, "ours", ""),
-		converter.ActivitySerializationContext{Namespace: "ours", WorkflowID: "run/o/p/dev/1"})
-	var said string
-	must(t, there.FromPayload(payload, &said))
+	var in deployments.ProgramInput
+	must(t, activityOf(t, run, "Program").FromPayload(payload, &in))
+	for what, there := range map[string]converter.DataConverter{
+		"another activity": activityOf(t, run, "Settled"), "its workflow": converterOf(t, "ours", run),
+		"that activity of another workflow": activityOf(t, "run/o/p/dev/2", "Program"),
+	} {
+		if err := there.FromPayload(payload, &in); err == nil {
+			t.Errorf("%s opens it", what)
+		}
+	}
+}
+
+func TestAPayloadIsReadAsWhatItWasMadeFor(t *testing.T) {
+	data := converterOf(t, "ours", "stack/o/p/dev")
+	accepted, err := data.ToPayloads(deployments.Accepted{Position: 3})
+	must(t, err)
+	var same deployments.Accepted
+	must(t, data.FromPayloads(accepted, &same))
+	if same.Position != 3 {
+		t.Errorf("it is %+v", same)
+	}
+	nothing, err := data.ToPayloads(nil)
+	must(t, err)
+	codec := newCodec(someKeys(t), "ours")
+	codec.workflow = "stack/o/p/dev"
+	untagged, err := converter.NewCodecDataConverter(converter.GetDefaultDataConverter(), codec).ToPayloads(
+		deployments.CommitInput{})
+	must(t, err)
+	for what, payloads := range map[string]*commonpb.Payloads{"an answer": accepted, "nothing": nothing,
+		"a payload that does not say what it is": untagged} {
+		var commit deployments.CommitInput
+		if err := data.FromPayloads(payloads, &commit); err == nil || !strings.Contains(err.Error(), "is refused") {
+			t.Errorf("%s is read as a commit: %v", what, err)
+		}
+	}
 }
 
 func TestAFailureIsReadOnlyInItsWorkflow(t *testing.T) {
 	at := converter.WorkflowSerializationContext{Namespace: "ours", WorkflowID: "run/o/p/dev/1"}
-	any := newFailures(converter.NewCodecDataConverter(converter.GetDefaultDataConverter(),
-		NewCodec(someKeys(t), "ours")))
+	any := newFailures(newDataConverter(newCodec(someKeys(t), "ours")))
 	there := converter.WithFailureConverterSerializationContext(any, at)
 	failure := there.ErrorToFailure(temporal.NewApplicationError("quota exceeded", "x", "detail"))
 	if strings.Contains(failure.String(), "quota") {
@@ -101,40 +137,61 @@ func TestAFailureIsReadOnlyInItsWorkflow(t *testing.T) {
 	}
 }
 
-// unboundPayload is a payload as earlier builds have sealed it.
-func unboundPayload(t *testing.T, v any) *commonpb.Payload {
+// earlierPayload is a payload as earlier builds have sealed it, for a place or for none.
+func earlierPayload(t *testing.T, place string, v any) *commonpb.Payload {
 	t.Helper()
-	keys := someKeys(t)
 	plain, err := converter.GetDefaultDataConverter().ToPayload(v)
 	must(t, err)
 	data, err := proto.Marshal(plain)
 	must(t, err)
-	return &commonpb.Payload{
-		Metadata: map[string][]byte{converter.MetadataEncoding: []byte(sealedEncoding)},
-		Data:     keys.Box(seal.PurposePayload).Seal(data, seal.PurposePayload),
+	purpose, metadata := seal.PurposePayload, map[string][]byte{converter.MetadataEncoding: []byte(sealedEncoding)}
+	if place != "" {
+		purpose, metadata[placeKey] = sealPurpose(place), []byte(place)
 	}
+	return &commonpb.Payload{Metadata: metadata, Data: someKeys(t).Box(seal.PurposePayload).Seal(data, purpose)}
 }
 
 func TestAPayloadOfAnEarlierBuildIsRefusedWithASentenceAndRecovered(t *testing.T) {
-	payload := unboundPayload(t, "step")
-	var said string
-	err := converterOf(t, "ours", "run/o/p/dev/1").FromPayload(payload, &said)
-	if err == nil || !strings.Contains(err.Error(), "earlier build") {
-		t.Errorf("it says %q, %v", said, err)
-	}
+	const run = "run/o/p/dev/1"
 	recovering := newCodec(someKeys(t), "ours")
 	recovering.earlier = true
-	must(t, converter.NewCodecDataConverter(converter.GetDefaultDataConverter(), recovering).FromPayload(payload,
-		&said))
-	if said != "step" {
-		t.Errorf("recovery reads %q", said)
+	step := converter.WithDataConverterSerializationContext(newDataConverter(recovering),
+		converter.ActivitySerializationContext{WorkflowID: run, ActivityType: "Step"})
+	for _, place := range []string{"", "ours\x00" + run} {
+		payload := earlierPayload(t, place, "step")
+		if !unbound(payload) {
+			t.Errorf("it says where it belongs: %q", place)
+		}
+		var said string
+		for what, data := range map[string]converter.DataConverter{"its workflow": converterOf(t, "ours", run),
+			"an activity": activityOf(t, run, "Step")} {
+			if err := data.FromPayload(payload, &said); deployments.CodeOf(err) != deployments.CodeFormat ||
+				!strings.Contains(err.Error(), "earlier build") {
+				t.Errorf("to %s it says %q, %v", what, said, err)
+			}
+		}
+		must(t, step.FromPayload(payload, &said))
+		if said != "step" {
+			t.Errorf("recovery reads %q", said)
+		}
+	}
+	var said string
+	if err := step.FromPayload(earlierPayload(t, "ours\x00run/o/p/dev/2", "step"), &said); err == nil {
+		t.Errorf("recovery reads what another workflow has had: %q", said)
+	}
+	own, err := activityOf(t, run, "Step").ToPayload("step")
+	must(t, err)
+	own.Metadata[placeKey] = []byte("ours\x00" + run)
+	if err := step.FromPayload(own, &said); err == nil {
+		t.Error("recovery reads a payload that only says that an earlier build has sealed it")
 	}
 }
 
 func TestAViewerOpensEveryPayloadAndSealsNone(t *testing.T) {
 	view := NewViewer(someKeys(t))
-	for _, workflow := range []string{"stack/o/p/dev", "run/o/p/dev/1"} {
-		payload, err := converterOf(t, "ours", workflow).ToPayload("create bucket")
+	for _, data := range []converter.DataConverter{converterOf(t, "ours", "stack/o/p/dev"),
+		activityOf(t, "run/o/p/dev/1", "Step")} {
+		payload, err := data.ToPayload("create bucket")
 		must(t, err)
 		opened, err := view.Decode([]*commonpb.Payload{payload})
 		must(t, err)

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/converter"
 	"google.golang.org/grpc"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -47,6 +46,7 @@ type Connection struct {
 	readers service.Readers
 	config  Config
 	eager   *eager
+	reports *reports
 	stop    context.CancelFunc // of FollowKeys
 }
 
@@ -78,8 +78,9 @@ func connectTo(ctx context.Context, c Config, store *objects) (*Connection, erro
 	if err != nil {
 		return nil, err
 	}
-	eager := newEager()
-	options.ConnectionOptions.DialOptions = []grpc.DialOption{grpc.WithChainUnaryInterceptor(eager.intercept)}
+	eager, reports := newEager(), &reports{}
+	options.ConnectionOptions.DialOptions = []grpc.DialOption{
+		grpc.WithChainUnaryInterceptor(eager.intercept, reports.intercept)}
 	dialing, cancel := context.WithTimeout(ctx, c.Patience)
 	defer cancel()
 	connected, err := c.Temporal.dial(dialing, options)
@@ -91,7 +92,7 @@ func connectTo(ctx context.Context, c Config, store *objects) (*Connection, erro
 	readers := service.Readers{Data: options.DataConverter, Failures: options.FailureConverter,
 		Namespace: c.Temporal.Namespace}
 	return &Connection{Client: connected, Store: store.Store, objects: store, readers: readers, config: c, eager: eager,
-		stop: stop}, nil
+		reports: reports, stop: stop}, nil
 }
 
 // log returns the log, which goes nowhere if there is none.
@@ -161,7 +162,7 @@ func (c *Connection) Service() *service.Service { return service.New(c.Client, c
 func (c *Connection) recovery() *recovery.Recovery {
 	opener := newCodec(c.Store.Keyring(), c.config.Temporal.Namespace)
 	opener.earlier = true // updates that older releases began are recovered, too
-	data := converter.NewCodecDataConverter(converter.GetDefaultDataConverter(), opener)
+	data := newDataConverter(opener)
 	return &recovery.Recovery{
 		Client: c.Client, Namespace: c.config.Temporal.Namespace, Store: c.Store,
 		Log:  c.config.log(),

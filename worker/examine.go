@@ -213,22 +213,20 @@ func (c *Connection) askForAttributes(ctx context.Context) (string, error) {
 }
 
 // searchable searches by an attribute; an invalid argument means that it does not exist.
-func (c *Connection) searchable(ctx context.Context, name string) error {
+func (c *Connection) searchable(ctx context.Context, names ...string) error {
 	_, err := c.Client.WorkflowService().CountWorkflowExecutions(ctx, &workflowservice.CountWorkflowExecutionsRequest{
-		Namespace: c.config.Temporal.Namespace, Query: name + " = 'none'",
+		Namespace: c.config.Temporal.Namespace, Query: strings.Join(names, " = 'none' AND ") + " = 'none'",
 	})
 	return err
 }
 
-// awaitAttributes waits until the whole cluster knows the created attributes.
+// awaitAttributes waits until the whole cluster knows the created attributes. A cluster admits few such calls, ten a
+// second for all processes unless it is told otherwise, and the checks that follow need their time, too.
 func (c *Connection) awaitAttributes(ctx context.Context) error {
-	for {
-		var last error
-		for _, name := range deployments.SearchAttributes {
-			if err := c.searchable(ctx, name); err != nil {
-				last = err
-			}
-		}
+	ctx, cancel := context.WithTimeout(ctx, c.config.Patience/2)
+	defer cancel()
+	for pause := redial; ; pause = min(2*pause, rareRedial) {
+		last := c.searchable(ctx, deployments.SearchAttributes...)
 		if last == nil {
 			return nil
 		}
@@ -237,7 +235,7 @@ func (c *Connection) awaitAttributes(ctx context.Context) error {
 			return deployments.Errorf(deployments.CodeUnavailable,
 				"the search attributes that were just made are not known yet: %s; start again in a minute",
 				reason(last))
-		case <-time.After(redial):
+		case <-time.After(pause):
 		}
 	}
 }
@@ -263,11 +261,11 @@ func (c *Connection) lacking(missing []string, why error) error {
 // sampledUpdates is how many of Temporal's latest updates are looked up in the bucket.
 const sampledUpdates = 20
 
-// restoredFromBackup reports a bucket that lacks updates which Temporal has: it was restored from a backup. A running
-// update may not have claimed its version yet.
+// restoredFromBackup reports a bucket that lacks updates which Temporal has: it was restored from a backup. Only one
+// that has succeeded has certainly claimed its version: others may have been withdrawn before they began.
 func (c *Connection) restoredFromBackup(ctx context.Context) error {
 	page, err := c.Client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
-		Query: "WorkflowType = 'Update' AND ExecutionStatus != 'Running'", PageSize: sampledUpdates,
+		Query: "WorkflowType = 'Update' AND ExecutionStatus = 'Completed'", PageSize: sampledUpdates,
 	})
 	if err != nil {
 		return fmt.Errorf("Temporal's latest updates cannot be listed: %s", reason(err))

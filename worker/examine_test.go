@@ -34,6 +34,9 @@ type whole struct {
 	guarded bool // attributes are made by administrators
 	updates []string
 	queue   string // of the updates
+	// withdrawn are those that did not succeed.
+	withdrawn []string
+	own       bool // there are some on each queue that is asked for, too, though not the latest
 
 	mu         sync.Mutex
 	attributes map[string]enums.IndexedValueType
@@ -88,10 +91,19 @@ func (w *whole) CountWorkflowExecutions(
 }
 
 func (w *whole) ListWorkflowExecutions(
-	context.Context, *workflowservice.ListWorkflowExecutionsRequest,
+	_ context.Context, r *workflowservice.ListWorkflowExecutionsRequest,
 ) (*workflowservice.ListWorkflowExecutionsResponse, error) {
 	answer := &workflowservice.ListWorkflowExecutionsResponse{}
-	for _, id := range w.updates {
+	if _, queue, found := strings.Cut(r.GetQuery(), "TaskQueue STARTS_WITH '"); found && w.own {
+		answer.Executions = append(answer.Executions, &workflow.WorkflowExecutionInfo{
+			Execution: &common.WorkflowExecution{WorkflowId: "stack/o/p/own"}, TaskQueue: strings.Trim(queue, "'"),
+		})
+	}
+	updates := w.updates
+	if !strings.Contains(r.GetQuery(), "ExecutionStatus = 'Completed'") {
+		updates = append(updates, w.withdrawn...)
+	}
+	for _, id := range updates {
 		answer.Executions = append(answer.Executions, &workflow.WorkflowExecutionInfo{
 			Execution: &common.WorkflowExecution{WorkflowId: id}, TaskQueue: w.queue,
 		})
@@ -171,6 +183,7 @@ func TestAStartExaminesTemporalAndTheBucket(t *testing.T) {
 		{name: "everything is whole", temporal: func(w *whole) {
 			w.updates = []string{"update/o/p/gone/7",
 				"update/o/p/s/p-x", "?"}
+			w.withdrawn = []string{"update/o/p/s/8"}
 		}, goesOn: true},
 		{name: "a cluster of somebody's own build", temporal: func(w *whole) { w.version = "ours" }, goesOn: true},
 		{name: "an old cluster", temporal: func(w *whole) { w.version = "1.9.2" }, what: "Temporal",

@@ -32,12 +32,15 @@ func (c Config) awaitSetUp(ctx context.Context, store *objects) error {
 	return nil
 }
 
-// latest returns Temporal's latest workflows of stacks and updates.
-func (c *Connection) latest(ctx context.Context) ([]*workflow.WorkflowExecutionInfo, error) {
-	page, err := c.Client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
-		Query:    fmt.Sprintf("WorkflowType IN ('%s', '%s')", deployments.WorkflowStack, deployments.WorkflowUpdate),
-		PageSize: sampledUpdates,
-	})
+// latest returns Temporal's latest workflows of stacks and updates; on task queues that begin with queue, if that is
+// not empty.
+func (c *Connection) latest(ctx context.Context, queue string) ([]*workflow.WorkflowExecutionInfo, error) {
+	query := fmt.Sprintf("WorkflowType IN ('%s', '%s')", deployments.WorkflowStack, deployments.WorkflowUpdate)
+	if queue != "" {
+		query += fmt.Sprintf(" AND TaskQueue STARTS_WITH '%s'", queue)
+	}
+	page, err := c.Client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{Query: query,
+		PageSize: sampledUpdates})
 	if err != nil {
 		return nil, deployments.Errorf(deployments.CodeUnavailable,
 			"the latest workflows of namespace %s cannot be listed: %s", c.config.Temporal.Namespace, reason(err))
@@ -46,13 +49,18 @@ func (c *Connection) latest(ctx context.Context) ([]*workflow.WorkflowExecutionI
 }
 
 // namespaceOwner checks that the namespace's stacks and updates are those of this store, by the store's identity in
-// their task queues; a store without an identity knows the names. A namespace without workflows is accepted.
+// their task queues; a store without an identity knows the names. A namespace without workflows is accepted, and so is
+// one in which the latest are of others, if some are of this store: anybody who can use the namespace can start more.
 func (c *Connection) namespaceOwner(ctx context.Context) Finding {
 	f := Finding{What: "store", Detail: c.Store.Identity()}
 	if !c.Store.IsSetUp() {
 		f.Detail = "an empty bucket: a start sets it up"
 	}
-	list, err := c.latest(ctx)
+	list, err := c.latest(ctx, "")
+	if err == nil && c.Store.Identity() != "" {
+		own, failed := c.latest(ctx, c.Store.SharedTaskQueue())
+		list, err = append(list, own...), failed
+	}
 	if err != nil {
 		f.Err, f.Tolerable = err, c.Store.IsSetUp()
 		return f
@@ -67,7 +75,7 @@ func (c *Connection) namespaceOwner(ctx context.Context) Finding {
 			return f
 		case own:
 			ours++
-		case example == "":
+		case example == "" && isDeployctls(w.GetTaskQueue()):
 			example = id
 		}
 	}
@@ -81,6 +89,13 @@ func (c *Connection) namespaceOwner(ctx context.Context) Finding {
 		"of its own (temporal.namespace)",
 		c.config.Temporal.Namespace, c.s3, example)
 	return f
+}
+
+// isDeployctls reports whether a queue is named like one of some store's workers: on any other nobody executes
+// anything.
+func isDeployctls(queue string) bool {
+	shared := deployments.SharedOfTaskQueue(queue)
+	return shared == deployments.SharedTaskQueue || strings.HasPrefix(shared, deployments.SharedTaskQueue+"-store-")
 }
 
 // owns reports whether a workflow of a stack or an update belongs to this store.

@@ -41,6 +41,7 @@ func TestAStoreOfAnotherNamespaceIsRejectedAndNotWritten(t *testing.T) {
 		setUp  bool                             // it is a serve
 		begun  []string                         // workflows of the namespace
 		queue  string                           // of those
+		own    bool                             // earlier ones are of this store
 		before func(t *testing.T, stray Config) // what was done with the prefix
 		says   []string                         // why it does not start; nil: it does
 	}{
@@ -59,6 +60,12 @@ func TestAStoreOfAnotherNamespaceIsRejectedAndNotWritten(t *testing.T) {
 		{name: "a worker in another store", begun: []string{"update/o/p/s/8"}, queue: "deployctl-store-1/o",
 			says:   []string{"another store"},
 			before: func(t *testing.T, stray Config) { _, err := OpenStore(t.Context(), stray); must(t, err) }},
+		{name: "a worker in its own store, beside workflows that were begun on a queue of nobody",
+			begun: []string{"update/o/p/s/8"}, queue: "evil",
+			before: func(t *testing.T, stray Config) { _, err := OpenStore(t.Context(), stray); must(t, err) }},
+		{name: "a worker in its own store, beside as many workflows of another as are looked at",
+			begun: []string{"update/o/p/s/8"}, queue: "deployctl-store-1", own: true,
+			before: func(t *testing.T, stray Config) { _, err := OpenStore(t.Context(), stray); must(t, err) }},
 		{name: "a worker in another store without identity", begun: []string{"update/o/p/s/8"}, queue: "deployctl",
 			says:   []string{"another store"},
 			before: func(t *testing.T, stray Config) { earlier(t, stray, "other") }},
@@ -69,7 +76,7 @@ func TestAStoreOfAnotherNamespaceIsRejectedAndNotWritten(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			cluster := &whole{version: "1.30.0", attributes: keywords(deployments.SearchAttributes...),
-				updates: c.begun, queue: c.queue}
+				updates: c.begun, queue: c.queue, own: c.own}
 			objects := &objectServer{objects: map[string][]byte{}}
 			patience := ample
 			if slices.Contains(c.says, "prefix stray/ is empty") {

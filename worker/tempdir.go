@@ -32,7 +32,7 @@ func TemporaryDir(mode sandbox.Mode) (dir string, remove func(), err error) {
 		return "", nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	removeAbandoned(filepath.Dir(dir), os.Geteuid())
-	return dir, func() { _ = errors.Join(lock.Close(), os.RemoveAll(dir)) }, nil
+	return dir, func() { _ = errors.Join(lock.Close(), sandbox.RemoveAll(dir)) }, nil
 }
 
 // inUse returns the file that a worker locks while it uses a directory.
@@ -52,7 +52,7 @@ func removeAbandoned(parent string, user int) {
 		}
 		lock := flock.New(inUse(dir), flock.SetFlag(openAsIs))
 		if free, err := lock.TryLock(); err == nil && free {
-			_ = os.RemoveAll(dir) // at worst the next worker tries again
+			_ = sandbox.RemoveAll(dir) // at worst the next worker tries again
 		}
 		_ = lock.Close()
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"log/slog"
 	"os"
 	"strings"
 	"time"
@@ -12,7 +13,6 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/log"
 	"google.golang.org/grpc/codes"
 
@@ -28,8 +28,8 @@ type Temporal struct {
 	ServerName string
 }
 
-// redial is the pause between attempts of dial.
-const redial = 300 * time.Millisecond
+// redial is the pause between attempts of dial; rareRedial is that between calls of which a cluster admits few.
+const redial, rareRedial = 300 * time.Millisecond, 2 * time.Second
 
 // dial connects. It retries until it works, ctx ends, or the cluster returns an error that waiting does not change.
 func (t Temporal) dial(ctx context.Context, o client.Options) (client.Client, error) {
@@ -110,13 +110,13 @@ func reason(err error) string {
 }
 
 func (t Temporal) options(c Config, keys *seal.Keyring) (client.Options, error) {
-	data := converter.NewCodecDataConverter(converter.GetDefaultDataConverter(), newCodec(keys, t.Namespace))
+	data := newDataConverter(newCodec(keys, t.Namespace))
 	o := client.Options{
 		HostPort: t.Address, Namespace: t.Namespace, DataConverter: data, MetricsHandler: c.Metrics,
 		FailureConverter: newFailures(data),
 	}
 	if c.Log != nil {
-		o.Logger = log.NewStructuredLogger(c.Log)
+		o.Logger = log.NewStructuredLogger(slog.New(quiet{c.Log.Handler()}))
 	}
 	if t.APIKey != "" {
 		o.Credentials = client.NewAPIKeyStaticCredentials(t.APIKey)

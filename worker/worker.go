@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"sync"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"go.temporal.io/sdk/worker"
 
 	"github.com/deployctl/deployctl/activities"
+	"github.com/deployctl/deployctl/catalogue"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/bundlecache"
 	"github.com/deployctl/deployctl/internal/deployment"
@@ -19,6 +21,7 @@ import (
 	"github.com/deployctl/deployctl/internal/runclient"
 	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/deployctl/deployctl/internal/scheduled"
+	"github.com/deployctl/deployctl/internal/settlerule"
 	"github.com/deployctl/deployctl/internal/webhooks"
 	"github.com/deployctl/deployctl/recovery"
 	"github.com/deployctl/deployctl/statestore"
@@ -50,6 +53,10 @@ type Options struct {
 	// Retention is what is kept of stacks; nil: everything. Collected, if not nil, is called with what was removed.
 	Retention *statestore.Retention
 	Collected func(statestore.Collected)
+	// Settled, if not nil, counts what settling a create came to; see activities.Options.CountSettled.
+	Settled func(pkg, rule, result string)
+	// Hosts, if not nil, is called at the start with what tells since when each update is hosted that this worker hosts.
+	Hosts func(since func() []time.Time)
 	// Interceptors are added to every activity.
 	Interceptors []interceptor.WorkerInterceptor
 	// Deployment is the worker deployment to which this worker belongs, on a server that supports versions; empty: it
@@ -95,13 +102,17 @@ func (c *Connection) Run(ctx context.Context, o Options) error {
 			"error", err)
 	}
 	acts := c.newActivities(o, private)
+	c.reports.to(func(token []byte, err error) { activities.Reported(acts, token, err) })
+	if o.Hosts != nil {
+		o.Hosts(func() []time.Time { return activities.HostedSince(acts) })
+	}
 	defer func() {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 		defer cancel()
 		activities.Close(closing, acts)
 	}()
 	failed := make(chan error, 2)
-	options := workerOptions(private, o.Interceptors)
+	options := workerOptions(private, c.config.log(), &runFence{data: c.readers.Data}, o.Interceptors)
 	options.OnFatalError = func(err error) { failed <- err }
 	alone := options
 	alone.DisableWorkflowWorker = true
@@ -124,7 +135,7 @@ func (c *Connection) Run(ctx context.Context, o Options) error {
 		return deployments.Errorf(deployments.CodeUnavailable, "start the worker: %w", err)
 	}
 	go c.recovery().FailOrphans(ctx, o.Gone)
-	go c.recovery().CloseUnbound(ctx)
+	go c.goOn(ctx)
 	go c.reap(ctx, acts)
 	if o.Deployment != "" {
 		for _, queue := range c.queues(o.Organizations) {
@@ -139,6 +150,20 @@ func (c *Connection) Run(ctx context.Context, o Options) error {
 	}
 }
 
+// goOn has the stacks whose workflows an earlier build has begun recover their updates.
+func (c *Connection) goOn(ctx context.Context) {
+	for _, id := range c.recovery().CloseUnbound(ctx) {
+		name, ok := stackOf(id)
+		if !ok {
+			continue
+		}
+		if _, err := c.Service().Recover(ctx, deployments.RecoverRequest{Stack: name}); err != nil && ctx.Err() == nil {
+			c.config.log().Warn("The next update of a stack recovers the one before, which an earlier build has begun.",
+				"stack", name.String(), "error", err)
+		}
+	}
+}
+
 // newActivities makes the activities of this worker, whose private task queue is given.
 func (c *Connection) newActivities(o Options, private string) *activities.Activities {
 	return activities.New(activities.Options{
@@ -147,11 +172,15 @@ func (c *Connection) newActivities(o Options, private string) *activities.Activi
 		Env: os.Environ(), Included: o.Included, Sandbox: o.Sandbox, Plugins: o.Plugins,
 		Housekeeping: activities.Housekeeping{Retention: o.Retention, Collected: c.collected(o.Collected)},
 		Unseen:       c.unseenVersion, Ended: c.Service().UpdateEnded,
+		CountSettled: o.Settled,
+		Catalogue:    func() settlerule.Catalogue { return catalogue.New().Rules },
 	})
 }
 
 // workerOptions returns what the workers of all task queues have in common. More interceptors run after our own.
-func workerOptions(identity string, more []interceptor.WorkerInterceptor) worker.Options {
+func workerOptions(
+	identity string, log *slog.Logger, fence *runFence, more []interceptor.WorkerInterceptor,
+) worker.Options {
 	return worker.Options{
 		Identity: identity,
 		DeploymentOptions: worker.DeploymentOptions{Version: worker.WorkerDeploymentVersion{
@@ -160,7 +189,7 @@ func workerOptions(identity string, more []interceptor.WorkerInterceptor) worker
 		}},
 		WorkerStopTimeout: stopTimeout, DeadlockDetectionTimeout: deadlock, StickyScheduleToStartTimeout: sticky,
 		MaxConcurrentActivityExecutionSize: concurrent,
-		Interceptors: append([]interceptor.WorkerInterceptor{&panicGuard{}, &activityContexts{}, &resetFence{},
+		Interceptors: append([]interceptor.WorkerInterceptor{&workLog{log: log}, &panicGuard{}, &activityContexts{}, fence,
 			&workflowNames{}}, more...),
 	}
 }

@@ -77,16 +77,15 @@ func nameOf(input any) string {
 	return ""
 }
 
-// heartbeatRecorder records heartbeats, with details that are sealed for the activity's workflow.
+// heartbeatRecorder records heartbeats, with details that are sealed for the activity.
 type heartbeatRecorder struct{ client client.Client }
 
 // RecordActivityHeartbeat implements activities.Heart.
 func (h heartbeatRecorder) RecordActivityHeartbeat(ctx context.Context, taskToken []byte, details ...any) error {
-	of := ""
+	o := client.RecordActivityHeartbeatOptions{TaskToken: taskToken, Details: details}
 	if activity.IsActivity(ctx) {
-		of = activity.GetInfo(ctx).WorkflowExecution.ID
+		info := activity.GetInfo(ctx)
+		o.WorkflowID, o.ActivityType = info.WorkflowExecution.ID, info.ActivityType.Name
 	}
-	return h.client.RecordActivityHeartbeatWithOptions(ctx, client.RecordActivityHeartbeatOptions{
-		TaskToken: taskToken, Details: details, WorkflowID: of,
-	})
+	return h.client.RecordActivityHeartbeatWithOptions(ctx, o)
 }

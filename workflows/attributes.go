@@ -1,6 +1,8 @@
 package workflows
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 
 	"go.temporal.io/sdk/temporal"
@@ -20,6 +22,9 @@ var (
 
 // background is the priority of work that nobody waits for; everything else has the server's default, which goes first.
 const background = 4
+
+// maxFairnessKey is the largest fairness key that Temporal accepts, in bytes.
+const maxFairnessKey = 64
 
 // StackAttributes returns the search attributes of a Stack workflow.
 func StackAttributes(s deployments.StackName) temporal.SearchAttributes {
@@ -65,12 +70,18 @@ func DeploymentAttributes(d deployments.Deployment) temporal.SearchAttributes {
 	return temporal.NewSearchAttributes(set...)
 }
 
-// Priority returns the priority of an update and of all its activities.
-func Priority(scheduled bool) temporal.Priority {
-	if scheduled {
-		return temporal.Priority{PriorityKey: background}
+// Priority returns the priority of an organization's workflow and of all its activities. Of the tasks with one priority
+// the server takes those of each organization in turn: a backlog of one does not hold up the others.
+func Priority(organization string, scheduled bool) temporal.Priority {
+	p := temporal.Priority{FairnessKey: organization}
+	if len(p.FairnessKey) > maxFairnessKey {
+		sum := sha256.Sum256([]byte(organization))
+		p.FairnessKey = hex.EncodeToString(sum[:])
 	}
-	return temporal.Priority{}
+	if scheduled {
+		p.PriorityKey = background
+	}
+	return p
 }
 
 // Summary describes an update in one line.

@@ -218,31 +218,43 @@ func (r *run) settleCall(s engine.Settle) call {
 	if r.core.Forced { // a forced cancel has no other way to end it
 		retry, timeout = &retryBriefly, short
 	}
+	in := deployments.SettleInput{Update: r.in.Update, Base: r.in.Base, Settle: s,
+		Round: r.in.Rounds[op] + s.Step.Retries, Worker: r.lostOn[op]}
 	return call{
 		name: deployments.ActivitySettle, id: fmt.Sprintf("settle-%d", op), ops: []int{op}, retry: retry, timeout: timeout,
 		summary: fmt.Sprintf("settle %s %s %s", s.Step.Kind, s.Step.Type, engine.NameOf(s.Step.URN)),
-		input: deployments.SettleInput{Update: r.in.Update, Base: r.in.Base, Settle: s,
-			Round: r.in.Rounds[op] + s.Step.Retries},
-		events: eventsOf(func(f engine.StepFinished) []engine.Event {
-			if f.Op != op {
-				f = engine.StepFinished{Op: op, Outcome: engine.OutcomeUndecidable,
+		input:   in,
+		events: func(ctx workflow.Context, f workflow.Future) []engine.Event {
+			var found engine.StepFinished
+			if err := f.Get(ctx, &found); err != nil {
+				found = engine.StepFinished{Op: op, Outcome: engine.OutcomeUndecidable, Error: messageOf(err)}
+			} else if found.Op != op {
+				found = engine.StepFinished{Op: op, Outcome: engine.OutcomeUndecidable,
 					Error: "its activity was completed with another result"}
 			}
-			if f.Outcome == engine.OutcomeAbsent && s.Again && r.in.Rounds[op] >= maxRounds {
-				f.Outcome, f.Error = engine.OutcomeFailed, fmt.Sprintf(
-					"its answer was lost in each of %d attempts; Temporal's Web UI shows "+
-						"the attempts", r.in.Rounds[op])
-				if s.Step.Kind == engine.StepCreate || s.Step.Kind == engine.StepCreateReplacement {
-					// the convergent provider was not asked whether the resource exists
-					f.Outcome = engine.OutcomeUndecidable
-				}
+			if r.asksFormerWorker(ctx, in, found) {
+				r.toInquire = append(r.toInquire, inquiry{in, found})
+				return nil
 			}
-			r.recordOutcome(op, f.Outcome)
-			return single(f)
-		}, func(err error) []engine.Event {
-			return single(engine.StepFinished{Op: op, Outcome: engine.OutcomeUndecidable, Error: messageOf(err)})
-		}),
+			return r.settled(in, found)
+		},
 	}
+}
+
+// settled records what was found out about a lost step.
+func (r *run) settled(in deployments.SettleInput, f engine.StepFinished) []engine.Event {
+	op := in.Settle.Step.Op
+	delete(r.lostOn, op)
+	if f.Outcome == engine.OutcomeAbsent && in.Settle.Again && r.in.Rounds[op] >= maxRounds {
+		f.Outcome, f.Error = engine.OutcomeFailed, fmt.Sprintf(
+			"its answer was lost in each of %d attempts; Temporal's Web UI shows the attempts", r.in.Rounds[op])
+		if kind := in.Settle.Step.Kind; kind == engine.StepCreate || kind == engine.StepCreateReplacement {
+			// the convergent provider was not asked whether the resource exists
+			f.Outcome = engine.OutcomeUndecidable
+		}
+	}
+	r.recordOutcome(op, f.Outcome)
+	return single(f)
 }
 
 // neverStarted reports whether an activity, or its last attempt, ended before it began: its worker is gone. The error
@@ -259,6 +271,11 @@ func neverStarted(err error) bool {
 // workerLost reports whether an activity ended because its worker did not respond.
 func workerLost(err error) bool {
 	return neverStarted(err) || timedOut(err, enumspb.TIMEOUT_TYPE_HEARTBEAT)
+}
+
+// silent reports whether an activity ended without a word of its worker, which may still be at it.
+func silent(err error) bool {
+	return timedOut(err, enumspb.TIMEOUT_TYPE_HEARTBEAT) || timedOut(err, enumspb.TIMEOUT_TYPE_START_TO_CLOSE)
 }
 
 func timedOut(err error, kind enumspb.TimeoutType) bool {

@@ -1,6 +1,8 @@
 package workflows
 
 import (
+	"cmp"
+	"encoding/json"
 	"slices"
 	"strconv"
 	"time"
@@ -34,7 +36,25 @@ func (q *queue) acceptedBefore(requestID string) (deployments.Accepted, bool) {
 	if i < 0 || q.Answered[i].Rejected() {
 		return deployments.Accepted{}, false
 	}
-	return q.Answered[i].Accepted, true
+	a := deployments.Accepted{Update: q.named(q.Answered[i].Accepted.Update.Version)}
+	if i := q.waiting(a.Update); i >= 0 {
+		a.Position, a.Behind = q.place(i)
+	}
+	return a, true
+}
+
+// waiting returns the index of an update that waits; -1 if it does not.
+func (q *queue) waiting(u deployments.UpdateName) int {
+	return slices.IndexFunc(q.Queue, func(w deployments.QueuedUpdate) bool { return w.Update == u })
+}
+
+// place returns the position of an update that waits, and the one that is active.
+func (q *queue) place(index int) (position int, behind *deployments.UpdateInfo) {
+	if q.Active == nil {
+		return index, nil
+	}
+	active := describe(*q.Active)
+	return index + 1, &active
 }
 
 // reject remembers that a request was rejected: a copy of it may not be accepted later, when nobody expects that.
@@ -46,13 +66,10 @@ func (q *queue) reject(r deployments.UpdateRequest) {
 	q.remember(r, deployments.Accepted{})
 }
 
-// remember keeps the answer to a request.
+// remember keeps the answer to a request: the version, since the input of the next run must have room for many.
 func (q *queue) remember(r deployments.UpdateRequest, a deployments.Accepted) {
-	answer := deployments.AnsweredRequest{RequestID: r.RequestID, At: r.Submitted.At, Accepted: a}
-	if a.Behind != nil { // without its message: the input of the next run has room for many answers
-		behind := *a.Behind
-		behind.Message, answer.Accepted.Behind = "", &behind
-	}
+	answer := deployments.AnsweredRequest{RequestID: r.RequestID, At: r.Submitted.At}
+	answer.Accepted.Update.Version = a.Update.Version
 	if i := q.answered(r.RequestID); i >= 0 {
 		if before := q.Answered[i].At; before.After(answer.At) {
 			answer.At = before
@@ -112,7 +129,7 @@ func (q *queue) submit(r deployments.UpdateRequest, head int, now time.Time) (de
 	if _, confirmed := r.Previewed(); confirmed && len(q.Queue) > 0 && r.OnBusy == deployments.OnBusySupersede {
 		q.supersede("an update that is previewed again")
 	}
-	if err := q.admit(r, head); err != nil {
+	if err := cmp.Or(q.admit(r, head), q.hasVersion()); err != nil {
 		return deployments.Accepted{}, err
 	}
 	q.Version++
@@ -121,13 +138,8 @@ func (q *queue) submit(r deployments.UpdateRequest, head int, now time.Time) (de
 		q.supersede("version " + u.Update.Version)
 	}
 	a := deployments.Accepted{Update: u.Update}
-	if q.Active != nil {
-		behind := describe(*q.Active)
-		a.Behind, a.Position = &behind, len(q.Queue)+1
-	} else {
-		a.Position = len(q.Queue)
-	}
 	q.Queue = append(q.Queue, u)
+	a.Position, a.Behind = q.place(len(q.Queue) - 1)
 	q.remember(r, a)
 	return a, nil
 }
@@ -170,8 +182,31 @@ func (q *queue) admit(r deployments.UpdateRequest, head int) error {
 	case len(q.Queue) >= queueLimit && r.OnBusy != deployments.OnBusySupersede:
 		return deployments.Errorf(deployments.CodeConflict, "%d updates of %s wait already; cancel some, or use "+
 			"--on-busy supersede", len(q.Queue), q.Stack)
+	case q.busy() && q.size(r) > deployments.MaxRequestSize:
+		return deployments.Errorf(deployments.CodeConflict, "the configuration, environment, targets and imports of the "+
+			"updates of %s that run and wait would be more than %d KiB: wait for %s, or cancel those that wait", q.Stack,
+			deployments.MaxRequestSize>>10, q.first())
 	}
 	return nil
+}
+
+// size returns the bytes of the requests that the next run of the workflow gets with its input if r is accepted.
+// Temporal limits the input.
+func (q *queue) size(r deployments.UpdateRequest) (bytes int) {
+	requests := []deployments.UpdateRequest{r}
+	if q.Active != nil {
+		requests = append(requests, q.Active.Request)
+	}
+	if r.OnBusy != deployments.OnBusySupersede {
+		for _, w := range q.Queue {
+			requests = append(requests, w.Request)
+		}
+	}
+	for _, r := range requests {
+		text, _ := json.Marshal(r) // it came as JSON
+		bytes += len(text)
+	}
+	return bytes
 }
 
 // reserveVersion takes a version for a change that is not an update, such as an import. It fails while the queue is
@@ -181,8 +216,20 @@ func (q *queue) reserveVersion() (int, error) {
 		return 0, deployments.Errorf(deployments.CodeConflict, "%s is busy with %s; wait for it, or end it with "+
 			"`deployctl cancel`", q.Stack, q.first())
 	}
+	if err := q.hasVersion(); err != nil {
+		return 0, err
+	}
 	q.Version++
 	return q.Version, nil
+}
+
+// hasVersion reports that there is no further version.
+func (q *queue) hasVersion() error {
+	if q.Version < deployments.MaxVersion {
+		return nil
+	}
+	return deployments.Errorf(deployments.CodeConflict, "%s has had version %d, which is the last: give the stack "+
+		"another name by an export and an import", q.Stack, q.Version)
 }
 
 // first names the update that is active, or is next.
@@ -221,13 +268,15 @@ func (q *queue) precede(r deployments.UpdateRequest, why string, now time.Time) 
 }
 
 // newest returns the name of the update with the last version that was given out.
-func (q *queue) newest() deployments.UpdateName {
-	return deployments.UpdateName{StackName: q.Stack, Version: strconv.Itoa(q.Version)}
+func (q *queue) newest() deployments.UpdateName { return q.named(strconv.Itoa(q.Version)) }
+
+func (q *queue) named(version string) deployments.UpdateName {
+	return deployments.UpdateName{StackName: q.Stack, Version: version}
 }
 
 // remove withdraws a waiting update; false when it does not wait.
 func (q *queue) remove(u deployments.UpdateName, why string) bool {
-	i := slices.IndexFunc(q.Queue, func(w deployments.QueuedUpdate) bool { return w.Update == u })
+	i := q.waiting(u)
 	if i < 0 {
 		return false
 	}

@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -288,6 +289,46 @@ func (q *queue) check() error {
 		}
 	}
 	return nil
+}
+
+// TestTheInputOfTheNextRunOfAStackFitsIntoAPayload fills a queue with the largest requests that it takes, and with as
+// many answers as it remembers, to names as long as can be.
+func TestTheInputOfTheNextRunOfAStackFitsIntoAPayload(t *testing.T) {
+	const payload = 2 << 20 // Temporal's limit
+	long := strings.Repeat("n", 100)
+	now := time.Date(2026, 1, 1, 0, 0, 0, 123456789, time.UTC)
+	q := &queue{StackInput: deployments.StackInput{Stack: deployments.StackName{Organization: long, Project: long,
+		Stack: long}, StackID: theStackID, Version: 1e9}}
+	submit := func(i, size int) error {
+		_, err := q.submit(deployments.UpdateRequest{Stack: q.Stack, Kind: engine.KindUp, OnBusy: deployments.OnBusyQueue,
+			RequestID: fmt.Sprintf("%0*d", deployments.MaxRequestIDLength, i), Message: strings.Repeat("m", size),
+			Submitted: &deployments.Submission{StackID: theStackID, At: now}}, 0, now)
+		return err
+	}
+	for i := range answersLimit {
+		size := deployments.MaxRequestSize / 3
+		if i == 0 {
+			size = deployments.MaxRequestSize - 10<<10
+		}
+		switch err := submit(i, size); {
+		case i == 0 && err != nil:
+			t.Fatal(err)
+		case i > 0 && deployments.CodeOf(err) != deployments.CodeConflict:
+			t.Fatalf("a request of %d bytes beside one of %d is answered with %v", size, deployments.MaxRequestSize, err)
+		case i == 1:
+			if err := submit(i, 100); err != nil {
+				t.Errorf("a small request is answered with %v", err)
+			}
+		case i > 1:
+			q.remember(deployments.UpdateRequest{RequestID: fmt.Sprintf("%0*d", deployments.MaxRequestIDLength, i),
+				Submitted: &deployments.Submission{At: now}}, deployments.Accepted{Update: q.newest(), Position: 100,
+				Behind: &deployments.UpdateInfo{Update: q.newest(), Message: long}})
+		}
+	}
+	text, err := json.Marshal(q.StackInput)
+	if err != nil || len(q.Answered) != answersLimit || len(text) > payload {
+		t.Errorf("an input with %d answers takes %d bytes: %v", len(q.Answered), len(text), err)
+	}
 }
 
 func TestAQueueIsBounded(t *testing.T) {

@@ -26,11 +26,13 @@ type run struct {
 	cancelDelivered                                  bool                   // that cancel was delivered to the core
 	outgoing                                         []workflow.Future      // signals to the Update
 
-	flights          []flight      // in order of start
-	waitingForWorker []call        // calls that found no worker
-	suspect          string        // the worker that was reported as lost
-	toRefresh        []engine.Step // refreshes that are to be gathered into groups
-	notRefreshed     []engine.Step // refreshes of groups that are to be repeated as steps
+	flights          []flight       // in order of start
+	waitingForWorker []call         // calls that found no worker
+	suspect          string         // the worker that was reported as lost
+	toRefresh        []engine.Step  // refreshes that are to be gathered into groups
+	notRefreshed     []engine.Step  // refreshes of groups that are to be repeated as steps
+	lostOn           map[int]string // by operation: the worker that fell silent with its attempt, until that is settled
+	toInquire        []inquiry      // attempts of which their workers are to be asked
 
 	broken      bool        // it has panicked
 	closing     bool        // it ends or continues as new: nothing starts, polls return
@@ -97,7 +99,7 @@ func newRun(in deployments.RunInput) *run {
 		outbox: outbox{
 			epoch: in.Epoch, acked: in.Cursor, replies: in.Replies, ended: in.Ended,
 		},
-		saver: saver{update: in.Update, base: in.Base, number: in.Saves},
+		saver: saver{update: in.Update, base: in.Base, number: in.Saves}, lostOn: map[int]string{},
 	}
 }
 
@@ -288,6 +290,24 @@ func (r *run) signalsSent() bool {
 	return len(r.outgoing) == 0
 }
 
+// lookAfterErrors is a change of the workflow: a step that failed is settled if its error leaves open whether it had
+// its effect.
+const lookAfterErrors = "look-after-errors"
+
+// weighed returns an event as this workflow handles it: one that an earlier build went on with takes a failed step for
+// one without effect.
+func weighed(ctx workflow.Context, e engine.Event) engine.Event {
+	f, ok := e.(engine.StepFinished)
+	if !ok || f.Evidence == nil || !f.Evidence.Look ||
+		workflow.GetVersion(ctx, lookAfterErrors, workflow.DefaultVersion, 1) != workflow.DefaultVersion {
+		return e
+	}
+	evidence := *f.Evidence
+	evidence.Look = false
+	f.Evidence = &evidence
+	return f
+}
+
 // collectResults handles the activities that have ended.
 func (r *run) collectResults(ctx workflow.Context) {
 	pending := r.flights[:0]
@@ -305,11 +325,15 @@ func (r *run) collectResults(ctx workflow.Context) {
 			r.waitingForWorker = append(r.waitingForWorker, f.call)
 			continue
 		}
+		if op, _ := f.stepRound(); op != 0 && f.name == deployments.ActivityStep && silent(err) {
+			r.lostOn[op] = f.worker
+		}
 		for _, e := range f.events(ctx, f.future) {
-			r.handle(e)
+			r.handle(weighed(ctx, e))
 		}
 	}
 	clear(r.flights[len(pending):])
 	r.flights = pending
+	r.startInquiries(ctx)
 	r.startWaiting(ctx)
 }

@@ -148,7 +148,7 @@ func (r *run) finish(ctx workflow.Context, result engine.Result) (deployments.Ru
 		return deployments.RunOutput{}, temporal.NewNonRetryableApplicationError(result.Error, string(codeOf(failed)),
 			nil)
 	}
-	out := deployments.RunOutput{Result: result, Saves: r.saver.number, LastSave: rest}
+	out := deployments.RunOutput{Result: result, Saves: r.saver.made(), LastSave: rest}
 	if err == nil {
 		err = r.endError(ctx, out)
 	}

@@ -218,6 +218,37 @@ func TestAStepWhoseOutcomeIsUnknownIsSettledAndMadeInASecondRound(t *testing.T) 
 	wantSnapshot(t, w, names(1))
 }
 
+func TestACreateWhoseErrorLeavesItsEffectOpenIsSettledBeforeItFails(t *testing.T) {
+	failed := temporal.NewApplicationErrorWithOptions("500", deployments.ErrorStepFailed,
+		temporal.ApplicationErrorOptions{NonRetryable: true, Details: []any{deployments.StepOutput{
+			StepFinished: engine.StepFinished{Op: 1, Outcome: engine.OutcomeFailed, Error: "500",
+				Evidence: &engine.Evidence{Class: engine.ErrorAmbiguous, Look: true}}}}})
+	for name, c := range map[string]struct {
+		found  engine.Outcome
+		old    bool // an earlier build went on after the error
+		status engine.Status
+		looked int
+	}{
+		"it is there":                 {engine.OutcomeDone, false, engine.StatusSucceeded, 1},
+		"it is not":                   {engine.OutcomeAbsent, false, engine.StatusFailed, 1},
+		"an earlier build has failed": {engine.OutcomeDone, true, engine.StatusFailed, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, p := newWorld(), &program{names: names(1)}
+			w.outcomes["thing-a"] = func(int) error { return failed }
+			w.settled = c.found
+			out, _ := perform(t, w, p, deployments.RunInput{}, func(env *testsuite.TestWorkflowEnvironment) {
+				if c.old {
+					env.OnGetVersion(lookAfterErrors, workflow.DefaultVersion, workflow.Version(1)).Return(workflow.DefaultVersion)
+				}
+			})
+			if out.Result.Status != c.status || len(w.looked) != c.looked || len(w.rounds) != 1 {
+				t.Errorf("came to %+v, looked %v, in rounds %v", out.Result, w.looked, w.rounds)
+			}
+		})
+	}
+}
+
 func TestAnUndecidableCreateIsLeftPending(t *testing.T) {
 	w, p := newWorld(), &program{names: names(1)}
 	w.settled = engine.OutcomeUndecidable

@@ -156,6 +156,14 @@ func (s *saver) collectResult(ctx workflow.Context) {
 	s.flight = nil
 }
 
+// made returns the number of the last save that was made, or is left to the commit.
+func (s *saver) made() int {
+	if s.failed != nil && s.sent != nil {
+		return s.sent.Number - 1
+	}
+	return s.number
+}
+
 // lost reports whether there are changes of the state that cannot be saved.
 func (s *saver) lost() bool {
 	return s.failed != nil && (len(s.deltas) > 0 || s.sent != nil && len(s.sent.Deltas) > 0)

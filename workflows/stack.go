@@ -142,12 +142,22 @@ func (s *stack) take(ctx workflow.Context, r deployments.UpdateRequest) (deploym
 	return a, clientError(err)
 }
 
-// refreshHead reads the head again if it may have changed. The caller holds the lock.
+// refreshHead reads the head again if it may have changed. It may name an update that this workflow does not know,
+// because Temporal's database was set back: that has the stack. The caller holds the lock.
 func (s *stack) refreshHead(ctx workflow.Context) error {
 	if s.busy() || s.headReadAt.Equal(workflow.Now(ctx)) {
 		return nil
 	}
-	return s.readHead(ctx)
+	if err := s.readHead(ctx); err != nil {
+		return err
+	}
+	if s.head.Running == nil { // an import may have the stack, which has no workflow and ends by itself
+		return nil
+	}
+	if s.adoptActive(ctx); s.Active != nil {
+		s.watchActive(ctx)
+	}
+	return nil
 }
 
 // handleReserve handles the update reserve.
@@ -237,7 +247,7 @@ func (s *stack) startUpdate(ctx workflow.Context, in deployments.UpdateInput) *w
 		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
 		StaticSummary:         clip(Summary(in.Update, in.Request), summaryBytes),
 		TypedSearchAttributes: SearchAttributes(in.Update, in.Request),
-		Priority:              Priority(in.Request.Scheduled),
+		Priority:              Priority(in.Update.Organization, in.Request.Scheduled),
 	}))
 	child := workflow.ExecuteChildWorkflow(childCtx, workflowOf(in.Request), in)
 	if err := child.GetChildWorkflowExecution().Get(ctx, nil); temporal.IsWorkflowExecutionAlreadyStartedError(err) {

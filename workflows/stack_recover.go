@@ -106,7 +106,15 @@ func (s *stack) handleRecover(ctx workflow.Context, r deployments.Recovery) erro
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
-	err := workflow.Await(ctx, func() bool { return s.Active == nil || s.attempts > before })
+	if err := s.lock.Lock(ctx); err != nil {
+		return err
+	}
+	err := s.refreshHead(ctx)
+	s.lock.Unlock()
+	if err != nil {
+		return clientError(err)
+	}
+	err = workflow.Await(ctx, func() bool { return s.Active == nil || s.attempts > before })
 	if err == nil && s.trouble != nil {
 		err = s.trouble.reason
 	}
@@ -210,9 +218,7 @@ func (s *stack) loadActive(ctx workflow.Context) error {
 	for s.Active == nil && s.Continues == "" {
 		err := s.readHead(ctx)
 		if err == nil {
-			if a := s.head.Active; a != nil && a.Number() > 0 { // not a rename or a removal
-				s.adopt(s.head, workflow.Now(ctx))
-			}
+			s.adoptActive(ctx)
 			break
 		}
 		s.retryRequested = false
@@ -227,6 +233,13 @@ func (s *stack) loadActive(ctx workflow.Context) error {
 		s.watchActive(ctx)
 	}
 	return nil
+}
+
+// adoptActive takes the active update from the head.
+func (s *stack) adoptActive(ctx workflow.Context) {
+	if a := s.head.Active; a != nil && a.Number() > 0 { // not a rename or a removal
+		s.adopt(s.head, workflow.Now(ctx))
+	}
 }
 
 // withBriefRetries makes an activity fail after a few attempts: the Stack reports the failure and retries itself.

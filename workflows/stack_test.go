@@ -63,6 +63,9 @@ func (y *yard) Recover(_ context.Context, in deployments.RecoverInput) (out depl
 		y.silent, out.Next = false, in.Next
 	}
 	out.Update = in.Update
+	if a := y.head.Active; a != nil && *a == in.Update {
+		y.head.Active = nil
+	}
 	if y.settle != nil {
 		y.silent = false
 	}
@@ -280,6 +283,50 @@ func TestAChangeOfTheHeadAfterTheStackStartedIsNoticed(t *testing.T) {
 			y.live(t, deployments.StackInput{})
 			y.want(t, "begin 10", "end 10")
 		})
+	}
+}
+
+// TestAnUpdateThatOnlyTheHeadKnowsIsEndedFirst has Temporal's database set back while a Stack runs: an update that came
+// after that has the stack, as the head says.
+func TestAnUpdateThatOnlyTheHeadKnowsIsEndedFirst(t *testing.T) {
+	left := deployments.UpdateName{StackName: theStack, Version: "9"}
+	for _, recover := range []bool{false, true} {
+		y := newYard(deployments.Head{Version: 8, Next: 9})
+		y.env.RegisterDelayedCallback(func() {
+			y.head = deployments.Head{Version: 8, Next: 10, Active: &left, Running: &deployments.UpdateInfo{Update: left}}
+		}, time.Second)
+		recovered := errors.New("it is not answered")
+		if recover {
+			y.env.RegisterDelayedCallback(func() {
+				y.env.UpdateWorkflow(deployments.UpdateRecover, "", &testsuite.TestUpdateCallback{
+					OnComplete: func(_ any, err error) { recovered = err },
+				}, deployments.Recovery{})
+			}, 2*time.Second)
+		} else {
+			y.submit(2*time.Second, "a", deployments.UpdateRequest{})
+		}
+		y.live(t, deployments.StackInput{})
+		if len(y.recovered) != 1 || y.recovered[0].Update != left {
+			t.Errorf("recovered %+v", y.recovered)
+		}
+		if recover && recovered != nil {
+			t.Errorf("recover is answered %v", recovered)
+		}
+		if !recover {
+			y.want(t, "begin 10", "end 10")
+		}
+	}
+}
+
+func TestAnImportThatHasTheStackIsNotRecovered(t *testing.T) {
+	importing := deployments.UpdateName{StackName: theStack, Version: "9"}
+	y := newYard(deployments.Head{Version: 8, Next: 9})
+	y.env.RegisterDelayedCallback(func() { y.head = deployments.Head{Version: 8, Next: 10, Active: &importing} },
+		time.Second)
+	y.submit(2*time.Second, "a", deployments.UpdateRequest{})
+	y.live(t, deployments.StackInput{})
+	if y.want(t, "begin 10", "end 10"); len(y.recovered) > 0 {
+		t.Errorf("recovered %+v", y.recovered)
 	}
 }
 

@@ -16,6 +16,14 @@ const (
 	heartbeat = 30 * time.Second
 	// startTimeout is how long a task may wait in a worker's private queue; after that the worker is considered gone.
 	startTimeout = 15 * time.Second
+	// inquiryHeartbeat is the heartbeat timeout of a worker that is asked what it knows of an attempt that it seems to
+	// have lost: it is slow.
+	inquiryHeartbeat = 2 * time.Minute
+	// maxSilencesAbsent and maxSilencesUndecidable are how many times in a row such a worker does not begin to answer
+	// within startTimeout, while another one does, until it is taken for gone: before a create that was not found is
+	// made again, and before one that cannot be found is left to a person. After inquiryPatience it is in any case.
+	maxSilencesAbsent, maxSilencesUndecidable = 1, 3
+	inquiryPatience                           = 10 * time.Minute
 	// longestActivity bounds an activity without a timeout of its own.
 	longestActivity = 24 * time.Hour
 	// longestWait bounds the wait for another workflow.
@@ -170,6 +178,18 @@ func onDeliveries(ctx workflow.Context, once bool) workflow.Context {
 		o.RetryPolicy = &retryBriefly
 	}
 	return workflow.WithActivityOptions(ctx, o)
+}
+
+// onInquiry returns the options of an activity that asks a worker, which may be slow or gone, about a lost attempt.
+func onInquiry(ctx workflow.Context, worker, summary string) workflow.Context {
+	o := workflow.GetActivityOptions(onWorker(ctx, worker, &retryForever))
+	o.HeartbeatTimeout, o.WaitForCancellation, o.Summary = inquiryHeartbeat, false, clip(summary, summaryBytes)
+	return workflow.WithActivityOptions(ctx, o)
+}
+
+// onPing returns the options of an activity that shows that a worker is alive.
+func onPing(ctx workflow.Context, worker string) workflow.Context {
+	return workflow.WithStartToCloseTimeout(onWorker(ctx, worker, &noRetry), startTimeout)
 }
 
 // onWorker returns the options of an activity that only one worker can execute.

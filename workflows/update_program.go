@@ -28,7 +28,7 @@ func (u *update) programs(ctx workflow.Context) {
 			return
 		}
 		limit := maxFruitlessEpochs
-		if err != nil {
+		if err != nil || out.OutOfSight {
 			limit = maxWorkerLosses
 		}
 		if u.countFruitless(ctx, epoch) >= limit {
@@ -135,6 +135,5 @@ func (u *update) handleWorkerLost(ctx workflow.Context, worker string) {
 
 // alive pings a worker. If the worker is gone, its successor answers, or nobody does.
 func (u *update) alive(ctx workflow.Context, worker string) bool {
-	ctx = workflow.WithStartToCloseTimeout(onWorker(ctx, worker, &noRetry), startTimeout)
-	return !workerLost(workflow.ExecuteActivity(ctx, deployments.ActivityPing).Get(ctx, nil))
+	return !workerLost(workflow.ExecuteActivity(onPing(ctx, worker), deployments.ActivityPing).Get(ctx, nil))
 }

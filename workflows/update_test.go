@@ -283,6 +283,9 @@ func TestLostEpochsCountOnlyInARowWithoutProgress(t *testing.T) {
 				}
 				return deployments.ProgramOutput{Lost: true}, nil
 			}},
+		"hosts that Temporal does not hear": {10, func(*hosts, int) (deployments.ProgramOutput, error) {
+			return deployments.ProgramOutput{Lost: true, OutOfSight: true}, nil
+		}},
 		"workers that die": {10, func(*hosts, int) (deployments.ProgramOutput, error) {
 			return deployments.ProgramOutput{}, temporal.NewHeartbeatTimeoutError()
 		}},

@@ -48,6 +48,8 @@ type world struct {
 	settled    engine.Outcome
 	settling   error                                    // the error of settling, if not nil
 	looked     []int                                    // the rounds that were settled
+	inquired   []string                                 // the workers that were asked about lost attempts
+	answering  func(n int) (engine.StepFinished, error) // what the nth of them says; nil: it knows nothing
 	asked      int                                      // reports of a lost worker
 	away       int                                      // saves that fail first
 	unsavable  bool                                     // every save fails for good
@@ -97,7 +99,32 @@ func (w *world) Settle(_ context.Context, in deployments.SettleInput) (engine.St
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.looked = append(w.looked, in.Round)
-	return engine.StepFinished{Op: in.Settle.Step.Op, Outcome: w.settled}, w.settling
+	found := engine.StepFinished{Op: in.Settle.Step.Op, Outcome: w.settled}
+	if w.settled == engine.OutcomeDone {
+		found.ID, found.At = "id-"+in.Settle.Step.URN.Name(), "2026-01-01T00:00:00Z"
+	}
+	return found, w.settling
+}
+
+func (w *world) Inquire(ctx context.Context, in deployments.SettleInput) (known engine.StepFinished, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.inquired = append(w.inquired, activity.GetInfo(ctx).TaskQueue)
+	known.Outcome = engine.OutcomeUnknown
+	if w.answering != nil {
+		known, err = w.answering(len(w.inquired))
+	}
+	known.Op = in.Settle.Step.Op
+	return known, err
+}
+
+func (w *world) Ping(ctx context.Context) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.dead[activity.GetInfo(ctx).TaskQueue] {
+		return errNotStarted
+	}
+	return nil
 }
 
 func (w *world) Plan(_ context.Context, in deployments.PlanInput) (out deployments.PlanOutput, err error) {

@@ -9,7 +9,4 @@ import (
 	"github.com/deployctl/deployctl/cmd/deployctl/internal/app"
 )
 
-// version is set by the linker in releases.
-var version = ""
-
-func main() { os.Exit(app.Main(version, nil)) }
+func main() { os.Exit(app.Main(nil)) }

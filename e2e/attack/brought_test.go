@@ -24,12 +24,19 @@ var programAttacks = []attack{
 	{"program/sockets-of-the-user", socketsOfTheUser},
 	{"program/ports-of-another-update", portsOfAnotherUpdate},
 	{"program/links-in-its-place", linksInItsPlace},
+	{"program/files-of-processes", filesOfProcesses},
+	{"program/user-namespaces", userNamespaces},
+	{"program/left-processes", leftProcesses},
 	{"program/links-in-home", linksInHome},
 	{"program/pipe-for-the-service", pipeForTheService},
 	{"program/runtime-path", runtimePath},
 	{"program/escape-sequences", escapesOfAProgram},
 	{"plugin/processes", processesOfAPlugin},
+	{"program/long-urns", longURNs},
 	{"plugin/escape-sequences", escapesOfAPlugin},
+	{"plugin/two-causes", twoCauses},
+	{"plugin/deep-names", deepNames},
+	{"plugin/doubling-schema", doublingSchema},
 }
 
 // script makes a project whose program is a shell script, with a stack dev, and returns deployctl in its directory.

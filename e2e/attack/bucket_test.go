@@ -28,6 +28,8 @@ var bucketAttacks = []attack{
 	{"bucket/damage-hides-others", damageHidesOthers},
 	{"bucket/taken-places", takenPlaces},
 	{"bucket/new-objects", newObjects},
+	{"bucket/older-head", olderHead},
+	{"bucket/lost-save", lostSave},
 	{"bucket/foreign-keys", foreignKeys},
 }
 

@@ -166,7 +166,7 @@ func escapeSequences(t *testing.T, f *field) {
 func targetOfNothing(t *testing.T, f *field) {
 	for _, args := range [][]string{
 		{"up", "--target", "urn:pulumi:dev::precious::fake:index:Named::nope"}, {"up", "--replace", "nothere"},
-		{"up", "--target", "one"},
+		{"up", "--target", "nope"},
 		{"destroy", "--target", "urn:pulumi:dev::precious::fake:index:Named::nope"},
 		{"refresh", "--target", "urn:pulumi:dev::precious::x:y:Z::nope"},
 	} {

@@ -25,11 +25,17 @@ import (
 
 	"github.com/deployctl/deployctl/e2e/cluster"
 	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/porttest"
 	"github.com/deployctl/deployctl/internal/waittest"
 )
 
 // edgeAttacks are those of whoever reaches a port of the service.
-var edgeAttacks = []attack{{"edge/malformed-calls", malformedEdges}}
+var edgeAttacks = []attack{
+	{"edge/malformed-calls", malformedEdges},
+	{"edge/taken-address", takenAddress},
+	{"edge/resets", resets},
+	{"edge/held-connections", heldConnections},
+}
 
 // edges are the ports at which a service listens, but for the API's calls, which client/malformed-calls makes; full is
 // the number of calls at full size.
@@ -76,8 +82,9 @@ const largestEmbedded = 1024
 
 // malformedEdges plays malformed calls on every edge while a neighbour's stack is updated again and again.
 func malformedEdges(t *testing.T, f *field) {
-	for _, e := range edges {
+	for row, e := range edges {
 		t.Run(e.name, func(t *testing.T) {
+			harness.LongButFor(t, 6, row)
 			stop, stopped := make(chan struct{}), make(chan int)
 			go func() {
 				updates := 0
@@ -164,7 +171,7 @@ func (f *field) session(t *testing.T) string {
 	link := regexp.MustCompile(`http://\S+/open\?link=\S+`).FindString(f.Deployctl(f.Dir).Must(t, "dev", "status"))
 	jar, err := cookiejar.New(nil)
 	harness.Must(t, err)
-	answer, err := (&http.Client{Jar: jar}).Get(link)
+	answer, err := porttest.Browser(jar).Get(link)
 	harness.Must(t, err)
 	_ = answer.Body.Close()
 	for _, c := range jar.Cookies(answer.Request.URL) {
@@ -180,7 +187,9 @@ const mute = "no HTTP"
 // standing is how a port answers a good request: a status, or mute.
 func standing(t *testing.T, target *url.URL) string {
 	t.Helper()
-	answer, err := (&http.Client{Timeout: waittest.Patience}).Get(target.String() + "/")
+	b := porttest.Browser(nil)
+	b.Timeout = waittest.Patience
+	answer, err := b.Get(target.String() + "/")
 	if err != nil {
 		return mute
 	}
@@ -192,7 +201,7 @@ func standing(t *testing.T, target *url.URL) string {
 // up. It gives the number of bytes that were answered. A port that speaks HTTP is greeted before: then the connection
 // has been accepted.
 func whisper(target *url.URL, greets bool, message []byte, secure bool) (int64, error) {
-	conn, err := net.Dial("tcp", target.Host)
+	conn, err := net.Dial("tcp", porttest.Resolved(target.Host))
 	if err != nil {
 		return 0, err
 	}

@@ -3,9 +3,12 @@
 package attack
 
 import (
+	"encoding/binary"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,28 +25,25 @@ type witness struct {
 }
 
 func (w *witness) ServeHTTP(answer http.ResponseWriter, r *http.Request) {
-	namespace, name := peer(r.RemoteAddr)
+	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	namespace, name := peer(r.RemoteAddr, local.String())
 	w.mu.Lock()
 	w.asked[strings.Trim(r.URL.Path, "/")] = namespace + " " + name
 	w.mu.Unlock()
 	answer.WriteHeader(http.StatusForbidden)
 }
 
-// peer returns the user namespace and the name of the process that has the other end of a connection over IPv4.
-func peer(address string) (namespace, name string) {
-	var a, b, c, d byte
-	var port int
-	if _, err := fmt.Sscanf(address, "%d.%d.%d.%d:%d", &a, &b, &c, &d, &port); err != nil {
-		return "", err.Error()
-	}
+// peer returns the user namespace and the name of the process that has the end at address of a connection over IPv4 to
+// server. The same port may have left a closed connection to another server behind, which is no process's.
+func peer(address, server string) (namespace, name string) {
 	table, err := os.ReadFile("/proc/net/tcp")
 	if err != nil {
 		return "", err.Error()
 	}
-	at := fmt.Sprintf("%02X%02X%02X%02X:%04X", d, c, b, a, port)
-	socket := ""
+	from, to := inTable(address), inTable(server)
+	socket := "no connection from " + from + " to " + to
 	for line := range strings.Lines(string(table)) {
-		if x := strings.Fields(line); len(x) > 9 && x[1] == at {
+		if x := strings.Fields(line); len(x) > 9 && x[1] == from && x[2] == to {
 			socket = "socket:[" + x[9] + "]"
 		}
 	}
@@ -59,6 +59,15 @@ func peer(address string) (namespace, name string) {
 		return namespace, name
 	}
 	return "", "no process with " + socket
+}
+
+// inTable returns an address of IPv4 as /proc/net/tcp has it.
+func inTable(address string) string {
+	x, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprintf("%08X:%04X", binary.LittleEndian.Uint32(x.Addr().AsSlice()), x.Port())
 }
 
 // fetches names a server as an asset, as an archive, as what an object of S3 holds, and as an S3 endpoint: whoever asks

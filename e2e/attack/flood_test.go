@@ -28,6 +28,7 @@ import (
 // floods ask more of serve than it has.
 var floods = []attack{
 	{"flood/unfinished-messages", unfinishedMessages},
+	{"flood/many-tokens", manyTokens},
 	{"flood/uploads", uploads},
 	{"flood/pushes", pushes},
 	{"flood/watchers", watchers},

@@ -3,10 +3,14 @@
 package attack
 
 import (
+	"archive/tar"
 	"encoding/json"
+	"errors"
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -27,6 +31,9 @@ var leaseAttacks = []attack{
 	{"lease/removed-token", removedToken},
 	{"lease/renewed-preview", renewedPreview},
 	{"lease/someone-elses-discard", someoneElsesDiscard},
+	{"lease/undone-creation", undoneCreation},
+	{"lease/costly-values", costlyValues},
+	{"lease/someone-elses-preview", someoneElsesPreview},
 	{"member/asked-members", askedMembers},
 }
 
@@ -302,13 +309,44 @@ func renewedPreview(t *testing.T, f *field) {
 	l.refused(t, http.MethodPost, "renew_lease", `{"duration":300}`)
 }
 
-// someoneElsesDiscard has a deployer discard the update of a stack, which only an admin may.
+// someoneElsesDiscard has a deployer discard the update of a stack, and export its stored objects, which only an admin
+// may.
 func someoneElsesDiscard(t *testing.T, f *field) {
-	_, token, _ := f.prey(t, "discarder")
+	tool, token, _ := f.prey(t, "discarder")
 	l := f.begin(t, token, "discarder", "update")
 	stacks := api.NewStacksClient(f.apart().connect(t))
 	_, err := stacks.Recover(as(t.Context(), token), &api.RecoverRequest{Discard: true,
 		Stack: &api.StackName{Organization: "org", Project: "discarder", Stack: "dev"}})
 	answered(t, "recover --discard of a deployer", err, codes.PermissionDenied)
+
+	l.must(t, http.MethodPatch, "journalentries", `{"entries":[{"sequenceID":1,"kind":2,"operationID":1}]}`)
+	export, err := stacks.ExportRaw(as(t.Context(), token), &api.ExportRawRequest{
+		Stack: &api.StackName{Organization: "org", Project: "discarder", Stack: "dev"}})
+	harness.Must(t, err)
+	_, err = export.Recv()
+	answered(t, "a raw export of a deployer", err, codes.PermissionDenied)
+	path := filepath.Join(t.TempDir(), "dev.tar")
+	tool.Must(t, "stack", "export", "--raw", path)
+	file, err := os.Open(path)
+	harness.Must(t, err)
+	defer func() { _ = file.Close() }()
+	written := map[string]string{}
+	for r := tar.NewReader(file); ; {
+		header, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		harness.Must(t, err)
+		text, err := io.ReadAll(r)
+		harness.Must(t, err)
+		written[header.Name] = string(text)
+	}
+	if !strings.Contains(written["updates/1/journal/00000001"], `"operationID":1`) ||
+		!strings.Contains(written["index.json"], `"faults": []`) || written["head.json"] == "" {
+		t.Errorf("the export of an admin has %v", written)
+	}
+	harness.Eventually(t, "the audit log has the export", func() bool {
+		return strings.Contains(tool.Must(t, "audit", "--organization", "org", "--json"), "Stacks/ExportRaw")
+	})
 	l.complete(t)
 }

@@ -28,6 +28,8 @@ var memberAttacks = []attack{
 	{"member/viewer-changes", viewerChanges},
 	{"member/almost-matching-stacks", almostMatchingStacks},
 	{"member/own-promotion", ownPromotion},
+	{"member/log-of-others", logOfOthers},
+	{"member/bodies-at-others", bodiesAtOthers},
 	{"member/planted-name", plantedName},
 	{"member/worthless-tokens", worthlessTokens},
 	{"member/removed-member", removedMember},
@@ -155,7 +157,8 @@ func everyMethodElsewhere(t *testing.T, f *field) {
 
 // readable are the methods that a viewer may call.
 var readable = []string{
-	"Watch", "ListStacks", "GetStack", "Export", "History", "ListSchedules", "GetSchedule", "ScheduleRuns", "GetDrift",
+	"Watch", "ListOngoing", "ListStacks", "ListStatuses", "GetStack", "Export", "History", "ListSchedules", "GetSchedule",
+	"ScheduleRuns", "GetDrift",
 	"DeriveToken", // which has no more rights than the caller's own
 	"WhoAmI",
 }

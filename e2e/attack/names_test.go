@@ -65,7 +65,7 @@ func plantedName(t *testing.T, f *field) {
 	// the planter does not learn whether there is such a member
 	removal := func(name string) string {
 		_, err := members.RemoveMember(planter.calls, &api.RemoveMemberRequest{Name: name, Organization: "organization"})
-		answered(t, "the removal of "+name, err, codes.NotFound)
+		answered(t, "the removal of "+name, err, codes.PermissionDenied)
 		return strings.ReplaceAll(err.Error(), name, "NAME")
 	}
 	if there, nowhere := removal("carol"), removal("nobody"); there != nowhere {

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/porttest"
 	"github.com/deployctl/deployctl/internal/waittest"
 )
 
@@ -22,6 +23,7 @@ var pageAttacks = []attack{
 	{"page/foreign-read", foreignRead},
 	{"page/websocket", webSocket},
 	{"page/used-link", usedLink},
+	{"page/left-script", leftScript}, // last: it restarts the service
 }
 
 // evil is where the page is from.
@@ -42,10 +44,9 @@ func (f *field) browser(t *testing.T) browser {
 	link := uiLink.FindString(f.victim.Must(t, "dev", "status"))
 	jar, err := cookiejar.New(nil)
 	harness.Must(t, err)
-	b := browser{&http.Client{Jar: jar, Timeout: waittest.Patience,
-		CheckRedirect: func(*http.Request, []*http.Request) error {
-			return http.ErrUseLastResponse
-		}}, link, nil, f.status(t).UIURL}
+	b := browser{porttest.Browser(jar), link, nil, f.status(t).UIURL}
+	b.Timeout = waittest.Patience
+	b.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	res, err := b.Get(link)
 	harness.Must(t, err)
 	_ = res.Body.Close()
@@ -92,7 +93,8 @@ func reboundName(t *testing.T, f *field) {
 	session := "Cookie: " + b.Jar.Cookies(ui)[0].String() // as if the link had been opened under that name
 	for what, base := range b.http {
 		port := base[strings.LastIndex(base, ":"):]
-		for _, host := range []string{"evil.example" + port, "evil.example", "localhost.evil.example" + port,
+		for _, host := range []string{"127.0.0.1" + port, "localhost" + port, "x.localhost" + port,
+			"evil.example" + port, "evil.example", "localhost.evil.example" + port,
 			"127.0.0.1.nip.io" + port} {
 			for _, path := range paths {
 				for _, method := range []string{http.MethodGet, http.MethodPost} {
@@ -196,7 +198,8 @@ func webSocket(t *testing.T, f *field) {
 // usedLink opens a link again that somebody has seen, and has one lead elsewhere.
 func usedLink(t *testing.T, f *field) {
 	b := f.browser(t)
-	stranger := browser{Client: &http.Client{CheckRedirect: b.CheckRedirect}}
+	stranger := browser{Client: porttest.Browser(nil)}
+	stranger.CheckRedirect = b.CheckRedirect
 	if res, _ := stranger.ask(t, http.MethodGet, b.link, ""); res == nil || res.StatusCode < 400 ||
 		len(res.Cookies()) > 0 {
 		t.Errorf("a link is opened twice: %v", res)

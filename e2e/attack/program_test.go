@@ -52,6 +52,10 @@ var programs = map[string]func(*program){
 	"monitor":       (*program).callMonitor,
 	"engine":        (*program).callEngine,
 	"registrations": (*program).register,
+	"urns":          (*program).logURNs,
+	"causes":        lies("causes"),
+	"names":         lies("names"),
+	"schema":        lies("schema"),
 }
 
 // program is a hostile program while it runs.

@@ -37,6 +37,9 @@ var temporalAttacks = []attack{
 	{"temporal/huge-payloads", hugePayloads},
 	{"temporal/repeated-payloads", repeatedPayloads},
 	{"temporal/restarted-update", restartedUpdate},
+	{"temporal/another-payload", anotherPayload},
+	{"temporal/repeated-step", repeatedStep},
+	{"temporal/burnt-versions", burntVersions},
 }
 
 // temporal is Temporal as its administrator has it.

@@ -33,11 +33,20 @@ const Patience = 2 * waittest.Patience
 // Full has tests play what takes long, too. `make soak` gives the flag, `make test` does not.
 var Full = flag.Bool("full", false, "play what takes long, too, and attacks at full size")
 
-// Long skips, without -full, what takes long and adds a variant to what `make test` plays anyway.
+// Long skips, without -full, what takes long and adds a variant to what `make test` plays anyway, here or in a cheaper
+// test, such as a transcript of the engine.
 func Long(t *testing.T) {
 	t.Helper()
 	if !*Full {
 		t.Skip("it takes long; make soak plays it")
+	}
+}
+
+// LongButFor is Long for all rows of a table but each nth, from the first on.
+func LongButFor(t *testing.T, nth, row int) {
+	t.Helper()
+	if row%nth != 0 {
+		Long(t)
 	}
 }
 
@@ -72,11 +81,17 @@ func Binary() string {
 
 // Peers builds what other programs the tests need, once, and gives the directories that hold them.
 var Peers = sync.OnceValues(func() ([]string, error) {
-	build := exec.Command(filepath.Join(Root(), "tools", "peers", "build"))
+	dir, err := Peer()
+	return []string{dir, filepath.Join(Root(), "bin")}, err
+})
+
+// Peer builds those of the names, see tools/peers/build, and gives the directory that holds them.
+func Peer(names ...string) (string, error) {
+	build := exec.Command(filepath.Join(Root(), "tools", "peers", "build"), names...)
 	build.Stderr = os.Stderr
 	dir, err := build.Output()
-	return []string{strings.TrimSpace(string(dir)), filepath.Join(Root(), "bin")}, err
-})
+	return strings.TrimSpace(string(dir)), err
+}
 
 // Home is a user's directories, with at most one embedded service.
 type Home struct {

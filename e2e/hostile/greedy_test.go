@@ -36,7 +36,8 @@ func TestAProgramThatTakesAllItCanTakesNobodyDown(t *testing.T) {
 	h := harness.NewHome(t, harness.Binary())
 	home, err := cluster.Prepare(t.Context(), h.Binary, h.Dir, h.Env)
 	harness.Must(t, err)
-	env := append(h.Env, "TMPDIR="+base, "DEPLOYCTL_SANDBOX_RUN_AS=200100-200199", "DEPLOYCTL_SANDBOX_MEMORY=200MiB",
+	env := append(h.Env, "TMPDIR="+base, "DEPLOYCTL_SANDBOX_RUN_AS=2000000100-2000000199",
+		"DEPLOYCTL_SANDBOX_MEMORY=200MiB",
 		"DEPLOYCTL_SANDBOX_PROCESSES=200", "DEPLOYCTL_SANDBOX_FILE_SIZE=10MiB", "DEPLOYCTL_SANDBOX_OPEN_FILES=256")
 	c, err := cluster.Start(t.Context(), h.Binary, h.Dir, env, home, home.S3Endpoint, 1)
 	harness.Must(t, err)

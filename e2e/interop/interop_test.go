@@ -30,7 +30,7 @@ func TestAStackMovesToTheStockCLIAndBackWithNothingToDo(t *testing.T) {
 		setUp func(t *testing.T, dir string)
 		long  bool
 	}{
-		{name: "YAML and a plugin", files: yamlAndFake},
+		{name: "YAML and a plugin", files: yamlAndFake, long: true},
 		{name: "YAML and deployctl s3 with a component", files: yamlAndS3},
 		{name: "a scenario with many options", files: scenario},
 		{name: "Node with a dynamic provider", files: nodeDynamic, setUp: npmInstall, long: true},
@@ -56,6 +56,7 @@ func TestAStackMovesToTheStockCLIAndBackWithNothingToDo(t *testing.T) {
 }
 
 func TestAStackWhoseSecretsAreUnderAKeyOfVaultMovesToTheStockCLIAndBack(t *testing.T) {
+	harness.Long(t)
 	h := harness.NewHome(t, harness.Binary())
 	h.Start(t)
 	_, cloud := harness.Cloud(t)

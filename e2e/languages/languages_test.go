@@ -23,6 +23,7 @@ func TestNodePrograms(t *testing.T) {
 	h := harness.NewHome(t, harness.Binary())
 	t.Run("a program with a dynamic provider lives", func(t *testing.T) { nodeProgramLives(t, h) })
 	t.Run("a program that is killed is started again", func(t *testing.T) {
+		harness.Long(t)
 		startedAgain(t, h, projectOf(t, "typescript", "index.ts", chainInNode))
 	})
 	t.Run("transforms are applied in order", func(t *testing.T) {
@@ -47,9 +48,11 @@ func TestGoPrograms(t *testing.T) {
 	h := harness.NewHome(t, harness.Binary())
 	t.Run("a program lives", func(t *testing.T) { goProgramLives(t, h) })
 	t.Run("a program that is killed is started again", func(t *testing.T) {
+		harness.Long(t)
 		startedAgain(t, h, projectOf(t, "go", "main.go", chainInGo))
 	})
 	t.Run("transforms are applied in order", func(t *testing.T) {
+		harness.Long(t)
 		said := transforms(t, h, projectOf(t, "go", "main.go", transformsInGo), map[string]string{"first": "own box stack"})
 		if !strings.Contains(said, "the hook is told of first near 1") {
 			t.Errorf("the update says\n%s", said)

@@ -246,9 +246,10 @@ func (s *stage) rows(commands []string) []string {
 	return rows
 }
 
-// TestEachCommandOfTheStockCLIWorksOrIsRefusedWithAReason plays all commands against serve and a worker, and, with
-// -full, against the embedded service. Both come to the table of the page; -update writes it.
+// TestEachCommandOfTheStockCLIWorksOrIsRefusedWithAReason plays all commands against serve and a worker, and against
+// the embedded service. Both come to the table of the page; -update writes it.
 func TestEachCommandOfTheStockCLIWorksOrIsRefusedWithAReason(t *testing.T) {
+	harness.Long(t)
 	page := filepath.Join(harness.Root(), "docs", "stock-cli.md")
 	t.Run("serve", func(t *testing.T) {
 		h := harness.NewHome(t, harness.Binary())
@@ -260,7 +261,6 @@ func TestEachCommandOfTheStockCLIWorksOrIsRefusedWithAReason(t *testing.T) {
 		inPage(t, page, commandTable(t, h, service{c.Pulumi, c.Token}, c.Env))
 	})
 	t.Run("dev", func(t *testing.T) {
-		harness.Long(t)
 		h := harness.NewHome(t, harness.Binary())
 		h.Start(t)
 		inPage(t, page, commandTable(t, h, serviceOf(t, h), nil))

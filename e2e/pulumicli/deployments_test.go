@@ -101,15 +101,17 @@ func TestTheStockCLIRunsDeploymentsFromGitRepositories(t *testing.T) {
 	h := harness.NewHome(t, harness.Binary())
 	h.Start(t)
 	s := serviceOf(t, h)
-	t.Run("its commands", func(t *testing.T) { t.Parallel(); deploys(t, h, s) })
-	t.Run("stored settings and pushes", func(t *testing.T) { t.Parallel(); pushes(t, h, s) })
-	t.Run("messages of GitHub", func(t *testing.T) { t.Parallel(); takesGitHub(t, h, s) })
-	t.Run("messages of GitLab", func(t *testing.T) { t.Parallel(); takesGitLab(t, h, s) })
-	t.Run("what a repository may not do", func(t *testing.T) { t.Parallel(); refusesRepositories(t, h, s) })
-	t.Run("secrets of the configuration", func(t *testing.T) { t.Parallel(); decrypts(t, h, s) })
-	t.Run("webhooks", func(t *testing.T) { t.Parallel(); tellsDeployments(t, h, s) })
-	t.Run("a stack that stays though it was destroyed", func(t *testing.T) { t.Parallel(); staysDestroyed(t, h, s) })
-	t.Run("one after the other", func(t *testing.T) { t.Parallel(); queues(t, h, s) })
+	playParts(t, h, s, []part{
+		{"its commands", false, deploys},
+		{"stored settings and pushes", false, pushes},
+		{"messages of GitHub", true, takesGitHub},
+		{"messages of GitLab", true, takesGitLab},
+		{"what a repository may not do", true, refusesRepositories},
+		{"secrets of the configuration", true, decrypts},
+		{"webhooks", true, tellsDeployments},
+		{"a stack that stays though it was destroyed", true, staysDestroyed},
+		{"one after the other", true, queues},
+	})
 }
 
 // gitStack makes a stack, and returns the stock CLI in its project and the variable with the cloud's address.

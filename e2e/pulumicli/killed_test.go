@@ -170,6 +170,7 @@ func cancelled(t *testing.T, s served) {
 }
 
 func keyless(t *testing.T, s served) {
+	harness.Long(t)
 	v := s.newVictim(t, "keyless", "--secrets-provider", "passphrase")
 	v.killed(t, fakecloud.Create, "up")
 	if n := v.settled(t); n != 1 {

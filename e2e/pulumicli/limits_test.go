@@ -21,6 +21,7 @@ import (
 // TestALimitHoldsAtBothEdges reaches each limit of what is kept for a stack, an organization or a token, and asks for
 // one more at the edge of deployctl and at that of the stock CLI. What is removed makes room.
 func TestALimitHoldsAtBothEdges(t *testing.T) {
+	harness.Long(t)
 	h := harness.NewHome(t, harness.Binary())
 	h.Start(t)
 	s := serviceOf(t, h)

@@ -36,6 +36,7 @@ func TestTheStockCLILogsInWithoutAStoredToken(t *testing.T) {
 
 // TestTheStockCLIFindsTheLoginPageOfAnotherAddress has the service listen where the CLI looks for the pages elsewhere.
 func TestTheStockCLIFindsTheLoginPageOfAnotherAddress(t *testing.T) {
+	harness.Long(t)
 	h := harness.NewHome(t, harness.Binary())
 	h.Start(t)
 	if _, console := addresses(t, h); console != "" {

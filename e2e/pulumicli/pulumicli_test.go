@@ -69,7 +69,15 @@ func (s service) login(t *testing.T, project *harness.Tool) *harness.Tool {
 	t.Helper()
 	peers, err := harness.Peers()
 	harness.Must(t, err)
-	stock := &harness.Tool{Path: filepath.Join(peers[0], "pulumi"), Dir: project.Dir, Env: append(append([]string{},
+	return s.loginWith(t, peers[0], project)
+}
+
+// loginWith is login with the stock CLI in a directory.
+func (s service) loginWith(t *testing.T, dir string, project *harness.Tool) *harness.Tool {
+	t.Helper()
+	peers, err := harness.Peers()
+	harness.Must(t, err)
+	stock := &harness.Tool{Path: filepath.Join(dir, "pulumi"), Dir: project.Dir, Env: append(append([]string{},
 		project.Env...), "PULUMI_HOME="+filepath.Join(t.TempDir(), "home"), "PULUMI_SKIP_UPDATE_CHECK=true",
 		"PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION=true", "PULUMI_ACCESS_TOKEN="+s.token)}
 	stock.Must(t, "login", s.address)
@@ -92,19 +100,41 @@ func with(command string, more ...string) []string {
 	return append(append([]string{command}, update...), more...)
 }
 
+// part is a part of a test; all of them use one service.
+type part struct {
+	name string
+	long bool // make soak plays it alone
+	play func(*testing.T, *harness.Home, service)
+}
+
+// playParts plays the parts of a test in parallel.
+func playParts(t *testing.T, h *harness.Home, s service, parts []part) {
+	for _, p := range parts {
+		t.Run(p.name, func(t *testing.T) {
+			if p.long {
+				harness.Long(t)
+			}
+			t.Parallel()
+			p.play(t, h, s)
+		})
+	}
+}
+
 func TestTheStockCLIWorksAgainstDeployctl(t *testing.T) {
 	h := harness.NewHome(t, harness.Binary())
 	h.Start(t)
 	s := serviceOf(t, h)
-	t.Run("its commands", func(t *testing.T) { t.Parallel(); commands(t, h, s) })
-	t.Run("both tools in turn", func(t *testing.T) { t.Parallel(); inTurn(t, h, s) })
-	t.Run("a start waits for the stack", func(t *testing.T) { t.Parallel(); waits(t, h, s) })
-	t.Run("configuration comes back", func(t *testing.T) { t.Parallel(); refreshesConfiguration(t, h, s) })
-	t.Run("a running update is cancelled", func(t *testing.T) { t.Parallel(); cancels(t, h, s) })
-	t.Run("schedules and drift", func(t *testing.T) { t.Parallel(); schedules(t, h, s) })
-	t.Run("the automation API", func(t *testing.T) { t.Parallel(); automation(t, h, s) })
-	t.Run("webhooks", func(t *testing.T) { t.Parallel(); hooks(t, h, s) })
-	t.Run("a stack of another backend", func(t *testing.T) { t.Parallel(); migrates(t, h, s) })
+	playParts(t, h, s, []part{
+		{"its commands", false, commands},
+		{"both tools in turn", false, inTurn},
+		{"a start waits for the stack", true, waits},
+		{"configuration comes back", true, refreshesConfiguration},
+		{"a running update is cancelled", false, cancels},
+		{"schedules and drift", true, schedules},
+		{"the automation API", true, automation},
+		{"webhooks", true, hooks},
+		{"a stack of another backend", true, migrates},
+	})
 }
 
 // commands plays each command that needs a backend.
@@ -112,7 +142,12 @@ func commands(t *testing.T, h *harness.Home, s service) {
 	_, cloud := harness.Cloud(t)
 	dir := t.TempDir()
 	project.Write(t, dir)
-	p := s.login(t, h.Deployctl(dir, cloud))
+	playCommands(t, s.login(t, h.Deployctl(dir, cloud)))
+}
+
+// playCommands plays them with a stock CLI that is logged in.
+func playCommands(t *testing.T, p *harness.Tool) {
+	t.Helper()
 	said(t, p, deployments.LocalToken, "whoami")
 	said(t, p, "Created stack", "stack", "init", "dev")
 	said(t, p, "", "config", "set", "password", secret, "--secret")

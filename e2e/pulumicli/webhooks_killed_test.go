@@ -37,6 +37,7 @@ func (r *receiver) killsAt(t *testing.T, c *cluster.Cluster, text string) <-chan
 // TestADeliveryIsMadeThoughItsWorkerDiesInTheMiddle kills the only worker after the receiver has got the event, and
 // before the worker gets the answer: the event is sent again, as the same one, and the log has it once.
 func TestADeliveryIsMadeThoughItsWorkerDiesInTheMiddle(t *testing.T) {
+	harness.Long(t)
 	h, c, s := inParts(t, 1)
 	dir := t.TempDir()
 	plain.Write(t, dir)

@@ -48,10 +48,15 @@ func TestAnUpdateWhoseWorkflowIsTerminatedIsGoneOnWithByTheNext(t *testing.T) {
 	h := harness.NewHome(t, harness.Binary())
 	h.Start(t)
 	temporal := dial(t, h)
+	row := 0
 	for _, workflow := range []string{"update", "run"} {
 		for _, object := range []string{"named-2", "auto-1"} {
 			for _, at := range []fakecloud.Moment{fakecloud.Before, fakecloud.After} {
+				const others = 7 // which leaves the first and the last one, the opposites
+				this := row
+				row++
 				t.Run(fmt.Sprintf("the %s, %s the effect on %s", workflow, at, object), func(t *testing.T) {
+					harness.LongButFor(t, others, this)
 					t.Parallel()
 					stack := strings.ToLower(fmt.Sprintf("%s-%s-%s", workflow, object, at))
 					said := interfered(t, h, stack, fakecloud.Fault{Name: "gate", Op: fakecloud.Create, Object: object,

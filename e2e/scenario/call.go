@@ -19,6 +19,8 @@ type invoke struct {
 	Args        map[string]yaml.Node `yaml:"args"`
 	Options     options              `yaml:"options"`
 	ExpectError string               `yaml:"expectError"`
+	// OutputValues says by output values, in both directions, what depends on what.
+	OutputValues bool `yaml:"outputValues"`
 }
 
 func (i *invoke) play(p *player) error {
@@ -48,7 +50,10 @@ func (i *invoke) invoke(p *player, m *made) error {
 	if i.Options.Parent != "" {
 		req.Parent = with.Parent
 	}
-	if req.Args, err = plugin.MarshalProperties(args, marshal(false)); err != nil {
+	if i.OutputValues {
+		m.deps, req.DependsOn, req.AcceptOutputValues = nil, nil, true
+	}
+	if req.Args, err = plugin.MarshalProperties(args, marshal(i.OutputValues)); err != nil {
 		return err
 	}
 	res, err := p.monitor.Invoke(p.ctx, req)
@@ -57,6 +62,42 @@ func (i *invoke) invoke(p *player, m *made) error {
 	}
 	m.unknown = res.GetUnknown()
 	return m.returned(res.GetReturn(), res.GetFailures())
+}
+
+// exists asks whether there is a resource.
+type exists struct {
+	Alias   string  `yaml:"exists"`
+	Type    string  `yaml:"type"`
+	ID      string  `yaml:"id"`
+	Options options `yaml:"options"`
+}
+
+func (e *exists) play(p *player) error {
+	return p.start(e.Alias, func(m *made) error { return e.exists(p, m) })
+}
+
+func (e *exists) exists(p *player, m *made) error {
+	id, err := p.interpolate(e.ID)
+	if err != nil {
+		return err
+	}
+	with := rpc.RegisterResourceRequest{Type: e.Type, Custom: true}
+	if err := e.Options.apply(p, m, &with); err != nil {
+		return err
+	}
+	m.deps = dependencies(id)
+	if unknown(id) {
+		m.unknown = true
+		return nil
+	}
+	res, err := p.monitor.ExistsResource(p.ctx, &rpc.ExistsResourceRequest{
+		Type: e.Type, Id: display(leaf(id).Element), Parent: with.Parent, Provider: with.Provider, Version: with.Version,
+		PluginDownloadURL: with.PluginDownloadURL, PackageRef: with.PackageRef,
+	})
+	if m.unknown = res.GetUnknown(); !m.unknown {
+		m.state = resource.PropertyMap{"exists": resource.NewProperty(res.GetExists())}
+	}
+	return err
 }
 
 // call calls a method of a resource.

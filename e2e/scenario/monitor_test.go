@@ -162,7 +162,7 @@ func (e *engine) RegisterResource(
 	case "fake:index:Gone":
 		return nil, status.Error(codes.Unavailable, "the monitor has shut down")
 	case "fake:index:Skipped":
-		res.Result = rpc.Result_SKIP
+		res.Result = 2
 	}
 	if !e.dryRun {
 		if res.Object.Fields == nil {

@@ -23,6 +23,8 @@ type register struct {
 	Properties  map[string]yaml.Node `yaml:"properties"`
 	Options     options              `yaml:"options"`
 	ExpectError string               `yaml:"expectError"`
+	// OutputValues says by output values what each property depends on.
+	OutputValues bool `yaml:"outputValues"`
 }
 
 func (r *register) play(p *player) error {
@@ -44,13 +46,17 @@ func (r *register) register(p *player, m *made) error {
 		AcceptSecrets:        true, AcceptResources: true, AliasSpecs: true, SupportsPartialValues: true,
 		SupportsResultReporting: true,
 	}
-	if req.Object, err = plugin.MarshalProperties(props, marshal(r.Remote && p.outputs)); err != nil {
+	byValue := r.OutputValues || r.Remote && p.outputs
+	if req.Object, err = plugin.MarshalProperties(props, marshal(byValue)); err != nil {
 		return err
 	}
 	for key, v := range props {
 		urns := dependencies(v)
 		req.PropertyDependencies[string(key)] = &rpc.RegisterResourceRequest_PropertyDependencies{Urns: urns}
 		req.Dependencies = union(req.Dependencies, urns)
+	}
+	if r.OutputValues {
+		req.UsesOutputValues, req.PropertyDependencies = true, nil
 	}
 	if err := r.Options.apply(p, m, req); err != nil {
 		return err

@@ -49,6 +49,7 @@ func init() { // not a literal: the actions refer back to it
 		"register": func() action { return &register{} },
 		"read":     func() action { return &read{} },
 		"invoke":   func() action { return &invoke{} },
+		"exists":   func() action { return &exists{} },
 		"call":     func() action { return &call{} },
 		"outputs":  func() action { return &outputs{} },
 		"await":    func() action { return &await{} },

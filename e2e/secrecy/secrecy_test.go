@@ -57,6 +57,9 @@ outputs:
 func TestNothingSecretIsReadable(t *testing.T) {
 	for _, provider := range []string{"default", "passphrase"} {
 		t.Run("secrets provider "+provider, func(t *testing.T) {
+			if provider != "default" {
+				harness.Long(t)
+			}
 			h := harness.NewHome(t, harness.Binary())
 			secrets, shown := live(t, h, provider)
 			for name, where := range shown {

@@ -358,6 +358,14 @@ func (d *driver) step(s engine.Step) engine.StepFinished {
 	case n == 2 && d.fails && !s.Adopt:
 		d.failed = true
 		return engine.StepFinished{Op: s.Op, Outcome: engine.OutcomeFailed, Error: "quota"}
+	case n == 4 && d.fails && s.Kind != engine.StepUpdate && s.Kind != engine.StepRefresh && !s.Adopt:
+		if d.rng.IntN(2) == 0 {
+			d.lost[s.Op] = d.cloud.apply(s)
+		} else {
+			d.failed = true
+		}
+		return engine.StepFinished{Op: s.Op, Outcome: engine.OutcomeFailed, Error: "500",
+			Evidence: &engine.Evidence{Class: engine.ErrorAmbiguous, Look: true}}
 	case n == 3 && d.fails && s.New != nil:
 		d.failed = true
 		ev := d.cloud.apply(s)

@@ -65,7 +65,7 @@ func (h *Hasher) running() (*reader, error) {
 		return nil, err
 	}
 	r := &reader{waiting: map[int]*question{}}
-	r.process, err = h.start(process.Command{Path: self, Name: digest.Name, Stdout: r.hear})
+	r.process, err = h.start(process.Command{Path: self, Name: digest.Name, Stdin: true, Stdout: r.hear})
 	if err != nil {
 		return nil, fmt.Errorf("starting the process that opens it: %w", err)
 	}

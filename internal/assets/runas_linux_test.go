@@ -20,7 +20,7 @@ func TestWhatIsNamedIsOpenedByTheUserOfTheOrganization(t *testing.T) {
 	dir, err := os.MkdirTemp("", "assets-") // every user can pass through its parent
 	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	policy, _, err := sandbox.New(sandbox.Options{Mode: sandbox.RunAs, RunAs: "200000-200010",
+	policy, _, err := sandbox.New(sandbox.Options{Mode: sandbox.RunAs, RunAs: "2000000000-2000000010",
 		Record: filepath.Join(dir, "users.json")})
 	must(t, err)
 	must(t, os.Chmod(dir, 0o755)) //nolint:gosec // every user may read it

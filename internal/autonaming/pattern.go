@@ -20,8 +20,12 @@ type part struct {
 	length int
 }
 
-// longestRandom bounds the characters of one random part.
-const longestRandom = 256
+const (
+	// longestRandom bounds the characters of one random part.
+	longestRandom = 256
+	// mostParts and longestFixed bound a pattern: its parts, and what they have beside the resource's name.
+	mostParts, longestFixed = 64, 4 << 10
+)
 
 // alphabets are the characters of random parts.
 var alphabets = map[string]string{
@@ -36,6 +40,19 @@ var (
 
 // read reads a pattern, and puts what it names of the stack and of the configuration into it.
 func (r *reader) read(text string) (pattern, error) {
+	p, err := r.parts(text)
+	size := 0
+	for _, one := range p {
+		size += len(one.text) + one.length
+	}
+	if err == nil && (len(p) > mostParts || size > longestFixed) {
+		return nil, fmt.Errorf("the pattern makes names that are too long: at most %d parts of %d characters together are "+
+			"possible", mostParts, longestFixed)
+	}
+	return p, err
+}
+
+func (r *reader) parts(text string) (pattern, error) {
 	var p pattern
 	for text != "" {
 		at := expression.FindStringSubmatchIndex(text)
@@ -46,7 +63,9 @@ func (r *reader) read(text string) (pattern, error) {
 		if err != nil {
 			return nil, fmt.Errorf("the pattern has %s: %w", text[at[0]:at[1]], err)
 		}
-		p = append(p, part{text: text[:at[0]]}, one)
+		if p = append(p, part{text: text[:at[0]]}, one); len(p) > mostParts {
+			return p, nil
+		}
 		text = text[at[1]:]
 	}
 	return p, nil

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -210,7 +209,7 @@ func (p *preparation) fetchWithRetries(ctx context.Context, o gitsource.FetchOrd
 		}
 		p.log.line(err.Error() + "; it is tried again")
 		sleep(ctx, time.Duration(attempt)*fetchPause)
-		if err := p.box.Do(func() error { return os.RemoveAll(o.Dir) }); err != nil {
+		if err := p.box.Do(func() error { return sandbox.RemoveAll(o.Dir) }); err != nil {
 			return bundlecache.Unavailable(err)
 		}
 	}
@@ -298,7 +297,7 @@ func (p *preparation) request(packed gitsource.Packed, stackID string) deploymen
 	r := deployments.UpdateRequest{
 		Stack: d.Name.StackName, RequestID: deployments.DeploymentRequestID(d.Name, stackID, len(d.Updates)),
 		OnBusy: deployments.OnBusyQueue, Bundle: packed.Bundle, Config: packed.Config, Secrets: packed.Secrets,
-		Initiator: d.RequestedBy, Authority: d.Authority, Parallel: deployments.DefaultParallel,
+		Initiator: d.By(), Authority: d.Authority, Parallel: deployments.DefaultParallel,
 		Message: strings.TrimSpace(fmt.Sprintf("%s: %.8s %s", d.Name.ID(), p.fetched.Commit, p.fetched.Message)),
 		Kind:    engine.KindUp,
 	}
@@ -319,6 +318,7 @@ func (p *preparation) request(packed gitsource.Packed, stackID string) deploymen
 	case apitype.RemediateDrift:
 		r.Refresh = true
 	}
+	r.Refresh = r.Refresh || packed.Refresh && r.Kind != engine.KindRefresh
 	return r
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/service"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/storetest"
 )
 
 // away is a Temporal that does not answer.
@@ -37,7 +38,8 @@ type queue struct {
 
 func newQueue(t *testing.T, length int) *queue {
 	t.Helper()
-	store, err := statestore.New(&statestore.Memory{}, statestore.Options{Master: make([]byte, 32)})
+	store, err := statestore.New(storetest.NewContended(&statestore.Memory{}),
+		statestore.Options{Master: make([]byte, 32)})
 	must(t, err)
 	must(t, store.CreateStack(t.Context(), dev, nil))
 	for range length {

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"os"
@@ -27,6 +28,8 @@ type Options struct {
 	S3Command func(home string) []string
 	// Ports that are not zero take the place of those that the home has kept, from now on.
 	Ports Ports
+	// NewLog makes the log that writes service.log; nil: lines of text.
+	NewLog func(io.Writer) (*slog.Logger, error)
 	// Codec gives, for the home's keys, what decodes payloads for the Web UI in the user's browser, by the protocol of
 	// Temporal's codec servers; nil for none. Only who may open the Web UI reaches it.
 	Codec func(Keys) (http.Handler, error)
@@ -88,7 +91,7 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 }
 
 func (s *Server) start(ctx context.Context, opts Options) error {
-	if err := s.claim(); err != nil {
+	if err := s.claim(opts.NewLog); err != nil {
 		return err
 	}
 	data, err := ensureData(ctx, s.home, opts.Ports, &s.ports)
@@ -105,7 +108,7 @@ func (s *Server) start(ctx context.Context, opts Options) error {
 	s.Keys, s.Status.TemporalCredentials = data.keys, data.identity.path
 	s.TLS, s.Status.Certificate = data.identity.proof(), s.home.certificate()
 	s.Status.TemporalAddress, s.Status.Namespace = address(ports.Temporal), Namespace
-	s.Status.UIURL = uiURL(ports)
+	s.Status.UIURL = uiURL(s.Status.Instance, ports)
 	s.Status.S3Endpoint, s.Status.Bucket = "http://"+address(ports.S3), Bucket
 	s.Status.APIAddress, s.PulumiAddress = address(ports.API), address(ports.Pulumi)
 
@@ -130,12 +133,17 @@ func (s *Server) start(ctx context.Context, opts Options) error {
 
 // claim finds out from what the last service left how it ended, and puts this one in its place. The caller holds
 // lockService.
-func (s *Server) claim() error {
+func (s *Server) claim(newLog func(io.Writer) (*slog.Logger, error)) error {
 	log, err := s.openLog("service.log")
 	if err != nil {
 		return err
 	}
 	s.Log = slog.New(slog.NewTextHandler(log, nil))
+	if newLog != nil {
+		if s.Log, err = newLog(log); err != nil {
+			return err
+		}
+	}
 	var before Status
 	_, _ = readJSON(s.home.status(), &before) // if it is damaged, heartbeats tell what was lost
 	s.Status = Status{

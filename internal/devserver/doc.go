@@ -11,10 +11,11 @@
 //	              certificate.pem, temporal/, s3/, and s3meta/
 //	              where the file system has no extended attributes
 //
-// Loopback is open to every user of the machine, so every port asks who calls: Temporal's, those between its own parts
+// Loopback is open to every user of the machine, so every port accepts connections of this user and root alone, where
+// the system tells (openPort is the only way to open one), and asks who calls: Temporal's, those between its own parts
 // included, for the certificate in temporal.pem; the S3 server for signatures with keys.json; the Web UI for a session
-// that a link of this home has opened, from the same user where the system tells. And clients ask who answers: Temporal
-// and the API show the certificate, and the service looks up whose its S3 server is.
+// that a link of this start has opened. And clients ask who answers: Temporal and the API show the certificate, and the
+// service looks up whose its S3 server is.
 //
 // Invariant: whatever moment a process of the service is killed at, the next Start succeeds and nothing acknowledged is
 // lost. Every file appears whole, by rename, and the S3 server never outlives its parent.

@@ -27,33 +27,29 @@ const (
 	openPath = "/open"
 )
 
-// gate lets browsers to the Web UI that have opened a link of this home, for pages of this very address, and lets them
-// change nothing but to cancel a workflow.
+// gate lets browsers to the Web UI that have opened a link of this instance, for pages of this very address, and lets
+// them change nothing but to cancel a workflow.
 type gate struct {
 	address   string // the only Host that is served
 	key       []byte
 	ui, codec http.Handler // codec may be nil
 	origin    *http.CrossOriginProtection
 
-	// since is when this process began to let browsers in: of the links that were made before, it does not know which
-	// were opened.
-	since time.Time
-
 	mu   sync.Mutex
 	used map[string]bool // links that were opened
 }
 
-func newGate(d data, ui, codec http.Handler) (*gate, error) {
-	key, err := gateKey(d.keys)
+func newGate(s Status, k Keys, ui, codec http.Handler) (*gate, error) {
+	key, err := gateKey(s, k)
 	return &gate{
-		address: address(d.ports.UI), key: key, ui: ui, codec: codec,
-		origin: http.NewCrossOriginProtection(), used: map[string]bool{}, since: time.Now(),
+		address: strings.TrimPrefix(s.UIURL, "http://"), key: key, ui: ui, codec: codec,
+		origin: http.NewCrossOriginProtection(), used: map[string]bool{},
 	}, err
 }
 
-// gateKey signs links and sessions.
-func gateKey(k Keys) ([]byte, error) {
-	return hkdf.Key(sha256.New, k.Master, nil, "deployctl Web UI", 32)
+// gateKey signs links and sessions of an instance: of links of others, it does not know which were opened.
+func gateKey(s Status, k Keys) ([]byte, error) {
+	return hkdf.Key(sha256.New, k.Master, []byte(s.Instance), "deployctl Web UI", 32)
 }
 
 // UILink makes a link that opens the Web UI of a running service in one browser, once, within minutes.
@@ -62,7 +58,7 @@ func UILink(s Status) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	key, err := gateKey(keys)
+	key, err := gateKey(s, keys)
 	if err != nil {
 		return "", err
 	}
@@ -125,8 +121,8 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// foreign says whether the page of another address made the request. Ports share cookies, so a cookie does not tell; a
-// person who follows a link to here is welcome.
+// foreign says whether the page of another address made the request. A cookie does not tell; a person who follows a
+// link to here is welcome.
 func foreign(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "same-origin", "none":
@@ -167,16 +163,9 @@ func (g *gate) open(w http.ResponseWriter, r *http.Request) {
 		Columns: columns, Views: views})
 }
 
-// madeBefore says whether a link that was signed was made before a time, to the second.
-func madeBefore(link string, at time.Time) bool {
-	until, _, _ := strings.Cut(link, ".")
-	expiry, err := strconv.ParseInt(until, 10, 64)
-	return err != nil || expiry < at.Add(linkLife).Unix()
-}
-
 // accept says whether the link is ours, young, and new.
 func (g *gate) accept(link string) bool {
-	if !g.good("link", link) || madeBefore(link, g.since) {
+	if !g.good("link", link) {
 		return false
 	}
 	g.mu.Lock()

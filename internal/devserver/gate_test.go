@@ -4,13 +4,15 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"net/http/cookiejar"
 	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/deployctl/deployctl/internal/porttest"
 )
 
 // testGate is the gate of a Web UI that answers everything, and panics when asked to.
@@ -22,10 +24,11 @@ func testGate(t *testing.T) (gate *gate, link func() string) {
 	data, err := ensureData(t.Context(), h, Ports{}, &r)
 	must(t, err)
 	shown := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("shown")) })
-	gate, err = newGate(data, shown, shown)
+	status := Status{Home: string(h), Instance: "first", UIURL: uiURL("first", data.ports)}
+	gate, err = newGate(status, data.keys, shown, shown)
 	must(t, err)
 	return gate, func() string {
-		link, err := UILink(Status{Home: string(h), UIURL: uiURL(data.ports)})
+		link, err := UILink(status)
 		must(t, err)
 		return link
 	}
@@ -79,6 +82,8 @@ func TestTheWebUIIsShownToWhomHasOpenedALink(t *testing.T) {
 		{"another host's name", page, []string{session, "Host: evil.example"}, http.StatusMisdirectedRequest},
 		{"a name of loopback that others could have", page, []string{session, "Host: x.localhost:1"},
 			http.StatusMisdirectedRequest},
+		{"the loopback address, which was another's before", page, []string{session,
+			"Host: 127.0.0.1" + g.address[strings.Index(g.address, ":"):]}, http.StatusMisdirectedRequest},
 		{"a page elsewhere that embeds it", page, []string{session, "Sec-Fetch-Site: cross-site",
 			"Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: iframe"}, http.StatusForbidden},
 		{"a page of another port that reads it", page, []string{session, "Sec-Fetch-Site: same-site",
@@ -183,13 +188,52 @@ func TestAPanicInTheWebUIEndsItsRequestAlone(t *testing.T) {
 	}
 }
 
-func TestALinkToTheWebUIOpensNothingAfterARestart(t *testing.T) {
-	g, link := testGate(t)
-	once := link()
-	admitted(t, g, once)
-	again := &gate{address: g.address, key: g.key, ui: g.ui, origin: g.origin, used: map[string]bool{},
-		since: g.since.Add(time.Minute)}
-	if got := ask(again, http.MethodGet, once).StatusCode; got != http.StatusForbidden {
-		t.Errorf("a used link is answered with %d after a restart", got)
+func TestWhatOpenedTheWebUIOpensNothingAfterARestart(t *testing.T) {
+	opts := options(newHome(t))
+	first, err := Start(t.Context(), opts)
+	must(t, err)
+	link, err := UILink(first.Status)
+	must(t, err)
+	unused, err := UILink(first.Status)
+	must(t, err)
+	jar, err := cookiejar.New(nil)
+	must(t, err)
+	old, err := url.Parse(first.Status.UIURL)
+	must(t, err)
+	b := porttest.Browser(jar)
+	answer, err := b.Get(link)
+	must(t, err)
+	must(t, answer.Body.Close())
+	session := jar.Cookies(old)
+	must(t, first.Close(context.Background()))
+	if len(session) != 1 {
+		t.Fatalf("the link gives %v", session)
+	}
+
+	again, err := Start(t.Context(), opts)
+	must(t, err)
+	defer func() { must(t, again.Close(context.Background())) }()
+	now, err := url.Parse(again.Status.UIURL)
+	must(t, err)
+	if now.Hostname() == old.Hostname() || now.Port() != old.Port() {
+		t.Errorf("the Web UI was at %s and is at %s", old, now)
+	}
+	if sent := jar.Cookies(now); len(sent) > 0 {
+		t.Errorf("a browser sends %v", sent)
+	}
+	jar.SetCookies(now, session)
+	for what, target := range map[string]string{
+		"the session":            now.String() + "/api/v1/settings",
+		"the used link":          strings.Replace(link, old.Host, now.Host, 1),
+		"the link":               strings.Replace(unused, old.Host, now.Host, 1),
+		"the link as it was":     unused,
+		"the session, as it was": old.String() + "/api/v1/settings",
+	} {
+		answer, err := b.Get(target)
+		must(t, err)
+		must(t, answer.Body.Close())
+		if answer.StatusCode < 400 {
+			t.Errorf("%s is answered with %s", what, answer.Status)
+		}
 	}
 }

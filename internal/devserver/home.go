@@ -70,6 +70,9 @@ func (h home) schema() string      { return filepath.Join(h.temporal(), "schema.
 func (h home) objects() string     { return filepath.Join(h.data(), "s3") }
 func (h home) objectMeta() string  { return filepath.Join(h.data(), "s3meta") }
 
+// objectSocket is there while the S3 server starts.
+func (h home) objectSocket() string { return filepath.Join(h.data(), "s3.sock") }
+
 // exists says whether there is something at path; an error other than absence counts as there.
 func exists(path string) bool {
 	_, err := os.Lstat(path)

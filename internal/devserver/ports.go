@@ -23,7 +23,8 @@ type Ports struct {
 	Pulumi   int `json:"pulumi"` // the Pulumi Service API, likewise, when its usual port is taken
 }
 
-// webUI is what the Web UI's port is for.
+// webUI is what the Web UI's port is for. It is opened at both addresses of localhost, because browsers take a name
+// below that for either.
 const webUI = "the Web UI"
 
 // Ports are chosen from below the ranges that systems give to outgoing connections (Linux from 32768, macOS from
@@ -34,8 +35,31 @@ const lowestPort, highestPort = 20000, 31000
 // keeps.
 const lowestInner, highestInner = highestPort, 32700
 
-// address is a loopback address. Nothing here ever listens on another.
+// attempts are how many ports are tried before there is no free one.
+const attempts = 1000
+
+// address is a loopback address. Nothing here ever listens on another but on uiAddress.
 func address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+
+// openPort opens a port to this user and root. Nothing else here opens a port: whoever else could connect would take
+// what connections cost, if nothing more.
+func openPort(port int) (net.Listener, error) { return doors.ListenSameUser(address(port)) }
+
+// openInner opens a port that is chosen now. It is not tried first: a child that is being started meanwhile may have
+// what tried it, and the port with it, until it executes its program.
+func openInner() (l net.Listener, err error) {
+	for range attempts {
+		if l, err = openPort(lowestInner + rand.IntN(highestInner-lowestInner)); !errors.Is(err, syscall.EADDRINUSE) {
+			return l, err
+		}
+	}
+	return nil, fmt.Errorf("find a free port between %d and %d: %w", lowestInner, highestInner, err)
+}
+
+// openUI opens the port of the Web UI likewise.
+func openUI(port int) (net.Listener, error) { return doors.ListenSameUser(uiAddress(port)) }
+
+func uiAddress(port int) string { return net.JoinHostPort("localhost", strconv.Itoa(port)) }
 
 // each calls f for every port with its owner's name, in a fixed order.
 func (p *Ports) each(f func(name string, port *int) error) error {
@@ -59,13 +83,13 @@ type reserved []net.PacketConn
 
 // choose reserves a port between two on which nobody listens.
 func (r *reserved) choose(lowest, highest int) (int, error) {
-	for range 1000 {
+	for range attempts {
 		port := lowest + rand.IntN(highest-lowest)
 		socket, err := net.ListenPacket("udp", address(port))
 		if err != nil {
 			continue
 		}
-		if listenable(port) == nil {
+		if listenableUI(port) == nil {
 			*r = append(*r, socket)
 			return port, nil
 		}
@@ -121,8 +145,13 @@ func ensurePorts(h home, wanted Ports, r *reserved) (Ports, error) {
 }
 
 // listenable says why nobody can listen on a loopback port now, or nil.
-func listenable(port int) error {
-	l, err := net.Listen("tcp", address(port))
+func listenable(port int) error { return tryListen(address(port)) }
+
+// listenableUI says so for both addresses of localhost.
+func listenableUI(port int) error { return tryListen(uiAddress(port)) }
+
+func tryListen(address string) error {
+	l, err := doors.Open(address)
 	if err != nil {
 		return err
 	}
@@ -135,7 +164,11 @@ func checkPorts(h home, ports Ports) error {
 }
 
 func checkPort(h home, name string, port int) error {
-	err := listenable(port)
+	try := listenable
+	if name == webUI {
+		try = listenableUI
+	}
+	err := try(port)
 	if err == nil {
 		return nil
 	}

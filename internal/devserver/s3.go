@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/deployctl/deployctl/internal/devserver/parts"
@@ -47,11 +48,20 @@ func ServeS3(ctx context.Context, homePath string, servers parts.Servers) error 
 		return fmt.Errorf("open the objects in %s: %w", h.objects(), err)
 	}
 	defer func() { _ = lock.Close() }()
+	listener, err := openPort(data.ports.S3)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = listener.Close() }()
+	socket, err := filepath.Rel(h.objects(), h.objectSocket())
+	if err != nil {
+		return err
+	}
 	accessKey, secretKey := data.keys.OfPrograms()
 	return servers.ServeS3(ctx, parts.S3{
-		Address: address(data.ports.S3),
-		S3Keys:  parts.S3Keys{AccessKey: data.keys.S3AccessKey, SecretKey: data.keys.S3SecretKey},
-		Others:  parts.S3Keys{AccessKey: accessKey, SecretKey: secretKey},
-		Region:  Region, Objects: h.objects(), Metadata: h.objectMeta(), Own: Bucket,
+		Listener: listener,
+		S3Keys:   parts.S3Keys{AccessKey: data.keys.S3AccessKey, SecretKey: data.keys.S3SecretKey},
+		Others:   parts.S3Keys{AccessKey: accessKey, SecretKey: secretKey},
+		Region:   Region, Objects: h.objects(), Socket: socket, Metadata: h.objectMeta(), Own: Bucket,
 	})
 }

@@ -35,7 +35,7 @@ type Status struct {
 	// authority, in one PEM file.
 	TemporalCredentials string `json:"temporalCredentials,omitempty"`
 	Namespace           string `json:"namespace,omitempty"`
-	UIURL               string `json:"uiURL,omitempty"`
+	UIURL               string `json:"uiURL,omitempty"`      // another one at each start
 	S3Endpoint          string `json:"s3Endpoint,omitempty"` // URL
 	Bucket              string `json:"bucket,omitempty"`
 	APIAddress          string `json:"apiAddress,omitempty"` // host:port, for the caller's API

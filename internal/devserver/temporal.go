@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -37,9 +38,10 @@ type Temporal struct {
 	// path of the certificate, its key and its authority, all in one PEM file, that a client must show
 	Credentials string
 
-	stop func() error // nil until it was started
-	lock *flock.Flock
-	log  *logFile
+	stop      func() error // nil until it was started
+	lock      *flock.Flock
+	log       *logFile
+	listeners []net.Listener
 }
 
 // StartTemporal runs the Temporal server of a home in this process and returns once it answers. It is a part of Start,
@@ -78,18 +80,21 @@ func (t *Temporal) start(ctx context.Context, h home, data data, servers parts.S
 	if t.log, err = openLog(h, "temporal.log"); err != nil {
 		return err
 	}
-	var inner reserved
-	defer inner.release() // the server listens by then
 	config := parts.Temporal{
-		Database: h.database(), Frontend: data.ports.Temporal,
-		Server: data.identity.server(), Client: data.identity.client(),
+		Database: h.database(),
+		Server:   data.identity.server(), Client: data.identity.client(),
 		Log: t.log, LogPath: t.log.path, StartLimit: startPatience,
 		Namespace: Namespace, Retention: retention, SearchAttributes: SearchAttributes(),
 	}
+	if config.Frontend, err = openPort(data.ports.Temporal); err != nil {
+		return err
+	}
+	t.listeners = append(t.listeners, config.Frontend)
 	for i := range config.Inner { // nobody outside knows these: chosen at every start
-		if config.Inner[i], err = inner.choose(lowestInner, highestInner); err != nil {
+		if config.Inner[i], err = openInner(); err != nil {
 			return err
 		}
+		t.listeners = append(t.listeners, config.Inner[i])
 	}
 	if t.stop, err = servers.StartTemporal(config); err != nil {
 		return err
@@ -112,6 +117,9 @@ func (t *Temporal) Close(ctx context.Context) error {
 		case <-ctx.Done():
 			return fmt.Errorf("wait for the Temporal server to end: %w", ctx.Err())
 		}
+	}
+	for _, l := range t.listeners {
+		_ = l.Close() // the server has, if it was started
 	}
 	if t.log != nil {
 		err = errors.Join(err, t.log.Close())

@@ -5,11 +5,21 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/deployctl/deployctl/internal/devserver/parts"
-	"github.com/deployctl/deployctl/internal/doors"
 )
+
+// uiDomain is that of which each start has a name for its Web UI. Browsers find it on this machine without asking
+// anybody.
+const uiDomain = ".localhost"
+
+// uiURL is where an instance has its Web UI. What a browser keeps for a name (cookies, storage, scripts that answer in
+// the server's place) it keeps for whoever listens there, so no instance uses the name of another.
+func uiURL(instance string, p Ports) string {
+	return "http://" + net.JoinHostPort(instance+uiDomain, strconv.Itoa(p.UI))
+}
 
 // codecPath is where the user's browser has payloads decoded for the Web UI.
 const codecPath = "/codec"
@@ -19,18 +29,18 @@ const codecPath = "/codec"
 func (s *Server) startWebUI(data data, servers parts.Servers, codec http.Handler) (stop func(), err error) {
 	config := parts.WebUI{Temporal: address(data.ports.Temporal), Client: data.identity.client(), Namespace: Namespace}
 	if codec != nil {
-		config.Codec = uiURL(data.ports) + codecPath
+		config.Codec = s.Status.UIURL + codecPath
 	}
 	handler, end, err := servers.WebUI(config)
 	if err != nil {
 		return nil, fmt.Errorf("set up the Web UI: %w", err)
 	}
-	gate, err := newGate(data, handler, codec)
+	gate, err := newGate(s.Status, data.keys, handler, codec)
 	if err != nil {
 		end()
 		return nil, err
 	}
-	listener, err := net.Listen("tcp", address(data.ports.UI))
+	listener, err := openUI(data.ports.UI)
 	if err != nil {
 		end()
 		return nil, err
@@ -43,11 +53,8 @@ func (s *Server) startWebUI(data data, servers parts.Servers, codec http.Handler
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		// A cookie is sent to every port of a host, whoever listens there.
-		_ = server.Serve(doors.SameUser(listener)) // ends with Close
+		_ = server.Serve(listener) // ends with Close
 		end()
 	}()
 	return func() { _ = server.Close(); <-ended }, nil
 }
-
-func uiURL(p Ports) string { return "http://" + address(p.UI) }

@@ -3,18 +3,24 @@ package devserver
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/deployctl/deployctl/internal/waittest"
+	"github.com/deployctl/deployctl/workflows"
 	"go.temporal.io/api/batch/v1"
 	"go.temporal.io/api/common/v1"
+	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/taskqueue/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
 )
 
 func TestACancelReachesAnActivityThatDoesNotHeartbeat(t *testing.T) {
@@ -97,4 +103,62 @@ func TestAResetIsRefused(t *testing.T) {
 			t.Errorf("%s gets %v", what, err)
 		}
 	}
+}
+
+// TestABacklogOfOneOrganizationHoldsUpNoOther has a worker with one place, for which many tasks of one organization
+// wait before one of another organization comes.
+func TestABacklogOfOneOrganizationHoldsUpNoOther(t *testing.T) {
+	s := start(t, newHome(t))
+	c, idle := work(t, s)
+	defer c.Close()
+	idle.RegisterWorkflow(once)
+	must(t, idle.Start()) // it has no activities: they wait
+	defer idle.Stop()
+	const many = 100
+	begin := func(organization string, scheduled bool) client.WorkflowRun {
+		run, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{TaskQueue: "queue",
+			Priority: workflows.Priority(organization, scheduled)}, once, organization)
+		must(t, err)
+		return run
+	}
+	var runs []client.WorkflowRun
+	for range many {
+		runs = append(runs, begin("evil", true))
+	}
+	awaitBacklog(t, c, many)
+	runs = append(runs, begin("acme", true))
+	awaitBacklog(t, c, many+1)
+	places := worker.New(c, "places", worker.Options{DisableWorkflowWorker: true, MaxConcurrentActivityExecutionSize: 1,
+		MaxConcurrentActivityTaskPollers: 1})
+	var order []string // one at a time
+	places.RegisterActivityWithOptions(func(_ context.Context, organization string) error {
+		order = append(order, organization)
+		return nil
+	}, activity.RegisterOptions{Name: "take"})
+	must(t, places.Start())
+	for _, run := range runs {
+		must(t, run.Get(t.Context(), nil))
+	}
+	places.Stop()
+	if before := slices.Index(order, "acme"); before > many/10 {
+		t.Errorf("%d tasks of the other organization went first", before)
+	}
+}
+
+// once has one task in a queue of its own.
+func once(ctx workflow.Context, organization string) error {
+	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{TaskQueue: "places", StartToCloseTimeout: time.Hour})
+	return workflow.ExecuteActivity(ctx, "take", organization).Get(ctx, nil)
+}
+
+// awaitBacklog waits until so many tasks wait.
+func awaitBacklog(t *testing.T, c client.Client, tasks int64) {
+	t.Helper()
+	waittest.Until(t, "the tasks wait", func() bool {
+		queue, err := c.WorkflowService().DescribeTaskQueue(t.Context(), &workflowservice.DescribeTaskQueueRequest{
+			Namespace: Namespace, TaskQueue: &taskqueue.TaskQueue{Name: "places"},
+			TaskQueueType: enums.TASK_QUEUE_TYPE_ACTIVITY, ReportStats: true})
+		must(t, err)
+		return queue.GetStats().GetApproximateBacklogCount() >= tasks
+	})
 }

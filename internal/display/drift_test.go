@@ -37,7 +37,7 @@ func TestDriftIsWhatARefreshFindsOtherThanTheStateSays(t *testing.T) {
 	}
 	table := projection.DriftMarkdown(drifted)
 	for _, row := range []string{
-		"**2 resources have drifted.**", `| deployctl:s3:Bucket site | acl | "private" | "public" |`,
+		"**Drifted resources: 2**", `| deployctl:s3:Bucket site | acl | "private" | "public" |`,
 		`| deployctl:s3:Bucket site | tags["b\|c"] | (nothing) | 2 |`,
 		"| deployctl:s3:Object gone |  | it exists | it is gone |",
 	} {

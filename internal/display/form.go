@@ -94,7 +94,7 @@ func (f form) value(head string, value any, tail string) []string {
 
 // pair formats an old and a new value: on one line if they fit, else on two.
 func (f form) pair(head string, c projection.Change, tail string) []string {
-	old, now := projection.FormatValue(c.Old), projection.FormatValue(c.New)
+	old, now := projection.FormatPair(c.Old, c.New)
 	if projection.Composite(c.Old) && reflect.DeepEqual(c.Old, c.New) {
 		if strings.Contains(old, "[secret]") {
 			return []string{head + ": a secret inside of it differs" + tail}

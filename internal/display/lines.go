@@ -67,6 +67,9 @@ func (l *lines) Item(e deployments.WatchEvent) {
 
 // step prints a line for a row whose step has begun or ended. Unchanged resources are only counted.
 func (l *lines) step(r *projection.Row) {
+	if r.Current == apitype.OpSame && len(r.Notes) > 0 && !r.Internal() {
+		l.once("  " + label(r) + notesText(r))
+	}
 	if r.Current == apitype.OpSame || r.Current == apitype.OpRefresh && r.Phase != projection.PhaseFailed ||
 		r.Type == projection.StackType &&
 			r.Current != apitype.OpDelete || r.Internal() || l.repeated(r) {
@@ -78,10 +81,10 @@ func (l *lines) step(r *projection.Row) {
 	case l.options.Preview && r.Phase != projection.PhaseFailed && projection.ReplacementSteps[r.Current]:
 		return
 	case l.options.Preview && r.Phase != projection.PhaseFailed:
-		l.planned(r, line+o.plan+changedNames(r))
+		l.planned(r, line+o.plan+changedNames(r)+notesText(r))
 		return
 	case r.Phase == projection.PhaseRunning:
-		line += o.present + changedNames(r)
+		line += o.present + changedNames(r) + notesText(r)
 	case r.CutOff():
 		line += l.paint.paint(red, o.present+": cut off")
 	case r.Phase == projection.PhaseFailed:

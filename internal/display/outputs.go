@@ -81,9 +81,8 @@ func padded(text string, columns int) string {
 func (f form) outputChange(name string, old, now any, column int) []string {
 	changes := valuediff.Diff(name, old, now)
 	if len(changes) == 1 && changes[0].Path == name && len(changes[0].Lines) == 0 {
-		one := fmt.Sprintf("%s %s %s → %s", f.paint.paint(yellow, "~"), padded(safetext.Visible(name)+":", column),
-			projection.FormatValue(old),
-			projection.FormatValue(now))
+		was, is := projection.FormatPair(old, now)
+		one := fmt.Sprintf("%s %s %s → %s", f.paint.paint(yellow, "~"), padded(safetext.Visible(name)+":", column), was, is)
 		if width(one) <= f.columns {
 			return []string{one}
 		}

@@ -2,6 +2,7 @@ package display
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -60,6 +61,13 @@ func undone(s *projection.State, o Options, paint painter) []string {
 		return nil
 	}
 	wrong, cut := countUndone(s.Rows)
+	interrupted := ""
+	if len(cut) > 0 {
+		interrupted = "cut off: " + strings.Join(cut[:min(len(cut), mostCut)], ", ")
+		if more := len(cut) - mostCut; more > 0 {
+			interrupted += fmt.Sprintf(" and %d more", more)
+		}
+	}
 	n := s.Tally()
 	rest := 0
 	if o.Total > 0 {
@@ -69,7 +77,7 @@ func undone(s *projection.State, o Options, paint painter) []string {
 	for _, part := range []struct {
 		n    int
 		word string
-	}{{wrong, "failed"}, {cut, "cut off"}, {rest, "not begun"}} {
+	}{{wrong, "failed"}, {len(cut), interrupted}, {rest, "not begun"}} {
 		if part.n > 0 {
 			out = append(out, fmt.Sprintf("  %s %d %s", paint.paint(red, "!"), part.n, part.word))
 		}
@@ -77,13 +85,16 @@ func undone(s *projection.State, o Options, paint painter) []string {
 	return out
 }
 
-// countUndone counts the resources whose steps failed, and those whose steps were cut off.
-func countUndone(rows []*projection.Row) (wrong, cut int) {
+// mostCut is how many resources are named whose steps were cut off.
+const mostCut = 3
+
+// countUndone counts the resources whose steps failed, and names those whose steps were cut off.
+func countUndone(rows []*projection.Row) (wrong int, cut []string) {
 	for _, r := range rows {
 		switch {
 		case r.Type == projection.StackType || r.Internal():
 		case r.Phase == projection.PhaseRunning, r.CutOff():
-			cut++
+			cut = append(cut, label(r))
 		case r.Phase == projection.PhaseFailed:
 			wrong++
 		}

@@ -18,6 +18,38 @@ func label(r *projection.Row) string {
 	return safetext.Visible(strings.TrimPrefix(shortType(r.Type)+" "+r.Name, " "))
 }
 
+// clipLabel is label in a number of columns. The name is what tells resources apart: of a type that does not fit, the
+// beginning is left out, and all of it where hardly anything would be left of the name.
+func clipLabel(r *projection.Row, columns int) string {
+	whole, name := label(r), safetext.Visible(r.Name)
+	if width(whole) <= columns {
+		return whole
+	}
+	short := shortType(r.Type)
+	for found := true; found; {
+		if _, short, found = strings.Cut(short, ":"); found {
+			if text := safetext.Visible(short) + " " + name; width(text) <= columns {
+				return text
+			}
+		}
+	}
+	if room := columns - (width(whole) - width(name)); room >= leastName && width(name) > columns {
+		return clip(whole, columns)
+	}
+	return clip(name, columns)
+}
+
+// leastName is the room for a name from which its type stands before it.
+const leastName = 12
+
+// notesText returns the notes of a row in brackets, after a space.
+func notesText(r *projection.Row) string {
+	if len(r.Notes) == 0 {
+		return ""
+	}
+	return " (" + safetext.Visible(strings.Join(r.Notes, ", ")) + ")"
+}
+
 // shortType removes the middle of a type token if it only repeats the type's name: "aws:s3/bucket:Bucket" becomes
 // "aws:s3:Bucket".
 func shortType(token string) string {
@@ -134,7 +166,7 @@ func verdict(s *projection.State, o Options, paint painter) string {
 	switch end.Status {
 	case deployments.StatusSucceeded:
 		text = paint.paint(green, what+" succeeded")
-		if !o.Preview && !changed(end.Changes) && !s.Changed() {
+		if !o.Preview && !changed(end.Changes) && !s.Changed() && !s.Noted() {
 			text += ", nothing changed,"
 		}
 	case deployments.StatusCancelled:

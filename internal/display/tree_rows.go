@@ -77,7 +77,7 @@ func (b *branch) wanted(r *projection.Row) bool {
 	if b.how == onlyActive {
 		return false
 	}
-	return r.IsChange() && r.Type != projection.StackType || len(r.Diags) > 0 || len(r.Changes) > 0
+	return r.IsChange() && r.Type != projection.StackType || len(r.Diags) > 0 || len(r.Changes) > 0 || len(r.Notes) > 0
 }
 
 // measure computes the width of the column of names.
@@ -123,11 +123,11 @@ func (b *branch) row(r *projection.Row, lead string, leadWidth int) {
 	}
 	label := label(r)
 	if b.how != everything {
-		label = clip(label, max(1, b.labels-leadWidth))
+		label = clipLabel(r, max(1, b.labels-leadWidth))
 	}
 	pad := strings.Repeat(" ", max(0, b.labels-leadWidth-width(label)))
 	line := b.paint.paint(o.color, sign) + " " + lead + label + pad
-	if status := b.status(r); status != "" {
+	if status := strings.TrimPrefix(b.status(r)+notesText(r), " "); status != "" {
 		line += "  " + status
 	}
 	line = strings.TrimRight(line, " ")

@@ -151,7 +151,7 @@ func TestANarrowerWindowIsRedrawnWithoutLeavings(t *testing.T) {
 	}
 	*s.term = *wrapped
 	s.shows(`
-+ deployctl:s3:Bucket…  creating
++ long-long-long-long…  creating
 ⠋ up: 0 done, 1 running
 `)
 }
@@ -218,7 +218,7 @@ func TestOnANarrowScreenPathsAreBrokenBetweenTheirPartsAndURNsStayWhole(t *testi
 	site := step{op: apitype.OpCreate, typ: bucket, name: "site", new: map[string]any{}}
 	s := newScene(t, 40, 24, Options{})
 	s.at(0, site.begins(), deployments.WatchEvent{Progress: &deployments.Progress{Waiting: []string{id(bucket, "site")}}}).shows(`
-+ deployctl:s3:Bucket…  creating
++ s3:Bucket site        creating
 waiting for you: was
 deployctl:s3:Bucket site created? Look,
 and answer: deployctl resolve
@@ -254,6 +254,23 @@ func TestSentencesAreBrokenBetweenWords(t *testing.T) {
 	if text := strings.Repeat("word ", 50); Fold(text, nil) != text {
 		t.Error("what is no terminal is given other lines")
 	}
+}
+
+func TestOnANarrowScreenRowsKeepTheNamesThatTellThemApart(t *testing.T) {
+	s := newScene(t, 40, 24, Options{})
+	s.at(0, stackStep().begins())
+	for _, name := range []string{"a", "migrations-of-orders"} {
+		s.at(0, step{op: apitype.OpUpdate, typ: "deployctl:command:Run", name: name, old: map[string]any{},
+			new: map[string]any{}}.begins())
+	}
+	s.at(16).shows(`
+  Stack shop-dev        running (16s)
+~ ├─ command:Run a      updating (16s)
+  │    the provider finds a difference…
+~ └─ migrations-of-or…  updating (16s)
+       the provider finds a difference…
+⠋ up: 0 done, 2 running, 16s
+`)
 }
 
 func TestAStepThatWaitsForItsTurnDoesNotRun(t *testing.T) {
@@ -322,7 +339,7 @@ func TestACancelledUpdateSaysWhatWasCutOffAndWhatItDidNotComeTo(t *testing.T) {
 
 Resources:
   + 1 created
-  ! 2 cut off
+  ! 2 cut off: deployctl:s3:Object page-1, deployctl:s3:Object page-2
   ! 6 not begun
 up cancelled in 1s (organization/shop/dev/7)
 `)

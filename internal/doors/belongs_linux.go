@@ -2,7 +2,6 @@ package doors
 
 import (
 	"bytes"
-	"errors"
 	"io/fs"
 	"iter"
 	"net"
@@ -12,13 +11,12 @@ import (
 	"strconv"
 )
 
-// belongs reports whether the other end of a connection (there) belongs to a process of the household or to this
-// process.
-func belongs(h Household, there, here *net.TCPAddr) bool {
+// belongs reports whether the other end of a connection belongs to a process of the household or to this process.
+func belongs(h Household, conn net.Conn) bool {
 	if !knows() {
 		return true // as on other systems
 	}
-	s, ok := connection(end(there), end(here))
+	s, ok := peer(conn)
 	return ok && owned(h, s)
 }
 
@@ -27,27 +25,33 @@ func owned(h Household, s socket) bool {
 	if s.inode == "0" {
 		return false
 	}
-	hidden := false
 	if s.uid == h.UID() {
-		for pid := range members(h.Processes()) {
-			err := holds(pid, s)
-			if err == nil {
-				return true
-			}
-			hidden = hidden || errors.Is(err, fs.ErrPermission)
+		if _, _, err := holder(h, s); err == nil {
+			return true
 		}
 	}
-	if s.uid == os.Geteuid() && holds(os.Getpid(), s) == nil {
-		return true
+	if s.uid != os.Geteuid() {
+		return false
 	}
-	return hidden // the files of a process of the household cannot be read: then the user id must suffice
+	_, err := descriptor(os.Getpid(), s)
+	return err == nil
 }
 
-// holds returns nil if a process has a socket open, fs.ErrNotExist if it does not, or the error that prevents the
-// check.
-func holds(pid int, s socket) error {
-	_, err := descriptor(pid, s)
-	return err
+// holder returns the process of the household that has a socket open, and its descriptor; fs.ErrNotExist if none is
+// seen to. A process whose files cannot be read counts as one that has none, because the user id says nothing: it may
+// be that of all organizations. Each process is such a one between its exit and its parent's wait, and so is one that
+// has made itself not dumpable. It looks more than once: meanwhile a process may give the socket another descriptor,
+// as shells do, or leave it to a child.
+func holder(h Household, s socket) (pid, fd int, err error) {
+	const looks = 3
+	for range looks {
+		for pid := range members(h.Processes()) {
+			if fd, err := descriptor(pid, s); err == nil {
+				return pid, fd, nil
+			}
+		}
+	}
+	return 0, 0, fs.ErrNotExist
 }
 
 // descriptor returns the file descriptor under which a process has a socket open.

@@ -2,9 +2,7 @@ package doors
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"net/netip"
 	"slices"
@@ -17,8 +15,10 @@ import (
 const nowhere = 1 << 30
 
 // Dial connects to the port on which a plugin of the household listens, and closes the port to others: a plugin serves
-// one engine, but accepts every connection. It fails with a StrangerError if another process is connected already. If
-// the kernel does not give this process access to the plugin's sockets, Dial only connects, and sealed is false.
+// one engine, but accepts every connection. It fails if no process of the household is seen to listen there, with a
+// StrangerError if another process is connected already, and if another process has accepted the connection: others can
+// listen beside a plugin, at another address or, by the name of an interface, at a closed port. If the kernel does not
+// let this process duplicate the listening socket, the port stays open, and sealed is false.
 //
 // A port is closed by binding its listening socket to a network interface that does not exist, so that nothing arrives
 // there. Existing connections are other sockets and are not affected.
@@ -28,8 +28,11 @@ func Dial(ctx context.Context, h Household, port uint16) (conn net.Conn, sealed 
 		return nil, false, err
 	}
 	var at []netip.Addr
-	if at, sealed, err = closePort(h, port); err == nil && sealed {
+	if at, sealed, err = closePort(h, port); err == nil {
 		err = strangers(h, port, at, conn.LocalAddr().(*net.TCPAddr).AddrPort())
+	}
+	if err == nil {
+		err = reached(ctx, h, conn)
 	}
 	if err != nil {
 		_ = conn.Close() // nothing was sent
@@ -38,63 +41,46 @@ func Dial(ctx context.Context, h Household, port uint16) (conn net.Conn, sealed 
 	return conn, sealed, nil
 }
 
+// reached returns an error unless a process of the household has accepted a connection.
+func reached(ctx context.Context, h Household, conn net.Conn) error {
+	if !knows() {
+		return nil
+	}
+	if s, ok := server(ctx, conn); !ok || !owned(h, s) {
+		return fmt.Errorf("none of its processes has accepted the connection to %s", conn.RemoteAddr())
+	}
+	return nil
+}
+
 // closePort closes every socket with which processes of the household listen on a port, and returns the addresses of
-// these sockets. closed is false if this process has no access to one of them.
+// these sockets. It fails if none listens there. closed is false if one of the sockets cannot be closed.
 func closePort(h Household, port uint16) (at []netip.Addr, closed bool, err error) {
-	at, listening, err := listeners(h, port)
+	all, err := sockets(listening, func(s socket) bool { return s.local.Port() == port })
 	if err != nil {
 		return nil, false, err
 	}
-	defer closeAll(listening)
-	closed = len(listening) > 0
-	for _, fd := range listening {
-		closed = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_BINDTOIFINDEX, nowhere) == nil && closed
+	closed = true
+	for _, s := range all {
+		pid, fd, err := holder(h, s)
+		if err != nil {
+			continue // another's, or one that nobody shows
+		}
+		at, closed = append(at, s.local.Addr()), closeListener(pid, fd) == nil && closed
+	}
+	if len(at) == 0 {
+		return nil, false, fmt.Errorf("none of its processes listens on port %d", port)
 	}
 	return at, closed, nil
 }
 
-// listeners returns duplicates of the sockets with which processes of the household listen on a port, and their
-// addresses; none if this process has no access to one of them. It fails if none of the household listens there: a
-// socket of another user is never the household's.
-func listeners(h Household, port uint16) (at []netip.Addr, fds []int, err error) {
-	for _, s := range sockets(listening, func(s socket) bool { return s.local.Port() == port }) {
-		fd, err := duplicate(h, s)
-		switch {
-		case err == nil:
-			at, fds = append(at, s.local.Addr()), append(fds, fd)
-		case !errors.Is(err, fs.ErrNotExist) && s.uid == h.UID():
-			closeAll(fds)
-			return nil, nil, nil
-		}
+// closeListener closes the listening socket that a process has under a descriptor.
+func closeListener(pid, fd int) error {
+	listener, err := get(pid, fd)
+	if err != nil {
+		return err
 	}
-	if len(fds) == 0 {
-		return nil, nil, fmt.Errorf("none of its processes listens on port %d", port)
-	}
-	return at, fds, nil
-}
-
-func closeAll(fds []int) {
-	for _, fd := range fds {
-		_ = unix.Close(fd)
-	}
-}
-
-// duplicate returns a descriptor in this process for a socket of the household; fs.ErrNotExist if no process of the
-// household has the socket.
-func duplicate(h Household, s socket) (int, error) {
-	result := fs.ErrNotExist
-	for pid := range members(h.Processes()) {
-		fd, err := descriptor(pid, s)
-		if err == nil {
-			if fd, err = get(pid, fd); err == nil {
-				return fd, nil
-			}
-		}
-		if !errors.Is(err, fs.ErrNotExist) {
-			result = err
-		}
-	}
-	return -1, result
+	defer func() { _ = unix.Close(listener) }()
+	return unix.SetsockoptInt(listener, unix.SOL_SOCKET, unix.SO_BINDTOIFINDEX, nowhere)
 }
 
 func get(pid, fd int) (int, error) {
@@ -111,10 +97,13 @@ func get(pid, fd int) (int, error) {
 // other end open. Connections that both sides have closed are ignored: they may belong to an earlier user of the port.
 func strangers(h Household, port uint16, at []netip.Addr, own netip.AddrPort) error {
 	own = netip.AddrPortFrom(own.Addr().Unmap(), own.Port())
-	all := sockets(others&^waiting, func(s socket) bool {
+	all, err := sockets(others&^waiting, func(s socket) bool {
 		return s.local != own && s.remote != own && (s.local.Port() == port && listensAt(at, s.local.Addr()) ||
 			s.remote.Port() == port && listensAt(at, s.remote.Addr()) && ofThisMachine(s.remote.Addr()))
 	})
+	if err != nil {
+		return err
+	}
 	ours := map[[2]netip.AddrPort]bool{} // the ends of the household's own connections to itself
 	for _, s := range all {
 		if s.remote.Port() == port && owned(h, s) {

@@ -7,12 +7,16 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/deployctl/deployctl/internal/waittest"
+	"golang.org/x/sys/unix"
 )
 
 // household is a Household with fixed processes.
@@ -24,9 +28,14 @@ func (h household) Processes() []int { return h }
 // TestMain lets the test binary connect or listen instead of testing, if DOORS_TEST_KNOCK says so.
 func TestMain(m *testing.M) {
 	address := os.Getenv("DOORS_TEST_KNOCK")
+	beside, beneath := strings.CutPrefix(address, "beside ")
 	at, listens := strings.CutPrefix(address, "listen ")
 	from, reads := strings.CutPrefix(address, "read ")
 	switch {
+	case beneath:
+		listenBeside(beside)
+	case address == "hide":
+		hide()
 	case listens:
 		listen(at, func(conn net.Conn) { _, _ = conn.Write([]byte("hello\n")) }) // the client may have gone
 	case reads:
@@ -38,9 +47,22 @@ func TestMain(m *testing.M) {
 	}
 }
 
+// listenBeside listens at an address at which another process listens that is bound to another interface than loopback.
+func listenBeside(at string) {
+	config := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) (err error) {
+		return errors.Join(raw.Control(func(fd uintptr) { err = unix.BindToDevice(int(fd), "lo") }), err)
+	}}
+	listener, err := config.Listen(context.Background(), "tcp", at)
+	serveAll(listener, err, func(conn net.Conn) { _, _ = io.Copy(os.Stdout, conn) })
+}
+
 // listen acts as a plugin: it prints its port and serves every connection.
 func listen(at string, serve func(net.Conn)) {
 	listener, err := net.Listen("tcp", at)
+	serveAll(listener, err, serve)
+}
+
+func serveAll(listener net.Listener, err error, serve func(net.Conn)) {
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -308,5 +330,235 @@ func TestAPluginThatListensEverywhereIsUsed(t *testing.T) {
 			t.Fatalf("%s: %v, %v", at, sealed, err)
 		}
 		_ = conn.Close()
+	}
+}
+
+func TestWhoeverListensBesideAPluginIsSentNothing(t *testing.T) {
+	h, port := plugin(t)
+	conn, sealed, err := Dial(context.Background(), h, port)
+	if err != nil || !sealed {
+		t.Fatal(sealed, err)
+	}
+	defer func() { _ = conn.Close() }()
+	at := "127.0.0.1:" + strconv.Itoa(int(port))
+	if said := heard(t, process(t, "beside "+at, 54321), nil); said != strconv.Itoa(int(port)) {
+		t.Fatalf("nobody listens beside it: %s", said)
+	}
+	if other, _, err := Dial(context.Background(), h, port); err == nil {
+		_ = other.Close()
+		t.Error("it is connected to")
+	}
+}
+
+// backlog is a listener with connections that nobody has accepted.
+func backlog(t *testing.T) (l net.Listener, address *net.TCPAddr) {
+	t.Helper()
+	l, err := Open("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return l, l.Addr().(*net.TCPAddr)
+}
+
+// says connects, from a port unless that is nil, and says something.
+func says(t *testing.T, from, to *net.TCPAddr, text string) *net.TCPConn {
+	t.Helper()
+	conn, err := net.DialTCP("tcp", from, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if _, err := conn.Write([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// reset ends a connection so that its addresses are free.
+func reset(t *testing.T, conn *net.TCPConn) {
+	t.Helper()
+	if err := errors.Join(conn.SetLinger(0), conn.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestADeadConnectionIsNotTakenForTheNextOneFromItsAddress has a stranger leave its request and its port.
+func TestADeadConnectionIsNotTakenForTheNextOneFromItsAddress(t *testing.T) {
+	for name, guarded := range map[string]func(net.Listener) net.Listener{
+		"of the same user": SameUser,
+		"of the household": func(l net.Listener) net.Listener {
+			return guard(l, func(conn net.Conn) bool { return belongs(household{}, conn) })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, address := backlog(t)
+			dead := says(t, nil, address, "a stranger's request")
+			from := dead.LocalAddr().(*net.TCPAddr)
+			reset(t, dead)
+			says(t, from, address, "ours")
+			conn, err := guarded(l).Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = conn.Close() }()
+			got := make([]byte, 100)
+			if n, err := conn.Read(got); err != nil || string(got[:n]) != "ours" {
+				t.Errorf("it reads %q, %v", got[:n], err)
+			}
+		})
+	}
+}
+
+// TestAConnectionThatDiesWhileItIsLookedUpIsNotLetIn has its address taken over before the answer is there.
+func TestAConnectionThatDiesWhileItIsLookedUpIsNotLetIn(t *testing.T) {
+	l, address := backlog(t)
+	dead := says(t, nil, address, "a stranger's request")
+	from := dead.LocalAddr().(*net.TCPAddr)
+	first := true
+	guarded := guard(l, func(conn net.Conn) bool {
+		if first {
+			first = false
+			reset(t, dead)
+			says(t, from, address, "ours")
+		}
+		return ofThisUser(conn)
+	})
+	conn, err := guarded.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	got := make([]byte, 100)
+	if n, err := conn.Read(got); err != nil || string(got[:n]) != "ours" {
+		t.Errorf("it reads %q, %v", got[:n], err)
+	}
+}
+
+func TestADeadConnectionIsClosedWithoutALookup(t *testing.T) {
+	l, address := backlog(t)
+	for range 100 {
+		reset(t, says(t, nil, address, "gone"))
+		_ = says(t, nil, address, "half gone").CloseWrite()
+	}
+	lives := says(t, nil, address, "lives")
+	asked := make(chan net.Addr, 300)
+	conn, err := guard(l, func(conn net.Conn) bool { asked <- conn.RemoteAddr(); return true }).Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	if first := <-asked; first.String() != lives.LocalAddr().String() || len(asked) > 0 {
+		t.Errorf("%v was looked up, and %d others, for %v", first, len(asked), lives.LocalAddr())
+	}
+}
+
+func TestALookupThatTakesLongHoldsUpNoOtherConnection(t *testing.T) {
+	l, address := backlog(t)
+	slow := says(t, nil, address, "slow").LocalAddr().String()
+	fast := says(t, nil, address, "fast").LocalAddr().String()
+	over := make(chan struct{})
+	guarded := guard(l, func(conn net.Conn) bool {
+		if conn.RemoteAddr().String() == slow {
+			<-over
+		}
+		return true
+	})
+	for _, want := range []string{fast, slow} {
+		conn, err := guarded.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.Close() }()
+		if got := conn.RemoteAddr().String(); got != want {
+			t.Errorf("%s comes, not %s", got, want)
+		}
+		if want == fast {
+			close(over)
+		}
+	}
+}
+
+func TestAListenerThatIsClosedClosesWhatNobodyHasTaken(t *testing.T) {
+	l, address := backlog(t)
+	conn := says(t, nil, address, "hello")
+	found := make(chan struct{})
+	guarded := guard(l, func(net.Conn) bool { close(found); return true })
+	<-found
+	if err := errors.Join(guarded.Close(), guarded.Close()); err != nil {
+		t.Error(err)
+	}
+	if _, err := guarded.Accept(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("%v", err)
+	}
+	if _, err := conn.Read(make([]byte, 1)); err == nil {
+		t.Error("the connection is open")
+	}
+}
+
+// TestNoTableIsReadForASocketThatIsGone has a table in which it would still be.
+func TestNoTableIsReadForASocketThatIsGone(t *testing.T) {
+	if !answers() {
+		t.Skip("this kernel answers no requests")
+	}
+	before := tables
+	defer func() { tables = before }()
+	tables = []string{t.TempDir() + "/tcp"}
+	line := "0: 0100007F:0001 0100007F:0002 01 00000000:00000000 00:00000000 00000000 0 0 4711 1\n"
+	if err := os.WriteFile(tables[0], []byte(line), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	local, remote := netip.MustParseAddrPort("127.0.0.1:1"), netip.MustParseAddrPort("127.0.0.1:2")
+	all, err := read(func(s socket) bool { return s.local == local && s.remote == remote })
+	if err != nil || len(all) != 1 {
+		t.Fatalf("the table has %v, %v", all, err)
+	}
+	if s, ok := connection(local, remote); ok {
+		t.Errorf("it is found: %v", s)
+	}
+}
+
+// TestAConnectionOfSeveralPathsIsNotMade has a client that would make one, whose first path can end before it does.
+func TestAConnectionOfSeveralPathsIsNotMade(t *testing.T) {
+	var dialer net.Dialer
+	dialer.SetMultipathTCP(true)
+	for name, c := range map[string]struct {
+		listen func() (net.Listener, error)
+		served bool
+	}{
+		"Open":       {func() (net.Listener, error) { return Open("127.0.0.1:0") }, true},
+		"net.Listen": {func() (net.Listener, error) { return net.Listen("tcp", "127.0.0.1:0") }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, err := c.listen()
+			if err != nil {
+				t.Fatal(err)
+			}
+			asked := make(chan bool, 1)
+			conn, err := dialer.DialContext(waittest.Context(t), "tcp", l.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = conn.Close() }()
+			used, err := conn.(*net.TCPConn).MultipathTCP()
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch {
+			case c.served && used:
+				t.Fatal("it has several paths")
+			case !c.served && !used:
+				t.Skip("this kernel makes no such connections")
+			}
+			guarded := guard(l, func(net.Conn) bool { asked <- true; return true })
+			if c.served {
+				if _, err := guarded.Accept(); err != nil {
+					t.Fatal(err)
+				}
+			} else if _, err := conn.Read(make([]byte, 1)); err == nil || len(asked) > 0 {
+				t.Errorf("it is let in: %v", err)
+			}
+			_ = guarded.Close()
+		})
 	}
 }

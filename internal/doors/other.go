@@ -9,7 +9,10 @@ import (
 )
 
 // belongs accepts every connection: see the package comment.
-func belongs(Household, *net.TCPAddr, *net.TCPAddr) bool { return true }
+func belongs(Household, net.Conn) bool { return true }
+
+// established takes every connection for one: see the package comment.
+func established(net.Conn) bool { return true }
 
 // ofThisUser accepts every connection: see the package comment.
 func ofThisUser(net.Conn) bool { return true }

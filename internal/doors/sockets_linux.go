@@ -7,11 +7,14 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
+	"net"
 	"net/netip"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
@@ -20,17 +23,22 @@ import (
 // socket is the kernel's record of a TCP socket.
 type socket struct {
 	local, remote netip.AddrPort
-	listens       bool
+	state         uint8
 	uid           int
 	inode         string // "0" if no process has it any more, or not yet
 }
 
-// Bits of the states of a TCP socket, from the kernel's tcp_states.h.
+// States of a TCP socket, from the kernel's tcp_states.h. In stateTimeWait both ends of a connection were closed within
+// the last minute.
 const (
-	listening uint32 = 1 << 10
+	stateEstablished, stateTimeWait, stateListening = 1, 6, 10
+)
+
+// Sets of states.
+const (
+	listening uint32 = 1 << stateListening
 	others    uint32 = 0xffff &^ listening
-	// waiting is TIME_WAIT: both ends of a connection were closed within the last minute.
-	waiting uint32 = 1 << 6
+	waiting   uint32 = 1 << stateTimeWait
 )
 
 // connection returns the socket of a connection by its two ends, which are not of IPv4 in IPv6.
@@ -40,23 +48,42 @@ func connection(local, remote netip.AddrPort) (socket, bool) {
 	if local.Addr().Is6() {
 		family = unix.AF_INET6
 	}
+	if !answers() {
+		if found, err := read(matches); err == nil && len(found) > 0 {
+			return found[0], true
+		}
+		return socket{}, false
+	}
 	found, err := diagnose(netlink.Request, family, others, local, remote)
 	if i := slices.IndexFunc(found, matches); err == nil && i >= 0 {
 		return found[i], true
 	}
-	found = read(matches) // the kernel's error is the same for a missing socket and for an unsupported request
-	if len(found) == 0 {
-		return socket{}, false
-	}
-	return found[0], true
+	return socket{}, false
 }
 
+// answers reports whether the kernel answers requests, as it has no answer about a socket that is gone: who connects
+// and leaves must not choose that the tables in /proc are read. It is found out once, by a socket that is there.
+var answers = sync.OnceValue(func() bool {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		return true // then the requests fail, at worst
+	}
+	defer func() { _ = l.Close() }()
+	conn, err := net.Dial("tcp4", l.Addr().String())
+	if err != nil {
+		return true
+	}
+	defer func() { _ = conn.Close() }()
+	found, err := diagnose(netlink.Request, unix.AF_INET, others, end(conn.LocalAddr()), end(conn.RemoteAddr()))
+	return err == nil && len(found) > 0
+})
+
 // sockets returns the sockets in some states that match.
-func sockets(states uint32, matches func(socket) bool) (found []socket) {
+func sockets(states uint32, matches func(socket) bool) (found []socket, err error) {
 	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} { // an IPv6 socket may have a connection over IPv4
 		all, err := diagnose(netlink.Request|netlink.Dump, family, states, netip.AddrPort{}, netip.AddrPort{})
 		if err != nil {
-			return read(func(s socket) bool { return s.listens == (states == listening) && matches(s) })
+			return read(func(s socket) bool { return 1<<s.state&states != 0 && matches(s) })
 		}
 		for _, s := range all {
 			if matches(s) {
@@ -64,7 +91,7 @@ func sockets(states uint32, matches func(socket) bool) (found []socket) {
 			}
 		}
 	}
-	return found
+	return found, nil
 }
 
 // endpoints are the two ends of a socket in a request to the kernel and in its answer.
@@ -127,7 +154,7 @@ func diagnose(flags netlink.HeaderFlags, family uint8, states uint32, local, rem
 func (a answer) socket() socket {
 	return socket{
 		local: a.end(a.Ends.Local, a.Ends.LocalPort), remote: a.end(a.Ends.Remote, a.Ends.RemotePort),
-		listens: 1<<a.State == listening, uid: int(a.UID), inode: strconv.FormatUint(uint64(a.Inode), 10),
+		state: a.State, uid: int(a.UID), inode: strconv.FormatUint(uint64(a.Inode), 10),
 	}
 }
 
@@ -139,21 +166,28 @@ func (a answer) end(address [16]byte, port [2]byte) netip.AddrPort {
 	return netip.AddrPortFrom(ip, binary.BigEndian.Uint16(port[:]))
 }
 
+var tables = []string{"/proc/net/tcp", "/proc/net/tcp6"}
+
 // read returns the matching sockets from the tables in /proc, for a kernel that does not support requests.
-func read(matches func(socket) bool) (found []socket) {
-	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+func read(matches func(socket) bool) (found []socket, err error) {
+	for _, table := range tables {
 		f, err := os.Open(table)
-		if err != nil {
-			continue
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // without IPv6
+		} else if err != nil {
+			return nil, err
 		}
-		for lines := bufio.NewScanner(f); lines.Scan(); {
+		lines := bufio.NewScanner(f)
+		for lines.Scan() {
 			if s, ok := parse(lines.Text()); ok && matches(s) {
 				found = append(found, s)
 			}
 		}
-		_ = f.Close()
+		if err := errors.Join(lines.Err(), f.Close()); err != nil {
+			return nil, err
+		}
 	}
-	return found
+	return found, nil
 }
 
 // parse parses a line: sl local_address rem_address st tx:rx tr:when retrnsmt uid timeout inode.
@@ -166,9 +200,9 @@ func parse(line string) (s socket, ok bool) {
 	s.local, err1 = address(x[1])
 	s.remote, err2 = address(x[2])
 	s.uid, err3 = strconv.Atoi(x[7])
-	const listening, timeWait = "0A", "06"
-	s.listens, s.inode = x[3] == listening, x[9]
-	return s, errors.Join(err1, err2, err3) == nil && x[3] != timeWait
+	state, err4 := strconv.ParseUint(x[3], 16, 8)
+	s.state, s.inode = uint8(state), x[9]
+	return s, errors.Join(err1, err2, err3, err4) == nil
 }
 
 // address parses ADDRESS:PORT in hexadecimal. The address consists of 32-bit words in the machine's byte order.

@@ -11,21 +11,15 @@ import (
 
 // SameUser returns a listener that accepts connections of this process's user and root, and closes all others before a
 // byte is read.
-func SameUser(l net.Listener) net.Listener { return sameUser{l} }
+func SameUser(l net.Listener) net.Listener { return guard(l, ofThisUser) }
 
-type sameUser struct{ net.Listener }
-
-func (l sameUser) Accept() (net.Conn, error) {
-	for {
-		conn, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		if ofThisUser(conn) {
-			return conn, nil
-		}
-		_ = conn.Close() // nothing was sent
+// ListenSameUser listens on an address for connections of this process's user and root.
+func ListenSameUser(address string) (net.Listener, error) {
+	l, err := Open(address)
+	if err != nil {
+		return nil, err
 	}
+	return SameUser(l), nil
 }
 
 // acceptPatience is how long a server may take to accept a connection, before which nobody knows whose it is.

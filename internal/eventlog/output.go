@@ -128,12 +128,14 @@ func textSize(e deployments.WatchEvent) int {
 	const fixed = 200
 	switch {
 	case e.Event == nil:
+		return fixed + jsonSize(e.Progress)
 	case e.Event.DiagnosticEvent != nil:
-		return fixed + len(e.Event.DiagnosticEvent.Message)
+		d := e.Event.DiagnosticEvent
+		return fixed + len(d.URN) + len(d.Prefix) + len(d.Message) + len(d.Color) + len(d.Severity)
 	case e.Event.StdoutEvent != nil:
-		return fixed + len(e.Event.StdoutEvent.Message)
+		return fixed + len(e.Event.StdoutEvent.Message) + len(e.Event.StdoutEvent.Color)
 	}
-	return fixed
+	return fixed + jsonSize(e.Event) // few
 }
 
 // written removes events from the queue that are in the store now. If events were dropped, a warning with their number

@@ -55,3 +55,27 @@ func TestOutputThatTheStoreDoesNotTakeIsBoundedAndCounted(t *testing.T) {
 			len(store.events), last, dropped)
 	}
 }
+
+func TestEveryTextOfAnEventThatWaitsForTheStoreIsCounted(t *testing.T) {
+	text := strings.Repeat("x", 1<<20)
+	for what, event := range map[string]apitype.EngineEvent{
+		"the resource of a message": {DiagnosticEvent: &apitype.DiagnosticEvent{URN: text}},
+		"what is printed":           {StdoutEvent: &apitype.StdoutEngineEvent{Message: text}},
+		"the resource of a policy":  {PolicyEvent: &apitype.PolicyEvent{ResourceURN: text}},
+		"what a policy changed": {PolicyRemediationEvent: &apitype.PolicyRemediationEvent{
+			After: map[string]any{"size": text}}},
+		"the policies of a summary": {PolicyAnalyzeSummaryEvent: &apitype.PolicyAnalyzeSummaryEvent{
+			Passed: []string{text}}},
+	} {
+		output := NewOutput(&closedStore{}, deployments.UpdateName{Version: "1"}, nil)
+		for range maxQueued >> 20 {
+			output.Put(event)
+		}
+		output.mu.Lock()
+		if output.dropped == 0 || output.queued > maxQueued {
+			t.Errorf("%s: %d bytes wait, and %d events were dropped", what, output.queued, output.dropped)
+		}
+		output.mu.Unlock()
+		output.Close(t.Context())
+	}
+}

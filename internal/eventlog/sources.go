@@ -7,11 +7,14 @@ import (
 	"github.com/deployctl/deployctl/internal/redaction"
 )
 
-// maxSources bounds the sources whose last text is kept; the source that has been silent for longest is forgotten.
-const maxSources = 1000
+// maxSources and maxNames bound the sources whose last text is kept, and the bytes of their names; the source that has
+// been silent for longest is forgotten.
+const maxSources, maxNames = 1000, 4 << 20
 
 // source is what messages come from: a plugin or the program, about one resource, with one severity.
 type source struct{ plugin, severity, urn string }
+
+func (s source) size() int { return len(s.plugin) + len(s.severity) + len(s.urn) }
 
 // sourceText is the text of one source so far: a secret may begin at the end of one message and end in the next one.
 type sourceText struct {
@@ -34,6 +37,7 @@ type sources struct {
 	mu       sync.Mutex
 	recent   *list.List // of *sourceText, the one that printed last first
 	elements map[source]*list.Element
+	names    int // bytes of the names of all
 }
 
 func newSources(secrets *redaction.Redactor) *sources {
@@ -48,9 +52,11 @@ func (s *sources) get(from source) *sourceText {
 		s.recent.MoveToFront(known)
 		return known.Value.(*sourceText)
 	}
-	if s.recent.Len() == maxSources {
+	s.names += from.size()
+	for s.recent.Len() > 0 && (s.recent.Len() == maxSources || s.names > maxNames) {
 		oldest := s.recent.Remove(s.recent.Back()).(*sourceText)
 		delete(s.elements, oldest.source)
+		s.names -= oldest.source.size()
 	}
 	text := &sourceText{source: from, stream: s.secrets.Stream()}
 	s.elements[from] = s.recent.PushFront(text)

@@ -2,6 +2,7 @@ package eventlog
 
 import (
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/deployctl/deployctl/internal/redaction"
@@ -21,5 +22,16 @@ func TestTheSourcesOfOutputAreBoundedAndThoseThatPrintAreKept(t *testing.T) {
 	}
 	if got := s.get(source{urn: "chatty"}).next("-hush!"); got != redaction.Placeholder+"!" {
 		t.Errorf("the rest of a secret is %q", got)
+	}
+}
+
+func TestTheSourcesOfOutputAreBoundedByTheirNames(t *testing.T) {
+	s := newSources(redaction.New(nil))
+	long := strings.Repeat("u", maxNames/10)
+	for i := range 50 {
+		s.get(source{plugin: strconv.Itoa(i), urn: long})
+	}
+	if n := s.recent.Len(); n != 9 || len(s.elements) != n || s.names > maxNames {
+		t.Errorf("%d sources with names of %d bytes are kept", n, s.names)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -15,8 +16,10 @@ import (
 // Event is a push to a branch, or a change of a pull request.
 type Event struct {
 	Repository string // as OWNER/NAME
-	Branch     string // that was pushed to, or that the pull request is to be merged into
-	Commit     string // to deploy
+	// Addresses are its URLs over HTTP and SSH: those of a server below a path have more than OWNER/NAME.
+	Addresses [2]string
+	Branch    string // that was pushed to, or that the pull request is to be merged into
+	Commit    string // to deploy
 	// PullRequest is the number of the pull request; 0 for a push.
 	PullRequest int
 	// Foreign is that a pull request is from another repository, whose authors may not deploy.
@@ -34,19 +37,23 @@ type github struct {
 	Deleted            bool
 	Commits            []commit
 	Number             int
-	Repository         struct {
-		FullName string `json:"full_name"`
-	}
-	PullRequest struct {
+	Repository         githubRepository
+	PullRequest        struct {
 		Head, Base struct {
 			SHA  string
 			Ref  string
-			Repo struct {
-				FullName string `json:"full_name"`
-			}
+			Repo githubRepository
 		}
 	} `json:"pull_request"`
 }
+
+type githubRepository struct {
+	FullName string `json:"full_name"`
+	CloneURL string `json:"clone_url"`
+	SSHURL   string `json:"ssh_url"`
+}
+
+func (r githubRepository) addresses() [2]string { return [2]string{r.CloneURL, r.SSHURL} }
 
 // gitlab is what the messages of GitLab have.
 type gitlab struct {
@@ -55,7 +62,9 @@ type gitlab struct {
 	TotalCommits int    `json:"total_commits_count"`
 	Commits      []commit
 	Project      struct {
-		Path string `json:"path_with_namespace"`
+		Path    string `json:"path_with_namespace"`
+		HTTPURL string `json:"git_http_url"`
+		SSHURL  string `json:"git_ssh_url"`
 	}
 	Attributes struct {
 		IID        int
@@ -117,7 +126,7 @@ func (g github) push() *Event {
 	if !is || g.Deleted {
 		return nil
 	}
-	return &Event{Repository: g.Repository.FullName, Branch: branch, Commit: g.After,
+	return &Event{Repository: g.Repository.FullName, Addresses: g.Repository.addresses(), Branch: branch, Commit: g.After,
 		Paths: changed(g.Commits, len(g.Commits) < mostCommits)}
 }
 
@@ -126,16 +135,18 @@ func (g github) pullRequest() *Event {
 		return nil
 	}
 	head, base := g.PullRequest.Head, g.PullRequest.Base
-	return &Event{Repository: base.Repo.FullName, Branch: base.Ref, Commit: head.SHA, PullRequest: g.Number,
-		Foreign: head.Repo.FullName != base.Repo.FullName}
+	return &Event{Repository: base.Repo.FullName, Addresses: base.Repo.addresses(), Branch: base.Ref, Commit: head.SHA,
+		PullRequest: g.Number, Foreign: head.Repo.FullName != base.Repo.FullName}
 }
+
+func (g gitlab) addresses() [2]string { return [2]string{g.Project.HTTPURL, g.Project.SSHURL} }
 
 func (g gitlab) push() *Event {
 	branch, is := strings.CutPrefix(g.Ref, branchPrefix)
 	if !is || g.CheckoutSHA == "" {
 		return nil
 	}
-	return &Event{Repository: g.Project.Path, Branch: branch, Commit: g.After,
+	return &Event{Repository: g.Project.Path, Addresses: g.addresses(), Branch: branch, Commit: g.After,
 		Paths: changed(g.Commits, len(g.Commits) == g.TotalCommits)}
 }
 
@@ -144,8 +155,8 @@ func (g gitlab) mergeRequest() *Event {
 	if !slices.Contains([]string{"open", "update", "reopen"}, a.Action) || a.Action == "update" && a.OldRev == "" {
 		return nil
 	}
-	return &Event{Repository: g.Project.Path, Branch: a.Target, Commit: a.LastCommit.ID, PullRequest: a.IID,
-		Foreign: a.SourceID != a.TargetID}
+	return &Event{Repository: g.Project.Path, Addresses: g.addresses(), Branch: a.Target,
+		Commit: a.LastCommit.ID, PullRequest: a.IID, Foreign: a.SourceID != a.TargetID}
 }
 
 // mostNames is how many bytes the names of changed files may have that are compared with patterns. It bounds how long
@@ -192,7 +203,13 @@ func (e Event) Touches(ctx context.Context, patterns []string) (bool, error) {
 	return false, nil
 }
 
-// Of reports whether an event is of the repository that a path of a URL names.
-func (e Event) Of(path string) bool {
-	return strings.EqualFold(strings.Trim(strings.TrimSuffix(path, ".git"), "/"), e.Repository)
+// Of reports whether an event is of the repository at a URL. The host does not count: a server has several names.
+func (e Event) Of(repository *url.URL) bool {
+	name := nameIn(repository)
+	return strings.EqualFold(name, e.Repository) || slices.ContainsFunc(e.Addresses[:], func(text string) bool {
+		u, err := deployments.GitURL(text)
+		return err == nil && strings.EqualFold(name, nameIn(u))
+	})
 }
+
+func nameIn(u *url.URL) string { return strings.Trim(strings.TrimSuffix(u.Path, ".git"), "/") }

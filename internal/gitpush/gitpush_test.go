@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/deployctl/deployctl/deployments"
 )
 
 const (
@@ -111,6 +113,41 @@ func TestMessagesSayWhatIsDeployed(t *testing.T) {
 	}
 	if _, err := message("{", "X-Github-Event", "push").Event(); err == nil {
 		t.Error("a message that is no JSON is read")
+	}
+}
+
+func TestAMessageOfAServerBelowAPathIsOfItsRepository(t *testing.T) {
+	const hub = `{"ref":"refs/heads/main","after":"` + hash + `","repository":{"full_name":"acme/shop",
+		"clone_url":"https://host/gitea/acme/shop.git","ssh_url":"git@host:gitea/acme/shop.git"}}`
+	const request = `{"action":"opened","number":7,"pull_request":{"head":{"sha":"` + hash + `"},"base":{"ref":"main",
+		"repo":{"full_name":"acme/shop","clone_url":"https://host/gitea/acme/shop.git"}}}}`
+	const lab = `{"ref":"refs/heads/main","after":"` + hash + `","checkout_sha":"` + hash + `","project":{
+		"path_with_namespace":"acme/shop","git_http_url":"https://host/gitlab/acme/shop.git",
+		"git_ssh_url":"ssh://git@host:2222/acme/shop.git"}}`
+	const merge = `{"project":{"path_with_namespace":"acme/shop","git_http_url":"https://host/gitlab/acme/shop.git"},
+		"object_attributes":{"action":"open","target_branch":"main","last_commit":{"id":"` + hash + `"}}}`
+	for _, c := range []struct {
+		header, kind, body, url string
+		want                    bool
+	}{
+		{"X-Github-Event", "push", hub, "https://inside:3000/gitea/acme/shop.git", true},
+		{"X-Github-Event", "push", hub, "git@host:gitea/acme/shop", true},
+		{"X-Github-Event", "push", hub, "https://host/acme/shop", true},
+		{"X-Github-Event", "push", hub, "https://host/other/acme/shop", false},
+		{"X-Github-Event", "push", hub, "https://host/shop", false},
+		{"X-Github-Event", "pull_request", request, "https://host/gitea/acme/shop", true},
+		{"X-Gitlab-Event", "Push Hook", lab, "https://host/gitlab/acme/shop.git", true},
+		{"X-Gitlab-Event", "Push Hook", lab, "https://host/gitea/acme/shop.git", false},
+		{"X-Gitlab-Event", "Merge Request Hook", merge, "https://host/gitlab/Acme/Shop.git", true},
+	} {
+		e, err := message(c.body, c.header, c.kind).Event()
+		if err != nil {
+			t.Fatal(err)
+		}
+		u, err := deployments.GitURL(c.url)
+		if err != nil || e.Of(u) != c.want {
+			t.Errorf("%s: %+v of %s: %v, %v", c.kind, e, c.url, !c.want, err)
+		}
 	}
 }
 

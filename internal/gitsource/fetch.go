@@ -265,8 +265,13 @@ func (f *fetcher) explain(err error) error {
 		text = fmt.Sprintf("the git server does not accept the credentials for %s: check them", at)
 	case errors.Is(err, transport.ErrRepositoryNotFound):
 		text = fmt.Sprintf("there is no repository %s, or these credentials may not see it", at)
-	case errors.Is(err, plumbing.ErrReferenceNotFound), strings.Contains(err.Error(), "couldn't find remote ref"):
+	case errors.Is(err, plumbing.ErrReferenceNotFound), strings.Contains(err.Error(), "couldn't find remote ref"),
+		errors.Is(err, transport.ErrEmptyRemoteRepository) && f.order.Branch+f.order.Commit != "": // nothing of this name
 		text = fmt.Sprintf("the repository %s has no branch %q", at, f.order.Branch)
+		if f.order.Commit != "" {
+			text = fmt.Sprintf("the repository %s has no commit %q that can be fetched; give all 40 digits of a commit, not a "+
+				"tag or an abbreviation", at, f.order.Commit)
+		}
 	case errors.Is(err, transport.ErrEmptyRemoteRepository):
 		text = fmt.Sprintf("the repository %s is empty", at)
 	case errors.Is(err, errTooMuch):

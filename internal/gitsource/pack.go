@@ -47,7 +47,7 @@ func pack(ctx context.Context, o PackOrder, service *remote) (Packed, error) {
 			return nil, deployments.Errorf(deployments.CodeInvalid, "the configuration of %s is encrypted with a key of a key "+
 				"management service, which deployments do not ask: use the secrets provider default, or a passphrase", o.Stack)
 		}}
-	var packed Packed
+	packed := Packed{Refresh: p.Refreshes()}
 	if packed.Config, err = stack.Values(ctx, secrets.Crypter); err != nil {
 		return packed, hideRoot(err, o.Root)
 	}

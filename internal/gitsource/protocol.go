@@ -54,6 +54,7 @@ type Packed struct {
 	Bundle  string
 	Config  map[string]deployments.ConfigValue
 	Secrets deployments.SecretsProvider
+	Refresh bool // the project asks for a refresh before each update
 }
 
 // message is what the process sends: a call, or its result.

@@ -10,7 +10,7 @@ import (
 
 type tokens struct {
 	api.UnsafeTokensServer // a method without a handler does not compile
-	service                deployments.Service
+	service                Service
 }
 
 func (t *tokens) of(ctx context.Context) Administered { return Administered{t.service, callerOf(ctx)} }
@@ -41,7 +41,7 @@ func (t *tokens) WhoAmI(ctx context.Context, _ *api.WhoAmIRequest) (*api.WhoAmIR
 
 type members struct {
 	api.UnsafeMembersServer // a method without a handler does not compile
-	service                 deployments.Service
+	service                 Service
 }
 
 func (s *members) of(ctx context.Context) Administered { return Administered{s.service, callerOf(ctx)} }
@@ -61,7 +61,7 @@ func (s *members) RemoveMember(ctx context.Context, m *api.RemoveMemberRequest) 
 
 type audit struct {
 	api.UnsafeAuditServer // a method without a handler does not compile
-	service               deployments.Service
+	service               Service
 }
 
 // auditBatch is how many entries one message has.

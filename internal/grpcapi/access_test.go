@@ -3,6 +3,7 @@ package grpcapi
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"log/slog"
 	"slices"
 	"strings"
@@ -293,6 +294,19 @@ func TestAPanicEndsItsCallAlone(t *testing.T) {
 	if _, err := api.NewStacksClient(connection).ListStacks(as(t.Context(), "local"),
 		&api.ListStacksRequest{}); err != nil {
 		t.Errorf("the next call: %v", err)
+	}
+}
+
+func TestTheLineOfACallThatFailedHasItsReason(t *testing.T) {
+	var log bytes.Buffer
+	connection := serving(t, Config{Service: memory.New(), Authority: OneToken("local", nil),
+		Log: slog.New(slog.NewJSONHandler(&log, nil))}, nil)
+	_, err := api.NewStacksClient(connection).GetStack(as(t.Context(), "local"),
+		&api.GetStackRequest{Stack: wire.FromStack(own)})
+	var line struct{ Msg, Method, Code, Error string }
+	if json.Unmarshal(log.Bytes(), &line) != nil || line.Msg != "call" || line.Method != "Stacks/GetStack" ||
+		line.Code != "NotFound" || line.Error != status.Convert(err).Message() {
+		t.Errorf("%v is logged as %s", err, log.String())
 	}
 }
 

@@ -11,8 +11,31 @@ import (
 // Administered is what a caller may see and change of tokens, members, teams, trusts and the audit log: nobody gives,
 // takes or sees more than they administer. Each edge asks it after it has checked the role.
 type Administered struct {
-	Service deployments.Service
+	Service Service
 	Caller  deployments.Caller
+}
+
+// Service is what the edges need of the service: also single things of its lists.
+type Service interface {
+	deployments.Service
+	// Token describes a token, which may be damaged; CodeNotFound when there is none of this name.
+	Token(ctx context.Context, name string) (deployments.Token, error)
+	// AnyMember describes a member, who may be damaged; CodeNotFound when there is none of this name.
+	AnyMember(ctx context.Context, organization, name string) (deployments.Member, error)
+	// AnyTeam and AnyTrust do the same; the team is without its members.
+	AnyTeam(ctx context.Context, organization, name string) (deployments.Team, error)
+	AnyTrust(ctx context.Context, organization, name string) (deployments.Trust, error)
+}
+
+// there reads a thing; false when there is none of its name.
+func there[T any](
+	ctx context.Context, read func(context.Context, string, string) (T, error), organization, name string,
+) (thing T, found bool, err error) {
+	thing, err = read(ctx, organization, name)
+	if deployments.CodeOf(err) == deployments.CodeNotFound {
+		return thing, false, nil
+	}
+	return thing, err == nil, err
 }
 
 // owner is a member by organization and name.
@@ -35,18 +58,30 @@ func (a Administered) whole(organization string) bool {
 
 // over reports whether a token may do nothing but what the caller administers. The admin of an organization is over
 // each token that is limited to it, whether or not the token may do anything now.
-func (a Administered) over(t deployments.Token, grants map[owner][]deployments.Grant) bool {
-	return a.whole(t.Within()) || a.Caller.Covers(deployments.AuthorityOf(t, grants[owner{t.Organization, t.Member}]))
+func (a Administered) over(t deployments.Token, grants []deployments.Grant) bool {
+	return a.whole(t.Within()) || a.Caller.Covers(deployments.AuthorityOf(t, grants))
+}
+
+// overOne is over, with the grants of the token's member.
+func (a Administered) overOne(ctx context.Context, t deployments.Token) (bool, error) {
+	var m deployments.Member
+	if t.Member != "" {
+		var err error
+		if m, err = a.member(ctx, t.Organization, t.Member); err != nil {
+			return false, err
+		}
+	}
+	return a.over(t, m.All()), nil
 }
 
 // CreateToken creates a token, unless it may do what the caller does not administer. A member's token never may, also
 // when another admin gives the member more (docs/adr/0042).
 func (a Administered) CreateToken(ctx context.Context, t deployments.Token) (string, error) {
-	grants, err := a.grants(ctx)
+	over, err := a.overOne(ctx, t)
 	if err != nil {
 		return "", err
 	}
-	if !a.over(t, grants) {
+	if !over {
 		return "", deployments.Errorf(deployments.CodeForbidden,
 			"such a token may do what this one does not administer: an admin of that organization, or of all, can "+
 				"make it")
@@ -85,17 +120,21 @@ func (a Administered) ListTokens(ctx context.Context) ([]deployments.Token, erro
 	}
 	grants, err := a.grants(ctx)
 	return slices.DeleteFunc(list, func(t deployments.Token) bool {
-		return !a.over(t, grants)
+		return !a.over(t, grants[owner{t.Organization, t.Member}])
 	}), err
 }
 
 // RemoveToken removes one of ListTokens.
 func (a Administered) RemoveToken(ctx context.Context, name string) error {
-	list, err := a.ListTokens(ctx)
+	t, err := a.Service.Token(ctx, name)
 	if err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(list, func(t deployments.Token) bool { return t.Name == name }) {
+	over, err := a.overOne(ctx, t)
+	if err != nil {
+		return err
+	}
+	if !over {
 		return deployments.Errorf(deployments.CodeNotFound, "there is no token %s", name)
 	}
 	return a.Service.RemoveToken(ctx, name)
@@ -103,13 +142,10 @@ func (a Administered) RemoveToken(ctx context.Context, name string) error {
 
 // member returns a member with every grant; the zero Member when there is none.
 func (a Administered) member(ctx context.Context, organization, name string) (deployments.Member, error) {
-	list, err := a.Service.ListMembers(ctx)
-	if i := slices.IndexFunc(list, func(m deployments.Member) bool {
-		return m.Organization == organization && m.Name == name
-	}); i >= 0 {
-		return list[i], err
+	if m, found, err := there(ctx, a.Service.AnyMember, organization, name); found || err != nil {
+		return m, err
 	}
-	return deployments.Member{}, err
+	return deployments.Member{}, nil
 }
 
 // GrantMember gives a member a role, if the caller administers all that the member may do.
@@ -162,6 +198,9 @@ func (a Administered) RemoveMember(ctx context.Context, name, organization strin
 func (a Administered) Audit(
 	ctx context.Context, q deployments.AuditQuery, fn func(deployments.AuditEntry) error,
 ) error {
+	if q.Organization == deployments.AnyOrganization {
+		q.Organization = a.Caller.Within() // nobody else's log is read for who sees nothing of it
+	}
 	return a.Service.Audit(ctx, q, func(e deployments.AuditEntry) error {
 		if !sees(a.Caller, e) {
 			return nil

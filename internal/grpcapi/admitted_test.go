@@ -50,7 +50,7 @@ type world struct {
 	t       *testing.T
 	random  *rand.Rand
 	store   *statestore.Store
-	service deployments.Service
+	service grpcapi.Service
 	now     time.Time
 	tokens  []*theToken
 	members []*theMember

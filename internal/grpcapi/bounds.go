@@ -23,10 +23,9 @@ const (
 	maxStreams = 100     // of one connection
 	windowSize = 1 << 20 // of a stream: what is received of it before anybody reads
 
-	// readers is how many first messages are received at a time, each of up to MaxMessage; shareOfToken is how many of
-	// one token. messagePatience is how long one may take, chunkPatience a later one.
+	// readers is how many first messages are received at a time, each of up to MaxMessage; see turns. messagePatience is
+	// how long one may take, chunkPatience a later one.
 	readers         = 16
-	shareOfToken    = 4
 	messagePatience = 20 * time.Second
 	chunkPatience   = time.Minute
 
@@ -63,25 +62,25 @@ func NewMemory() *mempool.Pool { return mempool.New(budget) }
 
 // bounds keeps what a process spends on its callers bounded.
 type bounds struct {
-	memory *mempool.Pool
+	memory  *mempool.Pool
+	reading *turns
 
-	reading, exporting, looking, wrong *semaphore.Weighted
+	exporting, looking, wrong *semaphore.Weighted
 
 	calls, failures *byName[*rate.Limiter] // by token, and by host
 
-	shares, relooking *byName[*semaphore.Weighted] // by token: of the readers, and of checks of open streams
-	exportShares      *byName[*semaphore.Weighted] // by organization: of the exports
+	relooking    *byName[*semaphore.Weighted] // by token: of checks of open streams
+	exportShares *byName[*semaphore.Weighted] // by party: of the exports
 }
 
 // newBounds returns the bounds of an edge; memory is nil if the edge has its own.
 func newBounds(memory *mempool.Pool) *bounds {
 	return &bounds{
-		memory: cmp.Or(memory, NewMemory()), reading: semaphore.NewWeighted(readers),
+		memory: cmp.Or(memory, NewMemory()), reading: newTurns(readers),
 		looking:   semaphore.NewWeighted(lookups),
 		exporting: semaphore.NewWeighted(exports), wrong: semaphore.NewWeighted(waitingWrong),
 		calls:        newByName(func() *rate.Limiter { return rate.NewLimiter(callsPerSecond, callBurst) }),
 		failures:     newByName(func() *rate.Limiter { return rate.NewLimiter(wrongPerSecond, wrongBurst) }),
-		shares:       newByName(func() *semaphore.Weighted { return semaphore.NewWeighted(shareOfToken) }),
 		relooking:    newByName(func() *semaphore.Weighted { return semaphore.NewWeighted(1) }),
 		exportShares: newByName(func() *semaphore.Weighted { return semaphore.NewWeighted(exportsOfOne) }),
 	}
@@ -116,25 +115,34 @@ func (b *bounds) relook(ctx context.Context, token string) (done func(), err err
 	return acquire(ctx, b.relooking.of(token), 1, lookupPatience)
 }
 
-// read waits until a first message of a token may be received.
-func (b *bounds) read(ctx context.Context, token string) (done func(), err error) {
-	return acquireShare(ctx, b.shares.of(token), b.reading)
-}
-
-// export waits for one of the places of calls that answer with a whole deployment of an organization.
-func (b *bounds) export(ctx context.Context, organization string) (done func(), err error) {
-	return acquireShare(ctx, b.exportShares.of(organization), b.exporting)
-}
-
-// acquireShare waits for one of all, of which a party has a share.
-func acquireShare(ctx context.Context, share, all *semaphore.Weighted) (release func(), err error) {
-	own, err := acquire(ctx, share, 1, admitPatience)
+// export waits for one of the places of calls that answer with a whole deployment or with the audit log, of which a
+// party has a share.
+func (b *bounds) export(ctx context.Context, party string) (done func(), err error) {
+	own, err := acquire(ctx, b.exportShares.of(party), 1, admitPatience)
 	if err != nil {
 		return own, err
 	}
-	one, err := acquire(ctx, all, 1, admitPatience)
+	one, err := acquire(ctx, b.exporting, 1, admitPatience)
 	return func() { one(); own() }, err
 }
+
+// first receives a first message when it is its sender's turn, or gives up when it takes too long or has to give way.
+// What goes on receiving then ends with the call.
+func (b *bounds) first(ctx context.Context, of sender, recv func() error) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	leave, err := b.reading.enter(ctx, of, admitPatience, func() { stop(errTurn) })
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if err := b.receive(ctx, messagePatience, recv); !errors.Is(context.Cause(ctx), errTurn) {
+		return err
+	}
+	return errTurn
+}
+
+var errTurn = busy("a message did not arrive whole while others waited")
 
 // receive receives a message, or gives up when it takes too long. What goes on receiving then ends with the call.
 func (b *bounds) receive(ctx context.Context, patience time.Duration, recv func() error) error {
@@ -172,7 +180,7 @@ func (c *call) share() {
 	if c.rule.room == ofParts {
 		return
 	}
-	c.memory = c.edge.bounds.memory.Claim(cmp.Or(c.entry.Organization, c.caller.Token), func() {
+	c.memory = c.edge.bounds.memory.Claim(c.caller.Party(c.entry.Organization), func() {
 		c.cancel(endedStream{mempool.ErrBusy})
 	})
 	c.release = append(c.release, c.memory.Release)
@@ -185,8 +193,11 @@ func (c *call) hold(first proto.Message) error {
 	switch c.rule.room {
 	case ofParts:
 		return nil
+	case ofPages:
+		c.memory.Whole()
+		return nil
 	case ofExport:
-		done, err := c.edge.bounds.export(c.ctx, c.entry.Organization)
+		done, err := c.edge.bounds.export(c.ctx, c.caller.Party(c.entry.Organization))
 		c.release = append(c.release, done)
 		if err != nil {
 			return err

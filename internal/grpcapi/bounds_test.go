@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,7 +20,9 @@ import (
 	"github.com/deployctl/deployctl/internal/waittest"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -67,24 +71,30 @@ func TestUploadsAreTakenOneAfterTheOtherWhereTheyWouldNotFitTogether(t *testing.
 	service := &weighed{Service: memory.New(), enter: make(chan struct{}), leave: make(chan struct{})}
 	connection := serving(t, Config{Service: service, Authority: OneToken("local", nil)}, nil)
 	chunk := make([]byte, 1<<20)
+	upload := func() error {
+		stream, err := api.NewBundlesClient(connection).PutFile(as(t.Context(), "local"))
+		if err != nil {
+			return err
+		}
+		m := &api.PutFileRequest{Stack: wire.FromStack(own), Digest: "sha256:" + strings.Repeat("0", 64), Size: size}
+		for range size / len(chunk) {
+			m.Chunk = chunk
+			if err := stream.Send(m); err != nil {
+				break // the answer says why
+			}
+			m = &api.PutFileRequest{}
+		}
+		_, err = stream.CloseAndRecv()
+		return err
+	}
 	var uploads sync.WaitGroup
 	for range files {
 		uploads.Go(func() {
-			stream, err := api.NewBundlesClient(connection).PutFile(as(t.Context(), "local"))
+			err := upload()
+			for status.Code(err) == codes.Unavailable { // on a busy machine one is slow, and gives way
+				err = upload()
+			}
 			if err != nil {
-				t.Error(err)
-				return
-			}
-			m := &api.PutFileRequest{Stack: wire.FromStack(own), Digest: "sha256:" + strings.Repeat("0", 64),
-				Size: size}
-			for range size / len(chunk) {
-				m.Chunk = chunk
-				if err := stream.Send(m); err != nil {
-					break // the answer says why
-				}
-				m = &api.PutFileRequest{}
-			}
-			if _, err := stream.CloseAndRecv(); err != nil {
 				t.Error(err)
 			}
 		})
@@ -143,31 +153,58 @@ func TestAnOrganizationHasItsShareOfTheExports(t *testing.T) {
 
 // TestASlowUploadGivesWayToAnotherOrganization has one announce all that there is and send nothing.
 func TestASlowUploadGivesWayToAnotherOrganization(t *testing.T) {
-	service := &weighed{Service: memory.New(), enter: make(chan struct{}, 1), leave: make(chan struct{}, 1)}
-	connection := serving(t, Config{Service: service, Authority: OneToken("local", nil)}, nil)
-	upload := func(organization string, size int64) api.Bundles_PutFileClient {
-		stream, err := api.NewBundlesClient(connection).PutFile(as(t.Context(), "local"))
-		if err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		service := &weighed{Service: memory.New(), enter: make(chan struct{}, 1), leave: make(chan struct{}, 1)}
+		connection := servingInBubble(t, Config{Service: service, Authority: OneToken("local", nil),
+			Log: slog.New(slog.DiscardHandler)})
+		upload := func(organization string, size int64) api.Bundles_PutFileClient {
+			stream, err := api.NewBundlesClient(connection).PutFile(as(t.Context(), "local"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			stack := wire.FromStack(own)
+			stack.Organization = organization
+			if err := stream.Send(&api.PutFileRequest{Stack: stack, Digest: "sha256:" + strings.Repeat("0", 64),
+				Size: size, Chunk: []byte("x")}); err != nil {
+				t.Fatal(err)
+			}
+			return stream
 		}
-		stack := wire.FromStack(own)
-		stack.Organization = organization
-		if err := stream.Send(&api.PutFileRequest{Stack: stack, Digest: "sha256:" + strings.Repeat("0", 64), Size: size,
-			Chunk: []byte("x")}); err != nil {
-			t.Fatal(err)
+		slow := upload("evil", MaxContent)
+		ended := make(chan error, 1)
+		go func() { ended <- slow.RecvMsg(&api.PutFileResponse{}) }()
+		service.leave <- struct{}{}
+		if _, err := upload("acme", 1).CloseAndRecv(); err != nil {
+			t.Errorf("another organization is answered %v", err)
 		}
-		return stream
+		if err := <-ended; status.Code(err) != codes.Unavailable {
+			t.Errorf("the slow one ends with %v", err)
+		}
+	})
+}
+
+// servingInBubble serves the API on a connection within a bubble of synctest, whose time passes as it is waited for.
+func servingInBubble(t *testing.T, c Config) *grpc.ClientConn {
+	t.Helper()
+	listener := bufconn.Listen(1 << 20)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- Serve(ctx, listener, c) }()
+	connection, err := grpc.NewClient("passthrough:bubble", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			return listener.DialContext(ctx)
+		}))
+	if err != nil {
+		t.Fatal(err)
 	}
-	slow := upload("evil", MaxContent)
-	ended := make(chan error, 1)
-	go func() { ended <- slow.RecvMsg(&api.PutFileResponse{}) }()
-	service.leave <- struct{}{}
-	if _, err := upload("acme", 1).CloseAndRecv(); err != nil {
-		t.Errorf("another organization is answered %v", err)
-	}
-	if err := <-ended; status.Code(err) != codes.Unavailable {
-		t.Errorf("the slow one ends with %v", err)
-	}
+	t.Cleanup(func() {
+		_ = connection.Close()
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return connection
 }
 
 func TestAFileLargerThanItSaidIsRefused(t *testing.T) {
@@ -182,27 +219,6 @@ func TestAFileLargerThanItSaidIsRefused(t *testing.T) {
 			t.Errorf("%s: %v", name, s)
 		}
 	}
-}
-
-func TestATokenWhoseMessagesDoNotArriveHoldsUpOnlyItself(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBounds(nil)
-		for range shareOfToken {
-			if _, err := b.read(t.Context(), "slow"); err != nil {
-				t.Fatal(err)
-			}
-		}
-		began := time.Now()
-		if _, err := b.read(t.Context(), "slow"); err == nil || time.Since(began) != admitPatience {
-			t.Errorf("a token has more than its share of the readers after %s: %v", time.Since(began), err)
-		}
-		began = time.Now()
-		if done, err := b.read(t.Context(), "other"); err != nil || time.Since(began) > 0 {
-			t.Errorf("another token waits for %s: %v", time.Since(began), err)
-		} else {
-			done()
-		}
-	})
 }
 
 func TestATokenThatCallsTooOftenIsDelayedAndThenRefused(t *testing.T) {
@@ -256,7 +272,7 @@ func TestSoFewTokensAndAddressesAreRememberedThatMemoryIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.failures.of(name)
-		for _, take := range []func(context.Context, string) (func(), error){b.read, b.relook} {
+		for _, take := range []func(context.Context, string) (func(), error){b.relook} {
 			done, err := take(t.Context(), name)
 			if err != nil {
 				t.Fatal(err)
@@ -268,7 +284,7 @@ func TestSoFewTokensAndAddressesAreRememberedThatMemoryIsBounded(t *testing.T) {
 		}
 	}
 	for what, n := range map[string]int{"tokens that call": b.calls.last.Len(), "addresses": b.failures.last.Len(),
-		"tokens that send": b.shares.last.Len(), "tokens with streams": b.relooking.last.Len()} {
+		"tokens with streams": b.relooking.last.Len()} {
 		if n > maxNamed {
 			t.Errorf("%d %s are remembered", n, what)
 		}

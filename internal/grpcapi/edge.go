@@ -201,12 +201,8 @@ func (c *call) begin() error {
 }
 
 func (c *call) receiveFirst(first proto.Message) error {
-	done, err := c.edge.bounds.read(c.ctx, c.caller.Token)
-	defer done()
-	if err != nil {
-		return err
-	}
-	err = c.edge.bounds.receive(c.ctx, messagePatience, func() error { return c.ServerStream.RecvMsg(first) })
+	of := sender{c.caller.Party(""), Party(c.entry.Peer), c.caller.Token}
+	err := c.edge.bounds.first(c.ctx, of, func() error { return c.ServerStream.RecvMsg(first) })
 	if errors.Is(err, io.EOF) {
 		return deployments.Errorf(deployments.CodeInvalid, "the call ended without a message")
 	}
@@ -297,14 +293,19 @@ func (c *call) end(err error) error {
 	if err != nil {
 		c.entry.Code, c.entry.Error = deployments.CodeOf(wire.ToError(translated)), status.Convert(translated).Message()
 	}
-	c.edge.log.Info("call", "request", c.entry.Request, "method", c.method, "code", code.String(), "token",
+	Account(&c.entry, c.caller, c.refused != nil)
+	log := c.edge.log
+	if err != nil {
+		log = log.With("error", c.entry.Error)
+	}
+	log.Info("call", "request", c.entry.Request, "method", c.method, "code", code.String(), "token",
 		c.entry.Token, "member", c.entry.Member,
-		"peer", c.entry.Peer, "organization", c.entry.Organization, "stack", c.entry.Stack, "took",
-		time.Since(c.entry.Time).Round(time.Microsecond).String())
+		"peer", c.entry.Peer, "organization", c.entry.Organization, "stack", c.entry.Stack, "subject", c.entry.Subject,
+		"took", time.Since(c.entry.Time).Round(time.Microsecond).String())
 	if c.edge.auditor == nil || (c.rule.does == reads || c.rule.does == uploads) && c.refused == nil {
 		return translated
 	}
-	now := c.rule.does == changes && c.refused == nil && c.admitted
+	now := c.rule.does == changes && !c.entry.Refused && c.admitted
 	if failed := c.edge.auditor.Record(context.WithoutCancel(c.ctx), c.entry, now); failed != nil {
 		c.edge.log.Error("audit entry was not written", "entry", c.entry, "error", failed)
 	}

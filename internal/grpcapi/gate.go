@@ -57,9 +57,18 @@ func (g *Gate) Wrong(ctx context.Context, host string) { g.edge.bounds.slow(ctx,
 // Pace delays a call of a name, such as an update, that calls too often.
 func (g *Gate) Pace(ctx context.Context, name string) error { return g.edge.bounds.pace(ctx, name) }
 
-// HoldExport takes one of the places of calls that answer with a whole deployment.
-func (g *Gate) HoldExport(ctx context.Context, organization string) (release func(), err error) {
-	return g.edge.bounds.export(ctx, organization)
+// HoldExport takes one of the places of calls that answer with a whole deployment or with the audit log; party is the
+// caller's.
+func (g *Gate) HoldExport(ctx context.Context, party string) (release func(), err error) {
+	return g.edge.bounds.export(ctx, party)
+}
+
+// Account writes into the entry of a call that has ended to whose account it goes, and whether it was refused: before
+// its method began, or by that, or because its caller never was known.
+func Account(e *deployments.AuditEntry, caller deployments.Caller, before bool) {
+	failed := e.Code != ""
+	e.Party, e.Refused = caller.Party(""), before || failed && (e.Token == "" || refuses(e.Code))
+	e.Cut()
 }
 
 // Rule is the rule of one method, for a call of another protocol that does the same.
@@ -88,6 +97,12 @@ func (r Rule) ReadsSecrets(raised bool) bool {
 	return r.rule.secrets && (r.rule.raised == "" || raised)
 }
 
+// AllowIn reports, as CodeForbidden, why a caller may not make a call about anything in an organization. A call that
+// shows what its caller may see is not refused.
+func (r Rule) AllowIn(caller deployments.Caller, organization string) error {
+	return allowIn(caller, r.method, r.rule.role, organization)
+}
+
 // Allow reports why a caller may not make a call about stacks: CodeForbidden, or CodeNotFound for a stack that they may
 // not see. Raised calls need the role that the method needs when its field of that name is set.
 func (r Rule) Allow(caller deployments.Caller, raised bool, stacks ...deployments.StackName) error {
@@ -96,11 +111,7 @@ func (r Rule) Allow(caller deployments.Caller, raised bool, stacks ...deployment
 		role = r.rule.to
 	}
 	if r.rule.scope == onAny {
-		if caller.Has(role) {
-			return nil
-		}
-		return deployments.Errorf(deployments.CodeForbidden, "%s needs the role %s, which this token does not have",
-			r.method, role)
+		return allowAny(caller, r.method, role)
 	}
 	for i, name := range stacks {
 		made := r.rule.scope == onNewStack && i == len(r.rule.touches)-1

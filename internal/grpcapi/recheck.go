@@ -76,7 +76,11 @@ func (c *call) ended() error {
 // isRefusal reports whether an error says that the caller may not make the call, and not that this could not be found
 // out.
 func isRefusal(err error) bool {
-	switch deployments.CodeOf(err) {
+	return refuses(deployments.CodeOf(err))
+}
+
+func refuses(code deployments.Code) bool {
+	switch code {
 	case deployments.CodeUnauthorized, deployments.CodeForbidden, deployments.CodeNotFound:
 		return true
 	}

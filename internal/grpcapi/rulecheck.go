@@ -85,12 +85,12 @@ func (r rule) checkRoom(m protoreflect.MethodDescriptor) error {
 		size := m.Input().Fields().ByName("size")
 		fits = (r.room == ofContent || r.room == ofParsed) && size != nil && size.Kind() == protoreflect.Int64Kind
 	case m.IsStreamingServer():
-		fits = r.room == ofExport || r.room == ofParts
+		fits = r.room == ofExport || r.room == ofParts || r.room == ofPages
 	}
 	if !fits {
 		return deployments.Errorf(deployments.CodeInternal, "the rule of %s does not say what memory its streams "+
-			"need: ofContent or ofParsed, with the size in the first message, for what it receives; ofExport or ofParts "+
-			"for what it sends", m.FullName())
+			"need: ofContent or ofParsed, with the size in the first message, for what it receives; ofExport, "+
+			"ofParts or ofPages for what it sends", m.FullName())
 	}
 	return nil
 }

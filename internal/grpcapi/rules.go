@@ -49,8 +49,9 @@ const (
 	ofMessage room = iota
 	ofContent      // the chunks of the call, gathered; the first message says their size
 	ofParsed       // the same, parsed
-	ofExport       // a whole deployment
+	ofExport       // a whole deployment, or one object of it at a time
 	ofParts        // one part of the answer at a time
+	ofPages        // the same, of which each takes its memory by itself
 )
 
 // rule is what the API demands of a call of one method. A method without a rule is not served.
@@ -93,10 +94,12 @@ var rules = map[string]rule{
 	api.Deployments_Resolve_FullMethodName: {
 		role: deployer, touches: stack("update.stack"), does: changes, subject: subject("update.version", "urn"),
 	},
+	api.Deployments_ListOngoing_FullMethodName: {role: viewer, scope: onAny, does: reads},
 
-	api.Stacks_CreateStack_FullMethodName: {role: deployer, scope: onNewStack, touches: stack("stack"), does: changes},
-	api.Stacks_ListStacks_FullMethodName:  {role: viewer, scope: onAny, does: reads},
-	api.Stacks_GetStack_FullMethodName:    {role: viewer, touches: stack("stack"), does: reads},
+	api.Stacks_CreateStack_FullMethodName:  {role: deployer, scope: onNewStack, touches: stack("stack"), does: changes},
+	api.Stacks_ListStacks_FullMethodName:   {role: viewer, scope: onAny, does: reads},
+	api.Stacks_ListStatuses_FullMethodName: {role: viewer, scope: onAny, does: reads},
+	api.Stacks_GetStack_FullMethodName:     {role: viewer, touches: stack("stack"), does: reads},
 	api.Stacks_RemoveStack_FullMethodName: {
 		role: deployer, touches: stack("stack"), raised: "force", to: admin, does: changes, subject: subject("force"),
 	},
@@ -104,12 +107,14 @@ var rules = map[string]rule{
 		role: deployer, scope: onNewStack, touches: stack("from", "to"), does: changes,
 		subject: subject("to.project", "to.stack"),
 	},
-	api.Stacks_TagStack_FullMethodName: {role: deployer, touches: stack("stack"), does: changes},
+	api.Stacks_TagStack_FullMethodName:   {role: deployer, touches: stack("stack"), does: changes},
+	api.Stacks_ChangeTags_FullMethodName: {role: deployer, touches: stack("stack"), does: changes},
 	api.Stacks_Export_FullMethodName: {
 		role: viewer, touches: stack("stack"), raised: "show_secrets", to: deployer, secrets: true, does: discloses,
 		room:    ofExport,
 		subject: subject("version"),
 	},
+	api.Stacks_ExportRaw_FullMethodName: {role: admin, touches: stack("stack"), does: discloses, room: ofExport},
 	api.Stacks_Import_FullMethodName: {
 		role: deployer, touches: stack("stack"), raised: "forget", to: admin, does: changes, room: ofParsed,
 		subject: subject("forget"),
@@ -166,7 +171,7 @@ var rules = map[string]rule{
 	api.Trusts_ListTrusts_FullMethodName:  {role: admin, scope: onAny, does: reads},
 	api.Trusts_RemoveTrust_FullMethodName: {role: admin, scope: onAny, does: changes, subject: subject("name")},
 
-	api.Audit_ReadAudit_FullMethodName: {role: admin, scope: onAny, does: discloses, room: ofParts,
+	api.Audit_ReadAudit_FullMethodName: {role: admin, scope: onAny, does: discloses, room: ofPages,
 		subject: subject("organization", "user", "stack")},
 
 	api.Schedules_CreateSchedule_FullMethodName: {
@@ -270,11 +275,10 @@ func at(m protoreflect.Message, path string) protoreflect.Value {
 func (r rule) allow(caller deployments.Caller, method string, m proto.Message) error {
 	role := r.needs(m)
 	if r.scope == onAny {
-		if caller.Has(role) {
-			return nil
+		if err := allowAny(caller, method, role); err != nil {
+			return err
 		}
-		return deployments.Errorf(deployments.CodeForbidden, "%s needs the role %s, which this token does not have",
-			method, role)
+		return allowIn(caller, method, role, organizationOf(m))
 	}
 	if len(r.stacks(m)) == 0 {
 		return deployments.Errorf(deployments.CodeInvalid, "%s names no stack: name one", method)
@@ -288,6 +292,26 @@ func (r rule) allow(caller deployments.Caller, method string, m proto.Message) e
 		}
 	}
 	return nil
+}
+
+// allowAny reports why the caller may not make a call that is onAny.
+func allowAny(caller deployments.Caller, method string, role deployments.Role) error {
+	if caller.Has(role) {
+		return nil
+	}
+	return deployments.Errorf(deployments.CodeForbidden, "%s needs the role %s, which this token does not have", method,
+		role)
+}
+
+// allowIn reports why the caller may not make a call about an organization, of which they have nothing with this role.
+// A viewer is answered with what they see, which may be nothing.
+func allowIn(caller deployments.Caller, method string, role deployments.Role, organization string) error {
+	if role == viewer || organization == "" || organization == deployments.AnyOrganization ||
+		caller.HasIn(role, organization) {
+		return nil
+	}
+	return deployments.Errorf(deployments.CodeForbidden, "%s needs the role %s in %.200q, which this token does not "+
+		"have: ask an admin of that organization for it", method, role, organization)
 }
 
 // allowOn reports why the caller may not make the call on one stack; a stack that is to be made has nothing to hide.
@@ -311,28 +335,34 @@ func allowOn(
 func (r rule) about(m proto.Message, e *deployments.AuditEntry) {
 	if names := r.stacks(m); len(names) > 0 {
 		e.Organization, e.Stack = names[0].Organization, names[0].Project+"/"+names[0].Stack
-	}
-	switch m := m.(type) {
-	case *api.CreateTokenRequest:
-		e.Organization = wire.ToNewToken(m).Within()
-	case *api.GrantMemberRequest:
-		e.Organization = m.GetGrant().GetOrganization()
-	case *api.GrantTeamRequest:
-		e.Organization = m.GetGrant().GetOrganization()
-	case *api.PutTrustRequest:
-		e.Organization = m.GetTrust().GetOrganization()
-	case interface{ GetOrganization() string }: // RemoveMember, ReadAudit, and others about one organization
-		if len(r.touches) == 0 {
-			e.Organization = m.GetOrganization()
+	} else {
+		e.Organization = organizationOf(m)
+		if scope := scopeOf(m); wire.ToScope(scope).OfStack() {
+			e.Stack = scope.GetProject() + "/" + scope.GetStack()
 		}
-	default:
-		aboutWebhook(m, e)
 	}
 	if deployments.ValidateName("organization", e.Organization) != nil {
 		e.Organization = ""
 	}
 	e.Secrets = r.secrets && (r.raised == "" || r.isRaised(m))
 	e.Subject = fields(m, r.subject)
+}
+
+// organizationOf returns the organization that a first message without stacks is about; empty if it names none.
+func organizationOf(m proto.Message) string {
+	switch m := m.(type) {
+	case *api.CreateTokenRequest:
+		return wire.ToNewToken(m).Within()
+	case *api.GrantMemberRequest:
+		return m.GetGrant().GetOrganization()
+	case *api.GrantTeamRequest:
+		return m.GetGrant().GetOrganization()
+	case *api.PutTrustRequest:
+		return m.GetTrust().GetOrganization()
+	case interface{ GetOrganization() string }: // RemoveMember, ReadAudit, and others about one organization
+		return m.GetOrganization()
+	}
+	return scopeOf(m).GetOrganization()
 }
 
 // fields returns those fields of a message that are set, as NAME=VALUE with a space between.

@@ -255,19 +255,20 @@ func TestAMethodThatAnswersBeforeItReceivesRunsOnlyForThoseWhoMayCallIt(t *testi
 // TestWhichRoleAMethodNeeds is the table once more, in words: a rule that is weakened is noticed.
 func TestWhichRoleAMethodNeeds(t *testing.T) {
 	want := map[deployments.Role]string{
-		viewer: "Deployments/Watch Schedules/GetDrift Schedules/GetSchedule Schedules/ListSchedules " +
+		viewer: "Deployments/ListOngoing Deployments/Watch Schedules/GetDrift Schedules/GetSchedule " +
+			"Schedules/ListSchedules " +
 			"Schedules/ScheduleRuns " +
-			"Stacks/Export Stacks/GetStack Stacks/History Stacks/ListStacks Tokens/DeriveToken " +
+			"Stacks/Export Stacks/GetStack Stacks/History Stacks/ListStacks Stacks/ListStatuses Tokens/DeriveToken " +
 			"Tokens/WhoAmI",
 		deployer: "Bundles/Missing Bundles/PutFile Bundles/PutManifest Deployments/Cancel Deployments/Resolve " +
 			"Deployments/Submit " +
 			"Schedules/CreateSchedule Schedules/PauseSchedule Schedules/RemoveSchedule Schedules/RunSchedule " +
-			"Stacks/CreateStack Stacks/Decrypt Stacks/EditState Stacks/Encrypt Stacks/Import Stacks/MoveState " +
-			"Stacks/Recover Stacks/RemoveStack " +
+			"Stacks/ChangeTags Stacks/CreateStack Stacks/Decrypt Stacks/EditState Stacks/Encrypt Stacks/Import " +
+			"Stacks/MoveState Stacks/Recover Stacks/RemoveStack " +
 			"Stacks/RenameStack " +
 			"Stacks/Restore Stacks/TagStack Webhooks/ListWebhooks Webhooks/PutWebhook Webhooks/RemoveWebhook " +
 			"Webhooks/SendWebhook Webhooks/WebhookDeliveries",
-		admin: "Audit/ReadAudit Members/GrantMember Members/ListMembers Members/RemoveMember " +
+		admin: "Audit/ReadAudit Members/GrantMember Members/ListMembers Members/RemoveMember Stacks/ExportRaw " +
 			"Teams/GrantTeam Teams/JoinTeam Teams/LeaveTeam Teams/ListTeams Teams/RemoveTeam Tokens/CreateToken " +
 			"Tokens/ListTokens Tokens/RemoveToken Trusts/ListTrusts Trusts/PutTrust Trusts/RemoveTrust",
 		"": "Health/Check Health/List Health/Watch",
@@ -296,12 +297,14 @@ func TestWhichRoleAMethodNeeds(t *testing.T) {
 // TestWhatAMethodDoes is the same for what the audit log has: every method that is not named here changes something.
 func TestWhatAMethodDoes(t *testing.T) {
 	want := map[effect]string{
-		reads: "Bundles/Missing Deployments/Watch Members/ListMembers Schedules/GetDrift Schedules/GetSchedule " +
+		reads: "Bundles/Missing Deployments/ListOngoing Deployments/Watch Members/ListMembers Schedules/GetDrift " +
+			"Schedules/GetSchedule " +
 			"Schedules/ListSchedules " +
-			"Schedules/ScheduleRuns Stacks/Encrypt Stacks/GetStack Stacks/History Stacks/ListStacks Teams/ListTeams " +
+			"Schedules/ScheduleRuns Stacks/Encrypt Stacks/GetStack Stacks/History Stacks/ListStacks Stacks/ListStatuses " +
+			"Teams/ListTeams " +
 			"Tokens/ListTokens Tokens/WhoAmI Trusts/ListTrusts Webhooks/ListWebhooks Webhooks/WebhookDeliveries",
 		uploads:   "Bundles/PutFile Bundles/PutManifest",
-		discloses: "Audit/ReadAudit Stacks/Decrypt Stacks/Export",
+		discloses: "Audit/ReadAudit Stacks/Decrypt Stacks/Export Stacks/ExportRaw",
 	}
 	got := map[effect][]string{}
 	for _, full := range slices.Sorted(maps.Keys(rules)) {
@@ -333,8 +336,9 @@ func TestARuleSaysWhatItsMethodDoesAndWhatMemoryItsStreamsNeed(t *testing.T) {
 	}
 	want := map[string]room{
 		api.Stacks_Import_FullMethodName: ofParsed, api.Stacks_Export_FullMethodName: ofExport,
+		api.Stacks_ExportRaw_FullMethodName:  ofExport,
 		api.Bundles_PutFile_FullMethodName:   ofContent,
-		api.Deployments_Watch_FullMethodName: ofParts, api.Audit_ReadAudit_FullMethodName: ofParts,
+		api.Deployments_Watch_FullMethodName: ofParts, api.Audit_ReadAudit_FullMethodName: ofPages,
 	}
 	for full, r := range rules {
 		if r.room != want[full] {
@@ -394,6 +398,40 @@ func TestARuleNamesEveryStackOfItsRequest(t *testing.T) {
 	}
 }
 
+// asked is a service that notes of which organizations it was asked what they have.
+type asked struct {
+	Service
+	organizations []string
+}
+
+func (a *asked) Ongoing(_ context.Context, organization string) ([]deployments.UpdateInfo, error) {
+	a.organizations = append(a.organizations, organization)
+	return nil, nil
+}
+
+func (a *asked) ListStacks(_ context.Context, organization, _ string) ([]deployments.StackInfo, error) {
+	a.organizations = append(a.organizations, organization)
+	return nil, nil
+}
+
+func TestWhatOtherOrganizationsHaveIsNotLookedFor(t *testing.T) {
+	service := &asked{Service: memory.New()}
+	connection := serving(t, Config{Service: service, Authority: callers()}, nil)
+	for _, organization := range []string{"", own.Organization, foreign.Organization} {
+		if s := invoke(t, connection, api.Deployments_ListOngoing_FullMethodName, "viewer",
+			&api.ListOngoingRequest{Organization: organization}); s.Code() != codes.OK {
+			t.Errorf("of %q: %v", organization, s)
+		}
+		if s := invoke(t, connection, api.Stacks_ListStacks_FullMethodName, "viewer",
+			&api.ListStacksRequest{Organization: organization}); s.Code() != codes.OK {
+			t.Errorf("the stacks of %q: %v", organization, s)
+		}
+	}
+	if want := slices.Repeat([]string{own.Organization}, 4); !slices.Equal(service.organizations, want) {
+		t.Errorf("it was looked at %q, not at %q", service.organizations, want)
+	}
+}
+
 func TestAForbiddenStackLooksLikeOneThatIsNotThere(t *testing.T) {
 	service := memory.New()
 	for _, name := range []deployments.StackName{own, sister, foreign} {
@@ -425,5 +463,23 @@ func TestAForbiddenStackLooksLikeOneThatIsNotThere(t *testing.T) {
 		"authorization", "Bearer viewer"), &api.ListStacksRequest{})
 	if err != nil || len(list.GetStacks()) != 1 || wire.ToStack(list.GetStacks()[0].GetStack()) != own {
 		t.Errorf("the list shows %v, %v", list.GetStacks(), err)
+	}
+	page, err := api.NewStacksClient(connection).ListStatuses(metadata.AppendToOutgoingContext(t.Context(),
+		"authorization", "Bearer viewer"), &api.ListStatusesRequest{Limit: 1})
+	if err != nil || len(page.GetStacks()) != 1 || wire.ToStack(page.GetStacks()[0].GetStack().GetStack()) != own ||
+		page.GetNext() != "" {
+		t.Errorf("the statuses are %v, %v", page, err)
+	}
+	for _, name := range []deployments.StackName{own, sister, foreign} {
+		if _, err := service.Submit(t.Context(), deployments.UpdateRequest{Stack: name, Kind: "up",
+			RequestID: name.Organization + name.Project}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ongoing, err := api.NewDeploymentsClient(connection).ListOngoing(metadata.AppendToOutgoingContext(t.Context(),
+		"authorization", "Bearer viewer"), &api.ListOngoingRequest{})
+	if err != nil || len(ongoing.GetUpdates()) != 1 ||
+		wire.ToUpdate(ongoing.GetUpdates()[0].GetUpdate()).StackName != own {
+		t.Errorf("what runs is %v, %v", ongoing.GetUpdates(), err)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	api "github.com/deployctl/deployctl/api/deployctl/v1"
-	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/mempool"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
@@ -37,7 +36,7 @@ const stopGrace = 5 * time.Second
 
 // Config says what is served.
 type Config struct {
-	Service deployments.Service
+	Service Service
 	// Authority checks tokens; every call but health needs one.
 	Authority Authority
 	// Auditor keeps the audit log; nil for none.
@@ -120,7 +119,7 @@ func newServer(streams context.Context, c Config) (*grpc.Server, *health.Server,
 }
 
 // register adds every service of the API.
-func register(to grpc.ServiceRegistrar, service deployments.Service, healthy *health.Server) {
+func register(to grpc.ServiceRegistrar, service Service, healthy *health.Server) {
 	api.RegisterDeploymentsServer(to, &updates{service: service})
 	api.RegisterStacksServer(to, &stacks{service: service})
 	api.RegisterBundlesServer(to, &bundles{service: service})

@@ -1,6 +1,7 @@
 package grpcapi
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,10 +25,14 @@ func (s *stacks) CreateStack(ctx context.Context, m *api.CreateStackRequest) (*a
 }
 
 func (s *stacks) ListStacks(ctx context.Context, m *api.ListStacksRequest) (*api.ListStacksResponse, error) {
-	list, err := s.service.ListStacks(ctx, m.GetOrganization(), m.GetProject())
-	caller := callerOf(ctx)
-	list = slices.DeleteFunc(list, func(i deployments.StackInfo) bool { return !caller.May(viewer, i.Stack) })
+	list, err := Visible{s.service, callerOf(ctx)}.ListStacks(ctx, m.GetOrganization(), m.GetProject())
 	return &api.ListStacksResponse{Stacks: wire.FromStackInfos(list)}, err
+}
+
+// ListStatuses reads nothing of what the caller may not see, and names none of it as the next.
+func (s *stacks) ListStatuses(ctx context.Context, m *api.ListStatusesRequest) (*api.ListStatusesResponse, error) {
+	page, err := s.service.Statuses(ctx, callerOf(ctx), wire.ToStatusQuery(m))
+	return wire.FromStatusPage(page), err
 }
 
 func (s *stacks) GetStack(ctx context.Context, m *api.GetStackRequest) (*api.GetStackResponse, error) {
@@ -43,6 +48,10 @@ func (s *stacks) RenameStack(ctx context.Context, m *api.RenameStackRequest) (*a
 	return &api.RenameStackResponse{}, s.service.RenameStack(ctx, deployments.RenameRequest{
 		From: wire.ToStack(m.GetFrom()), To: wire.ToStack(m.GetTo()), Initiator: initiatorOf(ctx, m.GetInitiator()),
 	})
+}
+
+func (s *stacks) ChangeTags(ctx context.Context, m *api.ChangeTagsRequest) (*api.ChangeTagsResponse, error) {
+	return &api.ChangeTagsResponse{}, s.service.ChangeTags(ctx, wire.ToStack(m.GetStack()), m.GetSet(), m.GetRemoved())
 }
 
 func (s *stacks) TagStack(ctx context.Context, m *api.TagStackRequest) (*api.TagStackResponse, error) {
@@ -67,6 +76,29 @@ func (s *stacks) Export(m *api.ExportRequest, stream api.Stacks_ExportServer) er
 		text = text[n:]
 	}
 	return nil
+}
+
+func (s *stacks) ExportRaw(m *api.ExportRawRequest, stream api.Stacks_ExportRawServer) error {
+	archive := bufio.NewWriterSize(sentChunks(func(chunk []byte) error {
+		return stream.Send(&api.ExportRawResponse{Chunk: chunk})
+	}), chunkSize)
+	if err := s.service.ExportRaw(stream.Context(), wire.ToStack(m.GetStack()), archive); err != nil {
+		return err
+	}
+	return archive.Flush()
+}
+
+// sentChunks sends what is written in chunks, which it copies: what has given up sending one may still read it.
+type sentChunks func(chunk []byte) error
+
+func (send sentChunks) Write(p []byte) (n int, err error) {
+	for chunk := range slices.Chunk(p, chunkSize) {
+		if err := send(slices.Clone(chunk)); err != nil {
+			return n, err
+		}
+		n += len(chunk)
+	}
+	return n, nil
 }
 
 func (s *stacks) Import(stream api.Stacks_ImportServer) error {

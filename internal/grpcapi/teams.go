@@ -15,16 +15,10 @@ func (a Administered) ListTeams(ctx context.Context) ([]deployments.Team, error)
 	return slices.DeleteFunc(list, func(t deployments.Team) bool { return !a.Caller.Administers(t.Grant) }), err
 }
 
-// team returns a team of ListTeams; false when there is none.
+// team returns a team that the caller administers; false when there is none.
 func (a Administered) team(ctx context.Context, organization, name string) (deployments.Team, bool, error) {
-	list, err := a.ListTeams(ctx)
-	i := slices.IndexFunc(list, func(t deployments.Team) bool {
-		return t.Name == name && t.Grant.Organization == organization
-	})
-	if i < 0 {
-		return deployments.Team{}, false, err
-	}
-	return list[i], true, err
+	t, found, err := there(ctx, a.Service.AnyTeam, organization, name)
+	return t, found && a.Caller.Administers(t.Grant), err
 }
 
 func noTeam(organization, name string) error {
@@ -34,14 +28,11 @@ func noTeam(organization, name string) error {
 
 // GrantTeam makes a team, or gives one another grant, if the caller administers what it may do before and after.
 func (a Administered) GrantTeam(ctx context.Context, name string, g deployments.Grant) error {
-	list, err := a.Service.ListTeams(ctx)
+	before, found, err := there(ctx, a.Service.AnyTeam, g.Organization, name)
 	if err != nil {
 		return err
 	}
-	hidden := slices.ContainsFunc(list, func(t deployments.Team) bool {
-		return t.Name == name && t.Grant.Organization == g.Organization && !a.Caller.Administers(t.Grant)
-	})
-	if hidden || !a.Caller.Administers(g) {
+	if found && !a.Caller.Administers(before.Grant) || !a.Caller.Administers(g) {
 		return deployments.Errorf(deployments.CodeForbidden, "this token does not administer all that such a team may do: "+
 			"an admin of the organization, or of all, can do it")
 	}
@@ -83,7 +74,7 @@ func (a Administered) LeaveTeam(ctx context.Context, organization, team, member 
 
 type teams struct {
 	api.UnsafeTeamsServer // a method without a handler does not compile
-	service               deployments.Service
+	service               Service
 }
 
 func (s *teams) of(ctx context.Context) Administered { return Administered{s.service, callerOf(ctx)} }

@@ -17,14 +17,11 @@ func (a Administered) ListTrusts(ctx context.Context) ([]deployments.Trust, erro
 
 // PutTrust makes a trust, or replaces one, if the caller administers what its tokens may do before and after.
 func (a Administered) PutTrust(ctx context.Context, t deployments.Trust) error {
-	list, err := a.Service.ListTrusts(ctx)
+	before, found, err := there(ctx, a.Service.AnyTrust, t.Organization, t.Name)
 	if err != nil {
 		return err
 	}
-	hidden := slices.ContainsFunc(list, func(other deployments.Trust) bool {
-		return other.Name == t.Name && other.Organization == t.Organization && !a.Caller.Administers(other.Grant)
-	})
-	if hidden || !a.Caller.Administers(t.Grant) {
+	if found && !a.Caller.Administers(before.Grant) || !a.Caller.Administers(t.Grant) {
 		return deployments.Errorf(deployments.CodeForbidden, "this token does not administer all that the tokens of such a "+
 			"trust may do: an admin of the organization, or of all, can do it")
 	}
@@ -33,13 +30,11 @@ func (a Administered) PutTrust(ctx context.Context, t deployments.Trust) error {
 
 // RemoveTrust removes a trust that the caller administers.
 func (a Administered) RemoveTrust(ctx context.Context, organization, name string) error {
-	list, err := a.ListTrusts(ctx)
+	t, found, err := there(ctx, a.Service.AnyTrust, organization, name)
 	if err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(list, func(t deployments.Trust) bool {
-		return t.Name == name && t.Organization == organization
-	}) {
+	if !found || !a.Caller.Administers(t.Grant) {
 		return deployments.Errorf(deployments.CodeNotFound, "the organization %s has no trust %s that this token "+
 			"administers", organization, name)
 	}
@@ -48,7 +43,7 @@ func (a Administered) RemoveTrust(ctx context.Context, organization, name string
 
 type trusts struct {
 	api.UnsafeTrustsServer // a method without a handler does not compile
-	service                deployments.Service
+	service                Service
 }
 
 func (s *trusts) of(ctx context.Context) Administered { return Administered{s.service, callerOf(ctx)} }

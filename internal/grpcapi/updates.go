@@ -48,3 +48,8 @@ func (u *updates) Cancel(ctx context.Context, m *api.CancelRequest) (*api.Cancel
 func (u *updates) Resolve(ctx context.Context, m *api.ResolveRequest) (*api.ResolveResponse, error) {
 	return &api.ResolveResponse{}, u.service.Resolve(ctx, wire.ToUpdate(m.GetUpdate()), m.GetUrn(), m.GetId())
 }
+
+func (u *updates) ListOngoing(ctx context.Context, m *api.ListOngoingRequest) (*api.ListOngoingResponse, error) {
+	list, err := Visible{u.service, callerOf(ctx)}.Ongoing(ctx, m.GetOrganization())
+	return &api.ListOngoingResponse{Updates: wire.FromInfos(list)}, err
+}

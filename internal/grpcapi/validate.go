@@ -98,6 +98,10 @@ func validateStack(request any) error {
 	switch m := request.(type) {
 	case *api.ListStacksRequest:
 		return first(optional("organization", m.GetOrganization()), optional("project", m.GetProject()))
+	case *api.ListStatusesRequest:
+		return wire.ToStatusQuery(m).Validate()
+	case *api.ListOngoingRequest:
+		return optional("organization", m.GetOrganization())
 	case *api.RenameStackRequest:
 		return first(wire.ToStack(m.GetFrom()).Validate(), wire.ToStack(m.GetTo()).Validate(),
 			deployments.ValidateInitiator(m.GetInitiator()))
@@ -111,12 +115,14 @@ func validateStack(request any) error {
 func validateRest(request any) error {
 	switch m := request.(type) {
 	case *api.GetStackRequest, *api.RemoveStackRequest, *api.RecoverRequest, *api.ListSchedulesRequest,
-		*api.GetDriftRequest:
+		*api.GetDriftRequest, *api.ExportRawRequest:
 		return nil
 	case *api.CreateStackRequest:
 		return deployments.ValidateTags(m.GetTags())
 	case *api.TagStackRequest:
 		return deployments.ValidateTags(m.GetTags())
+	case *api.ChangeTagsRequest:
+		return first(deployments.ValidateTags(m.GetSet()), deployments.ValidateTagCount(len(m.GetRemoved())))
 	case *api.ExportRequest:
 		return first(atLeast(0, m.GetVersion(), "version"), wire.ToSecrets(m.GetSecrets()).Validate())
 	case *api.ImportRequest:

@@ -83,20 +83,15 @@ func (s *webhooks) WebhookDeliveries(
 	return &api.WebhookDeliveriesResponse{Deliveries: wire.FromDeliveries(list)}, err
 }
 
-// aboutWebhook fills an entry of the audit log from a request about webhooks.
-func aboutWebhook(m any, e *deployments.AuditEntry) {
-	var scope *api.WebhookScope
+// scopeOf returns the scope of a request about webhooks; nil for another one.
+func scopeOf(m any) *api.WebhookScope {
 	switch m := m.(type) {
 	case *api.PutWebhookRequest:
-		scope = m.GetWebhook().GetName().GetScope()
+		return m.GetWebhook().GetName().GetScope()
 	case interface{ GetScope() *api.WebhookScope }:
-		scope = m.GetScope()
+		return m.GetScope()
 	case interface{ GetName() *api.WebhookName }:
-		scope = m.GetName().GetScope()
-	default:
-		return
+		return m.GetName().GetScope()
 	}
-	if e.Organization = scope.GetOrganization(); wire.ToScope(scope).OfStack() {
-		e.Stack = scope.GetProject() + "/" + scope.GetStack()
-	}
+	return nil
 }

@@ -21,7 +21,7 @@ import (
 )
 
 // version is what the host reports as its own.
-const version = "3.263.0"
+const version = "3.274.1"
 
 // exitLogged is the exit code by which programs say that they failed and have told the user why.
 const exitLogged = 32

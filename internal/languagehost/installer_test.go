@@ -7,17 +7,18 @@ import (
 )
 
 func TestThePackageManagerIsTheOneWhoseLockFileIsThere(t *testing.T) {
+	const npmCI = "npm ci --loglevel=error --no-audit --no-fund --no-update-notifier"
 	for _, c := range []struct {
 		named, files, want string
 		scripts            bool
 	}{
-		{"", "", "npm install --loglevel=error --no-audit --no-fund --ignore-scripts", false},
-		{"", "package-lock.json", "npm ci --loglevel=error --no-audit --no-fund", true},
+		{"", "", "npm install --loglevel=error --no-audit --no-fund --no-update-notifier --ignore-scripts", false},
+		{"", "package-lock.json", npmCI, true},
 		{"", "pnpm-lock.yaml package-lock.json", "pnpm install --frozen-lockfile --ignore-scripts", false},
 		{"", "yarn.lock", "yarn install --frozen-lockfile", false},
 		{"", "bun.lock", "bun install --frozen-lockfile --ignore-scripts", false},
 		{"", "bun.lockb", "bun install --frozen-lockfile", true},
-		{"", "bun.lock package-lock.json", "npm ci --loglevel=error --no-audit --no-fund --ignore-scripts", false},
+		{"", "bun.lock package-lock.json", npmCI + " --ignore-scripts", false},
 		{"bun", "package-lock.json", "bun install --ignore-scripts", false},
 		{"pnpm", "bun.lock", "pnpm install --ignore-scripts", false},
 		{"deno", "", "", false},

@@ -204,7 +204,7 @@ func (n node) installer(named string, has func(...string) bool) (manager string,
 		if npmLocked {
 			args = []string{"ci"}
 		}
-		args = append(args, "--loglevel=error", "--no-audit", "--no-fund")
+		args = append(args, "--loglevel=error", "--no-audit", "--no-fund", "--no-update-notifier")
 	default:
 		return "", nil, fmt.Errorf("unknown packagemanager %q in Pulumi.yaml: use npm, pnpm, yarn or bun", manager)
 	}

@@ -53,9 +53,11 @@ type Claim struct {
 	pool  *Pool
 	party string
 	stop  func()
+	loses bool       // its memory instead of being stopped
 	turn  sync.Mutex // of those that take
 
 	held     int64
+	needs    int64     // what was asked for and not returned, also beyond the size of the pool
 	moved    time.Time // when something arrived last
 	whole    bool
 	stopped  bool
@@ -70,6 +72,12 @@ type Claim struct {
 // must not block; nil: nothing arrives. The caller releases the claim.
 func (p *Pool) Claim(party string, stop func()) *Claim {
 	return &Claim{pool: p, party: party, stop: stop, whole: stop == nil}
+}
+
+// Losing returns a claim that is not stopped when it has to give way: its memory is taken back, and what it was for
+// goes on without. It may take more.
+func (p *Pool) Losing(party string) *Claim {
+	return &Claim{pool: p, party: party, stop: func() {}, loses: true}
 }
 
 // Take waits for n more bytes, up to patience. A claim gets no more than the size of the pool, and counts as that if it
@@ -93,7 +101,7 @@ func (c *Claim) Take(ctx context.Context, n int64, patience time.Duration) error
 	if c.wants == 0 {
 		return nil
 	}
-	c.wants = 0
+	c.wants, c.needs = 0, max(0, c.needs-n)
 	p.unwait(c)
 	p.give() // it may have kept others waiting
 	if ctx.Err() != nil {
@@ -106,6 +114,7 @@ func (c *Claim) Take(ctx context.Context, n int64, patience time.Duration) error
 func (p *Pool) ask(c *Claim, n int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	c.needs += n
 	if n = min(n, p.size-c.held); n <= 0 || c.released {
 		return false
 	}
@@ -146,21 +155,51 @@ func (c *Claim) Sending() {
 
 // Release gives the memory back. A claim may be released more than once.
 func (c *Claim) Release() {
-	p := c.pool
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	c.pool.mu.Lock()
+	defer c.pool.mu.Unlock()
 	c.released = true
+	c.pool.drop(c)
+}
+
+// Return gives n bytes back that were taken, and the claim keeps the others. What it waits for counts as not taken.
+func (c *Claim) Return(n int64) {
+	c.pool.mu.Lock()
+	defer c.pool.mu.Unlock()
+	c.needs = max(0, c.needs-n)
+	c.pool.takeBack(c, min(c.held, c.held+c.wants-c.needs))
+	c.pool.give()
+}
+
+// Drop gives the memory back, and the claim may take more.
+func (c *Claim) Drop() {
+	c.pool.mu.Lock()
+	defer c.pool.mu.Unlock()
+	c.pool.drop(c)
+}
+
+// drop takes the memory of a claim back.
+func (p *Pool) drop(c *Claim) {
 	p.unwait(c)
-	p.holding = without(p.holding, c)
-	p.free += c.held
-	if c.stopped {
-		p.leaving -= c.held
+	c.needs = 0
+	p.takeBack(c, c.held)
+	p.give()
+}
+
+// takeBack takes n bytes of a claim back.
+func (p *Pool) takeBack(c *Claim, n int64) {
+	if n <= 0 {
+		return
 	}
-	if p.used[c.party] -= c.held; p.used[c.party] == 0 {
+	p.free, c.held = p.free+n, c.held-n
+	if c.stopped {
+		p.leaving -= n
+	}
+	if p.used[c.party] -= n; p.used[c.party] == 0 {
 		delete(p.used, c.party)
 	}
-	c.held = 0
-	p.give()
+	if c.held == 0 {
+		p.holding = without(p.holding, c)
+	}
 }
 
 func without(list []*Claim, c *Claim) []*Claim {
@@ -214,9 +253,13 @@ func (p *Pool) clear(next *Claim) bool {
 			p.retry(wait)
 			return false
 		}
+		p.unwait(slow)
+		if slow.loses {
+			p.takeBack(slow, slow.held)
+			continue
+		}
 		slow.stopped = true
 		p.leaving += slow.held
-		p.unwait(slow)
 		if !slow.whole {
 			slow.stop()
 		}
@@ -296,6 +339,24 @@ func Take(ctx context.Context, n int64) error {
 		return of.claim.Take(ctx, n, of.patience)
 	}
 	return nil
+}
+
+// Part returns a context whose calls take memory from a claim of its own, of the same party, until it is released: for
+// what has its answer in parts.
+func Part(ctx context.Context) (part context.Context, release func()) {
+	of, ok := ctx.Value(key{}).(claimed)
+	if !ok || of.claim == nil {
+		return ctx, func() {}
+	}
+	own := of.claim.pool.Claim(of.claim.party, nil)
+	return With(ctx, own, of.patience), own.Release
+}
+
+// Drop gives back what the claim of a context has, when what it was taken for is done.
+func Drop(ctx context.Context) {
+	if of, ok := ctx.Value(key{}).(claimed); ok && of.claim != nil {
+		of.claim.Drop()
+	}
 }
 
 // Without returns a context whose calls take no memory, because it was taken before.

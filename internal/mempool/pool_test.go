@@ -267,3 +267,18 @@ func TestACallTakesMemoryFromTheClaimOfItsContext(t *testing.T) {
 	}
 	nothing(t, p)
 }
+
+func TestAClaimThatDropsItsMemoryMayTakeMore(t *testing.T) {
+	p := New(testSize)
+	c := take(t, p, "a", testSize, nil)
+	ctx := With(t.Context(), c, 0)
+	for range 3 {
+		Drop(ctx)
+		nothing(t, p)
+		if err := Take(ctx, testSize); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.Release()
+	nothing(t, p)
+}

@@ -28,6 +28,12 @@ func (t *timed) note(op string, begun time.Time, err error) {
 	}
 }
 
+// Values of the label op of calls of the object store.
+const opGet, opHead, opPut, opDelete, opList = "get", "head", "put", "delete", "list"
+
+// Why an attempt failed: the values of the label reason.
+const reasonCredentials, reasonUnavailable, reasonOther = "credentials", "unavailable", "other"
+
 // refusal names why an attempt failed; what a caller must expect is no failure.
 func refusal(err error) string {
 	switch code := deployments.CodeOf(err); {
@@ -35,34 +41,34 @@ func refusal(err error) string {
 		errors.Is(err, context.Canceled):
 		return ""
 	case code == deployments.CodeUnauthorized, code == deployments.CodeForbidden:
-		return "credentials"
+		return reasonCredentials
 	case errors.Is(err, statestore.ErrTransient):
-		return "unavailable"
+		return reasonUnavailable
 	}
-	return "other"
+	return reasonOther
 }
 
 func (t *timed) Get(ctx context.Context, key string) (o statestore.Object, err error) {
-	defer func(begun time.Time) { t.note("get", begun, err) }(time.Now())
+	defer func(begun time.Time) { t.note(opGet, begun, err) }(time.Now())
 	return t.Objects.Get(ctx, key)
 }
 
 func (t *timed) Tag(ctx context.Context, key string) (tag string, err error) {
-	defer func(begun time.Time) { t.note("head", begun, err) }(time.Now())
+	defer func(begun time.Time) { t.note(opHead, begun, err) }(time.Now())
 	return t.Objects.Tag(ctx, key)
 }
 
 func (t *timed) Put(ctx context.Context, key string, data []byte, c statestore.Condition) (tag string, err error) {
-	defer func(begun time.Time) { t.note("put", begun, err) }(time.Now())
+	defer func(begun time.Time) { t.note(opPut, begun, err) }(time.Now())
 	return t.Objects.Put(ctx, key, data, c)
 }
 
 func (t *timed) Delete(ctx context.Context, key string) (err error) {
-	defer func(begun time.Time) { t.note("delete", begun, err) }(time.Now())
+	defer func(begun time.Time) { t.note(opDelete, begun, err) }(time.Now())
 	return t.Objects.Delete(ctx, key)
 }
 
 func (t *timed) List(ctx context.Context, q statestore.Query) (l statestore.Listing, err error) {
-	defer func(begun time.Time) { t.note("list", begun, err) }(time.Now())
+	defer func(begun time.Time) { t.note(opList, begun, err) }(time.Now())
 	return t.Objects.List(ctx, q)
 }

@@ -45,14 +45,16 @@ func (c *counted) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteAc
 		finished, _ := result.(deployments.StepOutput)
 		c.metrics.step(arg.Step.Kind, outcomeOf(finished, err), time.Since(begun))
 	case deployments.ClaimInput:
-		if err == nil {
-			c.metrics.host(arg.Update, true)
+		if claimed, _ := result.(deployments.Claimed); err == nil && claimed.Worker != "" && arg.Number <= 1 {
+			c.metrics.began(toolOurs, arg.Request)
 		}
-	case deployments.ReleaseInput:
-		c.metrics.host(arg.Update, false)
-	case deployments.CommitInput, deployments.RecoverInput:
-		if info, ok := result.(deployments.UpdateInfo); ok && err == nil {
-			c.metrics.update(info)
+	case deployments.UpdateInput: // of BeginLease
+		if err == nil {
+			c.metrics.began(toolPulumi, arg.Request)
+		}
+	case deployments.CommitInput, deployments.RecoverInput, deployments.LeaseEnd:
+		if err == nil {
+			c.metrics.ended(result, begun)
 		}
 	}
 	return result, err
@@ -63,13 +65,44 @@ func (m *Metrics) step(op engine.StepKind, outcome string, took time.Duration) {
 	m.stepTime.WithLabelValues(string(op)).Observe(took.Seconds())
 }
 
-func (m *Metrics) update(info deployments.UpdateInfo) {
-	kind := string(info.Kind)
-	if info.DryRun {
-		kind = "preview"
+// began counts how long an update has waited that now begins.
+func (m *Metrics) began(tool string, r deployments.UpdateRequest) {
+	if r.Submitted == nil {
+		return
 	}
-	m.updates.WithLabelValues(kind, info.Status).Inc()
-	m.updateTime.WithLabelValues(kind).Observe(info.Ended.Sub(info.Started).Seconds())
+	kind := deployments.UpdateInfo{Kind: r.Kind, DryRun: r.DryRun}.Command()
+	m.waitTime.WithLabelValues(tool, kind).Observe(max(0, time.Since(r.Submitted.At)).Seconds())
+}
+
+// ended counts the update that the result of an activity, which began at a time, says has ended. Recovery may find one
+// that had ended, and was counted, before.
+func (m *Metrics) ended(result any, begun time.Time) {
+	info, ok := deployments.EndedUpdate(result)
+	if !ok {
+		return
+	}
+	tool := toolOurs
+	switch r := result.(type) {
+	case deployments.LeaseEnded:
+		tool = toolPulumi
+	case deployments.Recovered:
+		if info.Ended.Before(begun) {
+			return
+		}
+		if r.Request.Lease != nil {
+			tool = toolPulumi
+		}
+		m.recovered.Inc()
+	}
+	m.update(tool, info)
+}
+
+// PreviewEnded counts a preview of the stock CLI, which no worker takes part in.
+func (m *Metrics) PreviewEnded(info deployments.UpdateInfo) { m.update(toolPulumi, info) }
+
+func (m *Metrics) update(tool string, info deployments.UpdateInfo) {
+	m.updates.WithLabelValues(tool, info.Command(), info.Status).Inc()
+	m.updateTime.WithLabelValues(tool, info.Command()).Observe(info.Ended.Sub(info.Started).Seconds())
 }
 
 // outcomeOf names how an attempt of a step ended.

@@ -15,6 +15,9 @@ import (
 // maxTargets bounds the processes that serve functions of one program: its own, and those of component providers.
 const maxTargets = 100
 
+// longestCallback bounds, in bytes, what a program says about one of its functions: it is kept.
+const longestCallback = 4 << 10
+
 // callbacks are the connections through which functions of the program are called, by target. There is one connection
 // for each: a process may accept no second one. It is safe for concurrent use.
 type callbacks struct {
@@ -35,6 +38,10 @@ type target struct {
 func (c *callbacks) check(cb *pulumirpc.Callback) error {
 	if cb.GetTarget() == "" {
 		return status.Error(codes.InvalidArgument, "a function of the program must have a target")
+	}
+	if proto.Size(cb) > longestCallback {
+		return status.Errorf(codes.InvalidArgument, "a function of the program is named in more than %d bytes",
+			longestCallback)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package monitor
 
 import (
 	"context"
+	"slices"
 
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/pluginhost"
@@ -27,7 +28,9 @@ func (m *Monitor) Invoke(
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
-	args, err := plugin.UnmarshalProperties(req.GetArgs(), m.unmarshalOptions(req.GetTok()))
+	options := m.unmarshalOptions(req.GetTok())
+	options.KeepOutputValues = true
+	args, err := plugin.UnmarshalProperties(req.GetArgs(), options)
 	if err != nil {
 		return nil, status.Errorf(codes.InvalidArgument, "arguments of %s: %v", function, err)
 	}
@@ -42,20 +45,25 @@ func (m *Monitor) Invoke(
 	if err != nil {
 		return nil, err
 	}
-	switch exist, err := m.registry.allExist(ctx, dependencies); {
+	sources := properties.Dependencies(resource.NewProperty(args), nil)
+	switch exist, err := m.registry.allExist(ctx, append(dependencies, sources...)); {
 	case err != nil:
 		return nil, status.FromContextError(err).Err()
 	case !exist:
 		return &pulumirpc.ResourceInvokeResponse{Unknown: true}, nil
 	}
-	result, err := m.invoke(ctx, req, parent, args)
+	result, err := m.invoke(ctx, req, parent, properties.WithoutOutputs(args))
 	if err != nil {
 		return nil, err
+	}
+	for key, v := range result.Properties { // providers are sent no output values, so all depends on all
+		result.Properties[key] = properties.DependingOn(v, sources)
 	}
 	returned, err := plugin.MarshalProperties(result.Properties, plugin.MarshalOptions{
 		Label: req.GetTok(), KeepUnknowns: true, KeepSecrets: true,
 		KeepResources:  req.GetAcceptResources() || req.GetTok() == getResource,
-		KeepByteString: req.GetAcceptsByteString(), WorkingDirectory: m.project.ProgramDir,
+		KeepByteString: req.GetAcceptsByteString(), KeepOutputValues: req.GetAcceptOutputValues(),
+		WorkingDirectory: m.project.ProgramDir,
 	})
 	if err != nil {
 		return nil, rpcError(err)
@@ -150,16 +158,21 @@ func (m *Monitor) Call(ctx context.Context, req *pulumirpc.ResourceCallRequest) 
 		return nil, status.Errorf(codes.Unknown, "call of %s returned an error: %s", req.GetTok(),
 			pluginhost.ErrorText(err))
 	}
-	returned, err := plugin.MarshalProperties(result.Return, plugin.MarshalOptions{
-		Label: req.GetTok(), KeepUnknowns: true, KeepSecrets: true, KeepResources: true,
-		KeepByteString: req.GetAcceptsByteString(), WorkingDirectory: m.project.ProgramDir,
-	})
-	if err != nil {
-		return nil, rpcError(err)
-	}
 	dependencies := map[string]*pulumirpc.CallResponse_ReturnDependencies{}
 	for name, deps := range outputDependencies(result.ReturnDependencies, result.Return) {
 		dependencies[name] = &pulumirpc.CallResponse_ReturnDependencies{Urns: deps}
+	}
+	sources := properties.Dependencies(resource.NewProperty(args), nil)
+	for key, v := range result.Return { // providers are not asked for output values, so all depends on all
+		result.Return[key] = properties.DependingOn(v, slices.Concat(sources, result.ReturnDependencies[key]))
+	}
+	returned, err := plugin.MarshalProperties(result.Return, plugin.MarshalOptions{
+		Label: req.GetTok(), KeepUnknowns: true, KeepSecrets: true, KeepResources: true,
+		KeepByteString: req.GetAcceptsByteString(), KeepOutputValues: req.GetAcceptOutputValues(),
+		WorkingDirectory: m.project.ProgramDir,
+	})
+	if err != nil {
+		return nil, rpcError(err)
 	}
 	return &pulumirpc.CallResponse{
 		Return: returned, ReturnDependencies: dependencies, Failures: rpcFailures(result.Failures),

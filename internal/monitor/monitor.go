@@ -95,8 +95,12 @@ type Monitor struct {
 	packages map[string]packageRequest   // by reference
 	configs  map[string]resource.PropertyMap
 	registry *registry
-	closed   atomic.Pointer[error] // see refusedBefore
-	later    atomic.Bool           // a preview has replied with outputs that the update will make known
+
+	packageBytes int // of packages
+
+	asked  atomic.Int64          // calls of ExistsResource
+	closed atomic.Pointer[error] // see refusedBefore
+	later  atomic.Bool           // a preview has replied with outputs that the update will make known
 }
 
 // Serve serves a monitor on a loopback address, for the processes of the update alone. The caller stops it.
@@ -110,7 +114,7 @@ func Serve(o Options) (*Monitor, error) {
 		host: o.Host, link: o.Link, goal: o.Goal, values: o.Values, config: o.Config, names: o.Names,
 		project:  o.Project,
 		refusals: o.Refusals, started: o.Started, address: listener.Addr().String(),
-		required: map[string]pluginhost.Package{},
+		required: requiredBy(o.Required),
 		defaults: map[string]*defaultProvider{}, packages: map[string]packageRequest{},
 		configs: map[string]resource.PropertyMap{}, registry: newRegistry(), places: placesOf(o.Project),
 		callbacks:  &callbacks{host: o.Host, targets: map[string]*target{}},
@@ -118,9 +122,6 @@ func Serve(o Options) (*Monitor, error) {
 		hooks:      o.Hooks,
 	}
 	m.hooked = m.hooks.begin(m.link.Epoch(), m.callbacks)
-	for _, p := range o.Required {
-		m.required[p.Name] = p
-	}
 	m.server = grpc.NewServer(pluginhost.ServerOptions(m.callFailed)...)
 	pulumirpc.RegisterResourceMonitorServer(m.server, m)
 	go func() { _ = m.server.Serve(listener) }() // ends by Stop
@@ -153,6 +154,8 @@ var features = map[string]pulumirpc.ResourceMonitorFeature{
 	"resourceHooks":       pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_RESOURCE_HOOKS,
 	"errorHooks":          pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_ERROR_HOOKS,
 	"sendsOptionsToHooks": pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_SENDS_OPTIONS_TO_HOOKS,
+	"registerResourceOutputValues": pulumirpc.
+		ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_REGISTER_RESOURCE_OUTPUT_VALUES,
 }
 
 // SupportsFeature reports single features to older SDKs.
@@ -164,22 +167,29 @@ func (m *Monitor) SupportsFeature(
 	return &pulumirpc.SupportsFeatureResponse{HasSupport: ok}, nil
 }
 
-// GetDeploymentInfo describes the update.
-func (m *Monitor) GetDeploymentInfo(context.Context, *emptypb.Empty) (*pulumirpc.DeploymentInfo, error) {
-	m.started()
-	supported := []pulumirpc.ResourceMonitorFeature{
+// supported are the features that programs are told of.
+func supported() []pulumirpc.ResourceMonitorFeature {
+	all := []pulumirpc.ResourceMonitorFeature{
 		pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_BYTE_STRING,
 		pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_INVOKE_DEPENDS_ON,
 		pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_INVOKE_PARENT,
 		pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_STATE_MIGRATIONS, // refused when used
+		pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_INVOKE_OUTPUT_VALUES,
+		pulumirpc.ResourceMonitorFeature_RESOURCE_MONITOR_FEATURE_CALL_OUTPUT_VALUES,
 	}
 	for _, f := range features {
-		supported = append(supported, f)
+		all = append(all, f)
 	}
+	return properties.Sorted(all)
+}
+
+// GetDeploymentInfo describes the update.
+func (m *Monitor) GetDeploymentInfo(context.Context, *emptypb.Empty) (*pulumirpc.DeploymentInfo, error) {
+	m.started()
 	return &pulumirpc.DeploymentInfo{
 		Project: m.goal.Project, Stack: m.goal.Stack, Organization: m.goal.Organization,
 		Config: m.config.Reveal(), ConfigSecretKeys: m.config.SecretKeys(),
-		DryRun: m.goal.DryRun, Parallel: parallel32(m.goal.Parallel), SupportedFeatures: properties.Sorted(supported),
+		DryRun: m.goal.DryRun, Parallel: parallel32(m.goal.Parallel), SupportedFeatures: supported(),
 	}, nil
 }
 

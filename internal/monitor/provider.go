@@ -76,6 +76,9 @@ func (m *Monitor) request(pkg tokens.Package, r packageFields) (packageRequest, 
 	return p, nil
 }
 
+// maxPackageBytes bounds the packages that a program registers, as JSON.
+const maxPackageBytes = 64 << 20
+
 // RegisterPackage returns a reference to a package; equal packages have equal references.
 func (m *Monitor) RegisterPackage(
 	ctx context.Context, req *pulumirpc.RegisterPackageRequest,
@@ -115,6 +118,13 @@ func (m *Monitor) registerPackage(
 	ref := uuid.NewSHA1(uuid.NameSpaceOID, text).String()
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if _, known := m.packages[ref]; !known {
+		if m.packageBytes+len(text) > maxPackageBytes {
+			return nil, status.Errorf(codes.ResourceExhausted, "the packages of the program, with their parameters, have "+
+				"more than %d bytes", maxPackageBytes)
+		}
+		m.packageBytes += len(text)
+	}
 	m.packages[ref] = p
 	return &pulumirpc.RegisterPackageResponse{Ref: ref}, nil
 }
@@ -138,6 +148,15 @@ func (m *Monitor) extension(ctx context.Context, req *pulumirpc.RegisterPackageR
 	return bag, rpcError(err)
 }
 
+// requiredBy returns packages by the name that their resources have, which need not be that of the plugin.
+func requiredBy(packages []pluginhost.Package) map[string]pluginhost.Package {
+	required := map[string]pluginhost.Package{}
+	for _, p := range packages {
+		required[packageRequest{Package: p}.provides()] = p
+	}
+	return required
+}
+
 // complete sets what the request leaves open from the program's requirements.
 func (m *Monitor) complete(p packageRequest) packageRequest {
 	required, ok := m.required[p.provides()]
@@ -153,8 +172,8 @@ func (m *Monitor) complete(p packageRequest) packageRequest {
 	if p.checksums == nil {
 		p.checksums = required.Checksums
 	}
-	if p.Parameter == nil && required.Parameter != nil {
-		p.Parameter = required.Parameter
+	if p.Parameter == nil && required.Parameter != nil { // what was asked for is a package of another one's plugin
+		p.Name, p.Version, p.Parameter = required.Name, required.Version, required.Parameter
 	}
 	return p
 }

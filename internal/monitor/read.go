@@ -64,7 +64,10 @@ func (m *Monitor) readResource(
 	if err != nil {
 		return nil, rpcError(err)
 	}
-	return &pulumirpc.ReadResourceResponse{Urn: string(reply.URN), Properties: properties}, nil
+	// Its result is always a success, because no SDK says whether it would see a failure: that is an error instead.
+	return &pulumirpc.ReadResourceResponse{
+		Urn: string(reply.URN), Properties: properties, Id: reply.ID, Unknown: notTargeted(reply),
+	}, nil
 }
 
 func (m *Monitor) readRequested(ctx context.Context, req *pulumirpc.ReadResourceRequest) (engine.ReadRequested, error) {

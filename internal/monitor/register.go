@@ -92,7 +92,7 @@ func (m *Monitor) registerResource(
 // spreadDependencies lets every property of a request depend on all that the request depends on, if it says nothing
 // about properties, as older SDKs do. What transforms add is not concerned.
 func spreadDependencies(req *pulumirpc.RegisterResourceRequest) {
-	if len(req.GetPropertyDependencies()) > 0 || req.GetRemote() {
+	if len(req.GetPropertyDependencies()) > 0 || req.GetRemote() || req.GetUsesOutputValues() {
 		return
 	}
 	req.PropertyDependencies = map[string]*pulumirpc.RegisterResourceRequest_PropertyDependencies{}
@@ -105,6 +105,10 @@ func spreadDependencies(req *pulumirpc.RegisterResourceRequest) {
 func refuseOptions(req *pulumirpc.RegisterResourceRequest) error {
 	if len(req.GetStateMigrations()) > 0 {
 		return unsupported("state migrations (of " + req.GetType() + " " + req.GetName() + ")")
+	}
+	if req.GetUsesOutputValues() && len(req.GetPropertyDependencies()) > 0 {
+		return status.Error(codes.InvalidArgument, "a request that says its dependencies by output values has them also "+
+			"by properties")
 	}
 	if len(req.GetEnvVarMappings()) > 0 && !token.IsProvider(req.GetType()) {
 		return status.Error(codes.InvalidArgument, "envVarMappings can only be used with provider resources")
@@ -168,10 +172,13 @@ func (m *Monitor) remember(ctx context.Context, g *goal, reply engine.Reply) err
 	return nil
 }
 
+// resultSkip is what SDKs before v3.274 know as skipped; newer ones take it for a failure that another resource caused.
+const resultSkip pulumirpc.Result = 2
+
 var results = map[engine.ResultKind]pulumirpc.Result{
 	engine.ResultSuccess: pulumirpc.Result_SUCCESS,
 	engine.ResultFail:    pulumirpc.Result_FAIL,
-	engine.ResultSkip:    pulumirpc.Result_SKIP,
+	engine.ResultSkip:    resultSkip,
 }
 
 // notTargeted reports that a resource is outside the update's targets and does not exist: the program gets unknown

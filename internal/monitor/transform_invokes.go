@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/deployctl/deployctl/internal/pluginhost"
-	"github.com/deployctl/deployctl/internal/properties"
 	"github.com/deployctl/deployctl/internal/token"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
@@ -44,7 +43,7 @@ func (m *Monitor) transformInvoke(
 	}
 	req.Provider, req.Version = options.GetProvider(), options.GetVersion()
 	req.PluginDownloadURL, req.PluginChecksums = options.GetPluginDownloadUrl(), options.GetPluginChecksums()
-	return properties.WithoutOutputs(args), nil
+	return args, nil
 }
 
 // transformedInvoke is what an invoke transform returned.

@@ -17,6 +17,9 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 )
 
+// maxTransforms bounds the transforms of the stack, and those of its invokes.
+const maxTransforms = 1000
+
 // transforms are the functions of the program that change registrations and invokes before they are read. It is safe
 // for concurrent use.
 type transforms struct {
@@ -46,6 +49,10 @@ func (m *Monitor) addTransform(
 	}
 	m.transforms.mu.Lock()
 	defer m.transforms.mu.Unlock()
+	if len(*to) >= maxTransforms {
+		return m.refuseFeature(ctx, status.Errorf(codes.ResourceExhausted, "the program registers more than %d transforms",
+			maxTransforms))
+	}
 	*to = append(*to, cb)
 	return &emptypb.Empty{}, nil
 }

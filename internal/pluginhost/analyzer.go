@@ -215,7 +215,7 @@ func (h *Host) analyzerEndpoint(
 	}
 	return launch(ctx, launchSpec{
 		name: "policy pack", path: path, args: args, dir: pack.Dir, env: h.analyzerEnv(pack, runtime), box: h.opts.Box,
-		spares: h.spares, output: h.analyzerOutput,
+		intake: h.opts.Intake, spares: h.spares, output: h.analyzerOutput,
 	})
 }
 
@@ -234,7 +234,7 @@ func (h *Host) runAnalyzer(
 		return nil, err
 	}
 	return runPlugin(ctx, pluginRun{
-		name: "policy pack", language: language, box: h.opts.Box,
+		name: "policy pack", language: language, box: h.opts.Box, intake: h.opts.Intake,
 		request: &pulumirpc.RunPluginRequest{
 			Pwd: pack.Dir, Args: []string{h.address}, Env: h.analyzerEnv(pack, project.Runtime.Name()),
 			Program: pack.Dir, //nolint:staticcheck // older hosts

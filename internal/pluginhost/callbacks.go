@@ -28,7 +28,7 @@ func (h *Host) Callbacks(ctx context.Context, target string) (*Callbacks, error)
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	e := &endpoint{name: "the program's functions", died: make(chan struct{}), tail: &tail{}}
-	door := &door{box: h.opts.Box, port: port}
+	door := &door{box: h.opts.Box, port: port, intake: h.opts.Intake}
 	dialer := func(ctx context.Context, address string) (net.Conn, error) {
 		conn, err := door.dial(ctx, address)
 		if err != nil {

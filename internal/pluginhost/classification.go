@@ -21,8 +21,8 @@ const (
 	// Exists means that the resource exists but failed to initialise; the call has returned its id and state, to which
 	// the error's reasons belong.
 	Exists
-	// Failed means that the provider rejected the call or failed, and has changed nothing (the contract of providers). A
-	// repeated call would usually fail again.
+	// Failed means that the provider rejected the call or failed. By the contract of providers it has changed nothing, but
+	// most answer every error so.
 	Failed
 	// NotDone means that the call never reached the provider or was throttled. It may be repeated after RetryAfter.
 	NotDone
@@ -45,6 +45,7 @@ type Classification struct {
 	RetryAfter time.Duration // with NotDone: the pause that the provider asked for, or 0
 	Died       bool          // the provider's process has ended; Host.Provider starts another
 	Reason     string        // the reason, for messages
+	Code       codes.Code    // with Failed: that of the provider's answer; OK if it did not answer
 }
 
 // Classify classifies the error of a Create, Update or Delete.
@@ -75,13 +76,17 @@ func classify(err error) Classification {
 		v.Outcome = Unreadable
 	case errors.As(err, &answer):
 		v.Outcome, v.RetryAfter = readStatus(answer)
+		if v.Outcome == Failed && deliveryOf(answer) == deliveryAnswered {
+			v.Code = answer.Code()
+		}
 	default: // an error without a status: the call could not be made
 		v.Outcome = Failed
 	}
 	return v
 }
 
-// readStatus maps a gRPC status. Providers report ordinary errors with the code Unknown, so that code means Failed.
+// readStatus maps a gRPC status. Providers report ordinary errors with the code Unknown, so that code means Failed: the
+// rest is in their text (internal/errorclass).
 func readStatus(e *rpcerror.Error) (Outcome, time.Duration) {
 	switch deliveryOf(e) {
 	case deliveryUnsent:

@@ -85,7 +85,7 @@ func markStream(
 ) (grpc.ClientStream, error) {
 	stream, err := open(ctx, desc, conn, method, opts...)
 	if err != nil {
-		return nil, ifClosed(conn, err)
+		return nil, plain(ifClosed(conn, err))
 	}
 	return markedStream{stream, conn}, nil
 }
@@ -95,8 +95,16 @@ type markedStream struct {
 	conn *grpc.ClientConn
 }
 
-// RecvMsg receives a message.
-func (s markedStream) RecvMsg(m any) error { return ifClosed(s.conn, s.ClientStream.RecvMsg(m)) }
+// RecvMsg receives a message, and checks it as the answer of a unary call.
+func (s markedStream) RecvMsg(m any) error {
+	if err := s.ClientStream.RecvMsg(m); err != nil {
+		return plain(ifClosed(s.conn, err))
+	}
+	if err := checkValues(m); err != nil {
+		return unreadable(err)
+	}
+	return nil
+}
 
 // ifClosed returns the error of a call. If gRPC reports a cancel because we closed the connection when the process
 // died, the error becomes Unavailable.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/internal/doors"
+	"github.com/deployctl/deployctl/internal/intake"
 	"github.com/deployctl/deployctl/internal/panics"
 	"github.com/deployctl/deployctl/internal/pluginhost/process"
 	"github.com/deployctl/deployctl/internal/pluginprotocol"
@@ -29,11 +30,12 @@ import (
 
 // endpoint is a running plugin: a connection to a process, or to a server in this process.
 type endpoint struct {
-	name string
-	conn *grpc.ClientConn
-	proc *process.Process // nil if the server is in this process
-	died chan struct{}    // closed once it can no longer answer
-	tail *tail
+	name   string
+	conn   *grpc.ClientConn
+	proc   *process.Process // nil if the server is in this process
+	died   chan struct{}    // closed once it can no longer answer
+	tail   *tail
+	intake *intake.Intake // of its answers
 	// program tells its executable from others and from later builds; empty if that is not known.
 	program string
 
@@ -56,7 +58,9 @@ type launchSpec struct {
 	dir    string
 	env    []string
 	box    *sandbox.Box
+	intake *intake.Intake
 	spares *process.Spares
+	stdin  bool                        // see process.Command
 	output func(diag.Severity, string) // Info for stdout, Infoerr for stderr
 }
 
@@ -79,11 +83,13 @@ func launch(ctx context.Context, spec launchSpec) (*endpoint, error) {
 }
 
 func start(ctx context.Context, spec launchSpec) (*endpoint, error) {
-	e := &endpoint{name: spec.name, died: make(chan struct{}), tail: &tail{}, program: build(spec.box, spec.path)}
+	e := &endpoint{name: spec.name, died: make(chan struct{}), tail: &tail{}, intake: spec.intake,
+		program: build(spec.box, spec.path)}
 	first := make(chan string, 1)
 	listening := sync.Once{}
 	proc, err := process.Start(process.Command{
 		Path: spec.path, Name: spec.as, Args: spec.args, Dir: spec.dir, Env: spec.env, Box: spec.box, Spares: spec.spares,
+		Stdin: spec.stdin,
 		Stdout: func(line string) {
 			said := false
 			listening.Do(func() { first <- line; said = true })
@@ -147,7 +153,7 @@ func (e *endpoint) connectPort(ctx context.Context, line string, box *sandbox.Bo
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	door := &door{box: box, port: uint16(port), avoid: cancel}
+	door := &door{box: box, port: uint16(port), intake: e.intake, avoid: cancel}
 	if err := e.dial(ctx, "passthrough:///plugin", grpc.WithContextDialer(door.dial),
 		grpc.WithIdleTimeout(0)); err != nil {
 		return err
@@ -163,6 +169,8 @@ type door struct {
 	box   *sandbox.Box
 	port  uint16
 	avoid context.CancelCauseFunc // ends the attempt to connect, because the port must not be used
+
+	intake *intake.Intake
 
 	mu     sync.Mutex
 	sealed bool
@@ -180,7 +188,10 @@ func (d *door) dial(ctx context.Context, _ string) (net.Conn, error) {
 		d.sealed = true
 		d.avoid(err)
 	}
-	return conn, err
+	if err != nil {
+		return nil, err
+	}
+	return d.intake.Connect(conn), nil
 }
 
 func (d *door) closed() bool {
@@ -216,7 +227,7 @@ func (e *endpoint) dial(ctx context.Context, target string, opts ...grpc.DialOpt
 		grpc.WithNoProxy(),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(pluginprotocol.MaxMessage),
 			grpc.MaxCallSendMsgSize(pluginprotocol.MaxMessage)),
-		grpc.WithStatsHandler(callWatcher{}),
+		grpc.WithStatsHandler(callWatcher{}), grpc.WithStatsHandler(&intake.Watcher{}),
 		grpc.WithChainUnaryInterceptor(markDelivery, checkAnswer),
 		grpc.WithChainStreamInterceptor(markStream),
 	)...)

@@ -4,9 +4,9 @@ import (
 	"context"
 	"sync"
 
+	"github.com/deployctl/deployctl/internal/token"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
-	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 	codegenrpc "github.com/pulumi/pulumi/sdk/v3/proto/go/codegen"
 	"google.golang.org/grpc/codes"
@@ -35,8 +35,12 @@ func (s *engineServer) Log(_ context.Context, req *pulumirpc.LogRequest) (*empty
 	if !ok {
 		return nil, status.Errorf(codes.InvalidArgument, "unknown severity %v", req.GetSeverity())
 	}
+	about, err := token.ParseURN(req.GetUrn())
+	if err != nil {
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
 	s.log(Message{
-		Severity: severity, URN: urn.URN(req.GetUrn()), Text: req.GetMessage(),
+		Severity: severity, URN: about, Text: req.GetMessage(),
 		Stream: req.GetStreamId(), Ephemeral: req.GetEphemeral(),
 	})
 	return &emptypb.Empty{}, nil
@@ -57,9 +61,13 @@ func (s *engineServer) GetRootResource(
 func (s *engineServer) SetRootResource(
 	_ context.Context, req *pulumirpc.SetRootResourceRequest,
 ) (*pulumirpc.SetRootResourceResponse, error) {
+	root, err := token.ParseURN(req.GetUrn())
+	if err != nil {
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.stackURN = req.GetUrn()
+	s.stackURN = string(root)
 	return &pulumirpc.SetRootResourceResponse{}, nil
 }
 

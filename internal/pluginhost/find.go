@@ -34,16 +34,16 @@ func (e *MissingPluginError) Error() string {
 		download = e.Download.Error()
 	}
 	if e.Kind == apitype.LanguagePlugin && e.URL == "" {
-		return fmt.Sprintf("%s was not found on PATH or in %s%s, and %s; put it on the PATH of the machine where programs "+
-			"run: a release of the stock CLI has those of yaml, dotnet and java, and those of nodejs, bun, go and "+
-			"python are part of deployctl", e.Plugin, e.Dir, found, download)
+		return fmt.Sprintf("%s is not installed: it was not found on PATH or in %s%s, and %s; put it on the PATH of the "+
+			"machine where programs run: a release of the stock CLI has those of yaml, dotnet and java, and those of "+
+			"nodejs, bun, go and python are part of deployctl", e.Plugin, e.Dir, found, download)
 	}
 	install := strings.TrimSpace(fmt.Sprintf("deployctl plugin install %s %s %s", e.Kind, e.Name, e.Version))
 	if e.URL != "" {
 		install += " --server " + e.URL
 	}
-	return fmt.Sprintf("%s was not found on PATH or in %s%s, and %s; to install it there, run `%s` or unpack its release "+
-		"as %s", e.Plugin, e.Dir, found, download, install, e.Plugin.Dir())
+	return fmt.Sprintf("%s is not installed: it was not found on PATH or in %s%s, and %s; to install it there, run `%s` "+
+		"or unpack its release as %s", e.Plugin, e.Dir, found, download, install, e.Plugin.Dir())
 }
 
 // Unwrap returns why the plugin could not be downloaded.

@@ -50,8 +50,8 @@ var _ encoding.CodecV2 = rawCodec{}
 // parrot is a plugin that answers one method with a given answer, and every other with an empty message.
 type parrot struct{ says atomic.Pointer[answer] }
 
-// answer is a parrot's answer: bytes of a message, sent twice if the method streams, or an error with bytes as its
-// detail.
+// answer is a parrot's answer: bytes of a message, sent twice if the method streams, or an error with bytes as a
+// detail, and with two causes.
 type answer struct {
 	method, detail string
 	code           codes.Code
@@ -59,7 +59,7 @@ type answer struct {
 }
 
 // open starts the parrot as a plugin.
-func (p *parrot) open(f *testing.F, name string) *endpoint {
+func (p *parrot) open(f testing.TB, name string) *endpoint {
 	f.Helper()
 	e, err := embed(name, func(*grpc.Server) {}, grpc.ForceServerCodecV2(rawCodec{}),
 		grpc.UnknownServiceHandler(p.serve))
@@ -82,8 +82,12 @@ func (p *parrot) serve(_ any, s grpc.ServerStream) error {
 		return s.SendMsg(&empty)
 	case says.code != codes.OK:
 		detail := &anypb.Any{TypeUrl: "type.googleapis.com/" + says.detail, Value: says.data}
-		return status.ErrorProto(&spb.Status{Code: int32(says.code), Message: "no",
-			Details: []*anypb.Any{detail}}) //nolint:gosec // few
+		cause, err := anypb.New(&pulumirpc.ErrorCause{Message: "a cause"})
+		if err != nil {
+			return err
+		}
+		return status.ErrorProto(&spb.Status{Code: int32(says.code), Message: "no", //nolint:gosec // few
+			Details: []*anypb.Any{detail, cause, cause}})
 	}
 	if method == pulumirpc.LanguageRuntime_InstallDependencies_FullMethodName {
 		if err := s.SendMsg(&says.data); err != nil {

@@ -35,6 +35,10 @@ func (g guarded) GetSchema(ctx context.Context, req plugin.GetSchemaRequest) (pl
 	return guard(ctx, "GetSchema", req, g.Provider.GetSchema)
 }
 
+func (g guarded) GetMapping(ctx context.Context, req plugin.GetMappingRequest) (plugin.GetMappingResponse, error) {
+	return guard(ctx, "GetMapping", req, g.Provider.GetMapping)
+}
+
 func (g guarded) CheckConfig(ctx context.Context, req plugin.CheckConfigRequest) (plugin.CheckConfigResponse, error) {
 	resp, err := guard(ctx, "CheckConfig", req, g.Provider.CheckConfig)
 	if resp.Properties == nil { // an answer without inputs: the SDK's later calls panic on nil

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/internal/doors"
+	"github.com/deployctl/deployctl/internal/intake"
 	"github.com/deployctl/deployctl/internal/pluginhost/process"
 	"github.com/deployctl/deployctl/internal/plugins"
 	"github.com/deployctl/deployctl/internal/sandbox"
@@ -36,7 +37,7 @@ const (
 	// stopGrace is how long a plugin may take to end after it was asked to.
 	stopGrace = 5 * time.Second
 	// claimedVersion is the version of the Pulumi CLI whose behaviour programs may rely on.
-	claimedVersion = "3.263.0"
+	claimedVersion = "3.274.1"
 )
 
 // Options describe the update whose plugins a Host runs.
@@ -52,6 +53,8 @@ type Options struct {
 	Phase func(text string) (end func())
 	// Box is the sandbox in which every process of the update is started; nil: none.
 	Box *sandbox.Box
+	// Intake bounds the memory of messages that plugins and program send; nil: nothing does.
+	Intake *intake.Intake
 	// Fetch returns the directory of a plugin that is not installed, after it was downloaded; nil: nothing is downloaded.
 	Fetch func(context.Context, plugins.Request) (dir string, err error)
 	// Install installs what a plugin that is source code imports: it calls install, unless nothing is missing in the
@@ -158,7 +161,11 @@ func (h *Host) serve() error {
 
 // Listen listens on a loopback address; only processes of the update can connect.
 func (h *Host) Listen() (net.Listener, error) {
-	return doors.Listen(h.opts.Box, func(net.Addr) { h.refusal.Do(h.tellRefusal) })
+	listener, err := doors.Listen(h.opts.Box, func(net.Addr) { h.refusal.Do(h.tellRefusal) })
+	if err != nil {
+		return nil, err
+	}
+	return h.opts.Intake.Listen(listener), nil
 }
 
 func (h *Host) tellRefusal() {

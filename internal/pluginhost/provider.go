@@ -146,8 +146,8 @@ func (w *wire) awaitConfigure() <-chan error {
 
 func (w *wire) Configure(
 	ctx context.Context, in *pulumirpc.ConfigureRequest, opts ...grpc.CallOption,
-) (*pulumirpc.ConfigureResponse, error) {
-	resp, err := w.ResourceProviderClient.Configure(ctx, in, opts...)
-	w.configured <- err
-	return resp, err
+) (resp *pulumirpc.ConfigureResponse, err error) {
+	defer func() { w.configured <- err }()
+	defer panics.Into(&err, "configuring a provider") // nobody else recovers on this goroutine, which is the SDK's
+	return w.ResourceProviderClient.Configure(ctx, in, opts...)
 }

@@ -371,7 +371,8 @@ func TestAMissingPluginAndAWrongVersionSayWhatToDo(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	_, err = h.Provider(t.Context(), Package{Name: "aws", Version: "6.1.2"}, "")
-	want := "provider plugin pulumi-resource-aws v6.1.2 was not found on PATH or in " + filepath.Join(home, "plugins") +
+	want := "provider plugin pulumi-resource-aws v6.1.2 is not installed: it was not found on PATH or in " +
+		filepath.Join(home, "plugins") +
 		", and downloads are switched off (the setting plugins.download of the service); to install it there, run " +
 		"`deployctl plugin install resource aws 6.1.2` or unpack its release as resource-aws-v6.1.2"
 	if err == nil || err.Error() != want {
@@ -382,7 +383,7 @@ func TestAMissingPluginAndAWrongVersionSayWhatToDo(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if _, err = h.Language(t.Context(), "cobol"); err == nil || !strings.Contains(err.Error(),
-		"language host pulumi-language-cobol was not found") {
+		"language host pulumi-language-cobol is not installed: it was not found") {
 		t.Errorf("%v", err)
 	}
 }
@@ -404,7 +405,7 @@ func TestAPluginThatIsMissingIsFetched(t *testing.T) {
 		t.Error(err)
 	}
 	_, err := h.Language(t.Context(), "cobol")
-	if err == nil || !strings.Contains(err.Error(), "pulumi-language-cobol was not found") ||
+	if err == nil || !strings.Contains(err.Error(), "pulumi-language-cobol is not installed") ||
 		!strings.Contains(err.Error(), "nobody has it") {
 		t.Errorf("%v", err)
 	}
@@ -481,7 +482,7 @@ func TestAProviderThatIsSourceCodeIsRunByItsLanguageHost(t *testing.T) {
 		t.Fatal(err)
 	}
 	for text, says := range map[string]string{
-		"runtime: cobol\n": "pulumi-language-cobol was not found", "runtime: nodejs\n": "installing for nodejs in mine",
+		"runtime: cobol\n": "pulumi-language-cobol is not installed", "runtime: nodejs\n": "installing for nodejs in mine",
 		"description: x\n": "missing a 'runtime'", "runtime: [\n": "PulumiPlugin.yaml",
 		"runtime: nodejs\nrequiredPulumiVersion: '>=4.0.0'\n": "does not satisfy the version range",
 	} {
@@ -625,6 +626,7 @@ func TestAParameterisedProviderGetsItsParameterBeforeAnythingElse(t *testing.T) 
 }
 
 func TestProgramsAndPluginsReachTheEngine(t *testing.T) {
+	const oneURN = "urn:pulumi:dev::test::tiny:index:Thing::x"
 	said := newJournal()
 	h := open(t, Options{Log: said.log})
 	conn, err := grpc.NewClient(h.Address(), grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -634,20 +636,20 @@ func TestProgramsAndPluginsReachTheEngine(t *testing.T) {
 	defer func() { _ = conn.Close() }()
 	engine := pulumirpc.NewEngineClient(conn)
 	_, err = engine.Log(t.Context(), &pulumirpc.LogRequest{
-		Severity: pulumirpc.LogSeverity_WARNING, Message: "half full", Urn: "urn:x", StreamId: 3, Ephemeral: true,
+		Severity: pulumirpc.LogSeverity_WARNING, Message: "half full", Urn: oneURN, StreamId: 3, Ephemeral: true,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Message{Severity: diag.Warning, Text: "half full", URN: "urn:x", Stream: 3, Ephemeral: true}
+	want := Message{Severity: diag.Warning, Text: "half full", URN: oneURN, Stream: 3, Ephemeral: true}
 	if got := said.await(t, "half full"); got != want {
 		t.Errorf("%+v", got)
 	}
-	if _, err := engine.SetRootResource(t.Context(), &pulumirpc.SetRootResourceRequest{Urn: "urn:root"}); err != nil {
+	if _, err := engine.SetRootResource(t.Context(), &pulumirpc.SetRootResourceRequest{Urn: oneURN}); err != nil {
 		t.Fatal(err)
 	}
-	if root, err := engine.GetRootResource(t.Context(), nil); err != nil || root.GetUrn() != "urn:root" ||
-		h.RootResource() != "urn:root" {
+	if root, err := engine.GetRootResource(t.Context(), nil); err != nil || root.GetUrn() != oneURN ||
+		h.RootResource() != oneURN {
 		t.Errorf("%v %v", root, err)
 	}
 	for asked, want := range map[string]codes.Code{">=3.0.0": codes.OK, ">=4.0.0": codes.FailedPrecondition} {

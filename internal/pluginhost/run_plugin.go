@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/deployctl/deployctl/internal/intake"
 	"github.com/deployctl/deployctl/internal/pluginhost/process"
 	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
@@ -20,13 +21,14 @@ type pluginRun struct {
 	language *endpoint // ends with the plugin
 	request  *pulumirpc.RunPluginRequest
 	box      *sandbox.Box
+	intake   *intake.Intake
 	output   func(diag.Severity, string) // Info for stdout, Infoerr for stderr
 }
 
 // runPlugin has a language host run a plugin, reads its port from its first line of output, and connects.
 func runPlugin(ctx context.Context, run pluginRun) (*endpoint, error) {
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	e := &endpoint{name: run.name, died: make(chan struct{}), tail: &tail{}}
+	e := &endpoint{name: run.name, died: make(chan struct{}), tail: &tail{}, intake: run.intake}
 	e.shutdown = func(grace time.Duration) {
 		cancel()
 		run.language.stop(grace)

@@ -34,10 +34,25 @@ func (s *loaderServer) GetSchema(
 	return &codegenrpc.GetSchemaResponse{Schema: schema}, nil
 }
 
+// maxSchemas bounds the schemas that are kept, with what they are of, in bytes.
+const maxSchemas = 256 << 20
+
 // schemaCache keeps the answers of GetSchema: schemas are large and constant, and requested once per resource type.
 type schemaCache struct {
 	mu    sync.Mutex
 	known map[string][]byte
+	bytes int
+}
+
+// add keeps a schema, if there is room.
+func (c *schemaCache) add(key string, schema []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, ok := c.known[key]; ok || c.bytes+len(key)+len(schema) > maxSchemas {
+		return
+	}
+	c.known[key] = schema
+	c.bytes += len(key) + len(schema)
 }
 
 // schema returns the schema of a package from any of its providers. If there is none, it starts one, which the first
@@ -62,9 +77,7 @@ func (h *Host) schema(ctx context.Context, pkg Package) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.schemas.mu.Lock()
-	defer h.schemas.mu.Unlock()
-	h.schemas.known[key] = resp.Schema
+	h.schemas.add(key, resp.Schema)
 	return resp.Schema, nil
 }
 

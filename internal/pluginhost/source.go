@@ -45,7 +45,7 @@ func (h *Host) sourceEndpoint(pkg Package, file string, output func(diag.Severit
 	ctx, cancel := context.WithTimeout(h.ctx, sourceTimeout)
 	defer cancel()
 	return runPlugin(ctx, pluginRun{
-		name: "provider " + pkg.Name, language: language.end, box: h.opts.Box, output: output,
+		name: "provider " + pkg.Name, language: language.end, box: h.opts.Box, intake: h.opts.Intake, output: output,
 		request: &pulumirpc.RunPluginRequest{
 			Program: dir, //nolint:staticcheck // older hosts
 			Pwd:     h.program.dir, Args: []string{h.address}, Env: h.providerEnv(pkg), Info: language.info,

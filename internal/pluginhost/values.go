@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 
+	"github.com/deployctl/deployctl/internal/intake"
 	"github.com/deployctl/deployctl/internal/panics"
 	"github.com/deployctl/deployctl/internal/pluginprotocol"
 	"google.golang.org/grpc"
@@ -34,79 +36,121 @@ func ServerOptions(told func(error)) []grpc.ServerOption {
 	}
 	return append(panics.ServerOptions(told),
 		grpc.MaxRecvMsgSize(pluginprotocol.MaxMessage), grpc.MaxSendMsgSize(pluginprotocol.MaxMessage),
-		grpc.ChainUnaryInterceptor(check))
+		grpc.StatsHandler(&intake.Watcher{}), grpc.ChainUnaryInterceptor(check))
 }
 
-// checkAnswer rejects answers of plugins, and details of their errors, that have values which cannot be read. The call
-// may have had its effect.
+// checkAnswer rejects answers of plugins, and details of their errors, that have values which cannot be read. Errors
+// become plain ones.
 func checkAnswer(
 	ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker,
 	opts ...grpc.CallOption,
 ) error {
-	err := invoke(ctx, method, req, reply, conn, opts...)
-	parts := []any{reply}
-	if err != nil {
-		parts = status.Convert(err).Details()
+	if err := invoke(ctx, method, req, reply, conn, opts...); err != nil {
+		return plain(err)
 	}
-	for _, part := range parts {
-		if unreadable := checkValues(part); unreadable != nil {
-			return status.Errorf(codes.Internal, "the plugin's answer cannot be read: %v", unreadable)
-		}
+	if err := checkValues(reply); err != nil {
+		return unreadable(err)
 	}
-	return err
+	return nil
 }
 
 // checkValues checks what the SDK assumes about the values of a message, and of messages in it: each has a kind, and
 // their nesting is limited.
-func checkValues(message any) (err error) {
+func checkValues(message any) error {
 	m, ok := message.(proto.Message)
 	if !ok {
 		return nil
 	}
-	m.ProtoReflect().Range(func(field protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		if field.Message() == nil || field.IsList() || field.IsMap() {
-			return true
-		}
-		switch x := v.Message().Interface().(type) {
-		case *structpb.Struct:
-			err = checkStruct(x, string(field.Name()), deepest)
-		case *structpb.Value:
-			err = checkValue(x, string(field.Name()), deepest)
-		default:
-			err = checkValues(x)
-		}
-		return err == nil
-	})
-	return err
+	if wrong := checkMessage(m); wrong != nil {
+		return wrong
+	}
+	return nil
 }
 
-func checkStruct(s *structpb.Struct, path string, depth int) error {
+func checkMessage(m proto.Message) (wrong *misfit) {
+	switch m := m.(type) {
+	case *structpb.Struct:
+		return checkStruct(m, deepest)
+	case *structpb.Value:
+		return checkValue(m, deepest)
+	case *structpb.ListValue:
+		return checkList(m, deepest)
+	}
+	m.ProtoReflect().Range(func(field protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case field.IsMap():
+			if field.MapValue().Message() != nil {
+				v.Map().Range(func(key protoreflect.MapKey, v protoreflect.Value) bool {
+					wrong = checkMessage(v.Message().Interface()).in("." + first100(key.String()))
+					return wrong == nil
+				})
+			}
+		case field.Message() == nil:
+		case field.IsList():
+			for i := range v.List().Len() {
+				item := checkMessage(v.List().Get(i).Message().Interface())
+				if wrong = item.in("[" + strconv.Itoa(i) + "]"); wrong != nil {
+					break
+				}
+			}
+		default:
+			wrong = checkMessage(v.Message().Interface())
+		}
+		wrong = wrong.in("." + string(field.Name()))
+		return wrong == nil
+	})
+	return wrong
+}
+
+// misfit is what is wrong with a value. Its path is made on the way out: good values cost none, whatever their names.
+type misfit struct{ path, reason string }
+
+func (m *misfit) Error() string { return strings.TrimPrefix(m.path, ".") + " " + m.reason }
+
+// in adds the step that leads to the value so far. nil stays nil.
+func (m *misfit) in(step string) *misfit {
+	if m != nil {
+		m.path = first100(step + m.path)
+	}
+	return m
+}
+
+func first100(text string) string { return fmt.Sprintf("%.100s", text) }
+
+var errTooDeep = fmt.Sprintf("is nested more than %d levels deep", deepest)
+
+func checkStruct(s *structpb.Struct, depth int) *misfit {
 	if depth == 0 {
-		return fmt.Errorf("%.100s… is nested more than %d levels deep", path, deepest)
+		return &misfit{reason: errTooDeep}
 	}
 	for name, v := range s.GetFields() {
-		if err := checkValue(v, path+"."+name, depth-1); err != nil {
-			return err
+		if wrong := checkValue(v, depth-1); wrong != nil {
+			return wrong.in("." + first100(name))
 		}
 	}
 	return nil
 }
 
-func checkValue(v *structpb.Value, path string, depth int) error {
+func checkList(l *structpb.ListValue, depth int) *misfit {
+	if depth == 0 {
+		return &misfit{reason: errTooDeep}
+	}
+	for i, v := range l.GetValues() {
+		if wrong := checkValue(v, depth-1); wrong != nil {
+			return wrong.in("[" + strconv.Itoa(i) + "]")
+		}
+	}
+	return nil
+}
+
+func checkValue(v *structpb.Value, depth int) *misfit {
 	switch x := v.GetKind().(type) {
 	case nil:
-		return fmt.Errorf("%.100s has a value of no kind", path)
+		return &misfit{reason: "has a value of no kind"}
 	case *structpb.Value_StructValue:
-		return checkStruct(x.StructValue, path, depth)
+		return checkStruct(x.StructValue, depth)
 	case *structpb.Value_ListValue:
-		if depth == 0 {
-			return fmt.Errorf("%.100s… is nested more than %d levels deep", path, deepest)
-		}
-		for i, e := range x.ListValue.GetValues() {
-			if err := checkValue(e, path+"["+strconv.Itoa(i)+"]", depth-1); err != nil {
-				return err
-			}
-		}
+		return checkList(x.ListValue, depth)
 	}
 	return nil
 }

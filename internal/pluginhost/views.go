@@ -189,9 +189,6 @@ func (v *Views) state(s *pulumirpc.ViewStepState) (*plugin.View, error) {
 		if part.name == "outputs" {
 			values = s.GetOutputs()
 		}
-		if err := checkStruct(values, part.name, deepest); err != nil {
-			return nil, err
-		}
 		var err error
 		if *part.into, err = plugin.UnmarshalProperties(values, options); err != nil {
 			return nil, fmt.Errorf("%s: %w", part.name, err)

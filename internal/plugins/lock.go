@@ -25,6 +25,15 @@ const lockFormat = 1
 type Lock struct {
 	Format  int      `yaml:"lock"`
 	Plugins []Locked `yaml:"plugins"`
+
+	pinned []pin // since it was read
+}
+
+// pin is a call of Pin.
+type pin struct {
+	request  Request
+	platform Platform
+	sum      string
 }
 
 // Locked is one plugin of a Lock.
@@ -101,6 +110,7 @@ func newer(a, b string) bool {
 
 // Pin sets the digest of a plugin for a platform.
 func (l *Lock) Pin(r Request, platform Platform, sum string) {
+	l.pinned = append(l.pinned, pin{r, platform, sum})
 	one := l.Find(r.Plugin)
 	if one == nil || one.Version != r.Version {
 		l.Plugins = append(l.Plugins, Locked{Kind: r.Kind, Name: r.Name, Version: r.Version})
@@ -122,6 +132,24 @@ func (l *Lock) Drop(p Plugin) bool {
 		return one.Kind == p.Kind && one.Name == p.Name && (p.Version == "" || one.Version == p.Version)
 	})
 	return len(l.Plugins) < before
+}
+
+// Changed reports whether anything was pinned.
+func (l *Lock) Changed() bool { return len(l.pinned) > 0 }
+
+// Onto returns the content of a lock file with what was pinned: another command may have written it since l was read.
+func (l *Lock) Onto(now []byte) ([]byte, error) {
+	next := &Lock{}
+	if len(now) > 0 {
+		var err error
+		if next, err = ParseLock(now); err != nil {
+			return nil, err
+		}
+	}
+	for _, p := range l.pinned {
+		next.Pin(p.request, p.platform, p.sum)
+	}
+	return next.Bytes()
 }
 
 // Bytes returns the content of the lock file.

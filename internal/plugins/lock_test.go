@@ -19,7 +19,8 @@ func TestALockIsReadAsItWasWritten(t *testing.T) {
 	must(t, err)
 	read, err := ParseLock(text)
 	must(t, err)
-	if !reflect.DeepEqual(read, l) || len(read.Plugins) != 2 || read.Plugins[0].Name != "acme" {
+	if read.Format != l.Format || !reflect.DeepEqual(read.Plugins, l.Plugins) || len(read.Plugins) != 2 ||
+		read.Plugins[0].Name != "acme" {
 		t.Errorf("%s\n%+v", text, read)
 	}
 }
@@ -97,4 +98,26 @@ func (r Request) normal(t *testing.T) Plugin {
 	r, err := r.Normalized()
 	must(t, err)
 	return r.Plugin
+}
+
+func TestWhatAnotherCommandPinsMeanwhileIsKept(t *testing.T) {
+	sum := strings.Repeat("ab", 32)
+	text, err := (&Lock{}).Onto(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"aws", "kubernetes", "random"} {
+		mine, err := ParseLock([]byte("lock: 1\nplugins: []\n")) // as it was when the command began
+		if err != nil || mine.Changed() {
+			t.Fatal(err)
+		}
+		mine.Pin(Request{Plugin: Plugin{Kind: "resource", Name: name, Version: "1.0.0"}}, "linux-amd64", sum)
+		if text, err = mine.Onto(text); err != nil || !mine.Changed() {
+			t.Fatal(err)
+		}
+	}
+	all, err := ParseLock(text)
+	if err != nil || len(all.Plugins) != 3 || all.Plugins[0].SHA256["linux-amd64"] != sum {
+		t.Errorf("%+v, %v", all, err)
+	}
 }

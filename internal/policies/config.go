@@ -2,6 +2,7 @@
 package policies
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -83,8 +84,9 @@ func Complete(info plugin.AnalyzerInfo, given Config) (Config, error) {
 	apply(config, info.InitialConfig)
 	apply(config, given)
 	var invalid []error
+	left := work(maxWork)
 	for _, p := range info.Policies {
-		if err := validate(p, config[p.Name]); err != nil {
+		if err := validate(p, config[p.Name], &left); err != nil {
 			invalid = append(invalid, fmt.Errorf("the configuration of %s: %w", p.Name, err))
 		}
 	}
@@ -119,54 +121,64 @@ func apply(config, over Config) {
 	}
 }
 
-// validate checks the properties of a policy with its schema. The schema comes from the policy pack, so it may refer to
-// no other document: the worker would read it.
-func validate(p plugin.AnalyzerPolicyInfo, c plugin.AnalyzerPolicyConfig) error {
+// validate checks the properties of a policy with its schema. The schema comes from the policy pack, and the worker
+// does the work: it is estimated first.
+func validate(p plugin.AnalyzerPolicyInfo, c plugin.AnalyzerPolicyConfig, left *work) error {
 	if p.ConfigSchema == nil {
 		return nil
 	}
-	compiled, err := compile(*p.ConfigSchema)
+	schema := map[string]any{"type": "object", "properties": p.ConfigSchema.Properties}
+	if len(p.ConfigSchema.Required) > 0 {
+		schema["required"] = p.ConfigSchema.Required
+	}
+	text, err := json.Marshal(schema)
+	if err != nil {
+		return err
+	}
+	if err := left.spend(text, c.Properties); err != nil {
+		return err
+	}
+	compiled, err := compile(text)
 	if err != nil {
 		return err
 	}
 	err = compiled.Validate(c.Properties)
 	if invalid := (*jsonschema.ValidationError)(nil); errors.As(err, &invalid) {
-		return errors.New(strings.Join(messages(invalid), "; "))
+		var found []string
+		messages(invalid, &found)
+		return errors.New(strings.Join(found, "; "))
 	}
 	return err
 }
 
-// compile makes a schema of the configuration of a policy; it may refer to no other document.
-func compile(s plugin.AnalyzerPolicyConfigSchema) (*jsonschema.Schema, error) {
-	schema := map[string]any{"type": "object", "properties": s.Properties}
-	if len(s.Required) > 0 {
-		schema["required"] = s.Required
-	}
-	text, err := json.Marshal(schema)
-	if err != nil {
-		return nil, err
-	}
+// compile makes a schema of its text.
+func compile(text []byte) (*jsonschema.Schema, error) {
 	compiler := jsonschema.NewCompiler()
-	compiler.LoadURL = func(url string) (io.ReadCloser, error) {
+	compiler.LoadURL = func(url string) (io.ReadCloser, error) { // it has no references
 		return nil, fmt.Errorf("the schema refers to another document, %s", url)
 	}
 	const name = "config.json"
-	if err := compiler.AddResource(name, strings.NewReader(string(text))); err != nil {
+	if err := compiler.AddResource(name, bytes.NewReader(text)); err != nil {
 		return nil, err
 	}
 	return compiler.Compile(name)
 }
 
-// messages returns what is wrong: the leaves of an error.
-func messages(e *jsonschema.ValidationError) []string {
-	if len(e.Causes) == 0 {
-		return []string{strings.TrimPrefix(strings.TrimPrefix(e.InstanceLocation, "/")+": "+e.Message, ": ")}
+// maxMessages bounds what is said about one configuration.
+const maxMessages = 20
+
+// messages adds what is wrong: the leaves of an error.
+func messages(e *jsonschema.ValidationError, found *[]string) {
+	switch {
+	case len(*found) >= maxMessages:
+	case len(e.Causes) == 0:
+		message := strings.TrimPrefix(strings.TrimPrefix(e.InstanceLocation, "/")+": "+e.Message, ": ")
+		*found = append(*found, fmt.Sprintf("%.1000s", message))
+	default:
+		for _, cause := range e.Causes {
+			messages(cause, found)
+		}
 	}
-	var found []string
-	for _, cause := range e.Causes {
-		found = append(found, messages(cause)...)
-	}
-	return found
 }
 
 // defaults returns the values that the schema of a policy gives to properties that have none.

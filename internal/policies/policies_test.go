@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -76,8 +77,92 @@ func TestWhatASchemaDoesNotAcceptIsNamed(t *testing.T) {
 func TestASchemaReadsNoOtherDocument(t *testing.T) {
 	hostile := info()
 	hostile.Policies[1].ConfigSchema.Properties["max"] = plugin.JSONSchema{"$ref": "file:///etc/passwd"}
-	if _, err := Complete(hostile, nil); err == nil || !strings.Contains(err.Error(), "another document") {
+	if _, err := Complete(hostile, nil); err == nil || !strings.Contains(err.Error(), "refers to another one") {
 		t.Error(err)
+	}
+}
+
+// validated completes the configuration of one policy.
+func validated(schemas map[string]plugin.JSONSchema, values map[string]any) error {
+	pack := plugin.AnalyzerInfo{Policies: []plugin.AnalyzerPolicyInfo{{
+		Name: "p", EnforcementLevel: apitype.Advisory, ConfigSchema: &plugin.AnalyzerPolicyConfigSchema{Properties: schemas},
+	}}}
+	_, err := Complete(pack, Config{"p": {Properties: values}})
+	return err
+}
+
+func TestASchemaThatDoublesTheWorkAtEachLevelIsRefused(t *testing.T) {
+	const levels = 40
+	for _, keyword := range []string{"allOf", "anyOf", "oneOf"} {
+		schemas := map[string]plugin.JSONSchema{}
+		for i := range levels {
+			next := map[string]any{"$ref": fmt.Sprint("#/properties/p", i+1)}
+			schemas[fmt.Sprint("p", i)] = plugin.JSONSchema{keyword: []any{next, next}}
+		}
+		schemas[fmt.Sprint("p", levels)] = plugin.JSONSchema{"type": "integer"}
+		if err := validated(schemas, map[string]any{"p0": "x"}); err == nil || !strings.Contains(err.Error(), "$ref") {
+			t.Errorf("%s: %v", keyword, err)
+		}
+	}
+}
+
+func TestWhatWouldTakeLongToValidateIsRefusedBeforeIt(t *testing.T) {
+	any1000 := make([]any, 1000)
+	for i := range any1000 {
+		any1000[i] = map[string]any{"pattern": "(x+x+)+y"}
+	}
+	many := make([]any, 100_000)
+	for i := range many {
+		many[i] = float64(i)
+	}
+	large := make([]any, 50_000)
+	for i := range large {
+		large[i] = map[string]any{}
+	}
+	for what, c := range map[string]struct {
+		schema plugin.JSONSchema
+		value  any
+	}{
+		"many patterns over a long text": {plugin.JSONSchema{"allOf": any1000}, strings.Repeat("x", 1<<20)},
+		"unique items of a long list":    {plugin.JSONSchema{"uniqueItems": true}, many},
+		"a pattern of many repetitions":  {plugin.JSONSchema{"pattern": "((x*|y){30}z*){30}"}, strings.Repeat("x", 1<<18)},
+		"a schema of many parts":         {plugin.JSONSchema{"allOf": large}, "x"},
+	} {
+		err := validated(map[string]plugin.JSONSchema{"v": c.schema}, map[string]any{"v": c.value})
+		if err == nil || !strings.Contains(err.Error(), "takes too long") {
+			t.Errorf("%s: %.200v", what, err)
+		}
+	}
+}
+
+func TestAPatternThatIsNoneIsNamed(t *testing.T) {
+	for _, schema := range []plugin.JSONSchema{
+		{"pattern": "("}, {"patternProperties": map[string]any{"(": map[string]any{}}},
+	} {
+		err := validated(map[string]plugin.JSONSchema{"v": schema}, map[string]any{"v": "x"})
+		if err == nil || !strings.Contains(err.Error(), `the pattern "(" cannot be read`) {
+			t.Error(err)
+		}
+	}
+}
+
+func TestAnOrdinaryListIsValidatedAndFewOfItsFaultsAreNamed(t *testing.T) {
+	images := make([]any, 500)
+	for i := range images {
+		images[i] = fmt.Sprintf("ami-%017d", i)
+	}
+	schema := plugin.JSONSchema{"type": "array", "uniqueItems": true, "items": map[string]any{
+		"anyOf": []any{map[string]any{"pattern": "^ami-"}, map[string]any{"const": "none"}}}}
+	if err := validated(map[string]plugin.JSONSchema{"v": schema}, map[string]any{"v": images}); err != nil {
+		t.Error(err)
+	}
+	for i := range images {
+		images[i] = strings.Repeat("x", 5000)
+	}
+	err := validated(map[string]plugin.JSONSchema{"v": {"items": map[string]any{"type": "integer"}}},
+		map[string]any{"v": images[:100]})
+	if err == nil || strings.Count(err.Error(), "expected integer") != maxMessages {
+		t.Errorf("%v", err)
 	}
 }
 

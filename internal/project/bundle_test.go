@@ -258,3 +258,23 @@ func TestAFileThatChangesWhileItIsUploadedIsNamed(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestAFileWhoseNameIsNotUTF8IsNamed(t *testing.T) {
+	dir := lay(t, map[string]string{"Pulumi.yaml": "name: web\nruntime: yaml\n"})
+	if err := os.WriteFile(filepath.Join(dir, "caf\xe9.txt"), nil, 0o600); err != nil {
+		t.Skip("the file system has no such names")
+	}
+	p, err := Find(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Gather(); err == nil || !strings.Contains(err.Error(), `caf\xe9.txt" is not UTF-8`) {
+		t.Errorf("it is gathered with %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, IgnoreFile), []byte("caf?.txt\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Gather(); err != nil {
+		t.Errorf("it is not excluded: %v", err)
+	}
+}

@@ -95,10 +95,14 @@ func (p *Project) StackIn(name, path string) (*Stack, error) {
 	} else if _, err := os.Stat(path); err != nil {
 		return nil, deployments.Errorf(deployments.CodeInvalid, "--config-file: %w; create the file first", err)
 	}
-	file, err := workspace.LoadProjectStack(nil, p.Definition, path)
+	text, err := readIfThere(path)
+	var file *workspace.ProjectStack
+	if err == nil {
+		file, err = p.parse(path, text)
+	}
 	if err != nil {
 		return nil, deployments.Errorf(deployments.CodeInvalid, "%s is not valid; correct it and try again: %w", path,
 			err)
 	}
-	return &Stack{Path: path, project: p, name: name, file: file}, nil
+	return &Stack{Path: path, project: p, name: name, file: file, read: text}, nil
 }

@@ -73,6 +73,7 @@ func (s *Secrets) UsePassphrase() error {
 	if err != nil {
 		return err
 	}
+	s.Stack.beyond = true
 	s.Stack.file.SecretsProvider, s.Stack.file.EncryptedKey = SecretsPassphrase, ""
 	s.Stack.file.EncryptionSalt = "v1:" + base64.StdEncoding.EncodeToString(salt) + ":" + check
 	return nil
@@ -114,6 +115,7 @@ func (s *Secrets) Use(ctx context.Context, provider string) error {
 	case isKey(provider):
 		return s.useKey(ctx, provider)
 	}
+	s.Stack.beyond = true
 	s.key, s.Stack.file.SecretsProvider, s.Stack.file.EncryptionSalt, s.Stack.file.EncryptedKey = nil, "", "", ""
 	return nil
 }

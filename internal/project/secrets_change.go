@@ -26,6 +26,7 @@ func (s *Secrets) Change(ctx context.Context, provider string) (from, to deploym
 	if err != nil || !s.Stack.HasSecrets() {
 		return from, to, err
 	}
+	s.Stack.beyond = true
 	s.Stack.file.Config, err = s.Stack.file.Config.Copy(before, after)
 	return from, to, err
 }

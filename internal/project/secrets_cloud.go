@@ -63,6 +63,7 @@ func (s *Secrets) useKey(ctx context.Context, url string) error {
 			"credentials and rights: %w", url, err)
 	}
 	s.key = plain
+	s.Stack.beyond = true
 	s.Stack.file.SecretsProvider, s.Stack.file.EncryptionSalt = url, ""
 	s.Stack.file.EncryptedKey = base64.StdEncoding.EncodeToString(wrapped)
 	return nil

@@ -3,11 +3,14 @@ package project
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/settlerule"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/config"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
 )
@@ -18,14 +21,10 @@ type Stack struct {
 	project *Project
 	name    string
 	file    *workspace.ProjectStack
-}
 
-// Save writes the file; what it does not know of, comments included, stays.
-func (s *Stack) Save() error {
-	if err := s.file.Save(s.Path); err != nil {
-		return deployments.Errorf(deployments.CodeInvalid, "cannot write %s: %w", s.Path, err)
-	}
-	return nil
+	read    []byte                   // the text that was read or saved last; nil if there was no file
+	changes []func(config.Map) error // of the values since then
+	beyond  bool                     // more than values was changed
 }
 
 // Key reads a configuration key as users write it: NAME means PROJECT:NAME. With path, NAME may be a path into a value
@@ -62,8 +61,32 @@ func (s *Stack) Set(key config.Key, v config.Value, path bool) error {
 			return err
 		}
 	}
-	if err := s.file.Config.Set(key, v, path); err != nil {
+	if err := s.change(func(m config.Map) error { return m.Set(key, v, path) }); err != nil {
 		return deployments.Errorf(deployments.CodeInvalid, "cannot set %s: %w", key, err)
+	}
+	return s.checkSettle(key)
+}
+
+// checkSettle checks the settle rules, if they were set: a create whose answer was lost is no time to find out that a
+// rule is wrong.
+func (s *Stack) checkSettle(set config.Key) error {
+	key, err := config.ParseKey(settlerule.StackKey)
+	if err != nil || set.Namespace() != key.Namespace() || !strings.HasPrefix(set.Name(), key.Name()) {
+		return err
+	}
+	v, ok, err := s.Get(key, false)
+	if err != nil || !ok {
+		return err
+	}
+	if v.Secure() {
+		return deployments.Errorf(deployments.CodeInvalid, "%s is no secret: set it without --secret", key)
+	}
+	text, err := v.Value(config.NopDecrypter)
+	if err == nil {
+		_, err = settlerule.ParseStack(text)
+	}
+	if err != nil {
+		return deployments.Errorf(deployments.CodeInvalid, "%s: %w", key, err)
 	}
 	return nil
 }
@@ -76,16 +99,83 @@ func (s *Stack) Remove(key config.Key, path bool) error {
 		}
 		return err
 	}
-	if err := s.file.Config.Remove(key, path); err != nil {
+	if err := s.change(func(m config.Map) error { return m.Remove(key, path) }); err != nil {
 		return deployments.Errorf(deployments.CodeInvalid, "cannot remove %s: %w", key, err)
 	}
 	return nil
 }
 
+// Declared returns what Pulumi.yaml gives to keys that the stack's file does not set: values and defaults.
+func (s *Stack) Declared() (map[string]deployments.ConfigValue, error) {
+	values := map[string]deployments.ConfigValue{}
+	for name, declaration := range s.project.Definition.Config {
+		given := declaration.Value
+		if given == nil {
+			given = declaration.Default
+		}
+		key, err := config.ParseKey(s.whole(name))
+		if err != nil || given == nil {
+			continue
+		}
+		if _, set := s.file.Config[key]; set {
+			continue
+		}
+		v, err := declaredValue(given)
+		if err != nil {
+			return nil, deployments.Errorf(deployments.CodeInvalid, "%s: config %s: %w", s.project.File, name, err)
+		}
+		v.Secret = declaration.Secret
+		values[key.String()] = v
+	}
+	return values, nil
+}
+
+// MoveKeys gives the keys of one project to another; it is not saved. It returns the new ones, sorted, and moves
+// none if one of them is set already.
+func (s *Stack) MoveKeys(from, to string) ([]config.Key, error) {
+	var moved []config.Key
+	err := s.change(func(m config.Map) error {
+		var err error
+		moved, err = moveKeys(m, from, to)
+		return err
+	})
+	if key := (takenKey{}); errors.As(err, &key) {
+		err = deployments.Errorf(deployments.CodeExists, "%s has both %s and %s; remove one of them", s.Path, key.from,
+			key.to)
+	}
+	return moved, err
+}
+
+// takenKey is the error about a key that is to be moved to where there is one.
+type takenKey struct{ from, to config.Key }
+
+func (k takenKey) Error() string { return fmt.Sprintf("there are both %s and %s", k.from, k.to) }
+
+func moveKeys(m config.Map, from, to string) (moved []config.Key, err error) {
+	for _, key := range sortedKeys(m) {
+		if key.Namespace() != from {
+			continue
+		}
+		other := config.MustMakeKey(to, key.Name())
+		if _, taken := m[other]; taken {
+			return nil, takenKey{key, other}
+		}
+		moved = append(moved, other)
+	}
+	for _, key := range moved {
+		old := config.MustMakeKey(from, key.Name())
+		m[key] = m[old]
+		delete(m, old)
+	}
+	return moved, nil
+}
+
 // Keys lists the keys that are set, sorted.
-func (s *Stack) Keys() []config.Key {
-	keys := make([]config.Key, 0, len(s.file.Config))
-	for key := range s.file.Config {
+func (s *Stack) Keys() []config.Key { return sortedKeys(s.file.Config) }
+
+func sortedKeys(m config.Map) []config.Key {
+	keys := make([]config.Key, 0, len(m))
+	for key := range m {
 		keys = append(keys, key)
 	}
 	slices.SortFunc(keys, func(a, b config.Key) int { return strings.Compare(a.String(), b.String()) })
@@ -111,6 +201,9 @@ func (s *Stack) Plain(key config.Key, v config.Value, crypter config.Decrypter) 
 func (s *Stack) Values(
 	ctx context.Context, crypter func(context.Context) (config.Crypter, error),
 ) (map[string]deployments.ConfigValue, error) {
+	if err := s.asks(); err != nil {
+		return nil, err
+	}
 	decrypter := config.NewPanicCrypter()
 	if s.HasSecrets() {
 		found, err := crypter(ctx)
@@ -134,6 +227,10 @@ func (s *Stack) Values(
 // declared adds the values and defaults of Pulumi.yaml to values, and checks types and presence.
 func (s *Stack) declared(values map[string]deployments.ConfigValue) error {
 	var missing, clear []string
+	given, err := s.Declared()
+	if err != nil {
+		return err
+	}
 	for name, declaration := range s.project.Definition.Config {
 		key := s.whole(name)
 		if v, set := values[key]; set {
@@ -145,17 +242,9 @@ func (s *Stack) declared(values map[string]deployments.ConfigValue) error {
 			}
 			continue
 		}
-		given := declaration.Value
-		if given == nil {
-			given = declaration.Default
-		}
+		v, has := given[key]
 		switch {
-		case given != nil:
-			v, err := declaredValue(given)
-			if err != nil {
-				return deployments.Errorf(deployments.CodeInvalid, "%s: config %s: %w", s.project.File, name, err)
-			}
-			v.Secret = declaration.Secret
+		case has:
 			values[key] = v
 		case declaration.IsExplicitlyTyped():
 			missing = append(missing, key)
@@ -198,6 +287,17 @@ func (s *Stack) setting(key string) string {
 	if s.declaredSecret(key) {
 		return fmt.Sprintf("deployctl config set %s --secret", key)
 	}
+	for name, declaration := range s.project.Definition.Config {
+		if s.whole(name) != key || !declaration.IsExplicitlyTyped() {
+			continue
+		}
+		switch *declaration.Type {
+		case "array":
+			return fmt.Sprintf("deployctl config set %s '[…]', as JSON", key)
+		case "object":
+			return fmt.Sprintf("deployctl config set %s '{…}', as JSON", key)
+		}
+	}
 	return fmt.Sprintf("deployctl config set %s VALUE", key)
 }
 
@@ -218,6 +318,38 @@ func (s *Stack) whole(name string) string {
 	return s.project.Name() + ":" + name
 }
 
+// Typed returns a text as a value for a key or, with path, for a place in its value: of the type that Pulumi.yaml
+// declares for it. Without one, digits at a path are a number.
+func (s *Stack) Typed(key config.Key, text string, path bool) config.Value {
+	if path && s.typeAt(key) == "string" {
+		return config.NewTypedValue(text, config.TypeString)
+	}
+	return config.NewValue(text)
+}
+
+// typeAt returns the type that Pulumi.yaml declares for the place in a value to which a path leads; "" if none.
+func (s *Stack) typeAt(key config.Key) string {
+	steps, err := resource.ParsePropertyPath(key.Name())
+	if err != nil || len(steps) == 0 {
+		return ""
+	}
+	root, _ := steps[0].(string)
+	for name, declaration := range s.project.Definition.Config {
+		if s.whole(name) != key.Namespace()+":"+root || !declaration.IsExplicitlyTyped() {
+			continue
+		}
+		is := &workspace.ProjectConfigItemsType{Type: *declaration.Type, Items: declaration.Items}
+		for range steps[1:] {
+			if is.Type != "array" || is.Items == nil {
+				return ""
+			}
+			is = is.Items
+		}
+		return is.Type
+	}
+	return ""
+}
+
 // CheckType refuses a text for a key that Pulumi.yaml declares of another type.
 func (s *Stack) CheckType(key config.Key, text string) error {
 	for name, declaration := range s.project.Definition.Config {
@@ -233,8 +365,9 @@ func (s *Stack) checkType(key string, v deployments.ConfigValue, declaration wor
 		return nil
 	}
 	var value any = v.Value
-	if v.Object {
-		if err := json.Unmarshal([]byte(v.Value), &value); err != nil {
+	composite := *declaration.Type == "array" || *declaration.Type == "object" // which may be JSON in a text
+	if v.Object || composite {
+		if err := json.Unmarshal([]byte(v.Value), &value); err != nil && v.Object {
 			return err
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/deployctl/deployctl/deployments"
 )
@@ -117,6 +119,20 @@ func (w *walker) add(path, real string) error {
 	if err != nil {
 		return err
 	}
+	if !utf8.ValidString(name) {
+		return deployments.Errorf(deployments.CodeInvalid, "the name of the file %q is not UTF-8; rename it, or exclude it "+
+			"in %s (%s)", path, IgnoreFile, ignoring(name))
+	}
 	w.found[filepath.ToSlash(name)] = real
 	return nil
+}
+
+// ignoring returns a pattern for a file whose name is not UTF-8, which no line of a file of patterns can say.
+func ignoring(name string) string {
+	return filepath.ToSlash(strings.Map(func(r rune) rune {
+		if r == utf8.RuneError {
+			return '?'
+		}
+		return r
+	}, name))
 }

@@ -27,6 +27,7 @@ func changesOf(m apitype.StepEventMetadata) []Change {
 		return nil
 	}
 	s := sides{
+		refresh:   m.Op == apitype.OpRefresh,
 		oldInputs: ReadableProperties(m.Old.Inputs), oldOutputs: ReadableProperties(m.Old.Outputs),
 		newInputs: ReadableProperties(m.New.Inputs), newOutputs: ReadableProperties(m.New.Outputs),
 	}
@@ -52,7 +53,10 @@ func changesOf(m apitype.StepEventMetadata) []Change {
 }
 
 // sides are what a step compares, as people read it.
-type sides struct{ oldInputs, oldOutputs, newInputs, newOutputs map[string]any }
+type sides struct {
+	refresh                                      bool
+	oldInputs, oldOutputs, newInputs, newOutputs map[string]any
+}
 
 // byPaths compares what a detailed diff names. Of lists it names elements by their index: the lists are compared as a
 // whole, so that an insertion is one.
@@ -124,6 +128,9 @@ func below(outer, path string) bool {
 // bring in what only the provider knows.
 func (s sides) at(path string, d apitype.PropertyDiff) (old, now any) {
 	input, output := lookup(s.oldInputs, path), lookup(s.oldOutputs, path)
+	if s.refresh && !d.InputDiff && reflect.DeepEqual(input, lookup(s.newInputs, path)) {
+		return output, lookup(s.newOutputs, path) // many providers read no inputs
+	}
 	if now = lookup(s.newInputs, path); now == nil {
 		now = lookup(s.newOutputs, path)
 	}
@@ -256,6 +263,11 @@ const (
 
 // FormatValue writes a value on one line.
 func FormatValue(value any) string { return safetext.Visible(valuediff.OneLine(Readable(value))) }
+
+// FormatPair writes two values as FormatValue does, so that they differ for a reader, too.
+func FormatPair(old, now any) (string, string) {
+	return safetext.Apart(FormatValue(old), FormatValue(now))
+}
 
 // ReadableProperties is readable for properties; without any it is empty.
 func ReadableProperties(properties map[string]any) map[string]any {

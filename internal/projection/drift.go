@@ -48,7 +48,8 @@ func DriftRows(drifted []deployments.DriftedResource) [][]string {
 			rows = append(rows, []string{name, "", "it exists", "it is gone"})
 		}
 		for _, p := range r.Properties {
-			rows = append(rows, []string{name, safetext.Visible(p.Path), orNothing(p.Expected), orNothing(p.Actual)})
+			expected, actual := safetext.Apart(orNothing(p.Expected), orNothing(p.Actual))
+			rows = append(rows, []string{name, safetext.Visible(p.Path), expected, actual})
 		}
 	}
 	return rows
@@ -79,7 +80,7 @@ func DriftMarkdown(drifted []deployments.DriftedResource) string {
 		return "Nothing has drifted."
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "**%d resources have drifted.**\n\n| resource | property | expected | actual "+
+	fmt.Fprintf(&b, "**Drifted resources: %d**\n\n| resource | property | expected | actual "+
 		"|\n|---|---|---|---|\n", len(drifted))
 	rows := DriftRows(drifted)
 	for i, row := range rows {

@@ -2,6 +2,7 @@ package projection
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -40,6 +41,7 @@ type Row struct {
 	// Turnless says that the step has been issued and waits for its turn: so many run at a time.
 	Turnless bool
 	Changes  []Change
+	Notes    []string // what else people care for: another name, a lost protection, a taint
 	Diags    []Diag
 
 	Current  apitype.OpType // the step that Phase is about; Op is the most telling one so far
@@ -185,6 +187,9 @@ func (s *State) step(m apitype.StepEventMetadata, p Phase, at time.Time) *Row {
 			row.Parent = state.Parent
 		}
 	}
+	if notes := notesOf(m); len(notes) > 0 {
+		row.Notes = notes
+	}
 	if changes := changesOf(m); len(changes) > 0 {
 		row.Changes = changes
 	}
@@ -280,6 +285,35 @@ func (s *State) progress(p deployments.Progress, at time.Time) {
 			row.Started = step.Started
 		}
 	}
+}
+
+// notesOf returns what a step does beside its operation.
+func notesOf(m apitype.StepEventMetadata) (notes []string) {
+	if m.Old == nil || m.New == nil {
+		return nil
+	}
+	if was, err := urn.Parse(m.Old.URN); err == nil && m.Old.URN != m.URN && m.Op != apitype.OpRefresh {
+		switch is := newRow(m.URN); {
+		case string(was.Type()) != is.Type:
+			notes = append(notes, fmt.Sprintf("was %s %s", was.Type(), was.Name()))
+		case was.Name() != is.Name:
+			notes = append(notes, "was "+was.Name())
+		default:
+			notes = append(notes, "had another parent")
+		}
+	}
+	if m.Old.Taint && rankOf(m.Op) >= rankOf(apitype.OpDeleteReplaced) {
+		notes = append(notes, "tainted")
+	}
+	if m.Old.Protect && !m.New.Protect && m.Op != apitype.OpRefresh {
+		notes = append(notes, "no longer protected")
+	}
+	return notes
+}
+
+// Noted says whether anything is to be said of a resource, changed or not.
+func (s *State) Noted() bool {
+	return slices.ContainsFunc(s.Rows, func(r *Row) bool { return len(r.Notes) > 0 && !r.Internal() })
 }
 
 // Changed says whether any resource changes, or the stack's outputs do. A read is a change if it brought something new:

@@ -99,7 +99,7 @@ const stacksPage = 500
 // listStacks lists the stacks that the caller may see and the filters select.
 func listStacks(c *call) (any, error) {
 	query := c.URL.Query()
-	list, err := c.edge.Service.ListStacks(c.Context(), query.Get("organization"), query.Get("project"))
+	list, err := c.visible().ListStacks(c.Context(), query.Get("organization"), query.Get("project"))
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func listStacks(c *call) (any, error) {
 	list = slices.DeleteFunc(list, func(s deployments.StackInfo) bool {
 		got, tagged := s.Tags[tag]
 		return tag != "" && (!tagged || value != "" && got != value) || s.Stack.String() <= query.Get("continuationToken") ||
-			c.route.does.Allow(c.caller, false) != nil || !c.caller.May(deployments.RoleViewer, s.Stack)
+			c.route.does.Allow(c.caller, false) != nil
 	})
 	answer := apitype.ListStacksResponse{Stacks: []apitype.StackSummary{}}
 	for _, s := range list {
@@ -131,13 +131,11 @@ func listStacks(c *call) (any, error) {
 
 // projectExists reports whether the caller may see a stack of a project.
 func projectExists(c *call) (any, error) {
-	list, err := c.edge.Service.ListStacks(c.Context(), c.PathValue("org"), c.PathValue("project"))
+	list, err := c.visible().ListStacks(c.Context(), c.PathValue("org"), c.PathValue("project"))
 	if err != nil {
 		return nil, err
 	}
-	if !slices.ContainsFunc(list, func(s deployments.StackInfo) bool {
-		return c.caller.May(deployments.RoleViewer, s.Stack)
-	}) {
+	if len(list) == 0 {
 		return nil, deployments.Errorf(deployments.CodeNotFound, "there is no project %s/%s", c.PathValue("org"),
 			c.PathValue("project"))
 	}

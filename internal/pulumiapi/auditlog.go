@@ -11,14 +11,16 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/auditfile"
 	"github.com/deployctl/deployctl/internal/grpcapi"
+	"github.com/deployctl/deployctl/internal/mempool"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
 const (
 	// auditPage is how many entries one answer lists.
 	auditPage = 100
-	// maxExported limits the entries of an export: it is built in memory.
-	maxExported = 200_000
+	// maxExported limits the entries of an export, and maxExportedBytes their size: it is built in memory, where it is
+	// exportedTimes as large.
+	maxExported, maxExportedBytes, exportedTimes = 200_000, 64 << 20, 3
 	// auditStep is how much of the audit log is read at a time, from the end; auditKept is how far back it goes.
 	auditStep, auditKept = 7 * 24 * time.Hour, 10 * 365 * 24 * time.Hour
 )
@@ -26,16 +28,30 @@ const (
 // auditFilter selects entries for the stock CLI.
 type auditFilter struct {
 	query  deployments.AuditQuery // Since is set while reading
+	since  time.Time              // nothing before is wanted
 	method string
 	last   string // request id of the entry at Until that was answered last; empty: entries at Until are wanted
 }
 
-// auditFilterOf reads the query of a call. What is called startTime is the end of the time.
+// secondAudit is in the path of the audit log's second version.
+const secondAudit = "/auditlogs/v2"
+
+// auditFilterOf reads the query of a call. In the first version, what is called startTime is the end of the time.
 func auditFilterOf(c *call) (auditFilter, error) {
 	values := c.URL.Query()
-	f := auditFilter{method: values.Get("eventType"), query: deployments.AuditQuery{Organization: c.PathValue("org"),
-		User: values.Get("user"), Until: time.Now().UTC()}}
-	if text := values.Get("startTime"); text != "" {
+	method, user := "eventType", "user"
+	f := auditFilter{query: deployments.AuditQuery{Organization: c.PathValue("org"), Until: time.Now().UTC()}}
+	bounds := map[string]*time.Time{"startTime": &f.query.Until}
+	if strings.Contains(c.route.path, secondAudit) {
+		method, user = "eventFilter", "userFilter"
+		bounds = map[string]*time.Time{"startTime": &f.since, "endTime": &f.query.Until}
+	}
+	f.method, f.query.User = values.Get(method), values.Get(user)
+	for name, bound := range bounds {
+		text := values.Get(name)
+		if text == "" {
+			continue
+		}
 		at, err := time.Parse(time.RFC3339, text)
 		if seconds, number := strconv.ParseInt(text, 10, 64); number == nil {
 			at, err = time.Unix(seconds, 0), nil
@@ -44,7 +60,7 @@ func auditFilterOf(c *call) (auditFilter, error) {
 			return f, deployments.Errorf(deployments.CodeInvalid, "%q is not a time: write seconds since 1970, or "+
 				"2006-01-02T15:04:05Z", clean(text))
 		}
-		f.query.Until = at
+		*bound = at
 	}
 	if token := values.Get("continuationToken"); token != "" {
 		text, err := base64.RawURLEncoding.DecodeString(token)
@@ -71,38 +87,67 @@ func (f auditFilter) wants(e deployments.AuditEntry, until time.Time) bool {
 	return f.method == "" || f.method == e.Method
 }
 
-// read returns up to most entries, the newest first, which it reads from the end.
+// read returns up to most entries, the newest first, which it reads from the end. What it has of them takes memory.
 func (f auditFilter) read(c *call, most int) ([]deployments.AuditEntry, error) {
-	release, err := c.edge.gate.HoldExport(c.Context(), c.PathValue("org"))
+	release, err := c.edge.gate.HoldExport(c.Context(), c.party())
 	c.release = append(c.release, release)
 	if err != nil {
 		return nil, err
 	}
 	var entries []deployments.AuditEntry
+	var size int64
 	end, step := f.query.Until, auditStep
-	for oldest := end.Add(-auditKept); end.After(oldest) && len(entries) < most; step *= 2 {
+	oldest := later(end.Add(-auditKept), f.since)
+	for ; end.After(oldest) && len(entries) < most; step *= 2 {
 		query := f.query
-		query.Since, query.Until = end.Add(-step), end
+		query.Since, query.Until = later(end.Add(-step), f.since), end
 		var found []deployments.AuditEntry
 		err := c.administered().Audit(c.Context(), query, func(e deployments.AuditEntry) error {
-			if f.wants(e, end) && (!e.Time.Equal(end) || end.Equal(f.query.Until)) {
-				found = append(found, e)
+			if !f.wants(e, end) || e.Time.Equal(end) && !end.Equal(f.query.Until) {
+				return nil
+			}
+			if found = append(found, e); len(found) > 2*most {
+				found = newest(found, most)
+			}
+			if most < maxExported {
+				return nil
+			}
+			if size += e.Size(); size > maxExportedBytes {
+				return tooManyExported
+			}
+			if size%mempool.Step < e.Size() {
+				return mempool.Take(c.Context(), exportedTimes*mempool.Step)
 			}
 			return nil
 		})
 		if err != nil {
 			return nil, err
 		}
-		slices.SortStableFunc(found, func(a, b deployments.AuditEntry) int {
-			if by := b.Time.Compare(a.Time); by != 0 {
-				return by
-			}
-			return strings.Compare(b.Request, a.Request)
-		})
-		entries, end = append(entries, found...), query.Since
+		entries, end = append(entries, newest(found, most)...), query.Since
 	}
 	return entries[:min(len(entries), most)], nil
 }
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// newest returns up to most entries, the newest first.
+func newest(entries []deployments.AuditEntry, most int) []deployments.AuditEntry {
+	slices.SortStableFunc(entries, func(a, b deployments.AuditEntry) int {
+		if by := b.Time.Compare(a.Time); by != 0 {
+			return by
+		}
+		return strings.Compare(b.Request, a.Request)
+	})
+	return entries[:min(len(entries), most)]
+}
+
+var tooManyExported = deployments.Errorf(deployments.CodeInvalid, "more than %d entries, or %d MiB, are selected: "+
+	"select a user, an event type, or an earlier end, or use `deployctl audit --format csv`", maxExported, maxExportedBytes>>20)
 
 // listAudit lists the audit log, the newest entries first.
 func listAudit(c *call) (any, error) {
@@ -167,8 +212,7 @@ func exportAudit(c *call) (any, error) {
 		return nil, err
 	}
 	if len(entries) > maxExported {
-		return nil, deployments.Errorf(deployments.CodeInvalid, "more than %d entries are selected: select a user, an event "+
-			"type, or an earlier end, or use `deployctl audit --format csv`", maxExported)
+		return nil, tooManyExported
 	}
 	slices.Reverse(entries)
 	var text bytes.Buffer

@@ -2,7 +2,6 @@ package pulumiapi
 
 import (
 	"bytes"
-	"cmp"
 	"compress/gzip"
 	"encoding/json"
 	"errors"
@@ -13,7 +12,6 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/fairshare"
 	"github.com/deployctl/deployctl/internal/grpcapi"
 	"github.com/deployctl/deployctl/internal/mempool"
 	"github.com/deployctl/deployctl/internal/rawjson"
@@ -35,6 +33,8 @@ const (
 	freeBody = 16 << 10
 	// textTimes is how many copies of a body there are while its text is used, and no values are made of it.
 	textTimes = 4
+	// mostMembers is how many members a body may have around its large one.
+	mostMembers = 100
 )
 
 // body returns the decompressed body of a call, of which values are made. Its memory is taken as it arrives, then that
@@ -119,15 +119,21 @@ func fill(reader io.Reader, piece []byte) (n int, whole bool, err error) {
 	return n, false, err
 }
 
-// share gives the call a claim to the memory that the organizations share: that of its own; who has no token has only
-// what their host has.
+// share gives the call a claim to the memory that the organizations share: that of the caller's, or of the lease's; who
+// has no token has only what their host has.
 func (c *call) share() {
-	party := cmp.Or(c.stack.Organization, c.PathValue("org"), c.caller.Token)
-	if c.route.by == byAnyone || c.route.by == byIdentity {
-		party = "host " + fairshare.Host(grpcapi.Host(c.RemoteAddr))
+	party := c.party()
+	switch c.route.by {
+	case byLease:
+		party = c.stack.Organization
+	case byAnyone, byIdentity:
+		party = "host " + grpcapi.Party(c.RemoteAddr)
 	}
 	c.claim(c.edge.gate.Memory, party, grpcapi.Patience)
 }
+
+// party is who pays for what the call uses.
+func (c *call) party() string { return c.caller.Party(c.PathValue("org")) }
 
 // claim gives the call a claim of a pool. When that gives way while the body arrives or the answer is sent, these end.
 func (c *call) claim(pool *mempool.Pool, party string, patience time.Duration) {
@@ -192,9 +198,12 @@ func (c *call) around(data []byte, v any, name string) (json.RawMessage, error) 
 		return nil, c.notNeeded(json.Unmarshal(data, v))
 	}
 	rest := map[string]json.RawMessage{}
-	size := 0
+	size, count := 0, 0
 	var member []byte
 	for n, value := range rawjson.Members(data) {
+		if count++; count > mostMembers {
+			return nil, deployments.TooLarge("the body of the request has more than %d members", mostMembers)
+		}
 		if n == name {
 			member = value
 			continue

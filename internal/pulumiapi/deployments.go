@@ -63,8 +63,8 @@ func createDeployment(c *call) (any, error) {
 		return nil, err
 	}
 	request := deployments.DeploymentRequest{
-		Stack: c.stack, Operation: r.Op, Inherits: r.InheritSettings, RequestedBy: c.caller.Name(), Initiator: "cli",
-		Authority: c.caller.Delegated(),
+		Stack: c.stack, Operation: r.Op, Inherits: r.InheritSettings, RequestedBy: c.caller.Name(),
+		Initiator: deployments.InitiatorCLI, Authority: c.caller.Delegated(),
 	}
 	request.Settings.Executor, request.Settings.SourceContext = r.Executor, r.Source
 	request.Settings.Operation, request.Settings.AgentPoolID = r.Operation, r.AgentPoolID
@@ -133,7 +133,7 @@ func (c *call) describeDeployment(d deployments.Deployment) (apitype.ListDeploym
 	one := apitype.ListDeploymentSnapshot{
 		ID: d.Name.ID(), Created: d.Created.Format(time.RFC3339), Modified: d.Modified.Format(time.RFC3339),
 		Status: string(d.Status), Version: int64(d.Name.Number), ProjectName: d.Name.Project, StackName: d.Name.Stack,
-		RequestedBy:     apitype.UserInfo{Name: d.RequestedBy, GitHubLogin: d.RequestedBy},
+		RequestedBy:     apitype.UserInfo{Name: d.By(), GitHubLogin: d.RequestedBy},
 		PulumiOperation: d.Operation, Initiator: d.Initiator, Updates: []apitype.DeploymentNestedUpdate{},
 	}
 	job := apitype.DeploymentJob{Status: string(d.Status), Started: d.Created, LastUpdated: d.Modified,

@@ -174,22 +174,12 @@ func (e *edge) run(c *call) (answer any, err error) {
 	return c.route.handle(c)
 }
 
-// admit authenticates the caller and checks the route's rule.
+// admit authenticates the caller and checks the route's rule. What the path names is looked at once it is known who
+// names it.
 func (c *call) admit() error {
-	if c.PathValue("stack") != "" {
-		c.stack = deployments.StackName{Organization: c.PathValue("org"), Project: c.PathValue("project"),
-			Stack: c.PathValue("stack")}
-		if err := c.stack.Validate(); err != nil {
-			return err
-		}
-		c.entry.Organization, c.entry.Stack = c.stack.Organization, c.stack.Project+"/"+c.stack.Stack
-	}
-	if err := c.validNames(); err != nil {
-		return err
-	}
 	switch c.route.by {
 	case byAnyone, byIdentity:
-		return nil
+		return c.validNames()
 	case byLease:
 		return c.admitLease()
 	}
@@ -202,8 +192,16 @@ func (c *call) admit() error {
 	if err != nil {
 		return err
 	}
+	if err := c.validNames(); err != nil {
+		return err
+	}
 	raised := c.route.raised != nil && c.route.raised(c)
 	c.entry.Secrets = c.route.does.ReadsSecrets(raised)
+	if organization := c.PathValue("org"); c.stack == (deployments.StackName{}) && organization != "" {
+		if err := c.route.does.AllowIn(c.caller, organization); err != nil {
+			return err
+		}
+	}
 	if c.stack == (deployments.StackName{}) {
 		return c.route.does.Allow(c.caller, raised) // the handler checks what it answers with
 	}
@@ -214,8 +212,16 @@ func (c *call) admit() error {
 var names = map[string]string{"org": "organization", "project": "project", "member": "member", "team": "team",
 	"role": "role"}
 
-// validNames rejects names in the path that nothing can have.
+// validNames takes the names of the path, and rejects those that nothing can have.
 func (c *call) validNames() error {
+	if c.PathValue("stack") != "" {
+		c.stack = deployments.StackName{Organization: c.PathValue("org"), Project: c.PathValue("project"),
+			Stack: c.PathValue("stack")}
+		if err := c.stack.Validate(); err != nil {
+			return err
+		}
+		c.entry.Organization, c.entry.Stack = c.stack.Organization, c.stack.Project+"/"+c.stack.Stack
+	}
 	for value, what := range names {
 		name := c.PathValue(value)
 		if name == "" {
@@ -245,6 +251,9 @@ func (c *call) admitLease() error {
 		return err
 	}
 	c.entry.Token, c.entry.Member = c.lease.Caller.Token, c.lease.Caller.Member
+	if err := c.validNames(); err != nil {
+		return err
+	}
 	if since := c.edge.Since; !since.IsZero() && c.lease.Created().Before(since) {
 		return deployments.Errorf(deployments.CodeForbidden, "this update began before the service was started again, and "+
 			"ends: run the command again")
@@ -285,15 +294,31 @@ func (e *edge) end(c *call, answer any, err error) {
 			c.entry.Error = internalError(c.entry.Request)
 		}
 	}
+	grpcapi.Account(&c.entry, c.caller, c.refused)
 	if err != nil && c.route.failed != nil {
 		status, answer = c.route.failed(c, status, answer.(apitype.ErrorResponse))
 	}
 	e.record(c)
-	e.Log.Info("pulumi call", "request", c.entry.Request, "method", c.Method, "route", c.route.path, "code", status,
+	log := e.Log
+	if err != nil {
+		log = log.With("error", c.entry.Error)
+	}
+	log.Info("pulumi call", "request", c.entry.Request, "method", c.Method, "route", c.route.path, "code", status,
 		"token", c.entry.Token, "member", c.entry.Member, "identity", c.entry.Identity, "peer", c.entry.Peer,
 		"organization", c.entry.Organization,
-		"stack", c.entry.Stack, "took", time.Since(c.entry.Time).Round(time.Microsecond).String())
+		"stack", c.entry.Stack, "subject", c.entry.Subject, "took", time.Since(c.entry.Time).Round(time.Microsecond).String())
 	c.write(status, answer)
+	if e.Counted != nil {
+		e.Counted(c.route.name(), status, time.Since(c.entry.Time))
+	}
+}
+
+// name names a route in metrics, which must be few.
+func (r route) name() string {
+	if r.path == "" {
+		return "unknown"
+	}
+	return r.method + " " + r.path
 }
 
 // record adds the call to the audit log if its rule, or its refusal, asks for that.
@@ -302,7 +327,7 @@ func (e *edge) record(c *call) {
 	if e.Auditor == nil || c.route.by == byAnyone || !recorded && !c.refused {
 		return
 	}
-	if err := e.Auditor.Record(context.WithoutCancel(c.Context()), c.entry, now && !c.refused); err != nil {
+	if err := e.Auditor.Record(context.WithoutCancel(c.Context()), c.entry, now && !c.entry.Refused); err != nil {
 		e.Log.Error("audit entry was not written", "entry", c.entry, "error", err)
 	}
 }

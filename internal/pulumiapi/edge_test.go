@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"math"
@@ -23,7 +24,9 @@ import (
 	"github.com/deployctl/deployctl/internal/mempool"
 	"github.com/deployctl/deployctl/internal/outbound"
 	"github.com/deployctl/deployctl/internal/service"
+	"github.com/deployctl/deployctl/internal/waittest"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/storetest"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
@@ -99,7 +102,8 @@ func newBench(t testing.TB) *bench {
 
 func newBenchWith(t testing.TB, logger *slog.Logger) *bench {
 	t.Helper()
-	store, err := statestore.New(&statestore.Memory{}, statestore.Options{Master: make([]byte, 32)})
+	bucket := storetest.NewContended(&statestore.Memory{})
+	store, err := statestore.New(bucket, statestore.Options{Master: make([]byte, 32)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,12 +162,32 @@ func (b *bench) want(status int, method, path, authorization string, body string
 	return said
 }
 
+func TestCallsAreCountedByTheirRoutesAndNotByTheirPaths(t *testing.T) {
+	b := newBench(t)
+	var counted []string
+	b.config.Counted = func(route string, status int, took time.Duration) {
+		counted = append(counted, fmt.Sprint(route, " ", status))
+		if took <= 0 {
+			t.Errorf("%s took %s", route, took)
+		}
+	}
+	b.serve()
+	b.want(http.StatusOK, http.MethodGet, "/api/stacks/acme/shop/dev", "token viewer", "")
+	b.want(http.StatusUnauthorized, http.MethodGet, "/api/stacks/acme/shop/dev", "token guessed", "")
+	b.want(http.StatusNotFound, http.MethodGet, "/api/wp-login.php", "", "")
+	want := []string{"GET /api/stacks/{org}/{project}/{stack} 200", "GET /api/stacks/{org}/{project}/{stack} 401",
+		"unknown 404"}
+	if !slices.Equal(counted, want) {
+		t.Errorf("they are counted as %q", counted)
+	}
+}
+
 func TestUnknownPathsAreNotFoundAndRefusedOnesSayWhy(t *testing.T) {
 	b := newBench(t)
 	for path, why := range map[string]string{
 		"/": "does not serve", "/api": "does not serve", "/api/nothing": "does not serve",
 		"/api/orgs/acme/teams":       noRoles,
-		"/api/esc/environments/acme": noEnvironments, "/api/console/orgs/acme/integrations/github-app": "does not serve",
+		"/api/esc/environments/acme": noEnvironments, "/api/console/orgs/acme/integrations/github-app": noGitHubApp,
 		"/api/stacks/acme/shop/dev/../../../tokens": "does not serve", "/api//user": "does not serve",
 		"/api/user/%2e%2e/x": "does not serve",
 	} {
@@ -247,6 +271,42 @@ func TestASmallBodyWaitsForNoMemoryAndALargeOneOnlyUntilThereIsSome(t *testing.T
 	}
 	all.Release()
 	b.want(http.StatusOK, http.MethodPost, path, "token deployer", string(values(2*mempool.Step)))
+}
+
+// TestABodyTakesTheMemoryOfItsTextAndOfWhatIsMadeOfIt has nearly as much memory as a body needs, and then as much: its
+// text as it arrives, copies of that, and the values that are made of it.
+func TestABodyTakesTheMemoryOfItsTextAndOfWhatIsMadeOfIt(t *testing.T) {
+	const length = 2 * mempool.Step
+	text := strings.Repeat("YWFh", length/4)
+	for name, c := range map[string]struct{ path, body string }{
+		"all of it":              {"/api/stacks/acme/shop/dev/encrypt", `{"plaintext":"` + text + `"}`},
+		"what is beside a state": {"/api/stacks/acme/shop/dev/import", `{"x":"` + text + `","deployment":{}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, free := range []int64{6*length - 3*freeBody, 12 * length} {
+				b := newBench(t)
+				b.config.Memory = mempool.New(16 * length)
+				b.serve()
+				all := b.config.Memory.Claim("evil", nil)
+				if err := all.Take(t.Context(), 16*length-free, 0); err != nil {
+					t.Fatal(err)
+				}
+				short, ctx := free < 6*length, waittest.Context(t)
+				if short { // it waits for longer
+					var cancel func()
+					ctx, cancel = context.WithTimeout(ctx, 500*time.Millisecond)
+					defer cancel()
+				}
+				r := httptest.NewRequestWithContext(ctx, http.MethodPost, c.path, strings.NewReader(c.body))
+				r.Header.Set("Authorization", "token deployer")
+				w := httptest.NewRecorder()
+				b.handler.ServeHTTP(w, r)
+				if short != (w.Code >= http.StatusInternalServerError) { // however soon it is gone
+					t.Errorf("with %d bytes it is answered %d: %.200s", free, w.Code, w.Body)
+				}
+			}
+		})
+	}
 }
 
 // TestSlowBodiesOfAnOrganizationHoldUpNobodyElse runs in a bubble, whose time is not the machine's.
@@ -343,6 +403,9 @@ func TestTheCapabilitiesAreOnesThatTheClientCanRead(t *testing.T) {
 	if err != nil || !c.BatchEncryption || c.DeltaCheckpointUpdates == nil || c.DeploymentSchemaVersion != 4 ||
 		!c.BeginUpdate || !c.StackOutputs || c.APIVersion == nil {
 		t.Errorf("they are %+v, %v", c, err)
+	}
+	if c.CoherenceWindowsVersion != 0 {
+		t.Error("coherence windows are offered, and not served")
 	}
 }
 

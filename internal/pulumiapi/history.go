@@ -3,11 +3,11 @@ package pulumiapi
 import (
 	"cmp"
 	"errors"
-	"math"
 	"strconv"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/mempool"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/config"
 )
@@ -52,21 +52,48 @@ func (c *call) asked(size, most int) deployments.Page {
 	return deployments.Page{Number: number("page"), Size: min(max(cmp.Or(number("pageSize"), size), 1), most)}
 }
 
+const (
+	// mostHistory is how many updates one answer has at most.
+	mostHistory = 1000
+	// listedBytes limits the configurations and environments of the updates of one answer.
+	listedBytes = 32 << 20
+)
+
 // history lists updates, the newest first, in pages if the client asks for them.
 func history(c *call) (any, error) {
-	list, err := c.edge.Service.HistoryPage(c.Context(), c.stack, c.asked(math.MaxInt32, math.MaxInt32))
+	list, err := c.edge.Service.HistoryPage(c.Context(), c.stack, c.asked(mostHistory, mostHistory))
 	if err != nil {
 		return nil, err
 	}
 	answer := apitype.GetHistoryResponse{Updates: []apitype.UpdateInfo{}}
+	size := 0
 	for _, u := range list {
 		info, err := c.describe(u)
 		if err != nil {
 			return nil, err
 		}
+		bytes := textOf(info)
+		if size += bytes; size > listedBytes {
+			return nil, deployments.TooLarge("the configurations of these updates are more than %d MiB: ask for fewer at once "+
+				"(--page-size)", listedBytes>>20)
+		}
+		if err := mempool.Take(c.Context(), textTimes*int64(bytes)); err != nil {
+			return nil, err
+		}
 		answer.Updates = append(answer.Updates, info)
 	}
 	return answer, nil
+}
+
+// textOf returns how long the texts of an update's configuration and environment are.
+func textOf(u apitype.UpdateInfo) (bytes int) {
+	for key, text := range u.Environment {
+		bytes += len(key) + len(text)
+	}
+	for key, v := range u.Config {
+		bytes += len(key) + len(v.String)
+	}
+	return bytes
 }
 
 // describe describes an update, with its configuration if a client has executed it.

@@ -43,6 +43,35 @@ func TestTheEndOfAnUpdateThatNeverBeganHasAResult(t *testing.T) {
 	}
 }
 
+func TestWhatNewerClientsSayInEventsComesBack(t *testing.T) {
+	b := newBench(t)
+	l := deployments.Leased{ID: "mine", Update: deployments.UpdateName{StackName: dev, Version: "7"},
+		Expires: time.Now().Add(time.Minute)}
+	info := deployments.UpdateInfo{Update: l.Update, Status: deployments.StatusRunning}
+	if err := b.store.PutInfo(t.Context(), info); err != nil {
+		t.Fatal(err)
+	}
+	b.want(http.StatusNoContent, http.MethodPost, "/api/stacks/acme/shop/dev/update/mine/events/batch",
+		"update-token "+b.server.LeaseToken(l), `{"events":[
+			{"sequence":0,"policyEvent":{"policyName":"p","exceptions":[{"id":"EXC-1","reason":"agreed"}]}},
+			{"sequence":1,"resOpFailedEvent":{"metadata":{"op":"create","urn":"u"},"awaited":true}}]}`)
+	var answer apitype.GetUpdateEventsResponse
+	if err := json.Unmarshal([]byte(b.want(http.StatusOK, http.MethodGet, "/api/stacks/acme/shop/dev/update/7/events",
+		"token viewer", "")), &answer); err != nil {
+		t.Fatal(err)
+	}
+	excepted, awaited := false, false
+	for _, e := range answer.Events {
+		if e.PolicyEvent != nil {
+			excepted = len(e.PolicyEvent.Exceptions) == 1 && e.PolicyEvent.Exceptions[0].ID == "EXC-1"
+		}
+		awaited = awaited || e.ResOpFailedEvent != nil && e.ResOpFailedEvent.Awaited
+	}
+	if !excepted || !awaited {
+		t.Errorf("they are %+v", answer.Events)
+	}
+}
+
 func TestAFollowerOfAClientGetsEveryEventOnceAndItsEnd(t *testing.T) {
 	b := newBench(t)
 	l := deployments.Leased{ID: "mine", Update: deployments.UpdateName{StackName: dev, Version: "7"},

@@ -37,12 +37,21 @@ func peopleRoutes() []route {
 			handle: listAudit},
 		{method: http.MethodGet, path: orgPath + "/auditlogs/export", calls: calls("ExportAuditLogs"), like: reading,
 			handle: exportAudit},
+		{method: http.MethodGet, path: orgPath + secondAudit, calls: calls("ListAuditLogs"), like: reading,
+			handle: listAudit},
+		{method: http.MethodGet, path: orgPath + secondAudit + "/export", calls: calls("ExportAuditLogs"), like: reading,
+			handle: exportAudit},
 	}, pageRoutes()...)
 }
 
 // administered returns what the caller may see and change of members, teams and the audit log.
 func (c *call) administered() grpcapi.Administered {
 	return grpcapi.Administered{Service: c.edge.Service, Caller: c.caller}
+}
+
+// visible returns what the caller may see of stacks.
+func (c *call) visible() grpcapi.Visible {
+	return grpcapi.Visible{Service: c.edge.Service, Caller: c.caller}
 }
 
 // builtinRoles are the roles, with what the stock CLI calls them.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/fairshare"
 	"github.com/deployctl/deployctl/internal/gitpush"
 	"github.com/deployctl/deployctl/internal/grpcapi"
 )
@@ -34,7 +33,7 @@ func (c *call) pushed() (body []byte, checked func(), err error) {
 	if err := c.readWithin(pushPatience); err != nil {
 		return nil, nil, err
 	}
-	c.claim(c.edge.pushes, fairshare.Host(grpcapi.Host(c.RemoteAddr)), placePatience)
+	c.claim(c.edge.pushes, grpcapi.Party(c.RemoteAddr), placePatience)
 	if body, err = c.text(); err != nil {
 		c.memory.Release()
 		return nil, nil, err
@@ -83,9 +82,11 @@ func takePush(c *call) (any, error) {
 		return nil, err
 	}
 	var unread error
+	read := false
 	d, why, err := c.edge.Service.Push(c.Context(), c.stack, c.Header, func() (body []byte, checked func(), err error) {
-		body, checked, unread = c.pushed()
-		return body, checked, unread
+		body, free, err := c.pushed()
+		unread = err
+		return body, func() { read = true; free() }, err
 	})
 	if unread != nil {
 		return nil, unread
@@ -104,6 +105,8 @@ func takePush(c *call) (any, error) {
 	}
 	if c.edge.Auditor != nil && why == "" {
 		c.entry.Method = "Deployments/Push"
+		c.entry.Refused = err != nil && (!read || deployments.CodeOf(err) == deployments.CodeUnauthorized)
+		c.entry.Cut()
 		if unwritten := c.edge.Auditor.Record(context.WithoutCancel(c.Context()), c.entry, err == nil); unwritten != nil {
 			c.edge.Log.Error("audit entry was not written", "entry", c.entry, "error", unwritten)
 		}

@@ -27,8 +27,11 @@ var refused = map[string]string{
 	"GetPolicyComplianceResults": noPolicies, "GetPolicyIssue": noPolicies, "ListPolicyPacks": noPolicies,
 	"PublishPolicyPack": noPolicies, "ApplyPolicyPack": noPolicies, "GetPolicyPackSchema": noPolicies,
 	"DisablePolicyPack": noPolicies, "RemovePolicyPack": noPolicies, "RemovePolicyPackByVersion": noPolicies,
-	"DownloadPolicyPack": noPolicies,
-	"CreateOrgRole":      noRoles, "UpdateOrgRole": noRoles, "DeleteOrgRole": noRoles,
+	"DownloadPolicyPack": noPolicies, "BatchUpdatePolicyGroup": noPolicies, "GetPolicyPack": noPolicies,
+	"GetStackPolicyGroups": noPolicies, "ExportPolicyIssues": noPolicies, "UpdatePolicyIssue": noPolicies,
+	"ListPolicyExceptions": noPolicies, "GetPolicyException": noPolicies, "CreatePolicyException": noPolicies,
+	"CreatePolicyExceptionDraft": noPolicies, "RemovePolicyException": noPolicies,
+	"CreateOrgRole": noRoles, "UpdateOrgRole": noRoles, "DeleteOrgRole": noRoles,
 	"UpdateStackConfig":     noEnvironments,
 	"GetGHAppIntegration":   noGitHubApp,
 	"GetSearchQueryResults": noInsights, "GetNaturalLanguageQueryResults": noInsights,
@@ -49,12 +52,13 @@ var refusedPrefixes = map[string]string{
 	"/api/agents/": noSignup, "/api/registry/": noRegistry, "/api/esc/": noEnvironments,
 	"/api/environments/": noEnvironments, "/api/preview/agents/": noAI, "/api/ai/": noAI,
 	"/api/preview/insights/": noInsights, "/api/preview/registry/": noRegistry, "/api/openapi/": noSpec,
-	"/api/log-encryption-session/": noLogSession,
+	"/api/log-encryption-session/": noLogSession, "/api/console/": noGitHubApp,
 }
 
 // refusedParts are the reasons by what follows the name of a stack or of an organization in a path.
 var refusedParts = map[string]string{
 	"config":       noEnvironments,
+	"policy":       noPolicies,
 	"policygroups": noPolicies, "policypacks": noPolicies, "policyresults": noPolicies, "roles": noRoles,
 	"teams": noRoles, "templates": noTemplates, "search": noInsights,
 	"resources": noUsage,

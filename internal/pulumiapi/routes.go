@@ -122,8 +122,8 @@ func stackRoutes() []route {
 			like: api.Stacks_Export_FullMethodName, handle: exportStack},
 		{method: http.MethodGet, path: stackPath + "/export/{version}", like: api.Stacks_Export_FullMethodName,
 			handle: exportStack},
-		{method: http.MethodGet, path: stackPath + "/outputs", like: api.Stacks_Export_FullMethodName,
-			handle: stackOutputs},
+		{method: http.MethodGet, path: stackPath + "/outputs", calls: calls("GetStackOutputs"),
+			like: api.Stacks_Export_FullMethodName, handle: stackOutputs},
 		{method: http.MethodPost, path: stackPath + "/import", calls: calls("ImportStackDeployment"),
 			like: api.Stacks_Import_FullMethodName, limit: stateBody, handle: importStack},
 		{method: http.MethodGet, path: stackPath + "/updates", calls: calls("GetStackUpdates"),
@@ -164,8 +164,8 @@ func updateRoutes() []route {
 			like: api.Deployments_Watch_FullMethodName, handle: updateStatus},
 		{method: http.MethodGet, path: updatePath + "/events", calls: calls("GetUpdateEngineEvents"),
 			like: api.Deployments_Watch_FullMethodName, handle: updateEvents},
-		{method: http.MethodPost, path: stackPath + "/begin-update", like: api.Deployments_Submit_FullMethodName,
-			handle: beginUpdate},
+		{method: http.MethodPost, path: stackPath + "/begin-update", calls: calls("BeginUpdate"),
+			like: api.Deployments_Submit_FullMethodName, handle: beginUpdate},
 	}
 	for _, kind := range updateKinds {
 		create := route{method: http.MethodPost, path: stackPath + "/" + kind, like: api.Deployments_Submit_FullMethodName,

@@ -18,7 +18,7 @@ import (
 
 // Service is what the edge needs of the service.
 type Service interface {
-	deployments.Service
+	grpcapi.Service
 	deployments.Leases
 	deployments.LeaseTokens
 	deployments.LeasedState
@@ -27,6 +27,8 @@ type Service interface {
 	Exchange(ctx context.Context, e deployments.Exchange) (deployments.Exchanged, error)
 	// ImportAsIs imports a deployment whose secrets the service may not be able to read.
 	ImportAsIs(ctx context.Context, r deployments.ImportRequest) (int, error)
+	// CreateAsIs creates a stack with such a deployment, or not at all.
+	CreateAsIs(ctx context.Context, r deployments.ImportRequest, tags map[string]string) error
 	// ReplaceSchedule gives a schedule other times or another effect; CodeNotFound when there is none.
 	ReplaceSchedule(ctx context.Context, s deployments.Schedule) error
 	// Head returns what the store knows of a stack, without asking its workflow.
@@ -64,6 +66,9 @@ type Config struct {
 	// the CLI is said to listen.
 	Callback func(port int) error
 	Log      *slog.Logger
+	// Counted, if not nil, is called with each call that has ended: the method and the path of its route, "unknown" for
+	// a path without one, the status of the answer, and how long it took.
+	Counted func(route string, status int, took time.Duration)
 }
 
 // Bounds of a connection. A request that waits for a busy stack may take long, so answers have no time limit.

@@ -1,7 +1,6 @@
 package pulumiapi
 
 import (
-	"errors"
 	"maps"
 	"strconv"
 
@@ -36,19 +35,16 @@ func createStack(c *call) (any, error) {
 	if err := deployments.ValidateTags(r.Tags); err != nil {
 		return nil, err
 	}
-	if err := c.edge.Service.CreateStack(c.Context(), c.stack, r.Tags); err != nil {
-		return nil, err
-	}
 	moved, err := c.untyped(state)
-	if err != nil {
-		return nil, errors.Join(err, c.edge.Service.RemoveStack(c.Context(), c.stack, true))
+	switch {
+	case err != nil:
+	case isEmpty(moved):
+		err = c.edge.Service.CreateStack(c.Context(), c.stack, r.Tags)
+	default:
+		err = c.edge.Service.CreateAsIs(c.Context(), deployments.ImportRequest{Stack: c.stack, Deployment: moved,
+			Initiator: c.caller.Name()}, r.Tags)
 	}
-	if !isEmpty(moved) {
-		if _, err := c.importState(moved); err != nil {
-			return nil, errors.Join(err, c.edge.Service.RemoveStack(c.Context(), c.stack, true))
-		}
-	}
-	return apitype.CreateStackResponse{}, nil
+	return apitype.CreateStackResponse{}, err
 }
 
 // getStack describes a stack. The CLI cancels the update that activeUpdate names, whoever executes it.

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/rawjson"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
@@ -13,12 +14,8 @@ import (
 
 // exportStack returns a stored deployment, the newest one by default.
 func exportStack(c *call) (any, error) {
-	release, err := c.edge.gate.HoldExport(c.Context(), c.stack.Organization)
-	c.release = append(c.release, release)
-	if err != nil {
-		return nil, err
-	}
 	version := 0
+	var err error
 	if text := c.PathValue("version"); text != "" {
 		if version, err = strconv.Atoi(text); err != nil || version < 1 {
 			return nil, deployments.Errorf(deployments.CodeInvalid, "%q is not the version of a stack", clean(text))
@@ -29,8 +26,14 @@ func exportStack(c *call) (any, error) {
 }
 
 // export returns a deployment as the stock CLI reads it; version 0 is the newest. That of a stack without a state is
-// null: the CLI rejects an empty object.
+// null: the CLI rejects an empty object. Whoever answers with a deployment has one of the places for that until the
+// call ends.
 func (c *call) export(version int) (apitype.UntypedDeployment, error) {
+	release, err := c.edge.gate.HoldExport(c.Context(), c.party())
+	c.release = append(c.release, release)
+	if err != nil {
+		return apitype.UntypedDeployment{}, err
+	}
 	if version == 0 {
 		head, err := c.edge.Service.Head(c.Context(), c.stack)
 		if err != nil || head.Version == 0 {
@@ -100,32 +103,26 @@ func (c *call) address() string {
 
 // stackOutputs returns the outputs of a stack as they are stored.
 func stackOutputs(c *call) (any, error) {
-	release, err := c.edge.gate.HoldExport(c.Context(), c.stack.Organization)
-	c.release = append(c.release, release)
-	if err != nil {
-		return nil, err
-	}
 	exported, err := c.export(0)
 	if err != nil || isEmpty(exported) {
-		return apitype.StackOutputsResponse{}, err
+		return rootOutputs{}, err
 	}
-	var deployment struct {
-		Secrets   *apitype.SecretsProvidersV1 `json:"secrets_providers"`
-		Resources []struct {
-			Type    string         `json:"type"`
-			Parent  string         `json:"parent"`
-			Outputs map[string]any `json:"outputs"`
-		} `json:"resources"`
-	}
-	if err := json.Unmarshal(exported.Deployment, &deployment); err != nil {
-		return nil, err
-	}
-	for _, r := range deployment.Resources {
-		if r.Type == string(resource.RootStackType) && r.Parent == "" {
-			return apitype.StackOutputsResponse{Outputs: r.Outputs, SecretsProviders: deployment.Secrets}, nil
+	for r := range rawjson.Elements(rawjson.Member(exported.Deployment, "resources")) {
+		var of struct{ Type, Parent string }
+		if err := json.Unmarshal(r, &of); err != nil {
+			return nil, err
+		}
+		if of.Type == string(resource.RootStackType) && of.Parent == "" {
+			return rootOutputs{rawjson.Member(r, "outputs"), rawjson.Member(exported.Deployment, "secrets_providers")}, nil
 		}
 	}
-	return apitype.StackOutputsResponse{}, nil
+	return rootOutputs{}, nil
+}
+
+// rootOutputs is apitype.StackOutputsResponse, whose values nobody looks at.
+type rootOutputs struct {
+	Outputs json.RawMessage `json:"outputs,omitempty"`
+	Secrets json.RawMessage `json:"secretsProviders,omitempty"`
 }
 
 func isEmpty(d apitype.UntypedDeployment) bool {
@@ -146,7 +143,10 @@ func importStack(c *call) (any, error) {
 	if isEmpty(d) {
 		return nil, deployments.Errorf(deployments.CodeInvalid, "there is no deployment to import")
 	}
-	version, err := c.importState(d)
+	// All of the stack's resources may be dropped from the state if the caller has the role for that: the stock CLI has no
+	// flag to confirm it.
+	version, err := c.edge.Service.ImportAsIs(c.Context(), deployments.ImportRequest{Stack: c.stack, Deployment: d,
+		Initiator: c.caller.Name(), Forget: c.caller.May(deployments.RoleAdmin, c.stack)})
 	c.entry.Subject = "version=" + strconv.Itoa(version)
 	return apitype.ImportStackResponse{UpdateID: strconv.Itoa(version)}, err
 }
@@ -155,11 +155,4 @@ func importStack(c *call) (any, error) {
 func (c *call) untyped(text []byte) (d apitype.UntypedDeployment, err error) {
 	d.Deployment, err = c.around(text, &d, "deployment")
 	return d, err
-}
-
-// importState imports a deployment. It may drop all of the stack's resources from the state if the caller has the role
-// for that: the stock CLI has no flag to confirm it.
-func (c *call) importState(d apitype.UntypedDeployment) (int, error) {
-	return c.edge.Service.ImportAsIs(c.Context(), deployments.ImportRequest{Stack: c.stack, Deployment: d,
-		Initiator: c.caller.Name(), Forget: c.caller.May(deployments.RoleAdmin, c.stack)})
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -29,11 +28,12 @@ type Box struct {
 
 	mu      sync.Mutex
 	started map[int]bool
+	left    left // in mode namespace: where what they leave is found
 }
 
 // Box makes a Box for an update of an organization, whose directory is rooms/RoomName(organization). Close it.
 func (p *Policy) Box(organization, rooms string) (*Box, error) {
-	b := &Box{policy: p, started: map[int]bool{}}
+	b := &Box{policy: p, started: map[int]bool{}, left: left{}}
 	var err error
 	if b.rooms, err = filepath.Abs(rooms); err != nil {
 		return nil, err
@@ -219,6 +219,16 @@ func (b *Box) Processes() []int {
 	return pids
 }
 
+// remember has Close find what a process leaves, which is of no command yet.
+func (b *Box) remember(pid int) {
+	if b.policy.Mode() != Namespace {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.left.remember(pid)
+}
+
 func (b *Box) add(pid int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -246,11 +256,16 @@ func (b *Box) Do(f func() error) error {
 
 // Open opens a file or a directory for reading that a program has named, if the program itself could read it. Pipes and
 // devices, which may have no end, are refused, and so is what the system says of the process that reads it, below
-// /proc.
+// /proc. What the system links to there, the files and directories of other processes, is not found: this process may
+// follow such links where the program may not.
 func (b *Box) Open(path string) (*os.File, error) {
 	var file *os.File
 	err := b.Do(func() (err error) {
-		file, err = os.OpenFile(b.outside(path), os.O_RDONLY|nonblocking, 0)
+		if b.Apart() {
+			file, err = openWithoutMagic(b.outside(path))
+		} else {
+			file, err = os.OpenFile(path, os.O_RDONLY|nonblocking, 0)
+		}
 		return err
 	})
 	if named := (*os.PathError)(nil); errors.As(err, &named) {
@@ -320,37 +335,26 @@ func below(dir, path string) bool {
 	return err == nil && filepath.IsLocal(rest)
 }
 
-// Close removes the box's temporary directories. Its processes have ended.
+// EndLeft ends what the box's processes, which have ended, have left behind. Only in mode namespace it is found.
+func (b *Box) EndLeft() error {
+	if b == nil {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.left.end()
+}
+
+// Close ends what the box's processes have left behind, and removes its temporary directories.
 func (b *Box) Close() error {
 	if b == nil || b.temp == "" {
 		return nil
 	}
+	ended := b.EndLeft()
 	var aside error
 	if b.aside != "" {
-		aside = removeLocked(b.aside)
+		aside = RemoveAll(b.aside)
 	}
-	err := b.Do(func() error { return os.RemoveAll(b.temp) })
-	if errors.Is(err, os.ErrPermission) { // a program has taken its own rights away
-		err = os.RemoveAll(b.temp)
-	}
-	return errors.Join(aside, err)
-}
-
-// removeLocked removes a directory with what the rights of directories in it do not let be removed.
-func removeLocked(dir string) error {
-	if err := os.RemoveAll(dir); !errors.Is(err, os.ErrPermission) {
-		return err
-	}
-	root, err := os.OpenRoot(dir) // a link leads nowhere outside
-	if err != nil {
-		return err
-	}
-	defer func() { _ = root.Close() }()
-	err = fs.WalkDir(root.FS(), ".", func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && entry.IsDir() {
-			err = root.Chmod(path, 0o700)
-		}
-		return err
-	})
-	return errors.Join(err, os.RemoveAll(dir))
+	err := b.Do(func() error { return RemoveAll(b.temp) })
+	return errors.Join(ended, aside, err)
 }

@@ -1,9 +1,12 @@
 package sandbox
 
 import (
+	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 )
 
 // Directory is one in which a program can put links and pipes in the place of anything at any time. What is done by way
@@ -49,14 +52,33 @@ func (b *Box) Cache() (Directory, error) {
 
 // ownCache opens the directory of this user's caches.
 func ownCache() (*os.Root, error) {
-	dir, err := os.UserCacheDir()
+	dir, err := userCache()
 	if err != nil {
-		dir = os.TempDir()
+		return nil, err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
 	return os.OpenRoot(dir)
+}
+
+// userCache is the directory of this user's caches: without HOME, one below TMPDIR that this user has made.
+func userCache() (string, error) {
+	if dir, err := os.UserCacheDir(); err == nil {
+		return dir, nil
+	}
+	dir := filepath.Join(os.TempDir(), "deployctl-"+strconv.Itoa(os.Getuid()))
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", err
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return "", err
+	}
+	if !info.IsDir() || !mine(info) || info.Mode().Perm()&0o077 != 0 {
+		return "", fmt.Errorf("there is no HOME, and %s, which would take its place, is not this user's alone: set HOME", dir)
+	}
+	return dir, nil
 }
 
 // Entries lists a directory below this one.
@@ -75,10 +97,10 @@ func (d Directory) Entries(path string) ([]fs.DirEntry, error) {
 func (b *Box) Locks() (dir string, err error) {
 	if b != nil && b.room != "" {
 		dir = filepath.Join(b.room, "locks")
-	} else if dir, err = os.UserCacheDir(); err == nil {
+	} else if dir, err = userCache(); err == nil {
 		dir = filepath.Join(dir, "deployctl", "locks")
 	} else {
-		dir = filepath.Join(os.TempDir(), "deployctl-locks")
+		return "", err
 	}
 	return dir, os.MkdirAll(dir, 0o700)
 }

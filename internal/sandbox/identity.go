@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -33,11 +34,15 @@ type identities struct {
 	mu sync.Mutex
 }
 
-// newIdentities reads the setting run-as.
-func newIdentities(text, record string) (*identities, error) {
+// Suggested is a range of user ids that Linux hands out to nobody by default: useradd gives each account subordinate
+// ids below 600100000, and systemd ends its own ranges at 1879048191.
+const Suggested = "2000000000-2000065535"
+
+// newIdentities reads the setting run-as. The accounts of the system are those of the directory etc.
+func newIdentities(text, record, etc string) (*identities, error) {
 	if text == "" {
 		return nil, errors.New("sandbox.mode is run-as: say as whom (sandbox.run-as), a user or a range of user ids " +
-			"such as 200000-265535")
+			"such as " + Suggested)
 	}
 	if err := maySwitch(); err != nil {
 		return nil, fmt.Errorf("sandbox.run-as is %q, but this process may not run others under another user id: %w",
@@ -50,6 +55,9 @@ func newIdentities(text, record string) (*identities, error) {
 			if first < 1000 || last < first || last > 1<<31-2 {
 				return nil, fmt.Errorf("sandbox.run-as is %q: a range of user ids begins at 1000 or above and ends "+
 					"above that", text)
+			}
+			if err := unclaimed(etc, first, last); err != nil {
+				return nil, fmt.Errorf("sandbox.run-as is %q: %w", text, err)
 			}
 			return &identities{first: first, last: last, record: record}, nil
 		}
@@ -66,6 +74,43 @@ func newIdentities(text, record string) (*identities, error) {
 		return nil, fmt.Errorf("sandbox.run-as is %q: it must be a user other than root", text)
 	}
 	return &identities{one: &identity{found.Username, uid, gid}}, nil
+}
+
+// unclaimed returns an error if a user id of a range is an account's, or may be taken by one as a subordinate id: it
+// could read and end what runs under that id. Subordinate ids of this process's user are its own to give.
+func unclaimed(etc string, first, last int) error {
+	self := []string{strconv.Itoa(os.Getuid())}
+	if u, err := user.Current(); err == nil {
+		self = append(self, u.Username)
+	}
+	for _, file := range []string{"passwd", "subuid", "subgid"} {
+		text, err := os.ReadFile(filepath.Join(etc, file))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		for line := range strings.Lines(string(text)) {
+			x := strings.Split(strings.TrimSpace(line), ":")
+			if len(x) < 3 || file != "passwd" && slices.Contains(self, x[0]) {
+				continue
+			}
+			from, count := x[1], x[2] // NAME:FIRST:COUNT
+			if file == "passwd" {     // NAME:x:UID:…
+				from, count = x[2], "1"
+			}
+			start, err1 := strconv.Atoi(from)
+			size, err2 := strconv.Atoi(count)
+			if err := errors.Join(err1, err2); err != nil || start > last || first > start+size-1 {
+				continue
+			}
+			return fmt.Errorf("user ids from %d to %d are those of %s (%s), who could read and end what runs under "+
+				"them: give a range that nobody has, such as %s", max(first, start), min(last, start+size-1), x[0],
+				filepath.Join(etc, file), Suggested)
+		}
+	}
+	return nil
 }
 
 // of is the user of an organization. Which one that is stays recorded: no two organizations ever share one.

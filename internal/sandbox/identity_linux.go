@@ -11,6 +11,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// switching are the capabilities with which a process that is not root's runs others under another user id: to start
+// them, give them directories, end them, and, for the last two, see whose a connection is: the list of the files of
+// another user's process, and then each file.
+var switching = []struct {
+	name   string
+	number uint
+}{
+	{"CAP_SETUID", unix.CAP_SETUID}, {"CAP_SETGID", unix.CAP_SETGID}, {"CAP_CHOWN", unix.CAP_CHOWN},
+	{"CAP_KILL", unix.CAP_KILL}, {"CAP_DAC_READ_SEARCH", unix.CAP_DAC_READ_SEARCH},
+	{"CAP_SYS_PTRACE", unix.CAP_SYS_PTRACE},
+}
+
 // maySwitch says why this process cannot run others under another user id.
 func maySwitch() error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
@@ -18,37 +30,50 @@ func maySwitch() error {
 	if err := unix.Capget(&header, &data[0]); err != nil {
 		return err
 	}
-	for name, capability := range map[string]uint{
-		"CAP_SETUID": unix.CAP_SETUID, "CAP_SETGID": unix.CAP_SETGID, "CAP_CHOWN": unix.CAP_CHOWN,
-		"CAP_KILL": unix.CAP_KILL,
-	} {
-		if data[0].Effective&(1<<capability) == 0 {
-			return fmt.Errorf("it lacks %s", name)
+	for _, c := range switching {
+		if data[0].Effective&(1<<c.number) == 0 {
+			return fmt.Errorf("it lacks %s", c.name)
 		}
 	}
 	return nil
 }
 
-// do calls f on a thread whose accesses to files are those of the identity.
+// do calls f on a thread whose accesses to files are those of the identity, without any capability: the kernel takes
+// those over files from root alone, and none that opens the files of a process.
 func (i *identity) do(f func() error) error {
 	done := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine if its rights cannot be given back
 		groups, err := unix.Getgroups()
+		var kept [2]unix.CapUserData
+		if err == nil {
+			err = unix.Capget(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &kept[0])
+		}
 		if err == nil {
 			err = assume(i.uid, i.gid, nil)
+		}
+		if err == nil {
+			err = withEffective(kept, false)
 		}
 		if err != nil {
 			done <- err
 			return
 		}
 		err = f()
-		if assume(os.Geteuid(), os.Getegid(), groups) == nil {
+		if withEffective(kept, true) == nil && assume(os.Geteuid(), os.Getegid(), groups) == nil {
 			runtime.UnlockOSThread()
 		}
 		done <- err
 	}()
 	return <-done
+}
+
+// withEffective gives this thread its capabilities with those that are in effect, or with none in effect.
+func withEffective(capabilities [2]unix.CapUserData, effective bool) error {
+	if !effective {
+		capabilities[0].Effective, capabilities[1].Effective = 0, 0
+	}
+	return unix.Capset(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &capabilities[0])
 }
 
 // assume sets this thread's groups and its ids for accesses to files. With those of another user than root, the kernel

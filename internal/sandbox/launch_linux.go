@@ -69,6 +69,7 @@ func (l *Launch) Join(b *Box, cmd *exec.Cmd) error {
 		return err
 	}
 	l.box = b
+	b.remember(cmd.Process.Pid)
 	b.add(cmd.Process.Pid)
 	return nil
 }
@@ -130,13 +131,16 @@ func (l *Launch) Started(cmd *exec.Cmd, err error) error {
 		_ = l.theirs.Close() // the launcher's own is what holds the socket open now
 	}
 	if err != nil {
-		return errors.Join(err, l.Discard())
+		return scarce(errors.Join(err, l.Discard()))
 	}
 	if l.staged {
 		if err := l.enter(cmd); err != nil {
 			_ = cmd.Wait() // what it has open
 			return errors.Join(err, l.Discard())
 		}
+	}
+	if l.box != nil {
+		l.box.remember(cmd.Process.Pid)
 	}
 	if l.command != nil {
 		if err := l.become(*l.command); err != nil {
@@ -160,7 +164,7 @@ func (l *Launch) enter(cmd *exec.Cmd) error {
 	}
 	switch {
 	case said != nil:
-		return fmt.Errorf("start it in the sandbox: %w", said)
+		return silent(said)
 	case b.PID == 0:
 		return explain(b.Failure, "the launcher")
 	}
@@ -202,7 +206,7 @@ func (l *Launch) become(c launcher.Command) error {
 			err = errors.Join(err, said)
 		}
 		if err != nil {
-			err = fmt.Errorf("start it in the sandbox: %w", err)
+			err = silent(err)
 		}
 		return err
 	}
@@ -212,9 +216,9 @@ func (l *Launch) become(c launcher.Command) error {
 // explain makes an error of why the launcher could not become a command.
 func explain(f launcher.Failure, path string) error {
 	if f.Step == "" {
-		return &os.PathError{Op: "fork/exec", Path: path, Err: f.Errno}
+		return scarce(&os.PathError{Op: "fork/exec", Path: path, Err: f.Errno})
 	}
-	return fmt.Errorf("start %s in the sandbox: %s: %w", filepath.Base(path), f.Step, f.Errno)
+	return scarce(fmt.Errorf("start %s in the sandbox: %s: %w", filepath.Base(path), f.Step, f.Errno))
 }
 
 // realPath is where an open file is, whatever links led there.
@@ -224,6 +228,27 @@ func realPath(f *os.File) (string, error) {
 
 // nonblocking has a pipe opened without anybody at its other end.
 const nonblocking = unix.O_NONBLOCK
+
+// openWithoutMagic opens a file or a directory for reading, by the links of file systems alone. Those below /proc lead
+// wherever the rights of this process reach, which has created the namespaces of all programs.
+func openWithoutMagic(path string) (*os.File, error) {
+	how := unix.OpenHow{Flags: unix.O_RDONLY | unix.O_CLOEXEC | unix.O_NONBLOCK | unix.O_LARGEFILE,
+		Resolve: unix.RESOLVE_NO_MAGICLINKS}
+	for {
+		fd, err := unix.Openat2(unix.AT_FDCWD, path, &how)
+		switch {
+		case err == nil:
+			return os.NewFile(uintptr(fd), path), nil //nolint:gosec // a descriptor
+		case errors.Is(err, unix.EINTR):
+			continue
+		case errors.Is(err, unix.ELOOP):
+			err = unix.ENOENT
+		case errors.Is(err, unix.ENOSYS):
+			err = fmt.Errorf("that is safe from Linux 5.6 on only: %w", err)
+		}
+		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+}
 
 // ofTheKernel reports whether the kernel makes up what is read from a file.
 func ofTheKernel(f *os.File) bool {

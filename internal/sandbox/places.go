@@ -88,7 +88,7 @@ func installation(bin string, homes []string) string {
 
 // neededPlaces returns the directories of which programs need something, by their real paths.
 func neededPlaces(o Options, homes []string) []string {
-	needed := slices.Clone(systemPlaces)
+	needed := append(slices.Clone(systemPlaces), os.TempDir())
 	for _, file := range slices.Concat(systemFiles, tools(homes)) {
 		if real, err := filepath.EvalSymlinks(file); err == nil {
 			needed = append(needed, real, filepath.Dir(real))

@@ -87,7 +87,7 @@ func New(o Options) (p *Policy, warnings []string, err error) {
 	case Off:
 		return p, []string{"the sandbox is off: programs and plugins can read the keys of this service"}, nil
 	case RunAs:
-		if p.ids, err = newIdentities(o.RunAs, o.Record); err == nil {
+		if p.ids, err = newIdentities(o.RunAs, o.Record, "/etc"); err == nil {
 			err = p.ids.changeable(o.Reads)
 		}
 		return p, nil, err

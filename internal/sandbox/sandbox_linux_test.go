@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -16,6 +17,8 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/internal/sandbox/launcher"
+	"github.com/deployctl/deployctl/internal/usertest"
+	"github.com/deployctl/deployctl/internal/waittest"
 	"golang.org/x/sys/unix"
 )
 
@@ -25,8 +28,8 @@ var madeRanges atomic.Int64
 // userIDs is a range of at most ten ids that no user has, and no other test, also of another process: processes of an
 // earlier test, which may still be ending, count as those of their user.
 func userIDs(n int64) string {
-	const first, most, ranges = 1_000_000, 10, 64 // a process has so many ranges, and takes them in turn
-	from := first + most*(int64(os.Getpid())*ranges+madeRanges.Add(1)%ranges)
+	const first, most, ranges = 2_000_000_000, 10, 64 // a process has so many ranges, and takes them in turn
+	from := first + most*(int64(os.Getpid()%100_000)*ranges+madeRanges.Add(1)%ranges)
 	return fmt.Sprintf("%d-%d", from, from+n-1)
 }
 
@@ -62,15 +65,38 @@ func box(t *testing.T, p *Policy, organization, rooms string) *Box {
 		if err := b.Close(); err != nil {
 			t.Error(err)
 		}
+		if os.Geteuid() != 0 { // the kernel counts none of root's
+			waittest.Until(t, "init has reaped what ended in the sandbox: it counts for the next test", func() bool {
+				return !leftToInit(t)
+			})
+		}
 	})
 	return b
+}
+
+// leftToInit reports whether there are processes of this user that have ended and wait for init.
+func leftToInit(t *testing.T) bool {
+	t.Helper()
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.ContainsFunc(stats, func(file string) bool {
+		info, err := os.Stat(file)
+		if err != nil || int(info.Sys().(*syscall.Stat_t).Uid) != os.Geteuid() {
+			return false
+		}
+		stat, _ := os.ReadFile(file) // it may be gone
+		_, rest, _ := strings.Cut(string(stat), ") ")
+		return strings.HasPrefix(rest, "Z 1 ")
+	})
 }
 
 // policy makes a policy, or skips the test where the system has none.
 func policy(t *testing.T, o Options) *Policy {
 	t.Helper()
-	if o.Mode == RunAs && os.Geteuid() != 0 {
-		t.Skip("only root may run processes as another user")
+	if o.Mode == RunAs && maySwitch() != nil {
+		t.Skipf("this process may not run others as another user: %v", maySwitch())
 	}
 	p, _, err := New(o)
 	if err != nil {
@@ -327,6 +353,38 @@ func TestWhatIsNoFileIsNotOpenedForAProgram(t *testing.T) {
 	})
 }
 
+// TestWhatTheFilesOfProcessesLinkToIsNotOpenedForAProgram leads by way of a process of another box, into whose memory
+// and directories the worker could see, and of the worker.
+func TestWhatTheFilesOfProcessesLinkToIsNotOpenedForAProgram(t *testing.T) {
+	modes(t, func(t *testing.T, o Options) {
+		p, rooms := policy(t, o), place(t)
+		mine, others := box(t, p, "mine", rooms), box(t, p, "others", rooms)
+		other := fmt.Sprintf("/proc/%d/", waiting(t, others))
+		secret := write(t, filepath.Join(place(t), "secret"), "needle")
+		file, err := os.Open(secret)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = file.Close() }()
+		for _, path := range []string{
+			other + "root/etc/passwd", other + "root/dev/shm", other + "cwd", other + "exe", other + "fd/0",
+			"/proc/self/root/etc/passwd", "/proc/thread-self/cwd", fmt.Sprintf("/proc/self/fd/%d", file.Fd()),
+			fmt.Sprintf("/dev/fd/%d", file.Fd()),
+		} {
+			link := filepath.Join(mine.Home(), "link")
+			if out, err := inBox(t, mine, "ln -sfn "+path+" link"); err != nil {
+				t.Fatal(out, err)
+			}
+			for _, way := range []string{path, link} {
+				if file, err := mine.Open(way); !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {
+					t.Errorf("%s by way of %s is opened: %v", path, way, err)
+					_ = file.Close()
+				}
+			}
+		}
+	})
+}
+
 func TestWhatIsHiddenLooksAsIfItWereNotThere(t *testing.T) {
 	hidden, dir := place(t), place(t)
 	secret := write(t, filepath.Join(hidden, "key"), "needle")
@@ -429,6 +487,10 @@ func TestMain(m *testing.M) {
 		probe(text)
 		return
 	}
+	if os.Getenv(listenVariable) != "" {
+		listen()
+		return
+	}
 	if os.Getenv("SANDBOX_TEST_SERVICE") == "" {
 		os.Exit(m.Run())
 	}
@@ -460,5 +522,79 @@ func BenchmarkStart(b *testing.B) {
 				box.Ended(cmd.Process.Pid)
 			}
 		})
+	}
+}
+
+func TestARangeOfUserIDsThatAnAccountHasOrMayTakeIsRefused(t *testing.T) {
+	if usertest.Again() {
+		t.Skip("it is about ranges that are root's own")
+	}
+	if err := maySwitch(); err != nil {
+		t.Skip(err)
+	}
+	etc := t.TempDir()
+	for name, text := range map[string]string{
+		"passwd": "root:x:0:0::/root:/bin/sh\nann:x:5000:5000::/home/ann:/bin/sh\n",
+		"subuid": "# by hand\nann:100000:65536\nben:165536:65536\nroot:700000:1000\n0:800000:1000\n",
+		"subgid": "ben:400000:10\n",
+	} {
+		if err := os.WriteFile(filepath.Join(etc, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for given, says := range map[string]string{
+		"200000-265535": "from 200000 to 231071 are those of ben (" + etc + "/subuid)",
+		"1000-165536":   "of ann (" + etc + "/passwd)",
+		"100001-100001": "of ann",
+		"165535-165535": "of ann",
+		"231071-300000": "from 231071 to 231071 are those of ben",
+		"400009-500000": "of ben (" + etc + "/subgid)",
+		"99000-99999":   "",
+		"231072-399999": "",
+		"700000-700010": "", // this user's own
+		"800000-800010": "",
+		Suggested:       "",
+	} {
+		_, err := newIdentities(given, "", etc)
+		if said := fmt.Sprint(err); (err == nil) != (says == "") || err != nil && (!strings.Contains(said, says) ||
+			!strings.Contains(said, Suggested)) {
+			t.Errorf("%s: %v", given, err)
+		}
+	}
+	if _, err := newIdentities(Suggested, "", t.TempDir()); err != nil {
+		t.Errorf("without the files: %v", err)
+	}
+}
+
+// TestWithoutAHomeNothingIsKeptWhereAnotherUserCouldHavePutIt has somebody else make the directory first.
+func TestWithoutAHomeNothingIsKeptWhereAnotherUserCouldHavePutIt(t *testing.T) {
+	t.Setenv("HOME", "")
+	t.Setenv("XDG_CACHE_HOME", "")
+	t.Setenv("TMPDIR", t.TempDir())
+	at := filepath.Join(os.TempDir(), "deployctl-"+strconv.Itoa(os.Getuid()))
+	var b *Box
+	for what, make := range map[string]func() error{
+		"a link":                func() error { return os.Symlink(t.TempDir(), at) },
+		"open to others":        func() error { return errors.Join(os.Mkdir(at, 0o700), os.Chmod(at, 0o770)) },
+		"of another user":       func() error { return errors.Join(os.Mkdir(at, 0o700), os.Chown(at, 54321, 54321)) },
+		"nobody's, and is made": func() error { return nil },
+	} {
+		if err := make(); err != nil {
+			if errors.Is(err, fs.ErrPermission) {
+				continue // only root can give it away
+			}
+			t.Fatal(err)
+		}
+		cache, err1 := b.Cache()
+		locks, err2 := b.Locks()
+		if good := strings.HasPrefix(what, "nobody"); (err1 == nil) != good || (err2 == nil) != good {
+			t.Errorf("it is %s: %v, %v, %s", what, err1, err2, locks)
+		}
+		if err1 == nil {
+			_ = cache.Close()
+		}
+		if err := os.RemoveAll(at); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

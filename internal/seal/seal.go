@@ -147,6 +147,11 @@ var ErrUnknownKey = errors.New("the key is not known")
 // Open gives what was sealed with the same key and context; else an error with CodeFormat, which begins with the
 // context.
 func (b *Box) Open(sealed []byte, context string) ([]byte, error) {
+	return b.OpenWithin(sealed, context, func(int64) error { return nil })
+}
+
+// OpenWithin is Open that asks for room before it decompresses a value to a size in bytes.
+func (b *Box) OpenWithin(sealed []byte, context string, room func(size int64) error) ([]byte, error) {
 	if len(sealed) == 0 {
 		return nil, deployments.Errorf(deployments.CodeFormat, "%s is not a sealed value", about(context))
 	}
@@ -180,6 +185,12 @@ func (b *Box) Open(sealed []byte, context string) ([]byte, error) {
 	}
 	if version == versionPlain || version == versionKeyed {
 		return body, nil
+	}
+	var frame zstd.Header
+	if frame.Decode(body) == nil && frame.HasFCS {
+		if err := room(int64(min(frame.FrameContentSize, maxPlain))); err != nil {
+			return nil, err
+		}
 	}
 	plain, err := decoder.DecodeAll(body, nil)
 	if err != nil {

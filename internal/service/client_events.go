@@ -25,7 +25,7 @@ func (s *Service) WriteEvents(ctx context.Context, l deployments.Leased, events 
 	if err != nil {
 		return err
 	}
-	if err := s.leaseHasEnded(ctx, l.Update); err != nil {
+	if err := s.leaseHasEnded(ctx, l); err != nil {
 		return err
 	}
 	if batch.changes != nil {

@@ -59,6 +59,7 @@ func (s *Service) CreateDeployment(
 		TypedSearchAttributes: workflows.DeploymentAttributes(d.Deployment),
 		StaticSummary: fmt.Sprintf("%s of %s/%s from a git repository", d.Operation, d.Name.Project,
 			d.Name.Stack),
+		Priority: workflows.Priority(d.Name.Organization, false),
 	}, deployments.WorkflowDeployment, deployments.DeploymentInput{Name: d.Name})
 	if err != nil { // if it did start, it finds that it has ended
 		_, _ = s.ChangeDeployment(context.WithoutCancel(ctx), d.Name, func(d *statestore.StoredDeployment) error {

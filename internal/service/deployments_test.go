@@ -129,8 +129,9 @@ func TestTheSettingsDecideWhatAPushStarts(t *testing.T) {
 		event    *gitpush.Event
 	}{
 		"deploys nothing": {all, nil}, "from another repository": {all, &foreign},
-		"about another repository": {all, &elsewhere},
-		"another branch":           {all, &other}, "paths": {all, &outside},
+		"another repository (eve/shop) than the one in the deployment settings (https://example.com/acme/shop.git)": {all,
+			&elsewhere},
+		"another branch (next) than the one in the deployment settings (main)": {all, &other}, "paths": {all, &outside},
 		"no deployments of pushes": {settings(`{` + source + `}`), &push},
 		"no previews":              {settings(`{` + source + `,"gitHub":{"deployCommits":true}}`), &request},
 	} {

@@ -130,6 +130,7 @@ func (s store) record(ctx context.Context, name deployments.StackName, version i
 	now := time.Now().UTC()
 	info.Update = deployments.UpdateName{StackName: name, Version: strconv.Itoa(version)}
 	info.Status, info.Started, info.Ended, info.Resources = string(engine.StatusSucceeded), now, now, head.Resources
+	info.Committed = true
 	end, err := eventlog.Encode([]deployments.WatchEvent{{End: &info}})
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -66,19 +67,24 @@ func (s *Service) StartUpdate(ctx context.Context, r deployments.StartRequest) (
 	if err != nil {
 		return deployments.Leased{}, err
 	}
+	request := created.Request
+	if request.Authority == nil || !slices.ContainsFunc(request.Authority.Holders, r.By.Is) {
+		return deployments.Leased{}, deployments.Errorf(deployments.CodeNotFound, "the stack %s has no update %s of yours",
+			name, id)
+	}
 	if time.Since(created.Created) > deployments.LeaseNotStarted {
 		return deployments.Leased{}, deployments.Errorf(deployments.CodeNotFound,
 			"the update %s of %s was created at %s and never started: run the command again", id, name,
 			created.Created.Format(time.RFC3339))
 	}
-	l := deployments.Leased{ID: id, Caller: r.By, Update: created.Name(),
-		Expires: time.Now().Add(created.Request.Lease.Duration), Last: created.Created.Add(deployments.LeaseLife)}
-	if created.Request.DryRun {
-		return l, s.startPreview(ctx, l.Update, created.Request)
+	if request.Submitted == nil {
+		return deployments.Leased{}, deployments.Errorf(deployments.CodeNotFound, "the update %s of %s was created by an "+
+			"earlier release: run the command again", id, name)
 	}
-	if created.Request.Submitted == nil {
-		return l, deployments.Errorf(deployments.CodeNotFound, "the update %s of %s was created by an earlier release: "+
-			"run the command again", id, name)
+	l := deployments.Leased{ID: id, Caller: r.By, Update: created.Name(), StackID: request.Submitted.StackID,
+		Expires: time.Now().Add(request.Lease.Duration), Last: created.Created.Add(deployments.LeaseLife)}
+	if request.DryRun {
+		return l, s.startPreview(ctx, l, request)
 	}
 	var accepted deployments.Accepted
 	until := time.Now().Add(r.Patience)
@@ -88,7 +94,6 @@ func (s *Service) StartUpdate(ctx context.Context, r deployments.StartRequest) (
 	}
 	defer leave()
 	if err := attended(ctx, until, r.NoWorker, func() error {
-		request := created.Request
 		request.Submitted = &deployments.Submission{StackID: request.Submitted.StackID, At: time.Now().UTC()}
 		return s.request(ctx, name, deployments.UpdateSubmit, &accepted, request)
 	}); err != nil {
@@ -107,16 +112,16 @@ func (s *Service) StartUpdate(ctx context.Context, r deployments.StartRequest) (
 		}
 		l.Update = next
 	}
-	l.Expires = time.Now().Add(created.Request.Lease.Duration)
+	l.Expires = time.Now().Add(request.Lease.Duration)
 	return l, nil
 }
 
 // startPreview describes a preview that its client executes, unless it was started before.
-func (s *Service) startPreview(ctx context.Context, u deployments.UpdateName, r deployments.UpdateRequest) error {
-	if _, err := s.Info(ctx, u); deployments.CodeOf(err) != deployments.CodeNotFound || err == nil {
-		return errors.Join(err, s.leaseHasEnded(ctx, u))
+func (s *Service) startPreview(ctx context.Context, l deployments.Leased, r deployments.UpdateRequest) error {
+	if _, err := s.Info(ctx, l.Update); deployments.CodeOf(err) != deployments.CodeNotFound || err == nil {
+		return errors.Join(err, s.leaseHasEnded(ctx, l))
 	}
-	return s.PutInfo(ctx, deployments.UpdateInfo{Update: u, Kind: r.Kind, DryRun: true,
+	return s.PutInfo(ctx, deployments.UpdateInfo{Update: l.Update, Kind: r.Kind, DryRun: true,
 		Status: deployments.StatusRunning, Message: r.Message, Initiator: r.Initiator, Started: time.Now().UTC()})
 }
 
@@ -220,7 +225,7 @@ func (s *Service) RenewLease(
 	}
 	if l.Preview() {
 		l.Expires = time.Now().Add(min(d, deployments.LeaseDuration))
-		return l, s.leaseHasEnded(ctx, l.Update)
+		return l, s.leaseHasEnded(ctx, l)
 	}
 	err := s.leaseUpdate(ctx, l.Update, deployments.UpdateRenew, &l.Expires, d)
 	if deployments.CodeOf(err) == deployments.CodeNotFound && err != nil {
@@ -241,14 +246,22 @@ func (s *Service) mayDeployStill(ctx context.Context, l deployments.Leased) erro
 	return err
 }
 
-// leaseHasEnded reports, as CodeForbidden, that an update has ended, and its lease with it.
-func (s *Service) leaseHasEnded(ctx context.Context, u deployments.UpdateName) error {
-	info, err := s.Info(ctx, u)
+// leaseHasEnded reports, as CodeForbidden, that an update has ended, and its lease with it, or that its stack is gone,
+// whatever has its name now.
+func (s *Service) leaseHasEnded(ctx context.Context, l deployments.Leased) error {
+	id, err := s.IdentityOf(ctx, l.Update.StackName)
+	if notFound(err) || err == nil && l.StackID != "" && id != l.StackID {
+		return leaseEnded(l.Update)
+	}
+	if err != nil {
+		return err
+	}
+	info, err := s.Info(ctx, l.Update)
 	switch {
-	case err != nil && deployments.CodeOf(err) == deployments.CodeNotFound:
+	case notFound(err):
 		return nil // it has not begun
 	case err == nil && !info.Ended.IsZero():
-		return leaseEnded(u)
+		return leaseEnded(l.Update)
 	}
 	return err
 }
@@ -298,6 +311,9 @@ func (s *Service) completePreview(
 	if err := s.PutInfo(ctx, info); err != nil {
 		return info, err
 	}
+	if s.PreviewEnded != nil {
+		s.PreviewEnded(info)
+	}
 	return info, s.UpdateEnded(ctx, info, false)
 }
 
@@ -328,11 +344,29 @@ func (s *Service) leaseUpdate(
 
 // ImportAsIs makes a deployment of the stock CLI a stack's next version, without reading its secrets.
 func (s *Service) ImportAsIs(ctx context.Context, r deployments.ImportRequest) (int, error) {
-	x := statestore.Exchange{Stack: r.Stack, Secrets: r.Secrets, Reserve: s.reserve, Forget: r.Forget}
-	version, err := s.Store.ImportAsIs(ctx, x, r.Deployment)
+	version, err := s.Store.ImportAsIs(ctx, s.asIs(r), r.Deployment)
 	if err != nil {
 		return version, err
 	}
-	return version, s.record(ctx, r.Stack, version, deployments.UpdateInfo{Kind: engine.KindImport,
-		Initiator: r.Initiator})
+	return version, s.recordImport(ctx, r, version)
+}
+
+// CreateAsIs creates a stack with a deployment of the stock CLI, as ImportAsIs reads it. There is no stack if that
+// cannot be its state.
+func (s *Service) CreateAsIs(ctx context.Context, r deployments.ImportRequest, tags map[string]string) error {
+	version, err := s.Store.CreateAsIs(ctx, s.asIs(r), tags, r.Deployment)
+	if err != nil {
+		return err
+	}
+	s.tellStack(ctx, r.Stack, deployments.EventStackCreated)
+	return s.recordImport(ctx, r, version)
+}
+
+func (s *Service) asIs(r deployments.ImportRequest) statestore.Exchange {
+	return statestore.Exchange{Stack: r.Stack, Secrets: r.Secrets, Reserve: s.reserve, Forget: r.Forget}
+}
+
+// recordImport adds the version that an import has made to the stack's history.
+func (s *Service) recordImport(ctx context.Context, r deployments.ImportRequest, version int) error {
+	return s.record(ctx, r.Stack, version, deployments.UpdateInfo{Kind: engine.KindImport, Initiator: r.Initiator})
 }

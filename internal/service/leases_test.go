@@ -29,7 +29,8 @@ func holder(t *testing.T, s *Service, name string, role deployments.Role, organi
 // preview starts a preview that its client executes.
 func preview(t *testing.T, s *Service, by deployments.Holder) deployments.Leased {
 	t.Helper()
-	id, err := s.CreateUpdate(t.Context(), deployments.UpdateRequest{Stack: dev, Kind: engine.KindUp, DryRun: true})
+	id, err := s.CreateUpdate(t.Context(), deployments.UpdateRequest{Stack: dev, Kind: engine.KindUp, DryRun: true,
+		Authority: &deployments.Authority{Holders: []deployments.Holder{by}}})
 	must(t, err)
 	l, err := s.StartUpdate(t.Context(), deployments.StartRequest{Stack: dev, ID: id, By: by})
 	must(t, err)
@@ -113,4 +114,37 @@ func TestNothingIsWrittenUnderTheLeaseOfAnUpdateThatHasEnded(t *testing.T) {
 	if info, err := s.Info(t.Context(), l.Update); err != nil || info.Ended.IsZero() {
 		t.Errorf("it is described as %+v, %v", info, err)
 	}
+}
+
+func TestALeaseIsForWhoeverHasCreatedItsUpdate(t *testing.T) {
+	s, f := newFake(t)
+	f.open[deployments.StackWorkflowID(dev)] = true
+	ann := holder(t, s, "ann", deployments.RoleDeployer, dev.Organization)
+	for _, dryRun := range []bool{true, false} {
+		id, err := s.CreateUpdate(t.Context(), deployments.UpdateRequest{Stack: dev, Kind: engine.KindUp, DryRun: dryRun,
+			Authority: &deployments.Authority{Holders: []deployments.Holder{ann}}})
+		must(t, err)
+		for name, by := range map[string]deployments.Holder{
+			"another": holder(t, s, "bob"+id, deployments.RoleAdmin, dev.Organization), "nobody": {},
+			"a later token of the name": {Token: ann.Token, Made: ann.Made.Add(time.Hour)},
+			"a member of the name":      {Token: ann.Token, Member: ann.Token, Made: ann.Made},
+		} {
+			_, err := s.StartUpdate(t.Context(), deployments.StartRequest{Stack: dev, ID: id, By: by})
+			if !notFound(err) {
+				t.Errorf("%s starts it: %v", name, err)
+			}
+		}
+	}
+}
+
+func TestALeaseIsForItsStackAndNotForTheNextOneOfTheName(t *testing.T) {
+	s, _ := newFake(t)
+	l := preview(t, s, deployments.Holder{Token: deployments.LocalToken})
+	must(t, s.Store.RemoveStack(t.Context(), dev, false))
+	events := asJSON(t, []apitype.EngineEvent{{Sequence: 1, StdoutEvent: &apitype.StdoutEngineEvent{}}})
+	forbidden(t, "an event when there is no stack", s.WriteEvents(t.Context(), l, events))
+	must(t, s.Store.CreateStack(t.Context(), dev, nil))
+	forbidden(t, "an event for another stack", s.WriteEvents(t.Context(), l, events))
+	_, err := s.RenewLease(t.Context(), l, time.Minute)
+	forbidden(t, "a renewal for another stack", err)
 }

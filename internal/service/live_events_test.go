@@ -166,6 +166,21 @@ func TestAPageOfEventsHasAFewMegabytesHoweverLongTheLogIs(t *testing.T) {
 	}
 }
 
+func TestEventsTakeTheirMemoryBeforeValuesAreMadeOfThem(t *testing.T) {
+	s, _ := newFake(t)
+	none := mempool.New(1 << 20)
+	other := none.Claim("evil", nil)
+	must(t, other.Take(t.Context(), 1<<20, 0))
+	own := none.Claim("acme", nil)
+	l, ctx := deployments.Leased{Update: version(1)}, mempool.With(t.Context(), own, time.Millisecond)
+	events := json.RawMessage("[" + strings.Repeat("{},", 999) + "{}]") // they take more than a hundred times their text
+	if err := s.WriteEvents(ctx, l, events); !errors.Is(err, mempool.ErrBusy) {
+		t.Errorf("without memory they are answered %v", err)
+	}
+	other.Release()
+	must(t, s.WriteEvents(ctx, l, events))
+}
+
 func TestEventsThatNobodyCouldReadAreRejectedWhenTheyAreWritten(t *testing.T) {
 	s, _ := newFake(t)
 	l := deployments.Leased{Update: version(1)}

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -123,10 +124,14 @@ func unasked(stored statestore.StoredSettings, rules apitype.DeploymentSettingsG
 	git := stored.Git()
 	u, err := deployments.GitURL(git.RepoURL)
 	switch {
-	case err != nil || !e.Of(u.Path):
-		return "it is about another repository than the one in the deployment settings"
+	case err != nil:
+		return "the deployment settings name no repository"
+	case !e.Of(u):
+		return fmt.Sprintf("it is about another repository (%s) than the one in the deployment settings (%s)", e.Repository,
+			deployments.ShownURL(u))
 	case git.Branch == "" || git.Branch != e.Branch:
-		return "it is about another branch than the one in the deployment settings"
+		return fmt.Sprintf("it is about another branch (%s) than the one in the deployment settings (%s)", e.Branch,
+			cmp.Or(git.Branch, "none"))
 	case e.PullRequest > 0 && !rules.PreviewPullRequests:
 		return "the deployment settings ask for no previews of pull requests"
 	case e.PullRequest > 0 && e.Foreign:

@@ -58,7 +58,7 @@ func (s *Service) queuedOrHead(ctx context.Context, name deployments.StackName) 
 	if err == nil || ctx.Err() != nil || soon.Err() == nil && deployments.CodeOf(err) != deployments.CodeNoWorker {
 		return info, err
 	}
-	if away := s.unavailable(); away != nil {
+	if away := s.Away(); away != nil {
 		return info, away
 	}
 	return s.infoFromHead(ctx, name)
@@ -76,7 +76,7 @@ func (s *Service) queued(ctx context.Context, name deployments.StackName) (deplo
 		if failed != nil {
 			return info, failed
 		}
-		return info, s.noWorker(queue)
+		return info, s.noWorker(ctx, queue)
 	}
 	return info, failure("ask for the stack's queue", err)
 }
@@ -100,7 +100,7 @@ func (s *Service) query(ctx context.Context, id, query string, answer any) error
 	switch {
 	case errors.As(err, &unknown) || err == nil && got.QueryRejected != nil:
 		return errClosed
-	case errors.As(err, &nobody) || timedOut(err) && s.unavailable() == nil:
+	case errors.As(err, &nobody) || timedOut(err) && s.Away() == nil:
 		return errNoWorker
 	case err != nil:
 		return err

@@ -6,9 +6,11 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore"
 )
 
-// ReplaceSchedule gives a schedule other times or another effect; it stays paused if it is. The bucket has the new
+// ReplaceSchedule gives a schedule other times or another effect; it stays paused if it is, in the bucket or only in
+// Temporal, which pauses a schedule by itself and for those who use its own tools. The bucket has the new
 // schedule first: until Temporal has it, too, no run is admitted, and the same call again completes it.
 func (s *Service) ReplaceSchedule(ctx context.Context, sched deployments.Schedule) error {
 	d, err := s.describe(ctx, sched.Name)
@@ -20,21 +22,67 @@ func (s *Service) ReplaceSchedule(ctx context.Context, sched deployments.Schedul
 	if err != nil {
 		return err
 	}
-	if err := s.store.PutSchedule(ctx, wanted); err != nil {
+	if wanted, err = s.replaceWanted(ctx, wanted); err != nil {
 		return err
 	}
 	o := optionsOf(wanted.ScheduledInput, queue, wanted.Made)
-	changed := client.Schedule{
-		Action: o.Action, Spec: &o.Spec,
-		Policy: &client.SchedulePolicies{Overlap: o.Overlap, CatchupWindow: o.CatchupWindow,
-			PauseOnFailure: o.PauseOnFailure},
-		State: &client.ScheduleState{Note: d.Schedule.State.Note, Paused: o.Paused,
-			LimitedActions: o.RemainingActions > 0, RemainingActions: o.RemainingActions},
-	}
 	err = s.handle(ctx, sched.Name).Update(ctx, client.ScheduleUpdateOptions{
-		DoUpdate: func(client.ScheduleUpdateInput) (*client.ScheduleUpdate, error) {
+		DoUpdate: func(in client.ScheduleUpdateInput) (*client.ScheduleUpdate, error) {
+			changed := client.Schedule{
+				Action: o.Action, Spec: &o.Spec,
+				Policy: &client.SchedulePolicies{Overlap: o.Overlap, CatchupWindow: o.CatchupWindow,
+					PauseOnFailure: o.PauseOnFailure},
+				State: &client.ScheduleState{Note: in.Description.Schedule.State.Note,
+					Paused:         wanted.Paused || in.Description.Schedule.State.Paused,
+					LimitedActions: o.RemainingActions > 0, RemainingActions: o.RemainingActions},
+			}
 			return &client.ScheduleUpdate{Schedule: &changed, TypedSearchAttributes: &o.TypedSearchAttributes}, nil
 		},
 	})
-	return unknownSchedule(sched.Name, notPossible("change the schedule", err))
+	if err != nil {
+		return unknownSchedule(sched.Name, notPossible("change the schedule", err))
+	}
+	return s.repeatPause(ctx, wanted)
+}
+
+// replaceWanted writes what is wanted of a schedule in the place of what was, and returns it. Whether it is paused
+// stays as it is there: somebody, or a run that failed, may have paused it since it was read. So does its last run,
+// which may still fail.
+func (s *Service) replaceWanted(
+	ctx context.Context, wanted statestore.DesiredSchedule,
+) (statestore.DesiredSchedule, error) {
+	written, err := s.store.ChangeSchedule(ctx, wanted.Schedule.Name, func(w *statestore.DesiredSchedule) error {
+		paused, run := w.Paused, w.Run
+		*w = wanted
+		w.Paused, w.Schedule.Paused, w.Run = paused, paused, run
+		return nil
+	})
+	if err != nil && deployments.CodeOf(err) == deployments.CodeNotFound { // made by an earlier build
+		return wanted, s.store.PutSchedule(ctx, wanted)
+	}
+	return written, err
+}
+
+// repeatPause pauses or resumes Temporal's schedule if that was done since the bucket was written: Temporal takes
+// updates whatever they were made from. PauseSchedule writes the bucket first. So one that is not seen here changes
+// Temporal's schedule later than this does.
+func (s *Service) repeatPause(ctx context.Context, written statestore.DesiredSchedule) error {
+	for {
+		is, err := s.store.Schedule(ctx, written.Schedule.Name)
+		if err != nil || is.Paused == written.Paused {
+			return err
+		}
+		handle := s.handle(ctx, written.Schedule.Name)
+		if is.Paused {
+			err = failure("pause the schedule",
+				handle.Pause(ctx, client.SchedulePauseOptions{Note: "paused while it was changed"}))
+		} else {
+			err = failure("resume the schedule",
+				handle.Unpause(ctx, client.ScheduleUnpauseOptions{Note: "resumed while it was changed"}))
+		}
+		if err != nil {
+			return unknownSchedule(written.Schedule.Name, err)
+		}
+		written = is
+	}
 }

@@ -133,7 +133,7 @@ func optionsOf(in deployments.ScheduledInput, queue string, now time.Time) clien
 		Action: &client.ScheduleWorkflowAction{
 			ID: id, Workflow: deployments.WorkflowScheduled, TaskQueue: queue,
 			Args:                  []any{in},
-			TypedSearchAttributes: attributes, Priority: workflows.Priority(true),
+			TypedSearchAttributes: attributes, Priority: workflows.Priority(sched.Name.Organization, true),
 			StaticSummary: fmt.Sprintf("%s of %s/%s, %s", sched.Kind, sched.Name.Project, sched.Name.Stack,
 				sched.When()),
 		},
@@ -149,7 +149,24 @@ func optionsOf(in deployments.ScheduledInput, queue string, now time.Time) clien
 
 func pausedBy(initiator string) string { return "paused by " + initiator }
 
-// Schedules lists a stack's schedules by name.
+// CountSchedules counts the schedules of the namespace: the active and the paused ones.
+func (s *Service) CountSchedules(ctx context.Context) (active, paused int, err error) {
+	found, err := s.temporal.ScheduleClient().List(ctx, client.ScheduleListOptions{})
+	for err == nil && found.HasNext() {
+		var entry *client.ScheduleListEntry
+		switch entry, err = found.Next(); {
+		case err != nil:
+		case entry.Paused:
+			paused++
+		default:
+			active++
+		}
+	}
+	return active, paused, err
+}
+
+// Schedules lists a stack's schedules by name: those that Temporal has, and those that only the bucket knows, because
+// Temporal has lost them.
 func (s *Service) Schedules(ctx context.Context, name deployments.StackName) ([]deployments.Schedule, error) {
 	if _, err := s.Head(ctx, name); err != nil {
 		return nil, err
@@ -158,12 +175,25 @@ func (s *Service) Schedules(ctx context.Context, name deployments.StackName) ([]
 	if err != nil {
 		return nil, err
 	}
+	wanted, err := s.store.ScheduleNames(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	names = append(names, wanted...)
+	slices.SortFunc(names, func(a, b deployments.ScheduleName) int { return strings.Compare(a.Name, b.Name) })
 	var list []deployments.Schedule
-	for _, n := range names {
+	for _, n := range slices.Compact(names) {
 		sched, err := s.Schedule(ctx, n)
 		switch {
 		case deployments.CodeOf(err) == deployments.CodeNotFound && err != nil:
-			continue // removed meanwhile
+			lost, err := s.lost(ctx, n)
+			if err != nil {
+				return nil, err
+			}
+			if lost == nil {
+				continue // removed meanwhile
+			}
+			sched = *lost
 		case deployments.CodeOf(err) == deployments.CodeFormat:
 			sched = deployments.Schedule{Name: n, Note: err.Error() + ": remove it with `deployctl schedule rm " +
 				n.Name + "`, and create it again"}
@@ -173,6 +203,28 @@ func (s *Service) Schedules(ctx context.Context, name deployments.StackName) ([]
 		list = append(list, sched)
 	}
 	return list, nil
+}
+
+// lostAfter is how long Temporal may take to know a schedule that was just made.
+const lostAfter = time.Minute
+
+// lost describes a schedule that Temporal does not know and the bucket does; nil when that has none, either, or it is
+// just being made. A one-time schedule whose time is over is not lost: Temporal removes it once its run is forgotten.
+func (s *Service) lost(ctx context.Context, n deployments.ScheduleName) (*deployments.Schedule, error) {
+	w, err := s.store.Schedule(ctx, n)
+	switch {
+	case err != nil && deployments.CodeOf(err) == deployments.CodeNotFound:
+		return nil, nil
+	case err != nil && deployments.CodeOf(err) != deployments.CodeFormat:
+		return nil, err
+	case time.Since(w.Made) < lostAfter, !w.Schedule.At.IsZero() && !w.Due.IsZero():
+		return nil, nil
+	}
+	sched := w.Schedule
+	sched.Name, sched.Created, sched.Paused = n, w.Made, w.Paused
+	sched.Note = "Temporal has lost it, so it does not run: create it again, or remove it with `deployctl schedule rm " +
+		n.Name + "`"
+	return &sched, nil
 }
 
 // scheduleNames returns the names of a stack's schedules, sorted. A schedule that was just created may be missing.
@@ -280,10 +332,15 @@ func (s *Service) RemoveSchedule(ctx context.Context, n deployments.ScheduleName
 	if err := n.Validate(); err != nil {
 		return err
 	}
+	_, wanted := s.store.Schedule(ctx, n)
 	if err := s.store.DeleteSchedule(ctx, n); err != nil {
 		return err
 	}
-	return unknownSchedule(n, failure("remove the schedule", s.handle(ctx, n).Delete(ctx)))
+	err := unknownSchedule(n, failure("remove the schedule", s.handle(ctx, n).Delete(ctx)))
+	if wanted == nil && err != nil && deployments.CodeOf(err) == deployments.CodeNotFound {
+		return nil // Temporal had lost it
+	}
+	return err
 }
 
 // PauseSchedule pauses or resumes a schedule.

@@ -26,11 +26,15 @@ type Service struct {
 	readers  Readers
 	feeds    feeds
 	turns    *startTurns
-	starting atomic.Int64 // updates of clients that wait for their stacks
+	starting atomic.Int64              // updates of clients that wait for their stacks
+	away     atomic.Pointer[time.Time] // when something was last found not to answer
 	// Unavailable reports, without waiting, which part of the service does not answer; it may be nil.
 	Unavailable func() error
-	// Unattended is called when a workflow or an activity is found to wait for a worker; it may be nil.
-	Unattended func()
+	// Unattended is called when a workflow or an activity is found to wait for a worker, with whether its task queue has
+	// any; it may be nil.
+	Unattended func(attended bool)
+	// PreviewEnded is called with each preview of a client that has ended, which no worker takes part in; it may be nil.
+	PreviewEnded func(deployments.UpdateInfo)
 	// Identities verifies identity tokens; nil: none are exchanged.
 	Identities Identities
 	// LeaseDuration is that of updates that clients execute; 0 means deployments.LeaseDuration.
@@ -77,6 +81,13 @@ func (s *Service) Submit(ctx context.Context, r deployments.UpdateRequest) (depl
 	r.Submitted = &deployments.Submission{StackID: head.ID, At: time.Now().UTC()}
 	if r.DryRun {
 		return s.preview(ctx, r)
+	}
+	tags, err := r.Tags()
+	if err != nil {
+		return deployments.Accepted{}, err
+	}
+	if err := s.store.ChangeTags(ctx, r.Stack, tags, nil); err != nil {
+		return deployments.Accepted{}, err
 	}
 	var accepted deployments.Accepted
 	err = s.request(ctx, r.Stack, deployments.UpdateSubmit, &accepted, r)
@@ -149,6 +160,7 @@ func stackOptions(name deployments.StackName, queue string) client.StartWorkflow
 		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 		TypedSearchAttributes:    workflows.StackAttributes(name),
 		StaticSummary:            "updates of " + name.Project + "/" + name.Stack,
+		Priority:                 workflows.Priority(name.Organization, false),
 	}
 }
 
@@ -165,7 +177,7 @@ func (s *Service) preview(ctx context.Context, r deployments.UpdateRequest) (dep
 		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 		TypedSearchAttributes:    workflows.SearchAttributes(u, r),
 		StaticSummary:            workflows.Summary(u, r),
-		Priority:                 workflows.Priority(r.Scheduled),
+		Priority:                 workflows.Priority(u.Organization, r.Scheduled),
 	}, deployments.WorkflowUpdate, deployments.UpdateInput{Update: u, Request: r})
 	var started *serviceerror.WorkflowExecutionAlreadyStarted
 	if errors.As(err, &started) {

@@ -347,3 +347,32 @@ func TestACallThatTemporalDoesNotAnswerIsUnavailable(t *testing.T) {
 		}
 	}
 }
+
+func TestAnUpdateSetsTheTagsOfItsConfiguration(t *testing.T) {
+	s, _ := newFake(t)
+	must(t, s.TagStack(t.Context(), dev, map[string]string{"owner": "ann", "team": "old"}))
+	r := asking("a")
+	r.Config = map[string]deployments.ConfigValue{"pulumi:tags": {Value: `{"team":"web","cost":"7"}`, Object: true}}
+	preview := r
+	preview.DryRun = true
+	_, _ = s.Submit(t.Context(), preview)
+	if info, err := s.Stack(t.Context(), dev); err != nil || info.Tags["team"] != "old" {
+		t.Errorf("a preview sets %v, %v", info.Tags, err)
+	}
+	_, err := s.Submit(t.Context(), r)
+	must(t, err)
+	info, err := s.Stack(t.Context(), dev)
+	must(t, err)
+	if want := map[string]string{"owner": "ann", "team": "web", "cost": "7"}; !reflect.DeepEqual(info.Tags, want) {
+		t.Errorf("the tags are %v", info.Tags)
+	}
+	r.RequestID = "b"
+	for _, value := range []deployments.ConfigValue{
+		{Value: `{"team":7}`, Object: true}, {Value: "web"}, {Value: `{"team":"web"}`, Object: true, Secret: true},
+	} {
+		r.Config["pulumi:tags"] = value
+		if _, err := s.Submit(t.Context(), r); deployments.CodeOf(err) != deployments.CodeInvalid {
+			t.Errorf("%+v: %v", value, err)
+		}
+	}
+}

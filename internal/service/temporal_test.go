@@ -8,10 +8,12 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/api/enums/v1"
 	querypb "go.temporal.io/api/query/v1"
 	"go.temporal.io/api/serviceerror"
@@ -20,10 +22,12 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/storetest"
 )
 
 // fakeTemporal is a Temporal in memory: what the service asks of it. Its Stack workflow is a lock and a queue, its
@@ -43,12 +47,18 @@ type fakeTemporal struct {
 	undecided map[string]bool // URNs that the Run waits for
 	recovered func() error    // what the Stack workflow does to recover its update
 	schedules map[string]*client.ScheduleDescription
+	updating  func()    // called while a schedule is being updated
+	since     time.Time // when every workflow began
+	listed    int       // how often the schedules were listed
+	// attributes are the search attributes of workflows.
+	attributes map[string]*commonpb.SearchAttributes
 }
 
 // newFake returns a service with a stack, and its Temporal.
 func newFake(t *testing.T) (*Service, *fakeTemporal) {
 	t.Helper()
-	store, err := statestore.New(&statestore.Memory{}, statestore.Options{Master: make([]byte, 32)})
+	store, err := statestore.New(storetest.NewContended(&statestore.Memory{}),
+		statestore.Options{Master: make([]byte, 32)})
 	must(t, err)
 	must(t, store.CreateStack(t.Context(), dev, nil))
 	f := &fakeTemporal{
@@ -82,9 +92,17 @@ func refused(code deployments.Code, why string) error {
 	return temporal.NewNonRetryableApplicationError(why, string(code), nil)
 }
 
+// shared panics at a workflow that does not say whose it is: it would have a share of the workers that is nobody's.
+func shared(id string, p temporal.Priority) {
+	if p.FairnessKey == "" {
+		panic("the workflow " + id + " has no fairness key")
+	}
+}
+
 func (f *fakeTemporal) NewWithStartWorkflowOperation(
-	client.StartWorkflowOptions, any, ...any,
+	o client.StartWorkflowOptions, _ any, _ ...any,
 ) client.WithStartWorkflowOperation {
+	shared(o.ID, o.Priority)
 	return nil
 }
 
@@ -219,6 +237,7 @@ func (f *fakeTemporal) QueryWorkflowWithOptions(
 func (f *fakeTemporal) ExecuteWorkflow(
 	_ context.Context, o client.StartWorkflowOptions, _ any, args ...any,
 ) (client.WorkflowRun, error) {
+	shared(o.ID, o.Priority)
 	unlock, err := f.call()
 	defer unlock()
 	if _, known := f.open[o.ID]; err == nil && known {
@@ -271,7 +290,16 @@ func (f *fakeTemporal) ListWorkflow(
 ) (*workflowservice.ListWorkflowExecutionsResponse, error) {
 	unlock, err := f.call()
 	defer unlock()
-	return &workflowservice.ListWorkflowExecutionsResponse{}, err
+	answer := &workflowservice.ListWorkflowExecutionsResponse{}
+	for _, id := range slices.Sorted(maps.Keys(f.open)) {
+		if f.open[id] && strings.HasPrefix(id, "update/") {
+			answer.Executions = append(answer.Executions, &workflowpb.WorkflowExecutionInfo{
+				Execution: &commonpb.WorkflowExecution{WorkflowId: id}, StartTime: timestamppb.New(f.since),
+				SearchAttributes: f.attributes[id],
+			})
+		}
+	}
+	return answer, err
 }
 
 func (f *fakeTemporal) ScheduleClient() client.ScheduleClient { return fakeSchedules{f: f} }
@@ -292,6 +320,7 @@ func (s fakeSchedules) Create(_ context.Context, o client.ScheduleOptions) (clie
 		return nil, err
 	}
 	action := *o.Action.(*client.ScheduleWorkflowAction)
+	shared(o.ID, action.Priority)
 	payload, err := converter.GetDefaultDataConverter().ToPayload(action.Args[0])
 	if err != nil {
 		return nil, err
@@ -305,18 +334,24 @@ func (s fakeSchedules) Create(_ context.Context, o client.ScheduleOptions) (clie
 func (s fakeSchedules) List(context.Context, client.ScheduleListOptions) (client.ScheduleListIterator, error) {
 	unlock, err := s.f.call()
 	defer unlock()
-	return &listed{ids: slices.Sorted(maps.Keys(s.f.schedules))}, err
+	s.f.listed++
+	return &listed{ids: slices.Sorted(maps.Keys(s.f.schedules)), f: s.f}, err
 }
 
 // listed iterates over schedules.
-type listed struct{ ids []string }
+type listed struct {
+	ids []string
+	f   *fakeTemporal
+}
 
 func (l *listed) HasNext() bool { return len(l.ids) > 0 }
 
 func (l *listed) Next() (*client.ScheduleListEntry, error) {
 	id := l.ids[0]
 	l.ids = l.ids[1:]
-	return &client.ScheduleListEntry{ID: id}, nil
+	d := l.f.schedules[id]
+	return &client.ScheduleListEntry{ID: id, Paused: d.Schedule.State.Paused, Note: d.Schedule.State.Note,
+		NextActionTimes: d.Info.NextActionTimes}, nil
 }
 
 func (s fakeSchedules) GetHandle(_ context.Context, id string) client.ScheduleHandle {

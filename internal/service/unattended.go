@@ -3,10 +3,12 @@ package service
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
+	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -49,12 +51,18 @@ func caused(ctx context.Context, err error) error {
 	return err
 }
 
-// unavailable reports which part of the service does not answer, if that is known.
-func (s *Service) unavailable() error {
+// Away reports which part of the service does not answer, if that is known, and remembers when: whoever finds it out
+// for a caller asks here.
+func (s *Service) Away() error {
 	if s.Unavailable == nil {
 		return nil
 	}
-	return s.Unavailable()
+	err := s.Unavailable()
+	if err != nil {
+		now := time.Now()
+		s.away.Store(&now)
+	}
+	return err
 }
 
 // reportWaits tells the watchers of an update when it waits for a worker, a part of the service does not answer, or an
@@ -70,7 +78,7 @@ func (w *watcher) reportWaits(ctx context.Context) {
 			return
 		}
 		why := ""
-		if err := w.unavailable(); err != nil {
+		if err := w.Away(); err != nil {
 			why = err.Error() + "; waiting…"
 		} else {
 			why = w.waitsFor(ctx)
@@ -92,31 +100,36 @@ func (w *watcher) waitsFor(ctx context.Context) string {
 		if err != nil {
 			return ""
 		}
-		return w.noWorker(queue).Error()
+		return w.noWorker(ctx, queue).Error()
 	}
-	begun, why := w.workflowWaitsFor(ctx, deployments.UpdateWorkflowID(w.update))
+	return w.updateWaitsFor(ctx, w.update)
+}
+
+// updateWaitsFor returns what the workflows of an update wait for, if that is known.
+func (s *Service) updateWaitsFor(ctx context.Context, u deployments.UpdateName) string {
+	begun, why := s.workflowWaitsFor(ctx, deployments.UpdateWorkflowID(u))
 	switch {
 	case why == "" && begun:
-		_, why = w.workflowWaitsFor(ctx, deployments.RunWorkflowID(w.update))
-	case why == "" && w.update.Number() > 0: // it waits in its stack's queue
-		_, why = w.workflowWaitsFor(ctx, deployments.StackWorkflowID(w.update.StackName))
+		_, why = s.workflowWaitsFor(ctx, deployments.RunWorkflowID(u))
+	case why == "" && u.Number() > 0: // it waits in its stack's queue
+		_, why = s.workflowWaitsFor(ctx, deployments.StackWorkflowID(u.StackName))
 	}
 	return why
 }
 
 // workflowWaitsFor returns what a workflow waits for, if that is known, and whether the workflow exists.
-func (w *watcher) workflowWaitsFor(ctx context.Context, workflow string) (found bool, why string) {
-	d, err := w.execution(ctx, workflow)
+func (s *Service) workflowWaitsFor(ctx context.Context, workflow string) (found bool, why string) {
+	d, err := s.execution(ctx, workflow)
 	if err == nil && d == nil {
 		return false, ""
 	}
 	if err == nil {
-		err = w.unclaimed(ctx, workflow, d)
+		err = s.unclaimed(ctx, workflow, d)
 	}
 	if deployments.CodeOf(err) == deployments.CodeNoWorker {
 		return true, err.Error()
 	}
-	return true, w.failing(workflow, d)
+	return true, s.failing(workflow, d)
 }
 
 // checkClaimed returns CodeNoWorker when no worker has taken the workflow's next task, or the claim of its update, for
@@ -153,7 +166,7 @@ func (s *Service) unclaimed(
 ) error {
 	task := d.GetPendingWorkflowTask()
 	if task.GetState() == enums.PENDING_WORKFLOW_TASK_STATE_SCHEDULED && longSince(task.GetScheduledTime()) {
-		return s.noWorker(d.GetExecutionConfig().GetTaskQueue().GetName())
+		return s.noWorker(ctx, d.GetExecutionConfig().GetTaskQueue().GetName())
 	}
 	for _, a := range d.GetPendingActivities() {
 		if a.GetActivityType().GetName() != deployments.ActivityClaim ||
@@ -169,7 +182,7 @@ func (s *Service) unclaimed(
 		if err != nil {
 			return err
 		}
-		return s.noWorker(queue)
+		return s.noWorker(ctx, queue)
 	}
 	return nil
 }
@@ -192,10 +205,38 @@ func longSince(t *timestamppb.Timestamp) bool {
 	return t != nil && time.Since(t.AsTime()) >= noWorkerAfter
 }
 
-// noWorker returns the error about a task queue without workers.
-func (s *Service) noWorker(queue string) error {
+const (
+	// polledWithin is how long after its last poll a worker counts as one that is there: a poll takes a minute.
+	polledWithin = 90 * time.Second
+	// backAfter is how long after Temporal was away workers may take to poll again.
+	backAfter = 30 * time.Second
+	// describeTimeout is how long Temporal may take to say who polls.
+	describeTimeout = 2 * time.Second
+)
+
+// attended reports whether a task queue may have workers: some have polled it lately, or it is not known who does,
+// because Temporal does not say, or was away and has forgotten.
+func (s *Service) attended(ctx context.Context, queue string) bool {
+	if away := s.away.Load(); away != nil && time.Since(*away) < backAfter {
+		return true
+	}
+	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), describeTimeout) // ctx may have ended with the wait
+	defer cancel()
+	described, err := s.temporal.DescribeTaskQueue(asking, queue, enums.TASK_QUEUE_TYPE_WORKFLOW)
+	return err != nil || slices.ContainsFunc(described.GetPollers(), func(p *taskqueuepb.PollerInfo) bool {
+		return time.Since(p.GetLastAccessTime().AsTime()) < polledWithin
+	})
+}
+
+// noWorker returns the error about a task queue of which no worker has taken something up for a while.
+func (s *Service) noWorker(ctx context.Context, queue string) error {
+	attended := s.attended(ctx, queue)
 	if s.Unattended != nil {
-		s.Unattended()
+		s.Unattended(attended)
+	}
+	if attended {
+		return deployments.Errorf(deployments.CodeNoWorker, "Waiting for a worker: those of the task queue %s have not "+
+			"taken this up yet. They are busy, or were lost a moment ago; it continues by itself.", queue)
 	}
 	organization, own := deployments.OrganizationOfTaskQueue(queue)
 	if !own {

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -10,10 +11,12 @@ import (
 
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/api/enums/v1"
+	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore"
@@ -104,5 +107,76 @@ func TestAWatcherLearnsOnceWhyAnActivityIsRetried(t *testing.T) {
 				t.Errorf("it is told %q", told)
 			}
 		})
+	}
+}
+
+// deserted is a Temporal whose workflows wait for a worker, and that says when workers have polled.
+type deserted struct {
+	sleeping
+	polled []time.Duration // how long ago
+	err    error
+}
+
+func (d *deserted) DescribeWorkflowExecution(
+	context.Context, string, string,
+) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	return &workflowservice.DescribeWorkflowExecutionResponse{
+		WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{Status: enums.WORKFLOW_EXECUTION_STATUS_RUNNING},
+		PendingWorkflowTask: &workflowpb.PendingWorkflowTaskInfo{State: enums.PENDING_WORKFLOW_TASK_STATE_SCHEDULED,
+			ScheduledTime: timestamppb.New(time.Now().Add(-10 * time.Second))},
+		ExecutionConfig: &workflowpb.WorkflowExecutionConfig{TaskQueue: &taskqueuepb.TaskQueue{Name: "the-queue"}},
+	}, nil
+}
+
+func (d *deserted) DescribeTaskQueue(
+	context.Context, string, enums.TaskQueueType,
+) (*workflowservice.DescribeTaskQueueResponse, error) {
+	answer := &workflowservice.DescribeTaskQueueResponse{}
+	for _, ago := range d.polled {
+		answer.Pollers = append(answer.Pollers, &taskqueuepb.PollerInfo{
+			LastAccessTime: timestamppb.New(time.Now().Add(-ago))})
+	}
+	return answer, d.err
+}
+
+func TestAWaitForABusyWorkerIsNotCalledOneForAWorkerThatIsMissing(t *testing.T) {
+	const none, slow = "none of the task queue the-queue takes this up", "those of the task queue the-queue have not taken"
+	for name, c := range map[string]struct {
+		temporal deserted
+		away     time.Duration // how long ago Temporal was away; 0: never
+		says     string
+	}{
+		"nobody has ever polled":               {deserted{}, 0, none},
+		"the last worker is gone for a while":  {deserted{polled: []time.Duration{100 * time.Second}}, 0, none},
+		"a worker polls":                       {deserted{polled: []time.Duration{time.Hour, 50 * time.Second}}, 0, slow},
+		"Temporal does not say who polls":      {deserted{err: errors.New("overloaded")}, 0, slow},
+		"Temporal was away a moment ago":       {deserted{}, 20 * time.Second, slow},
+		"Temporal was away, and workers, too":  {deserted{}, 40 * time.Second, none},
+		"Temporal was away, and a worker came": {deserted{polled: []time.Duration{time.Second}}, 40 * time.Second, slow},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var attended []bool
+			s := New(&c.temporal, nil, Readers{})
+			s.Unattended = func(a bool) { attended = append(attended, a) }
+			if c.away > 0 {
+				at := time.Now().Add(-c.away)
+				s.away.Store(&at)
+			}
+			err := s.checkClaimed(t.Context(), "an-update")
+			if deployments.CodeOf(err) != deployments.CodeNoWorker || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("it says %v", err)
+			}
+			if !slices.Equal(attended, []bool{c.says == slow}) {
+				t.Errorf("it is counted as %v", attended)
+			}
+		})
+	}
+}
+
+func TestAnAnswerThatAPartIsAwayIsRemembered(t *testing.T) {
+	s := New(&deserted{}, nil, Readers{})
+	s.Unavailable = func() error { return errors.New("Temporal does not answer") }
+	if err := s.Away(); err == nil || s.away.Load() == nil {
+		t.Errorf("%v, since %v", err, s.away.Load())
 	}
 }

@@ -26,29 +26,34 @@ func (s *Service) PutWebhook(ctx context.Context, w deployments.Webhook) (deploy
 	if err := s.findScope(ctx, w.Name.Scope); err != nil {
 		return w, err
 	}
+	// What runs again after another write begins with the same: w is changed before it or after it.
+	added := w.Name.Name == ""
+	if added {
+		w.Name.Name, w.Created, w.HasSecret = randomID(4), time.Now().UTC(), w.Secret != ""
+	}
+	put := w
 	err := s.store.ChangeWebhooks(ctx, w.Name.Scope, func(hooks []deployments.Webhook) ([]deployments.Webhook, error) {
-		if w.Name.Name == "" {
+		put = w
+		if added {
 			if len(hooks) >= deployments.MaxWebhooks {
 				return nil, deployments.Errorf(deployments.CodeConflict, "%s has %d webhooks already: remove one",
 					w.Name.Scope, len(hooks))
 			}
-			w.Name.Name, w.Created = randomID(4), time.Now().UTC()
-			w.HasSecret = w.Secret != ""
-			return append(hooks, w), nil
+			return append(hooks, put), nil
 		}
 		i := slices.IndexFunc(hooks, func(other deployments.Webhook) bool { return other.Name.Name == w.Name.Name })
 		if i < 0 {
 			return nil, noWebhook(w.Name)
 		}
-		if w.Secret == "" && w.HasSecret {
-			w.Secret = hooks[i].Secret
+		if put.Secret == "" && put.HasSecret {
+			put.Secret = hooks[i].Secret
 		}
-		w.HasSecret, w.Created = w.Secret != "", hooks[i].Created
-		hooks[i] = w
+		put.HasSecret, put.Created = put.Secret != "", hooks[i].Created
+		hooks[i] = put
 		return hooks, nil
 	})
-	w.Secret = ""
-	return w, err
+	put.Secret = ""
+	return put, err
 }
 
 // randomID returns a random id of so many bytes, as hexadecimal digits.
@@ -172,7 +177,7 @@ func (s *Service) notify(
 	return s.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID: deployments.WebhookWorkflowID(in), TaskQueue: queue, WorkflowIDReusePolicy: reuse,
 		TypedSearchAttributes: workflows.StackAttributes(e.Stack), StaticSummary: "tell webhooks: " + e.Name,
-		Priority: workflows.Priority(true),
+		Priority: workflows.Priority(e.Stack.Organization, true),
 	}, deployments.WorkflowNotify, in)
 }
 

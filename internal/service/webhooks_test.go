@@ -1,6 +1,7 @@
 package service
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/statestore"
 )
 
 // hook is a webhook of the stack, or with an organization of that.
@@ -97,6 +99,38 @@ func TestTheSecretOfAWebhookIsKeptReplacedOrRemovedAndNeverShown(t *testing.T) {
 		if stored.Secret != c.want || len(list) != 1 || list[0].Secret != "" {
 			t.Errorf("%+v: stored is %q, and listed %+v", c, stored.Secret, list)
 		}
+	}
+}
+
+// overtaken is an object store in which another write comes before the next one.
+type overtaken struct {
+	statestore.Objects
+	other func()
+}
+
+func (o *overtaken) Put(ctx context.Context, key string, data []byte, c statestore.Condition) (string, error) {
+	if other := o.other; other != nil {
+		o.other = nil
+		other()
+	}
+	return o.Objects.Put(ctx, key, data, c)
+}
+
+func TestWebhooksThatAreMadeAtOnceAreAllMade(t *testing.T) {
+	objects := &overtaken{Objects: &statestore.Memory{}}
+	store, err := statestore.New(objects, statestore.Options{Master: make([]byte, 32)})
+	must(t, err)
+	s := New(nil, store, Readers{})
+	_, err = s.PutWebhook(t.Context(), hook("acme", "the first"))
+	must(t, err)
+	objects.other = func() {
+		_, err := s.PutWebhook(t.Context(), hook("acme", "the faster one"))
+		must(t, err)
+	}
+	_, err = s.PutWebhook(t.Context(), hook("acme", "the slower one"))
+	must(t, err)
+	if list, err := s.Webhooks(t.Context(), deployments.WebhookScope{Organization: "acme"}); err != nil || len(list) != 3 {
+		t.Errorf("%d are there, %v", len(list), err)
 	}
 }
 

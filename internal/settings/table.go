@@ -17,6 +17,10 @@ const (
 	TLSKey  Key = "tls-key"
 	Metrics Key = "metrics-listen"
 	Health  Key = "health-listen"
+
+	LogFormat Key = "log.format"
+	LogLevel  Key = "log.level"
+
 	Master  Key = "key"
 	MasterF Key = "key-file"
 	KeyURL  Key = "key-url"
@@ -112,6 +116,8 @@ var Table = []Definition{
 	{MetricsToken, ForService, "", true, "token that Prometheus must send; required off loopback"},
 	{MetricsTokenFile, ForService, "", false, "`FILE` that holds the token for metrics"},
 	{Health, ForService, "", false, "serve only the health checks /livez and /readyz on `HOST:PORT`; not set: none"},
+	{LogFormat, ForService, "text", false, "`FORMAT` of the log: text or json"},
+	{LogLevel, ForService, "info", false, "write log lines of `LEVEL` and above: debug, info, warn or error"},
 	{Master, ForService, "", true, "key that seals everything, 32 bytes in base64; the same for every serve and " +
 		"worker"},
 	{MasterF, ForService, "", false, "`FILE` that holds the key; while the key is changed, several keys, one a line, " +

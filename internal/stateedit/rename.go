@@ -3,7 +3,6 @@ package stateedit
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
@@ -21,9 +20,6 @@ func renamed(states []engine.State, from urn.URN, name string) ([]engine.State, 
 		return nil, nil, deployments.Errorf(deployments.CodeInvalid,
 			"%s is the stack itself: `deployctl stack rename` "+
 				"renames it", from)
-	case strings.Contains(name, "::"):
-		return nil, nil, deployments.Errorf(deployments.CodeInvalid, "%q cannot be the name of a resource: \"::\" "+
-			"separates the parts of a URN", name)
 	case to == from:
 		return states, nil, nil
 	}

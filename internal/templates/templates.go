@@ -150,6 +150,9 @@ func (p Project) replace(text string, quote func(string) string) string {
 		Replace(text)
 }
 
+// Fill replaces the placeholders of a text for people.
+func (p Project) Fill(text string) string { return p.replace(text, func(s string) string { return s }) }
+
 // quoting returns how a value is written between the quotes of a file: in JSON escaped, else as it is.
 func quoting(name string) func(string) string {
 	if path.Ext(name) != ".json" {

@@ -76,6 +76,20 @@ func ValidURN(u urn.URN) bool {
 	return u.IsValid() && u.Stack() != "" && u.Project() != "" && u.Type() != ""
 }
 
+// longestURN bounds, in bytes, a URN that only says what a text is about.
+const longestURN = 64 << 10
+
+// ParseURN reads a URN that says what a text is about; it may be empty. The error does not repeat a long one.
+func ParseURN(text string) (urn.URN, error) {
+	switch u := urn.URN(text); {
+	case len(text) > longestURN:
+		return "", fmt.Errorf("a URN of %d bytes is longer than %d", len(text), longestURN)
+	case text == "" || ValidURN(u):
+		return u, nil
+	}
+	return "", fmt.Errorf("%.100q is not a URN", text)
+}
+
 // CheckResource reports why no update could handle a resource of a state, by its URN, its type and its provider.
 func CheckResource(u urn.URN, typ tokens.Type, custom bool, provider string) error {
 	switch {

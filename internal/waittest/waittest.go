@@ -31,11 +31,15 @@ func Until(t testing.TB, what string, done func() bool) {
 	}
 }
 
-// Poll is Until with a context of the caller's, whose end is an error that says what never was. The pauses grow,
-// because a look may run a command.
+// Poll is Until with a context of the caller's, whose end is an error that says what never was. The pauses grow, also
+// with what a look takes: it may run a command, and what is waited for needs the processor, too.
 func Poll(ctx context.Context, what string, done func() bool) error {
-	for pause := time.Millisecond; !done(); pause = min(pause*5/4, 100*time.Millisecond) {
-		next := time.NewTimer(pause)
+	for pause := time.Millisecond; ; pause = min(pause*5/4, 100*time.Millisecond) {
+		began := time.Now()
+		if done() {
+			return nil
+		}
+		next := time.NewTimer(max(pause, min(4*time.Since(began), time.Second)))
 		select {
 		case <-next.C:
 		case <-ctx.Done():
@@ -43,7 +47,6 @@ func Poll(ctx context.Context, what string, done func() bool) error {
 			return fmt.Errorf("never: %s: %w", what, context.Cause(ctx))
 		}
 	}
-	return nil
 }
 
 // For receives a value, or the zero value of a channel that is closed. It fails the test if neither comes; what says

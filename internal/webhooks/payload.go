@@ -108,7 +108,7 @@ func details(e deployments.WebhookEvent) (facts [][2]string) {
 	}
 	add("Changes", changes(e.Changes))
 	if e.Drifted > 0 {
-		add("Drifted", fmt.Sprintf("%d resources", e.Drifted))
+		add("Drifted resources", strconv.Itoa(e.Drifted))
 	}
 	add("Error", e.Error)
 	return facts

@@ -19,6 +19,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/waittest"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/storetest"
 )
 
 var (
@@ -64,7 +65,8 @@ type bench struct {
 
 func newBench(t *testing.T, w deployments.Webhook) *bench {
 	t.Helper()
-	store, err := statestore.New(&statestore.Memory{}, statestore.Options{Master: make([]byte, 32)})
+	store, err := statestore.New(storetest.NewContended(&statestore.Memory{}),
+		statestore.Options{Master: make([]byte, 32)})
 	if err != nil {
 		t.Fatal(err)
 	}

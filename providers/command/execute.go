@@ -37,6 +37,7 @@ type call struct {
 	in     RunIn
 	last   *RunOut
 	secret bool
+	redact func(string) string
 }
 
 // run executes a command that has to succeed.
@@ -45,11 +46,8 @@ func (r *Run) run(ctx context.Context, c call) (RunOut, error) {
 	if err != nil || out.ExitCode == 0 {
 		return out, err
 	}
-	said := lastLines(out.Stderr, shownLines)
-	switch {
-	case c.secret:
-		said = "(what it said is not shown, because some inputs are secret)"
-	case said == "":
+	said := lastLines(c.redact(out.Stderr), shownLines)
+	if said == "" {
 		said = "(it said nothing on standard error)"
 	}
 	return out, fmt.Errorf("the command exited with code %d:\n%s", out.ExitCode, said)

@@ -78,7 +78,7 @@ func (r *Run) Reconcile(ctx context.Context, req provider.Request[RunIn, RunOut]
 	if id == "" {
 		id = newID()
 	}
-	out, err := r.run(ctx, call{line: line, in: req.News, last: req.Output, secret: req.Secret})
+	out, err := r.run(ctx, call{line: line, in: req.News, last: req.Output, secret: req.Secret, redact: req.Redact})
 	if err != nil {
 		return "", RunOut{}, err
 	}
@@ -121,7 +121,7 @@ func (r *Run) Delete(ctx context.Context, e provider.Existing[RunIn, RunOut]) er
 	if e.Inputs.Delete.empty() {
 		return nil
 	}
-	_, err := r.run(ctx, call{line: e.Inputs.Delete, in: e.Inputs, last: &e.Output, secret: e.Secret})
+	_, err := r.run(ctx, call{line: e.Inputs.Delete, in: e.Inputs, last: &e.Output, secret: e.Secret, redact: e.Redact})
 	if err != nil {
 		return fmt.Errorf("delete: %w", err)
 	}

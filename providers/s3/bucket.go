@@ -86,7 +86,8 @@ func (b *Bucket) Preview(_ context.Context, r provider.Request[BucketIn, BucketO
 	return conn.bucketOut(r.News, r.Owner()), nil
 }
 
-// Reconcile creates the bucket with its stamp in one request, then brings tags and policy to what is declared.
+// Reconcile creates the bucket with its stamp in one request, then brings tags and policy to what is declared. It reads
+// back what it has written: servers ignore what they do not know, such as tags in a create.
 func (b *Bucket) Reconcile(ctx context.Context, r provider.Request[BucketIn, BucketOut]) (string, BucketOut, error) {
 	conn, err := b.conn.get()
 	if err != nil {
@@ -98,10 +99,8 @@ func (b *Bucket) Reconcile(ctx context.Context, r provider.Request[BucketIn, Buc
 	if err != nil {
 		return "", BucketOut{}, failed("bucket "+name, err)
 	}
-	if !maps.Equal(have, want) {
-		if err := conn.putTags(ctx, name, want); err != nil {
-			return name, conn.bucketOut(r.News, r.Owner()), failed("tags of bucket "+name, err)
-		}
+	if err := conn.syncTags(ctx, name, have, want); err != nil {
+		return name, conn.bucketOut(r.News, r.Owner()), failed("tags of bucket "+name, err)
 	}
 	if err := conn.syncPublicRead(ctx, name, r.News.PublicRead); err != nil {
 		return name, conn.bucketOut(r.News, r.Owner()), failed("policy of bucket "+name, err)
@@ -127,8 +126,12 @@ func (o *opened) ensureBucket(
 	have, exists, err := o.observeBucket(ctx, name)
 	if err == nil && !exists {
 		err = o.createBucket(ctx, name, want)
+		if err == nil {
+			have, _ = o.tags(ctx, name) // those that cannot be read are set once more
+			return have, nil
+		}
 		if !is(err, "BucketAlreadyExists", "BucketAlreadyOwnedByYou") {
-			return want, err
+			return nil, err
 		}
 		have, exists, err = o.observeBucket(ctx, name)
 	}
@@ -151,20 +154,29 @@ func (o *opened) observeBucket(ctx context.Context, name string) (tags map[strin
 		}
 		return nil, false, err
 	}
-	tagging, err := o.client.GetBucketTagging(ctx, &s3.GetBucketTaggingInput{Bucket: &name})
-	switch {
-	case is(err, "NoSuchTagSet"):
-		return map[string]string{}, true, nil
+	switch tags, err = o.tags(ctx, name); {
 	case absent(err):
 		return nil, false, nil
 	case err != nil:
 		return nil, false, err
 	}
-	tags = map[string]string{}
+	return tags, true, nil
+}
+
+// tags returns the tags of a bucket.
+func (o *opened) tags(ctx context.Context, name string) (map[string]string, error) {
+	tagging, err := o.client.GetBucketTagging(ctx, &s3.GetBucketTaggingInput{Bucket: &name})
+	if is(err, "NoSuchTagSet") {
+		return map[string]string{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	tags := map[string]string{}
 	for _, tag := range tagging.TagSet {
 		tags[aws.ToString(tag.Key)] = aws.ToString(tag.Value)
 	}
-	return tags, true, nil
+	return tags, nil
 }
 
 func (o *opened) createBucket(ctx context.Context, name string, tags map[string]string) error {
@@ -184,10 +196,20 @@ func tagSet(tags map[string]string) []types.Tag {
 	return set
 }
 
-func (o *opened) putTags(ctx context.Context, name string, tags map[string]string) error {
+// syncTags brings the tags of a bucket to what is wanted, and makes sure that they are kept.
+func (o *opened) syncTags(ctx context.Context, name string, have, want map[string]string) error {
+	if maps.Equal(have, want) {
+		return nil
+	}
 	_, err := o.client.PutBucketTagging(ctx, &s3.PutBucketTaggingInput{Bucket: &name,
-		Tagging: &types.Tagging{TagSet: tagSet(tags)}})
-	return err
+		Tagging: &types.Tagging{TagSet: tagSet(want)}})
+	if err != nil {
+		return err
+	}
+	return kept(ctx, "tags of buckets", func() (bool, error) {
+		have, err := o.tags(ctx, name)
+		return maps.Equal(have, want), err
+	})
 }
 
 // Read answers by the id, or by the name in the inputs when the id was never heard. A bucket that may not be looked at

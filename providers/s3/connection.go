@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -64,6 +65,8 @@ type opened struct {
 	client   *s3.Client
 	endpoint string // without a slash at the end; empty is AWS
 	region   string
+
+	keepsObjects atomic.Bool // an object was read back as it was written
 }
 
 const (

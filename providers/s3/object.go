@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -68,7 +69,7 @@ func (o *Object) Check(_ context.Context, in provider.Inputs[ObjectIn]) []provid
 	if in.Known("source", "content") {
 		switch {
 		case in.Value.Source == nil && in.Value.Content == nil:
-			fail("source", "or content must be given")
+			fail("source", "must be given, unless content is")
 		case in.Value.Source != nil && in.Value.Content != nil:
 			fail("content", "may not be given together with source")
 		}
@@ -146,8 +147,11 @@ func (seen observed) out(conn *opened, in ObjectIn) ObjectOut {
 // isStill says whether the content is what was remembered. The server's tag tells too, because some servers keep the
 // metadata of an object that somebody else writes over.
 func (seen observed) isStill(remembered ObjectOut) bool {
-	return seen.etag == remembered.ETag && seen.digest == remembered.SHA256
+	return unquoted(seen.etag) == unquoted(remembered.ETag) && seen.digest == remembered.SHA256
 }
+
+// unquoted returns an entity tag without quotation marks, which some servers send with one answer and not with another.
+func unquoted(etag string) string { return strings.Trim(etag, `"`) }
 
 // Reconcile writes the object unless it is there as declared already.
 func (o *Object) Reconcile(ctx context.Context, r provider.Request[ObjectIn, ObjectOut]) (string, ObjectOut, error) {
@@ -177,10 +181,52 @@ func (o *Object) Reconcile(ctx context.Context, r provider.Request[ObjectIn, Obj
 	if want == seen && (r.Output == nil || seen.isStill(*r.Output)) {
 		return id, seen.out(conn, r.News), nil
 	}
-	if want.etag, err = conn.put(ctx, r.News, body, want); err != nil {
+	if want.etag, err = conn.write(ctx, r.News, body, want); err != nil && want.etag == "" {
 		return "", none, failed("object "+id, err)
+	} else if err != nil { // it exists
+		return id, want.out(conn, r.News), failed("object "+id, err)
 	}
 	return id, want.out(conn, r.News), nil
+}
+
+// write writes the object and makes sure that the server has it so. Some keep, when an object is written over,
+// headers of the old one that the new one has not: there the old one is removed first. A server that keeps all of one
+// new object does so of every one. The entity tag is empty if nothing was written.
+func (o *opened) write(ctx context.Context, in ObjectIn, body *content, want observed) (etag string, err error) {
+	over := want.exists
+	if want.etag, err = o.put(ctx, in, body, want); err != nil || !over && o.keepsObjects.Load() {
+		return want.etag, err
+	}
+	want.exists = true
+	seen, err := o.observeObject(ctx, in.Bucket, in.Key)
+	if err != nil {
+		return want.etag, err
+	}
+	if over && !seen.is(want) {
+		if _, err := o.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &in.Bucket, Key: &in.Key}); err != nil {
+			return want.etag, err
+		}
+		if _, err := body.reader.Seek(0, io.SeekStart); err != nil {
+			return "", err
+		}
+		want.exists = false
+		if want.etag, err = o.put(ctx, in, body, want); err != nil {
+			return "", err
+		}
+		want.exists = true
+	}
+	err = kept(ctx, "metadata and headers of objects", func() (bool, error) {
+		seen, err := o.observeObject(ctx, in.Bucket, in.Key)
+		return seen.is(want), err
+	})
+	o.keepsObjects.CompareAndSwap(false, err == nil)
+	return want.etag, err
+}
+
+// is reports whether the object is as another description says.
+func (seen observed) is(want observed) bool {
+	seen.etag, want.etag = unquoted(seen.etag), unquoted(want.etag)
+	return seen == want
 }
 
 func wanted(r provider.Request[ObjectIn, ObjectOut], body *content) (observed, error) {

@@ -76,6 +76,25 @@ func retryAfter(response *awshttp.ResponseError) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
+// kept makes sure that the server has what it has accepted. It looks more than once, because what is read about a
+// bucket may be older for a moment.
+func kept(ctx context.Context, what string, look func() (bool, error)) error {
+	const first, last = 100 * time.Millisecond, 3200 * time.Millisecond
+	for wait := first; ; wait *= 2 {
+		if ok, err := look(); ok || err != nil {
+			return err
+		}
+		if wait > last {
+			return fmt.Errorf("the server accepts %s and does not keep them: deployctl cannot manage this there", what)
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(wait):
+		}
+	}
+}
+
 // is says whether the server answered with one of the codes.
 func is(err error, codes ...string) bool {
 	var api smithy.APIError

@@ -42,7 +42,7 @@ func (o *opened) publicRead(ctx context.Context, bucket string) (bool, error) {
 	return p.publicRead() >= 0, err
 }
 
-// syncPublicRead adds or removes our statement, when it is not as wanted.
+// syncPublicRead adds or removes our statement, when it is not as wanted, and makes sure that the policy is kept.
 func (o *opened) syncPublicRead(ctx context.Context, bucket string, want bool) error {
 	p, err := o.policy(ctx, bucket)
 	if err != nil {
@@ -63,6 +63,17 @@ func (o *opened) syncPublicRead(ctx context.Context, bucket string, want bool) e
 	default:
 		p.Statement = slices.Delete(p.Statement, at, at+1)
 	}
+	if err := o.putPolicy(ctx, bucket, p); err != nil {
+		return err
+	}
+	return kept(ctx, "policies of buckets", func() (bool, error) {
+		got, err := o.publicRead(ctx, bucket)
+		return got == want, err
+	})
+}
+
+// putPolicy sets the policy of a bucket, or removes it when it says nothing.
+func (o *opened) putPolicy(ctx context.Context, bucket string, p policy) error {
 	if len(p.Statement) == 0 {
 		_, err := o.client.DeleteBucketPolicy(ctx, &s3.DeleteBucketPolicyInput{Bucket: &bucket})
 		return err

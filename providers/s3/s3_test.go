@@ -38,8 +38,12 @@ type engine struct {
 
 func open(t *testing.T, endpoint string) engine {
 	t.Helper()
-	pkg := provider.Package{Name: "deployctl", Version: "0.0.1", Modules: []provider.Module{s3.Module(
-		s3.Config{Endpoint: endpoint, AccessKey: s3test.AccessKey, SecretKey: s3test.SecretKey})}}
+	return openWith(t, s3.Config{Endpoint: endpoint, AccessKey: s3test.AccessKey, SecretKey: s3test.SecretKey})
+}
+
+func openWith(t *testing.T, c s3.Config) engine {
+	t.Helper()
+	pkg := provider.Package{Name: "deployctl", Version: "0.0.1", Modules: []provider.Module{s3.Module(c)}}
 	client, stop, err := provider.Client(provider.Server(pkg))
 	if err != nil {
 		t.Fatal(err)
@@ -261,8 +265,9 @@ func TestWhatLostItsMarkIsMarkedAgainByTheNextUpdate(t *testing.T) {
 	e := open(t, p.URL)
 	urn, in := urnOf("dev", "Bucket", "wiped"), props{"name": str("wiped")}
 	id, out := e.mustCreate(urn, in)
+	before := p.puts.Load()
 	wiped := func(w http.ResponseWriter, r *http.Request, _ http.Handler) bool {
-		if r.Method != http.MethodGet || !r.URL.Query().Has("tagging") {
+		if r.Method != http.MethodGet || !r.URL.Query().Has("tagging") || p.puts.Load() > before {
 			return false
 		}
 		w.WriteHeader(http.StatusNotFound)
@@ -270,7 +275,6 @@ func TestWhatLostItsMarkIsMarkedAgainByTheNextUpdate(t *testing.T) {
 		return true
 	}
 	p.spoil.Store(&wiped)
-	before := p.puts.Load()
 	if _, err := e.update(urn, id, in, out, in); err != nil || p.puts.Load() == before {
 		t.Errorf("it was written %d times: %v", p.puts.Load()-before, err)
 	}

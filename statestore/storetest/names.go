@@ -77,6 +77,7 @@ func calls(f fixture, update deployments.UpdateName, stack deployments.StackName
 		"SaveDeltas": func(ctx context.Context) error { return f.SaveDeltas(ctx, update, 1, nil) },
 		"LoadDeltas": func(ctx context.Context) error { _, err := f.LoadDeltas(ctx, update, 0, 1); return err },
 		"LastSave":   func(ctx context.Context) error { _, err := f.LastSave(ctx, update); return err },
+		"Answered":   func(ctx context.Context) error { _, err := f.Answered(ctx, update); return err },
 		"PutAside": func(ctx context.Context) error {
 			return f.Spill(ctx, deployments.SpilledPart{Update: update, Name: "a"})
 		},
@@ -113,7 +114,7 @@ func calls(f fixture, update deployments.UpdateName, stack deployments.StackName
 		},
 		"RemoveToken": func(ctx context.Context) error { return f.RemoveToken(ctx, name) },
 		"PutFile":     func(ctx context.Context) error { return f.PutFile(ctx, stack, statestore.Digest(nil), nil) },
-		"NoteAbsence": func(ctx context.Context) error { return f.NoteAbsence(ctx, stack, []byte{1}) },
+		"NoteAbsence": func(ctx context.Context) error { return f.NoteAbsence(ctx, stack, []byte{1}, "x") },
 		"PutDrift":    func(ctx context.Context) error { return f.PutDrift(ctx, stack, deployments.Drift{}) },
 	}
 }

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"strings"
 	"testing"
@@ -89,6 +90,74 @@ func finishTwice(t *testing.T, f fixture) {
 	wantCode(t, err, deployments.CodeConflict) // never claimed
 }
 
+func missingSave(t *testing.T, f fixture) {
+	f.create(t)
+	f.claim(t, 1, "w1")
+	made := []string{"a", "b", "c"}
+	sc := statestore.Scope{Update: up(1)}
+	for n, name := range made {
+		if n != 1 {
+			ok(t, f.SaveDeltas(t.Context(), up(1), n+1, puts(f.thing(t, sc, 3+n, name))))
+		}
+	}
+	_, err := f.Finish(t.Context(), statestore.Finish{Scope: sc, Saves: 3})
+	wantCode(t, err, deployments.CodeFormat)
+	_, err = f.LoadDeltas(t.Context(), up(1), 0, 3)
+	wantCode(t, err, deployments.CodeFormat)
+	ok(t, f.SaveDeltas(t.Context(), up(1), 2, nil))
+	_, err = f.Finish(t.Context(), statestore.Finish{Scope: sc, Saves: 2})
+	wantCode(t, err, deployments.CodeConflict) // it knows less than was saved
+	w, err := f.Finish(t.Context(), statestore.Finish{Scope: sc, Saves: 3})
+	if err != nil || w.Version != 1 {
+		t.Errorf("it came to %+v, %v", w, err)
+	}
+}
+
+// staleHead puts an older head back beside a stack whose newest version then has lost what is in a folder.
+func staleHead(folder string, adopted int) func(*testing.T, fixture) {
+	return func(t *testing.T, f fixture) {
+		const stack = "stacks/organization/web/dev/"
+		f.create(t)
+		f.update(t, 1)
+		old, err := f.objects.Get(t.Context(), stack+"head.json")
+		ok(t, err)
+		f.update(t, 2)
+		_, err = f.objects.Put(t.Context(), stack+"head.json", old.Data, statestore.Condition{})
+		ok(t, err)
+		l, err := f.objects.List(t.Context(), statestore.Query{Prefix: stack + folder})
+		ok(t, err)
+		if len(l.Keys) == 0 {
+			t.Fatal("nothing is there to be lost")
+		}
+		for _, key := range l.Keys {
+			ok(t, f.objects.Delete(t.Context(), key))
+		}
+		claim := statestore.Claimant{Update: up(3), Writer: "w"}
+		_, err = f.Claim(t.Context(), claim)
+		if wantCode(t, err, deployments.CodeFormat); !strings.Contains(err.Error(), "key adopt") {
+			t.Errorf("the claim says %v", err)
+		}
+		ok(t, f.AdoptStack(t.Context(), dev))
+		if c, err := f.Claim(t.Context(), claim); err != nil || c.Base != adopted {
+			t.Errorf("the adopted stack is at version %d, %v", c.Base, err)
+		}
+	}
+}
+
+func answered(t *testing.T, f fixture) {
+	f.create(t)
+	f.claim(t, 1, "w1")
+	ok(t, f.SaveDeltas(t.Context(), up(1), 1, []engine.Delta{
+		{Seq: 1, Kind: engine.DeltaBegin, Op: 3, Pending: &engine.PendingOperation{Op: 3, Kind: "creating"}},
+		{Seq: 2, Kind: engine.DeltaBegin, Op: 4, Pending: &engine.PendingOperation{Op: 4, Kind: "creating"}},
+		{Seq: 3, Kind: engine.DeltaEnd, Op: 4}}))
+	ok(t, f.PutOutcome(t.Context(), up(1), 2, engine.StepFinished{Op: 5, Outcome: engine.OutcomeDone}))
+	got, err := f.Answered(t.Context(), up(1))
+	if want := map[int]int{4: math.MaxInt, 5: 2}; err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%v was answered (%v), not %v", got, err, want)
+	}
+}
+
 func sweep(t *testing.T, f fixture) {
 	f.create(t)
 	for n, name := range []string{"a", "b", "c"} {
@@ -158,6 +227,9 @@ func operationValues(t *testing.T, f fixture) {
 	_, err = codec.Decode(t.Context(), engine.Bag{Digest: "x", Ref: "op:3/in"})
 	wantCode(t, err, deployments.CodeInternal)
 	ok(t, f.SaveDeltas(t.Context(), up(1), 1, puts(f.thing(t, sc, 3, "a"))))
+	for n := 2; n < 12; n++ {
+		ok(t, f.SaveDeltas(t.Context(), up(1), n, nil))
+	}
 	ok(t, f.SaveDeltas(t.Context(), up(1), 12, puts(f.thing(t, sc, 4, "b"))))
 	for ref, want := range map[engine.Ref]resource.PropertyMap{"op:3/in": inputs("a"), "op:4/out": outputs("b")} {
 		got, err := codec.Decode(t.Context(), engine.Bag{Digest: "x", Ref: ref})
@@ -190,6 +262,9 @@ func pendingOperations(t *testing.T, f fixture) {
 	values, err := c.Values(p[0].State.Inputs.Ref)
 	if err != nil || !values.DeepEquals(inputs("lost")) {
 		t.Fatalf("got %v, %v", values, err)
+	}
+	if st, err := f.Status(t.Context(), dev); err != nil || st.Pending != 1 || len(st.Needs()) != 1 {
+		t.Errorf("its status is %+v, %v", st, err)
 	}
 	f.claim(t, 2, "w") // a later update that does not settle it hands it on
 	_, err = f.Finish(t.Context(), statestore.Finish{Scope: statestore.Scope{Update: up(2), Base: 1}})
@@ -274,6 +349,10 @@ func drift(t *testing.T, f fixture) {
 	ok(t, f.PutDrift(t.Context(), dev, found))
 	if got, err := f.Drift(t.Context(), dev); err != nil || !reflect.DeepEqual(got, found) {
 		t.Errorf("got %+v, %v", got, err)
+	}
+	if st, err := f.Status(t.Context(), dev); err != nil || st.Drift == nil || st.Drift.Resources != 1 ||
+		!st.Drift.Remediated || st.Drifted() != 0 || st.Last != nil {
+		t.Errorf("its status is %+v, %v", st, err)
 	}
 }
 

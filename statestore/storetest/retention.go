@@ -41,7 +41,7 @@ func (f fixture) update(t *testing.T, n int) {
 	ok(t, f.SaveDeltas(t.Context(), up(n), 1, deltas))
 	_, err := f.Finish(t.Context(), statestore.Finish{Scope: sc, Saves: 1})
 	ok(t, err)
-	ok(t, f.PutInfo(t.Context(), deployments.UpdateInfo{Update: up(n), Status: "succeeded"}))
+	ok(t, f.PutInfo(t.Context(), deployments.UpdateInfo{Update: up(n), Status: "succeeded", Committed: true}))
 }
 
 // preview leaves what previews leave.
@@ -296,7 +296,8 @@ func collectAbsences(t *testing.T, f fixture) {
 	f.create(t)
 	f.update(t, 1)
 	for n := range 100 {
-		ok(t, f.NoteAbsence(t.Context(), dev, []byte{byte(n), 1}))
+		ok(t, f.NoteAbsence(t.Context(), dev, []byte{byte(n), 1}, "x"))
+		ok(t, f.NoteMark(t.Context(), dev, []byte{byte(n), 1}, statestore.CreateMark{Place: "tags.m", Text: "x"}))
 	}
 	open := []byte{7, 1}
 	f.claim(t, 2, "w")
@@ -314,13 +315,18 @@ func collectAbsences(t *testing.T, f fixture) {
 		ok(t, err)
 		left := 0
 		for n := range 100 {
-			seen, err := f.SawAbsence(t.Context(), dev, []byte{byte(n), 1})
+			seen, err := f.SawAbsence(t.Context(), dev, []byte{byte(n), 1}, "x")
 			ok(t, err)
+			mark, err := f.NotedMark(t.Context(), dev, []byte{byte(n), 1})
+			ok(t, err)
+			if seen != (mark.Text == "x") {
+				t.Errorf("of create %d, one note is there and another is not", n)
+			}
 			if seen {
 				left++
 			}
 		}
-		if seen, err := f.SawAbsence(t.Context(), dev, open); left != c.want || !seen || err != nil {
+		if seen, err := f.SawAbsence(t.Context(), dev, open, "x"); left != c.want || !seen || err != nil {
 			t.Errorf("after %d days %d notes are left, the open one is there: %t, %v", c.days, left, seen, err)
 		}
 	}

@@ -34,10 +34,13 @@ func (f *fake) Create(ctx context.Context, req p.CreateRequest) (p.CreateRespons
 		body.Name = text(req.Properties.Get("name"))
 		body.ID = body.Name
 	}
+	if k.scoped {
+		body.ID = f.account + ":" + text(req.Properties.Get("zone")) + ":" + body.Name
+	}
 	var made object
-	err = f.cloud.call(ctx, request{http.MethodPost, path(k.cloud), string(req.Urn), body}, &made)
+	err = f.create(ctx, k, request{http.MethodPost, path(k.cloud), string(req.Urn), body}, &made)
 	if err != nil {
-		return p.CreateResponse{}, err
+		return p.CreateResponse{}, f.reported("create", string(req.Urn.Type().Name()), req.Urn.Name(), err)
 	}
 	partial, err := initialised(req.Properties)
 	return p.CreateResponse{ID: made.ID, Properties: k.outputs(made, req.Properties), PartialState: partial}, err
@@ -58,7 +61,7 @@ func (f *fake) Read(ctx context.Context, req p.ReadRequest) (p.ReadResponse, err
 		return p.ReadResponse{}, nil
 	}
 	if err != nil {
-		return p.ReadResponse{}, err
+		return p.ReadResponse{}, f.reported("read", string(req.Urn.Type().Name()), req.ID, err)
 	}
 	in := k.fromCloud(found, req.Inputs)
 	return p.ReadResponse{ID: found.ID, Inputs: in, Properties: k.outputs(found, in)}, nil
@@ -80,7 +83,7 @@ func (f *fake) Update(ctx context.Context, req p.UpdateRequest) (p.UpdateRespons
 	var made object
 	err = f.cloud.call(ctx, request{http.MethodPut, path(k.cloud, req.ID), string(req.Urn), body}, &made)
 	if err != nil {
-		return p.UpdateResponse{}, err
+		return p.UpdateResponse{}, f.reported("update", string(req.Urn.Type().Name()), req.ID, err)
 	}
 	partial, err := initialised(req.Inputs)
 	return p.UpdateResponse{Properties: k.outputs(made, req.Inputs), PartialState: partial}, err
@@ -98,7 +101,7 @@ func (f *fake) Delete(ctx context.Context, req p.DeleteRequest) error {
 	if isNotFound(err) {
 		return nil
 	}
-	return err
+	return f.reported("delete", string(req.Urn.Type().Name()), req.ID, err)
 }
 
 // initialised is the partial failure that failInit asks for.

@@ -8,6 +8,8 @@
 //	fake:index:Exclusive  as Named, but a replacement deletes first
 //	fake:index:Fleet      as Named; each of its settings is a view
 //	fake:index:Auto       autonaming makes the name from the engine's seed: the same seed asks for the same name
+//	fake:index:Scoped     as Auto, but the id is made of the account, the zone and the name
+//	fake:index:Filed      the cloud makes the id; fake:index:search finds it by a setting
 //	fake:index:Tagged     the cloud makes the id; the thing carries the URN as a tag and is found
 //	                      by List or fake:index:find
 //	fake:index:Server     the cloud makes the id and nothing else leads to it: a lost answer is lost

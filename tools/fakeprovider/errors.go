@@ -69,6 +69,17 @@ func lost(ctx context.Context, err error) error {
 	return failure(codes.Unavailable, "the connection to the cloud was lost: "+err.Error(), info)
 }
 
+// statusOf returns the status of the cloud's answer; 0 if there was none.
+func statusOf(st *status.Status) int {
+	for _, d := range st.Details() {
+		if info, ok := d.(*errdetails.ErrorInfo); ok {
+			n, _ := strconv.Atoi(info.GetMetadata()["status"])
+			return n
+		}
+	}
+	return 0
+}
+
 func retryAfter(d time.Duration) *errdetails.RetryInfo {
 	return &errdetails.RetryInfo{RetryDelay: durationpb.New(d)}
 }

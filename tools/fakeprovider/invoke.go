@@ -22,6 +22,8 @@ func (f *fake) Invoke(ctx context.Context, req p.InvokeRequest) (p.InvokeRespons
 		return f.lookup(ctx, req.Args)
 	case "fake:index:find":
 		return f.find(ctx, req.Args)
+	case "fake:index:search":
+		return f.search(ctx, req.Args)
 	}
 	return p.InvokeResponse{}, status.Errorf(codes.NotFound, "there is no function %s", req.Token)
 }
@@ -55,6 +57,24 @@ func (f *fake) find(ctx context.Context, args property.Map) (p.InvokeResponse, e
 		ids = append(ids, property.New(o.ID))
 	}
 	return p.InvokeResponse{Return: property.NewMap(map[string]property.Value{"ids": property.New(ids)})}, nil
+}
+
+// search finds things of a kind by the mark in their settings, as objects with their ARN.
+func (f *fake) search(ctx context.Context, args property.Map) (p.InvokeResponse, error) {
+	kind := cmp.Or(text(args.Get("kind")), "filed")
+	all, err := f.list(ctx, kind, url.Values{})
+	if err != nil {
+		return p.InvokeResponse{}, err
+	}
+	found := []property.Value{}
+	for _, o := range all {
+		if settings, _ := o.Properties["settings"].(map[string]any); settings["mark"] == text(args.Get("mark")) {
+			found = append(found, property.New(map[string]property.Value{
+				"arn": property.New("fake:" + kind + ":" + o.ID),
+			}))
+		}
+	}
+	return p.InvokeResponse{Return: property.NewMap(map[string]property.Value{"things": property.New(found)})}, nil
 }
 
 func (f *fake) list(ctx context.Context, kind string, query url.Values) (all []object, err error) {

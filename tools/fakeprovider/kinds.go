@@ -18,6 +18,7 @@ type kind struct {
 	tagged    bool // tagged with the URN in the cloud
 	exclusive bool // a replacement deletes first
 	views     bool // its settings are views
+	scoped    bool // its id is made of the account, the zone and the name
 	about     string
 }
 
@@ -27,6 +28,10 @@ var kinds = map[tokens.Type]kind{
 		about: "A Named of which no two can be at once: a replacement deletes first."},
 	"fake:index:Fleet": {cloud: "fleet", naming: named, views: true, about: "A Named whose settings are views."},
 	"fake:index:Auto":  {cloud: "auto", naming: auto, about: "A thing whose name autonaming makes."},
+	"fake:index:Scoped": {cloud: "scoped", naming: auto, scoped: true,
+		about: "A thing whose id is ACCOUNT:ZONE:NAME; autonaming makes the name."},
+	"fake:index:Filed": {cloud: "filed", naming: server,
+		about: "A thing whose id the cloud makes and that fake:index:search finds by its settings.mark."},
 	"fake:index:Tagged": {cloud: "tagged", naming: server, tagged: true,
 		about: "A thing whose id the cloud makes and that is found by its tag."},
 	"fake:index:Server": {cloud: "server", naming: server, about: "A thing whose id the cloud makes and that " +

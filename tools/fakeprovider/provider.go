@@ -17,9 +17,12 @@ import (
 
 // fake is the provider; each of its exported methods is one of the protocol's.
 type fake struct {
-	cloud  *cloud          // set by Configure
-	life   context.Context // ends when the engine says Cancel
-	cancel context.CancelFunc
+	cloud  *cloud // set by Configure
+	manner string // of its errors; set by Configure
+	// account is a part of the ids of what is scoped; set by Configure.
+	account string
+	life    context.Context // ends when the engine says Cancel
+	cancel  context.CancelFunc
 
 	extensions extensions
 }
@@ -75,6 +78,9 @@ func (f *fake) CheckConfig(_ context.Context, req p.CheckRequest) (p.CheckRespon
 				Reason: fmt.Sprintf("%q is not a URL", endpoint)})
 		}
 	}
+	if manner := text(in.Get("errors")); manner != "" && manners[manner] == nil {
+		failures = append(failures, p.CheckFailure{Property: "errors", Reason: fmt.Sprintf("%q is no manner", manner)})
+	}
 	if token, given := in.GetOk("token"); given {
 		in = in.Set("token", token.WithSecret(true))
 	}
@@ -84,7 +90,7 @@ func (f *fake) CheckConfig(_ context.Context, req p.CheckRequest) (p.CheckRespon
 // DiffConfig replaces the provider when the account is another.
 func (f *fake) DiffConfig(_ context.Context, req p.DiffRequest) (p.DiffResponse, error) {
 	diff := p.DiffResponse{DetailedDiff: map[string]p.PropertyDiff{}}
-	for name, replaces := range map[string]bool{"endpoint": false, "token": false, "account": true} {
+	for name, replaces := range map[string]bool{"endpoint": false, "token": false, "errors": false, "account": true} {
 		before, had := req.OldInputs.GetOk(name)
 		after, has := req.Inputs.GetOk(name)
 		if had == has && without(before).Equals(without(after)) {
@@ -99,7 +105,9 @@ func (f *fake) DiffConfig(_ context.Context, req p.DiffRequest) (p.DiffResponse,
 // Configure sets where the cloud is. That it is nowhere is an error only of the first request to it.
 func (f *fake) Configure(_ context.Context, req p.ConfigureRequest) error {
 	endpoint := cmp.Or(text(req.Args.Get("endpoint")), os.Getenv("FAKECLOUD_ENDPOINT"))
-	f.cloud = newCloud(endpoint, text(req.Args.Get("token")))
+	f.cloud, f.manner = newCloud(endpoint, text(req.Args.Get("token"))),
+		cmp.Or(text(req.Args.Get("errors")), os.Getenv("FAKECLOUD_ERRORS"))
+	f.account = cmp.Or(text(req.Args.Get("account")), os.Getenv("FAKECLOUD_ACCOUNT"))
 	return nil
 }
 

@@ -13,6 +13,8 @@ func packageSchema(version string) (string, error) {
 			"when not given."},
 		"token": {TypeSpec: schema.TypeSpec{Type: "string"}, Secret: true,
 			Description: "Bearer token for the cloud."},
+		"errors": {TypeSpec: schema.TypeSpec{Type: "string"}, Description: "The manner in which errors are reported, all " +
+			"with the code Unknown: bridged, google, kubernetes or native. By default, their codes say what they mean."},
 		"account": {TypeSpec: schema.TypeSpec{Type: "string"}, Description: "Whose things these are; a change " +
 			"replaces the provider."},
 	}
@@ -109,6 +111,13 @@ func functionSchemas() map[string]schema.FunctionSpec {
 			Inputs: object(map[string]schema.PropertySpec{"kind": str("Kind in the cloud; tagged when not given."),
 				"urn": str("")}, "urn"),
 			Outputs: object(map[string]schema.PropertySpec{"ids": ids}, "ids"),
+		},
+		"fake:index:search": {
+			Description: "Finds the ARNs of the things of a kind whose settings have a mark.",
+			Inputs: object(map[string]schema.PropertySpec{"kind": str("Kind in the cloud; filed when not given."),
+				"mark": str("")}, "mark"),
+			Outputs: object(map[string]schema.PropertySpec{"things": {TypeSpec: schema.TypeSpec{Type: "array",
+				Items: &schema.TypeSpec{Type: "object", AdditionalProperties: &schema.TypeSpec{Type: "string"}}}}}, "things"),
 		},
 	}
 }

@@ -5,10 +5,11 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"time"
 )
 
-// holds makes this program, started by itself, a neighbour: it holds that many MiB of memory, or, with 0, computes. It
-// ends when its standard input does, with the program that started it.
+// holds makes this program, started by itself, a neighbour: it holds that many MiB of memory, or, with 0, computes all
+// the time. It ends when its standard input does, with the program that started it.
 const holds = "STEADY_NEIGHBOUR_HOLDS"
 
 func init() {
@@ -20,10 +21,12 @@ func init() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(0)
 	}()
-	memory := make([]byte, max(mib<<20, 1))
-	for { // every page again and again, so that all of it stays resident
+	for memory := make([]byte, mib<<20); ; { // every page each second, so that all of it stays resident
 		for i := 0; i < len(memory); i += os.Getpagesize() {
 			memory[i]++
+		}
+		if mib > 0 {
+			time.Sleep(time.Second)
 		}
 	}
 }

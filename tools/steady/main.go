@@ -30,7 +30,8 @@ func main() {
 	flag.IntVar(&o.n, "n", 5, "play it `N` times")
 	flag.IntVar(&o.loops, "loops", 6, "`N` processes beside it that compute all the time")
 	flag.IntVar(&o.memory, "memory", 4096, "`MIB` of memory that a process beside it holds and touches")
-	flag.StringVar(&o.command, "command", "make test", "what is played, a `COMMAND` of the shell")
+	flag.StringVar(&o.command, "command", "make test TESTFLAGS=-count=1", "what is played, a `COMMAND` of the shell; no "+
+		"result of an earlier run is taken for the test's")
 	flag.StringVar(&o.dir, "dir", "", "`DIR` for clones and logs; not set: a temporary one. Logs of failures stay there")
 	flag.Parse()
 	if flag.NArg() > 0 {

@@ -354,6 +354,7 @@ type SubmitRequest struct {
 	Variables           map[string]string       `protobuf:"bytes,29,rep,name=variables,proto3" json:"variables,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // of an import: the names of resources in the text for the program, by URN
 	Plan                *SavedPlan              `protobuf:"bytes,30,opt,name=plan,proto3" json:"plan,omitempty"`                                                                                     // of an up
 	Settle              *Settling               `protobuf:"bytes,31,opt,name=settle,proto3" json:"settle,omitempty"`                                                                                 // of a refresh, which then does nothing else
+	TrySettle           bool                    `protobuf:"varint,32,opt,name=try_settle,json=trySettle,proto3" json:"try_settle,omitempty"`                                                         // of a preview of a refresh: it also tries the settle rules of what it reads
 	unknownFields       protoimpl.UnknownFields
 	sizeCache           protoimpl.SizeCache
 }
@@ -603,6 +604,13 @@ func (x *SubmitRequest) GetSettle() *Settling {
 		return x.Settle
 	}
 	return nil
+}
+
+func (x *SubmitRequest) GetTrySettle() bool {
+	if x != nil {
+		return x.TrySettle
+	}
+	return false
 }
 
 // Settling settles what earlier updates left pending.
@@ -1006,10 +1014,11 @@ type UpdateInfo struct {
 	Changes       map[string]int64       `protobuf:"bytes,9,rep,name=changes,proto3" json:"changes,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	Resources     int64                  `protobuf:"varint,10,opt,name=resources,proto3" json:"resources,omitempty"`
 	Error         string                 `protobuf:"bytes,11,opt,name=error,proto3" json:"error,omitempty"`
-	Kept          bool                   `protobuf:"varint,12,opt,name=kept,proto3" json:"kept,omitempty"`      // in a history: its state is kept and can be restored
-	Next          string                 `protobuf:"bytes,13,opt,name=next,proto3" json:"next,omitempty"`       // the version as which it goes on, of one that was moved
-	Code          string                 `protobuf:"bytes,14,opt,name=code,proto3" json:"code,omitempty"`       // of the error, where it is one of the codes of package deployments
-	Waiting       []string               `protobuf:"bytes,15,rep,name=waiting,proto3" json:"waiting,omitempty"` // URNs of creates of which somebody has to say whether they were made; of a stack's active update
+	Kept          bool                   `protobuf:"varint,12,opt,name=kept,proto3" json:"kept,omitempty"`           // in a history: its state is kept and can be restored
+	Next          string                 `protobuf:"bytes,13,opt,name=next,proto3" json:"next,omitempty"`            // the version as which it goes on, of one that was moved
+	Code          string                 `protobuf:"bytes,14,opt,name=code,proto3" json:"code,omitempty"`            // of the error, where it is one of the codes of package deployments
+	Waiting       []string               `protobuf:"bytes,15,rep,name=waiting,proto3" json:"waiting,omitempty"`      // URNs of creates of which somebody has to say whether they were made; of a stack's active update
+	Committed     bool                   `protobuf:"varint,16,opt,name=committed,proto3" json:"committed,omitempty"` // it made the version of the stack that it names
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1149,6 +1158,101 @@ func (x *UpdateInfo) GetWaiting() []string {
 	return nil
 }
 
+func (x *UpdateInfo) GetCommitted() bool {
+	if x != nil {
+		return x.Committed
+	}
+	return false
+}
+
+type ListOngoingRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Organization  string                 `protobuf:"bytes,1,opt,name=organization,proto3" json:"organization,omitempty"` // empty: all
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListOngoingRequest) Reset() {
+	*x = ListOngoingRequest{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListOngoingRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListOngoingRequest) ProtoMessage() {}
+
+func (x *ListOngoingRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListOngoingRequest.ProtoReflect.Descriptor instead.
+func (*ListOngoingRequest) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *ListOngoingRequest) GetOrganization() string {
+	if x != nil {
+		return x.Organization
+	}
+	return ""
+}
+
+type ListOngoingResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Updates       []*UpdateInfo          `protobuf:"bytes,1,rep,name=updates,proto3" json:"updates,omitempty"` // the error says what an update waits for
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListOngoingResponse) Reset() {
+	*x = ListOngoingResponse{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListOngoingResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListOngoingResponse) ProtoMessage() {}
+
+func (x *ListOngoingResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListOngoingResponse.ProtoReflect.Descriptor instead.
+func (*ListOngoingResponse) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *ListOngoingResponse) GetUpdates() []*UpdateInfo {
+	if x != nil {
+		return x.Updates
+	}
+	return nil
+}
+
 type WatchRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Update *UpdateName            `protobuf:"bytes,1,opt,name=update,proto3" json:"update,omitempty"`
@@ -1160,7 +1264,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[13]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1172,7 +1276,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[13]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1185,7 +1289,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{13}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *WatchRequest) GetUpdate() *UpdateName {
@@ -1218,7 +1322,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[14]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1230,7 +1334,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[14]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1243,7 +1347,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{14}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *WatchResponse) GetItem() isWatchResponse_Item {
@@ -1324,7 +1428,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[15]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1336,7 +1440,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[15]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1349,7 +1453,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{15}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Progress) GetPosition() int32 {
@@ -1404,7 +1508,7 @@ type Phase struct {
 
 func (x *Phase) Reset() {
 	*x = Phase{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[16]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1416,7 +1520,7 @@ func (x *Phase) String() string {
 func (*Phase) ProtoMessage() {}
 
 func (x *Phase) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[16]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1429,7 +1533,7 @@ func (x *Phase) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Phase.ProtoReflect.Descriptor instead.
 func (*Phase) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{16}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Phase) GetText() string {
@@ -1462,7 +1566,7 @@ type RunningStep struct {
 
 func (x *RunningStep) Reset() {
 	*x = RunningStep{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[17]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1474,7 +1578,7 @@ func (x *RunningStep) String() string {
 func (*RunningStep) ProtoMessage() {}
 
 func (x *RunningStep) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[17]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1487,7 +1591,7 @@ func (x *RunningStep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunningStep.ProtoReflect.Descriptor instead.
 func (*RunningStep) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{17}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *RunningStep) GetUrn() string {
@@ -1556,7 +1660,7 @@ type CancelRequest struct {
 
 func (x *CancelRequest) Reset() {
 	*x = CancelRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[18]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1568,7 +1672,7 @@ func (x *CancelRequest) String() string {
 func (*CancelRequest) ProtoMessage() {}
 
 func (x *CancelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[18]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1581,7 +1685,7 @@ func (x *CancelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRequest.ProtoReflect.Descriptor instead.
 func (*CancelRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{18}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *CancelRequest) GetUpdate() *UpdateName {
@@ -1606,7 +1710,7 @@ type CancelResponse struct {
 
 func (x *CancelResponse) Reset() {
 	*x = CancelResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[19]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1618,7 +1722,7 @@ func (x *CancelResponse) String() string {
 func (*CancelResponse) ProtoMessage() {}
 
 func (x *CancelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[19]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1631,7 +1735,7 @@ func (x *CancelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelResponse.ProtoReflect.Descriptor instead.
 func (*CancelResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{19}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{21}
 }
 
 type ResolveRequest struct {
@@ -1645,7 +1749,7 @@ type ResolveRequest struct {
 
 func (x *ResolveRequest) Reset() {
 	*x = ResolveRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[20]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1657,7 +1761,7 @@ func (x *ResolveRequest) String() string {
 func (*ResolveRequest) ProtoMessage() {}
 
 func (x *ResolveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[20]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1670,7 +1774,7 @@ func (x *ResolveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveRequest.ProtoReflect.Descriptor instead.
 func (*ResolveRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{20}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ResolveRequest) GetUpdate() *UpdateName {
@@ -1702,7 +1806,7 @@ type ResolveResponse struct {
 
 func (x *ResolveResponse) Reset() {
 	*x = ResolveResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[21]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1714,7 +1818,7 @@ func (x *ResolveResponse) String() string {
 func (*ResolveResponse) ProtoMessage() {}
 
 func (x *ResolveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[21]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1727,7 +1831,7 @@ func (x *ResolveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveResponse.ProtoReflect.Descriptor instead.
 func (*ResolveResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{21}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{23}
 }
 
 // In a StackInfo, a Token and a Member, damaged is 15, the last number of one byte: the numbers before it are for other fields.
@@ -1740,6 +1844,7 @@ type StackInfo struct {
 	Active        *UpdateInfo            `protobuf:"bytes,5,opt,name=active,proto3" json:"active,omitempty"`
 	Queued        []*UpdateInfo          `protobuf:"bytes,6,rep,name=queued,proto3" json:"queued,omitempty"`
 	Tags          map[string]string      `protobuf:"bytes,7,rep,name=tags,proto3" json:"tags,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Pending       int64                  `protobuf:"varint,8,opt,name=pending,proto3" json:"pending,omitempty"` // operations of an unknown outcome in its state
 	Damaged       string                 `protobuf:"bytes,15,opt,name=damaged,proto3" json:"damaged,omitempty"` // what of it cannot be read, and what to do; then the rest may be missing
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1747,7 +1852,7 @@ type StackInfo struct {
 
 func (x *StackInfo) Reset() {
 	*x = StackInfo{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[22]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1759,7 +1864,7 @@ func (x *StackInfo) String() string {
 func (*StackInfo) ProtoMessage() {}
 
 func (x *StackInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[22]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1772,7 +1877,7 @@ func (x *StackInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StackInfo.ProtoReflect.Descriptor instead.
 func (*StackInfo) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{22}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *StackInfo) GetStack() *StackName {
@@ -1824,6 +1929,13 @@ func (x *StackInfo) GetTags() map[string]string {
 	return nil
 }
 
+func (x *StackInfo) GetPending() int64 {
+	if x != nil {
+		return x.Pending
+	}
+	return 0
+}
+
 func (x *StackInfo) GetDamaged() string {
 	if x != nil {
 		return x.Damaged
@@ -1841,7 +1953,7 @@ type CreateStackRequest struct {
 
 func (x *CreateStackRequest) Reset() {
 	*x = CreateStackRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[23]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1853,7 +1965,7 @@ func (x *CreateStackRequest) String() string {
 func (*CreateStackRequest) ProtoMessage() {}
 
 func (x *CreateStackRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[23]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1866,7 +1978,7 @@ func (x *CreateStackRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateStackRequest.ProtoReflect.Descriptor instead.
 func (*CreateStackRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{23}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *CreateStackRequest) GetStack() *StackName {
@@ -1891,7 +2003,7 @@ type CreateStackResponse struct {
 
 func (x *CreateStackResponse) Reset() {
 	*x = CreateStackResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[24]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1903,7 +2015,7 @@ func (x *CreateStackResponse) String() string {
 func (*CreateStackResponse) ProtoMessage() {}
 
 func (x *CreateStackResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[24]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1916,7 +2028,7 @@ func (x *CreateStackResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateStackResponse.ProtoReflect.Descriptor instead.
 func (*CreateStackResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{24}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{26}
 }
 
 type ListStacksRequest struct {
@@ -1929,7 +2041,7 @@ type ListStacksRequest struct {
 
 func (x *ListStacksRequest) Reset() {
 	*x = ListStacksRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[25]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1941,7 +2053,7 @@ func (x *ListStacksRequest) String() string {
 func (*ListStacksRequest) ProtoMessage() {}
 
 func (x *ListStacksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[25]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1954,7 +2066,7 @@ func (x *ListStacksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListStacksRequest.ProtoReflect.Descriptor instead.
 func (*ListStacksRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{25}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ListStacksRequest) GetOrganization() string {
@@ -1980,7 +2092,7 @@ type ListStacksResponse struct {
 
 func (x *ListStacksResponse) Reset() {
 	*x = ListStacksResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[26]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1992,7 +2104,7 @@ func (x *ListStacksResponse) String() string {
 func (*ListStacksResponse) ProtoMessage() {}
 
 func (x *ListStacksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[26]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2005,12 +2117,337 @@ func (x *ListStacksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListStacksResponse.ProtoReflect.Descriptor instead.
 func (*ListStacksResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{26}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ListStacksResponse) GetStacks() []*StackInfo {
 	if x != nil {
 		return x.Stacks
+	}
+	return nil
+}
+
+type ListStatusesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Organization  string                 `protobuf:"bytes,1,opt,name=organization,proto3" json:"organization,omitempty"` // empty: all
+	Project       string                 `protobuf:"bytes,2,opt,name=project,proto3" json:"project,omitempty"`           // empty: all
+	After         string                 `protobuf:"bytes,3,opt,name=after,proto3" json:"after,omitempty"`               // ORG/PROJECT/STACK: the page begins after it
+	Limit         int32                  `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`              // of stacks that are read; 0: as many as a page has
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListStatusesRequest) Reset() {
+	*x = ListStatusesRequest{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListStatusesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListStatusesRequest) ProtoMessage() {}
+
+func (x *ListStatusesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListStatusesRequest.ProtoReflect.Descriptor instead.
+func (*ListStatusesRequest) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *ListStatusesRequest) GetOrganization() string {
+	if x != nil {
+		return x.Organization
+	}
+	return ""
+}
+
+func (x *ListStatusesRequest) GetProject() string {
+	if x != nil {
+		return x.Project
+	}
+	return ""
+}
+
+func (x *ListStatusesRequest) GetAfter() string {
+	if x != nil {
+		return x.After
+	}
+	return ""
+}
+
+func (x *ListStatusesRequest) GetLimit() int32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+type ListStatusesResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Stacks        []*StackStatus         `protobuf:"bytes,1,rep,name=stacks,proto3" json:"stacks,omitempty"`         // by name; fewer than were read, if the caller may not see all
+	Next          string                 `protobuf:"bytes,2,opt,name=next,proto3" json:"next,omitempty"`             // the after of the next page; empty: this is the last
+	Incomplete    string                 `protobuf:"bytes,3,opt,name=incomplete,proto3" json:"incomplete,omitempty"` // why schedules and waits are not known
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListStatusesResponse) Reset() {
+	*x = ListStatusesResponse{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListStatusesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListStatusesResponse) ProtoMessage() {}
+
+func (x *ListStatusesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListStatusesResponse.ProtoReflect.Descriptor instead.
+func (*ListStatusesResponse) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *ListStatusesResponse) GetStacks() []*StackStatus {
+	if x != nil {
+		return x.Stacks
+	}
+	return nil
+}
+
+func (x *ListStatusesResponse) GetNext() string {
+	if x != nil {
+		return x.Next
+	}
+	return ""
+}
+
+func (x *ListStatusesResponse) GetIncomplete() string {
+	if x != nil {
+		return x.Incomplete
+	}
+	return ""
+}
+
+type StackStatus struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Stack         *StackInfo             `protobuf:"bytes,1,opt,name=stack,proto3" json:"stack,omitempty"`
+	Last          *UpdateInfo            `protobuf:"bytes,2,opt,name=last,proto3" json:"last,omitempty"` // the latest update that has ended
+	Drift         *DriftStatus           `protobuf:"bytes,3,opt,name=drift,proto3" json:"drift,omitempty"`
+	Schedules     []*ScheduleStatus      `protobuf:"bytes,4,rep,name=schedules,proto3" json:"schedules,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StackStatus) Reset() {
+	*x = StackStatus{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StackStatus) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StackStatus) ProtoMessage() {}
+
+func (x *StackStatus) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StackStatus.ProtoReflect.Descriptor instead.
+func (*StackStatus) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *StackStatus) GetStack() *StackInfo {
+	if x != nil {
+		return x.Stack
+	}
+	return nil
+}
+
+func (x *StackStatus) GetLast() *UpdateInfo {
+	if x != nil {
+		return x.Last
+	}
+	return nil
+}
+
+func (x *StackStatus) GetDrift() *DriftStatus {
+	if x != nil {
+		return x.Drift
+	}
+	return nil
+}
+
+func (x *StackStatus) GetSchedules() []*ScheduleStatus {
+	if x != nil {
+		return x.Schedules
+	}
+	return nil
+}
+
+// DriftStatus is the result of a stack's last drift check.
+type DriftStatus struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	At            *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=at,proto3" json:"at,omitempty"`
+	Resources     int64                  `protobuf:"varint,2,opt,name=resources,proto3" json:"resources,omitempty"`   // that had drifted
+	Remediated    bool                   `protobuf:"varint,3,opt,name=remediated,proto3" json:"remediated,omitempty"` // since then
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DriftStatus) Reset() {
+	*x = DriftStatus{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DriftStatus) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DriftStatus) ProtoMessage() {}
+
+func (x *DriftStatus) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DriftStatus.ProtoReflect.Descriptor instead.
+func (*DriftStatus) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *DriftStatus) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *DriftStatus) GetResources() int64 {
+	if x != nil {
+		return x.Resources
+	}
+	return 0
+}
+
+func (x *DriftStatus) GetRemediated() bool {
+	if x != nil {
+		return x.Remediated
+	}
+	return false
+}
+
+type ScheduleStatus struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Paused        bool                   `protobuf:"varint,2,opt,name=paused,proto3" json:"paused,omitempty"`
+	Note          string                 `protobuf:"bytes,3,opt,name=note,proto3" json:"note,omitempty"` // why it is paused
+	Next          *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=next,proto3" json:"next,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ScheduleStatus) Reset() {
+	*x = ScheduleStatus{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ScheduleStatus) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ScheduleStatus) ProtoMessage() {}
+
+func (x *ScheduleStatus) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ScheduleStatus.ProtoReflect.Descriptor instead.
+func (*ScheduleStatus) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *ScheduleStatus) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ScheduleStatus) GetPaused() bool {
+	if x != nil {
+		return x.Paused
+	}
+	return false
+}
+
+func (x *ScheduleStatus) GetNote() string {
+	if x != nil {
+		return x.Note
+	}
+	return ""
+}
+
+func (x *ScheduleStatus) GetNext() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Next
 	}
 	return nil
 }
@@ -2024,7 +2461,7 @@ type GetStackRequest struct {
 
 func (x *GetStackRequest) Reset() {
 	*x = GetStackRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[27]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2036,7 +2473,7 @@ func (x *GetStackRequest) String() string {
 func (*GetStackRequest) ProtoMessage() {}
 
 func (x *GetStackRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[27]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2049,7 +2486,7 @@ func (x *GetStackRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStackRequest.ProtoReflect.Descriptor instead.
 func (*GetStackRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{27}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *GetStackRequest) GetStack() *StackName {
@@ -2068,7 +2505,7 @@ type GetStackResponse struct {
 
 func (x *GetStackResponse) Reset() {
 	*x = GetStackResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[28]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2080,7 +2517,7 @@ func (x *GetStackResponse) String() string {
 func (*GetStackResponse) ProtoMessage() {}
 
 func (x *GetStackResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[28]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2093,7 +2530,7 @@ func (x *GetStackResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStackResponse.ProtoReflect.Descriptor instead.
 func (*GetStackResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{28}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *GetStackResponse) GetStack() *StackInfo {
@@ -2113,7 +2550,7 @@ type RemoveStackRequest struct {
 
 func (x *RemoveStackRequest) Reset() {
 	*x = RemoveStackRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[29]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2125,7 +2562,7 @@ func (x *RemoveStackRequest) String() string {
 func (*RemoveStackRequest) ProtoMessage() {}
 
 func (x *RemoveStackRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[29]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2138,7 +2575,7 @@ func (x *RemoveStackRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveStackRequest.ProtoReflect.Descriptor instead.
 func (*RemoveStackRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{29}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *RemoveStackRequest) GetStack() *StackName {
@@ -2163,7 +2600,7 @@ type RemoveStackResponse struct {
 
 func (x *RemoveStackResponse) Reset() {
 	*x = RemoveStackResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[30]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2175,7 +2612,7 @@ func (x *RemoveStackResponse) String() string {
 func (*RemoveStackResponse) ProtoMessage() {}
 
 func (x *RemoveStackResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[30]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2188,7 +2625,7 @@ func (x *RemoveStackResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveStackResponse.ProtoReflect.Descriptor instead.
 func (*RemoveStackResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{30}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{37}
 }
 
 type RenameStackRequest struct {
@@ -2202,7 +2639,7 @@ type RenameStackRequest struct {
 
 func (x *RenameStackRequest) Reset() {
 	*x = RenameStackRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[31]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2214,7 +2651,7 @@ func (x *RenameStackRequest) String() string {
 func (*RenameStackRequest) ProtoMessage() {}
 
 func (x *RenameStackRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[31]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2227,7 +2664,7 @@ func (x *RenameStackRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenameStackRequest.ProtoReflect.Descriptor instead.
 func (*RenameStackRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{31}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *RenameStackRequest) GetFrom() *StackName {
@@ -2259,7 +2696,7 @@ type RenameStackResponse struct {
 
 func (x *RenameStackResponse) Reset() {
 	*x = RenameStackResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[32]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2271,7 +2708,7 @@ func (x *RenameStackResponse) String() string {
 func (*RenameStackResponse) ProtoMessage() {}
 
 func (x *RenameStackResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[32]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2284,7 +2721,7 @@ func (x *RenameStackResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenameStackResponse.ProtoReflect.Descriptor instead.
 func (*RenameStackResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{32}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{39}
 }
 
 type TagStackRequest struct {
@@ -2297,7 +2734,7 @@ type TagStackRequest struct {
 
 func (x *TagStackRequest) Reset() {
 	*x = TagStackRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[33]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2309,7 +2746,7 @@ func (x *TagStackRequest) String() string {
 func (*TagStackRequest) ProtoMessage() {}
 
 func (x *TagStackRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[33]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2322,7 +2759,7 @@ func (x *TagStackRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TagStackRequest.ProtoReflect.Descriptor instead.
 func (*TagStackRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{33}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *TagStackRequest) GetStack() *StackName {
@@ -2347,7 +2784,7 @@ type TagStackResponse struct {
 
 func (x *TagStackResponse) Reset() {
 	*x = TagStackResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[34]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2359,7 +2796,7 @@ func (x *TagStackResponse) String() string {
 func (*TagStackResponse) ProtoMessage() {}
 
 func (x *TagStackResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[34]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2372,7 +2809,103 @@ func (x *TagStackResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TagStackResponse.ProtoReflect.Descriptor instead.
 func (*TagStackResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{34}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{41}
+}
+
+type ChangeTagsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Stack         *StackName             `protobuf:"bytes,1,opt,name=stack,proto3" json:"stack,omitempty"`
+	Set           map[string]string      `protobuf:"bytes,2,rep,name=set,proto3" json:"set,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Removed       []string               `protobuf:"bytes,3,rep,name=removed,proto3" json:"removed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChangeTagsRequest) Reset() {
+	*x = ChangeTagsRequest{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChangeTagsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChangeTagsRequest) ProtoMessage() {}
+
+func (x *ChangeTagsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChangeTagsRequest.ProtoReflect.Descriptor instead.
+func (*ChangeTagsRequest) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *ChangeTagsRequest) GetStack() *StackName {
+	if x != nil {
+		return x.Stack
+	}
+	return nil
+}
+
+func (x *ChangeTagsRequest) GetSet() map[string]string {
+	if x != nil {
+		return x.Set
+	}
+	return nil
+}
+
+func (x *ChangeTagsRequest) GetRemoved() []string {
+	if x != nil {
+		return x.Removed
+	}
+	return nil
+}
+
+type ChangeTagsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChangeTagsResponse) Reset() {
+	*x = ChangeTagsResponse{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChangeTagsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChangeTagsResponse) ProtoMessage() {}
+
+func (x *ChangeTagsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChangeTagsResponse.ProtoReflect.Descriptor instead.
+func (*ChangeTagsResponse) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{43}
 }
 
 type ExportRequest struct {
@@ -2387,7 +2920,7 @@ type ExportRequest struct {
 
 func (x *ExportRequest) Reset() {
 	*x = ExportRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[35]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2399,7 +2932,7 @@ func (x *ExportRequest) String() string {
 func (*ExportRequest) ProtoMessage() {}
 
 func (x *ExportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[35]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2412,7 +2945,7 @@ func (x *ExportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRequest.ProtoReflect.Descriptor instead.
 func (*ExportRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{35}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ExportRequest) GetStack() *StackName {
@@ -2453,7 +2986,7 @@ type ExportResponse struct {
 
 func (x *ExportResponse) Reset() {
 	*x = ExportResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[36]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2465,7 +2998,7 @@ func (x *ExportResponse) String() string {
 func (*ExportResponse) ProtoMessage() {}
 
 func (x *ExportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[36]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2478,10 +3011,99 @@ func (x *ExportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportResponse.ProtoReflect.Descriptor instead.
 func (*ExportResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{36}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ExportResponse) GetChunk() []byte {
+	if x != nil {
+		return x.Chunk
+	}
+	return nil
+}
+
+type ExportRawRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Stack         *StackName             `protobuf:"bytes,1,opt,name=stack,proto3" json:"stack,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportRawRequest) Reset() {
+	*x = ExportRawRequest{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportRawRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportRawRequest) ProtoMessage() {}
+
+func (x *ExportRawRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportRawRequest.ProtoReflect.Descriptor instead.
+func (*ExportRawRequest) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *ExportRawRequest) GetStack() *StackName {
+	if x != nil {
+		return x.Stack
+	}
+	return nil
+}
+
+// ExportRawResponse is a part of the archive.
+type ExportRawResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Chunk         []byte                 `protobuf:"bytes,1,opt,name=chunk,proto3" json:"chunk,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportRawResponse) Reset() {
+	*x = ExportRawResponse{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportRawResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportRawResponse) ProtoMessage() {}
+
+func (x *ExportRawResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportRawResponse.ProtoReflect.Descriptor instead.
+func (*ExportRawResponse) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{47}
+}
+
+func (x *ExportRawResponse) GetChunk() []byte {
 	if x != nil {
 		return x.Chunk
 	}
@@ -2504,7 +3126,7 @@ type ImportRequest struct {
 
 func (x *ImportRequest) Reset() {
 	*x = ImportRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[37]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2516,7 +3138,7 @@ func (x *ImportRequest) String() string {
 func (*ImportRequest) ProtoMessage() {}
 
 func (x *ImportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[37]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2529,7 +3151,7 @@ func (x *ImportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportRequest.ProtoReflect.Descriptor instead.
 func (*ImportRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{37}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ImportRequest) GetStack() *StackName {
@@ -2590,7 +3212,7 @@ type ImportResponse struct {
 
 func (x *ImportResponse) Reset() {
 	*x = ImportResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[38]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2602,7 +3224,7 @@ func (x *ImportResponse) String() string {
 func (*ImportResponse) ProtoMessage() {}
 
 func (x *ImportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[38]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2615,7 +3237,7 @@ func (x *ImportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportResponse.ProtoReflect.Descriptor instead.
 func (*ImportResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{38}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ImportResponse) GetVersion() int64 {
@@ -2638,7 +3260,7 @@ type RestoreRequest struct {
 
 func (x *RestoreRequest) Reset() {
 	*x = RestoreRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[39]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2650,7 +3272,7 @@ func (x *RestoreRequest) String() string {
 func (*RestoreRequest) ProtoMessage() {}
 
 func (x *RestoreRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[39]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2663,7 +3285,7 @@ func (x *RestoreRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreRequest.ProtoReflect.Descriptor instead.
 func (*RestoreRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{39}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *RestoreRequest) GetStack() *StackName {
@@ -2710,7 +3332,7 @@ type RestoreResponse struct {
 
 func (x *RestoreResponse) Reset() {
 	*x = RestoreResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[40]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2722,7 +3344,7 @@ func (x *RestoreResponse) String() string {
 func (*RestoreResponse) ProtoMessage() {}
 
 func (x *RestoreResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[40]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2735,7 +3357,7 @@ func (x *RestoreResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreResponse.ProtoReflect.Descriptor instead.
 func (*RestoreResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{40}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *RestoreResponse) GetVersion() int64 {
@@ -2767,7 +3389,7 @@ type EditStateRequest struct {
 
 func (x *EditStateRequest) Reset() {
 	*x = EditStateRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[41]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2779,7 +3401,7 @@ func (x *EditStateRequest) String() string {
 func (*EditStateRequest) ProtoMessage() {}
 
 func (x *EditStateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[41]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2792,7 +3414,7 @@ func (x *EditStateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditStateRequest.ProtoReflect.Descriptor instead.
 func (*EditStateRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{41}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *EditStateRequest) GetStack() *StackName {
@@ -2903,7 +3525,7 @@ type EditStateResponse struct {
 
 func (x *EditStateResponse) Reset() {
 	*x = EditStateResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[42]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2915,7 +3537,7 @@ func (x *EditStateResponse) String() string {
 func (*EditStateResponse) ProtoMessage() {}
 
 func (x *EditStateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[42]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2928,7 +3550,7 @@ func (x *EditStateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditStateResponse.ProtoReflect.Descriptor instead.
 func (*EditStateResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{42}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *EditStateResponse) GetVersion() int64 {
@@ -2963,7 +3585,7 @@ type MoveStateRequest struct {
 
 func (x *MoveStateRequest) Reset() {
 	*x = MoveStateRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[43]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2975,7 +3597,7 @@ func (x *MoveStateRequest) String() string {
 func (*MoveStateRequest) ProtoMessage() {}
 
 func (x *MoveStateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[43]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2988,7 +3610,7 @@ func (x *MoveStateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveStateRequest.ProtoReflect.Descriptor instead.
 func (*MoveStateRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{43}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *MoveStateRequest) GetFrom() *StackName {
@@ -3072,7 +3694,7 @@ type MoveStateResponse struct {
 
 func (x *MoveStateResponse) Reset() {
 	*x = MoveStateResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[44]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3084,7 +3706,7 @@ func (x *MoveStateResponse) String() string {
 func (*MoveStateResponse) ProtoMessage() {}
 
 func (x *MoveStateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[44]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3097,7 +3719,7 @@ func (x *MoveStateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveStateResponse.ProtoReflect.Descriptor instead.
 func (*MoveStateResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{44}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *MoveStateResponse) GetFromVersion() int64 {
@@ -3131,7 +3753,7 @@ type RecoverRequest struct {
 
 func (x *RecoverRequest) Reset() {
 	*x = RecoverRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[45]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3143,7 +3765,7 @@ func (x *RecoverRequest) String() string {
 func (*RecoverRequest) ProtoMessage() {}
 
 func (x *RecoverRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[45]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3156,7 +3778,7 @@ func (x *RecoverRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecoverRequest.ProtoReflect.Descriptor instead.
 func (*RecoverRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{45}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *RecoverRequest) GetStack() *StackName {
@@ -3182,7 +3804,7 @@ type RecoverResponse struct {
 
 func (x *RecoverResponse) Reset() {
 	*x = RecoverResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[46]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3194,7 +3816,7 @@ func (x *RecoverResponse) String() string {
 func (*RecoverResponse) ProtoMessage() {}
 
 func (x *RecoverResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[46]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3207,7 +3829,7 @@ func (x *RecoverResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecoverResponse.ProtoReflect.Descriptor instead.
 func (*RecoverResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{46}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *RecoverResponse) GetUpdate() *UpdateInfo {
@@ -3227,7 +3849,7 @@ type HistoryRequest struct {
 
 func (x *HistoryRequest) Reset() {
 	*x = HistoryRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[47]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3239,7 +3861,7 @@ func (x *HistoryRequest) String() string {
 func (*HistoryRequest) ProtoMessage() {}
 
 func (x *HistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[47]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3252,7 +3874,7 @@ func (x *HistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryRequest.ProtoReflect.Descriptor instead.
 func (*HistoryRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{47}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *HistoryRequest) GetStack() *StackName {
@@ -3278,7 +3900,7 @@ type HistoryResponse struct {
 
 func (x *HistoryResponse) Reset() {
 	*x = HistoryResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[48]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3290,7 +3912,7 @@ func (x *HistoryResponse) String() string {
 func (*HistoryResponse) ProtoMessage() {}
 
 func (x *HistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[48]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3303,7 +3925,7 @@ func (x *HistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryResponse.ProtoReflect.Descriptor instead.
 func (*HistoryResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{48}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *HistoryResponse) GetUpdates() []*UpdateInfo {
@@ -3323,7 +3945,7 @@ type EncryptRequest struct {
 
 func (x *EncryptRequest) Reset() {
 	*x = EncryptRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[49]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3335,7 +3957,7 @@ func (x *EncryptRequest) String() string {
 func (*EncryptRequest) ProtoMessage() {}
 
 func (x *EncryptRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[49]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3348,7 +3970,7 @@ func (x *EncryptRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EncryptRequest.ProtoReflect.Descriptor instead.
 func (*EncryptRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{49}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *EncryptRequest) GetStack() *StackName {
@@ -3374,7 +3996,7 @@ type EncryptResponse struct {
 
 func (x *EncryptResponse) Reset() {
 	*x = EncryptResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[50]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3386,7 +4008,7 @@ func (x *EncryptResponse) String() string {
 func (*EncryptResponse) ProtoMessage() {}
 
 func (x *EncryptResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[50]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3399,7 +4021,7 @@ func (x *EncryptResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EncryptResponse.ProtoReflect.Descriptor instead.
 func (*EncryptResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{50}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *EncryptResponse) GetSealed() []string {
@@ -3419,7 +4041,7 @@ type DecryptRequest struct {
 
 func (x *DecryptRequest) Reset() {
 	*x = DecryptRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[51]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3431,7 +4053,7 @@ func (x *DecryptRequest) String() string {
 func (*DecryptRequest) ProtoMessage() {}
 
 func (x *DecryptRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[51]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3444,7 +4066,7 @@ func (x *DecryptRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecryptRequest.ProtoReflect.Descriptor instead.
 func (*DecryptRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{51}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *DecryptRequest) GetStack() *StackName {
@@ -3470,7 +4092,7 @@ type DecryptResponse struct {
 
 func (x *DecryptResponse) Reset() {
 	*x = DecryptResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[52]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3482,7 +4104,7 @@ func (x *DecryptResponse) String() string {
 func (*DecryptResponse) ProtoMessage() {}
 
 func (x *DecryptResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[52]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3495,7 +4117,7 @@ func (x *DecryptResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecryptResponse.ProtoReflect.Descriptor instead.
 func (*DecryptResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{52}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *DecryptResponse) GetPlain() []string {
@@ -3517,7 +4139,7 @@ type File struct {
 
 func (x *File) Reset() {
 	*x = File{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[53]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3529,7 +4151,7 @@ func (x *File) String() string {
 func (*File) ProtoMessage() {}
 
 func (x *File) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[53]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3542,7 +4164,7 @@ func (x *File) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use File.ProtoReflect.Descriptor instead.
 func (*File) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{53}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *File) GetPath() string {
@@ -3583,7 +4205,7 @@ type Manifest struct {
 
 func (x *Manifest) Reset() {
 	*x = Manifest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[54]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3595,7 +4217,7 @@ func (x *Manifest) String() string {
 func (*Manifest) ProtoMessage() {}
 
 func (x *Manifest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[54]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3608,7 +4230,7 @@ func (x *Manifest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Manifest.ProtoReflect.Descriptor instead.
 func (*Manifest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{54}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *Manifest) GetFiles() []*File {
@@ -3635,7 +4257,7 @@ type MissingRequest struct {
 
 func (x *MissingRequest) Reset() {
 	*x = MissingRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[55]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3647,7 +4269,7 @@ func (x *MissingRequest) String() string {
 func (*MissingRequest) ProtoMessage() {}
 
 func (x *MissingRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[55]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3660,7 +4282,7 @@ func (x *MissingRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MissingRequest.ProtoReflect.Descriptor instead.
 func (*MissingRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{55}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *MissingRequest) GetStack() *StackName {
@@ -3686,7 +4308,7 @@ type MissingResponse struct {
 
 func (x *MissingResponse) Reset() {
 	*x = MissingResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[56]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3698,7 +4320,7 @@ func (x *MissingResponse) String() string {
 func (*MissingResponse) ProtoMessage() {}
 
 func (x *MissingResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[56]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3711,7 +4333,7 @@ func (x *MissingResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MissingResponse.ProtoReflect.Descriptor instead.
 func (*MissingResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{56}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *MissingResponse) GetDigests() []string {
@@ -3734,7 +4356,7 @@ type PutFileRequest struct {
 
 func (x *PutFileRequest) Reset() {
 	*x = PutFileRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[57]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3746,7 +4368,7 @@ func (x *PutFileRequest) String() string {
 func (*PutFileRequest) ProtoMessage() {}
 
 func (x *PutFileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[57]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3759,7 +4381,7 @@ func (x *PutFileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutFileRequest.ProtoReflect.Descriptor instead.
 func (*PutFileRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{57}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *PutFileRequest) GetStack() *StackName {
@@ -3798,7 +4420,7 @@ type PutFileResponse struct {
 
 func (x *PutFileResponse) Reset() {
 	*x = PutFileResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[58]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3810,7 +4432,7 @@ func (x *PutFileResponse) String() string {
 func (*PutFileResponse) ProtoMessage() {}
 
 func (x *PutFileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[58]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3823,7 +4445,7 @@ func (x *PutFileResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutFileResponse.ProtoReflect.Descriptor instead.
 func (*PutFileResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{58}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{69}
 }
 
 type PutManifestRequest struct {
@@ -3836,7 +4458,7 @@ type PutManifestRequest struct {
 
 func (x *PutManifestRequest) Reset() {
 	*x = PutManifestRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[59]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3848,7 +4470,7 @@ func (x *PutManifestRequest) String() string {
 func (*PutManifestRequest) ProtoMessage() {}
 
 func (x *PutManifestRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[59]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3861,7 +4483,7 @@ func (x *PutManifestRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutManifestRequest.ProtoReflect.Descriptor instead.
 func (*PutManifestRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{59}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *PutManifestRequest) GetStack() *StackName {
@@ -3887,7 +4509,7 @@ type PutManifestResponse struct {
 
 func (x *PutManifestResponse) Reset() {
 	*x = PutManifestResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[60]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3899,7 +4521,7 @@ func (x *PutManifestResponse) String() string {
 func (*PutManifestResponse) ProtoMessage() {}
 
 func (x *PutManifestResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[60]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3912,7 +4534,7 @@ func (x *PutManifestResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutManifestResponse.ProtoReflect.Descriptor instead.
 func (*PutManifestResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{60}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *PutManifestResponse) GetBundle() string {
@@ -3934,7 +4556,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[61]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3946,7 +4568,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[61]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3959,7 +4581,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{61}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *Grant) GetRole() string {
@@ -3996,7 +4618,7 @@ type CreateTokenRequest struct {
 
 func (x *CreateTokenRequest) Reset() {
 	*x = CreateTokenRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[62]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4008,7 +4630,7 @@ func (x *CreateTokenRequest) String() string {
 func (*CreateTokenRequest) ProtoMessage() {}
 
 func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[62]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4021,7 +4643,7 @@ func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateTokenRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{62}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *CreateTokenRequest) GetName() string {
@@ -4068,7 +4690,7 @@ type CreateTokenResponse struct {
 
 func (x *CreateTokenResponse) Reset() {
 	*x = CreateTokenResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[63]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4080,7 +4702,7 @@ func (x *CreateTokenResponse) String() string {
 func (*CreateTokenResponse) ProtoMessage() {}
 
 func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[63]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4093,7 +4715,7 @@ func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenResponse.ProtoReflect.Descriptor instead.
 func (*CreateTokenResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{63}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *CreateTokenResponse) GetText() string {
@@ -4111,7 +4733,7 @@ type WhoAmIRequest struct {
 
 func (x *WhoAmIRequest) Reset() {
 	*x = WhoAmIRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[64]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4123,7 +4745,7 @@ func (x *WhoAmIRequest) String() string {
 func (*WhoAmIRequest) ProtoMessage() {}
 
 func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[64]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4136,7 +4758,7 @@ func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIRequest.ProtoReflect.Descriptor instead.
 func (*WhoAmIRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{64}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{75}
 }
 
 // WhoAmIResponse: the caller may do what each of the lists of grants allows.
@@ -4153,7 +4775,7 @@ type WhoAmIResponse struct {
 
 func (x *WhoAmIResponse) Reset() {
 	*x = WhoAmIResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[65]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4165,7 +4787,7 @@ func (x *WhoAmIResponse) String() string {
 func (*WhoAmIResponse) ProtoMessage() {}
 
 func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[65]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4178,7 +4800,7 @@ func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIResponse.ProtoReflect.Descriptor instead.
 func (*WhoAmIResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{65}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *WhoAmIResponse) GetToken() string {
@@ -4225,7 +4847,7 @@ type GrantList struct {
 
 func (x *GrantList) Reset() {
 	*x = GrantList{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[66]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4237,7 +4859,7 @@ func (x *GrantList) String() string {
 func (*GrantList) ProtoMessage() {}
 
 func (x *GrantList) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[66]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4250,7 +4872,7 @@ func (x *GrantList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrantList.ProtoReflect.Descriptor instead.
 func (*GrantList) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{66}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *GrantList) GetGrants() []*Grant {
@@ -4268,7 +4890,7 @@ type ListTokensRequest struct {
 
 func (x *ListTokensRequest) Reset() {
 	*x = ListTokensRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[67]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4280,7 +4902,7 @@ func (x *ListTokensRequest) String() string {
 func (*ListTokensRequest) ProtoMessage() {}
 
 func (x *ListTokensRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[67]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4293,7 +4915,7 @@ func (x *ListTokensRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTokensRequest.ProtoReflect.Descriptor instead.
 func (*ListTokensRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{67}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{78}
 }
 
 type ListTokensResponse struct {
@@ -4305,7 +4927,7 @@ type ListTokensResponse struct {
 
 func (x *ListTokensResponse) Reset() {
 	*x = ListTokensResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[68]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4317,7 +4939,7 @@ func (x *ListTokensResponse) String() string {
 func (*ListTokensResponse) ProtoMessage() {}
 
 func (x *ListTokensResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[68]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4330,7 +4952,7 @@ func (x *ListTokensResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTokensResponse.ProtoReflect.Descriptor instead.
 func (*ListTokensResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{68}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *ListTokensResponse) GetTokens() []*Token {
@@ -4358,7 +4980,7 @@ type Token struct {
 
 func (x *Token) Reset() {
 	*x = Token{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[69]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4370,7 +4992,7 @@ func (x *Token) String() string {
 func (*Token) ProtoMessage() {}
 
 func (x *Token) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[69]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4383,7 +5005,7 @@ func (x *Token) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Token.ProtoReflect.Descriptor instead.
 func (*Token) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{69}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *Token) GetName() string {
@@ -4470,7 +5092,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[70]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4482,7 +5104,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[70]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4495,7 +5117,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{70}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *Member) GetName() string {
@@ -4550,7 +5172,7 @@ type GrantMemberRequest struct {
 
 func (x *GrantMemberRequest) Reset() {
 	*x = GrantMemberRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[71]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4562,7 +5184,7 @@ func (x *GrantMemberRequest) String() string {
 func (*GrantMemberRequest) ProtoMessage() {}
 
 func (x *GrantMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[71]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4575,7 +5197,7 @@ func (x *GrantMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrantMemberRequest.ProtoReflect.Descriptor instead.
 func (*GrantMemberRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{71}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *GrantMemberRequest) GetName() string {
@@ -4600,7 +5222,7 @@ type GrantMemberResponse struct {
 
 func (x *GrantMemberResponse) Reset() {
 	*x = GrantMemberResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[72]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4612,7 +5234,7 @@ func (x *GrantMemberResponse) String() string {
 func (*GrantMemberResponse) ProtoMessage() {}
 
 func (x *GrantMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[72]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4625,7 +5247,7 @@ func (x *GrantMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrantMemberResponse.ProtoReflect.Descriptor instead.
 func (*GrantMemberResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{72}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{83}
 }
 
 type ListMembersRequest struct {
@@ -4636,7 +5258,7 @@ type ListMembersRequest struct {
 
 func (x *ListMembersRequest) Reset() {
 	*x = ListMembersRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[73]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4648,7 +5270,7 @@ func (x *ListMembersRequest) String() string {
 func (*ListMembersRequest) ProtoMessage() {}
 
 func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[73]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4661,7 +5283,7 @@ func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersRequest.ProtoReflect.Descriptor instead.
 func (*ListMembersRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{73}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{84}
 }
 
 type ListMembersResponse struct {
@@ -4673,7 +5295,7 @@ type ListMembersResponse struct {
 
 func (x *ListMembersResponse) Reset() {
 	*x = ListMembersResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[74]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4685,7 +5307,7 @@ func (x *ListMembersResponse) String() string {
 func (*ListMembersResponse) ProtoMessage() {}
 
 func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[74]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4698,7 +5320,7 @@ func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersResponse.ProtoReflect.Descriptor instead.
 func (*ListMembersResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{74}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *ListMembersResponse) GetMembers() []*Member {
@@ -4718,7 +5340,7 @@ type RemoveMemberRequest struct {
 
 func (x *RemoveMemberRequest) Reset() {
 	*x = RemoveMemberRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[75]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4730,7 +5352,7 @@ func (x *RemoveMemberRequest) String() string {
 func (*RemoveMemberRequest) ProtoMessage() {}
 
 func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[75]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4743,7 +5365,7 @@ func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberRequest.ProtoReflect.Descriptor instead.
 func (*RemoveMemberRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{75}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *RemoveMemberRequest) GetName() string {
@@ -4768,7 +5390,7 @@ type RemoveMemberResponse struct {
 
 func (x *RemoveMemberResponse) Reset() {
 	*x = RemoveMemberResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[76]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4780,7 +5402,7 @@ func (x *RemoveMemberResponse) String() string {
 func (*RemoveMemberResponse) ProtoMessage() {}
 
 func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[76]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4793,7 +5415,7 @@ func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberResponse.ProtoReflect.Descriptor instead.
 func (*RemoveMemberResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{76}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{87}
 }
 
 type ReadAuditRequest struct {
@@ -4809,7 +5431,7 @@ type ReadAuditRequest struct {
 
 func (x *ReadAuditRequest) Reset() {
 	*x = ReadAuditRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[77]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4821,7 +5443,7 @@ func (x *ReadAuditRequest) String() string {
 func (*ReadAuditRequest) ProtoMessage() {}
 
 func (x *ReadAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[77]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4834,7 +5456,7 @@ func (x *ReadAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadAuditRequest.ProtoReflect.Descriptor instead.
 func (*ReadAuditRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{77}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *ReadAuditRequest) GetOrganization() string {
@@ -4881,7 +5503,7 @@ type ReadAuditResponse struct {
 
 func (x *ReadAuditResponse) Reset() {
 	*x = ReadAuditResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[78]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4893,7 +5515,7 @@ func (x *ReadAuditResponse) String() string {
 func (*ReadAuditResponse) ProtoMessage() {}
 
 func (x *ReadAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[78]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4906,7 +5528,7 @@ func (x *ReadAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadAuditResponse.ProtoReflect.Descriptor instead.
 func (*ReadAuditResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{78}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *ReadAuditResponse) GetEntries() []*AuditEntry {
@@ -4938,7 +5560,7 @@ type AuditEntry struct {
 
 func (x *AuditEntry) Reset() {
 	*x = AuditEntry{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[79]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4950,7 +5572,7 @@ func (x *AuditEntry) String() string {
 func (*AuditEntry) ProtoMessage() {}
 
 func (x *AuditEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[79]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4963,7 +5585,7 @@ func (x *AuditEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEntry.ProtoReflect.Descriptor instead.
 func (*AuditEntry) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{79}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *AuditEntry) GetTime() *timestamppb.Timestamp {
@@ -5073,7 +5695,7 @@ type RemoveTokenRequest struct {
 
 func (x *RemoveTokenRequest) Reset() {
 	*x = RemoveTokenRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[80]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5085,7 +5707,7 @@ func (x *RemoveTokenRequest) String() string {
 func (*RemoveTokenRequest) ProtoMessage() {}
 
 func (x *RemoveTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[80]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5098,7 +5720,7 @@ func (x *RemoveTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveTokenRequest.ProtoReflect.Descriptor instead.
 func (*RemoveTokenRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{80}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *RemoveTokenRequest) GetName() string {
@@ -5116,7 +5738,7 @@ type RemoveTokenResponse struct {
 
 func (x *RemoveTokenResponse) Reset() {
 	*x = RemoveTokenResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[81]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5128,7 +5750,7 @@ func (x *RemoveTokenResponse) String() string {
 func (*RemoveTokenResponse) ProtoMessage() {}
 
 func (x *RemoveTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[81]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5141,7 +5763,7 @@ func (x *RemoveTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveTokenResponse.ProtoReflect.Descriptor instead.
 func (*RemoveTokenResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{81}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{92}
 }
 
 type DeriveTokenRequest struct {
@@ -5154,7 +5776,7 @@ type DeriveTokenRequest struct {
 
 func (x *DeriveTokenRequest) Reset() {
 	*x = DeriveTokenRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[82]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5166,7 +5788,7 @@ func (x *DeriveTokenRequest) String() string {
 func (*DeriveTokenRequest) ProtoMessage() {}
 
 func (x *DeriveTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[82]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5179,7 +5801,7 @@ func (x *DeriveTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeriveTokenRequest.ProtoReflect.Descriptor instead.
 func (*DeriveTokenRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{82}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *DeriveTokenRequest) GetName() string {
@@ -5205,7 +5827,7 @@ type DeriveTokenResponse struct {
 
 func (x *DeriveTokenResponse) Reset() {
 	*x = DeriveTokenResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[83]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5217,7 +5839,7 @@ func (x *DeriveTokenResponse) String() string {
 func (*DeriveTokenResponse) ProtoMessage() {}
 
 func (x *DeriveTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[83]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5230,7 +5852,7 @@ func (x *DeriveTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeriveTokenResponse.ProtoReflect.Descriptor instead.
 func (*DeriveTokenResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{83}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *DeriveTokenResponse) GetText() string {
@@ -5252,7 +5874,7 @@ type Origin struct {
 
 func (x *Origin) Reset() {
 	*x = Origin{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[84]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5264,7 +5886,7 @@ func (x *Origin) String() string {
 func (*Origin) ProtoMessage() {}
 
 func (x *Origin) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[84]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5277,7 +5899,7 @@ func (x *Origin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Origin.ProtoReflect.Descriptor instead.
 func (*Origin) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{84}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *Origin) GetTrust() string {
@@ -5321,7 +5943,7 @@ type Team struct {
 
 func (x *Team) Reset() {
 	*x = Team{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[85]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5333,7 +5955,7 @@ func (x *Team) String() string {
 func (*Team) ProtoMessage() {}
 
 func (x *Team) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[85]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5346,7 +5968,7 @@ func (x *Team) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Team.ProtoReflect.Descriptor instead.
 func (*Team) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{85}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *Team) GetName() string {
@@ -5394,7 +6016,7 @@ type GrantTeamRequest struct {
 
 func (x *GrantTeamRequest) Reset() {
 	*x = GrantTeamRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[86]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5406,7 +6028,7 @@ func (x *GrantTeamRequest) String() string {
 func (*GrantTeamRequest) ProtoMessage() {}
 
 func (x *GrantTeamRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[86]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5419,7 +6041,7 @@ func (x *GrantTeamRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrantTeamRequest.ProtoReflect.Descriptor instead.
 func (*GrantTeamRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{86}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *GrantTeamRequest) GetName() string {
@@ -5444,7 +6066,7 @@ type GrantTeamResponse struct {
 
 func (x *GrantTeamResponse) Reset() {
 	*x = GrantTeamResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[87]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5456,7 +6078,7 @@ func (x *GrantTeamResponse) String() string {
 func (*GrantTeamResponse) ProtoMessage() {}
 
 func (x *GrantTeamResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[87]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5469,7 +6091,7 @@ func (x *GrantTeamResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrantTeamResponse.ProtoReflect.Descriptor instead.
 func (*GrantTeamResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{87}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{98}
 }
 
 type ListTeamsRequest struct {
@@ -5480,7 +6102,7 @@ type ListTeamsRequest struct {
 
 func (x *ListTeamsRequest) Reset() {
 	*x = ListTeamsRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[88]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5492,7 +6114,7 @@ func (x *ListTeamsRequest) String() string {
 func (*ListTeamsRequest) ProtoMessage() {}
 
 func (x *ListTeamsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[88]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5505,7 +6127,7 @@ func (x *ListTeamsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTeamsRequest.ProtoReflect.Descriptor instead.
 func (*ListTeamsRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{88}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{99}
 }
 
 type ListTeamsResponse struct {
@@ -5517,7 +6139,7 @@ type ListTeamsResponse struct {
 
 func (x *ListTeamsResponse) Reset() {
 	*x = ListTeamsResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[89]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5529,7 +6151,7 @@ func (x *ListTeamsResponse) String() string {
 func (*ListTeamsResponse) ProtoMessage() {}
 
 func (x *ListTeamsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[89]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5542,7 +6164,7 @@ func (x *ListTeamsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTeamsResponse.ProtoReflect.Descriptor instead.
 func (*ListTeamsResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{89}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *ListTeamsResponse) GetTeams() []*Team {
@@ -5562,7 +6184,7 @@ type RemoveTeamRequest struct {
 
 func (x *RemoveTeamRequest) Reset() {
 	*x = RemoveTeamRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[90]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5574,7 +6196,7 @@ func (x *RemoveTeamRequest) String() string {
 func (*RemoveTeamRequest) ProtoMessage() {}
 
 func (x *RemoveTeamRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[90]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5587,7 +6209,7 @@ func (x *RemoveTeamRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveTeamRequest.ProtoReflect.Descriptor instead.
 func (*RemoveTeamRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{90}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *RemoveTeamRequest) GetOrganization() string {
@@ -5612,7 +6234,7 @@ type RemoveTeamResponse struct {
 
 func (x *RemoveTeamResponse) Reset() {
 	*x = RemoveTeamResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[91]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5624,7 +6246,7 @@ func (x *RemoveTeamResponse) String() string {
 func (*RemoveTeamResponse) ProtoMessage() {}
 
 func (x *RemoveTeamResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[91]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5637,7 +6259,7 @@ func (x *RemoveTeamResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveTeamResponse.ProtoReflect.Descriptor instead.
 func (*RemoveTeamResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{91}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{102}
 }
 
 type JoinTeamRequest struct {
@@ -5651,7 +6273,7 @@ type JoinTeamRequest struct {
 
 func (x *JoinTeamRequest) Reset() {
 	*x = JoinTeamRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[92]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5663,7 +6285,7 @@ func (x *JoinTeamRequest) String() string {
 func (*JoinTeamRequest) ProtoMessage() {}
 
 func (x *JoinTeamRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[92]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5676,7 +6298,7 @@ func (x *JoinTeamRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinTeamRequest.ProtoReflect.Descriptor instead.
 func (*JoinTeamRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{92}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *JoinTeamRequest) GetOrganization() string {
@@ -5708,7 +6330,7 @@ type JoinTeamResponse struct {
 
 func (x *JoinTeamResponse) Reset() {
 	*x = JoinTeamResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[93]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5720,7 +6342,7 @@ func (x *JoinTeamResponse) String() string {
 func (*JoinTeamResponse) ProtoMessage() {}
 
 func (x *JoinTeamResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[93]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5733,7 +6355,7 @@ func (x *JoinTeamResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinTeamResponse.ProtoReflect.Descriptor instead.
 func (*JoinTeamResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{93}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{104}
 }
 
 type LeaveTeamRequest struct {
@@ -5747,7 +6369,7 @@ type LeaveTeamRequest struct {
 
 func (x *LeaveTeamRequest) Reset() {
 	*x = LeaveTeamRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[94]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5759,7 +6381,7 @@ func (x *LeaveTeamRequest) String() string {
 func (*LeaveTeamRequest) ProtoMessage() {}
 
 func (x *LeaveTeamRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[94]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5772,7 +6394,7 @@ func (x *LeaveTeamRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveTeamRequest.ProtoReflect.Descriptor instead.
 func (*LeaveTeamRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{94}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *LeaveTeamRequest) GetOrganization() string {
@@ -5804,7 +6426,7 @@ type LeaveTeamResponse struct {
 
 func (x *LeaveTeamResponse) Reset() {
 	*x = LeaveTeamResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[95]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5816,7 +6438,7 @@ func (x *LeaveTeamResponse) String() string {
 func (*LeaveTeamResponse) ProtoMessage() {}
 
 func (x *LeaveTeamResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[95]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5829,7 +6451,7 @@ func (x *LeaveTeamResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveTeamResponse.ProtoReflect.Descriptor instead.
 func (*LeaveTeamResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{95}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{106}
 }
 
 type Trust struct {
@@ -5849,7 +6471,7 @@ type Trust struct {
 
 func (x *Trust) Reset() {
 	*x = Trust{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[96]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5861,7 +6483,7 @@ func (x *Trust) String() string {
 func (*Trust) ProtoMessage() {}
 
 func (x *Trust) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[96]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5874,7 +6496,7 @@ func (x *Trust) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Trust.ProtoReflect.Descriptor instead.
 func (*Trust) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{96}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *Trust) GetOrganization() string {
@@ -5950,7 +6572,7 @@ type Condition struct {
 
 func (x *Condition) Reset() {
 	*x = Condition{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[97]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5962,7 +6584,7 @@ func (x *Condition) String() string {
 func (*Condition) ProtoMessage() {}
 
 func (x *Condition) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[97]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5975,7 +6597,7 @@ func (x *Condition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Condition.ProtoReflect.Descriptor instead.
 func (*Condition) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{97}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *Condition) GetClaim() string {
@@ -6001,7 +6623,7 @@ type PutTrustRequest struct {
 
 func (x *PutTrustRequest) Reset() {
 	*x = PutTrustRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[98]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6013,7 +6635,7 @@ func (x *PutTrustRequest) String() string {
 func (*PutTrustRequest) ProtoMessage() {}
 
 func (x *PutTrustRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[98]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6026,7 +6648,7 @@ func (x *PutTrustRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutTrustRequest.ProtoReflect.Descriptor instead.
 func (*PutTrustRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{98}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *PutTrustRequest) GetTrust() *Trust {
@@ -6044,7 +6666,7 @@ type PutTrustResponse struct {
 
 func (x *PutTrustResponse) Reset() {
 	*x = PutTrustResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[99]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6056,7 +6678,7 @@ func (x *PutTrustResponse) String() string {
 func (*PutTrustResponse) ProtoMessage() {}
 
 func (x *PutTrustResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[99]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6069,7 +6691,7 @@ func (x *PutTrustResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutTrustResponse.ProtoReflect.Descriptor instead.
 func (*PutTrustResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{99}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{110}
 }
 
 type ListTrustsRequest struct {
@@ -6080,7 +6702,7 @@ type ListTrustsRequest struct {
 
 func (x *ListTrustsRequest) Reset() {
 	*x = ListTrustsRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[100]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6092,7 +6714,7 @@ func (x *ListTrustsRequest) String() string {
 func (*ListTrustsRequest) ProtoMessage() {}
 
 func (x *ListTrustsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[100]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6105,7 +6727,7 @@ func (x *ListTrustsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTrustsRequest.ProtoReflect.Descriptor instead.
 func (*ListTrustsRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{100}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{111}
 }
 
 type ListTrustsResponse struct {
@@ -6117,7 +6739,7 @@ type ListTrustsResponse struct {
 
 func (x *ListTrustsResponse) Reset() {
 	*x = ListTrustsResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[101]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6129,7 +6751,7 @@ func (x *ListTrustsResponse) String() string {
 func (*ListTrustsResponse) ProtoMessage() {}
 
 func (x *ListTrustsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[101]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6142,7 +6764,7 @@ func (x *ListTrustsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTrustsResponse.ProtoReflect.Descriptor instead.
 func (*ListTrustsResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{101}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *ListTrustsResponse) GetTrusts() []*Trust {
@@ -6162,7 +6784,7 @@ type RemoveTrustRequest struct {
 
 func (x *RemoveTrustRequest) Reset() {
 	*x = RemoveTrustRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[102]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6174,7 +6796,7 @@ func (x *RemoveTrustRequest) String() string {
 func (*RemoveTrustRequest) ProtoMessage() {}
 
 func (x *RemoveTrustRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[102]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6187,7 +6809,7 @@ func (x *RemoveTrustRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveTrustRequest.ProtoReflect.Descriptor instead.
 func (*RemoveTrustRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{102}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *RemoveTrustRequest) GetOrganization() string {
@@ -6212,7 +6834,7 @@ type RemoveTrustResponse struct {
 
 func (x *RemoveTrustResponse) Reset() {
 	*x = RemoveTrustResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[103]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6224,7 +6846,7 @@ func (x *RemoveTrustResponse) String() string {
 func (*RemoveTrustResponse) ProtoMessage() {}
 
 func (x *RemoveTrustResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[103]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6237,7 +6859,7 @@ func (x *RemoveTrustResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveTrustResponse.ProtoReflect.Descriptor instead.
 func (*RemoveTrustResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{103}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{114}
 }
 
 type ScheduleName struct {
@@ -6250,7 +6872,7 @@ type ScheduleName struct {
 
 func (x *ScheduleName) Reset() {
 	*x = ScheduleName{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[104]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6262,7 +6884,7 @@ func (x *ScheduleName) String() string {
 func (*ScheduleName) ProtoMessage() {}
 
 func (x *ScheduleName) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[104]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6275,7 +6897,7 @@ func (x *ScheduleName) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleName.ProtoReflect.Descriptor instead.
 func (*ScheduleName) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{104}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *ScheduleName) GetStack() *StackName {
@@ -6322,7 +6944,7 @@ type Schedule struct {
 
 func (x *Schedule) Reset() {
 	*x = Schedule{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[105]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6334,7 +6956,7 @@ func (x *Schedule) String() string {
 func (*Schedule) ProtoMessage() {}
 
 func (x *Schedule) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[105]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6347,7 +6969,7 @@ func (x *Schedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Schedule.ProtoReflect.Descriptor instead.
 func (*Schedule) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{105}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *Schedule) GetName() *ScheduleName {
@@ -6505,7 +7127,7 @@ type ScheduleRun struct {
 
 func (x *ScheduleRun) Reset() {
 	*x = ScheduleRun{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[106]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6517,7 +7139,7 @@ func (x *ScheduleRun) String() string {
 func (*ScheduleRun) ProtoMessage() {}
 
 func (x *ScheduleRun) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[106]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6530,7 +7152,7 @@ func (x *ScheduleRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleRun.ProtoReflect.Descriptor instead.
 func (*ScheduleRun) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{106}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *ScheduleRun) GetId() string {
@@ -6591,7 +7213,7 @@ type CreateScheduleRequest struct {
 
 func (x *CreateScheduleRequest) Reset() {
 	*x = CreateScheduleRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[107]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6603,7 +7225,7 @@ func (x *CreateScheduleRequest) String() string {
 func (*CreateScheduleRequest) ProtoMessage() {}
 
 func (x *CreateScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[107]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6616,7 +7238,7 @@ func (x *CreateScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateScheduleRequest.ProtoReflect.Descriptor instead.
 func (*CreateScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{107}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{118}
 }
 
 func (x *CreateScheduleRequest) GetSchedule() *Schedule {
@@ -6634,7 +7256,7 @@ type CreateScheduleResponse struct {
 
 func (x *CreateScheduleResponse) Reset() {
 	*x = CreateScheduleResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[108]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6646,7 +7268,7 @@ func (x *CreateScheduleResponse) String() string {
 func (*CreateScheduleResponse) ProtoMessage() {}
 
 func (x *CreateScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[108]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6659,7 +7281,7 @@ func (x *CreateScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateScheduleResponse.ProtoReflect.Descriptor instead.
 func (*CreateScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{108}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{119}
 }
 
 type ListSchedulesRequest struct {
@@ -6671,7 +7293,7 @@ type ListSchedulesRequest struct {
 
 func (x *ListSchedulesRequest) Reset() {
 	*x = ListSchedulesRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[109]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6683,7 +7305,7 @@ func (x *ListSchedulesRequest) String() string {
 func (*ListSchedulesRequest) ProtoMessage() {}
 
 func (x *ListSchedulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[109]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6696,7 +7318,7 @@ func (x *ListSchedulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSchedulesRequest.ProtoReflect.Descriptor instead.
 func (*ListSchedulesRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{109}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{120}
 }
 
 func (x *ListSchedulesRequest) GetStack() *StackName {
@@ -6715,7 +7337,7 @@ type ListSchedulesResponse struct {
 
 func (x *ListSchedulesResponse) Reset() {
 	*x = ListSchedulesResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[110]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6727,7 +7349,7 @@ func (x *ListSchedulesResponse) String() string {
 func (*ListSchedulesResponse) ProtoMessage() {}
 
 func (x *ListSchedulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[110]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6740,7 +7362,7 @@ func (x *ListSchedulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSchedulesResponse.ProtoReflect.Descriptor instead.
 func (*ListSchedulesResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{110}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{121}
 }
 
 func (x *ListSchedulesResponse) GetSchedules() []*Schedule {
@@ -6759,7 +7381,7 @@ type GetScheduleRequest struct {
 
 func (x *GetScheduleRequest) Reset() {
 	*x = GetScheduleRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[111]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6771,7 +7393,7 @@ func (x *GetScheduleRequest) String() string {
 func (*GetScheduleRequest) ProtoMessage() {}
 
 func (x *GetScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[111]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6784,7 +7406,7 @@ func (x *GetScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetScheduleRequest.ProtoReflect.Descriptor instead.
 func (*GetScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{111}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{122}
 }
 
 func (x *GetScheduleRequest) GetName() *ScheduleName {
@@ -6803,7 +7425,7 @@ type GetScheduleResponse struct {
 
 func (x *GetScheduleResponse) Reset() {
 	*x = GetScheduleResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[112]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6815,7 +7437,7 @@ func (x *GetScheduleResponse) String() string {
 func (*GetScheduleResponse) ProtoMessage() {}
 
 func (x *GetScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[112]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6828,7 +7450,7 @@ func (x *GetScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetScheduleResponse.ProtoReflect.Descriptor instead.
 func (*GetScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{112}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{123}
 }
 
 func (x *GetScheduleResponse) GetSchedule() *Schedule {
@@ -6847,7 +7469,7 @@ type RemoveScheduleRequest struct {
 
 func (x *RemoveScheduleRequest) Reset() {
 	*x = RemoveScheduleRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[113]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6859,7 +7481,7 @@ func (x *RemoveScheduleRequest) String() string {
 func (*RemoveScheduleRequest) ProtoMessage() {}
 
 func (x *RemoveScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[113]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6872,7 +7494,7 @@ func (x *RemoveScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveScheduleRequest.ProtoReflect.Descriptor instead.
 func (*RemoveScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{113}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{124}
 }
 
 func (x *RemoveScheduleRequest) GetName() *ScheduleName {
@@ -6890,7 +7512,7 @@ type RemoveScheduleResponse struct {
 
 func (x *RemoveScheduleResponse) Reset() {
 	*x = RemoveScheduleResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[114]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[125]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6902,7 +7524,7 @@ func (x *RemoveScheduleResponse) String() string {
 func (*RemoveScheduleResponse) ProtoMessage() {}
 
 func (x *RemoveScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[114]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[125]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6915,7 +7537,7 @@ func (x *RemoveScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveScheduleResponse.ProtoReflect.Descriptor instead.
 func (*RemoveScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{114}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{125}
 }
 
 type PauseScheduleRequest struct {
@@ -6929,7 +7551,7 @@ type PauseScheduleRequest struct {
 
 func (x *PauseScheduleRequest) Reset() {
 	*x = PauseScheduleRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[115]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[126]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6941,7 +7563,7 @@ func (x *PauseScheduleRequest) String() string {
 func (*PauseScheduleRequest) ProtoMessage() {}
 
 func (x *PauseScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[115]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[126]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6954,7 +7576,7 @@ func (x *PauseScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseScheduleRequest.ProtoReflect.Descriptor instead.
 func (*PauseScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{115}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{126}
 }
 
 func (x *PauseScheduleRequest) GetName() *ScheduleName {
@@ -6986,7 +7608,7 @@ type PauseScheduleResponse struct {
 
 func (x *PauseScheduleResponse) Reset() {
 	*x = PauseScheduleResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[116]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[127]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6998,7 +7620,7 @@ func (x *PauseScheduleResponse) String() string {
 func (*PauseScheduleResponse) ProtoMessage() {}
 
 func (x *PauseScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[116]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[127]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7011,7 +7633,7 @@ func (x *PauseScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseScheduleResponse.ProtoReflect.Descriptor instead.
 func (*PauseScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{116}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{127}
 }
 
 type RunScheduleRequest struct {
@@ -7023,7 +7645,7 @@ type RunScheduleRequest struct {
 
 func (x *RunScheduleRequest) Reset() {
 	*x = RunScheduleRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[117]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[128]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7035,7 +7657,7 @@ func (x *RunScheduleRequest) String() string {
 func (*RunScheduleRequest) ProtoMessage() {}
 
 func (x *RunScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[117]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[128]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7048,7 +7670,7 @@ func (x *RunScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunScheduleRequest.ProtoReflect.Descriptor instead.
 func (*RunScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{117}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{128}
 }
 
 func (x *RunScheduleRequest) GetName() *ScheduleName {
@@ -7066,7 +7688,7 @@ type RunScheduleResponse struct {
 
 func (x *RunScheduleResponse) Reset() {
 	*x = RunScheduleResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[118]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[129]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7078,7 +7700,7 @@ func (x *RunScheduleResponse) String() string {
 func (*RunScheduleResponse) ProtoMessage() {}
 
 func (x *RunScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[118]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[129]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7091,7 +7713,7 @@ func (x *RunScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunScheduleResponse.ProtoReflect.Descriptor instead.
 func (*RunScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{118}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{129}
 }
 
 type ScheduleRunsRequest struct {
@@ -7104,7 +7726,7 @@ type ScheduleRunsRequest struct {
 
 func (x *ScheduleRunsRequest) Reset() {
 	*x = ScheduleRunsRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[119]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[130]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7116,7 +7738,7 @@ func (x *ScheduleRunsRequest) String() string {
 func (*ScheduleRunsRequest) ProtoMessage() {}
 
 func (x *ScheduleRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[119]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[130]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7129,7 +7751,7 @@ func (x *ScheduleRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleRunsRequest.ProtoReflect.Descriptor instead.
 func (*ScheduleRunsRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{119}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{130}
 }
 
 func (x *ScheduleRunsRequest) GetName() *ScheduleName {
@@ -7155,7 +7777,7 @@ type ScheduleRunsResponse struct {
 
 func (x *ScheduleRunsResponse) Reset() {
 	*x = ScheduleRunsResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[120]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[131]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7167,7 +7789,7 @@ func (x *ScheduleRunsResponse) String() string {
 func (*ScheduleRunsResponse) ProtoMessage() {}
 
 func (x *ScheduleRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[120]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[131]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7180,7 +7802,7 @@ func (x *ScheduleRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleRunsResponse.ProtoReflect.Descriptor instead.
 func (*ScheduleRunsResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{120}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{131}
 }
 
 func (x *ScheduleRunsResponse) GetRuns() []*ScheduleRun {
@@ -7199,7 +7821,7 @@ type GetDriftRequest struct {
 
 func (x *GetDriftRequest) Reset() {
 	*x = GetDriftRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[121]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[132]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7211,7 +7833,7 @@ func (x *GetDriftRequest) String() string {
 func (*GetDriftRequest) ProtoMessage() {}
 
 func (x *GetDriftRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[121]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[132]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7224,7 +7846,7 @@ func (x *GetDriftRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDriftRequest.ProtoReflect.Descriptor instead.
 func (*GetDriftRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{121}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{132}
 }
 
 func (x *GetDriftRequest) GetStack() *StackName {
@@ -7243,7 +7865,7 @@ type GetDriftResponse struct {
 
 func (x *GetDriftResponse) Reset() {
 	*x = GetDriftResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[122]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[133]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7255,7 +7877,7 @@ func (x *GetDriftResponse) String() string {
 func (*GetDriftResponse) ProtoMessage() {}
 
 func (x *GetDriftResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[122]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[133]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7268,7 +7890,7 @@ func (x *GetDriftResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDriftResponse.ProtoReflect.Descriptor instead.
 func (*GetDriftResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{122}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{133}
 }
 
 func (x *GetDriftResponse) GetDrift() *Drift {
@@ -7290,7 +7912,7 @@ type Drift struct {
 
 func (x *Drift) Reset() {
 	*x = Drift{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[123]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[134]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7302,7 +7924,7 @@ func (x *Drift) String() string {
 func (*Drift) ProtoMessage() {}
 
 func (x *Drift) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[123]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[134]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7315,7 +7937,7 @@ func (x *Drift) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drift.ProtoReflect.Descriptor instead.
 func (*Drift) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{123}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{134}
 }
 
 func (x *Drift) GetUpdate() *UpdateName {
@@ -7357,7 +7979,7 @@ type DriftedResource struct {
 
 func (x *DriftedResource) Reset() {
 	*x = DriftedResource{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[124]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[135]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7369,7 +7991,7 @@ func (x *DriftedResource) String() string {
 func (*DriftedResource) ProtoMessage() {}
 
 func (x *DriftedResource) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[124]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[135]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7382,7 +8004,7 @@ func (x *DriftedResource) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DriftedResource.ProtoReflect.Descriptor instead.
 func (*DriftedResource) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{124}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{135}
 }
 
 func (x *DriftedResource) GetUrn() string {
@@ -7417,7 +8039,7 @@ type DriftedProperty struct {
 
 func (x *DriftedProperty) Reset() {
 	*x = DriftedProperty{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[125]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[136]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7429,7 +8051,7 @@ func (x *DriftedProperty) String() string {
 func (*DriftedProperty) ProtoMessage() {}
 
 func (x *DriftedProperty) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[125]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[136]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7442,7 +8064,7 @@ func (x *DriftedProperty) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DriftedProperty.ProtoReflect.Descriptor instead.
 func (*DriftedProperty) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{125}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{136}
 }
 
 func (x *DriftedProperty) GetPath() string {
@@ -7478,7 +8100,7 @@ type WebhookScope struct {
 
 func (x *WebhookScope) Reset() {
 	*x = WebhookScope{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[126]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[137]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7490,7 +8112,7 @@ func (x *WebhookScope) String() string {
 func (*WebhookScope) ProtoMessage() {}
 
 func (x *WebhookScope) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[126]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[137]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7503,7 +8125,7 @@ func (x *WebhookScope) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WebhookScope.ProtoReflect.Descriptor instead.
 func (*WebhookScope) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{126}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{137}
 }
 
 func (x *WebhookScope) GetOrganization() string {
@@ -7537,7 +8159,7 @@ type WebhookName struct {
 
 func (x *WebhookName) Reset() {
 	*x = WebhookName{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[127]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[138]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7549,7 +8171,7 @@ func (x *WebhookName) String() string {
 func (*WebhookName) ProtoMessage() {}
 
 func (x *WebhookName) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[127]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[138]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7562,7 +8184,7 @@ func (x *WebhookName) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WebhookName.ProtoReflect.Descriptor instead.
 func (*WebhookName) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{127}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{138}
 }
 
 func (x *WebhookName) GetScope() *WebhookScope {
@@ -7597,7 +8219,7 @@ type Webhook struct {
 
 func (x *Webhook) Reset() {
 	*x = Webhook{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[128]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[139]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7609,7 +8231,7 @@ func (x *Webhook) String() string {
 func (*Webhook) ProtoMessage() {}
 
 func (x *Webhook) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[128]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[139]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7622,7 +8244,7 @@ func (x *Webhook) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Webhook.ProtoReflect.Descriptor instead.
 func (*Webhook) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{128}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{139}
 }
 
 func (x *Webhook) GetName() *WebhookName {
@@ -7717,7 +8339,7 @@ type WebhookDelivery struct {
 
 func (x *WebhookDelivery) Reset() {
 	*x = WebhookDelivery{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[129]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[140]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7729,7 +8351,7 @@ func (x *WebhookDelivery) String() string {
 func (*WebhookDelivery) ProtoMessage() {}
 
 func (x *WebhookDelivery) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[129]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[140]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7742,7 +8364,7 @@ func (x *WebhookDelivery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WebhookDelivery.ProtoReflect.Descriptor instead.
 func (*WebhookDelivery) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{129}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{140}
 }
 
 func (x *WebhookDelivery) GetId() string {
@@ -7852,7 +8474,7 @@ type PutWebhookRequest struct {
 
 func (x *PutWebhookRequest) Reset() {
 	*x = PutWebhookRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[130]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[141]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7864,7 +8486,7 @@ func (x *PutWebhookRequest) String() string {
 func (*PutWebhookRequest) ProtoMessage() {}
 
 func (x *PutWebhookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[130]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[141]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7877,7 +8499,7 @@ func (x *PutWebhookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutWebhookRequest.ProtoReflect.Descriptor instead.
 func (*PutWebhookRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{130}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{141}
 }
 
 func (x *PutWebhookRequest) GetWebhook() *Webhook {
@@ -7896,7 +8518,7 @@ type PutWebhookResponse struct {
 
 func (x *PutWebhookResponse) Reset() {
 	*x = PutWebhookResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[131]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[142]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7908,7 +8530,7 @@ func (x *PutWebhookResponse) String() string {
 func (*PutWebhookResponse) ProtoMessage() {}
 
 func (x *PutWebhookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[131]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[142]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7921,7 +8543,7 @@ func (x *PutWebhookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutWebhookResponse.ProtoReflect.Descriptor instead.
 func (*PutWebhookResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{131}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{142}
 }
 
 func (x *PutWebhookResponse) GetWebhook() *Webhook {
@@ -7940,7 +8562,7 @@ type ListWebhooksRequest struct {
 
 func (x *ListWebhooksRequest) Reset() {
 	*x = ListWebhooksRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[132]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[143]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7952,7 +8574,7 @@ func (x *ListWebhooksRequest) String() string {
 func (*ListWebhooksRequest) ProtoMessage() {}
 
 func (x *ListWebhooksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[132]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[143]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7965,7 +8587,7 @@ func (x *ListWebhooksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWebhooksRequest.ProtoReflect.Descriptor instead.
 func (*ListWebhooksRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{132}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{143}
 }
 
 func (x *ListWebhooksRequest) GetScope() *WebhookScope {
@@ -7984,7 +8606,7 @@ type ListWebhooksResponse struct {
 
 func (x *ListWebhooksResponse) Reset() {
 	*x = ListWebhooksResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[133]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[144]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7996,7 +8618,7 @@ func (x *ListWebhooksResponse) String() string {
 func (*ListWebhooksResponse) ProtoMessage() {}
 
 func (x *ListWebhooksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[133]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[144]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8009,7 +8631,7 @@ func (x *ListWebhooksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWebhooksResponse.ProtoReflect.Descriptor instead.
 func (*ListWebhooksResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{133}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{144}
 }
 
 func (x *ListWebhooksResponse) GetWebhooks() []*Webhook {
@@ -8028,7 +8650,7 @@ type RemoveWebhookRequest struct {
 
 func (x *RemoveWebhookRequest) Reset() {
 	*x = RemoveWebhookRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[134]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[145]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8040,7 +8662,7 @@ func (x *RemoveWebhookRequest) String() string {
 func (*RemoveWebhookRequest) ProtoMessage() {}
 
 func (x *RemoveWebhookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[134]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[145]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8053,7 +8675,7 @@ func (x *RemoveWebhookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveWebhookRequest.ProtoReflect.Descriptor instead.
 func (*RemoveWebhookRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{134}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{145}
 }
 
 func (x *RemoveWebhookRequest) GetName() *WebhookName {
@@ -8071,7 +8693,7 @@ type RemoveWebhookResponse struct {
 
 func (x *RemoveWebhookResponse) Reset() {
 	*x = RemoveWebhookResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[135]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[146]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8083,7 +8705,7 @@ func (x *RemoveWebhookResponse) String() string {
 func (*RemoveWebhookResponse) ProtoMessage() {}
 
 func (x *RemoveWebhookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[135]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[146]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8096,7 +8718,7 @@ func (x *RemoveWebhookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveWebhookResponse.ProtoReflect.Descriptor instead.
 func (*RemoveWebhookResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{135}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{146}
 }
 
 type SendWebhookRequest struct {
@@ -8109,7 +8731,7 @@ type SendWebhookRequest struct {
 
 func (x *SendWebhookRequest) Reset() {
 	*x = SendWebhookRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[136]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[147]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8121,7 +8743,7 @@ func (x *SendWebhookRequest) String() string {
 func (*SendWebhookRequest) ProtoMessage() {}
 
 func (x *SendWebhookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[136]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[147]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8134,7 +8756,7 @@ func (x *SendWebhookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SendWebhookRequest.ProtoReflect.Descriptor instead.
 func (*SendWebhookRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{136}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{147}
 }
 
 func (x *SendWebhookRequest) GetName() *WebhookName {
@@ -8160,7 +8782,7 @@ type SendWebhookResponse struct {
 
 func (x *SendWebhookResponse) Reset() {
 	*x = SendWebhookResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[137]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[148]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8172,7 +8794,7 @@ func (x *SendWebhookResponse) String() string {
 func (*SendWebhookResponse) ProtoMessage() {}
 
 func (x *SendWebhookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[137]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[148]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8185,7 +8807,7 @@ func (x *SendWebhookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SendWebhookResponse.ProtoReflect.Descriptor instead.
 func (*SendWebhookResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{137}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{148}
 }
 
 func (x *SendWebhookResponse) GetDelivery() *WebhookDelivery {
@@ -8204,7 +8826,7 @@ type WebhookDeliveriesRequest struct {
 
 func (x *WebhookDeliveriesRequest) Reset() {
 	*x = WebhookDeliveriesRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[138]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[149]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8216,7 +8838,7 @@ func (x *WebhookDeliveriesRequest) String() string {
 func (*WebhookDeliveriesRequest) ProtoMessage() {}
 
 func (x *WebhookDeliveriesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[138]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[149]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8229,7 +8851,7 @@ func (x *WebhookDeliveriesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WebhookDeliveriesRequest.ProtoReflect.Descriptor instead.
 func (*WebhookDeliveriesRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{138}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{149}
 }
 
 func (x *WebhookDeliveriesRequest) GetName() *WebhookName {
@@ -8248,7 +8870,7 @@ type WebhookDeliveriesResponse struct {
 
 func (x *WebhookDeliveriesResponse) Reset() {
 	*x = WebhookDeliveriesResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[139]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[150]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8260,7 +8882,7 @@ func (x *WebhookDeliveriesResponse) String() string {
 func (*WebhookDeliveriesResponse) ProtoMessage() {}
 
 func (x *WebhookDeliveriesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[139]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[150]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8273,7 +8895,7 @@ func (x *WebhookDeliveriesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WebhookDeliveriesResponse.ProtoReflect.Descriptor instead.
 func (*WebhookDeliveriesResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{139}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{150}
 }
 
 func (x *WebhookDeliveriesResponse) GetDeliveries() []*WebhookDelivery {
@@ -8307,8 +8929,7 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\x04salt\x18\x02 \x01(\tR\x04salt\x12\x10\n" +
 	"\x03key\x18\x03 \x01(\fR\x03key\x12\x10\n" +
 	"\x03url\x18\x04 \x01(\tR\x03url\x12#\n" +
-	"\rencrypted_key\x18\x05 \x01(\tR\fencryptedKey\"\xf7\n" +
-	"\n" +
+	"\rencrypted_key\x18\x05 \x01(\tR\fencryptedKey\"\x96\v\n" +
 	"\rSubmitRequest\x12-\n" +
 	"\x05stack\x18\x01 \x01(\v2\x17.deployctl.v1.StackNameR\x05stack\x12\x1d\n" +
 	"\n" +
@@ -8343,7 +8964,9 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\aimports\x18\x1c \x03(\v2\x1e.deployctl.v1.ImportedResourceR\aimports\x12H\n" +
 	"\tvariables\x18\x1d \x03(\v2*.deployctl.v1.SubmitRequest.VariablesEntryR\tvariables\x12+\n" +
 	"\x04plan\x18\x1e \x01(\v2\x17.deployctl.v1.SavedPlanR\x04plan\x12.\n" +
-	"\x06settle\x18\x1f \x01(\v2\x16.deployctl.v1.SettlingR\x06settle\x1aT\n" +
+	"\x06settle\x18\x1f \x01(\v2\x16.deployctl.v1.SettlingR\x06settle\x12\x1d\n" +
+	"\n" +
+	"try_settle\x18  \x01(\bR\ttrySettle\x1aT\n" +
 	"\vConfigEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12/\n" +
 	"\x05value\x18\x02 \x01(\v2\x19.deployctl.v1.ConfigValueR\x05value:\x028\x01\x1a<\n" +
@@ -8385,7 +9008,7 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\x0eSubmitResponse\x120\n" +
 	"\x06update\x18\x01 \x01(\v2\x18.deployctl.v1.UpdateNameR\x06update\x12\x1a\n" +
 	"\bposition\x18\x02 \x01(\x05R\bposition\x120\n" +
-	"\x06behind\x18\x03 \x01(\v2\x18.deployctl.v1.UpdateInfoR\x06behind\"\xaa\x04\n" +
+	"\x06behind\x18\x03 \x01(\v2\x18.deployctl.v1.UpdateInfoR\x06behind\"\xc8\x04\n" +
 	"\n" +
 	"UpdateInfo\x120\n" +
 	"\x06update\x18\x01 \x01(\v2\x18.deployctl.v1.UpdateNameR\x06update\x12\x12\n" +
@@ -8403,10 +9026,15 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\x04kept\x18\f \x01(\bR\x04kept\x12\x12\n" +
 	"\x04next\x18\r \x01(\tR\x04next\x12\x12\n" +
 	"\x04code\x18\x0e \x01(\tR\x04code\x12\x18\n" +
-	"\awaiting\x18\x0f \x03(\tR\awaiting\x1a:\n" +
+	"\awaiting\x18\x0f \x03(\tR\awaiting\x12\x1c\n" +
+	"\tcommitted\x18\x10 \x01(\bR\tcommitted\x1a:\n" +
 	"\fChangesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xb7\x01\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"8\n" +
+	"\x12ListOngoingRequest\x12\"\n" +
+	"\forganization\x18\x01 \x01(\tR\forganization\"I\n" +
+	"\x13ListOngoingResponse\x122\n" +
+	"\aupdates\x18\x01 \x03(\v2\x18.deployctl.v1.UpdateInfoR\aupdates\"\xb7\x01\n" +
 	"\fWatchRequest\x120\n" +
 	"\x06update\x18\x01 \x01(\v2\x18.deployctl.v1.UpdateNameR\x06update\x12;\n" +
 	"\x05after\x18\x02 \x03(\v2%.deployctl.v1.WatchRequest.AfterEntryR\x05after\x1a8\n" +
@@ -8452,7 +9080,7 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\x06update\x18\x01 \x01(\v2\x18.deployctl.v1.UpdateNameR\x06update\x12\x10\n" +
 	"\x03urn\x18\x02 \x01(\tR\x03urn\x12\x0e\n" +
 	"\x02id\x18\x03 \x01(\tR\x02id\"\x11\n" +
-	"\x0fResolveResponse\"\x96\x03\n" +
+	"\x0fResolveResponse\"\xb0\x03\n" +
 	"\tStackInfo\x12-\n" +
 	"\x05stack\x18\x01 \x01(\v2\x17.deployctl.v1.StackNameR\x05stack\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x03R\aversion\x124\n" +
@@ -8461,6 +9089,7 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\x06active\x18\x05 \x01(\v2\x18.deployctl.v1.UpdateInfoR\x06active\x120\n" +
 	"\x06queued\x18\x06 \x03(\v2\x18.deployctl.v1.UpdateInfoR\x06queued\x125\n" +
 	"\x04tags\x18\a \x03(\v2!.deployctl.v1.StackInfo.TagsEntryR\x04tags\x12\x18\n" +
+	"\apending\x18\b \x01(\x03R\apending\x12\x18\n" +
 	"\adamaged\x18\x0f \x01(\tR\adamaged\x1a7\n" +
 	"\tTagsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
@@ -8476,7 +9105,34 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\forganization\x18\x01 \x01(\tR\forganization\x12\x18\n" +
 	"\aproject\x18\x02 \x01(\tR\aproject\"E\n" +
 	"\x12ListStacksResponse\x12/\n" +
-	"\x06stacks\x18\x01 \x03(\v2\x17.deployctl.v1.StackInfoR\x06stacks\"@\n" +
+	"\x06stacks\x18\x01 \x03(\v2\x17.deployctl.v1.StackInfoR\x06stacks\"\x7f\n" +
+	"\x13ListStatusesRequest\x12\"\n" +
+	"\forganization\x18\x01 \x01(\tR\forganization\x12\x18\n" +
+	"\aproject\x18\x02 \x01(\tR\aproject\x12\x14\n" +
+	"\x05after\x18\x03 \x01(\tR\x05after\x12\x14\n" +
+	"\x05limit\x18\x04 \x01(\x05R\x05limit\"}\n" +
+	"\x14ListStatusesResponse\x121\n" +
+	"\x06stacks\x18\x01 \x03(\v2\x19.deployctl.v1.StackStatusR\x06stacks\x12\x12\n" +
+	"\x04next\x18\x02 \x01(\tR\x04next\x12\x1e\n" +
+	"\n" +
+	"incomplete\x18\x03 \x01(\tR\n" +
+	"incomplete\"\xd7\x01\n" +
+	"\vStackStatus\x12-\n" +
+	"\x05stack\x18\x01 \x01(\v2\x17.deployctl.v1.StackInfoR\x05stack\x12,\n" +
+	"\x04last\x18\x02 \x01(\v2\x18.deployctl.v1.UpdateInfoR\x04last\x12/\n" +
+	"\x05drift\x18\x03 \x01(\v2\x19.deployctl.v1.DriftStatusR\x05drift\x12:\n" +
+	"\tschedules\x18\x04 \x03(\v2\x1c.deployctl.v1.ScheduleStatusR\tschedules\"w\n" +
+	"\vDriftStatus\x12*\n" +
+	"\x02at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x1c\n" +
+	"\tresources\x18\x02 \x01(\x03R\tresources\x12\x1e\n" +
+	"\n" +
+	"remediated\x18\x03 \x01(\bR\n" +
+	"remediated\"\x80\x01\n" +
+	"\x0eScheduleStatus\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
+	"\x06paused\x18\x02 \x01(\bR\x06paused\x12\x12\n" +
+	"\x04note\x18\x03 \x01(\tR\x04note\x12.\n" +
+	"\x04next\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x04next\"@\n" +
 	"\x0fGetStackRequest\x12-\n" +
 	"\x05stack\x18\x01 \x01(\v2\x17.deployctl.v1.StackNameR\x05stack\"A\n" +
 	"\x10GetStackResponse\x12-\n" +
@@ -8496,13 +9152,25 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\tTagsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x12\n" +
-	"\x10TagStackResponse\"\xb4\x01\n" +
+	"\x10TagStackResponse\"\xd0\x01\n" +
+	"\x11ChangeTagsRequest\x12-\n" +
+	"\x05stack\x18\x01 \x01(\v2\x17.deployctl.v1.StackNameR\x05stack\x12:\n" +
+	"\x03set\x18\x02 \x03(\v2(.deployctl.v1.ChangeTagsRequest.SetEntryR\x03set\x12\x18\n" +
+	"\aremoved\x18\x03 \x03(\tR\aremoved\x1a6\n" +
+	"\bSetEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x14\n" +
+	"\x12ChangeTagsResponse\"\xb4\x01\n" +
 	"\rExportRequest\x12-\n" +
 	"\x05stack\x18\x01 \x01(\v2\x17.deployctl.v1.StackNameR\x05stack\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x03R\aversion\x127\n" +
 	"\asecrets\x18\x03 \x01(\v2\x1d.deployctl.v1.SecretsProviderR\asecrets\x12!\n" +
 	"\fshow_secrets\x18\x04 \x01(\bR\vshowSecrets\"&\n" +
 	"\x0eExportResponse\x12\x14\n" +
+	"\x05chunk\x18\x01 \x01(\fR\x05chunk\"A\n" +
+	"\x10ExportRawRequest\x12-\n" +
+	"\x05stack\x18\x01 \x01(\v2\x17.deployctl.v1.StackNameR\x05stack\")\n" +
+	"\x11ExportRawResponse\x12\x14\n" +
 	"\x05chunk\x18\x01 \x01(\fR\x05chunk\"\x90\x02\n" +
 	"\rImportRequest\x12-\n" +
 	"\x05stack\x18\x01 \x01(\v2\x17.deployctl.v1.StackNameR\x05stack\x127\n" +
@@ -8889,22 +9557,28 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\x19WebhookDeliveriesResponse\x12=\n" +
 	"\n" +
 	"deliveries\x18\x01 \x03(\v2\x1d.deployctl.v1.WebhookDeliveryR\n" +
-	"deliveries2\xa3\x02\n" +
+	"deliveries2\xf7\x02\n" +
 	"\vDeployments\x12C\n" +
 	"\x06Submit\x12\x1b.deployctl.v1.SubmitRequest\x1a\x1c.deployctl.v1.SubmitResponse\x12B\n" +
 	"\x05Watch\x12\x1a.deployctl.v1.WatchRequest\x1a\x1b.deployctl.v1.WatchResponse0\x01\x12C\n" +
 	"\x06Cancel\x12\x1b.deployctl.v1.CancelRequest\x1a\x1c.deployctl.v1.CancelResponse\x12F\n" +
-	"\aResolve\x12\x1c.deployctl.v1.ResolveRequest\x1a\x1d.deployctl.v1.ResolveResponse2\xfd\b\n" +
+	"\aResolve\x12\x1c.deployctl.v1.ResolveRequest\x1a\x1d.deployctl.v1.ResolveResponse\x12R\n" +
+	"\vListOngoing\x12 .deployctl.v1.ListOngoingRequest\x1a!.deployctl.v1.ListOngoingResponse2\xf5\n" +
+	"\n" +
 	"\x06Stacks\x12R\n" +
 	"\vCreateStack\x12 .deployctl.v1.CreateStackRequest\x1a!.deployctl.v1.CreateStackResponse\x12O\n" +
 	"\n" +
-	"ListStacks\x12\x1f.deployctl.v1.ListStacksRequest\x1a .deployctl.v1.ListStacksResponse\x12I\n" +
+	"ListStacks\x12\x1f.deployctl.v1.ListStacksRequest\x1a .deployctl.v1.ListStacksResponse\x12U\n" +
+	"\fListStatuses\x12!.deployctl.v1.ListStatusesRequest\x1a\".deployctl.v1.ListStatusesResponse\x12I\n" +
 	"\bGetStack\x12\x1d.deployctl.v1.GetStackRequest\x1a\x1e.deployctl.v1.GetStackResponse\x12R\n" +
 	"\vRemoveStack\x12 .deployctl.v1.RemoveStackRequest\x1a!.deployctl.v1.RemoveStackResponse\x12R\n" +
 	"\vRenameStack\x12 .deployctl.v1.RenameStackRequest\x1a!.deployctl.v1.RenameStackResponse\x12I\n" +
-	"\bTagStack\x12\x1d.deployctl.v1.TagStackRequest\x1a\x1e.deployctl.v1.TagStackResponse\x12E\n" +
+	"\bTagStack\x12\x1d.deployctl.v1.TagStackRequest\x1a\x1e.deployctl.v1.TagStackResponse\x12O\n" +
+	"\n" +
+	"ChangeTags\x12\x1f.deployctl.v1.ChangeTagsRequest\x1a .deployctl.v1.ChangeTagsResponse\x12E\n" +
 	"\x06Export\x12\x1b.deployctl.v1.ExportRequest\x1a\x1c.deployctl.v1.ExportResponse0\x01\x12E\n" +
-	"\x06Import\x12\x1b.deployctl.v1.ImportRequest\x1a\x1c.deployctl.v1.ImportResponse(\x01\x12F\n" +
+	"\x06Import\x12\x1b.deployctl.v1.ImportRequest\x1a\x1c.deployctl.v1.ImportResponse(\x01\x12N\n" +
+	"\tExportRaw\x12\x1e.deployctl.v1.ExportRawRequest\x1a\x1f.deployctl.v1.ExportRawResponse0\x01\x12F\n" +
 	"\aRestore\x12\x1c.deployctl.v1.RestoreRequest\x1a\x1d.deployctl.v1.RestoreResponse\x12L\n" +
 	"\tEditState\x12\x1e.deployctl.v1.EditStateRequest\x1a\x1f.deployctl.v1.EditStateResponse\x12L\n" +
 	"\tMoveState\x12\x1e.deployctl.v1.MoveStateRequest\x1a\x1f.deployctl.v1.MoveStateResponse\x12F\n" +
@@ -8970,7 +9644,7 @@ func file_deployctl_v1_deployctl_proto_rawDescGZIP() []byte {
 	return file_deployctl_v1_deployctl_proto_rawDescData
 }
 
-var file_deployctl_v1_deployctl_proto_msgTypes = make([]protoimpl.MessageInfo, 149)
+var file_deployctl_v1_deployctl_proto_msgTypes = make([]protoimpl.MessageInfo, 161)
 var file_deployctl_v1_deployctl_proto_goTypes = []any{
 	(*ErrorDetail)(nil),               // 0: deployctl.v1.ErrorDetail
 	(*StackName)(nil),                 // 1: deployctl.v1.StackName
@@ -8985,400 +9659,431 @@ var file_deployctl_v1_deployctl_proto_goTypes = []any{
 	(*ImportedResource)(nil),          // 10: deployctl.v1.ImportedResource
 	(*SubmitResponse)(nil),            // 11: deployctl.v1.SubmitResponse
 	(*UpdateInfo)(nil),                // 12: deployctl.v1.UpdateInfo
-	(*WatchRequest)(nil),              // 13: deployctl.v1.WatchRequest
-	(*WatchResponse)(nil),             // 14: deployctl.v1.WatchResponse
-	(*Progress)(nil),                  // 15: deployctl.v1.Progress
-	(*Phase)(nil),                     // 16: deployctl.v1.Phase
-	(*RunningStep)(nil),               // 17: deployctl.v1.RunningStep
-	(*CancelRequest)(nil),             // 18: deployctl.v1.CancelRequest
-	(*CancelResponse)(nil),            // 19: deployctl.v1.CancelResponse
-	(*ResolveRequest)(nil),            // 20: deployctl.v1.ResolveRequest
-	(*ResolveResponse)(nil),           // 21: deployctl.v1.ResolveResponse
-	(*StackInfo)(nil),                 // 22: deployctl.v1.StackInfo
-	(*CreateStackRequest)(nil),        // 23: deployctl.v1.CreateStackRequest
-	(*CreateStackResponse)(nil),       // 24: deployctl.v1.CreateStackResponse
-	(*ListStacksRequest)(nil),         // 25: deployctl.v1.ListStacksRequest
-	(*ListStacksResponse)(nil),        // 26: deployctl.v1.ListStacksResponse
-	(*GetStackRequest)(nil),           // 27: deployctl.v1.GetStackRequest
-	(*GetStackResponse)(nil),          // 28: deployctl.v1.GetStackResponse
-	(*RemoveStackRequest)(nil),        // 29: deployctl.v1.RemoveStackRequest
-	(*RemoveStackResponse)(nil),       // 30: deployctl.v1.RemoveStackResponse
-	(*RenameStackRequest)(nil),        // 31: deployctl.v1.RenameStackRequest
-	(*RenameStackResponse)(nil),       // 32: deployctl.v1.RenameStackResponse
-	(*TagStackRequest)(nil),           // 33: deployctl.v1.TagStackRequest
-	(*TagStackResponse)(nil),          // 34: deployctl.v1.TagStackResponse
-	(*ExportRequest)(nil),             // 35: deployctl.v1.ExportRequest
-	(*ExportResponse)(nil),            // 36: deployctl.v1.ExportResponse
-	(*ImportRequest)(nil),             // 37: deployctl.v1.ImportRequest
-	(*ImportResponse)(nil),            // 38: deployctl.v1.ImportResponse
-	(*RestoreRequest)(nil),            // 39: deployctl.v1.RestoreRequest
-	(*RestoreResponse)(nil),           // 40: deployctl.v1.RestoreResponse
-	(*EditStateRequest)(nil),          // 41: deployctl.v1.EditStateRequest
-	(*EditStateResponse)(nil),         // 42: deployctl.v1.EditStateResponse
-	(*MoveStateRequest)(nil),          // 43: deployctl.v1.MoveStateRequest
-	(*MoveStateResponse)(nil),         // 44: deployctl.v1.MoveStateResponse
-	(*RecoverRequest)(nil),            // 45: deployctl.v1.RecoverRequest
-	(*RecoverResponse)(nil),           // 46: deployctl.v1.RecoverResponse
-	(*HistoryRequest)(nil),            // 47: deployctl.v1.HistoryRequest
-	(*HistoryResponse)(nil),           // 48: deployctl.v1.HistoryResponse
-	(*EncryptRequest)(nil),            // 49: deployctl.v1.EncryptRequest
-	(*EncryptResponse)(nil),           // 50: deployctl.v1.EncryptResponse
-	(*DecryptRequest)(nil),            // 51: deployctl.v1.DecryptRequest
-	(*DecryptResponse)(nil),           // 52: deployctl.v1.DecryptResponse
-	(*File)(nil),                      // 53: deployctl.v1.File
-	(*Manifest)(nil),                  // 54: deployctl.v1.Manifest
-	(*MissingRequest)(nil),            // 55: deployctl.v1.MissingRequest
-	(*MissingResponse)(nil),           // 56: deployctl.v1.MissingResponse
-	(*PutFileRequest)(nil),            // 57: deployctl.v1.PutFileRequest
-	(*PutFileResponse)(nil),           // 58: deployctl.v1.PutFileResponse
-	(*PutManifestRequest)(nil),        // 59: deployctl.v1.PutManifestRequest
-	(*PutManifestResponse)(nil),       // 60: deployctl.v1.PutManifestResponse
-	(*Grant)(nil),                     // 61: deployctl.v1.Grant
-	(*CreateTokenRequest)(nil),        // 62: deployctl.v1.CreateTokenRequest
-	(*CreateTokenResponse)(nil),       // 63: deployctl.v1.CreateTokenResponse
-	(*WhoAmIRequest)(nil),             // 64: deployctl.v1.WhoAmIRequest
-	(*WhoAmIResponse)(nil),            // 65: deployctl.v1.WhoAmIResponse
-	(*GrantList)(nil),                 // 66: deployctl.v1.GrantList
-	(*ListTokensRequest)(nil),         // 67: deployctl.v1.ListTokensRequest
-	(*ListTokensResponse)(nil),        // 68: deployctl.v1.ListTokensResponse
-	(*Token)(nil),                     // 69: deployctl.v1.Token
-	(*Member)(nil),                    // 70: deployctl.v1.Member
-	(*GrantMemberRequest)(nil),        // 71: deployctl.v1.GrantMemberRequest
-	(*GrantMemberResponse)(nil),       // 72: deployctl.v1.GrantMemberResponse
-	(*ListMembersRequest)(nil),        // 73: deployctl.v1.ListMembersRequest
-	(*ListMembersResponse)(nil),       // 74: deployctl.v1.ListMembersResponse
-	(*RemoveMemberRequest)(nil),       // 75: deployctl.v1.RemoveMemberRequest
-	(*RemoveMemberResponse)(nil),      // 76: deployctl.v1.RemoveMemberResponse
-	(*ReadAuditRequest)(nil),          // 77: deployctl.v1.ReadAuditRequest
-	(*ReadAuditResponse)(nil),         // 78: deployctl.v1.ReadAuditResponse
-	(*AuditEntry)(nil),                // 79: deployctl.v1.AuditEntry
-	(*RemoveTokenRequest)(nil),        // 80: deployctl.v1.RemoveTokenRequest
-	(*RemoveTokenResponse)(nil),       // 81: deployctl.v1.RemoveTokenResponse
-	(*DeriveTokenRequest)(nil),        // 82: deployctl.v1.DeriveTokenRequest
-	(*DeriveTokenResponse)(nil),       // 83: deployctl.v1.DeriveTokenResponse
-	(*Origin)(nil),                    // 84: deployctl.v1.Origin
-	(*Team)(nil),                      // 85: deployctl.v1.Team
-	(*GrantTeamRequest)(nil),          // 86: deployctl.v1.GrantTeamRequest
-	(*GrantTeamResponse)(nil),         // 87: deployctl.v1.GrantTeamResponse
-	(*ListTeamsRequest)(nil),          // 88: deployctl.v1.ListTeamsRequest
-	(*ListTeamsResponse)(nil),         // 89: deployctl.v1.ListTeamsResponse
-	(*RemoveTeamRequest)(nil),         // 90: deployctl.v1.RemoveTeamRequest
-	(*RemoveTeamResponse)(nil),        // 91: deployctl.v1.RemoveTeamResponse
-	(*JoinTeamRequest)(nil),           // 92: deployctl.v1.JoinTeamRequest
-	(*JoinTeamResponse)(nil),          // 93: deployctl.v1.JoinTeamResponse
-	(*LeaveTeamRequest)(nil),          // 94: deployctl.v1.LeaveTeamRequest
-	(*LeaveTeamResponse)(nil),         // 95: deployctl.v1.LeaveTeamResponse
-	(*Trust)(nil),                     // 96: deployctl.v1.Trust
-	(*Condition)(nil),                 // 97: deployctl.v1.Condition
-	(*PutTrustRequest)(nil),           // 98: deployctl.v1.PutTrustRequest
-	(*PutTrustResponse)(nil),          // 99: deployctl.v1.PutTrustResponse
-	(*ListTrustsRequest)(nil),         // 100: deployctl.v1.ListTrustsRequest
-	(*ListTrustsResponse)(nil),        // 101: deployctl.v1.ListTrustsResponse
-	(*RemoveTrustRequest)(nil),        // 102: deployctl.v1.RemoveTrustRequest
-	(*RemoveTrustResponse)(nil),       // 103: deployctl.v1.RemoveTrustResponse
-	(*ScheduleName)(nil),              // 104: deployctl.v1.ScheduleName
-	(*Schedule)(nil),                  // 105: deployctl.v1.Schedule
-	(*ScheduleRun)(nil),               // 106: deployctl.v1.ScheduleRun
-	(*CreateScheduleRequest)(nil),     // 107: deployctl.v1.CreateScheduleRequest
-	(*CreateScheduleResponse)(nil),    // 108: deployctl.v1.CreateScheduleResponse
-	(*ListSchedulesRequest)(nil),      // 109: deployctl.v1.ListSchedulesRequest
-	(*ListSchedulesResponse)(nil),     // 110: deployctl.v1.ListSchedulesResponse
-	(*GetScheduleRequest)(nil),        // 111: deployctl.v1.GetScheduleRequest
-	(*GetScheduleResponse)(nil),       // 112: deployctl.v1.GetScheduleResponse
-	(*RemoveScheduleRequest)(nil),     // 113: deployctl.v1.RemoveScheduleRequest
-	(*RemoveScheduleResponse)(nil),    // 114: deployctl.v1.RemoveScheduleResponse
-	(*PauseScheduleRequest)(nil),      // 115: deployctl.v1.PauseScheduleRequest
-	(*PauseScheduleResponse)(nil),     // 116: deployctl.v1.PauseScheduleResponse
-	(*RunScheduleRequest)(nil),        // 117: deployctl.v1.RunScheduleRequest
-	(*RunScheduleResponse)(nil),       // 118: deployctl.v1.RunScheduleResponse
-	(*ScheduleRunsRequest)(nil),       // 119: deployctl.v1.ScheduleRunsRequest
-	(*ScheduleRunsResponse)(nil),      // 120: deployctl.v1.ScheduleRunsResponse
-	(*GetDriftRequest)(nil),           // 121: deployctl.v1.GetDriftRequest
-	(*GetDriftResponse)(nil),          // 122: deployctl.v1.GetDriftResponse
-	(*Drift)(nil),                     // 123: deployctl.v1.Drift
-	(*DriftedResource)(nil),           // 124: deployctl.v1.DriftedResource
-	(*DriftedProperty)(nil),           // 125: deployctl.v1.DriftedProperty
-	(*WebhookScope)(nil),              // 126: deployctl.v1.WebhookScope
-	(*WebhookName)(nil),               // 127: deployctl.v1.WebhookName
-	(*Webhook)(nil),                   // 128: deployctl.v1.Webhook
-	(*WebhookDelivery)(nil),           // 129: deployctl.v1.WebhookDelivery
-	(*PutWebhookRequest)(nil),         // 130: deployctl.v1.PutWebhookRequest
-	(*PutWebhookResponse)(nil),        // 131: deployctl.v1.PutWebhookResponse
-	(*ListWebhooksRequest)(nil),       // 132: deployctl.v1.ListWebhooksRequest
-	(*ListWebhooksResponse)(nil),      // 133: deployctl.v1.ListWebhooksResponse
-	(*RemoveWebhookRequest)(nil),      // 134: deployctl.v1.RemoveWebhookRequest
-	(*RemoveWebhookResponse)(nil),     // 135: deployctl.v1.RemoveWebhookResponse
-	(*SendWebhookRequest)(nil),        // 136: deployctl.v1.SendWebhookRequest
-	(*SendWebhookResponse)(nil),       // 137: deployctl.v1.SendWebhookResponse
-	(*WebhookDeliveriesRequest)(nil),  // 138: deployctl.v1.WebhookDeliveriesRequest
-	(*WebhookDeliveriesResponse)(nil), // 139: deployctl.v1.WebhookDeliveriesResponse
-	nil,                               // 140: deployctl.v1.SubmitRequest.ConfigEntry
-	nil,                               // 141: deployctl.v1.SubmitRequest.VariablesEntry
-	nil,                               // 142: deployctl.v1.SavedPlan.StepsEntry
-	nil,                               // 143: deployctl.v1.UpdateInfo.ChangesEntry
-	nil,                               // 144: deployctl.v1.WatchRequest.AfterEntry
-	nil,                               // 145: deployctl.v1.Progress.DoneEntry
-	nil,                               // 146: deployctl.v1.StackInfo.TagsEntry
-	nil,                               // 147: deployctl.v1.CreateStackRequest.TagsEntry
-	nil,                               // 148: deployctl.v1.TagStackRequest.TagsEntry
-	(*timestamppb.Timestamp)(nil),     // 149: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),       // 150: google.protobuf.Duration
+	(*ListOngoingRequest)(nil),        // 13: deployctl.v1.ListOngoingRequest
+	(*ListOngoingResponse)(nil),       // 14: deployctl.v1.ListOngoingResponse
+	(*WatchRequest)(nil),              // 15: deployctl.v1.WatchRequest
+	(*WatchResponse)(nil),             // 16: deployctl.v1.WatchResponse
+	(*Progress)(nil),                  // 17: deployctl.v1.Progress
+	(*Phase)(nil),                     // 18: deployctl.v1.Phase
+	(*RunningStep)(nil),               // 19: deployctl.v1.RunningStep
+	(*CancelRequest)(nil),             // 20: deployctl.v1.CancelRequest
+	(*CancelResponse)(nil),            // 21: deployctl.v1.CancelResponse
+	(*ResolveRequest)(nil),            // 22: deployctl.v1.ResolveRequest
+	(*ResolveResponse)(nil),           // 23: deployctl.v1.ResolveResponse
+	(*StackInfo)(nil),                 // 24: deployctl.v1.StackInfo
+	(*CreateStackRequest)(nil),        // 25: deployctl.v1.CreateStackRequest
+	(*CreateStackResponse)(nil),       // 26: deployctl.v1.CreateStackResponse
+	(*ListStacksRequest)(nil),         // 27: deployctl.v1.ListStacksRequest
+	(*ListStacksResponse)(nil),        // 28: deployctl.v1.ListStacksResponse
+	(*ListStatusesRequest)(nil),       // 29: deployctl.v1.ListStatusesRequest
+	(*ListStatusesResponse)(nil),      // 30: deployctl.v1.ListStatusesResponse
+	(*StackStatus)(nil),               // 31: deployctl.v1.StackStatus
+	(*DriftStatus)(nil),               // 32: deployctl.v1.DriftStatus
+	(*ScheduleStatus)(nil),            // 33: deployctl.v1.ScheduleStatus
+	(*GetStackRequest)(nil),           // 34: deployctl.v1.GetStackRequest
+	(*GetStackResponse)(nil),          // 35: deployctl.v1.GetStackResponse
+	(*RemoveStackRequest)(nil),        // 36: deployctl.v1.RemoveStackRequest
+	(*RemoveStackResponse)(nil),       // 37: deployctl.v1.RemoveStackResponse
+	(*RenameStackRequest)(nil),        // 38: deployctl.v1.RenameStackRequest
+	(*RenameStackResponse)(nil),       // 39: deployctl.v1.RenameStackResponse
+	(*TagStackRequest)(nil),           // 40: deployctl.v1.TagStackRequest
+	(*TagStackResponse)(nil),          // 41: deployctl.v1.TagStackResponse
+	(*ChangeTagsRequest)(nil),         // 42: deployctl.v1.ChangeTagsRequest
+	(*ChangeTagsResponse)(nil),        // 43: deployctl.v1.ChangeTagsResponse
+	(*ExportRequest)(nil),             // 44: deployctl.v1.ExportRequest
+	(*ExportResponse)(nil),            // 45: deployctl.v1.ExportResponse
+	(*ExportRawRequest)(nil),          // 46: deployctl.v1.ExportRawRequest
+	(*ExportRawResponse)(nil),         // 47: deployctl.v1.ExportRawResponse
+	(*ImportRequest)(nil),             // 48: deployctl.v1.ImportRequest
+	(*ImportResponse)(nil),            // 49: deployctl.v1.ImportResponse
+	(*RestoreRequest)(nil),            // 50: deployctl.v1.RestoreRequest
+	(*RestoreResponse)(nil),           // 51: deployctl.v1.RestoreResponse
+	(*EditStateRequest)(nil),          // 52: deployctl.v1.EditStateRequest
+	(*EditStateResponse)(nil),         // 53: deployctl.v1.EditStateResponse
+	(*MoveStateRequest)(nil),          // 54: deployctl.v1.MoveStateRequest
+	(*MoveStateResponse)(nil),         // 55: deployctl.v1.MoveStateResponse
+	(*RecoverRequest)(nil),            // 56: deployctl.v1.RecoverRequest
+	(*RecoverResponse)(nil),           // 57: deployctl.v1.RecoverResponse
+	(*HistoryRequest)(nil),            // 58: deployctl.v1.HistoryRequest
+	(*HistoryResponse)(nil),           // 59: deployctl.v1.HistoryResponse
+	(*EncryptRequest)(nil),            // 60: deployctl.v1.EncryptRequest
+	(*EncryptResponse)(nil),           // 61: deployctl.v1.EncryptResponse
+	(*DecryptRequest)(nil),            // 62: deployctl.v1.DecryptRequest
+	(*DecryptResponse)(nil),           // 63: deployctl.v1.DecryptResponse
+	(*File)(nil),                      // 64: deployctl.v1.File
+	(*Manifest)(nil),                  // 65: deployctl.v1.Manifest
+	(*MissingRequest)(nil),            // 66: deployctl.v1.MissingRequest
+	(*MissingResponse)(nil),           // 67: deployctl.v1.MissingResponse
+	(*PutFileRequest)(nil),            // 68: deployctl.v1.PutFileRequest
+	(*PutFileResponse)(nil),           // 69: deployctl.v1.PutFileResponse
+	(*PutManifestRequest)(nil),        // 70: deployctl.v1.PutManifestRequest
+	(*PutManifestResponse)(nil),       // 71: deployctl.v1.PutManifestResponse
+	(*Grant)(nil),                     // 72: deployctl.v1.Grant
+	(*CreateTokenRequest)(nil),        // 73: deployctl.v1.CreateTokenRequest
+	(*CreateTokenResponse)(nil),       // 74: deployctl.v1.CreateTokenResponse
+	(*WhoAmIRequest)(nil),             // 75: deployctl.v1.WhoAmIRequest
+	(*WhoAmIResponse)(nil),            // 76: deployctl.v1.WhoAmIResponse
+	(*GrantList)(nil),                 // 77: deployctl.v1.GrantList
+	(*ListTokensRequest)(nil),         // 78: deployctl.v1.ListTokensRequest
+	(*ListTokensResponse)(nil),        // 79: deployctl.v1.ListTokensResponse
+	(*Token)(nil),                     // 80: deployctl.v1.Token
+	(*Member)(nil),                    // 81: deployctl.v1.Member
+	(*GrantMemberRequest)(nil),        // 82: deployctl.v1.GrantMemberRequest
+	(*GrantMemberResponse)(nil),       // 83: deployctl.v1.GrantMemberResponse
+	(*ListMembersRequest)(nil),        // 84: deployctl.v1.ListMembersRequest
+	(*ListMembersResponse)(nil),       // 85: deployctl.v1.ListMembersResponse
+	(*RemoveMemberRequest)(nil),       // 86: deployctl.v1.RemoveMemberRequest
+	(*RemoveMemberResponse)(nil),      // 87: deployctl.v1.RemoveMemberResponse
+	(*ReadAuditRequest)(nil),          // 88: deployctl.v1.ReadAuditRequest
+	(*ReadAuditResponse)(nil),         // 89: deployctl.v1.ReadAuditResponse
+	(*AuditEntry)(nil),                // 90: deployctl.v1.AuditEntry
+	(*RemoveTokenRequest)(nil),        // 91: deployctl.v1.RemoveTokenRequest
+	(*RemoveTokenResponse)(nil),       // 92: deployctl.v1.RemoveTokenResponse
+	(*DeriveTokenRequest)(nil),        // 93: deployctl.v1.DeriveTokenRequest
+	(*DeriveTokenResponse)(nil),       // 94: deployctl.v1.DeriveTokenResponse
+	(*Origin)(nil),                    // 95: deployctl.v1.Origin
+	(*Team)(nil),                      // 96: deployctl.v1.Team
+	(*GrantTeamRequest)(nil),          // 97: deployctl.v1.GrantTeamRequest
+	(*GrantTeamResponse)(nil),         // 98: deployctl.v1.GrantTeamResponse
+	(*ListTeamsRequest)(nil),          // 99: deployctl.v1.ListTeamsRequest
+	(*ListTeamsResponse)(nil),         // 100: deployctl.v1.ListTeamsResponse
+	(*RemoveTeamRequest)(nil),         // 101: deployctl.v1.RemoveTeamRequest
+	(*RemoveTeamResponse)(nil),        // 102: deployctl.v1.RemoveTeamResponse
+	(*JoinTeamRequest)(nil),           // 103: deployctl.v1.JoinTeamRequest
+	(*JoinTeamResponse)(nil),          // 104: deployctl.v1.JoinTeamResponse
+	(*LeaveTeamRequest)(nil),          // 105: deployctl.v1.LeaveTeamRequest
+	(*LeaveTeamResponse)(nil),         // 106: deployctl.v1.LeaveTeamResponse
+	(*Trust)(nil),                     // 107: deployctl.v1.Trust
+	(*Condition)(nil),                 // 108: deployctl.v1.Condition
+	(*PutTrustRequest)(nil),           // 109: deployctl.v1.PutTrustRequest
+	(*PutTrustResponse)(nil),          // 110: deployctl.v1.PutTrustResponse
+	(*ListTrustsRequest)(nil),         // 111: deployctl.v1.ListTrustsRequest
+	(*ListTrustsResponse)(nil),        // 112: deployctl.v1.ListTrustsResponse
+	(*RemoveTrustRequest)(nil),        // 113: deployctl.v1.RemoveTrustRequest
+	(*RemoveTrustResponse)(nil),       // 114: deployctl.v1.RemoveTrustResponse
+	(*ScheduleName)(nil),              // 115: deployctl.v1.ScheduleName
+	(*Schedule)(nil),                  // 116: deployctl.v1.Schedule
+	(*ScheduleRun)(nil),               // 117: deployctl.v1.ScheduleRun
+	(*CreateScheduleRequest)(nil),     // 118: deployctl.v1.CreateScheduleRequest
+	(*CreateScheduleResponse)(nil),    // 119: deployctl.v1.CreateScheduleResponse
+	(*ListSchedulesRequest)(nil),      // 120: deployctl.v1.ListSchedulesRequest
+	(*ListSchedulesResponse)(nil),     // 121: deployctl.v1.ListSchedulesResponse
+	(*GetScheduleRequest)(nil),        // 122: deployctl.v1.GetScheduleRequest
+	(*GetScheduleResponse)(nil),       // 123: deployctl.v1.GetScheduleResponse
+	(*RemoveScheduleRequest)(nil),     // 124: deployctl.v1.RemoveScheduleRequest
+	(*RemoveScheduleResponse)(nil),    // 125: deployctl.v1.RemoveScheduleResponse
+	(*PauseScheduleRequest)(nil),      // 126: deployctl.v1.PauseScheduleRequest
+	(*PauseScheduleResponse)(nil),     // 127: deployctl.v1.PauseScheduleResponse
+	(*RunScheduleRequest)(nil),        // 128: deployctl.v1.RunScheduleRequest
+	(*RunScheduleResponse)(nil),       // 129: deployctl.v1.RunScheduleResponse
+	(*ScheduleRunsRequest)(nil),       // 130: deployctl.v1.ScheduleRunsRequest
+	(*ScheduleRunsResponse)(nil),      // 131: deployctl.v1.ScheduleRunsResponse
+	(*GetDriftRequest)(nil),           // 132: deployctl.v1.GetDriftRequest
+	(*GetDriftResponse)(nil),          // 133: deployctl.v1.GetDriftResponse
+	(*Drift)(nil),                     // 134: deployctl.v1.Drift
+	(*DriftedResource)(nil),           // 135: deployctl.v1.DriftedResource
+	(*DriftedProperty)(nil),           // 136: deployctl.v1.DriftedProperty
+	(*WebhookScope)(nil),              // 137: deployctl.v1.WebhookScope
+	(*WebhookName)(nil),               // 138: deployctl.v1.WebhookName
+	(*Webhook)(nil),                   // 139: deployctl.v1.Webhook
+	(*WebhookDelivery)(nil),           // 140: deployctl.v1.WebhookDelivery
+	(*PutWebhookRequest)(nil),         // 141: deployctl.v1.PutWebhookRequest
+	(*PutWebhookResponse)(nil),        // 142: deployctl.v1.PutWebhookResponse
+	(*ListWebhooksRequest)(nil),       // 143: deployctl.v1.ListWebhooksRequest
+	(*ListWebhooksResponse)(nil),      // 144: deployctl.v1.ListWebhooksResponse
+	(*RemoveWebhookRequest)(nil),      // 145: deployctl.v1.RemoveWebhookRequest
+	(*RemoveWebhookResponse)(nil),     // 146: deployctl.v1.RemoveWebhookResponse
+	(*SendWebhookRequest)(nil),        // 147: deployctl.v1.SendWebhookRequest
+	(*SendWebhookResponse)(nil),       // 148: deployctl.v1.SendWebhookResponse
+	(*WebhookDeliveriesRequest)(nil),  // 149: deployctl.v1.WebhookDeliveriesRequest
+	(*WebhookDeliveriesResponse)(nil), // 150: deployctl.v1.WebhookDeliveriesResponse
+	nil,                               // 151: deployctl.v1.SubmitRequest.ConfigEntry
+	nil,                               // 152: deployctl.v1.SubmitRequest.VariablesEntry
+	nil,                               // 153: deployctl.v1.SavedPlan.StepsEntry
+	nil,                               // 154: deployctl.v1.UpdateInfo.ChangesEntry
+	nil,                               // 155: deployctl.v1.WatchRequest.AfterEntry
+	nil,                               // 156: deployctl.v1.Progress.DoneEntry
+	nil,                               // 157: deployctl.v1.StackInfo.TagsEntry
+	nil,                               // 158: deployctl.v1.CreateStackRequest.TagsEntry
+	nil,                               // 159: deployctl.v1.TagStackRequest.TagsEntry
+	nil,                               // 160: deployctl.v1.ChangeTagsRequest.SetEntry
+	(*timestamppb.Timestamp)(nil),     // 161: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),       // 162: google.protobuf.Duration
 }
 var file_deployctl_v1_deployctl_proto_depIdxs = []int32{
 	1,   // 0: deployctl.v1.UpdateName.stack:type_name -> deployctl.v1.StackName
 	1,   // 1: deployctl.v1.SubmitRequest.stack:type_name -> deployctl.v1.StackName
-	140, // 2: deployctl.v1.SubmitRequest.config:type_name -> deployctl.v1.SubmitRequest.ConfigEntry
+	151, // 2: deployctl.v1.SubmitRequest.config:type_name -> deployctl.v1.SubmitRequest.ConfigEntry
 	4,   // 3: deployctl.v1.SubmitRequest.secrets:type_name -> deployctl.v1.SecretsProvider
 	8,   // 4: deployctl.v1.SubmitRequest.policy_packs:type_name -> deployctl.v1.PolicyPack
 	10,  // 5: deployctl.v1.SubmitRequest.imports:type_name -> deployctl.v1.ImportedResource
-	141, // 6: deployctl.v1.SubmitRequest.variables:type_name -> deployctl.v1.SubmitRequest.VariablesEntry
+	152, // 6: deployctl.v1.SubmitRequest.variables:type_name -> deployctl.v1.SubmitRequest.VariablesEntry
 	9,   // 7: deployctl.v1.SubmitRequest.plan:type_name -> deployctl.v1.SavedPlan
 	6,   // 8: deployctl.v1.SubmitRequest.settle:type_name -> deployctl.v1.Settling
 	7,   // 9: deployctl.v1.Settling.answers:type_name -> deployctl.v1.Answer
-	142, // 10: deployctl.v1.SavedPlan.steps:type_name -> deployctl.v1.SavedPlan.StepsEntry
+	153, // 10: deployctl.v1.SavedPlan.steps:type_name -> deployctl.v1.SavedPlan.StepsEntry
 	2,   // 11: deployctl.v1.SubmitResponse.update:type_name -> deployctl.v1.UpdateName
 	12,  // 12: deployctl.v1.SubmitResponse.behind:type_name -> deployctl.v1.UpdateInfo
 	2,   // 13: deployctl.v1.UpdateInfo.update:type_name -> deployctl.v1.UpdateName
-	149, // 14: deployctl.v1.UpdateInfo.started:type_name -> google.protobuf.Timestamp
-	149, // 15: deployctl.v1.UpdateInfo.ended:type_name -> google.protobuf.Timestamp
-	143, // 16: deployctl.v1.UpdateInfo.changes:type_name -> deployctl.v1.UpdateInfo.ChangesEntry
-	2,   // 17: deployctl.v1.WatchRequest.update:type_name -> deployctl.v1.UpdateName
-	144, // 18: deployctl.v1.WatchRequest.after:type_name -> deployctl.v1.WatchRequest.AfterEntry
-	15,  // 19: deployctl.v1.WatchResponse.progress:type_name -> deployctl.v1.Progress
-	12,  // 20: deployctl.v1.WatchResponse.end:type_name -> deployctl.v1.UpdateInfo
-	12,  // 21: deployctl.v1.Progress.behind:type_name -> deployctl.v1.UpdateInfo
-	17,  // 22: deployctl.v1.Progress.running:type_name -> deployctl.v1.RunningStep
-	145, // 23: deployctl.v1.Progress.done:type_name -> deployctl.v1.Progress.DoneEntry
-	16,  // 24: deployctl.v1.Progress.phase:type_name -> deployctl.v1.Phase
-	149, // 25: deployctl.v1.Phase.since:type_name -> google.protobuf.Timestamp
-	149, // 26: deployctl.v1.RunningStep.started:type_name -> google.protobuf.Timestamp
-	149, // 27: deployctl.v1.RunningStep.next_retry:type_name -> google.protobuf.Timestamp
-	2,   // 28: deployctl.v1.CancelRequest.update:type_name -> deployctl.v1.UpdateName
-	2,   // 29: deployctl.v1.ResolveRequest.update:type_name -> deployctl.v1.UpdateName
-	1,   // 30: deployctl.v1.StackInfo.stack:type_name -> deployctl.v1.StackName
-	149, // 31: deployctl.v1.StackInfo.updated:type_name -> google.protobuf.Timestamp
-	12,  // 32: deployctl.v1.StackInfo.active:type_name -> deployctl.v1.UpdateInfo
-	12,  // 33: deployctl.v1.StackInfo.queued:type_name -> deployctl.v1.UpdateInfo
-	146, // 34: deployctl.v1.StackInfo.tags:type_name -> deployctl.v1.StackInfo.TagsEntry
-	1,   // 35: deployctl.v1.CreateStackRequest.stack:type_name -> deployctl.v1.StackName
-	147, // 36: deployctl.v1.CreateStackRequest.tags:type_name -> deployctl.v1.CreateStackRequest.TagsEntry
-	22,  // 37: deployctl.v1.ListStacksResponse.stacks:type_name -> deployctl.v1.StackInfo
-	1,   // 38: deployctl.v1.GetStackRequest.stack:type_name -> deployctl.v1.StackName
-	22,  // 39: deployctl.v1.GetStackResponse.stack:type_name -> deployctl.v1.StackInfo
-	1,   // 40: deployctl.v1.RemoveStackRequest.stack:type_name -> deployctl.v1.StackName
-	1,   // 41: deployctl.v1.RenameStackRequest.from:type_name -> deployctl.v1.StackName
-	1,   // 42: deployctl.v1.RenameStackRequest.to:type_name -> deployctl.v1.StackName
-	1,   // 43: deployctl.v1.TagStackRequest.stack:type_name -> deployctl.v1.StackName
-	148, // 44: deployctl.v1.TagStackRequest.tags:type_name -> deployctl.v1.TagStackRequest.TagsEntry
-	1,   // 45: deployctl.v1.ExportRequest.stack:type_name -> deployctl.v1.StackName
-	4,   // 46: deployctl.v1.ExportRequest.secrets:type_name -> deployctl.v1.SecretsProvider
-	1,   // 47: deployctl.v1.ImportRequest.stack:type_name -> deployctl.v1.StackName
-	4,   // 48: deployctl.v1.ImportRequest.secrets:type_name -> deployctl.v1.SecretsProvider
-	1,   // 49: deployctl.v1.RestoreRequest.stack:type_name -> deployctl.v1.StackName
-	4,   // 50: deployctl.v1.RestoreRequest.secrets:type_name -> deployctl.v1.SecretsProvider
-	1,   // 51: deployctl.v1.EditStateRequest.stack:type_name -> deployctl.v1.StackName
-	4,   // 52: deployctl.v1.EditStateRequest.secrets:type_name -> deployctl.v1.SecretsProvider
-	4,   // 53: deployctl.v1.EditStateRequest.new_secrets:type_name -> deployctl.v1.SecretsProvider
-	1,   // 54: deployctl.v1.MoveStateRequest.from:type_name -> deployctl.v1.StackName
-	1,   // 55: deployctl.v1.MoveStateRequest.to:type_name -> deployctl.v1.StackName
-	4,   // 56: deployctl.v1.MoveStateRequest.from_secrets:type_name -> deployctl.v1.SecretsProvider
-	4,   // 57: deployctl.v1.MoveStateRequest.to_secrets:type_name -> deployctl.v1.SecretsProvider
-	1,   // 58: deployctl.v1.RecoverRequest.stack:type_name -> deployctl.v1.StackName
-	12,  // 59: deployctl.v1.RecoverResponse.update:type_name -> deployctl.v1.UpdateInfo
-	1,   // 60: deployctl.v1.HistoryRequest.stack:type_name -> deployctl.v1.StackName
-	12,  // 61: deployctl.v1.HistoryResponse.updates:type_name -> deployctl.v1.UpdateInfo
-	1,   // 62: deployctl.v1.EncryptRequest.stack:type_name -> deployctl.v1.StackName
-	1,   // 63: deployctl.v1.DecryptRequest.stack:type_name -> deployctl.v1.StackName
-	53,  // 64: deployctl.v1.Manifest.files:type_name -> deployctl.v1.File
-	1,   // 65: deployctl.v1.MissingRequest.stack:type_name -> deployctl.v1.StackName
-	54,  // 66: deployctl.v1.MissingRequest.manifest:type_name -> deployctl.v1.Manifest
-	1,   // 67: deployctl.v1.PutFileRequest.stack:type_name -> deployctl.v1.StackName
-	1,   // 68: deployctl.v1.PutManifestRequest.stack:type_name -> deployctl.v1.StackName
-	54,  // 69: deployctl.v1.PutManifestRequest.manifest:type_name -> deployctl.v1.Manifest
-	61,  // 70: deployctl.v1.CreateTokenRequest.grant:type_name -> deployctl.v1.Grant
-	149, // 71: deployctl.v1.CreateTokenRequest.expires:type_name -> google.protobuf.Timestamp
-	66,  // 72: deployctl.v1.WhoAmIResponse.grants:type_name -> deployctl.v1.GrantList
-	61,  // 73: deployctl.v1.GrantList.grants:type_name -> deployctl.v1.Grant
-	69,  // 74: deployctl.v1.ListTokensResponse.tokens:type_name -> deployctl.v1.Token
-	149, // 75: deployctl.v1.Token.created:type_name -> google.protobuf.Timestamp
-	149, // 76: deployctl.v1.Token.used:type_name -> google.protobuf.Timestamp
-	61,  // 77: deployctl.v1.Token.grant:type_name -> deployctl.v1.Grant
-	149, // 78: deployctl.v1.Token.expires:type_name -> google.protobuf.Timestamp
-	84,  // 79: deployctl.v1.Token.origin:type_name -> deployctl.v1.Origin
-	66,  // 80: deployctl.v1.Token.limit:type_name -> deployctl.v1.GrantList
-	149, // 81: deployctl.v1.Member.created:type_name -> google.protobuf.Timestamp
-	85,  // 82: deployctl.v1.Member.teams:type_name -> deployctl.v1.Team
-	61,  // 83: deployctl.v1.Member.grant:type_name -> deployctl.v1.Grant
-	61,  // 84: deployctl.v1.GrantMemberRequest.grant:type_name -> deployctl.v1.Grant
-	70,  // 85: deployctl.v1.ListMembersResponse.members:type_name -> deployctl.v1.Member
-	149, // 86: deployctl.v1.ReadAuditRequest.since:type_name -> google.protobuf.Timestamp
-	149, // 87: deployctl.v1.ReadAuditRequest.until:type_name -> google.protobuf.Timestamp
-	79,  // 88: deployctl.v1.ReadAuditResponse.entries:type_name -> deployctl.v1.AuditEntry
-	149, // 89: deployctl.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
-	149, // 90: deployctl.v1.DeriveTokenRequest.expires:type_name -> google.protobuf.Timestamp
-	149, // 91: deployctl.v1.Origin.made:type_name -> google.protobuf.Timestamp
-	61,  // 92: deployctl.v1.Team.grant:type_name -> deployctl.v1.Grant
-	149, // 93: deployctl.v1.Team.created:type_name -> google.protobuf.Timestamp
-	61,  // 94: deployctl.v1.GrantTeamRequest.grant:type_name -> deployctl.v1.Grant
-	85,  // 95: deployctl.v1.ListTeamsResponse.teams:type_name -> deployctl.v1.Team
-	97,  // 96: deployctl.v1.Trust.conditions:type_name -> deployctl.v1.Condition
-	61,  // 97: deployctl.v1.Trust.grant:type_name -> deployctl.v1.Grant
-	150, // 98: deployctl.v1.Trust.lifetime:type_name -> google.protobuf.Duration
-	149, // 99: deployctl.v1.Trust.created:type_name -> google.protobuf.Timestamp
-	96,  // 100: deployctl.v1.PutTrustRequest.trust:type_name -> deployctl.v1.Trust
-	96,  // 101: deployctl.v1.ListTrustsResponse.trusts:type_name -> deployctl.v1.Trust
-	1,   // 102: deployctl.v1.ScheduleName.stack:type_name -> deployctl.v1.StackName
-	104, // 103: deployctl.v1.Schedule.name:type_name -> deployctl.v1.ScheduleName
-	150, // 104: deployctl.v1.Schedule.every:type_name -> google.protobuf.Duration
-	149, // 105: deployctl.v1.Schedule.at:type_name -> google.protobuf.Timestamp
-	149, // 106: deployctl.v1.Schedule.created:type_name -> google.protobuf.Timestamp
-	149, // 107: deployctl.v1.Schedule.next:type_name -> google.protobuf.Timestamp
-	106, // 108: deployctl.v1.Schedule.last:type_name -> deployctl.v1.ScheduleRun
-	149, // 109: deployctl.v1.ScheduleRun.started:type_name -> google.protobuf.Timestamp
-	149, // 110: deployctl.v1.ScheduleRun.ended:type_name -> google.protobuf.Timestamp
-	2,   // 111: deployctl.v1.ScheduleRun.updates:type_name -> deployctl.v1.UpdateName
-	105, // 112: deployctl.v1.CreateScheduleRequest.schedule:type_name -> deployctl.v1.Schedule
-	1,   // 113: deployctl.v1.ListSchedulesRequest.stack:type_name -> deployctl.v1.StackName
-	105, // 114: deployctl.v1.ListSchedulesResponse.schedules:type_name -> deployctl.v1.Schedule
-	104, // 115: deployctl.v1.GetScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
-	105, // 116: deployctl.v1.GetScheduleResponse.schedule:type_name -> deployctl.v1.Schedule
-	104, // 117: deployctl.v1.RemoveScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
-	104, // 118: deployctl.v1.PauseScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
-	104, // 119: deployctl.v1.RunScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
-	104, // 120: deployctl.v1.ScheduleRunsRequest.name:type_name -> deployctl.v1.ScheduleName
-	106, // 121: deployctl.v1.ScheduleRunsResponse.runs:type_name -> deployctl.v1.ScheduleRun
-	1,   // 122: deployctl.v1.GetDriftRequest.stack:type_name -> deployctl.v1.StackName
-	123, // 123: deployctl.v1.GetDriftResponse.drift:type_name -> deployctl.v1.Drift
-	2,   // 124: deployctl.v1.Drift.update:type_name -> deployctl.v1.UpdateName
-	149, // 125: deployctl.v1.Drift.at:type_name -> google.protobuf.Timestamp
-	124, // 126: deployctl.v1.Drift.resources:type_name -> deployctl.v1.DriftedResource
-	2,   // 127: deployctl.v1.Drift.remedy:type_name -> deployctl.v1.UpdateName
-	125, // 128: deployctl.v1.DriftedResource.properties:type_name -> deployctl.v1.DriftedProperty
-	126, // 129: deployctl.v1.WebhookName.scope:type_name -> deployctl.v1.WebhookScope
-	127, // 130: deployctl.v1.Webhook.name:type_name -> deployctl.v1.WebhookName
-	149, // 131: deployctl.v1.Webhook.created:type_name -> google.protobuf.Timestamp
-	149, // 132: deployctl.v1.WebhookDelivery.at:type_name -> google.protobuf.Timestamp
-	149, // 133: deployctl.v1.WebhookDelivery.sent:type_name -> google.protobuf.Timestamp
-	150, // 134: deployctl.v1.WebhookDelivery.took:type_name -> google.protobuf.Duration
-	128, // 135: deployctl.v1.PutWebhookRequest.webhook:type_name -> deployctl.v1.Webhook
-	128, // 136: deployctl.v1.PutWebhookResponse.webhook:type_name -> deployctl.v1.Webhook
-	126, // 137: deployctl.v1.ListWebhooksRequest.scope:type_name -> deployctl.v1.WebhookScope
-	128, // 138: deployctl.v1.ListWebhooksResponse.webhooks:type_name -> deployctl.v1.Webhook
-	127, // 139: deployctl.v1.RemoveWebhookRequest.name:type_name -> deployctl.v1.WebhookName
-	127, // 140: deployctl.v1.SendWebhookRequest.name:type_name -> deployctl.v1.WebhookName
-	129, // 141: deployctl.v1.SendWebhookResponse.delivery:type_name -> deployctl.v1.WebhookDelivery
-	127, // 142: deployctl.v1.WebhookDeliveriesRequest.name:type_name -> deployctl.v1.WebhookName
-	129, // 143: deployctl.v1.WebhookDeliveriesResponse.deliveries:type_name -> deployctl.v1.WebhookDelivery
-	3,   // 144: deployctl.v1.SubmitRequest.ConfigEntry.value:type_name -> deployctl.v1.ConfigValue
-	5,   // 145: deployctl.v1.Deployments.Submit:input_type -> deployctl.v1.SubmitRequest
-	13,  // 146: deployctl.v1.Deployments.Watch:input_type -> deployctl.v1.WatchRequest
-	18,  // 147: deployctl.v1.Deployments.Cancel:input_type -> deployctl.v1.CancelRequest
-	20,  // 148: deployctl.v1.Deployments.Resolve:input_type -> deployctl.v1.ResolveRequest
-	23,  // 149: deployctl.v1.Stacks.CreateStack:input_type -> deployctl.v1.CreateStackRequest
-	25,  // 150: deployctl.v1.Stacks.ListStacks:input_type -> deployctl.v1.ListStacksRequest
-	27,  // 151: deployctl.v1.Stacks.GetStack:input_type -> deployctl.v1.GetStackRequest
-	29,  // 152: deployctl.v1.Stacks.RemoveStack:input_type -> deployctl.v1.RemoveStackRequest
-	31,  // 153: deployctl.v1.Stacks.RenameStack:input_type -> deployctl.v1.RenameStackRequest
-	33,  // 154: deployctl.v1.Stacks.TagStack:input_type -> deployctl.v1.TagStackRequest
-	35,  // 155: deployctl.v1.Stacks.Export:input_type -> deployctl.v1.ExportRequest
-	37,  // 156: deployctl.v1.Stacks.Import:input_type -> deployctl.v1.ImportRequest
-	39,  // 157: deployctl.v1.Stacks.Restore:input_type -> deployctl.v1.RestoreRequest
-	41,  // 158: deployctl.v1.Stacks.EditState:input_type -> deployctl.v1.EditStateRequest
-	43,  // 159: deployctl.v1.Stacks.MoveState:input_type -> deployctl.v1.MoveStateRequest
-	45,  // 160: deployctl.v1.Stacks.Recover:input_type -> deployctl.v1.RecoverRequest
-	47,  // 161: deployctl.v1.Stacks.History:input_type -> deployctl.v1.HistoryRequest
-	49,  // 162: deployctl.v1.Stacks.Encrypt:input_type -> deployctl.v1.EncryptRequest
-	51,  // 163: deployctl.v1.Stacks.Decrypt:input_type -> deployctl.v1.DecryptRequest
-	55,  // 164: deployctl.v1.Bundles.Missing:input_type -> deployctl.v1.MissingRequest
-	57,  // 165: deployctl.v1.Bundles.PutFile:input_type -> deployctl.v1.PutFileRequest
-	59,  // 166: deployctl.v1.Bundles.PutManifest:input_type -> deployctl.v1.PutManifestRequest
-	62,  // 167: deployctl.v1.Tokens.CreateToken:input_type -> deployctl.v1.CreateTokenRequest
-	82,  // 168: deployctl.v1.Tokens.DeriveToken:input_type -> deployctl.v1.DeriveTokenRequest
-	67,  // 169: deployctl.v1.Tokens.ListTokens:input_type -> deployctl.v1.ListTokensRequest
-	80,  // 170: deployctl.v1.Tokens.RemoveToken:input_type -> deployctl.v1.RemoveTokenRequest
-	64,  // 171: deployctl.v1.Tokens.WhoAmI:input_type -> deployctl.v1.WhoAmIRequest
-	71,  // 172: deployctl.v1.Members.GrantMember:input_type -> deployctl.v1.GrantMemberRequest
-	73,  // 173: deployctl.v1.Members.ListMembers:input_type -> deployctl.v1.ListMembersRequest
-	75,  // 174: deployctl.v1.Members.RemoveMember:input_type -> deployctl.v1.RemoveMemberRequest
-	86,  // 175: deployctl.v1.Teams.GrantTeam:input_type -> deployctl.v1.GrantTeamRequest
-	88,  // 176: deployctl.v1.Teams.ListTeams:input_type -> deployctl.v1.ListTeamsRequest
-	90,  // 177: deployctl.v1.Teams.RemoveTeam:input_type -> deployctl.v1.RemoveTeamRequest
-	92,  // 178: deployctl.v1.Teams.JoinTeam:input_type -> deployctl.v1.JoinTeamRequest
-	94,  // 179: deployctl.v1.Teams.LeaveTeam:input_type -> deployctl.v1.LeaveTeamRequest
-	98,  // 180: deployctl.v1.Trusts.PutTrust:input_type -> deployctl.v1.PutTrustRequest
-	100, // 181: deployctl.v1.Trusts.ListTrusts:input_type -> deployctl.v1.ListTrustsRequest
-	102, // 182: deployctl.v1.Trusts.RemoveTrust:input_type -> deployctl.v1.RemoveTrustRequest
-	77,  // 183: deployctl.v1.Audit.ReadAudit:input_type -> deployctl.v1.ReadAuditRequest
-	107, // 184: deployctl.v1.Schedules.CreateSchedule:input_type -> deployctl.v1.CreateScheduleRequest
-	109, // 185: deployctl.v1.Schedules.ListSchedules:input_type -> deployctl.v1.ListSchedulesRequest
-	111, // 186: deployctl.v1.Schedules.GetSchedule:input_type -> deployctl.v1.GetScheduleRequest
-	113, // 187: deployctl.v1.Schedules.RemoveSchedule:input_type -> deployctl.v1.RemoveScheduleRequest
-	115, // 188: deployctl.v1.Schedules.PauseSchedule:input_type -> deployctl.v1.PauseScheduleRequest
-	117, // 189: deployctl.v1.Schedules.RunSchedule:input_type -> deployctl.v1.RunScheduleRequest
-	119, // 190: deployctl.v1.Schedules.ScheduleRuns:input_type -> deployctl.v1.ScheduleRunsRequest
-	121, // 191: deployctl.v1.Schedules.GetDrift:input_type -> deployctl.v1.GetDriftRequest
-	130, // 192: deployctl.v1.Webhooks.PutWebhook:input_type -> deployctl.v1.PutWebhookRequest
-	132, // 193: deployctl.v1.Webhooks.ListWebhooks:input_type -> deployctl.v1.ListWebhooksRequest
-	134, // 194: deployctl.v1.Webhooks.RemoveWebhook:input_type -> deployctl.v1.RemoveWebhookRequest
-	136, // 195: deployctl.v1.Webhooks.SendWebhook:input_type -> deployctl.v1.SendWebhookRequest
-	138, // 196: deployctl.v1.Webhooks.WebhookDeliveries:input_type -> deployctl.v1.WebhookDeliveriesRequest
-	11,  // 197: deployctl.v1.Deployments.Submit:output_type -> deployctl.v1.SubmitResponse
-	14,  // 198: deployctl.v1.Deployments.Watch:output_type -> deployctl.v1.WatchResponse
-	19,  // 199: deployctl.v1.Deployments.Cancel:output_type -> deployctl.v1.CancelResponse
-	21,  // 200: deployctl.v1.Deployments.Resolve:output_type -> deployctl.v1.ResolveResponse
-	24,  // 201: deployctl.v1.Stacks.CreateStack:output_type -> deployctl.v1.CreateStackResponse
-	26,  // 202: deployctl.v1.Stacks.ListStacks:output_type -> deployctl.v1.ListStacksResponse
-	28,  // 203: deployctl.v1.Stacks.GetStack:output_type -> deployctl.v1.GetStackResponse
-	30,  // 204: deployctl.v1.Stacks.RemoveStack:output_type -> deployctl.v1.RemoveStackResponse
-	32,  // 205: deployctl.v1.Stacks.RenameStack:output_type -> deployctl.v1.RenameStackResponse
-	34,  // 206: deployctl.v1.Stacks.TagStack:output_type -> deployctl.v1.TagStackResponse
-	36,  // 207: deployctl.v1.Stacks.Export:output_type -> deployctl.v1.ExportResponse
-	38,  // 208: deployctl.v1.Stacks.Import:output_type -> deployctl.v1.ImportResponse
-	40,  // 209: deployctl.v1.Stacks.Restore:output_type -> deployctl.v1.RestoreResponse
-	42,  // 210: deployctl.v1.Stacks.EditState:output_type -> deployctl.v1.EditStateResponse
-	44,  // 211: deployctl.v1.Stacks.MoveState:output_type -> deployctl.v1.MoveStateResponse
-	46,  // 212: deployctl.v1.Stacks.Recover:output_type -> deployctl.v1.RecoverResponse
-	48,  // 213: deployctl.v1.Stacks.History:output_type -> deployctl.v1.HistoryResponse
-	50,  // 214: deployctl.v1.Stacks.Encrypt:output_type -> deployctl.v1.EncryptResponse
-	52,  // 215: deployctl.v1.Stacks.Decrypt:output_type -> deployctl.v1.DecryptResponse
-	56,  // 216: deployctl.v1.Bundles.Missing:output_type -> deployctl.v1.MissingResponse
-	58,  // 217: deployctl.v1.Bundles.PutFile:output_type -> deployctl.v1.PutFileResponse
-	60,  // 218: deployctl.v1.Bundles.PutManifest:output_type -> deployctl.v1.PutManifestResponse
-	63,  // 219: deployctl.v1.Tokens.CreateToken:output_type -> deployctl.v1.CreateTokenResponse
-	83,  // 220: deployctl.v1.Tokens.DeriveToken:output_type -> deployctl.v1.DeriveTokenResponse
-	68,  // 221: deployctl.v1.Tokens.ListTokens:output_type -> deployctl.v1.ListTokensResponse
-	81,  // 222: deployctl.v1.Tokens.RemoveToken:output_type -> deployctl.v1.RemoveTokenResponse
-	65,  // 223: deployctl.v1.Tokens.WhoAmI:output_type -> deployctl.v1.WhoAmIResponse
-	72,  // 224: deployctl.v1.Members.GrantMember:output_type -> deployctl.v1.GrantMemberResponse
-	74,  // 225: deployctl.v1.Members.ListMembers:output_type -> deployctl.v1.ListMembersResponse
-	76,  // 226: deployctl.v1.Members.RemoveMember:output_type -> deployctl.v1.RemoveMemberResponse
-	87,  // 227: deployctl.v1.Teams.GrantTeam:output_type -> deployctl.v1.GrantTeamResponse
-	89,  // 228: deployctl.v1.Teams.ListTeams:output_type -> deployctl.v1.ListTeamsResponse
-	91,  // 229: deployctl.v1.Teams.RemoveTeam:output_type -> deployctl.v1.RemoveTeamResponse
-	93,  // 230: deployctl.v1.Teams.JoinTeam:output_type -> deployctl.v1.JoinTeamResponse
-	95,  // 231: deployctl.v1.Teams.LeaveTeam:output_type -> deployctl.v1.LeaveTeamResponse
-	99,  // 232: deployctl.v1.Trusts.PutTrust:output_type -> deployctl.v1.PutTrustResponse
-	101, // 233: deployctl.v1.Trusts.ListTrusts:output_type -> deployctl.v1.ListTrustsResponse
-	103, // 234: deployctl.v1.Trusts.RemoveTrust:output_type -> deployctl.v1.RemoveTrustResponse
-	78,  // 235: deployctl.v1.Audit.ReadAudit:output_type -> deployctl.v1.ReadAuditResponse
-	108, // 236: deployctl.v1.Schedules.CreateSchedule:output_type -> deployctl.v1.CreateScheduleResponse
-	110, // 237: deployctl.v1.Schedules.ListSchedules:output_type -> deployctl.v1.ListSchedulesResponse
-	112, // 238: deployctl.v1.Schedules.GetSchedule:output_type -> deployctl.v1.GetScheduleResponse
-	114, // 239: deployctl.v1.Schedules.RemoveSchedule:output_type -> deployctl.v1.RemoveScheduleResponse
-	116, // 240: deployctl.v1.Schedules.PauseSchedule:output_type -> deployctl.v1.PauseScheduleResponse
-	118, // 241: deployctl.v1.Schedules.RunSchedule:output_type -> deployctl.v1.RunScheduleResponse
-	120, // 242: deployctl.v1.Schedules.ScheduleRuns:output_type -> deployctl.v1.ScheduleRunsResponse
-	122, // 243: deployctl.v1.Schedules.GetDrift:output_type -> deployctl.v1.GetDriftResponse
-	131, // 244: deployctl.v1.Webhooks.PutWebhook:output_type -> deployctl.v1.PutWebhookResponse
-	133, // 245: deployctl.v1.Webhooks.ListWebhooks:output_type -> deployctl.v1.ListWebhooksResponse
-	135, // 246: deployctl.v1.Webhooks.RemoveWebhook:output_type -> deployctl.v1.RemoveWebhookResponse
-	137, // 247: deployctl.v1.Webhooks.SendWebhook:output_type -> deployctl.v1.SendWebhookResponse
-	139, // 248: deployctl.v1.Webhooks.WebhookDeliveries:output_type -> deployctl.v1.WebhookDeliveriesResponse
-	197, // [197:249] is the sub-list for method output_type
-	145, // [145:197] is the sub-list for method input_type
-	145, // [145:145] is the sub-list for extension type_name
-	145, // [145:145] is the sub-list for extension extendee
-	0,   // [0:145] is the sub-list for field type_name
+	161, // 14: deployctl.v1.UpdateInfo.started:type_name -> google.protobuf.Timestamp
+	161, // 15: deployctl.v1.UpdateInfo.ended:type_name -> google.protobuf.Timestamp
+	154, // 16: deployctl.v1.UpdateInfo.changes:type_name -> deployctl.v1.UpdateInfo.ChangesEntry
+	12,  // 17: deployctl.v1.ListOngoingResponse.updates:type_name -> deployctl.v1.UpdateInfo
+	2,   // 18: deployctl.v1.WatchRequest.update:type_name -> deployctl.v1.UpdateName
+	155, // 19: deployctl.v1.WatchRequest.after:type_name -> deployctl.v1.WatchRequest.AfterEntry
+	17,  // 20: deployctl.v1.WatchResponse.progress:type_name -> deployctl.v1.Progress
+	12,  // 21: deployctl.v1.WatchResponse.end:type_name -> deployctl.v1.UpdateInfo
+	12,  // 22: deployctl.v1.Progress.behind:type_name -> deployctl.v1.UpdateInfo
+	19,  // 23: deployctl.v1.Progress.running:type_name -> deployctl.v1.RunningStep
+	156, // 24: deployctl.v1.Progress.done:type_name -> deployctl.v1.Progress.DoneEntry
+	18,  // 25: deployctl.v1.Progress.phase:type_name -> deployctl.v1.Phase
+	161, // 26: deployctl.v1.Phase.since:type_name -> google.protobuf.Timestamp
+	161, // 27: deployctl.v1.RunningStep.started:type_name -> google.protobuf.Timestamp
+	161, // 28: deployctl.v1.RunningStep.next_retry:type_name -> google.protobuf.Timestamp
+	2,   // 29: deployctl.v1.CancelRequest.update:type_name -> deployctl.v1.UpdateName
+	2,   // 30: deployctl.v1.ResolveRequest.update:type_name -> deployctl.v1.UpdateName
+	1,   // 31: deployctl.v1.StackInfo.stack:type_name -> deployctl.v1.StackName
+	161, // 32: deployctl.v1.StackInfo.updated:type_name -> google.protobuf.Timestamp
+	12,  // 33: deployctl.v1.StackInfo.active:type_name -> deployctl.v1.UpdateInfo
+	12,  // 34: deployctl.v1.StackInfo.queued:type_name -> deployctl.v1.UpdateInfo
+	157, // 35: deployctl.v1.StackInfo.tags:type_name -> deployctl.v1.StackInfo.TagsEntry
+	1,   // 36: deployctl.v1.CreateStackRequest.stack:type_name -> deployctl.v1.StackName
+	158, // 37: deployctl.v1.CreateStackRequest.tags:type_name -> deployctl.v1.CreateStackRequest.TagsEntry
+	24,  // 38: deployctl.v1.ListStacksResponse.stacks:type_name -> deployctl.v1.StackInfo
+	31,  // 39: deployctl.v1.ListStatusesResponse.stacks:type_name -> deployctl.v1.StackStatus
+	24,  // 40: deployctl.v1.StackStatus.stack:type_name -> deployctl.v1.StackInfo
+	12,  // 41: deployctl.v1.StackStatus.last:type_name -> deployctl.v1.UpdateInfo
+	32,  // 42: deployctl.v1.StackStatus.drift:type_name -> deployctl.v1.DriftStatus
+	33,  // 43: deployctl.v1.StackStatus.schedules:type_name -> deployctl.v1.ScheduleStatus
+	161, // 44: deployctl.v1.DriftStatus.at:type_name -> google.protobuf.Timestamp
+	161, // 45: deployctl.v1.ScheduleStatus.next:type_name -> google.protobuf.Timestamp
+	1,   // 46: deployctl.v1.GetStackRequest.stack:type_name -> deployctl.v1.StackName
+	24,  // 47: deployctl.v1.GetStackResponse.stack:type_name -> deployctl.v1.StackInfo
+	1,   // 48: deployctl.v1.RemoveStackRequest.stack:type_name -> deployctl.v1.StackName
+	1,   // 49: deployctl.v1.RenameStackRequest.from:type_name -> deployctl.v1.StackName
+	1,   // 50: deployctl.v1.RenameStackRequest.to:type_name -> deployctl.v1.StackName
+	1,   // 51: deployctl.v1.TagStackRequest.stack:type_name -> deployctl.v1.StackName
+	159, // 52: deployctl.v1.TagStackRequest.tags:type_name -> deployctl.v1.TagStackRequest.TagsEntry
+	1,   // 53: deployctl.v1.ChangeTagsRequest.stack:type_name -> deployctl.v1.StackName
+	160, // 54: deployctl.v1.ChangeTagsRequest.set:type_name -> deployctl.v1.ChangeTagsRequest.SetEntry
+	1,   // 55: deployctl.v1.ExportRequest.stack:type_name -> deployctl.v1.StackName
+	4,   // 56: deployctl.v1.ExportRequest.secrets:type_name -> deployctl.v1.SecretsProvider
+	1,   // 57: deployctl.v1.ExportRawRequest.stack:type_name -> deployctl.v1.StackName
+	1,   // 58: deployctl.v1.ImportRequest.stack:type_name -> deployctl.v1.StackName
+	4,   // 59: deployctl.v1.ImportRequest.secrets:type_name -> deployctl.v1.SecretsProvider
+	1,   // 60: deployctl.v1.RestoreRequest.stack:type_name -> deployctl.v1.StackName
+	4,   // 61: deployctl.v1.RestoreRequest.secrets:type_name -> deployctl.v1.SecretsProvider
+	1,   // 62: deployctl.v1.EditStateRequest.stack:type_name -> deployctl.v1.StackName
+	4,   // 63: deployctl.v1.EditStateRequest.secrets:type_name -> deployctl.v1.SecretsProvider
+	4,   // 64: deployctl.v1.EditStateRequest.new_secrets:type_name -> deployctl.v1.SecretsProvider
+	1,   // 65: deployctl.v1.MoveStateRequest.from:type_name -> deployctl.v1.StackName
+	1,   // 66: deployctl.v1.MoveStateRequest.to:type_name -> deployctl.v1.StackName
+	4,   // 67: deployctl.v1.MoveStateRequest.from_secrets:type_name -> deployctl.v1.SecretsProvider
+	4,   // 68: deployctl.v1.MoveStateRequest.to_secrets:type_name -> deployctl.v1.SecretsProvider
+	1,   // 69: deployctl.v1.RecoverRequest.stack:type_name -> deployctl.v1.StackName
+	12,  // 70: deployctl.v1.RecoverResponse.update:type_name -> deployctl.v1.UpdateInfo
+	1,   // 71: deployctl.v1.HistoryRequest.stack:type_name -> deployctl.v1.StackName
+	12,  // 72: deployctl.v1.HistoryResponse.updates:type_name -> deployctl.v1.UpdateInfo
+	1,   // 73: deployctl.v1.EncryptRequest.stack:type_name -> deployctl.v1.StackName
+	1,   // 74: deployctl.v1.DecryptRequest.stack:type_name -> deployctl.v1.StackName
+	64,  // 75: deployctl.v1.Manifest.files:type_name -> deployctl.v1.File
+	1,   // 76: deployctl.v1.MissingRequest.stack:type_name -> deployctl.v1.StackName
+	65,  // 77: deployctl.v1.MissingRequest.manifest:type_name -> deployctl.v1.Manifest
+	1,   // 78: deployctl.v1.PutFileRequest.stack:type_name -> deployctl.v1.StackName
+	1,   // 79: deployctl.v1.PutManifestRequest.stack:type_name -> deployctl.v1.StackName
+	65,  // 80: deployctl.v1.PutManifestRequest.manifest:type_name -> deployctl.v1.Manifest
+	72,  // 81: deployctl.v1.CreateTokenRequest.grant:type_name -> deployctl.v1.Grant
+	161, // 82: deployctl.v1.CreateTokenRequest.expires:type_name -> google.protobuf.Timestamp
+	77,  // 83: deployctl.v1.WhoAmIResponse.grants:type_name -> deployctl.v1.GrantList
+	72,  // 84: deployctl.v1.GrantList.grants:type_name -> deployctl.v1.Grant
+	80,  // 85: deployctl.v1.ListTokensResponse.tokens:type_name -> deployctl.v1.Token
+	161, // 86: deployctl.v1.Token.created:type_name -> google.protobuf.Timestamp
+	161, // 87: deployctl.v1.Token.used:type_name -> google.protobuf.Timestamp
+	72,  // 88: deployctl.v1.Token.grant:type_name -> deployctl.v1.Grant
+	161, // 89: deployctl.v1.Token.expires:type_name -> google.protobuf.Timestamp
+	95,  // 90: deployctl.v1.Token.origin:type_name -> deployctl.v1.Origin
+	77,  // 91: deployctl.v1.Token.limit:type_name -> deployctl.v1.GrantList
+	161, // 92: deployctl.v1.Member.created:type_name -> google.protobuf.Timestamp
+	96,  // 93: deployctl.v1.Member.teams:type_name -> deployctl.v1.Team
+	72,  // 94: deployctl.v1.Member.grant:type_name -> deployctl.v1.Grant
+	72,  // 95: deployctl.v1.GrantMemberRequest.grant:type_name -> deployctl.v1.Grant
+	81,  // 96: deployctl.v1.ListMembersResponse.members:type_name -> deployctl.v1.Member
+	161, // 97: deployctl.v1.ReadAuditRequest.since:type_name -> google.protobuf.Timestamp
+	161, // 98: deployctl.v1.ReadAuditRequest.until:type_name -> google.protobuf.Timestamp
+	90,  // 99: deployctl.v1.ReadAuditResponse.entries:type_name -> deployctl.v1.AuditEntry
+	161, // 100: deployctl.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
+	161, // 101: deployctl.v1.DeriveTokenRequest.expires:type_name -> google.protobuf.Timestamp
+	161, // 102: deployctl.v1.Origin.made:type_name -> google.protobuf.Timestamp
+	72,  // 103: deployctl.v1.Team.grant:type_name -> deployctl.v1.Grant
+	161, // 104: deployctl.v1.Team.created:type_name -> google.protobuf.Timestamp
+	72,  // 105: deployctl.v1.GrantTeamRequest.grant:type_name -> deployctl.v1.Grant
+	96,  // 106: deployctl.v1.ListTeamsResponse.teams:type_name -> deployctl.v1.Team
+	108, // 107: deployctl.v1.Trust.conditions:type_name -> deployctl.v1.Condition
+	72,  // 108: deployctl.v1.Trust.grant:type_name -> deployctl.v1.Grant
+	162, // 109: deployctl.v1.Trust.lifetime:type_name -> google.protobuf.Duration
+	161, // 110: deployctl.v1.Trust.created:type_name -> google.protobuf.Timestamp
+	107, // 111: deployctl.v1.PutTrustRequest.trust:type_name -> deployctl.v1.Trust
+	107, // 112: deployctl.v1.ListTrustsResponse.trusts:type_name -> deployctl.v1.Trust
+	1,   // 113: deployctl.v1.ScheduleName.stack:type_name -> deployctl.v1.StackName
+	115, // 114: deployctl.v1.Schedule.name:type_name -> deployctl.v1.ScheduleName
+	162, // 115: deployctl.v1.Schedule.every:type_name -> google.protobuf.Duration
+	161, // 116: deployctl.v1.Schedule.at:type_name -> google.protobuf.Timestamp
+	161, // 117: deployctl.v1.Schedule.created:type_name -> google.protobuf.Timestamp
+	161, // 118: deployctl.v1.Schedule.next:type_name -> google.protobuf.Timestamp
+	117, // 119: deployctl.v1.Schedule.last:type_name -> deployctl.v1.ScheduleRun
+	161, // 120: deployctl.v1.ScheduleRun.started:type_name -> google.protobuf.Timestamp
+	161, // 121: deployctl.v1.ScheduleRun.ended:type_name -> google.protobuf.Timestamp
+	2,   // 122: deployctl.v1.ScheduleRun.updates:type_name -> deployctl.v1.UpdateName
+	116, // 123: deployctl.v1.CreateScheduleRequest.schedule:type_name -> deployctl.v1.Schedule
+	1,   // 124: deployctl.v1.ListSchedulesRequest.stack:type_name -> deployctl.v1.StackName
+	116, // 125: deployctl.v1.ListSchedulesResponse.schedules:type_name -> deployctl.v1.Schedule
+	115, // 126: deployctl.v1.GetScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
+	116, // 127: deployctl.v1.GetScheduleResponse.schedule:type_name -> deployctl.v1.Schedule
+	115, // 128: deployctl.v1.RemoveScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
+	115, // 129: deployctl.v1.PauseScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
+	115, // 130: deployctl.v1.RunScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
+	115, // 131: deployctl.v1.ScheduleRunsRequest.name:type_name -> deployctl.v1.ScheduleName
+	117, // 132: deployctl.v1.ScheduleRunsResponse.runs:type_name -> deployctl.v1.ScheduleRun
+	1,   // 133: deployctl.v1.GetDriftRequest.stack:type_name -> deployctl.v1.StackName
+	134, // 134: deployctl.v1.GetDriftResponse.drift:type_name -> deployctl.v1.Drift
+	2,   // 135: deployctl.v1.Drift.update:type_name -> deployctl.v1.UpdateName
+	161, // 136: deployctl.v1.Drift.at:type_name -> google.protobuf.Timestamp
+	135, // 137: deployctl.v1.Drift.resources:type_name -> deployctl.v1.DriftedResource
+	2,   // 138: deployctl.v1.Drift.remedy:type_name -> deployctl.v1.UpdateName
+	136, // 139: deployctl.v1.DriftedResource.properties:type_name -> deployctl.v1.DriftedProperty
+	137, // 140: deployctl.v1.WebhookName.scope:type_name -> deployctl.v1.WebhookScope
+	138, // 141: deployctl.v1.Webhook.name:type_name -> deployctl.v1.WebhookName
+	161, // 142: deployctl.v1.Webhook.created:type_name -> google.protobuf.Timestamp
+	161, // 143: deployctl.v1.WebhookDelivery.at:type_name -> google.protobuf.Timestamp
+	161, // 144: deployctl.v1.WebhookDelivery.sent:type_name -> google.protobuf.Timestamp
+	162, // 145: deployctl.v1.WebhookDelivery.took:type_name -> google.protobuf.Duration
+	139, // 146: deployctl.v1.PutWebhookRequest.webhook:type_name -> deployctl.v1.Webhook
+	139, // 147: deployctl.v1.PutWebhookResponse.webhook:type_name -> deployctl.v1.Webhook
+	137, // 148: deployctl.v1.ListWebhooksRequest.scope:type_name -> deployctl.v1.WebhookScope
+	139, // 149: deployctl.v1.ListWebhooksResponse.webhooks:type_name -> deployctl.v1.Webhook
+	138, // 150: deployctl.v1.RemoveWebhookRequest.name:type_name -> deployctl.v1.WebhookName
+	138, // 151: deployctl.v1.SendWebhookRequest.name:type_name -> deployctl.v1.WebhookName
+	140, // 152: deployctl.v1.SendWebhookResponse.delivery:type_name -> deployctl.v1.WebhookDelivery
+	138, // 153: deployctl.v1.WebhookDeliveriesRequest.name:type_name -> deployctl.v1.WebhookName
+	140, // 154: deployctl.v1.WebhookDeliveriesResponse.deliveries:type_name -> deployctl.v1.WebhookDelivery
+	3,   // 155: deployctl.v1.SubmitRequest.ConfigEntry.value:type_name -> deployctl.v1.ConfigValue
+	5,   // 156: deployctl.v1.Deployments.Submit:input_type -> deployctl.v1.SubmitRequest
+	15,  // 157: deployctl.v1.Deployments.Watch:input_type -> deployctl.v1.WatchRequest
+	20,  // 158: deployctl.v1.Deployments.Cancel:input_type -> deployctl.v1.CancelRequest
+	22,  // 159: deployctl.v1.Deployments.Resolve:input_type -> deployctl.v1.ResolveRequest
+	13,  // 160: deployctl.v1.Deployments.ListOngoing:input_type -> deployctl.v1.ListOngoingRequest
+	25,  // 161: deployctl.v1.Stacks.CreateStack:input_type -> deployctl.v1.CreateStackRequest
+	27,  // 162: deployctl.v1.Stacks.ListStacks:input_type -> deployctl.v1.ListStacksRequest
+	29,  // 163: deployctl.v1.Stacks.ListStatuses:input_type -> deployctl.v1.ListStatusesRequest
+	34,  // 164: deployctl.v1.Stacks.GetStack:input_type -> deployctl.v1.GetStackRequest
+	36,  // 165: deployctl.v1.Stacks.RemoveStack:input_type -> deployctl.v1.RemoveStackRequest
+	38,  // 166: deployctl.v1.Stacks.RenameStack:input_type -> deployctl.v1.RenameStackRequest
+	40,  // 167: deployctl.v1.Stacks.TagStack:input_type -> deployctl.v1.TagStackRequest
+	42,  // 168: deployctl.v1.Stacks.ChangeTags:input_type -> deployctl.v1.ChangeTagsRequest
+	44,  // 169: deployctl.v1.Stacks.Export:input_type -> deployctl.v1.ExportRequest
+	48,  // 170: deployctl.v1.Stacks.Import:input_type -> deployctl.v1.ImportRequest
+	46,  // 171: deployctl.v1.Stacks.ExportRaw:input_type -> deployctl.v1.ExportRawRequest
+	50,  // 172: deployctl.v1.Stacks.Restore:input_type -> deployctl.v1.RestoreRequest
+	52,  // 173: deployctl.v1.Stacks.EditState:input_type -> deployctl.v1.EditStateRequest
+	54,  // 174: deployctl.v1.Stacks.MoveState:input_type -> deployctl.v1.MoveStateRequest
+	56,  // 175: deployctl.v1.Stacks.Recover:input_type -> deployctl.v1.RecoverRequest
+	58,  // 176: deployctl.v1.Stacks.History:input_type -> deployctl.v1.HistoryRequest
+	60,  // 177: deployctl.v1.Stacks.Encrypt:input_type -> deployctl.v1.EncryptRequest
+	62,  // 178: deployctl.v1.Stacks.Decrypt:input_type -> deployctl.v1.DecryptRequest
+	66,  // 179: deployctl.v1.Bundles.Missing:input_type -> deployctl.v1.MissingRequest
+	68,  // 180: deployctl.v1.Bundles.PutFile:input_type -> deployctl.v1.PutFileRequest
+	70,  // 181: deployctl.v1.Bundles.PutManifest:input_type -> deployctl.v1.PutManifestRequest
+	73,  // 182: deployctl.v1.Tokens.CreateToken:input_type -> deployctl.v1.CreateTokenRequest
+	93,  // 183: deployctl.v1.Tokens.DeriveToken:input_type -> deployctl.v1.DeriveTokenRequest
+	78,  // 184: deployctl.v1.Tokens.ListTokens:input_type -> deployctl.v1.ListTokensRequest
+	91,  // 185: deployctl.v1.Tokens.RemoveToken:input_type -> deployctl.v1.RemoveTokenRequest
+	75,  // 186: deployctl.v1.Tokens.WhoAmI:input_type -> deployctl.v1.WhoAmIRequest
+	82,  // 187: deployctl.v1.Members.GrantMember:input_type -> deployctl.v1.GrantMemberRequest
+	84,  // 188: deployctl.v1.Members.ListMembers:input_type -> deployctl.v1.ListMembersRequest
+	86,  // 189: deployctl.v1.Members.RemoveMember:input_type -> deployctl.v1.RemoveMemberRequest
+	97,  // 190: deployctl.v1.Teams.GrantTeam:input_type -> deployctl.v1.GrantTeamRequest
+	99,  // 191: deployctl.v1.Teams.ListTeams:input_type -> deployctl.v1.ListTeamsRequest
+	101, // 192: deployctl.v1.Teams.RemoveTeam:input_type -> deployctl.v1.RemoveTeamRequest
+	103, // 193: deployctl.v1.Teams.JoinTeam:input_type -> deployctl.v1.JoinTeamRequest
+	105, // 194: deployctl.v1.Teams.LeaveTeam:input_type -> deployctl.v1.LeaveTeamRequest
+	109, // 195: deployctl.v1.Trusts.PutTrust:input_type -> deployctl.v1.PutTrustRequest
+	111, // 196: deployctl.v1.Trusts.ListTrusts:input_type -> deployctl.v1.ListTrustsRequest
+	113, // 197: deployctl.v1.Trusts.RemoveTrust:input_type -> deployctl.v1.RemoveTrustRequest
+	88,  // 198: deployctl.v1.Audit.ReadAudit:input_type -> deployctl.v1.ReadAuditRequest
+	118, // 199: deployctl.v1.Schedules.CreateSchedule:input_type -> deployctl.v1.CreateScheduleRequest
+	120, // 200: deployctl.v1.Schedules.ListSchedules:input_type -> deployctl.v1.ListSchedulesRequest
+	122, // 201: deployctl.v1.Schedules.GetSchedule:input_type -> deployctl.v1.GetScheduleRequest
+	124, // 202: deployctl.v1.Schedules.RemoveSchedule:input_type -> deployctl.v1.RemoveScheduleRequest
+	126, // 203: deployctl.v1.Schedules.PauseSchedule:input_type -> deployctl.v1.PauseScheduleRequest
+	128, // 204: deployctl.v1.Schedules.RunSchedule:input_type -> deployctl.v1.RunScheduleRequest
+	130, // 205: deployctl.v1.Schedules.ScheduleRuns:input_type -> deployctl.v1.ScheduleRunsRequest
+	132, // 206: deployctl.v1.Schedules.GetDrift:input_type -> deployctl.v1.GetDriftRequest
+	141, // 207: deployctl.v1.Webhooks.PutWebhook:input_type -> deployctl.v1.PutWebhookRequest
+	143, // 208: deployctl.v1.Webhooks.ListWebhooks:input_type -> deployctl.v1.ListWebhooksRequest
+	145, // 209: deployctl.v1.Webhooks.RemoveWebhook:input_type -> deployctl.v1.RemoveWebhookRequest
+	147, // 210: deployctl.v1.Webhooks.SendWebhook:input_type -> deployctl.v1.SendWebhookRequest
+	149, // 211: deployctl.v1.Webhooks.WebhookDeliveries:input_type -> deployctl.v1.WebhookDeliveriesRequest
+	11,  // 212: deployctl.v1.Deployments.Submit:output_type -> deployctl.v1.SubmitResponse
+	16,  // 213: deployctl.v1.Deployments.Watch:output_type -> deployctl.v1.WatchResponse
+	21,  // 214: deployctl.v1.Deployments.Cancel:output_type -> deployctl.v1.CancelResponse
+	23,  // 215: deployctl.v1.Deployments.Resolve:output_type -> deployctl.v1.ResolveResponse
+	14,  // 216: deployctl.v1.Deployments.ListOngoing:output_type -> deployctl.v1.ListOngoingResponse
+	26,  // 217: deployctl.v1.Stacks.CreateStack:output_type -> deployctl.v1.CreateStackResponse
+	28,  // 218: deployctl.v1.Stacks.ListStacks:output_type -> deployctl.v1.ListStacksResponse
+	30,  // 219: deployctl.v1.Stacks.ListStatuses:output_type -> deployctl.v1.ListStatusesResponse
+	35,  // 220: deployctl.v1.Stacks.GetStack:output_type -> deployctl.v1.GetStackResponse
+	37,  // 221: deployctl.v1.Stacks.RemoveStack:output_type -> deployctl.v1.RemoveStackResponse
+	39,  // 222: deployctl.v1.Stacks.RenameStack:output_type -> deployctl.v1.RenameStackResponse
+	41,  // 223: deployctl.v1.Stacks.TagStack:output_type -> deployctl.v1.TagStackResponse
+	43,  // 224: deployctl.v1.Stacks.ChangeTags:output_type -> deployctl.v1.ChangeTagsResponse
+	45,  // 225: deployctl.v1.Stacks.Export:output_type -> deployctl.v1.ExportResponse
+	49,  // 226: deployctl.v1.Stacks.Import:output_type -> deployctl.v1.ImportResponse
+	47,  // 227: deployctl.v1.Stacks.ExportRaw:output_type -> deployctl.v1.ExportRawResponse
+	51,  // 228: deployctl.v1.Stacks.Restore:output_type -> deployctl.v1.RestoreResponse
+	53,  // 229: deployctl.v1.Stacks.EditState:output_type -> deployctl.v1.EditStateResponse
+	55,  // 230: deployctl.v1.Stacks.MoveState:output_type -> deployctl.v1.MoveStateResponse
+	57,  // 231: deployctl.v1.Stacks.Recover:output_type -> deployctl.v1.RecoverResponse
+	59,  // 232: deployctl.v1.Stacks.History:output_type -> deployctl.v1.HistoryResponse
+	61,  // 233: deployctl.v1.Stacks.Encrypt:output_type -> deployctl.v1.EncryptResponse
+	63,  // 234: deployctl.v1.Stacks.Decrypt:output_type -> deployctl.v1.DecryptResponse
+	67,  // 235: deployctl.v1.Bundles.Missing:output_type -> deployctl.v1.MissingResponse
+	69,  // 236: deployctl.v1.Bundles.PutFile:output_type -> deployctl.v1.PutFileResponse
+	71,  // 237: deployctl.v1.Bundles.PutManifest:output_type -> deployctl.v1.PutManifestResponse
+	74,  // 238: deployctl.v1.Tokens.CreateToken:output_type -> deployctl.v1.CreateTokenResponse
+	94,  // 239: deployctl.v1.Tokens.DeriveToken:output_type -> deployctl.v1.DeriveTokenResponse
+	79,  // 240: deployctl.v1.Tokens.ListTokens:output_type -> deployctl.v1.ListTokensResponse
+	92,  // 241: deployctl.v1.Tokens.RemoveToken:output_type -> deployctl.v1.RemoveTokenResponse
+	76,  // 242: deployctl.v1.Tokens.WhoAmI:output_type -> deployctl.v1.WhoAmIResponse
+	83,  // 243: deployctl.v1.Members.GrantMember:output_type -> deployctl.v1.GrantMemberResponse
+	85,  // 244: deployctl.v1.Members.ListMembers:output_type -> deployctl.v1.ListMembersResponse
+	87,  // 245: deployctl.v1.Members.RemoveMember:output_type -> deployctl.v1.RemoveMemberResponse
+	98,  // 246: deployctl.v1.Teams.GrantTeam:output_type -> deployctl.v1.GrantTeamResponse
+	100, // 247: deployctl.v1.Teams.ListTeams:output_type -> deployctl.v1.ListTeamsResponse
+	102, // 248: deployctl.v1.Teams.RemoveTeam:output_type -> deployctl.v1.RemoveTeamResponse
+	104, // 249: deployctl.v1.Teams.JoinTeam:output_type -> deployctl.v1.JoinTeamResponse
+	106, // 250: deployctl.v1.Teams.LeaveTeam:output_type -> deployctl.v1.LeaveTeamResponse
+	110, // 251: deployctl.v1.Trusts.PutTrust:output_type -> deployctl.v1.PutTrustResponse
+	112, // 252: deployctl.v1.Trusts.ListTrusts:output_type -> deployctl.v1.ListTrustsResponse
+	114, // 253: deployctl.v1.Trusts.RemoveTrust:output_type -> deployctl.v1.RemoveTrustResponse
+	89,  // 254: deployctl.v1.Audit.ReadAudit:output_type -> deployctl.v1.ReadAuditResponse
+	119, // 255: deployctl.v1.Schedules.CreateSchedule:output_type -> deployctl.v1.CreateScheduleResponse
+	121, // 256: deployctl.v1.Schedules.ListSchedules:output_type -> deployctl.v1.ListSchedulesResponse
+	123, // 257: deployctl.v1.Schedules.GetSchedule:output_type -> deployctl.v1.GetScheduleResponse
+	125, // 258: deployctl.v1.Schedules.RemoveSchedule:output_type -> deployctl.v1.RemoveScheduleResponse
+	127, // 259: deployctl.v1.Schedules.PauseSchedule:output_type -> deployctl.v1.PauseScheduleResponse
+	129, // 260: deployctl.v1.Schedules.RunSchedule:output_type -> deployctl.v1.RunScheduleResponse
+	131, // 261: deployctl.v1.Schedules.ScheduleRuns:output_type -> deployctl.v1.ScheduleRunsResponse
+	133, // 262: deployctl.v1.Schedules.GetDrift:output_type -> deployctl.v1.GetDriftResponse
+	142, // 263: deployctl.v1.Webhooks.PutWebhook:output_type -> deployctl.v1.PutWebhookResponse
+	144, // 264: deployctl.v1.Webhooks.ListWebhooks:output_type -> deployctl.v1.ListWebhooksResponse
+	146, // 265: deployctl.v1.Webhooks.RemoveWebhook:output_type -> deployctl.v1.RemoveWebhookResponse
+	148, // 266: deployctl.v1.Webhooks.SendWebhook:output_type -> deployctl.v1.SendWebhookResponse
+	150, // 267: deployctl.v1.Webhooks.WebhookDeliveries:output_type -> deployctl.v1.WebhookDeliveriesResponse
+	212, // [212:268] is the sub-list for method output_type
+	156, // [156:212] is the sub-list for method input_type
+	156, // [156:156] is the sub-list for extension type_name
+	156, // [156:156] is the sub-list for extension extendee
+	0,   // [0:156] is the sub-list for field type_name
 }
 
 func init() { file_deployctl_v1_deployctl_proto_init() }
@@ -9387,21 +10092,21 @@ func file_deployctl_v1_deployctl_proto_init() {
 		return
 	}
 	file_deployctl_v1_deployctl_proto_msgTypes[5].OneofWrappers = []any{}
-	file_deployctl_v1_deployctl_proto_msgTypes[14].OneofWrappers = []any{
+	file_deployctl_v1_deployctl_proto_msgTypes[16].OneofWrappers = []any{
 		(*WatchResponse_EngineEvent)(nil),
 		(*WatchResponse_Progress)(nil),
 		(*WatchResponse_End)(nil),
 	}
-	file_deployctl_v1_deployctl_proto_msgTypes[37].OneofWrappers = []any{}
-	file_deployctl_v1_deployctl_proto_msgTypes[41].OneofWrappers = []any{}
-	file_deployctl_v1_deployctl_proto_msgTypes[43].OneofWrappers = []any{}
+	file_deployctl_v1_deployctl_proto_msgTypes[48].OneofWrappers = []any{}
+	file_deployctl_v1_deployctl_proto_msgTypes[52].OneofWrappers = []any{}
+	file_deployctl_v1_deployctl_proto_msgTypes[54].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_deployctl_v1_deployctl_proto_rawDesc), len(file_deployctl_v1_deployctl_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   149,
+			NumMessages:   161,
 			NumExtensions: 0,
 			NumServices:   10,
 		},

@@ -24,10 +24,11 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Deployments_Submit_FullMethodName  = "/deployctl.v1.Deployments/Submit"
-	Deployments_Watch_FullMethodName   = "/deployctl.v1.Deployments/Watch"
-	Deployments_Cancel_FullMethodName  = "/deployctl.v1.Deployments/Cancel"
-	Deployments_Resolve_FullMethodName = "/deployctl.v1.Deployments/Resolve"
+	Deployments_Submit_FullMethodName      = "/deployctl.v1.Deployments/Submit"
+	Deployments_Watch_FullMethodName       = "/deployctl.v1.Deployments/Watch"
+	Deployments_Cancel_FullMethodName      = "/deployctl.v1.Deployments/Cancel"
+	Deployments_Resolve_FullMethodName     = "/deployctl.v1.Deployments/Resolve"
+	Deployments_ListOngoing_FullMethodName = "/deployctl.v1.Deployments/ListOngoing"
 )
 
 // DeploymentsClient is the client API for Deployments service.
@@ -41,6 +42,8 @@ type DeploymentsClient interface {
 	Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchResponse], error)
 	Cancel(ctx context.Context, in *CancelRequest, opts ...grpc.CallOption) (*CancelResponse, error)
 	Resolve(ctx context.Context, in *ResolveRequest, opts ...grpc.CallOption) (*ResolveResponse, error)
+	// ListOngoing lists the updates that run or wait, of all stacks that the caller may see.
+	ListOngoing(ctx context.Context, in *ListOngoingRequest, opts ...grpc.CallOption) (*ListOngoingResponse, error)
 }
 
 type deploymentsClient struct {
@@ -100,6 +103,16 @@ func (c *deploymentsClient) Resolve(ctx context.Context, in *ResolveRequest, opt
 	return out, nil
 }
 
+func (c *deploymentsClient) ListOngoing(ctx context.Context, in *ListOngoingRequest, opts ...grpc.CallOption) (*ListOngoingResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListOngoingResponse)
+	err := c.cc.Invoke(ctx, Deployments_ListOngoing_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // DeploymentsServer is the server API for Deployments service.
 // All implementations must embed UnimplementedDeploymentsServer
 // for forward compatibility.
@@ -111,6 +124,8 @@ type DeploymentsServer interface {
 	Watch(*WatchRequest, grpc.ServerStreamingServer[WatchResponse]) error
 	Cancel(context.Context, *CancelRequest) (*CancelResponse, error)
 	Resolve(context.Context, *ResolveRequest) (*ResolveResponse, error)
+	// ListOngoing lists the updates that run or wait, of all stacks that the caller may see.
+	ListOngoing(context.Context, *ListOngoingRequest) (*ListOngoingResponse, error)
 	mustEmbedUnimplementedDeploymentsServer()
 }
 
@@ -132,6 +147,9 @@ func (UnimplementedDeploymentsServer) Cancel(context.Context, *CancelRequest) (*
 }
 func (UnimplementedDeploymentsServer) Resolve(context.Context, *ResolveRequest) (*ResolveResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Resolve not implemented")
+}
+func (UnimplementedDeploymentsServer) ListOngoing(context.Context, *ListOngoingRequest) (*ListOngoingResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListOngoing not implemented")
 }
 func (UnimplementedDeploymentsServer) mustEmbedUnimplementedDeploymentsServer() {}
 func (UnimplementedDeploymentsServer) testEmbeddedByValue()                     {}
@@ -219,6 +237,24 @@ func _Deployments_Resolve_Handler(srv interface{}, ctx context.Context, dec func
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Deployments_ListOngoing_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListOngoingRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(DeploymentsServer).ListOngoing(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Deployments_ListOngoing_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(DeploymentsServer).ListOngoing(ctx, req.(*ListOngoingRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Deployments_ServiceDesc is the grpc.ServiceDesc for Deployments service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -238,6 +274,10 @@ var Deployments_ServiceDesc = grpc.ServiceDesc{
 			MethodName: "Resolve",
 			Handler:    _Deployments_Resolve_Handler,
 		},
+		{
+			MethodName: "ListOngoing",
+			Handler:    _Deployments_ListOngoing_Handler,
+		},
 	},
 	Streams: []grpc.StreamDesc{
 		{
@@ -250,21 +290,24 @@ var Deployments_ServiceDesc = grpc.ServiceDesc{
 }
 
 const (
-	Stacks_CreateStack_FullMethodName = "/deployctl.v1.Stacks/CreateStack"
-	Stacks_ListStacks_FullMethodName  = "/deployctl.v1.Stacks/ListStacks"
-	Stacks_GetStack_FullMethodName    = "/deployctl.v1.Stacks/GetStack"
-	Stacks_RemoveStack_FullMethodName = "/deployctl.v1.Stacks/RemoveStack"
-	Stacks_RenameStack_FullMethodName = "/deployctl.v1.Stacks/RenameStack"
-	Stacks_TagStack_FullMethodName    = "/deployctl.v1.Stacks/TagStack"
-	Stacks_Export_FullMethodName      = "/deployctl.v1.Stacks/Export"
-	Stacks_Import_FullMethodName      = "/deployctl.v1.Stacks/Import"
-	Stacks_Restore_FullMethodName     = "/deployctl.v1.Stacks/Restore"
-	Stacks_EditState_FullMethodName   = "/deployctl.v1.Stacks/EditState"
-	Stacks_MoveState_FullMethodName   = "/deployctl.v1.Stacks/MoveState"
-	Stacks_Recover_FullMethodName     = "/deployctl.v1.Stacks/Recover"
-	Stacks_History_FullMethodName     = "/deployctl.v1.Stacks/History"
-	Stacks_Encrypt_FullMethodName     = "/deployctl.v1.Stacks/Encrypt"
-	Stacks_Decrypt_FullMethodName     = "/deployctl.v1.Stacks/Decrypt"
+	Stacks_CreateStack_FullMethodName  = "/deployctl.v1.Stacks/CreateStack"
+	Stacks_ListStacks_FullMethodName   = "/deployctl.v1.Stacks/ListStacks"
+	Stacks_ListStatuses_FullMethodName = "/deployctl.v1.Stacks/ListStatuses"
+	Stacks_GetStack_FullMethodName     = "/deployctl.v1.Stacks/GetStack"
+	Stacks_RemoveStack_FullMethodName  = "/deployctl.v1.Stacks/RemoveStack"
+	Stacks_RenameStack_FullMethodName  = "/deployctl.v1.Stacks/RenameStack"
+	Stacks_TagStack_FullMethodName     = "/deployctl.v1.Stacks/TagStack"
+	Stacks_ChangeTags_FullMethodName   = "/deployctl.v1.Stacks/ChangeTags"
+	Stacks_Export_FullMethodName       = "/deployctl.v1.Stacks/Export"
+	Stacks_Import_FullMethodName       = "/deployctl.v1.Stacks/Import"
+	Stacks_ExportRaw_FullMethodName    = "/deployctl.v1.Stacks/ExportRaw"
+	Stacks_Restore_FullMethodName      = "/deployctl.v1.Stacks/Restore"
+	Stacks_EditState_FullMethodName    = "/deployctl.v1.Stacks/EditState"
+	Stacks_MoveState_FullMethodName    = "/deployctl.v1.Stacks/MoveState"
+	Stacks_Recover_FullMethodName      = "/deployctl.v1.Stacks/Recover"
+	Stacks_History_FullMethodName      = "/deployctl.v1.Stacks/History"
+	Stacks_Encrypt_FullMethodName      = "/deployctl.v1.Stacks/Encrypt"
+	Stacks_Decrypt_FullMethodName      = "/deployctl.v1.Stacks/Decrypt"
 )
 
 // StacksClient is the client API for Stacks service.
@@ -273,13 +316,19 @@ const (
 type StacksClient interface {
 	CreateStack(ctx context.Context, in *CreateStackRequest, opts ...grpc.CallOption) (*CreateStackResponse, error)
 	ListStacks(ctx context.Context, in *ListStacksRequest, opts ...grpc.CallOption) (*ListStacksResponse, error)
+	// ListStatuses lists stacks that the caller may see with what an operator looks at: last result, drift, schedules.
+	ListStatuses(ctx context.Context, in *ListStatusesRequest, opts ...grpc.CallOption) (*ListStatusesResponse, error)
 	GetStack(ctx context.Context, in *GetStackRequest, opts ...grpc.CallOption) (*GetStackResponse, error)
 	RemoveStack(ctx context.Context, in *RemoveStackRequest, opts ...grpc.CallOption) (*RemoveStackResponse, error)
 	RenameStack(ctx context.Context, in *RenameStackRequest, opts ...grpc.CallOption) (*RenameStackResponse, error)
+	// TagStack replaces all tags; ChangeTags sets and removes some, and keeps what others set meanwhile.
 	TagStack(ctx context.Context, in *TagStackRequest, opts ...grpc.CallOption) (*TagStackResponse, error)
+	ChangeTags(ctx context.Context, in *ChangeTagsRequest, opts ...grpc.CallOption) (*ChangeTagsResponse, error)
 	// Export streams a deployment in chunks; Import takes one in chunks.
 	Export(ctx context.Context, in *ExportRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ExportResponse], error)
 	Import(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[ImportRequest, ImportResponse], error)
+	// ExportRaw streams a tar archive of the objects that a stack's state is made of, also of a state that is damaged.
+	ExportRaw(ctx context.Context, in *ExportRawRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ExportRawResponse], error)
 	// Restore makes the deployment of an earlier version the stack's next one.
 	Restore(ctx context.Context, in *RestoreRequest, opts ...grpc.CallOption) (*RestoreResponse, error)
 	// EditState changes single resources of the state, as the stack's next version.
@@ -315,6 +364,16 @@ func (c *stacksClient) ListStacks(ctx context.Context, in *ListStacksRequest, op
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListStacksResponse)
 	err := c.cc.Invoke(ctx, Stacks_ListStacks_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *stacksClient) ListStatuses(ctx context.Context, in *ListStatusesRequest, opts ...grpc.CallOption) (*ListStatusesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListStatusesResponse)
+	err := c.cc.Invoke(ctx, Stacks_ListStatuses_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -361,6 +420,16 @@ func (c *stacksClient) TagStack(ctx context.Context, in *TagStackRequest, opts .
 	return out, nil
 }
 
+func (c *stacksClient) ChangeTags(ctx context.Context, in *ChangeTagsRequest, opts ...grpc.CallOption) (*ChangeTagsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ChangeTagsResponse)
+	err := c.cc.Invoke(ctx, Stacks_ChangeTags_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *stacksClient) Export(ctx context.Context, in *ExportRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ExportResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	stream, err := c.cc.NewStream(ctx, &Stacks_ServiceDesc.Streams[0], Stacks_Export_FullMethodName, cOpts...)
@@ -392,6 +461,25 @@ func (c *stacksClient) Import(ctx context.Context, opts ...grpc.CallOption) (grp
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Stacks_ImportClient = grpc.ClientStreamingClient[ImportRequest, ImportResponse]
+
+func (c *stacksClient) ExportRaw(ctx context.Context, in *ExportRawRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ExportRawResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Stacks_ServiceDesc.Streams[2], Stacks_ExportRaw_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[ExportRawRequest, ExportRawResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Stacks_ExportRawClient = grpc.ServerStreamingClient[ExportRawResponse]
 
 func (c *stacksClient) Restore(ctx context.Context, in *RestoreRequest, opts ...grpc.CallOption) (*RestoreResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
@@ -469,13 +557,19 @@ func (c *stacksClient) Decrypt(ctx context.Context, in *DecryptRequest, opts ...
 type StacksServer interface {
 	CreateStack(context.Context, *CreateStackRequest) (*CreateStackResponse, error)
 	ListStacks(context.Context, *ListStacksRequest) (*ListStacksResponse, error)
+	// ListStatuses lists stacks that the caller may see with what an operator looks at: last result, drift, schedules.
+	ListStatuses(context.Context, *ListStatusesRequest) (*ListStatusesResponse, error)
 	GetStack(context.Context, *GetStackRequest) (*GetStackResponse, error)
 	RemoveStack(context.Context, *RemoveStackRequest) (*RemoveStackResponse, error)
 	RenameStack(context.Context, *RenameStackRequest) (*RenameStackResponse, error)
+	// TagStack replaces all tags; ChangeTags sets and removes some, and keeps what others set meanwhile.
 	TagStack(context.Context, *TagStackRequest) (*TagStackResponse, error)
+	ChangeTags(context.Context, *ChangeTagsRequest) (*ChangeTagsResponse, error)
 	// Export streams a deployment in chunks; Import takes one in chunks.
 	Export(*ExportRequest, grpc.ServerStreamingServer[ExportResponse]) error
 	Import(grpc.ClientStreamingServer[ImportRequest, ImportResponse]) error
+	// ExportRaw streams a tar archive of the objects that a stack's state is made of, also of a state that is damaged.
+	ExportRaw(*ExportRawRequest, grpc.ServerStreamingServer[ExportRawResponse]) error
 	// Restore makes the deployment of an earlier version the stack's next one.
 	Restore(context.Context, *RestoreRequest) (*RestoreResponse, error)
 	// EditState changes single resources of the state, as the stack's next version.
@@ -503,6 +597,9 @@ func (UnimplementedStacksServer) CreateStack(context.Context, *CreateStackReques
 func (UnimplementedStacksServer) ListStacks(context.Context, *ListStacksRequest) (*ListStacksResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListStacks not implemented")
 }
+func (UnimplementedStacksServer) ListStatuses(context.Context, *ListStatusesRequest) (*ListStatusesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListStatuses not implemented")
+}
 func (UnimplementedStacksServer) GetStack(context.Context, *GetStackRequest) (*GetStackResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetStack not implemented")
 }
@@ -515,11 +612,17 @@ func (UnimplementedStacksServer) RenameStack(context.Context, *RenameStackReques
 func (UnimplementedStacksServer) TagStack(context.Context, *TagStackRequest) (*TagStackResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method TagStack not implemented")
 }
+func (UnimplementedStacksServer) ChangeTags(context.Context, *ChangeTagsRequest) (*ChangeTagsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ChangeTags not implemented")
+}
 func (UnimplementedStacksServer) Export(*ExportRequest, grpc.ServerStreamingServer[ExportResponse]) error {
 	return status.Error(codes.Unimplemented, "method Export not implemented")
 }
 func (UnimplementedStacksServer) Import(grpc.ClientStreamingServer[ImportRequest, ImportResponse]) error {
 	return status.Error(codes.Unimplemented, "method Import not implemented")
+}
+func (UnimplementedStacksServer) ExportRaw(*ExportRawRequest, grpc.ServerStreamingServer[ExportRawResponse]) error {
+	return status.Error(codes.Unimplemented, "method ExportRaw not implemented")
 }
 func (UnimplementedStacksServer) Restore(context.Context, *RestoreRequest) (*RestoreResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Restore not implemented")
@@ -599,6 +702,24 @@ func _Stacks_ListStacks_Handler(srv interface{}, ctx context.Context, dec func(i
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Stacks_ListStatuses_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListStatusesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(StacksServer).ListStatuses(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Stacks_ListStatuses_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(StacksServer).ListStatuses(ctx, req.(*ListStatusesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Stacks_GetStack_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(GetStackRequest)
 	if err := dec(in); err != nil {
@@ -671,6 +792,24 @@ func _Stacks_TagStack_Handler(srv interface{}, ctx context.Context, dec func(int
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Stacks_ChangeTags_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ChangeTagsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(StacksServer).ChangeTags(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Stacks_ChangeTags_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(StacksServer).ChangeTags(ctx, req.(*ChangeTagsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Stacks_Export_Handler(srv interface{}, stream grpc.ServerStream) error {
 	m := new(ExportRequest)
 	if err := stream.RecvMsg(m); err != nil {
@@ -688,6 +827,17 @@ func _Stacks_Import_Handler(srv interface{}, stream grpc.ServerStream) error {
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Stacks_ImportServer = grpc.ClientStreamingServer[ImportRequest, ImportResponse]
+
+func _Stacks_ExportRaw_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(ExportRawRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(StacksServer).ExportRaw(m, &grpc.GenericServerStream[ExportRawRequest, ExportRawResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Stacks_ExportRawServer = grpc.ServerStreamingServer[ExportRawResponse]
 
 func _Stacks_Restore_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(RestoreRequest)
@@ -831,6 +981,10 @@ var Stacks_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _Stacks_ListStacks_Handler,
 		},
 		{
+			MethodName: "ListStatuses",
+			Handler:    _Stacks_ListStatuses_Handler,
+		},
+		{
 			MethodName: "GetStack",
 			Handler:    _Stacks_GetStack_Handler,
 		},
@@ -845,6 +999,10 @@ var Stacks_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "TagStack",
 			Handler:    _Stacks_TagStack_Handler,
+		},
+		{
+			MethodName: "ChangeTags",
+			Handler:    _Stacks_ChangeTags_Handler,
 		},
 		{
 			MethodName: "Restore",
@@ -885,6 +1043,11 @@ var Stacks_ServiceDesc = grpc.ServiceDesc{
 			StreamName:    "Import",
 			Handler:       _Stacks_Import_Handler,
 			ClientStreams: true,
+		},
+		{
+			StreamName:    "ExportRaw",
+			Handler:       _Stacks_ExportRaw_Handler,
+			ServerStreams: true,
 		},
 	},
 	Metadata: "deployctl/v1/deployctl.proto",

@@ -10,7 +10,4 @@ import (
 	"github.com/deployctl/deployctl/internal/devserver/servers"
 )
 
-// version is set by the linker in releases.
-var version = ""
-
-func main() { os.Exit(app.Main(version, servers.All{})) }
+func main() { os.Exit(app.Main(servers.All{})) }

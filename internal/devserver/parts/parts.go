@@ -6,13 +6,14 @@ import (
 	"context"
 	"crypto/tls"
 	"io"
+	"net"
 	"net/http"
 	"time"
 
 	"go.temporal.io/api/enums/v1"
 )
 
-// Servers runs the servers. Package servers implements it.
+// Servers runs the servers, on listeners that it is given: they open no port themselves. Package servers implements it.
 type Servers interface {
 	// Schema is the version of the database that the Temporal server expects.
 	Schema() Schema
@@ -36,8 +37,8 @@ type Schema struct {
 // Temporal describes a Temporal server.
 type Temporal struct {
 	Database   string // path of a file that CreateDatabase has filled
-	Frontend   int    // loopback port
-	Inner      [3]int // loopback ports of the other services: history, matching, worker
+	Frontend   net.Listener
+	Inner      [3]net.Listener // of the other services: history, matching, worker
 	Server     *tls.Config
 	Client     *tls.Config // of the services among each other
 	Log        io.Writer   // warnings and worse
@@ -59,11 +60,14 @@ type WebUI struct {
 
 // S3 describes an S3 server.
 type S3 struct {
-	Address string // host:port
-	S3Keys         // open every bucket
-	Others  S3Keys // open every bucket but Own
-	Region  string
-	Objects string // directory; made if it is not there
+	Listener net.Listener
+	S3Keys          // open every bucket
+	Others   S3Keys // open every bucket but Own
+	Region   string
+	Objects  string // directory; made if it is not there
+	// Socket is the path of a socket that the server makes, in a directory of this user alone. It may be relative to
+	// Objects.
+	Socket string
 	// Metadata is the directory of the objects' metadata where the file system has no extended attributes.
 	Metadata string
 	// Own is the bucket of the service itself, whose objects are on disk before they are acknowledged.

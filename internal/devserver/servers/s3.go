@@ -3,15 +3,19 @@ package servers
 import (
 	"context"
 	"errors"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/deployctl/deployctl/internal/devserver/parts"
+	"github.com/gofiber/fiber/v3"
 	"github.com/versity/versitygw/backend"
 	"github.com/versity/versitygw/backend/meta"
 	"github.com/versity/versitygw/backend/posix"
 	"github.com/versity/versitygw/embedgw"
+	"github.com/versity/versitygw/s3api"
 )
 
 // ServeS3 implements parts.Servers.
@@ -20,14 +24,17 @@ func (All) ServeS3(ctx context.Context, s parts.S3) error {
 	if err != nil {
 		return err
 	}
-	served := make(chan error, 1)
+	found := make(chan *fiber.App, 1)
+	served := make(chan error, 2)
 	go func() {
 		served <- embedgw.RunVersityGW(ctx, store, &embedgw.Config{
 			RootUserAccess:    s.AccessKey,
 			RootUserSecret:    s.SecretKey,
 			IAMService:        newAccess(s),
 			Region:            s.Region,
-			Ports:             []string{s.Address},
+			Ports:             []string{s.Socket},
+			SocketPerm:        "0600",
+			S3Options:         []s3api.Option{revealing(found)},
 			MaxConnections:    4096,
 			MaxRequests:       1024,
 			MultipartMaxParts: 10_000,
@@ -35,6 +42,13 @@ func (All) ServeS3(ctx context.Context, s parts.S3) error {
 			Quiet:             true,
 		})
 	}()
+	if err := reveal(ctx, s.Socket, served); err != nil {
+		if ctx.Err() != nil { // it is to end while it starts
+			return nil
+		}
+		return err
+	}
+	go func() { served <- (<-found).Server().Serve(s.Listener) }()
 	select {
 	case err := <-served:
 		return err
@@ -45,6 +59,44 @@ func (All) ServeS3(ctx context.Context, s parts.S3) error {
 		return err
 	case <-time.After(3 * time.Second):
 		return nil
+	}
+}
+
+// The gateway listens at addresses alone. So it listens at a socket in a file, whose only request gives the server that
+// serves the listener.
+const revealPath = "/-/server"
+
+func revealing(found chan<- *fiber.App) s3api.Option {
+	return s3api.WithRoute(http.MethodGet, revealPath, func(c fiber.Ctx) error {
+		select {
+		case found <- c.App():
+		default: // somebody asks once more
+		}
+		return c.SendStatus(http.StatusNoContent)
+	})
+}
+
+// reveal makes that request, once the server listens, and removes the file.
+func reveal(ctx context.Context, socket string, served <-chan error) error {
+	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn,
+		error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	}}
+	for {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://s3"+revealPath, nil)
+		if err != nil {
+			return err
+		}
+		if answer, err := transport.RoundTrip(r); err == nil {
+			return errors.Join(answer.Body.Close(), os.Remove(socket))
+		}
+		select {
+		case err := <-served:
+			return errors.Join(err, errors.New("the S3 server ended"))
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Millisecond):
+		}
 	}
 }
 

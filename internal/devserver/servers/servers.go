@@ -5,9 +5,7 @@ package servers
 import (
 	"errors"
 	"io/fs"
-	"net"
 	"os"
-	"strconv"
 
 	"github.com/deployctl/deployctl/internal/devserver/parts"
 )
@@ -16,11 +14,6 @@ import (
 type All struct{}
 
 var _ parts.Servers = All{}
-
-// loopback is the only address on which anything here listens.
-const loopback = "127.0.0.1"
-
-func address(port int) string { return net.JoinHostPort(loopback, strconv.Itoa(port)) }
 
 // exists reports whether there is something at path; an error other than absence counts as there.
 func exists(path string) bool {

@@ -5,19 +5,33 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 
 	"github.com/deployctl/deployctl/internal/devserver/parts"
 	"go.temporal.io/api/workflowservice/v1"
+	sdkworker "go.temporal.io/sdk/worker"
+	"go.temporal.io/server/chasm"
 	"go.temporal.io/server/common/authorization"
 	"go.temporal.io/server/common/cluster"
 	"go.temporal.io/server/common/config"
+	"go.temporal.io/server/common/dynamicconfig"
+	"go.temporal.io/server/common/headers"
 	"go.temporal.io/server/common/log"
 	"go.temporal.io/server/common/membership/static"
+	"go.temporal.io/server/common/persistence/serialization"
 	"go.temporal.io/server/common/persistence/sql/sqlplugin/sqlite"
+	"go.temporal.io/server/common/pprof"
 	"go.temporal.io/server/common/primitives"
+	"go.temporal.io/server/common/resource"
 	"go.temporal.io/server/common/rpc/encryption"
+	"go.temporal.io/server/service/frontend"
+	"go.temporal.io/server/service/history"
+	"go.temporal.io/server/service/history/replication"
+	"go.temporal.io/server/service/matching"
+	"go.temporal.io/server/service/worker"
 	"go.temporal.io/server/temporal"
+	"go.uber.org/fx"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"google.golang.org/grpc"
@@ -31,8 +45,10 @@ func (All) StartTemporal(t parts.Temporal) (stop func() error, err error) {
 	if err := ensureNamespace(database, t); err != nil {
 		return nil, err
 	}
+	sdkworker.SetBinaryChecksum(headers.ServerVersion) // of its own workers; else the SDK hashes the binary each time
 	settings, hosts := temporalConfig(database, t)
-	server, err := temporal.NewServer(
+	server, err := temporal.NewServerFx(
+		listeningAt(t),
 		temporal.WithConfig(settings),
 		temporal.ForServices(temporal.DefaultServices),
 		temporal.WithStaticHosts(hosts),
@@ -55,6 +71,36 @@ func (All) StartTemporal(t parts.Temporal) (stop func() error, err error) {
 	return server.Stop, nil
 }
 
+// listeningAt is temporal.TopLevelModule, but for the listeners of its services: those are t's.
+func listeningAt(t parts.Temporal) fx.Option {
+	type params = temporal.ServiceProviderParamsCommon
+	type provider = func(params) (temporal.ServicesGroupOut, error)
+	service := func(name primitives.ServiceName, listener net.Listener, module func(params) fx.Option) provider {
+		return func(p params) (temporal.ServicesGroupOut, error) {
+			app := fx.New(p.GetCommonServiceOptions(name), module(p),
+				fx.Decorate(func() net.Listener { return listener }))
+			return temporal.NewService(app, name, p.Logger), app.Err()
+		}
+	}
+	is := func(modules ...fx.Option) func(params) fx.Option {
+		return func(params) fx.Option { return fx.Options(modules...) }
+	}
+	return fx.Options(
+		fx.Provide(
+			temporal.NewServerFxImpl, temporal.ServerOptionsProvider, resource.ArchivalMetadataProvider,
+			temporal.TaskCategoryRegistryProvider, temporal.ApplyClusterMetadataConfigProvider,
+			service(primitives.FrontendService, t.Frontend, func(p params) fx.Option {
+				return fx.Options(fx.Supply(p.CustomFrontendInterceptors), frontend.Module)
+			}),
+			service(primitives.HistoryService, t.Inner[0], is(history.QueueModule, history.Module, replication.Module)),
+			service(primitives.MatchingService, t.Inner[1], is(matching.Module)),
+			service(primitives.WorkerService, t.Inner[2], is(worker.Module)),
+		),
+		dynamicconfig.Module, pprof.Module, temporal.TraceExportModule, chasm.Module, serialization.Module,
+		temporal.FxLogAdapter, fx.Invoke(temporal.ServerLifetimeHooks),
+	)
+}
+
 // everywhere has every port of the Temporal server ask for the identity, those between its own parts included.
 func everywhere(server, client *tls.Config) encryption.TLSConfigProvider {
 	return &encryption.FixedTLSConfigProvider{
@@ -69,13 +115,15 @@ func temporalConfig(
 ) (*config.Config, map[primitives.ServiceName]static.Hosts) {
 	services := map[string]config.Service{}
 	hosts := map[primitives.ServiceName]static.Hosts{}
-	for name, port := range map[primitives.ServiceName]int{
+	for name, listener := range map[primitives.ServiceName]net.Listener{
 		primitives.FrontendService: t.Frontend, primitives.HistoryService: t.Inner[0],
 		primitives.MatchingService: t.Inner[1], primitives.WorkerService: t.Inner[2],
 	} {
-		services[string(name)] = config.Service{RPC: config.RPC{GRPCPort: port, BindOnIP: loopback}}
-		hosts[name] = static.SingleLocalHost(address(port))
+		at := listener.Addr().(*net.TCPAddr)
+		services[string(name)] = config.Service{RPC: config.RPC{GRPCPort: at.Port, BindOnIP: at.IP.String()}}
+		hosts[name] = static.SingleLocalHost(at.String())
 	}
+	entrance := t.Frontend.Addr().String()
 	const disabled = "disabled"
 	return &config.Config{
 		// the server gives each of its services twice as long to start, and 15 seconds at least
@@ -92,11 +140,11 @@ func temporalConfig(
 			MasterClusterName:        clusterName,
 			CurrentClusterName:       clusterName,
 			ClusterInformation: map[string]cluster.ClusterInformation{
-				clusterName: {Enabled: true, InitialFailoverVersion: 1, RPCAddress: address(t.Frontend)},
+				clusterName: {Enabled: true, InitialFailoverVersion: 1, RPCAddress: entrance},
 			},
 		},
 		DCRedirectionPolicy: config.DCRedirectionPolicy{Policy: "noop"},
-		PublicClient:        config.PublicClient{HostPort: address(t.Frontend)},
+		PublicClient:        config.PublicClient{HostPort: entrance},
 		Archival: config.Archival{
 			History:    config.HistoryArchival{State: disabled},
 			Visibility: config.VisibilityArchival{State: disabled},

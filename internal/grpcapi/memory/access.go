@@ -42,6 +42,28 @@ func (s *Service) ListTokens(context.Context) ([]deployments.Token, error) {
 	}), nil
 }
 
+// Token describes a token.
+func (s *Service) Token(ctx context.Context, name string) (deployments.Token, error) {
+	list, err := s.ListTokens(ctx)
+	for _, t := range list {
+		if t.Name == name {
+			return t, err
+		}
+	}
+	return deployments.Token{}, deployments.Errorf(deployments.CodeNotFound, "there is no token %s", name)
+}
+
+// AnyMember describes a member.
+func (s *Service) AnyMember(ctx context.Context, organization, name string) (deployments.Member, error) {
+	list, err := s.ListMembers(ctx)
+	for _, m := range list {
+		if m.Organization == organization && m.Name == name {
+			return m, err
+		}
+	}
+	return deployments.Member{}, deployments.Errorf(deployments.CodeNotFound, "there is no member %s", name)
+}
+
 // WhoAmI describes the caller; without one, the local user.
 func (s *Service) WhoAmI(_ context.Context, c deployments.Caller) (deployments.Account, error) {
 	if c.Token == "" {

@@ -140,3 +140,23 @@ func (s *Service) RemoveTrust(_ context.Context, organization, name string) erro
 	defer s.mu.Unlock()
 	return drop(s.trusts, organization, name)
 }
+
+// AnyTeam describes a team.
+func (s *Service) AnyTeam(_ context.Context, organization, name string) (deployments.Team, error) {
+	return single(s, s.teams, organization, name)
+}
+
+// AnyTrust describes a trust.
+func (s *Service) AnyTrust(_ context.Context, organization, name string) (deployments.Trust, error) {
+	return single(s, s.trusts, organization, name)
+}
+
+func single[V any](s *Service, of map[string]V, organization, name string) (V, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one, ok := of[organization+"/"+name]
+	if !ok {
+		return one, deployments.Errorf(deployments.CodeNotFound, "there is no %s in %s", name, organization)
+	}
+	return one, nil
+}

@@ -248,8 +248,13 @@ func (s *Service) Resolve(_ context.Context, name deployments.UpdateName, urn, i
 	return nil
 }
 
-// Encrypt seals for one stack; it hides nothing.
+// Encrypt seals for one stack, which must exist; it hides nothing.
 func (s *Service) Encrypt(_ context.Context, name deployments.StackName, plain []string) ([]string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, err := s.find(name); err != nil {
+		return nil, err
+	}
 	sealed := make([]string, len(plain))
 	for i, text := range plain {
 		sealed[i] = "m1:" + base64.StdEncoding.EncodeToString([]byte(name.String()+"\x00"+text))
@@ -326,4 +331,20 @@ func (s *Service) Bundle(digest string) map[string]string {
 func digestOf(content []byte) string {
 	sum := sha256.Sum256(content)
 	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// Ongoing lists the updates that have not ended, by name.
+func (s *Service) Ongoing(_ context.Context, organization string) ([]deployments.UpdateInfo, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var list []deployments.UpdateInfo
+	for _, u := range s.updates {
+		if u.info.Ended.IsZero() && (organization == "" || u.info.Update.Organization == organization) {
+			list = append(list, u.info)
+		}
+	}
+	slices.SortFunc(list, func(a, b deployments.UpdateInfo) int {
+		return strings.Compare(a.Update.String(), b.Update.String())
+	})
+	return list, nil
 }

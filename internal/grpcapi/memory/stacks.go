@@ -3,6 +3,8 @@ package memory
 import (
 	"bytes"
 	"context"
+	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -96,6 +98,28 @@ func (s *Service) TagStack(_ context.Context, name deployments.StackName, tags m
 	return nil
 }
 
+// ChangeTags sets tags of a stack, and removes some.
+func (s *Service) ChangeTags(
+	_ context.Context, name deployments.StackName, set map[string]string, removed []string,
+) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found, err := s.find(name)
+	if err != nil {
+		return err
+	}
+	tags := maps.Clone(found.info.Tags)
+	if tags == nil {
+		tags = map[string]string{}
+	}
+	maps.Copy(tags, set)
+	for _, tag := range removed {
+		delete(tags, tag)
+	}
+	found.info.Tags = tags
+	return nil
+}
+
 // Export gives the deployment that was imported last.
 func (s *Service) Export(
 	_ context.Context, name deployments.StackName, _ int, _ deployments.SecretsProvider, _ bool,
@@ -107,6 +131,18 @@ func (s *Service) Export(
 		return apitype.UntypedDeployment{}, err
 	}
 	return found.deployment, nil
+}
+
+// ExportRaw writes the deployment that was imported last, which is no archive.
+func (s *Service) ExportRaw(_ context.Context, name deployments.StackName, to io.Writer) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found, err := s.find(name)
+	if err != nil {
+		return err
+	}
+	_, err = to.Write(found.deployment.Deployment)
+	return err
 }
 
 // Import keeps a deployment.

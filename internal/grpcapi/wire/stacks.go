@@ -9,8 +9,8 @@ import (
 func FromStackInfo(s deployments.StackInfo) *api.StackInfo {
 	return &api.StackInfo{
 		Stack: FromStack(s.Stack), Version: int64(s.Version), Updated: fromTime(s.Updated),
-		Resources: int64(s.Resources),
-		Active:    fromInfoPointer(s.Active), Queued: FromInfos(s.Queued), Tags: s.Tags, Damaged: s.Damaged,
+		Resources: int64(s.Resources), Pending: int64(s.Pending),
+		Active: fromInfoPointer(s.Active), Queued: FromInfos(s.Queued), Tags: s.Tags, Damaged: s.Damaged,
 	}
 }
 
@@ -18,8 +18,8 @@ func FromStackInfo(s deployments.StackInfo) *api.StackInfo {
 func ToStackInfo(m *api.StackInfo) deployments.StackInfo {
 	return deployments.StackInfo{
 		Stack: ToStack(m.GetStack()), Version: int(m.GetVersion()), Updated: toTime(m.GetUpdated()),
-		Resources: int(m.GetResources()),
-		Active:    toInfoPointer(m.GetActive()), Queued: ToInfos(m.GetQueued()), Tags: m.GetTags(),
+		Resources: int(m.GetResources()), Pending: int(m.GetPending()),
+		Active: toInfoPointer(m.GetActive()), Queued: ToInfos(m.GetQueued()), Tags: m.GetTags(),
 		Damaged: m.GetDamaged(),
 	}
 }

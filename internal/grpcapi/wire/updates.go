@@ -31,7 +31,7 @@ func FromRequest(r deployments.UpdateRequest) *api.SubmitRequest {
 		ContinueOnError: r.ContinueOnError, Parallel: int32(r.Parallel), WaitOnUnknown: r.WaitOnUnknown,
 		Message: r.Message, Initiator: r.Initiator, Scheduled: r.Scheduled, PolicyPacks: packs,
 		Imports: fromImports(r.Imports), Variables: r.Variables, Plan: fromPlan(r.Plan),
-		Settle: fromSettling(r.Settle),
+		Settle: fromSettling(r.Settle), TrySettle: r.TrySettle,
 	}
 }
 
@@ -52,7 +52,7 @@ func ToRequest(m *api.SubmitRequest) deployments.UpdateRequest {
 		ContinueOnError: m.GetContinueOnError(), Parallel: int(m.GetParallel()), WaitOnUnknown: m.GetWaitOnUnknown(),
 		Message: m.GetMessage(), Initiator: m.GetInitiator(), Scheduled: m.GetScheduled(), PolicyPacks: packs,
 		Imports: toImports(m.GetImports()), Variables: m.GetVariables(), Plan: toPlan(m.GetPlan()),
-		Settle: toSettling(m.GetSettle()),
+		Settle: toSettling(m.GetSettle()), TrySettle: m.GetTrySettle(),
 	}
 }
 
@@ -92,8 +92,8 @@ func FromInfo(u deployments.UpdateInfo) *api.UpdateInfo {
 		Update: FromUpdate(u.Update), Kind: string(u.Kind), DryRun: u.DryRun, Status: u.Status, Message: u.Message,
 		Initiator: u.Initiator, Started: fromTime(u.Started), Ended: fromTime(u.Ended),
 		Changes: fromCounts(u.Changes), Resources: int64(u.Resources), Error: u.Error, Kept: u.Kept, Next: u.Next,
-		Waiting: u.Waiting,
-		Code:    string(u.Code),
+		Waiting: u.Waiting, Committed: u.Committed,
+		Code: string(u.Code),
 	}
 }
 
@@ -104,7 +104,7 @@ func ToInfo(m *api.UpdateInfo) deployments.UpdateInfo {
 		Message: m.GetMessage(), Initiator: m.GetInitiator(), Started: toTime(m.GetStarted()),
 		Ended:   toTime(m.GetEnded()),
 		Changes: toCounts(m.GetChanges()), Resources: int(m.GetResources()), Error: m.GetError(), Kept: m.GetKept(),
-		Next: m.GetNext(), Waiting: m.GetWaiting(),
+		Next: m.GetNext(), Waiting: m.GetWaiting(), Committed: m.GetCommitted(),
 		Code: deployments.Code(m.GetCode()),
 	}
 }

@@ -58,6 +58,8 @@ var pairs = []pair{
 	pairOf(FromInfo, ToInfo, nil),
 	pairOf(fromProgress, func(m *api.Progress) deployments.Progress { return *toProgress(m) }, nil),
 	pairOf(FromStackInfo, ToStackInfo, nil),
+	pairOf(FromStatusQuery, ToStatusQuery, nil),
+	pairOf(FromStatusPage, ToStatusPage, nil),
 	pairOf(FromManifest, ToManifest, nil),
 	pairOf(FromSchedule, ToSchedule, func(got *deployments.Schedule, sent deployments.Schedule) {
 		unsent(&got.Authority, sent.Authority)
@@ -78,7 +80,9 @@ var pairs = []pair{
 	pairOf(FromWebhook, ToWebhook, nil),
 	pairOf(FromDelivery, ToDelivery, nil),
 	pairOf(FromTrust, ToTrust, nil),
-	pairOf(FromAuditEntry, ToAuditEntry, nil),
+	pairOf(FromAuditEntry, ToAuditEntry, func(got *deployments.AuditEntry, sent deployments.AuditEntry) {
+		got.Refused, got.Party = sent.Refused, sent.Party // they are not kept
+	}),
 	pairOf(FromAuditQuery, ToAuditQuery, nil),
 }
 

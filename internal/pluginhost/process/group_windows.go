@@ -12,7 +12,8 @@ func ownGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }
 
-// terminateGroup does nothing: Windows has no signal for it, and Stop has already closed stdin.
+// terminateGroup does nothing: Windows has no signal for it, and Stop has already closed the
+// standard input of a command that has one.
 func terminateGroup(*os.Process) {}
 
 func killGroup(p *os.Process) {

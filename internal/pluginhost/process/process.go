@@ -31,6 +31,9 @@ type Command struct {
 	Env    []string
 	Stdout func(line string)
 	Stderr func(line string)
+	// Stdin leaves the standard input open, for Write and until Stop. Otherwise it is at its end at once: nobody would
+	// ever answer whoever reads it.
+	Stdin bool
 	// Box is the sandbox in which it is started; nil for none.
 	Box *sandbox.Box
 	// Spares are processes of the box that were started in advance; one of them is used, if there is any. May be nil.
@@ -116,7 +119,7 @@ func (p *Process) reap() {
 // Pid returns the process id, which on Unix is also the id of its group.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
-// Write writes to the standard input of the process.
+// Write writes to the standard input of a process whose command has one.
 func (p *Process) Write(text []byte) (int, error) { return p.stdin.Write(text) }
 
 // Done returns a channel that is closed once the process was reaped and all its output was delivered.

@@ -131,8 +131,25 @@ func TestStopKillsAProcessThatDoesNotListen(t *testing.T) {
 	p.Stop(waittest.Patience) // a second call does nothing
 }
 
+func TestNobodyWaitsForAnInputThatIsNotGiven(t *testing.T) {
+	p, lines := sh(t, `read x; echo "said $x" $?; cat; ( cat; exec sleep 0 ); echo end`)
+	for _, want := range []string{"said  1", "end"} {
+		if got := <-lines; got != want {
+			t.Errorf("it wrote %q, not %q", got, want)
+		}
+	}
+	<-p.Done()
+}
+
 func TestAProcessSeesTheEndOfItsStdinWhenItIsStopped(t *testing.T) {
-	p, lines := sh(t, `trap '' TERM; echo ready; cat; exit 5`)
+	lines := make(chan string, 1)
+	p, err := Start(Command{Path: "/bin/sh", Args: []string{"-c", `trap '' TERM; echo ready; cat; exit 5`},
+		Env: []string{"PATH=/usr/bin:/bin"}, Stdin: true,
+		Stdout: func(line string) { lines <- line }, Stderr: func(string) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Kill)
 	<-lines
 	p.Stop(waittest.Patience)
 	if p.Exit().Code != 5 {

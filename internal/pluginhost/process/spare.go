@@ -175,6 +175,9 @@ func (s *spare) become(c Command) (*Process, error) {
 		s.close()
 		return nil, err
 	}
+	if !c.Stdin {
+		_ = s.stdin.Close()
+	}
 	s.streams.read(c.Stdout, c.Stderr)
 	p := &Process{cmd: s.cmd, box: s.box, stdin: s.stdin, ended: make(chan struct{}), done: make(chan struct{})}
 	go p.wait(&s.streams)

@@ -45,13 +45,16 @@ func init() {
 // launchInner starts a launcher in namespaces of its own, as a child of this process's parent, and tells that one its
 // id.
 func launchInner(wire *os.File) (string, error) {
+	if err := reserve(); err != nil {
+		return "keep a reserve for the worker", err
+	}
 	pid, err := syscall.ForkExec("/proc/self/exe", []string{Name}, &syscall.ProcAttr{
 		Dir: "/", Env: os.Environ(), Files: []uintptr{0, 1, 2, wire.Fd()},
 		Sys: &syscall.SysProcAttr{
 			Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWIPC | unix.CLONE_PARENT,
 			// in its own namespaces, until the command starts; the last three are for file systems in layers
-			AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP, unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE,
-				unix.CAP_FOWNER},
+			AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP, unix.CAP_SYS_RESOURCE, unix.CAP_CHOWN,
+				unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER},
 			Setsid: unix.Getpgrp() == os.Getpid(), // it leads a session, as this process does
 		},
 	})
@@ -76,6 +79,9 @@ func launch(wire *os.File) (string, error) {
 			return step, err
 		}
 	}
+	if err := renounce(); err != nil {
+		return "give up privileges", err
+	}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return "give up privileges of executables", err
 	}
@@ -98,6 +104,11 @@ func launch(wire *os.File) (string, error) {
 		return "", nil // it was not needed
 	} else if err != nil {
 		return "read the command", err
+	}
+	if o.Confine {
+		if err := takeHalf(); err != nil {
+			return "set limits", err
+		}
 	}
 	if err := apply(o.Limits); err != nil {
 		return "set limits", err
@@ -151,9 +162,8 @@ func stayAmongOwn() {
 	_ = unix.Close(int(rules)) //nolint:gosec // a descriptor
 }
 
-// confine gives the process its ids back, arranges what it sees, and gives up every privilege in its namespaces: what
-// is hidden could be uncovered with them. A namespace that the command makes for itself cannot uncover it: the kernel
-// locks mounts that come from a namespace with more privileges.
+// confine gives the process its ids back, arranges what it sees, and lets no executable have a privilege in its
+// namespaces.
 func confine(o Orders) (string, error) {
 	maps := []struct{ file, text string }{
 		{"uid_map", fmt.Sprintf("%d %d 1", o.UID, o.UID)},
@@ -165,25 +175,31 @@ func confine(o Orders) (string, error) {
 			return "take user id " + strconv.Itoa(o.UID), err
 		}
 	}
+	boundCounters()
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return "keep mounts apart", err
 	}
 	if err := o.View.arrange(); err != nil {
 		return "take the service's files out of reach", err
 	}
-	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
-		return "give up privileges", err
-	}
 	for capability := uintptr(0); ; capability++ {
 		if err := unix.Prctl(unix.PR_CAPBSET_DROP, capability, 0, 0, 0); errors.Is(err, unix.EINVAL) && capability > 0 {
-			break // there are no more
+			return "", nil // there are no more
 		} else if err != nil {
-			return "give up privileges", err
+			return "give up privileges of executables", err
 		}
+	}
+}
+
+// renounce gives up every capability: those in the process's own namespaces, with which what is hidden could be
+// uncovered, and those with which a worker that is not root's starts processes as other users, which would stay.
+func renounce() error {
+	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
+		return err
 	}
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var none [2]unix.CapUserData
-	return "give up privileges", unix.Capset(&header, &none[0])
+	return unix.Capset(&header, &none[0])
 }
 
 // apply sets the limits for this process and what it starts.

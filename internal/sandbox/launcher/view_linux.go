@@ -200,7 +200,8 @@ func (l deviceList) attach() error {
 	if err := attach(memory, "/dev/shm"); err != nil {
 		return err
 	}
-	if terminals, err := made("devpts", "mode", "0620", "ptmxmode", "0666"); err == nil { // else there are none
+	// Where they cannot be made, there are none.
+	if terminals, err := made("devpts", "mode", "0620", "ptmxmode", "0666", "max", "256"); err == nil {
 		if err := attach(terminals, "/dev/pts"); err != nil {
 			return err
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -134,6 +136,7 @@ func runDev(ctx context.Context, d *devCall) error {
 		Servers:   d.servers,
 		S3Command: func(home string) []string { return []string{selfPath(), "dev", "s3", "--home", home} },
 		Codec:     codec.handler,
+		NewLog:    func(to io.Writer) (*slog.Logger, error) { return newLog(to, d.settings) },
 	})
 	if err != nil {
 		return devError(ctx, err)
@@ -179,10 +182,12 @@ func serveEmbedded(ctx context.Context, d *devCall, server *devserver.Server, co
 	if err != nil {
 		return err
 	}
+	in.metrics.schedules(node.stock.CountSchedules)
+	in.metrics.disk(in.dir)
 	authority := grpcapi.OneToken(token, node.authority)
 	memory := grpcapi.NewMemory()
 	stock := pulumiapi.Config{Memory: memory, Authority: stockAuthority{authority, server.Status.PulumiTokenFile},
-		Log: server.Log, Since: time.Now(), Callback: callback}
+		Log: server.Log, Since: time.Now(), Callback: callback, Counted: in.metrics.pulumi()}
 	return together(ctx,
 		func(ctx context.Context) error { return node.servePulumi(ctx, listeners.api, stock) },
 		func(ctx context.Context) error { return node.servePulumi(ctx, listeners.console, stock) },
@@ -190,7 +195,7 @@ func serveEmbedded(ctx context.Context, d *devCall, server *devserver.Server, co
 			return grpcapi.Serve(ctx, doors.SameUser(listener), in.metrics.calls(grpcapi.Config{Memory: memory,
 				Service: node.service, Authority: authority, Auditor: node.audit, TLS: server.TLS,
 				Log: server.Log, Health: node.readiness.grpc,
-				Away: node.readiness.away,
+				Away: node.stock.Away,
 			}))
 		},
 		node.work,

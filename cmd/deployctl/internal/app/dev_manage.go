@@ -21,6 +21,9 @@ import (
 // stopPatience is how long dev stop waits for running steps, plugins and servers to end.
 const stopPatience = 2 * time.Minute
 
+// quietStop is how long dev stop says nothing.
+const quietStop = 2 * time.Second
+
 func devStopCommand(s *command.Env) *cli.Command {
 	return &cli.Command{
 		Name: "stop", Usage: "stop the embedded service; running updates continue when it starts again",
@@ -28,6 +31,10 @@ func devStopCommand(s *command.Env) *cli.Command {
 		Action: devAction(s, func(ctx context.Context, d *devCall) error {
 			ctx, cancel := context.WithTimeout(ctx, stopPatience)
 			defer cancel()
+			notice := time.AfterFunc(quietStop, func() {
+				d.say("Running steps have half a minute to end; their updates go on when the service starts again.")
+			})
+			defer notice.Stop()
 			err := devserver.Stop(ctx, d.home)
 			if errors.Is(err, devserver.ErrNotRunning) {
 				d.say("The embedded service is not running.")
@@ -165,20 +172,50 @@ func devResetCommand(s *command.Env) *cli.Command {
 	}
 }
 
+// resetQuestion says what a reset deletes, and what it leaves behind.
+func resetQuestion(home string, stacks []devserver.Left) string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "This deletes the state of every stack in %s", home)
+	switch resources := slices.DeleteFunc(slices.Clone(stacks), func(s devserver.Left) bool { return s.Resources == 0 }); {
+	case len(stacks) == 0:
+		text.WriteString(", which has none")
+	case len(resources) == 0:
+		fmt.Fprintf(&text, ": %d, none of which has resources", len(stacks))
+	default:
+		text.WriteString(". These stacks have resources, which stay and which nothing manages any more (deployctl destroy " +
+			"removes them):\n")
+		for _, s := range resources {
+			fmt.Fprintf(&text, "  %s: %d, with the stack itself\n", s.Stack, s.Resources)
+		}
+		return text.String() + "Type yes to confirm: "
+	}
+	return text.String() + ". Type yes to confirm: "
+}
+
 func runDevReset(ctx context.Context, d *devCall) error {
 	status, err := devserver.ReadStatus(d.home)
 	if err != nil {
 		return err
 	}
 	if !d.flags.Bool("yes") {
+		if status.State != devserver.Stopped {
+			return devError(ctx, &devserver.RunningError{Status: status})
+		}
 		if !d.Interactive {
 			return deployments.Errorf(deployments.CodeInvalid, "this command needs confirmation, but cannot ask for "+
 				"it here; pass --yes to confirm")
 		}
-		answer, _, err := d.Ask(ctx, fmt.Sprintf("This deletes the state of every stack in %s. Type yes to confirm: ",
-			status.Home))
-		if err != nil || answer != "yes" {
-			return deployments.Errorf(deployments.CodeCancelled, "nothing was removed")
+		stacks, err := devserver.Stacks(status.Home)
+		if err != nil {
+			return err
+		}
+		answer, _, err := d.Ask(ctx, resetQuestion(status.Home, stacks))
+		if err != nil {
+			return err
+		}
+		if answer != "yes" {
+			d.say("Nothing was removed.")
+			return command.Declined()
 		}
 	}
 	if err := devserver.Reset(status.Home); err != nil {

@@ -6,11 +6,15 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/build"
+	"github.com/deployctl/deployctl/internal/diskspace"
 	"github.com/deployctl/deployctl/internal/grpcapi"
 	"github.com/deployctl/deployctl/internal/metrics"
 	"github.com/deployctl/deployctl/internal/settings"
+	"github.com/deployctl/deployctl/recovery"
 	"github.com/deployctl/deployctl/statestore"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/interceptor"
@@ -54,7 +58,11 @@ func openExporter(s settings.Settings, log *slog.Logger) (*exporter, error) {
 	} else if !grpcapi.IsLoopback(address) && log != nil {
 		log.Warn("metrics and their token cross the network unencrypted: set tls-cert and tls-key", "address", address)
 	}
-	return &exporter{metrics.New(), listener, token}, nil
+	e := &exporter{metrics.New(build.Of(recovery.Build)), listener, token}
+	if secure != nil {
+		e.certificate(secure)
+	}
+	return e, nil
 }
 
 // serve answers /metrics, /livez and /readyz until ctx ends.
@@ -63,6 +71,7 @@ func (e *exporter) serve(ctx context.Context, v *readiness) error {
 		<-ctx.Done()
 		return nil
 	}
+	e.Ready(func() bool { ready, _ := v.ready(); return ready })
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", e.Handler(e.token))
 	v.register(mux)
@@ -91,11 +100,67 @@ func (e *exporter) work() []interceptor.WorkerInterceptor {
 }
 
 // unattended counts waits for a worker.
-func (e *exporter) unattended() func() {
+func (e *exporter) unattended() func(attended bool) {
 	if e == nil {
 		return nil
 	}
 	return e.Unattended
+}
+
+// hosts takes what tells which updates the worker hosts.
+func (e *exporter) hosts() func(since func() []time.Time) {
+	if e == nil {
+		return nil
+	}
+	return e.Hosts
+}
+
+// certificate shows when the certificate in use expires.
+func (e *exporter) certificate(secure *tls.Config) {
+	if e != nil && secure != nil {
+		e.CertificateEnds(func() (time.Time, error) { return grpcapi.CertificateEnds(secure) })
+	}
+}
+
+// disk shows how much room there is for the files of programs.
+func (e *exporter) disk(dir string) {
+	if e != nil {
+		e.FreeDisk(func() (uint64, bool) {
+			space, told := diskspace.Of(dir)
+			return space.Free, told
+		})
+	}
+}
+
+// schedules shows how many schedules there are.
+func (e *exporter) schedules(count metrics.CountSchedules) {
+	if e != nil {
+		e.Schedules(count)
+	}
+}
+
+// previewEnded counts previews of the stock CLI.
+func (e *exporter) previewEnded() func(deployments.UpdateInfo) {
+	if e == nil {
+		return nil
+	}
+	return e.PreviewEnded
+}
+
+// pulumi counts calls of the Pulumi Service API.
+func (e *exporter) pulumi() func(route string, status int, took time.Duration) {
+	if e == nil {
+		return nil
+	}
+	return e.Pulumi
+}
+
+// auditFailed counts entries that are not in the audit log.
+func (e *exporter) auditFailed() func(entries int) {
+	if e == nil {
+		return nil
+	}
+	return e.AuditFailed
 }
 
 // collected counts what workers remove.
@@ -104,6 +169,14 @@ func (e *exporter) collected() func(statestore.Collected) {
 		return nil
 	}
 	return e.Collected
+}
+
+// settled counts what settling creates came to.
+func (e *exporter) settled() func(pkg, rule, result string) {
+	if e == nil {
+		return nil
+	}
+	return e.Settled
 }
 
 // objects counts the calls of the object store.

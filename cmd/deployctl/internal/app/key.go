@@ -138,7 +138,7 @@ func runKeyReseal(ctx context.Context, d *devCall) error {
 
 func (d *devCall) reseal(ctx context.Context, store *statestore.Store) error {
 	done, err := store.Reseal(ctx)
-	d.say("Resealed %d objects of the bucket.", done.Sealed)
+	d.say("Objects of the bucket that were resealed: %d.", done.Sealed)
 	for _, key := range done.Damaged {
 		_, _ = fmt.Fprintf(d.Err, "warning: %s cannot be decrypted, and stays as it is\n", key)
 	}

@@ -7,22 +7,23 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
 	"syscall"
 
 	"github.com/deployctl/deployctl/cmd/deployctl/internal/command"
+	"github.com/deployctl/deployctl/internal/build"
 	_ "github.com/deployctl/deployctl/internal/collector" // puts off the first garbage collection
 	"github.com/deployctl/deployctl/internal/devserver/parts"
 	"github.com/deployctl/deployctl/internal/display"
 	"github.com/deployctl/deployctl/internal/kms"
 	"github.com/deployctl/deployctl/internal/project"
+	"github.com/deployctl/deployctl/recovery"
 	"golang.org/x/term"
 )
 
-// Main runs the program and returns its exit code. Version may be empty. Servers are those of the embedded service, or
+// Main runs the program and returns its exit code. Servers are those of the embedded service, or
 // nil in a program without them, which leaves that service to deployctl-embedded.
-func Main(version string, servers parts.Servers) int {
+func Main(servers parts.Servers) int {
 	hasServers = servers != nil
 	name := strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe")
 	if plugin, ok := pluginMains[name]; ok {
@@ -38,7 +39,7 @@ func Main(version string, servers parts.Servers) int {
 	s := &command.Env{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Environ: os.Environ(), Dir: dir,
 		Interactive: term.IsTerminal(int(os.Stdin.Fd())), Hidden: readHidden,
-		Interrupts: interrupts, Connect: connect, Keys: openKey, Offers: offers, Version: versionText(version),
+		Interrupts: interrupts, Connect: connect, Keys: openKey, Offers: offers, Build: build.Of(recovery.Build),
 		More: commands(servers),
 	}
 	s.Screen = display.FindScreen(os.Stdout, s.Variable)
@@ -52,15 +53,4 @@ func openKey(ctx context.Context, url string) (project.Key, error) { return kms.
 func readHidden() (string, error) {
 	text, err := term.ReadPassword(int(os.Stdin.Fd()))
 	return string(text), err
-}
-
-// versionText returns the version that the linker set, or the one that Go recorded for this build.
-func versionText(version string) string {
-	if version != "" {
-		return version
-	}
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "(unknown)"
 }

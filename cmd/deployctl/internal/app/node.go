@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/grpcapi"
 	"github.com/deployctl/deployctl/internal/identity"
 	"github.com/deployctl/deployctl/internal/outbound"
@@ -17,7 +16,7 @@ import (
 
 // node is a service and a worker on one infrastructure.
 type node struct {
-	service   deployments.Service
+	service   grpcapi.Service
 	stock     *service.Service // for the edge of the stock CLI
 	store     *statestore.Store
 	authority grpcapi.Admins
@@ -50,11 +49,15 @@ func newNode(ctx context.Context, in infrastructure, connection *worker.Connecti
 		Included: map[string][]string{providers.Name: in.defaults.Environment()},
 		Plugins:  in.plugins, Sources: in.sources, Webhooks: in.webhooks,
 		Interceptors: in.metrics.work(), Retention: &in.retention, Collected: in.metrics.collected(),
+		Settled:    in.metrics.settled(),
+		Hosts:      in.metrics.hosts(),
 		Deployment: in.temporal.deployment,
 	}
 	audit := connection.Store.OpenAudit(in.log)
+	audit.Failed = in.metrics.auditFailed()
 	readiness, served := newReadiness(connection.CheckReachable, in.log), connection.Service()
 	served.Unavailable, served.Unattended = readiness.away, in.metrics.unattended()
+	served.PreviewEnded = in.metrics.previewEnded()
 	served.LeaseDuration = in.lease
 	served.Identities = identity.New(&outbound.Guard{What: "keys of issuers are taken",
 		Setting: string(settings.TrustPrivateHosts), Private: in.embedded, Hosts: in.issuers})

@@ -53,8 +53,8 @@ func newSandbox(s settings.Settings, o sandbox.Options) (*sandbox.Policy, []stri
 func exposures(policy *sandbox.Policy, oneUser bool) (warnings []string) {
 	if !oneUser && policy.Mode() == sandbox.Namespace && os.Geteuid() == 0 {
 		warnings = append(warnings, "programs can read what root can read, such as /etc/shadow, because the worker runs "+
-			"as root with sandbox.mode namespace: set sandbox.run-as, for example to 200000-265535, or run the worker as "+
-			"another user")
+			"as root with sandbox.mode namespace: set sandbox.run-as, for example to "+sandbox.Suggested+", or "+
+			"run the worker as another user")
 	}
 	if runtime.GOOS == "linux" && !launcher.Secluded() {
 		warnings = append(warnings, "other processes of this user can read the environment of this process, and the "+

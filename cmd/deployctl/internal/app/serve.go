@@ -66,6 +66,8 @@ func serve(ctx context.Context, o *start, check bool) error {
 		return err
 	}
 	in, node, log := o.in, o.node, o.in.log
+	in.metrics.certificate(api.secure)
+	in.metrics.schedules(node.stock.CountSchedules)
 	if api.secure != nil {
 		// so that the log shows why clients cannot connect
 		node.readiness.alsoNeeds(func() error { return expired(api.secure) })
@@ -75,13 +77,13 @@ func serve(ctx context.Context, o *start, check bool) error {
 	config := in.metrics.calls(grpcapi.Config{Memory: memory,
 		Service: node.service, Authority: authority, Auditor: node.audit, TLS: api.secure, Log: log,
 		Health: node.readiness.grpc,
-		Away:   node.readiness.away,
+		Away:   node.stock.Away,
 	})
 	return together(ctx,
 		func(ctx context.Context) error { return grpcapi.Serve(ctx, api, config) },
 		func(ctx context.Context) error {
 			return node.servePulumi(ctx, pulumi, pulumiapi.Config{Memory: memory, Authority: authority, TLS: api.secure,
-				Log: log})
+				Log: log, Counted: in.metrics.pulumi()})
 		},
 		func(ctx context.Context) error { return collectAudit(ctx, node.store, kept, log) },
 		node.readiness.watch,

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"slices"
 	"strings"
@@ -37,7 +36,9 @@ const silence = 3 * time.Second
 // newStart reads the settings of serve and worker, and opens the addresses for metrics and health checks.
 func newStart(s *command.Env, loaded settings.Settings) *start {
 	o := &start{Env: s, settings: loaded}
-	in, err := infrastructureOf(loaded, slog.New(slog.NewTextHandler(s.Err, nil)))
+	log, err := newLog(s.Err, loaded)
+	o.setting(err)
+	in, err := infrastructureOf(loaded, log)
 	o.setting(err)
 	o.in = in
 	o.in.metrics, err = openExporter(loaded, o.in.log)

@@ -51,6 +51,7 @@ func work(ctx context.Context, o *start, check bool) error {
 		return err
 	}
 	o.node.readiness.alsoNeeds(func() error { return diskFull(o.in.dir) })
+	o.in.metrics.disk(o.in.dir)
 	return together(ctx,
 		o.node.work,
 		o.node.readiness.watch,

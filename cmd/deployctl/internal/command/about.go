@@ -2,9 +2,9 @@ package command
 
 import (
 	"context"
-	"runtime"
 	"runtime/debug"
 
+	"github.com/deployctl/deployctl/internal/build"
 	"github.com/deployctl/deployctl/internal/project"
 	"github.com/deployctl/deployctl/internal/settings"
 	"github.com/urfave/cli/v2"
@@ -21,9 +21,7 @@ func aboutCommand(s *Env) *cli.Command {
 
 // about is what the command prints, as --json has it. What is not there is left out.
 type about struct {
-	Version   string `json:"version"`
-	Go        string `json:"go"`
-	Platform  string `json:"platform"`
+	build.Info
 	PulumiSDK string `json:"pulumiSDK,omitempty"`
 	Service   string `json:"service"` // its address, or "embedded"
 	Project   string `json:"project,omitempty"`
@@ -33,7 +31,7 @@ type about struct {
 }
 
 func runAbout(_ context.Context, s *session) error {
-	a := about{Version: s.Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+	a := about{Info: s.Build,
 		PulumiSDK: moduleVersion("github.com/pulumi/pulumi/sdk/v3"), Service: s.settings.Get(settings.Server)}
 	if a.Service == "" {
 		a.Service = "embedded"
@@ -48,7 +46,8 @@ func runAbout(_ context.Context, s *session) error {
 		return s.sayJSON(a)
 	}
 	var rows [][]string
-	for _, row := range [][]string{{"deployctl", a.Version}, {"Go", a.Go}, {"platform", a.Platform},
+	for _, row := range [][]string{{"deployctl", a.Version}, {"commit", a.Commit}, {"date", a.Date},
+		{"workflow revision", a.Revision}, {"Go", a.Go}, {"platform", a.Platform},
 		{"Pulumi SDK", a.PulumiSDK}, {"service", a.Service}, {"project", a.Project}, {"runtime", a.Runtime},
 		{"directory", a.Directory}, {"selected stack", a.Stack}} {
 		if row[1] != "" {

@@ -15,6 +15,7 @@ import (
 	"sync"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/build"
 	"github.com/deployctl/deployctl/internal/display"
 	"github.com/deployctl/deployctl/internal/project"
 	"github.com/deployctl/deployctl/internal/safetext"
@@ -42,8 +43,8 @@ type Env struct {
 	More func(*Env) []*cli.Command
 	// Offers lists the completions of an argument of a command of More; place names the argument, as in "key drop ID". nil
 	// offers none.
-	Offers  func(ctx context.Context, s *Env, place string, flags *cli.Context) []string
-	Version string
+	Offers func(ctx context.Context, s *Env, place string, flags *cli.Context) []string
+	Build  build.Info
 
 	lines *lineReader // see reader
 	once  sync.Once
@@ -120,7 +121,7 @@ func paintError(color bool) string {
 func NewApp(s *Env) *cli.App {
 	commands := []*cli.Command{
 		newCommand(s), upCommand(s), previewCommand(s), refreshCommand(s), destroyCommand(s), importCommand(s),
-		cancelCommand(s), attachCommand(s), resolveCommand(s),
+		cancelCommand(s), attachCommand(s), psCommand(s), statusCommand(s), resolveCommand(s), settleCommand(s),
 		stackCommand(s), stateCommand(s), graphCommand(s), whyCommand(s), configCommand(s), scheduleCommand(s),
 		webhookCommand(s), driftCommand(s), installCommand(s), pluginCommand(s), tokenCommand(s), memberCommand(s),
 		teamCommand(s),
@@ -135,7 +136,7 @@ func NewApp(s *Env) *cli.App {
 	cli.HelpPrinter = printHelp
 	app := &cli.App{
 		Name: "deployctl", Usage: "deploy infrastructure with updates that survive crashes",
-		Commands: commands, Version: s.Version, HideVersion: true,
+		Commands: commands, Version: s.Build.Version, HideVersion: true,
 		Writer: s.Out, ErrWriter: s.Err, Reader: s.In,
 		DisableSliceFlagSeparator: true,
 		ExitErrHandler:            func(*cli.Context, error) {},

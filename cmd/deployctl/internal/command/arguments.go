@@ -140,7 +140,7 @@ func (l line) String() string {
 // check returns an error if the command does not accept the line.
 func (l line) check() error {
 	help, err := l.checkFlags()
-	if err != nil {
+	if err != nil && !l.elsewhere() {
 		return err
 	}
 	switch {
@@ -149,7 +149,7 @@ func (l line) check() error {
 	case l.command == nil || len(l.command.Subcommands) > 0 && len(l.words) > 0:
 		hint := l.stock(l.words[0])
 		if hint == "" {
-			hint = meantCommand(l.words[0], l.below)
+			hint = meantCommand(l.words[0], l.below, l.command == nil)
 		}
 		if hint == "" {
 			hint = fmt.Sprintf("; see %s --help", l)
@@ -162,6 +162,11 @@ func (l line) check() error {
 			l, orNone(l.command.ArgsUsage), arguments(len(l.words)), l)
 	}
 	return nil
+}
+
+// elsewhere reports whether the line is a command of another tool, whose flags are not ours, either.
+func (l line) elsewhere() bool {
+	return l.command == nil && len(l.words) > 0 && (foreign[l.words[0]] != "" || l.stock(l.words[0]) != "")
 }
 
 // checkFlags returns an error for a flag that the command does not have. help is true if the line asks for help.

@@ -82,8 +82,12 @@ func understood(answer string, details bool) bool {
 
 // declined ends a command whose question was not answered with yes.
 func (s *session) declined() error {
-	s.say("Nothing was changed.")
-	return &reportedError{exitCancelled}
+	if s.kept != "" {
+		s.say("No resource was changed. %s keeps what --config has set.", s.kept)
+	} else {
+		s.say("Nothing was changed.")
+	}
+	return Declined()
 }
 
 // mustAsk returns an error if the command needs a confirmation and cannot ask for it.
@@ -129,7 +133,7 @@ func (s *session) hidden(question string) (string, error) {
 	text, err := s.Hidden()
 	_, _ = fmt.Fprintln(s.Err)
 	if errors.Is(err, io.EOF) {
-		err = nil
+		err = deployments.Errorf(deployments.CodeInvalid, "no value was given, and nothing was changed")
 	}
 	return text, err
 }

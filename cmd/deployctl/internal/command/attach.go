@@ -28,13 +28,10 @@ func runAttach(ctx context.Context, s *session) error {
 
 // updateOf returns the update that text names; if text is empty, the stack's running update or, with ended, its latest.
 func (s *session) updateOf(ctx context.Context, text string, ended bool) (deployments.UpdateInfo, error) {
-	if err := s.connect(ctx); err != nil {
-		return deployments.UpdateInfo{}, err
-	}
 	if name, err := deployments.ParseUpdateName(text); err == nil {
-		return deployments.UpdateInfo{Update: name, Kind: "update"}, nil
+		return deployments.UpdateInfo{Update: name, Kind: "update"}, s.connect(ctx)
 	}
-	stack, err := s.stackName(ctx)
+	stack, err := s.connectedStack(ctx)
 	if err != nil {
 		return deployments.UpdateInfo{}, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -23,7 +24,7 @@ func auditCommand(s *Env) *cli.Command {
 			&cli.StringFlag{Name: "format", Usage: "print as `FORMAT`: table, json, csv or cef", Value: formatTable},
 			&cli.StringFlag{Name: "user", Usage: "show only the member, token or identity of this `NAME`"},
 			&cli.StringFlag{Name: "stack", Aliases: []string{"s"},
-				Usage: "show only entries about this `STACK`, or PROJECT/STACK"}),
+				Usage: "show only entries about this `STACK`, or ORG/PROJECT/STACK"}),
 		Action: action(s, runAudit),
 	}
 }
@@ -51,6 +52,10 @@ func runAudit(ctx context.Context, s *session) error {
 	query := deployments.AuditQuery{
 		Organization: s.settings.Get(settings.Organization), Since: time.Now().Add(-since),
 		User: s.flags.String("user"), Stack: s.flags.String("stack"),
+	}
+	if strings.Count(query.Stack, "/") == 1 {
+		return deployments.Errorf(deployments.CodeInvalid, "two parts are ORG/STACK, and %q may be meant as PROJECT/STACK: "+
+			"write all three parts, such as %s/%s", query.Stack, deployments.DefaultOrganization, query.Stack)
 	}
 	if err := s.connect(ctx); err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/build"
 	"github.com/deployctl/deployctl/internal/display"
 	"github.com/deployctl/deployctl/internal/grpcapi/memory"
 	"github.com/deployctl/deployctl/internal/settings"
@@ -115,7 +116,8 @@ func (d *desk) run(args ...string) outcome {
 func (d *desk) env(out, errs *syncBuffer) *Env {
 	s := &Env{
 		In: strings.NewReader(d.input), Out: out, Err: errs, Environ: d.environ, Dir: d.dir, Interrupts: d.signals,
-		Version: "test",
+		Build: build.Info{Version: "test", Commit: "0123abc", Date: "2026-01-02T03:04:05Z", Revision: "7", Go: "go1",
+			Platform: "linux/amd64"},
 		Connect: func(context.Context, settings.Settings, Notifier) (Connection, error) {
 			return Connection{Service: d.service, Embedded: true}, d.fail
 		},

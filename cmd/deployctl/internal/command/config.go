@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -22,6 +23,8 @@ func configCommand(s *Env) *cli.Command {
 				ArgsUsage: "KEY [VALUE]",
 				Flags: onStack(configFileFlag, pathFlag,
 					&cli.BoolFlag{Name: "secret", Usage: "encrypt the value"},
+					&cli.StringFlag{Name: "type", Usage: "store the value as `TYPE`: string, int, bool or float; not set: as " +
+						"Pulumi.yaml declares it or, at a path, as it looks"},
 					&cli.BoolFlag{Name: "plaintext", Usage: "store the value unencrypted (the default; rejected for " +
 						"a key that Pulumi.yaml declares secret)"}),
 				Action: action(s, runConfigSet),
@@ -46,8 +49,7 @@ func (s *session) configured(ctx context.Context) (*project.Secrets, error) {
 		return nil, err
 	}
 	if s.project == nil {
-		return nil, deployments.Errorf(deployments.CodeInvalid, "stack %s does not belong to the project in %s; "+
-			"change to its project's directory", name, s.dir)
+		return nil, s.elsewhere(name)
 	}
 	return s.secrets(name)
 }
@@ -73,22 +75,59 @@ func runConfigSet(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	if err := setConfig(ctx, secrets, setValue{name, text, secret}, path); err != nil {
+	set := setValue{key: name, value: text, secret: secret}
+	if set.is, err = s.configType(text); err != nil {
+		return err
+	}
+	if err := setConfig(ctx, secrets, set, path); err != nil {
 		return err
 	}
 	return secrets.Stack.Save()
 }
 
-// configValue returns a text as a value of the configuration; it encrypts a secret.
-func configValue(ctx context.Context, secrets *project.Secrets, text string, secret bool) (config.Value, error) {
-	if !secret {
-		return config.NewValue(text), nil
+// configType reads --type for a text.
+func (s *session) configType(text string) (t config.Type, err error) {
+	name := s.flags.String("type")
+	switch name {
+	case "":
+	case "string":
+		t = config.TypeString
+	case "int":
+		t = config.TypeInt
+		_, err = strconv.ParseInt(text, 10, 64)
+	case "bool":
+		t = config.TypeBool
+		_, err = strconv.ParseBool(text)
+	case "float":
+		t = config.TypeFloat
+		_, err = strconv.ParseFloat(text, 64)
+	default:
+		return t, deployments.Errorf(deployments.CodeInvalid, "--type takes string, int, bool or float, not %q", name)
+	}
+	if err != nil {
+		err = deployments.Errorf(deployments.CodeInvalid, "the value is no %s (--type)", name)
+	}
+	if t != config.TypeUnknown && s.flags.Bool("secret") {
+		err = deployments.Errorf(deployments.CodeInvalid, "--secret and --type exclude each other: a secret is text")
+	}
+	return t, err
+}
+
+// configValue returns a value of the configuration for a key; it encrypts a secret.
+func configValue(
+	ctx context.Context, secrets *project.Secrets, key config.Key, set setValue, path bool,
+) (config.Value, error) {
+	switch {
+	case !set.secret && set.is == config.TypeUnknown:
+		return secrets.Stack.Typed(key, set.value, path), nil
+	case !set.secret:
+		return config.NewTypedValue(set.value, set.is), nil
 	}
 	crypter, err := secrets.Crypter(ctx)
 	if err != nil {
 		return config.Value{}, err
 	}
-	sealed, err := crypter.EncryptValue(ctx, text)
+	sealed, err := crypter.EncryptValue(ctx, set.value)
 	return config.NewSecureValue(sealed), err
 }
 
@@ -103,7 +142,7 @@ func setConfig(ctx context.Context, secrets *project.Secrets, set setValue, path
 			return err
 		}
 	}
-	v, err := configValue(ctx, secrets, set.value, set.secret)
+	v, err := configValue(ctx, secrets, key, set, path)
 	if err != nil {
 		return err
 	}
@@ -166,6 +205,15 @@ func runConfigGet(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
+	if v, given, err := declaredConfig(secrets, s.flags.Args().First()); err != nil || given {
+		if err == nil && s.flags.Bool("json") {
+			return s.sayJSON(configItem{Value: &v.Value, Secret: v.Secret})
+		}
+		if err == nil {
+			s.say("%s", v.Value)
+		}
+		return err
+	}
 	what, v, err := s.storedConfig(secrets, s.flags.Args().First())
 	if err != nil {
 		return err
@@ -179,6 +227,17 @@ func runConfigGet(ctx context.Context, s *session) error {
 	}
 	s.say("%s", text)
 	return nil
+}
+
+// declaredConfig returns what Pulumi.yaml gives to a key that the stack does not set.
+func declaredConfig(secrets *project.Secrets, text string) (v deployments.ConfigValue, given bool, err error) {
+	key, err := secrets.Stack.Key(text, false)
+	if err != nil {
+		return v, false, nil //nolint:nilerr // it may be a path
+	}
+	all, err := secrets.Stack.Declared()
+	v, given = all[key.String()]
+	return v, given, err
 }
 
 // storedConfig returns the place and the value of a key, or of a path with --path, that has a value.
@@ -240,6 +299,18 @@ func runConfigLs(ctx context.Context, s *session) error {
 		}
 		items[key.String()] = item
 		rows = append(rows, []string{strings.TrimPrefix(key.String(), s.project.Name()+":"), text})
+	}
+	declared, err := secrets.Stack.Declared()
+	if err != nil {
+		return err
+	}
+	for _, key := range sorted(declared) {
+		v, text, item := declared[key], "[secret]", configItem{Secret: declared[key].Secret}
+		if !v.Secret || s.flags.Bool("show-secrets") {
+			text, item.Value = v.Value, &v.Value
+		}
+		items[key] = item
+		rows = append(rows, []string{strings.TrimPrefix(key, s.project.Name()+":"), text})
 	}
 	if s.flags.Bool("json") {
 		return s.sayJSON(items)

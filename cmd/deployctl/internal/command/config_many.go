@@ -44,7 +44,8 @@ func runConfigSetAll(ctx context.Context, s *session) error {
 			if !found {
 				return deployments.Errorf(deployments.CodeInvalid, "--%s takes KEY=VALUE, not %q", flag, key)
 			}
-			if err := setConfig(ctx, secrets, setValue{key, value, flag == "secret"}, s.flags.Bool("path")); err != nil {
+			set := setValue{key: key, value: value, secret: flag == "secret"}
+			if err := setConfig(ctx, secrets, set, s.flags.Bool("path")); err != nil {
 				return err
 			}
 			values++
@@ -159,6 +160,9 @@ func copyConfig(ctx context.Context, from, to *project.Secrets, what place) erro
 			return err
 		}
 		if v, err = v.Copy(before, after); err != nil {
+			if whole, ok := strings.CutPrefix(err.Error(), ": "); ok { // the path to the value in it: it is all of it
+				err = deployments.Errorf(deployments.CodeOf(err), "%s", whole)
+			}
 			return deployments.Errorf(deployments.CodeInvalid, "cannot copy %s: %w", what.key, err)
 		}
 	}

@@ -69,6 +69,72 @@ func TestConfigurationIsKeptInTheFormOfTheField(t *testing.T) {
 	d.refused(2, "aws:region is not set in", "config", "rm", "aws:region")
 }
 
+func TestAValueIsStoredAsItsDeclarationOrTheUserSays(t *testing.T) {
+	d := newDesk(t, map[string]string{"Pulumi.yaml": yamlProject + `config:
+  accounts: {type: array, items: {type: string}}
+  ports: {type: array, items: {type: integer}}
+  grid: {type: array, items: {type: array, items: {type: string}}}
+  service: {type: object}
+`})
+	d.stack("dev")
+	d.write("Pulumi.dev.yaml", "")
+	d.must("config", "set", "--path", "accounts[0]", "123")
+	d.must("config", "set-all", "--path", "--plaintext", "accounts[1]=456", "--plaintext", "ports[0]=80")
+	d.must("config", "set", "--path", "grid[0][0]", "1")
+	d.must("config", "set", "service", `{"replicas": 5}`)
+	d.must("up", "--yes", "--path", "-c", "accounts[2]=789")
+	d.must("config", "set", "--path", "free[0]", "123", "--type", "string")
+	d.must("config", "set", "--path", "free[1]", "123")
+	if got, want := d.read("Pulumi.dev.yaml"), `config:
+  shop:accounts:
+    - "123"
+    - "456"
+    - "789"
+  shop:ports:
+    - 80
+  shop:grid:
+    - - "1"
+  shop:service: '{"replicas": 5}'
+  shop:free:
+    - "123"
+    - 123
+`; got != want {
+		t.Errorf("the file says\n%s", got)
+	}
+	d.must("config", "set", "accounts", `["007","123"]`)
+	d.must("up", "--yes")
+	d.refused(2, "must be of type array<string>; set it with deployctl config set shop:accounts '[…]', as JSON",
+		"config", "set", "accounts", "[007]")
+	d.refused(2, "the value is no int", "config", "set", "size", "much", "--type", "int")
+	d.refused(2, "--type takes", "config", "set", "size", "much", "--type", "text")
+	d.refused(2, "exclude each other", "config", "set", "size", "1", "--type", "int", "--secret")
+}
+
+func TestAFileWhoseLastKeyIsRemovedIsFilledAgainLineByLine(t *testing.T) {
+	d := newDesk(t, map[string]string{"Pulumi.yaml": yamlProject})
+	d.stack("dev")
+	for before, after := range map[string]string{
+		"# of the team\nconfig:\n  shop:only: 1\n": "# of the team\nconfig:\n  shop:a: \"1\"\n  shop:b: \"2\"\n",
+		"{}\n":                  "config:\n  shop:a: \"1\"\n  shop:b: \"2\"\n",
+		"config: {}\n":          "config:\n  shop:a: \"1\"\n  shop:b: \"2\"\n",
+		"# none yet\n":          "# none yet\nconfig:\n  shop:a: \"1\"\n  shop:b: \"2\"\n",
+		"config: {shop:c: 3}\n": "config: {'shop:c': \"3\", 'shop:a': \"1\", 'shop:b': \"2\"}\n",
+	} {
+		d.write("Pulumi.dev.yaml", before)
+		if strings.Contains(before, "only") {
+			d.must("config", "rm", "only")
+			if got := d.read("Pulumi.dev.yaml"); got != "# of the team\n" {
+				t.Errorf("without its last key it says\n%s", got)
+			}
+		}
+		d.must("config", "set", "a", "1")
+		d.must("config", "set", "b", "2")
+		if got := d.read("Pulumi.dev.yaml"); got != after {
+			t.Errorf("%q becomes\n%s", before, got)
+		}
+	}
+}
+
 func TestAValueMayComeFromStandardInput(t *testing.T) {
 	d := newDesk(t, map[string]string{"Pulumi.yaml": yamlProject})
 	d.stack("dev")

@@ -32,8 +32,8 @@ func runDestroy(ctx context.Context, s *session) error {
 		return err
 	}
 	if stack.Resources > 0 {
-		return deployments.Errorf(deployments.CodeInvalid, "stack %s still has %d resources, so it was not removed; "+
-			"destroy them, too", stack.Stack, stack.Resources)
+		return deployments.Errorf(deployments.CodeInvalid, "stack %s still has %s, so it was not removed; "+
+			"destroy them, too", stack.Stack, counted(stack.Resources, "resource", "resources"))
 	}
 	return s.remove(ctx, stack.Stack)
 }

@@ -34,7 +34,8 @@ func runDriftStatus(ctx context.Context, s *session) error {
 		s.say("No resource of %s had drifted at %s.", info.Stack, when(drift.At))
 		return nil
 	}
-	s.say("%d resources of %s had drifted at %s.", len(drift.Resources), info.Stack, when(drift.At))
+	s.say("%s of %s had drifted at %s.", counted(len(drift.Resources), "resource", "resources"), info.Stack,
+		when(drift.At))
 	rows := append([][]string{{"RESOURCE", "PROPERTY", "EXPECTED", "ACTUAL"}}, projection.DriftRows(drift.Resources)...)
 	if err := s.sayTable(rows); err != nil {
 		return err

@@ -27,11 +27,17 @@ var examples = map[string][]string{
 		"deployctl import --file import.json --out imported.ts",
 	},
 	"deployctl cancel": {"deployctl cancel", "deployctl cancel 12 --force --yes"},
+	"deployctl status": {"deployctl status", "deployctl status --problems --watch",
+		"deployctl status --organization acme --json"},
+	"deployctl ps":     {"deployctl ps", "deployctl ps --watch", "deployctl ps --organization acme --json"},
 	"deployctl attach": {"deployctl attach", "deployctl attach 12", "deployctl attach acme/shop/prod/12"},
 	"deployctl resolve": {
 		"deployctl resolve 'urn:pulumi:dev::shop::aws:ec2:Vpc::net' --created vpc-1",
 		"deployctl resolve 'urn:pulumi:dev::shop::aws:ec2:Vpc::net' --absent",
 	},
+	"deployctl settle":         {"deployctl settle explain site"},
+	"deployctl settle explain": {"deployctl settle explain aws:s3/bucket:Bucket", "deployctl settle explain site"},
+	"deployctl settle try":     {"deployctl settle try site"},
 
 	"deployctl stack": {"deployctl stack", "deployctl stack --json --stack prod"},
 	"deployctl stack init": {"deployctl stack init dev", "deployctl stack init acme/shop/prod --secrets-provider " +
@@ -72,7 +78,7 @@ var examples = map[string][]string{
 	"deployctl state untaint":   {"deployctl state untaint site"},
 	"deployctl state rename":    {"deployctl state rename site website"},
 	"deployctl state move": {"deployctl state move site --dest prod",
-		"deployctl state move net --source dev --dest network/dev"},
+		"deployctl state move net --source dev --dest organization/network/dev"},
 	"deployctl state repair": {"deployctl state repair"},
 	"deployctl state edit":   {"deployctl state edit"},
 

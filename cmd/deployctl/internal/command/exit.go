@@ -53,6 +53,9 @@ type reportedError struct{ code int }
 
 func (*reportedError) Error() string { return "the error has been reported" }
 
+// Declined returns the error of a command whose question was not answered with yes, once it has said so.
+func Declined() error { return &reportedError{exitCancelled} }
+
 // ExitCode returns the exit code for the error of a command.
 func ExitCode(err error) int {
 	var reported *reportedError

@@ -9,7 +9,7 @@ import (
 // Flags of several commands.
 var (
 	stackFlag = &cli.StringFlag{Name: "stack", Aliases: []string{"s"},
-		Usage: "`STACK`, or ORG/PROJECT/STACK; not set: DEPLOYCTL_STACK, or the selected stack"}
+		Usage: "`STACK`, ORG/STACK or ORG/PROJECT/STACK; not set: DEPLOYCTL_STACK, or the selected stack"}
 	cwdFlag   = &cli.StringFlag{Name: "cwd", Aliases: []string{"C"}, Usage: "run as if started in `DIR`"}
 	jsonFlag  = &cli.BoolFlag{Name: "json", Aliases: []string{"j"}, Usage: "print JSON"}
 	quietFlag = &cli.BoolFlag{Name: "quiet", Aliases: []string{"q"},
@@ -61,10 +61,12 @@ func updateFlags(more ...cli.Flag) []cli.Flag {
 func selectionFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringSliceFlag{Name: "target", Aliases: []string{"t"},
-			Usage: "restrict the update to this `URN`; * and ** are wildcards; may be repeated"},
+			Usage: "restrict the update to this `URN`, or the NAME of a resource; * stands for any text " +
+				"without a colon, ** for any, as in **::NAME; may be repeated"},
 		&cli.BoolFlag{Name: "target-dependents", Usage: "include the dependents of targets"},
 		&cli.StringSliceFlag{Name: "exclude", Aliases: []string{"x"},
-			Usage: "leave this `URN` as it is; * and ** are wildcards; may be repeated; not with --target"},
+			Usage: "leave the resource with this `URN` or name as it is; * and ** as in --target; may be " +
+				"repeated; not with --target"},
 		&cli.BoolFlag{Name: "exclude-dependents", Usage: "leave the dependents of excluded resources as they are, too"},
 	}
 }
@@ -115,5 +117,6 @@ var (
 		"`DIR`; may be repeated"}
 	policyPackConfigFlag = &cli.StringSliceFlag{Name: "policy-pack-config", Usage: "the configuration of a policy pack " +
 		"as a JSON `FILE`; once for each --policy-pack, in the same order"}
-	replaceFlag = &cli.StringSliceFlag{Name: "replace", Usage: "replace this `URN`; may be repeated"}
+	replaceFlag = &cli.StringSliceFlag{Name: "replace",
+		Usage: "replace the resource with this `URN` or name; may be repeated"}
 )

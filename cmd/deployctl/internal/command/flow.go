@@ -10,14 +10,26 @@ import (
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/display"
 	"github.com/deployctl/deployctl/internal/projection"
+	"github.com/deployctl/deployctl/internal/settings"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
 // questions are the questions for a confirmation, by kind of update.
 var questions = map[engine.Kind]string{
-	engine.KindUp:      "Perform this update?",
-	engine.KindRefresh: "Write this to the stack's state?",
-	engine.KindDestroy: "Destroy all of this? It cannot be undone.",
-	engine.KindImport:  "Import these resources?",
+	engine.KindUp:      "Perform this update of %s?",
+	engine.KindRefresh: "Write this to the state of %s?",
+	engine.KindDestroy: "Destroy all of this of %s? It cannot be undone.",
+	engine.KindImport:  "Import these resources into %s?",
+}
+
+// question asks for the confirmation of a request, and says of which stack, and of which service unless it is the
+// user's own.
+func (s *session) question(r deployments.UpdateRequest) string {
+	where := r.Stack.String()
+	if address := s.settings.Get(settings.Server); address != "" {
+		where += " on " + address
+	}
+	return fmt.Sprintf(questions[r.Kind], where)
 }
 
 // change returns the action of a command that makes an update of a kind.
@@ -42,7 +54,7 @@ func (s *session) change(
 	if err != nil {
 		return err
 	}
-	request, err := s.request(ctx, kind, stack.Stack)
+	request, err := s.request(ctx, kind, stack)
 	if err == nil && complete != nil {
 		err = complete(&request)
 	}
@@ -57,6 +69,7 @@ func (s *session) change(
 		return err
 	}
 	s.warnOfOtherDirectory(kind, stack)
+	s.noteRunning(stack)
 	if previewOnly {
 		_, err := s.preview(ctx, request, "")
 		return err
@@ -70,14 +83,17 @@ func (s *session) confirmAndRun(
 ) (err error) {
 	skip := s.flags.Bool("skip-preview") || s.flags.Bool("json")
 	var previewed *projection.State
-	for {
+	for plan := request.Plan; ; {
 		if !skip {
 			if previewed, err = s.previewAndAsk(ctx, request); err != nil {
 				return err
 			}
 			version := stack.Version
 			request.BaseVersion = &version
-		} else if err := s.askBlindly(ctx, request.Kind); err != nil {
+			if request.Plan = plan; s.asksNothing(request, previewed) {
+				request.Plan = &engine.SavedPlan{Steps: map[urn.URN]engine.StepKind{}} // nothing that nobody has confirmed
+			}
+		} else if err := s.askBlindly(ctx, request); err != nil {
 			return err
 		}
 		request.RequestID = newRequestID()
@@ -96,11 +112,19 @@ func (s *session) confirmAndRun(
 			accepted, err = s.submit(ctx, request)
 		}
 		now, moved := s.moved(ctx, err, request)
-		if !moved || request.Plan != nil {
+		if !moved || plan != nil {
 			return err
 		}
 		s.note("The stack has been updated since the preview; previewing again.")
 		stack = now
+	}
+}
+
+// noteRunning says that another update is changing the stack: a preview shows the state before it.
+func (s *session) noteRunning(stack deployments.StackInfo) {
+	if busy := stack.Active; busy != nil && !s.flags.Bool("skip-preview") && !s.flags.Bool("json") {
+		s.note(fmt.Sprintf("%s is being changed by %s; a preview shows it as it was before that.", stack.Stack,
+			display.Holder(*busy)))
 	}
 }
 
@@ -181,11 +205,11 @@ func (s *session) moved(ctx context.Context, refusal error, r deployments.Update
 }
 
 // askBlindly asks for confirmation without a preview.
-func (s *session) askBlindly(ctx context.Context, kind engine.Kind) error {
+func (s *session) askBlindly(ctx context.Context, request deployments.UpdateRequest) error {
 	if s.flags.Bool("yes") {
 		return nil
 	}
-	return s.confirm(ctx, questions[kind], nil)
+	return s.confirm(ctx, s.question(request), nil)
 }
 
 // previewAndAsk shows what the request would do, and asks for confirmation.
@@ -194,7 +218,11 @@ func (s *session) previewAndAsk(ctx context.Context, request deployments.UpdateR
 	if err != nil || s.flags.Bool("yes") {
 		return state, err
 	}
-	return state, s.confirm(ctx, questions[request.Kind], func() {
+	if s.asksNothing(request, state) {
+		s.say("Nothing is to be confirmed: the update changes no resource, or fails.")
+		return state, nil
+	}
+	return state, s.confirm(ctx, s.question(request), func() {
 		lines := display.Details(state, display.Options{Color: s.Color(), Screen: s.Screen})
 		if len(lines) == 0 {
 			lines = []string{"Nothing changes."}
@@ -203,6 +231,12 @@ func (s *session) previewAndAsk(ctx context.Context, request deployments.UpdateR
 			_, _ = fmt.Fprintln(s.Out, line)
 		}
 	})
+}
+
+// asksNothing reports whether an up has nothing that is to be confirmed. It runs nevertheless: schedules repeat the
+// program and the configuration of the last one.
+func (s *session) asksNothing(r deployments.UpdateRequest, preview *projection.State) bool {
+	return r.Kind == engine.KindUp && !s.flags.Bool("yes") && !preview.Changed() && !preview.Noted()
 }
 
 // preview runs and shows a preview of the request. An interrupt cancels the preview too. The heading is printed above

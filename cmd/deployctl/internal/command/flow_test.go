@@ -371,10 +371,26 @@ func TestAnInterruptBeforeTheConfirmationEndsThePreviewToo(t *testing.T) {
 	}
 }
 
+func TestAnUpThatChangesNothingIsNotConfirmedAndMayDoNothing(t *testing.T) {
+	d := inProject(t)
+	d.person, d.service.Play = true, nil
+	o := d.run("up")
+	last := d.service.Requests[len(d.service.Requests)-1]
+	if o.code != 0 || strings.Contains(o.out+o.err, "[yes/no") || last.DryRun || last.Plan == nil ||
+		len(last.Plan.Steps) != 0 {
+		t.Errorf("exit code %d, plan %+v\n%s%s", o.code, last.Plan, o.out, o.err)
+	}
+	d.must("up", "--yes")
+	if last := d.service.Requests[len(d.service.Requests)-1]; last.Plan != nil {
+		t.Error("what is confirmed beforehand is limited")
+	}
+}
+
 func TestAnInterruptAtTheQuestionEndsEverything(t *testing.T) {
 	d := inProject(t)
 	d.person = true
-	if o := d.interrupted("Perform this update?", "up"); o.code != 3 || len(d.service.Requests) != 1 {
+	if o := d.interrupted("Perform this update of organization/shop/dev?", "up"); o.code != 3 ||
+		len(d.service.Requests) != 1 {
 		t.Errorf("exit code %d\n%s%s", o.code, o.out, o.err)
 	}
 }
@@ -408,7 +424,7 @@ func TestResolveTellsTheRunningUpdate(t *testing.T) {
 
 func TestExpectNoChangesFailsWhenThereAreSome(t *testing.T) {
 	d := inProject(t)
-	d.refused(1, "no changes were expected", "preview", "--expect-no-changes")
+	d.refused(4, "no changes were expected", "preview", "--expect-no-changes")
 	d.service.Play = nil
 	d.must("preview", "--expect-no-changes")
 }

@@ -167,9 +167,9 @@ func (s *session) writeImportFile(state *projection.State) error {
 	if err := os.WriteFile(path, text, 0o666); err != nil { //nolint:gosec // for the user
 		return deployments.Errorf(deployments.CodeInvalid, "--import-file: %w", err)
 	}
-	s.note(fmt.Sprintf("Wrote %d resources to %s. Replace each %s by the id of an existing resource, remove what is to "+
-		"be created, and run deployctl import --file %s.", len(file.Resources), s.flags.String("import-file"),
-		importfile.Placeholder, s.flags.String("import-file")))
+	s.note(fmt.Sprintf("Wrote %s to %s. Replace each %s by the id of an existing resource, remove what is to "+
+		"be created, and run deployctl import --file %s.", counted(len(file.Resources), "resource", "resources"),
+		s.flags.String("import-file"), importfile.Placeholder, s.flags.String("import-file")))
 	for _, note := range notes {
 		s.note("  " + note)
 	}

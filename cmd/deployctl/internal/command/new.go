@@ -10,6 +10,7 @@ import (
 	"github.com/deployctl/deployctl/internal/project"
 	"github.com/deployctl/deployctl/internal/safetext"
 	"github.com/deployctl/deployctl/internal/templates"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/config"
 	"github.com/urfave/cli/v2"
 )
 
@@ -53,6 +54,7 @@ type draft struct {
 type setValue struct {
 	key, value string
 	secret     bool
+	is         config.Type // of --type
 }
 
 func runNew(ctx context.Context, s *session) error {
@@ -239,7 +241,7 @@ func (s *session) askConfig(ctx context.Context, d *draft) error {
 			d.unset = append(d.unset, q)
 			continue
 		}
-		d.config = append(d.config, setValue{q.Key, value, q.Secret})
+		d.config = append(d.config, setValue{key: q.Key, value: value, secret: q.Secret})
 	}
 	return nil
 }
@@ -256,7 +258,7 @@ func (s *session) givenConfig(d *draft) (map[string]bool, error) {
 			return nil, err
 		}
 		given[d.key(name)] = true
-		d.config = append(d.config, setValue{name, value, secret[d.key(name)]})
+		d.config = append(d.config, setValue{key: name, value: value, secret: secret[d.key(name)]})
 	}
 	return given, nil
 }
@@ -297,7 +299,7 @@ func (s *session) firstStack(ctx context.Context, d *draft) error {
 	if s.project == nil {
 		return deployments.Errorf(deployments.CodeInvalid, "stack %s is not of project %s", name, d.project.Name)
 	}
-	if err := s.initStack(ctx, name, s.flags.String("secrets-provider"), true); err != nil {
+	if err := s.initStack(ctx, d.stack, name, s.flags.String("secrets-provider"), true); err != nil {
 		return err
 	}
 	secrets, err := s.secrets(name)
@@ -317,6 +319,9 @@ func (s *session) firstStack(ctx context.Context, d *draft) error {
 
 // nextSteps prints what the user may do now.
 func (s *session) nextSteps(d *draft) {
+	if text := strings.TrimSpace(d.template.Quickstart); text != "" {
+		s.say("\n%s", d.project.Fill(text))
+	}
 	s.say("\nNext:")
 	if d.dir != s.dir {
 		s.say("  cd %s", s.flags.String("dir"))
@@ -335,7 +340,4 @@ func (s *session) nextSteps(d *draft) {
 		s.say("  %s", command)
 	}
 	s.say("  deployctl up")
-	if text := strings.TrimSpace(d.template.Quickstart); text != "" {
-		s.say("\n%s", text)
-	}
 }

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/deployctl/deployctl/internal/display"
 	"github.com/deployctl/deployctl/internal/safetext"
@@ -20,31 +19,59 @@ func (s *session) sayJSON(value any) error {
 	return encoder.Encode(value)
 }
 
-// sayTable prints rows in columns; the first row is the heading. If the screen is too narrow, each row is printed as a
-// block with a line for each cell.
+// sayTable prints rows in columns; the first row is the heading. What is too wide for the screen is left to the
+// terminal to wrap if only the last cell of a row is; else each row is printed as a block with a line for each cell.
 func (s *session) sayTable(rows [][]string) error {
-	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
 	for _, row := range rows {
 		for i := range row {
 			row[i] = safetext.Line(row[i])
 		}
-		line := strings.TrimRight(strings.Join(row, "\t"), "\t") + "\n"
-		if _, err := w.Write([]byte(line)); err != nil {
-			return err
-		}
 	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	text := b.String()
+	text, lead := table(rows)
 	if s.Screen != nil && len(rows) > 1 {
-		if columns, _ := s.Screen.Size(); display.Widest(text) > columns {
+		columns, _ := s.Screen.Size()
+		if display.Widest(text) > columns && lead > columns-leastCell {
 			text = blocks(rows)
 		}
 	}
 	_, err := fmt.Fprint(s.Out, text)
 	return err
+}
+
+const (
+	cellGap = 3
+	// widestCell is up to which width a cell widens its column; one that is wider moves only its own row.
+	widestCell = 64
+	// leastCell is the room for the last cell of a row, from which a table is readable.
+	leastCell = 24
+)
+
+// table returns rows in columns, and where the last cell of a row begins, of that where it begins last.
+func table(rows [][]string) (text string, lead int) {
+	var widths []int
+	for _, row := range rows {
+		for i, cell := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			if w := display.Widest(cell); w <= widestCell {
+				widths[i] = max(widths[i], w)
+			}
+		}
+	}
+	var b strings.Builder
+	for _, row := range rows {
+		line, last := "", 0
+		for i, cell := range row {
+			if cell != "" {
+				last = display.Widest(line)
+			}
+			line += cell + strings.Repeat(" ", max(0, widths[i]-display.Widest(cell))+cellGap)
+		}
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+		lead = max(lead, last)
+	}
+	return b.String(), lead
 }
 
 // blocks returns each row as a block: its first cell, and below it a line for each other cell with its heading.

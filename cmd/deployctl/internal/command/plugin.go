@@ -170,7 +170,7 @@ func runPluginRm(ctx context.Context, s *session) error {
 		return deployments.Errorf(deployments.CodeNotFound, "no such plugin is installed; `deployctl plugin ls` lists "+
 			"those that are")
 	}
-	question := fmt.Sprintf("Remove %d plugins, %s among them?", len(all), all[0])
+	question := fmt.Sprintf("Remove %s, %s among them?", counted(len(all), "plugin", "plugins"), all[0])
 	if len(all) == 1 {
 		question = fmt.Sprintf("Remove %s?", all[0])
 	}

@@ -3,11 +3,10 @@ package command
 import (
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/plugins"
+	"github.com/deployctl/deployctl/internal/project"
 	"github.com/urfave/cli/v2"
 )
 
@@ -79,26 +78,12 @@ func (s *session) installPlugin(ctx context.Context, i *plugins.Installer, r plu
 	return nil
 }
 
-// writeLock writes the project's lock file, as a whole or not at all. A project without plugins gets none.
+// writeLock writes what was pinned to the project's lock file. A project without plugins gets none.
 func (s *session) writeLock(i *plugins.Installer) error {
-	if i.Lock == nil || len(i.Lock.Plugins) == 0 {
+	if i.Lock == nil || !i.Lock.Changed() {
 		return nil
 	}
-	text, err := i.Lock.Bytes()
-	if err != nil {
-		return err
-	}
-	file, err := os.CreateTemp(filepath.Dir(s.lockPath()), "."+plugins.LockFile+"-")
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(text)
-	err = errors.Join(err, file.Chmod(0o644), file.Close())
-	if err == nil {
-		err = os.Rename(file.Name(), s.lockPath())
-	}
-	if err != nil {
-		_ = os.Remove(file.Name())
+	if err := project.ChangeFile(s.lockPath(), i.Lock.Onto); err != nil {
 		return deployments.Errorf(deployments.CodeInvalid, "%s cannot be written: %w", s.lockPath(), err)
 	}
 	return nil

@@ -16,7 +16,7 @@ func previewCommand(s *Env) *cli.Command {
 			&cli.StringFlag{Name: "kind", Usage: "`KIND` of update to preview: up, refresh or destroy", Value: "up"},
 			&cli.StringFlag{Name: "import-file", Usage: "write what would be created to `FILE`, for deployctl import"},
 			&cli.StringFlag{Name: "save-plan", Usage: "write what would change to `FILE`, for deployctl up --plan"},
-			&cli.BoolFlag{Name: "expect-no-changes", Usage: "exit with 1 if anything would change"}),
+			&cli.BoolFlag{Name: "expect-no-changes", Usage: "exit with 4 if anything would change"}),
 		Action: action(s, runPreview),
 	}
 }
@@ -37,7 +37,8 @@ func runPreview(ctx context.Context, s *session) error {
 		return err
 	}
 	s.warnOfOtherDirectory(kind, stack)
-	request, err := s.request(ctx, kind, stack.Stack)
+	s.noteRunning(stack)
+	request, err := s.request(ctx, kind, stack)
 	if err != nil {
 		return err
 	}
@@ -49,7 +50,7 @@ func runPreview(ctx context.Context, s *session) error {
 		err = s.savePlan(ctx, request, stack, state)
 	}
 	if err == nil && s.flags.Bool("expect-no-changes") && state.Changed() {
-		return deployments.Errorf(deployments.CodeInternal, "no changes were expected (--expect-no-changes), but the "+
+		return deployments.Errorf(deployments.CodeConflict, "no changes were expected (--expect-no-changes), but the "+
 			"preview shows some")
 	}
 	return err

@@ -3,45 +3,51 @@ package command
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/agext/levenshtein"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/project"
 	"github.com/google/uuid"
-	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/config"
 )
 
 // request returns the request that the flags describe, without the fields that differ between a preview and its update.
 func (s *session) request(
-	ctx context.Context, kind engine.Kind, stack deployments.StackName,
+	ctx context.Context, kind engine.Kind, info deployments.StackInfo,
 ) (deployments.UpdateRequest, error) {
+	stack := info.Stack
 	r := deployments.UpdateRequest{
 		Stack: stack, Kind: kind, Initiator: initiator(), Message: s.flags.String("message"),
-		Refresh: s.flags.Bool("refresh"), Targets: s.flags.StringSlice("target"),
-		TargetDependents: s.flags.Bool("target-dependents"),
-		Excludes:         s.flags.StringSlice("exclude"), ExcludeDependents: s.flags.Bool("exclude-dependents"),
-		ExcludeProtected: s.flags.Bool("exclude-protected"), IgnoreProtect: s.flags.Bool("ignore-protect"),
+		Refresh: s.refreshes(kind), TargetDependents: s.flags.Bool("target-dependents"),
+		ExcludeDependents: s.flags.Bool("exclude-dependents"),
+		ExcludeProtected:  s.flags.Bool("exclude-protected"), IgnoreProtect: s.flags.Bool("ignore-protect"),
 		RunProgram: s.flags.Bool("run-program"), ClearPendingCreates: s.flags.Bool("clear-pending-creates"),
-		Replace: s.flags.StringSlice("replace"), ContinueOnError: s.flags.Bool("continue-on-error"),
-		Parallel: s.flags.Int("parallel"),
+		ContinueOnError: s.flags.Bool("continue-on-error"), Parallel: s.flags.Int("parallel"),
 	}
+	named, err := s.namedResources(ctx, info)
+	if err != nil {
+		return r, err
+	}
+	r.Targets, r.Excludes, r.Replace = named["target"], named["exclude"], named["replace"]
 	if r.Parallel < 1 || r.Parallel > deployments.MaxParallel {
 		return r, deployments.Errorf(deployments.CodeInvalid, "--parallel must be from 1 to %d, not %d",
 			deployments.MaxParallel, r.Parallel)
+	}
+	if err := s.sameBackend(info); err != nil {
+		return r, err
 	}
 	if err := s.modes(&r); err != nil {
 		return r, err
 	}
 	if s.project == nil {
-		return r, deployments.Errorf(deployments.CodeInvalid, "stack %s does not belong to the project in %s; change "+
-			"to its project's directory", stack, s.dir)
+		return r, s.elsewhere(stack)
 	}
-	err := s.configure(ctx, &r)
-	if err != nil {
+	if err := s.configure(ctx, &r); err != nil {
 		return r, err
 	}
 	if s.service.Embedded {
@@ -56,6 +62,14 @@ func (s *session) request(
 	}
 	r.Bundle, err = bundle.Upload(ctx, s.service, stack)
 	return r, err
+}
+
+// refreshes reports whether an update begins with a refresh: as --refresh says, else as the project does.
+func (s *session) refreshes(kind engine.Kind) bool {
+	if s.flags.IsSet("refresh") {
+		return s.flags.Bool("refresh")
+	}
+	return s.project != nil && s.project.Refreshes() && (kind == engine.KindUp || kind == engine.KindDestroy)
 }
 
 // policyPacks reads --policy-pack and --policy-pack-config.
@@ -136,11 +150,28 @@ func (s *session) configure(ctx context.Context, r *deployments.UpdateRequest) e
 	if err := s.saveConfig(secrets.Stack); err != nil {
 		return err
 	}
+	for _, sentence := range append(secrets.Stack.Unread(), meantRuntime(s.project)...) {
+		s.note("warning: " + sentence)
+	}
 	if r.Config, err = secrets.Stack.Values(ctx, secrets.Crypter); err != nil {
 		return err
 	}
 	r.Secrets, err = secrets.Provider(ctx)
 	return err
+}
+
+// runtimes are the languages that have a language host. Others may have one, too.
+var runtimes = []string{"bun", "dotnet", "go", "java", "nodejs", "pcl", "python", "yaml"}
+
+// meantRuntime says which language a project means whose own one differs from it by a slip.
+func meantRuntime(p *project.Project) []string {
+	runtime := p.Definition.Runtime.Name()
+	for _, known := range runtimes {
+		if swapped(runtime, known) || levenshtein.Distance(runtime, known, nil) == 1 {
+			return []string{fmt.Sprintf("%s has the runtime %s; did you mean %s?", p.File, runtime, known)}
+		}
+	}
+	return nil
 }
 
 // saveConfig saves the values of --config in the stack's configuration file.
@@ -156,12 +187,13 @@ func (s *session) saveConfig(stack *project.Stack) error {
 		}
 		key, err := stack.Key(text, path)
 		if err == nil {
-			err = stack.Set(key, config.NewValue(value), path)
+			err = stack.Set(key, stack.Typed(key, value, path), path)
 		}
 		if err != nil {
 			return err
 		}
 	}
+	s.kept = filepath.Base(stack.Path)
 	return stack.Save()
 }
 

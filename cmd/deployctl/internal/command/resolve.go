@@ -36,10 +36,7 @@ func runResolve(ctx context.Context, s *session) error {
 			"for", name)
 	}
 	if s.flags.String("update") == "" {
-		if err := s.connect(ctx); err != nil {
-			return err
-		}
-		stack, err := s.stackName(ctx)
+		stack, err := s.connectedStack(ctx)
 		if err != nil {
 			return err
 		}

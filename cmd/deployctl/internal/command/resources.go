@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -73,6 +74,32 @@ func unknownResource(word string, list []apitype.ResourceV3, text func(urn.URN) 
 		hint = "; see deployctl state ls"
 	}
 	return deployments.Errorf(deployments.CodeNotFound, "the state has no resource %s%s", word, hint)
+}
+
+// namedResources returns what the flags that select resources name, by flag: URNs and patterns as they are, and the URN
+// of the only resource of the state that has a name. A name that the state does not have stays: the update refuses it.
+func (s *session) namedResources(ctx context.Context, info deployments.StackInfo) (map[string][]string, error) {
+	named := map[string][]string{}
+	var list []apitype.ResourceV3
+	for _, flag := range []string{"target", "exclude", "replace"} {
+		for _, word := range s.flags.StringSlice(flag) {
+			if !strings.HasPrefix(word, urn.Prefix) && !strings.Contains(word, "*") {
+				var err error
+				if list == nil {
+					if list, err = s.resources(ctx, info, false); err != nil {
+						return nil, err
+					}
+				}
+				found, err := findURN(list, word)
+				if deployments.CodeOf(err) == deployments.CodeInvalid {
+					return nil, deployments.Errorf(deployments.CodeInvalid, "--%s: %w", flag, err)
+				}
+				word = cmp.Or(string(found), word)
+			}
+			named[flag] = append(named[flag], word)
+		}
+	}
+	return named, nil
 }
 
 // findURNs returns the URNs that words mean.

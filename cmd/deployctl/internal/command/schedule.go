@@ -3,10 +3,12 @@ package command
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/urfave/cli/v2"
+	"golang.org/x/sync/errgroup"
 )
 
 func scheduleCommand(s *Env) *cli.Command {
@@ -18,7 +20,8 @@ func scheduleCommand(s *Env) *cli.Command {
 		Name: "schedule", Usage: "run drift checks, updates, refreshes and destroys on a schedule",
 		Subcommands: []*cli.Command{
 			scheduleNewCommand(s),
-			{Name: "ls", Usage: "list the stack's schedules", Flags: onStack(jsonFlag),
+			{Name: "ls", Usage: "list the stack's schedules", Flags: onStack(jsonFlag, &cli.BoolFlag{Name: "all",
+				Aliases: []string{"a"}, Usage: "list those of every stack that you may see, without a project"}),
 				Action: action(s, runScheduleLs)},
 			about("show", "show a schedule, and why it is paused", runScheduleShow, jsonFlag),
 			about("runs", "list a schedule's runs, latest first", runScheduleRuns, jsonFlag, limitFlag),
@@ -37,38 +40,84 @@ func (s *session) schedule(ctx context.Context) (deployments.ScheduleName, error
 }
 
 func runScheduleLs(ctx context.Context, s *session) error {
-	info, err := s.knownStack(ctx)
-	if err != nil {
-		return err
-	}
-	list, err := s.service.Schedules(ctx, info.Stack)
+	all := s.flags.Bool("all")
+	list, err := s.schedules(ctx, all)
 	if err != nil {
 		return err
 	}
 	if s.flags.Bool("json") {
 		return s.sayJSON(list)
 	}
+	called := func(n deployments.ScheduleName) string {
+		if all {
+			return n.String()
+		}
+		return n.Name
+	}
 	rows := [][]string{{"NAME", "KIND", "WHEN", "NEXT", "LAST", "ENDED"}}
 	for _, sched := range list {
-		rows = append(rows, scheduleRow(sched))
+		rows = append(rows, append([]string{called(sched.Name)}, scheduleRow(sched)...))
 	}
 	if err := s.sayTable(rows); err != nil {
 		return err
 	}
 	for _, sched := range list {
 		if sched.Note != "" {
-			s.say("%s: %s", sched.Name.Name, sched.Note)
+			s.say("%s: %s", called(sched.Name), sched.Note)
 		}
 	}
 	return nil
 }
+
+// schedules returns the schedules of the command's stack, or all that the caller may see.
+func (s *session) schedules(ctx context.Context, all bool) ([]deployments.Schedule, error) {
+	if !all {
+		info, err := s.knownStack(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return s.service.Schedules(ctx, info.Stack)
+	}
+	if s.flags.IsSet(stackFlag.Name) {
+		return nil, deployments.Errorf(deployments.CodeInvalid, "--all lists the schedules of every stack: leave --%s out",
+			stackFlag.Name)
+	}
+	if err := s.connect(ctx); err != nil {
+		return nil, err
+	}
+	stacks, err := s.service.ListStacks(ctx, "", "")
+	if err != nil {
+		return nil, err
+	}
+	ofStacks := make([][]deployments.Schedule, len(stacks))
+	asking, ctx := errgroup.WithContext(ctx)
+	asking.SetLimit(schedulesAtOnce)
+	for i, info := range stacks {
+		if info.Damaged != "" {
+			s.note("error: the stack " + info.Stack.String() + " cannot be read: " + info.Damaged)
+			continue
+		}
+		asking.Go(func() (err error) {
+			ofStacks[i], err = s.service.Schedules(ctx, info.Stack)
+			if err != nil && deployments.CodeOf(err) == deployments.CodeNotFound {
+				err = nil // it was removed meanwhile
+			}
+			return err
+		})
+	}
+	err = asking.Wait()
+	return slices.Concat(ofStacks...), err
+}
+
+// schedulesAtOnce is of how many stacks the schedules are asked for at a time.
+const schedulesAtOnce = 4
 
 func scheduleRow(sched deployments.Schedule) []string {
 	last, ended := "never", ""
 	if sched.Last != nil {
 		last, ended = when(sched.Last.Started), sched.Last.Status
 	}
-	return []string{sched.Name.Name, kindText(sched), whenText(sched), nextText(sched), last, ended}
+	return []string{kindText(sched), whenText(sched), nextText(sched), last, ended}
 }
 
 // kindText describes what a schedule does.
@@ -152,6 +201,10 @@ func runScheduleRuns(ctx context.Context, s *session) error {
 	for _, run := range list {
 		var updates []string
 		for _, u := range run.Updates {
+			if u.Number() == 0 { // of a preview, which has no number
+				updates = append(updates, "preview")
+				continue
+			}
 			updates = append(updates, u.Version)
 		}
 		rows = append(rows, []string{when(run.Started), when(run.Ended), strings.Join(updates, ", "), runText(run)})

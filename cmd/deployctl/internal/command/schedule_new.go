@@ -1,20 +1,22 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/project"
 	"github.com/urfave/cli/v2"
 )
 
 func scheduleNewCommand(s *Env) *cli.Command {
 	return &cli.Command{
 		Name: "new", Usage: "create a schedule of drift checks, updates, refreshes or destroys", ArgsUsage: "KIND",
-		Description: "KIND is drift, update, preview, refresh or destroy. Each run repeats the program, configuration " +
-			"and environment of the stack's last successful up.",
+		Description: "KIND is drift, update, preview, refresh or destroy. A run has the program, " +
+			"configuration and environment of the stack's last up; of an update or a preview, of the last successful one.",
 		Flags: onStack(append(selectionFlags(), excludeProtectedFlag, runProgramFlag, continueOnErrorFlag,
 			&cli.StringFlag{Name: "every", Usage: "run every `DURATION`, such as 30m, 12h or 7d"},
 			&cli.StringFlag{Name: "cron", Usage: "run at the times of this cron `EXPRESSION`: five fields, in UTC " +
@@ -38,8 +40,7 @@ func runScheduleNew(ctx context.Context, s *session) error {
 		RemoveStack: s.flags.Bool("remove-stack"), Paused: s.flags.Bool("paused"), Initiator: initiator(),
 		Name: deployments.ScheduleName{Name: s.flags.String("name")},
 		Options: deployments.ScheduleOptions{
-			Targets: s.flags.StringSlice("target"), TargetDependents: s.flags.Bool("target-dependents"),
-			Excludes: s.flags.StringSlice("exclude"), ExcludeDependents: s.flags.Bool("exclude-dependents"),
+			TargetDependents: s.flags.Bool("target-dependents"), ExcludeDependents: s.flags.Bool("exclude-dependents"),
 			ExcludeProtected: s.flags.Bool("exclude-protected"), RunProgram: s.flags.Bool("run-program"),
 			ContinueOnError: s.flags.Bool("continue-on-error"),
 		},
@@ -55,7 +56,12 @@ func runScheduleNew(ctx context.Context, s *session) error {
 		return err
 	}
 	sched.Name.StackName = info.Stack
-	if err := sched.Validate(); err != nil {
+	named, err := s.namedResources(ctx, info)
+	if err != nil {
+		return err
+	}
+	sched.Options.Targets, sched.Options.Excludes = named["target"], named["exclude"]
+	if err := cmp.Or(sched.Validate(), s.schedulable(info.Stack)); err != nil {
 		return err
 	}
 	if err := s.service.CreateSchedule(ctx, sched); err != nil {
@@ -66,6 +72,25 @@ func runScheduleNew(ctx context.Context, s *session) error {
 		s.say("  deployctl schedule resume %s   starts it", sched.Name.Name)
 	}
 	return nil
+}
+
+// schedulable refuses a stack whose configuration file says that its secrets are under a passphrase: of one that was
+// never updated, the service does not know that.
+func (s *session) schedulable(name deployments.StackName) error {
+	if s.project == nil {
+		return nil
+	}
+	secrets, err := s.secrets(name)
+	if err != nil {
+		return err
+	}
+	found, err := secrets.Describe()
+	if err == nil && found.Type == project.SecretsPassphrase {
+		err = deployments.Errorf(deployments.CodeInvalid, "the secrets of %s are under a passphrase, which the service does "+
+			"not have: what runs by schedule needs a stack with the service's own secrets provider (deployctl stack "+
+			"change-secrets-provider default)", name)
+	}
+	return err
 }
 
 // times reads --every, --at and --in.

@@ -39,6 +39,36 @@ func TestASchedulesLife(t *testing.T) {
 	d.refused(2, "there is no schedule", "schedule", "show", "drift")
 }
 
+func TestTheSchedulesOfAllStacksAreListedWithoutAProject(t *testing.T) {
+	d := newDesk(t, nil) // without a Pulumi.yaml
+	shop := deployments.StackName{Organization: "acme", Project: "shop", Stack: "dev"}
+	blog := deployments.StackName{Organization: "organization", Project: "blog", Stack: "live"}
+	for _, name := range []deployments.StackName{blog, shop} {
+		if err := d.service.CreateStack(t.Context(), name, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.service.CreateSchedule(t.Context(), deployments.Schedule{Kind: deployments.ScheduleDrift,
+			Every: time.Hour, Name: deployments.ScheduleName{StackName: name, Name: "hourly"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	of := deployments.ScheduleName{StackName: blog, Name: "hourly"}
+	if err := d.service.PauseSchedule(t.Context(), of, true, "ann"); err != nil {
+		t.Fatal(err)
+	}
+	got := d.must("schedule", "ls", "--all")
+	for _, part := range []string{"acme/shop/dev/hourly", "organization/blog/live/hourly   drift   every 1h0m0s   paused",
+		"organization/blog/live/hourly: paused by ann"} {
+		if !strings.Contains(got, part) {
+			t.Errorf("it does not list %q but\n%s", part, got)
+		}
+	}
+	if got := d.must("schedule", "ls", "--all", "--json"); strings.Count(got, `"paused": true`) != 1 {
+		t.Errorf("it lists\n%s", got)
+	}
+	d.refused(2, "leave --stack out", "schedule", "ls", "--all", "--stack", "dev")
+}
+
 func TestTimesOfSchedulesAreReadAsPeopleWriteThem(t *testing.T) {
 	d := inProject(t)
 	d.must("schedule", "new", "destroy", "--at", "2099-12-31T23:00:00Z")

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -37,6 +38,43 @@ func (s *session) parseStack(text string) (deployments.StackName, error) {
 	return name, err
 }
 
+// twoParts refuses a name of two parts, which is ORG/STACK, for a new stack if nothing is known of the organization:
+// most likely PROJECT/STACK is meant. A new organization is named with all three parts.
+func (s *session) twoParts(ctx context.Context, text string, name deployments.StackName) error {
+	if strings.Count(text, "/") != 1 || !s.strange(ctx, name) {
+		return nil
+	}
+	return deployments.Errorf(deployments.CodeInvalid, "%s is ORG/STACK, and no stack is in an organization %s; write "+
+		"all three parts: %s for a stack of the project %s, or %s", text, name.Organization, s.asProject(name),
+		name.Organization, name)
+}
+
+// strange reports whether a name is of another organization than the command's, and that has no stack.
+func (s *session) strange(ctx context.Context, name deployments.StackName) bool {
+	if name.Organization == s.settings.Get(settings.Organization) {
+		return false
+	}
+	list, err := s.service.ListStacks(ctx, name.Organization, "")
+	return err == nil && len(list) == 0
+}
+
+// asProject reads what is the organization of a name as a project of the command's organization.
+func (s *session) asProject(name deployments.StackName) deployments.StackName {
+	return deployments.StackName{Organization: s.settings.Get(settings.Organization), Project: name.Organization,
+		Stack: name.Stack}
+}
+
+// elsewhere is the error that the command needs files of a stack's project, and its directory has another project.
+func (s *session) elsewhere(name deployments.StackName) error {
+	found, err := project.Find(s.dir)
+	if err != nil {
+		return err
+	}
+	return deployments.Errorf(deployments.CodeInvalid, "stack %s is of the project %s, and %s is of the project %s; "+
+		"change to the directory of %s, or correct the name in Pulumi.yaml if you have renamed the project", name,
+		name.Project, found.Dir, found.Name(), name.Project)
+}
+
 // named returns the stack that the user names by flag or variable; false if none.
 func (s *session) named() (deployments.StackName, bool, error) {
 	text := s.flags.String("stack")
@@ -67,6 +105,16 @@ func (s *session) stackName(ctx context.Context) (deployments.StackName, error) 
 		return s.parseStack(selected)
 	}
 	return s.onlyStack(ctx)
+}
+
+// stackArgument returns the stack that the argument names, or --stack; "" if neither does.
+func (s *session) stackArgument() (string, error) {
+	argument, flag := s.flags.Args().First(), s.flags.String("stack")
+	if argument != "" && flag != "" && argument != flag {
+		return "", deployments.Errorf(deployments.CodeInvalid, "the argument names the stack %s, and --stack names %s; pass "+
+			"one of them", argument, flag)
+	}
+	return cmp.Or(argument, flag), nil
 }
 
 // onlyStack returns the project's stack if it has exactly one; if it has several, it asks the user.
@@ -108,10 +156,7 @@ func (s *session) chosenStack(ctx context.Context, names string) (deployments.St
 
 // existingStack returns the stack of an update. On a terminal, it offers to create a stack that does not exist.
 func (s *session) existingStack(ctx context.Context) (deployments.StackInfo, error) {
-	if err := s.connect(ctx); err != nil {
-		return deployments.StackInfo{}, err
-	}
-	name, err := s.stackName(ctx)
+	name, err := s.connectedStack(ctx)
 	if deployments.CodeOf(err) == deployments.CodeNotFound && s.asks() {
 		return s.offerStack(ctx)
 	}
@@ -142,6 +187,26 @@ func (s *session) warnOfOtherDirectory(kind engine.Kind, stack deployments.Stack
 		s.note(fmt.Sprintf("warning: stack %s was last updated from %s, whose project is also named %s; "+
 			"resources that only its program declares are deleted", stack.Stack, other, s.project.Name()))
 	}
+}
+
+// sameBackend fails if the project says that its stacks are elsewhere and this one is empty: all would be created
+// a second time. Of one that has a state it only warns.
+func (s *session) sameBackend(stack deployments.StackInfo) error {
+	if s.project == nil {
+		return nil
+	}
+	other := s.project.OtherBackend(s.settings.Get(settings.Server), "127.0.0.1", "localhost")
+	switch {
+	case other == "":
+		return nil
+	case stack.Version == 0:
+		return deployments.Errorf(deployments.CodeInvalid, "%s says that the project's stacks are in %s (backend), and "+
+			"%s is new: an update would create everything again. Move the stack here with pulumi stack export and deployctl "+
+			"stack import, or remove backend from the file", s.project.File, other, stack.Stack)
+	}
+	s.note(fmt.Sprintf("warning: %s says that the project's stacks are in %s (backend), which deployctl does not use: "+
+		"this is %s of deployctl's service", s.project.File, other, stack.Stack))
+	return nil
 }
 
 // rememberDirectory records the directory for warnOfOtherDirectory. An error is ignored: it must not fail an update.

@@ -29,6 +29,8 @@ type session struct {
 	dir     string
 	project *project.Project // see needProject
 
+	kept string // the configuration file that --config has changed
+
 	completing bool // a shell completion: nothing is printed, asked or started
 
 	showing sync.Mutex
@@ -102,16 +104,16 @@ func (s *session) connect(ctx context.Context) error {
 	if s.service.Service != nil {
 		return nil
 	}
-	where := "the embedded service"
+	where, restart := "the embedded service", " (if it was stopped, any deployctl command starts it again)"
 	if address := s.settings.Get(settings.Server); address != "" {
-		where = "the service at " + address
+		where, restart = "the service at "+address, ""
 	}
 	service, err := s.Connect(ctx, s.settings, Notifier{Say: s.note, Found: s.completing, Waiting: func(why string) {
 		s.note(why + "; waiting…")
 	}, Unreachable: func(lost bool) {
 		if lost {
 			s.note(where + " has been unreachable since " + time.Now().Add(-client.Quiet).Format(time.TimeOnly) +
-				"; waiting…")
+				"; waiting…" + restart)
 		} else {
 			s.note(where + " is reachable again")
 		}

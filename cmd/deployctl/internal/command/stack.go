@@ -2,6 +2,8 @@ package command
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -24,12 +26,19 @@ func stackCommand(s *Env) *cli.Command {
 	}
 }
 
+// connectedStack returns the command's stack, and connects to the service. What is wrong on this side is said before
+// that: an embedded service is not started for it.
+func (s *session) connectedStack(ctx context.Context) (deployments.StackName, error) {
+	name, err := s.stackName(ctx)
+	if err == nil {
+		err = s.connect(ctx)
+	}
+	return name, err
+}
+
 // knownStack returns the command's stack from the service.
 func (s *session) knownStack(ctx context.Context) (deployments.StackInfo, error) {
-	if err := s.connect(ctx); err != nil {
-		return deployments.StackInfo{}, err
-	}
-	name, err := s.stackName(ctx)
+	name, err := s.connectedStack(ctx)
 	if err != nil {
 		return deployments.StackInfo{}, err
 	}
@@ -52,7 +61,12 @@ func runStack(ctx context.Context, s *session) error {
 	if info.Version == 0 {
 		s.say("  never updated")
 	} else {
-		s.say("  version %d of %s, %d resources", info.Version, when(info.Updated), info.Resources)
+		s.say("  version %d of %s, %s with the stack itself", info.Version, when(info.Updated),
+			counted(info.Resources, "resource", "resources"))
+	}
+	last := s.lastUpdate(ctx, info)
+	if last.Update.Version != "" {
+		s.say("  last: %s", lastText(last))
 	}
 	if info.Active != nil {
 		s.say("  %s running since %s: %s", info.Active.Kind, when(info.Active.Started), info.Active.Update)
@@ -60,14 +74,14 @@ func runStack(ctx context.Context, s *session) error {
 			s.say("  it is unknown whether %s was created; the update waits for deployctl resolve", urn)
 		}
 	}
-	for _, name := range s.leftPending(ctx, info) {
+	for _, name := range s.leftPending(ctx, last) {
 		s.say("  pending: %s; its outcome is unknown; the next update settles it, or deployctl resolve does", name)
 	}
 	for _, waiting := range info.Queued {
 		s.say("  %s waiting: %s", waiting.Kind, waiting.Update)
 	}
 	if n := s.driftOf(ctx, info); n > 0 {
-		s.say("  %d resources have drifted: see deployctl drift", n)
+		s.say("  %s drifted: see deployctl drift", counted(n, "resource has", "resources have"))
 	}
 	for _, name := range sorted(info.Tags) {
 		s.say("  %s: %s", name, info.Tags[name])
@@ -75,16 +89,35 @@ func runStack(ctx context.Context, s *session) error {
 	return nil
 }
 
-// leftPending names the resources on which the last update left pending operations, if it did not succeed.
-func (s *session) leftPending(ctx context.Context, info deployments.StackInfo) []string {
+// lastUpdate returns the stack's last update; nothing if there is none, or one is running.
+func (s *session) lastUpdate(ctx context.Context, info deployments.StackInfo) (last deployments.UpdateInfo) {
 	if info.Version == 0 || info.Active != nil {
+		return last
+	}
+	if list, err := s.service.History(ctx, info.Stack, 1); err == nil && len(list) > 0 {
+		last = list[0]
+	}
+	return last
+}
+
+// lastText says how an update ended.
+func lastText(u deployments.UpdateInfo) string {
+	text := fmt.Sprintf("%s %s", u.Kind, u.Status)
+	if u.Initiator != "" {
+		text += ", by " + u.Initiator
+	}
+	if first, _, _ := strings.Cut(u.Error, "\n"); first != "" {
+		text += ": " + first
+	}
+	return text
+}
+
+// leftPending names the resources on which the last update left pending operations, if it did not succeed.
+func (s *session) leftPending(ctx context.Context, last deployments.UpdateInfo) []string {
+	if last.Update.Version == "" || last.Status == string(engine.StatusSucceeded) {
 		return nil
 	}
-	last, err := s.service.History(ctx, info.Stack, 1)
-	if err != nil || len(last) == 0 || last[0].Status == string(engine.StatusSucceeded) {
-		return nil
-	}
-	names, err := s.pending(ctx, last[0].Update)
+	names, err := s.pending(ctx, last.Update)
 	if err != nil {
 		s.note("cannot read the pending operations of the last update: " + err.Error())
 	}

@@ -16,14 +16,22 @@ import (
 func stackExportCommand(s *Env) *cli.Command {
 	return &cli.Command{
 		Name: "export", Usage: "print the stack's deployment as JSON, in Pulumi's format",
+		Description: "With --raw, an admin gets the stored objects instead, in a tar archive, also when the state or what " +
+			"the active update has written is damaged: for example before deployctl stack recover --discard. Its file " +
+			"index.json says what is wrong with which object. Secrets stay encrypted.",
 		Flags: onStack(showSecretsFlag,
 			&cli.StringFlag{Name: "file", Usage: "write to `FILE` instead of standard output"},
-			&cli.IntFlag{Name: "version", Usage: "export version `N`; 0 is the latest"}),
+			&cli.IntFlag{Name: "version", Usage: "export version `N`; 0 is the latest"},
+			&cli.StringFlag{Name: "raw", Usage: "write the stored objects of the newest state and of the active update to the " +
+				"archive `FILE`; needs the role admin"}),
 		Action: action(s, runStackExport),
 	}
 }
 
 func runStackExport(ctx context.Context, s *session) error {
+	if s.flags.String("raw") != "" {
+		return runRawExport(ctx, s)
+	}
 	info, err := s.knownStack(ctx)
 	if err != nil {
 		return err
@@ -45,6 +53,42 @@ func runStackExport(ctx context.Context, s *session) error {
 		return os.WriteFile(s.path(path), append(text, '\n'), 0o600) // it may have secrets
 	}
 	return s.sayJSON(deployment)
+}
+
+// runRawExport writes an archive of the stack's objects, under its name once it is whole. It asks nothing about the
+// stack, which may be too damaged for an answer.
+func runRawExport(ctx context.Context, s *session) error {
+	for _, flag := range []string{"file", "version", "show-secrets"} {
+		if s.flags.IsSet(flag) {
+			return deployments.Errorf(deployments.CodeInvalid, "--raw cannot be used with --%s: it has the newest state, and "+
+				"secrets stay encrypted", flag)
+		}
+	}
+	name, err := s.connectedStack(ctx)
+	if err != nil {
+		return err
+	}
+	path := s.path(s.flags.String("raw"))
+	part, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.part") // which only its owner may read
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(part.Name()) }()
+	err = s.service.ExportRaw(ctx, name, part)
+	if closed := part.Close(); err == nil {
+		err = closed
+	}
+	if deployments.CodeOf(err) == deployments.CodeNotFound {
+		return s.unknownStack(ctx, name)
+	}
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(part.Name(), path); err != nil {
+		return err
+	}
+	s.say("The objects of %s are in %s; index.json in it names those that are damaged.", name, s.flags.String("raw"))
+	return nil
 }
 
 // exportSecrets returns the stack's secrets provider. With the service's own provider, no project is needed.

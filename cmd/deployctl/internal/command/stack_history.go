@@ -47,32 +47,28 @@ func runStackHistory(ctx context.Context, s *session) error {
 	return s.sayTable(rows)
 }
 
-// history returns the updates that --limit or --page and --page-size select; waiting ones, in the order in which they
-// will run, are on the first page.
+// history returns the updates that --limit or --page and --page-size select. Waiting ones, in the order in which they
+// will run, come before all others.
 func (s *session) history(ctx context.Context, info deployments.StackInfo) ([]deployments.UpdateInfo, error) {
-	if !s.flags.IsSet("page") && !s.flags.IsSet("page-size") {
-		list, err := s.service.History(ctx, info.Stack, s.flags.Int("limit"))
-		for _, waiting := range info.Queued {
-			list = slices.Insert(list, 0, waiting)
+	page, size := 1, s.flags.Int("limit")
+	if s.flags.IsSet("page") || s.flags.IsSet("page-size") {
+		page, size = max(1, s.flags.Int("page")), s.flags.Int("page-size")
+		if s.flags.IsSet("limit") || s.flags.Int("page") < 0 || size < 1 || page > math.MaxInt32/size {
+			return nil, deployments.Errorf(deployments.CodeInvalid, "--page and --page-size take numbers from 1 on, and "+
+				"exclude --limit")
 		}
-		return list, err
-	}
-	page, size := max(1, s.flags.Int("page")), s.flags.Int("page-size")
-	if s.flags.IsSet("limit") || s.flags.Int("page") < 0 || size < 1 || page > math.MaxInt32/size {
-		return nil, deployments.Errorf(deployments.CodeInvalid, "--page and --page-size take numbers from 1 on, and "+
-			"exclude --limit")
 	}
 	list, err := s.service.History(ctx, info.Stack, page*size)
 	if err != nil {
 		return nil, err
 	}
-	list = list[min(len(list), (page-1)*size):]
 	for _, waiting := range info.Queued {
-		if page == 1 {
-			list = slices.Insert(list, 0, waiting)
-		}
+		list = slices.Insert(list, 0, waiting)
 	}
-	return list, nil
+	if size == 0 {
+		return list, nil
+	}
+	return list[min(len(list), (page-1)*size):min(len(list), page*size)], nil
 }
 
 // historyRow returns the row of an update in the history of a stack whose newest version is known. Of an update whose

@@ -20,9 +20,9 @@ func stackInitCommand(s *Env) *cli.Command {
 }
 
 func runStackInit(ctx context.Context, s *session) error {
-	text := s.flags.Args().First()
-	if text == "" {
-		text = s.flags.String("stack")
+	text, err := s.stackArgument()
+	if err != nil {
+		return err
 	}
 	if text == "" && s.asks() {
 		answer, _, err := s.Ask(ctx, "Name of the stack: ")
@@ -35,11 +35,13 @@ func runStackInit(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	return s.initStack(ctx, name, s.flags.String("secrets-provider"), !s.flags.Bool("no-select"))
+	return s.initStack(ctx, text, name, s.flags.String("secrets-provider"), !s.flags.Bool("no-select"))
 }
 
-// initStack creates a stack whose secrets are encrypted by a provider.
-func (s *session) initStack(ctx context.Context, name deployments.StackName, provider string, selects bool) error {
+// initStack creates a stack, named by text, whose secrets are encrypted by a provider.
+func (s *session) initStack(
+	ctx context.Context, text string, name deployments.StackName, provider string, selects bool,
+) error {
 	provider, err := project.ParseProvider(provider)
 	if err != nil {
 		return err
@@ -49,6 +51,9 @@ func (s *session) initStack(ctx context.Context, name deployments.StackName, pro
 			"project's directory, where its configuration file is stored")
 	}
 	if err := s.connect(ctx); err != nil {
+		return err
+	}
+	if err := s.twoParts(ctx, text, name); err != nil {
 		return err
 	}
 	if provider != "default" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/settings"
 	"github.com/urfave/cli/v2"
 )
@@ -16,10 +17,6 @@ func stackLsCommand(s *Env) *cli.Command {
 		Action: action(s, runStackLs),
 	}
 }
-
-// driftsAtMost is the number of stacks for which a list shows whether they have drifted: each costs a call to the
-// service.
-const driftsAtMost = 50
 
 func runStackLs(ctx context.Context, s *session) error {
 	projectName, selected := "", ""
@@ -35,37 +32,33 @@ func runStackLs(ctx context.Context, s *session) error {
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
-	list, err := s.service.ListStacks(ctx, s.settings.Get(settings.Organization), projectName)
+	all, err := s.statuses(ctx, deployments.StatusQuery{Organization: s.settings.Get(settings.Organization),
+		Project: projectName})
 	if err != nil {
 		return err
 	}
-	if s.flags.Bool("json") {
-		return s.sayJSON(list)
+	if all.incomplete != "" {
+		s.note("warning: " + all.incomplete)
 	}
-	rows := [][]string{{"NAME", "VERSION", "UPDATED", "RESOURCES", "DRIFTED", "RUNNING"}}
-	for i, info := range list {
-		name, running, drifted := info.Stack.Stack, "", ""
-		if i < driftsAtMost {
-			if n := s.driftOf(ctx, info); n > 0 {
-				drifted = fmt.Sprint(n)
-			}
-		}
+	if s.flags.Bool("json") {
+		return s.sayJSON(all.stacks)
+	}
+	rows := [][]string{{"NAME", "VERSION", "UPDATED", "RESOURCES", "LAST", "DRIFTED", "RUNNING"}}
+	for _, st := range all.stacks {
+		name := st.Stack.Stack
 		if projectName == "" {
-			name = info.Stack.String()
+			name = st.Stack.String()
 		}
-		if info.Stack.String() == selected {
+		if st.Stack.String() == selected {
 			name += "*"
 		}
-		if info.Active != nil {
-			running = string(info.Active.Kind)
-		}
-		if info.Damaged != "" {
-			rows = append(rows, []string{name, "-", "-", "-", "-", "damaged"})
-			s.note("error: the stack " + info.Stack.String() + " cannot be read: " + info.Damaged)
+		if st.Damaged != "" {
+			rows = append(rows, []string{name, "-", "-", "-", "-", "-", "damaged"})
+			s.note("error: the stack " + st.Stack.String() + " cannot be read: " + st.Damaged)
 			continue
 		}
-		rows = append(rows, []string{name, fmt.Sprint(info.Version), when(info.Updated), fmt.Sprint(info.Resources),
-			drifted, running})
+		rows = append(rows, []string{name, fmt.Sprint(st.Version), when(st.Updated), fmt.Sprint(st.Resources),
+			lastResult(st), driftText(st), runningText(st)})
 	}
 	return s.sayTable(rows)
 }

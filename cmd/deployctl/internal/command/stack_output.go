@@ -31,7 +31,8 @@ func runStackOutput(ctx context.Context, s *session) error {
 	if name := s.flags.Args().First(); name != "" {
 		value, ok := outputs[name]
 		if !ok {
-			return deployments.Errorf(deployments.CodeNotFound, "stack %s has no output %q", info.Stack, name)
+			return deployments.Errorf(deployments.CodeNotFound, "stack %s has no output %q%s", info.Stack, name,
+				didYouMean(name, sorted(outputs)))
 		}
 		if s.flags.Bool("json") {
 			return s.sayJSON(value)

@@ -17,7 +17,8 @@ func stackRecoverCommand(s *Env) *cli.Command {
 			"Steps with an unknown " +
 			"outcome stay in the state as pending operations, which the next update settles. If it cannot settle a " +
 			"create, run deployctl resolve.\nIf nothing can recover the update, an admin can end it with --discard: the stack " +
-			"keeps the state from before it.\nThe exit code is 4 while an update runs.",
+			"keeps the state from before it. Save what the update has written first: deployctl stack export --raw FILE." +
+			"\nThe exit code is 4 while an update runs.",
 		Flags: onStack(jsonFlag, yesFlag, &cli.BoolFlag{Name: "discard", Usage: "if the update cannot be recovered, give " +
 			"up what it did; needs the role admin"}),
 		Action: action(s, runStackRecover),
@@ -37,7 +38,7 @@ func runStackRecover(ctx context.Context, s *session) error {
 	}
 	if discard && !s.flags.Bool("yes") {
 		if err := s.confirmName(ctx, stack.Stack, "This gives up what the active update of stack %s did, if nothing can "+
-			"recover it."); err != nil {
+			"recover it; `deployctl stack export --raw FILE` keeps what it has written."); err != nil {
 			return err
 		}
 	}
@@ -45,7 +46,8 @@ func runStackRecover(ctx context.Context, s *session) error {
 	switch code := deployments.CodeOf(err); {
 	case !discard && (code == deployments.CodeFormat || code == deployments.CodeInternal):
 		return deployments.Errorf(code, "%w. If the cause cannot be repaired, an admin can give up what the update did: "+
-			"`deployctl stack recover --discard`", err)
+			"`deployctl stack recover --discard`, after `deployctl stack export --raw FILE`, which keeps what it has "+
+			"written", err)
 	case err != nil:
 		return err
 	}
@@ -56,8 +58,8 @@ func runStackRecover(ctx context.Context, s *session) error {
 		s.say("There is nothing to recover: %s has no active update.", stack.Stack)
 		return nil
 	}
-	s.say("%s has ended %s: %s\n  version %s, %d resources", info.Update, info.Status, info.Error, info.Update.Version,
-		info.Resources)
+	s.say("%s has ended %s: %s\n  version %s, %s", info.Update, info.Status, info.Error, info.Update.Version,
+		counted(info.Resources, "resource", "resources"))
 	pending, err := s.pending(ctx, info.Update)
 	if err != nil {
 		return err

@@ -26,15 +26,18 @@ func runStackRm(ctx context.Context, s *session) error {
 	if err := s.mustAsk(); err != nil {
 		return err
 	}
-	if err := s.connect(ctx); err != nil {
+	text, err := s.stackArgument()
+	if err != nil {
 		return err
 	}
 	var name deployments.StackName
-	var err error
-	if text := s.flags.Args().First(); text != "" {
+	if text != "" {
 		name, err = s.parseStack(text)
 	} else {
 		name, err = s.stackName(ctx)
+	}
+	if err == nil {
+		err = s.connect(ctx)
 	}
 	if err != nil {
 		return err
@@ -48,8 +51,8 @@ func runStackRm(ctx context.Context, s *session) error {
 	}
 	if info.Resources > 0 && !s.flags.Bool("force") {
 		return deployments.Errorf(deployments.CodeInvalid,
-			"stack %s still has %d resources; destroy them first (deployctl destroy), or pass --force to forget them",
-			name, info.Resources)
+			"stack %s still has %s; destroy them first (deployctl destroy), or pass --force to forget them",
+			name, counted(info.Resources, "resource", "resources"))
 	}
 	if !s.flags.Bool("yes") {
 		if err := s.confirmName(ctx, name, "This removes stack %s and its history."); err != nil {

@@ -53,20 +53,19 @@ func runStackSecrets(ctx context.Context, s *session) error {
 	}
 	// The new salt must not be lost once the state needs it, nor the old one while the state needs that.
 	path := secrets.Stack.Path
-	secrets.Stack.Path = strings.TrimSuffix(path, ".yaml") + ".new.yaml"
-	if err := copyFile(path, secrets.Stack.Path); err != nil {
-		return err
-	}
-	if err := secrets.Stack.Save(); err != nil {
+	aside := strings.TrimSuffix(path, ".yaml") + ".new.yaml"
+	if err := secrets.Stack.SaveAside(aside); err != nil {
 		return err
 	}
 	version, err := s.encryptState(ctx, info, from, to)
+	if err == nil {
+		err = secrets.Stack.Save()
+	}
 	if err != nil {
 		return deployments.Errorf(deployments.CodeOf(err), "%w; the configuration with the new encryption is in %s",
-			err,
-			secrets.Stack.Path)
+			err, aside)
 	}
-	if err := os.Rename(secrets.Stack.Path, path); err != nil {
+	if err := os.Remove(aside); err != nil {
 		return err
 	}
 	s.say("The secrets of %s are encrypted with the provider %s, in %s and in version %d of its state.", info.Stack,
@@ -86,16 +85,4 @@ func (s *session) encryptState(
 		Initiator: initiator(),
 	})
 	return edited.Version, err
-}
-
-// copyFile copies a file, so that what is saved over the copy keeps its comments. A file that does not exist has none.
-func copyFile(from, to string) error {
-	text, err := os.ReadFile(from)
-	if os.IsNotExist(err) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(to, text, 0o600)
 }

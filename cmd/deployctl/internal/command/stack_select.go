@@ -22,9 +22,9 @@ func runStackSelect(ctx context.Context, s *session) error {
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
-	text := s.flags.Args().First()
-	if text == "" {
-		text = s.flags.String("stack")
+	text, err := s.stackArgument()
+	if err != nil {
+		return err
 	}
 	name, err := s.chosen(ctx, text)
 	if err != nil {
@@ -35,14 +35,16 @@ func runStackSelect(ctx context.Context, s *session) error {
 		if !s.flags.Bool("create") {
 			return s.unknownStack(ctx, name)
 		}
+		if err := s.twoParts(ctx, text, name); err != nil {
+			return err
+		}
 		err = s.service.CreateStack(ctx, name, nil)
 	}
 	if err != nil {
 		return err
 	}
 	if s.project == nil {
-		return deployments.Errorf(deployments.CodeInvalid, "stack %s does not belong to the project in %s; change to "+
-			"its project's directory", name, s.dir)
+		return s.elsewhere(name)
 	}
 	if err := s.selections().Select(s.project, name.String()); err != nil {
 		return err

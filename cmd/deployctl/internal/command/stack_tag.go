@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"maps"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/urfave/cli/v2"
@@ -54,21 +53,18 @@ func runTagSet(ctx context.Context, s *session) error {
 	if name == "" {
 		return deployments.Errorf(deployments.CodeInvalid, "a tag needs a name")
 	}
-	return s.retag(ctx, func(tags map[string]string) { tags[name] = value })
+	return s.changeTags(ctx, map[string]string{name: value}, nil)
 }
 
 func runTagRm(ctx context.Context, s *session) error {
-	return s.retag(ctx, func(tags map[string]string) { delete(tags, s.flags.Args().First()) })
+	return s.changeTags(ctx, nil, []string{s.flags.Args().First()})
 }
 
-// retag applies change to the stack's tags.
-func (s *session) retag(ctx context.Context, change func(map[string]string)) error {
+// changeTags sets tags of the stack and removes some. It sends only those: another command may set others meanwhile.
+func (s *session) changeTags(ctx context.Context, set map[string]string, removed []string) error {
 	info, err := s.knownStack(ctx)
 	if err != nil {
 		return err
 	}
-	tags := map[string]string{}
-	maps.Copy(tags, info.Tags)
-	change(tags)
-	return s.service.TagStack(ctx, info.Stack, tags)
+	return s.service.ChangeTags(ctx, info.Stack, set, removed)
 }

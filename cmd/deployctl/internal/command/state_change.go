@@ -164,6 +164,9 @@ func runStateMove(ctx context.Context, s *session) error {
 	if request.To, err = deployments.ParseStackName(s.flags.String("dest"), info.Stack); err != nil {
 		return err
 	}
+	if err := s.twoParts(ctx, s.flags.String("dest"), request.To); err != nil {
+		return err
+	}
 	if _, err := s.service.Stack(ctx, request.To); deployments.CodeOf(err) == deployments.CodeNotFound {
 		return s.unknownStack(ctx, request.To)
 	}

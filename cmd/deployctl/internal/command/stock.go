@@ -27,12 +27,38 @@ var stockOnly = map[string]string{
 	"refresh --import-pending-creates": "use `deployctl resolve` or the next `deployctl up`",
 	"up --run-program":                 "an up runs the program anyway",
 	"plugin run":                       "use `pulumi plugin run`",
+	"up --expect-no-changes":           "use it with `deployctl preview`",
+	"refresh --expect-no-changes":      "use it with `deployctl preview --kind refresh`",
+	"up --target-replace":              "use --target and --replace",
+	"preview --target-replace":         "use --target and --replace",
+	"up --attach-debugger":             "",
+	"preview --attach-debugger":        "",
+	"stack init --copy-config-from":    "use `deployctl config cp --dest STACK`",
+	"stack output --shell":             "use --json",
+	"stack ls --tag":                   "use --json, which has the tags",
+	"stack ls --project":               "use --all",
+	"import --generate-resources":      "",
+}
+
+// stockEverywhere are such flags of many commands.
+var stockEverywhere = map[string]string{
+	"--show-sames":       "use `deployctl state ls` for what does not change",
+	"--show-reads":       "",
+	"--suppress-outputs": "use --quiet",
+	"--debug":            "use `deployctl attach --json` for every event",
+	"--color":            "set NO_COLOR",
+	"--verbose":          "",
+	"-v":                 "",
+	"--config-path":      "use --path",
 }
 
 // stock returns a hint for a word that the stock CLI accepts in this place; "" if it does not.
 func (l line) stock(word string) string {
 	_, place, _ := strings.Cut(l.String(), " ")
 	advice, known := stockOnly[strings.TrimSpace(place+" "+word)]
+	if !known && l.command != nil {
+		advice, known = stockEverywhere[word]
+	}
 	switch {
 	case !known:
 		return ""

@@ -53,9 +53,33 @@ func didYouMean(word string, candidates []string) string {
 // synonyms are words of other tools for commands, which are not similar to theirs.
 var synonyms = map[string]string{"delete": "rm", "remove": "rm", "create": "init", "list": "ls"}
 
-// meantCommand is didYouMean for a command, which may be called differently elsewhere.
-func meantCommand(word string, commands []*cli.Command) string {
+// foreign are words of other tools for commands (Terraform, Kubernetes, CDK, SST, Serverless), by what says the same
+// here.
+var foreign = map[string]string{
+	"apply": "use `deployctl up`", "deploy": "use `deployctl up`", "run": "use `deployctl up`",
+	"plan": "use `deployctl preview`", "diff": "use `deployctl preview`", "validate": "use `deployctl preview`",
+	"synth": "use `deployctl preview`", "remove": "use `deployctl destroy`",
+	"delete": "use `deployctl destroy`", "teardown": "use `deployctl destroy`",
+	"output": "use `deployctl stack output`", "outputs": "use `deployctl stack output`",
+	"history": "use `deployctl stack history`", "show": "use `deployctl stack` or `deployctl state show`",
+	"ls": "use `deployctl stack ls`", "list": "use `deployctl stack ls`",
+	"workspace": "use `deployctl stack`", "select": "use `deployctl stack select`",
+	"taint": "use `deployctl state taint`", "untaint": "use `deployctl state untaint`",
+	"unlock": "use `deployctl cancel`", "force-unlock": "use `deployctl cancel`",
+	"init":   "use `deployctl new` for a project, `deployctl stack init` for a stack",
+	"secret": "use `deployctl config set --secret`", "secrets": "use `deployctl config set --secret`",
+	"export": "use `deployctl stack export`", "restore": "use `deployctl stack restore`, which changes the state alone",
+	"rollback": "check out the earlier program and run `deployctl up`",
+	"undo":     "check out the earlier program and run `deployctl up`",
+}
+
+// meantCommand is didYouMean for a command, which may be called differently elsewhere; top says that they are those of
+// deployctl itself.
+func meantCommand(word string, commands []*cli.Command, top bool) string {
 	names := commandNames(commands)
+	if advice := foreign[word]; top && advice != "" {
+		return "; " + advice
+	}
 	if own := synonyms[word]; slices.Contains(names, own) {
 		return "; did you mean " + own + "?"
 	}
@@ -91,6 +115,11 @@ func flagNames(flags []cli.Flag) []string {
 func (s *session) unknownStack(ctx context.Context, name deployments.StackName) error {
 	if meant := s.meantStack(ctx, name); meant != "" {
 		return deployments.Errorf(deployments.CodeNotFound, "there is no stack %s; did you mean %s?", name, meant)
+	}
+	if s.strange(ctx, name) {
+		return deployments.Errorf(deployments.CodeNotFound, "there is no stack %s, nor any other in the "+
+			"organization %s; for a stack of a project %s write %s, or create it with deployctl stack init %s", name,
+			name.Organization, name.Organization, s.asProject(name), name)
 	}
 	short := name.Stack
 	if parsed, err := s.parseStack(short); err != nil || parsed != name {

@@ -1,12 +1,14 @@
 package command
 
 import (
+	"encoding/json"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/build"
 )
 
 func TestAMistypedWordIsAnsweredWithWhatIsMeant(t *testing.T) {
@@ -38,6 +40,22 @@ func TestAMistypedStackIsNotOfferedToBeCreated(t *testing.T) {
 	}
 }
 
+func TestTheVersionNamesItsCommitAndTheRevisionOfItsWorkflows(t *testing.T) {
+	d := newDesk(t, nil)
+	if got := d.must("version"); got != "deployctl test, commit 0123abc, of 2026-01-02T03:04:05Z, workflow revision 7 "+
+		"(go1, linux/amd64)\n" {
+		t.Errorf("it says %q", got)
+	}
+	var b build.Info
+	if got := d.must("version", "--json"); json.Unmarshal([]byte(got), &b) != nil || b.Version != "test" ||
+		b.Commit != "0123abc" || b.Date != "2026-01-02T03:04:05Z" || b.Revision != "7" {
+		t.Errorf("as JSON it is %s", got)
+	}
+	if got := d.must("about"); !strings.Contains(got, "0123abc") || !strings.Contains(got, "workflow revision") {
+		t.Errorf("about says\n%s", got)
+	}
+}
+
 func TestTheVersionIsAFlagToo(t *testing.T) {
 	d := newDesk(t, nil)
 	want := d.must("version")
@@ -57,7 +75,7 @@ func TestDriftAloneShowsTheStatusAndStacksShowThatTheyHaveDrifted(t *testing.T) 
 		!strings.Contains(alone, "it is gone") {
 		t.Errorf("%s\n%s", alone, status)
 	}
-	if got := d.must("stack"); !strings.Contains(got, "1 resources have drifted: see deployctl drift") {
+	if got := d.must("stack"); !strings.Contains(got, "1 resource has drifted: see deployctl drift") {
 		t.Error(got)
 	}
 	if got := d.must("stack", "ls"); !strings.Contains(got, "DRIFTED") || !strings.Contains(got, "1") {
@@ -90,7 +108,7 @@ func TestTheAuditLogOfAllOrganizationsNamesThem(t *testing.T) {
 func TestAnotherAnswerIsToldWhatIsExpected(t *testing.T) {
 	d := newDesk(t, map[string]string{"Pulumi.yaml": yamlProject})
 	d.stack("dev")
-	d.person, d.input = true, "maybe\nno\n"
+	d.person, d.input, d.service.Play = true, "maybe\nno\n", creating
 	if o := d.run("up"); o.code != 3 || !strings.Contains(o.out, "Please type yes or no or details.") {
 		t.Errorf("%d %s", o.code, o.out)
 	}

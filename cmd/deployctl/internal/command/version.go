@@ -1,18 +1,33 @@
 package command
 
 import (
+	"encoding/json"
 	"fmt"
-	"runtime"
 
 	"github.com/urfave/cli/v2"
 )
 
 func versionCommand(s *Env) *cli.Command {
 	return &cli.Command{
-		Name: "version", Usage: "print the version",
-		Action: func(*cli.Context) error {
-			_, err := fmt.Fprintf(s.Out, "deployctl %s (%s, %s/%s)\n", s.Version, runtime.Version(), runtime.GOOS,
-				runtime.GOARCH)
+		Name: "version", Usage: "print the version, the commit that it was built from, and the revision of its workflows",
+		Flags: []cli.Flag{jsonFlag},
+		Action: func(c *cli.Context) error {
+			b := s.Build
+			if c.Bool(jsonFlag.Name) {
+				text, err := json.MarshalIndent(b, "", "  ")
+				if err == nil {
+					_, err = fmt.Fprintf(s.Out, "%s\n", text)
+				}
+				return err
+			}
+			text := "deployctl " + b.Version
+			for _, part := range []struct{ what, value string }{{"commit", b.Commit}, {"of", b.Date},
+				{"workflow revision", b.Revision}} {
+				if part.value != "" {
+					text += ", " + part.what + " " + part.value
+				}
+			}
+			_, err := fmt.Fprintf(s.Out, "%s (%s, %s)\n", text, b.Go, b.Platform)
 			return err
 		},
 	}

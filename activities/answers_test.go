@@ -1,0 +1,216 @@
+package activities
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/waittest"
+)
+
+// tokens are those of what is kept.
+func (l *answers) tokens() (all []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for token := range l.byToken {
+		all = append(all, token)
+	}
+	return all
+}
+
+// accepted tells that Temporal has accepted all ends.
+func (l *answers) accepted() {
+	for _, token := range l.tokens() {
+		Reported(&Activities{answers: l}, []byte(token), nil)
+	}
+}
+
+// inquire asks the worker about a lost attempt in a round, as its own host and as another one does.
+func (h *house) inquire(s engine.Step, round int) engine.StepFinished {
+	h.t.Helper()
+	s.URN, s.Type, s.Provider, s.Seed = thingURN, thingType, h.toy(), seedOf(thingURN)
+	in := deployments.SettleInput{Update: h.update, Base: h.base, Round: round, Settle: engine.Settle{Step: s},
+		Worker: h.acts.Worker}
+	settled, err := call[engine.StepFinished](h, h.acts.Settle, in)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	inquired, err := call[engine.StepFinished](h, h.acts.Inquire, in)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	// What the worker does not know, settling asks the provider.
+	if inquired.Outcome != engine.OutcomeUnknown && (inquired.Outcome != settled.Outcome || inquired.ID != settled.ID) {
+		h.t.Errorf("inquired %+v, settled %+v", inquired, settled)
+	}
+	return inquired
+}
+
+// The heartbeats of these attempts are accepted, and their ends are not.
+func TestAWorkerRemembersWhatItCouldNotReport(t *testing.T) {
+	for name, c := range map[string]struct {
+		inputs  []string
+		outcome engine.Outcome
+	}{
+		"what was made":             {[]string{"name", "n"}, engine.OutcomeDone},
+		"what is half made":         {[]string{"name", "n", "do", "half"}, engine.OutcomePartial},
+		"what was refused":          {[]string{"name", "n", "do", "refuse"}, engine.OutcomeFailed},
+		"what was rejected for now": {[]string{"name", "n", "do", "busy"}, engine.OutcomeAbsent},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := bench(t, nil)
+			h.unheard = true
+			step := h.create(texts(c.inputs...))
+			made, _ := h.step(step, 1)
+			if got := h.inquire(step, 1); got.Outcome != c.outcome || got.ID != made.ID {
+				t.Errorf("it remembers %+v of %+v", got, made)
+			}
+			h.acts.answers.accepted()
+			if left := h.acts.answers; len(left.byStep)+len(left.byToken) > 0 {
+				t.Errorf("what was reported is kept: %v", left.tokens())
+			}
+		})
+	}
+}
+
+func TestWhatTemporalDidNotAcceptIsStored(t *testing.T) {
+	t.Parallel()
+	h := bench(t, nil)
+	h.unheard = true
+	step := h.create(texts("name", "n"))
+	made, err := h.step(step, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, token := range h.acts.answers.tokens() {
+		Reported(h.acts, []byte(token), errors.New("the activity has timed out"))
+	}
+	waittest.Until(t, "the outcome is stored", func() bool {
+		left, err := h.store.Outcome(t.Context(), h.update, step.Op, 1)
+		return err == nil && left != nil && left.ID == made.ID
+	})
+	Forget(t.Context(), h.acts, h.update)
+	if left := h.acts.answers; len(left.byStep)+len(left.byToken) > 0 {
+		t.Errorf("after the end of its workflow it is kept: %v", left.tokens())
+	}
+}
+
+func TestThatThereWasNoEffectIsTrueOnlyUntilTheNextAttempt(t *testing.T) {
+	t.Parallel()
+	h := bench(t, nil)
+	h.unheard = true
+	busy := h.create(texts("name", "n", "do", "busy"))
+	_, _ = h.step(busy, 1)
+	for _, token := range h.acts.answers.tokens() {
+		Reported(h.acts, []byte(token), errors.New("no connection"))
+	}
+	dies := h.create(texts("name", "n", "do", "die-after"))
+	if _, err := h.step(dies, 1); errorType(err) != deployments.ErrorUnknownOutcome {
+		t.Fatal(err)
+	}
+	if got := h.inquire(dies, 1); got.Outcome != engine.OutcomeUnknown {
+		t.Errorf("after an attempt that may have had its effect: %+v", got)
+	}
+}
+
+func TestAWorkerKnowsWhatItHasNotSent(t *testing.T) {
+	t.Parallel()
+	h := bench(t, nil) // no rule says how to find a thing
+	step := h.create(texts("name", "n"))
+	if got := h.inquire(step, 1); got.Outcome != engine.OutcomeAbsent {
+		t.Errorf("an attempt that never called: %+v", got)
+	}
+	if got, err := h.settleStep(step); err != nil || got.Outcome != engine.OutcomeUndecidable {
+		t.Errorf("an attempt of another worker: %+v, %v", got, err)
+	}
+}
+
+func TestAnotherWorkerIsAnsweredOnceTheCallHasReturned(t *testing.T) {
+	t.Parallel()
+	h := bench(t, nil)
+	step := h.create(texts("name", "n", "do", "hang"))
+	done := make(chan engine.StepFinished, 1)
+	h.unheard = true
+	go func() {
+		result, err := h.step(step, 1)
+		if err != nil {
+			t.Error(err)
+		}
+		done <- result
+	}()
+	h.awaitHang()
+	inquired := make(chan engine.StepFinished, 1)
+	go func() { inquired <- h.inquire(step, 1) }()
+	if err := h.acts.find(h.update).host.Cancel(t.Context()); err != nil { // lets the call answer
+		t.Fatal(err)
+	}
+	if result, got := <-done, <-inquired; got.Outcome != engine.OutcomeDone || got.ID != result.ID {
+		t.Errorf("it is told %+v of %+v", got, result)
+	}
+}
+
+func TestAnAnswerThatComesAfterTheUpdateIsFoundByTheNext(t *testing.T) {
+	t.Parallel()
+	h := bench(t, nil) // no rule says how to find a thing
+	h.unheard = true
+	step := h.create(texts("name", "n"))
+	made, err := h.step(step, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, token := range h.acts.answers.tokens() {
+		Reported(h.acts, []byte(token), errors.New("the workflow is closed"))
+	}
+	waittest.Until(t, "what was made is stored", func() bool {
+		id, err := h.store.Made(t.Context(), testStack, seedOf(thingURN))
+		return err == nil && id == made.ID
+	})
+	next := step
+	next.Op = 7
+	next.URN, next.Type, next.Provider, next.Seed = thingURN, thingType, h.toy(), seedOf(thingURN)
+	settle := func() engine.StepFinished {
+		t.Helper()
+		found, err := call[engine.StepFinished](h, h.acts.Settle, deployments.SettleInput{Update: h.update, Base: h.base,
+			Settle: engine.Settle{Step: next}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	if found := settle(); found.Outcome != engine.OutcomeDone || found.ID != made.ID || found.Op != 7 {
+		t.Errorf("the next update finds %+v of %+v", found, made)
+	}
+	if err := os.Remove(filepath.Join(h.world, made.ID)); err != nil {
+		t.Fatal(err)
+	}
+	if found := settle(); found.Outcome != engine.OutcomeAbsent {
+		t.Errorf("once somebody has deleted it, the next update finds %+v", found)
+	}
+}
+
+// A step may end, and so be remembered, after its update was forgotten.
+func TestAnAnswerThatComesAfterItsUpdateWasForgottenIsForgottenNext(t *testing.T) {
+	t.Parallel()
+	h := bench(t, nil)
+	h.unheard = true
+	if _, err := h.step(h.create(texts("name", "n")), 1); err != nil {
+		t.Fatal(err)
+	}
+	tokens := h.acts.answers.tokens()
+	late := h.acts.answers.byToken[tokens[0]]
+	Forget(t.Context(), h.acts, h.update)
+	if hosted := Hosted(h.acts); len(hosted) != 0 {
+		t.Fatalf("it hosts %v", hosted)
+	}
+	h.acts.answers.keep(late)
+	for _, u := range Hosted(h.acts) {
+		Forget(t.Context(), h.acts, u)
+	}
+	if left := h.acts.answers; len(left.byStep)+len(left.byToken) > 0 {
+		t.Errorf("it is kept: %v", left.tokens())
+	}
+}

@@ -1,0 +1,174 @@
+package activities
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/errorclass"
+	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/deployctl/deployctl/internal/stackconfig"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
+	"go.temporal.io/sdk/activity"
+	"google.golang.org/grpc/codes"
+)
+
+// errorsKey is the configuration key of the stack's patterns of errors, by package or type: {"aws": [{"class":
+// "definite", "code": ["InvalidThing"]}]}. They are asked before those of internal/errorclass.
+const errorsKey = "deployctl:errors"
+
+// longestThrottled and longestNotReady are how long a call that its provider rejects in words only is repeated, if the
+// resource has no customTimeouts. A throttled one passes by itself; one that is not ready may never be.
+const (
+	longestThrottled = 20 * time.Minute
+	longestNotReady  = 5 * time.Minute
+)
+
+// readErrors reads the stack's configuration of errors.
+func readErrors(config stackconfig.Config) (errorclass.Table, error) {
+	text := config[errorsKey].Value
+	if text == "" {
+		return nil, nil
+	}
+	var table errorclass.Table
+	d := json.NewDecoder(strings.NewReader(text))
+	d.DisallowUnknownFields()
+	err := d.Decode(&table)
+	if err == nil {
+		err = table.Compile()
+	}
+	if err != nil {
+		return nil, deployments.Errorf(deployments.CodeInvalid,
+			`configuration %s must be JSON like {"PACKAGE or TYPE": [{"class": "definite", "code": ["InvalidThing"]}]}: %w`,
+			errorsKey, err)
+	}
+	return table, nil
+}
+
+// weigh turns an error that a provider has answered into the result of the step, or into an error of the activity if
+// the call is to be repeated. A provider that knows of settle rules says by its type what an error means, and a plain
+// one means that nothing happened.
+func (at *attempt) weigh(
+	ctx context.Context, p *pluginhost.Provider, code codes.Code, text string,
+) (engine.StepFinished, error) {
+	result := failed(text)
+	if code == codes.OK || at.step.Preview {
+		return result, nil
+	}
+	ctx = context.WithoutCancel(ctx) // the answer may be a late one
+	if _, knows := at.session.declaredRule(ctx, p, at.step.Type); knows {
+		result.Evidence = &engine.Evidence{Class: engine.ErrorDefinite}
+		return result, nil
+	}
+	hide := at.session.redactor(ctx, bagsOf(at.step.Provider, at.step.New, at.step.Old)...) // the verdict quotes the text
+	call := callOf(at.step.Kind)
+	verdict, err := at.session.errors.Classify(errorclass.Error{
+		Type: string(at.step.Type), Step: call, Code: code, Text: hide(text),
+	})
+	if err != nil {
+		return result, err
+	}
+	result.Evidence = &engine.Evidence{Class: verdict.Class, By: verdict.By}
+	if verdict.Typed || verdict.Class == engine.ErrorDefinite {
+		return result, nil
+	}
+	repeats := at.rule != nil && at.rule.Harmless()
+	// An error of a deletion that nobody knows is left to the next update, which deletes it again: not every provider can
+	// tell what is gone from what it cannot read.
+	result.Evidence.Look = call == "create" && at.rule != nil && !repeats ||
+		call == "delete" && verdict.Class == engine.ErrorAmbiguous
+	longest := longestThrottled
+	switch {
+	case verdict.Class == engine.ErrorThrottled:
+		at.pause = at.limiter.Observe(at.session.request.Scheduled, true)
+	case verdict.Class == engine.ErrorNotReady, call == "create" && repeats && verdict.Class == engine.ErrorAmbiguous:
+		longest = longestNotReady
+	case call == "create" && at.rule == nil:
+		result.Evidence.Looked = at.notLooked(ctx)
+		return result, nil
+	default:
+		return result, nil
+	}
+	if at.step.Timeout > 0 {
+		longest = time.Duration(at.step.Timeout * float64(time.Second))
+	}
+	if since, _ := at.session.rejected.LoadOrStore(at.step.Op, time.Now()); time.Since(since.(time.Time)) >= longest {
+		result.Error = fmt.Sprintf("%s; it was repeated for %s", text, longest)
+		return result, nil
+	}
+	at.evidence = result.Evidence
+	return engine.StepFinished{}, notDone(text+"; the error is "+result.Evidence.String(), 0)
+}
+
+// notLooked says why a create could not be looked for.
+func (at *attempt) notLooked(ctx context.Context) string {
+	inputs, err := at.session.values.Decode(ctx, at.step.New.Inputs)
+	if err != nil {
+		inputs = nil
+	}
+	return "it may have been created, and could not be looked for: " + notRuled(at.step.Type, inputs, at.noRule)
+}
+
+// passes reports whether the error of a look may pass, so that it is worth to look again: for a while, since the error
+// may mean something else.
+func (at *attempt) passes(ctx context.Context, text string) bool {
+	if !activity.IsActivity(ctx) || time.Since(activity.GetInfo(ctx).ScheduledTime) > settlePatience {
+		return false
+	}
+	v, err := at.session.errors.Classify(errorclass.Error{Type: string(at.step.Type), Step: "read", Code: codes.Unknown,
+		Text: text})
+	return err == nil && (v.Class == engine.ErrorAmbiguous || v.Class == engine.ErrorThrottled)
+}
+
+const notLookedFor = "it could not be looked for: "
+
+// unseen is the outcome of a create that could not be looked for. After an error that nobody knows, of a provider that
+// could not look before the create either, it most likely did nothing.
+func unseen(after *engine.Evidence, seen bool, why string) engine.StepFinished {
+	if after != nil && after.Class != engine.ErrorAmbiguous && !seen {
+		return engine.StepFinished{Outcome: engine.OutcomeAbsent, Error: notLookedFor + why}
+	}
+	if after != nil {
+		why = notLookedFor + why
+	}
+	return engine.StepFinished{Outcome: engine.OutcomeUndecidable, Error: why}
+}
+
+// foreign is the outcome of a create after which something was found that may have been there before. If the error says
+// just that, it stands.
+func foreign(after *engine.Evidence) engine.StepFinished {
+	const theirs = "what was found under its name may belong to another owner"
+	switch {
+	case after == nil:
+		return undecidableForeign
+	case after.Class == engine.ErrorExists:
+		return engine.StepFinished{Outcome: engine.OutcomeAbsent, Error: theirs}
+	}
+	return engine.StepFinished{Outcome: engine.OutcomeUndecidable, Foreign: true,
+		Error: "its create failed, and " + theirs}
+}
+
+// takeOver returns the result of a create that has made its resource in spite of its error. The create may have ended
+// in the middle: if the provider finds a difference, the next update repairs it.
+func (at *attempt) takeOver(
+	ctx context.Context, p *pluginhost.Provider, found plugin.ReadResponse, reasons []string, inputs resource.PropertyMap,
+) (engine.StepFinished, error) {
+	if len(reasons) == 0 {
+		old := inputs
+		if found.Inputs != nil {
+			old = found.Inputs
+		}
+		d, err := comparison{
+			urn: at.step.URN, id: string(found.ID), oldInputs: old, oldOutputs: found.Outputs, newInputs: inputs,
+		}.diff(ctx, p)
+		if err == nil && d.Changes == plugin.DiffSome {
+			reasons = []string{"it was created, and is not as declared; the next update changes it"}
+		}
+	}
+	return at.found(ctx, found, reasons, inputs)
+}

@@ -1,0 +1,61 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
+)
+
+// undecided is a provider that leaves the comparison to the engine.
+type undecided struct{}
+
+func (undecided) Diff(context.Context, plugin.DiffRequest) (plugin.DiffResponse, error) {
+	return plugin.DiffResponse{}, nil
+}
+
+func TestAValueThatBecomesASecretIsNoDifference(t *testing.T) {
+	bar := resource.NewProperty("bar")
+	secret := resource.MakeSecret(bar)
+	output := resource.NewProperty(resource.Output{Element: bar, Known: true})
+	deep := func(v resource.PropertyValue) resource.PropertyValue {
+		return resource.NewProperty(resource.PropertyMap{"in": resource.NewProperty([]resource.PropertyValue{v})})
+	}
+	for name, c := range map[string]struct {
+		old, now resource.PropertyValue
+		want     plugin.DiffChanges
+	}{
+		"a secret":             {bar, secret, plugin.DiffNone},
+		"no secret any more":   {secret, bar, plugin.DiffNone},
+		"an output":            {bar, output, plugin.DiffNone},
+		"a secret deep inside": {deep(bar), deep(secret), plugin.DiffNone},
+		"another secret":       {secret, resource.MakeSecret(resource.NewProperty("baz")), plugin.DiffSome},
+		"unknown":              {bar, resource.NewProperty(resource.Output{Element: bar}), plugin.DiffSome},
+	} {
+		d, err := comparison{
+			urn:       "urn:pulumi:dev::proj::pkg:index:R::r",
+			oldInputs: resource.PropertyMap{"foo": c.old}, newInputs: resource.PropertyMap{"foo": c.now},
+		}.diff(t.Context(), undecided{})
+		if err != nil || d.Changes != c.want {
+			t.Errorf("%s: %v, and not %v; %v", name, d.Changes, c.want, err)
+		}
+	}
+}
+
+func TestADifferenceThatAProviderDoesNotNameIsInWhatInputsStandFor(t *testing.T) {
+	text := func(text string, seen float64) resource.PropertyMap {
+		return resource.PropertyMap{"text": resource.NewProperty(text), "seen": resource.NewProperty(seen)}
+	}
+	for want, inputs := range map[string]resource.PropertyMap{
+		"[text]": {"text": resource.NewProperty("card")}, "[seen text]": {},
+	} {
+		found := changedOutputs(text("card", 1), text("hacked", 2), inputs)
+		if got := fmt.Sprint(slices.Sorted(maps.Keys(found))); got != want {
+			t.Errorf("%s is named, and not %s", got, want)
+		}
+	}
+}

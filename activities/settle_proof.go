@@ -1,0 +1,117 @@
+package activities
+
+import (
+	"context"
+	"crypto/sha256"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/deployctl/deployctl/internal/bags"
+	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/deployctl/deployctl/internal/settlerule"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
+)
+
+// A resource that is found belongs to this create if something shows it: one of the inputs by which it was found was
+// generated for the create, it bears the create's mark, or it was not there before.
+
+// suffix ends the names that providers generate: hexadecimal digits, 7 or 8 as they are asked.
+var suffix = regexp.MustCompile(`^-?[0-9a-f]{7,8}$`)
+
+// defaultsKey is where bridged providers note which inputs they have set.
+const defaultsKey = "__defaults"
+
+// seeded reports whether one of the inputs by which the rule finds the resource was generated for this create. Then the
+// name belongs to nothing else.
+func (at *attempt) seeded(
+	ctx context.Context, p *pluginhost.Provider, f *finder, declared, inputs resource.PropertyMap,
+) (bool, error) {
+	if !f.Accepts(settlerule.Seed) {
+		return false, nil
+	}
+	variables := f.Variables()
+	for _, v := range variables {
+		if v.Origin != settlerule.Input {
+			continue
+		}
+		value := settlerule.Text(inputs, v.Path)
+		given := at.step.Check && settlerule.Text(declared, v.Path) != ""
+		switch {
+		case value == "" || given && len(at.step.Seed) > 0:
+		case len(at.step.Seed) == 0:
+			if at.generated(v.Path, value, declared, len(variables) == 1) {
+				return true, nil
+			}
+		default:
+			if ok, err := at.fromSeed(ctx, p, v.Path, value, declared); ok || err != nil {
+				return ok, err
+			}
+		}
+	}
+	return false, nil
+}
+
+// fromSeed reports whether Check generates an input from the seed: asked without the input it answers with the same
+// value, and with another seed it answers with another one. What is only a default is not generated.
+func (at *attempt) fromSeed(
+	ctx context.Context, p *pluginhost.Provider, path resource.PropertyPath, value string, declared resource.PropertyMap,
+) (bool, error) {
+	without := bags.Bare(resource.NewProperty(declared))
+	delete(without.ObjectValue(), defaultsKey)
+	if _, given := path.Get(without); given && !path.Delete(without) {
+		return false, nil
+	}
+	other := sha256.Sum256(at.step.Seed)
+	for _, c := range []struct {
+		seed []byte
+		same bool
+	}{{at.step.Seed, true}, {other[:], false}} {
+		resp, err := at.checkWith(ctx, p, without.ObjectValue(), c.seed)
+		switch {
+		case err != nil && isTransient(err):
+			return false, err
+		case err != nil || len(resp.Failures) > 0: // it must be given
+			return false, nil
+		}
+		if got := settlerule.Text(resp.Properties, path); got == "" || (got == value) != c.same {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// checkWith checks inputs with a seed.
+func (at *attempt) checkWith(
+	ctx context.Context, p *pluginhost.Provider, news resource.PropertyMap, seed []byte,
+) (plugin.CheckResponse, error) {
+	u := at.step.URN
+	return pluginhost.Await(ctx, func() (plugin.CheckResponse, error) {
+		return p.Check(ctx, plugin.CheckRequest{
+			URN: u, Name: u.Name(), Type: u.Type(), News: news, RandomSeed: seed,
+			Autonaming: at.session.names.Propose(u, seed),
+		})
+	})
+}
+
+// generated reports whether an input was generated for a create that another engine began: the stock CLI stores its
+// inputs as they were checked, and no seed. Providers that are bridged say which properties they have set, also by
+// constants: alone says that no other input makes the id. Of other providers, the name itself tells.
+func (at *attempt) generated(path resource.PropertyPath, value string, inputs resource.PropertyMap, alone bool) bool {
+	rest, ok := strings.CutPrefix(value, at.step.URN.Name())
+	named := ok && suffix.MatchString(rest)
+	if set := inputs[defaultsKey]; set.IsArray() && len(path) == 1 {
+		return (alone || named) && slices.ContainsFunc(set.ArrayValue(), func(v resource.PropertyValue) bool {
+			return v.IsString() && v.StringValue() == path[0]
+		})
+	}
+	return named
+}
+
+// marked reports whether what was found bears the mark of this create.
+func (at *attempt) marked(f *finder, found plugin.ReadResponse, inputs resource.PropertyMap) bool {
+	mark := at.markIn(f.place, inputs)
+	return mark != "" && f.Accepts(settlerule.ByMark) &&
+		(f.place.Get(found.Outputs) == mark || f.place.Get(found.Inputs) == mark)
+}

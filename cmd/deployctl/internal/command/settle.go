@@ -1,0 +1,178 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/settlerule"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/config"
+	"github.com/urfave/cli/v2"
+)
+
+func settleCommand(s *Env) *cli.Command {
+	return &cli.Command{
+		Name: "settle", Usage: "explain and try settle rules: how creates are found whose answer was lost",
+		Subcommands: []*cli.Command{
+			{
+				Name: "explain", Usage: "show the stack's settle rules for a type, or for a resource and what they make of it",
+				ArgsUsage: "TYPE|RESOURCE", Flags: onStack(configFileFlag),
+				Description: "RESOURCE is a URN, or a name that only one resource has.",
+				Action:      action(s, runSettleExplain),
+			},
+			{
+				Name: "try", Usage: "look for a resource that exists, as if the answer to its create had been lost",
+				ArgsUsage: "RESOURCE", Flags: onStack(configFileFlag),
+				Description: "RESOURCE is a URN, or a name that only one resource has. It runs a preview of a refresh: " +
+					"providers are asked, and nothing is changed.",
+				Action: action(s, runSettleTry),
+			},
+		},
+	}
+}
+
+func runSettleExplain(ctx context.Context, s *session) error {
+	secrets, err := s.configured(ctx)
+	if err != nil {
+		return err
+	}
+	text, err := settleRules(secrets.Stack)
+	if err != nil {
+		return err
+	}
+	rules, err := settlerule.ParseStack(text)
+	if err != nil {
+		return deployments.Errorf(deployments.CodeInvalid, "%s: %w", settlerule.StackKey, err)
+	}
+	word := s.flags.Args().First()
+	if strings.Count(word, ":") == 2 {
+		return s.sayRules(word, rules.For(word), nil)
+	}
+	info, err := s.knownStack(ctx)
+	if err != nil {
+		return err
+	}
+	list, err := s.resources(ctx, info, false)
+	if err != nil {
+		return err
+	}
+	u, err := findURN(list, word)
+	if err != nil {
+		return err
+	}
+	for _, r := range list {
+		if r.URN == u && !r.Delete {
+			return s.sayRules(string(r.Type), rules.For(string(r.Type)), made(r, list))
+		}
+	}
+	return deployments.Errorf(deployments.CodeNotFound, "%s is about to be deleted", u)
+}
+
+// settleRules returns the text of the stack's settle rules; that of none without any.
+func settleRules(file interface {
+	Get(config.Key, bool) (config.Value, bool, error)
+}) (string, error) {
+	key, err := config.ParseKey(settlerule.StackKey)
+	if err != nil {
+		return "", err
+	}
+	v, ok, err := file.Get(key, false)
+	if err != nil || !ok || v.Secure() {
+		return "{}", err
+	}
+	return v.Value(config.NopDecrypter)
+}
+
+// made tells what a rule makes of a resource of the state, and whether that is its id.
+func made(r apitype.ResourceV3, list []apitype.ResourceV3) func(*settlerule.Rule) string {
+	scope := settlerule.Scope{Inputs: stateValues(r.Inputs)}
+	for _, p := range list {
+		if r.Provider == string(p.URN)+"::"+string(p.ID) {
+			scope.Config = stateValues(p.Inputs)
+		}
+	}
+	return func(rule *settlerule.Rule) string {
+		if rule.Read.IsZero() {
+			return ""
+		}
+		id, err := rule.Read.Render(scope)
+		var missing *settlerule.MissingError
+		switch {
+		case errors.As(err, &missing) && missing.Variable.Origin == settlerule.Value:
+			return "a worker finds it out: `deployctl settle try`"
+		case err != nil:
+			return "it cannot be used: " + err.Error()
+		case id == string(r.ID):
+			return "it makes " + id + ", which is the resource's id"
+		}
+		return fmt.Sprintf("it makes %s, and the resource's id is %s", id, r.ID)
+	}
+}
+
+// stateValues reads values of a state; what is secret in them is known to be secret, and nothing else.
+func stateValues(values map[string]any) resource.PropertyMap {
+	return resource.NewPropertyMapFromMapRepl(values, nil, func(v any) (resource.PropertyValue, bool) {
+		object, ok := v.(map[string]any)
+		if !ok || object[resource.SigKey] != resource.SecretSig {
+			return resource.PropertyValue{}, false
+		}
+		return resource.MakeSecret(resource.NewProperty("[secret]")), true
+	})
+}
+
+// sayRules prints the rules of a type; tell, which may be nil, says more of each.
+func (s *session) sayRules(t string, set settlerule.Set, tell func(*settlerule.Rule) string) error {
+	if len(set.Rules) == 0 {
+		s.say("%s has no rule for %s. If the answer to its create is lost, a rule of its provider or of the catalogue "+
+			"decides.", settlerule.StackKey, t)
+		return nil
+	}
+	for i := range set.Rules {
+		rule := &set.Rules[i]
+		s.say("%d. %s", i+1, rule.Explain())
+		if tell != nil {
+			if text := tell(rule); text != "" {
+				s.say("   %s", text)
+			}
+		}
+	}
+	return nil
+}
+
+func runSettleTry(ctx context.Context, s *session) error {
+	info, err := s.knownStack(ctx)
+	if err != nil {
+		return err
+	}
+	list, err := s.resources(ctx, info, false)
+	if err != nil {
+		return err
+	}
+	u, err := findURN(list, s.flags.Args().First())
+	if err != nil {
+		return err
+	}
+	if err := s.needProject(); err != nil {
+		return err
+	}
+	r := deployments.UpdateRequest{
+		Stack: info.Stack, Kind: engine.KindRefresh, DryRun: true, TrySettle: true, RequestID: newRequestID(),
+		Initiator: initiator(), OnBusy: deployments.OnBusyQueue, Targets: []string{string(u)},
+	}
+	if err := s.configure(ctx, &r); err != nil {
+		return err
+	}
+	if s.service.Embedded {
+		r.Environment = programEnvironment(s.Environ)
+	}
+	accepted, err := s.submit(ctx, r)
+	if err != nil {
+		return err
+	}
+	return s.follow(ctx, accepted, r.Kind, nil)
+}

@@ -1,0 +1,144 @@
+package sandbox
+
+import (
+	"bufio"
+	"context"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/deployctl/deployctl/internal/doors"
+	"github.com/deployctl/deployctl/internal/usertest"
+)
+
+// TestAllOfThisHoldsForAWorkerThatIsNotRoot runs the tests of this package again.
+func TestAllOfThisHoldsForAWorkerThatIsNotRoot(t *testing.T) {
+	t.Run("without a capability", func(t *testing.T) { usertest.Run(t, ".") })
+	t.Run("with those of run-as", func(t *testing.T) {
+		var numbers []uintptr
+		for _, c := range switching {
+			numbers = append(numbers, uintptr(c.number))
+		}
+		usertest.Run(t, ".", numbers...)
+	})
+}
+
+func TestAWorkerThatLacksACapabilityOfRunAsSaysSo(t *testing.T) {
+	for without, lacking := range switching {
+		t.Run(lacking.name, func(t *testing.T) {
+			var numbers []uintptr
+			for i, c := range switching {
+				if i != without {
+					numbers = append(numbers, uintptr(c.number))
+				}
+			}
+			t.Setenv("SANDBOX_TEST_LACKS", lacking.name)
+			usertest.Run(t, "^TestWhatThisProcessLacksIsSaid$", numbers...)
+		})
+	}
+}
+
+func TestWhatThisProcessLacksIsSaid(t *testing.T) {
+	name := os.Getenv("SANDBOX_TEST_LACKS")
+	if name == "" {
+		t.Skip("it is run by another test")
+	}
+	_, _, err := New(Options{Mode: RunAs, RunAs: userIDs(1)})
+	if err == nil || !strings.Contains(err.Error(), "it lacks "+name) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestTheProcessesOfABoxAreLetInAndNoOthersOfTheirUser has a process of a box, and one of another box of the same
+// organization, connect to the port of the first, and the plugin of the one dialed for both.
+func TestTheProcessesOfABoxAreLetInAndNoOthersOfTheirUser(t *testing.T) {
+	modes(t, func(t *testing.T, o Options) {
+		p, rooms := policy(t, o), place(t)
+		mine, other := box(t, p, "mine", rooms), box(t, p, "mine", rooms)
+		listener, err := doors.Listen(mine, func(net.Addr) {})
+		address := greet(t, listener, err)
+		knock := strings.ReplaceAll("exec 3<>/dev/tcp/AT && cat <&3", "AT", strings.Replace(address, ":", "/", 1))
+		for b, want := range map[*Box]string{mine: needleText, other: ""} {
+			// while a process of each box has ended, and was not waited for
+			ended := exec.Command("/bin/true")
+			l, err := b.Prepare(ended)
+			if err == nil {
+				err = l.Started(ended, ended.Start())
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if out, _ := inBox(t, b, "bash -c '"+knock+"'"); out != want {
+				t.Errorf("it hears %q, and not %q", out, want)
+			}
+			_ = ended.Wait()
+			b.Ended(ended.Process.Pid)
+		}
+		if conn, _, err := doors.Dial(context.Background(), other, listening(t, mine)); err == nil {
+			t.Error("the port of another update is dialed")
+			_ = conn.Close()
+		}
+		conn, sealed, err := doors.Dial(context.Background(), mine, listening(t, mine))
+		if err != nil || !sealed {
+			t.Fatal(sealed, err)
+		}
+		_ = conn.Close()
+	})
+}
+
+// listening is the port of a process of a box.
+func listening(t *testing.T, b *Box) uint16 {
+	t.Helper()
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = []string{listenVariable + "=1"}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := b.Prepare(cmd)
+	if err == nil {
+		err = l.Started(cmd, cmd.Start())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = in.Close()
+		_ = cmd.Wait()
+		b.Ended(cmd.Process.Pid)
+	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	address, err := net.ResolveTCPAddr("tcp", strings.TrimSpace(line))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return uint16(address.Port) //nolint:gosec // a port
+}
+
+// listenVariable has this binary listen, say where, and wait for the end of its input.
+const listenVariable = "SANDBOX_TEST_LISTEN"
+
+func listen() {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	go func() {
+		for { // a connection is whoever's who has accepted it
+			if _, err := listener.Accept(); err != nil {
+				return
+			}
+		}
+	}()
+	_, _ = os.Stdout.WriteString(listener.Addr().String() + "\n")
+	_, _ = os.Stdin.Read(make([]byte, 1))
+}

@@ -1,0 +1,160 @@
+package s3_test
+
+import (
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/deployctl/deployctl/providers/s3"
+	"github.com/deployctl/deployctl/providers/s3/s3test"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
+	"google.golang.org/grpc/status"
+)
+
+// moreServers is the variable with further servers on which the provider is to converge, as URLs with the credentials
+// in them, such as http://KEY:SECRET@127.0.0.1:9000.
+const moreServers = "S3_TEST_SERVERS"
+
+func TestWhatIsAskedForIsReadBackOnEveryServer(t *testing.T) {
+	own, err := url.Parse(s3test.Endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own.User = url.UserPassword(s3test.AccessKey, s3test.SecretKey)
+	for _, address := range append([]string{own.String()}, strings.Fields(os.Getenv(moreServers))...) {
+		server, err := url.Parse(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(server.Host, func(t *testing.T) {
+			secret, _ := server.User.Password()
+			e := openWith(t, s3.Config{Endpoint: "http://" + server.Host, AccessKey: server.User.Username(), SecretKey: secret})
+			e.converges(props{"name": str("conformance"), "publicRead": resource.NewProperty(true),
+				"tags":         resource.NewProperty(props{"team": str("web"), "purpose": str("a test of + and ü")}),
+				"forceDestroy": resource.NewProperty(true)})
+		})
+	}
+}
+
+// converges creates, changes and deletes a bucket with an object, and reads all back after every step.
+func (e engine) converges(bucket props) {
+	e.t.Helper()
+	bucketURN, objectURN := urnOf("dev", "Bucket", "b"), urnOf("dev", "Object", "o")
+	object := props{"bucket": bucket["name"], "key": str("a b/index.html"), "content": str("<p>one"),
+		"cacheControl": str("max-age=60")}
+	bucketID, bucketOut := e.mustCreate(bucketURN, bucket)
+	objectID, objectOut := e.mustCreate(objectURN, object)
+	e.reads(bucketURN, bucketID, bucket, bucketOut)
+	e.reads(objectURN, objectID, object, objectOut)
+	e.mustCreate(bucketURN, bucket) // as after a lost answer
+	e.mustCreate(objectURN, object)
+
+	changed, rewritten := bucket.Copy(), object.Copy()
+	changed["tags"], changed["publicRead"] = resource.NewProperty(props{"team": str("ops")}), resource.NewProperty(false)
+	rewritten["content"], rewritten["contentType"] = str("two"), str("text/x-other")
+	delete(rewritten, "cacheControl")
+	bucketOut, err := e.update(bucketURN, bucketID, bucket, bucketOut, changed)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	if objectOut, err = e.update(objectURN, objectID, object, objectOut, rewritten); err != nil {
+		e.t.Fatal(err)
+	}
+	e.reads(bucketURN, bucketID, changed, bucketOut)
+	e.reads(objectURN, objectID, rewritten, objectOut)
+	if err := e.remove(bucketURN, bucketID, changed, bucketOut); err != nil {
+		e.t.Fatal(err)
+	}
+	for urn, in := range map[string]props{bucketURN: changed, objectURN: rewritten} {
+		if got, _ := e.ownership(urn, "", in, nil); got != "absent" {
+			e.t.Errorf("after all was deleted, %s is %s", urn, got)
+		}
+	}
+}
+
+// reads makes sure that a resource reads as it was declared.
+func (e engine) reads(urn, id string, in, out props) {
+	e.t.Helper()
+	owned, found := e.ownership(urn, id, in, out)
+	want := unwire(e.t, wire(e.t, in))
+	if public, ok := want["publicRead"]; ok && !public.BoolValue() {
+		delete(want, "publicRead")
+	}
+	if got := unwire(e.t, found.GetInputs()); owned != "owned" || !got.DeepEquals(want) {
+		e.t.Errorf("%s is %s and reads as %v, not %v", urn, owned, got, want)
+	}
+	if got := unwire(e.t, found.GetProperties()); !got.DeepEquals(out) {
+		e.t.Errorf("%s comes to %v, not %v", urn, got, out)
+	}
+}
+
+func TestWhatAServerIgnoresInACreateIsSetByACallOfItsOwn(t *testing.T) {
+	plain := awss3.New(awss3.Options{BaseEndpoint: &s3test.Endpoint, UsePathStyle: true, Region: "us-east-1",
+		Credentials: credentials.NewStaticCredentialsProvider(s3test.AccessKey, s3test.SecretKey, "")})
+	p, ignored := newProxy(t), 0
+	ignores := func(w http.ResponseWriter, r *http.Request, _ http.Handler) bool {
+		bucket, key, _ := strings.Cut(strings.Trim(r.URL.Path, "/"), "/")
+		if r.Method != http.MethodPut || key != "" || r.URL.Query().Has("tagging") || r.URL.Query().Has("policy") {
+			return false
+		}
+		if body, _ := io.ReadAll(r.Body); strings.Contains(string(body), "deployctl:owner") {
+			ignored++
+		}
+		if _, err := plain.CreateBucket(t.Context(), &awss3.CreateBucketInput{Bucket: &bucket}); err != nil {
+			w.WriteHeader(http.StatusConflict)
+			_, _ = io.WriteString(w, "<Error><Code>BucketAlreadyOwnedByYou</Code></Error>")
+		}
+		return true
+	}
+	p.spoil.Store(&ignores)
+	open(t, p.URL).converges(props{"name": str("ignored"),
+		"tags": resource.NewProperty(props{"team": str("web")}), "forceDestroy": resource.NewProperty(true)})
+	if ignored == 0 {
+		t.Error("no create had a mark to ignore")
+	}
+}
+
+func TestAServerThatDoesNotKeepWhatItAcceptsIsSaid(t *testing.T) {
+	drops := func(r *http.Request, what string) bool {
+		return r.Method == http.MethodPut && r.URL.Query().Has(what)
+	}
+	for what, c := range map[string]struct {
+		in    props
+		spoil func(*http.Request) bool
+	}{
+		"tags of buckets": {props{"name": str("untagged"), "tags": resource.NewProperty(props{"a": str("b")})},
+			func(r *http.Request) bool { return drops(r, "tagging") }},
+		"policies of buckets": {props{"name": str("unpoliced"), "publicRead": resource.NewProperty(true)},
+			func(r *http.Request) bool { return drops(r, "policy") }},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			p := newProxy(t)
+			e := open(t, p.URL)
+			urn := urnOf("dev", "Bucket", "b")
+			id, out := e.mustCreate(urn, props{"name": c.in["name"]})
+			drop := func(w http.ResponseWriter, r *http.Request, _ http.Handler) bool {
+				if !c.spoil(r) {
+					return false
+				}
+				w.WriteHeader(http.StatusNoContent)
+				return true
+			}
+			p.spoil.Store(&drop)
+			_, err := e.update(urn, id, props{"name": c.in["name"]}, out, c.in)
+			if err == nil || !strings.Contains(err.Error(), "accepts "+what+" and does not keep them") {
+				t.Errorf("%v", err)
+			}
+			details := status.Convert(err).Details()
+			if len(details) != 1 || details[0].(*pulumirpc.ErrorResourceInitFailed).GetId() != id {
+				t.Errorf("the bucket that exists is not kept: %v", details)
+			}
+		})
+	}
+}

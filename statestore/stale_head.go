@@ -1,0 +1,138 @@
+package statestore
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+
+	"github.com/deployctl/deployctl/deployments"
+)
+
+// A head that is put back alone has its MAC. But what its stack has besides goes on beyond it: a version that was
+// committed, or a checkpoint of a version that the head has never given out. Then one of the two is wrong, and nothing
+// is built on either.
+
+// believed calls visit for the entries of a history whose version is greater than after, the newest first, until it
+// returns false. Those that cannot be read are left out: their names alone say nothing.
+func (s *Store) believed(
+	ctx context.Context, name deployments.StackName, after int, visit func(deployments.UpdateInfo) bool,
+) error {
+	prefix := stackKey(name, "history", "")
+	for q := (Query{Prefix: prefix, Limit: 8}); ; {
+		l, err := s.objects.List(ctx, q)
+		if err != nil {
+			return failed(err, "list "+prefix)
+		}
+		for _, key := range l.Keys {
+			version := versionOfEntry(key)
+			if version != 0 && version <= after {
+				return nil
+			}
+			var info deployments.UpdateInfo
+			err := s.getJSON(ctx, name, key, &info)
+			switch {
+			case errors.Is(err, ErrAbsent), unreadable(err) != nil, err == nil && info.Update.Number() != version:
+				continue
+			case err != nil:
+				return err
+			case !visit(info):
+				return nil
+			}
+		}
+		if !l.More || len(l.Keys) == 0 {
+			return nil
+		}
+		q.After = l.Keys[len(l.Keys)-1]
+	}
+}
+
+// LatestUpdate returns the newest version that is in a stack's history; 0 when there is none.
+func (s *Store) LatestUpdate(ctx context.Context, name deployments.StackName) (int, error) {
+	latest := 0
+	err := s.believed(ctx, name, 0, func(info deployments.UpdateInfo) bool {
+		latest = info.Update.Number()
+		return false
+	})
+	return latest, err
+}
+
+// beyond returns the versions, in order, that were committed after that of a head; withStates also those that have a
+// checkpoint and that the head has not given out.
+func (s *Store) beyond(ctx context.Context, name deployments.StackName, h Head, withStates bool) ([]int, error) {
+	var versions []int
+	err := s.believed(ctx, name, h.Version, func(info deployments.UpdateInfo) bool {
+		if info.Committed && !h.hadState(info.Update.Number()) {
+			versions = append(versions, info.Update.Number())
+		}
+		return true
+	})
+	if err != nil || !withStates {
+		return versions, err
+	}
+	stored, _, err := s.versions(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	for _, version := range stored {
+		if version < h.Next || version <= h.Version || slices.Contains(versions, version) {
+			continue
+		}
+		c, err := s.readCheckpoint(ctx, checkpointKey(name, version))
+		if err != nil && !errors.Is(err, ErrAbsent) && unreadable(err) == nil {
+			return nil, err
+		}
+		if err == nil && s.attested(h.ID, version, c) {
+			versions = append(versions, version)
+		}
+	}
+	slices.Sort(versions)
+	return versions, nil
+}
+
+// current reports, as CodeFormat, that a head is older than what its stack has. next is the version that is to be given
+// out; it is the head's own, unless something else knows of more versions.
+func (s *Store) current(ctx context.Context, name deployments.StackName, h Head, next int) error {
+	versions, err := s.beyond(ctx, name, h, next > h.Next)
+	if err != nil || len(versions) == 0 {
+		return err
+	}
+	return deployments.Errorf(deployments.CodeFormat, "the stack %s is damaged: its head %s is older than version %d, "+
+		"which is there; put back the last good copy of this object (an earlier version of the bucket's, or of its "+
+		"backup), or make what is there the stack's state with `deployctl key adopt %s`", name,
+		stackKey(name, "head.json"), slices.Max(versions), name)
+}
+
+// Current reports, as CodeFormat, that the head of a stack is older than what the stack has.
+func (s *Store) Current(ctx context.Context, name deployments.StackName) error {
+	h, err := s.Head(ctx, name)
+	if err != nil {
+		return err
+	}
+	return s.current(ctx, name, h, math.MaxInt)
+}
+
+// catchUp enters the versions beyond a head into it. The newest that has a checkpoint becomes the stack's.
+func (s *Store) catchUp(ctx context.Context, name deployments.StackName, h *Head) error {
+	versions, err := s.beyond(ctx, name, *h, true)
+	if err != nil {
+		return err
+	}
+	for _, version := range versions {
+		w, err := s.adoptCheckpoint(ctx, name, h.ID, version)
+		switch {
+		case err == nil:
+			h.moveTo(w, s.now())
+		case errors.Is(err, ErrAbsent), unreadable(err) != nil:
+			h.addState(version)
+			h.Next = max(h.Next, version+1)
+		default:
+			return err
+		}
+	}
+	if h.Active != nil && len(versions) > 0 && (deployments.UpdateName{Version: h.Active.Version}).Number() <=
+		slices.Max(versions) {
+		h.Active = nil
+	}
+	return nil
+}
