@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 // mail fakes the activity that sends events: what a webhook does with its attempts.
 type mail struct {
 	env      *testsuite.TestWorkflowEnvironment
+	mu       sync.Mutex // the environment runs activities in parallel
 	attempts map[string]int
 	accepts  map[string]int // from which attempt on; 0: never
 	refuses  map[string]bool
@@ -30,6 +32,8 @@ func newMail() *mail {
 }
 
 func (m *mail) Deliver(_ context.Context, in deployments.DeliverInput) (deployments.WebhookDelivery, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	name := in.Webhook.Name
 	m.attempts[name]++
 	d := deployments.WebhookDelivery{ID: in.Event.ID, Attempt: m.attempts[name], Error: "not accepted"}
