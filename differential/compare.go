@@ -25,7 +25,7 @@ type view struct {
 // random are the texts that are made anew in each run: ids of providers and of servers, names from autonaming, keys
 // that are made of ids.
 var random = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|` +
-	`\b(?:server|tagged)-[a-z2-7]{12}\b|\b[a-z0-9-]+-[0-9a-f]{7}\b|\bAK[0-9a-f]{32}\b`)
+	`\b(?:server|tagged|opaque)-[a-z2-7]{12}\b|\b[a-z0-9-]+-[0-9a-f]{7}\b|\bAK[0-9a-f]{32}\b`)
 
 // normaliser replaces random texts by the number of their first appearance, so that it still shows where two are the
 // same.
@@ -190,10 +190,10 @@ func (s *side) compared(ordered bool) []fakecloud.Object {
 	}
 	known := map[string]bool{}
 	for _, r := range s.state.Resources {
-		known[string(r.Type)+" "+string(r.ID)] = true
+		known[objectOf(r)] = true
 	}
 	return slices.DeleteFunc(slices.Clone(s.objects), func(o fakecloud.Object) bool {
-		id := cloudTypes[o.Kind] + " " + o.ID
+		id := o.Kind + " " + o.ID
 		return s.retained[id] && !known[id]
 	})
 }
@@ -204,21 +204,21 @@ func (s *side) unaccounted() (all []string) {
 	state := s.state
 	known, pending, present := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, r := range state.Resources {
-		known[string(r.Type)+" "+string(r.ID)] = true
+		known[objectOf(r)] = true
 	}
 	for _, o := range state.PendingOperations {
 		pending[string(o.Resource.URN)] = true
 	}
 	for _, o := range s.objects {
-		id := cloudTypes[o.Kind] + " " + o.ID
+		id := o.Kind + " " + o.ID
 		present[id] = true
 		if !o.Foreign && !known[id] && !pending[o.Owner] && !s.retained[id] {
 			all = append(all, "the state does not know the object "+short([]string{o.Owner}))
 		}
 	}
 	for _, r := range state.Resources {
-		managed := r.Custom && !r.External && !r.PendingReplacement && strings.HasPrefix(string(r.Type), "fake:")
-		if managed && !present[string(r.Type)+" "+string(r.ID)] {
+		managed := r.Custom && !r.External && !r.PendingReplacement && cloudKinds[string(r.Type)] != ""
+		if managed && !present[objectOf(r)] {
 			all = append(all, "there is no object of "+short([]string{string(r.URN)}))
 		}
 	}
@@ -226,6 +226,9 @@ func (s *side) unaccounted() (all []string) {
 	return all
 }
 
-// cloudTypes are the types of the kinds in the cloud.
-var cloudTypes = map[string]string{"auto": autoType, "named": namedType, "exclusive": exclusiveType,
-	"server": serverType, "tagged": taggedType}
+// cloudKinds are the kinds in the cloud, by type.
+var cloudKinds = map[string]string{autoType: "auto", renamedType: "auto", namedType: "named", otherType: "named",
+	exclusiveType: "exclusive", serverType: "server", taggedType: "tagged", fleetType: "fleet", opaqueType: "opaque"}
+
+// objectOf is the kind and the id of a resource's object in the cloud.
+func objectOf(r apitype.ResourceV3) string { return cloudKinds[string(r.Type)] + " " + string(r.ID) }

@@ -86,7 +86,12 @@ func TestEveryOptionIsInEnoughPrograms(t *testing.T) {
 		"refresh --target", "refresh --exclude", "destroy --run-program", "destroy --target", "destroy --exclude",
 		"destroy --ignore-protect", "drift", "a cancel", "a failing create", "a failing update", "a failing delete",
 		"a failing read", "a failing check", "a failing configuration of a provider", "the program fails",
-		"a resource that does not initialise", "concurrency",
+		"a resource that does not initialise", "concurrency", "a resource of a parameterized package", "views",
+		"a change of views", "a failing view", "a provider that does not know what has changed",
+		"a value that becomes secret", "a secret that becomes plain", "a resource of another type with an alias",
+		"refresh --run-program of what is renamed", "destroy --target of what is read", "destroy after a failed update",
+		"an unknown property of a stack reference", "an alias of what is declared, too", "a root of another name",
+		"import of an object",
 	} {
 		if programs[what] < enough {
 			t.Errorf("only %d programs have: %s", programs[what], what)

@@ -26,6 +26,13 @@ var endings = []ending{
 		fault:    true,
 	},
 	{
+		name: "a value that only becomes secret",
+		reason: "it is no change where the provider leaves the comparison to the engine, as in Pulumi from 3.260 on; the " +
+			"stock engine is older",
+		happened: func(_ update, ours, stock *side) bool { return changesSecretness(ours, stock) },
+		fault:    true,
+	},
+	{
 		name:   "the stock engine breaks its state",
 		reason: "it ends with a state that its own check refuses: after an exclude, a resource may be there twice",
 		happened: func(_ update, _, stock *side) bool {
@@ -147,6 +154,23 @@ func replacesWithTarget(u update, ours *side) bool {
 		return with != "" && slices.ContainsFunc(ours.steps, func(done string) bool {
 			return strings.Contains(done, "replace") && strings.HasSuffix(done, " "+u.urn(ours.stack, with))
 		})
+	})
+}
+
+// changesSecretness reports whether the stock engine alone has updated or replaced what its provider does not compare,
+// although no input has another value.
+func changesSecretness(ours, stock *side) bool {
+	inputs := map[string]string{}
+	for _, r := range ours.base.Resources {
+		inputs[objectOf(r)] = jsonText(reveal(r.Inputs))
+	}
+	return slices.ContainsFunc(ours.state.Resources, func(r apitype.ResourceV3) bool {
+		changes := func(done string) bool {
+			done = strings.TrimPrefix(done, "failed ")
+			return done == "update "+string(r.URN) || done == "create-replacement "+string(r.URN)
+		}
+		return string(r.Type) == opaqueType && slices.ContainsFunc(stock.steps, changes) &&
+			!slices.ContainsFunc(ours.steps, changes) && inputs[objectOf(r)] == jsonText(reveal(r.Inputs))
 	})
 }
 

@@ -23,7 +23,11 @@ type executable struct {
 
 func (e *executable) play(ctx context.Context, s stage, u update) (r result, err error) {
 	if _, err := e.run(ctx, s, "stack", "select", s.stack); err != nil {
-		for _, args := range [][]string{{"stack", "init", s.stack}, {"config", "set", "fake:endpoint", s.cloud}} {
+		commands := [][]string{{"stack", "init", s.stack}}
+		for _, key := range endpoints {
+			commands = append(commands, []string{"config", "set", key, s.cloud})
+		}
+		for _, args := range commands {
 			if out, err := e.run(ctx, s, args...); err != nil {
 				return r, fmt.Errorf("%w: %s", err, out)
 			}
@@ -80,7 +84,11 @@ func (e *executable) export(ctx context.Context, s stage) (state apitype.Deploym
 
 // arguments are those of an update.
 func (e *executable) arguments(s stage, u update) []string {
-	args := []string{u.Kind, "--yes", "--skip-preview", "--json", "--parallel", fmt.Sprint(s.parallel)}
+	args := []string{u.Kind}
+	if u.Import != "" {
+		args = append(args, namedType, u.Import, u.Import, "--protect=false", "--generate-code=false")
+	}
+	args = append(args, "--yes", "--skip-preview", "--json", "--parallel", fmt.Sprint(s.parallel))
 	if e.stock {
 		args = append(args, "--non-interactive")
 	}

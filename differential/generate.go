@@ -14,6 +14,10 @@ const (
 	exclusiveType = "fake:index:Exclusive"
 	serverType    = "fake:index:Server"
 	taggedType    = "fake:index:Tagged"
+	fleetType     = "fake:index:Fleet"
+	opaqueType    = "fake:index:Opaque"
+	renamedType   = "fake:index:Renamed"
+	otherType     = "sub:index:Named" // of the package that the plugin serves with a parameter
 	groupType     = "fake:index:Group"
 	providerType  = "pulumi:providers:fake"
 	componentType = "app:index:Owner"
@@ -38,7 +42,12 @@ func generate(seed int) (program, map[string]int) {
 	p := program{Seed: seed, Concurrent: seed%4 == 0}
 	faulty := seed%3 == 0
 	g.stashes = g.chance(50)
+	if g.chance(15) {
+		p.Root = "own-name"
+		g.use("a root of another name")
+	}
 	g.callables()
+	g.otherPackage()
 	for range 3 + g.IntN(5) {
 		g.add()
 	}
@@ -50,6 +59,11 @@ func generate(seed int) (program, map[string]int) {
 		p.Updates = append(p.Updates, g.operation(faulty)...)
 	}
 	if g.chance(50) {
+		if faulty && g.chance(30) {
+			g.mutate()
+			p.Updates = append(p.Updates, g.broken(g.up()))
+			g.use("destroy after a failed update")
+		}
 		p.Updates = append(p.Updates, g.destroy())
 	}
 	if p.Concurrent {
@@ -101,6 +115,9 @@ func isCustom(s step) bool {
 func isManaged(s step) bool {
 	return isCustom(s) && s.Fields["type"] != providerType && s.Fields["type"] != stashType
 }
+
+// isPlain holds for what the plugin's own package manages.
+func isPlain(s step) bool { return isManaged(s) && s.Fields["type"] != otherType }
 
 func isComponent(s step) bool { return s.Fields["component"] != "" }
 

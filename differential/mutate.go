@@ -46,7 +46,7 @@ func (g *generator) add() {
 		g.made = append(g.made, change{Make: s.Properties["name"]})
 		g.use("import")
 	default:
-		g.custom(&s)
+		g.custom(at, &s)
 	}
 	if at > 0 && !isProvider(s) {
 		g.relate(at, &s)
@@ -71,17 +71,28 @@ func (g *generator) transformed() (first int) {
 func (g *generator) insert(at int, s step) { g.steps = slices.Insert(g.steps, at, s) }
 
 // custom makes a step register a thing in the cloud.
-func (g *generator) custom(s *step) {
+func (g *generator) custom(at int, s *step) {
 	types := []string{autoType, autoType, autoType, serverType, serverType, exclusiveType, exclusiveType, namedType,
-		namedType, taggedType}
+		namedType, taggedType, opaqueType, fleetType}
 	s.Fields["type"] = types[g.IntN(len(types))]
-	if typ := s.Fields["type"]; typ == namedType || typ == exclusiveType {
+	if p := g.before(at, isPackage); p != nil && g.chance(30) {
+		s.Fields["type"], s.Options["package"] = otherType, p.Name
+		g.use("a resource of a parameterized package")
+	}
+	if typ := s.Fields["type"]; typ == namedType || typ == exclusiveType || typ == fleetType || typ == otherType {
 		s.Properties["name"] = g.physical(s.Name)
 	}
 	if g.chance(50) {
 		s.Properties["size"] = fmt.Sprint(2 + g.IntN(8))
 	}
-	if g.chance(20) {
+	switch {
+	case s.Fields["type"] == fleetType:
+		s.Properties["settings"] = g.parts()
+		g.use("views")
+	case s.Fields["type"] == opaqueType:
+		g.use("a provider that does not know what has changed")
+	}
+	if s.Properties["settings"] == "" && g.chance(20) {
 		s.Properties["settings"] = fmt.Sprintf("{a: %d, b: [x, %d]}", g.IntN(3), g.IntN(3))
 	}
 	if g.chance(20) {
@@ -100,6 +111,9 @@ func (g *generator) reading(at int, s step) step {
 	of := g.before(at, isManaged)
 	s.Verb = "read"
 	s.Fields = values{"type": of.Fields["type"], "id": "'${" + of.Name + ".id}'"}
+	if p := of.Options["package"]; p != "" {
+		s.Options["package"] = p
+	}
 	g.use("read")
 	return s
 }
@@ -133,7 +147,7 @@ func (g *generator) relate(at int, s *step) {
 	if isManaged(*s) {
 		g.link(at, s)
 	}
-	if p := g.before(at, isProvider); p != nil && g.chance(40) {
+	if p := g.before(at, isProvider); p != nil && s.Fields["type"] != otherType && g.chance(40) {
 		if isManaged(*s) {
 			s.Options["provider"] = p.Name
 			g.use("provider")
@@ -185,6 +199,9 @@ var mutations = []mutation{
 	{4, (*generator).reorder},
 	{4, (*generator).relink},
 	{5, (*generator).output},
+	{5, (*generator).retype},
+	{6, (*generator).becomeSecret},
+	{5, (*generator).changeParts},
 }
 
 // mutate makes one change.
@@ -256,7 +273,7 @@ func (g *generator) replace() bool {
 		return false
 	}
 	switch s.Fields["type"] {
-	case namedType:
+	case namedType, otherType, fleetType:
 		s.Properties["name"] = g.physical(s.Name)
 		g.use("replacement")
 	case exclusiveType:
@@ -290,7 +307,7 @@ func (g *generator) changeProvider() bool {
 		g.use("update of a provider")
 		return true
 	}
-	s := g.pick(isManaged)
+	s := g.pick(isPlain)
 	if s == nil {
 		return false
 	}

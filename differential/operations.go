@@ -23,6 +23,7 @@ var operations = []kindOfOperation{
 	{12, (*generator).excluding},
 	{3, (*generator).cancelled},
 	{3, (*generator).ignoringProtect},
+	{4, (*generator).importing},
 }
 
 // operation is what comes after some changes of the program: mostly an up, at times with flags, a refresh, or an update
@@ -70,6 +71,9 @@ func (g *generator) refresh(u update) []update {
 	case n < 3:
 		r.RunProgram, r.Outputs = true, u.Outputs
 		g.use("refresh --run-program")
+		if renamed := g.renamed(u); renamed != nil {
+			r.Steps, again = renamed, g.up()
+		}
 	case n < 5:
 		g.some(&r.Targets, &r.TargetDependents, "refresh --target")
 	case n < 7:
@@ -174,6 +178,10 @@ func (g *generator) destroy() update {
 		g.use("destroy --run-program")
 	case n < 5:
 		g.some(&d.Targets, &d.TargetDependents, "destroy --target")
+		if r := g.pick(func(s step) bool { return s.Verb == "read" }); r != nil && g.chance(50) {
+			d.Targets = append(d.Targets, r.Name)
+			g.use("destroy --target of what is read")
+		}
 	case n < 7:
 		g.some(&d.Excludes, &d.ExcludeDependents, "destroy --exclude")
 	}
@@ -199,7 +207,12 @@ func (g *generator) broken(u update) update {
 	case n < 35:
 		g.use("a resource that does not initialise")
 		u.set(r.Name, "failInit", "true")
-	case n < 55 && g.pick(isProvider) != nil:
+	case n < 40:
+		g.refused(&u)
+	case n < 45 && g.pick(isFleet) != nil:
+		g.use("a failing view")
+		u.set(g.pick(isFleet).Name, "settings", "{a: 1, broken: new}")
+	case n < 60 && g.pick(isProvider) != nil:
 		g.use("a failing configuration of a provider")
 		u.set(g.pick(isProvider).Name, "endpoint", "nowhere")
 	default:

@@ -30,6 +30,9 @@ type embedded struct {
 const findable = `{"` + namedType + `": {"read": "property:name"}, "` + autoType + `": {"read": "property:name"}, "` +
 	exclusiveType + `": {"read": "property:name"}}`
 
+// endpoints are the keys of the configuration that say where the cloud is, by package.
+var endpoints = []string{"fake:endpoint", "sub:endpoint"}
+
 // startEmbedded starts the service of a binary.
 func startEmbedded(ctx context.Context, binary, dir string, env []string) (*embedded, error) {
 	e := &embedded{binary: binary, dir: dir, env: env}
@@ -81,11 +84,17 @@ func (s stage) name() deployments.StackName {
 func (e *embedded) play(ctx context.Context, s stage, u update) (r result, err error) {
 	request := deployments.UpdateRequest{
 		Stack: s.name(), RequestID: uuid.NewString(), Kind: engine.Kind(u.Kind), Environment: e.env, Secrets: service,
-		Config:  map[string]deployments.ConfigValue{"fake:endpoint": {Value: s.cloud}},
+		Config:  map[string]deployments.ConfigValue{},
 		Refresh: u.Refresh, Targets: u.urns(s.stack, u.Targets), TargetDependents: u.TargetDependents,
 		Replace: u.urns(s.stack, u.Replace), ContinueOnError: u.ContinueOnError, Parallel: s.parallel,
 		Excludes: u.urns(s.stack, u.Excludes), ExcludeDependents: u.ExcludeDependents, IgnoreProtect: u.IgnoreProtect,
 		RunProgram: u.RunProgram,
+	}
+	for _, key := range endpoints {
+		request.Config[key] = deployments.ConfigValue{Value: s.cloud}
+	}
+	if u.Import != "" {
+		request.Imports = []deployments.Import{{Type: namedType, Name: u.Import, ID: u.Import}}
 	}
 	if e.killed {
 		request.Config["deployctl:settle"] = deployments.ConfigValue{Value: findable}

@@ -50,7 +50,7 @@ type side struct {
 	cloud   *fakecloud.Client
 	objects []fakecloud.Object
 	base    apitype.DeploymentV3 // the state before the update
-	// retained are the types and ids of what was stored with the option retainOnDelete.
+	// retained are the kinds and ids of what was stored with the option retainOnDelete.
 	retained map[string]bool
 	result
 }
@@ -148,7 +148,7 @@ func (a *arena) playBoth(ctx context.Context, u update, p program, sides []*side
 		if u.CancelAt != nil && i > 0 {
 			continue
 		}
-		if err := u.write(s.dir, p.Concurrent); err != nil {
+		if err := u.write(s.dir, p); err != nil {
 			return err
 		}
 		if err := disturb(ctx, s.cloud, u, s.stack); err != nil {
@@ -167,7 +167,7 @@ func (a *arena) playBoth(ctx context.Context, u update, p program, sides []*side
 		}
 		for _, r := range s.state.Resources {
 			if r.RetainOnDelete {
-				s.retained[string(r.Type)+" "+string(r.ID)] = true
+				s.retained[objectOf(r)] = true
 			}
 		}
 	}
@@ -258,7 +258,7 @@ func flags(u update) (text string) {
 		{"--replace " + strings.Join(u.Replace, ","), len(u.Replace) > 0},
 		{"--exclude " + strings.Join(u.Excludes, ","), len(u.Excludes) > 0},
 		{"--exclude-dependents", u.ExcludeDependents}, {"--ignore-protect", u.IgnoreProtect},
-		{"--run-program", u.RunProgram}, {"(cancelled)", u.CancelAt != nil},
+		{"--run-program", u.RunProgram}, {"(cancelled)", u.CancelAt != nil}, {u.Import, u.Import != ""},
 	} {
 		if f.set {
 			text += " " + f.flag

@@ -20,13 +20,15 @@ const projectName = "differential"
 type program struct {
 	Seed int `json:"seed"`
 	// Concurrent programs register what does not depend on one another at once; others wait for each registration.
-	Concurrent bool     `json:"concurrent,omitempty"`
-	Updates    []update `json:"updates"`
+	Concurrent bool `json:"concurrent,omitempty"`
+	// Root is the name of the stack's own resource; "" for the usual one.
+	Root    string   `json:"root,omitempty"`
+	Updates []update `json:"updates"`
 }
 
 // update is one of a program's updates.
 type update struct {
-	Kind              string   `json:"kind"` // up, refresh or destroy
+	Kind              string   `json:"kind"` // up, refresh, destroy or import
 	Refresh           bool     `json:"refresh,omitempty"`
 	Targets           []string `json:"targets,omitempty"` // step names
 	TargetDependents  bool     `json:"targetDependents,omitempty"`
@@ -45,6 +47,8 @@ type update struct {
 	CancelAt *fakecloud.Fault `json:"cancelAt,omitempty"`
 	// Outside are changes that somebody makes in the cloud before the update.
 	Outside []change `json:"outside,omitempty"`
+	// Import is the name of the object of the type Named that an import is of.
+	Import string `json:"import,omitempty"`
 }
 
 // step is a step of the scenario language host.
@@ -108,12 +112,16 @@ func (v values) yaml() string {
 }
 
 // script is the scenario of an update.
-func (u update) script(concurrent bool) string {
+func (u update) script(p program) string {
 	var b strings.Builder
-	b.WriteString("packages: [{name: fake, version: 0.1.0}]\nsteps:\n")
+	b.WriteString("packages:\n  - {name: fake, version: 0.1.0}\n")
+	if slices.ContainsFunc(u.Steps, isPackage) {
+		fmt.Fprintf(&b, "  - {name: fake, version: 0.1.0, parameter: %s}\n", otherPackage)
+	}
+	fmt.Fprintf(&b, "root: '%s'\nsteps:\n", p.Root)
 	for _, s := range u.Steps {
 		fmt.Fprintf(&b, "  - %s\n", s.yaml())
-		if !concurrent && slices.Contains([]string{"register", "read", "invoke"}, s.Verb) {
+		if !p.Concurrent && slices.Contains([]string{"register", "read", "invoke"}, s.Verb) {
 			fmt.Fprintf(&b, "  - await: [%s]\n", s.Name)
 		}
 	}
@@ -125,7 +133,7 @@ func (u update) script(concurrent bool) string {
 }
 
 // write writes the project of an update.
-func (u update) write(dir string, concurrent bool) error {
+func (u update) write(dir string, p program) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
@@ -133,7 +141,7 @@ func (u update) write(dir string, concurrent bool) error {
 	if err := os.WriteFile(filepath.Join(dir, "Pulumi.yaml"), []byte(definition), 0o600); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, "scenario.yaml"), []byte(u.script(concurrent)), 0o600)
+	return os.WriteFile(filepath.Join(dir, "scenario.yaml"), []byte(u.script(p)), 0o600)
 }
 
 // urn returns the URN of a step's resource.
@@ -166,7 +174,7 @@ func (u update) logical(name string) string {
 
 func unquote(text string) string { return strings.Trim(text, "'") }
 
-var stepName = regexp.MustCompile(`\b(?:r|hook|transform)[0-9]+\b`)
+var stepName = regexp.MustCompile(`\b(?:r|hook|transform|package)[0-9]+\b`)
 
 // names reports whether a value refers to a step.
 func names(value, name string) bool { return slices.Contains(stepName.FindAllString(value, -1), name) }

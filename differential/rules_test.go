@@ -124,6 +124,18 @@ func TestAnEndingIsFoundWhereItHappened(t *testing.T) {
 		return &side{base: apitype.DeploymentV3{Resources: []apitype.ResourceV3{{URN: resource.URN(urnOf("r1")),
 			ReplacementTrigger: secretOf(stored)}}}}
 	}
+	// opaque has a resource that its provider does not compare, whose size was 3.
+	opaque := func(size any) *side {
+		made := func(size any) apitype.DeploymentV3 {
+			return apitype.DeploymentV3{Resources: []apitype.ResourceV3{{URN: resource.URN(urnOf("r1")), ID: "a",
+				Type: opaqueType, Inputs: map[string]any{"size": size}}}}
+		}
+		return &side{base: made(3), result: result{state: made(size)}}
+	}
+	updated := func(s *side) *side {
+		s.steps = []string{"update " + urnOf("r1")}
+		return s
+	}
 	type situation struct {
 		u           update
 		ours, stock *side
@@ -174,6 +186,10 @@ func TestAnEndingIsFoundWhereItHappened(t *testing.T) {
 			situation{with(renamed),
 				played(result{steps: []string{"replace " + now, "create-replacement " + urnOf("r2")}}),
 				played(result{steps: []string{"replace " + now, "delete-replaced " + now}})},
+		},
+		"a value that only becomes secret": {
+			situation{with(), opaque(secretOf("3")), updated(opaque(secretOf("3")))},
+			situation{with(), opaque(4), updated(opaque(4))},
 		},
 		"the stock engine breaks its state": {
 			situation{excluding, played(result{}),

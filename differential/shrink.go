@@ -80,6 +80,9 @@ func candidates(p program) (all []program) {
 		}
 	}
 	all = append(all, p.each(func(u *update) { u.Outputs = nil }))
+	usual := p
+	usual.Root = ""
+	all = append(all, usual)
 	return slices.DeleteFunc(all, func(q program) bool { return q.text() == p.text() })
 }
 
@@ -131,6 +134,9 @@ func set(v values) map[string]bool {
 // text is the program for people: a script for each update.
 func (p program) text() string {
 	var b strings.Builder
+	if p.Root != "" {
+		b.WriteString("root: " + p.Root + "\n")
+	}
 	for _, u := range p.Updates {
 		b.WriteString(u.Kind + flags(u) + "\n")
 		for _, f := range u.allFaults() {

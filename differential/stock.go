@@ -68,7 +68,7 @@ type stockProcess struct {
 	writing sync.Mutex
 }
 
-// stockRequest and stockAnswer are those of tools/peers/stockengine.
+// stockRequest, stockImport and stockAnswer are those of tools/peers/stockengine.
 type stockRequest struct {
 	ID                int                   `json:"id"`
 	Kind              string                `json:"kind"`
@@ -86,7 +86,14 @@ type stockRequest struct {
 	ContinueOnError   bool                  `json:"continueOnError,omitempty"`
 	IgnoreProtect     bool                  `json:"ignoreProtect,omitempty"`
 	RunProgram        bool                  `json:"runProgram,omitempty"`
+	Imports           []stockImport         `json:"imports,omitempty"`
 	State             *apitype.DeploymentV3 `json:"state,omitempty"`
+}
+
+type stockImport struct {
+	Type string `json:"type"`
+	Name string `json:"name"`
+	ID   string `json:"id"`
 }
 
 type stockAnswer struct {
@@ -111,8 +118,16 @@ var errStockEnded = errors.New("the stock engine's process ended")
 func (e *stockEngine) play(ctx context.Context, s stage, u update) (result, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, stockPatience, errStockHangs)
 	defer cancel()
+	config := map[string]string{}
+	for _, key := range endpoints {
+		config[key] = s.cloud
+	}
+	var imports []stockImport
+	if u.Import != "" {
+		imports = []stockImport{{Type: namedType, Name: u.Import, ID: u.Import}}
+	}
 	a, err := e.ask(ctx, stockRequest{
-		Kind: u.Kind, Stack: s.stack, Dir: s.dir, Config: map[string]string{"fake:endpoint": s.cloud},
+		Kind: u.Kind, Stack: s.stack, Dir: s.dir, Config: config, Imports: imports,
 		Parallel: s.parallel, Refresh: u.Refresh, Targets: u.urns(s.stack, u.Targets),
 		TargetDependents: u.TargetDependents, Replace: u.urns(s.stack, u.Replace), ContinueOnError: u.ContinueOnError,
 		Excludes: u.urns(s.stack, u.Excludes), ExcludeDependents: u.ExcludeDependents, IgnoreProtect: u.IgnoreProtect,

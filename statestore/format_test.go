@@ -198,6 +198,35 @@ func TestADeploymentNamesTheFeaturesThatItsReaderNeeds(t *testing.T) {
 	}
 }
 
+func TestAStringThatIsNoUTF8StaysAsItIsAndNamesItsFeature(t *testing.T) {
+	const inputs = `{"key":{"4dabf18193072939515e22adb298388d":"803fd3297a5875dc03ca845dda5d2a98","value":"/wB4"}}`
+	with := map[string]string{"urn": everyField["urn"], "type": everyField["type"], "custom": "true", "id": `"i-x"`,
+		"inputs": inputs}
+	s, x := newStack(t, &statestore.Memory{}), statestore.Exchange{Stack: dev}
+	in := deployment([]string{rootState, thingState, object(with)}, nil)
+	in.Version, in.Features = 4, []string{"byteString"}
+	if _, err := s.Import(t.Context(), x, in); err != nil {
+		t.Fatal(err)
+	}
+	change := func(states []engine.State) ([]engine.State, error) {
+		states[2].SourcePosition = "project:///main.ts#1"
+		return states, nil
+	}
+	if _, err := s.Edit(t.Context(), x, change); err != nil {
+		t.Fatal(err)
+	}
+	out, err := s.Export(t.Context(), x, 0, false)
+	if err != nil || out.Version != 4 || !slices.Equal(out.Features, in.Features) {
+		t.Errorf("it has version %d and the features %q: %v", out.Version, out.Features, err)
+	}
+	var got struct {
+		Resources []struct{ Inputs any } `json:"resources"`
+	}
+	if decode(t, string(out.Deployment), &got); !reflect.DeepEqual(got.Resources[2].Inputs, decoded(t, inputs)) {
+		t.Errorf("the inputs are %v", got.Resources[2].Inputs)
+	}
+}
+
 // TestAWholeDeploymentIsValidOrRefused has a deployment for each invariant of a state, and for each exception.
 func TestAWholeDeploymentIsValidOrRefused(t *testing.T) {
 	thing := func(name string, more ...string) string {

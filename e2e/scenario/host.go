@@ -50,8 +50,11 @@ func (h *Host) GetRequiredPackages(
 	}
 	res := &rpc.GetRequiredPackagesResponse{}
 	for _, p := range s.Packages {
-		res.Packages = append(res.Packages, &rpc.PackageDependency{Name: p.Name, Kind: "resource", Version: p.Version,
-			Server: p.Server})
+		needed := &rpc.PackageDependency{Name: p.Name, Kind: "resource", Version: p.Version, Server: p.Server}
+		if w := p.Parameter; w != nil {
+			needed.Parameterization = &rpc.PackageParameterization{Name: w.Name, Version: w.Version, Value: []byte(w.Value)}
+		}
+		res.Packages = append(res.Packages, needed)
 	}
 	return res, nil
 }
@@ -100,7 +103,7 @@ func (p *player) perform(path string) error {
 	if err != nil {
 		return err
 	}
-	if err := p.begin(); err != nil {
+	if err := p.begin(s.Root); err != nil {
 		return err
 	}
 	err = p.play(s.Steps)

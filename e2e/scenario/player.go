@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -207,13 +208,13 @@ func (p *player) takesOutputs() (bool, error) {
 }
 
 // begin asks what the monitor can do and registers the stack.
-func (p *player) begin() error {
+func (p *player) begin(root string) error {
 	var err error
 	if p.outputs, err = p.takesOutputs(); err != nil {
 		return err
 	}
 	stack, err := p.monitor.RegisterResource(p.ctx, &rpc.RegisterResourceRequest{
-		Type: string(resource.RootStackType), Name: p.run.GetProject() + "-" + p.run.GetStack(),
+		Type: string(resource.RootStackType), Name: cmp.Or(root, p.run.GetProject()+"-"+p.run.GetStack()),
 		AcceptSecrets: true, AcceptResources: true, AliasSpecs: true, SupportsResultReporting: true,
 	})
 	if err != nil {

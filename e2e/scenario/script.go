@@ -14,8 +14,10 @@ import (
 
 // script is a scenario file.
 type script struct {
-	Packages []pkg       `yaml:"packages"`
-	Steps    []yaml.Node `yaml:"steps"`
+	Packages []pkg `yaml:"packages"`
+	// Root is the name of the stack's own resource: PROJECT-STACK unless given.
+	Root  string      `yaml:"root"`
+	Steps []yaml.Node `yaml:"steps"`
 	// Outputs are the stack's, set when every step is done and everything registered.
 	Outputs map[string]yaml.Node `yaml:"outputs"`
 }
@@ -25,6 +27,8 @@ type pkg struct {
 	Name    string `yaml:"name"`
 	Version string `yaml:"version"`
 	Server  string `yaml:"server"`
+	// Parameter makes it the package that the plugin serves with this parameter.
+	Parameter *parameter `yaml:"parameter"`
 }
 
 // guard is what every step may have beside its own fields.

@@ -13,8 +13,12 @@
 //	fake:index:Tagged     the cloud makes the id; the thing carries the URN as a tag and is found
 //	                      by List or fake:index:find
 //	fake:index:Server     the cloud makes the id and nothing else leads to it: a lost answer is lost
+//	fake:index:Opaque     as Server; Diff leaves the comparison to the engine
+//	fake:index:Renamed    as Auto, whose things it names, too: for a program that gives a resource another type
 //	fake:index:Group      a component of one Named and one Auto
 //	fake:index:NAME       as Named, once the package is extended by a package whose value is NAME
+//
+// With a parameter whose value is "instead", the process serves the package of the parameter, which has the same types.
 //
 // The provider never retries, never adopts and never hides an error: each of the cloud's answers becomes the gRPC
 // status that says honestly whether the request was carried out (see errors.go).

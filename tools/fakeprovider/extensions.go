@@ -2,6 +2,7 @@ package fakeprovider
 
 import (
 	"context"
+	"strings"
 	"sync"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
@@ -14,13 +15,31 @@ import (
 type extensions struct {
 	mu    sync.Mutex
 	added map[tokens.Type]kind
+	// instead is the package that the process serves in place of fake; "" for none.
+	instead tokens.Package
 }
 
+// kind returns the kind of a type of the package that the process serves.
 func (x *extensions) kind(t tokens.Type) (kind, bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if x.instead != "" {
+		rest, is := strings.CutPrefix(string(t), string(x.instead)+":")
+		k, ok := kinds[tokens.Type("fake:"+rest)]
+		return k, is && ok
+	}
+	if k, ok := kinds[t]; ok {
+		return k, true
+	}
 	k, ok := x.added[t]
 	return k, ok
+}
+
+// serve makes the process serve another package.
+func (x *extensions) serve(pkg tokens.Package) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.instead = pkg
 }
 
 // add adds a type; it reports whether the process did not have it.
@@ -37,11 +56,16 @@ func (x *extensions) add(t tokens.Type) bool {
 	return true
 }
 
+// instead is the value of a parameter that makes the process serve another package, with the same types.
+const instead = "instead"
+
 // Parameterize extends the package by a type that is as Named: its name is the value of the extension. A process takes
-// an extension only once.
+// an extension only once. With the value "instead" it is no extension: the process serves the package of the parameter.
 func (r *raw) Parameterize(_ context.Context, req *rpc.ParameterizeRequest) (*rpc.ParameterizeResponse, error) {
 	e := req.GetValue()
 	switch name := string(e.GetValue()); {
+	case name == instead:
+		r.fake.extensions.serve(tokens.Package(e.GetName()))
 	case name == "":
 		return nil, status.Error(codes.InvalidArgument, "an extension needs a value: the name of a type")
 	case !r.fake.extensions.add(tokens.Type("fake:index:" + name)):

@@ -19,6 +19,7 @@ type kind struct {
 	exclusive bool // a replacement deletes first
 	views     bool // its settings are views
 	scoped    bool // its id is made of the account, the zone and the name
+	opaque    bool // the provider leaves the comparison of old and new inputs to the engine
 	about     string
 }
 
@@ -26,8 +27,9 @@ var kinds = map[tokens.Type]kind{
 	"fake:index:Named": {cloud: "named", naming: named, about: "A thing whose name the program gives."},
 	"fake:index:Exclusive": {cloud: "exclusive", naming: named, exclusive: true,
 		about: "A Named of which no two can be at once: a replacement deletes first."},
-	"fake:index:Fleet": {cloud: "fleet", naming: named, views: true, about: "A Named whose settings are views."},
-	"fake:index:Auto":  {cloud: "auto", naming: auto, about: "A thing whose name autonaming makes."},
+	"fake:index:Fleet":   {cloud: "fleet", naming: named, views: true, about: "A Named whose settings are views."},
+	"fake:index:Auto":    {cloud: "auto", naming: auto, about: "A thing whose name autonaming makes."},
+	"fake:index:Renamed": {cloud: "auto", naming: auto, about: "Another name of the type Auto."},
 	"fake:index:Scoped": {cloud: "scoped", naming: auto, scoped: true,
 		about: "A thing whose id is ACCOUNT:ZONE:NAME; autonaming makes the name."},
 	"fake:index:Filed": {cloud: "filed", naming: server,
@@ -36,6 +38,8 @@ var kinds = map[tokens.Type]kind{
 		about: "A thing whose id the cloud makes and that is found by its tag."},
 	"fake:index:Server": {cloud: "server", naming: server, about: "A thing whose id the cloud makes and that " +
 		"cannot be found without it."},
+	"fake:index:Opaque": {cloud: "opaque", naming: server, opaque: true, about: "A Server that the engine compares: " +
+		"Diff does not know what has changed."},
 }
 
 // urnTag is the tag by which a Tagged is found.

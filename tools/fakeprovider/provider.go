@@ -112,10 +112,7 @@ func (f *fake) Configure(_ context.Context, req p.ConfigureRequest) error {
 }
 
 func (f *fake) kindOf(urn resource.URN) (kind, error) {
-	k, ok := kinds[urn.Type()]
-	if !ok {
-		k, ok = f.extensions.kind(urn.Type())
-	}
+	k, ok := f.extensions.kind(urn.Type())
 	if !ok {
 		return kind{}, status.Errorf(codes.NotFound, "there is no resource type %s", urn.Type())
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/url"
 
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
 	rpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 	"google.golang.org/grpc"
@@ -20,6 +21,14 @@ type raw struct {
 // Check takes the seed and the autonaming past the framework.
 func (r *raw) Check(ctx context.Context, req *rpc.CheckRequest) (*rpc.CheckResponse, error) {
 	return r.ResourceProviderServer.Check(context.WithValue(ctx, seedKey{}, req), req)
+}
+
+// Diff leaves the comparison of what is opaque to the engine, which the framework cannot say.
+func (r *raw) Diff(ctx context.Context, req *rpc.DiffRequest) (*rpc.DiffResponse, error) {
+	if kinds[resource.URN(req.GetUrn()).Type()].opaque {
+		return &rpc.DiffResponse{Changes: rpc.DiffResponse_DIFF_UNKNOWN}, nil
+	}
+	return r.ResourceProviderServer.Diff(ctx, req)
 }
 
 // List lists the things of a type, in one page. A query for a urn narrows it to the Tagged that carry that.

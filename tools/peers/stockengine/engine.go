@@ -22,6 +22,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag/colors"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/env"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/config"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
@@ -58,10 +59,6 @@ func (e *stockEngine) answer(ctx context.Context, r request) (a answer) {
 		return a
 	case "verify":
 		err = verify(ctx, r.State)
-	case "import":
-		if err = verify(ctx, r.State); err == nil {
-			e.save(r.Stack, r.State)
-		}
 	default:
 		err = e.update(ctx, r, &a)
 		if a.State == nil {
@@ -160,10 +157,20 @@ func play(u engine.UpdateInfo, ctx *engine.Context, r request) (err error) {
 		_, _, err = engine.DestroyV2(u, ctx, options, r.DryRun)
 	case r.Kind == "destroy":
 		_, _, err = engine.Destroy(u, ctx, options, r.DryRun)
+	case r.Kind == "import":
+		_, _, err = engine.Import(u, ctx, options, imports(r), r.DryRun)
 	default:
 		err = fmt.Errorf("there is no kind %q", r.Kind)
 	}
 	return err
+}
+
+// imports are the resources of an import, as the stock CLI asks for them.
+func imports(r request) (all []deploy.Import) {
+	for _, i := range r.Imports {
+		all = append(all, deploy.Import{Type: tokens.Type(i.Type), Name: i.Name, ID: resource.ID(i.ID)})
+	}
+	return all
 }
 
 // target is the stack as the engine gets it from a backend.

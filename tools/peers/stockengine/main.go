@@ -18,7 +18,7 @@ import (
 // request asks for an update of a stack, or for something else with its state.
 type request struct {
 	ID    int    `json:"id"`    // of the answer, too
-	Kind  string `json:"kind"`  // up, refresh, destroy; verify, import, remove
+	Kind  string `json:"kind"`  // up, refresh, destroy, import; verify, remove
 	Stack string `json:"stack"` // its name; a new one has no resources
 	Dir   string `json:"dir"`   // the project's
 
@@ -37,8 +37,18 @@ type request struct {
 	ContinueOnError   bool     `json:"continueOnError"`
 	IgnoreProtect     bool     `json:"ignoreProtect"`
 
-	// State is what verify and import are about.
+	// Imports are what an import is of.
+	Imports []imported `json:"imports"`
+
+	// State is what verify is about.
 	State *apitype.DeploymentV3 `json:"state"`
+}
+
+// imported is a resource of an import.
+type imported struct {
+	Type string `json:"type"`
+	Name string `json:"name"`
+	ID   string `json:"id"`
 }
 
 // answer is the result of a request.
