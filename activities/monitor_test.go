@@ -74,6 +74,26 @@ steps:
 	}
 }
 
+func TestAProviderChangesNothingOfItsConfigurationThatIsTheEngines(t *testing.T) {
+	script := func(region string) string {
+		return "steps: [{register: east, type: pulumi:providers:toy, options: {version: 1.0.0}, properties: {region: " +
+			region + "}}]"
+	}
+	h, run := runScenario(t, script(keepsInternal), nil)
+	if said := h.log(); !strings.Contains(said, "has the key __internal, which is reserved; it is left out") {
+		t.Errorf("nothing warns of the key:\n%s", said)
+	}
+	if inputs := h.values(run.find("east").Inputs); inputs.HasValue("__internal") {
+		t.Errorf("the inputs are %v", inputs)
+	}
+	h = newHouse(t)
+	claimed := h.claim(deployments.UpdateRequest{Bundle: h.upload(scenarioProject(script(changesVersion)))})
+	run, _, err := h.play(claimed, nil)
+	if told := run.told(); err != nil || !strings.Contains(told, "changed its version from 1.0.0 to 9.9.9") {
+		t.Errorf("%q %v", told, err)
+	}
+}
+
 func TestDefaultProvidersCanBeForbidden(t *testing.T) {
 	h := newHouse(t)
 	claimed := h.claim(deployments.UpdateRequest{

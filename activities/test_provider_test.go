@@ -93,7 +93,16 @@ func (p *toy) Handshake(
 	return &pulumirpc.ProviderHandshakeResponse{AcceptSecrets: true, AcceptResources: true, AcceptOutputs: true}, nil
 }
 
+// Regions with which the configuration comes back from its check with what is the engine's.
+const keepsInternal, changesVersion = "internal", "version"
+
 func (p *toy) CheckConfig(_ context.Context, req *pulumirpc.CheckRequest) (*pulumirpc.CheckResponse, error) {
+	switch config := req.GetNews(); config.GetFields()["region"].GetStringValue() {
+	case keepsInternal:
+		config.Fields["__internal"] = structpb.NewStructValue(&structpb.Struct{})
+	case changesVersion:
+		config.Fields["version"] = structpb.NewStringValue("9.9.9")
+	}
 	return &pulumirpc.CheckResponse{Inputs: req.GetNews()}, nil
 }
 

@@ -73,7 +73,7 @@ func (g *generator) insert(at int, s step) { g.steps = slices.Insert(g.steps, at
 // custom makes a step register a thing in the cloud.
 func (g *generator) custom(at int, s *step) {
 	types := []string{autoType, autoType, autoType, serverType, serverType, exclusiveType, exclusiveType, namedType,
-		namedType, taggedType, opaqueType, fleetType}
+		namedType, taggedType, opaqueType, fleetType, fleetType}
 	s.Fields["type"] = types[g.IntN(len(types))]
 	if p := g.before(at, isPackage); p != nil && g.chance(30) {
 		s.Fields["type"], s.Options["package"] = otherType, p.Name

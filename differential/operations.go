@@ -209,10 +209,10 @@ func (g *generator) broken(u update) update {
 		u.set(r.Name, "failInit", "true")
 	case n < 40:
 		g.refused(&u)
-	case n < 45 && g.pick(isFleet) != nil:
+	case n < 55 && g.pick(isFleet) != nil:
 		g.use("a failing view")
 		u.set(g.pick(isFleet).Name, "settings", "{a: 1, broken: new}")
-	case n < 60 && g.pick(isProvider) != nil:
+	case n < 65 && g.pick(isProvider) != nil:
 		g.use("a failing configuration of a provider")
 		u.set(g.pick(isProvider).Name, "endpoint", "nowhere")
 	default:
