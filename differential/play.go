@@ -223,7 +223,7 @@ func (a *arena) judge(ctx context.Context, u update, p program, sides []*side, m
 	if m.diverged {
 		return nil
 	}
-	ordered := !p.Concurrent && !p.cancels()
+	ordered := !p.Concurrent && !p.cancels() && u.Kind != "import" // which may put what it imports anywhere
 	mineView, err := look(ours.state, ours.compared(ordered), ours.stage.cloud, ordered)
 	if err != nil {
 		return []string{err.Error()}

@@ -312,3 +312,20 @@ func TestAStackContinuesTheVersionsOfAnEarlierStackOfItsName(t *testing.T) {
 	}
 	wantNext(dev, 9)
 }
+
+func TestAStackThatHasOnlyItsOwnResourceIsRemovedWithoutForce(t *testing.T) {
+	s := newStack(t, &statestore.Memory{})
+	for _, c := range []struct {
+		states []string
+		code   deployments.Code
+	}{{[]string{rootState, thingState}, deployments.CodeConflict}, {[]string{thingState}, deployments.CodeConflict},
+		{[]string{rootState}, ""}} {
+		x := statestore.Exchange{Stack: dev, Forget: true}
+		if _, err := s.Import(t.Context(), x, deployment(c.states, nil)); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.RemoveStack(t.Context(), dev, false); deployments.CodeOf(err) != c.code {
+			t.Errorf("with %d resources the removal ends with %v", len(c.states), err)
+		}
+	}
+}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 )
 
 // stacksFolder has a folder for each organization.
@@ -51,9 +52,10 @@ func (s *Store) createStack(ctx context.Context, name deployments.StackName, id 
 	return err
 }
 
+// exists returns the error about a stack that is there. By "already exists" the stock CLI and Pulumi's Automation API
+// recognize it.
 func exists(name deployments.StackName) error {
-	return deployments.Errorf(deployments.CodeExists, "there is a stack %s already: select it, or use another name",
-		name)
+	return deployments.Errorf(deployments.CodeExists, "the stack %s already exists: select it, or use another name", name)
 }
 
 // CreateAsIs creates a stack with a deployment of the stock CLI, which is judged before the stack is there, and returns
@@ -229,10 +231,9 @@ func (s *Store) ChangeTags(
 // resources.
 func (s *Store) RemoveStack(ctx context.Context, name deployments.StackName, force bool) error {
 	h, err := s.lockStack(ctx, name, deployments.StackName{}, func(h *Head) error {
-		if h.Resources > 0 && !force {
+		if left := s.left(ctx, name, h); left > 0 && !force {
 			return deployments.Errorf(deployments.CodeConflict,
-				"the stack %s still has %s: destroy them first, or forget them with --force", name,
-				plural(h.Resources, "resource"))
+				"the stack %s still has %s: destroy them first, or forget them with --force", name, plural(left, "resource"))
 		}
 		return nil
 	})
@@ -253,6 +254,18 @@ func (s *Store) RemoveStack(ctx context.Context, name deployments.StackName, for
 		}
 	}
 	return s.deleteStack(ctx, name, h, h.ID)
+}
+
+// left returns how many resources a stack has besides its own, which stands for nothing outside.
+func (s *Store) left(ctx context.Context, name deployments.StackName, h *Head) int {
+	if h.Resources != 1 {
+		return h.Resources
+	}
+	all, err := s.resources(ctx, name, h.Version)
+	if err == nil && len(all) == 1 && all[0].Type == resource.RootStackType {
+		return 0
+	}
+	return h.Resources // also if they cannot be read
 }
 
 // removal is the version of the active update in a head during a removal or a rename.

@@ -3,6 +3,7 @@ package pulumiapi
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
@@ -103,6 +104,8 @@ func listStacks(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	// By their names: the store's order is that of folders, in which "m-2" stands before "m".
+	slices.SortFunc(list, func(a, b deployments.StackInfo) int { return strings.Compare(a.Stack.String(), b.Stack.String()) })
 	tag, value := query.Get("tagName"), query.Get("tagValue")
 	list = slices.DeleteFunc(list, func(s deployments.StackInfo) bool {
 		got, tagged := s.Tags[tag]

@@ -81,11 +81,16 @@ func removeStack(c *call) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		if head.Active == nil && head.Resources > 0 {
+		if head.Active == nil && head.Resources > 1 { // one may be the stack's own
 			return nil, deployments.Errorf(deployments.CodeInvalid, stillHasResources)
 		}
+		err = c.edge.Service.RemoveStack(c.Context(), c.stack, false)
+		if deployments.CodeOf(err) == deployments.CodeConflict && head.Active == nil && head.Resources > 0 {
+			return nil, deployments.Errorf(deployments.CodeInvalid, stillHasResources)
+		}
+		return nil, err
 	}
-	return nil, c.edge.Service.RemoveStack(c.Context(), c.stack, force)
+	return nil, c.edge.Service.RemoveStack(c.Context(), c.stack, true)
 }
 
 // renameStack renames a stack within its organization.

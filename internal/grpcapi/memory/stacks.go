@@ -17,7 +17,7 @@ func (s *Service) CreateStack(_ context.Context, name deployments.StackName, tag
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, ok := s.stacks[name]; ok {
-		return deployments.Errorf(deployments.CodeExists, "there is a stack %s already", name)
+		return deployments.Errorf(deployments.CodeExists, "the stack %s already exists", name)
 	}
 	s.stacks[name] = &stack{
 		info: deployments.StackInfo{Stack: name, Tags: tags},
@@ -78,7 +78,7 @@ func (s *Service) RenameStack(_ context.Context, r deployments.RenameRequest) er
 		return err
 	}
 	if _, ok := s.stacks[r.To]; ok {
-		return deployments.Errorf(deployments.CodeExists, "there is a stack %s already", r.To)
+		return deployments.Errorf(deployments.CodeExists, "the stack %s already exists", r.To)
 	}
 	delete(s.stacks, r.From)
 	found.info.Stack = r.To

@@ -49,7 +49,7 @@ func runStackRm(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	if info.Resources > 0 && !s.flags.Bool("force") {
+	if info.Resources > 1 && !s.flags.Bool("force") { // one may be the stack's own: the service looks
 		return deployments.Errorf(deployments.CodeInvalid,
 			"stack %s still has %s; destroy them first (deployctl destroy), or pass --force to forget them",
 			name, counted(info.Resources, "resource", "resources"))
