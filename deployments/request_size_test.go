@@ -98,3 +98,11 @@ func TestWhereARequestWasMadeIsSaidInBounds(t *testing.T) {
 		}
 	}
 }
+
+// A client that executes the update itself has sent no targets and imports.
+func TestTheConfigurationOfAClientThatIsTooLargeIsCalledThat(t *testing.T) {
+	r := UpdateRequest{Lease: &Lease{}, Message: strings.Repeat("x", MaxRequestSize)}
+	if err := r.validateSize(); err == nil || strings.Contains(err.Error(), "imports") {
+		t.Errorf("it is answered %v", err)
+	}
+}

@@ -395,6 +395,10 @@ func (r UpdateRequest) validateSize() error {
 	if err != nil {
 		return Errorf(CodeInvalid, "the request cannot be sent: %w", err)
 	}
+	if len(text) > MaxRequestSize && r.Lease != nil {
+		return Errorf(CodeInvalid, "the stack's configuration and what the client says about itself are %d KiB; at most "+
+			"%d KiB are possible: put large values into files of the project", len(text)>>10, MaxRequestSize>>10)
+	}
 	if len(text) > MaxRequestSize {
 		return Errorf(CodeInvalid, "the request's configuration, environment, targets and imports are %d KiB; at "+
 			"most %d KiB are possible: put large values into files of the project, and import in several parts",

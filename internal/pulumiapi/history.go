@@ -68,6 +68,9 @@ func history(c *call) (any, error) {
 	answer := apitype.GetHistoryResponse{Updates: []apitype.UpdateInfo{}}
 	size := 0
 	for _, u := range list {
+		if u.Next != "" { // what continues it is listed: an update that waited while its stack was settled is one
+			continue
+		}
 		info, err := c.describe(u)
 		if err != nil {
 			return nil, err

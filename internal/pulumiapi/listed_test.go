@@ -39,3 +39,26 @@ func TestAPageOfAListIsAnsweredWhateverItsNumbersAre(t *testing.T) {
 		b.want(http.StatusOK, http.MethodGet, "/api/stacks/acme/shop/dev/deployments"+query, "token viewer", "")
 	}
 }
+
+func TestAnUpdateThatWaitedIsInTheHistoryOnce(t *testing.T) {
+	b := newBench(t)
+	for version, next := range map[string]string{"1": "", "2": "4", "3": "", "4": ""} {
+		info := deployments.UpdateInfo{Update: deployments.UpdateName{StackName: dev, Version: version}, Kind: "up",
+			Next: next, Status: "failed"}
+		if err := b.store.PutInfo(t.Context(), info); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var answer apitype.GetHistoryResponse
+	if err := json.Unmarshal([]byte(b.want(http.StatusOK, http.MethodGet, "/api/stacks/acme/shop/dev/updates",
+		"token viewer", "")), &answer); err != nil {
+		t.Fatal(err)
+	}
+	got := []int{}
+	for _, u := range answer.Updates {
+		got = append(got, u.Version)
+	}
+	if fmt.Sprint(got) != "[4 3 1]" {
+		t.Errorf("the history lists %v", got)
+	}
+}
