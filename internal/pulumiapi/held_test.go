@@ -206,6 +206,19 @@ func TestAClientThatCannotWaitIsToldWhoHasTheStack(t *testing.T) {
 	}
 }
 
+func TestNobodyWaitsForAStackWhoseTagSaysSo(t *testing.T) {
+	c, server := newCrowded(t)
+	if err := c.store.TagStack(t.Context(), dev, map[string]string{onBusy: failOnBusy}); err != nil {
+		t.Fatal(err)
+	}
+	answer := start(t, server)
+	var said apitype.ErrorResponse
+	if err := json.NewDecoder(answer.Body).Decode(&said); err != nil || answer.StatusCode != http.StatusConflict ||
+		!strings.Contains(said.Message, "update 6 (up) of ann") {
+		t.Errorf("it is answered %d: %+v %v", answer.StatusCode, said, err)
+	}
+}
+
 func TestAClientSaysHowLongItWaits(t *testing.T) {
 	for prefer, want := range map[string]time.Duration{
 		"": deployments.LeasePatience, "wait=7": 7 * time.Second, "Wait=7": 7 * time.Second,

@@ -196,16 +196,20 @@ func (s *Service) leftQueue(ctx context.Context, u deployments.UpdateName) (depl
 	return u, nil
 }
 
+// concurrent is the sentence by which Pulumi's Automation API recognizes that another update has the stack.
+const concurrent = "Conflict: Another update is currently in progress."
+
 // stillBusy returns the error about a stack that an update does not wait for any longer.
 func (s *Service) stillBusy(ctx context.Context, name deployments.StackName) error {
 	info, err := s.Stack(ctx, name)
 	if err != nil {
 		return err
 	}
-	if info.Active == nil {
-		return deployments.Errorf(deployments.CodeConflict, "the stack %s stays busy: run the command again", name)
+	why := "run the command again"
+	if info.Active != nil {
+		why = info.Active.Holds()
 	}
-	return deployments.Errorf(deployments.CodeConflict, "the stack %s stays busy: %s", name, info.Active.Holds())
+	return deployments.Errorf(deployments.CodeConflict, "%s The stack %s stays busy: %s", concurrent, name, why)
 }
 
 // RenewLease sets the end of a lease later.
