@@ -75,6 +75,7 @@ func look(state apitype.DeploymentV3, objects []fakecloud.Object, cloud string, 
 			return strings.Compare(rank(a), rank(b))
 		})
 	}
+	resources = besideOwners(resources)
 	// What one engine may not know changes no number of anything else: outputs of components, and ids of what is read,
 	// come last.
 	for _, r := range resources {
@@ -109,6 +110,26 @@ func look(state apitype.DeploymentV3, objects []fakecloud.Object, cloud string, 
 	}
 	slices.Sort(v.objects)
 	return v, nil
+}
+
+// besideOwners puts views right behind their owners: where they stand otherwise means nothing.
+func besideOwners(resources []apitype.ResourceV3) (all []apitype.ResourceV3) {
+	views := map[string][]apitype.ResourceV3{} // by the URN of the owner
+	for _, r := range resources {
+		if r.ViewOf != "" {
+			views[string(r.ViewOf)] = append(views[string(r.ViewOf)], r)
+		}
+	}
+	for _, r := range resources {
+		if r.ViewOf == "" {
+			all = append(append(all, r), views[string(r.URN)]...)
+			delete(views, string(r.URN))
+		}
+	}
+	for _, urn := range slices.Sorted(maps.Keys(views)) { // of owners that are not there
+		all = append(all, views[urn]...)
+	}
+	return all
 }
 
 // rank orders resources: by URN, the live one first.

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/deployctl/deployctl/e2e/fakecloud"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 )
 
 // Objects that the state does not know any more, because they were retained, have nothing but their properties by which
@@ -48,7 +50,7 @@ func TestWhatWasDeletedBeforeADeletionFailedIsLeftToChance(t *testing.T) {
 
 func TestWhatIsKeptIsComparedWhereUpdatesHaveAnOrder(t *testing.T) {
 	t.Parallel()
-	s := &side{retained: map[string]bool{autoType + " kept": true, autoType + " stored": true},
+	s := &side{retained: map[string]bool{"auto kept": true, "auto stored": true},
 		objects: []fakecloud.Object{{Kind: "auto", ID: "kept"}, {Kind: "auto", ID: "stored"}, {Kind: "auto", ID: "lost"}},
 		result:  result{state: apitype.DeploymentV3{Resources: []apitype.ResourceV3{{Type: autoType, ID: "stored"}}}},
 	}
@@ -57,5 +59,20 @@ func TestWhatIsKeptIsComparedWhereUpdatesHaveAnOrder(t *testing.T) {
 	}
 	if found := s.compared(false); len(found) != 2 || found[0].ID != "stored" || found[1].ID != "lost" {
 		t.Errorf("without an order %v are compared", found)
+	}
+}
+
+func TestViewsAreComparedBesideTheirOwners(t *testing.T) {
+	t.Parallel()
+	stack := update{Steps: []step{register("r1", fleetType, nil, nil), register("r2", autoType, nil, nil)}}
+	owner := apitype.ResourceV3{URN: resource.URN(stack.urn("s", "r1")), Type: fleetType}
+	other := apitype.ResourceV3{URN: resource.URN(stack.urn("s", "r2")), Type: autoType}
+	view := apitype.ResourceV3{URN: owner.URN + "-a", Type: "fake:index:Part", ViewOf: owner.URN}
+	lost := apitype.ResourceV3{URN: owner.URN + "-b", Type: "fake:index:Part", ViewOf: owner.URN + "-gone"}
+	want := []apitype.ResourceV3{owner, view, other, lost}
+	for _, order := range [][]apitype.ResourceV3{want, {owner, lost, other, view}} {
+		if got := besideOwners(order); !reflect.DeepEqual(got, want) {
+			t.Errorf("%v becomes %v", order, got)
+		}
 	}
 }
