@@ -99,7 +99,8 @@ const keepsInternal, changesVersion = "internal", "version"
 func (p *toy) CheckConfig(_ context.Context, req *pulumirpc.CheckRequest) (*pulumirpc.CheckResponse, error) {
 	switch config := req.GetNews(); config.GetFields()["region"].GetStringValue() {
 	case keepsInternal:
-		config.Fields["__internal"] = structpb.NewStructValue(&structpb.Struct{})
+		config.Fields["__internal"] = structpb.NewStructValue(&structpb.Struct{
+			Fields: map[string]*structpb.Value{"own": structpb.NewBoolValue(true)}})
 	case changesVersion:
 		config.Fields["version"] = structpb.NewStringValue("9.9.9")
 	}
