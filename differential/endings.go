@@ -33,6 +33,12 @@ var endings = []ending{
 		fault:    true,
 	},
 	{
+		name:     "a view of what is renamed",
+		reason:   "it stays a view of that; the stock engine leaves it with the former name, which newer ones do not",
+		happened: func(_ update, ours, stock *side) bool { return !losesOwner(ours) && losesOwner(stock) },
+		fault:    true,
+	},
+	{
 		name:   "the stock engine breaks its state",
 		reason: "it ends with a state that its own check refuses: after an exclude, a resource may be there twice",
 		happened: func(_ update, _, stock *side) bool {
@@ -171,6 +177,15 @@ func changesSecretness(ours, stock *side) bool {
 		}
 		return string(r.Type) == opaqueType && slices.ContainsFunc(stock.steps, changes) &&
 			!slices.ContainsFunc(ours.steps, changes) && inputs[objectOf(r)] == jsonText(reveal(r.Inputs))
+	})
+}
+
+// losesOwner reports whether a view in the state is one of a resource that is not there.
+func losesOwner(s *side) bool {
+	return slices.ContainsFunc(s.state.Resources, func(view apitype.ResourceV3) bool {
+		return view.ViewOf != "" && !slices.ContainsFunc(s.state.Resources, func(r apitype.ResourceV3) bool {
+			return r.URN == view.ViewOf
+		})
 	})
 }
 

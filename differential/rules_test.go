@@ -132,6 +132,11 @@ func TestAnEndingIsFoundWhereItHappened(t *testing.T) {
 		}
 		return &side{base: made(3), result: result{state: made(size)}}
 	}
+	// viewOf has a resource and a view of one.
+	viewOf := func(owner string) *side {
+		return &side{result: result{state: apitype.DeploymentV3{Resources: []apitype.ResourceV3{
+			{URN: resource.URN(urnOf("r1"))}, {URN: "view", ViewOf: resource.URN(urnOf(owner))}}}}}
+	}
 	updated := func(s *side) *side {
 		s.steps = []string{"update " + urnOf("r1")}
 		return s
@@ -190,6 +195,9 @@ func TestAnEndingIsFoundWhereItHappened(t *testing.T) {
 		"a value that only becomes secret": {
 			situation{with(), opaque(secretOf("3")), updated(opaque(secretOf("3")))},
 			situation{with(), opaque(4), updated(opaque(4))},
+		},
+		"a view of what is renamed": {
+			situation{with(), viewOf("r1"), viewOf("r0")}, situation{with(), viewOf("r1"), viewOf("r1")},
 		},
 		"the stock engine breaks its state": {
 			situation{excluding, played(result{}),
