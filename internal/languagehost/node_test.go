@@ -28,6 +28,7 @@ setInterval(() => {}, 1000);
 `
 
 func TestANodeProgramRegistersResourcesReadsItsConfigurationAndWritesOutput(t *testing.T) {
+	t.Parallel()
 	p := newProgram(t, "nodejs", nodeDir(t), map[string]string{"index.js": `
 const pulumi = require("@pulumi/pulumi");
 console.log("to stdout");
@@ -50,6 +51,7 @@ exports.stack = pulumi.getStack() + " of " + pulumi.getProject() + " of " + pulu
 
 // TestAProgramOfBunIsRunByTheExecutableOfThatName has node under the name of bun, whose command line is the same.
 func TestAProgramOfBunIsRunByTheExecutableOfThatName(t *testing.T) {
+	t.Parallel()
 	path, err := exec.LookPath("node")
 	if err != nil {
 		t.Fatal(err)
@@ -70,6 +72,7 @@ exports.id = new pulumi.CustomResource("tiny:index:Thing", "thing", {}).id;
 }
 
 func TestAProgramOfBunWithoutBunSaysWhatIsMissing(t *testing.T) {
+	t.Parallel()
 	p := newProgram(t, "bun", nodeDir(t), map[string]string{"index.js": ``}, "PATH="+t.TempDir())
 	if err := p.run(t.Context()); err == nil || !strings.Contains(err.Error(), "bun") ||
 		!strings.Contains(err.Error(), "PATH") {
@@ -78,6 +81,7 @@ func TestAProgramOfBunWithoutBunSaysWhatIsMissing(t *testing.T) {
 }
 
 func TestATypeScriptProgramNeedsNoBuild(t *testing.T) {
+	t.Parallel()
 	p := newProgram(t, "nodejs", nodeDir(t), map[string]string{"index.ts": `
 import * as pulumi from "@pulumi/pulumi";
 const size: number = 5;
@@ -91,6 +95,7 @@ export const thing = new Thing("tiny:index:Thing", "thing", {size}).id;
 }
 
 func TestANodeProgramThatThrowsHasFailedAndToldWhy(t *testing.T) {
+	t.Parallel()
 	p := newProgram(t, "nodejs", nodeDir(t), map[string]string{"index.js": `throw new Error("no such zone");`})
 	var failed *pluginhost.ProgramError
 	if err := p.run(t.Context()); !errors.As(err, &failed) || !failed.Logged {
@@ -100,6 +105,7 @@ func TestANodeProgramThatThrowsHasFailedAndToldWhy(t *testing.T) {
 }
 
 func TestANodeProgramThatExitsWith7HasFailed(t *testing.T) {
+	t.Parallel()
 	p := newProgram(t, "nodejs", nodeDir(t), map[string]string{"index.js": `process.exit(7);`})
 	var failed *pluginhost.ProgramError
 	if err := p.run(t.Context()); !errors.As(err, &failed) || failed.Logged ||
@@ -109,6 +115,7 @@ func TestANodeProgramThatExitsWith7HasFailed(t *testing.T) {
 }
 
 func TestAKilledNodeProgramIsLostNotFailed(t *testing.T) {
+	t.Parallel()
 	p := newProgram(t, "nodejs", nodeDir(t), map[string]string{"index.js": waiting})
 	result := p.start(t.Context())
 	if err := syscall.Kill(p.said.pid(t, "program"), syscall.SIGKILL); err != nil {
@@ -122,6 +129,7 @@ func TestAKilledNodeProgramIsLostNotFailed(t *testing.T) {
 }
 
 func TestCancellingARunKillsTheProgramAndItsChildren(t *testing.T) {
+	t.Parallel()
 	p := newProgram(t, "nodejs", nodeDir(t), map[string]string{"index.js": waiting})
 	ctx, cancel := context.WithCancel(t.Context())
 	result := p.start(ctx)
@@ -135,6 +143,7 @@ func TestCancellingARunKillsTheProgramAndItsChildren(t *testing.T) {
 }
 
 func TestClosingTheHostKillsTheProgram(t *testing.T) {
+	t.Parallel()
 	p := newProgram(t, "nodejs", nodeDir(t), map[string]string{"index.js": waiting})
 	result := p.start(context.Background())
 	pid := p.said.pid(t, "program")
@@ -149,6 +158,7 @@ func TestClosingTheHostKillsTheProgram(t *testing.T) {
 }
 
 func TestAsAPluginProcessTheHostRunsProgramsAndTakesThemWithIt(t *testing.T) {
+	t.Parallel()
 	path := "PATH=" + bin(t, "nodejs") + string(os.PathListSeparator) + os.Getenv("PATH")
 	ok := newProgram(t, "nodejs", nodeDir(t), map[string]string{"index.js": `console.log("hello");`}, path)
 	if err := ok.run(t.Context()); err != nil {
@@ -180,6 +190,7 @@ func TestAsAPluginProcessTheHostRunsProgramsAndTakesThemWithIt(t *testing.T) {
 }
 
 func TestADynamicProviderOfANodeProgramRuns(t *testing.T) {
+	t.Parallel()
 	p := newProgram(t, "nodejs", nodeDir(t), map[string]string{"index.js": `
 const pulumi = require("@pulumi/pulumi");
 const provider = {
@@ -232,6 +243,7 @@ new Thing("thing", {size: 4});
 }
 
 func TestWithoutTheSDKANodeProgramSaysWhatToInstall(t *testing.T) {
+	t.Parallel()
 	p := newProgram(t, "nodejs", t.TempDir(), map[string]string{"index.js": ``})
 	if err := p.run(t.Context()); err == nil || !strings.Contains(err.Error(), "npm install @pulumi/pulumi") {
 		t.Error(err)
@@ -239,6 +251,7 @@ func TestWithoutTheSDKANodeProgramSaysWhatToInstall(t *testing.T) {
 }
 
 func TestThePackagesOfANodeProgramAreFoundAmongItsModules(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	p := newProgram(t, "nodejs", dir, map[string]string{"package.json": `{"dependencies": {"@pulumi/aws": "^6"}}`})
 	for path, text := range map[string]string{
