@@ -27,6 +27,19 @@ console.log("pid of program " + process.pid);
 setInterval(() => {}, 1000);
 `
 
+// newScript starts the language host of a program that needs nothing of the SDK: what should run it is the script. The
+// real one takes seconds of a processor to load.
+func newScript(t *testing.T, script string, env ...string) *program {
+	t.Helper()
+	if _, err := exec.LookPath("node"); err != nil {
+		t.Skip("node is not on PATH")
+	}
+	dir := t.TempDir()
+	runner := filepath.Join(dir, "node_modules", "@pulumi", "pulumi", "cmd", "run")
+	must(t, os.MkdirAll(runner, 0o700), os.WriteFile(filepath.Join(runner, "index.js"), []byte(script), 0o600))
+	return newProgram(t, "nodejs", dir, nil, env...)
+}
+
 func TestANodeProgramRegistersResourcesReadsItsConfigurationAndWritesOutput(t *testing.T) {
 	t.Parallel()
 	p := newProgram(t, "nodejs", nodeDir(t), map[string]string{"index.js": `
@@ -116,7 +129,7 @@ func TestANodeProgramThatExitsWith7HasFailed(t *testing.T) {
 
 func TestAKilledNodeProgramIsLostNotFailed(t *testing.T) {
 	t.Parallel()
-	p := newProgram(t, "nodejs", nodeDir(t), map[string]string{"index.js": waiting})
+	p := newScript(t, waiting)
 	result := p.start(t.Context())
 	if err := syscall.Kill(p.said.pid(t, "program"), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
@@ -144,7 +157,7 @@ func TestCancellingARunKillsTheProgramAndItsChildren(t *testing.T) {
 
 func TestClosingTheHostKillsTheProgram(t *testing.T) {
 	t.Parallel()
-	p := newProgram(t, "nodejs", nodeDir(t), map[string]string{"index.js": waiting})
+	p := newScript(t, waiting)
 	result := p.start(context.Background())
 	pid := p.said.pid(t, "program")
 	p.host.Close(t.Context())
@@ -160,13 +173,13 @@ func TestClosingTheHostKillsTheProgram(t *testing.T) {
 func TestAsAPluginProcessTheHostRunsProgramsAndTakesThemWithIt(t *testing.T) {
 	t.Parallel()
 	path := "PATH=" + bin(t, "nodejs") + string(os.PathListSeparator) + os.Getenv("PATH")
-	ok := newProgram(t, "nodejs", nodeDir(t), map[string]string{"index.js": `console.log("hello");`}, path)
+	ok := newScript(t, `console.log("hello");`, path)
 	if err := ok.run(t.Context()); err != nil {
 		t.Fatalf("%v %v", err, ok.said.messages)
 	}
 	ok.said.await(t, "hello")
 
-	p := newProgram(t, "nodejs", nodeDir(t), map[string]string{"index.js": waiting}, path)
+	p := newScript(t, waiting, path)
 	result := p.start(t.Context())
 	pid, host := p.said.pid(t, "program"), p.said.pid(t, "host")
 	if err := syscall.Kill(host, syscall.SIGKILL); err != nil {
@@ -179,7 +192,7 @@ func TestAsAPluginProcessTheHostRunsProgramsAndTakesThemWithIt(t *testing.T) {
 	awaitGone(t, pid)
 	_ = syscall.Kill(p.said.pid(t, "child"), syscall.SIGKILL) // nobody is left to end what the program started
 
-	p = newProgram(t, "nodejs", nodeDir(t), map[string]string{"index.js": waiting}, path)
+	p = newScript(t, waiting, path)
 	result = p.start(context.Background())
 	pid = p.said.pid(t, "program")
 	p.host.Close(t.Context())
