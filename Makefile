@@ -13,14 +13,16 @@ RELEASE = $(if $(VERSION),$(foreach set,version=$(VERSION) commit=$(shell git de
 build build-client next next-embedded peers stockengine check test e2e fuzz mutants: export GOGC := 400
 # The stock CLI, language hosts, and a provider on a fake cloud: without them there is nothing to test.
 WITH_PEERS = peers=$$(tools/peers/build) && PATH="$$peers:$(CURDIR)/bin:$$PATH"
-# Tests that start the built binary wait more than they compute, so they are started first. The longest lead, so that none is left
-# alone in the end.
+# Packages are started in this order, a few at a time. The longest lead, so that none is left alone in the end: those that start
+# the built binary and wait for it, and between them those that compute.
+LONGEST = ./e2e ./e2e/pulumicli ./internal/languagehost ./statestore ./e2e/languages ./chaos ./activities \
+	./internal/devserver/... ./e2e/attack ./e2e/hostile
 E2E = ./e2e ./e2e/pulumicli ./e2e/languages ./chaos ./e2e/attack ./e2e/hostile ./internal/devserver/... ./e2e/... ./differential
-UNIT = ./internal/languagehost ./activities ./statestore \
+UNIT = ./internal/languagehost ./statestore ./activities \
 	$$(go list ./... | grep -v -e /internal/devserver -e /e2e$$ -e /e2e/ -e /bench$$ -e /chaos$$ -e /differential$$)
 
 .PHONY: all build build-client next next-embedded peers stockengine differential demo check test soak static tests unit-short fuzz \
-	mutants lint workflowcheck imports alerts cross cross-build e2e long attack bench chaos rounds record generate clean help
+	mutants race lint workflowcheck imports alerts cross cross-build e2e long attack bench chaos rounds record generate clean help
 
 help: ## say what can be made
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -48,7 +50,7 @@ test: build next peers stockengine ## the gate: everything that must hold before
 	@$(MAKE) --no-print-directory -j2 --output-sync=none static tests
 
 soak: ## for a night: what looks for faults by chance, and what takes long
-	@$(MAKE) --no-print-directory mutants fuzz alerts attack long
+	@$(MAKE) --no-print-directory race mutants fuzz alerts attack long
 	@$(MAKE) --no-print-directory differential SEEDS=1-500
 	@$(MAKE) --no-print-directory chaos rounds
 
@@ -88,13 +90,21 @@ cross-build: ## build it for macOS and Windows (10 minutes without a cache)
 TEST = go test -vet=off -timeout 60m $(TESTFLAGS)
 
 tests:
-	$(WITH_PEERS) $(TEST) -p 4 -parallel 5 $(E2E) $(UNIT)
+	$(WITH_PEERS) $(TEST) -p 4 -parallel 5 $(LONGEST) $(E2E) $(UNIT)
 	go -C tools/fakeprovider test ./...
 	go -C tools/crosscheck test ./...
 	go -C tools/prometheus test ./...
 
 unit-short:
 	$(TEST) -short $(UNIT)
+
+# The detector makes tests several times slower, and has all that they import compiled once more. Packages that run nothing in
+# parallel, or only processes, are left out.
+RACED = $$(go list ./... | grep -v -e /internal/devserver -e /e2e -e /bench$$ -e /chaos$$ -e /differential$$ -e /tools/ -e /docs$$ \
+	-e /engine/modeltest$$ -e /catalogue$$ -e /examples -e /internal/languagehost$$)
+
+race: ## no goroutine of the service, or of a unit test, changes what another one uses
+	go test -race -vet=off -short -timeout 60m $(TESTFLAGS) $(RACED)
 
 MUTATED = $$(grep -rl --include=*_test.go -e mutanttest.Play -e mutanttest.Only . | xargs -n1 dirname | sort -u)
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/waittest"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/sig"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 	spb "google.golang.org/genproto/googleapis/rpc/status"
@@ -161,7 +162,7 @@ func FuzzStepsOverAnswers(f *testing.F) {
 		begun := time.Now()
 		done, err := s.step(h, op)
 		if said := fmt.Sprintf("%+v %v", done, err); strings.Contains(said, "failed internally") ||
-			time.Since(begun) > time.Minute {
+			time.Since(begun) > waittest.Patience {
 			t.Fatalf("after %v: %s", time.Since(begun), said)
 		}
 		if err := os.Remove(dictation(h.world, s.method)); err != nil {

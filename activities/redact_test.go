@@ -46,19 +46,24 @@ func TestAStepKeepsItsResultWhateverItsSecretsAre(t *testing.T) {
 	} {
 		secrets[fmt.Sprintf("test:s%d", i)] = deployments.ConfigValue{Value: word, Secret: true}
 	}
-	for do, outcome := range map[string]engine.Outcome{
-		"refuse": engine.OutcomeFailed, "half": engine.OutcomePartial, "unnamed": engine.OutcomeUndecidable,
-	} {
-		for key, secret := range secrets {
-			t.Run(fmt.Sprintf("%s with the secret %s", outcome, secret.Value), func(t *testing.T) {
-				h := bench(t, map[string]deployments.ConfigValue{key: secret})
-				result, err := h.step(h.create(texts("name", "n", "do", do)), 1)
-				if err != nil || result.Outcome != outcome || result.Op != 1 || result.Error == "" ||
-					outcome == engine.OutcomePartial && (result.ID != "n" || result.Outputs.Empty()) {
-					t.Errorf("%+v %v", result, err)
+	for key, secret := range secrets {
+		t.Run(secret.Value, func(t *testing.T) {
+			t.Parallel()
+			h := bench(t, map[string]deployments.ConfigValue{key: secret})
+			op := 0
+			for do, outcome := range map[string]engine.Outcome{
+				"refuse": engine.OutcomeFailed, "half": engine.OutcomePartial, "unnamed": engine.OutcomeUndecidable,
+			} {
+				op++
+				create := h.create(texts("name", do, "do", do))
+				create.Op = op
+				result, err := h.step(create, 1)
+				if err != nil || result.Outcome != outcome || result.Op != op || result.Error == "" ||
+					outcome == engine.OutcomePartial && (result.ID != do || result.Outputs.Empty()) {
+					t.Errorf("a step that ends as %s gives %+v %v", outcome, result, err)
 				}
-			})
-		}
+			}
+		})
 	}
 }
 

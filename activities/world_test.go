@@ -62,6 +62,12 @@ func (h *testHeart) RecordActivityHeartbeat(_ context.Context, _ []byte, details
 	return h.err
 }
 
+func (h *testHeart) details() []any {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.last
+}
+
 func (h *testHeart) answer(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -242,8 +248,8 @@ func call[T any](h *house, activity any, in any) (T, error) {
 	env.RegisterActivity(h.acts)
 	env.SetWorkerOptions(worker.Options{BackgroundActivityContext: h.background})
 	env.SetWorkerStopChannel(h.stop)
-	if len(h.heart.last) > 0 {
-		env.SetHeartbeatDetails(h.heart.last[0])
+	if last := h.heart.details(); len(last) > 0 {
+		env.SetHeartbeatDetails(last[0])
 	}
 	var out T
 	value, err := env.ExecuteActivity(activity, in)

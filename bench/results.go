@@ -52,7 +52,11 @@ func (r results) printTraffic(played []row) {
 		for _, op := range operations {
 			fmt.Printf("| %s | %s |", w.name, op)
 			for _, c := range []string{ours, stockS3} {
-				for _, m := range r[key(s3(w.name), c, op)] {
+				all := r[key(s3(w.name), c, op)]
+				if len(all) == 0 {
+					fmt.Print(" | |")
+				}
+				for _, m := range all {
 					fmt.Printf(" %.0f | %.1f |", m.requests, m.carried/1024)
 				}
 			}

@@ -127,9 +127,16 @@ func (s *stage) measure(ctx context.Context, r row, found results) error {
 		}
 		defer func() { _ = s.cloud.Lift(context.WithoutCancel(ctx), name) }()
 	}
+	shared := r.reps // the first round in which the stock CLI looks at what deployctl has created
+	switch {
+	case r.large:
+		shared = 0
+	case r.once:
+		shared = 1
+	}
 	for round := range r.reps {
-		if r.large {
-			if err := s.shared(ctx, r, round == 0, found); err != nil {
+		if round >= shared {
+			if err := s.shared(ctx, r, round == shared, found); err != nil {
 				return err
 			}
 			continue
@@ -163,7 +170,7 @@ func (s *stage) contestants(r row) []contestant {
 	return all
 }
 
-// shared plays a round of a large row: deployctl creates and destroys, and between the two the stock CLI looks at the
+// shared plays a round of a row that takes the stock CLI too long to create: deployctl creates and destroys, and between the two the stock CLI looks at the
 // same resources: it imports them, or, on deployctl, has the same stack.
 func (s *stage) shared(ctx context.Context, r row, first bool, found results) error {
 	dir, err := s.project(r, "all", r.n, 0)

@@ -41,9 +41,7 @@ func (r *Recovery) readHistory(ctx context.Context, id, run string) (*history, e
 	if err != nil {
 		return nil, err
 	}
-	return newHistory(id, events, worker.WorkflowReplayerOptions{
-		DataConverter: r.Data, FailureConverter: r.Failures, DisableDeadlockDetection: true,
-	}), nil
+	return newHistory(id, events, worker.WorkflowReplayerOptions{DataConverter: r.Data, FailureConverter: r.Failures}), nil
 }
 
 // events reads the events of a workflow run, or of the latest that continues it; "" stands for the latest run of the
@@ -103,7 +101,10 @@ func effectiveRun(events []*historypb.HistoryEvent) (run string) {
 	return run
 }
 
+// newHistory returns a history that is replayed with the options, and whose replay may take as long as it does: a
+// machine that is busy must not make a history look broken.
 func newHistory(id string, events []*historypb.HistoryEvent, o worker.WorkflowReplayerOptions) *history {
+	o.DisableDeadlockDetection = true
 	data := o.DataConverter
 	if data == nil {
 		data = converter.GetDefaultDataConverter()

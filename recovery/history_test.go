@@ -256,7 +256,7 @@ func terminated(t *testing.T, earlier []*historypb.History, events []*historypb.
 	t.Helper()
 	h := newHistory("", append(slices.Clone(events), &historypb.HistoryEvent{
 		EventId: int64(len(events) + 1), EventType: enums.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED,
-	}), worker.WorkflowReplayerOptions{DisableDeadlockDetection: true})
+	}), worker.WorkflowReplayerOptions{})
 	o := &outcome{nil, map[int]deployments.SaveInput{}, map[int]engine.Step{}, map[int]bool{}}
 	for _, run := range earlier {
 		o.read(t, newHistory("", run.Events, worker.WorkflowReplayerOptions{}))

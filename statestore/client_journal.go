@@ -60,12 +60,13 @@ type journalReader struct {
 	objects map[int][][]byte // the entries of the objects in memory, by number
 	kept    []int            // of objects, in the order in which they were read
 	bytes   int              // of objects
+	memory  int              // that bytes do not exceed
 	misses  int              // objects that were asked for and not in memory
 }
 
 // endJournal writes the end of an update's journal, unless it has one, and returns a reader of what is before it.
 func (s *Store) endJournal(ctx context.Context, u deployments.UpdateName) (*journalReader, error) {
-	r := &journalReader{Store: s, update: u, objects: map[int][][]byte{}}
+	r := &journalReader{Store: s, update: u, objects: map[int][][]byte{}, memory: journalMemory}
 	var line logLine
 	for !line.End {
 		last, there, err := s.lastOfLog(ctx, journalLog, u, r.last)
@@ -165,7 +166,7 @@ func (r *journalReader) load(ctx context.Context, object int) error {
 // keep keeps the entries of an object, and forgets those that were read first.
 func (r *journalReader) keep(object int, entries [][]byte) {
 	r.objects[object], r.kept, r.bytes = entries, append(r.kept, object), r.bytes+sizeOf(entries)
-	for r.bytes > journalMemory && len(r.kept) > 1 {
+	for r.bytes > r.memory && len(r.kept) > 1 {
 		r.bytes -= sizeOf(r.objects[r.kept[0]])
 		delete(r.objects, r.kept[0])
 		r.kept = r.kept[1:]

@@ -17,6 +17,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/service"
+	"github.com/deployctl/deployctl/internal/waittest"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/storetest"
 )
@@ -57,6 +58,7 @@ func (q *queue) look(number int, told string) (why string, pause time.Duration) 
 	suite := &testsuite.WorkflowTestSuite{}
 	suite.SetLogger(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	env := suite.NewTestActivityEnvironment()
+	env.SetTestTimeout(waittest.Patience)
 	env.RegisterActivity(New(Activities{Temporal: away{}, Store: q.store,
 		Service: service.New(nil, q.store, service.Readers{})}))
 	if told != "" {
@@ -150,6 +152,7 @@ func TestADeploymentIsExecutedByOneRunOfItsWorkflow(t *testing.T) {
 	suite := &testsuite.WorkflowTestSuite{}
 	suite.SetLogger(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	env := suite.NewTestActivityEnvironment()
+	env.SetTestTimeout(waittest.Patience)
 	env.RegisterActivity(New(Activities{Temporal: away{}, Store: q.store,
 		Service: service.New(nil, q.store, service.Readers{})}))
 	for activity, input := range map[string]any{

@@ -11,6 +11,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/deployctl/deployctl/internal/waittest"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/worker"
@@ -62,7 +63,7 @@ func work(tb testing.TB, s *Server) (client.Client, worker.Worker) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return c, worker.New(c, "queue", worker.Options{})
+	return c, worker.New(c, "queue", worker.Options{DeadlockDetectionTimeout: waittest.Patience})
 }
 
 // BenchmarkSequentialActivities is 6 ms on a machine where the default settings make it 41.

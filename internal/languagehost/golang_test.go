@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -14,14 +15,8 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
 )
 
-// goProgram is a Go program with the dependencies of this module, and main.go with the body in pulumi.Run.
-func goProgram(t *testing.T, body string) *program {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("builds a program")
-	}
-	t.Setenv("XDG_CACHE_HOME", sharedCache(t))
-	files := map[string]string{"main.go": `package main
+// goMain does what ACT names. All tests share it, because linking a program takes most of the time.
+const goMain = `package main
 
 import (
 	"fmt"
@@ -34,46 +29,73 @@ import (
 
 type thing struct{ pulumi.CustomResourceState }
 
-var _ = []any{fmt.Sprint, os.Exit, time.Sleep, config.New, thing{}}
-
 func main() {
-	pulumi.Run(func(ctx *pulumi.Context) error {` + body + `})
+	pulumi.Run(func(ctx *pulumi.Context) error {
+		size := config.New(ctx, "").RequireInt("size")
+		switch os.Getenv("ACT") {
+		case "register":
+			fmt.Println("to stdout")
+			var r thing
+			inputs := pulumi.Map{"size": pulumi.Int(size)}
+			if err := ctx.RegisterResource("tiny:index:Thing", "thing", inputs, &r); err != nil {
+				return err
+			}
+			ctx.Export("id", r.ID())
+			ctx.Export("stack", pulumi.String(ctx.Stack()+" of "+ctx.Project()+" of "+ctx.Organization()))
+		case "fail":
+			return fmt.Errorf("no such zone")
+		case "panic":
+			panic("oh no")
+		case "wait":
+			fmt.Println("pid of program", os.Getpid())
+			time.Sleep(time.Hour)
+		default:
+			fmt.Println("hello from the program")
+			ctx.Export("size", pulumi.Int(size))
+		}
+		return nil
+	})
 }
-`}
+`
+
+var (
+	goRoot string
+	goMake sync.Once
+	goErr  error
+)
+
+// goDir is the directory of the program that all tests share, whose dependencies are those of this module.
+func goDir(t *testing.T) string {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("builds a program")
+	}
+	goMake.Do(func() {
+		if goRoot, goErr = os.MkdirTemp("", "go-program"); goErr == nil {
+			goErr = writeGoProgram(goRoot, goMain)
+		}
+	})
+	must(t, goErr)
+	return goRoot
+}
+
+func writeGoProgram(dir, main string) error {
 	for _, name := range []string{"go.mod", "go.sum"} {
 		text, err := os.ReadFile(filepath.Join("..", "..", name))
 		if err != nil {
-			t.Fatal(err)
+			return err
 		}
-		files[name] = strings.Replace(string(text), "module github.com/deployctl/deployctl", "module program", 1)
+		own := strings.Replace(string(text), "module github.com/deployctl/deployctl", "module program", 1)
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(own), 0o600); err != nil {
+			return err
+		}
 	}
-	return newProgram(t, "go", t.TempDir(), files)
-}
-
-// sharedCache keeps Go's build cache, and gives programs a cache of their own.
-func sharedCache(t *testing.T) string {
-	t.Helper()
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if os.Getenv("GOCACHE") == "" {
-		t.Setenv("GOCACHE", filepath.Join(cache, "go-build"))
-	}
-	return t.TempDir()
+	return os.WriteFile(filepath.Join(dir, "main.go"), []byte(main), 0o600)
 }
 
 func TestAGoProgramIsBuiltAndRun(t *testing.T) {
-	p := goProgram(t, `
-		fmt.Println("to stdout")
-		size := config.New(ctx, "").RequireInt("size")
-		var r thing
-		if err := ctx.RegisterResource("tiny:index:Thing", "thing", pulumi.Map{"size": pulumi.Int(size)}, &r); err != nil {
-			return err
-		}
-		ctx.Export("id", r.ID())
-		ctx.Export("stack", pulumi.String(ctx.Stack()+" of "+ctx.Project()+" of "+ctx.Organization()))
-		return nil`)
+	t.Parallel()
+	p := newProgram(t, "go", goDir(t), nil, "ACT=register")
 	if err := p.run(t.Context()); err != nil {
 		t.Fatalf("%v %v", err, p.said.messages)
 	}
@@ -83,7 +105,8 @@ func TestAGoProgramIsBuiltAndRun(t *testing.T) {
 }
 
 func TestAGoProgramThatReturnsAnErrorHasFailedAndToldWhy(t *testing.T) {
-	p := goProgram(t, `return fmt.Errorf("no such zone")`)
+	t.Parallel()
+	p := newProgram(t, "go", goDir(t), nil, "ACT=fail")
 	var failed *pluginhost.ProgramError
 	if err := p.run(t.Context()); !errors.As(err, &failed) || !failed.Logged {
 		t.Fatal(err)
@@ -92,7 +115,8 @@ func TestAGoProgramThatReturnsAnErrorHasFailedAndToldWhy(t *testing.T) {
 }
 
 func TestAGoProgramThatPanicsHasFailed(t *testing.T) {
-	p := goProgram(t, `panic("oh no")`)
+	t.Parallel()
+	p := newProgram(t, "go", goDir(t), nil, "ACT=panic")
 	var failed *pluginhost.ProgramError
 	if err := p.run(t.Context()); !errors.As(err, &failed) || failed.Message != "the program exited with code 2" {
 		t.Fatal(err)
@@ -101,10 +125,8 @@ func TestAGoProgramThatPanicsHasFailed(t *testing.T) {
 }
 
 func TestAKilledGoProgramIsLostNotFailed(t *testing.T) {
-	p := goProgram(t, `
-		fmt.Println("pid of program", os.Getpid())
-		time.Sleep(time.Hour)
-		return nil`)
+	t.Parallel()
+	p := newProgram(t, "go", goDir(t), nil, "ACT=wait")
 	result := p.start(t.Context())
 	if err := syscall.Kill(p.said.pid(t, "program"), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
@@ -116,7 +138,11 @@ func TestAKilledGoProgramIsLostNotFailed(t *testing.T) {
 }
 
 func TestAGoProgramThatDoesNotCompileHasFailed(t *testing.T) {
-	p := goProgram(t, `return undefined`)
+	t.Parallel()
+	goDir(t) // which skips it where nothing is built
+	dir := t.TempDir()
+	must(t, writeGoProgram(dir, "package main\n\nfunc main() { undefined() }\n"))
+	p := newProgram(t, "go", dir, nil)
 	var failed *pluginhost.ProgramError
 	if err := p.run(t.Context()); !errors.As(err, &failed) || !strings.Contains(failed.Message, "does not compile") {
 		t.Fatal(err)
@@ -125,6 +151,7 @@ func TestAGoProgramThatDoesNotCompileHasFailed(t *testing.T) {
 }
 
 func TestThePackagesOfAGoProgramAreFoundInItsModules(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	aws := filepath.Join(dir, "aws", "go", "aws")
 	if err := os.MkdirAll(aws, 0o700); err != nil {

@@ -34,11 +34,28 @@ func TestMain(m *testing.M) {
 	if runtime, ok := strings.CutPrefix(name, "pulumi-language-"); ok {
 		os.Exit(languagehost.Main(runtime, os.Args[1:]))
 	}
-	code := m.Run()
-	if nodeRoot != "" {
-		_ = os.RemoveAll(nodeRoot)
+	os.Exit(runTests(m))
+}
+
+// runTests gives what language hosts keep in the user's cache a place that is removed. Only Go's build cache is shared.
+func runTests(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "languagehost-cache")
+	user, noUser := os.UserCacheDir()
+	if err := errors.Join(err, noUser); err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, err)
+		return 1
 	}
-	os.Exit(code)
+	if os.Getenv("GOCACHE") == "" {
+		_ = os.Setenv("GOCACHE", filepath.Join(user, "go-build")) // a name without a NUL
+	}
+	_ = os.Setenv("XDG_CACHE_HOME", dir)
+	code := m.Run()
+	for _, left := range []string{dir, nodeRoot, goRoot} {
+		if left != "" {
+			_ = os.RemoveAll(left)
+		}
+	}
+	return code
 }
 
 // program is a program under test with all that it is run by and against.

@@ -68,6 +68,7 @@ func (h hostile) binaries() string {
 }
 
 func TestALinkInPlaceOfTheBinariesHasTheWorkerRemoveNothing(t *testing.T) {
+	t.Parallel()
 	h := newHostile(t)
 	key, longAgo := filepath.Join(h.hidden, "key"), time.Now().AddDate(-1, 0, 0)
 	must(t, os.WriteFile(key, []byte("text"), 0o600))
@@ -83,6 +84,7 @@ func TestALinkInPlaceOfTheBinariesHasTheWorkerRemoveNothing(t *testing.T) {
 }
 
 func TestAPipeBesideABinaryHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
 	h := newHostile(t)
 	must(t, h.run(t))
 	homes, err := os.ReadDir(h.binaries())
@@ -96,6 +98,7 @@ func TestAPipeBesideABinaryHoldsNobodyUp(t *testing.T) {
 }
 
 func TestADirectoryOfModulesThatIsSwappedForAPipeHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	p := newProgram(t, "nodejs", dir, map[string]string{"package.json": `{}`})
 	stored := filepath.Join(dir, "node_modules", ".pnpm", "stored")

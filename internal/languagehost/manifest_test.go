@@ -10,6 +10,7 @@ import (
 )
 
 func TestAManifestThatIsAPipeOrHugeIsNotRead(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	p := newProgram(t, "nodejs", dir, map[string]string{"package.json": `{}`})
 	for _, name := range []string{"pipe", "huge"} {
@@ -36,6 +37,7 @@ func TestAManifestThatIsAPipeOrHugeIsNotRead(t *testing.T) {
 }
 
 func TestTheVersionOfAPackageIsItsOwnAndNotThatOfAnExtension(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for _, name := range []string{"base", "more"} {
 		if err := os.MkdirAll(filepath.Join(dir, "node_modules", name), 0o700); err != nil {

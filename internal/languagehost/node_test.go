@@ -27,7 +27,21 @@ console.log("pid of program " + process.pid);
 setInterval(() => {}, 1000);
 `
 
+// newScript starts the language host of a program that needs nothing of the SDK: what should run it is the script. The
+// real one takes seconds of a processor to load.
+func newScript(t *testing.T, script string, env ...string) *program {
+	t.Helper()
+	if _, err := exec.LookPath("node"); err != nil {
+		t.Skip("node is not on PATH")
+	}
+	dir := t.TempDir()
+	runner := filepath.Join(dir, "node_modules", "@pulumi", "pulumi", "cmd", "run")
+	must(t, os.MkdirAll(runner, 0o700), os.WriteFile(filepath.Join(runner, "index.js"), []byte(script), 0o600))
+	return newProgram(t, "nodejs", dir, nil, env...)
+}
+
 func TestANodeProgramRegistersResourcesReadsItsConfigurationAndWritesOutput(t *testing.T) {
+	t.Parallel()
 	p := newProgram(t, "nodejs", nodeDir(t), map[string]string{"index.js": `
 const pulumi = require("@pulumi/pulumi");
 console.log("to stdout");
@@ -50,6 +64,7 @@ exports.stack = pulumi.getStack() + " of " + pulumi.getProject() + " of " + pulu
 
 // TestAProgramOfBunIsRunByTheExecutableOfThatName has node under the name of bun, whose command line is the same.
 func TestAProgramOfBunIsRunByTheExecutableOfThatName(t *testing.T) {
+	t.Parallel()
 	path, err := exec.LookPath("node")
 	if err != nil {
 		t.Fatal(err)
@@ -70,6 +85,7 @@ exports.id = new pulumi.CustomResource("tiny:index:Thing", "thing", {}).id;
 }
 
 func TestAProgramOfBunWithoutBunSaysWhatIsMissing(t *testing.T) {
+	t.Parallel()
 	p := newProgram(t, "bun", nodeDir(t), map[string]string{"index.js": ``}, "PATH="+t.TempDir())
 	if err := p.run(t.Context()); err == nil || !strings.Contains(err.Error(), "bun") ||
 		!strings.Contains(err.Error(), "PATH") {
@@ -78,6 +94,7 @@ func TestAProgramOfBunWithoutBunSaysWhatIsMissing(t *testing.T) {
 }
 
 func TestATypeScriptProgramNeedsNoBuild(t *testing.T) {
+	t.Parallel()
 	p := newProgram(t, "nodejs", nodeDir(t), map[string]string{"index.ts": `
 import * as pulumi from "@pulumi/pulumi";
 const size: number = 5;
@@ -91,6 +108,7 @@ export const thing = new Thing("tiny:index:Thing", "thing", {size}).id;
 }
 
 func TestANodeProgramThatThrowsHasFailedAndToldWhy(t *testing.T) {
+	t.Parallel()
 	p := newProgram(t, "nodejs", nodeDir(t), map[string]string{"index.js": `throw new Error("no such zone");`})
 	var failed *pluginhost.ProgramError
 	if err := p.run(t.Context()); !errors.As(err, &failed) || !failed.Logged {
@@ -100,6 +118,7 @@ func TestANodeProgramThatThrowsHasFailedAndToldWhy(t *testing.T) {
 }
 
 func TestANodeProgramThatExitsWith7HasFailed(t *testing.T) {
+	t.Parallel()
 	p := newProgram(t, "nodejs", nodeDir(t), map[string]string{"index.js": `process.exit(7);`})
 	var failed *pluginhost.ProgramError
 	if err := p.run(t.Context()); !errors.As(err, &failed) || failed.Logged ||
@@ -109,7 +128,8 @@ func TestANodeProgramThatExitsWith7HasFailed(t *testing.T) {
 }
 
 func TestAKilledNodeProgramIsLostNotFailed(t *testing.T) {
-	p := newProgram(t, "nodejs", nodeDir(t), map[string]string{"index.js": waiting})
+	t.Parallel()
+	p := newScript(t, waiting)
 	result := p.start(t.Context())
 	if err := syscall.Kill(p.said.pid(t, "program"), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
@@ -122,6 +142,7 @@ func TestAKilledNodeProgramIsLostNotFailed(t *testing.T) {
 }
 
 func TestCancellingARunKillsTheProgramAndItsChildren(t *testing.T) {
+	t.Parallel()
 	p := newProgram(t, "nodejs", nodeDir(t), map[string]string{"index.js": waiting})
 	ctx, cancel := context.WithCancel(t.Context())
 	result := p.start(ctx)
@@ -135,7 +156,8 @@ func TestCancellingARunKillsTheProgramAndItsChildren(t *testing.T) {
 }
 
 func TestClosingTheHostKillsTheProgram(t *testing.T) {
-	p := newProgram(t, "nodejs", nodeDir(t), map[string]string{"index.js": waiting})
+	t.Parallel()
+	p := newScript(t, waiting)
 	result := p.start(context.Background())
 	pid := p.said.pid(t, "program")
 	p.host.Close(t.Context())
@@ -149,14 +171,15 @@ func TestClosingTheHostKillsTheProgram(t *testing.T) {
 }
 
 func TestAsAPluginProcessTheHostRunsProgramsAndTakesThemWithIt(t *testing.T) {
+	t.Parallel()
 	path := "PATH=" + bin(t, "nodejs") + string(os.PathListSeparator) + os.Getenv("PATH")
-	ok := newProgram(t, "nodejs", nodeDir(t), map[string]string{"index.js": `console.log("hello");`}, path)
+	ok := newScript(t, `console.log("hello");`, path)
 	if err := ok.run(t.Context()); err != nil {
 		t.Fatalf("%v %v", err, ok.said.messages)
 	}
 	ok.said.await(t, "hello")
 
-	p := newProgram(t, "nodejs", nodeDir(t), map[string]string{"index.js": waiting}, path)
+	p := newScript(t, waiting, path)
 	result := p.start(t.Context())
 	pid, host := p.said.pid(t, "program"), p.said.pid(t, "host")
 	if err := syscall.Kill(host, syscall.SIGKILL); err != nil {
@@ -169,7 +192,7 @@ func TestAsAPluginProcessTheHostRunsProgramsAndTakesThemWithIt(t *testing.T) {
 	awaitGone(t, pid)
 	_ = syscall.Kill(p.said.pid(t, "child"), syscall.SIGKILL) // nobody is left to end what the program started
 
-	p = newProgram(t, "nodejs", nodeDir(t), map[string]string{"index.js": waiting}, path)
+	p = newScript(t, waiting, path)
 	result = p.start(context.Background())
 	pid = p.said.pid(t, "program")
 	p.host.Close(t.Context())
@@ -180,6 +203,7 @@ func TestAsAPluginProcessTheHostRunsProgramsAndTakesThemWithIt(t *testing.T) {
 }
 
 func TestADynamicProviderOfANodeProgramRuns(t *testing.T) {
+	t.Parallel()
 	p := newProgram(t, "nodejs", nodeDir(t), map[string]string{"index.js": `
 const pulumi = require("@pulumi/pulumi");
 const provider = {
@@ -232,6 +256,7 @@ new Thing("thing", {size: 4});
 }
 
 func TestWithoutTheSDKANodeProgramSaysWhatToInstall(t *testing.T) {
+	t.Parallel()
 	p := newProgram(t, "nodejs", t.TempDir(), map[string]string{"index.js": ``})
 	if err := p.run(t.Context()); err == nil || !strings.Contains(err.Error(), "npm install @pulumi/pulumi") {
 		t.Error(err)
@@ -239,6 +264,7 @@ func TestWithoutTheSDKANodeProgramSaysWhatToInstall(t *testing.T) {
 }
 
 func TestThePackagesOfANodeProgramAreFoundAmongItsModules(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	p := newProgram(t, "nodejs", dir, map[string]string{"package.json": `{"dependencies": {"@pulumi/aws": "^6"}}`})
 	for path, text := range map[string]string{

@@ -102,6 +102,7 @@ def build_wheel(directory, config_settings=None, metadata_directory=None):
 // TestPackagesOfAPythonProgramAreInstalledIntoItsVirtualEnvironment begins with what an interrupted installation left.
 // Scripts may not run, and yet a package of the project itself is built.
 func TestPackagesOfAPythonProgramAreInstalledIntoItsVirtualEnvironment(t *testing.T) {
+	t.Parallel()
 	p := pythonProgram(t, map[string]any{"virtualenv": "venv"}, map[string]string{
 		"requirements.txt": "pulumi\npulumi-thing==2.0.0\n./ours\n", "helper.py": "text = 'of the helper'\n",
 		"venv/bin/python": "not a Python", "venv/lib/half": "",
@@ -129,6 +130,7 @@ func TestPackagesOfAPythonProgramAreInstalledIntoItsVirtualEnvironment(t *testin
 }
 
 func TestPythonPackagesOfOthersAreBuiltOnlyIfTheStackAllowsIt(t *testing.T) {
+	t.Parallel()
 	for _, allowed := range []bool{false, true} {
 		p := pythonProgram(t, map[string]any{"virtualenv": "venv"}, map[string]string{"requirements.txt": "wild"})
 		mark := filepath.Join(p.dir, "mark")
@@ -163,6 +165,7 @@ func ready(t *testing.T, files map[string]string) *program {
 }
 
 func TestThePythonOnThePathIsUsedWithItsPackagesAndNothingIsInstalled(t *testing.T) {
+	t.Parallel()
 	p := ready(t, map[string]string{
 		"requirements.txt": "no-such-package", "__main__.py": "import sys\nprint('prefix', sys.prefix)\n",
 	})
@@ -174,6 +177,7 @@ func TestThePythonOnThePathIsUsedWithItsPackagesAndNothingIsInstalled(t *testing
 }
 
 func TestAPythonProgramThatFailsShowsItsOwnFrames(t *testing.T) {
+	t.Parallel()
 	p := ready(t, map[string]string{
 		"__main__.py": "import helper\nhelper.fail()\n", "helper.py": "def fail(): raise ValueError('too small')\n",
 	})
@@ -191,6 +195,7 @@ func TestAPythonProgramThatFailsShowsItsOwnFrames(t *testing.T) {
 }
 
 func TestAPythonProgramWithoutPulumiOrMainSaysWhatToDo(t *testing.T) {
+	t.Parallel()
 	p := ready(t, map[string]string{})
 	if err := p.run(t.Context()); err == nil {
 		t.Error("it runs without a program")

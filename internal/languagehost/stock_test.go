@@ -14,8 +14,10 @@ import (
 
 func TestTheStockCLIRunsProgramsOverOurHosts(t *testing.T) {
 	cli := peertest.Path(t, "pulumi")
+	t.Parallel()
 	for runtime, dir := range map[string]string{"nodejs": nodeDir(t), "go": goDir(t)} {
 		t.Run(runtime, func(t *testing.T) {
+			t.Parallel()
 			files := map[string]string{
 				"Pulumi.yaml": "name: test\nruntime: " + runtime + "\n",
 				"index.js": `
@@ -52,13 +54,4 @@ exports.size = new pulumi.Config().requireNumber("size");`,
 			pulumi("destroy", "--yes", "--skip-preview")
 		})
 	}
-}
-
-// goDir is a directory with a Go program.
-func goDir(t *testing.T) string {
-	t.Helper()
-	return goProgram(t, `
-		fmt.Println("hello from the program")
-		ctx.Export("size", pulumi.Int(config.New(ctx, "").RequireInt("size")))
-		return nil`).dir
 }

@@ -245,32 +245,36 @@ func TestABodyThatGrowsWhenItIsDecompressedIsTooLarge(t *testing.T) {
 	}
 }
 
+// TestASmallBodyWaitsForNoMemoryAndALargeOneOnlyUntilThereIsSome runs in a bubble, whose time is not the machine's.
 func TestASmallBodyWaitsForNoMemoryAndALargeOneOnlyUntilThereIsSome(t *testing.T) {
-	b := newBench(t)
-	const path = "/api/stacks/acme/shop/dev/batch-encrypt"
-	values := func(n int) []byte { return []byte(`{"plaintexts":["` + strings.Repeat("YWFh", n/4) + `"]}`) }
-	all := b.memory.Claim("evil", nil)
-	if err := all.Take(t.Context(), math.MaxInt64, 0); err != nil {
-		t.Fatal(err)
-	}
-	got, said, _ := b.do(http.MethodPost, path, "token deployer", zipped(t, values(freeBody/2)),
-		"Content-Encoding", "gzip")
-	if got != http.StatusOK {
-		t.Errorf("a small one is answered %d: %s", got, said)
-	}
-	for _, body := range [][]byte{values(2 * freeBody), values(2 * mempool.Step)} {
-		gone, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond) // it waits for longer
-		defer cancel()
-		r := httptest.NewRequestWithContext(gone, http.MethodPost, path, bytes.NewReader(body))
-		r.Header.Set("Authorization", "token deployer")
-		w := httptest.NewRecorder()
-		b.handler.ServeHTTP(w, r)
-		if w.Code != http.StatusServiceUnavailable {
-			t.Errorf("a large one is answered %d: %s", w.Code, w.Body)
+	newBench(t) // the compressor of the process must not be of a bubble
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		const path = "/api/stacks/acme/shop/dev/batch-encrypt"
+		values := func(n int) []byte { return []byte(`{"plaintexts":["` + strings.Repeat("YWFh", n/4) + `"]}`) }
+		all := b.memory.Claim("evil", nil)
+		if err := all.Take(t.Context(), math.MaxInt64, 0); err != nil {
+			t.Fatal(err)
 		}
-	}
-	all.Release()
-	b.want(http.StatusOK, http.MethodPost, path, "token deployer", string(values(2*mempool.Step)))
+		got, said, _ := b.do(http.MethodPost, path, "token deployer", zipped(t, values(freeBody/2)),
+			"Content-Encoding", "gzip")
+		if got != http.StatusOK {
+			t.Errorf("a small one is answered %d: %s", got, said)
+		}
+		for _, body := range [][]byte{values(2 * freeBody), values(2 * mempool.Step)} {
+			gone, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond) // it waits for longer
+			defer cancel()
+			r := httptest.NewRequestWithContext(gone, http.MethodPost, path, bytes.NewReader(body))
+			r.Header.Set("Authorization", "token deployer")
+			w := httptest.NewRecorder()
+			b.handler.ServeHTTP(w, r)
+			if w.Code != http.StatusServiceUnavailable {
+				t.Errorf("a large one is answered %d: %s", w.Code, w.Body)
+			}
+		}
+		all.Release()
+		b.want(http.StatusOK, http.MethodPost, path, "token deployer", string(values(2*mempool.Step)))
+	})
 }
 
 // TestABodyTakesTheMemoryOfItsTextAndOfWhatIsMadeOfIt has nearly as much memory as a body needs, and then as much: its

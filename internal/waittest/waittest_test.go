@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -102,4 +105,29 @@ func TestAContextEndsWithItsTestAndTellsNothing(t *testing.T) {
 			t.Errorf("%v, and it says %q", ctx.Err(), r.said)
 		}
 	})
+}
+
+// TestNoTestEnvironmentOfTemporalHasADeadlineOfItsOwn finds those that are left with the default of three seconds, which
+// a busy machine needs at times.
+func TestNoTestEnvironmentOfTemporalHasADeadlineOfItsOwn(t *testing.T) {
+	root, found := filepath.Join("..", ".."), 0
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		made := strings.Count(string(text), ".NewTestActivity"+"Environment()") +
+			strings.Count(string(text), ".NewTestWorkflow"+"Environment()")
+		if made > strings.Count(string(text), ".SetTestTimeout(waittest.") {
+			t.Errorf("%s makes an environment: give it SetTestTimeout(waittest.Patience)", path)
+		}
+		found += made
+		return nil
+	})
+	if err != nil || found == 0 {
+		t.Errorf("%d environments are found: %v", found, err)
+	}
 }
