@@ -58,7 +58,7 @@ func (r *Run) look(e *entry, old *State) *Look {
 
 // takesOver reports whether --adopt names the resource of an entry, by its URN or its type.
 func (r *Run) takesOver(e *entry) bool {
-	return r.adopted.match(e.URN) || r.adopted.match(urn.URN(e.New.Type))
+	return r.takeover.match(e.URN) || r.takeover.match(urn.URN(e.New.Type))
 }
 
 // found decides about what exists in the place of an entry's resource: it is imported, or is somebody else's. It was
@@ -71,8 +71,6 @@ func (r *Run) found(e *entry, f Found, op *operation) {
 		r.ownedBySomeoneElse(e, f, op)
 		return
 	}
-	m := r.mark(e.URN)
-	m.Creates = max(m.Creates+f.Generation+1-r.generation(e.URN), 0)
 	e.Found, e.Plan = &f, nil
 	r.become(e, stageHeld, 0)
 	if r.Stopped || e.Epoch != r.Epoch {
@@ -108,10 +106,16 @@ func (f Found) owner() string {
 	return ", owned by " + f.Owner
 }
 
-// noteTakeover leaves a reason to update what was taken over, although it may be as declared: it does not bear our mark
-// yet. The update may be another one, if this one ends before.
-func (e *entry) noteTakeover() {
-	if e.Found != nil && e.Found.Foreign && e.Kind == StepImport {
+// takeIn completes the state of what was found and read. The next create is of the generation after it. What was taken
+// over has a reason to be updated, although it may be as declared: it does not bear our mark yet. The update may be
+// another one, if this one ends before.
+func (r *Run) takeIn(e *entry) {
+	if e.Found == nil || e.Kind != StepImport {
+		return
+	}
+	m := r.mark(e.URN)
+	m.Creates = max(m.Creates+e.Found.Generation+1-r.generation(e.URN), 0)
+	if e.Found.Foreign {
 		e.New.InitErrors = append(e.New.InitErrors, "it was taken over, and is not marked as this stack's yet")
 	}
 }

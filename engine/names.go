@@ -123,7 +123,7 @@ func (r *Run) since(u urn.URN) int {
 // because a deletion may still have its effect, and some clouds keep the names of what was deleted.
 func (r *Run) generation(u urn.URN) int {
 	first := r.goal.Generations[Label(u)]
-	if first == 0 && r.stored[u] {
+	if first == 0 && r.had[u] {
 		first = 1
 	}
 	return first + r.marked(u).Creates

@@ -260,7 +260,7 @@ func (r *Run) goalFinished(op *operation, ev StepFinished) {
 		return
 	}
 	r.applyResult(e, ev)
-	e.noteTakeover()
+	r.takeIn(e)
 	r.record(e, op.Op)
 	if e.Kind == StepImport || e.Kind == StepImportReplacement {
 		r.recordViews(op, e.New.Key, ev.Views)
