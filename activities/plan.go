@@ -46,7 +46,7 @@ func (a *Activities) Plan(ctx context.Context, in deployments.PlanInput) (deploy
 		slots <- struct{}{}
 		planning.Go(func() {
 			defer func() { <-slots }()
-			results[i], errs[i] = s.plan(ctx, p)
+			results[i], errs[i] = s.plan(ctx, p, beats)
 		})
 	}
 	planning.Wait()
@@ -79,13 +79,16 @@ func same(p engine.Planned) bool {
 }
 
 // plan plans one resource, without secrets in its texts. A panic ends this plan only.
-func (s *session) plan(ctx context.Context, p engine.Plan) (planned engine.Planned, err error) {
+func (s *session) plan(
+	ctx context.Context, p engine.Plan, beats *heartbeater,
+) (planned engine.Planned, err error) {
 	err = panics.Do("planning "+string(p.URN), func() (err error) {
-		planned, err = s.planOne(ctx, p)
+		planned, err = s.planOne(ctx, p, beats)
 		return err
 	})
 	hide := s.redactor(ctx, append(bagsOf(p.Provider, p.Old), p.Goal.Inputs)...)
 	planned.Error, err = hide(planned.Error), hide.failure(err)
+	hide.found(planned.Found)
 	hide.failures(planned.Failures)
 	hide.views(planned.Views)
 	hide.analysis(planned.Analysis)
@@ -93,11 +96,12 @@ func (s *session) plan(ctx context.Context, p engine.Plan) (planned engine.Plann
 }
 
 // planOne plans one resource. It returns errors of the service; a provider's error is part of the result.
-func (s *session) planOne(ctx context.Context, p engine.Plan) (engine.Planned, error) {
+func (s *session) planOne(ctx context.Context, p engine.Plan, beats *heartbeater) (engine.Planned, error) {
 	planner, err := s.newPlanner(ctx, p)
 	if err != nil {
 		return engine.Planned{}, err
 	}
+	planner.beats = beats
 	var planned engine.Planned
 	err = s.retried(ctx, func() error {
 		var err error
@@ -123,6 +127,7 @@ type planner struct {
 	session  *session
 	ask      engine.Plan
 	provider resourceProvider
+	beats    *heartbeater // of the activity
 	// The values of the goal and, unless it is a recreation, of the stored resource.
 	news, oldInputs, oldOutputs resource.PropertyMap
 	continues                   bool // the goal is compared with a stored resource
@@ -198,6 +203,9 @@ func (pl *planner) plan(ctx context.Context) (engine.Planned, error) {
 		}
 	}
 	planned := engine.Planned{Diff: diff, Analysis: analysis}
+	if planned.Found, err = pl.look(ctx, checked); err != nil || planned.Found != nil {
+		return planned, err
+	}
 	if planned.Inputs, err = pl.session.values.Encode(ctx, checked); err != nil {
 		return planned, internalError(err)
 	}

@@ -67,7 +67,7 @@ func (a *Activities) Step(ctx context.Context, in deployments.StepInput) (deploy
 	case err != nil:
 	case at.heartbeat.lastBeatRejected() || errors.Is(ctx.Err(), context.DeadlineExceeded):
 		at.leave(ctx, result)
-	case in.Step.Answer != nil && result.Outcome == engine.OutcomeDone && engine.ViewError(result.Views) == "":
+	case in.Step.Answer != nil && result.Outcome == engine.OutcomeDone && result.Found == nil && engine.ViewError(result.Views) == "":
 		reply := *in.Step.Answer
 		reply.ID, reply.Object = result.ID, result.Outputs
 		out.Answered, out.Messages = s.replyEarly(ctx, reply)
@@ -220,6 +220,7 @@ func mutate[T any](
 		if _, underWay := at.session.sent.LoadOrStore(at.step.Op, at); underWay {
 			return engine.StepFinished{}, unknownOutcome("an earlier attempt is still under way")
 		}
+		at.session.called.Store(at.step.Op, true)
 		at.session.answers.drop(at.stepOf()) // that an earlier one had no effect
 		at.sent = true
 	}

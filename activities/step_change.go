@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/deployctl/deployctl/engine"
@@ -23,6 +24,13 @@ func (at *attempt) create(ctx context.Context, p *pluginhost.Provider) (engine.S
 	inputs, checked, ended, err := at.inputs(ctx, p)
 	if err != nil || ended != nil {
 		return deref(ended), err
+	}
+	found, err := at.lookFirst(ctx, p, inputs)
+	if denied := (*forbiddenError)(nil); errors.As(err, &denied) {
+		return failed(denied.Error()), nil
+	}
+	if err != nil || found != nil {
+		return engine.StepFinished{Outcome: engine.OutcomeDone, Found: found}, err
 	}
 	if made, err := at.lookBefore(ctx, p, inputs); err != nil || made != nil {
 		return deref(made), err

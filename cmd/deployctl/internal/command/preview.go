@@ -10,8 +10,8 @@ import (
 
 func previewCommand(s *Env) *cli.Command {
 	return &cli.Command{
-		Name: "preview", Aliases: []string{"pre"}, Usage: "show what an update would do",
-		Flags: updateFlags(refreshFlag, replaceFlag, ignoreProtectFlag, excludeProtectedFlag,
+		Name: "preview", Aliases: []string{"pre", "plan"}, Usage: "show what an update would do",
+		Flags: updateFlags(refreshFlag, replaceFlag, adoptFlag, ignoreProtectFlag, excludeProtectedFlag,
 			runProgramFlag, policyPackFlag, policyPackConfigFlag,
 			&cli.StringFlag{Name: "kind", Usage: "`KIND` of update to preview: up, refresh or destroy", Value: "up"},
 			&cli.StringFlag{Name: "import-file", Usage: "write what would be created to `FILE`, for deployctl import"},
