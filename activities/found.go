@@ -183,7 +183,7 @@ func (pl *planner) look(ctx context.Context, checked resource.PropertyMap) (*eng
 		return nil, err
 	}
 	ask := pl.ask
-	at := &attempt{session: pl.session, heartbeat: pl.beats, limiter: account.limiter, step: engine.Step{
+	at := &attempt{session: pl.session, limiter: account.limiter, step: engine.Step{
 		Op: ask.Op, Kind: engine.StepCreate, URN: ask.URN, Type: ask.Goal.Type, Provider: ask.Provider, Seed: ask.Seed,
 		Check: true, Preview: ask.Preview, Look: ask.Look,
 		New: &engine.State{URN: ask.URN, Type: ask.Goal.Type, Inputs: ask.Goal.Inputs},

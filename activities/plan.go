@@ -46,7 +46,7 @@ func (a *Activities) Plan(ctx context.Context, in deployments.PlanInput) (deploy
 		slots <- struct{}{}
 		planning.Go(func() {
 			defer func() { <-slots }()
-			results[i], errs[i] = s.plan(ctx, p, beats)
+			results[i], errs[i] = s.plan(ctx, p)
 		})
 	}
 	planning.Wait()
@@ -79,11 +79,9 @@ func same(p engine.Planned) bool {
 }
 
 // plan plans one resource, without secrets in its texts. A panic ends this plan only.
-func (s *session) plan(
-	ctx context.Context, p engine.Plan, beats *heartbeater,
-) (planned engine.Planned, err error) {
+func (s *session) plan(ctx context.Context, p engine.Plan) (planned engine.Planned, err error) {
 	err = panics.Do("planning "+string(p.URN), func() (err error) {
-		planned, err = s.planOne(ctx, p, beats)
+		planned, err = s.planOne(ctx, p)
 		return err
 	})
 	hide := s.redactor(ctx, append(bagsOf(p.Provider, p.Old), p.Goal.Inputs)...)
@@ -96,12 +94,11 @@ func (s *session) plan(
 }
 
 // planOne plans one resource. It returns errors of the service; a provider's error is part of the result.
-func (s *session) planOne(ctx context.Context, p engine.Plan, beats *heartbeater) (engine.Planned, error) {
+func (s *session) planOne(ctx context.Context, p engine.Plan) (engine.Planned, error) {
 	planner, err := s.newPlanner(ctx, p)
 	if err != nil {
 		return engine.Planned{}, err
 	}
-	planner.beats = beats
 	var planned engine.Planned
 	err = s.retried(ctx, func() error {
 		var err error
@@ -127,7 +124,6 @@ type planner struct {
 	session  *session
 	ask      engine.Plan
 	provider resourceProvider
-	beats    *heartbeater // of the activity
 	// The values of the goal and, unless it is a recreation, of the stored resource.
 	news, oldInputs, oldOutputs resource.PropertyMap
 	continues                   bool // the goal is compared with a stored resource

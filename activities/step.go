@@ -87,7 +87,7 @@ type attempt struct {
 	session   *session
 	step      engine.Step
 	round     int
-	heartbeat *heartbeater
+	heartbeat *heartbeater       // nil if it only looks, as a part of a plan
 	turn      bool               // it holds one of the places of steps that run at a time
 	limiter   *ratelimit.Limiter // the rate limit of the provider's account
 	pause     time.Duration      // before the first repetition of a throttled call; 0: the retry policy decides
@@ -263,6 +263,9 @@ func mutate[T any](
 
 // keepRate waits until the rate limit of the account admits a call. If it fails, no call was made.
 func (at *attempt) keepRate(ctx context.Context) error {
+	if at.heartbeat == nil { // it is part of a plan
+		return notCalled(at.limiter.Wait(ctx, nil, at.session.request.Scheduled))
+	}
 	err := notCalled(at.limiter.Wait(ctx, at.heartbeat.cancelled, at.session.request.Scheduled))
 	switch {
 	case !interrupted(err):
