@@ -12,7 +12,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 )
 
-const byName = `{"read": "${name}"}`
+const readName = `{"read": "${name}"}`
 
 // generations are seeds to look under, the newest first: the second is of what made makes.
 func generations() [][]byte { return [][]byte{seedOf(thingURN), []byte("an earlier generation")} }
@@ -40,13 +40,13 @@ func TestWhatExistsIsFoundBeforeItIsCreated(t *testing.T) {
 		found    engine.Found // its ID is "n", or of the earlier generation
 		says     string       // the create fails with it
 	}{
-		"nothing is there":                            {rule: byName, inputs: texts("name", "n")},
-		"an earlier generation is ours":               {rule: byName, earlier: true, found: engine.Found{Generation: 6}},
-		"a given name proves nothing":                 {rule: byName, inputs: texts("name", "n"), there: "{}", found: engine.Found{Foreign: true}},
-		"a given name is taken over":                  {rule: byName, inputs: texts("name", "n"), there: "{}", takeOver: true, found: engine.Found{Foreign: true}},
+		"nothing is there":                            {rule: readName, inputs: texts("name", "n")},
+		"an earlier generation is ours":               {rule: readName, earlier: true, found: engine.Found{Generation: 6}},
+		"a given name proves nothing":                 {rule: readName, inputs: texts("name", "n"), there: "{}", found: engine.Found{Foreign: true}},
+		"a given name is taken over":                  {rule: readName, inputs: texts("name", "n"), there: "{}", takeOver: true, found: engine.Found{Foreign: true}},
 		"there is no rule":                            {rule: `[]`, inputs: texts("name", "n2"), there: "{}"},
 		"what has the properties need not be the one": {rule: byMatch, inputs: texts("name", "n", "serverMade", "yes"), there: `{"name": "n"}`},
-		"forbidden is not absent": {rule: byName, inputs: texts("name", "n"), there: "forbidden",
+		"forbidden is not absent": {rule: readName, inputs: texts("name", "n"), there: "forbidden",
 			says: "it may exist already: AccessDenied"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -89,7 +89,7 @@ func TestWhatExistsIsFoundBeforeItIsCreated(t *testing.T) {
 }
 
 func TestAPlanFindsWhatExistsAndAPreviewCreatesNothing(t *testing.T) {
-	h := bench(t, ruled(byName))
+	h := bench(t, ruled(readName))
 	h.put("n")
 	plan := func(inputs resource.PropertyMap) engine.Planned {
 		t.Helper()
@@ -117,7 +117,7 @@ func TestAPlanFindsWhatExistsAndAPreviewCreatesNothing(t *testing.T) {
 }
 
 func TestACreateThatWasCalledIsNotLookedFor(t *testing.T) {
-	h := bench(t, ruled(byName))
+	h := bench(t, ruled(readName))
 	step := h.create(texts("name", "n", "do", "die-after"))
 	step.Look = &engine.Look{Seeds: generations()[:1]}
 	h.lose(step, 1)

@@ -90,7 +90,7 @@ func (s *session) knownRules(ctx context.Context, p *pluginhost.Provider, t toke
 			}
 			maps.Copy(values, own.Values) // what the stack says about values holds for these rules, too
 			shipped.Values = values
-			all = append(all, known{shipped, version, true})
+			all = append(all, known{Set: shipped, version: version, shipped: true})
 		}
 	}
 	s.found.Store(key, all)
