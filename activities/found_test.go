@@ -44,14 +44,18 @@ func TestWhatExistsIsFoundBeforeItIsCreated(t *testing.T) {
 		"an earlier generation is ours":               {rule: readName, earlier: true, found: engine.Found{Generation: 6}},
 		"a given name proves nothing":                 {rule: readName, inputs: texts("name", "n"), there: "{}", found: engine.Found{Foreign: true}},
 		"a given name is taken over":                  {rule: readName, inputs: texts("name", "n"), there: "{}", takeOver: true, found: engine.Found{Foreign: true}},
-		"there is no rule":                            {rule: `[]`, inputs: texts("name", "n2"), there: "{}"},
+		"there is no rule":                            {inputs: texts("name", "n2"), there: "{}"},
 		"what has the properties need not be the one": {rule: byMatch, inputs: texts("name", "n", "serverMade", "yes"), there: `{"name": "n"}`},
 		"forbidden is not absent": {rule: readName, inputs: texts("name", "n"), there: "forbidden",
 			says: "it may exist already: AccessDenied"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := bench(t, ruled(c.rule))
+			config := ruled(c.rule)
+			if c.rule == "" {
+				config = nil
+			}
+			h := bench(t, config)
 			id := "n"
 			if c.earlier {
 				id = made(t, h)

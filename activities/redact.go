@@ -67,8 +67,11 @@ func (c redactor) failures(failures []engine.CheckFailure) {
 }
 
 func (c redactor) found(f *engine.Found) {
-	if f != nil {
-		f.Owner = c(f.Owner)
+	if f == nil {
+		return
+	}
+	if f.Owner = c(f.Owner); !c.shows(f.ID) {
+		f.Shown = c(f.ID)
 	}
 }
 

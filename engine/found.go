@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
@@ -28,9 +29,10 @@ type Look struct {
 // Found is what a look has found in the place of a resource that is to be created.
 //
 // Generation is that of the seed by which it was found. Foreign: it is somebody else's; Owner says whose, for people,
-// if that is known. Thing names it, if its id alone does not.
+// if that is known. Shown is the id as people may see it, if a part of it is secret.
 type Found struct {
 	ID         string `json:"id"`
+	Shown      string `json:"shown,omitempty"`
 	Generation int    `json:"generation,omitempty"`
 	Foreign    bool   `json:"foreign,omitempty"`
 	Owner      string `json:"owner,omitempty"`
@@ -78,9 +80,9 @@ func (r *Run) found(e *entry, f Found, op *operation) {
 		return
 	}
 	if f.Foreign {
-		r.diagnose("warning", e.URN, "%s exists already%s, and is taken over: %s", e.URN, f.owner(), f.ID)
+		r.diagnose("warning", e.URN, "%s exists already%s, and is taken over: %s", e.URN, f.owner(), f.shown())
 	} else {
-		r.diagnose("info", e.URN, "%s exists already, and is this stack's: recovered %s", e.URN, f.ID)
+		r.diagnose("info", e.URN, "%s exists already, and is this stack's: recovered %s", e.URN, f.shown())
 	}
 	r.decide(e)
 }
@@ -88,7 +90,8 @@ func (r *Run) found(e *entry, f Found, op *operation) {
 // ownedBySomeoneElse fails an entry in whose place there is something that is not ours.
 func (r *Run) ownedBySomeoneElse(e *entry, f Found, op *operation) {
 	message := fmt.Sprintf("OwnedBySomeoneElse: %s exists already as %s%s, and was not made by this stack; give the "+
-		"resource another name, import it with the option import, or take it over with --adopt", e.URN, f.ID, f.owner())
+		"resource another name, import it with the option import, or take it over with --adopt", e.URN, f.shown(),
+		f.owner())
 	r.diagnose("error", e.URN, "%s", message)
 	if op != nil {
 		r.emitFailed(op, message)
@@ -97,6 +100,8 @@ func (r *Run) ownedBySomeoneElse(e *entry, f Found, op *operation) {
 	}
 	r.bail(e, message)
 }
+
+func (f Found) shown() string { return cmp.Or(f.Shown, f.ID) }
 
 // owner says whose it is, as a part of a sentence.
 func (f Found) owner() string {
