@@ -93,6 +93,20 @@ func (at *attempt) under(seed []byte) *attempt {
 	return &attempt{session: at.session, heartbeat: at.heartbeat, limiter: at.limiter, step: step}
 }
 
+// createInputs returns the inputs with which what was found is read: those that a create would have, since some
+// providers find out what an id is by them. Without them, an import goes by the id alone.
+func (at *attempt) createInputs(
+	ctx context.Context, p *pluginhost.Provider,
+) (inputs resource.PropertyMap, ended *engine.StepFinished, err error) {
+	if !at.step.Found {
+		return nil, nil, nil
+	}
+	made := at.under(at.step.Seed)
+	made.step.Kind = engine.StepCreate
+	inputs, _, ended, err = made.inputs(ctx, p)
+	return inputs, ended, err
+}
+
 // exists looks for what a create with these inputs would make: by its provider, or by the settle rule of its type.
 func (at *attempt) exists(
 	ctx context.Context, p *pluginhost.Provider, inputs resource.PropertyMap,

@@ -40,12 +40,15 @@ func TestWhatExistsIsFoundBeforeItIsCreated(t *testing.T) {
 		found    engine.Found // its ID is "n", or of the earlier generation
 		says     string       // the create fails with it
 	}{
-		"nothing is there":                            {rule: readName, inputs: texts("name", "n")},
-		"an earlier generation is ours":               {rule: readName, earlier: true, found: engine.Found{Generation: 6}},
-		"a given name proves nothing":                 {rule: readName, inputs: texts("name", "n"), there: "{}", found: engine.Found{Foreign: true}},
-		"a given name is taken over":                  {rule: readName, inputs: texts("name", "n"), there: "{}", takeOver: true, found: engine.Found{Foreign: true}},
-		"there is no rule":                            {inputs: texts("name", "n2"), there: "{}"},
-		"what has the properties need not be the one": {rule: byMatch, inputs: texts("name", "n", "serverMade", "yes"), there: `{"name": "n"}`},
+		"nothing is there":              {rule: readName, inputs: texts("name", "n")},
+		"an earlier generation is ours": {rule: readName, earlier: true, found: engine.Found{Generation: 6}},
+		"a given name proves nothing": {rule: readName, inputs: texts("name", "n"), there: "{}",
+			found: engine.Found{Foreign: true}},
+		"a given name is taken over": {rule: readName, inputs: texts("name", "n"), there: "{}", takeOver: true,
+			found: engine.Found{Foreign: true}},
+		"there is no rule": {inputs: texts("name", "n2"), there: "{}"},
+		"what has the properties need not be the one": {rule: byMatch, there: `{"name": "n"}`,
+			inputs: texts("name", "n", "serverMade", "yes")},
 		"forbidden is not absent": {rule: readName, inputs: texts("name", "n"), there: "forbidden",
 			says: "it may exist already: AccessDenied"},
 	} {

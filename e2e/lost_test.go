@@ -30,7 +30,7 @@ func TestWhoLostEverythingManagesTheWebsiteAgain(t *testing.T) {
 	p.must(t, "stack", "init", "dev")
 	preview := p.run(t, "preview", "--adopt")
 	preview.mustEnd(t, 0)
-	if said := preview.said(); strings.Count(said, "recovered") < 9 {
+	if said := preview.said(); strings.Count(said, "recovered") < 8 {
 		t.Errorf("the preview says\n%s", said)
 	}
 	if left := p.exported(t).Resources; len(left) != 0 {

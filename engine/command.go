@@ -142,6 +142,8 @@ type Step struct {
 	Check bool `json:"check,omitempty"`
 	// Look, if not nil, asks to look for the resource before it is created, in the first round.
 	Look *Look `json:"look,omitempty"`
+	// Found: an import of what was found in the place of New. It is read with the inputs that a create would have.
+	Found bool `json:"found,omitempty"`
 	// Adopt means that a person found the resource: it is read under the id of New instead of being created.
 	Adopt bool `json:"adopt,omitempty"`
 	// IgnoreChanges apply to an import, whose inputs are compared with the world.
