@@ -89,7 +89,10 @@ func (a *Activities) claim(ctx context.Context, in deployments.ClaimInput) (depl
 		return deployments.Claimed{}, err
 	}
 	goal := goalOf(u, version, r)
-	goal.StackID = s.stackID
+	goal.StackID, goal.Identity, goal.Look = s.stackID, s.identity.Seeds, s.look
+	if goal.Generations, err = a.Store.Generations(ctx, u.StackName); err != nil {
+		return deployments.Claimed{}, err
+	}
 	return deployments.Claimed{
 		Worker: a.Worker, Base: base, Goal: goal, HasProgram: r.HasProgram(),
 		Retries: s.retries,
@@ -245,7 +248,7 @@ func goalOf(u deployments.UpdateName, version int, r deployments.UpdateRequest) 
 		Refresh: r.Refresh, Targets: r.Targets, TargetDependents: r.TargetDependents, Replace: r.Replace,
 		Excludes: r.Excludes, ExcludeDependents: r.ExcludeDependents,
 		ExcludeProtected: r.ExcludeProtected, IgnoreProtect: r.IgnoreProtect,
-		Plan: r.Plan, Settle: r.Settle,
+		Plan: r.Plan, Settle: r.Settle, Adopt: r.Adopt,
 		RunProgram: r.RunProgram, ClearPendingCreates: r.ClearPendingCreates,
 		ContinueOnError: r.ContinueOnError, Parallel: r.Parallel, WaitOnUnknown: r.WaitOnUnknown,
 	}

@@ -50,8 +50,12 @@ func (s *session) mark(seed []byte) string {
 	if len(seed) == 0 {
 		return ""
 	}
-	sum := hmac.New(sha256.New, s.values.Key)
-	for _, part := range []string{"mark", s.stackID, string(seed)} {
+	key, stack := s.identity.Marks, "" // which outlive the state
+	if s.identity.Text == "" {
+		key, stack = s.values.Key, s.stackID
+	}
+	sum := hmac.New(sha256.New, key)
+	for _, part := range []string{"mark", stack, string(seed)} {
 		_, _ = sum.Write(append([]byte(part), 0))
 	}
 	return hex.EncodeToString(sum.Sum(nil)[:16])

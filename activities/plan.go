@@ -86,6 +86,7 @@ func (s *session) plan(ctx context.Context, p engine.Plan) (planned engine.Plann
 	})
 	hide := s.redactor(ctx, append(bagsOf(p.Provider, p.Old), p.Goal.Inputs)...)
 	planned.Error, err = hide(planned.Error), hide.failure(err)
+	hide.found(planned.Found)
 	hide.failures(planned.Failures)
 	hide.views(planned.Views)
 	hide.analysis(planned.Analysis)
@@ -198,6 +199,9 @@ func (pl *planner) plan(ctx context.Context) (engine.Planned, error) {
 		}
 	}
 	planned := engine.Planned{Diff: diff, Analysis: analysis}
+	if planned.Found, err = pl.look(ctx, checked); err != nil || planned.Found != nil {
+		return planned, err
+	}
 	if planned.Inputs, err = pl.session.values.Encode(ctx, checked); err != nil {
 		return planned, internalError(err)
 	}

@@ -66,11 +66,21 @@ func (c redactor) failures(failures []engine.CheckFailure) {
 	}
 }
 
+func (c redactor) found(f *engine.Found) {
+	if f == nil {
+		return
+	}
+	if f.Owner = c(f.Owner); !c.shows(f.ID) {
+		f.Shown = c(f.ID)
+	}
+}
+
 func (c redactor) step(result *engine.StepFinished) {
 	result.Error = c(result.Error)
 	if e := result.Evidence; e != nil {
 		result.Evidence = &engine.Evidence{Class: e.Class, By: c(e.By), Look: e.Look, Looked: c(e.Looked)}
 	}
+	c.found(result.Found)
 	c.failures(result.Failures)
 	for i, reason := range result.InitErrors {
 		result.InitErrors[i] = c(reason)

@@ -43,6 +43,7 @@ import (
 // can be rebuilt from the stored request. It is safe for concurrent use.
 type session struct {
 	update   deployments.UpdateName
+	identity statestore.StackIdentity
 	stackID  string
 	request  deployments.UpdateRequest
 	base     int
@@ -51,6 +52,7 @@ type session struct {
 	config   stackconfig.Config
 	rules    *settlerule.Stack
 	marks    bool // what is created gets a mark
+	look     bool // what is created is looked for first
 	names    *autonaming.Rules
 	retries  deployments.Retries
 	errors   errorclass.Table   // the stack's own
@@ -83,6 +85,7 @@ type session struct {
 	parallel    ratelimit.Semaphore          // held by each step that runs
 	sent        sync.Map                     // by operation: attempts that have sent their call and are not over
 	rejected    sync.Map                     // by operation: when its provider first rejected a call in words only
+	called      sync.Map                     // by operation: a call that changes something was made
 	spent       *sync.Map                    // by operation: the last round whose call may have had an effect
 	answers     *answers                     // of the worker
 	again       bool                         // another session has had the update: the store says what was answered

@@ -126,6 +126,9 @@ func (a *Activities) fill(ctx context.Context, s *session) error {
 	if s.marks, err = readMarks(s.config); err != nil {
 		return err
 	}
+	if s.look, err = readLook(s.config); err != nil {
+		return err
+	}
 	if s.retries, err = readRetries(s.config); err != nil {
 		return err
 	}
@@ -145,6 +148,9 @@ func (a *Activities) fill(ctx context.Context, s *session) error {
 	if s.stackID, err = a.Store.StackID(ctx, s.update.StackName); err != nil {
 		return err
 	}
+	if s.identity, err = a.Store.StackIdentity(ctx, s.update.StackName); err != nil {
+		return err
+	}
 	if s.box, err = a.Sandbox.Box(s.update.Organization, a.bundles.Rooms()); err != nil {
 		return bundlecache.Unavailable(err)
 	}
@@ -159,7 +165,7 @@ func (a *Activities) fill(ctx context.Context, s *session) error {
 	s.parallel = ratelimit.NewSemaphore(goalOf(s.update, s.base, s.request).Parallel)
 	s.log = eventlog.NewOutput(a.Store, s.update, s.config.SecretTexts())
 	s.phases.tell = s.log.Phase
-	env := append(append(Environment(s.request.Environment, a.Env), provider.StackVariable+"="+s.stackID),
+	env := append(append(Environment(s.request.Environment, a.Env), provider.StackVariable+"="+s.identity.Owner),
 		s.box.Environment()...)
 	fetch, err := a.openPlugins(s, s.request.Environment)
 	if err != nil {

@@ -100,7 +100,7 @@ func TestARepeatedCreateTakesOverOnlyWhatItsRuleAcceptsAsAProof(t *testing.T) {
 	}
 	h := bench(t, ruled(rule))
 	sought := (&finder{Rule: &rules[0], id: "n"}).digest()
-	if err := h.store.NoteAbsence(t.Context(), testStack, seedOf(thingURN), sought); err != nil {
+	if err := h.store.NoteAbsence(t.Context(), testStack, seedOf(thingURN), sought, 1); err != nil {
 		t.Fatal(err)
 	}
 	h.put("n")
@@ -155,7 +155,7 @@ func TestWhatBearsAMarkKeepsItWhateverTheVersionOfThePlugin(t *testing.T) {
 	if err := rules.UnmarshalJSON([]byte(strings.Replace(byMark, "{", `{"versions": ">=2.0.0", `, 1))); err != nil {
 		t.Fatal(err)
 	}
-	all := []known{{settlerule.Set{Rules: rules}, "1.0.0"}}
+	all := []known{{Set: settlerule.Set{Rules: rules}, version: "1.0.0"}}
 	mark := strings.Repeat("a1", 16)
 	place := markPlace(all)
 	if !place.IsZero() {

@@ -42,6 +42,7 @@ type finder struct {
 	id      string               // to read
 	query   resource.PropertyMap // of a list, or the arguments of a function
 	matches []string             // the texts of Rule.Matches
+	shipped bool                 // it is one of the catalogue
 	place   settlerule.Mark      // where resources of the type bear their marks
 }
 
@@ -60,6 +61,7 @@ func (f *finder) String() string {
 type known struct {
 	settlerule.Set
 	version string // of the plugin
+	shipped bool   // in the catalogue
 }
 
 // knownRules returns the rules of a type: the stack's own, and then those of the catalogue.
@@ -88,7 +90,7 @@ func (s *session) knownRules(ctx context.Context, p *pluginhost.Provider, t toke
 			}
 			maps.Copy(values, own.Values) // what the stack says about values holds for these rules, too
 			shipped.Values = values
-			all = append(all, known{shipped, version})
+			all = append(all, known{Set: shipped, version: version, shipped: true})
 		}
 	}
 	s.found.Store(key, all)
@@ -119,7 +121,7 @@ func (at *attempt) finder(
 			var missing *settlerule.MissingError
 			switch {
 			case err == nil:
-				f.place = place
+				f.place, f.shipped = place, set.shipped
 				return f, "", nil
 			case !errors.As(err, &missing):
 				return nil, "", err

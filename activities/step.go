@@ -67,7 +67,7 @@ func (a *Activities) Step(ctx context.Context, in deployments.StepInput) (deploy
 	case err != nil:
 	case at.heartbeat.lastBeatRejected() || errors.Is(ctx.Err(), context.DeadlineExceeded):
 		at.leave(ctx, result)
-	case in.Step.Answer != nil && result.Outcome == engine.OutcomeDone && engine.ViewError(result.Views) == "":
+	case in.Step.Answer != nil && result.Outcome == engine.OutcomeDone && result.Found == nil && engine.ViewError(result.Views) == "":
 		reply := *in.Step.Answer
 		reply.ID, reply.Object = result.ID, result.Outputs
 		out.Answered, out.Messages = s.replyEarly(ctx, reply)
@@ -87,7 +87,7 @@ type attempt struct {
 	session   *session
 	step      engine.Step
 	round     int
-	heartbeat *heartbeater
+	heartbeat *heartbeater       // nil if it only looks, as a part of a plan
 	turn      bool               // it holds one of the places of steps that run at a time
 	limiter   *ratelimit.Limiter // the rate limit of the provider's account
 	pause     time.Duration      // before the first repetition of a throttled call; 0: the retry policy decides
@@ -220,6 +220,7 @@ func mutate[T any](
 		if _, underWay := at.session.sent.LoadOrStore(at.step.Op, at); underWay {
 			return engine.StepFinished{}, unknownOutcome("an earlier attempt is still under way")
 		}
+		at.session.called.Store(at.step.Op, true)
 		at.session.answers.drop(at.stepOf()) // that an earlier one had no effect
 		at.sent = true
 	}
@@ -262,6 +263,9 @@ func mutate[T any](
 
 // keepRate waits until the rate limit of the account admits a call. If it fails, no call was made.
 func (at *attempt) keepRate(ctx context.Context) error {
+	if at.heartbeat == nil { // it is part of a plan
+		return notCalled(at.limiter.Wait(ctx, nil, at.session.request.Scheduled))
+	}
 	err := notCalled(at.limiter.Wait(ctx, at.heartbeat.cancelled, at.session.request.Scheduled))
 	switch {
 	case !interrupted(err):

@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/deployctl/deployctl/engine"
@@ -23,6 +24,13 @@ func (at *attempt) create(ctx context.Context, p *pluginhost.Provider) (engine.S
 	inputs, checked, ended, err := at.inputs(ctx, p)
 	if err != nil || ended != nil {
 		return deref(ended), err
+	}
+	found, err := at.lookFirst(ctx, p, inputs)
+	if denied := (*forbiddenError)(nil); errors.As(err, &denied) {
+		return failed(denied.Error()), nil
+	}
+	if err != nil || found != nil {
+		return engine.StepFinished{Outcome: engine.OutcomeDone, Found: found}, err
 	}
 	if made, err := at.lookBefore(ctx, p, inputs); err != nil || made != nil {
 		return deref(made), err
@@ -152,7 +160,8 @@ func (at *attempt) first(ctx context.Context) bool {
 
 // noteAbsence records that what a rule looks for did not exist before the call.
 func (at *attempt) noteAbsence(ctx context.Context, f *finder) error {
-	return at.session.store.NoteAbsence(ctx, at.session.update.StackName, at.step.Seed, f.digest())
+	return at.session.store.NoteAbsence(ctx, at.session.update.StackName, at.step.Seed, f.digest(),
+		at.session.update.Number())
 }
 
 // sawAbsence reports whether an attempt of this create, also one of an earlier update, recorded that what a rule looks
@@ -162,7 +171,7 @@ func (at *attempt) sawAbsence(ctx context.Context, f *finder) (bool, error) {
 	if len(at.step.Seed) == 0 || !f.Accepts(settlerule.Absence) {
 		return false, nil
 	}
-	return at.session.store.SawAbsence(ctx, at.session.update.StackName, at.step.Seed, f.digest())
+	return at.session.store.SawAbsence(ctx, at.session.update.StackName, at.step.Seed, f.digest(), at.step.Since)
 }
 
 func deref(result *engine.StepFinished) engine.StepFinished {

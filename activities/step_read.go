@@ -207,7 +207,11 @@ func changedOutputs(before, now, inputs resource.PropertyMap) map[string]plugin.
 // adopt imports an existing resource and reports how the program's inputs differ from it.
 func (at *attempt) adopt(ctx context.Context, p *pluginhost.Provider) (engine.StepFinished, error) {
 	id := at.step.New.ImportID
-	found, reasons, ended, err := at.ask(ctx, p, id, nil, nil)
+	known, ended, err := at.createInputs(ctx, p)
+	if err != nil || ended != nil {
+		return deref(ended), err
+	}
+	found, reasons, ended, err := at.ask(ctx, p, id, known, nil)
 	switch {
 	case err != nil || ended != nil:
 		return deref(ended), err

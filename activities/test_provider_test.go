@@ -328,6 +328,9 @@ func (p *toy) Read(_ context.Context, req *pulumirpc.ReadRequest) (*pulumirpc.Re
 	if err != nil {
 		return &pulumirpc.ReadResponse{}, nil
 	}
+	if string(data) == "forbidden" {
+		return nil, errors.New("AccessDenied: status code 403")
+	}
 	var props map[string]any
 	if err := json.Unmarshal(data, &props); err != nil {
 		return nil, err

@@ -96,6 +96,10 @@ type losingStage struct {
 
 // prepare has the connection break once in each of the creates, before or after the effect, and puts foreign objects.
 func (l *losingStage) prepare(ctx context.Context) error {
+	// what is lost is the answer: a look before the create would refuse what is foreign
+	if _, err := l.deployctl(ctx, "config", "set", "deployctl:look", "false"); err != nil {
+		return err
+	}
 	for i := range lostPerSeed {
 		name := fmt.Sprintf("lost-%02d", i)
 		at := []fakecloud.Moment{fakecloud.Before, fakecloud.After}[i%2]

@@ -61,6 +61,9 @@ type UpdateRequest struct {
 	// TrySettle tries how lost creates of the resources would be found; of a preview of a refresh.
 	TrySettle bool     `json:"trySettle,omitempty"`
 	Replace   []string `json:"replace,omitempty"`
+	// Adopt are URNs, types and patterns of both: what is somebody else's in the place of such a resource that is to be
+	// created is taken over; of an up.
+	Adopt []string `json:"adopt,omitempty"`
 	// Imports are the resources that an import takes into the stack: parents and providers before what refers to them.
 	Imports []Import `json:"imports,omitempty"`
 	// Variables are the names that resources have in the text that an import writes for the program, by URN; without

@@ -368,7 +368,10 @@ func (r UpdateRequest) validateSelection() error {
 		return Errorf(CodeInvalid, "the request both keeps and deletes what is protected: leave out "+
 			"--exclude-protected or --ignore-protect")
 	}
-	for _, list := range [][]string{r.Targets, r.Excludes, r.Replace} {
+	if len(r.Adopt) > 0 && r.Kind != engine.KindUp {
+		return Errorf(CodeInvalid, "only an up, or the preview of one, takes over what exists (--adopt)")
+	}
+	for _, list := range [][]string{r.Targets, r.Excludes, r.Replace, r.Adopt} {
 		if err := validateTargets(list); err != nil {
 			return err
 		}

@@ -57,6 +57,8 @@ type Plan struct {
 	Aliases []urn.URN `json:"aliases,omitempty"`
 	// Views are those of Old; only in a preview.
 	Views []State `json:"views,omitempty"`
+	// Look, if not nil, asks to look for the resource, which the stack does not have.
+	Look *Look `json:"look,omitempty"`
 	// Answer is the reply that the program gets if the plan shows no change, but for its Stables, which are the plan's.
 	// The host that makes the plan may send it to the program at once, and then sets Planned.Answered.
 	Answer *Reply `json:"answer,omitempty"`
@@ -130,11 +132,18 @@ type Step struct {
 	New      *State      `json:"new,omitempty"`
 	Provider *Provider   `json:"provider,omitempty"` // nil when the resource is itself a provider
 	Seed     []byte      `json:"seed,omitempty"`
+	// Since is the version of the update that began the create: what an attempt before it has noted is of another create
+	// with the same seed. 0: the seed is of this create alone.
+	Since int `json:"since,omitempty"`
 	// Views are those of Old, which an update, a delete or a refresh hands to the provider.
 	Views []State `json:"views,omitempty"`
 	// Check means that New.Inputs are the program's and must be checked first: a resource without an old state needs
 	// no decision between Check and Create.
 	Check bool `json:"check,omitempty"`
+	// Look, if not nil, asks to look for the resource before it is created, in the first round.
+	Look *Look `json:"look,omitempty"`
+	// Found: an import of what was found in the place of New. It is read with the inputs that a create would have.
+	Found bool `json:"found,omitempty"`
 	// Adopt means that a person found the resource: it is read under the id of New instead of being created.
 	Adopt bool `json:"adopt,omitempty"`
 	// IgnoreChanges apply to an import, whose inputs are compared with the world.

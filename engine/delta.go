@@ -39,4 +39,6 @@ type Delta struct {
 	Count   int               `json:"count,omitempty"`
 	From    urn.URN           `json:"from,omitempty"`
 	To      urn.URN           `json:"to,omitempty"`
+	// Next is the generation of the next create of State.URN, if this one has made it, or found it made.
+	Next int `json:"next,omitempty"`
 }

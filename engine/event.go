@@ -184,6 +184,8 @@ type Planned struct {
 	Views []ViewStep `json:"views,omitempty"`
 	// Answered means that the program has got Plan.Answer: no Reply follows.
 	Answered bool `json:"answered,omitempty"`
+	// Found is what exists already; only of a Plan with Look.
+	Found *Found `json:"found,omitempty"`
 	// Analysis is what the policy packs found out; only of a Plan with Analyze. Inputs are the remediated ones.
 	Analysis *Analysis `json:"analysis,omitempty"`
 }
@@ -263,6 +265,8 @@ type StepFinished struct {
 	Answered bool `json:"answered,omitempty"`
 	// Views are the steps of views that the provider has published meanwhile, in their order.
 	Views []ViewStep `json:"views,omitempty"`
+	// Found is what exists already, of a Step with Look: nothing was created.
+	Found *Found `json:"found,omitempty"`
 	// Evidence is what the error of a failed step tells; nil if its provider was not asked.
 	Evidence *Evidence `json:"evidence,omitempty"`
 }

@@ -44,6 +44,11 @@ var flows = []struct{ flow, transcript, line string }{
 	{"ImportStep: what differs is updated", "import_differs", "> done: import db"},
 	{"RemovePendingReplaceStep", "left_by_earlier_updates", "> done: remove-pending-replace old"},
 	{"DiffStep", "replace_create_before", "> plan db from db-0"},
+	{"read before create: undefined", "found", "> done: create db"},
+	{"read before create: owned", "found", "> info: lost exists already, and is this stack's: recovered lost-7"},
+	{"read before create: Unowned, adopt off", "found", "> | gone id=gone-2 size=1"},
+	{"read before create: Unowned, adopt on", "found", "> warning: theirs exists already, owned by web/prod, and is " +
+		"taken over: t-1"},
 }
 
 func TestEveryFlowOfTheReferenceHasATranscript(t *testing.T) {

@@ -22,7 +22,7 @@ func (k Kind) known() bool {
 }
 
 // Goal is what an update is to do, fixed when it is accepted. It must be the same whenever a run is resumed or
-// replayed: StackID (or else the names of the stack) and Version enter the seeds.
+// replayed: Identity and Generations, or else StackID (or the names of the stack) and Version, enter the seeds.
 type Goal struct {
 	Kind    Kind `json:"kind"`
 	DryRun  bool `json:"dryRun,omitempty"`
@@ -33,6 +33,15 @@ type Goal struct {
 	Stack        string `json:"stack"`
 	// StackID tells the stack from others of its name, in other services for example.
 	StackID string `json:"stackID,omitempty"`
+	// Identity is the key from which seeds are derived; it outlives the stack's state. Without it, which is so in updates
+	// that earlier builds have claimed, a seed is of one version of the stack. Generations say which create of a resource
+	// is the next one, by Label, where it is not the first, nor the second of a resource that is stored.
+	Identity    []byte         `json:"identity,omitempty"`
+	Generations map[string]int `json:"generations,omitempty"`
+	// Look: what is to be created is looked for first; see found.go. Adopt are URNs, types and patterns of both, of what
+	// is taken over if somebody else's is found.
+	Look  bool     `json:"look,omitempty"`
+	Adopt []string `json:"adopt,omitempty"`
 
 	// Refresh reads every stored resource before anything is decided.
 	Refresh bool `json:"refresh,omitempty"`

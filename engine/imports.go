@@ -18,6 +18,9 @@ func (r *Run) decideRead(e *entry, old *State) {
 // was imported is compared first, because a provider may have returned another one; in a state without one, the id
 // itself counts.
 func (e *entry) imports(old *State) bool {
+	if e.Found != nil && !e.Imported {
+		return true
+	}
 	if e.Read || e.Imported || !e.New.Custom || e.Reg.ImportID == "" {
 		return false
 	}
@@ -35,6 +38,9 @@ func (r *Run) decideImport(e *entry, old *State) {
 		e.Kind = StepImportReplacement
 	}
 	e.New.ID = e.Reg.ImportID
+	if e.Found != nil {
+		e.New.ID, e.New.ImportID = e.Found.ID, e.Found.ID
+	}
 	r.enqueue(e, false)
 }
 

@@ -12,7 +12,8 @@ import (
 //  Replaced   record, when a replacement is stored; force goes by it, for replaceWith as well
 //  Deleted    deleted, when a delete step of the delete phase has ended
 //  Seed       settlePending; record removes it once the create is stored
-//  Creates    record
+//  Since      settlePending, with Seed
+//  Creates    record, and found
 //  Undecided  leavePending, when a create is left as a pending operation
 //  Unsure     settlePending, in an update that only settles
 //  Named      markNamed for entries, mayChange for stored states
@@ -26,6 +27,7 @@ type mark struct {
 	Replaced  bool      // another resource took the place of the stored one
 	Deleted   bool      // so what is deletedWith it goes without a call
 	Seed      []byte    // of its pending create
+	Since     int       // the version that began that
 	Creates   int       // that were recorded; each gets a seed of its own
 	Undecided bool      // its create was left undecided: it must not be made again
 	Unsure    bool      // an earlier update ended while it was updating or deleting it
@@ -86,6 +88,7 @@ type storedMarks struct {
 	Replaced map[urn.URN]bool
 	Gone     map[urn.URN]bool
 	Seeds    map[urn.URN][]byte
+	Since    map[urn.URN]int `json:",omitempty"`
 	Made     map[urn.URN]int
 	Doubtful map[urn.URN]bool
 	Targeted map[urn.URN]bool
@@ -101,7 +104,7 @@ type storedMarks struct {
 func storeMarks(marks map[urn.URN]*mark) storedMarks {
 	s := storedMarks{
 		Done: map[urn.URN]*finished{}, Replaced: map[urn.URN]bool{}, Gone: map[urn.URN]bool{},
-		Seeds: map[urn.URN][]byte{}, Made: map[urn.URN]int{}, Doubtful: map[urn.URN]bool{},
+		Seeds: map[urn.URN][]byte{}, Since: map[urn.URN]int{}, Made: map[urn.URN]int{}, Doubtful: map[urn.URN]bool{},
 		Targeted: map[urn.URN]bool{}, Aliased: map[urn.URN]urn.URN{}, AliasOf: map[urn.URN]urn.URN{},
 		Skipped: map[urn.URN]bool{}, Kept: map[urn.URN]bool{},
 	}
@@ -110,6 +113,7 @@ func storeMarks(marks map[urn.URN]*mark) storedMarks {
 		put(s.Replaced, u, true, m.Replaced)
 		put(s.Gone, u, true, m.Deleted)
 		put(s.Seeds, u, m.Seed, m.Seed != nil)
+		put(s.Since, u, m.Since, m.Since > 0)
 		put(s.Made, u, m.Creates, m.Creates > 0)
 		put(s.Doubtful, u, true, m.Undecided)
 		put(s.Targeted, u, true, m.Named)
@@ -142,6 +146,7 @@ func (s storedMarks) load(r *Run) {
 	each(s.Replaced, func(u urn.URN, v bool) { r.mark(u).Replaced = v })
 	each(s.Gone, func(u urn.URN, v bool) { r.mark(u).Deleted = v })
 	each(s.Seeds, func(u urn.URN, v []byte) { r.mark(u).Seed = v })
+	each(s.Since, func(u urn.URN, v int) { r.mark(u).Since = v })
 	each(s.Made, func(u urn.URN, v int) { r.mark(u).Creates = v })
 	each(s.Doubtful, func(u urn.URN, v bool) { r.mark(u).Undecided = v })
 	each(s.Targeted, func(u urn.URN, v bool) { r.mark(u).Named = v })

@@ -2,7 +2,9 @@ package engine
 
 import (
 	"cmp"
+	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"strconv"
 	"strings"
@@ -78,8 +80,8 @@ func packageOf(t tokens.Type) string {
 }
 
 // seed returns the randomness from which a resource's physical name is made. It is the same in every attempt at one
-// create of this update, and in the next ones while the create is pending, so an attempt finds what a lost one made.
-// Another create of the URN gets another seed, so a replacement can exist beside what it replaces.
+// create, also in later updates and after the state was lost, so an attempt finds what an earlier one made. Another
+// create of the URN gets another seed, so a replacement can exist beside what it replaces.
 func (r *Run) seed(u urn.URN) []byte {
 	m := r.marked(u)
 	// An earlier update began this create; its attempts used this seed.
@@ -87,6 +89,9 @@ func (r *Run) seed(u urn.URN) []byte {
 		return m.Seed
 	}
 	g := r.goal
+	if len(g.Identity) > 0 {
+		return seedOf(g.Identity, u, r.generation(u))
+	}
 	text := cmp.Or(g.StackID, g.Organization+"/"+g.Project+"/"+g.Stack) + "\x00" + string(u) + "\x00" +
 		strconv.Itoa(g.Version)
 	// Each recorded create of the URN changes the seed of the next one.
@@ -95,6 +100,39 @@ func (r *Run) seed(u urn.URN) []byte {
 	}
 	sum := sha256.Sum256([]byte(text))
 	return sum[:]
+}
+
+// seedOf returns the seed of one generation of a resource. The names of stack and project are no part of it, because a
+// rename changes them.
+func seedOf(identity []byte, u urn.URN, generation int) []byte {
+	sum := hmac.New(sha256.New, identity)
+	_, _ = sum.Write([]byte("seed\x00" + string(qualifiedType(u)) + "\x00" + NameOf(u) + "\x00" +
+		strconv.Itoa(generation)))
+	return sum.Sum(nil)
+}
+
+// since returns the version of the update that began the next create of a resource; 0 if its seed is of it alone.
+func (r *Run) since(u urn.URN) int {
+	if m := r.marked(u); m.Seed != nil || len(r.goal.Identity) == 0 {
+		return m.Since
+	}
+	return r.goal.Version
+}
+
+// generation returns the number of the next create of a resource: names of former generations are not used again,
+// because a deletion may still have its effect, and some clouds keep the names of what was deleted.
+func (r *Run) generation(u urn.URN) int {
+	first := r.goal.Generations[Label(u)]
+	if first == 0 && r.had[u] {
+		first = 1
+	}
+	return first + r.marked(u).Creates
+}
+
+// Label stands for a resource in Goal.Generations: a digest of its URN without the names of stack and project.
+func Label(u urn.URN) string {
+	sum := sha256.Sum256([]byte(string(qualifiedType(u)) + "\x00" + NameOf(u)))
+	return base64.RawURLEncoding.EncodeToString(sum[:9])
 }
 
 // ProviderID returns the id of a provider resource, a UUID: the same for every attempt with the same seed.

@@ -191,7 +191,7 @@ func (r *Run) begin(op *operation) {
 		state = step.Old
 	}
 	r.change(Delta{Kind: DeltaBegin, Op: op.Op, Pending: &PendingOperation{
-		Op: op.Op, Kind: kind, State: *state, Seed: step.Seed,
+		Op: op.Op, Kind: kind, State: *state, Seed: step.Seed, Since: step.Since,
 	}})
 }
 

@@ -123,7 +123,9 @@ func triggers(was, now string) bool {
 // resource, such as its name, must not be used for the new one.
 func (r *Run) plan(e *entry, old *State) {
 	// A hook gets the inputs that the provider has checked.
-	if old == nil && !r.goal.DryRun && len(e.New.Hooks[BeforeCreate])+len(e.New.Hooks[OnError]) == 0 && !r.analyses(e) {
+	look := r.look(e, old)
+	if old == nil && !r.goal.DryRun && len(e.New.Hooks[BeforeCreate])+len(e.New.Hooks[OnError]) == 0 &&
+		!r.analyses(e) && (look == nil || r.goal.Plan == nil) {
 		e.Kind = StepCreate
 		r.enqueue(e, true)
 		return
@@ -132,6 +134,7 @@ func (r *Run) plan(e *entry, old *State) {
 	p := Plan{
 		URN: e.URN, Goal: e.Reg, Old: r.reference(e.Old), Provider: r.providerFor(&e.New), Seed: e.Seed,
 		Recreate: old != nil && (e.Forced != nil || old.PendingReplacement || old.External), Preview: r.goal.DryRun,
+		Look: look,
 	}
 	if r.goal.DryRun {
 		p.Views = r.viewStates(e.Old)
@@ -183,6 +186,9 @@ func (r *Run) commit(e *entry) bool {
 		r.rejectInputs(e, p.Failures)
 		return true
 	case r.violates(e):
+		return true
+	case p.Found != nil:
+		r.found(e, *p.Found, nil)
 		return true
 	}
 	e.New.Inputs = p.Inputs

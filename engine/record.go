@@ -59,9 +59,12 @@ func (r *Run) record(e *entry, op int) {
 	if e.Kind == StepCreate || e.Kind == StepCreateReplacement {
 		// The next create of the URN makes another resource, so it must get another seed, and with it another name.
 		m := r.mark(e.URN)
-		m.Creates, m.Seed = m.Creates+1, nil
+		m.Creates, m.Seed, m.Since = m.Creates+1, nil, 0
 	}
 	put := Delta{Kind: DeltaPut, Op: op, State: &next}
+	if r.goal.Identity != nil && (r.marked(e.URN).Creates > 0 || e.Found != nil) {
+		put.Next = r.generation(e.URN)
+	}
 	for _, from := range e.New.Aliases {
 		if r.snap.current(from) != e.URN {
 			r.change(Delta{Kind: DeltaAlias, From: from, To: e.URN})

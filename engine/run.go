@@ -21,7 +21,8 @@ type Run struct {
 
 	snippets bool // an up of a stack that has resources of snippets, see snippets.go
 	// What the options of the goal name, see setGoal.
-	targets, excluded, replaced patterns
+	targets, excluded, replaced, takeover patterns
+	had                                   map[urn.URN]bool // what the base has
 
 	// Derived from memory, see derive.
 	byURN      map[urn.URN]*entry // entries of this epoch
@@ -71,6 +72,11 @@ func (r *Run) setGoal(goal Goal) {
 		return at.State.Snippet != ""
 	})
 	r.targets, r.excluded, r.replaced = compile(goal.Targets), compile(goal.Excludes), compile(goal.Replace)
+	r.takeover = compile(goal.Adopt)
+	r.had = map[urn.URN]bool{}
+	for _, at := range r.snap.base {
+		r.had[at.State.URN] = r.had[at.State.URN] || !at.State.External
+	}
 }
 
 // accept refuses an update that cannot be carried out at all, with a diagnostic that says why. It reports whether the

@@ -46,7 +46,8 @@ func (r *Run) settlePending() {
 			continue
 		}
 		if p.Seed != nil {
-			r.mark(p.State.URN).Seed = p.Seed
+			m := r.mark(p.State.URN)
+			m.Seed, m.Since = p.Seed, p.Since
 		}
 		if r.goal.DryRun {
 			r.diagnose("warning", p.State.URN, "an earlier update may have created %s%s; if the next update cannot "+
@@ -56,7 +57,7 @@ func (r *Run) settlePending() {
 		op := &operation{Op: r.newOp(), URN: p.State.URN, For: forPending, Pending: p.Op, Reason: p.Reason}
 		state := r.withDefault(p.State)
 		op.Step = &Step{
-			Op: op.Op, Kind: StepCreate, URN: state.URN, Type: state.Type, New: &state, Seed: p.Seed,
+			Op: op.Op, Kind: StepCreate, URN: state.URN, Type: state.Type, New: &state, Seed: p.Seed, Since: p.Since,
 			Provider: r.providerFor(&state), Check: true, // what was begun may not have been checked
 		}
 		if p.Done {

@@ -74,6 +74,7 @@ type entry struct {
 	Members   []Dependent `json:",omitempty"` // of its cascade, while it sweeps
 	Plan      *Planned    `json:",omitempty"`
 	Imported  bool        `json:",omitempty"` // what follows is the ordinary plan over what was imported
+	Found     *Found      `json:",omitempty"` // what exists in its place, and is taken into the stack
 	blockedOn *entry      // must move before this entry can
 	listed    bool        // is in Run.runnable
 	pair      string      // the comparison that it waits for in stageComparing

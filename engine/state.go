@@ -114,6 +114,8 @@ type PendingOperation struct {
 	State State  `json:"state"`
 	// Seed is what made the physical name; a later attempt of the same create asks for the same name.
 	Seed []byte `json:"seed,omitempty"`
+	// Since is the version of the update that began the create; see Step.
+	Since int `json:"since,omitempty"`
 	// Done: a create whose answer is known although it could not be recorded; State holds what was created.
 	Done bool `json:"done,omitempty"`
 	// Reason is the error with which the answer of a create was lost; empty while none was, or none is known.

@@ -38,10 +38,15 @@ func (r *Run) enqueue(e *entry, check bool) {
 	}
 	step := &Step{
 		Op: r.newOp(), Kind: e.Kind, URN: e.URN, Type: e.New.Type, Provider: r.providerFor(&e.New), Seed: e.Seed,
-		Check: check, Preview: r.goal.DryRun, Timeout: e.timeout(),
+		Check: check, Preview: r.goal.DryRun, Timeout: e.timeout(), Since: r.since(e.URN),
 	}
 	if e.Kind != StepCreate {
 		step.Old = r.reference(e.Old)
+	} else if check {
+		step.Look = r.look(e, nil)
+	}
+	if e.Kind == StepImport && e.Found != nil {
+		step.Found, step.Seed = true, seedOf(r.goal.Identity, e.URN, e.Found.Generation)
 	}
 	if e.Kind == StepUpdate {
 		step.Views = r.viewStates(e.Old)
@@ -104,6 +109,11 @@ func (e *entry) timeout() float64 {
 func (r *Run) stepFinished(ev StepFinished) {
 	op := r.Ops[ev.Op]
 	if op == nil || op.Step == nil || op.Hooks != nil || !slices.Contains(r.Slots, ev.Op) {
+		return
+	}
+	if ev.Found != nil {
+		r.release(op)
+		r.found(op.Entry, *ev.Found, op)
 		return
 	}
 	// Ended and Lost tell whether this is an answer about the step itself or about an attempt before it: Ended is set
@@ -253,6 +263,7 @@ func (r *Run) goalFinished(op *operation, ev StepFinished) {
 		return
 	}
 	r.applyResult(e, ev)
+	r.takeIn(e)
 	r.record(e, op.Op)
 	if e.Kind == StepImport || e.Kind == StepImportReplacement {
 		r.recordViews(op, e.New.Key, ev.Views)

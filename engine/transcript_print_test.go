@@ -18,7 +18,7 @@ func (w *stage) command(c engine.Command) {
 	case engine.Plan:
 		w.open = append(w.open, c)
 		w.printf("> plan %s%s%s%s%s\n", short(c.URN), from(c.Old), when(c.Recreate, ", which is replaced"),
-			extended(c.Provider), once(c.Aliases))
+			extended(c.Provider)+looks(c.Look), once(c.Aliases))
 	case engine.Compare:
 		w.open = append(w.open, c)
 		w.printf("> compare %s %s\n", reference(c.Old.Ref), reference(c.New.Ref))
@@ -90,7 +90,15 @@ func stepLine(s engine.Step) string {
 		line += " with views " + list(s.Views)
 	}
 	return line + when(s.Adopt, ", which was found") + when(s.Provider != nil, " by "+provider(s.Provider)) +
-		extended(s.Provider)
+		extended(s.Provider) + looks(s.Look)
+}
+
+// looks says under which generations something is looked for first.
+func looks(l *engine.Look) string {
+	if l == nil {
+		return ""
+	}
+	return fmt.Sprintf(", looked for as %d to %d%s", l.First, l.First+1-len(l.Seeds), when(l.TakeOver, " by whoever"))
 }
 
 // extended says what a provider must have been extended by.

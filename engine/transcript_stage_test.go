@@ -143,6 +143,16 @@ func (w *stage) begin(rest string) error {
 		case "default":
 			w.goal.Defaults = append(w.goal.Defaults, engine.DefaultProvider{Package: value,
 				Inputs: bag([]string{"region=1"})})
+		case "look":
+			w.goal.Look, w.goal.Identity = true, []byte("key")
+		case "adopt":
+			w.goal.Adopt = append(w.goal.Adopt, value)
+		case "generation": // NAME:N
+			who, n, _ := strings.Cut(value, ":")
+			if w.goal.Generations == nil {
+				w.goal.Generations = map[string]int{}
+			}
+			w.goal.Generations[engine.Label(w.urnOf(who))], _ = strconv.Atoi(n)
 		case "policies":
 			w.goal.Policies = true
 		case "wait-on-unknown":
@@ -286,6 +296,9 @@ func (w *stage) plan(rest string) (engine.Event, error) {
 		if ev.Answered != (p.Answer != nil) {
 			return nil, fmt.Errorf("%s: %s is wrong", who, word)
 		}
+	case "found":
+		found := foundAs(tail)
+		ev.Found = &found
 	case "protected":
 		outputs := bag(strings.Fields(tail))
 		ev.Diff.Change, ev.Outputs = engine.ChangeNone, &outputs

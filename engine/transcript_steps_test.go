@@ -3,6 +3,7 @@ package engine_test
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
@@ -57,6 +58,9 @@ func (w *stage) finish(word, rest string) (engine.Event, error) {
 		err := w.effect(step, &ev, rest)
 		w.names[short(step.URN)] = name{step.URN, ev.ID}
 		return ev, err
+	case "found": // it exists already
+		found := foundAs(rest)
+		ev.Outcome, ev.Found = engine.OutcomeDone, &found
 	case "partial":
 		ev.InitErrors = []string{rest}
 		return ev, w.effect(step, &ev, "")
@@ -88,6 +92,21 @@ func (w *stage) finish(word, rest string) (engine.Event, error) {
 		return nil, fmt.Errorf("there is no event %q", word)
 	}
 	return ev, nil
+}
+
+// foundAs reads "ID [generation=N] [owner=NAME]": with an owner it is somebody else's.
+func foundAs(text string) engine.Found {
+	id, options, _ := strings.Cut(text, " ")
+	f := engine.Found{ID: id}
+	for _, o := range strings.Fields(options) {
+		key, value, _ := strings.Cut(o, "=")
+		if key == "generation" {
+			f.Generation, _ = strconv.Atoi(value)
+		} else {
+			f.Foreign, f.Owner = true, value
+		}
+	}
+	return f
 }
 
 // hook reads "NAME of RESOURCE", "…: retry", "…: error why" or "…: warning why".

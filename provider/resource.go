@@ -63,15 +63,22 @@ type Described interface {
 // Identity is who a resource is, independent of its physical name.
 type Identity struct {
 	URN urn.URN
-	// StackID tells stacks of the same name apart, of two services or organizations: deployctl gives each one when it
-	// is made, which a rename keeps. With other engines it is empty.
+	// StackID tells stacks of the same name apart, of two services or organizations. A rename keeps it, and a stack that
+	// is made again after its state was lost has the same. With other engines it is empty.
 	StackID string
 }
+
+// lasting begins the StackID of a stack whose identity outlives its state.
+const lasting = "identity-"
 
 // Owner is a short, stable token of the identity, to be put on the physical thing (a tag, metadata) so that a later
 // attempt knows it again.
 func (i Identity) Owner() string {
-	sum := sha256.Sum256([]byte(i.StackID + string(i.URN)))
+	text := i.StackID + string(i.URN)
+	if strings.HasPrefix(i.StackID, lasting) && i.URN.IsValid() { // a rename changes the names of stack and project
+		text = i.StackID + "\x00" + string(i.URN.QualifiedType()) + "\x00" + i.URN.Name()
+	}
+	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:16])
 }
 
@@ -162,7 +169,8 @@ type Existing[In, Out any] struct {
 	Secret bool
 }
 
-// Lookup asks for a resource: by id (refresh, import) or, when ID is empty, by what its inputs say (settling).
+// Lookup asks for a resource: by id (refresh, import) or, when ID is empty, by what its inputs say (before it is
+// created, and settling). If it may be neither seen nor told from what is not there, Read returns an error.
 type Lookup[In, Out any] struct {
 	Identity
 	ID string
@@ -189,6 +197,8 @@ const (
 type Found[In, Out any] struct {
 	Ownership Ownership
 	ID        string
+	// Owner is whose it is, for people, if it is Unowned and that is known: "stack web/prod".
+	Owner string
 	// Inputs are the inputs that would produce what is there.
 	Inputs In
 	Output Out

@@ -16,6 +16,9 @@ import (
 // know.
 const OwnershipTrailer = "deployctl-ownership"
 
+// OwnerTrailer is the trailer in which Read says whose what it found is, if it is Unowned and somebody is known.
+const OwnerTrailer = "deployctl-owner"
+
 func (s *server) Check(ctx context.Context, req *pulumirpc.CheckRequest) (*pulumirpc.CheckResponse, error) {
 	ctx, end := s.scope(ctx, 0)
 	defer end()
@@ -201,6 +204,9 @@ func (s *server) Read(ctx context.Context, req *pulumirpc.ReadRequest) (*pulumir
 	}
 	// A trailer cannot be set when the server is called directly, where nobody could see it either.
 	_ = grpc.SetTrailer(ctx, metadata.Pairs(OwnershipTrailer, string(f.ownership)))
+	if f.owner != "" && f.ownership == Unowned {
+		_ = grpc.SetTrailer(ctx, metadata.Pairs(OwnerTrailer, f.owner))
+	}
 	switch f.ownership {
 	case Absent:
 		return &pulumirpc.ReadResponse{}, nil

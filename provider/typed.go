@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"strings"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
@@ -33,6 +34,7 @@ type found struct {
 	ownership       Ownership
 	id              string
 	inputs, outputs properties
+	owner           string
 }
 
 // typed turns an author's methods over structs into operations over bags.
@@ -212,7 +214,17 @@ func (t typed[In, Out]) read(ctx context.Context, s state) (found, error) {
 	}
 	outputs, err := t.out.encode(f.Output)
 	t.markSecrets(outputs, s.olds)
-	return found{f.Ownership, f.ID, inputs, outputs}, err
+	return found{f.Ownership, f.ID, inputs, outputs, printable(f.Owner)}, err
+}
+
+// printable returns a text as the trailer of a call may have it.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return '?'
+		}
+		return r
+	}, text)
 }
 
 // keep puts back the remembered form of every input that Read found as it was remembered: with its secrecy, and an

@@ -295,7 +295,7 @@ func (c *Checkpoint) parse(
 			return err
 		}
 		c.pending = append(c.pending, engine.PendingOperation{
-			Op: -1 - i, Kind: op.Type, State: state, Seed: op.Seed, Done: op.done(), Reason: op.Reason,
+			Op: -1 - i, Kind: op.Type, State: state, Seed: op.Seed, Since: op.Since, Done: op.done(), Reason: op.Reason,
 		})
 	}
 	if c.file.Deployment.Metadata.IntegrityErrorMetadata != nil {

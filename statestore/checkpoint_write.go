@@ -36,6 +36,8 @@ type draft struct {
 	// integrity, if not empty, is an invariant that the states break and that could not be repaired.
 	integrity string
 	index     map[urn.URN][]int // see copiesOf
+	// next are the generations of the next creates of what the update has created.
+	next map[urn.URN]int
 	// names are the new URNs of resources that an edit has renamed.
 	names map[urn.URN]urn.URN
 	// written, if not nil, is the deployment JSON itself, which a client has made, with so many pending operations.
@@ -107,7 +109,7 @@ func (d *draft) encode(ctx context.Context, manifest apitype.ManifestV1) ([]byte
 		if err != nil {
 			return nil, err
 		}
-		stored := storedOperation{Resource: r, Type: op.Kind, Seed: op.Seed, Reason: op.Reason}
+		stored := storedOperation{Resource: r, Type: op.Kind, Seed: op.Seed, Since: op.Since, Reason: op.Reason}
 		if op.Kind == "creating" {
 			stored.Done = &op.Done
 		}

@@ -77,6 +77,7 @@ type storedOperation struct {
 	Resource storedResource `json:"resource"`
 	Type     string         `json:"type"`
 	Seed     []byte         `json:"seed,omitempty"`
+	Since    int            `json:"since,omitempty"`
 	Done     *bool          `json:"done,omitempty"`
 	Reason   string         `json:"reason,omitempty"`
 }

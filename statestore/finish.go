@@ -6,6 +6,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
 // Finish describes the end of an update.
@@ -49,6 +50,9 @@ func (s *Store) Finish(ctx context.Context, f Finish) (Written, error) {
 		return Written{}, err
 	}
 	w, err := s.write(ctx, claim, d)
+	if err == nil {
+		err = s.noteGenerations(ctx, f.Update.StackName, d)
+	}
 	if err != nil {
 		return Written{}, err
 	}
@@ -95,13 +99,16 @@ func (s *Store) fold(ctx context.Context, f Finish) (*draft, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &draft{base: base, codec: codec, integrity: f.Integrity}
+	d := &draft{base: base, codec: codec, integrity: f.Integrity, next: map[urn.URN]int{}}
 	if d.secrets, err = r.provider(f.Secrets); err != nil {
 		return nil, err
 	}
 	snap := engine.NewSnapshot(base.States(), slices.Clone(base.Pending()))
 	for _, delta := range append(deltas, f.Extra...) {
 		snap.Apply(delta)
+		if delta.Next > 0 && delta.State != nil {
+			d.next[delta.State.URN] = max(d.next[delta.State.URN], delta.Next)
+		}
 	}
 	d.states, d.pending = snap.States()
 	if err := engine.Verify(d.states); err != nil {

@@ -28,6 +28,9 @@ type Head struct {
 	Format int `json:"format"`
 	// ID is the stack's identity, created with it; its keys are derived from it, and a rename keeps it.
 	ID string `json:"id"`
+	// Identity is what the names and marks of the stack's resources are derived from; empty in stacks of earlier
+	// releases. See StackIdentity.
+	Identity string `json:"identity,omitempty"`
 	// Version of the latest checkpoint; 0 when there is none. Digest is the SHA-256 of its deployment JSON.
 	Version   int    `json:"version"`
 	Digest    string `json:"digest,omitempty"`

@@ -14,7 +14,7 @@ var largest = []struct {
 }{
 	{"*/head.json", 16 << 20},
 	{"keys/", small}, {"tokens/", small}, {"members/", small}, {"teams/", small}, {"trusts/", small},
-	{"exchanged/", small}, {"hooks/", small}, {"organizations/", small}, {"removed/", small},
+	{"exchanged/", small}, {"hooks/", small}, {"organizations/", small}, {"removed/", small}, {identityFolder, small},
 	{"audit/", 64 << 20},
 	{"plugins/", pluginPart + small},
 }

@@ -3,6 +3,7 @@ package statestore
 import (
 	"context"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -62,22 +63,42 @@ func outcomeKey(u deployments.UpdateName, op, round int) string {
 	return updateKey(u, "outcome", fmt.Sprintf("%d.%d", op, round))
 }
 
-// NoteAbsence records that the resource of a create was looked for before an attempt, and did not exist. The create
-// is identified by its seed, the same in every update that attempts it; sought is a digest of what was looked for.
-func (s *Store) NoteAbsence(ctx context.Context, name deployments.StackName, seed []byte, sought string) error {
-	return s.putJSON(ctx, name, absenceKey(name, seed), sought)
+// absence is what NoteAbsence records. Earlier builds recorded the text of Sought alone, of a create whose seed no other
+// has.
+type absence struct {
+	Sought  string `json:"sought"`
+	Version int    `json:"version"` // of the update that looked
 }
 
-// SawAbsence reports whether the last call of NoteAbsence for a create was for the same search.
+// UnmarshalJSON reads what this and earlier builds have recorded.
+func (a *absence) UnmarshalJSON(data []byte) error {
+	type plain absence
+	if err := json.Unmarshal(data, &a.Sought); err == nil {
+		return nil
+	}
+	return json.Unmarshal(data, (*plain)(a))
+}
+
+// NoteAbsence records that the resource of a create was looked for before an attempt, and did not exist. The create
+// is identified by its seed, the same in every update that attempts it; sought is a digest of what was looked for,
+// and version that of the update that looked.
+func (s *Store) NoteAbsence(
+	ctx context.Context, name deployments.StackName, seed []byte, sought string, version int,
+) error {
+	return s.putJSON(ctx, name, absenceKey(name, seed), absence{sought, version})
+}
+
+// SawAbsence reports whether the last call of NoteAbsence for a create was for the same search, in an update since a
+// version: a create before that one may have had the seed, too.
 func (s *Store) SawAbsence(
-	ctx context.Context, name deployments.StackName, seed []byte, sought string,
+	ctx context.Context, name deployments.StackName, seed []byte, sought string, since int,
 ) (bool, error) {
-	var noted string
+	var noted absence
 	err := s.getJSON(ctx, name, absenceKey(name, seed), &noted)
 	if errors.Is(err, ErrAbsent) {
 		return false, nil
 	}
-	return err == nil && noted == sought, err
+	return err == nil && noted.Sought == sought && noted.Version >= since, err
 }
 
 // CreateMark is the mark of a create, and where its resource bears it. The zero value is none.

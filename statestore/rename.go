@@ -165,7 +165,7 @@ func (s *Store) reserveName(ctx context.Context, h Head, from, to deployments.St
 	if err != nil {
 		return err
 	}
-	placeholder := Head{Format: Format, ID: h.ID, Next: next, Active: h.Active, Peer: from.String()}
+	placeholder := Head{Format: Format, ID: h.ID, Identity: h.Identity, Next: next, Active: h.Active, Peer: from.String()}
 	err = s.writeHead(ctx, to, placeholder, Condition{Absent: true})
 	if !errors.Is(err, ErrChanged) {
 		return err

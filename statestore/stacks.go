@@ -37,11 +37,11 @@ func (s *Store) createStack(ctx context.Context, name deployments.StackName, id 
 	if deployments.CodeOf(err) != deployments.CodeNotFound {
 		return err
 	}
-	next, err := s.nextOf(ctx, name)
+	r, _, err := s.readTombstone(ctx, name)
 	if err != nil {
 		return err
 	}
-	h := Head{Format: Format, ID: id, Next: next, Tags: tags}
+	h := Head{Format: Format, ID: id, Identity: r.firstIdentity(name), Next: max(r.Next, 1), Tags: tags}
 	err = s.writeHead(ctx, name, h, Condition{Absent: true})
 	if errors.Is(err, ErrChanged) {
 		return exists(name)
@@ -274,8 +274,18 @@ const removal = "removal"
 // deleteStack deletes the objects of a stack that is locked, its head last, so that an interrupted removal can be
 // repeated, and the objects that all its names share. The next version of the name stays.
 func (s *Store) deleteStack(ctx context.Context, name deployments.StackName, locked Head, id string) error {
-	if err := s.writeTombstone(ctx, name, locked.Next); err != nil {
+	moved := ""
+	if id == "" {
+		moved = locked.Identity
+	}
+	if err := s.writeTombstone(ctx, name, locked.Next, moved); err != nil {
 		return err
+	}
+	if id != "" && locked.Identity == "" { // nobody gets it again
+		key := s.generationsKey(id, "")
+		if err := s.objects.Delete(ctx, key); err != nil {
+			return failed(err, "delete "+key)
+		}
 	}
 	if id != "" {
 		if err := s.deleteAll(ctx, join("blobs", id, "")); err != nil {

@@ -9,6 +9,7 @@
 //	stacks/…/history/INVERSE                           one per numbered update; the newest sorts first
 //	blobs/STACK-ID/files/MONTH/HASH                    project files and manifests of one stack
 //	removed/ORG/PROJECT/STACK.json                     the next version of a removed stack's name; has a MAC
+//	identities/HASH                                    which creates of the resources of an identity come next
 //	tokens/NAME                                        access tokens, hashed
 //	keys/ring.json                                     the service's keys and the store's identity, wrapped by its
 //	                                                   master key or a key management service
@@ -88,10 +89,11 @@ type Store struct {
 
 // cachedIdentity is a stack's identity, and its newest version with its digest, as last read.
 type cachedIdentity struct {
-	id      string
-	version int
-	digest  string
-	read    time.Time
+	id       string
+	identity string // Head.Identity
+	version  int
+	digest   string
+	read     time.Time
 }
 
 // identityCacheTime is how long a stack's identity is cached. It changes only when a stack is removed and another one
@@ -206,7 +208,7 @@ func (s *Store) cacheIdentity(name deployments.StackName, h Head) {
 	if h.ID == "" {
 		delete(s.names, name.String())
 	} else {
-		s.names[name.String()] = cachedIdentity{h.ID, h.Version, h.Digest, time.Now()}
+		s.names[name.String()] = cachedIdentity{h.ID, h.Identity, h.Version, h.Digest, time.Now()}
 	}
 }
 

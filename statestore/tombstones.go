@@ -3,6 +3,7 @@ package statestore
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/deployctl/deployctl/deployments"
 )
@@ -13,6 +14,8 @@ import (
 type tombstone struct {
 	// Next is the next version: greater than every version that was given out under the name. It never decreases.
 	Next int `json:"next"`
+	// Moved are the identities of stacks that have left the name by a rename: they are none of the next one.
+	Moved []string `json:"moved,omitempty"`
 }
 
 func removedKey(name deployments.StackName) string {
@@ -21,34 +24,39 @@ func removedKey(name deployments.StackName) string {
 
 // nextOf returns the next version of a name that no stack has; 1 when none ever had it.
 func (s *Store) nextOf(ctx context.Context, name deployments.StackName) (int, error) {
-	next, _, err := s.readTombstone(ctx, name)
-	return max(next, 1), err
+	r, _, err := s.readTombstone(ctx, name)
+	return max(r.Next, 1), err
 }
 
-// readTombstone returns the next version of a name, 0 when there is no tombstone, and the condition for replacing it.
-func (s *Store) readTombstone(ctx context.Context, name deployments.StackName) (int, Condition, error) {
+// readTombstone returns the tombstone of a name, the zero one when there is none, and the condition for replacing it.
+func (s *Store) readTombstone(ctx context.Context, name deployments.StackName) (tombstone, Condition, error) {
 	var r tombstone
 	tag, err := s.getReadable(ctx, removedKey(name), &r)
 	if errors.Is(err, ErrAbsent) {
-		return 0, Condition{Absent: true}, nil
+		return tombstone{}, Condition{Absent: true}, nil
 	}
-	return r.Next, Condition{Tag: tag}, err
+	return r, Condition{Tag: tag}, err
 }
 
 // writeTombstone stores the next version of a stack that is about to be deleted; versions before it include those of
-// updates that never had the stack and are only in its history.
-func (s *Store) writeTombstone(ctx context.Context, name deployments.StackName, next int) error {
+// updates that never had the stack and are only in its history. Moved, if not empty, is the identity with which the
+// stack goes on under another name.
+func (s *Store) writeTombstone(ctx context.Context, name deployments.StackName, next int, moved string) error {
 	latest, err := s.LatestUpdate(ctx, name)
 	if err != nil {
 		return err
 	}
 	next = max(next, latest+1)
 	for {
-		was, unchanged, err := s.readTombstone(ctx, name)
-		if err != nil || was >= next {
+		r, unchanged, err := s.readTombstone(ctx, name)
+		known := moved == "" || slices.Contains(r.Moved, moved)
+		if err != nil || r.Next >= next && known {
 			return err
 		}
-		if err = s.putReadable(ctx, removedKey(name), tombstone{next}, unchanged); !errors.Is(err, ErrChanged) {
+		if r.Next = max(r.Next, next); !known {
+			r.Moved = append(r.Moved, moved)
+		}
+		if err = s.putReadable(ctx, removedKey(name), r, unchanged); !errors.Is(err, ErrChanged) {
 			return err
 		}
 	}
@@ -63,6 +71,6 @@ func (s *Store) Knows(ctx context.Context, name deployments.StackName) (bool, er
 	if deployments.CodeOf(err) != deployments.CodeNotFound {
 		return false, err
 	}
-	next, _, err := s.readTombstone(ctx, name)
-	return next > 0, err
+	r, _, err := s.readTombstone(ctx, name)
+	return r.Next > 0, err
 }

@@ -41,6 +41,8 @@ var writers = map[string]writer{
 	"Store.giveFree":                 {play: renameAtOnce},
 	"Store.writeTombstone":           {play: removeAtOnce},
 	"Store.readTombstone":            {play: removeAtOnce},
+	"Store.noteGenerations":          {told: "the greatest number counts, whoever has written it"},
+	"Store.readGenerations":          {told: "the greatest number counts, whoever has written it"},
 	"Store.changeMember":             {play: joinAtOnce},
 	"owned.put":                      {play: trustAtOnce},
 	"Store.newToken":                 {play: tokensAtOnce},

@@ -12,9 +12,11 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// Found is the answer of a Lookup. Only if the resource is Owned are the other fields set.
+// Found is the answer of a Lookup. The values of the resource are set only if it is Owned, and its ID and, for people,
+// its Owner also if it is Unowned.
 type Found struct {
 	Ownership provider.Ownership
+	Owner     string
 	plugin.ReadResult
 }
 
@@ -37,6 +39,12 @@ func (p *Provider) Lookup(ctx context.Context, req plugin.ReadRequest) (Found, e
 	found := Found{Ownership: provider.Undecidable}
 	if said := trailer.Get(provider.OwnershipTrailer); len(said) == 1 {
 		found.Ownership = provider.Ownership(said[0])
+	}
+	if owner := trailer.Get(provider.OwnerTrailer); len(owner) == 1 {
+		found.Owner = owner[0]
+	}
+	if found.Ownership == provider.Unowned {
+		found.ID = resource.ID(resp.GetId())
 	}
 	if found.Ownership != provider.Owned {
 		return found, nil

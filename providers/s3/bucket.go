@@ -247,8 +247,12 @@ func (b *Bucket) Read(
 	if len(in.Tags) == 0 {
 		in.Tags = nil
 	}
+	owned := mark.ownership(r.Identity, remembered)
+	if r.ID == "" {
+		owned = mark.lookedUp(r.Identity)
+	}
 	return provider.Found[BucketIn, BucketOut]{
-		Ownership: mark.ownership(r.Identity, remembered), ID: in.Name, Inputs: in,
+		Ownership: owned, Owner: mark.people(), ID: in.Name, Inputs: in,
 		Output: conn.bucketOut(in, mark.kept(r.Identity, remembered)),
 	}, nil
 }

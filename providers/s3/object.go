@@ -306,8 +306,12 @@ func (o *Object) Read(
 	in.CacheControl = seen.caching
 	out := seen.out(conn, in)
 	out.Owner = seen.mark.kept(r.Identity, remembered.Owner)
+	owned := seen.mark.ownership(r.Identity, remembered.Owner)
+	if r.ID == "" {
+		owned = seen.mark.lookedUp(r.Identity)
+	}
 	return provider.Found[ObjectIn, ObjectOut]{
-		Ownership: seen.mark.ownership(r.Identity, remembered.Owner), ID: in.Bucket + "/" + in.Key, Inputs: in,
+		Ownership: owned, Owner: seen.mark.people(), ID: in.Bucket + "/" + in.Key, Inputs: in,
 		Output: out,
 	}, nil
 }

@@ -47,6 +47,24 @@ func (s stamp) ownership(who provider.Identity, remembered string) provider.Owne
 	return provider.Unowned
 }
 
+// lookedUp is the answer to a Read without an id. What another resource of the same stack has is left to the create,
+// which takes it over.
+func (s stamp) lookedUp(who provider.Identity) provider.Ownership {
+	if of := s.ownership(who, ""); of == provider.Owned || !s.admits(who) {
+		return of
+	}
+	return provider.Undecidable
+}
+
+// people says for people whose the thing is.
+func (s stamp) people() string {
+	owner, _, _ := strings.Cut(s.stack, "@")
+	if owner != "" {
+		owner = "stack " + owner
+	}
+	return owner
+}
+
 // lost says whether the thing has been taken over by another resource since it was remembered.
 func (s stamp) lost(who provider.Identity, remembered string) bool {
 	return s.owner != "" && remembered != "" && s.ownership(who, remembered) == provider.Unowned
@@ -68,9 +86,5 @@ func (s stamp) kept(who provider.Identity, remembered string) string {
 }
 
 func (s stamp) foreign(thing, id string) error {
-	owner, _, _ := strings.Cut(s.stack, "@")
-	if owner != "" {
-		owner = "stack " + owner
-	}
-	return &provider.Foreign{Thing: thing, Owner: owner, ID: id}
+	return &provider.Foreign{Thing: thing, Owner: s.people(), ID: id}
 }

@@ -296,7 +296,7 @@ func collectAbsences(t *testing.T, f fixture) {
 	f.create(t)
 	f.update(t, 1)
 	for n := range 100 {
-		ok(t, f.NoteAbsence(t.Context(), dev, []byte{byte(n), 1}, "x"))
+		ok(t, f.NoteAbsence(t.Context(), dev, []byte{byte(n), 1}, "x", 1))
 		ok(t, f.NoteMark(t.Context(), dev, []byte{byte(n), 1}, statestore.CreateMark{Place: "tags.m", Text: "x"}))
 	}
 	open := []byte{7, 1}
@@ -315,7 +315,7 @@ func collectAbsences(t *testing.T, f fixture) {
 		ok(t, err)
 		left := 0
 		for n := range 100 {
-			seen, err := f.SawAbsence(t.Context(), dev, []byte{byte(n), 1}, "x")
+			seen, err := f.SawAbsence(t.Context(), dev, []byte{byte(n), 1}, "x", 1)
 			ok(t, err)
 			mark, err := f.NotedMark(t.Context(), dev, []byte{byte(n), 1})
 			ok(t, err)
@@ -326,7 +326,7 @@ func collectAbsences(t *testing.T, f fixture) {
 				left++
 			}
 		}
-		if seen, err := f.SawAbsence(t.Context(), dev, open, "x"); left != c.want || !seen || err != nil {
+		if seen, err := f.SawAbsence(t.Context(), dev, open, "x", 0); left != c.want || !seen || err != nil {
 			t.Errorf("after %d days %d notes are left, the open one is there: %t, %v", c.days, left, seen, err)
 		}
 	}

@@ -31,7 +31,7 @@ func FromRequest(r deployments.UpdateRequest) *api.SubmitRequest {
 		ContinueOnError: r.ContinueOnError, Parallel: int32(r.Parallel), WaitOnUnknown: r.WaitOnUnknown,
 		Message: r.Message, Initiator: r.Initiator, Scheduled: r.Scheduled, PolicyPacks: packs,
 		Imports: fromImports(r.Imports), Variables: r.Variables, Plan: fromPlan(r.Plan),
-		Settle: fromSettling(r.Settle), TrySettle: r.TrySettle,
+		Settle: fromSettling(r.Settle), TrySettle: r.TrySettle, Adopt: r.Adopt,
 	}
 }
 
@@ -52,7 +52,7 @@ func ToRequest(m *api.SubmitRequest) deployments.UpdateRequest {
 		ContinueOnError: m.GetContinueOnError(), Parallel: int(m.GetParallel()), WaitOnUnknown: m.GetWaitOnUnknown(),
 		Message: m.GetMessage(), Initiator: m.GetInitiator(), Scheduled: m.GetScheduled(), PolicyPacks: packs,
 		Imports: toImports(m.GetImports()), Variables: m.GetVariables(), Plan: toPlan(m.GetPlan()),
-		Settle: toSettling(m.GetSettle()), TrySettle: m.GetTrySettle(),
+		Settle: toSettling(m.GetSettle()), TrySettle: m.GetTrySettle(), Adopt: m.GetAdopt(),
 	}
 }
 

@@ -3,6 +3,8 @@ package command
 import (
 	"context"
 
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/projection"
 	"github.com/urfave/cli/v2"
 )
@@ -14,8 +16,28 @@ func driftCommand(s *Env) *cli.Command {
 		Subcommands: []*cli.Command{{
 			Name: "status", Usage: "show the result of the last drift check, property by property",
 			Flags: onStack(jsonFlag), Action: action(s, runDriftStatus),
+		}, {
+			Name: "detect", Usage: "show what was changed outside of the stack, as a preview of a refresh does",
+			Flags:  updateFlags(runProgramFlag, expectNoChangesFlag),
+			Action: action(s, runDriftDetect),
+		}, {
+			Name: "repair", Usage: "read every resource, and bring back what was changed outside of the stack",
+			Description: changeExits,
+			Flags:       changeFlags(ignoreProtectFlag, policyPackFlag, policyPackConfigFlag, previewOnlyFlag),
+			Action:      action(s, runDriftRepair),
 		}},
 	}
+}
+
+func runDriftDetect(ctx context.Context, s *session) error {
+	return s.runPreview(ctx, engine.KindRefresh)
+}
+
+func runDriftRepair(ctx context.Context, s *session) error {
+	return s.change(ctx, engine.KindUp, func(r *deployments.UpdateRequest) error {
+		r.Refresh = true
+		return nil
+	})
 }
 
 func runDriftStatus(ctx context.Context, s *session) error {

@@ -10,27 +10,32 @@ import (
 
 func previewCommand(s *Env) *cli.Command {
 	return &cli.Command{
-		Name: "preview", Aliases: []string{"pre"}, Usage: "show what an update would do",
-		Flags: updateFlags(refreshFlag, replaceFlag, ignoreProtectFlag, excludeProtectedFlag,
+		Name: "preview", Aliases: []string{"pre", "plan"}, Usage: "show what an update would do",
+		Flags: updateFlags(refreshFlag, replaceFlag, adoptFlag, ignoreProtectFlag, excludeProtectedFlag,
 			runProgramFlag, policyPackFlag, policyPackConfigFlag,
 			&cli.StringFlag{Name: "kind", Usage: "`KIND` of update to preview: up, refresh or destroy", Value: "up"},
 			&cli.StringFlag{Name: "import-file", Usage: "write what would be created to `FILE`, for deployctl import"},
 			&cli.StringFlag{Name: "save-plan", Usage: "write what would change to `FILE`, for deployctl up --plan"},
-			&cli.BoolFlag{Name: "expect-no-changes", Usage: "exit with 4 if anything would change"}),
+			expectNoChangesFlag),
 		Action: action(s, runPreview),
 	}
 }
 
 func runPreview(ctx context.Context, s *session) error {
-	if err := s.needProject(); err != nil {
-		return err
-	}
 	kind := engine.Kind(s.flags.String("kind"))
 	if _, known := questions[kind]; !known || kind == engine.KindImport {
 		return deployments.Errorf(deployments.CodeInvalid, "--kind takes up, refresh or destroy, not %q", kind)
 	}
 	if s.flags.String("save-plan") != "" && kind != engine.KindUp {
 		return deployments.Errorf(deployments.CodeInvalid, "--save-plan saves what an up would do; leave out --kind")
+	}
+	return s.runPreview(ctx, kind)
+}
+
+// runPreview previews an update of a kind.
+func (s *session) runPreview(ctx context.Context, kind engine.Kind) error {
+	if err := s.needProject(); err != nil {
+		return err
 	}
 	stack, err := s.existingStack(ctx)
 	if err != nil {

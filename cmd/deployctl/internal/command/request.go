@@ -33,6 +33,9 @@ func (s *session) request(
 	if err != nil {
 		return r, err
 	}
+	if s.flags.Bool("adopt") {
+		r.Adopt = []string{"**"}
+	}
 	r.Targets, r.Excludes, r.Replace = named["target"], named["exclude"], named["replace"]
 	if r.Parallel < 1 || r.Parallel > deployments.MaxParallel {
 		return r, deployments.Errorf(deployments.CodeInvalid, "--parallel must be from 1 to %d, not %d",

@@ -7,9 +7,9 @@ import (
 
 func upCommand(s *Env) *cli.Command {
 	return &cli.Command{
-		Name: "up", Aliases: []string{"update"}, Usage: "update the stack to what the program declares",
+		Name: "up", Aliases: []string{"update", "deploy"}, Usage: "update the stack to what the program declares",
 		Description: changeExits,
-		Flags: changeFlags(refreshFlag, replaceFlag, ignoreProtectFlag, policyPackFlag, policyPackConfigFlag,
+		Flags: changeFlags(refreshFlag, replaceFlag, adoptFlag, ignoreProtectFlag, policyPackFlag, policyPackConfigFlag,
 			&cli.StringFlag{Name: "plan", Usage: "make only the changes of the plan in `FILE`, which deployctl preview " +
 				"--save-plan has written, or none"}),
 		Action: action(s, change(engine.KindUp)),

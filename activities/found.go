@@ -1,0 +1,212 @@
+package activities
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/deployctl/deployctl/internal/settlerule"
+	"github.com/deployctl/deployctl/internal/stackconfig"
+	"github.com/deployctl/deployctl/provider"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
+)
+
+// lookKey is the configuration key by which a stack says that nothing is looked for before it is created.
+const lookKey = "deployctl:look"
+
+// readLook reads whether what is to be created is looked for first.
+func readLook(config stackconfig.Config) (bool, error) {
+	text := config[lookKey].Value
+	if text == "" {
+		return true, nil
+	}
+	look, err := strconv.ParseBool(text)
+	if err != nil {
+		return false, deployments.Errorf(deployments.CodeInvalid, "configuration %s must be true or false", lookKey)
+	}
+	return look, nil
+}
+
+// forbidden is in the errors of providers that were not allowed to look. Such an error is never taken for absence.
+var forbidden = regexp.MustCompile(`(?i)\b403\b|access ?denied|forbidden|permission ?denied|not authorized|unauthorized` +
+	`|AuthorizationFailed`)
+
+// forbiddenError says that a resource could not be looked for.
+type forbiddenError struct{ text string }
+
+func (e *forbiddenError) Error() string {
+	return "it could not be looked for before it is created, so it may exist already: " + e.text +
+		"; allow to read it, or set " + lookKey + " to false"
+}
+
+// lookFirst looks for what the create would make with these inputs, and what creates of other generations would have
+// made. It is for the first attempts: once a call was made, what is found may be what it has made.
+func (at *attempt) lookFirst(
+	ctx context.Context, p *pluginhost.Provider, inputs resource.PropertyMap,
+) (*engine.Found, error) {
+	look := at.step.Look
+	if _, called := at.session.called.Load(at.step.Op); look == nil || called || at.round > 1 {
+		return nil, nil
+	}
+	var foreign *engine.Found
+	seen := []resource.PropertyMap{}
+	for n, seed := range look.Seeds {
+		tried, own := at, slices.Equal(seed, at.step.Seed)
+		with := inputs
+		if !own {
+			tried = at.under(seed)
+			var ended *engine.StepFinished
+			var err error
+			if with, _, ended, err = tried.inputs(ctx, p); err != nil || ended != nil {
+				return nil, err // the create says it
+			}
+		}
+		if with.ContainsUnknowns() || slices.ContainsFunc(seen, with.DeepEquals) {
+			continue
+		}
+		seen = append(seen, with)
+		found, err := tried.exists(ctx, p, with)
+		switch {
+		case err != nil:
+			return nil, err
+		case found == nil:
+		case !found.Foreign:
+			found.Generation = look.First - n
+			return found, nil
+		case own || len(look.Seeds) > 1 && with.DeepEquals(inputs):
+			foreign = found
+		}
+	}
+	return foreign, nil
+}
+
+// under returns the attempt at a create of another generation, of which nothing is noted.
+func (at *attempt) under(seed []byte) *attempt {
+	step := at.step
+	step.Seed, step.Check, step.Since = seed, true, 0
+	return &attempt{session: at.session, heartbeat: at.heartbeat, limiter: at.limiter, step: step}
+}
+
+// createInputs returns the inputs with which what was found is read: those that a create would have, since some
+// providers find out what an id is by them. Without them, an import goes by the id alone.
+func (at *attempt) createInputs(
+	ctx context.Context, p *pluginhost.Provider,
+) (inputs resource.PropertyMap, ended *engine.StepFinished, err error) {
+	if !at.step.Found {
+		return nil, nil, nil
+	}
+	made := at.under(at.step.Seed)
+	made.step.Kind = engine.StepCreate
+	inputs, _, ended, err = made.inputs(ctx, p)
+	return inputs, ended, err
+}
+
+// exists looks for what a create with these inputs would make: by its provider, or by the settle rule of its type.
+func (at *attempt) exists(
+	ctx context.Context, p *pluginhost.Provider, inputs resource.PropertyMap,
+) (*engine.Found, error) {
+	if at.session.declared(ctx, p, at.step.Type) != "" {
+		return at.existsByProvider(ctx, p, inputs)
+	}
+	f, _, err := at.finder(ctx, p, inputs, anyRule)
+	if err != nil || f == nil || f.Harmless() {
+		return nil, err
+	}
+	declared, err := at.session.values.Decode(ctx, at.step.New.Inputs)
+	if err != nil {
+		return nil, internalError(err)
+	}
+	seeded, err := at.seeded(ctx, p, f, declared, inputs)
+	if err != nil {
+		_, err := at.providerUnavailable(err)
+		return nil, err
+	}
+	provable := seeded || at.markIn(f.place, inputs) != "" && f.Accepts(settlerule.ByMark)
+	if !provable && f.Read.IsZero() { // what has such properties need not be what the create would make
+		return nil, nil
+	}
+	found, _, ended, err := at.look(ctx, p, f, inputs)
+	switch {
+	case err != nil:
+		return nil, err
+	case ended != nil && forbidden.MatchString(ended.Error):
+		return nil, &forbiddenError{ended.Error}
+	case ended != nil, isMissing(found), found.ID == "":
+		return nil, nil
+	case seeded || at.marked(f, found, inputs):
+		return &engine.Found{ID: string(found.ID)}, nil
+	}
+	return at.unproven(ctx, f, string(found.ID)), nil
+}
+
+// unproven decides about what bears the name that a create would use, without anything that shows whose it is. A rule of
+// the stack says that it is the same thing; those of the catalogue were not tried, and some types are settings that
+// exist from the start. So these leave it to the create, unless a person takes it over.
+func (at *attempt) unproven(ctx context.Context, f *finder, id string) *engine.Found {
+	if !f.shipped || at.step.Look != nil && at.step.Look.TakeOver {
+		return &engine.Found{ID: id, Foreign: true}
+	}
+	hide := at.session.redactor(ctx, bagsOf(at.step.Provider, at.step.New)...)
+	at.session.tell(diag.Warning, at.step.URN, "something exists under its name, and nothing shows that it is this "+
+		"stack's: "+hide(id)+"; the create may fail, or change it; import it, or take it over with --adopt")
+	return nil
+}
+
+// existsByProvider asks a provider that knows what is its own. If it cannot say, its create finds out.
+func (at *attempt) existsByProvider(
+	ctx context.Context, p *pluginhost.Provider, inputs resource.PropertyMap,
+) (*engine.Found, error) {
+	if err := at.keepRate(ctx); err != nil {
+		return nil, err
+	}
+	found, err := pluginhost.Await(ctx, func() (pluginhost.Found, error) {
+		return p.Lookup(ctx, plugin.ReadRequest{URN: at.step.URN, Inputs: inputs, Timeout: at.step.Timeout})
+	})
+	at.observe(err)
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case err != nil && forbidden.MatchString(pluginhost.ErrorText(err)):
+		return nil, &forbiddenError{pluginhost.ErrorText(err)}
+	case err != nil:
+		_, err := at.providerUnavailable(err)
+		return nil, err
+	case found.ID == "":
+		return nil, nil
+	case found.Ownership == provider.Owned:
+		return &engine.Found{ID: string(found.ID)}, nil
+	case found.Ownership == provider.Unowned:
+		return &engine.Found{ID: string(found.ID), Foreign: true, Owner: found.Owner}, nil
+	}
+	return nil, nil
+}
+
+// look looks for a resource that the stack does not have, with the inputs that were checked.
+func (pl *planner) look(ctx context.Context, checked resource.PropertyMap) (*engine.Found, error) {
+	p, ok := pl.provider.(*pluginhost.Provider)
+	if pl.ask.Look == nil || !ok {
+		return nil, nil
+	}
+	account, err := pl.session.accountOf(ctx, pl.ask.Provider)
+	if err != nil {
+		return nil, err
+	}
+	ask := pl.ask
+	at := &attempt{session: pl.session, limiter: account.limiter, step: engine.Step{
+		Op: ask.Op, Kind: engine.StepCreate, URN: ask.URN, Type: ask.Goal.Type, Provider: ask.Provider, Seed: ask.Seed,
+		Check: true, Preview: ask.Preview, Look: ask.Look,
+		New: &engine.State{URN: ask.URN, Type: ask.Goal.Type, Inputs: ask.Goal.Inputs},
+	}}
+	defer func() {
+		if at.views != nil {
+			at.views.Close()
+		}
+	}()
+	return at.lookFirst(ctx, p, checked)
+}

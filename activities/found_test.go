@@ -1,0 +1,134 @@
+package activities
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+)
+
+const readName = `{"read": "${name}"}`
+
+// generations are seeds to look under, the newest first: the second is of what made makes.
+func generations() [][]byte { return [][]byte{seedOf(thingURN), []byte("an earlier generation")} }
+
+// made creates a thing of an earlier generation, and returns its id.
+func made(t *testing.T, h *house) string {
+	t.Helper()
+	step := h.create(texts("do", ""))
+	step.Op, step.URN, step.Type, step.Provider, step.Seed = 99, thingURN, thingType, h.toy(), generations()[1]
+	result, err := call[engine.StepFinished](h, h.acts.Step, deployments.StepInput{Update: h.update, Base: h.base,
+		Step: step, Round: 1})
+	if err != nil || result.ID == "" {
+		t.Fatalf("%+v %v", result, err)
+	}
+	return result.ID
+}
+
+func TestWhatExistsIsFoundBeforeItIsCreated(t *testing.T) {
+	for name, c := range map[string]struct {
+		rule     string
+		inputs   resource.PropertyMap
+		there    string // content of what has the name "n"
+		earlier  bool   // what an earlier generation made exists
+		takeOver bool
+		found    engine.Found // its ID is "n", or of the earlier generation
+		says     string       // the create fails with it
+	}{
+		"nothing is there":              {rule: readName, inputs: texts("name", "n")},
+		"an earlier generation is ours": {rule: readName, earlier: true, found: engine.Found{Generation: 6}},
+		"a given name proves nothing": {rule: readName, inputs: texts("name", "n"), there: "{}",
+			found: engine.Found{Foreign: true}},
+		"a given name is taken over": {rule: readName, inputs: texts("name", "n"), there: "{}", takeOver: true,
+			found: engine.Found{Foreign: true}},
+		"there is no rule": {inputs: texts("name", "n2"), there: "{}"},
+		"what has the properties need not be the one": {rule: byMatch, there: `{"name": "n"}`,
+			inputs: texts("name", "n", "serverMade", "yes")},
+		"forbidden is not absent": {rule: readName, inputs: texts("name", "n"), there: "forbidden",
+			says: "it may exist already: AccessDenied"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			config := ruled(c.rule)
+			if c.rule == "" {
+				config = nil
+			}
+			h := bench(t, config)
+			id := "n"
+			if c.earlier {
+				id = made(t, h)
+			}
+			if c.there != "" {
+				if err := os.WriteFile(filepath.Join(h.world, "n"), []byte(c.there), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			before := len(h.effects())
+			step := h.create(c.inputs)
+			step.Look = &engine.Look{Seeds: generations(), First: 7, TakeOver: c.takeOver}
+			result, err := h.step(step, 1)
+			if err != nil || !strings.Contains(result.Error, c.says) {
+				t.Fatalf("%+v %v", result, err)
+			}
+			created := len(h.effects()) - before
+			switch {
+			case c.says != "":
+				if result.Outcome != engine.OutcomeFailed || created != 0 {
+					t.Errorf("%+v after %q", result, h.effects())
+				}
+			case c.found == engine.Found{}:
+				if result.Found != nil || created != 1 {
+					t.Errorf("%+v after %q", result.Found, h.effects())
+				}
+			default:
+				c.found.ID = id
+				if result.Found == nil || *result.Found != c.found || created != 0 {
+					t.Errorf("%+v, not %+v, after %q", result.Found, c.found, h.effects())
+				}
+			}
+		})
+	}
+}
+
+func TestAPlanFindsWhatExistsAndAPreviewCreatesNothing(t *testing.T) {
+	h := bench(t, ruled(readName))
+	h.put("n")
+	plan := func(inputs resource.PropertyMap) engine.Planned {
+		t.Helper()
+		out, err := call[deployments.PlanOutput](h, h.acts.Plan, deployments.PlanInput{
+			Update: h.update, Base: h.base, Plans: []engine.Plan{{
+				Op: 3, URN: thingURN, Provider: h.toy(), Seed: seedOf(thingURN), Preview: true,
+				Goal: engine.Registration{Type: thingType, Name: "thing", Custom: true, Inputs: h.bag(inputs)},
+				Look: &engine.Look{Seeds: generations(), First: 1},
+			}},
+		})
+		if err != nil || len(out.Plans) != 1 || out.Plans[0].Error != "" {
+			t.Fatalf("%+v %v", out, err)
+		}
+		return out.Plans[0]
+	}
+	if found := plan(texts("name", "n")).Found; found == nil || !found.Foreign || found.ID != "n" {
+		t.Errorf("%+v", found)
+	}
+	if p := plan(texts("name", "other")); p.Found != nil || p.Preview.Empty() {
+		t.Errorf("%+v", p)
+	}
+	if effects := h.effects(); slices.ContainsFunc(effects, func(e string) bool { return strings.Contains(e, "n") }) {
+		t.Errorf("it made %q", effects)
+	}
+}
+
+func TestACreateThatWasCalledIsNotLookedFor(t *testing.T) {
+	h := bench(t, ruled(readName))
+	step := h.create(texts("name", "n", "do", "die-after"))
+	step.Look = &engine.Look{Seeds: generations()[:1]}
+	h.lose(step, 1)
+	if result, err := h.step(step, 2); err != nil || result.Found != nil {
+		t.Errorf("%+v %v", result, err)
+	}
+}
