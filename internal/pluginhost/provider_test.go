@@ -415,6 +415,21 @@ func TestAPluginThatIsMissingIsFetched(t *testing.T) {
 	}
 }
 
+func TestAMistypedRuntimeIsAnsweredWithTheOneThatIsMeantAndNotDownloaded(t *testing.T) {
+	h := open(t, Options{PulumiHome: t.TempDir(), Env: []string{"PATH=" + t.TempDir()},
+		Fetch: func(_ context.Context, r plugins.Request) (string, error) {
+			return "", errors.New(r.Name + " was asked for")
+		}})
+	for name, meant := range map[string]string{"ymal": "yaml", "YAML": "yaml", "typescript": "nodejs", "node": "nodejs",
+		"pyhton": "python", "golang": "go", "dotnet": "", "java": "", "cobol": "", "hcl": "", "deno": "", "rust": ""} {
+		_, err := h.Language(t.Context(), name)
+		if err == nil || strings.Contains(err.Error(), "was asked for") != (meant == "") ||
+			meant != "" && !strings.Contains(err.Error(), "is not installed: did you mean `runtime: "+meant+"`?") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestTheVersionThatIsAskedForIsFoundElseTheNewest(t *testing.T) {
 	home := t.TempDir()
 	for _, v := range []string{"1.2.0", "1.10.0", "1.9.0"} {

@@ -125,6 +125,9 @@ func (s *session) noteRunning(stack deployments.StackInfo) {
 	if busy := stack.Active; busy != nil && !s.flags.Bool("skip-preview") && !s.flags.Bool("json") {
 		s.note(fmt.Sprintf("%s is being changed by %s; a preview shows it as it was before that.", stack.Stack,
 			display.Holder(*busy)))
+		if hint := display.LostClient(busy); hint != "" {
+			s.note(hint)
+		}
 	}
 }
 
