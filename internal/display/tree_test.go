@@ -174,11 +174,11 @@ func TestWhoWaitsForTheStockCLIIsToldWhatToDoIfThatIsGone(t *testing.T) {
 The stock CLI executes update 7, and was last heard of at 12:04:05. If it is
 gone, deployctl cancel organization/shop/dev/7 frees the stack at once; else it
 is free at 12:09:05.
-⠋ waiting for update 7 of ann by the stock CLI, running since 12:03:05; position
+⠋ waiting for update 7 of ann by the stock CLI, running since 12:03:05; positi…
 `)
 	behind.Cancelling = true
-	newScene(t, 90, 24, Options{}).at(0, waiting).shows(`
-⠋ waiting for update 7 of ann by the stock CLI, running since 12:03:05, which is being ca
+	newScene(t, 120, 24, Options{}).at(0, waiting).shows(`
+⠋ waiting for update 7 of ann by the stock CLI, running since 12:03:05, which is being cancelled; position 2
 `)
 }
 
