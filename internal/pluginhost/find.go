@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 
-	"github.com/agext/levenshtein"
 	"github.com/blang/semver"
 	"github.com/deployctl/deployctl/internal/pluginhost/process"
 	"github.com/deployctl/deployctl/internal/plugins"
@@ -36,7 +33,7 @@ func (e *MissingPluginError) Error() string {
 	if e.Download != nil {
 		download = e.Download.Error()
 	}
-	if runtime := meantRuntime(e.Name); e.Kind == apitype.LanguagePlugin && runtime != "" {
+	if runtime := plugins.MeantRuntime(e.Name); e.Kind == apitype.LanguagePlugin && runtime != "" {
 		return fmt.Sprintf("%s is not installed: did you mean `runtime: %s`? A host of another name is looked for on PATH "+
 			"and in %s", e.Plugin, runtime, e.Dir)
 	}
@@ -51,29 +48,6 @@ func (e *MissingPluginError) Error() string {
 	}
 	return fmt.Sprintf("%s is not installed: it was not found on PATH or in %s%s, and %s; to install it there, run `%s` "+
 		"or unpack its release as %s", e.Plugin, e.Dir, found, download, install, e.Plugin.Dir())
-}
-
-// runtimes are the names of runtimes, and what else people write for them.
-var runtimes = map[string]string{"yaml": "yaml", "yml": "yaml", "nodejs": "nodejs", "node": "nodejs", "js": "nodejs",
-	"javascript": "nodejs", "typescript": "nodejs", "ts": "nodejs", "bun": "bun", "go": "go", "golang": "go",
-	"python": "python", "python3": "python", "py": "python", "dotnet": "dotnet", "csharp": "dotnet", "c#": "dotnet",
-	"java": "java", "jvm": "java"}
-
-// meantRuntime returns the runtime that a name means which is none; "" if it is like none, or is one.
-func meantRuntime(name string) string {
-	const most = 2 // letters that differ, such as two that are swapped
-	if meant := runtimes[strings.ToLower(name)]; meant == name {
-		return ""
-	} else if meant != "" {
-		return meant
-	}
-	best, least := "", most+1
-	for _, word := range slices.Sorted(maps.Keys(runtimes)) {
-		if d := levenshtein.Distance(name, word, nil); d < least && d < len(word)-1 {
-			best, least = runtimes[word], d
-		}
-	}
-	return best
 }
 
 // Unwrap returns why the plugin could not be downloaded.
@@ -99,7 +73,7 @@ func (h *Host) locate(ctx context.Context, r plugins.Request) (string, error) {
 	path, err := h.finder.find(r)
 	var missing *MissingPluginError
 	if h.opts.Fetch == nil || !errors.As(err, &missing) ||
-		r.Kind == apitype.LanguagePlugin && meantRuntime(r.Name) != "" { // nobody asks for a mistake from elsewhere
+		r.Kind == apitype.LanguagePlugin && plugins.MeantRuntime(r.Name) != "" { // nobody asks for a mistake from elsewhere
 		return path, err
 	}
 	dir, err := h.opts.Fetch(ctx, r)

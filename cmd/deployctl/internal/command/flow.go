@@ -196,8 +196,7 @@ func (s *session) moved(ctx context.Context, refusal error, r deployments.Update
 	for err == nil && now.Active != nil && now.Active.Error == "" && r.OnBusy != deployments.OnBusyFail {
 		if waited != now.Active.Update {
 			waited = now.Active.Update
-			s.note(fmt.Sprintf("Waiting for %s, which began to change the stack after the preview.",
-				display.Holder(*now.Active)))
+			s.note(fmt.Sprintf("Waiting for %s; then all is previewed again.", display.Holder(*now.Active)))
 		}
 		if err = s.service.Watch(ctx, now.Active.Update,
 			func(deployments.WatchEvent) error { return nil }); err == nil {
