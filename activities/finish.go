@@ -64,7 +64,7 @@ func (a *Activities) settled(ctx context.Context, in deployments.CommitInput) (d
 				return info, err
 			}
 		}
-		info.Status, info.Error, info.Changes, info.Next = string(in.Result.Status), in.Result.Error, in.Result.Changes,
+		info.Status, info.Error, info.Changes, info.Next = string(in.Result.Status), in.Result.Sentence(), in.Result.Changes,
 			in.Next
 		if in.Result.NamesNothing {
 			info.Code = deployments.CodeInvalid

@@ -217,6 +217,17 @@ type UpdateInfo struct {
 	Kept bool `json:"kept,omitempty"`
 	// Waiting are URNs whose creates wait for Resolve. Only Stack sets it, on the active update.
 	Waiting []string `json:"waiting,omitempty"`
+	// Cancelling means that somebody has asked for its end. Only Stack sets it, on the active update.
+	Cancelling bool `json:"cancelling,omitempty"`
+	// Lease, if not nil, is that of a client which executes the update itself, as the stock CLI does. Only Stack and
+	// Watch set it, on the active update.
+	Lease *ClientLease `json:"lease,omitempty"`
+}
+
+// ClientLease tells of the client of an update that executes it itself. Its times are zero if they are not known.
+type ClientLease struct {
+	Heard time.Time `json:"heard,omitzero"` // its last word
+	Ends  time.Time `json:"ends,omitzero"`  // when the stack is free without another
 }
 
 // Command returns the name of the command that asks for such an update.
@@ -309,6 +320,8 @@ type Progress struct {
 	// Phase is what the host of the program is doing. A Progress with a Phase has nothing else; one without does not
 	// change the phase.
 	Phase *Phase `json:"phase,omitempty"`
+	// Cancelling means that somebody has asked for the update's end.
+	Cancelling bool `json:"cancelling,omitempty"`
 }
 
 // Phase is something slow that happens before the program registers resources, such as installing its packages.

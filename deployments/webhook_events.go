@@ -27,6 +27,8 @@ type WebhookEvent struct {
 	Changes   map[string]int `json:"changes,omitempty"`
 	Drifted   int            `json:"drifted,omitempty"` // resources
 	Error     string         `json:"error,omitempty"`
+	// Message is what whoever asked for an update has said about it.
+	Message string `json:"message,omitempty"`
 }
 
 // Kinds of events, as the header Pulumi-Webhook-Kind has them.
@@ -80,13 +82,14 @@ var operationNames = map[engine.Kind]string{
 	engine.KindUp: "update", engine.KindRefresh: "refresh", engine.KindDestroy: "destroy", engine.KindImport: "import",
 }
 
-// maxEventError limits WebhookEvent.Error.
-const maxEventError = 500
+// maxEventText limits WebhookEvent.Error and Message.
+const maxEventText = 500
 
 // EventOf is the event of the end of an update or of a preview.
 func EventOf(info UpdateInfo) WebhookEvent {
 	e := WebhookEvent{Kind: EventOfUpdate, Stack: info.Update.StackName, Actor: info.Initiator, At: info.Ended,
-		Operation: operationNames[info.Kind], Version: info.Update.Version, Changes: info.Changes, Error: info.Error}
+		Operation: operationNames[info.Kind], Version: info.Update.Version, Changes: info.Changes, Error: info.Error,
+		Message: info.Message}
 	what := e.Operation
 	if info.DryRun {
 		e.Kind, what = EventOfPreview, "preview"
@@ -106,7 +109,7 @@ func EventOfStacks(s StackName, name, actor string, at time.Time) WebhookEvent {
 func EventsOfDrift(d Drift, check UpdateInfo) []WebhookEvent {
 	e := WebhookEvent{Kind: EventOfDrift, Stack: check.Update.StackName, Actor: check.Initiator, At: d.At,
 		Operation: "detect-drift", Version: check.Update.Version, Changes: check.Changes, Drifted: len(d.Resources),
-		Error: check.Error}
+		Error: check.Error, Message: check.Message}
 	what := "drift_detection"
 	if !check.DryRun {
 		e.Kind, e.Operation, what = EventOfRemediation, "remediate-drift", "drift_remediation"
@@ -152,10 +155,12 @@ func (e *WebhookEvent) end(what string, succeeded bool) {
 	e.clip()
 }
 
-// clip keeps the beginning of a long error.
+// clip keeps the beginnings of long texts.
 func (e *WebhookEvent) clip() {
-	if len(e.Error) > maxEventError {
-		e.Error = strings.ToValidUTF8(e.Error[:maxEventError], "") + "…"
+	for _, text := range []*string{&e.Error, &e.Message} {
+		if len(*text) > maxEventText {
+			*text = strings.ToValidUTF8((*text)[:maxEventText], "") + "…"
+		}
 	}
 }
 

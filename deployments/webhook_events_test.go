@@ -25,10 +25,10 @@ func TestADeploymentHasAnEventForEachStageThatItReaches(t *testing.T) {
 		DeploymentSucceeded: "deployment_succeeded", DeploymentFailed: "deployment_failed", DeploymentSkipped: "",
 	} {
 		d := Deployment{Name: DeploymentName{StackName{"acme", "shop", "dev"}, 3}, Status: status, Operation: "update",
-			Created: time.Unix(1, 0), Modified: time.Unix(2, 0), Error: strings.Repeat("x", 2*maxEventError)}
+			Created: time.Unix(1, 0), Modified: time.Unix(2, 0), Error: strings.Repeat("x", 2*maxEventText)}
 		e, happens := EventOfDeployments(d)
 		if happens != (want != "") || happens && (e.Name != want || !isWebhookEvent(e.Name) || ids[e.ID] ||
-			e.Version != "3" || len(e.Error) > maxEventError+len("…")) {
+			e.Version != "3" || len(e.Error) > maxEventText+len("…")) {
 			t.Errorf("%s: %+v, %v", status, e, happens)
 		}
 		ids[e.ID] = true

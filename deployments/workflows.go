@@ -37,6 +37,9 @@ const (
 	SignalMessages = "messages" // Messages
 	UpdatePoll     = "poll"     // Poll → Replies
 	QueryProgress  = "progress" // → Progress
+
+	// Of Lease.
+	QueryLease = "lease" // → ClientLease
 )
 
 // Search attributes.

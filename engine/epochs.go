@@ -20,7 +20,7 @@ func (r *Run) startEpoch(epoch int) {
 		r.Exit = &ProgramExited{Epoch: r.Epoch}
 		return
 	}
-	if r.Epoch > 0 {
+	if r.Epoch > 0 && !r.Cancelled { // a cancel ends the program, too
 		r.diagnose("info", "", "The program starts again, because its process or its worker was lost. What is done "+
 			"stays done.")
 	}

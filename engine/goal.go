@@ -1,5 +1,11 @@
 package engine
 
+import (
+	"strings"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+)
+
 // Kind is what an update does.
 type Kind string
 
@@ -104,6 +110,8 @@ type Result struct {
 	Changes map[string]int `json:"changes"`
 	// Error is the first error in a sentence; empty when Status is succeeded.
 	Error string `json:"error,omitempty"`
+	// Resource is the one that Error is about; empty if it is about none, or about the stack as a whole.
+	Resource urn.URN `json:"resource,omitempty"`
 	// Pending counts the operations whose outcome is not known.
 	Pending int `json:"pending,omitempty"`
 	// IntegrityError is set when the snapshot breaks an invariant and could not be repaired.
@@ -112,4 +120,13 @@ type Result struct {
 	NamesNothing bool `json:"namesNothing,omitempty"`
 	// Policies are the versions of the policy packs that analysed the update, by name.
 	Policies map[string]string `json:"policies,omitempty"`
+}
+
+// Sentence is Error with the resource that it is about, for readers who see no diagnostics.
+func (r Result) Sentence() string {
+	u := r.Resource
+	if r.Error == "" || !u.IsValid() || u.Type() == rootType || strings.Contains(r.Error, string(u)) {
+		return r.Error
+	}
+	return string(u.Type()) + " " + u.Name() + ": " + r.Error
 }

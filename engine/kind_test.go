@@ -55,3 +55,27 @@ func TestAnEventThatTheCoreDoesNotKnowFailsTheUpdate(t *testing.T) {
 		t.Errorf("%v %+v", ended, result)
 	}
 }
+
+func TestTheSentenceOfAResultNamesTheResourceOfTheFirstError(t *testing.T) {
+	const u = "urn:pulumi:dev::proj::test:x:R::db"
+	refused := engine.Refused{Epoch: 1, Message: "no such option", Type: "test:x:R", Name: "db"}
+	named, root, nobody := refused, refused, refused
+	named.Message, nobody.Name, nobody.Type = "the option of "+u, "", ""
+	root.Type, root.Name = "pulumi:pulumi:Stack", "proj-dev"
+	for want, first := range map[string]engine.Refused{
+		"test:x:R db: no such option": refused, "the option of " + u: named, "no such option": root, "no  such option": nobody,
+	} {
+		r := engine.New(engine.Goal{Kind: engine.KindUp, Project: "proj", Stack: "dev"}, nil, nil)
+		r.Handle(engine.RunStarted{Epoch: 1})
+		r.Handle(first)
+		later := refused
+		later.Name, later.Message = "later", "another error"
+		r.Handle(later)
+		r.Handle(engine.ProgramExited{Epoch: 1})
+		for ready := r.Ready(); !ready.Empty(); ready = r.Ready() {
+		}
+		if got, ended := r.Result(); !ended || got.Sentence() != strings.Join(strings.Fields(want), " ") {
+			t.Errorf("ended %v: %q", ended, got.Sentence())
+		}
+	}
+}

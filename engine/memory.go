@@ -45,9 +45,11 @@ type memory struct {
 	Violated      string       `json:",omitempty"` // the first violation of a mandatory policy in a preview
 
 	FirstError string
-	Misnamed   bool `json:",omitempty"` // FirstError is that the goal names a resource which is not there
-	Refusals   int  `json:",omitempty"` // requests of the program that were refused: nothing is deleted after one
-	Stopped    bool // nothing new starts: an error, or cancelled
+	FirstAbout urn.URN `json:",omitempty"` // the resource that FirstError is about
+	About      urn.URN `json:",omitempty"` // the resource of the newest diagnostic that is an error
+	Misnamed   bool    `json:",omitempty"` // FirstError is that the goal names a resource which is not there
+	Refusals   int     `json:",omitempty"` // requests of the program that were refused: nothing is deleted after one
+	Stopped    bool    // nothing new starts: an error, or cancelled
 	Cancelled  bool
 	Forced     bool
 	Changes    map[string]int

@@ -21,9 +21,7 @@ import (
 // fail records an error that makes the update fail; the first one becomes the error of the update. Unless the update
 // goes on after errors, nothing new starts. It does not report the error: diagnose does.
 func (r *Run) fail(message string) {
-	if r.FirstError == "" {
-		r.FirstError = message
-	}
+	r.noteError(message)
 	if !r.goal.ContinueOnError {
 		r.stop()
 	}
@@ -34,7 +32,7 @@ func (r *Run) fail(message string) {
 // protected resource among deletions, an undecided create.
 func (r *Run) noteError(message string) {
 	if r.FirstError == "" {
-		r.FirstError = message
+		r.FirstError, r.FirstAbout = message, r.About // which its caller has reported
 	}
 }
 
@@ -133,14 +131,14 @@ func (r *Run) Result() (Result, bool) {
 	}
 	_, pending := r.snap.States()
 	res := Result{
-		Status: StatusSucceeded, Changes: r.Changes, Error: r.FirstError, Pending: len(pending),
+		Status: StatusSucceeded, Changes: r.Changes, Error: r.FirstError, Resource: r.FirstAbout, Pending: len(pending),
 		IntegrityError: r.Integrity, NamesNothing: r.Misnamed, Policies: r.policyPacks(),
 	}
 	switch {
 	case r.FirstError != "":
 		res.Status = StatusFailed
 	case r.Violated != "":
-		res.Status, res.Error = StatusFailed, r.Violated
+		res.Status, res.Error, res.Resource = StatusFailed, r.Violated, ""
 	case r.Cancelled:
 		res.Status, res.Error = StatusCancelled, "the update was cancelled"+unknownOutcomes(pending)
 	}

@@ -8,6 +8,8 @@ type Progress struct {
 	Running []RunningStep  `json:"running,omitempty"` // in order of start
 	Queued  int            `json:"queued,omitempty"`
 	Waiting []urn.URN      `json:"waiting,omitempty"` // undecidable creates
+	// Cancelled: it ends because somebody has asked for that.
+	Cancelled bool `json:"cancelled,omitempty"`
 }
 
 // RunningStep is a step in flight.
@@ -23,7 +25,7 @@ type RunningStep struct {
 // issued, the first Goal.Parallel in order are shown as running and the others as ahead; the host decides which really
 // run. Done is the run's own map: do not change it.
 func (r *Run) Progress() Progress {
-	p := Progress{Done: r.Changes, Queued: len(r.Queue)}
+	p := Progress{Done: r.Changes, Queued: len(r.Queue), Cancelled: r.Cancelled}
 	for i, op := range r.Slots {
 		p.Running = append(p.Running, RunningStep{
 			Op: op, URN: r.Ops[op].URN, Step: r.Ops[op].Step.Kind, Ahead: i >= r.goal.Parallel,

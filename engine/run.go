@@ -217,5 +217,8 @@ func (r *Run) emit(e Emit) { r.ready.Events = append(r.ready.Events, e) }
 
 // diagnose reports a sentence about a URN ("" for the update as a whole).
 func (r *Run) diagnose(severity string, u urn.URN, format string, args ...any) {
+	if severity == "error" {
+		r.About = u
+	}
 	r.emit(Emit{Kind: EmitDiagnostic, URN: u, Severity: severity, Message: fmt.Sprintf(format, args...)})
 }

@@ -258,31 +258,59 @@ func (c *Connection) lacking(missing []string, why error) error {
 		t.Namespace, strings.Join(missing, ", "), refused, t.Address, t.Namespace, self, t.Namespace, cloud)
 }
 
-// sampledUpdates is how many of Temporal's latest updates are looked up in the bucket.
-const sampledUpdates = 20
+// sampledUpdates is how many of Temporal's latest updates are looked up in the bucket, and searchedUpdates how many if
+// that lacks one of them. mostBehind is how many stacks are named.
+const (
+	sampledUpdates, searchedUpdates = 20, 1000
+	mostBehind                      = 20
+)
 
-// restoredFromBackup reports a bucket that lacks updates which Temporal has: it was restored from a backup. Only one
-// that has succeeded has certainly claimed its version: others may have been withdrawn before they began.
+// restoredFromBackup reports a bucket that lacks updates which Temporal has: it was restored from a backup.
 func (c *Connection) restoredFromBackup(ctx context.Context) error {
+	behind, err := c.behind(ctx, sampledUpdates)
+	if err != nil || len(behind) == 0 {
+		return err
+	}
+	if all, err := c.behind(ctx, searchedUpdates); err == nil {
+		behind = all
+	}
+	var names []string
+	for name, u := range behind {
+		names = append(names, fmt.Sprintf("%s (Temporal has its update %s)", name, u.Version))
+	}
+	slices.Sort(names)
+	more := ""
+	if len(names) > mostBehind {
+		more = fmt.Sprintf(" and %d more", len(names)-mostBehind)
+		names = names[:mostBehind]
+	}
+	return deployments.Errorf(deployments.CodeInvalid, "the bucket is older than Temporal's namespace %s: it does not know "+
+		"the latest updates of %s%s. If the bucket was restored from a backup, the states of these stacks are older than "+
+		"their resources: run `deployctl refresh` for each before `deployctl up`", c.config.Temporal.Namespace,
+		strings.Join(names, ", "), more)
+}
+
+// behind returns the stacks of Temporal's latest updates, so many, whose heads do not know these. Only an update that
+// has succeeded has certainly claimed its version: others may have been withdrawn before they began.
+func (c *Connection) behind(ctx context.Context, most int) (map[deployments.StackName]deployments.UpdateName, error) {
 	page, err := c.Client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
-		Query: "WorkflowType = 'Update' AND ExecutionStatus = 'Completed'", PageSize: sampledUpdates,
+		Query: "WorkflowType = 'Update' AND ExecutionStatus = 'Completed'", PageSize: int32(most),
 	})
 	if err != nil {
-		return fmt.Errorf("Temporal's latest updates cannot be listed: %s", reason(err))
+		return nil, fmt.Errorf("Temporal's latest updates cannot be listed: %s", reason(err))
 	}
+	latest := map[deployments.StackName]deployments.UpdateName{}
 	for _, w := range page.GetExecutions() {
 		id, ok := strings.CutPrefix(w.GetExecution().GetWorkflowId(), "update/")
 		u, err := deployments.ParseUpdateName(id)
-		if !ok || err != nil || u.Number() == 0 {
-			continue
-		}
-		head, err := c.Store.Head(ctx, u.StackName)
-		if err == nil && head.Next <= u.Number() {
-			return deployments.Errorf(deployments.CodeInvalid, "the bucket is older than Temporal's namespace %s: "+
-				"Temporal has update %s, which the bucket would assign next. If the bucket was restored from a "+
-				"backup, the states of its stacks are older than their resources: run `deployctl refresh` for each "+
-				"stack before `deployctl up`", c.config.Temporal.Namespace, u)
+		if ok && err == nil && u.Number() > latest[u.StackName].Number() {
+			latest[u.StackName] = u
 		}
 	}
-	return nil
+	for name, u := range latest {
+		if head, err := c.Store.Head(ctx, name); err != nil || head.Next > u.Number() {
+			delete(latest, name)
+		}
+	}
+	return latest, nil
 }

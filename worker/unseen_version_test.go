@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	commonpb "go.temporal.io/api/common/v1"
@@ -101,5 +102,33 @@ func TestAVersionThatTemporalRemembersIsNotGivenOutAgain(t *testing.T) {
 		if got, err := connection.unseenVersion(t.Context(), name, c.next); err != nil || got != c.want {
 			t.Errorf("after %s of version %d comes %d, %v; want %d", c.stack, c.next-1, got, err, c.want)
 		}
+	}
+}
+
+func TestABucketThatIsOlderThanTheNamespaceNamesEachStackThatIsBehind(t *testing.T) {
+	const ended = enums.WORKFLOW_EXECUTION_STATUS_COMPLETED
+	remembered := &memory{updates: map[string]enums.WorkflowExecutionStatus{
+		"update/o/p/s/3": ended, "update/o/p/s/12": ended, "update/o/p/t/1": ended, "update/o/p/removed/7": ended,
+		"update/o/p/s/p-preview": ended, "update/strange": ended,
+	}}
+	listener := listen(t)
+	serveTemporal(t, listener, remembered, nil)
+	config := Temporal{Address: listener.Addr().String(), Namespace: "ours"}.config(statestore.S3Options{}, ample)
+	store, err := statestore.New(&statestore.Memory{}, statestore.Options{Master: make([]byte, 32)})
+	must(t, err)
+	options, err := config.Temporal.options(config, store.Keyring())
+	must(t, err)
+	c, err := client.NewLazyClient(options)
+	must(t, err)
+	t.Cleanup(c.Close)
+	connection := &Connection{Client: c, Store: store, config: config}
+	must(t, connection.restoredFromBackup(t.Context())) // these stacks are gone
+	for _, stack := range []string{"s", "t"} {
+		must(t, store.CreateStack(t.Context(), deployments.StackName{Organization: "o", Project: "p", Stack: stack}, nil))
+	}
+	err = connection.restoredFromBackup(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "of o/p/s (Temporal has its update 12), o/p/t (Temporal has its "+
+		"update 1). If") {
+		t.Errorf("%v", err)
 	}
 }

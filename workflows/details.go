@@ -17,7 +17,7 @@ func (r *run) progress() (deployments.Progress, error) {
 		return deployments.Progress{}, nil
 	}
 	p := r.core.Progress()
-	out := deployments.Progress{Done: p.Done}
+	out := deployments.Progress{Done: p.Done, Cancelling: p.Cancelled}
 	for _, s := range p.Running {
 		out.Running = append(out.Running, deployments.RunningStep{URN: string(s.URN), Step: string(s.Step), Op: s.Op,
 			Ahead: s.Ahead})
@@ -49,7 +49,7 @@ func showResult(ctx workflow.Context, r engine.Result) {
 	writeCounts(&b, r.Changes)
 	fmt.Fprintf(&b, "\n**%s**", r.Status)
 	if r.Error != "" {
-		fmt.Fprintf(&b, ": %s", r.Error)
+		fmt.Fprintf(&b, ": %s", r.Sentence())
 	}
 	if r.Pending > 0 {
 		fmt.Fprintf(&b, "\n\n%d operations have an unknown outcome; the next update settles them.", r.Pending)

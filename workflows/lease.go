@@ -14,6 +14,7 @@ type lease struct {
 	in      deployments.UpdateInput
 	expires time.Time
 	last    time.Time // when it ends at the latest
+	heard   time.Time // the last word of the client
 	begun   bool
 	end     *deployments.LeaseEnd   // once it is known how the update ends
 	info    *deployments.UpdateInfo // once that is committed
@@ -38,6 +39,7 @@ func (w *Workflows) Lease(ctx workflow.Context, in deployments.UpdateInput) (_ d
 		return deployments.UpdateInfo{}, err
 	}
 	now := workflow.Now(ctx)
+	l.heard = now
 	l.begun, l.expires, l.last = true, now.Add(in.Request.Lease.Duration), now.Add(deployments.LeaseLife)
 	if err := l.await(ctx); err != nil {
 		return deployments.UpdateInfo{}, err
@@ -56,6 +58,12 @@ func (l *lease) listen(ctx workflow.Context, stop workflow.Channel) error {
 		stop.Receive(ctx, nil)
 		l.endAs(engine.StatusCancelled, "the update was cancelled")
 	})
+	held := func() (deployments.ClientLease, error) {
+		return deployments.ClientLease{Heard: l.heard, Ends: l.expires}, nil
+	}
+	if err := workflow.SetQueryHandler(ctx, deployments.QueryLease, held); err != nil {
+		return err
+	}
 	if err := workflow.SetUpdateHandler(ctx, deployments.UpdateRenew, l.handleRenew); err != nil {
 		return err
 	}
@@ -75,6 +83,7 @@ func (l *lease) handleRenew(ctx workflow.Context, d time.Duration) (time.Time, e
 		return time.Time{}, clientError(deployments.Errorf(deployments.CodeForbidden, "the lease of update %s has ended",
 			l.in.Update))
 	}
+	l.heard = workflow.Now(ctx)
 	if d <= 0 || d > l.in.Request.Lease.Duration {
 		d = l.in.Request.Lease.Duration
 	}

@@ -311,6 +311,9 @@ func (q *queue) info() deployments.StackInfo {
 	if q.Active != nil {
 		active := describe(*q.Active)
 		active.Status, active.Error = deployments.StatusRunning, q.Trouble
+		if q.Active.Request.Lease != nil {
+			active.Lease = &deployments.ClientLease{}
+		}
 		i.Active = &active
 	}
 	for _, w := range q.Queue {

@@ -89,7 +89,7 @@ func (r *run) endError(ctx workflow.Context, out deployments.RunOutput) error {
 	if err := resetError(ctx); err != nil {
 		return err
 	}
-	return failedError(out.Result.Status, out.Result.Error, out)
+	return failedError(out.Result.Status, out.Result.Sentence(), out)
 }
 
 func newRun(in deployments.RunInput) *run {

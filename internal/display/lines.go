@@ -188,6 +188,9 @@ func (l *lines) progress(p deployments.Progress) {
 			l.print(line)
 		}
 	}
+	if hint := LostClient(p.Behind); hint != "" {
+		l.once(hint)
+	}
 	l.howFar(p)
 	for _, step := range p.Running {
 		if row := l.state.ByURN[step.URN]; row != nil {

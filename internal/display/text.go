@@ -99,13 +99,15 @@ func summaryLines(s *projection.State, o Options, paint painter) []string {
 	return append(out, verdict(s, o, paint))
 }
 
-// reported reports whether a diagnostic has the message already.
+// reported reports whether a diagnostic has the message already; that of a resource stands without its name.
 func reported(s *projection.State, message string) bool {
-	said := func(d projection.Diag) bool {
-		return d.Severity == "error" && strings.Contains(d.Message, safetext.Message(message))
+	message = safetext.Message(message)
+	said := func(message string) func(projection.Diag) bool {
+		return func(d projection.Diag) bool { return d.Severity == "error" && strings.Contains(d.Message, message) }
 	}
-	return slices.ContainsFunc(s.Diags, said) ||
-		slices.ContainsFunc(s.Rows, func(r *projection.Row) bool { return slices.ContainsFunc(r.Diags, said) })
+	return slices.ContainsFunc(s.Diags, said(message)) || slices.ContainsFunc(s.Rows, func(r *projection.Row) bool {
+		return slices.ContainsFunc(r.Diags, said(strings.TrimPrefix(message, safetext.Message(r.Type+" "+r.Name+": "))))
+	})
 }
 
 // countLines returns a line with the number of resources for each kind of change.
@@ -234,11 +236,33 @@ func Holder(u deployments.UpdateInfo) string {
 	if u.Initiator != "" {
 		text += " of " + safetext.Message(u.Initiator)
 	}
+	if u.Lease != nil {
+		text += " by the stock CLI"
+	}
 	if !u.Started.IsZero() {
 		text += ", running since " + u.Started.Local().Format(time.TimeOnly)
 	}
-	if len(u.Waiting) > 0 {
+	switch {
+	case len(u.Waiting) > 0:
 		text += ", which waits for an answer (deployctl resolve)"
+	case u.Cancelling:
+		text += ", which is being cancelled"
 	}
 	return text
+}
+
+// LostClient says what to do if the client is gone that executes an update itself; "" if the service executes it.
+func LostClient(u *deployments.UpdateInfo) string {
+	if u == nil || u.Lease == nil || u.Cancelling {
+		return ""
+	}
+	text := "The stock CLI executes update " + u.Update.Version
+	if l := u.Lease; !l.Heard.IsZero() {
+		text += ", and was last heard of at " + l.Heard.Local().Format(time.TimeOnly)
+	}
+	text += ". If it is gone, deployctl cancel " + u.Update.String() + " frees the stack at once"
+	if l := u.Lease; !l.Ends.IsZero() {
+		text += "; else it is free at " + l.Ends.Local().Format(time.TimeOnly)
+	}
+	return text + "."
 }

@@ -179,6 +179,9 @@ func (t *tree) foot() []string {
 	if t.note != "" {
 		lines = append(lines, t.whole(t.note)...)
 	}
+	if hint := LostClient(t.state.Progress.Behind); hint != "" {
+		lines = append(lines, t.whole(hint)...)
+	}
 	status := queueLine(t.state.Progress)
 	if status == "" {
 		status = statusLine(t.state, t.options, t.paint)

@@ -70,7 +70,7 @@ func TestAFailureStandsWithItsResourceAndIsNotRepeated(t *testing.T) {
 	site := step{op: apitype.OpCreate, typ: bucket, name: "site", new: map[string]any{}}
 	s := newScene(t, 80, 24, Options{}).at(0, site.begins())
 	s.at(1, says("error", id(bucket, "site"), "<{%fg 1%}>no quota<{%reset%}>\nask for more\n"), site.fails(),
-		ended("failed", "no quota", 1, nil))
+		ended("failed", "deployctl:s3:Bucket site: no quota", 1, nil))
 	s.tree.Close()
 	s.shows(`
 + deployctl:s3:Bucket site  create failed
@@ -161,6 +161,24 @@ func TestAQueuedUpdateSaysWhoIsAhead(t *testing.T) {
 	behind.Initiator, behind.Started = "ann", time.Date(2026, 1, 2, 12, 3, 5, 0, time.Local)
 	newScene(t, 80, 24, Options{}).at(0, deployments.WatchEvent{Progress: &deployments.Progress{Position: 2, Behind: behind}}).shows(`
 ⠋ waiting for update 7 of ann, running since 12:03:05; position 2
+`)
+}
+
+func TestWhoWaitsForTheStockCLIIsToldWhatToDoIfThatIsGone(t *testing.T) {
+	at := func(minute int) time.Time { return time.Date(2026, 1, 2, 12, minute, 5, 0, time.Local) }
+	behind := ended("running", "", 0, nil).End
+	behind.Initiator, behind.Started = "ann", at(3)
+	behind.Lease = &deployments.ClientLease{Heard: at(4), Ends: at(9)}
+	waiting := deployments.WatchEvent{Progress: &deployments.Progress{Position: 2, Behind: behind}}
+	newScene(t, 80, 24, Options{}).at(0, waiting).shows(`
+The stock CLI executes update 7, and was last heard of at 12:04:05. If it is
+gone, deployctl cancel organization/shop/dev/7 frees the stack at once; else it
+is free at 12:09:05.
+⠋ waiting for update 7 of ann by the stock CLI, running since 12:03:05; positi…
+`)
+	behind.Cancelling = true
+	newScene(t, 120, 24, Options{}).at(0, waiting).shows(`
+⠋ waiting for update 7 of ann by the stock CLI, running since 12:03:05, which is being cancelled; position 2
 `)
 }
 

@@ -29,19 +29,25 @@ type Household interface {
 }
 
 // Listen listens on a loopback address for the household and this process. Any other connection is closed, after a call
-// of refused with its remote address.
+// of refused with its remote address if it is open still.
 func Listen(h Household, refused func(net.Addr)) (net.Listener, error) {
 	listener, err := Open("127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	return guard(listener, func(conn net.Conn) bool {
-		if belongs(h, conn) {
-			return true
-		}
+	return guard(listener, func(conn net.Conn) bool { return admits(h, conn, refused) }), nil
+}
+
+// admits reports whether the household or this process made a connection, and else calls refused. Nobody is told of one
+// that has ended meanwhile: its maker is not known, and may have been a process of the update that was killed.
+func admits(h Household, conn net.Conn, refused func(net.Addr)) bool {
+	if belongs(h, conn) {
+		return true
+	}
+	if established(conn) {
 		refused(conn.RemoteAddr())
-		return false
-	}), nil
+	}
+	return false
 }
 
 // atOnce is how many connections of a listener are checked at a time.

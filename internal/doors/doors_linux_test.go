@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -432,6 +433,44 @@ func TestAConnectionThatDiesWhileItIsLookedUpIsNotLetIn(t *testing.T) {
 	got := make([]byte, 100)
 	if n, err := conn.Read(got); err != nil || string(got[:n]) != "ours" {
 		t.Errorf("it reads %q, %v", got[:n], err)
+	}
+}
+
+// dying is a household whose process ends while its files are looked at.
+type dying struct{ ends func() }
+
+func (dying) UID() int { return os.Geteuid() }
+func (d dying) Processes() []int {
+	d.ends()
+	return nil
+}
+
+func TestAProcessThatIsKilledWhileItIsLookedUpIsNoStranger(t *testing.T) {
+	for _, killed := range []bool{true, false} {
+		l, address := backlog(t)
+		caller := process(t, address.String(), 0)
+		if err := caller.Start(); err != nil {
+			t.Fatal(err)
+		}
+		end := sync.OnceFunc(func() {
+			_ = caller.Process.Kill()
+			_ = caller.Wait()
+		})
+		t.Cleanup(end)
+		conn, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		told := 0
+		h := dying{func() {
+			if killed {
+				end()
+			}
+		}}
+		if admits(h, conn, func(net.Addr) { told++ }) || told > 0 == killed {
+			t.Errorf("killed %v: people are told %d times of a stranger", killed, told)
+		}
 	}
 }
 

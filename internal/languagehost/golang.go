@@ -96,13 +96,32 @@ func (g golang) build(ctx context.Context, info *pulumirpc.ProgramInfo, out outp
 	case !filepath.IsAbs(binary):
 		binary = filepath.Join(info.GetRootDirectory(), binary)
 	}
+	var away unreachable
 	exit, err := g.tools.run(ctx, process.Command{
-		Path: path, Args: []string{"build", "-o", binary, entry}, Dir: dir, Stdout: out.stdout, Stderr: out.stderr,
+		Path: path, Args: []string{"build", "-o", binary, entry}, Dir: dir,
+		Stdout: out.stdout, Stderr: away.watch(downloads(out.stderr)),
 	})
-	if err == nil && exit != (process.Exit{}) {
+	switch hint := away.hint(); {
+	case err != nil || exit == (process.Exit{}):
+	case hint != "":
+		err = fmt.Errorf("go build failed (%s)%s", exit, hint)
+	default:
 		err = fmt.Errorf("the program does not compile: go build failed (%s)", exit)
 	}
 	return binary, err
+}
+
+// downloads passes on what Go writes, but of the lines for each module that it downloads only that it does.
+func downloads(line func(string)) func(string) {
+	said := false
+	return func(text string) {
+		if !strings.HasPrefix(text, "go: downloading ") {
+			line(text)
+		} else if !said {
+			said = true
+			line("go: downloading modules")
+		}
+	}
 }
 
 // lock waits until nobody else builds a program. Some programs share a lock, so that the number of files is bounded.

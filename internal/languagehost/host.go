@@ -4,6 +4,7 @@
 package languagehost
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -193,14 +194,19 @@ func (s *server) InstallDependencies(
 		_ = stream.Send(part) // nobody listens any more: the call's context tells
 	}
 	for _, cmd := range commands {
-		cmd.Stdout = func(line string) { send(&pulumirpc.InstallDependenciesResponse{Stdout: []byte(line + "\n")}) }
-		cmd.Stderr = func(line string) { send(&pulumirpc.InstallDependenciesResponse{Stderr: []byte(line + "\n")}) }
+		var away unreachable
+		cmd.Stdout = away.watch(func(line string) {
+			send(&pulumirpc.InstallDependenciesResponse{Stdout: []byte(line + "\n")})
+		})
+		cmd.Stderr = away.watch(func(line string) {
+			send(&pulumirpc.InstallDependenciesResponse{Stderr: []byte(line + "\n")})
+		})
 		exit, err := s.tools.run(stream.Context(), cmd)
 		switch {
 		case err != nil:
 			return err
 		case exit != (process.Exit{}):
-			return fmt.Errorf("%s failed (%s)%s", installer(cmd), exit, s.scriptsHint())
+			return fmt.Errorf("%s failed (%s)%s", installer(cmd), exit, cmp.Or(away.hint(), s.scriptsHint()))
 		}
 	}
 	return nil

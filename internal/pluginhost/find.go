@@ -33,6 +33,10 @@ func (e *MissingPluginError) Error() string {
 	if e.Download != nil {
 		download = e.Download.Error()
 	}
+	if runtime := plugins.MeantRuntime(e.Name); e.Kind == apitype.LanguagePlugin && runtime != "" {
+		return fmt.Sprintf("%s is not installed: did you mean `runtime: %s`? A host of another name is looked for on PATH "+
+			"and in %s", e.Plugin, runtime, e.Dir)
+	}
 	if e.Kind == apitype.LanguagePlugin && e.URL == "" {
 		return fmt.Sprintf("%s is not installed: it was not found on PATH or in %s%s, and %s; put it on the PATH of the "+
 			"machine where programs run: a release of the stock CLI has those of yaml, dotnet and java, and those of "+
@@ -68,7 +72,8 @@ type finder struct {
 func (h *Host) locate(ctx context.Context, r plugins.Request) (string, error) {
 	path, err := h.finder.find(r)
 	var missing *MissingPluginError
-	if h.opts.Fetch == nil || !errors.As(err, &missing) {
+	if h.opts.Fetch == nil || !errors.As(err, &missing) ||
+		r.Kind == apitype.LanguagePlugin && plugins.MeantRuntime(r.Name) != "" { // nobody asks for a mistake from elsewhere
 		return path, err
 	}
 	dir, err := h.opts.Fetch(ctx, r)

@@ -21,6 +21,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/util/rpcutil/rpcerror"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
+	codegenrpc "github.com/pulumi/pulumi/sdk/v3/proto/go/codegen"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
@@ -412,6 +413,36 @@ func TestAPluginThatIsMissingIsFetched(t *testing.T) {
 	if len(asked) != 2 || asked[0].URL != "https://tiny.example" || asked[0].Sums["linux-amd64"] != "ab" ||
 		asked[1].Kind != "language" {
 		t.Errorf("what is asked for is %+v", asked)
+	}
+}
+
+func TestWhatToDoAboutAMissingPluginIsSaidOnceForItsPackage(t *testing.T) {
+	h := open(t, Options{PulumiHome: t.TempDir(), Env: []string{"PATH=" + t.TempDir()}})
+	server := &loaderServer{schema: h.schema}
+	var said []string
+	for _, name := range []string{"acme", "acme", "other", "acme"} {
+		_, err := server.GetSchema(t.Context(), &codegenrpc.GetSchemaRequest{Package: name})
+		said = append(said, status.Convert(err).Message())
+	}
+	for i, whole := range []bool{true, false, true, false} {
+		if !strings.Contains(said[i], "is not installed") || strings.Contains(said[i], "deployctl plugin install") != whole {
+			t.Errorf("%d: %s", i, said[i])
+		}
+	}
+}
+
+func TestAMistypedRuntimeIsAnsweredWithTheOneThatIsMeantAndNotDownloaded(t *testing.T) {
+	h := open(t, Options{PulumiHome: t.TempDir(), Env: []string{"PATH=" + t.TempDir()},
+		Fetch: func(_ context.Context, r plugins.Request) (string, error) {
+			return "", errors.New(r.Name + " was asked for")
+		}})
+	for name, meant := range map[string]string{"ymal": "yaml", "YAML": "yaml", "typescript": "nodejs", "node": "nodejs",
+		"pyhton": "python", "golang": "go", "dotnet": "", "java": "", "cobol": "", "hcl": "", "deno": "", "rust": ""} {
+		_, err := h.Language(t.Context(), name)
+		if err == nil || strings.Contains(err.Error(), "was asked for") != (meant == "") ||
+			meant != "" && !strings.Contains(err.Error(), "is not installed: did you mean `runtime: "+meant+"`?") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

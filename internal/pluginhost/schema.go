@@ -2,6 +2,7 @@ package pluginhost
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -18,6 +19,7 @@ import (
 type loaderServer struct {
 	codegenrpc.UnimplementedLoaderServer
 	schema func(context.Context, Package) ([]byte, error)
+	told   sync.Map // packages of which it was said that their plugin is missing, by key
 }
 
 func (s *loaderServer) GetSchema(
@@ -29,9 +31,21 @@ func (s *loaderServer) GetSchema(
 	}
 	schema, err := s.schema(ctx, pkg)
 	if err != nil {
-		return nil, status.Error(codes.Unknown, err.Error())
+		return nil, status.Error(codes.Unknown, s.sentence(pkg, err))
 	}
 	return &codegenrpc.GetSchemaResponse{Schema: schema}, nil
+}
+
+// sentence is the text of an error. A program asks again for each of its resources of a package; what to do about a
+// missing plugin is said once.
+func (s *loaderServer) sentence(pkg Package, err error) string {
+	var missing *MissingPluginError
+	if errors.As(err, &missing) {
+		if _, said := s.told.LoadOrStore(pkg.key(), true); said {
+			return missing.Plugin.String() + " is not installed, as said above"
+		}
+	}
+	return err.Error()
 }
 
 // maxSchemas bounds the schemas that are kept, with what they are of, in bytes.

@@ -102,8 +102,11 @@ func (s *Service) ongoingOf(
 		if info.Error == "" {
 			info.Error = s.updateWaitsFor(ctx, info.Update)
 		}
+		if queue.Active != nil && queue.Active.Update == info.Update {
+			info.Lease = queue.Active.Lease
+		}
 		if info.Error == "" {
-			info.Waiting = s.waiting(ctx, info.Update)
+			s.detail(ctx, &info)
 		}
 		list = append(list, info)
 	}

@@ -28,21 +28,30 @@ func (s *Service) Stack(ctx context.Context, name deployments.StackName) (deploy
 		return info, err
 	}
 	info.Active, info.Queued = queue.Active, queue.Queued
-	if info.Active != nil {
-		info.Active.Waiting = s.waiting(ctx, info.Active.Update)
-	}
+	s.detail(ctx, info.Active)
 	return info, nil
 }
 
-// waiting returns the URNs of an update's creates that wait for a resolution; none if its Run does not answer in time.
-func (s *Service) waiting(ctx context.Context, u deployments.UpdateName) []string {
+// detail adds to a stack's active update, if there is one, what its own workflows know: the creates that wait for a
+// resolution, whether it ends, and of one that its client executes when that was last heard of. It adds nothing if they
+// do not answer in time.
+func (s *Service) detail(ctx context.Context, active *deployments.UpdateInfo) {
+	if active == nil {
+		return
+	}
 	soon, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	var p deployments.Progress
-	if err := s.query(soon, deployments.RunWorkflowID(u), deployments.QueryProgress, &p); err != nil {
-		return nil
+	if active.Lease != nil {
+		var held deployments.ClientLease
+		if s.query(soon, deployments.UpdateWorkflowID(active.Update), deployments.QueryLease, &held) == nil {
+			active.Lease = &held
+		}
+		return
 	}
-	return p.Waiting
+	var p deployments.Progress
+	if s.query(soon, deployments.RunWorkflowID(active.Update), deployments.QueryProgress, &p) == nil {
+		active.Waiting, active.Cancelling = p.Waiting, p.Cancelling
+	}
 }
 
 // queueTimeout is how long to wait for a stack's workflow when its head would do: until it is known whether Temporal
@@ -125,6 +134,9 @@ func (s *Service) infoFromHead(
 	active, err := s.Info(ctx, *head.Contract(name).Active)
 	if err == nil && active.Ended.IsZero() {
 		info.Active = &active
+		if head.Active.Writer == statestore.LeaseWriter {
+			active.Lease = &deployments.ClientLease{}
+		}
 	}
 	return info, nil //nolint:nilerr // no update has begun
 }

@@ -45,7 +45,7 @@ func (s *Service) Statuses(
 			}
 			st.Schedules = schedules[name]
 			if st.Active != nil && page.Incomplete == "" {
-				st.Active.Waiting = s.waiting(ctx, st.Active.Update)
+				s.detail(ctx, st.Active)
 			}
 			page.Stacks[i] = st
 			return err

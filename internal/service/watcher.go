@@ -192,9 +192,7 @@ func (w *watcher) progress(ctx context.Context) (ended bool, err error) {
 		if err := w.reportTrouble(queue); err != nil {
 			return false, err
 		}
-		if queue.Active != nil {
-			queue.Active.Waiting = w.waiting(ctx, queue.Active.Update)
-		}
+		w.detail(ctx, queue.Active)
 		waiting := w.position(queue)
 		if waiting == nil {
 			return w.sendUnbegunEnd(ctx, queue) // or it is between the queue and its Run

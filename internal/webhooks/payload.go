@@ -59,7 +59,7 @@ func Payload(format deployments.WebhookFormat, e deployments.WebhookEvent) (stri
 }
 
 func rawEvent(e deployments.WebhookEvent) raw {
-	r := raw{Timestamp: e.At.Unix(), Error: e.Error}
+	r := raw{Timestamp: e.At.Unix(), Error: e.Error, Message: e.Message}
 	if e.Kind == deployments.EventOfPing {
 		r.Message = "a ping of deployctl"
 		return r
@@ -106,6 +106,7 @@ func details(e deployments.WebhookEvent) (facts [][2]string) {
 	} else {
 		add("Version", e.Version)
 	}
+	add("Message", e.Message)
 	add("Changes", changes(e.Changes))
 	if e.Drifted > 0 {
 		add("Drifted resources", strconv.Itoa(e.Drifted))
@@ -144,7 +145,7 @@ func slackMessage(e deployments.WebhookEvent) any {
 		color = "danger"
 	}
 	for _, fact := range details(e) {
-		fields = append(fields, field{fact[0], slackEscape.Replace(fact[1]), fact[0] != "Error"})
+		fields = append(fields, field{fact[0], slackEscape.Replace(fact[1]), fact[0] != "Error" && fact[0] != "Message"})
 	}
 	text := slackEscape.Replace(headline(e))
 	return map[string]any{"text": text, "attachments": []any{map[string]any{

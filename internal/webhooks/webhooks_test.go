@@ -27,6 +27,7 @@ var (
 	failure = deployments.EventOf(deployments.UpdateInfo{
 		Update: deployments.UpdateName{StackName: dev, Version: "42"}, Kind: "destroy", Status: deployments.StatusFailed,
 		Initiator: "ann", Changes: map[string]int{"delete": 2, "same": 3}, Error: "quota <exceeded>",
+		Message: "the move to <eu>",
 		Started: time.Unix(1_700_000_000, 0), Ended: time.Unix(1_700_000_100, 0)})
 )
 
@@ -238,12 +239,13 @@ func TestPayloadsHaveTheFieldsThatTheirReceiversRead(t *testing.T) {
 	for format, paths := range map[deployments.WebhookFormat]map[string]string{
 		deployments.WebhookRaw: {"user.githubLogin": "ann", "organization.name": "acme", "projectName": "shop",
 			"stackName": "dev", "kind": "destroy", "result": "failed", "isPreview": "false",
-			"resourceChanges.delete": "2", "version": "42"},
+			"resourceChanges.delete": "2", "version": "42", "message": "the move to <eu>"},
 		deployments.WebhookSlack: {"text": "destroy failed: acme/shop/dev", "attachments.0.color": "danger",
-			"attachments.0.fields.3.value": "quota &lt;exceeded&gt;"},
+			"attachments.0.fields.2.value": "the move to &lt;eu&gt;",
+			"attachments.0.fields.4.value": "quota &lt;exceeded&gt;"},
 		deployments.WebhookTeams: {"type": "message",
 			"attachments.0.content.body.0.text":          "destroy failed: acme/shop/dev",
-			"attachments.0.content.body.1.facts.2.value": "2 delete"},
+			"attachments.0.content.body.1.facts.3.value": "2 delete"},
 	} {
 		text, err := Payload(format, failure)
 		var v any

@@ -3,13 +3,18 @@ package s3
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"path"
 	"path/filepath"
 	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/deployctl/deployctl/internal/remote"
 	"github.com/deployctl/deployctl/internal/sandbox"
@@ -83,6 +88,34 @@ func fetch(ctx context.Context, address string) (*content, error) {
 		return nil, err
 	}
 	return &content{reader: file, size: file.Size, close: func() { _ = file.Close() }}, nil
+}
+
+// kept fetches the content that an object has, which is the declared one. With ignoreChanges an asset stays declared
+// whose file is gone, and everything else of its object may change still.
+func (o *opened) kept(ctx context.Context, in ObjectIn, seen observed) (*content, error) {
+	answer, err := o.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &in.Bucket, Key: &in.Key, IfMatch: &seen.etag})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	file, err := os.CreateTemp("", "deployctl-object-")
+	if err != nil {
+		return nil, err
+	}
+	_ = os.Remove(file.Name()) // it is gone when it is closed
+	sum := sha256.New()
+	size, err := io.Copy(io.MultiWriter(file, sum), answer.Body)
+	if err == nil {
+		_, err = file.Seek(0, io.SeekStart)
+	}
+	if err == nil && hex.EncodeToString(sum.Sum(nil)) != seen.digest {
+		err = errors.New("it is not the one whose digest the object has in its metadata")
+	}
+	if err != nil {
+		_ = file.Close()
+		return nil, err
+	}
+	return &content{reader: file, size: size, close: func() { _ = file.Close() }}, nil
 }
 
 // sniff guesses the media type from the first bytes.

@@ -7,6 +7,8 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -479,6 +481,46 @@ func TestAnObjectThatIsThereAsDeclaredIsNotWrittenAgain(t *testing.T) {
 	typed["contentType"] = str("text/x-other")
 	if _, err := e.update(urn, id, in, out, typed); err != nil || p.puts.Load() == before {
 		t.Errorf("another media type was not written: %v", err)
+	}
+}
+
+// Under ignoreChanges an asset stays declared whose file is gone.
+func TestAnObjectWhoseFileIsGoneKeepsItsContentWhileTheRestChanges(t *testing.T) {
+	e := open(t, s3test.Endpoint)
+	e.mustCreate(urnOf("dev", "Bucket", "ignored"), props{"name": str("filegone")})
+	path := filepath.Join(t.TempDir(), "a.bin")
+	if err := os.WriteFile(path, []byte("kept"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file, err := asset.FromPath(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	urn, in := urnOf("dev", "Object", "ignored"), props{"bucket": str("filegone"), "key": str("k"),
+		"source": resource.NewProperty(file), "cacheControl": str("max-age=60")}
+	id, out := e.mustCreate(urn, in)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	changed := in.Copy()
+	changed["cacheControl"] = str("no-store")
+	after, err := e.update(urn, id, in, out, changed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after["sha256"] != out["sha256"] || after["contentType"] != out["contentType"] ||
+		after["cacheControl"].StringValue() != "no-store" {
+		t.Errorf("%v has become %v", out, after)
+	}
+	e.reads(urn, id, changed, after)
+	if _, err := e.update(urn, id, changed, after, in); err != nil { // the headers of before
+		t.Fatal(err)
+	}
+
+	other := in.Copy()
+	other["key"] = str("other") // a new object has nothing to keep
+	if _, _, err := e.create(urnOf("dev", "Object", "new"), other); err == nil || !strings.Contains(err.Error(), path) {
+		t.Errorf("an object without content was made: %v", err)
 	}
 }
 

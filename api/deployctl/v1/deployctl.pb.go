@@ -1022,11 +1022,13 @@ type UpdateInfo struct {
 	Changes       map[string]int64       `protobuf:"bytes,9,rep,name=changes,proto3" json:"changes,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	Resources     int64                  `protobuf:"varint,10,opt,name=resources,proto3" json:"resources,omitempty"`
 	Error         string                 `protobuf:"bytes,11,opt,name=error,proto3" json:"error,omitempty"`
-	Kept          bool                   `protobuf:"varint,12,opt,name=kept,proto3" json:"kept,omitempty"`           // in a history: its state is kept and can be restored
-	Next          string                 `protobuf:"bytes,13,opt,name=next,proto3" json:"next,omitempty"`            // the version as which it goes on, of one that was moved
-	Code          string                 `protobuf:"bytes,14,opt,name=code,proto3" json:"code,omitempty"`            // of the error, where it is one of the codes of package deployments
-	Waiting       []string               `protobuf:"bytes,15,rep,name=waiting,proto3" json:"waiting,omitempty"`      // URNs of creates of which somebody has to say whether they were made; of a stack's active update
-	Committed     bool                   `protobuf:"varint,16,opt,name=committed,proto3" json:"committed,omitempty"` // it made the version of the stack that it names
+	Kept          bool                   `protobuf:"varint,12,opt,name=kept,proto3" json:"kept,omitempty"`             // in a history: its state is kept and can be restored
+	Next          string                 `protobuf:"bytes,13,opt,name=next,proto3" json:"next,omitempty"`              // the version as which it goes on, of one that was moved
+	Code          string                 `protobuf:"bytes,14,opt,name=code,proto3" json:"code,omitempty"`              // of the error, where it is one of the codes of package deployments
+	Waiting       []string               `protobuf:"bytes,15,rep,name=waiting,proto3" json:"waiting,omitempty"`        // URNs of creates of which somebody has to say whether they were made; of a stack's active update
+	Committed     bool                   `protobuf:"varint,16,opt,name=committed,proto3" json:"committed,omitempty"`   // it made the version of the stack that it names
+	Cancelling    bool                   `protobuf:"varint,17,opt,name=cancelling,proto3" json:"cancelling,omitempty"` // somebody has asked for its end; of a stack's active update
+	Lease         *ClientLease           `protobuf:"bytes,18,opt,name=lease,proto3" json:"lease,omitempty"`            // of a stack's active update that a client executes itself
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1173,6 +1175,72 @@ func (x *UpdateInfo) GetCommitted() bool {
 	return false
 }
 
+func (x *UpdateInfo) GetCancelling() bool {
+	if x != nil {
+		return x.Cancelling
+	}
+	return false
+}
+
+func (x *UpdateInfo) GetLease() *ClientLease {
+	if x != nil {
+		return x.Lease
+	}
+	return nil
+}
+
+type ClientLease struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Heard         *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=heard,proto3" json:"heard,omitempty"` // the client's last word
+	Ends          *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=ends,proto3" json:"ends,omitempty"`   // when the stack is free without another
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ClientLease) Reset() {
+	*x = ClientLease{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClientLease) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClientLease) ProtoMessage() {}
+
+func (x *ClientLease) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClientLease.ProtoReflect.Descriptor instead.
+func (*ClientLease) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *ClientLease) GetHeard() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Heard
+	}
+	return nil
+}
+
+func (x *ClientLease) GetEnds() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Ends
+	}
+	return nil
+}
+
 type ListOngoingRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Organization  string                 `protobuf:"bytes,1,opt,name=organization,proto3" json:"organization,omitempty"` // empty: all
@@ -1182,7 +1250,7 @@ type ListOngoingRequest struct {
 
 func (x *ListOngoingRequest) Reset() {
 	*x = ListOngoingRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[13]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1194,7 +1262,7 @@ func (x *ListOngoingRequest) String() string {
 func (*ListOngoingRequest) ProtoMessage() {}
 
 func (x *ListOngoingRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[13]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1207,7 +1275,7 @@ func (x *ListOngoingRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOngoingRequest.ProtoReflect.Descriptor instead.
 func (*ListOngoingRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{13}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListOngoingRequest) GetOrganization() string {
@@ -1226,7 +1294,7 @@ type ListOngoingResponse struct {
 
 func (x *ListOngoingResponse) Reset() {
 	*x = ListOngoingResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[14]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1238,7 +1306,7 @@ func (x *ListOngoingResponse) String() string {
 func (*ListOngoingResponse) ProtoMessage() {}
 
 func (x *ListOngoingResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[14]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1251,7 +1319,7 @@ func (x *ListOngoingResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOngoingResponse.ProtoReflect.Descriptor instead.
 func (*ListOngoingResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{14}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ListOngoingResponse) GetUpdates() []*UpdateInfo {
@@ -1272,7 +1340,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[15]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1284,7 +1352,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[15]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1297,7 +1365,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{15}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *WatchRequest) GetUpdate() *UpdateName {
@@ -1330,7 +1398,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[16]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1342,7 +1410,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[16]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1355,7 +1423,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{16}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *WatchResponse) GetItem() isWatchResponse_Item {
@@ -1430,13 +1498,14 @@ type Progress struct {
 	Waiting  []string               `protobuf:"bytes,5,rep,name=waiting,proto3" json:"waiting,omitempty"`
 	// phase is what the host of the program is doing; a progress that has one tells of nothing else.
 	Phase         *Phase `protobuf:"bytes,6,opt,name=phase,proto3" json:"phase,omitempty"`
+	Cancelling    bool   `protobuf:"varint,7,opt,name=cancelling,proto3" json:"cancelling,omitempty"` // somebody has asked for the update's end
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[17]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1448,7 +1517,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[17]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1461,7 +1530,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{17}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Progress) GetPosition() int32 {
@@ -1506,6 +1575,13 @@ func (x *Progress) GetPhase() *Phase {
 	return nil
 }
 
+func (x *Progress) GetCancelling() bool {
+	if x != nil {
+		return x.Cancelling
+	}
+	return false
+}
+
 type Phase struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Text          string                 `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"` // empty: it is over, and there is no other
@@ -1516,7 +1592,7 @@ type Phase struct {
 
 func (x *Phase) Reset() {
 	*x = Phase{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[18]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1528,7 +1604,7 @@ func (x *Phase) String() string {
 func (*Phase) ProtoMessage() {}
 
 func (x *Phase) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[18]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1541,7 +1617,7 @@ func (x *Phase) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Phase.ProtoReflect.Descriptor instead.
 func (*Phase) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{18}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Phase) GetText() string {
@@ -1574,7 +1650,7 @@ type RunningStep struct {
 
 func (x *RunningStep) Reset() {
 	*x = RunningStep{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[19]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1586,7 +1662,7 @@ func (x *RunningStep) String() string {
 func (*RunningStep) ProtoMessage() {}
 
 func (x *RunningStep) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[19]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1599,7 +1675,7 @@ func (x *RunningStep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunningStep.ProtoReflect.Descriptor instead.
 func (*RunningStep) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{19}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *RunningStep) GetUrn() string {
@@ -1668,7 +1744,7 @@ type CancelRequest struct {
 
 func (x *CancelRequest) Reset() {
 	*x = CancelRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[20]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1680,7 +1756,7 @@ func (x *CancelRequest) String() string {
 func (*CancelRequest) ProtoMessage() {}
 
 func (x *CancelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[20]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1693,7 +1769,7 @@ func (x *CancelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRequest.ProtoReflect.Descriptor instead.
 func (*CancelRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{20}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *CancelRequest) GetUpdate() *UpdateName {
@@ -1718,7 +1794,7 @@ type CancelResponse struct {
 
 func (x *CancelResponse) Reset() {
 	*x = CancelResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[21]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1730,7 +1806,7 @@ func (x *CancelResponse) String() string {
 func (*CancelResponse) ProtoMessage() {}
 
 func (x *CancelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[21]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1743,7 +1819,7 @@ func (x *CancelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelResponse.ProtoReflect.Descriptor instead.
 func (*CancelResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{21}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{22}
 }
 
 type ResolveRequest struct {
@@ -1757,7 +1833,7 @@ type ResolveRequest struct {
 
 func (x *ResolveRequest) Reset() {
 	*x = ResolveRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[22]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1769,7 +1845,7 @@ func (x *ResolveRequest) String() string {
 func (*ResolveRequest) ProtoMessage() {}
 
 func (x *ResolveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[22]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1782,7 +1858,7 @@ func (x *ResolveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveRequest.ProtoReflect.Descriptor instead.
 func (*ResolveRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{22}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ResolveRequest) GetUpdate() *UpdateName {
@@ -1814,7 +1890,7 @@ type ResolveResponse struct {
 
 func (x *ResolveResponse) Reset() {
 	*x = ResolveResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[23]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1826,7 +1902,7 @@ func (x *ResolveResponse) String() string {
 func (*ResolveResponse) ProtoMessage() {}
 
 func (x *ResolveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[23]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1839,7 +1915,7 @@ func (x *ResolveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveResponse.ProtoReflect.Descriptor instead.
 func (*ResolveResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{23}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{24}
 }
 
 // In a StackInfo, a Token and a Member, damaged is 15, the last number of one byte: the numbers before it are for other fields.
@@ -1860,7 +1936,7 @@ type StackInfo struct {
 
 func (x *StackInfo) Reset() {
 	*x = StackInfo{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[24]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1872,7 +1948,7 @@ func (x *StackInfo) String() string {
 func (*StackInfo) ProtoMessage() {}
 
 func (x *StackInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[24]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1885,7 +1961,7 @@ func (x *StackInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StackInfo.ProtoReflect.Descriptor instead.
 func (*StackInfo) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{24}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *StackInfo) GetStack() *StackName {
@@ -1961,7 +2037,7 @@ type CreateStackRequest struct {
 
 func (x *CreateStackRequest) Reset() {
 	*x = CreateStackRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[25]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1973,7 +2049,7 @@ func (x *CreateStackRequest) String() string {
 func (*CreateStackRequest) ProtoMessage() {}
 
 func (x *CreateStackRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[25]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1986,7 +2062,7 @@ func (x *CreateStackRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateStackRequest.ProtoReflect.Descriptor instead.
 func (*CreateStackRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{25}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *CreateStackRequest) GetStack() *StackName {
@@ -2011,7 +2087,7 @@ type CreateStackResponse struct {
 
 func (x *CreateStackResponse) Reset() {
 	*x = CreateStackResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[26]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2023,7 +2099,7 @@ func (x *CreateStackResponse) String() string {
 func (*CreateStackResponse) ProtoMessage() {}
 
 func (x *CreateStackResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[26]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2036,7 +2112,7 @@ func (x *CreateStackResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateStackResponse.ProtoReflect.Descriptor instead.
 func (*CreateStackResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{26}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{27}
 }
 
 type ListStacksRequest struct {
@@ -2049,7 +2125,7 @@ type ListStacksRequest struct {
 
 func (x *ListStacksRequest) Reset() {
 	*x = ListStacksRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[27]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2061,7 +2137,7 @@ func (x *ListStacksRequest) String() string {
 func (*ListStacksRequest) ProtoMessage() {}
 
 func (x *ListStacksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[27]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2074,7 +2150,7 @@ func (x *ListStacksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListStacksRequest.ProtoReflect.Descriptor instead.
 func (*ListStacksRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{27}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ListStacksRequest) GetOrganization() string {
@@ -2100,7 +2176,7 @@ type ListStacksResponse struct {
 
 func (x *ListStacksResponse) Reset() {
 	*x = ListStacksResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[28]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2112,7 +2188,7 @@ func (x *ListStacksResponse) String() string {
 func (*ListStacksResponse) ProtoMessage() {}
 
 func (x *ListStacksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[28]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2125,7 +2201,7 @@ func (x *ListStacksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListStacksResponse.ProtoReflect.Descriptor instead.
 func (*ListStacksResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{28}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ListStacksResponse) GetStacks() []*StackInfo {
@@ -2147,7 +2223,7 @@ type ListStatusesRequest struct {
 
 func (x *ListStatusesRequest) Reset() {
 	*x = ListStatusesRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[29]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2159,7 +2235,7 @@ func (x *ListStatusesRequest) String() string {
 func (*ListStatusesRequest) ProtoMessage() {}
 
 func (x *ListStatusesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[29]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2172,7 +2248,7 @@ func (x *ListStatusesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListStatusesRequest.ProtoReflect.Descriptor instead.
 func (*ListStatusesRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{29}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ListStatusesRequest) GetOrganization() string {
@@ -2214,7 +2290,7 @@ type ListStatusesResponse struct {
 
 func (x *ListStatusesResponse) Reset() {
 	*x = ListStatusesResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[30]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2226,7 +2302,7 @@ func (x *ListStatusesResponse) String() string {
 func (*ListStatusesResponse) ProtoMessage() {}
 
 func (x *ListStatusesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[30]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2239,7 +2315,7 @@ func (x *ListStatusesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListStatusesResponse.ProtoReflect.Descriptor instead.
 func (*ListStatusesResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{30}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ListStatusesResponse) GetStacks() []*StackStatus {
@@ -2275,7 +2351,7 @@ type StackStatus struct {
 
 func (x *StackStatus) Reset() {
 	*x = StackStatus{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[31]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2287,7 +2363,7 @@ func (x *StackStatus) String() string {
 func (*StackStatus) ProtoMessage() {}
 
 func (x *StackStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[31]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2300,7 +2376,7 @@ func (x *StackStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StackStatus.ProtoReflect.Descriptor instead.
 func (*StackStatus) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{31}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *StackStatus) GetStack() *StackInfo {
@@ -2343,7 +2419,7 @@ type DriftStatus struct {
 
 func (x *DriftStatus) Reset() {
 	*x = DriftStatus{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[32]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2355,7 +2431,7 @@ func (x *DriftStatus) String() string {
 func (*DriftStatus) ProtoMessage() {}
 
 func (x *DriftStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[32]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2368,7 +2444,7 @@ func (x *DriftStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DriftStatus.ProtoReflect.Descriptor instead.
 func (*DriftStatus) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{32}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *DriftStatus) GetAt() *timestamppb.Timestamp {
@@ -2404,7 +2480,7 @@ type ScheduleStatus struct {
 
 func (x *ScheduleStatus) Reset() {
 	*x = ScheduleStatus{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[33]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2416,7 +2492,7 @@ func (x *ScheduleStatus) String() string {
 func (*ScheduleStatus) ProtoMessage() {}
 
 func (x *ScheduleStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[33]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2429,7 +2505,7 @@ func (x *ScheduleStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleStatus.ProtoReflect.Descriptor instead.
 func (*ScheduleStatus) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{33}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ScheduleStatus) GetName() string {
@@ -2469,7 +2545,7 @@ type GetStackRequest struct {
 
 func (x *GetStackRequest) Reset() {
 	*x = GetStackRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[34]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2481,7 +2557,7 @@ func (x *GetStackRequest) String() string {
 func (*GetStackRequest) ProtoMessage() {}
 
 func (x *GetStackRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[34]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2494,7 +2570,7 @@ func (x *GetStackRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStackRequest.ProtoReflect.Descriptor instead.
 func (*GetStackRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{34}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *GetStackRequest) GetStack() *StackName {
@@ -2513,7 +2589,7 @@ type GetStackResponse struct {
 
 func (x *GetStackResponse) Reset() {
 	*x = GetStackResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[35]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2525,7 +2601,7 @@ func (x *GetStackResponse) String() string {
 func (*GetStackResponse) ProtoMessage() {}
 
 func (x *GetStackResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[35]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2538,7 +2614,7 @@ func (x *GetStackResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStackResponse.ProtoReflect.Descriptor instead.
 func (*GetStackResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{35}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *GetStackResponse) GetStack() *StackInfo {
@@ -2558,7 +2634,7 @@ type RemoveStackRequest struct {
 
 func (x *RemoveStackRequest) Reset() {
 	*x = RemoveStackRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[36]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2570,7 +2646,7 @@ func (x *RemoveStackRequest) String() string {
 func (*RemoveStackRequest) ProtoMessage() {}
 
 func (x *RemoveStackRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[36]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2583,7 +2659,7 @@ func (x *RemoveStackRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveStackRequest.ProtoReflect.Descriptor instead.
 func (*RemoveStackRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{36}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *RemoveStackRequest) GetStack() *StackName {
@@ -2608,7 +2684,7 @@ type RemoveStackResponse struct {
 
 func (x *RemoveStackResponse) Reset() {
 	*x = RemoveStackResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[37]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2620,7 +2696,7 @@ func (x *RemoveStackResponse) String() string {
 func (*RemoveStackResponse) ProtoMessage() {}
 
 func (x *RemoveStackResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[37]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2633,7 +2709,7 @@ func (x *RemoveStackResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveStackResponse.ProtoReflect.Descriptor instead.
 func (*RemoveStackResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{37}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{38}
 }
 
 type RenameStackRequest struct {
@@ -2647,7 +2723,7 @@ type RenameStackRequest struct {
 
 func (x *RenameStackRequest) Reset() {
 	*x = RenameStackRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[38]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2659,7 +2735,7 @@ func (x *RenameStackRequest) String() string {
 func (*RenameStackRequest) ProtoMessage() {}
 
 func (x *RenameStackRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[38]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2672,7 +2748,7 @@ func (x *RenameStackRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenameStackRequest.ProtoReflect.Descriptor instead.
 func (*RenameStackRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{38}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *RenameStackRequest) GetFrom() *StackName {
@@ -2704,7 +2780,7 @@ type RenameStackResponse struct {
 
 func (x *RenameStackResponse) Reset() {
 	*x = RenameStackResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[39]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2716,7 +2792,7 @@ func (x *RenameStackResponse) String() string {
 func (*RenameStackResponse) ProtoMessage() {}
 
 func (x *RenameStackResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[39]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2729,7 +2805,7 @@ func (x *RenameStackResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenameStackResponse.ProtoReflect.Descriptor instead.
 func (*RenameStackResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{39}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{40}
 }
 
 type TagStackRequest struct {
@@ -2742,7 +2818,7 @@ type TagStackRequest struct {
 
 func (x *TagStackRequest) Reset() {
 	*x = TagStackRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[40]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2754,7 +2830,7 @@ func (x *TagStackRequest) String() string {
 func (*TagStackRequest) ProtoMessage() {}
 
 func (x *TagStackRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[40]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2767,7 +2843,7 @@ func (x *TagStackRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TagStackRequest.ProtoReflect.Descriptor instead.
 func (*TagStackRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{40}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *TagStackRequest) GetStack() *StackName {
@@ -2792,7 +2868,7 @@ type TagStackResponse struct {
 
 func (x *TagStackResponse) Reset() {
 	*x = TagStackResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[41]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2804,7 +2880,7 @@ func (x *TagStackResponse) String() string {
 func (*TagStackResponse) ProtoMessage() {}
 
 func (x *TagStackResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[41]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2817,7 +2893,7 @@ func (x *TagStackResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TagStackResponse.ProtoReflect.Descriptor instead.
 func (*TagStackResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{41}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{42}
 }
 
 type ChangeTagsRequest struct {
@@ -2831,7 +2907,7 @@ type ChangeTagsRequest struct {
 
 func (x *ChangeTagsRequest) Reset() {
 	*x = ChangeTagsRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[42]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2843,7 +2919,7 @@ func (x *ChangeTagsRequest) String() string {
 func (*ChangeTagsRequest) ProtoMessage() {}
 
 func (x *ChangeTagsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[42]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2856,7 +2932,7 @@ func (x *ChangeTagsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeTagsRequest.ProtoReflect.Descriptor instead.
 func (*ChangeTagsRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{42}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ChangeTagsRequest) GetStack() *StackName {
@@ -2888,7 +2964,7 @@ type ChangeTagsResponse struct {
 
 func (x *ChangeTagsResponse) Reset() {
 	*x = ChangeTagsResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[43]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2900,7 +2976,7 @@ func (x *ChangeTagsResponse) String() string {
 func (*ChangeTagsResponse) ProtoMessage() {}
 
 func (x *ChangeTagsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[43]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2913,7 +2989,7 @@ func (x *ChangeTagsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeTagsResponse.ProtoReflect.Descriptor instead.
 func (*ChangeTagsResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{43}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{44}
 }
 
 type ExportRequest struct {
@@ -2928,7 +3004,7 @@ type ExportRequest struct {
 
 func (x *ExportRequest) Reset() {
 	*x = ExportRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[44]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2940,7 +3016,7 @@ func (x *ExportRequest) String() string {
 func (*ExportRequest) ProtoMessage() {}
 
 func (x *ExportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[44]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2953,7 +3029,7 @@ func (x *ExportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRequest.ProtoReflect.Descriptor instead.
 func (*ExportRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{44}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ExportRequest) GetStack() *StackName {
@@ -2994,7 +3070,7 @@ type ExportResponse struct {
 
 func (x *ExportResponse) Reset() {
 	*x = ExportResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[45]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3006,7 +3082,7 @@ func (x *ExportResponse) String() string {
 func (*ExportResponse) ProtoMessage() {}
 
 func (x *ExportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[45]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3019,7 +3095,7 @@ func (x *ExportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportResponse.ProtoReflect.Descriptor instead.
 func (*ExportResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{45}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ExportResponse) GetChunk() []byte {
@@ -3038,7 +3114,7 @@ type ExportRawRequest struct {
 
 func (x *ExportRawRequest) Reset() {
 	*x = ExportRawRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[46]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3050,7 +3126,7 @@ func (x *ExportRawRequest) String() string {
 func (*ExportRawRequest) ProtoMessage() {}
 
 func (x *ExportRawRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[46]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3063,7 +3139,7 @@ func (x *ExportRawRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRawRequest.ProtoReflect.Descriptor instead.
 func (*ExportRawRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{46}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ExportRawRequest) GetStack() *StackName {
@@ -3083,7 +3159,7 @@ type ExportRawResponse struct {
 
 func (x *ExportRawResponse) Reset() {
 	*x = ExportRawResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[47]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3095,7 +3171,7 @@ func (x *ExportRawResponse) String() string {
 func (*ExportRawResponse) ProtoMessage() {}
 
 func (x *ExportRawResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[47]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3108,7 +3184,7 @@ func (x *ExportRawResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRawResponse.ProtoReflect.Descriptor instead.
 func (*ExportRawResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{47}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ExportRawResponse) GetChunk() []byte {
@@ -3134,7 +3210,7 @@ type ImportRequest struct {
 
 func (x *ImportRequest) Reset() {
 	*x = ImportRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[48]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3146,7 +3222,7 @@ func (x *ImportRequest) String() string {
 func (*ImportRequest) ProtoMessage() {}
 
 func (x *ImportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[48]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3159,7 +3235,7 @@ func (x *ImportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportRequest.ProtoReflect.Descriptor instead.
 func (*ImportRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{48}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ImportRequest) GetStack() *StackName {
@@ -3220,7 +3296,7 @@ type ImportResponse struct {
 
 func (x *ImportResponse) Reset() {
 	*x = ImportResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[49]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3232,7 +3308,7 @@ func (x *ImportResponse) String() string {
 func (*ImportResponse) ProtoMessage() {}
 
 func (x *ImportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[49]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3245,7 +3321,7 @@ func (x *ImportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportResponse.ProtoReflect.Descriptor instead.
 func (*ImportResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{49}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ImportResponse) GetVersion() int64 {
@@ -3268,7 +3344,7 @@ type RestoreRequest struct {
 
 func (x *RestoreRequest) Reset() {
 	*x = RestoreRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[50]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3280,7 +3356,7 @@ func (x *RestoreRequest) String() string {
 func (*RestoreRequest) ProtoMessage() {}
 
 func (x *RestoreRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[50]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3293,7 +3369,7 @@ func (x *RestoreRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreRequest.ProtoReflect.Descriptor instead.
 func (*RestoreRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{50}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *RestoreRequest) GetStack() *StackName {
@@ -3340,7 +3416,7 @@ type RestoreResponse struct {
 
 func (x *RestoreResponse) Reset() {
 	*x = RestoreResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[51]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3352,7 +3428,7 @@ func (x *RestoreResponse) String() string {
 func (*RestoreResponse) ProtoMessage() {}
 
 func (x *RestoreResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[51]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3365,7 +3441,7 @@ func (x *RestoreResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreResponse.ProtoReflect.Descriptor instead.
 func (*RestoreResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{51}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *RestoreResponse) GetVersion() int64 {
@@ -3397,7 +3473,7 @@ type EditStateRequest struct {
 
 func (x *EditStateRequest) Reset() {
 	*x = EditStateRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[52]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3409,7 +3485,7 @@ func (x *EditStateRequest) String() string {
 func (*EditStateRequest) ProtoMessage() {}
 
 func (x *EditStateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[52]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3422,7 +3498,7 @@ func (x *EditStateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditStateRequest.ProtoReflect.Descriptor instead.
 func (*EditStateRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{52}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *EditStateRequest) GetStack() *StackName {
@@ -3533,7 +3609,7 @@ type EditStateResponse struct {
 
 func (x *EditStateResponse) Reset() {
 	*x = EditStateResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[53]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3545,7 +3621,7 @@ func (x *EditStateResponse) String() string {
 func (*EditStateResponse) ProtoMessage() {}
 
 func (x *EditStateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[53]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3558,7 +3634,7 @@ func (x *EditStateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditStateResponse.ProtoReflect.Descriptor instead.
 func (*EditStateResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{53}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *EditStateResponse) GetVersion() int64 {
@@ -3593,7 +3669,7 @@ type MoveStateRequest struct {
 
 func (x *MoveStateRequest) Reset() {
 	*x = MoveStateRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[54]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3605,7 +3681,7 @@ func (x *MoveStateRequest) String() string {
 func (*MoveStateRequest) ProtoMessage() {}
 
 func (x *MoveStateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[54]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3618,7 +3694,7 @@ func (x *MoveStateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveStateRequest.ProtoReflect.Descriptor instead.
 func (*MoveStateRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{54}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *MoveStateRequest) GetFrom() *StackName {
@@ -3702,7 +3778,7 @@ type MoveStateResponse struct {
 
 func (x *MoveStateResponse) Reset() {
 	*x = MoveStateResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[55]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3714,7 +3790,7 @@ func (x *MoveStateResponse) String() string {
 func (*MoveStateResponse) ProtoMessage() {}
 
 func (x *MoveStateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[55]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3727,7 +3803,7 @@ func (x *MoveStateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveStateResponse.ProtoReflect.Descriptor instead.
 func (*MoveStateResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{55}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *MoveStateResponse) GetFromVersion() int64 {
@@ -3761,7 +3837,7 @@ type RecoverRequest struct {
 
 func (x *RecoverRequest) Reset() {
 	*x = RecoverRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[56]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3773,7 +3849,7 @@ func (x *RecoverRequest) String() string {
 func (*RecoverRequest) ProtoMessage() {}
 
 func (x *RecoverRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[56]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3786,7 +3862,7 @@ func (x *RecoverRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecoverRequest.ProtoReflect.Descriptor instead.
 func (*RecoverRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{56}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *RecoverRequest) GetStack() *StackName {
@@ -3812,7 +3888,7 @@ type RecoverResponse struct {
 
 func (x *RecoverResponse) Reset() {
 	*x = RecoverResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[57]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3824,7 +3900,7 @@ func (x *RecoverResponse) String() string {
 func (*RecoverResponse) ProtoMessage() {}
 
 func (x *RecoverResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[57]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3837,7 +3913,7 @@ func (x *RecoverResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecoverResponse.ProtoReflect.Descriptor instead.
 func (*RecoverResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{57}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *RecoverResponse) GetUpdate() *UpdateInfo {
@@ -3857,7 +3933,7 @@ type HistoryRequest struct {
 
 func (x *HistoryRequest) Reset() {
 	*x = HistoryRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[58]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3869,7 +3945,7 @@ func (x *HistoryRequest) String() string {
 func (*HistoryRequest) ProtoMessage() {}
 
 func (x *HistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[58]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3882,7 +3958,7 @@ func (x *HistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryRequest.ProtoReflect.Descriptor instead.
 func (*HistoryRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{58}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *HistoryRequest) GetStack() *StackName {
@@ -3908,7 +3984,7 @@ type HistoryResponse struct {
 
 func (x *HistoryResponse) Reset() {
 	*x = HistoryResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[59]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3920,7 +3996,7 @@ func (x *HistoryResponse) String() string {
 func (*HistoryResponse) ProtoMessage() {}
 
 func (x *HistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[59]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3933,7 +4009,7 @@ func (x *HistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryResponse.ProtoReflect.Descriptor instead.
 func (*HistoryResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{59}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *HistoryResponse) GetUpdates() []*UpdateInfo {
@@ -3953,7 +4029,7 @@ type EncryptRequest struct {
 
 func (x *EncryptRequest) Reset() {
 	*x = EncryptRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[60]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3965,7 +4041,7 @@ func (x *EncryptRequest) String() string {
 func (*EncryptRequest) ProtoMessage() {}
 
 func (x *EncryptRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[60]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3978,7 +4054,7 @@ func (x *EncryptRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EncryptRequest.ProtoReflect.Descriptor instead.
 func (*EncryptRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{60}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *EncryptRequest) GetStack() *StackName {
@@ -4004,7 +4080,7 @@ type EncryptResponse struct {
 
 func (x *EncryptResponse) Reset() {
 	*x = EncryptResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[61]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4016,7 +4092,7 @@ func (x *EncryptResponse) String() string {
 func (*EncryptResponse) ProtoMessage() {}
 
 func (x *EncryptResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[61]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4029,7 +4105,7 @@ func (x *EncryptResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EncryptResponse.ProtoReflect.Descriptor instead.
 func (*EncryptResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{61}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *EncryptResponse) GetSealed() []string {
@@ -4049,7 +4125,7 @@ type DecryptRequest struct {
 
 func (x *DecryptRequest) Reset() {
 	*x = DecryptRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[62]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4061,7 +4137,7 @@ func (x *DecryptRequest) String() string {
 func (*DecryptRequest) ProtoMessage() {}
 
 func (x *DecryptRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[62]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4074,7 +4150,7 @@ func (x *DecryptRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecryptRequest.ProtoReflect.Descriptor instead.
 func (*DecryptRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{62}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *DecryptRequest) GetStack() *StackName {
@@ -4100,7 +4176,7 @@ type DecryptResponse struct {
 
 func (x *DecryptResponse) Reset() {
 	*x = DecryptResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[63]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4112,7 +4188,7 @@ func (x *DecryptResponse) String() string {
 func (*DecryptResponse) ProtoMessage() {}
 
 func (x *DecryptResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[63]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4125,7 +4201,7 @@ func (x *DecryptResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecryptResponse.ProtoReflect.Descriptor instead.
 func (*DecryptResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{63}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *DecryptResponse) GetPlain() []string {
@@ -4147,7 +4223,7 @@ type File struct {
 
 func (x *File) Reset() {
 	*x = File{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[64]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4159,7 +4235,7 @@ func (x *File) String() string {
 func (*File) ProtoMessage() {}
 
 func (x *File) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[64]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4172,7 +4248,7 @@ func (x *File) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use File.ProtoReflect.Descriptor instead.
 func (*File) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{64}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *File) GetPath() string {
@@ -4213,7 +4289,7 @@ type Manifest struct {
 
 func (x *Manifest) Reset() {
 	*x = Manifest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[65]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4225,7 +4301,7 @@ func (x *Manifest) String() string {
 func (*Manifest) ProtoMessage() {}
 
 func (x *Manifest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[65]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4238,7 +4314,7 @@ func (x *Manifest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Manifest.ProtoReflect.Descriptor instead.
 func (*Manifest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{65}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *Manifest) GetFiles() []*File {
@@ -4265,7 +4341,7 @@ type MissingRequest struct {
 
 func (x *MissingRequest) Reset() {
 	*x = MissingRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[66]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4277,7 +4353,7 @@ func (x *MissingRequest) String() string {
 func (*MissingRequest) ProtoMessage() {}
 
 func (x *MissingRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[66]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4290,7 +4366,7 @@ func (x *MissingRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MissingRequest.ProtoReflect.Descriptor instead.
 func (*MissingRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{66}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *MissingRequest) GetStack() *StackName {
@@ -4316,7 +4392,7 @@ type MissingResponse struct {
 
 func (x *MissingResponse) Reset() {
 	*x = MissingResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[67]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4328,7 +4404,7 @@ func (x *MissingResponse) String() string {
 func (*MissingResponse) ProtoMessage() {}
 
 func (x *MissingResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[67]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4341,7 +4417,7 @@ func (x *MissingResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MissingResponse.ProtoReflect.Descriptor instead.
 func (*MissingResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{67}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *MissingResponse) GetDigests() []string {
@@ -4364,7 +4440,7 @@ type PutFileRequest struct {
 
 func (x *PutFileRequest) Reset() {
 	*x = PutFileRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[68]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4376,7 +4452,7 @@ func (x *PutFileRequest) String() string {
 func (*PutFileRequest) ProtoMessage() {}
 
 func (x *PutFileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[68]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4389,7 +4465,7 @@ func (x *PutFileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutFileRequest.ProtoReflect.Descriptor instead.
 func (*PutFileRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{68}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *PutFileRequest) GetStack() *StackName {
@@ -4428,7 +4504,7 @@ type PutFileResponse struct {
 
 func (x *PutFileResponse) Reset() {
 	*x = PutFileResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[69]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4440,7 +4516,7 @@ func (x *PutFileResponse) String() string {
 func (*PutFileResponse) ProtoMessage() {}
 
 func (x *PutFileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[69]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4453,7 +4529,7 @@ func (x *PutFileResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutFileResponse.ProtoReflect.Descriptor instead.
 func (*PutFileResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{69}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{70}
 }
 
 type PutManifestRequest struct {
@@ -4466,7 +4542,7 @@ type PutManifestRequest struct {
 
 func (x *PutManifestRequest) Reset() {
 	*x = PutManifestRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[70]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4478,7 +4554,7 @@ func (x *PutManifestRequest) String() string {
 func (*PutManifestRequest) ProtoMessage() {}
 
 func (x *PutManifestRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[70]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4491,7 +4567,7 @@ func (x *PutManifestRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutManifestRequest.ProtoReflect.Descriptor instead.
 func (*PutManifestRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{70}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *PutManifestRequest) GetStack() *StackName {
@@ -4517,7 +4593,7 @@ type PutManifestResponse struct {
 
 func (x *PutManifestResponse) Reset() {
 	*x = PutManifestResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[71]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4529,7 +4605,7 @@ func (x *PutManifestResponse) String() string {
 func (*PutManifestResponse) ProtoMessage() {}
 
 func (x *PutManifestResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[71]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4542,7 +4618,7 @@ func (x *PutManifestResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutManifestResponse.ProtoReflect.Descriptor instead.
 func (*PutManifestResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{71}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *PutManifestResponse) GetBundle() string {
@@ -4564,7 +4640,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[72]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4576,7 +4652,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[72]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4589,7 +4665,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{72}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *Grant) GetRole() string {
@@ -4626,7 +4702,7 @@ type CreateTokenRequest struct {
 
 func (x *CreateTokenRequest) Reset() {
 	*x = CreateTokenRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[73]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4638,7 +4714,7 @@ func (x *CreateTokenRequest) String() string {
 func (*CreateTokenRequest) ProtoMessage() {}
 
 func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[73]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4651,7 +4727,7 @@ func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateTokenRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{73}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *CreateTokenRequest) GetName() string {
@@ -4698,7 +4774,7 @@ type CreateTokenResponse struct {
 
 func (x *CreateTokenResponse) Reset() {
 	*x = CreateTokenResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[74]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4710,7 +4786,7 @@ func (x *CreateTokenResponse) String() string {
 func (*CreateTokenResponse) ProtoMessage() {}
 
 func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[74]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4723,7 +4799,7 @@ func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenResponse.ProtoReflect.Descriptor instead.
 func (*CreateTokenResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{74}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *CreateTokenResponse) GetText() string {
@@ -4741,7 +4817,7 @@ type WhoAmIRequest struct {
 
 func (x *WhoAmIRequest) Reset() {
 	*x = WhoAmIRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[75]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4753,7 +4829,7 @@ func (x *WhoAmIRequest) String() string {
 func (*WhoAmIRequest) ProtoMessage() {}
 
 func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[75]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4766,7 +4842,7 @@ func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIRequest.ProtoReflect.Descriptor instead.
 func (*WhoAmIRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{75}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{76}
 }
 
 // WhoAmIResponse: the caller may do what each of the lists of grants allows.
@@ -4783,7 +4859,7 @@ type WhoAmIResponse struct {
 
 func (x *WhoAmIResponse) Reset() {
 	*x = WhoAmIResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[76]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4795,7 +4871,7 @@ func (x *WhoAmIResponse) String() string {
 func (*WhoAmIResponse) ProtoMessage() {}
 
 func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[76]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4808,7 +4884,7 @@ func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIResponse.ProtoReflect.Descriptor instead.
 func (*WhoAmIResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{76}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *WhoAmIResponse) GetToken() string {
@@ -4855,7 +4931,7 @@ type GrantList struct {
 
 func (x *GrantList) Reset() {
 	*x = GrantList{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[77]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4867,7 +4943,7 @@ func (x *GrantList) String() string {
 func (*GrantList) ProtoMessage() {}
 
 func (x *GrantList) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[77]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4880,7 +4956,7 @@ func (x *GrantList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrantList.ProtoReflect.Descriptor instead.
 func (*GrantList) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{77}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *GrantList) GetGrants() []*Grant {
@@ -4898,7 +4974,7 @@ type ListTokensRequest struct {
 
 func (x *ListTokensRequest) Reset() {
 	*x = ListTokensRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[78]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4910,7 +4986,7 @@ func (x *ListTokensRequest) String() string {
 func (*ListTokensRequest) ProtoMessage() {}
 
 func (x *ListTokensRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[78]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4923,7 +4999,7 @@ func (x *ListTokensRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTokensRequest.ProtoReflect.Descriptor instead.
 func (*ListTokensRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{78}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{79}
 }
 
 type ListTokensResponse struct {
@@ -4935,7 +5011,7 @@ type ListTokensResponse struct {
 
 func (x *ListTokensResponse) Reset() {
 	*x = ListTokensResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[79]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4947,7 +5023,7 @@ func (x *ListTokensResponse) String() string {
 func (*ListTokensResponse) ProtoMessage() {}
 
 func (x *ListTokensResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[79]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4960,7 +5036,7 @@ func (x *ListTokensResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTokensResponse.ProtoReflect.Descriptor instead.
 func (*ListTokensResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{79}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *ListTokensResponse) GetTokens() []*Token {
@@ -4988,7 +5064,7 @@ type Token struct {
 
 func (x *Token) Reset() {
 	*x = Token{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[80]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5000,7 +5076,7 @@ func (x *Token) String() string {
 func (*Token) ProtoMessage() {}
 
 func (x *Token) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[80]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5013,7 +5089,7 @@ func (x *Token) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Token.ProtoReflect.Descriptor instead.
 func (*Token) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{80}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *Token) GetName() string {
@@ -5100,7 +5176,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[81]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5112,7 +5188,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[81]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5125,7 +5201,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{81}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *Member) GetName() string {
@@ -5180,7 +5256,7 @@ type GrantMemberRequest struct {
 
 func (x *GrantMemberRequest) Reset() {
 	*x = GrantMemberRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[82]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5192,7 +5268,7 @@ func (x *GrantMemberRequest) String() string {
 func (*GrantMemberRequest) ProtoMessage() {}
 
 func (x *GrantMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[82]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5205,7 +5281,7 @@ func (x *GrantMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrantMemberRequest.ProtoReflect.Descriptor instead.
 func (*GrantMemberRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{82}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *GrantMemberRequest) GetName() string {
@@ -5230,7 +5306,7 @@ type GrantMemberResponse struct {
 
 func (x *GrantMemberResponse) Reset() {
 	*x = GrantMemberResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[83]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5242,7 +5318,7 @@ func (x *GrantMemberResponse) String() string {
 func (*GrantMemberResponse) ProtoMessage() {}
 
 func (x *GrantMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[83]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5255,7 +5331,7 @@ func (x *GrantMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrantMemberResponse.ProtoReflect.Descriptor instead.
 func (*GrantMemberResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{83}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{84}
 }
 
 type ListMembersRequest struct {
@@ -5266,7 +5342,7 @@ type ListMembersRequest struct {
 
 func (x *ListMembersRequest) Reset() {
 	*x = ListMembersRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[84]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5278,7 +5354,7 @@ func (x *ListMembersRequest) String() string {
 func (*ListMembersRequest) ProtoMessage() {}
 
 func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[84]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5291,7 +5367,7 @@ func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersRequest.ProtoReflect.Descriptor instead.
 func (*ListMembersRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{84}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{85}
 }
 
 type ListMembersResponse struct {
@@ -5303,7 +5379,7 @@ type ListMembersResponse struct {
 
 func (x *ListMembersResponse) Reset() {
 	*x = ListMembersResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[85]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5315,7 +5391,7 @@ func (x *ListMembersResponse) String() string {
 func (*ListMembersResponse) ProtoMessage() {}
 
 func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[85]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5328,7 +5404,7 @@ func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersResponse.ProtoReflect.Descriptor instead.
 func (*ListMembersResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{85}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *ListMembersResponse) GetMembers() []*Member {
@@ -5348,7 +5424,7 @@ type RemoveMemberRequest struct {
 
 func (x *RemoveMemberRequest) Reset() {
 	*x = RemoveMemberRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[86]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5360,7 +5436,7 @@ func (x *RemoveMemberRequest) String() string {
 func (*RemoveMemberRequest) ProtoMessage() {}
 
 func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[86]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5373,7 +5449,7 @@ func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberRequest.ProtoReflect.Descriptor instead.
 func (*RemoveMemberRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{86}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *RemoveMemberRequest) GetName() string {
@@ -5398,7 +5474,7 @@ type RemoveMemberResponse struct {
 
 func (x *RemoveMemberResponse) Reset() {
 	*x = RemoveMemberResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[87]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5410,7 +5486,7 @@ func (x *RemoveMemberResponse) String() string {
 func (*RemoveMemberResponse) ProtoMessage() {}
 
 func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[87]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5423,7 +5499,7 @@ func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberResponse.ProtoReflect.Descriptor instead.
 func (*RemoveMemberResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{87}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{88}
 }
 
 type ReadAuditRequest struct {
@@ -5439,7 +5515,7 @@ type ReadAuditRequest struct {
 
 func (x *ReadAuditRequest) Reset() {
 	*x = ReadAuditRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[88]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5451,7 +5527,7 @@ func (x *ReadAuditRequest) String() string {
 func (*ReadAuditRequest) ProtoMessage() {}
 
 func (x *ReadAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[88]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5464,7 +5540,7 @@ func (x *ReadAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadAuditRequest.ProtoReflect.Descriptor instead.
 func (*ReadAuditRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{88}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *ReadAuditRequest) GetOrganization() string {
@@ -5511,7 +5587,7 @@ type ReadAuditResponse struct {
 
 func (x *ReadAuditResponse) Reset() {
 	*x = ReadAuditResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[89]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5523,7 +5599,7 @@ func (x *ReadAuditResponse) String() string {
 func (*ReadAuditResponse) ProtoMessage() {}
 
 func (x *ReadAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[89]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5536,7 +5612,7 @@ func (x *ReadAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadAuditResponse.ProtoReflect.Descriptor instead.
 func (*ReadAuditResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{89}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *ReadAuditResponse) GetEntries() []*AuditEntry {
@@ -5568,7 +5644,7 @@ type AuditEntry struct {
 
 func (x *AuditEntry) Reset() {
 	*x = AuditEntry{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[90]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5580,7 +5656,7 @@ func (x *AuditEntry) String() string {
 func (*AuditEntry) ProtoMessage() {}
 
 func (x *AuditEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[90]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5593,7 +5669,7 @@ func (x *AuditEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEntry.ProtoReflect.Descriptor instead.
 func (*AuditEntry) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{90}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *AuditEntry) GetTime() *timestamppb.Timestamp {
@@ -5703,7 +5779,7 @@ type RemoveTokenRequest struct {
 
 func (x *RemoveTokenRequest) Reset() {
 	*x = RemoveTokenRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[91]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5715,7 +5791,7 @@ func (x *RemoveTokenRequest) String() string {
 func (*RemoveTokenRequest) ProtoMessage() {}
 
 func (x *RemoveTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[91]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5728,7 +5804,7 @@ func (x *RemoveTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveTokenRequest.ProtoReflect.Descriptor instead.
 func (*RemoveTokenRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{91}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *RemoveTokenRequest) GetName() string {
@@ -5746,7 +5822,7 @@ type RemoveTokenResponse struct {
 
 func (x *RemoveTokenResponse) Reset() {
 	*x = RemoveTokenResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[92]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5758,7 +5834,7 @@ func (x *RemoveTokenResponse) String() string {
 func (*RemoveTokenResponse) ProtoMessage() {}
 
 func (x *RemoveTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[92]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5771,7 +5847,7 @@ func (x *RemoveTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveTokenResponse.ProtoReflect.Descriptor instead.
 func (*RemoveTokenResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{92}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{93}
 }
 
 type DeriveTokenRequest struct {
@@ -5784,7 +5860,7 @@ type DeriveTokenRequest struct {
 
 func (x *DeriveTokenRequest) Reset() {
 	*x = DeriveTokenRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[93]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5796,7 +5872,7 @@ func (x *DeriveTokenRequest) String() string {
 func (*DeriveTokenRequest) ProtoMessage() {}
 
 func (x *DeriveTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[93]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5809,7 +5885,7 @@ func (x *DeriveTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeriveTokenRequest.ProtoReflect.Descriptor instead.
 func (*DeriveTokenRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{93}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *DeriveTokenRequest) GetName() string {
@@ -5835,7 +5911,7 @@ type DeriveTokenResponse struct {
 
 func (x *DeriveTokenResponse) Reset() {
 	*x = DeriveTokenResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[94]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5847,7 +5923,7 @@ func (x *DeriveTokenResponse) String() string {
 func (*DeriveTokenResponse) ProtoMessage() {}
 
 func (x *DeriveTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[94]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5860,7 +5936,7 @@ func (x *DeriveTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeriveTokenResponse.ProtoReflect.Descriptor instead.
 func (*DeriveTokenResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{94}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *DeriveTokenResponse) GetText() string {
@@ -5882,7 +5958,7 @@ type Origin struct {
 
 func (x *Origin) Reset() {
 	*x = Origin{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[95]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5894,7 +5970,7 @@ func (x *Origin) String() string {
 func (*Origin) ProtoMessage() {}
 
 func (x *Origin) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[95]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5907,7 +5983,7 @@ func (x *Origin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Origin.ProtoReflect.Descriptor instead.
 func (*Origin) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{95}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *Origin) GetTrust() string {
@@ -5951,7 +6027,7 @@ type Team struct {
 
 func (x *Team) Reset() {
 	*x = Team{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[96]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5963,7 +6039,7 @@ func (x *Team) String() string {
 func (*Team) ProtoMessage() {}
 
 func (x *Team) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[96]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5976,7 +6052,7 @@ func (x *Team) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Team.ProtoReflect.Descriptor instead.
 func (*Team) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{96}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *Team) GetName() string {
@@ -6024,7 +6100,7 @@ type GrantTeamRequest struct {
 
 func (x *GrantTeamRequest) Reset() {
 	*x = GrantTeamRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[97]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6036,7 +6112,7 @@ func (x *GrantTeamRequest) String() string {
 func (*GrantTeamRequest) ProtoMessage() {}
 
 func (x *GrantTeamRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[97]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6049,7 +6125,7 @@ func (x *GrantTeamRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrantTeamRequest.ProtoReflect.Descriptor instead.
 func (*GrantTeamRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{97}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *GrantTeamRequest) GetName() string {
@@ -6074,7 +6150,7 @@ type GrantTeamResponse struct {
 
 func (x *GrantTeamResponse) Reset() {
 	*x = GrantTeamResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[98]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6086,7 +6162,7 @@ func (x *GrantTeamResponse) String() string {
 func (*GrantTeamResponse) ProtoMessage() {}
 
 func (x *GrantTeamResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[98]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6099,7 +6175,7 @@ func (x *GrantTeamResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrantTeamResponse.ProtoReflect.Descriptor instead.
 func (*GrantTeamResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{98}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{99}
 }
 
 type ListTeamsRequest struct {
@@ -6110,7 +6186,7 @@ type ListTeamsRequest struct {
 
 func (x *ListTeamsRequest) Reset() {
 	*x = ListTeamsRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[99]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6122,7 +6198,7 @@ func (x *ListTeamsRequest) String() string {
 func (*ListTeamsRequest) ProtoMessage() {}
 
 func (x *ListTeamsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[99]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6135,7 +6211,7 @@ func (x *ListTeamsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTeamsRequest.ProtoReflect.Descriptor instead.
 func (*ListTeamsRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{99}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{100}
 }
 
 type ListTeamsResponse struct {
@@ -6147,7 +6223,7 @@ type ListTeamsResponse struct {
 
 func (x *ListTeamsResponse) Reset() {
 	*x = ListTeamsResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[100]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6159,7 +6235,7 @@ func (x *ListTeamsResponse) String() string {
 func (*ListTeamsResponse) ProtoMessage() {}
 
 func (x *ListTeamsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[100]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6172,7 +6248,7 @@ func (x *ListTeamsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTeamsResponse.ProtoReflect.Descriptor instead.
 func (*ListTeamsResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{100}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *ListTeamsResponse) GetTeams() []*Team {
@@ -6192,7 +6268,7 @@ type RemoveTeamRequest struct {
 
 func (x *RemoveTeamRequest) Reset() {
 	*x = RemoveTeamRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[101]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6204,7 +6280,7 @@ func (x *RemoveTeamRequest) String() string {
 func (*RemoveTeamRequest) ProtoMessage() {}
 
 func (x *RemoveTeamRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[101]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6217,7 +6293,7 @@ func (x *RemoveTeamRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveTeamRequest.ProtoReflect.Descriptor instead.
 func (*RemoveTeamRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{101}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *RemoveTeamRequest) GetOrganization() string {
@@ -6242,7 +6318,7 @@ type RemoveTeamResponse struct {
 
 func (x *RemoveTeamResponse) Reset() {
 	*x = RemoveTeamResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[102]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6254,7 +6330,7 @@ func (x *RemoveTeamResponse) String() string {
 func (*RemoveTeamResponse) ProtoMessage() {}
 
 func (x *RemoveTeamResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[102]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6267,7 +6343,7 @@ func (x *RemoveTeamResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveTeamResponse.ProtoReflect.Descriptor instead.
 func (*RemoveTeamResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{102}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{103}
 }
 
 type JoinTeamRequest struct {
@@ -6281,7 +6357,7 @@ type JoinTeamRequest struct {
 
 func (x *JoinTeamRequest) Reset() {
 	*x = JoinTeamRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[103]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6293,7 +6369,7 @@ func (x *JoinTeamRequest) String() string {
 func (*JoinTeamRequest) ProtoMessage() {}
 
 func (x *JoinTeamRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[103]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6306,7 +6382,7 @@ func (x *JoinTeamRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinTeamRequest.ProtoReflect.Descriptor instead.
 func (*JoinTeamRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{103}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *JoinTeamRequest) GetOrganization() string {
@@ -6338,7 +6414,7 @@ type JoinTeamResponse struct {
 
 func (x *JoinTeamResponse) Reset() {
 	*x = JoinTeamResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[104]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6350,7 +6426,7 @@ func (x *JoinTeamResponse) String() string {
 func (*JoinTeamResponse) ProtoMessage() {}
 
 func (x *JoinTeamResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[104]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6363,7 +6439,7 @@ func (x *JoinTeamResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinTeamResponse.ProtoReflect.Descriptor instead.
 func (*JoinTeamResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{104}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{105}
 }
 
 type LeaveTeamRequest struct {
@@ -6377,7 +6453,7 @@ type LeaveTeamRequest struct {
 
 func (x *LeaveTeamRequest) Reset() {
 	*x = LeaveTeamRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[105]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6389,7 +6465,7 @@ func (x *LeaveTeamRequest) String() string {
 func (*LeaveTeamRequest) ProtoMessage() {}
 
 func (x *LeaveTeamRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[105]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6402,7 +6478,7 @@ func (x *LeaveTeamRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveTeamRequest.ProtoReflect.Descriptor instead.
 func (*LeaveTeamRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{105}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *LeaveTeamRequest) GetOrganization() string {
@@ -6434,7 +6510,7 @@ type LeaveTeamResponse struct {
 
 func (x *LeaveTeamResponse) Reset() {
 	*x = LeaveTeamResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[106]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6446,7 +6522,7 @@ func (x *LeaveTeamResponse) String() string {
 func (*LeaveTeamResponse) ProtoMessage() {}
 
 func (x *LeaveTeamResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[106]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6459,7 +6535,7 @@ func (x *LeaveTeamResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveTeamResponse.ProtoReflect.Descriptor instead.
 func (*LeaveTeamResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{106}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{107}
 }
 
 type Trust struct {
@@ -6479,7 +6555,7 @@ type Trust struct {
 
 func (x *Trust) Reset() {
 	*x = Trust{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[107]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6491,7 +6567,7 @@ func (x *Trust) String() string {
 func (*Trust) ProtoMessage() {}
 
 func (x *Trust) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[107]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6504,7 +6580,7 @@ func (x *Trust) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Trust.ProtoReflect.Descriptor instead.
 func (*Trust) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{107}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *Trust) GetOrganization() string {
@@ -6580,7 +6656,7 @@ type Condition struct {
 
 func (x *Condition) Reset() {
 	*x = Condition{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[108]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6592,7 +6668,7 @@ func (x *Condition) String() string {
 func (*Condition) ProtoMessage() {}
 
 func (x *Condition) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[108]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6605,7 +6681,7 @@ func (x *Condition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Condition.ProtoReflect.Descriptor instead.
 func (*Condition) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{108}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *Condition) GetClaim() string {
@@ -6631,7 +6707,7 @@ type PutTrustRequest struct {
 
 func (x *PutTrustRequest) Reset() {
 	*x = PutTrustRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[109]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6643,7 +6719,7 @@ func (x *PutTrustRequest) String() string {
 func (*PutTrustRequest) ProtoMessage() {}
 
 func (x *PutTrustRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[109]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6656,7 +6732,7 @@ func (x *PutTrustRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutTrustRequest.ProtoReflect.Descriptor instead.
 func (*PutTrustRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{109}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *PutTrustRequest) GetTrust() *Trust {
@@ -6674,7 +6750,7 @@ type PutTrustResponse struct {
 
 func (x *PutTrustResponse) Reset() {
 	*x = PutTrustResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[110]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6686,7 +6762,7 @@ func (x *PutTrustResponse) String() string {
 func (*PutTrustResponse) ProtoMessage() {}
 
 func (x *PutTrustResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[110]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6699,7 +6775,7 @@ func (x *PutTrustResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutTrustResponse.ProtoReflect.Descriptor instead.
 func (*PutTrustResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{110}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{111}
 }
 
 type ListTrustsRequest struct {
@@ -6710,7 +6786,7 @@ type ListTrustsRequest struct {
 
 func (x *ListTrustsRequest) Reset() {
 	*x = ListTrustsRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[111]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6722,7 +6798,7 @@ func (x *ListTrustsRequest) String() string {
 func (*ListTrustsRequest) ProtoMessage() {}
 
 func (x *ListTrustsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[111]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6735,7 +6811,7 @@ func (x *ListTrustsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTrustsRequest.ProtoReflect.Descriptor instead.
 func (*ListTrustsRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{111}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{112}
 }
 
 type ListTrustsResponse struct {
@@ -6747,7 +6823,7 @@ type ListTrustsResponse struct {
 
 func (x *ListTrustsResponse) Reset() {
 	*x = ListTrustsResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[112]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6759,7 +6835,7 @@ func (x *ListTrustsResponse) String() string {
 func (*ListTrustsResponse) ProtoMessage() {}
 
 func (x *ListTrustsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[112]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6772,7 +6848,7 @@ func (x *ListTrustsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTrustsResponse.ProtoReflect.Descriptor instead.
 func (*ListTrustsResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{112}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *ListTrustsResponse) GetTrusts() []*Trust {
@@ -6792,7 +6868,7 @@ type RemoveTrustRequest struct {
 
 func (x *RemoveTrustRequest) Reset() {
 	*x = RemoveTrustRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[113]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6804,7 +6880,7 @@ func (x *RemoveTrustRequest) String() string {
 func (*RemoveTrustRequest) ProtoMessage() {}
 
 func (x *RemoveTrustRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[113]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6817,7 +6893,7 @@ func (x *RemoveTrustRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveTrustRequest.ProtoReflect.Descriptor instead.
 func (*RemoveTrustRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{113}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *RemoveTrustRequest) GetOrganization() string {
@@ -6842,7 +6918,7 @@ type RemoveTrustResponse struct {
 
 func (x *RemoveTrustResponse) Reset() {
 	*x = RemoveTrustResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[114]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6854,7 +6930,7 @@ func (x *RemoveTrustResponse) String() string {
 func (*RemoveTrustResponse) ProtoMessage() {}
 
 func (x *RemoveTrustResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[114]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6867,7 +6943,7 @@ func (x *RemoveTrustResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveTrustResponse.ProtoReflect.Descriptor instead.
 func (*RemoveTrustResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{114}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{115}
 }
 
 type ScheduleName struct {
@@ -6880,7 +6956,7 @@ type ScheduleName struct {
 
 func (x *ScheduleName) Reset() {
 	*x = ScheduleName{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[115]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6892,7 +6968,7 @@ func (x *ScheduleName) String() string {
 func (*ScheduleName) ProtoMessage() {}
 
 func (x *ScheduleName) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[115]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6905,7 +6981,7 @@ func (x *ScheduleName) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleName.ProtoReflect.Descriptor instead.
 func (*ScheduleName) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{115}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *ScheduleName) GetStack() *StackName {
@@ -6952,7 +7028,7 @@ type Schedule struct {
 
 func (x *Schedule) Reset() {
 	*x = Schedule{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[116]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6964,7 +7040,7 @@ func (x *Schedule) String() string {
 func (*Schedule) ProtoMessage() {}
 
 func (x *Schedule) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[116]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6977,7 +7053,7 @@ func (x *Schedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Schedule.ProtoReflect.Descriptor instead.
 func (*Schedule) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{116}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *Schedule) GetName() *ScheduleName {
@@ -7135,7 +7211,7 @@ type ScheduleRun struct {
 
 func (x *ScheduleRun) Reset() {
 	*x = ScheduleRun{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[117]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7147,7 +7223,7 @@ func (x *ScheduleRun) String() string {
 func (*ScheduleRun) ProtoMessage() {}
 
 func (x *ScheduleRun) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[117]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7160,7 +7236,7 @@ func (x *ScheduleRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleRun.ProtoReflect.Descriptor instead.
 func (*ScheduleRun) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{117}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{118}
 }
 
 func (x *ScheduleRun) GetId() string {
@@ -7221,7 +7297,7 @@ type CreateScheduleRequest struct {
 
 func (x *CreateScheduleRequest) Reset() {
 	*x = CreateScheduleRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[118]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7233,7 +7309,7 @@ func (x *CreateScheduleRequest) String() string {
 func (*CreateScheduleRequest) ProtoMessage() {}
 
 func (x *CreateScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[118]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7246,7 +7322,7 @@ func (x *CreateScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateScheduleRequest.ProtoReflect.Descriptor instead.
 func (*CreateScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{118}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{119}
 }
 
 func (x *CreateScheduleRequest) GetSchedule() *Schedule {
@@ -7264,7 +7340,7 @@ type CreateScheduleResponse struct {
 
 func (x *CreateScheduleResponse) Reset() {
 	*x = CreateScheduleResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[119]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7276,7 +7352,7 @@ func (x *CreateScheduleResponse) String() string {
 func (*CreateScheduleResponse) ProtoMessage() {}
 
 func (x *CreateScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[119]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7289,7 +7365,7 @@ func (x *CreateScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateScheduleResponse.ProtoReflect.Descriptor instead.
 func (*CreateScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{119}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{120}
 }
 
 type ListSchedulesRequest struct {
@@ -7301,7 +7377,7 @@ type ListSchedulesRequest struct {
 
 func (x *ListSchedulesRequest) Reset() {
 	*x = ListSchedulesRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[120]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7313,7 +7389,7 @@ func (x *ListSchedulesRequest) String() string {
 func (*ListSchedulesRequest) ProtoMessage() {}
 
 func (x *ListSchedulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[120]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7326,7 +7402,7 @@ func (x *ListSchedulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSchedulesRequest.ProtoReflect.Descriptor instead.
 func (*ListSchedulesRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{120}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{121}
 }
 
 func (x *ListSchedulesRequest) GetStack() *StackName {
@@ -7345,7 +7421,7 @@ type ListSchedulesResponse struct {
 
 func (x *ListSchedulesResponse) Reset() {
 	*x = ListSchedulesResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[121]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7357,7 +7433,7 @@ func (x *ListSchedulesResponse) String() string {
 func (*ListSchedulesResponse) ProtoMessage() {}
 
 func (x *ListSchedulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[121]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7370,7 +7446,7 @@ func (x *ListSchedulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSchedulesResponse.ProtoReflect.Descriptor instead.
 func (*ListSchedulesResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{121}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{122}
 }
 
 func (x *ListSchedulesResponse) GetSchedules() []*Schedule {
@@ -7389,7 +7465,7 @@ type GetScheduleRequest struct {
 
 func (x *GetScheduleRequest) Reset() {
 	*x = GetScheduleRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[122]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7401,7 +7477,7 @@ func (x *GetScheduleRequest) String() string {
 func (*GetScheduleRequest) ProtoMessage() {}
 
 func (x *GetScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[122]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7414,7 +7490,7 @@ func (x *GetScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetScheduleRequest.ProtoReflect.Descriptor instead.
 func (*GetScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{122}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{123}
 }
 
 func (x *GetScheduleRequest) GetName() *ScheduleName {
@@ -7433,7 +7509,7 @@ type GetScheduleResponse struct {
 
 func (x *GetScheduleResponse) Reset() {
 	*x = GetScheduleResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[123]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7445,7 +7521,7 @@ func (x *GetScheduleResponse) String() string {
 func (*GetScheduleResponse) ProtoMessage() {}
 
 func (x *GetScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[123]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7458,7 +7534,7 @@ func (x *GetScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetScheduleResponse.ProtoReflect.Descriptor instead.
 func (*GetScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{123}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{124}
 }
 
 func (x *GetScheduleResponse) GetSchedule() *Schedule {
@@ -7477,7 +7553,7 @@ type RemoveScheduleRequest struct {
 
 func (x *RemoveScheduleRequest) Reset() {
 	*x = RemoveScheduleRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[124]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[125]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7489,7 +7565,7 @@ func (x *RemoveScheduleRequest) String() string {
 func (*RemoveScheduleRequest) ProtoMessage() {}
 
 func (x *RemoveScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[124]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[125]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7502,7 +7578,7 @@ func (x *RemoveScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveScheduleRequest.ProtoReflect.Descriptor instead.
 func (*RemoveScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{124}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{125}
 }
 
 func (x *RemoveScheduleRequest) GetName() *ScheduleName {
@@ -7520,7 +7596,7 @@ type RemoveScheduleResponse struct {
 
 func (x *RemoveScheduleResponse) Reset() {
 	*x = RemoveScheduleResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[125]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[126]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7532,7 +7608,7 @@ func (x *RemoveScheduleResponse) String() string {
 func (*RemoveScheduleResponse) ProtoMessage() {}
 
 func (x *RemoveScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[125]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[126]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7545,7 +7621,7 @@ func (x *RemoveScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveScheduleResponse.ProtoReflect.Descriptor instead.
 func (*RemoveScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{125}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{126}
 }
 
 type PauseScheduleRequest struct {
@@ -7559,7 +7635,7 @@ type PauseScheduleRequest struct {
 
 func (x *PauseScheduleRequest) Reset() {
 	*x = PauseScheduleRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[126]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[127]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7571,7 +7647,7 @@ func (x *PauseScheduleRequest) String() string {
 func (*PauseScheduleRequest) ProtoMessage() {}
 
 func (x *PauseScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[126]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[127]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7584,7 +7660,7 @@ func (x *PauseScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseScheduleRequest.ProtoReflect.Descriptor instead.
 func (*PauseScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{126}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{127}
 }
 
 func (x *PauseScheduleRequest) GetName() *ScheduleName {
@@ -7616,7 +7692,7 @@ type PauseScheduleResponse struct {
 
 func (x *PauseScheduleResponse) Reset() {
 	*x = PauseScheduleResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[127]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[128]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7628,7 +7704,7 @@ func (x *PauseScheduleResponse) String() string {
 func (*PauseScheduleResponse) ProtoMessage() {}
 
 func (x *PauseScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[127]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[128]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7641,7 +7717,7 @@ func (x *PauseScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseScheduleResponse.ProtoReflect.Descriptor instead.
 func (*PauseScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{127}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{128}
 }
 
 type RunScheduleRequest struct {
@@ -7653,7 +7729,7 @@ type RunScheduleRequest struct {
 
 func (x *RunScheduleRequest) Reset() {
 	*x = RunScheduleRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[128]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[129]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7665,7 +7741,7 @@ func (x *RunScheduleRequest) String() string {
 func (*RunScheduleRequest) ProtoMessage() {}
 
 func (x *RunScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[128]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[129]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7678,7 +7754,7 @@ func (x *RunScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunScheduleRequest.ProtoReflect.Descriptor instead.
 func (*RunScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{128}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{129}
 }
 
 func (x *RunScheduleRequest) GetName() *ScheduleName {
@@ -7696,7 +7772,7 @@ type RunScheduleResponse struct {
 
 func (x *RunScheduleResponse) Reset() {
 	*x = RunScheduleResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[129]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[130]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7708,7 +7784,7 @@ func (x *RunScheduleResponse) String() string {
 func (*RunScheduleResponse) ProtoMessage() {}
 
 func (x *RunScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[129]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[130]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7721,7 +7797,7 @@ func (x *RunScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunScheduleResponse.ProtoReflect.Descriptor instead.
 func (*RunScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{129}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{130}
 }
 
 type ScheduleRunsRequest struct {
@@ -7734,7 +7810,7 @@ type ScheduleRunsRequest struct {
 
 func (x *ScheduleRunsRequest) Reset() {
 	*x = ScheduleRunsRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[130]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[131]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7746,7 +7822,7 @@ func (x *ScheduleRunsRequest) String() string {
 func (*ScheduleRunsRequest) ProtoMessage() {}
 
 func (x *ScheduleRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[130]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[131]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7759,7 +7835,7 @@ func (x *ScheduleRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleRunsRequest.ProtoReflect.Descriptor instead.
 func (*ScheduleRunsRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{130}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{131}
 }
 
 func (x *ScheduleRunsRequest) GetName() *ScheduleName {
@@ -7785,7 +7861,7 @@ type ScheduleRunsResponse struct {
 
 func (x *ScheduleRunsResponse) Reset() {
 	*x = ScheduleRunsResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[131]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[132]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7797,7 +7873,7 @@ func (x *ScheduleRunsResponse) String() string {
 func (*ScheduleRunsResponse) ProtoMessage() {}
 
 func (x *ScheduleRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[131]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[132]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7810,7 +7886,7 @@ func (x *ScheduleRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleRunsResponse.ProtoReflect.Descriptor instead.
 func (*ScheduleRunsResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{131}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{132}
 }
 
 func (x *ScheduleRunsResponse) GetRuns() []*ScheduleRun {
@@ -7829,7 +7905,7 @@ type GetDriftRequest struct {
 
 func (x *GetDriftRequest) Reset() {
 	*x = GetDriftRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[132]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[133]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7841,7 +7917,7 @@ func (x *GetDriftRequest) String() string {
 func (*GetDriftRequest) ProtoMessage() {}
 
 func (x *GetDriftRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[132]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[133]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7854,7 +7930,7 @@ func (x *GetDriftRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDriftRequest.ProtoReflect.Descriptor instead.
 func (*GetDriftRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{132}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{133}
 }
 
 func (x *GetDriftRequest) GetStack() *StackName {
@@ -7873,7 +7949,7 @@ type GetDriftResponse struct {
 
 func (x *GetDriftResponse) Reset() {
 	*x = GetDriftResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[133]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[134]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7885,7 +7961,7 @@ func (x *GetDriftResponse) String() string {
 func (*GetDriftResponse) ProtoMessage() {}
 
 func (x *GetDriftResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[133]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[134]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7898,7 +7974,7 @@ func (x *GetDriftResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDriftResponse.ProtoReflect.Descriptor instead.
 func (*GetDriftResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{133}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{134}
 }
 
 func (x *GetDriftResponse) GetDrift() *Drift {
@@ -7920,7 +7996,7 @@ type Drift struct {
 
 func (x *Drift) Reset() {
 	*x = Drift{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[134]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[135]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7932,7 +8008,7 @@ func (x *Drift) String() string {
 func (*Drift) ProtoMessage() {}
 
 func (x *Drift) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[134]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[135]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7945,7 +8021,7 @@ func (x *Drift) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drift.ProtoReflect.Descriptor instead.
 func (*Drift) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{134}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{135}
 }
 
 func (x *Drift) GetUpdate() *UpdateName {
@@ -7987,7 +8063,7 @@ type DriftedResource struct {
 
 func (x *DriftedResource) Reset() {
 	*x = DriftedResource{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[135]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[136]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7999,7 +8075,7 @@ func (x *DriftedResource) String() string {
 func (*DriftedResource) ProtoMessage() {}
 
 func (x *DriftedResource) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[135]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[136]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8012,7 +8088,7 @@ func (x *DriftedResource) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DriftedResource.ProtoReflect.Descriptor instead.
 func (*DriftedResource) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{135}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{136}
 }
 
 func (x *DriftedResource) GetUrn() string {
@@ -8047,7 +8123,7 @@ type DriftedProperty struct {
 
 func (x *DriftedProperty) Reset() {
 	*x = DriftedProperty{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[136]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[137]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8059,7 +8135,7 @@ func (x *DriftedProperty) String() string {
 func (*DriftedProperty) ProtoMessage() {}
 
 func (x *DriftedProperty) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[136]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[137]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8072,7 +8148,7 @@ func (x *DriftedProperty) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DriftedProperty.ProtoReflect.Descriptor instead.
 func (*DriftedProperty) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{136}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{137}
 }
 
 func (x *DriftedProperty) GetPath() string {
@@ -8108,7 +8184,7 @@ type WebhookScope struct {
 
 func (x *WebhookScope) Reset() {
 	*x = WebhookScope{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[137]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[138]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8120,7 +8196,7 @@ func (x *WebhookScope) String() string {
 func (*WebhookScope) ProtoMessage() {}
 
 func (x *WebhookScope) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[137]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[138]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8133,7 +8209,7 @@ func (x *WebhookScope) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WebhookScope.ProtoReflect.Descriptor instead.
 func (*WebhookScope) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{137}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{138}
 }
 
 func (x *WebhookScope) GetOrganization() string {
@@ -8167,7 +8243,7 @@ type WebhookName struct {
 
 func (x *WebhookName) Reset() {
 	*x = WebhookName{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[138]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[139]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8179,7 +8255,7 @@ func (x *WebhookName) String() string {
 func (*WebhookName) ProtoMessage() {}
 
 func (x *WebhookName) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[138]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[139]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8192,7 +8268,7 @@ func (x *WebhookName) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WebhookName.ProtoReflect.Descriptor instead.
 func (*WebhookName) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{138}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{139}
 }
 
 func (x *WebhookName) GetScope() *WebhookScope {
@@ -8227,7 +8303,7 @@ type Webhook struct {
 
 func (x *Webhook) Reset() {
 	*x = Webhook{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[139]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[140]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8239,7 +8315,7 @@ func (x *Webhook) String() string {
 func (*Webhook) ProtoMessage() {}
 
 func (x *Webhook) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[139]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[140]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8252,7 +8328,7 @@ func (x *Webhook) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Webhook.ProtoReflect.Descriptor instead.
 func (*Webhook) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{139}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{140}
 }
 
 func (x *Webhook) GetName() *WebhookName {
@@ -8347,7 +8423,7 @@ type WebhookDelivery struct {
 
 func (x *WebhookDelivery) Reset() {
 	*x = WebhookDelivery{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[140]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[141]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8359,7 +8435,7 @@ func (x *WebhookDelivery) String() string {
 func (*WebhookDelivery) ProtoMessage() {}
 
 func (x *WebhookDelivery) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[140]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[141]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8372,7 +8448,7 @@ func (x *WebhookDelivery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WebhookDelivery.ProtoReflect.Descriptor instead.
 func (*WebhookDelivery) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{140}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{141}
 }
 
 func (x *WebhookDelivery) GetId() string {
@@ -8482,7 +8558,7 @@ type PutWebhookRequest struct {
 
 func (x *PutWebhookRequest) Reset() {
 	*x = PutWebhookRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[141]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[142]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8494,7 +8570,7 @@ func (x *PutWebhookRequest) String() string {
 func (*PutWebhookRequest) ProtoMessage() {}
 
 func (x *PutWebhookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[141]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[142]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8507,7 +8583,7 @@ func (x *PutWebhookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutWebhookRequest.ProtoReflect.Descriptor instead.
 func (*PutWebhookRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{141}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{142}
 }
 
 func (x *PutWebhookRequest) GetWebhook() *Webhook {
@@ -8526,7 +8602,7 @@ type PutWebhookResponse struct {
 
 func (x *PutWebhookResponse) Reset() {
 	*x = PutWebhookResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[142]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[143]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8538,7 +8614,7 @@ func (x *PutWebhookResponse) String() string {
 func (*PutWebhookResponse) ProtoMessage() {}
 
 func (x *PutWebhookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[142]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[143]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8551,7 +8627,7 @@ func (x *PutWebhookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutWebhookResponse.ProtoReflect.Descriptor instead.
 func (*PutWebhookResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{142}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{143}
 }
 
 func (x *PutWebhookResponse) GetWebhook() *Webhook {
@@ -8570,7 +8646,7 @@ type ListWebhooksRequest struct {
 
 func (x *ListWebhooksRequest) Reset() {
 	*x = ListWebhooksRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[143]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[144]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8582,7 +8658,7 @@ func (x *ListWebhooksRequest) String() string {
 func (*ListWebhooksRequest) ProtoMessage() {}
 
 func (x *ListWebhooksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[143]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[144]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8595,7 +8671,7 @@ func (x *ListWebhooksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWebhooksRequest.ProtoReflect.Descriptor instead.
 func (*ListWebhooksRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{143}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{144}
 }
 
 func (x *ListWebhooksRequest) GetScope() *WebhookScope {
@@ -8614,7 +8690,7 @@ type ListWebhooksResponse struct {
 
 func (x *ListWebhooksResponse) Reset() {
 	*x = ListWebhooksResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[144]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[145]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8626,7 +8702,7 @@ func (x *ListWebhooksResponse) String() string {
 func (*ListWebhooksResponse) ProtoMessage() {}
 
 func (x *ListWebhooksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[144]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[145]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8639,7 +8715,7 @@ func (x *ListWebhooksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWebhooksResponse.ProtoReflect.Descriptor instead.
 func (*ListWebhooksResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{144}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{145}
 }
 
 func (x *ListWebhooksResponse) GetWebhooks() []*Webhook {
@@ -8658,7 +8734,7 @@ type RemoveWebhookRequest struct {
 
 func (x *RemoveWebhookRequest) Reset() {
 	*x = RemoveWebhookRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[145]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[146]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8670,7 +8746,7 @@ func (x *RemoveWebhookRequest) String() string {
 func (*RemoveWebhookRequest) ProtoMessage() {}
 
 func (x *RemoveWebhookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[145]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[146]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8683,7 +8759,7 @@ func (x *RemoveWebhookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveWebhookRequest.ProtoReflect.Descriptor instead.
 func (*RemoveWebhookRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{145}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{146}
 }
 
 func (x *RemoveWebhookRequest) GetName() *WebhookName {
@@ -8701,7 +8777,7 @@ type RemoveWebhookResponse struct {
 
 func (x *RemoveWebhookResponse) Reset() {
 	*x = RemoveWebhookResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[146]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[147]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8713,7 +8789,7 @@ func (x *RemoveWebhookResponse) String() string {
 func (*RemoveWebhookResponse) ProtoMessage() {}
 
 func (x *RemoveWebhookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[146]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[147]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8726,7 +8802,7 @@ func (x *RemoveWebhookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveWebhookResponse.ProtoReflect.Descriptor instead.
 func (*RemoveWebhookResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{146}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{147}
 }
 
 type SendWebhookRequest struct {
@@ -8739,7 +8815,7 @@ type SendWebhookRequest struct {
 
 func (x *SendWebhookRequest) Reset() {
 	*x = SendWebhookRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[147]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[148]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8751,7 +8827,7 @@ func (x *SendWebhookRequest) String() string {
 func (*SendWebhookRequest) ProtoMessage() {}
 
 func (x *SendWebhookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[147]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[148]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8764,7 +8840,7 @@ func (x *SendWebhookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SendWebhookRequest.ProtoReflect.Descriptor instead.
 func (*SendWebhookRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{147}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{148}
 }
 
 func (x *SendWebhookRequest) GetName() *WebhookName {
@@ -8790,7 +8866,7 @@ type SendWebhookResponse struct {
 
 func (x *SendWebhookResponse) Reset() {
 	*x = SendWebhookResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[148]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[149]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8802,7 +8878,7 @@ func (x *SendWebhookResponse) String() string {
 func (*SendWebhookResponse) ProtoMessage() {}
 
 func (x *SendWebhookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[148]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[149]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8815,7 +8891,7 @@ func (x *SendWebhookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SendWebhookResponse.ProtoReflect.Descriptor instead.
 func (*SendWebhookResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{148}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{149}
 }
 
 func (x *SendWebhookResponse) GetDelivery() *WebhookDelivery {
@@ -8834,7 +8910,7 @@ type WebhookDeliveriesRequest struct {
 
 func (x *WebhookDeliveriesRequest) Reset() {
 	*x = WebhookDeliveriesRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[149]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[150]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8846,7 +8922,7 @@ func (x *WebhookDeliveriesRequest) String() string {
 func (*WebhookDeliveriesRequest) ProtoMessage() {}
 
 func (x *WebhookDeliveriesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[149]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[150]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8859,7 +8935,7 @@ func (x *WebhookDeliveriesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WebhookDeliveriesRequest.ProtoReflect.Descriptor instead.
 func (*WebhookDeliveriesRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{149}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{150}
 }
 
 func (x *WebhookDeliveriesRequest) GetName() *WebhookName {
@@ -8878,7 +8954,7 @@ type WebhookDeliveriesResponse struct {
 
 func (x *WebhookDeliveriesResponse) Reset() {
 	*x = WebhookDeliveriesResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[150]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[151]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8890,7 +8966,7 @@ func (x *WebhookDeliveriesResponse) String() string {
 func (*WebhookDeliveriesResponse) ProtoMessage() {}
 
 func (x *WebhookDeliveriesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[150]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[151]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8903,7 +8979,7 @@ func (x *WebhookDeliveriesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WebhookDeliveriesResponse.ProtoReflect.Descriptor instead.
 func (*WebhookDeliveriesResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{150}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{151}
 }
 
 func (x *WebhookDeliveriesResponse) GetDeliveries() []*WebhookDelivery {
@@ -9017,7 +9093,7 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\x0eSubmitResponse\x120\n" +
 	"\x06update\x18\x01 \x01(\v2\x18.deployctl.v1.UpdateNameR\x06update\x12\x1a\n" +
 	"\bposition\x18\x02 \x01(\x05R\bposition\x120\n" +
-	"\x06behind\x18\x03 \x01(\v2\x18.deployctl.v1.UpdateInfoR\x06behind\"\xc8\x04\n" +
+	"\x06behind\x18\x03 \x01(\v2\x18.deployctl.v1.UpdateInfoR\x06behind\"\x99\x05\n" +
 	"\n" +
 	"UpdateInfo\x120\n" +
 	"\x06update\x18\x01 \x01(\v2\x18.deployctl.v1.UpdateNameR\x06update\x12\x12\n" +
@@ -9036,10 +9112,17 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\x04next\x18\r \x01(\tR\x04next\x12\x12\n" +
 	"\x04code\x18\x0e \x01(\tR\x04code\x12\x18\n" +
 	"\awaiting\x18\x0f \x03(\tR\awaiting\x12\x1c\n" +
-	"\tcommitted\x18\x10 \x01(\bR\tcommitted\x1a:\n" +
+	"\tcommitted\x18\x10 \x01(\bR\tcommitted\x12\x1e\n" +
+	"\n" +
+	"cancelling\x18\x11 \x01(\bR\n" +
+	"cancelling\x12/\n" +
+	"\x05lease\x18\x12 \x01(\v2\x19.deployctl.v1.ClientLeaseR\x05lease\x1a:\n" +
 	"\fChangesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"8\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"o\n" +
+	"\vClientLease\x120\n" +
+	"\x05heard\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x05heard\x12.\n" +
+	"\x04ends\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04ends\"8\n" +
 	"\x12ListOngoingRequest\x12\"\n" +
 	"\forganization\x18\x01 \x01(\tR\forganization\"I\n" +
 	"\x13ListOngoingResponse\x122\n" +
@@ -9056,14 +9139,17 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\bprogress\x18\x02 \x01(\v2\x16.deployctl.v1.ProgressH\x00R\bprogress\x12,\n" +
 	"\x03end\x18\x03 \x01(\v2\x18.deployctl.v1.UpdateInfoH\x00R\x03end\x12\x16\n" +
 	"\x06stream\x18\x04 \x01(\tR\x06streamB\x06\n" +
-	"\x04item\"\xc1\x02\n" +
+	"\x04item\"\xe1\x02\n" +
 	"\bProgress\x12\x1a\n" +
 	"\bposition\x18\x01 \x01(\x05R\bposition\x120\n" +
 	"\x06behind\x18\x02 \x01(\v2\x18.deployctl.v1.UpdateInfoR\x06behind\x123\n" +
 	"\arunning\x18\x03 \x03(\v2\x19.deployctl.v1.RunningStepR\arunning\x124\n" +
 	"\x04done\x18\x04 \x03(\v2 .deployctl.v1.Progress.DoneEntryR\x04done\x12\x18\n" +
 	"\awaiting\x18\x05 \x03(\tR\awaiting\x12)\n" +
-	"\x05phase\x18\x06 \x01(\v2\x13.deployctl.v1.PhaseR\x05phase\x1a7\n" +
+	"\x05phase\x18\x06 \x01(\v2\x13.deployctl.v1.PhaseR\x05phase\x12\x1e\n" +
+	"\n" +
+	"cancelling\x18\a \x01(\bR\n" +
+	"cancelling\x1a7\n" +
 	"\tDoneEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"M\n" +
@@ -9653,7 +9739,7 @@ func file_deployctl_v1_deployctl_proto_rawDescGZIP() []byte {
 	return file_deployctl_v1_deployctl_proto_rawDescData
 }
 
-var file_deployctl_v1_deployctl_proto_msgTypes = make([]protoimpl.MessageInfo, 161)
+var file_deployctl_v1_deployctl_proto_msgTypes = make([]protoimpl.MessageInfo, 162)
 var file_deployctl_v1_deployctl_proto_goTypes = []any{
 	(*ErrorDetail)(nil),               // 0: deployctl.v1.ErrorDetail
 	(*StackName)(nil),                 // 1: deployctl.v1.StackName
@@ -9668,431 +9754,435 @@ var file_deployctl_v1_deployctl_proto_goTypes = []any{
 	(*ImportedResource)(nil),          // 10: deployctl.v1.ImportedResource
 	(*SubmitResponse)(nil),            // 11: deployctl.v1.SubmitResponse
 	(*UpdateInfo)(nil),                // 12: deployctl.v1.UpdateInfo
-	(*ListOngoingRequest)(nil),        // 13: deployctl.v1.ListOngoingRequest
-	(*ListOngoingResponse)(nil),       // 14: deployctl.v1.ListOngoingResponse
-	(*WatchRequest)(nil),              // 15: deployctl.v1.WatchRequest
-	(*WatchResponse)(nil),             // 16: deployctl.v1.WatchResponse
-	(*Progress)(nil),                  // 17: deployctl.v1.Progress
-	(*Phase)(nil),                     // 18: deployctl.v1.Phase
-	(*RunningStep)(nil),               // 19: deployctl.v1.RunningStep
-	(*CancelRequest)(nil),             // 20: deployctl.v1.CancelRequest
-	(*CancelResponse)(nil),            // 21: deployctl.v1.CancelResponse
-	(*ResolveRequest)(nil),            // 22: deployctl.v1.ResolveRequest
-	(*ResolveResponse)(nil),           // 23: deployctl.v1.ResolveResponse
-	(*StackInfo)(nil),                 // 24: deployctl.v1.StackInfo
-	(*CreateStackRequest)(nil),        // 25: deployctl.v1.CreateStackRequest
-	(*CreateStackResponse)(nil),       // 26: deployctl.v1.CreateStackResponse
-	(*ListStacksRequest)(nil),         // 27: deployctl.v1.ListStacksRequest
-	(*ListStacksResponse)(nil),        // 28: deployctl.v1.ListStacksResponse
-	(*ListStatusesRequest)(nil),       // 29: deployctl.v1.ListStatusesRequest
-	(*ListStatusesResponse)(nil),      // 30: deployctl.v1.ListStatusesResponse
-	(*StackStatus)(nil),               // 31: deployctl.v1.StackStatus
-	(*DriftStatus)(nil),               // 32: deployctl.v1.DriftStatus
-	(*ScheduleStatus)(nil),            // 33: deployctl.v1.ScheduleStatus
-	(*GetStackRequest)(nil),           // 34: deployctl.v1.GetStackRequest
-	(*GetStackResponse)(nil),          // 35: deployctl.v1.GetStackResponse
-	(*RemoveStackRequest)(nil),        // 36: deployctl.v1.RemoveStackRequest
-	(*RemoveStackResponse)(nil),       // 37: deployctl.v1.RemoveStackResponse
-	(*RenameStackRequest)(nil),        // 38: deployctl.v1.RenameStackRequest
-	(*RenameStackResponse)(nil),       // 39: deployctl.v1.RenameStackResponse
-	(*TagStackRequest)(nil),           // 40: deployctl.v1.TagStackRequest
-	(*TagStackResponse)(nil),          // 41: deployctl.v1.TagStackResponse
-	(*ChangeTagsRequest)(nil),         // 42: deployctl.v1.ChangeTagsRequest
-	(*ChangeTagsResponse)(nil),        // 43: deployctl.v1.ChangeTagsResponse
-	(*ExportRequest)(nil),             // 44: deployctl.v1.ExportRequest
-	(*ExportResponse)(nil),            // 45: deployctl.v1.ExportResponse
-	(*ExportRawRequest)(nil),          // 46: deployctl.v1.ExportRawRequest
-	(*ExportRawResponse)(nil),         // 47: deployctl.v1.ExportRawResponse
-	(*ImportRequest)(nil),             // 48: deployctl.v1.ImportRequest
-	(*ImportResponse)(nil),            // 49: deployctl.v1.ImportResponse
-	(*RestoreRequest)(nil),            // 50: deployctl.v1.RestoreRequest
-	(*RestoreResponse)(nil),           // 51: deployctl.v1.RestoreResponse
-	(*EditStateRequest)(nil),          // 52: deployctl.v1.EditStateRequest
-	(*EditStateResponse)(nil),         // 53: deployctl.v1.EditStateResponse
-	(*MoveStateRequest)(nil),          // 54: deployctl.v1.MoveStateRequest
-	(*MoveStateResponse)(nil),         // 55: deployctl.v1.MoveStateResponse
-	(*RecoverRequest)(nil),            // 56: deployctl.v1.RecoverRequest
-	(*RecoverResponse)(nil),           // 57: deployctl.v1.RecoverResponse
-	(*HistoryRequest)(nil),            // 58: deployctl.v1.HistoryRequest
-	(*HistoryResponse)(nil),           // 59: deployctl.v1.HistoryResponse
-	(*EncryptRequest)(nil),            // 60: deployctl.v1.EncryptRequest
-	(*EncryptResponse)(nil),           // 61: deployctl.v1.EncryptResponse
-	(*DecryptRequest)(nil),            // 62: deployctl.v1.DecryptRequest
-	(*DecryptResponse)(nil),           // 63: deployctl.v1.DecryptResponse
-	(*File)(nil),                      // 64: deployctl.v1.File
-	(*Manifest)(nil),                  // 65: deployctl.v1.Manifest
-	(*MissingRequest)(nil),            // 66: deployctl.v1.MissingRequest
-	(*MissingResponse)(nil),           // 67: deployctl.v1.MissingResponse
-	(*PutFileRequest)(nil),            // 68: deployctl.v1.PutFileRequest
-	(*PutFileResponse)(nil),           // 69: deployctl.v1.PutFileResponse
-	(*PutManifestRequest)(nil),        // 70: deployctl.v1.PutManifestRequest
-	(*PutManifestResponse)(nil),       // 71: deployctl.v1.PutManifestResponse
-	(*Grant)(nil),                     // 72: deployctl.v1.Grant
-	(*CreateTokenRequest)(nil),        // 73: deployctl.v1.CreateTokenRequest
-	(*CreateTokenResponse)(nil),       // 74: deployctl.v1.CreateTokenResponse
-	(*WhoAmIRequest)(nil),             // 75: deployctl.v1.WhoAmIRequest
-	(*WhoAmIResponse)(nil),            // 76: deployctl.v1.WhoAmIResponse
-	(*GrantList)(nil),                 // 77: deployctl.v1.GrantList
-	(*ListTokensRequest)(nil),         // 78: deployctl.v1.ListTokensRequest
-	(*ListTokensResponse)(nil),        // 79: deployctl.v1.ListTokensResponse
-	(*Token)(nil),                     // 80: deployctl.v1.Token
-	(*Member)(nil),                    // 81: deployctl.v1.Member
-	(*GrantMemberRequest)(nil),        // 82: deployctl.v1.GrantMemberRequest
-	(*GrantMemberResponse)(nil),       // 83: deployctl.v1.GrantMemberResponse
-	(*ListMembersRequest)(nil),        // 84: deployctl.v1.ListMembersRequest
-	(*ListMembersResponse)(nil),       // 85: deployctl.v1.ListMembersResponse
-	(*RemoveMemberRequest)(nil),       // 86: deployctl.v1.RemoveMemberRequest
-	(*RemoveMemberResponse)(nil),      // 87: deployctl.v1.RemoveMemberResponse
-	(*ReadAuditRequest)(nil),          // 88: deployctl.v1.ReadAuditRequest
-	(*ReadAuditResponse)(nil),         // 89: deployctl.v1.ReadAuditResponse
-	(*AuditEntry)(nil),                // 90: deployctl.v1.AuditEntry
-	(*RemoveTokenRequest)(nil),        // 91: deployctl.v1.RemoveTokenRequest
-	(*RemoveTokenResponse)(nil),       // 92: deployctl.v1.RemoveTokenResponse
-	(*DeriveTokenRequest)(nil),        // 93: deployctl.v1.DeriveTokenRequest
-	(*DeriveTokenResponse)(nil),       // 94: deployctl.v1.DeriveTokenResponse
-	(*Origin)(nil),                    // 95: deployctl.v1.Origin
-	(*Team)(nil),                      // 96: deployctl.v1.Team
-	(*GrantTeamRequest)(nil),          // 97: deployctl.v1.GrantTeamRequest
-	(*GrantTeamResponse)(nil),         // 98: deployctl.v1.GrantTeamResponse
-	(*ListTeamsRequest)(nil),          // 99: deployctl.v1.ListTeamsRequest
-	(*ListTeamsResponse)(nil),         // 100: deployctl.v1.ListTeamsResponse
-	(*RemoveTeamRequest)(nil),         // 101: deployctl.v1.RemoveTeamRequest
-	(*RemoveTeamResponse)(nil),        // 102: deployctl.v1.RemoveTeamResponse
-	(*JoinTeamRequest)(nil),           // 103: deployctl.v1.JoinTeamRequest
-	(*JoinTeamResponse)(nil),          // 104: deployctl.v1.JoinTeamResponse
-	(*LeaveTeamRequest)(nil),          // 105: deployctl.v1.LeaveTeamRequest
-	(*LeaveTeamResponse)(nil),         // 106: deployctl.v1.LeaveTeamResponse
-	(*Trust)(nil),                     // 107: deployctl.v1.Trust
-	(*Condition)(nil),                 // 108: deployctl.v1.Condition
-	(*PutTrustRequest)(nil),           // 109: deployctl.v1.PutTrustRequest
-	(*PutTrustResponse)(nil),          // 110: deployctl.v1.PutTrustResponse
-	(*ListTrustsRequest)(nil),         // 111: deployctl.v1.ListTrustsRequest
-	(*ListTrustsResponse)(nil),        // 112: deployctl.v1.ListTrustsResponse
-	(*RemoveTrustRequest)(nil),        // 113: deployctl.v1.RemoveTrustRequest
-	(*RemoveTrustResponse)(nil),       // 114: deployctl.v1.RemoveTrustResponse
-	(*ScheduleName)(nil),              // 115: deployctl.v1.ScheduleName
-	(*Schedule)(nil),                  // 116: deployctl.v1.Schedule
-	(*ScheduleRun)(nil),               // 117: deployctl.v1.ScheduleRun
-	(*CreateScheduleRequest)(nil),     // 118: deployctl.v1.CreateScheduleRequest
-	(*CreateScheduleResponse)(nil),    // 119: deployctl.v1.CreateScheduleResponse
-	(*ListSchedulesRequest)(nil),      // 120: deployctl.v1.ListSchedulesRequest
-	(*ListSchedulesResponse)(nil),     // 121: deployctl.v1.ListSchedulesResponse
-	(*GetScheduleRequest)(nil),        // 122: deployctl.v1.GetScheduleRequest
-	(*GetScheduleResponse)(nil),       // 123: deployctl.v1.GetScheduleResponse
-	(*RemoveScheduleRequest)(nil),     // 124: deployctl.v1.RemoveScheduleRequest
-	(*RemoveScheduleResponse)(nil),    // 125: deployctl.v1.RemoveScheduleResponse
-	(*PauseScheduleRequest)(nil),      // 126: deployctl.v1.PauseScheduleRequest
-	(*PauseScheduleResponse)(nil),     // 127: deployctl.v1.PauseScheduleResponse
-	(*RunScheduleRequest)(nil),        // 128: deployctl.v1.RunScheduleRequest
-	(*RunScheduleResponse)(nil),       // 129: deployctl.v1.RunScheduleResponse
-	(*ScheduleRunsRequest)(nil),       // 130: deployctl.v1.ScheduleRunsRequest
-	(*ScheduleRunsResponse)(nil),      // 131: deployctl.v1.ScheduleRunsResponse
-	(*GetDriftRequest)(nil),           // 132: deployctl.v1.GetDriftRequest
-	(*GetDriftResponse)(nil),          // 133: deployctl.v1.GetDriftResponse
-	(*Drift)(nil),                     // 134: deployctl.v1.Drift
-	(*DriftedResource)(nil),           // 135: deployctl.v1.DriftedResource
-	(*DriftedProperty)(nil),           // 136: deployctl.v1.DriftedProperty
-	(*WebhookScope)(nil),              // 137: deployctl.v1.WebhookScope
-	(*WebhookName)(nil),               // 138: deployctl.v1.WebhookName
-	(*Webhook)(nil),                   // 139: deployctl.v1.Webhook
-	(*WebhookDelivery)(nil),           // 140: deployctl.v1.WebhookDelivery
-	(*PutWebhookRequest)(nil),         // 141: deployctl.v1.PutWebhookRequest
-	(*PutWebhookResponse)(nil),        // 142: deployctl.v1.PutWebhookResponse
-	(*ListWebhooksRequest)(nil),       // 143: deployctl.v1.ListWebhooksRequest
-	(*ListWebhooksResponse)(nil),      // 144: deployctl.v1.ListWebhooksResponse
-	(*RemoveWebhookRequest)(nil),      // 145: deployctl.v1.RemoveWebhookRequest
-	(*RemoveWebhookResponse)(nil),     // 146: deployctl.v1.RemoveWebhookResponse
-	(*SendWebhookRequest)(nil),        // 147: deployctl.v1.SendWebhookRequest
-	(*SendWebhookResponse)(nil),       // 148: deployctl.v1.SendWebhookResponse
-	(*WebhookDeliveriesRequest)(nil),  // 149: deployctl.v1.WebhookDeliveriesRequest
-	(*WebhookDeliveriesResponse)(nil), // 150: deployctl.v1.WebhookDeliveriesResponse
-	nil,                               // 151: deployctl.v1.SubmitRequest.ConfigEntry
-	nil,                               // 152: deployctl.v1.SubmitRequest.VariablesEntry
-	nil,                               // 153: deployctl.v1.SavedPlan.StepsEntry
-	nil,                               // 154: deployctl.v1.UpdateInfo.ChangesEntry
-	nil,                               // 155: deployctl.v1.WatchRequest.AfterEntry
-	nil,                               // 156: deployctl.v1.Progress.DoneEntry
-	nil,                               // 157: deployctl.v1.StackInfo.TagsEntry
-	nil,                               // 158: deployctl.v1.CreateStackRequest.TagsEntry
-	nil,                               // 159: deployctl.v1.TagStackRequest.TagsEntry
-	nil,                               // 160: deployctl.v1.ChangeTagsRequest.SetEntry
-	(*timestamppb.Timestamp)(nil),     // 161: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),       // 162: google.protobuf.Duration
+	(*ClientLease)(nil),               // 13: deployctl.v1.ClientLease
+	(*ListOngoingRequest)(nil),        // 14: deployctl.v1.ListOngoingRequest
+	(*ListOngoingResponse)(nil),       // 15: deployctl.v1.ListOngoingResponse
+	(*WatchRequest)(nil),              // 16: deployctl.v1.WatchRequest
+	(*WatchResponse)(nil),             // 17: deployctl.v1.WatchResponse
+	(*Progress)(nil),                  // 18: deployctl.v1.Progress
+	(*Phase)(nil),                     // 19: deployctl.v1.Phase
+	(*RunningStep)(nil),               // 20: deployctl.v1.RunningStep
+	(*CancelRequest)(nil),             // 21: deployctl.v1.CancelRequest
+	(*CancelResponse)(nil),            // 22: deployctl.v1.CancelResponse
+	(*ResolveRequest)(nil),            // 23: deployctl.v1.ResolveRequest
+	(*ResolveResponse)(nil),           // 24: deployctl.v1.ResolveResponse
+	(*StackInfo)(nil),                 // 25: deployctl.v1.StackInfo
+	(*CreateStackRequest)(nil),        // 26: deployctl.v1.CreateStackRequest
+	(*CreateStackResponse)(nil),       // 27: deployctl.v1.CreateStackResponse
+	(*ListStacksRequest)(nil),         // 28: deployctl.v1.ListStacksRequest
+	(*ListStacksResponse)(nil),        // 29: deployctl.v1.ListStacksResponse
+	(*ListStatusesRequest)(nil),       // 30: deployctl.v1.ListStatusesRequest
+	(*ListStatusesResponse)(nil),      // 31: deployctl.v1.ListStatusesResponse
+	(*StackStatus)(nil),               // 32: deployctl.v1.StackStatus
+	(*DriftStatus)(nil),               // 33: deployctl.v1.DriftStatus
+	(*ScheduleStatus)(nil),            // 34: deployctl.v1.ScheduleStatus
+	(*GetStackRequest)(nil),           // 35: deployctl.v1.GetStackRequest
+	(*GetStackResponse)(nil),          // 36: deployctl.v1.GetStackResponse
+	(*RemoveStackRequest)(nil),        // 37: deployctl.v1.RemoveStackRequest
+	(*RemoveStackResponse)(nil),       // 38: deployctl.v1.RemoveStackResponse
+	(*RenameStackRequest)(nil),        // 39: deployctl.v1.RenameStackRequest
+	(*RenameStackResponse)(nil),       // 40: deployctl.v1.RenameStackResponse
+	(*TagStackRequest)(nil),           // 41: deployctl.v1.TagStackRequest
+	(*TagStackResponse)(nil),          // 42: deployctl.v1.TagStackResponse
+	(*ChangeTagsRequest)(nil),         // 43: deployctl.v1.ChangeTagsRequest
+	(*ChangeTagsResponse)(nil),        // 44: deployctl.v1.ChangeTagsResponse
+	(*ExportRequest)(nil),             // 45: deployctl.v1.ExportRequest
+	(*ExportResponse)(nil),            // 46: deployctl.v1.ExportResponse
+	(*ExportRawRequest)(nil),          // 47: deployctl.v1.ExportRawRequest
+	(*ExportRawResponse)(nil),         // 48: deployctl.v1.ExportRawResponse
+	(*ImportRequest)(nil),             // 49: deployctl.v1.ImportRequest
+	(*ImportResponse)(nil),            // 50: deployctl.v1.ImportResponse
+	(*RestoreRequest)(nil),            // 51: deployctl.v1.RestoreRequest
+	(*RestoreResponse)(nil),           // 52: deployctl.v1.RestoreResponse
+	(*EditStateRequest)(nil),          // 53: deployctl.v1.EditStateRequest
+	(*EditStateResponse)(nil),         // 54: deployctl.v1.EditStateResponse
+	(*MoveStateRequest)(nil),          // 55: deployctl.v1.MoveStateRequest
+	(*MoveStateResponse)(nil),         // 56: deployctl.v1.MoveStateResponse
+	(*RecoverRequest)(nil),            // 57: deployctl.v1.RecoverRequest
+	(*RecoverResponse)(nil),           // 58: deployctl.v1.RecoverResponse
+	(*HistoryRequest)(nil),            // 59: deployctl.v1.HistoryRequest
+	(*HistoryResponse)(nil),           // 60: deployctl.v1.HistoryResponse
+	(*EncryptRequest)(nil),            // 61: deployctl.v1.EncryptRequest
+	(*EncryptResponse)(nil),           // 62: deployctl.v1.EncryptResponse
+	(*DecryptRequest)(nil),            // 63: deployctl.v1.DecryptRequest
+	(*DecryptResponse)(nil),           // 64: deployctl.v1.DecryptResponse
+	(*File)(nil),                      // 65: deployctl.v1.File
+	(*Manifest)(nil),                  // 66: deployctl.v1.Manifest
+	(*MissingRequest)(nil),            // 67: deployctl.v1.MissingRequest
+	(*MissingResponse)(nil),           // 68: deployctl.v1.MissingResponse
+	(*PutFileRequest)(nil),            // 69: deployctl.v1.PutFileRequest
+	(*PutFileResponse)(nil),           // 70: deployctl.v1.PutFileResponse
+	(*PutManifestRequest)(nil),        // 71: deployctl.v1.PutManifestRequest
+	(*PutManifestResponse)(nil),       // 72: deployctl.v1.PutManifestResponse
+	(*Grant)(nil),                     // 73: deployctl.v1.Grant
+	(*CreateTokenRequest)(nil),        // 74: deployctl.v1.CreateTokenRequest
+	(*CreateTokenResponse)(nil),       // 75: deployctl.v1.CreateTokenResponse
+	(*WhoAmIRequest)(nil),             // 76: deployctl.v1.WhoAmIRequest
+	(*WhoAmIResponse)(nil),            // 77: deployctl.v1.WhoAmIResponse
+	(*GrantList)(nil),                 // 78: deployctl.v1.GrantList
+	(*ListTokensRequest)(nil),         // 79: deployctl.v1.ListTokensRequest
+	(*ListTokensResponse)(nil),        // 80: deployctl.v1.ListTokensResponse
+	(*Token)(nil),                     // 81: deployctl.v1.Token
+	(*Member)(nil),                    // 82: deployctl.v1.Member
+	(*GrantMemberRequest)(nil),        // 83: deployctl.v1.GrantMemberRequest
+	(*GrantMemberResponse)(nil),       // 84: deployctl.v1.GrantMemberResponse
+	(*ListMembersRequest)(nil),        // 85: deployctl.v1.ListMembersRequest
+	(*ListMembersResponse)(nil),       // 86: deployctl.v1.ListMembersResponse
+	(*RemoveMemberRequest)(nil),       // 87: deployctl.v1.RemoveMemberRequest
+	(*RemoveMemberResponse)(nil),      // 88: deployctl.v1.RemoveMemberResponse
+	(*ReadAuditRequest)(nil),          // 89: deployctl.v1.ReadAuditRequest
+	(*ReadAuditResponse)(nil),         // 90: deployctl.v1.ReadAuditResponse
+	(*AuditEntry)(nil),                // 91: deployctl.v1.AuditEntry
+	(*RemoveTokenRequest)(nil),        // 92: deployctl.v1.RemoveTokenRequest
+	(*RemoveTokenResponse)(nil),       // 93: deployctl.v1.RemoveTokenResponse
+	(*DeriveTokenRequest)(nil),        // 94: deployctl.v1.DeriveTokenRequest
+	(*DeriveTokenResponse)(nil),       // 95: deployctl.v1.DeriveTokenResponse
+	(*Origin)(nil),                    // 96: deployctl.v1.Origin
+	(*Team)(nil),                      // 97: deployctl.v1.Team
+	(*GrantTeamRequest)(nil),          // 98: deployctl.v1.GrantTeamRequest
+	(*GrantTeamResponse)(nil),         // 99: deployctl.v1.GrantTeamResponse
+	(*ListTeamsRequest)(nil),          // 100: deployctl.v1.ListTeamsRequest
+	(*ListTeamsResponse)(nil),         // 101: deployctl.v1.ListTeamsResponse
+	(*RemoveTeamRequest)(nil),         // 102: deployctl.v1.RemoveTeamRequest
+	(*RemoveTeamResponse)(nil),        // 103: deployctl.v1.RemoveTeamResponse
+	(*JoinTeamRequest)(nil),           // 104: deployctl.v1.JoinTeamRequest
+	(*JoinTeamResponse)(nil),          // 105: deployctl.v1.JoinTeamResponse
+	(*LeaveTeamRequest)(nil),          // 106: deployctl.v1.LeaveTeamRequest
+	(*LeaveTeamResponse)(nil),         // 107: deployctl.v1.LeaveTeamResponse
+	(*Trust)(nil),                     // 108: deployctl.v1.Trust
+	(*Condition)(nil),                 // 109: deployctl.v1.Condition
+	(*PutTrustRequest)(nil),           // 110: deployctl.v1.PutTrustRequest
+	(*PutTrustResponse)(nil),          // 111: deployctl.v1.PutTrustResponse
+	(*ListTrustsRequest)(nil),         // 112: deployctl.v1.ListTrustsRequest
+	(*ListTrustsResponse)(nil),        // 113: deployctl.v1.ListTrustsResponse
+	(*RemoveTrustRequest)(nil),        // 114: deployctl.v1.RemoveTrustRequest
+	(*RemoveTrustResponse)(nil),       // 115: deployctl.v1.RemoveTrustResponse
+	(*ScheduleName)(nil),              // 116: deployctl.v1.ScheduleName
+	(*Schedule)(nil),                  // 117: deployctl.v1.Schedule
+	(*ScheduleRun)(nil),               // 118: deployctl.v1.ScheduleRun
+	(*CreateScheduleRequest)(nil),     // 119: deployctl.v1.CreateScheduleRequest
+	(*CreateScheduleResponse)(nil),    // 120: deployctl.v1.CreateScheduleResponse
+	(*ListSchedulesRequest)(nil),      // 121: deployctl.v1.ListSchedulesRequest
+	(*ListSchedulesResponse)(nil),     // 122: deployctl.v1.ListSchedulesResponse
+	(*GetScheduleRequest)(nil),        // 123: deployctl.v1.GetScheduleRequest
+	(*GetScheduleResponse)(nil),       // 124: deployctl.v1.GetScheduleResponse
+	(*RemoveScheduleRequest)(nil),     // 125: deployctl.v1.RemoveScheduleRequest
+	(*RemoveScheduleResponse)(nil),    // 126: deployctl.v1.RemoveScheduleResponse
+	(*PauseScheduleRequest)(nil),      // 127: deployctl.v1.PauseScheduleRequest
+	(*PauseScheduleResponse)(nil),     // 128: deployctl.v1.PauseScheduleResponse
+	(*RunScheduleRequest)(nil),        // 129: deployctl.v1.RunScheduleRequest
+	(*RunScheduleResponse)(nil),       // 130: deployctl.v1.RunScheduleResponse
+	(*ScheduleRunsRequest)(nil),       // 131: deployctl.v1.ScheduleRunsRequest
+	(*ScheduleRunsResponse)(nil),      // 132: deployctl.v1.ScheduleRunsResponse
+	(*GetDriftRequest)(nil),           // 133: deployctl.v1.GetDriftRequest
+	(*GetDriftResponse)(nil),          // 134: deployctl.v1.GetDriftResponse
+	(*Drift)(nil),                     // 135: deployctl.v1.Drift
+	(*DriftedResource)(nil),           // 136: deployctl.v1.DriftedResource
+	(*DriftedProperty)(nil),           // 137: deployctl.v1.DriftedProperty
+	(*WebhookScope)(nil),              // 138: deployctl.v1.WebhookScope
+	(*WebhookName)(nil),               // 139: deployctl.v1.WebhookName
+	(*Webhook)(nil),                   // 140: deployctl.v1.Webhook
+	(*WebhookDelivery)(nil),           // 141: deployctl.v1.WebhookDelivery
+	(*PutWebhookRequest)(nil),         // 142: deployctl.v1.PutWebhookRequest
+	(*PutWebhookResponse)(nil),        // 143: deployctl.v1.PutWebhookResponse
+	(*ListWebhooksRequest)(nil),       // 144: deployctl.v1.ListWebhooksRequest
+	(*ListWebhooksResponse)(nil),      // 145: deployctl.v1.ListWebhooksResponse
+	(*RemoveWebhookRequest)(nil),      // 146: deployctl.v1.RemoveWebhookRequest
+	(*RemoveWebhookResponse)(nil),     // 147: deployctl.v1.RemoveWebhookResponse
+	(*SendWebhookRequest)(nil),        // 148: deployctl.v1.SendWebhookRequest
+	(*SendWebhookResponse)(nil),       // 149: deployctl.v1.SendWebhookResponse
+	(*WebhookDeliveriesRequest)(nil),  // 150: deployctl.v1.WebhookDeliveriesRequest
+	(*WebhookDeliveriesResponse)(nil), // 151: deployctl.v1.WebhookDeliveriesResponse
+	nil,                               // 152: deployctl.v1.SubmitRequest.ConfigEntry
+	nil,                               // 153: deployctl.v1.SubmitRequest.VariablesEntry
+	nil,                               // 154: deployctl.v1.SavedPlan.StepsEntry
+	nil,                               // 155: deployctl.v1.UpdateInfo.ChangesEntry
+	nil,                               // 156: deployctl.v1.WatchRequest.AfterEntry
+	nil,                               // 157: deployctl.v1.Progress.DoneEntry
+	nil,                               // 158: deployctl.v1.StackInfo.TagsEntry
+	nil,                               // 159: deployctl.v1.CreateStackRequest.TagsEntry
+	nil,                               // 160: deployctl.v1.TagStackRequest.TagsEntry
+	nil,                               // 161: deployctl.v1.ChangeTagsRequest.SetEntry
+	(*timestamppb.Timestamp)(nil),     // 162: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),       // 163: google.protobuf.Duration
 }
 var file_deployctl_v1_deployctl_proto_depIdxs = []int32{
 	1,   // 0: deployctl.v1.UpdateName.stack:type_name -> deployctl.v1.StackName
 	1,   // 1: deployctl.v1.SubmitRequest.stack:type_name -> deployctl.v1.StackName
-	151, // 2: deployctl.v1.SubmitRequest.config:type_name -> deployctl.v1.SubmitRequest.ConfigEntry
+	152, // 2: deployctl.v1.SubmitRequest.config:type_name -> deployctl.v1.SubmitRequest.ConfigEntry
 	4,   // 3: deployctl.v1.SubmitRequest.secrets:type_name -> deployctl.v1.SecretsProvider
 	8,   // 4: deployctl.v1.SubmitRequest.policy_packs:type_name -> deployctl.v1.PolicyPack
 	10,  // 5: deployctl.v1.SubmitRequest.imports:type_name -> deployctl.v1.ImportedResource
-	152, // 6: deployctl.v1.SubmitRequest.variables:type_name -> deployctl.v1.SubmitRequest.VariablesEntry
+	153, // 6: deployctl.v1.SubmitRequest.variables:type_name -> deployctl.v1.SubmitRequest.VariablesEntry
 	9,   // 7: deployctl.v1.SubmitRequest.plan:type_name -> deployctl.v1.SavedPlan
 	6,   // 8: deployctl.v1.SubmitRequest.settle:type_name -> deployctl.v1.Settling
 	7,   // 9: deployctl.v1.Settling.answers:type_name -> deployctl.v1.Answer
-	153, // 10: deployctl.v1.SavedPlan.steps:type_name -> deployctl.v1.SavedPlan.StepsEntry
+	154, // 10: deployctl.v1.SavedPlan.steps:type_name -> deployctl.v1.SavedPlan.StepsEntry
 	2,   // 11: deployctl.v1.SubmitResponse.update:type_name -> deployctl.v1.UpdateName
 	12,  // 12: deployctl.v1.SubmitResponse.behind:type_name -> deployctl.v1.UpdateInfo
 	2,   // 13: deployctl.v1.UpdateInfo.update:type_name -> deployctl.v1.UpdateName
-	161, // 14: deployctl.v1.UpdateInfo.started:type_name -> google.protobuf.Timestamp
-	161, // 15: deployctl.v1.UpdateInfo.ended:type_name -> google.protobuf.Timestamp
-	154, // 16: deployctl.v1.UpdateInfo.changes:type_name -> deployctl.v1.UpdateInfo.ChangesEntry
-	12,  // 17: deployctl.v1.ListOngoingResponse.updates:type_name -> deployctl.v1.UpdateInfo
-	2,   // 18: deployctl.v1.WatchRequest.update:type_name -> deployctl.v1.UpdateName
-	155, // 19: deployctl.v1.WatchRequest.after:type_name -> deployctl.v1.WatchRequest.AfterEntry
-	17,  // 20: deployctl.v1.WatchResponse.progress:type_name -> deployctl.v1.Progress
-	12,  // 21: deployctl.v1.WatchResponse.end:type_name -> deployctl.v1.UpdateInfo
-	12,  // 22: deployctl.v1.Progress.behind:type_name -> deployctl.v1.UpdateInfo
-	19,  // 23: deployctl.v1.Progress.running:type_name -> deployctl.v1.RunningStep
-	156, // 24: deployctl.v1.Progress.done:type_name -> deployctl.v1.Progress.DoneEntry
-	18,  // 25: deployctl.v1.Progress.phase:type_name -> deployctl.v1.Phase
-	161, // 26: deployctl.v1.Phase.since:type_name -> google.protobuf.Timestamp
-	161, // 27: deployctl.v1.RunningStep.started:type_name -> google.protobuf.Timestamp
-	161, // 28: deployctl.v1.RunningStep.next_retry:type_name -> google.protobuf.Timestamp
-	2,   // 29: deployctl.v1.CancelRequest.update:type_name -> deployctl.v1.UpdateName
-	2,   // 30: deployctl.v1.ResolveRequest.update:type_name -> deployctl.v1.UpdateName
-	1,   // 31: deployctl.v1.StackInfo.stack:type_name -> deployctl.v1.StackName
-	161, // 32: deployctl.v1.StackInfo.updated:type_name -> google.protobuf.Timestamp
-	12,  // 33: deployctl.v1.StackInfo.active:type_name -> deployctl.v1.UpdateInfo
-	12,  // 34: deployctl.v1.StackInfo.queued:type_name -> deployctl.v1.UpdateInfo
-	157, // 35: deployctl.v1.StackInfo.tags:type_name -> deployctl.v1.StackInfo.TagsEntry
-	1,   // 36: deployctl.v1.CreateStackRequest.stack:type_name -> deployctl.v1.StackName
-	158, // 37: deployctl.v1.CreateStackRequest.tags:type_name -> deployctl.v1.CreateStackRequest.TagsEntry
-	24,  // 38: deployctl.v1.ListStacksResponse.stacks:type_name -> deployctl.v1.StackInfo
-	31,  // 39: deployctl.v1.ListStatusesResponse.stacks:type_name -> deployctl.v1.StackStatus
-	24,  // 40: deployctl.v1.StackStatus.stack:type_name -> deployctl.v1.StackInfo
-	12,  // 41: deployctl.v1.StackStatus.last:type_name -> deployctl.v1.UpdateInfo
-	32,  // 42: deployctl.v1.StackStatus.drift:type_name -> deployctl.v1.DriftStatus
-	33,  // 43: deployctl.v1.StackStatus.schedules:type_name -> deployctl.v1.ScheduleStatus
-	161, // 44: deployctl.v1.DriftStatus.at:type_name -> google.protobuf.Timestamp
-	161, // 45: deployctl.v1.ScheduleStatus.next:type_name -> google.protobuf.Timestamp
-	1,   // 46: deployctl.v1.GetStackRequest.stack:type_name -> deployctl.v1.StackName
-	24,  // 47: deployctl.v1.GetStackResponse.stack:type_name -> deployctl.v1.StackInfo
-	1,   // 48: deployctl.v1.RemoveStackRequest.stack:type_name -> deployctl.v1.StackName
-	1,   // 49: deployctl.v1.RenameStackRequest.from:type_name -> deployctl.v1.StackName
-	1,   // 50: deployctl.v1.RenameStackRequest.to:type_name -> deployctl.v1.StackName
-	1,   // 51: deployctl.v1.TagStackRequest.stack:type_name -> deployctl.v1.StackName
-	159, // 52: deployctl.v1.TagStackRequest.tags:type_name -> deployctl.v1.TagStackRequest.TagsEntry
-	1,   // 53: deployctl.v1.ChangeTagsRequest.stack:type_name -> deployctl.v1.StackName
-	160, // 54: deployctl.v1.ChangeTagsRequest.set:type_name -> deployctl.v1.ChangeTagsRequest.SetEntry
-	1,   // 55: deployctl.v1.ExportRequest.stack:type_name -> deployctl.v1.StackName
-	4,   // 56: deployctl.v1.ExportRequest.secrets:type_name -> deployctl.v1.SecretsProvider
-	1,   // 57: deployctl.v1.ExportRawRequest.stack:type_name -> deployctl.v1.StackName
-	1,   // 58: deployctl.v1.ImportRequest.stack:type_name -> deployctl.v1.StackName
-	4,   // 59: deployctl.v1.ImportRequest.secrets:type_name -> deployctl.v1.SecretsProvider
-	1,   // 60: deployctl.v1.RestoreRequest.stack:type_name -> deployctl.v1.StackName
-	4,   // 61: deployctl.v1.RestoreRequest.secrets:type_name -> deployctl.v1.SecretsProvider
-	1,   // 62: deployctl.v1.EditStateRequest.stack:type_name -> deployctl.v1.StackName
-	4,   // 63: deployctl.v1.EditStateRequest.secrets:type_name -> deployctl.v1.SecretsProvider
-	4,   // 64: deployctl.v1.EditStateRequest.new_secrets:type_name -> deployctl.v1.SecretsProvider
-	1,   // 65: deployctl.v1.MoveStateRequest.from:type_name -> deployctl.v1.StackName
-	1,   // 66: deployctl.v1.MoveStateRequest.to:type_name -> deployctl.v1.StackName
-	4,   // 67: deployctl.v1.MoveStateRequest.from_secrets:type_name -> deployctl.v1.SecretsProvider
-	4,   // 68: deployctl.v1.MoveStateRequest.to_secrets:type_name -> deployctl.v1.SecretsProvider
-	1,   // 69: deployctl.v1.RecoverRequest.stack:type_name -> deployctl.v1.StackName
-	12,  // 70: deployctl.v1.RecoverResponse.update:type_name -> deployctl.v1.UpdateInfo
-	1,   // 71: deployctl.v1.HistoryRequest.stack:type_name -> deployctl.v1.StackName
-	12,  // 72: deployctl.v1.HistoryResponse.updates:type_name -> deployctl.v1.UpdateInfo
-	1,   // 73: deployctl.v1.EncryptRequest.stack:type_name -> deployctl.v1.StackName
-	1,   // 74: deployctl.v1.DecryptRequest.stack:type_name -> deployctl.v1.StackName
-	64,  // 75: deployctl.v1.Manifest.files:type_name -> deployctl.v1.File
-	1,   // 76: deployctl.v1.MissingRequest.stack:type_name -> deployctl.v1.StackName
-	65,  // 77: deployctl.v1.MissingRequest.manifest:type_name -> deployctl.v1.Manifest
-	1,   // 78: deployctl.v1.PutFileRequest.stack:type_name -> deployctl.v1.StackName
-	1,   // 79: deployctl.v1.PutManifestRequest.stack:type_name -> deployctl.v1.StackName
-	65,  // 80: deployctl.v1.PutManifestRequest.manifest:type_name -> deployctl.v1.Manifest
-	72,  // 81: deployctl.v1.CreateTokenRequest.grant:type_name -> deployctl.v1.Grant
-	161, // 82: deployctl.v1.CreateTokenRequest.expires:type_name -> google.protobuf.Timestamp
-	77,  // 83: deployctl.v1.WhoAmIResponse.grants:type_name -> deployctl.v1.GrantList
-	72,  // 84: deployctl.v1.GrantList.grants:type_name -> deployctl.v1.Grant
-	80,  // 85: deployctl.v1.ListTokensResponse.tokens:type_name -> deployctl.v1.Token
-	161, // 86: deployctl.v1.Token.created:type_name -> google.protobuf.Timestamp
-	161, // 87: deployctl.v1.Token.used:type_name -> google.protobuf.Timestamp
-	72,  // 88: deployctl.v1.Token.grant:type_name -> deployctl.v1.Grant
-	161, // 89: deployctl.v1.Token.expires:type_name -> google.protobuf.Timestamp
-	95,  // 90: deployctl.v1.Token.origin:type_name -> deployctl.v1.Origin
-	77,  // 91: deployctl.v1.Token.limit:type_name -> deployctl.v1.GrantList
-	161, // 92: deployctl.v1.Member.created:type_name -> google.protobuf.Timestamp
-	96,  // 93: deployctl.v1.Member.teams:type_name -> deployctl.v1.Team
-	72,  // 94: deployctl.v1.Member.grant:type_name -> deployctl.v1.Grant
-	72,  // 95: deployctl.v1.GrantMemberRequest.grant:type_name -> deployctl.v1.Grant
-	81,  // 96: deployctl.v1.ListMembersResponse.members:type_name -> deployctl.v1.Member
-	161, // 97: deployctl.v1.ReadAuditRequest.since:type_name -> google.protobuf.Timestamp
-	161, // 98: deployctl.v1.ReadAuditRequest.until:type_name -> google.protobuf.Timestamp
-	90,  // 99: deployctl.v1.ReadAuditResponse.entries:type_name -> deployctl.v1.AuditEntry
-	161, // 100: deployctl.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
-	161, // 101: deployctl.v1.DeriveTokenRequest.expires:type_name -> google.protobuf.Timestamp
-	161, // 102: deployctl.v1.Origin.made:type_name -> google.protobuf.Timestamp
-	72,  // 103: deployctl.v1.Team.grant:type_name -> deployctl.v1.Grant
-	161, // 104: deployctl.v1.Team.created:type_name -> google.protobuf.Timestamp
-	72,  // 105: deployctl.v1.GrantTeamRequest.grant:type_name -> deployctl.v1.Grant
-	96,  // 106: deployctl.v1.ListTeamsResponse.teams:type_name -> deployctl.v1.Team
-	108, // 107: deployctl.v1.Trust.conditions:type_name -> deployctl.v1.Condition
-	72,  // 108: deployctl.v1.Trust.grant:type_name -> deployctl.v1.Grant
-	162, // 109: deployctl.v1.Trust.lifetime:type_name -> google.protobuf.Duration
-	161, // 110: deployctl.v1.Trust.created:type_name -> google.protobuf.Timestamp
-	107, // 111: deployctl.v1.PutTrustRequest.trust:type_name -> deployctl.v1.Trust
-	107, // 112: deployctl.v1.ListTrustsResponse.trusts:type_name -> deployctl.v1.Trust
-	1,   // 113: deployctl.v1.ScheduleName.stack:type_name -> deployctl.v1.StackName
-	115, // 114: deployctl.v1.Schedule.name:type_name -> deployctl.v1.ScheduleName
-	162, // 115: deployctl.v1.Schedule.every:type_name -> google.protobuf.Duration
-	161, // 116: deployctl.v1.Schedule.at:type_name -> google.protobuf.Timestamp
-	161, // 117: deployctl.v1.Schedule.created:type_name -> google.protobuf.Timestamp
-	161, // 118: deployctl.v1.Schedule.next:type_name -> google.protobuf.Timestamp
-	117, // 119: deployctl.v1.Schedule.last:type_name -> deployctl.v1.ScheduleRun
-	161, // 120: deployctl.v1.ScheduleRun.started:type_name -> google.protobuf.Timestamp
-	161, // 121: deployctl.v1.ScheduleRun.ended:type_name -> google.protobuf.Timestamp
-	2,   // 122: deployctl.v1.ScheduleRun.updates:type_name -> deployctl.v1.UpdateName
-	116, // 123: deployctl.v1.CreateScheduleRequest.schedule:type_name -> deployctl.v1.Schedule
-	1,   // 124: deployctl.v1.ListSchedulesRequest.stack:type_name -> deployctl.v1.StackName
-	116, // 125: deployctl.v1.ListSchedulesResponse.schedules:type_name -> deployctl.v1.Schedule
-	115, // 126: deployctl.v1.GetScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
-	116, // 127: deployctl.v1.GetScheduleResponse.schedule:type_name -> deployctl.v1.Schedule
-	115, // 128: deployctl.v1.RemoveScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
-	115, // 129: deployctl.v1.PauseScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
-	115, // 130: deployctl.v1.RunScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
-	115, // 131: deployctl.v1.ScheduleRunsRequest.name:type_name -> deployctl.v1.ScheduleName
-	117, // 132: deployctl.v1.ScheduleRunsResponse.runs:type_name -> deployctl.v1.ScheduleRun
-	1,   // 133: deployctl.v1.GetDriftRequest.stack:type_name -> deployctl.v1.StackName
-	134, // 134: deployctl.v1.GetDriftResponse.drift:type_name -> deployctl.v1.Drift
-	2,   // 135: deployctl.v1.Drift.update:type_name -> deployctl.v1.UpdateName
-	161, // 136: deployctl.v1.Drift.at:type_name -> google.protobuf.Timestamp
-	135, // 137: deployctl.v1.Drift.resources:type_name -> deployctl.v1.DriftedResource
-	2,   // 138: deployctl.v1.Drift.remedy:type_name -> deployctl.v1.UpdateName
-	136, // 139: deployctl.v1.DriftedResource.properties:type_name -> deployctl.v1.DriftedProperty
-	137, // 140: deployctl.v1.WebhookName.scope:type_name -> deployctl.v1.WebhookScope
-	138, // 141: deployctl.v1.Webhook.name:type_name -> deployctl.v1.WebhookName
-	161, // 142: deployctl.v1.Webhook.created:type_name -> google.protobuf.Timestamp
-	161, // 143: deployctl.v1.WebhookDelivery.at:type_name -> google.protobuf.Timestamp
-	161, // 144: deployctl.v1.WebhookDelivery.sent:type_name -> google.protobuf.Timestamp
-	162, // 145: deployctl.v1.WebhookDelivery.took:type_name -> google.protobuf.Duration
-	139, // 146: deployctl.v1.PutWebhookRequest.webhook:type_name -> deployctl.v1.Webhook
-	139, // 147: deployctl.v1.PutWebhookResponse.webhook:type_name -> deployctl.v1.Webhook
-	137, // 148: deployctl.v1.ListWebhooksRequest.scope:type_name -> deployctl.v1.WebhookScope
-	139, // 149: deployctl.v1.ListWebhooksResponse.webhooks:type_name -> deployctl.v1.Webhook
-	138, // 150: deployctl.v1.RemoveWebhookRequest.name:type_name -> deployctl.v1.WebhookName
-	138, // 151: deployctl.v1.SendWebhookRequest.name:type_name -> deployctl.v1.WebhookName
-	140, // 152: deployctl.v1.SendWebhookResponse.delivery:type_name -> deployctl.v1.WebhookDelivery
-	138, // 153: deployctl.v1.WebhookDeliveriesRequest.name:type_name -> deployctl.v1.WebhookName
-	140, // 154: deployctl.v1.WebhookDeliveriesResponse.deliveries:type_name -> deployctl.v1.WebhookDelivery
-	3,   // 155: deployctl.v1.SubmitRequest.ConfigEntry.value:type_name -> deployctl.v1.ConfigValue
-	5,   // 156: deployctl.v1.Deployments.Submit:input_type -> deployctl.v1.SubmitRequest
-	15,  // 157: deployctl.v1.Deployments.Watch:input_type -> deployctl.v1.WatchRequest
-	20,  // 158: deployctl.v1.Deployments.Cancel:input_type -> deployctl.v1.CancelRequest
-	22,  // 159: deployctl.v1.Deployments.Resolve:input_type -> deployctl.v1.ResolveRequest
-	13,  // 160: deployctl.v1.Deployments.ListOngoing:input_type -> deployctl.v1.ListOngoingRequest
-	25,  // 161: deployctl.v1.Stacks.CreateStack:input_type -> deployctl.v1.CreateStackRequest
-	27,  // 162: deployctl.v1.Stacks.ListStacks:input_type -> deployctl.v1.ListStacksRequest
-	29,  // 163: deployctl.v1.Stacks.ListStatuses:input_type -> deployctl.v1.ListStatusesRequest
-	34,  // 164: deployctl.v1.Stacks.GetStack:input_type -> deployctl.v1.GetStackRequest
-	36,  // 165: deployctl.v1.Stacks.RemoveStack:input_type -> deployctl.v1.RemoveStackRequest
-	38,  // 166: deployctl.v1.Stacks.RenameStack:input_type -> deployctl.v1.RenameStackRequest
-	40,  // 167: deployctl.v1.Stacks.TagStack:input_type -> deployctl.v1.TagStackRequest
-	42,  // 168: deployctl.v1.Stacks.ChangeTags:input_type -> deployctl.v1.ChangeTagsRequest
-	44,  // 169: deployctl.v1.Stacks.Export:input_type -> deployctl.v1.ExportRequest
-	48,  // 170: deployctl.v1.Stacks.Import:input_type -> deployctl.v1.ImportRequest
-	46,  // 171: deployctl.v1.Stacks.ExportRaw:input_type -> deployctl.v1.ExportRawRequest
-	50,  // 172: deployctl.v1.Stacks.Restore:input_type -> deployctl.v1.RestoreRequest
-	52,  // 173: deployctl.v1.Stacks.EditState:input_type -> deployctl.v1.EditStateRequest
-	54,  // 174: deployctl.v1.Stacks.MoveState:input_type -> deployctl.v1.MoveStateRequest
-	56,  // 175: deployctl.v1.Stacks.Recover:input_type -> deployctl.v1.RecoverRequest
-	58,  // 176: deployctl.v1.Stacks.History:input_type -> deployctl.v1.HistoryRequest
-	60,  // 177: deployctl.v1.Stacks.Encrypt:input_type -> deployctl.v1.EncryptRequest
-	62,  // 178: deployctl.v1.Stacks.Decrypt:input_type -> deployctl.v1.DecryptRequest
-	66,  // 179: deployctl.v1.Bundles.Missing:input_type -> deployctl.v1.MissingRequest
-	68,  // 180: deployctl.v1.Bundles.PutFile:input_type -> deployctl.v1.PutFileRequest
-	70,  // 181: deployctl.v1.Bundles.PutManifest:input_type -> deployctl.v1.PutManifestRequest
-	73,  // 182: deployctl.v1.Tokens.CreateToken:input_type -> deployctl.v1.CreateTokenRequest
-	93,  // 183: deployctl.v1.Tokens.DeriveToken:input_type -> deployctl.v1.DeriveTokenRequest
-	78,  // 184: deployctl.v1.Tokens.ListTokens:input_type -> deployctl.v1.ListTokensRequest
-	91,  // 185: deployctl.v1.Tokens.RemoveToken:input_type -> deployctl.v1.RemoveTokenRequest
-	75,  // 186: deployctl.v1.Tokens.WhoAmI:input_type -> deployctl.v1.WhoAmIRequest
-	82,  // 187: deployctl.v1.Members.GrantMember:input_type -> deployctl.v1.GrantMemberRequest
-	84,  // 188: deployctl.v1.Members.ListMembers:input_type -> deployctl.v1.ListMembersRequest
-	86,  // 189: deployctl.v1.Members.RemoveMember:input_type -> deployctl.v1.RemoveMemberRequest
-	97,  // 190: deployctl.v1.Teams.GrantTeam:input_type -> deployctl.v1.GrantTeamRequest
-	99,  // 191: deployctl.v1.Teams.ListTeams:input_type -> deployctl.v1.ListTeamsRequest
-	101, // 192: deployctl.v1.Teams.RemoveTeam:input_type -> deployctl.v1.RemoveTeamRequest
-	103, // 193: deployctl.v1.Teams.JoinTeam:input_type -> deployctl.v1.JoinTeamRequest
-	105, // 194: deployctl.v1.Teams.LeaveTeam:input_type -> deployctl.v1.LeaveTeamRequest
-	109, // 195: deployctl.v1.Trusts.PutTrust:input_type -> deployctl.v1.PutTrustRequest
-	111, // 196: deployctl.v1.Trusts.ListTrusts:input_type -> deployctl.v1.ListTrustsRequest
-	113, // 197: deployctl.v1.Trusts.RemoveTrust:input_type -> deployctl.v1.RemoveTrustRequest
-	88,  // 198: deployctl.v1.Audit.ReadAudit:input_type -> deployctl.v1.ReadAuditRequest
-	118, // 199: deployctl.v1.Schedules.CreateSchedule:input_type -> deployctl.v1.CreateScheduleRequest
-	120, // 200: deployctl.v1.Schedules.ListSchedules:input_type -> deployctl.v1.ListSchedulesRequest
-	122, // 201: deployctl.v1.Schedules.GetSchedule:input_type -> deployctl.v1.GetScheduleRequest
-	124, // 202: deployctl.v1.Schedules.RemoveSchedule:input_type -> deployctl.v1.RemoveScheduleRequest
-	126, // 203: deployctl.v1.Schedules.PauseSchedule:input_type -> deployctl.v1.PauseScheduleRequest
-	128, // 204: deployctl.v1.Schedules.RunSchedule:input_type -> deployctl.v1.RunScheduleRequest
-	130, // 205: deployctl.v1.Schedules.ScheduleRuns:input_type -> deployctl.v1.ScheduleRunsRequest
-	132, // 206: deployctl.v1.Schedules.GetDrift:input_type -> deployctl.v1.GetDriftRequest
-	141, // 207: deployctl.v1.Webhooks.PutWebhook:input_type -> deployctl.v1.PutWebhookRequest
-	143, // 208: deployctl.v1.Webhooks.ListWebhooks:input_type -> deployctl.v1.ListWebhooksRequest
-	145, // 209: deployctl.v1.Webhooks.RemoveWebhook:input_type -> deployctl.v1.RemoveWebhookRequest
-	147, // 210: deployctl.v1.Webhooks.SendWebhook:input_type -> deployctl.v1.SendWebhookRequest
-	149, // 211: deployctl.v1.Webhooks.WebhookDeliveries:input_type -> deployctl.v1.WebhookDeliveriesRequest
-	11,  // 212: deployctl.v1.Deployments.Submit:output_type -> deployctl.v1.SubmitResponse
-	16,  // 213: deployctl.v1.Deployments.Watch:output_type -> deployctl.v1.WatchResponse
-	21,  // 214: deployctl.v1.Deployments.Cancel:output_type -> deployctl.v1.CancelResponse
-	23,  // 215: deployctl.v1.Deployments.Resolve:output_type -> deployctl.v1.ResolveResponse
-	14,  // 216: deployctl.v1.Deployments.ListOngoing:output_type -> deployctl.v1.ListOngoingResponse
-	26,  // 217: deployctl.v1.Stacks.CreateStack:output_type -> deployctl.v1.CreateStackResponse
-	28,  // 218: deployctl.v1.Stacks.ListStacks:output_type -> deployctl.v1.ListStacksResponse
-	30,  // 219: deployctl.v1.Stacks.ListStatuses:output_type -> deployctl.v1.ListStatusesResponse
-	35,  // 220: deployctl.v1.Stacks.GetStack:output_type -> deployctl.v1.GetStackResponse
-	37,  // 221: deployctl.v1.Stacks.RemoveStack:output_type -> deployctl.v1.RemoveStackResponse
-	39,  // 222: deployctl.v1.Stacks.RenameStack:output_type -> deployctl.v1.RenameStackResponse
-	41,  // 223: deployctl.v1.Stacks.TagStack:output_type -> deployctl.v1.TagStackResponse
-	43,  // 224: deployctl.v1.Stacks.ChangeTags:output_type -> deployctl.v1.ChangeTagsResponse
-	45,  // 225: deployctl.v1.Stacks.Export:output_type -> deployctl.v1.ExportResponse
-	49,  // 226: deployctl.v1.Stacks.Import:output_type -> deployctl.v1.ImportResponse
-	47,  // 227: deployctl.v1.Stacks.ExportRaw:output_type -> deployctl.v1.ExportRawResponse
-	51,  // 228: deployctl.v1.Stacks.Restore:output_type -> deployctl.v1.RestoreResponse
-	53,  // 229: deployctl.v1.Stacks.EditState:output_type -> deployctl.v1.EditStateResponse
-	55,  // 230: deployctl.v1.Stacks.MoveState:output_type -> deployctl.v1.MoveStateResponse
-	57,  // 231: deployctl.v1.Stacks.Recover:output_type -> deployctl.v1.RecoverResponse
-	59,  // 232: deployctl.v1.Stacks.History:output_type -> deployctl.v1.HistoryResponse
-	61,  // 233: deployctl.v1.Stacks.Encrypt:output_type -> deployctl.v1.EncryptResponse
-	63,  // 234: deployctl.v1.Stacks.Decrypt:output_type -> deployctl.v1.DecryptResponse
-	67,  // 235: deployctl.v1.Bundles.Missing:output_type -> deployctl.v1.MissingResponse
-	69,  // 236: deployctl.v1.Bundles.PutFile:output_type -> deployctl.v1.PutFileResponse
-	71,  // 237: deployctl.v1.Bundles.PutManifest:output_type -> deployctl.v1.PutManifestResponse
-	74,  // 238: deployctl.v1.Tokens.CreateToken:output_type -> deployctl.v1.CreateTokenResponse
-	94,  // 239: deployctl.v1.Tokens.DeriveToken:output_type -> deployctl.v1.DeriveTokenResponse
-	79,  // 240: deployctl.v1.Tokens.ListTokens:output_type -> deployctl.v1.ListTokensResponse
-	92,  // 241: deployctl.v1.Tokens.RemoveToken:output_type -> deployctl.v1.RemoveTokenResponse
-	76,  // 242: deployctl.v1.Tokens.WhoAmI:output_type -> deployctl.v1.WhoAmIResponse
-	83,  // 243: deployctl.v1.Members.GrantMember:output_type -> deployctl.v1.GrantMemberResponse
-	85,  // 244: deployctl.v1.Members.ListMembers:output_type -> deployctl.v1.ListMembersResponse
-	87,  // 245: deployctl.v1.Members.RemoveMember:output_type -> deployctl.v1.RemoveMemberResponse
-	98,  // 246: deployctl.v1.Teams.GrantTeam:output_type -> deployctl.v1.GrantTeamResponse
-	100, // 247: deployctl.v1.Teams.ListTeams:output_type -> deployctl.v1.ListTeamsResponse
-	102, // 248: deployctl.v1.Teams.RemoveTeam:output_type -> deployctl.v1.RemoveTeamResponse
-	104, // 249: deployctl.v1.Teams.JoinTeam:output_type -> deployctl.v1.JoinTeamResponse
-	106, // 250: deployctl.v1.Teams.LeaveTeam:output_type -> deployctl.v1.LeaveTeamResponse
-	110, // 251: deployctl.v1.Trusts.PutTrust:output_type -> deployctl.v1.PutTrustResponse
-	112, // 252: deployctl.v1.Trusts.ListTrusts:output_type -> deployctl.v1.ListTrustsResponse
-	114, // 253: deployctl.v1.Trusts.RemoveTrust:output_type -> deployctl.v1.RemoveTrustResponse
-	89,  // 254: deployctl.v1.Audit.ReadAudit:output_type -> deployctl.v1.ReadAuditResponse
-	119, // 255: deployctl.v1.Schedules.CreateSchedule:output_type -> deployctl.v1.CreateScheduleResponse
-	121, // 256: deployctl.v1.Schedules.ListSchedules:output_type -> deployctl.v1.ListSchedulesResponse
-	123, // 257: deployctl.v1.Schedules.GetSchedule:output_type -> deployctl.v1.GetScheduleResponse
-	125, // 258: deployctl.v1.Schedules.RemoveSchedule:output_type -> deployctl.v1.RemoveScheduleResponse
-	127, // 259: deployctl.v1.Schedules.PauseSchedule:output_type -> deployctl.v1.PauseScheduleResponse
-	129, // 260: deployctl.v1.Schedules.RunSchedule:output_type -> deployctl.v1.RunScheduleResponse
-	131, // 261: deployctl.v1.Schedules.ScheduleRuns:output_type -> deployctl.v1.ScheduleRunsResponse
-	133, // 262: deployctl.v1.Schedules.GetDrift:output_type -> deployctl.v1.GetDriftResponse
-	142, // 263: deployctl.v1.Webhooks.PutWebhook:output_type -> deployctl.v1.PutWebhookResponse
-	144, // 264: deployctl.v1.Webhooks.ListWebhooks:output_type -> deployctl.v1.ListWebhooksResponse
-	146, // 265: deployctl.v1.Webhooks.RemoveWebhook:output_type -> deployctl.v1.RemoveWebhookResponse
-	148, // 266: deployctl.v1.Webhooks.SendWebhook:output_type -> deployctl.v1.SendWebhookResponse
-	150, // 267: deployctl.v1.Webhooks.WebhookDeliveries:output_type -> deployctl.v1.WebhookDeliveriesResponse
-	212, // [212:268] is the sub-list for method output_type
-	156, // [156:212] is the sub-list for method input_type
-	156, // [156:156] is the sub-list for extension type_name
-	156, // [156:156] is the sub-list for extension extendee
-	0,   // [0:156] is the sub-list for field type_name
+	162, // 14: deployctl.v1.UpdateInfo.started:type_name -> google.protobuf.Timestamp
+	162, // 15: deployctl.v1.UpdateInfo.ended:type_name -> google.protobuf.Timestamp
+	155, // 16: deployctl.v1.UpdateInfo.changes:type_name -> deployctl.v1.UpdateInfo.ChangesEntry
+	13,  // 17: deployctl.v1.UpdateInfo.lease:type_name -> deployctl.v1.ClientLease
+	162, // 18: deployctl.v1.ClientLease.heard:type_name -> google.protobuf.Timestamp
+	162, // 19: deployctl.v1.ClientLease.ends:type_name -> google.protobuf.Timestamp
+	12,  // 20: deployctl.v1.ListOngoingResponse.updates:type_name -> deployctl.v1.UpdateInfo
+	2,   // 21: deployctl.v1.WatchRequest.update:type_name -> deployctl.v1.UpdateName
+	156, // 22: deployctl.v1.WatchRequest.after:type_name -> deployctl.v1.WatchRequest.AfterEntry
+	18,  // 23: deployctl.v1.WatchResponse.progress:type_name -> deployctl.v1.Progress
+	12,  // 24: deployctl.v1.WatchResponse.end:type_name -> deployctl.v1.UpdateInfo
+	12,  // 25: deployctl.v1.Progress.behind:type_name -> deployctl.v1.UpdateInfo
+	20,  // 26: deployctl.v1.Progress.running:type_name -> deployctl.v1.RunningStep
+	157, // 27: deployctl.v1.Progress.done:type_name -> deployctl.v1.Progress.DoneEntry
+	19,  // 28: deployctl.v1.Progress.phase:type_name -> deployctl.v1.Phase
+	162, // 29: deployctl.v1.Phase.since:type_name -> google.protobuf.Timestamp
+	162, // 30: deployctl.v1.RunningStep.started:type_name -> google.protobuf.Timestamp
+	162, // 31: deployctl.v1.RunningStep.next_retry:type_name -> google.protobuf.Timestamp
+	2,   // 32: deployctl.v1.CancelRequest.update:type_name -> deployctl.v1.UpdateName
+	2,   // 33: deployctl.v1.ResolveRequest.update:type_name -> deployctl.v1.UpdateName
+	1,   // 34: deployctl.v1.StackInfo.stack:type_name -> deployctl.v1.StackName
+	162, // 35: deployctl.v1.StackInfo.updated:type_name -> google.protobuf.Timestamp
+	12,  // 36: deployctl.v1.StackInfo.active:type_name -> deployctl.v1.UpdateInfo
+	12,  // 37: deployctl.v1.StackInfo.queued:type_name -> deployctl.v1.UpdateInfo
+	158, // 38: deployctl.v1.StackInfo.tags:type_name -> deployctl.v1.StackInfo.TagsEntry
+	1,   // 39: deployctl.v1.CreateStackRequest.stack:type_name -> deployctl.v1.StackName
+	159, // 40: deployctl.v1.CreateStackRequest.tags:type_name -> deployctl.v1.CreateStackRequest.TagsEntry
+	25,  // 41: deployctl.v1.ListStacksResponse.stacks:type_name -> deployctl.v1.StackInfo
+	32,  // 42: deployctl.v1.ListStatusesResponse.stacks:type_name -> deployctl.v1.StackStatus
+	25,  // 43: deployctl.v1.StackStatus.stack:type_name -> deployctl.v1.StackInfo
+	12,  // 44: deployctl.v1.StackStatus.last:type_name -> deployctl.v1.UpdateInfo
+	33,  // 45: deployctl.v1.StackStatus.drift:type_name -> deployctl.v1.DriftStatus
+	34,  // 46: deployctl.v1.StackStatus.schedules:type_name -> deployctl.v1.ScheduleStatus
+	162, // 47: deployctl.v1.DriftStatus.at:type_name -> google.protobuf.Timestamp
+	162, // 48: deployctl.v1.ScheduleStatus.next:type_name -> google.protobuf.Timestamp
+	1,   // 49: deployctl.v1.GetStackRequest.stack:type_name -> deployctl.v1.StackName
+	25,  // 50: deployctl.v1.GetStackResponse.stack:type_name -> deployctl.v1.StackInfo
+	1,   // 51: deployctl.v1.RemoveStackRequest.stack:type_name -> deployctl.v1.StackName
+	1,   // 52: deployctl.v1.RenameStackRequest.from:type_name -> deployctl.v1.StackName
+	1,   // 53: deployctl.v1.RenameStackRequest.to:type_name -> deployctl.v1.StackName
+	1,   // 54: deployctl.v1.TagStackRequest.stack:type_name -> deployctl.v1.StackName
+	160, // 55: deployctl.v1.TagStackRequest.tags:type_name -> deployctl.v1.TagStackRequest.TagsEntry
+	1,   // 56: deployctl.v1.ChangeTagsRequest.stack:type_name -> deployctl.v1.StackName
+	161, // 57: deployctl.v1.ChangeTagsRequest.set:type_name -> deployctl.v1.ChangeTagsRequest.SetEntry
+	1,   // 58: deployctl.v1.ExportRequest.stack:type_name -> deployctl.v1.StackName
+	4,   // 59: deployctl.v1.ExportRequest.secrets:type_name -> deployctl.v1.SecretsProvider
+	1,   // 60: deployctl.v1.ExportRawRequest.stack:type_name -> deployctl.v1.StackName
+	1,   // 61: deployctl.v1.ImportRequest.stack:type_name -> deployctl.v1.StackName
+	4,   // 62: deployctl.v1.ImportRequest.secrets:type_name -> deployctl.v1.SecretsProvider
+	1,   // 63: deployctl.v1.RestoreRequest.stack:type_name -> deployctl.v1.StackName
+	4,   // 64: deployctl.v1.RestoreRequest.secrets:type_name -> deployctl.v1.SecretsProvider
+	1,   // 65: deployctl.v1.EditStateRequest.stack:type_name -> deployctl.v1.StackName
+	4,   // 66: deployctl.v1.EditStateRequest.secrets:type_name -> deployctl.v1.SecretsProvider
+	4,   // 67: deployctl.v1.EditStateRequest.new_secrets:type_name -> deployctl.v1.SecretsProvider
+	1,   // 68: deployctl.v1.MoveStateRequest.from:type_name -> deployctl.v1.StackName
+	1,   // 69: deployctl.v1.MoveStateRequest.to:type_name -> deployctl.v1.StackName
+	4,   // 70: deployctl.v1.MoveStateRequest.from_secrets:type_name -> deployctl.v1.SecretsProvider
+	4,   // 71: deployctl.v1.MoveStateRequest.to_secrets:type_name -> deployctl.v1.SecretsProvider
+	1,   // 72: deployctl.v1.RecoverRequest.stack:type_name -> deployctl.v1.StackName
+	12,  // 73: deployctl.v1.RecoverResponse.update:type_name -> deployctl.v1.UpdateInfo
+	1,   // 74: deployctl.v1.HistoryRequest.stack:type_name -> deployctl.v1.StackName
+	12,  // 75: deployctl.v1.HistoryResponse.updates:type_name -> deployctl.v1.UpdateInfo
+	1,   // 76: deployctl.v1.EncryptRequest.stack:type_name -> deployctl.v1.StackName
+	1,   // 77: deployctl.v1.DecryptRequest.stack:type_name -> deployctl.v1.StackName
+	65,  // 78: deployctl.v1.Manifest.files:type_name -> deployctl.v1.File
+	1,   // 79: deployctl.v1.MissingRequest.stack:type_name -> deployctl.v1.StackName
+	66,  // 80: deployctl.v1.MissingRequest.manifest:type_name -> deployctl.v1.Manifest
+	1,   // 81: deployctl.v1.PutFileRequest.stack:type_name -> deployctl.v1.StackName
+	1,   // 82: deployctl.v1.PutManifestRequest.stack:type_name -> deployctl.v1.StackName
+	66,  // 83: deployctl.v1.PutManifestRequest.manifest:type_name -> deployctl.v1.Manifest
+	73,  // 84: deployctl.v1.CreateTokenRequest.grant:type_name -> deployctl.v1.Grant
+	162, // 85: deployctl.v1.CreateTokenRequest.expires:type_name -> google.protobuf.Timestamp
+	78,  // 86: deployctl.v1.WhoAmIResponse.grants:type_name -> deployctl.v1.GrantList
+	73,  // 87: deployctl.v1.GrantList.grants:type_name -> deployctl.v1.Grant
+	81,  // 88: deployctl.v1.ListTokensResponse.tokens:type_name -> deployctl.v1.Token
+	162, // 89: deployctl.v1.Token.created:type_name -> google.protobuf.Timestamp
+	162, // 90: deployctl.v1.Token.used:type_name -> google.protobuf.Timestamp
+	73,  // 91: deployctl.v1.Token.grant:type_name -> deployctl.v1.Grant
+	162, // 92: deployctl.v1.Token.expires:type_name -> google.protobuf.Timestamp
+	96,  // 93: deployctl.v1.Token.origin:type_name -> deployctl.v1.Origin
+	78,  // 94: deployctl.v1.Token.limit:type_name -> deployctl.v1.GrantList
+	162, // 95: deployctl.v1.Member.created:type_name -> google.protobuf.Timestamp
+	97,  // 96: deployctl.v1.Member.teams:type_name -> deployctl.v1.Team
+	73,  // 97: deployctl.v1.Member.grant:type_name -> deployctl.v1.Grant
+	73,  // 98: deployctl.v1.GrantMemberRequest.grant:type_name -> deployctl.v1.Grant
+	82,  // 99: deployctl.v1.ListMembersResponse.members:type_name -> deployctl.v1.Member
+	162, // 100: deployctl.v1.ReadAuditRequest.since:type_name -> google.protobuf.Timestamp
+	162, // 101: deployctl.v1.ReadAuditRequest.until:type_name -> google.protobuf.Timestamp
+	91,  // 102: deployctl.v1.ReadAuditResponse.entries:type_name -> deployctl.v1.AuditEntry
+	162, // 103: deployctl.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
+	162, // 104: deployctl.v1.DeriveTokenRequest.expires:type_name -> google.protobuf.Timestamp
+	162, // 105: deployctl.v1.Origin.made:type_name -> google.protobuf.Timestamp
+	73,  // 106: deployctl.v1.Team.grant:type_name -> deployctl.v1.Grant
+	162, // 107: deployctl.v1.Team.created:type_name -> google.protobuf.Timestamp
+	73,  // 108: deployctl.v1.GrantTeamRequest.grant:type_name -> deployctl.v1.Grant
+	97,  // 109: deployctl.v1.ListTeamsResponse.teams:type_name -> deployctl.v1.Team
+	109, // 110: deployctl.v1.Trust.conditions:type_name -> deployctl.v1.Condition
+	73,  // 111: deployctl.v1.Trust.grant:type_name -> deployctl.v1.Grant
+	163, // 112: deployctl.v1.Trust.lifetime:type_name -> google.protobuf.Duration
+	162, // 113: deployctl.v1.Trust.created:type_name -> google.protobuf.Timestamp
+	108, // 114: deployctl.v1.PutTrustRequest.trust:type_name -> deployctl.v1.Trust
+	108, // 115: deployctl.v1.ListTrustsResponse.trusts:type_name -> deployctl.v1.Trust
+	1,   // 116: deployctl.v1.ScheduleName.stack:type_name -> deployctl.v1.StackName
+	116, // 117: deployctl.v1.Schedule.name:type_name -> deployctl.v1.ScheduleName
+	163, // 118: deployctl.v1.Schedule.every:type_name -> google.protobuf.Duration
+	162, // 119: deployctl.v1.Schedule.at:type_name -> google.protobuf.Timestamp
+	162, // 120: deployctl.v1.Schedule.created:type_name -> google.protobuf.Timestamp
+	162, // 121: deployctl.v1.Schedule.next:type_name -> google.protobuf.Timestamp
+	118, // 122: deployctl.v1.Schedule.last:type_name -> deployctl.v1.ScheduleRun
+	162, // 123: deployctl.v1.ScheduleRun.started:type_name -> google.protobuf.Timestamp
+	162, // 124: deployctl.v1.ScheduleRun.ended:type_name -> google.protobuf.Timestamp
+	2,   // 125: deployctl.v1.ScheduleRun.updates:type_name -> deployctl.v1.UpdateName
+	117, // 126: deployctl.v1.CreateScheduleRequest.schedule:type_name -> deployctl.v1.Schedule
+	1,   // 127: deployctl.v1.ListSchedulesRequest.stack:type_name -> deployctl.v1.StackName
+	117, // 128: deployctl.v1.ListSchedulesResponse.schedules:type_name -> deployctl.v1.Schedule
+	116, // 129: deployctl.v1.GetScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
+	117, // 130: deployctl.v1.GetScheduleResponse.schedule:type_name -> deployctl.v1.Schedule
+	116, // 131: deployctl.v1.RemoveScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
+	116, // 132: deployctl.v1.PauseScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
+	116, // 133: deployctl.v1.RunScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
+	116, // 134: deployctl.v1.ScheduleRunsRequest.name:type_name -> deployctl.v1.ScheduleName
+	118, // 135: deployctl.v1.ScheduleRunsResponse.runs:type_name -> deployctl.v1.ScheduleRun
+	1,   // 136: deployctl.v1.GetDriftRequest.stack:type_name -> deployctl.v1.StackName
+	135, // 137: deployctl.v1.GetDriftResponse.drift:type_name -> deployctl.v1.Drift
+	2,   // 138: deployctl.v1.Drift.update:type_name -> deployctl.v1.UpdateName
+	162, // 139: deployctl.v1.Drift.at:type_name -> google.protobuf.Timestamp
+	136, // 140: deployctl.v1.Drift.resources:type_name -> deployctl.v1.DriftedResource
+	2,   // 141: deployctl.v1.Drift.remedy:type_name -> deployctl.v1.UpdateName
+	137, // 142: deployctl.v1.DriftedResource.properties:type_name -> deployctl.v1.DriftedProperty
+	138, // 143: deployctl.v1.WebhookName.scope:type_name -> deployctl.v1.WebhookScope
+	139, // 144: deployctl.v1.Webhook.name:type_name -> deployctl.v1.WebhookName
+	162, // 145: deployctl.v1.Webhook.created:type_name -> google.protobuf.Timestamp
+	162, // 146: deployctl.v1.WebhookDelivery.at:type_name -> google.protobuf.Timestamp
+	162, // 147: deployctl.v1.WebhookDelivery.sent:type_name -> google.protobuf.Timestamp
+	163, // 148: deployctl.v1.WebhookDelivery.took:type_name -> google.protobuf.Duration
+	140, // 149: deployctl.v1.PutWebhookRequest.webhook:type_name -> deployctl.v1.Webhook
+	140, // 150: deployctl.v1.PutWebhookResponse.webhook:type_name -> deployctl.v1.Webhook
+	138, // 151: deployctl.v1.ListWebhooksRequest.scope:type_name -> deployctl.v1.WebhookScope
+	140, // 152: deployctl.v1.ListWebhooksResponse.webhooks:type_name -> deployctl.v1.Webhook
+	139, // 153: deployctl.v1.RemoveWebhookRequest.name:type_name -> deployctl.v1.WebhookName
+	139, // 154: deployctl.v1.SendWebhookRequest.name:type_name -> deployctl.v1.WebhookName
+	141, // 155: deployctl.v1.SendWebhookResponse.delivery:type_name -> deployctl.v1.WebhookDelivery
+	139, // 156: deployctl.v1.WebhookDeliveriesRequest.name:type_name -> deployctl.v1.WebhookName
+	141, // 157: deployctl.v1.WebhookDeliveriesResponse.deliveries:type_name -> deployctl.v1.WebhookDelivery
+	3,   // 158: deployctl.v1.SubmitRequest.ConfigEntry.value:type_name -> deployctl.v1.ConfigValue
+	5,   // 159: deployctl.v1.Deployments.Submit:input_type -> deployctl.v1.SubmitRequest
+	16,  // 160: deployctl.v1.Deployments.Watch:input_type -> deployctl.v1.WatchRequest
+	21,  // 161: deployctl.v1.Deployments.Cancel:input_type -> deployctl.v1.CancelRequest
+	23,  // 162: deployctl.v1.Deployments.Resolve:input_type -> deployctl.v1.ResolveRequest
+	14,  // 163: deployctl.v1.Deployments.ListOngoing:input_type -> deployctl.v1.ListOngoingRequest
+	26,  // 164: deployctl.v1.Stacks.CreateStack:input_type -> deployctl.v1.CreateStackRequest
+	28,  // 165: deployctl.v1.Stacks.ListStacks:input_type -> deployctl.v1.ListStacksRequest
+	30,  // 166: deployctl.v1.Stacks.ListStatuses:input_type -> deployctl.v1.ListStatusesRequest
+	35,  // 167: deployctl.v1.Stacks.GetStack:input_type -> deployctl.v1.GetStackRequest
+	37,  // 168: deployctl.v1.Stacks.RemoveStack:input_type -> deployctl.v1.RemoveStackRequest
+	39,  // 169: deployctl.v1.Stacks.RenameStack:input_type -> deployctl.v1.RenameStackRequest
+	41,  // 170: deployctl.v1.Stacks.TagStack:input_type -> deployctl.v1.TagStackRequest
+	43,  // 171: deployctl.v1.Stacks.ChangeTags:input_type -> deployctl.v1.ChangeTagsRequest
+	45,  // 172: deployctl.v1.Stacks.Export:input_type -> deployctl.v1.ExportRequest
+	49,  // 173: deployctl.v1.Stacks.Import:input_type -> deployctl.v1.ImportRequest
+	47,  // 174: deployctl.v1.Stacks.ExportRaw:input_type -> deployctl.v1.ExportRawRequest
+	51,  // 175: deployctl.v1.Stacks.Restore:input_type -> deployctl.v1.RestoreRequest
+	53,  // 176: deployctl.v1.Stacks.EditState:input_type -> deployctl.v1.EditStateRequest
+	55,  // 177: deployctl.v1.Stacks.MoveState:input_type -> deployctl.v1.MoveStateRequest
+	57,  // 178: deployctl.v1.Stacks.Recover:input_type -> deployctl.v1.RecoverRequest
+	59,  // 179: deployctl.v1.Stacks.History:input_type -> deployctl.v1.HistoryRequest
+	61,  // 180: deployctl.v1.Stacks.Encrypt:input_type -> deployctl.v1.EncryptRequest
+	63,  // 181: deployctl.v1.Stacks.Decrypt:input_type -> deployctl.v1.DecryptRequest
+	67,  // 182: deployctl.v1.Bundles.Missing:input_type -> deployctl.v1.MissingRequest
+	69,  // 183: deployctl.v1.Bundles.PutFile:input_type -> deployctl.v1.PutFileRequest
+	71,  // 184: deployctl.v1.Bundles.PutManifest:input_type -> deployctl.v1.PutManifestRequest
+	74,  // 185: deployctl.v1.Tokens.CreateToken:input_type -> deployctl.v1.CreateTokenRequest
+	94,  // 186: deployctl.v1.Tokens.DeriveToken:input_type -> deployctl.v1.DeriveTokenRequest
+	79,  // 187: deployctl.v1.Tokens.ListTokens:input_type -> deployctl.v1.ListTokensRequest
+	92,  // 188: deployctl.v1.Tokens.RemoveToken:input_type -> deployctl.v1.RemoveTokenRequest
+	76,  // 189: deployctl.v1.Tokens.WhoAmI:input_type -> deployctl.v1.WhoAmIRequest
+	83,  // 190: deployctl.v1.Members.GrantMember:input_type -> deployctl.v1.GrantMemberRequest
+	85,  // 191: deployctl.v1.Members.ListMembers:input_type -> deployctl.v1.ListMembersRequest
+	87,  // 192: deployctl.v1.Members.RemoveMember:input_type -> deployctl.v1.RemoveMemberRequest
+	98,  // 193: deployctl.v1.Teams.GrantTeam:input_type -> deployctl.v1.GrantTeamRequest
+	100, // 194: deployctl.v1.Teams.ListTeams:input_type -> deployctl.v1.ListTeamsRequest
+	102, // 195: deployctl.v1.Teams.RemoveTeam:input_type -> deployctl.v1.RemoveTeamRequest
+	104, // 196: deployctl.v1.Teams.JoinTeam:input_type -> deployctl.v1.JoinTeamRequest
+	106, // 197: deployctl.v1.Teams.LeaveTeam:input_type -> deployctl.v1.LeaveTeamRequest
+	110, // 198: deployctl.v1.Trusts.PutTrust:input_type -> deployctl.v1.PutTrustRequest
+	112, // 199: deployctl.v1.Trusts.ListTrusts:input_type -> deployctl.v1.ListTrustsRequest
+	114, // 200: deployctl.v1.Trusts.RemoveTrust:input_type -> deployctl.v1.RemoveTrustRequest
+	89,  // 201: deployctl.v1.Audit.ReadAudit:input_type -> deployctl.v1.ReadAuditRequest
+	119, // 202: deployctl.v1.Schedules.CreateSchedule:input_type -> deployctl.v1.CreateScheduleRequest
+	121, // 203: deployctl.v1.Schedules.ListSchedules:input_type -> deployctl.v1.ListSchedulesRequest
+	123, // 204: deployctl.v1.Schedules.GetSchedule:input_type -> deployctl.v1.GetScheduleRequest
+	125, // 205: deployctl.v1.Schedules.RemoveSchedule:input_type -> deployctl.v1.RemoveScheduleRequest
+	127, // 206: deployctl.v1.Schedules.PauseSchedule:input_type -> deployctl.v1.PauseScheduleRequest
+	129, // 207: deployctl.v1.Schedules.RunSchedule:input_type -> deployctl.v1.RunScheduleRequest
+	131, // 208: deployctl.v1.Schedules.ScheduleRuns:input_type -> deployctl.v1.ScheduleRunsRequest
+	133, // 209: deployctl.v1.Schedules.GetDrift:input_type -> deployctl.v1.GetDriftRequest
+	142, // 210: deployctl.v1.Webhooks.PutWebhook:input_type -> deployctl.v1.PutWebhookRequest
+	144, // 211: deployctl.v1.Webhooks.ListWebhooks:input_type -> deployctl.v1.ListWebhooksRequest
+	146, // 212: deployctl.v1.Webhooks.RemoveWebhook:input_type -> deployctl.v1.RemoveWebhookRequest
+	148, // 213: deployctl.v1.Webhooks.SendWebhook:input_type -> deployctl.v1.SendWebhookRequest
+	150, // 214: deployctl.v1.Webhooks.WebhookDeliveries:input_type -> deployctl.v1.WebhookDeliveriesRequest
+	11,  // 215: deployctl.v1.Deployments.Submit:output_type -> deployctl.v1.SubmitResponse
+	17,  // 216: deployctl.v1.Deployments.Watch:output_type -> deployctl.v1.WatchResponse
+	22,  // 217: deployctl.v1.Deployments.Cancel:output_type -> deployctl.v1.CancelResponse
+	24,  // 218: deployctl.v1.Deployments.Resolve:output_type -> deployctl.v1.ResolveResponse
+	15,  // 219: deployctl.v1.Deployments.ListOngoing:output_type -> deployctl.v1.ListOngoingResponse
+	27,  // 220: deployctl.v1.Stacks.CreateStack:output_type -> deployctl.v1.CreateStackResponse
+	29,  // 221: deployctl.v1.Stacks.ListStacks:output_type -> deployctl.v1.ListStacksResponse
+	31,  // 222: deployctl.v1.Stacks.ListStatuses:output_type -> deployctl.v1.ListStatusesResponse
+	36,  // 223: deployctl.v1.Stacks.GetStack:output_type -> deployctl.v1.GetStackResponse
+	38,  // 224: deployctl.v1.Stacks.RemoveStack:output_type -> deployctl.v1.RemoveStackResponse
+	40,  // 225: deployctl.v1.Stacks.RenameStack:output_type -> deployctl.v1.RenameStackResponse
+	42,  // 226: deployctl.v1.Stacks.TagStack:output_type -> deployctl.v1.TagStackResponse
+	44,  // 227: deployctl.v1.Stacks.ChangeTags:output_type -> deployctl.v1.ChangeTagsResponse
+	46,  // 228: deployctl.v1.Stacks.Export:output_type -> deployctl.v1.ExportResponse
+	50,  // 229: deployctl.v1.Stacks.Import:output_type -> deployctl.v1.ImportResponse
+	48,  // 230: deployctl.v1.Stacks.ExportRaw:output_type -> deployctl.v1.ExportRawResponse
+	52,  // 231: deployctl.v1.Stacks.Restore:output_type -> deployctl.v1.RestoreResponse
+	54,  // 232: deployctl.v1.Stacks.EditState:output_type -> deployctl.v1.EditStateResponse
+	56,  // 233: deployctl.v1.Stacks.MoveState:output_type -> deployctl.v1.MoveStateResponse
+	58,  // 234: deployctl.v1.Stacks.Recover:output_type -> deployctl.v1.RecoverResponse
+	60,  // 235: deployctl.v1.Stacks.History:output_type -> deployctl.v1.HistoryResponse
+	62,  // 236: deployctl.v1.Stacks.Encrypt:output_type -> deployctl.v1.EncryptResponse
+	64,  // 237: deployctl.v1.Stacks.Decrypt:output_type -> deployctl.v1.DecryptResponse
+	68,  // 238: deployctl.v1.Bundles.Missing:output_type -> deployctl.v1.MissingResponse
+	70,  // 239: deployctl.v1.Bundles.PutFile:output_type -> deployctl.v1.PutFileResponse
+	72,  // 240: deployctl.v1.Bundles.PutManifest:output_type -> deployctl.v1.PutManifestResponse
+	75,  // 241: deployctl.v1.Tokens.CreateToken:output_type -> deployctl.v1.CreateTokenResponse
+	95,  // 242: deployctl.v1.Tokens.DeriveToken:output_type -> deployctl.v1.DeriveTokenResponse
+	80,  // 243: deployctl.v1.Tokens.ListTokens:output_type -> deployctl.v1.ListTokensResponse
+	93,  // 244: deployctl.v1.Tokens.RemoveToken:output_type -> deployctl.v1.RemoveTokenResponse
+	77,  // 245: deployctl.v1.Tokens.WhoAmI:output_type -> deployctl.v1.WhoAmIResponse
+	84,  // 246: deployctl.v1.Members.GrantMember:output_type -> deployctl.v1.GrantMemberResponse
+	86,  // 247: deployctl.v1.Members.ListMembers:output_type -> deployctl.v1.ListMembersResponse
+	88,  // 248: deployctl.v1.Members.RemoveMember:output_type -> deployctl.v1.RemoveMemberResponse
+	99,  // 249: deployctl.v1.Teams.GrantTeam:output_type -> deployctl.v1.GrantTeamResponse
+	101, // 250: deployctl.v1.Teams.ListTeams:output_type -> deployctl.v1.ListTeamsResponse
+	103, // 251: deployctl.v1.Teams.RemoveTeam:output_type -> deployctl.v1.RemoveTeamResponse
+	105, // 252: deployctl.v1.Teams.JoinTeam:output_type -> deployctl.v1.JoinTeamResponse
+	107, // 253: deployctl.v1.Teams.LeaveTeam:output_type -> deployctl.v1.LeaveTeamResponse
+	111, // 254: deployctl.v1.Trusts.PutTrust:output_type -> deployctl.v1.PutTrustResponse
+	113, // 255: deployctl.v1.Trusts.ListTrusts:output_type -> deployctl.v1.ListTrustsResponse
+	115, // 256: deployctl.v1.Trusts.RemoveTrust:output_type -> deployctl.v1.RemoveTrustResponse
+	90,  // 257: deployctl.v1.Audit.ReadAudit:output_type -> deployctl.v1.ReadAuditResponse
+	120, // 258: deployctl.v1.Schedules.CreateSchedule:output_type -> deployctl.v1.CreateScheduleResponse
+	122, // 259: deployctl.v1.Schedules.ListSchedules:output_type -> deployctl.v1.ListSchedulesResponse
+	124, // 260: deployctl.v1.Schedules.GetSchedule:output_type -> deployctl.v1.GetScheduleResponse
+	126, // 261: deployctl.v1.Schedules.RemoveSchedule:output_type -> deployctl.v1.RemoveScheduleResponse
+	128, // 262: deployctl.v1.Schedules.PauseSchedule:output_type -> deployctl.v1.PauseScheduleResponse
+	130, // 263: deployctl.v1.Schedules.RunSchedule:output_type -> deployctl.v1.RunScheduleResponse
+	132, // 264: deployctl.v1.Schedules.ScheduleRuns:output_type -> deployctl.v1.ScheduleRunsResponse
+	134, // 265: deployctl.v1.Schedules.GetDrift:output_type -> deployctl.v1.GetDriftResponse
+	143, // 266: deployctl.v1.Webhooks.PutWebhook:output_type -> deployctl.v1.PutWebhookResponse
+	145, // 267: deployctl.v1.Webhooks.ListWebhooks:output_type -> deployctl.v1.ListWebhooksResponse
+	147, // 268: deployctl.v1.Webhooks.RemoveWebhook:output_type -> deployctl.v1.RemoveWebhookResponse
+	149, // 269: deployctl.v1.Webhooks.SendWebhook:output_type -> deployctl.v1.SendWebhookResponse
+	151, // 270: deployctl.v1.Webhooks.WebhookDeliveries:output_type -> deployctl.v1.WebhookDeliveriesResponse
+	215, // [215:271] is the sub-list for method output_type
+	159, // [159:215] is the sub-list for method input_type
+	159, // [159:159] is the sub-list for extension type_name
+	159, // [159:159] is the sub-list for extension extendee
+	0,   // [0:159] is the sub-list for field type_name
 }
 
 func init() { file_deployctl_v1_deployctl_proto_init() }
@@ -10101,21 +10191,21 @@ func file_deployctl_v1_deployctl_proto_init() {
 		return
 	}
 	file_deployctl_v1_deployctl_proto_msgTypes[5].OneofWrappers = []any{}
-	file_deployctl_v1_deployctl_proto_msgTypes[16].OneofWrappers = []any{
+	file_deployctl_v1_deployctl_proto_msgTypes[17].OneofWrappers = []any{
 		(*WatchResponse_EngineEvent)(nil),
 		(*WatchResponse_Progress)(nil),
 		(*WatchResponse_End)(nil),
 	}
-	file_deployctl_v1_deployctl_proto_msgTypes[48].OneofWrappers = []any{}
-	file_deployctl_v1_deployctl_proto_msgTypes[52].OneofWrappers = []any{}
-	file_deployctl_v1_deployctl_proto_msgTypes[54].OneofWrappers = []any{}
+	file_deployctl_v1_deployctl_proto_msgTypes[49].OneofWrappers = []any{}
+	file_deployctl_v1_deployctl_proto_msgTypes[53].OneofWrappers = []any{}
+	file_deployctl_v1_deployctl_proto_msgTypes[55].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_deployctl_v1_deployctl_proto_rawDesc), len(file_deployctl_v1_deployctl_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   161,
+			NumMessages:   162,
 			NumExtensions: 0,
 			NumServices:   10,
 		},

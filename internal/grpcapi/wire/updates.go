@@ -92,7 +92,7 @@ func FromInfo(u deployments.UpdateInfo) *api.UpdateInfo {
 		Update: FromUpdate(u.Update), Kind: string(u.Kind), DryRun: u.DryRun, Status: u.Status, Message: u.Message,
 		Initiator: u.Initiator, Started: fromTime(u.Started), Ended: fromTime(u.Ended),
 		Changes: fromCounts(u.Changes), Resources: int64(u.Resources), Error: u.Error, Kept: u.Kept, Next: u.Next,
-		Waiting: u.Waiting, Committed: u.Committed,
+		Waiting: u.Waiting, Committed: u.Committed, Cancelling: u.Cancelling, Lease: fromLease(u.Lease),
 		Code: string(u.Code),
 	}
 }
@@ -105,8 +105,22 @@ func ToInfo(m *api.UpdateInfo) deployments.UpdateInfo {
 		Ended:   toTime(m.GetEnded()),
 		Changes: toCounts(m.GetChanges()), Resources: int(m.GetResources()), Error: m.GetError(), Kept: m.GetKept(),
 		Next: m.GetNext(), Waiting: m.GetWaiting(), Committed: m.GetCommitted(),
-		Code: deployments.Code(m.GetCode()),
+		Code: deployments.Code(m.GetCode()), Cancelling: m.GetCancelling(), Lease: toLease(m.GetLease()),
 	}
+}
+
+func fromLease(l *deployments.ClientLease) *api.ClientLease {
+	if l == nil {
+		return nil
+	}
+	return &api.ClientLease{Heard: fromTime(l.Heard), Ends: fromTime(l.Ends)}
+}
+
+func toLease(m *api.ClientLease) *deployments.ClientLease {
+	if m == nil {
+		return nil
+	}
+	return &deployments.ClientLease{Heard: toTime(m.GetHeard()), Ends: toTime(m.GetEnds())}
 }
 
 func fromInfoPointer(u *deployments.UpdateInfo) *api.UpdateInfo {
@@ -161,7 +175,7 @@ const maxSentence = 16 << 10
 func fromProgress(p deployments.Progress) *api.Progress {
 	return &api.Progress{
 		Position: int32(p.Position), Behind: fromInfoPointer(p.Behind), Done: fromCounts(p.Done), Waiting: p.Waiting,
-		Phase: fromPhase(p.Phase),
+		Phase: fromPhase(p.Phase), Cancelling: p.Cancelling,
 		Running: each(p.Running, func(s deployments.RunningStep) *api.RunningStep {
 			return &api.RunningStep{
 				Urn: s.URN, Step: s.Step, Attempt: int32(s.Attempt), Started: fromTime(s.Started),
@@ -176,7 +190,7 @@ func toProgress(m *api.Progress) *deployments.Progress {
 	return &deployments.Progress{
 		Position: int(m.GetPosition()), Behind: toInfoPointer(m.GetBehind()), Done: toCounts(m.GetDone()),
 		Waiting: m.GetWaiting(),
-		Phase:   toPhase(m.GetPhase()),
+		Phase:   toPhase(m.GetPhase()), Cancelling: m.GetCancelling(),
 		Running: each(m.GetRunning(), func(s *api.RunningStep) deployments.RunningStep {
 			return deployments.RunningStep{
 				URN: s.GetUrn(), Step: s.GetStep(), Attempt: int(s.GetAttempt()), Started: toTime(s.GetStarted()),

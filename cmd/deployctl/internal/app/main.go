@@ -49,8 +49,3 @@ func Main(servers parts.Servers) int {
 // openKey finds a key of a key management service.
 func openKey(ctx context.Context, url string) (project.Key, error) { return kms.Open(ctx, url) }
 
-// readHidden reads a line from the keyboard without showing it.
-func readHidden() (string, error) {
-	text, err := term.ReadPassword(int(os.Stdin.Fd()))
-	return string(text), err
-}

@@ -125,6 +125,9 @@ func (s *session) noteRunning(stack deployments.StackInfo) {
 	if busy := stack.Active; busy != nil && !s.flags.Bool("skip-preview") && !s.flags.Bool("json") {
 		s.note(fmt.Sprintf("%s is being changed by %s; a preview shows it as it was before that.", stack.Stack,
 			display.Holder(*busy)))
+		if hint := display.LostClient(busy); hint != "" {
+			s.note(hint)
+		}
 	}
 }
 
@@ -193,8 +196,7 @@ func (s *session) moved(ctx context.Context, refusal error, r deployments.Update
 	for err == nil && now.Active != nil && now.Active.Error == "" && r.OnBusy != deployments.OnBusyFail {
 		if waited != now.Active.Update {
 			waited = now.Active.Update
-			s.note(fmt.Sprintf("Waiting for %s, which began to change the stack after the preview.",
-				display.Holder(*now.Active)))
+			s.note(fmt.Sprintf("Waiting for %s; then all is previewed again.", display.Holder(*now.Active)))
 		}
 		if err = s.service.Watch(ctx, now.Active.Update,
 			func(deployments.WatchEvent) error { return nil }); err == nil {

@@ -210,6 +210,22 @@ func TestEveryCommandWithAStackTakesItsNameTheSameWay(t *testing.T) {
 		for _, c := range commands {
 			at := append(slices.Clone(path), c.Name)
 			visit(at, c.Subcommands)
+			for _, f := range c.Flags {
+				usage := f.(cli.DocGenerationFlag).GetUsage()
+				if !strings.Contains(usage, "`STACK`") || f.Names()[0] == "stack" || elsewhere[strings.Join(at, " ")] {
+					continue
+				}
+				flag := strings.Join(at, " ") + " --" + f.Names()[0]
+				args, known := otherStacks[flag]
+				if !known {
+					t.Errorf("%s names a stack: say in otherStacks how it is called", flag)
+					continue
+				}
+				o := d.run(append(append(at, "--"+f.Names()[0], "net/qa"), args...)...)
+				if o.code != 2 || !strings.Contains(o.err, "organization/net/qa") && !strings.Contains(o.err, "net/shop/qa") {
+					t.Errorf("%s: exit code %d\n%s%s", flag, o.code, o.out, o.err)
+				}
+			}
 			if !slices.ContainsFunc(c.Flags, func(f cli.Flag) bool { return f.Names()[0] == "stack" }) || c.Action == nil ||
 				elsewhere[strings.Join(at, " ")] {
 				continue
@@ -241,6 +257,12 @@ func TestEveryCommandWithAStackTakesItsNameTheSameWay(t *testing.T) {
 	if looked < 30 {
 		t.Errorf("only %d commands were looked at", looked)
 	}
+}
+
+// otherStacks are the flags that name a second stack, with what else their commands are given.
+var otherStacks = map[string][]string{
+	"state move --dest":   {"x", "--yes"},
+	"state move --source": {"x", "--yes", "--dest", "dev"},
 }
 
 // furtherArguments are those of commands that check them before the name of the stack.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/display"
@@ -142,6 +143,51 @@ func TestAStackSaysHowItsLastUpdateEnded(t *testing.T) {
 	if got := d.must("stack"); !strings.Contains(got, ", 1 resource with the stack itself\n  last: up failed, by ") ||
 		!strings.Contains(got, ": the command exited with code 7\n") {
 		t.Error(got)
+	}
+}
+
+func TestAStackShowsItsOutputsAndWhatItsUpdateWaitsFor(t *testing.T) {
+	d := inProject(t)
+	long := `{"first":"` + strings.Repeat("x", 60) + `","second":[1,2]}`
+	d.deploy(`{"resources":[{"urn":"urn:pulumi:dev::shop::pulumi:pulumi:Stack::shop-dev","type":"pulumi:pulumi:Stack",
+		"outputs":{"website":"http://a/","settings":` + long + `}}]}`)
+	if got := d.must("stack"); !strings.Contains(got, "\nOUTPUT     VALUE\nsettings   "+long+"\nwebsite    http://a/\n") {
+		t.Errorf("in a pipe it is\n%s", got)
+	}
+	if got := d.must("stack", "output", "settings"); got != long+"\n" {
+		t.Errorf("a script reads %q", got)
+	}
+	d.person = true
+	for _, line := range []string{"stack", "stack output", "stack output settings"} {
+		if got := d.must(strings.Fields(line)...); !strings.Contains(got, "{\n  \"first\": \"xxx") {
+			t.Errorf("deployctl %s on a screen:\n%s", line, got)
+		}
+	}
+}
+
+// leasing is a service with an update of the stock CLI.
+type leasing struct{ deployments.Service }
+
+func (l leasing) Stack(ctx context.Context, name deployments.StackName) (deployments.StackInfo, error) {
+	info, err := l.Service.Stack(ctx, name)
+	info.Active = &deployments.UpdateInfo{Update: deployments.UpdateName{StackName: name, Version: "5"}, Kind: "up",
+		Initiator: "ann", Lease: &deployments.ClientLease{Heard: time.Now(), Ends: time.Now()}}
+	return info, err
+}
+
+func TestWhoMeetsAnUpdateOfTheStockCLIIsToldHowToEndIt(t *testing.T) {
+	d := inProject(t)
+	for _, line := range []string{"stack", "preview"} {
+		var out, errs syncBuffer
+		s := d.env(&out, &errs)
+		s.Connect = func(context.Context, settings.Settings, Notifier) (Connection, error) {
+			return Connection{Service: leasing{d.service}}, nil
+		}
+		Main(context.Background(), s, append([]string{"deployctl"}, strings.Fields(line)...))
+		if got := out.String() + errs.String(); !strings.Contains(got, "The stock CLI executes update 5, and was last heard "+
+			"of at ") || !strings.Contains(got, "deployctl cancel organization/shop/dev/5 frees the stack at once") {
+			t.Errorf("deployctl %s:\n%s", line, got)
+		}
 	}
 }
 

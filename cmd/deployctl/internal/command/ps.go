@@ -39,7 +39,10 @@ func (s *session) sayOngoing(list []deployments.UpdateInfo) error {
 	rows := [][]string{{"UPDATE", "KIND", "STATE", "SINCE", "BY", "REASON"}}
 	for _, u := range list {
 		reason := u.Error
-		if len(u.Waiting) > 0 {
+		switch {
+		case u.Cancelling && reason == "":
+			reason = "is being cancelled"
+		case len(u.Waiting) > 0:
 			reason = "waits for `deployctl resolve` of " + strings.Join(u.Waiting, ", ")
 		}
 		rows = append(rows, []string{u.Update.String(), u.Command(), u.Status, when(u.Started), u.Initiator, reason})

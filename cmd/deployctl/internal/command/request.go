@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/agext/levenshtein"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/plugins"
 	"github.com/deployctl/deployctl/internal/project"
 	"github.com/google/uuid"
 )
@@ -163,16 +163,11 @@ func (s *session) configure(ctx context.Context, r *deployments.UpdateRequest) e
 	return err
 }
 
-// runtimes are the languages that have a language host. Others may have one, too.
-var runtimes = []string{"bun", "dotnet", "go", "java", "nodejs", "pcl", "python", "yaml"}
-
-// meantRuntime says which language a project means whose own one differs from it by a slip.
+// meantRuntime says which runtime a project means whose own one is none.
 func meantRuntime(p *project.Project) []string {
-	runtime := p.Definition.Runtime.Name()
-	for _, known := range runtimes {
-		if swapped(runtime, known) || levenshtein.Distance(runtime, known, nil) == 1 {
-			return []string{fmt.Sprintf("%s has the runtime %s; did you mean %s?", p.File, runtime, known)}
-		}
+	name := p.Definition.Runtime.Name()
+	if meant := plugins.MeantRuntime(name); meant != "" {
+		return []string{fmt.Sprintf("%s has the runtime %s; did you mean %s?", p.File, name, meant)}
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/display"
 	"github.com/urfave/cli/v2"
 )
 
@@ -69,7 +70,10 @@ func runStack(ctx context.Context, s *session) error {
 		s.say("  last: %s", lastText(last))
 	}
 	if info.Active != nil {
-		s.say("  %s running since %s: %s", info.Active.Kind, when(info.Active.Started), info.Active.Update)
+		s.say("  %s %s since %s: %s", info.Active.Kind, doing(*info.Active), when(info.Active.Started), info.Active.Update)
+		if hint := display.LostClient(info.Active); hint != "" {
+			s.say("  %s", hint)
+		}
 		for _, urn := range info.Active.Waiting {
 			s.say("  it is unknown whether %s was created; the update waits for deployctl resolve", urn)
 		}
@@ -86,7 +90,32 @@ func runStack(ctx context.Context, s *session) error {
 	for _, name := range sorted(info.Tags) {
 		s.say("  %s: %s", name, info.Tags[name])
 	}
-	return nil
+	return s.sayContent(ctx, info)
+}
+
+// sayContent prints what a stack has come to.
+func (s *session) sayContent(ctx context.Context, info deployments.StackInfo) error {
+	if info.Version == 0 {
+		return nil
+	}
+	s.say("  deployctl state ls   lists its resources")
+	outputs, err := s.outputs(ctx, info.Stack)
+	if err != nil {
+		s.note("cannot read the outputs: " + err.Error())
+	}
+	if len(outputs) == 0 {
+		return nil
+	}
+	s.say("")
+	return s.sayOutputs(outputs)
+}
+
+// doing says what an update that is active does.
+func doing(u deployments.UpdateInfo) string {
+	if u.Cancelling {
+		return "being cancelled, running"
+	}
+	return "running"
 }
 
 // lastUpdate returns the stack's last update; nothing if there is none, or one is running.

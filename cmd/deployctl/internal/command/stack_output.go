@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/display"
+	"github.com/deployctl/deployctl/internal/safetext"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/sig"
 	"github.com/urfave/cli/v2"
@@ -37,21 +39,47 @@ func runStackOutput(ctx context.Context, s *session) error {
 		if s.flags.Bool("json") {
 			return s.sayJSON(value)
 		}
-		s.say("%s", bare(value))
+		s.say("%s", s.shown(value))
 		return nil
+	}
+	if s.flags.Bool("json") {
+		return s.sayJSON(outputs)
 	}
 	return s.sayOutputs(outputs)
 }
 
+// sayOutputs prints a table of outputs. On a screen, a list or an object that does not fit into its row stands below the
+// table, with a line for each of its values.
 func (s *session) sayOutputs(outputs map[string]any) error {
-	if s.flags.Bool("json") {
-		return s.sayJSON(outputs)
-	}
-	rows := [][]string{{"OUTPUT", "VALUE"}}
+	rows, below := [][]string{{"OUTPUT", "VALUE"}}, []string(nil)
 	for _, name := range sorted(outputs) {
-		rows = append(rows, []string{name, bare(outputs[name])})
+		text := bare(outputs[name])
+		if _, plain := outputs[name].(string); !plain && s.Screen != nil {
+			if columns, _ := s.Screen.Size(); display.Widest(text) > columns/2 {
+				below, text = append(below, name), "(below)"
+			}
+		}
+		rows = append(rows, []string{name, text})
 	}
-	return s.sayTable(rows)
+	if err := s.sayTable(rows); err != nil {
+		return err
+	}
+	for _, name := range below {
+		s.say("\n%s: %s", safetext.Line(name), s.shown(outputs[name]))
+	}
+	return nil
+}
+
+// shown formats a value for people, and for scripts in one line.
+func (s *session) shown(value any) string {
+	if _, text := value.(string); text || s.Screen == nil {
+		return bare(value)
+	}
+	text, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		return bare(value)
+	}
+	return string(text)
 }
 
 // outputs returns the stack's outputs, from its exported deployment.

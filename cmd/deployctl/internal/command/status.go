@@ -107,6 +107,9 @@ func runningText(st deployments.StackStatus) string {
 	if st.Active == nil {
 		return ""
 	}
+	if st.Active.Cancelling {
+		return st.Active.Command() + ", being cancelled"
+	}
 	return st.Active.Command()
 }
 

@@ -1,0 +1,38 @@
+package languagehost
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestAServerOfPackagesThatIsNotReachedIsSaid(t *testing.T) {
+	for line, away := range map[string]bool{
+		"npm error code ECONNREFUSED": true,
+		"npm error network request to http://127.0.0.1:9/left-pad failed, reason: connect ECONNREFUSED 127.0.0.1:9":  true,
+		" ERR_PNPM_META_FETCH_FAIL  GET https://registry.example/x: request failed, reason: getaddrinfo EAI_AGAIN x": true,
+		"WARNING: Retrying after connection broken by 'NewConnectionError: [Errno 111] Connection refused'":          true,
+		"go: module lookup disabled by GOPROXY=off":                                                                  false,
+		"main.go:3:8: example.org/x@v1: Get \"https://proxy.example\": dial tcp: lookup proxy.example: no such host": true,
+		"npm error code ERESOLVE":       false,
+		"npm error could not determine": false,
+	} {
+		var u unreachable
+		var got []string
+		u.watch(func(line string) { got = append(got, line) })(line)
+		if !slices.Equal(got, []string{line}) || (u.hint() != "") != away {
+			t.Errorf("%s: %q, %q", line, got, u.hint())
+		}
+	}
+}
+
+func TestTheModulesThatGoDownloadsAreOneLine(t *testing.T) {
+	var got []string
+	line := downloads(func(line string) { got = append(got, line) })
+	for _, text := range []string{"go: downloading a v1", "# program", "go: downloading b v2", "main.go:3: no"} {
+		line(text)
+	}
+	if strings.Join(got, "; ") != "go: downloading modules; # program; main.go:3: no" {
+		t.Errorf("%q", got)
+	}
+}
