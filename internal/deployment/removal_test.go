@@ -108,8 +108,7 @@ func TestADeploymentSaysThatItsStackIsInUseAgain(t *testing.T) {
 func TestADeploymentSaysThatItsStackHasResources(t *testing.T) {
 	d := newDestroyed(t)
 	_, err := d.store.Import(t.Context(), statestore.Exchange{Stack: dev}, apitype.UntypedDeployment{Version: 3,
-		Deployment: []byte(`{"resources":[{"urn":"urn:pulumi:dev::shop::pulumi:pulumi:Stack::shop-dev",
-		"type":"pulumi:pulumi:Stack"}]}`)})
+		Deployment: []byte(`{"resources":[{"urn":"urn:pulumi:dev::shop::my:index:Team::team","type":"my:index:Team"}]}`)})
 	must(t, err)
 	d.remove()
 	d.isRefused("still has 1 resource")
