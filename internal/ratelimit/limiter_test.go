@@ -33,6 +33,13 @@ func (c *counter) call() bool {
 	return false
 }
 
+// made returns how many calls were accepted so far.
+func (c *counter) made() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.accepted
+}
+
 // postpone counts a call that was postponed before it was made.
 func (c *counter) postpone() {
 	c.mu.Lock()
@@ -162,9 +169,9 @@ func alternately(t *testing.T, every time.Duration) (alone, beside []time.Durati
 	}
 	const busy = time.Minute
 	time.Sleep(busy / 3)
-	before := account.accepted
+	before := account.made()
 	time.Sleep(busy)
-	if scheduled, most := account.accepted-before, account.limit*int(busy.Seconds()); scheduled < most/2 {
+	if scheduled, most := account.made()-before, account.limit*int(busy.Seconds()); scheduled < most/2 {
 		t.Errorf("%d scheduled calls were accepted where %d could be", scheduled, most)
 	}
 	beside = deploys()
@@ -227,10 +234,13 @@ func (c *counter) callUntilAccepted(ctx context.Context, l *Limiter, scheduled b
 func TestAPromptCallGoesBeforeScheduledOnes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := slowed(t, 10)
+		var mu sync.Mutex
 		var order []string
 		take := func(who string, scheduled bool) {
 			go func() {
 				if l.Wait(t.Context(), nil, scheduled) == nil {
+					mu.Lock()
+					defer mu.Unlock()
 					order = append(order, who)
 				}
 			}()
@@ -297,7 +307,9 @@ func TestScheduledCallsDoNotWaitBehindManyOthers(t *testing.T) {
 			}()
 			synctest.Wait()
 		}
+		l.mu.Lock()
 		waits = len(l.scheduled.waiting)
+		l.mu.Unlock()
 		if waits == 0 || waits > 20 || postponed < 50-waits-2 {
 			t.Errorf("%d wait and %d were postponed", waits, postponed)
 		}
