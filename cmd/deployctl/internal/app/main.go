@@ -48,4 +48,3 @@ func Main(servers parts.Servers) int {
 
 // openKey finds a key of a key management service.
 func openKey(ctx context.Context, url string) (project.Key, error) { return kms.Open(ctx, url) }
-

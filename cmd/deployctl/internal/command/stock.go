@@ -38,6 +38,9 @@ var stockOnly = map[string]string{
 	"stack ls --tag":                   "use --json, which has the tags",
 	"stack ls --project":               "use --all",
 	"import --generate-resources":      "",
+	"stack --show-urns":                "use `deployctl state ls --urns`",
+	"stack --show-ids":                 "use `deployctl state ls`",
+	"stack rm --remove-backups":        "nothing is left to be removed",
 }
 
 // stockEverywhere are such flags of many commands.
@@ -50,6 +53,26 @@ var stockEverywhere = map[string]string{
 	"--verbose":          "",
 	"-v":                 "",
 	"--config-path":      "use --path",
+
+	"--secrets-provider":           "use it with `deployctl stack init`",
+	"--show-config":                "use `deployctl config`",
+	"--show-full-output":           "use `deployctl stack output`",
+	"--show-secrets":               "use it with `deployctl stack output`",
+	"--suppress-progress":          "use --quiet",
+	"--suppress-permalink":         "there is no such line",
+	"--fully-qualify-stack-names":  "they are named whole anyway",
+	"--show-replacement-steps":     "",
+	"--show-policy-remediations":   "",
+	"--skip-config-validation":     "",
+	"--skip-pending-creates":       "",
+	"--disable-integrity-checking": "",
+	"--override-env":               "",
+	"--emoji":                      "",
+	"--logflow":                    "",
+	"--logtostderr":                "",
+	"--tracing":                    "",
+	"--otel-traces":                "",
+	"--profiling":                  "",
 }
 
 // stock returns a hint for a word that the stock CLI accepts in this place; "" if it does not.

@@ -165,6 +165,14 @@ func TestWhatOnlyTheStockCLIHasIsAnsweredWithWhatToDoInstead(t *testing.T) {
 			t.Errorf("deployctl %s: %v", words, err)
 		}
 	}
+	for flag := range stockEverywhere {
+		if !strings.Contains(string(page), "`"+flag+"`") {
+			t.Errorf("docs/compatibility.md does not name `%s`", flag)
+		}
+		if _, err := Parse(app, []string{"deployctl", "up", flag}); err == nil || !strings.Contains(err.Error(), "stock CLI") {
+			t.Errorf("deployctl up %s: %v", flag, err)
+		}
+	}
 }
 
 func TestAGuessSharesHalfOfTheLetters(t *testing.T) {
