@@ -677,3 +677,49 @@ func TestAResolutionThatArrivesDuringContinueAsNewIsCarriedOut(t *testing.T) {
 	}
 	wantSnapshot(t, w, names(2))
 }
+
+// Whoever can write to Temporal answers an activity with the sealed result of an earlier one of its type.
+func TestTheResultOfAnEarlierAttemptIsNotThatOfALaterOne(t *testing.T) {
+	lost := func(times int) func(int) error {
+		return func(n int) error {
+			if n <= times {
+				return errUnknown
+			}
+			return nil
+		}
+	}
+	t.Run("of settling", func(t *testing.T) {
+		w, p := newWorld(), &program{names: names(1)}
+		w.outcomes["thing-a"], w.repeating = lost(2), true
+		out, _ := perform(t, w, p, deployments.RunInput{}, nil)
+		if _, pending := w.snapshot(t); w.calls["thing-a"] != 2 || out.Result.Status != engine.StatusFailed || pending != 1 {
+			t.Errorf("came to %+v after %d calls with %d pending", out.Result, w.calls["thing-a"], pending)
+		}
+	})
+	t.Run("of a step", func(t *testing.T) {
+		w, p := newWorld(), &program{names: names(1)}
+		w.outcomes["thing-a"], w.repeating = lost(1), true
+		out, _ := perform(t, w, p, deployments.RunInput{}, nil)
+		if _, pending := w.snapshot(t); w.calls["thing-a"] != 2 || out.Result.Status != engine.StatusFailed || pending != 1 {
+			t.Errorf("came to %+v after %d calls with %d pending", out.Result, w.calls["thing-a"], pending)
+		}
+	})
+	t.Run("of a worker that was asked", func(t *testing.T) {
+		w, p := newWorld(), &program{names: names(1)}
+		w.settled = engine.OutcomeUndecidable
+		w.answering = func(int) (engine.StepFinished, error) {
+			w.repeating = true // what it says of the second attempt is what it said of the first
+			return engine.StepFinished{Outcome: engine.OutcomeAbsent}, nil
+		}
+		w.outcomes["thing-a"] = func(n int) error {
+			if n <= 2 {
+				return silence
+			}
+			return nil
+		}
+		out, _ := perform(t, w, p, deployments.RunInput{}, nil)
+		if _, pending := w.snapshot(t); w.calls["thing-a"] != 2 || out.Result.Status != engine.StatusFailed || pending != 1 {
+			t.Errorf("came to %+v after %d calls with %d pending", out.Result, w.calls["thing-a"], pending)
+		}
+	})
+}

@@ -165,7 +165,7 @@ func (h *Host) Listen() (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	return h.opts.Intake.Listen(listener), nil
+	return h.opts.Intake.Listen(newBounded(listener, mostConnections, h.opts.Log)), nil
 }
 
 func (h *Host) tellRefusal() {

@@ -34,7 +34,9 @@ func ServerOptions(told func(error)) []grpc.ServerOption {
 		}
 		return handle(ctx, req)
 	}
+	calls := &openCalls{most: mostCalls}
 	return append(panics.ServerOptions(told),
+		grpc.MaxConcurrentStreams(pluginprotocol.MaxStreams), grpc.InTapHandle(calls.admit),
 		grpc.MaxRecvMsgSize(pluginprotocol.MaxMessage), grpc.MaxSendMsgSize(pluginprotocol.MaxMessage),
 		grpc.StatsHandler(&intake.Watcher{}), grpc.ChainUnaryInterceptor(check))
 }
