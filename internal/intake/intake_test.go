@@ -20,8 +20,8 @@ import (
 	"github.com/deployctl/deployctl/internal/waittest"
 )
 
-// poolSize is room for one message of 1 MiB at a time, which takes four times that.
-const poolSize = 5 << 20
+// poolSize is room for one message of 1 MiB at a time.
+const poolSize = (perByte + 1) << 20
 
 // echo is a server with one method, which says what it has got. Its handlers wait for go.
 type echo struct {
@@ -364,7 +364,7 @@ func TestTheMemoryOfADecodedMessageIsGivenBackWhileAnotherArrives(t *testing.T) 
 	c.decoded(int64(size), int64(size))
 	other := pool.Claim("other", nil)
 	defer other.Release()
-	if err := other.Take(t.Context(), 3*poolSize-8<<20, 0); err != nil {
+	if err := other.Take(t.Context(), 3*poolSize-2*perByte<<20, 0); err != nil {
 		t.Error(err)
 	}
 }

@@ -4,12 +4,15 @@ import (
 	"context"
 	"io"
 	"net"
+	"strings"
 	"testing"
 
+	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 	"golang.org/x/net/http2"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/deployctl/deployctl/internal/pluginprotocol"
 	"github.com/deployctl/deployctl/internal/waittest"
@@ -19,23 +22,34 @@ import (
 func TestConnectionsOfAnUpdateToThisProcessAreBounded(t *testing.T) {
 	said := make(chan string, 10)
 	h := open(t, Options{Log: func(m Message) { said <- m.Text }})
-	defer h.Close(t.Context())
+	h.connections = 3
+	listener, err := h.Listen() // as the monitor does
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer(ServerOptions(nil)...)
+	go func() { _ = server.Serve(listener) }() // ends by Stop
+	defer server.Stop()
+	address := listener.Addr().String()
 	var first net.Conn
-	for i := range mostConnections {
-		conn := connected(t, h.Address())
+	for i := range h.connections {
+		conn := connected(t, address)
 		if i == 0 {
 			first = conn
 		}
-		readByte(t, conn, nil) // the settings of the server: it is served
+		if _, err := conn.Read(make([]byte, 1)); err != nil { // the settings of the server
+			t.Fatalf("connection %d is not served: %v", i, err)
+		}
 	}
-	readByte(t, connected(t, h.Address()), io.EOF)
+	if _, err := connected(t, address).Read(make([]byte, 1)); err == nil {
+		t.Error("one more is served")
+	}
 	waittest.For(t, "a warning", said)
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
 	waittest.Until(t, "the place of one that was closed is free", func() bool {
-		conn := connected(t, h.Address())
-		_, err := conn.Read(make([]byte, 1))
+		_, err := connected(t, address).Read(make([]byte, 1))
 		return err == nil
 	})
 }
@@ -51,14 +65,6 @@ func connected(t *testing.T, address string) net.Conn {
 	_, _ = io.WriteString(conn, http2.ClientPreface)
 	_ = http2.NewFramer(conn, nil).WriteSettings()
 	return conn
-}
-
-func readByte(t *testing.T, conn net.Conn, want error) {
-	t.Helper()
-	_, err := conn.Read(make([]byte, 1))
-	if want == nil && err != nil || want != nil && err == nil {
-		t.Fatalf("reading: %v, not %v", err, want)
-	}
 }
 
 // A program begins calls and sends no request.
@@ -92,4 +98,47 @@ func TestCallsOfAnUpdateToThisProcessAreBounded(t *testing.T) {
 		_, err := calls.admit(t.Context(), nil)
 		return err == nil
 	})
+}
+
+// dense answers, and is asked, with values that take far more memory than their bytes.
+type dense struct {
+	pulumirpc.UnimplementedResourceProviderServer
+	values *structpb.Struct
+	asked  int
+}
+
+func (d *dense) Invoke(context.Context, *pulumirpc.InvokeRequest) (*pulumirpc.InvokeResponse, error) {
+	d.asked++
+	return &pulumirpc.InvokeResponse{Return: d.values}, nil
+}
+
+func TestAMessageOfVeryManyValuesIsNotDecoded(t *testing.T) {
+	empty, list := structpb.NewListValue(&structpb.ListValue{}), &structpb.ListValue{}
+	for range 600_000 { // of two values, in four bytes
+		list.Values = append(list.Values, empty)
+	}
+	many := &structpb.Struct{Fields: map[string]*structpb.Value{"a": structpb.NewListValue(list)}}
+	list = &structpb.ListValue{Values: list.GetValues()[:400_000]}
+	few := &structpb.Struct{Fields: map[string]*structpb.Value{"a": structpb.NewListValue(list)}}
+	for name, c := range map[string]struct {
+		asks, answers *structpb.Struct
+		refused       bool
+		asked         int
+	}{
+		"many are answered": {nil, many, true, 1},
+		"many are asked":    {many, nil, true, 0},
+		"fewer":             {few, few, false, 1},
+	} {
+		d := &dense{values: c.answers}
+		e, err := embed("provider", func(s *grpc.Server) { pulumirpc.RegisterResourceProviderServer(s, d) },
+			ServerOptions(nil)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = pulumirpc.NewResourceProviderClient(e.conn).Invoke(t.Context(), &pulumirpc.InvokeRequest{Args: c.asks})
+		if (err != nil) != c.refused || err != nil && !strings.Contains(err.Error(), "values") || d.asked != c.asked {
+			t.Errorf("%s: %v, asked %d times", name, err, d.asked)
+		}
+		e.stop(0)
+	}
 }
