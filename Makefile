@@ -122,7 +122,11 @@ FUZZED_PARTS = activities:FuzzRegisterResource activities:FuzzReadResource activ
 	statestore:FuzzDeployments statestore:FuzzEncrypted statestore:FuzzEdits deployments:FuzzGrants deployments:FuzzClaims \
 	deployments:FuzzDeploymentSettings internal/autonaming:FuzzPatterns internal/grpcapi:FuzzCalls internal/token:FuzzTokens \
 	engine:FuzzRun internal/safetext:FuzzNothingThatATerminalObeysIsLeft internal/errorclass:FuzzPatterns \
-	internal/valuediff:FuzzADiffIsEmptyExactlyForEqualTexts internal/intake:FuzzFrames internal/settlerule:FuzzRules
+	internal/valuediff:FuzzADiffIsEmptyExactlyForEqualTexts internal/intake:FuzzFrames internal/intake:FuzzValues \
+	internal/settlerule:FuzzRules \
+	catalogue:FuzzMapping internal/service:FuzzCron internal/identity:FuzzIssuers internal/plugins:FuzzLocks \
+	internal/plugins:FuzzArchives internal/policies:FuzzConfigurations internal/pythonproject:FuzzProjects \
+	internal/npmworkspace:FuzzWorkspaces internal/assets:FuzzAnswers internal/outbound:FuzzURLs worker:FuzzPayloads
 
 fuzz: ## each protocol that programs and plugins speak, a minute of processor time; findings stay in testdata/fuzz
 	tools/fuzz $(FUZZTIME) $(FUZZED)

@@ -14,7 +14,7 @@ import (
 // step came to, once its call has returned, or that the call was never sent (absent). OutcomeUnknown: it does not
 // know.
 func (a *Activities) Inquire(ctx context.Context, in deployments.SettleInput) (engine.StepFinished, error) {
-	unknown := engine.StepFinished{Op: in.Settle.Step.Op, Outcome: engine.OutcomeUnknown}
+	unknown := engine.StepFinished{Op: in.Settle.Step.Op, Attempt: in.Attempt(), Outcome: engine.OutcomeUnknown}
 	s := a.find(in.Update)
 	if s == nil {
 		return unknown, nil
@@ -25,7 +25,9 @@ func (a *Activities) Inquire(ctx context.Context, in deployments.SettleInput) (e
 	at, ctx, end := a.lostAttempt(ctx, s, in)
 	defer end()
 	result, err := at.remembered(ctx, true)
-	return result, at.redactResult(ctx, &result).failure(err)
+	hide := at.redactResult(ctx, &result)
+	result.Attempt = in.Attempt()
+	return result, hide.failure(err)
 }
 
 // lostAttempt begins to find out about a lost attempt, until end is called or the activity is cancelled.

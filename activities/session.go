@@ -70,6 +70,7 @@ type session struct {
 	found, known sync.Map
 	// told caches what providers have answered to declaredRule.
 	told      sync.Map
+	toldBytes atomic.Int64                   // of the answers
 	catalogue settlerule.Catalogue           // nil: none
 	settled   func(pkg, rule, result string) // counts; may be nil
 	host      *pluginhost.Host

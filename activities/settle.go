@@ -38,7 +38,9 @@ func (a *Activities) Settle(ctx context.Context, in deployments.SettleInput) (en
 		time.Since(activity.GetInfo(ctx).ScheduledTime) > settlePatience {
 		result, err = engine.StepFinished{Outcome: engine.OutcomeUndecidable, Error: pluginhost.ErrorText(err)}, nil
 	}
-	return result, at.redactResult(ctx, &result).failure(err)
+	hide := at.redactResult(ctx, &result)
+	result.Attempt = in.Attempt()
+	return result, hide.failure(err)
 }
 
 func (at *attempt) settle(ctx context.Context, asked engine.Settle, here bool) (engine.StepFinished, error) {

@@ -92,7 +92,7 @@ func (at *attempt) candidates(ctx context.Context, p *pluginhost.Provider, f *fi
 			}
 		}
 		if !settlerule.Usable(ids[i]) {
-			return nil, &refusedError{"the provider answers with an id that is no text of 1 to 2048 printable bytes"}
+			return nil, &refusedError{noID}
 		}
 	}
 	return ids, nil
@@ -115,6 +115,8 @@ func (at *attempt) list(ctx context.Context, p *pluginhost.Provider, f *finder) 
 	return nil, err
 }
 
+const noID = "the provider answers with an id that is no text of 1 to 2048 printable bytes"
+
 // mostPages bounds the pages of a list: a provider may send empty ones.
 const mostPages = 1000
 
@@ -134,6 +136,9 @@ func (at *attempt) pages(ctx context.Context, p *pluginhost.Provider, f *finder)
 		for item, err := range stream.Items {
 			if err != nil {
 				return nil, err
+			}
+			if !settlerule.Usable(string(item.ID)) {
+				return nil, errors.New(noID)
 			}
 			if ids = append(ids, string(item.ID)); len(ids) > f.Items {
 				return ids, nil

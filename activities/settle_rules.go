@@ -178,6 +178,10 @@ type declarations struct {
 	by  map[string]provider.Settle // nil: it knows nothing of that
 }
 
+// mostDeclared bounds what a provider declares, and mostTold what all providers of an update do, in bytes. Decoded it
+// takes about ten times that.
+const mostDeclared, mostTold = 1 << 20, 8 << 20
+
 // declaredRule returns how a provider says that creates of a type are settled; false if it knows nothing of rules. It
 // is asked once, unless it fails.
 func (s *session) declaredRule(ctx context.Context, p *pluginhost.Provider, t tokens.Type) (provider.Settle, bool) {
@@ -188,7 +192,8 @@ func (s *session) declaredRule(ctx context.Context, p *pluginhost.Provider, t to
 			return "", false
 		}
 		d := declarations{pkg: resp.Provider}
-		if json.Unmarshal(resp.Data, &d.by) != nil {
+		if len(resp.Data) > mostDeclared || s.toldBytes.Add(int64(len(resp.Data))) > mostTold ||
+			json.Unmarshal(resp.Data, &d.by) != nil {
 			d.by = nil
 		}
 		told = d

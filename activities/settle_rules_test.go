@@ -139,6 +139,43 @@ func TestAValueIsAskedForOnceInAnUpdate(t *testing.T) {
 	}
 }
 
+// What a plugin answers may be of any size: a list of ids is not kept before they are looked at.
+func TestAListEndsWithTheFirstIDThatIsNone(t *testing.T) {
+	h := bench(t, ruled(byMatch))
+	for _, name := range []string{"\x01", "a", "b"} {
+		h.put(name)
+	}
+	step := h.create(texts("serverMade", "yes", "do", "die-after"))
+	h.lose(step, 1)
+	before := len(h.noted(askedLists))
+	result, err := h.settleStep(step)
+	if err != nil || !strings.Contains(result.Error, noID) {
+		t.Errorf("%+v %v", result, err)
+	}
+	if asked := h.noted(askedLists)[before:]; len(asked) != 1 {
+		t.Errorf("the pages after %q are read", asked)
+	}
+}
+
+func TestWhatAProviderDeclaresOfSettlingIsBounded(t *testing.T) {
+	for pad, kept := range map[int]bool{10: true, mostDeclared: false} {
+		h := bench(t, nil)
+		text := `{"toy:index:Other": "read", "toy:index:Pad": "` + strings.Repeat("x", pad) + `"}`
+		if err := os.WriteFile(filepath.Join(h.world, declaring), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if result, err := h.step(h.create(texts("name", "n")), 1); err != nil || result.Outcome != engine.OutcomeDone {
+			t.Fatalf("%+v %v", result, err)
+		}
+		h.acts.find(h.update).told.Range(func(_, told any) bool {
+			if by := told.(declarations).by; (len(by) > 0) != kept {
+				t.Errorf("of %d bytes %d types are kept", len(text), len(by))
+			}
+			return true
+		})
+	}
+}
+
 func TestAnAmbiguousErrorOfACreateThatMayBeRepeatedRepeatsIt(t *testing.T) {
 	h := bench(t, ruled(`{"repeat": true}`))
 	_, err := h.step(h.create(texts("name", "n", "do", "fail-before: "+text500)), 1)

@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"sync"
@@ -47,39 +48,40 @@ func (at *attempt) valueOf(
 	if err != nil {
 		return "", err
 	}
-	key, err := json.Marshal([]any{account.reference.String(), account.digest, source.Function, args.Mappable()})
+	asked, err := json.Marshal([]any{account.reference.String(), account.digest, source.Function, args.Mappable(),
+		source.Result.String()})
 	if err != nil {
 		return "", err
 	}
-	kept, _ := at.session.known.LoadOrStore(string(key), &knownValue{})
-	result, err := kept.(*knownValue).get(func() (resource.PropertyMap, error) {
-		return at.invoke(ctx, p, source.Function, args)
+	kept, _ := at.session.known.LoadOrStore(sha256.Sum256(asked), &knownValue{})
+	return kept.(*knownValue).get(func() (string, error) {
+		result, err := at.invoke(ctx, p, source.Function, args)
+		return settlerule.Text(result, source.Result), err
 	})
-	return settlerule.Text(result, source.Result), err
 }
 
-// knownValue is what a function has answered once for all resources of an update. An answer that may be another one the
-// next time is not kept.
+// knownValue is the value in what a function has answered once for all resources of an update. The answer itself, which
+// may be of any size, is not kept, nor is one that may be another one the next time.
 type knownValue struct {
-	mu     sync.Mutex
-	got    bool
-	result resource.PropertyMap
+	mu   sync.Mutex
+	got  bool
+	text string
 }
 
-func (v *knownValue) get(ask func() (resource.PropertyMap, error)) (resource.PropertyMap, error) {
+func (v *knownValue) get(ask func() (string, error)) (string, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.got {
-		return v.result, nil
+		return v.text, nil
 	}
-	result, err := ask()
+	text, err := ask()
 	if refused := (*refusedError)(nil); errors.As(err, &refused) {
-		result, err = nil, nil // it would be refused again
+		text, err = "", nil // it would be refused again
 	}
 	if err == nil {
-		v.got, v.result = true, result
+		v.got, v.text = true, text
 	}
-	return result, err
+	return text, err
 }
 
 // refusedError is the answer of a function that will not work, whenever it is asked.

@@ -29,7 +29,7 @@ func (a *Activities) Step(ctx context.Context, in deployments.StepInput) (deploy
 	s, err := a.hosted(ctx, in.Update, in.Base)
 	if err != nil {
 		result, err := unsent(engine.StepFinished{}, err)
-		result.Op = in.Step.Op
+		result.Op, result.Attempt = in.Step.Op, in.Attempt()
 		out := deployments.StepOutput{StepFinished: result}
 		if err == nil {
 			err = unsuccessful(ctx, out)
@@ -62,6 +62,7 @@ func (a *Activities) Step(ctx context.Context, in deployments.StepInput) (deploy
 		result, err = at.rejected(ctx, reason)
 	}
 	hide := at.redactResult(ctx, &result)
+	result.Attempt = in.Attempt()
 	out := deployments.StepOutput{StepFinished: result}
 	switch {
 	case err != nil:

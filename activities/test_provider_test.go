@@ -300,6 +300,7 @@ func (p *toy) List(req *pulumirpc.ListRequest, stream pulumirpc.ResourceProvider
 			Result: &pulumirpc.ListResponse_Result{Id: "a"}}})
 		return status.Error(codes.Unavailable, "the cloud is away")
 	}
+	p.note(askedLists, "after "+req.GetContinuationToken())
 	entries, err := os.ReadDir(p.world)
 	if err != nil {
 		return err
@@ -395,6 +396,12 @@ func (p *toy) nameOf(id string) string {
 	return was.Name
 }
 
+// askedLists is the file of the world that has the pages of lists which were asked for.
+const askedLists = ".lists"
+
+// declaring is the file of the world that has what the provider declares about settling.
+const declaring = ".declared"
+
 // askedMappings is the file of the world that has the keys of mappings which were asked for.
 const askedMappings = ".mappings"
 
@@ -402,6 +409,9 @@ func (p *toy) GetMapping(
 	_ context.Context, req *pulumirpc.GetMappingRequest,
 ) (*pulumirpc.GetMappingResponse, error) {
 	p.note(askedMappings, req.GetKey())
+	if text, err := os.ReadFile(filepath.Join(p.world, declaring)); err == nil && req.GetKey() == provider.SettleMapping {
+		return &pulumirpc.GetMappingResponse{Provider: "toy", Data: text}, nil
+	}
 	return &pulumirpc.GetMappingResponse{}, nil
 }
 

@@ -31,6 +31,9 @@ type naming struct {
 	names names
 }
 
+// mostNamings is of how many versions of plugins the names are kept. Of others the catalogue's own names hold.
+const mostNamings = 20
+
 // patience is how long a look waits for a plugin's names: the largest take seconds.
 const patience = time.Minute
 
@@ -73,6 +76,10 @@ func (c *Catalogue) Rules(
 func (c *Catalogue) ask(ctx context.Context, key string, f *file, mapping Mapping) (names, error) {
 	c.mu.Lock()
 	n := c.names[key]
+	if n == nil && len(c.names) >= mostNamings {
+		c.mu.Unlock()
+		return names{}, nil
+	}
 	if n == nil {
 		n = &naming{done: make(chan struct{})}
 		c.names[key] = n

@@ -362,10 +362,28 @@ func TestOfAPluginsNamesOnlyThoseThatRulesUseAreKept(t *testing.T) {
 	for i := range 1000 {
 		fmt.Fprintf(&fields, `"other%d": {"name": "x"}, `, i)
 	}
+	for at := range "name" { // parts of words of the rules
+		for end := at + 1; end <= 3; end++ {
+			fmt.Fprintf(&fields, `%q: {"name": "x"}, `, "name"[at:end])
+		}
+	}
 	n := f.parseMapping([]byte(`{"resources": {"aws_kms_alias": {"tok": "aws:x/y:Y", "fields": {` + fields.String() +
 		`"name": {"name": "aliasName"}}}}}`))
 	if got := n.fields["aws_kms_alias"]; len(got) != 1 || got["name"] != "aliasName" {
 		t.Errorf("%d are kept, and name is %q", len(got), got["name"])
+	}
+}
+
+func TestNamesOfFewVersionsAreKept(t *testing.T) {
+	c, plugin := New(), &asked{answer: `{"resources": {"aws_kms_alias": {"tok": "aws:x/y:Y"}}}`}
+	for i := range 2 * mostNamings {
+		_, ok, err := c.Rules(t.Context(), "aws:x/y:Y", fmt.Sprintf("5.0.%d", i), plugin.mapping)
+		if ok != (i < mostNamings) || err != nil {
+			t.Errorf("version %d: %v %v", i, ok, err)
+		}
+	}
+	if len(c.names) != mostNamings || plugin.times != mostNamings {
+		t.Errorf("names of %d versions are kept, and %d were asked for", len(c.names), plugin.times)
 	}
 }
 

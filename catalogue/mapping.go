@@ -3,6 +3,7 @@ package catalogue
 import (
 	"encoding/json"
 	"strings"
+	"unicode"
 
 	"github.com/deployctl/deployctl/internal/rawjson"
 )
@@ -12,7 +13,7 @@ const (
 	mappingKey = "terraform"
 	// largestMapping bounds what is read of the answer, which has the schema of the provider, too.
 	largestMapping = 64 << 20
-	// longestName bounds a name in it.
+	// longestName bounds a name in it, as it is written.
 	longestName = 500
 )
 
@@ -76,8 +77,14 @@ func (f *file) parseMapping(data []byte) names {
 // tell of any number of others.
 func fieldNames(fields []byte, rules string) map[string]string {
 	all := map[string]string{}
+	named := map[string]bool{}
+	for word := range strings.FieldsFuncSeq(rules, func(c rune) bool {
+		return c != '_' && !unicode.IsLetter(c) && !unicode.IsDigit(c)
+	}) {
+		named[word] = true
+	}
 	for name, info := range rawjson.Members(fields) {
-		if name == "" || len(name) > longestName || !strings.Contains(rules, name) {
+		if !named[name] {
 			continue
 		}
 		if own := text(rawjson.Member(info, "name")); own != "" {

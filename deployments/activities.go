@@ -258,6 +258,9 @@ type StepInput struct {
 	Round int `json:"round"`
 }
 
+// Attempt returns what engine.StepFinished.Attempt is in the result.
+func (in StepInput) Attempt() int { return in.Round + 1 }
+
 // RefreshInput is a group of refreshes.
 type RefreshInput struct {
 	Update UpdateName    `json:"update"`
@@ -281,6 +284,15 @@ type SettleInput struct {
 	Round int `json:"round,omitempty"`
 	// Worker is the private task queue of the worker that made the attempt; empty when it has ended.
 	Worker string `json:"worker,omitempty"`
+}
+
+// Attempt returns what engine.StepFinished.Attempt is in the result. An attempt that ended with an error was in the
+// round that follows the last lost one.
+func (in SettleInput) Attempt() int {
+	if in.Settle.After != nil {
+		return in.Round + 2
+	}
+	return in.Round + 1
 }
 
 // ReleaseInput ends the update's session on its host, with its plugin processes.

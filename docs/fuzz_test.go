@@ -6,6 +6,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -42,5 +43,82 @@ func TestMakePlaysEveryFuzzTarget(t *testing.T) {
 	})
 	if err != nil || found == 0 {
 		t.Errorf("%d targets are found: %v", found, err)
+	}
+}
+
+// reads finds calls that read a text or bytes of others.
+var reads = regexp.MustCompile(`\b(json|yaml|toml|proto|protojson)\.(Unmarshal|NewDecoder)\b|\bregexp\.Compile\(|` +
+	`\b(gob\.NewDecoder|csv\.NewReader|zip\.NewReader|zip\.OpenReader|tar\.NewReader|zstd\.NewReader|gzip\.NewReader)\b|` +
+	`\b(semver|cron|url|ssh)\.Parse|\bUnmarshalProperties\b|\bglob\.(Text|Path)\(|\bParsePropertyPath\(|\bjsonschema\.New`)
+
+// trusted says why a package that has parsers needs no fuzz target: whose texts it reads. Those of the client and of
+// the processes in a sandbox are their own user's.
+var trusted = map[string]string{
+	"client":                         "its service's answers",
+	"cmd/deployctl/internal/command": "files and answers of its user", "internal/importfile": "a file of the client's user",
+	"internal/project": "files of the client's user", "internal/projection": "events, on the client",
+	"internal/templates": "files of the client's user", "internal/settings": "settings", "internal/kms": "settings",
+	"internal/devserver": "files of the home", "internal/sandbox": "files of the worker, and its launcher's answers",
+	"internal/sandbox/launcher": "the worker's order", "internal/seal": "what the service has sealed",
+	"internal/eventlog":      "what the service has sealed",
+	"internal/assets/digest": "in the sandbox of the program", "internal/remote": "in the sandbox of the program",
+	"internal/gitsource": "in the sandbox of the program", "internal/languagehost": "in the sandbox of the program",
+	"provider": "in the sandbox of the program", "providers": "in the sandbox of the program",
+	"providers/s3": "in the sandbox of the program",
+}
+
+// targets name the fuzz targets of other packages by which the parsers of a package are reached.
+var targets = map[string][]string{
+	"internal/bags":         {"statestore:FuzzDeployments", "activities:FuzzRegisterResource"},
+	"internal/grpcapi/wire": {"internal/grpcapi:FuzzCalls"},
+	"internal/monitor":      {"activities:FuzzRegisterResource", "activities:FuzzInvoke", "activities:FuzzCall"},
+	"internal/properties":   {"activities:FuzzRegisterResource"},
+	"internal/stackconfig":  {"internal/autonaming:FuzzPatterns"},
+	"internal/identity":     {"internal/identity:FuzzIssuers", "deployments:FuzzClaims"},
+}
+
+// TestEveryParserOfStrangersTextsIsFuzzed holds that a package that reads what others have written has a target that
+// reads anything, or a reason.
+func TestEveryParserOfStrangersTextsIsFuzzed(t *testing.T) {
+	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := strings.Fields(string(makefile))
+	parsing := map[string]bool{}
+	err = fs.WalkDir(os.DirFS(root), ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && name != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" ||
+			strings.HasSuffix(d.Name(), "test") || slices.Contains(
+			[]string{"tools", "e2e", "bench", "chaos", "differential", "examples", "api", "bin"}, name)):
+			return fs.SkipDir
+		case !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
+			return nil
+		}
+		text, err := os.ReadFile(filepath.Join(root, name))
+		parsing[path.Dir(name)] = parsing[path.Dir(name)] || reads.Match(text)
+		return err
+	})
+	if err != nil || len(parsing) == 0 {
+		t.Fatalf("%d packages: %v", len(parsing), err)
+	}
+	for pkg, parses := range parsing {
+		own := slices.ContainsFunc(listed, func(word string) bool { return strings.HasPrefix(word, pkg+":Fuzz") })
+		elsewhere, named := targets[pkg]
+		for _, target := range elsewhere {
+			if !slices.Contains(listed, target) {
+				t.Errorf("%s is said to be fuzzed by %s, which the Makefile does not list", pkg, target)
+			}
+		}
+		switch why, told := trusted[pkg]; {
+		case !parses && (named || told):
+			t.Errorf("%s has no parser: take it out of the tables", pkg)
+		case parses && !own && !named && !told:
+			t.Errorf("%s parses: give it a fuzz target, or say in this test why it needs none", pkg)
+		case told && (own || named):
+			t.Errorf("%s is fuzzed, although it reads %s", pkg, why)
+		}
 	}
 }

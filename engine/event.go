@@ -269,6 +269,9 @@ type StepFinished struct {
 	Found *Found `json:"found,omitempty"`
 	// Evidence is what the error of a failed step tells; nil if its provider was not asked.
 	Evidence *Evidence `json:"evidence,omitempty"`
+	// Attempt says of which attempt this is the result, from 1 on, so that no result counts for a later one. 0: a worker
+	// of an earlier build does not say it. The core does not need it: its caller has checked it.
+	Attempt int `json:"attempt,omitempty"`
 }
 
 // Cancelled asks the run to end: running steps finish, nothing new starts. Forced also cancels running steps. It may

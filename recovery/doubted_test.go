@@ -19,16 +19,47 @@ func TestAFailedStepThatWasStillToBeLookedForHasNoKnownOutcome(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h := newHistory("", []*historypb.HistoryEvent{
-			{EventId: 1, Attributes: &historypb.HistoryEvent_ActivityTaskScheduledEventAttributes{
-				ActivityTaskScheduledEventAttributes: &historypb.ActivityTaskScheduledEventAttributes{
-					ActivityId: "create-7", ActivityType: &common.ActivityType{Name: deployments.ActivityStep}}}},
-			{EventId: 2, Attributes: &historypb.HistoryEvent_ActivityTaskCompletedEventAttributes{
-				ActivityTaskCompletedEventAttributes: &historypb.ActivityTaskCompletedEventAttributes{
-					ScheduledEventId: 1, Result: result}}},
-		}, worker.WorkflowReplayerOptions{})
-		if out, ok := h.outcomeOf(7); ok != known {
+		if out, ok := stepped(t, deployments.StepInput{Round: 1}, result).outcomeOf(7); ok != known {
 			t.Errorf("to be looked for %v: %+v %v", look, out, ok)
 		}
 	}
+}
+
+func TestAResultOfAnotherStepOrAnEarlierAttemptIsNoOutcome(t *testing.T) {
+	in := deployments.StepInput{Round: 2}
+	for name, c := range map[string]struct {
+		op, attempt int
+		known       bool
+	}{
+		"its own":             {7, in.Attempt(), true},
+		"of an earlier build": {7, 0, true},
+		"of another step":     {6, in.Attempt(), false},
+		"of its last attempt": {7, in.Attempt() - 1, false},
+	} {
+		result, err := converter.GetDefaultDataConverter().ToPayloads(engine.StepFinished{Op: c.op, Attempt: c.attempt,
+			Outcome: engine.OutcomeDone, ID: "forged"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out, ok := stepped(t, in, result).outcomeOf(7); ok != c.known {
+			t.Errorf("%s: %+v %v", name, out, ok)
+		}
+	}
+}
+
+// stepped is the history of a step that has ended.
+func stepped(t *testing.T, in deployments.StepInput, result *common.Payloads) *history {
+	t.Helper()
+	input, err := converter.GetDefaultDataConverter().ToPayloads(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newHistory("", []*historypb.HistoryEvent{
+		{EventId: 1, Attributes: &historypb.HistoryEvent_ActivityTaskScheduledEventAttributes{
+			ActivityTaskScheduledEventAttributes: &historypb.ActivityTaskScheduledEventAttributes{ActivityId: "create-7",
+				ActivityType: &common.ActivityType{Name: deployments.ActivityStep}, Input: input}}},
+		{EventId: 2, Attributes: &historypb.HistoryEvent_ActivityTaskCompletedEventAttributes{
+			ActivityTaskCompletedEventAttributes: &historypb.ActivityTaskCompletedEventAttributes{
+				ScheduledEventId: 1, Result: result}}},
+	}, worker.WorkflowReplayerOptions{})
 }

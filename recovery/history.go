@@ -176,20 +176,39 @@ func (h *history) recordedOutcome(op int) (engine.StepFinished, bool) {
 	}
 	end := h.closed[scheduled.GetEventId()]
 	if a := end.GetActivityTaskCompletedEventAttributes(); a != nil {
-		var found engine.StepFinished
-		if isSettle(scheduled) {
-			return found, h.read(scheduled, a.GetResult(), &found) == nil
-		}
 		var out deployments.StepOutput
-		err := h.read(scheduled, a.GetResult(), &out)
-		return out.StepFinished, err == nil
+		var err error
+		if isSettle(scheduled) {
+			err = h.read(scheduled, a.GetResult(), &out.StepFinished)
+		} else {
+			err = h.read(scheduled, a.GetResult(), &out)
+		}
+		return out.StepFinished, err == nil && workflows.IsResult(out.StepFinished, op, h.attemptOf(scheduled))
 	}
 	if a := end.GetActivityTaskFailedEventAttributes(); a != nil && isStep(scheduled) {
-		if out, ok := workflows.StepOf(h.errorOf(a.GetFailure())); ok {
+		out, ok := workflows.StepOf(h.errorOf(a.GetFailure()))
+		if ok && workflows.IsResult(out.StepFinished, op, h.attemptOf(scheduled)) {
 			return out.StepFinished, true
 		}
 	}
 	return nothing, isStep(scheduled) && neverBegan(end)
+}
+
+// attemptOf returns the attempt that a Step or a Settle is of; 0 if its input cannot be read.
+func (h *history) attemptOf(scheduled *historypb.HistoryEvent) int {
+	input := scheduled.GetActivityTaskScheduledEventAttributes().GetInput()
+	if isSettle(scheduled) {
+		var in deployments.SettleInput
+		if h.read(scheduled, input, &in) != nil {
+			return 0
+		}
+		return in.Attempt()
+	}
+	var in deployments.StepInput
+	if h.read(scheduled, input, &in) != nil {
+		return 0
+	}
+	return in.Attempt()
 }
 
 // neverBegan reports whether an activity that failed had not been started.

@@ -146,20 +146,22 @@ func (r *run) stepCall(s engine.Step) call {
 	if s.Timeout > 0 {
 		timeout = stepGrace + time.Duration(s.Timeout*float64(time.Second))
 	}
+	in := deployments.StepInput{Update: r.in.Update, Base: r.in.Base, Step: s, Round: round + s.Retries}
 	return call{
 		name: deployments.ActivityStep, id: fmt.Sprintf("%s-%d", s.Kind, s.Op), ops: []int{s.Op}, timeout: timeout,
 		retry:   stepRetryPolicy(r.in.Retries.Of(s.Type)),
 		summary: fmt.Sprintf("%s %s %s", s.Kind, s.Type, engine.NameOf(s.URN)),
-		input:   deployments.StepInput{Update: r.in.Update, Base: r.in.Base, Step: s, Round: round + s.Retries},
+		input:   in,
 		events: eventsOf(func(out deployments.StepOutput) []engine.Event {
-			if out.Op != s.Op { // not from a worker: somebody completed the activity by hand
+			if !IsResult(out.StepFinished, s.Op, in.Attempt()) {
+				// not from a worker: somebody completed the activity by hand
 				r.recordOutcome(s.Op, engine.OutcomeUnknown)
 				return single(engine.StepFinished{Op: s.Op, Outcome: engine.OutcomeUnknown,
 					Error: "its activity was completed with another result"})
 			}
 			return r.stepFinished(out)
 		}, func(err error) []engine.Event {
-			if out, ok := StepOf(err); ok && out.Op == s.Op {
+			if out, ok := StepOf(err); ok && IsResult(out.StepFinished, s.Op, in.Attempt()) {
 				return r.stepFinished(out)
 			}
 			outcome := engine.OutcomeUnknown
@@ -188,6 +190,12 @@ func (r *run) hookCall(h engine.Hook) call {
 // hookLost returns the result of a hook whose activity failed.
 func hookLost(h engine.Hook, err error) engine.HookFinished {
 	return engine.HookFinished{Op: h.Op, Point: h.Point, Nth: h.Nth, Error: messageOf(err)}
+}
+
+// IsResult reports whether a result is that of an attempt of an operation. Results of the same type open in all
+// activities of the workflow, so whoever can write to Temporal may answer with that of an earlier attempt.
+func IsResult(f engine.StepFinished, op, attempt int) bool {
+	return f.Op == op && (f.Attempt == attempt || f.Attempt == 0)
 }
 
 // stepFinished records the result of a step.
@@ -228,7 +236,7 @@ func (r *run) settleCall(s engine.Settle) call {
 			var found engine.StepFinished
 			if err := f.Get(ctx, &found); err != nil {
 				found = engine.StepFinished{Op: op, Outcome: engine.OutcomeUndecidable, Error: messageOf(err)}
-			} else if found.Op != op {
+			} else if !IsResult(found, op, in.Attempt()) {
 				found = engine.StepFinished{Op: op, Outcome: engine.OutcomeUndecidable,
 					Error: "its activity was completed with another result"}
 			}

@@ -62,7 +62,7 @@ func (r *run) ask(ctx workflow.Context, q inquiry) engine.StepFinished {
 		switch {
 		case ctx.Err() != nil:
 			return q.found
-		case err == nil && known.Op == op && known.Outcome != engine.OutcomeUnknown:
+		case err == nil && IsResult(known, op, q.in.Attempt()) && known.Outcome != engine.OutcomeUnknown:
 			return known
 		case !timedOut(err, enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START): // it knows nothing, or has ended for certain
 			return q.found

@@ -677,3 +677,37 @@ func TestAResolutionThatArrivesDuringContinueAsNewIsCarriedOut(t *testing.T) {
 	}
 	wantSnapshot(t, w, names(2))
 }
+
+// Whoever can write to Temporal answers an activity with the sealed result of an earlier one of its type.
+func TestTheResultOfAnEarlierAttemptIsNotThatOfALaterOne(t *testing.T) {
+	lost := func(err error, times int) func(int) error {
+		return func(n int) error {
+			if n <= times {
+				return err
+			}
+			return nil
+		}
+	}
+	for name, c := range map[string]struct {
+		lost  func(int) error
+		found engine.Outcome // by the host
+		said  engine.Outcome // by the worker that made the attempt
+		of    int            // the attempt of which all results are
+		calls int
+	}{
+		"of a step":                  {lost(errUnknown, 1), "absent", "", deployments.StepInput{Round: 1}.Attempt(), 2},
+		"of settling":                {lost(errUnknown, 2), "absent", "", deployments.SettleInput{Round: 1}.Attempt(), 2},
+		"of a worker that was asked": {lost(silence, 1), "undecidable", "absent", deployments.SettleInput{}.Attempt(), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, p := newWorld(), &program{names: names(1)}
+			w.outcomes["thing-a"], w.settled, w.repeated = c.lost, c.found, c.of
+			w.answering = func(int) (engine.StepFinished, error) { return engine.StepFinished{Outcome: c.said}, nil }
+			out, _ := perform(t, w, p, deployments.RunInput{}, nil)
+			_, pending := w.snapshot(t)
+			if w.calls["thing-a"] != c.calls || out.Result.Status != engine.StatusFailed || pending != 1 {
+				t.Errorf("came to %+v after %d calls with %d pending", out.Result, w.calls["thing-a"], pending)
+			}
+		})
+	}
+}

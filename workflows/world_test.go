@@ -50,6 +50,7 @@ type world struct {
 	looked     []int                                    // the rounds that were settled
 	inquired   []string                                 // the workers that were asked about lost attempts
 	answering  func(n int) (engine.StepFinished, error) // what the nth of them says; nil: it knows nothing
+	repeated   int                                      // the attempt of which every result is; 0: its own
 	asked      int                                      // reports of a lost worker
 	away       int                                      // saves that fail first
 	unsavable  bool                                     // every save fails for good
@@ -84,8 +85,8 @@ func (w *world) Step(ctx context.Context, in deployments.StepInput) (engine.Step
 		}
 	}
 	w.created[in.Step.URN]++
-	done := engine.StepFinished{Op: in.Step.Op, Outcome: engine.OutcomeDone, ID: "id-" + name,
-		At: "2026-01-01T00:00:00Z"}
+	done := engine.StepFinished{Op: in.Step.Op, Attempt: cmp.Or(w.repeated, in.Attempt()), Outcome: engine.OutcomeDone,
+		ID: "id-" + name, At: "2026-01-01T00:00:00Z"}
 	if in.Step.Kind == engine.StepCreateReplacement {
 		done.ID += "-again"
 	}
@@ -99,7 +100,7 @@ func (w *world) Settle(_ context.Context, in deployments.SettleInput) (engine.St
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.looked = append(w.looked, in.Round)
-	found := engine.StepFinished{Op: in.Settle.Step.Op, Outcome: w.settled}
+	found := engine.StepFinished{Op: in.Settle.Step.Op, Attempt: cmp.Or(w.repeated, in.Attempt()), Outcome: w.settled}
 	if w.settled == engine.OutcomeDone {
 		found.ID, found.At = "id-"+in.Settle.Step.URN.Name(), "2026-01-01T00:00:00Z"
 	}
@@ -114,7 +115,7 @@ func (w *world) Inquire(ctx context.Context, in deployments.SettleInput) (known 
 	if w.answering != nil {
 		known, err = w.answering(len(w.inquired))
 	}
-	known.Op = in.Settle.Step.Op
+	known.Op, known.Attempt = in.Settle.Step.Op, cmp.Or(w.repeated, in.Attempt())
 	return known, err
 }
 

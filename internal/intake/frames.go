@@ -15,7 +15,14 @@ const (
 	flagEnd, flagPadded                 = 0x1, 0x8
 )
 
-var errPadded = errors.New("the other side pads its messages, as no gRPC library does")
+var (
+	errPadded  = errors.New("the other side pads its messages, as no gRPC library does")
+	errPartial = errors.New("the other side has begun messages on too many streams at once")
+)
+
+// mostPartial bounds the streams of a connection on which a message has begun: a side may name streams that it has not
+// opened, which gRPC ignores.
+const mostPartial = 2 * pluginprotocol.MaxStreams
 
 // frames follows the frames that one side of a connection sends. Its functions are called as they pass by; nil: what
 // they tell is not looked for.
@@ -92,6 +99,9 @@ func (f *frames) begin() error {
 func (f *frames) data(p []byte) error {
 	m := f.partial[f.stream]
 	if m == nil {
+		if len(f.partial) >= mostPartial {
+			return errPartial
+		}
 		m = &partial{}
 		if f.partial == nil {
 			f.partial = map[uint32]*partial{}

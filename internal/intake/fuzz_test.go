@@ -1,8 +1,13 @@
 package intake
 
 import (
+	"bytes"
 	"encoding/binary"
+	"errors"
 	"testing"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/deployctl/deployctl/internal/pluginprotocol"
 )
@@ -58,4 +63,24 @@ func TestACompressedMessageIsAsLongAsAMessageCanBe(t *testing.T) {
 	if got := follow(t, frame(frameData, 0, 1, head), 1); got.bytes != pluginprotocol.MaxMessage {
 		t.Errorf("it counts as %d bytes", got.bytes)
 	}
+}
+
+// FuzzValues decodes what a program or a plugin sends: it is refused for its values alone, and never for few.
+func FuzzValues(f *testing.F) {
+	f.Add([]byte{10, 2, 8, 0}, uint16(1))
+	f.Add([]byte{10, 4, 10, 2, 8, 0}, uint16(60_000))
+	f.Add([]byte{8, 1, 26, 0xff, 0xff, 3}, uint16(30_000))
+	f.Fuzz(func(t *testing.T, part []byte, times uint16) {
+		data := bytes.Repeat(part[:min(len(part), 64)], int(times))
+		one, two := &structpb.ListValue{}, &structpb.ListValue{}
+		got, want := Unmarshal(data, one), proto.Unmarshal(data, two)
+		switch {
+		case errors.Is(got, errValues):
+			if len(data) < 2*mostValues {
+				t.Errorf("%d bytes have too many values", len(data))
+			}
+		case (got == nil) != (want == nil) || !proto.Equal(one, two):
+			t.Errorf("%v, and without a bound %v", got, want)
+		}
+	})
 }

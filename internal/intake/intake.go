@@ -23,8 +23,8 @@ import (
 const (
 	// large is the size of a message from which on it takes memory: as much as a stream gets before it is read from.
 	large = 64 << 10
-	// perByte is how much memory a byte of a message takes, while it is received and decoded.
-	perByte = 4
+	// perByte is how much memory a byte of a message takes at most, while it is received and decoded: see mostValues.
+	perByte = 24
 	// patience is how long a message waits for memory, and decodeTime how long one that is whole keeps it.
 	patience, decodeTime = time.Minute, 30 * time.Second
 )

@@ -20,8 +20,8 @@ import (
 	"github.com/deployctl/deployctl/internal/waittest"
 )
 
-// poolSize is room for one message of 1 MiB at a time, which takes four times that.
-const poolSize = 5 << 20
+// poolSize is room for one message of 1 MiB at a time.
+const poolSize = (perByte + 1) << 20
 
 // echo is a server with one method, which says what it has got. Its handlers wait for go.
 type echo struct {
@@ -364,7 +364,7 @@ func TestTheMemoryOfADecodedMessageIsGivenBackWhileAnotherArrives(t *testing.T) 
 	c.decoded(int64(size), int64(size))
 	other := pool.Claim("other", nil)
 	defer other.Release()
-	if err := other.Take(t.Context(), 3*poolSize-8<<20, 0); err != nil {
+	if err := other.Take(t.Context(), 3*poolSize-2*perByte<<20, 0); err != nil {
 		t.Error(err)
 	}
 }
@@ -391,5 +391,18 @@ func TestAMessageThatIsTooLongTakesNoMemory(t *testing.T) {
 	}
 	if whole := pool.Claim("whole", nil); whole.Take(t.Context(), poolSize, 0) != nil {
 		t.Error("it has taken memory")
+	}
+}
+
+// A side sends the beginnings of messages on streams that it has not opened, which gRPC ignores.
+func TestBeginningsOfMessagesAreBounded(t *testing.T) {
+	f := frames{message: func(uint32, int64, int64) error { return nil }, arrived: func(uint32) {}, ended: func(uint32) {}}
+	var err error
+	for stream := uint32(1); err == nil && stream < 4*mostPartial; stream += 2 {
+		frame := binary.BigEndian.AppendUint32([]byte{0, 0, 1, frameData, 0}, stream)
+		err = f.scan(append(frame, 0))
+	}
+	if !errors.Is(err, errPartial) || len(f.partial) > mostPartial {
+		t.Errorf("%d are remembered: %v", len(f.partial), err)
 	}
 }

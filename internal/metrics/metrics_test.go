@@ -187,3 +187,15 @@ func TestSchedulesAreCountedOnceAMinuteAndNotShownWithoutTemporal(t *testing.T) 
 		}
 	})
 }
+
+// Whoever can use the namespace starts workflows of types that they make up.
+func TestSeriesOfTemporalsSDKAreBounded(t *testing.T) {
+	m := New(build.Info{})
+	for i := range 2 * mostSeries {
+		h := m.SDK().WithTags(map[string]string{"workflow_type": fmt.Sprint("made up ", i)})
+		h.Counter("temporal_workflow_task_queue_poll_succeed").Inc(1)
+	}
+	if len(m.sdk.all) > mostSeries {
+		t.Errorf("%d are kept", len(m.sdk.all))
+	}
+}

@@ -65,6 +65,10 @@ func (a adder) Inc(n int64)               { a.Add(float64(n)) }
 func (s setter) Update(v float64)         { s.Set(v) }
 func (r recorder) Record(d time.Duration) { r.Observe(d.Seconds()) }
 
+// mostSeries bounds the series that are shown. Their labels have types of workflows, which whoever can use the namespace
+// makes up.
+const mostSeries = 10_000
+
 // series are metrics that are made as they are asked for: the SDK gives one name different sets of labels, which a
 // vector does not allow.
 type series struct {
@@ -87,7 +91,9 @@ func find[M prometheus.Metric](h handler, name string, fresh func() M) M {
 		return known
 	}
 	m := fresh()
-	h.series.all[key.String()] = m
+	if len(h.series.all) < mostSeries {
+		h.series.all[key.String()] = m
+	}
 	return m
 }
 

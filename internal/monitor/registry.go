@@ -100,7 +100,7 @@ func (r *registry) allExist(ctx context.Context, roots []urn.URN) (bool, error) 
 		if ctx.Err() != nil {
 			return false, context.Cause(ctx)
 		}
-		pending := false
+		var pending *urn.URN // a component with a registration that is open
 		visited := map[urn.URN]bool{}
 		todo := append([]urn.URN(nil), roots...)
 		for len(todo) > 0 {
@@ -113,13 +113,19 @@ func (r *registry) allExist(ctx context.Context, roots []urn.URN) (bool, error) 
 				return false, nil
 			case !res.custom:
 				visited[u] = true
-				pending = pending || r.open[u] > 0
+				if pending == nil && r.open[u] > 0 {
+					pending = &u
+				}
 				todo = append(todo, r.children[u]...)
 			}
 		}
-		if !pending {
+		if pending == nil {
 			return true, nil
 		}
-		r.changed.Wait()
+		// All is looked at again when that component has changed: every registration of the program wakes every call that
+		// waits here.
+		for r.open[*pending] > 0 && ctx.Err() == nil {
+			r.changed.Wait()
+		}
 	}
 }

@@ -1,8 +1,15 @@
 package outbound
 
 import (
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"net/netip"
+	"sync/atomic"
 	"testing"
+
+	"golang.org/x/net/http/httpproxy"
 )
 
 func TestOnlyAddressesOfThePublicInternetArePublic(t *testing.T) {
@@ -18,4 +25,79 @@ func TestOnlyAddressesOfThePublicInternetArePublic(t *testing.T) {
 			t.Errorf("%s: %v", text, got)
 		}
 	}
+}
+
+// listening is a server that answers, and counts who connects to it.
+func listening(t *testing.T, answer http.HandlerFunc) (s *httptest.Server, connected *atomic.Int64) {
+	t.Helper()
+	connected = &atomic.Int64{}
+	s = httptest.NewUnstartedServer(answer)
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			connected.Add(1)
+		}
+	}
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	return s, connected
+}
+
+// A name says nothing of where it leads: what counts is the address to which the connection is made.
+func TestAServerIsJudgedByTheAddressToWhichItsNameLeads(t *testing.T) {
+	s, connected := listening(t, func(http.ResponseWriter, *http.Request) {})
+	_, port, _ := net.SplitHostPort(s.Listener.Addr().String())
+	none := &httpproxy.Config{}
+	for name, c := range map[string]struct {
+		guard Guard
+		asked bool
+	}{
+		"nobody allows it":        {Guard{Proxies: none}, false},
+		"another name is allowed": {Guard{Proxies: none, Hosts: []string{"elsewhere"}}, false},
+		"its name is allowed":     {Guard{Proxies: none, Hosts: []string{"localhost"}}, true},
+		"its address is allowed":  {Guard{Proxies: none, Prefixes: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, true},
+		"all are allowed":         {Guard{Proxies: none, Private: true}, true},
+	} {
+		before := connected.Load()
+		_, err := c.guard.Client().Get("https://localhost:" + port) // its certificate is not good: it is not read
+		conn, dialled := c.guard.Dial(t.Context(), "tcp", "localhost:"+port)
+		if dialled == nil {
+			_ = conn.Close()
+		}
+		refused := errors.As(err, new(*RefusedError)) && errors.As(dialled, new(*RefusedError))
+		if refused == c.asked || !c.asked && connected.Load() > before || c.asked && dialled != nil {
+			t.Errorf("%s: %v, and by itself %v; %d have connected", name, err, dialled, connected.Load()-before)
+		}
+	}
+}
+
+func TestAServerLeadsToNoServerThatMustNotBeAsked(t *testing.T) {
+	hidden, connected := listening(t, func(http.ResponseWriter, *http.Request) {})
+	_, port, _ := net.SplitHostPort(hidden.Listener.Addr().String())
+	for _, to := range []string{"https://127.0.0.2:" + port, "http://127.0.0.1:" + port, "file:///etc/passwd"} {
+		door, _ := listening(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, to, http.StatusFound) })
+		client := (&Guard{Proxies: &httpproxy.Config{}, Hosts: []string{"127.0.0.1"}}).Client()
+		client.Transport.(*http.Transport).TLSClientConfig = door.Client().Transport.(*http.Transport).TLSClientConfig
+		if _, err := client.Get(door.URL); !errors.As(err, new(*RefusedError)) || connected.Load() > 0 {
+			t.Errorf("led to %s: %v; %d have connected", to, err, connected.Load())
+		}
+	}
+}
+
+// FuzzURLs asks which URLs of users may be asked: whatever they look like, only TLS and public or allowed addresses.
+func FuzzURLs(f *testing.F) {
+	for _, seed := range []string{"https://example.com/x", "http://localhost:1/", "https://[::ffff:127.0.0.1]/",
+		"https://169.254.169.254", "https://user:pass@[fe80::1%25eth0]:8/", "file:///etc/passwd", "https://0x7f.1/"} {
+		f.Add(seed)
+	}
+	g := &Guard{What: "things are fetched", Setting: "things.hosts", Hosts: []string{"inside"}}
+	f.Fuzz(func(t *testing.T, text string) {
+		u, err := g.Parse(text)
+		if err != nil {
+			return
+		}
+		ip, literal := netip.ParseAddr(u.Hostname())
+		if trusted := g.Trusts(u.Hostname()); u.Scheme != "https" || literal == nil && !trusted && !IsPublic(ip) {
+			t.Errorf("%q may be asked", text)
+		}
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"net"
 	"strconv"
 
+	"github.com/deployctl/deployctl/internal/intake"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -69,7 +70,7 @@ func (c *Callbacks) Invoke(ctx context.Context, token string, request, response 
 	if err != nil {
 		return err
 	}
-	if err = proto.Unmarshal(answer.GetResponse(), response); err == nil {
+	if err = intake.Unmarshal(answer.GetResponse(), response); err == nil {
 		err = checkValues(response)
 	}
 	if err != nil {

@@ -226,7 +226,7 @@ func (e *endpoint) dial(ctx context.Context, target string, opts ...grpc.DialOpt
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithNoProxy(),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(pluginprotocol.MaxMessage),
-			grpc.MaxCallSendMsgSize(pluginprotocol.MaxMessage)),
+			grpc.MaxCallSendMsgSize(pluginprotocol.MaxMessage), intake.ClientCodec()),
 		grpc.WithStatsHandler(callWatcher{}), grpc.WithStatsHandler(&intake.Watcher{}),
 		grpc.WithChainUnaryInterceptor(markDelivery, checkAnswer),
 		grpc.WithChainStreamInterceptor(markStream),

@@ -85,6 +85,8 @@ type Host struct {
 	address string
 	spares  *process.Spares
 
+	connections int // that a port may have at a time
+
 	ctx    context.Context // of every call to a plugin; ends with the Host
 	cancel context.CancelFunc
 
@@ -130,7 +132,7 @@ func New(opts Options) (*Host, error) {
 	h := &Host{
 		opts: opts, env: environment(opts.Env), program: prog,
 		providers: map[providerKey]*providerSlot{},
-		schemas:   schemaCache{known: map[string][]byte{}},
+		schemas:   schemaCache{known: map[string][]byte{}}, connections: mostConnections,
 	}
 	h.finder = finder{env: h.env, home: h.pulumiHome(), root: root, project: opts.Project, box: opts.Box}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
@@ -165,7 +167,7 @@ func (h *Host) Listen() (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	return h.opts.Intake.Listen(listener), nil
+	return h.opts.Intake.Listen(newBounded(listener, h.connections, h.opts.Log)), nil
 }
 
 func (h *Host) tellRefusal() {

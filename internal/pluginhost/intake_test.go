@@ -15,7 +15,7 @@ import (
 
 // TestTheMessagesOfAnUpdateTakeMemoryOfItsOrganization sends one to the engine while others have all the memory.
 func TestTheMessagesOfAnUpdateTakeMemoryOfItsOrganization(t *testing.T) {
-	const size = 16 << 20
+	const size = 64 << 20
 	pool := mempool.New(size)
 	said := make(chan string, 10)
 	h := open(t, Options{Intake: intake.New(pool, "acme"), Log: func(m Message) { said <- m.Text }})

@@ -34,9 +34,11 @@ func ServerOptions(told func(error)) []grpc.ServerOption {
 		}
 		return handle(ctx, req)
 	}
+	calls := &openCalls{most: mostCalls}
 	return append(panics.ServerOptions(told),
+		grpc.MaxConcurrentStreams(pluginprotocol.MaxStreams), grpc.InTapHandle(calls.admit),
 		grpc.MaxRecvMsgSize(pluginprotocol.MaxMessage), grpc.MaxSendMsgSize(pluginprotocol.MaxMessage),
-		grpc.StatsHandler(&intake.Watcher{}), grpc.ChainUnaryInterceptor(check))
+		intake.ServerCodec(), grpc.StatsHandler(&intake.Watcher{}), grpc.ChainUnaryInterceptor(check))
 }
 
 // checkAnswer rejects answers of plugins, and details of their errors, that have values which cannot be read. Errors

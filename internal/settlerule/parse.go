@@ -244,7 +244,9 @@ func (s *Source) parse(data []byte) (err error) {
 		return fmt.Errorf("args: %w", err)
 	}
 	Argument{Object: s.Args}.templates(func(t Template) {
-		err = errors.Join(err, onlyOf(t, "the function is asked once for all resources, so its arguments are constants"))
+		if err == nil { // the first says enough: there may be many
+			err = onlyOf(t, "the function is asked once for all resources, so its arguments are constants")
+		}
 	})
 	return err
 }

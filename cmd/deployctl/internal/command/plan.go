@@ -154,7 +154,8 @@ func (s *session) savePlan(
 	if err := os.WriteFile(path, text.Bytes(), 0o600); err != nil {
 		return deployments.Errorf(deployments.CodeInvalid, "--save-plan: %w", err)
 	}
-	s.note(fmt.Sprintf("Wrote the plan to %s. deployctl up --plan %s makes exactly these changes, or none.",
+	s.note(fmt.Sprintf("Wrote the plan to %s. deployctl up --plan %s makes these changes only: it stops "+
+		"before the first one that is not among them.",
 		s.flags.String("save-plan"), s.flags.String("save-plan")))
 	return nil
 }

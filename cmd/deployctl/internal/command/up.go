@@ -10,8 +10,8 @@ func upCommand(s *Env) *cli.Command {
 		Name: "up", Aliases: []string{"update", "deploy"}, Usage: "update the stack to what the program declares",
 		Description: changeExits,
 		Flags: changeFlags(refreshFlag, replaceFlag, adoptFlag, ignoreProtectFlag, policyPackFlag, policyPackConfigFlag,
-			&cli.StringFlag{Name: "plan", Usage: "make only the changes of the plan in `FILE`, which deployctl preview " +
-				"--save-plan has written, or none"}),
+			&cli.StringFlag{Name: "plan", Usage: "make the changes of the plan in `FILE`, which deployctl preview " +
+				"--save-plan has written, and stop before others"}),
 		Action: action(s, change(engine.KindUp)),
 	}
 }
