@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"sync"
 
 	"github.com/deployctl/deployctl/internal/pluginhost"
 	"github.com/deployctl/deployctl/internal/settlerule"
@@ -51,8 +50,8 @@ func (at *attempt) valueOf(
 	if err != nil {
 		return "", err
 	}
-	kept, _ := at.session.known.LoadOrStore(string(key), &knownValue{})
-	result, err := kept.(*knownValue).get(func() (resource.PropertyMap, error) {
+	kept, _ := at.session.known.LoadOrStore(string(key), newKnownValue())
+	result, err := kept.(*knownValue).get(ctx, func() (resource.PropertyMap, error) {
 		return at.invoke(ctx, p, source.Function, args)
 	})
 	return settlerule.Text(result, source.Result), err
@@ -61,14 +60,23 @@ func (at *attempt) valueOf(
 // knownValue is what a function has answered once for all resources of an update. An answer that may be another one the
 // next time is not kept.
 type knownValue struct {
-	mu     sync.Mutex
+	turn   chan struct{} // held by who asks, or looks
 	got    bool
 	result resource.PropertyMap
 }
 
-func (v *knownValue) get(ask func() (resource.PropertyMap, error)) (resource.PropertyMap, error) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
+func newKnownValue() *knownValue { return &knownValue{turn: make(chan struct{}, 1)} }
+
+// get returns the answer. Whoever waits for another one's question stops waiting when its own context ends.
+func (v *knownValue) get(
+	ctx context.Context, ask func() (resource.PropertyMap, error),
+) (resource.PropertyMap, error) {
+	select {
+	case v.turn <- struct{}{}:
+		defer func() { <-v.turn }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 	if v.got {
 		return v.result, nil
 	}
