@@ -17,5 +17,6 @@
 //	fake:index:NAME       as Named, once the package is extended by a package whose value is NAME
 //
 // The provider never retries, never adopts and never hides an error: each of the cloud's answers becomes the gRPC
-// status that says honestly whether the request was carried out (see errors.go).
+// status that says honestly whether the request was carried out (see errors.go). With the configuration errors, and
+// more so with habits, it behaves as providers do that people use instead (see plain.go and habits.go).
 package fakeprovider
