@@ -58,6 +58,7 @@ resources:
     defaultProvider: true
     properties: {s3Endpoint: "%[1]s", s3Region: us-east-1}
   outside: {type: "deployctl:s3:Bucket", properties: {name: %[2]s-outside, tags: {team: web}}}
+  shelf: {type: "deployctl:s3:Bucket", properties: {name: %[2]s-shelf}}
 `, s.address, s.prefix)
 	for i := range 3 {
 		text += fmt.Sprintf(`
@@ -69,7 +70,7 @@ resources:
     properties: {bucket: "${bucket%[2]d.name}", key: %[1]s-first%[2]d, content: of %[3]d days}
   second%[2]d:
     type: deployctl:s3:Object
-    properties: {bucket: "${outside.name}", key: %[1]s-second%[2]d, content: of %[3]d days}
+    properties: {bucket: "${shelf.name}", key: %[1]s-second%[2]d, content: of %[3]d days}
 `, s.prefix, i, days, suffix)
 	}
 	return text
