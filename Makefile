@@ -22,7 +22,8 @@ UNIT = ./internal/languagehost ./statestore ./activities \
 	$$(go list ./... | grep -v -e /internal/devserver -e /e2e$$ -e /e2e/ -e /bench$$ -e /chaos$$ -e /differential$$)
 
 .PHONY: all build build-client next next-embedded peers stockengine differential demo check test soak static tests unit-short fuzz \
-	mutants race lint workflowcheck imports alerts cross cross-build e2e long attack bench chaos rounds record generate clean help
+	mutants race lint workflowcheck imports alerts cross cross-build e2e long test-real attack bench chaos rounds record generate \
+	clean help
 
 help: ## say what can be made
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -150,6 +151,10 @@ bench: build ## the table against the stock CLI
 
 chaos: build next-embedded ## show every claim of docs/durability.md; CLAIM=kills SEEDS=1-20 shows, or resumes, a part
 	$(WITH_PEERS) go run ./chaos -claim '$(CLAIM)' -seeds '$(SEEDS)'
+
+REAL ?= 1-30
+test-real: build ## real providers against real servers: their lives, and REAL (1-30) seeds of lost answers and kills
+	$(WITH_PEERS) go test -vet=off -count=1 -v -timeout 1h ./e2e/real -args -real -seeds $(REAL)
 
 differential: build stockengine ## compare random programs with Pulumi's own engine; SEEDS=1-2000 plays, or resumes, these
 	$(WITH_PEERS) go run ./differential $(if $(SEEDS),-seeds '$(SEEDS)') $(ARGS)

@@ -53,8 +53,15 @@ func (at *attempt) seeded(
 	return false, nil
 }
 
+// leastRandom is how many bits of a value must be random, so that it can be nobody else's: four hexadecimal digits.
+const leastRandom = 16
+
+// otherSeeds are with how many other seeds Check is asked: so many that no random character is the same with all.
+const otherSeeds = 3
+
 // fromSeed reports whether Check generates an input from the seed: asked without the input it answers with the same
-// value, and with another seed it answers with another one. What is only a default is not generated.
+// value, and with other seeds it answers with other ones, which differ in so much that nobody else gets the same by
+// chance. What is only a default is not generated.
 func (at *attempt) fromSeed(
 	ctx context.Context, p *pluginhost.Provider, path resource.PropertyPath, value string, declared resource.PropertyMap,
 ) (bool, error) {
@@ -63,23 +70,54 @@ func (at *attempt) fromSeed(
 	if _, given := path.Get(without); given && !path.Delete(without) {
 		return false, nil
 	}
-	other := sha256.Sum256(at.step.Seed)
-	for _, c := range []struct {
-		seed []byte
-		same bool
-	}{{at.step.Seed, true}, {other[:], false}} {
-		resp, err := at.checkWith(ctx, p, without.ObjectValue(), c.seed)
+	values := []string{value}
+	for seed := at.step.Seed; len(values) <= 1+otherSeeds; {
+		resp, err := at.checkWith(ctx, p, without.ObjectValue(), seed)
 		switch {
 		case err != nil && isTransient(err):
 			return false, err
 		case err != nil || len(resp.Failures) > 0: // it must be given
 			return false, nil
 		}
-		if got := settlerule.Text(resp.Properties, path); got == "" || (got == value) != c.same {
+		got := settlerule.Text(resp.Properties, path)
+		if first := len(values) == 1; got == "" || (got == value) != first {
 			return false, nil
 		}
+		values = append(values, got)
+		other := sha256.Sum256(seed)
+		seed = other[:]
 	}
-	return true, nil
+	return randomBits(values) >= leastRandom, nil
+}
+
+// alphabets are what random characters may be of, with the bits of one; the smallest first.
+var alphabets = []struct {
+	characters string
+	bits       float64
+}{{"0123456789", 3.3}, {"0123456789abcdef", 4}, {"abcdefghijklmnopqrstuvwxyz0123456789", 5.1}}
+
+// randomBits estimates how many bits of values are random that were generated in the same way from different seeds: of
+// each character in which they differ, what its alphabet allows.
+func randomBits(values []string) float64 {
+	shortest := len(slices.MinFunc(values, func(a, b string) int { return len(a) - len(b) }))
+	at := func(i int) (all string) {
+		for _, v := range values {
+			all += string(v[i])
+		}
+		return all
+	}
+	varying, number := "", 0
+	for i := range shortest {
+		if all := at(i); strings.Trim(all, all[:1]) != "" {
+			varying, number = varying+strings.ToLower(all), number+1
+		}
+	}
+	for _, a := range alphabets {
+		if strings.Trim(varying, a.characters) == "" {
+			return float64(number) * a.bits
+		}
+	}
+	return float64(number) * alphabets[len(alphabets)-1].bits
 }
 
 // checkWith checks inputs with a seed.

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
-	"sync"
 
 	"github.com/deployctl/deployctl/internal/pluginhost"
 	"github.com/deployctl/deployctl/internal/settlerule"
@@ -53,24 +52,34 @@ func (at *attempt) valueOf(
 	if err != nil {
 		return "", err
 	}
-	kept, _ := at.session.known.LoadOrStore(sha256.Sum256(asked), &knownValue{})
-	return kept.(*knownValue).get(func() (string, error) {
+	kept, _ := at.session.known.LoadOrStore(sha256.Sum256(asked), newKnownValue())
+	return kept.(*knownValue).get(ctx, func() (string, error) {
 		result, err := at.invoke(ctx, p, source.Function, args)
-		return settlerule.Text(result, source.Result), err
+		if err != nil {
+			return "", err
+		}
+		return settlerule.Text(result, source.Result), nil
 	})
 }
 
 // knownValue is the value in what a function has answered once for all resources of an update. The answer itself, which
 // may be of any size, is not kept, nor is one that may be another one the next time.
 type knownValue struct {
-	mu   sync.Mutex
+	turn chan struct{} // held by who asks, or looks
 	got  bool
 	text string
 }
 
-func (v *knownValue) get(ask func() (string, error)) (string, error) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
+func newKnownValue() *knownValue { return &knownValue{turn: make(chan struct{}, 1)} }
+
+// get returns the value. Whoever waits for another one's question stops waiting when its own context ends.
+func (v *knownValue) get(ctx context.Context, ask func() (string, error)) (string, error) {
+	select {
+	case v.turn <- struct{}{}:
+		defer func() { <-v.turn }()
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
 	if v.got {
 		return v.text, nil
 	}

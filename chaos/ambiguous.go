@@ -117,24 +117,7 @@ func (d *doubtfulStage) phase(ctx context.Context, verb string, ops ...fakecloud
 			return err
 		}
 	}
-	var said string
-	for range tries {
-		c, err := d.start(verb, "--yes", "--skip-preview", "--on-unknown", "fail")
-		if err != nil {
-			return err
-		}
-		if err := c.ends(ctx); err != nil {
-			return err
-		}
-		d.tally["updates"]++
-		if c.err == nil {
-			return d.struck(ctx)
-		}
-		if said = c.text(); strings.Contains(said, "deployctl resolve") {
-			return fmt.Errorf("a person is asked:\n%s", c.end())
-		}
-	}
-	return fmt.Errorf("%d times in vain: %s says\n%s", tries, verb, said[max(0, len(said)-3000):])
+	return d.until(ctx, verb)
 }
 
 // struck counts what went wrong, and has nothing go wrong any more.

@@ -38,6 +38,7 @@ var claims = []claim{
 	{name: "kills", seeds: 100, few: []int{5}, run: killing, control: control, line: killingLine},
 	{name: "creates", seeds: 20, run: losing, line: losingLine},
 	{name: "ambiguous", seeds: 200, run: doubting, line: doubtingLine},
+	{name: "habits", seeds: 20, run: habitual, line: habitualLine},
 	{name: "flaky", seeds: 20, run: flaking, line: flakingLine},
 	{name: "cancel", seeds: 20, run: cancelling, line: cancellingLine},
 	{name: "locks", seeds: 50, run: locking, line: lockingLine},

@@ -80,8 +80,10 @@ func archive(t *testing.T, files map[string]string) string {
 
 func TestAPackageSaysWhatItsTypesAreAndHowTheyAreImported(t *testing.T) {
 	s, err := readSDK(archive(t, map[string]string{
-		"package.json":     `{"name": "@pulumi/x", "version": "v1.2.3"}`,
-		"storage/thing.js": `    static __pulumiType = 'x:storage/thing:Thing';`,
+		"package.json": `{"name": "@pulumi/x", "version": "v1.2.3"}`,
+		"storage/thing.js": "    static __pulumiType = 'x:storage/thing:Thing';\n" +
+			"            resourceInputs[\"name\"] = args?.name;\n" +
+			"            resourceInputs[\"nested\"] = args?.nested ? pulumi.secret(args.nested) : undefined;\n",
 		"storage/thing.d.ts": "/**\n * const a = new x.storage.Thing(\"a\", {});\n * ## Import\n" +
 			" * ### Identity Schema\n * #### Required\n" +
 			" * * `name` (String) its name\n * #### Optional\n * * `region` (String) where\n" +
@@ -103,8 +105,8 @@ func TestAPackageSaysWhatItsTypesAreAndHowTheyAreImported(t *testing.T) {
 	if r == nil || s.Package != "x" || s.Version != "1.2.3" || s.Pages[r.Token] != 1 {
 		t.Fatalf("%+v", s)
 	}
-	if want := map[string]input{"name": {"string", false}, "size": {"number", true}, "tags": {"map", false},
-		"items": {"list", false}, "nested": {"object", false}}; !reflect.DeepEqual(r.Inputs, want) {
+	if want := map[string]input{"name": {Kind: "string"}, "size": {Kind: "number", Required: true},
+		"tags": {Kind: "map"}, "items": {Kind: "list"}, "nested": {Kind: "object", Secret: true}}; !reflect.DeepEqual(r.Inputs, want) {
 		t.Errorf("inputs %v", r.Inputs)
 	}
 	if !reflect.DeepEqual(r.Imports, []string{"my/thing"}) || !reflect.DeepEqual(r.Identity, []string{"name"}) ||
@@ -173,7 +175,7 @@ func TestOnlySourcesThatAgreeAreTrusted(t *testing.T) {
 
 func TestARuleThatDoesNotFitTheSchemaIsLeftOut(t *testing.T) {
 	r := &resource{Token: "x:index:Thing", Inputs: map[string]input{"name": {Kind: "string"}, "tags": {Kind: "map"},
-		"items": {Kind: "list"}, "labels": {Kind: "list"}}}
+		"items": {Kind: "list"}, "labels": {Kind: "list"}, "password": {Kind: "string", Secret: true}}}
 	get := &resource{Token: "x:index:get", Inputs: map[string]input{"tags": {Kind: "map"}},
 		Results: map[string]bool{"ids": true}}
 	call := func(function, arg, ids string) rule {
@@ -190,6 +192,7 @@ func TestARuleThatDoesNotFitTheSchemaIsLeftOut(t *testing.T) {
 		"with a default":           {rule{Read: "${name|x}"}, true},
 		"no input with a default":  {rule{Read: "${other|x}/${name}"}, false},
 		"a list":                   {rule{Read: "${items}"}, false},
+		"a secret":                 {rule{Read: "${name}/${password}"}, false},
 		"a value":                  {rule{Read: "${value:project}/${config:x}/${name}"}, true},
 		"a call":                   {call("x:index:get", "tags", "ids[*]"), true},
 		"no function":              {call("x:index:list", "tags", "ids[*]"), false},

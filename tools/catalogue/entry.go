@@ -118,6 +118,8 @@ func (e *entry) check(r *resource, functions map[string]*resource, terraform boo
 				e.Names[head] = "name"
 			case !ok:
 				return fmt.Errorf("%s is no input", property)
+			case in.Secret: // no template renders one, so the rule could never be used
+				return fmt.Errorf("%s is secret", property)
 			case head == name && !scalar(in.Kind):
 				return fmt.Errorf("%s is of kind %s", property, in.Kind)
 			}

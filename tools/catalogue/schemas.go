@@ -52,7 +52,7 @@ func writeSchemas(path string, files []*file) error {
 func kinds(r *resource) schema {
 	s := schema{}
 	for name, in := range r.Inputs {
-		if scalar(in.Kind) || in.Kind == "map" || in.Kind == "list" {
+		if !in.Secret && (scalar(in.Kind) || in.Kind == "map" || in.Kind == "list") {
 			s[name] = in.Kind
 		}
 	}

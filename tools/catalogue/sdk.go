@@ -33,10 +33,12 @@ type resource struct {
 type input struct {
 	Kind     string // string, number, bool, map, list, object or other
 	Required bool
+	Secret   bool // the provider keeps it secret, whatever the program says
 }
 
 var (
 	tokenLine    = regexp.MustCompile(`__pulumiType = '([^']+)'`)
+	secretLine   = regexp.MustCompile(`resourceInputs\["(\w+)"\] = .*pulumi\.secret\(`)
 	invokeLine   = regexp.MustCompile(`runtime\.invoke\("([^"]+)"`)
 	resultHeader = regexp.MustCompile(`^export interface Get\w+Result \{`)
 	resultLine   = regexp.MustCompile(`^    readonly (\w+)\??: `)
@@ -53,6 +55,7 @@ type reader struct {
 	sdk           *sdk
 	declared      map[string]*resource
 	tokens, calls map[string]string          // of types and of functions
+	secrets       map[string][]string        // inputs
 	made          map[string]map[string]bool // files by what an example in them makes
 }
 
@@ -68,7 +71,8 @@ func readSDK(path string) (*sdk, error) {
 		return nil, err
 	}
 	s := &sdk{Resources: map[string]*resource{}, Functions: map[string]*resource{}, Pages: map[string]int{}}
-	r := &reader{s, map[string]*resource{}, map[string]string{}, map[string]string{}, map[string]map[string]bool{}}
+	r := &reader{s, map[string]*resource{}, map[string]string{}, map[string]string{}, map[string][]string{},
+		map[string]map[string]bool{}}
 	for archive := tar.NewReader(z); ; {
 		h, err := archive.Next()
 		if errors.Is(err, io.EOF) {
@@ -107,6 +111,9 @@ func (r *reader) file(name, text string) {
 		stem := strings.TrimSuffix(name, ".js")
 		if m := tokenLine.FindStringSubmatch(text); m != nil {
 			r.tokens[stem] = m[1]
+			for _, m := range secretLine.FindAllStringSubmatch(text, -1) {
+				r.secrets[stem] = append(r.secrets[stem], m[1])
+			}
 		} else if m := invokeLine.FindStringSubmatch(text); m != nil {
 			r.calls[stem] = m[1]
 		}
@@ -118,6 +125,12 @@ func (r *reader) finish() {
 	for stem, token := range r.tokens {
 		if d := r.declared[stem]; d != nil && strings.Count(token, ":") == 2 {
 			d.Token, r.sdk.Resources[token] = token, d
+			for _, name := range r.secrets[stem] {
+				if in, ok := d.Inputs[name]; ok {
+					in.Secret = true
+					d.Inputs[name] = in
+				}
+			}
 			r.sdk.Pages[token] = len(r.made[classOf(stem, token)])
 		}
 	}
@@ -200,7 +213,7 @@ func declaration(text string) *resource {
 			if i+1 < len(lines) {
 				next = lines[i+1]
 			}
-			r.Inputs[m[1]] = input{kindOf(m[3], next), m[2] == ""}
+			r.Inputs[m[1]] = input{Kind: kindOf(m[3], next), Required: m[2] == ""}
 		}
 	}
 	r.Prose = strings.Join(prose, "\n")

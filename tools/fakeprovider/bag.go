@@ -91,3 +91,6 @@ func number(v property.Value) float64 {
 	}
 	return 0
 }
+
+// chosen is a boolean value, also as the text of a configuration.
+func chosen(v property.Value) bool { return truth(v) || text(v) == "true" }

@@ -42,8 +42,12 @@ func (f *fake) Create(ctx context.Context, req p.CreateRequest) (p.CreateRespons
 	if err != nil {
 		return p.CreateResponse{}, f.reported("create", string(req.Urn.Type().Name()), req.Urn.Name(), err)
 	}
-	partial, err := initialised(req.Properties)
-	return p.CreateResponse{ID: made.ID, Properties: k.outputs(made, req.Properties), PartialState: partial}, err
+	partial, err := f.initialised(req.Properties)
+	if err != nil && partial == nil {
+		return p.CreateResponse{}, err
+	}
+	out := f.habitual(k.outputs(made, req.Properties), false)
+	return p.CreateResponse{ID: made.ID, Properties: out, PartialState: partial}, err
 }
 
 // Read shows the thing as it is; an empty id says that it is not there. The inputs are those of the cloud, so that a
@@ -64,7 +68,8 @@ func (f *fake) Read(ctx context.Context, req p.ReadRequest) (p.ReadResponse, err
 		return p.ReadResponse{}, f.reported("read", string(req.Urn.Type().Name()), req.ID, err)
 	}
 	in := k.fromCloud(found, req.Inputs)
-	return p.ReadResponse{ID: found.ID, Inputs: in, Properties: k.outputs(found, in)}, nil
+	out := f.habitual(k.outputs(found, in), true)
+	return p.ReadResponse{ID: found.ID, Inputs: f.inputsAsRead(in), Properties: out}, nil
 }
 
 // Update replaces the thing's properties.
@@ -85,8 +90,11 @@ func (f *fake) Update(ctx context.Context, req p.UpdateRequest) (p.UpdateRespons
 	if err != nil {
 		return p.UpdateResponse{}, f.reported("update", string(req.Urn.Type().Name()), req.ID, err)
 	}
-	partial, err := initialised(req.Inputs)
-	return p.UpdateResponse{Properties: k.outputs(made, req.Inputs), PartialState: partial}, err
+	partial, err := f.initialised(req.Inputs)
+	if err != nil && partial == nil {
+		return p.UpdateResponse{}, err
+	}
+	return p.UpdateResponse{Properties: f.habitual(k.outputs(made, req.Inputs), false), PartialState: partial}, err
 }
 
 // Delete removes the thing; that it is gone already is a success.
@@ -104,10 +112,13 @@ func (f *fake) Delete(ctx context.Context, req p.DeleteRequest) error {
 	return f.reported("delete", string(req.Urn.Type().Name()), req.ID, err)
 }
 
-// initialised is the partial failure that failInit asks for.
-func initialised(in property.Map) (*p.InitializationFailed, error) {
+// initialised is the partial failure that failInit asks for. By habit, the state is dropped, and the error alone is left.
+func (f *fake) initialised(in property.Map) (*p.InitializationFailed, error) {
 	if !truth(in.Get("failInit")) {
 		return nil, nil
+	}
+	if f.habits {
+		return nil, errors.New("waiting for Fake Thing to become ready: " + errInit.Error())
 	}
 	return &p.InitializationFailed{Reasons: []string{"failInit is set", "the thing exists all the same"}}, errInit
 }

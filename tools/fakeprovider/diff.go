@@ -20,7 +20,8 @@ func (f *fake) Diff(_ context.Context, req p.DiffRequest) (p.DiffResponse, error
 		if slices.Contains(req.IgnoreChanges, d.name) || !had && !has {
 			continue
 		}
-		if had && has && !after.HasComputed() && without(before).Equals(without(after)) {
+		if had && has && !after.HasComputed() && (without(before).Equals(without(after)) ||
+			d.name == document && sameDocument(without(before), without(after))) {
 			continue
 		}
 		diff.HasChanges = true

@@ -21,5 +21,6 @@
 // With a parameter whose value is "instead", the process serves the package of the parameter, which has the same types.
 //
 // The provider never retries, never adopts and never hides an error: each of the cloud's answers becomes the gRPC
-// status that says honestly whether the request was carried out (see errors.go).
+// status that says honestly whether the request was carried out (see errors.go). With the configuration errors, and
+// more so with habits, it behaves as providers do that people use instead (see plain.go and habits.go).
 package fakeprovider

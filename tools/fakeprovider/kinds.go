@@ -64,6 +64,7 @@ var inputs = []declaration{
 		"resource; a change replaces."},
 	{name: "links", typ: "array", items: "string", about: "Outputs of other resources; updated in place."},
 	{name: "settings", typ: "object", items: "pulumi.json#/Any", about: "Anything; updated in place."},
+	{name: document, typ: "string", about: "JSON; what differs only in its form is no change."},
 	{name: "secretText", typ: "string", secret: true, about: "Secret even when the program does not say so."},
 	{name: "deleteBeforeReplace", typ: "boolean", about: "A replacement deletes first."},
 	{name: "failInit", typ: "boolean", about: "Create and Update do their work and then report a failed " +

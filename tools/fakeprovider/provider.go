@@ -19,6 +19,7 @@ import (
 type fake struct {
 	cloud  *cloud // set by Configure
 	manner string // of its errors; set by Configure
+	habits bool   // see habits.go; set by Configure
 	// account is a part of the ids of what is scoped; set by Configure.
 	account string
 	life    context.Context // ends when the engine says Cancel
@@ -90,7 +91,7 @@ func (f *fake) CheckConfig(_ context.Context, req p.CheckRequest) (p.CheckRespon
 // DiffConfig replaces the provider when the account is another.
 func (f *fake) DiffConfig(_ context.Context, req p.DiffRequest) (p.DiffResponse, error) {
 	diff := p.DiffResponse{DetailedDiff: map[string]p.PropertyDiff{}}
-	for name, replaces := range map[string]bool{"endpoint": false, "token": false, "errors": false, "account": true} {
+	for name, replaces := range map[string]bool{"endpoint": false, "token": false, "errors": false, "habits": false, "account": true} {
 		before, had := req.OldInputs.GetOk(name)
 		after, has := req.Inputs.GetOk(name)
 		if had == has && without(before).Equals(without(after)) {
@@ -107,6 +108,9 @@ func (f *fake) Configure(_ context.Context, req p.ConfigureRequest) error {
 	endpoint := cmp.Or(text(req.Args.Get("endpoint")), os.Getenv("FAKECLOUD_ENDPOINT"))
 	f.cloud, f.manner = newCloud(endpoint, text(req.Args.Get("token"))),
 		cmp.Or(text(req.Args.Get("errors")), os.Getenv("FAKECLOUD_ERRORS"))
+	if f.habits = chosen(req.Args.Get("habits")) || os.Getenv("FAKECLOUD_HABITS") != ""; f.habits {
+		f.manner = cmp.Or(f.manner, "bridged")
+	}
 	f.account = cmp.Or(text(req.Args.Get("account")), os.Getenv("FAKECLOUD_ACCOUNT"))
 	return nil
 }

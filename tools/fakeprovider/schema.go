@@ -15,6 +15,9 @@ func packageSchema(version string) (string, error) {
 			Description: "Bearer token for the cloud."},
 		"errors": {TypeSpec: schema.TypeSpec{Type: "string"}, Description: "The manner in which errors are reported, all " +
 			"with the code Unknown: bridged, google, kubernetes or native. By default, their codes say what they mean."},
+		"habits": {TypeSpec: schema.TypeSpec{Type: "boolean"}, Description: "Behave in other ways, too, as providers do " +
+			"that people use: no List, no state of what failed to initialise, a record of their own among the outputs, " +
+			"JSON in another order. The manner of errors is bridged when not given."},
 		"account": {TypeSpec: schema.TypeSpec{Type: "string"}, Description: "Whose things these are; a change " +
 			"replaces the provider."},
 	}

@@ -34,6 +34,9 @@ func (r *raw) Diff(ctx context.Context, req *rpc.DiffRequest) (*rpc.DiffResponse
 // List lists the things of a type, in one page. A query for a urn narrows it to the Tagged that carry that.
 func (r *raw) List(req *rpc.ListRequest, stream grpc.ServerStreamingServer[rpc.ListResponse]) error {
 	k, ok := kinds[tokens.Type(req.GetToken())]
+	if r.fake.habits {
+		return errNoList
+	}
 	if !ok {
 		return status.Errorf(codes.NotFound, "there is no resource type %s", req.GetToken())
 	}
