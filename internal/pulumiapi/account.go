@@ -105,7 +105,9 @@ func listStacks(c *call) (any, error) {
 		return nil, err
 	}
 	// By their names: the store's order is that of folders, in which "m-2" stands before "m".
-	slices.SortFunc(list, func(a, b deployments.StackInfo) int { return strings.Compare(a.Stack.String(), b.Stack.String()) })
+	slices.SortFunc(list, func(a, b deployments.StackInfo) int {
+		return strings.Compare(a.Stack.String(), b.Stack.String())
+	})
 	tag, value := query.Get("tagName"), query.Get("tagValue")
 	list = slices.DeleteFunc(list, func(s deployments.StackInfo) bool {
 		got, tagged := s.Tags[tag]

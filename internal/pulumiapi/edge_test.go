@@ -491,7 +491,8 @@ func TestAStackIsCreatedListedTaggedAndRemoved(t *testing.T) {
 	b := newBench(t)
 	b.want(http.StatusOK, http.MethodPost, "/api/stacks/acme/shop", "token deployer",
 		`{"stackName":"new","tags":{"team":"blue"}}`)
-	said := b.want(http.StatusConflict, http.MethodPost, "/api/stacks/acme/shop", "token deployer", `{"stackName":"new"}`)
+	said := b.want(http.StatusConflict, http.MethodPost, "/api/stacks/acme/shop", "token deployer",
+		`{"stackName":"new"}`)
 	if !strings.Contains(said, "already exists") { // which the CLI looks for
 		t.Errorf("a second creation is answered %s", said)
 	}
