@@ -68,7 +68,8 @@ func (a *Activities) Step(ctx context.Context, in deployments.StepInput) (deploy
 	case err != nil:
 	case at.heartbeat.lastBeatRejected() || errors.Is(ctx.Err(), context.DeadlineExceeded):
 		at.leave(ctx, result)
-	case in.Step.Answer != nil && result.Outcome == engine.OutcomeDone && result.Found == nil && engine.ViewError(result.Views) == "":
+	case in.Step.Answer != nil && result.Outcome == engine.OutcomeDone && result.Found == nil &&
+		engine.ViewError(result.Views) == "":
 		reply := *in.Step.Answer
 		reply.ID, reply.Object = result.ID, result.Outputs
 		out.Answered, out.Messages = s.replyEarly(ctx, reply)

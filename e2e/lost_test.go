@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestWhoLostEverythingManagesTheWebsiteAgain deletes what the service keeps while it is stopped. The program, the website's own bucket and the service's key are what is left.
+// TestWhoLostEverythingManagesTheWebsiteAgain deletes what the service keeps while it is stopped. The program, the
+// website's own bucket and the service's key are what is left.
 func TestWhoLostEverythingManagesTheWebsiteAgain(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

@@ -126,6 +126,8 @@ var examples = map[string][]string{
 		"0123456789abcdef0123456789abcdef"},
 	"deployctl drift":        {"deployctl drift"},
 	"deployctl drift status": {"deployctl drift status --json"},
+	"deployctl drift detect": {"deployctl drift detect --expect-no-changes"},
+	"deployctl drift repair": {"deployctl drift repair --yes"},
 
 	"deployctl token":        {"deployctl token ls"},
 	"deployctl token create": {"deployctl token create ci --role deployer --stacks 'shop/*' --expires 90d"},
