@@ -63,7 +63,8 @@ func TestTheSentenceOfAResultNamesTheResourceOfTheFirstError(t *testing.T) {
 	named.Message, nobody.Name, nobody.Type = "the option of "+u, "", ""
 	root.Type, root.Name = "pulumi:pulumi:Stack", "proj-dev"
 	for want, first := range map[string]engine.Refused{
-		"test:x:R db: no such option": refused, "the option of " + u: named, "no such option": root, "no  such option": nobody,
+		"test:x:R db: no such option": refused, "the option of " + u: named, "no such option": root,
+		"no  such option": nobody,
 	} {
 		r := engine.New(engine.Goal{Kind: engine.KindUp, Project: "proj", Stack: "dev"}, nil, nil)
 		r.Handle(engine.RunStarted{Epoch: 1})

@@ -103,8 +103,8 @@ func (r *Run) matchesAny(pattern string) bool {
 		slices.ContainsFunc(r.Entries, func(e *entry) bool { return named.match(e.URN) || named.match(r.urnOf(e.Reg)) })
 }
 
-// meantPattern suggests a pattern of names for one that does not begin as URNs do, or one whose wildcards do not stop at
-// a colon, if that matches something.
+// meantPattern suggests a pattern of names for one that does not begin as URNs do, or one whose wildcards do not stop
+// at a colon, if that matches something.
 func (r *Run) meantPattern(p string) string {
 	if named := "**::" + p; !strings.Contains(p, ":") && r.matchesAny(named) {
 		return fmt.Sprintf("; did you mean %s? (a pattern stands for the whole URN, and * for no colon)", named)

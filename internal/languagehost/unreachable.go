@@ -9,7 +9,8 @@ import (
 type unreachable struct{ seen atomic.Bool }
 
 // away matches what npm, pnpm, yarn, bun, pip, uv, Poetry and Go say of a server that they do not reach.
-var away = regexp.MustCompile(`ECONNREFUSED|ECONNRESET|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|ERR_SOCKET_TIMEOUT|ConnectionRefused|` +
+var away = regexp.MustCompile(`ECONNREFUSED|ECONNRESET|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|ERR_SOCKET_TIMEOUT|` +
+	`ConnectionRefused|` +
 	`(?i:connection refused|network is unreachable|network timeout|no such host|i/o timeout|name or service not known|` +
 	`name resolution|failed to connect|could not connect|max retries exceeded)`)
 

@@ -48,8 +48,8 @@ func runStackOutput(ctx context.Context, s *session) error {
 	return s.sayOutputs(outputs)
 }
 
-// sayOutputs prints a table of outputs. On a screen, a list or an object that does not fit into its row stands below the
-// table, with a line for each of its values.
+// sayOutputs prints a table of outputs. On a screen, a list or an object that does not fit into its row stands below
+// the table, with a line for each of its values.
 func (s *session) sayOutputs(outputs map[string]any) error {
 	rows, below := [][]string{{"OUTPUT", "VALUE"}}, []string(nil)
 	for _, name := range sorted(outputs) {

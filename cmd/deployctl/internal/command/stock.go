@@ -54,7 +54,6 @@ var stockEverywhere = map[string]string{
 	"-v":                 "",
 	"--config-path":      "use --path",
 
-	"--secrets-provider":           "use it with `deployctl stack init`",
 	"--show-config":                "use `deployctl config`",
 	"--show-full-output":           "use `deployctl stack output`",
 	"--show-secrets":               "use it with `deployctl stack output`",

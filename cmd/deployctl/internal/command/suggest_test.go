@@ -169,7 +169,8 @@ func TestWhatOnlyTheStockCLIHasIsAnsweredWithWhatToDoInstead(t *testing.T) {
 		if !strings.Contains(string(page), "`"+flag+"`") {
 			t.Errorf("docs/compatibility.md does not name `%s`", flag)
 		}
-		if _, err := Parse(app, []string{"deployctl", "up", flag}); err == nil || !strings.Contains(err.Error(), "stock CLI") {
+		_, err := Parse(app, []string{"deployctl", "up", flag})
+		if err == nil || !strings.Contains(err.Error(), "stock CLI") {
 			t.Errorf("deployctl up %s: %v", flag, err)
 		}
 	}
