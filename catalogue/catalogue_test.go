@@ -374,19 +374,6 @@ func TestOfAPluginsNamesOnlyThoseThatRulesUseAreKept(t *testing.T) {
 	}
 }
 
-func TestNamesOfFewVersionsAreKept(t *testing.T) {
-	c, plugin := New(), &asked{answer: `{"resources": {"aws_kms_alias": {"tok": "aws:x/y:Y"}}}`}
-	for i := range 2 * mostNamings {
-		_, ok, err := c.Rules(t.Context(), "aws:x/y:Y", fmt.Sprintf("5.0.%d", i), plugin.mapping)
-		if ok != (i < mostNamings) || err != nil {
-			t.Errorf("version %d: %v %v", i, ok, err)
-		}
-	}
-	if len(c.names) != mostNamings || plugin.times != mostNamings {
-		t.Errorf("names of %d versions are kept, and %d were asked for", len(c.names), plugin.times)
-	}
-}
-
 func TestAPluginThatDoesNotAnswerHoldsUpNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, answer := New(), make(chan struct{})

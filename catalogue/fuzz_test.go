@@ -1,6 +1,7 @@
 package catalogue
 
 import (
+	"fmt"
 	"testing"
 )
 
@@ -32,4 +33,17 @@ func FuzzMapping(f *testing.F) {
 			t.Errorf("%d bytes of %d are kept", kept, len(answer))
 		}
 	})
+}
+
+func TestNamesOfFewVersionsAreKept(t *testing.T) {
+	c, plugin := New(), &asked{answer: `{"resources": {"aws_kms_alias": {"tok": "aws:x/y:Y"}}}`}
+	for i := range 2 * mostNamings {
+		_, ok, err := c.Rules(t.Context(), "aws:x/y:Y", fmt.Sprintf("5.0.%d", i), plugin.mapping)
+		if ok != (i < mostNamings) || err != nil {
+			t.Errorf("version %d: %v %v", i, ok, err)
+		}
+	}
+	if len(c.names) != mostNamings || plugin.times != mostNamings {
+		t.Errorf("names of %d versions are kept, and %d were asked for", len(c.names), plugin.times)
+	}
 }

@@ -55,8 +55,9 @@ var reads = regexp.MustCompile(`\b(json|yaml|toml|proto|protojson)\.(Unmarshal|N
 // the processes in a sandbox are their own user's.
 var trusted = map[string]string{
 	"client":                         "its service's answers",
-	"cmd/deployctl/internal/command": "files and answers of its user", "internal/importfile": "a file of the client's user",
-	"internal/project": "files of the client's user", "internal/projection": "events, on the client",
+	"cmd/deployctl/internal/command": "files and answers of its user",
+	"internal/importfile":            "a file of the client's user",
+	"internal/project":               "files of the client's user", "internal/projection": "events, on the client",
 	"internal/templates": "files of the client's user", "internal/settings": "settings", "internal/kms": "settings",
 	"internal/devserver": "files of the home", "internal/sandbox": "files of the worker, and its launcher's answers",
 	"internal/sandbox/launcher": "the worker's order", "internal/seal": "what the service has sealed",

@@ -393,16 +393,3 @@ func TestAMessageThatIsTooLongTakesNoMemory(t *testing.T) {
 		t.Error("it has taken memory")
 	}
 }
-
-// A side sends the beginnings of messages on streams that it has not opened, which gRPC ignores.
-func TestBeginningsOfMessagesAreBounded(t *testing.T) {
-	f := frames{message: func(uint32, int64, int64) error { return nil }, arrived: func(uint32) {}, ended: func(uint32) {}}
-	var err error
-	for stream := uint32(1); err == nil && stream < 4*mostPartial; stream += 2 {
-		frame := binary.BigEndian.AppendUint32([]byte{0, 0, 1, frameData, 0}, stream)
-		err = f.scan(append(frame, 0))
-	}
-	if !errors.Is(err, errPartial) || len(f.partial) > mostPartial {
-		t.Errorf("%d are remembered: %v", len(f.partial), err)
-	}
-}

@@ -65,8 +65,8 @@ func (a adder) Inc(n int64)               { a.Add(float64(n)) }
 func (s setter) Update(v float64)         { s.Set(v) }
 func (r recorder) Record(d time.Duration) { r.Observe(d.Seconds()) }
 
-// mostSeries bounds the series that are shown. Their labels have types of workflows, which whoever can use the namespace
-// makes up.
+// mostSeries bounds the series that are shown. Their labels have types of workflows, which anybody who can use the
+// namespace makes up.
 const mostSeries = 10_000
 
 // series are metrics that are made as they are asked for: the SDK gives one name different sets of labels, which a

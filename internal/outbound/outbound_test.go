@@ -46,7 +46,7 @@ func listening(t *testing.T, answer http.HandlerFunc) (s *httptest.Server, conne
 func TestAServerIsJudgedByTheAddressToWhichItsNameLeads(t *testing.T) {
 	s, connected := listening(t, func(http.ResponseWriter, *http.Request) {})
 	_, port, _ := net.SplitHostPort(s.Listener.Addr().String())
-	none := &httpproxy.Config{}
+	none, loopback := &httpproxy.Config{}, netip.MustParsePrefix("127.0.0.0/8")
 	for name, c := range map[string]struct {
 		guard Guard
 		asked bool
@@ -54,7 +54,7 @@ func TestAServerIsJudgedByTheAddressToWhichItsNameLeads(t *testing.T) {
 		"nobody allows it":        {Guard{Proxies: none}, false},
 		"another name is allowed": {Guard{Proxies: none, Hosts: []string{"elsewhere"}}, false},
 		"its name is allowed":     {Guard{Proxies: none, Hosts: []string{"localhost"}}, true},
-		"its address is allowed":  {Guard{Proxies: none, Prefixes: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, true},
+		"its address is allowed":  {Guard{Proxies: none, Prefixes: []netip.Prefix{loopback}}, true},
 		"all are allowed":         {Guard{Proxies: none, Private: true}, true},
 	} {
 		before := connected.Load()

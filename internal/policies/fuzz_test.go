@@ -7,7 +7,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 )
 
-// FuzzConfigurations puts the configurations of strangers into policy packs of strangers: it ends soon, with a sentence.
+// FuzzConfigurations puts configurations of strangers into policy packs of strangers: it ends soon, with a sentence.
 func FuzzConfigurations(f *testing.F) {
 	f.Add(`{"all": "mandatory", "p": {"enforcementLevel": "advisory", "n": 3}}`, `{"n": {"type": "integer"}}`)
 	f.Add(`{"p": {"n": "aaaa"}}`, `{"n": {"pattern": "(a*)*b", "default": [[]]}}`)

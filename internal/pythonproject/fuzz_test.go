@@ -10,7 +10,8 @@ import (
 func FuzzProjects(f *testing.F) {
 	f.Add("uv", "[project]\nname = \"a\"\n[tool.uv.workspace]\nmembers = [\"**/x\"]\n",
 		"[[package]]\nname = \"a\"\nsource = {virtual = \".\"}\n")
-	f.Add("poetry", "[tool.poetry]\npackage-mode = false\n", "[[package]]\nname = \"b\"\n[package.source]\ntype = \"file\"\n")
+	f.Add("poetry", "[tool.poetry]\npackage-mode = false\n",
+		"[[package]]\nname = \"b\"\n[package.source]\ntype = \"file\"\n")
 	f.Add("pip", "a = [[[[[[", "-e .\n--hash=x\\\n")
 	f.Fuzz(func(t *testing.T, toolchain, manifest, lock string) {
 		read := func(path string) ([]byte, error) {
