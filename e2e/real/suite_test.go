@@ -284,8 +284,8 @@ func TestLostAnswersAndKillsOf(t *testing.T) {
 			all += total[kind]
 			said = append(said, fmt.Sprintf("%d %s", total[kind], kind))
 		}
-		t.Logf("%s: %d seeds, %d of them failed; %d calls went wrong (%s) in %d updates", w.name, to-from+1, failed, all,
-			strings.Join(said, ", "), updates)
+		t.Logf("%s: %d seeds, %d of them failed; %d calls went wrong (%s) in %d updates", w.name, to-from+1, failed,
+			all, strings.Join(said, ", "), updates)
 	})
 }
 

@@ -112,7 +112,8 @@ func (f *fake) Delete(ctx context.Context, req p.DeleteRequest) error {
 	return f.reported("delete", string(req.Urn.Type().Name()), req.ID, err)
 }
 
-// initialised is the partial failure that failInit asks for. By habit, the state is dropped, and the error alone is left.
+// initialised is the partial failure that failInit asks for. By habit, the state is dropped, and the error alone is
+// left.
 func (f *fake) initialised(in property.Map) (*p.InitializationFailed, error) {
 	if !truth(in.Get("failInit")) {
 		return nil, nil

@@ -27,10 +27,9 @@ func (f *fake) habitual(out property.Map, read bool) property.Map {
 	if !f.habits {
 		return out
 	}
-	record := map[string]property.Value{"obj": property.New(map[string]property.Value{
-		"ps": property.New(map[string]property.Value{"size": property.New(map[string]property.Value{"num": property.New("1")})})})}
+	record := map[string]property.Value{"obj": property.New("as made")}
 	if read {
-		record["obj"] = property.New(map[string]property.Value{"ps": property.New(map[string]property.Value{})})
+		record["obj"] = property.New("as read")
 		out = out.Set("labels", property.New(map[string]property.Value{}))
 		out = out.Set(document, reordered(out.Get(document)))
 	}

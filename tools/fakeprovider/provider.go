@@ -91,7 +91,9 @@ func (f *fake) CheckConfig(_ context.Context, req p.CheckRequest) (p.CheckRespon
 // DiffConfig replaces the provider when the account is another.
 func (f *fake) DiffConfig(_ context.Context, req p.DiffRequest) (p.DiffResponse, error) {
 	diff := p.DiffResponse{DetailedDiff: map[string]p.PropertyDiff{}}
-	for name, replaces := range map[string]bool{"endpoint": false, "token": false, "errors": false, "habits": false, "account": true} {
+	for name, replaces := range map[string]bool{
+		"endpoint": false, "token": false, "errors": false, "habits": false, "account": true,
+	} {
 		before, had := req.OldInputs.GetOk(name)
 		after, has := req.Inputs.GetOk(name)
 		if had == has && without(before).Equals(without(after)) {
