@@ -235,15 +235,16 @@ func (a *actor) drift(t *testing.T) []string {
 // imports forgets a resource and imports it.
 func (a *actor) imports(t *testing.T) {
 	t.Helper()
-	urn, id := "", ""
-	var typ string
+	var outside apitype.ResourceV3
 	for _, r := range a.Deployment(t).Resources {
 		if r.URN.Name() == "outside" {
-			urn, id, typ = string(r.URN), string(r.ID), string(r.Type)
+			outside = r
 		}
 	}
-	a.Must(t, "state", "delete", urn, "--yes")
-	a.Must(t, "import", typ, "outside", id, "--yes", "--protect=false", "--skip-preview")
+	provider := outside.Provider[:strings.LastIndex(outside.Provider, "::")]
+	a.Must(t, "state", "delete", string(outside.URN), "--yes")
+	a.Must(t, "import", string(outside.Type), "outside", string(outside.ID), "--yes", "--protect=false", "--skip-preview",
+		"--provider", provider[strings.LastIndex(provider, ":")+1:]+"="+provider)
 	if r := a.Update(t, "up"); r.Changes["create"]+r.Changes["replace"]+r.Changes["delete"] > 0 {
 		t.Errorf("after an import, an update does %v", r.Steps)
 	}
