@@ -229,7 +229,8 @@ func TestTheLifeOf(t *testing.T) {
 // drift refreshes, and returns what was found to have changed.
 func (a *actor) drift(t *testing.T) []string {
 	t.Helper()
-	return slices.DeleteFunc(a.Update(t, "refresh").Steps, func(step string) bool { return strings.HasSuffix(step, " []") })
+	steps := a.Update(t, "refresh").Steps
+	return slices.DeleteFunc(steps, func(step string) bool { return strings.HasSuffix(step, " []") })
 }
 
 // imports forgets a resource and imports it.
@@ -250,8 +251,8 @@ func (a *actor) imports(t *testing.T) {
 	}
 }
 
-// TestLostAnswersAndKillsOf plays seeds in which answers get lost between a provider and its server, and plugins and the
-// service are killed. Each update is repeated until it succeeds; nothing else is typed.
+// TestLostAnswersAndKillsOf plays seeds in which answers get lost between a provider and its server, and plugins and
+// the service are killed. Each update is repeated until it succeeds; nothing else is typed.
 func TestLostAnswersAndKillsOf(t *testing.T) {
 	from, to, err := seeds.Parse(*which)
 	harness.Must(t, err)
