@@ -22,7 +22,7 @@ const withoutList = `{"` + named + `": {"read": "${name}"}, "` + auto + `": {"re
 		"after": ":"}}}`
 
 // habitual plays a seed with a provider that behaves as those that people use: all of its errors are texts, it repeats
-// calls itself, keeps records of its own, and lists nothing. Odd seeds have a flaky cloud, even ones lose the answers of
+// calls itself, keeps records of its own, and lists nothing. Odd seeds have a flaky cloud, even ones lose answers of
 // creates. An update may fail, and is repeated until it succeeds; nothing else is typed.
 func habitual(ctx context.Context, w *world, seed int) (o outcome, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)

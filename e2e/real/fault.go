@@ -27,8 +27,8 @@ const (
 	seedOfFaults       = 0x7265616c       // apart from those of other random choices
 )
 
-// Faults decides by a seed with which calls something goes wrong: with each at most once, so that it succeeds when it is
-// repeated. At most one kill happens at a time.
+// Faults decides by a seed with which calls something goes wrong: with each at most once, so that it succeeds when it
+// is repeated. At most one kill happens at a time.
 type Faults struct {
 	// Kill kills a plugin, or the service. It returns when that is dead.
 	Kill func(Kind)

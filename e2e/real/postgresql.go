@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// PostgreSQL is a proxy before a server that speaks PostgreSQL's protocol, without TLS. Statements of a transaction have
-// their effect with its end.
+// PostgreSQL is a proxy before a server that speaks PostgreSQL's protocol, without TLS. Statements of a transaction
+// have their effect with its end.
 type PostgreSQL struct {
 	Address string // of the proxy
 

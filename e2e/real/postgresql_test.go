@@ -146,7 +146,8 @@ func (d *database) ask(ctx context.Context, sql string, more ...string) ([]strin
 	if len(more) > 0 {
 		base = more[0]
 	}
-	out, err := exec.CommandContext(ctx, "psql", "-h", host, "-p", port, "-U", "postgres", "-d", base, "-Atqc", sql).Output()
+	psql := exec.CommandContext(ctx, "psql", "-h", host, "-p", port, "-U", "postgres", "-d", base, "-Atqc", sql)
+	out, err := psql.Output()
 	return strings.Fields(string(out)), err
 }
 

@@ -229,28 +229,30 @@ func TestTheLifeOf(t *testing.T) {
 // drift refreshes, and returns what was found to have changed.
 func (a *actor) drift(t *testing.T) []string {
 	t.Helper()
-	return slices.DeleteFunc(a.Update(t, "refresh").Steps, func(step string) bool { return strings.HasSuffix(step, " []") })
+	steps := a.Update(t, "refresh").Steps
+	return slices.DeleteFunc(steps, func(step string) bool { return strings.HasSuffix(step, " []") })
 }
 
 // imports forgets a resource and imports it.
 func (a *actor) imports(t *testing.T) {
 	t.Helper()
-	urn, id := "", ""
-	var typ string
+	var outside apitype.ResourceV3
 	for _, r := range a.Deployment(t).Resources {
 		if r.URN.Name() == "outside" {
-			urn, id, typ = string(r.URN), string(r.ID), string(r.Type)
+			outside = r
 		}
 	}
-	a.Must(t, "state", "delete", urn, "--yes")
-	a.Must(t, "import", typ, "outside", id, "--yes", "--protect=false", "--skip-preview")
+	provider := outside.Provider[:strings.LastIndex(outside.Provider, "::")]
+	a.Must(t, "state", "delete", string(outside.URN), "--yes")
+	a.Must(t, "import", string(outside.Type), "outside", string(outside.ID), "--yes", "--protect=false", "--skip-preview",
+		"--provider", provider[strings.LastIndex(provider, ":")+1:]+"="+provider)
 	if r := a.Update(t, "up"); r.Changes["create"]+r.Changes["replace"]+r.Changes["delete"] > 0 {
 		t.Errorf("after an import, an update does %v", r.Steps)
 	}
 }
 
-// TestLostAnswersAndKillsOf plays seeds in which answers get lost between a provider and its server, and plugins and the
-// service are killed. Each update is repeated until it succeeds; nothing else is typed.
+// TestLostAnswersAndKillsOf plays seeds in which answers get lost between a provider and its server, and plugins and
+// the service are killed. Each update is repeated until it succeeds; nothing else is typed.
 func TestLostAnswersAndKillsOf(t *testing.T) {
 	from, to, err := seeds.Parse(*which)
 	harness.Must(t, err)

@@ -106,7 +106,8 @@ func TestAPackageSaysWhatItsTypesAreAndHowTheyAreImported(t *testing.T) {
 		t.Fatalf("%+v", s)
 	}
 	if want := map[string]input{"name": {Kind: "string"}, "size": {Kind: "number", Required: true},
-		"tags": {Kind: "map"}, "items": {Kind: "list"}, "nested": {Kind: "object", Secret: true}}; !reflect.DeepEqual(r.Inputs, want) {
+		"tags": {Kind: "map"}, "items": {Kind: "list"},
+		"nested": {Kind: "object", Secret: true}}; !reflect.DeepEqual(r.Inputs, want) {
 		t.Errorf("inputs %v", r.Inputs)
 	}
 	if !reflect.DeepEqual(r.Imports, []string{"my/thing"}) || !reflect.DeepEqual(r.Identity, []string{"name"}) ||
