@@ -142,14 +142,14 @@ func (at *attempt) exists(
 	case seeded || at.marked(f, found, inputs):
 		return &engine.Found{ID: string(found.ID)}, nil
 	}
-	return at.unproven(ctx, f, string(found.ID)), nil
+	return at.unproven(ctx, string(found.ID)), nil
 }
 
-// unproven decides about what bears the name that a create would use, without anything that shows whose it is. A rule of
-// the stack says that it is the same thing; those of the catalogue were not tried, and some types are settings that
-// exist from the start. So these leave it to the create, unless a person takes it over.
-func (at *attempt) unproven(ctx context.Context, f *finder, id string) *engine.Found {
-	if !f.shipped || at.step.Look != nil && at.step.Look.TakeOver {
+// unproven decides about what bears the name that a create would use, without anything that shows whose it is. It may
+// be meant to be there: a preview that writes a file for an import, a setting that exists from the start. So it is left
+// to the create, unless a person takes it over.
+func (at *attempt) unproven(ctx context.Context, id string) *engine.Found {
+	if at.step.Look != nil && at.step.Look.TakeOver {
 		return &engine.Found{ID: id, Foreign: true}
 	}
 	hide := at.session.redactor(ctx, bagsOf(at.step.Provider, at.step.New)...)

@@ -42,8 +42,7 @@ func TestWhatExistsIsFoundBeforeItIsCreated(t *testing.T) {
 	}{
 		"nothing is there":              {rule: readName, inputs: texts("name", "n")},
 		"an earlier generation is ours": {rule: readName, earlier: true, found: engine.Found{Generation: 6}},
-		"a given name proves nothing": {rule: readName, inputs: texts("name", "n"), there: "{}",
-			found: engine.Found{Foreign: true}},
+		"a given name proves nothing":   {rule: readName, inputs: texts("name", "n"), there: "{}"},
 		"a given name is taken over": {rule: readName, inputs: texts("name", "n"), there: "{}", takeOver: true,
 			found: engine.Found{Foreign: true}},
 		"there is no rule": {inputs: texts("name", "n2"), there: "{}"},
@@ -98,13 +97,13 @@ func TestWhatExistsIsFoundBeforeItIsCreated(t *testing.T) {
 func TestAPlanFindsWhatExistsAndAPreviewCreatesNothing(t *testing.T) {
 	h := bench(t, ruled(readName))
 	h.put("n")
-	plan := func(inputs resource.PropertyMap) engine.Planned {
+	plan := func(inputs resource.PropertyMap, takeOver bool) engine.Planned {
 		t.Helper()
 		out, err := call[deployments.PlanOutput](h, h.acts.Plan, deployments.PlanInput{
 			Update: h.update, Base: h.base, Plans: []engine.Plan{{
 				Op: 3, URN: thingURN, Provider: h.toy(), Seed: seedOf(thingURN), Preview: true,
 				Goal: engine.Registration{Type: thingType, Name: "thing", Custom: true, Inputs: h.bag(inputs)},
-				Look: &engine.Look{Seeds: generations(), First: 1},
+				Look: &engine.Look{Seeds: generations(), First: 1, TakeOver: takeOver},
 			}},
 		})
 		if err != nil || len(out.Plans) != 1 || out.Plans[0].Error != "" {
@@ -112,10 +111,13 @@ func TestAPlanFindsWhatExistsAndAPreviewCreatesNothing(t *testing.T) {
 		}
 		return out.Plans[0]
 	}
-	if found := plan(texts("name", "n")).Found; found == nil || !found.Foreign || found.ID != "n" {
+	if found := plan(texts("name", "n"), true).Found; found == nil || !found.Foreign || found.ID != "n" {
 		t.Errorf("%+v", found)
 	}
-	if p := plan(texts("name", "other")); p.Found != nil || p.Preview.Empty() {
+	if p := plan(texts("name", "n"), false); p.Found != nil || p.Preview.Empty() {
+		t.Errorf("%+v", p)
+	}
+	if p := plan(texts("name", "other"), false); p.Found != nil || p.Preview.Empty() {
 		t.Errorf("%+v", p)
 	}
 	if effects := h.effects(); slices.ContainsFunc(effects, func(e string) bool { return strings.Contains(e, "n") }) {

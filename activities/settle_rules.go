@@ -42,7 +42,6 @@ type finder struct {
 	id      string               // to read
 	query   resource.PropertyMap // of a list, or the arguments of a function
 	matches []string             // the texts of Rule.Matches
-	shipped bool                 // it is one of the catalogue
 	place   settlerule.Mark      // where resources of the type bear their marks
 }
 
@@ -121,7 +120,7 @@ func (at *attempt) finder(
 			var missing *settlerule.MissingError
 			switch {
 			case err == nil:
-				f.place, f.shipped = place, set.shipped
+				f.place = place
 				return f, "", nil
 			case !errors.As(err, &missing):
 				return nil, "", err
