@@ -81,6 +81,7 @@ func fullRequest() deployments.UpdateRequest {
 		Config:      map[string]deployments.ConfigValue{"shop:size": {Value: "3", Secret: true, Object: true}},
 		Environment: []string{"A=B"}, Secrets: passphrase, Refresh: true, Targets: []string{"t"},
 		TargetDependents: true, ExcludeDependents: true, IgnoreProtect: true, Replace: []string{"r"},
+		Adopt:           []string{"a"},
 		ContinueOnError: true, Parallel: 7, WaitOnUnknown: true, Message: "m", Initiator: "ann", Scheduled: true,
 		PolicyPacks: []deployments.PolicyPack{{Dir: "pack", Config: "{}"}},
 	}

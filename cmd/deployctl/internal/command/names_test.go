@@ -133,7 +133,7 @@ func TestWordsOfOtherToolsAreAnsweredWithOurs(t *testing.T) {
 	for word, advice := range foreign {
 		d.refused(2, advice, word)
 	}
-	for word, want := range map[string]string{"deploy": "`deployctl up`", "plan": "`deployctl preview`",
+	for word, want := range map[string]string{"apply": "`deployctl up`", "diff": "`deployctl preview`",
 		"rollback": "check out the earlier program", "force-unlock": "`deployctl cancel`"} {
 		d.refused(2, want, word, "--yes")
 	}

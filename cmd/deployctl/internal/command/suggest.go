@@ -56,8 +56,8 @@ var synonyms = map[string]string{"delete": "rm", "remove": "rm", "create": "init
 // foreign are words of other tools for commands (Terraform, Kubernetes, CDK, SST, Serverless), by what says the same
 // here.
 var foreign = map[string]string{
-	"apply": "use `deployctl up`", "deploy": "use `deployctl up`", "run": "use `deployctl up`",
-	"plan": "use `deployctl preview`", "diff": "use `deployctl preview`", "validate": "use `deployctl preview`",
+	"apply": "use `deployctl up`", "run": "use `deployctl up`",
+	"diff": "use `deployctl preview`", "validate": "use `deployctl preview`",
 	"synth": "use `deployctl preview`", "remove": "use `deployctl destroy`",
 	"delete": "use `deployctl destroy`", "teardown": "use `deployctl destroy`",
 	"output": "use `deployctl stack output`", "outputs": "use `deployctl stack output`",
