@@ -93,10 +93,10 @@ var wholes = map[string]whole{
 		excluding := fullRequest()
 		excluding.Kind, excluding.Targets, excluding.Excludes = engine.KindDestroy, nil, []string{"x"}
 		excluding.ExcludeProtected, excluding.IgnoreProtect, excluding.RunProgram = true, false, true
-		excluding.PolicyPacks = nil
+		excluding.PolicyPacks, excluding.Adopt = nil, nil
 		refreshing := fullRequest()
 		refreshing.Kind, refreshing.RunProgram, refreshing.ClearPendingCreates = engine.KindRefresh, true, true
-		refreshing.PolicyPacks = nil
+		refreshing.PolicyPacks, refreshing.Adopt = nil, nil
 		if _, err := s.Submit(ctx, refreshing); err != nil {
 			return nil, err
 		}

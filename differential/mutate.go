@@ -85,11 +85,11 @@ func (g *generator) custom(at int, s *step) {
 	if g.chance(50) {
 		s.Properties["size"] = fmt.Sprint(2 + g.IntN(8))
 	}
-	switch {
-	case s.Fields["type"] == fleetType:
+	switch s.Fields["type"] {
+	case fleetType:
 		s.Properties["settings"] = g.parts()
 		g.use("views")
-	case s.Fields["type"] == opaqueType:
+	case opaqueType:
 		g.use("a provider that does not know what has changed")
 	}
 	if s.Properties["settings"] == "" && g.chance(20) {

@@ -63,8 +63,8 @@ func outcomeKey(u deployments.UpdateName, op, round int) string {
 	return updateKey(u, "outcome", fmt.Sprintf("%d.%d", op, round))
 }
 
-// absence is what NoteAbsence records. Earlier builds recorded the text of Sought alone, of a create whose seed no other
-// has.
+// absence is what NoteAbsence records. Earlier builds recorded the text of Sought alone, of a create whose seed no
+// other has.
 type absence struct {
 	Sought  string `json:"sought"`
 	Version int    `json:"version"` // of the update that looked

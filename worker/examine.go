@@ -285,8 +285,8 @@ func (c *Connection) restoredFromBackup(ctx context.Context) error {
 		names = names[:mostBehind]
 	}
 	return deployments.Errorf(deployments.CodeInvalid, "the bucket is older than Temporal's namespace %s: it does not "+
-		"know the latest updates of %s%s. If the bucket was restored from a backup, the states of these stacks are older than "+
-		"their resources: run `deployctl refresh` for each before `deployctl up`", c.config.Temporal.Namespace,
+		"know the latest updates of %s%s. If the bucket was restored from a backup, the states of these stacks are older "+
+		"than their resources: run `deployctl refresh` for each before `deployctl up`", c.config.Temporal.Namespace,
 		strings.Join(names, ", "), more)
 }
 

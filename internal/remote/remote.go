@@ -134,11 +134,14 @@ func (l *limited) Read(to []byte) (int, error) {
 type File struct {
 	*os.File
 	Size int64
-	body *Body // keeps its place as long as there is the file
+	body io.Closer // keeps its place as long as there is the file
 }
 
 // Keep reads a body to its end. It closes the body on failure, and File.Close does so otherwise.
-func (b *Body) Keep() (kept *File, err error) {
+func (b *Body) Keep() (*File, error) { return Keep(b) }
+
+// Keep does so with a body from elsewhere.
+func Keep(b io.ReadCloser) (kept *File, err error) {
 	file, err := os.CreateTemp("", "deployctl-fetched-")
 	if err != nil {
 		return nil, errors.Join(err, b.Close())

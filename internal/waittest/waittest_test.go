@@ -107,8 +107,8 @@ func TestAContextEndsWithItsTestAndTellsNothing(t *testing.T) {
 	})
 }
 
-// TestNoTestEnvironmentOfTemporalHasADeadlineOfItsOwn finds those that are left with the default of three seconds, which
-// a busy machine needs at times.
+// TestNoTestEnvironmentOfTemporalHasADeadlineOfItsOwn finds those that are left with the default of three seconds,
+// which a busy machine needs at times.
 func TestNoTestEnvironmentOfTemporalHasADeadlineOfItsOwn(t *testing.T) {
 	root, found := filepath.Join("..", ".."), 0
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {

@@ -97,25 +97,18 @@ func (o *opened) kept(ctx context.Context, in ObjectIn, seen observed) (*content
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = answer.Body.Close() }()
-	file, err := os.CreateTemp("", "deployctl-object-")
-	if err != nil {
-		return nil, err
-	}
-	_ = os.Remove(file.Name()) // it is gone when it is closed
 	sum := sha256.New()
-	size, err := io.Copy(io.MultiWriter(file, sum), answer.Body)
-	if err == nil {
-		_, err = file.Seek(0, io.SeekStart)
-	}
-	if err == nil && hex.EncodeToString(sum.Sum(nil)) != seen.digest {
-		err = errors.New("it is not the one whose digest the object has in its metadata")
-	}
+	file, err := remote.Keep(struct {
+		io.Reader
+		io.Closer
+	}{io.TeeReader(answer.Body, sum), answer.Body})
 	if err != nil {
-		_ = file.Close()
 		return nil, err
 	}
-	return &content{reader: file, size: size, close: func() { _ = file.Close() }}, nil
+	if hex.EncodeToString(sum.Sum(nil)) != seen.digest {
+		return nil, errors.Join(errors.New("it is not the one whose digest the object has in its metadata"), file.Close())
+	}
+	return &content{reader: file, size: file.Size, close: func() { _ = file.Close() }}, nil
 }
 
 // sniff guesses the media type from the first bytes.
