@@ -170,8 +170,8 @@ func (s *stage) contestants(r row) []contestant {
 	return all
 }
 
-// shared plays a round of a row that takes the stock CLI too long to create: deployctl creates and destroys, and between
-// the two the stock CLI looks at the same resources: it imports them, or, on deployctl, has the same stack.
+// shared plays a round of a row that takes the stock CLI too long to create: deployctl creates and destroys, and
+// between the two the stock CLI looks at the same resources: it imports them, or, on deployctl, has the same stack.
 func (s *stage) shared(ctx context.Context, r row, first bool, found results) error {
 	dir, err := s.project(r, "all", r.n, 0)
 	if err != nil {

@@ -215,7 +215,7 @@ func TestAStartExaminesTemporalAndTheBucket(t *testing.T) {
 			goesOn: true},
 		{name: "a bucket from an older backup", temporal: func(w *whole) { w.updates = []string{"update/o/p/s/8"} },
 			what: "age of the bucket",
-			says: []string{"o/p/s/8", "backup", "deployctl refresh"}, goesOn: true},
+			says: []string{"o/p/s (Temporal has its update 8)", "backup", "deployctl refresh"}, goesOn: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
