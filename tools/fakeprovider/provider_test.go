@@ -20,7 +20,7 @@ func TestTheSchemaNamesEveryType(t *testing.T) {
 	ok(t, err)
 	var schema struct{ Resources, Functions map[string]any }
 	ok(t, json.Unmarshal([]byte(res.Schema), &schema))
-	if len(schema.Resources) != 9 || len(schema.Functions) != 3 {
+	if len(schema.Resources) != 11 || len(schema.Functions) != 3 {
 		t.Errorf("schema: %s", res.Schema)
 	}
 	info, err := p.GetPluginInfo(t.Context(), &emptypb.Empty{})

@@ -119,7 +119,7 @@ var (
 		"as a JSON `FILE`; once for each --policy-pack, in the same order"}
 	expectNoChangesFlag = &cli.BoolFlag{Name: "expect-no-changes", Usage: "exit with 4 if anything would change"}
 	adoptFlag           = &cli.BoolFlag{Name: "adopt", Usage: "take over what exists already under the names of what " +
-		"would be created, also if it is somebody else's; after the loss of a state, look for all that it may have held"}
+		"would be created, also if it is another owner's; after the loss of a state, look for all that it may have held"}
 	replaceFlag = &cli.StringSliceFlag{Name: "replace",
 		Usage: "replace the resource with this `URN` or name; may be repeated"}
 )
