@@ -42,7 +42,8 @@ func TestWhatExistsIsFoundBeforeItIsCreated(t *testing.T) {
 	}{
 		"nothing is there":              {rule: readName, inputs: texts("name", "n")},
 		"an earlier generation is ours": {rule: readName, earlier: true, found: engine.Found{Generation: 6}},
-		"a given name proves nothing":   {rule: readName, inputs: texts("name", "n"), there: "{}"},
+		"a given name proves nothing": {rule: readName, inputs: texts("name", "n"), there: "{}",
+			says: "n exists already"}, // by the create
 		"a given name is taken over": {rule: readName, inputs: texts("name", "n"), there: "{}", takeOver: true,
 			found: engine.Found{Foreign: true}},
 		"there is no rule": {inputs: texts("name", "n2"), there: "{}"},
@@ -82,7 +83,7 @@ func TestWhatExistsIsFoundBeforeItIsCreated(t *testing.T) {
 				}
 			case c.found == engine.Found{}:
 				if result.Found != nil || created != 1 {
-					t.Errorf("%+v after %q", result.Found, h.effects())
+					t.Errorf("%+v after %q", result, h.effects())
 				}
 			default:
 				c.found.ID = id
