@@ -12,6 +12,9 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
+// longestOwner is how long the name of an owner may be, in bytes; a longer one is left out.
+const longestOwner = 1000
+
 // Found is the answer of a Lookup. The values of the resource are set only if it is Owned, and its ID and, for people,
 // its Owner also if it is Unowned.
 type Found struct {
@@ -40,7 +43,7 @@ func (p *Provider) Lookup(ctx context.Context, req plugin.ReadRequest) (Found, e
 	if said := trailer.Get(provider.OwnershipTrailer); len(said) == 1 {
 		found.Ownership = provider.Ownership(said[0])
 	}
-	if owner := trailer.Get(provider.OwnerTrailer); len(owner) == 1 {
+	if owner := trailer.Get(provider.OwnerTrailer); len(owner) == 1 && len(owner[0]) <= longestOwner {
 		found.Owner = owner[0]
 	}
 	if found.Ownership == provider.Unowned {

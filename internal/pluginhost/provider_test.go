@@ -5,10 +5,12 @@ package pluginhost
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -428,6 +430,16 @@ func TestWhatToDoAboutAMissingPluginIsSaidOnceForItsPackage(t *testing.T) {
 		if !strings.Contains(said[i], "is not installed") || strings.Contains(said[i], "deployctl plugin install") != whole {
 			t.Errorf("%d: %s", i, said[i])
 		}
+	}
+}
+
+func TestAProgramThatNamesManyMissingPackagesHasFewRemembered(t *testing.T) {
+	var server loaderServer
+	for i := range 2 * mostTold {
+		server.saidBefore(sha256.Sum256([]byte(strconv.Itoa(i))))
+	}
+	if len(server.told) != mostTold {
+		t.Errorf("%d are remembered", len(server.told))
 	}
 }
 

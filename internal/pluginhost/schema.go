@@ -2,6 +2,7 @@ package pluginhost
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"maps"
 	"slices"
@@ -19,8 +20,12 @@ import (
 type loaderServer struct {
 	codegenrpc.UnimplementedLoaderServer
 	schema func(context.Context, Package) ([]byte, error)
-	told   sync.Map // packages of which it was said that their plugin is missing, by key
+	mu     sync.Mutex
+	told   map[[sha256.Size]byte]bool // packages of which it was said that their plugin is missing
 }
+
+// mostTold bounds the packages that are remembered, which a program names.
+const mostTold = 1000
 
 func (s *loaderServer) GetSchema(
 	ctx context.Context, req *codegenrpc.GetSchemaRequest,
@@ -41,11 +46,24 @@ func (s *loaderServer) GetSchema(
 func (s *loaderServer) sentence(pkg Package, err error) string {
 	var missing *MissingPluginError
 	if errors.As(err, &missing) {
-		if _, said := s.told.LoadOrStore(pkg.key(), true); said {
+		if s.saidBefore(sha256.Sum256([]byte(pkg.key()))) {
 			return missing.Plugin.String() + " is not installed, as said above"
 		}
 	}
 	return err.Error()
+}
+
+func (s *loaderServer) saidBefore(pkg [sha256.Size]byte) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	said := s.told[pkg]
+	if s.told == nil {
+		s.told = map[[sha256.Size]byte]bool{}
+	}
+	if len(s.told) < mostTold {
+		s.told[pkg] = true
+	}
+	return said
 }
 
 // maxSchemas bounds the schemas that are kept, with what they are of, in bytes.
