@@ -29,8 +29,12 @@ func (s *scene) planned(t *testing.T, args ...string) (names []string) {
 	return slices.Compact(names)
 }
 
+// document is an input whose keys the provider gives in another order.
+const document = `{"a": 1, "b": [2]}`
+
 // TestADriftCheckFindsWhatARefreshFindsAndAnUpdateRepairs changes a cloud from outside at random, and compares what a
-// preview of a refresh, a preview of an update with a refresh, a drift check and its remediation make of it.
+// preview of a refresh, a preview of an update with a refresh, a drift check and its remediation make of it. With each
+// read the provider has another record of its own and gives the keys of JSON in another order, which is no drift.
 func TestADriftCheckFindsWhatARefreshFindsAndAnUpdateRepairs(t *testing.T) {
 	harness.Long(t)
 	t.Parallel()
@@ -42,9 +46,11 @@ func TestADriftCheckFindsWhatARefreshFindsAndAnUpdateRepairs(t *testing.T) {
 			options = ", options: {ignoreChanges: [size]}"
 		}
 		lines = append(lines, fmt.Sprintf("{register: r%d, type: fake:index:Named, "+
-			"properties: {name: r%d, settings: {a: b}}%s}", i, i, options))
+			"properties: {name: r%d, settings: {a: b}, document: '%s'}%s}", i, i, document, options))
 	}
 	s := newScene(t, steps(lines...))
+	s.must(t, "config", "set", "fake:habits", "true")
+	s.update(t, "up")
 	s.must(t, "schedule", "new", "drift", "--name", "look", "--every", "24h")
 	s.must(t, "schedule", "new", "drift", "--name", "heal", "--every", "24h", "--remediate", "--paused")
 	random := rand.New(rand.NewPCG(7, 3))
@@ -54,7 +60,7 @@ func TestADriftCheckFindsWhatARefreshFindsAndAnUpdateRepairs(t *testing.T) {
 		want := []string{}
 		for _, o := range objects {
 			drifts := true
-			switch random.IntN(5) {
+			switch random.IntN(6) {
 			case 0:
 				o.Properties["size"] = 2 + random.IntN(5)
 				drifts = o.Name != "r0"
@@ -66,6 +72,8 @@ func TestADriftCheckFindsWhatARefreshFindsAndAnUpdateRepairs(t *testing.T) {
 				must(t, s.cloud.Remove(t.Context(), o.Kind, o.ID))
 				want = append(want, o.Name)
 				continue
+			case 4:
+				o.Properties["document"] = `{"b": 2}`
 			default:
 				continue
 			}
