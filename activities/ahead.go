@@ -23,6 +23,7 @@ type answerer struct {
 
 	planned chan engine.Planned
 	slots   chan struct{} // held by each plan that is being made
+	plans   sync.WaitGroup
 }
 
 // answerAhead answers the program ahead until stop is called. Only the first epoch of an update is answered ahead:
@@ -39,7 +40,8 @@ func (e *epoch) answerAhead(ctx context.Context) (stop func()) {
 	e.link.AnswerAhead(a.offer)
 	var answering sync.WaitGroup
 	answering.Go(func() {
-		defer cancel() // plans that are still being made
+		defer a.plans.Wait() // their provider is closed after stop
+		defer cancel()
 		defer e.link.GoOn()
 		// Whatever the error is, the Run meets it as well, and reports it.
 		_ = panics.Do("answering the program of "+e.session.update.String(), func() (err error) {
@@ -119,7 +121,7 @@ func (a *answerer) handle(ctx context.Context, ev engine.Event) bool {
 		return false
 	}
 	for _, p := range decided.Plans {
-		go a.plan(ctx, p)
+		a.plans.Go(func() { a.plan(ctx, p) })
 	}
 	return true
 }

@@ -150,7 +150,7 @@ func (t eventEncoder) metadata(ctx context.Context, e engine.Emit) (apitype.Step
 			meta.Provider = s.Provider
 		}
 	}
-	if e.Diff == nil {
+	if e.Diff == nil || e.Diff.Change == engine.ChangeNone {
 		return meta, nil
 	}
 	meta.Keys, meta.Diffs = e.Diff.ReplaceKeys, e.Diff.ChangedKeys

@@ -134,21 +134,28 @@ func (r *Run) formerNames(parent urn.URN) []urn.URN {
 	if live == nil || len(live.Aliases) == 0 {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(live.Aliases), func(a urn.URN) bool {
-		return r.byURN[a] != nil ||
-			!r.parented(a, parent)
+	children := r.storedChildren(parent)
+	return slices.DeleteFunc(slices.Clone(live.Aliases), func(former urn.URN) bool {
+		return r.byURN[former] != nil || !anyFollows(children, former, parent)
 	})
 }
 
-// parented reports that a child of a resource is still stored under a name that follows from a former name of its
-// parent.
-// It visits the whole snapshot, so callers ask only about states that have aliases.
-func (r *Run) parented(former, parent urn.URN) bool {
-	found := false
+// storedChildren returns the URNs that the children of a resource are stored under. It visits the whole snapshot, so
+// callers ask only about a state that has aliases, and once for all of them.
+func (r *Run) storedChildren(parent urn.URN) []urn.URN {
+	var children []urn.URN
 	r.snap.All(func(s *State) {
-		found = found || !s.Delete && s.Parent != "" && r.current(s.Parent) == parent && follows(s.URN, former, parent)
+		if !s.Delete && s.Parent != "" && r.current(s.Parent) == parent {
+			children = append(children, s.URN)
+		}
 	})
-	return found
+	return children
+}
+
+// anyFollows reports that one of the children of a resource is still stored under a name that follows from a former
+// name of it.
+func anyFollows(children []urn.URN, former, parent urn.URN) bool {
+	return slices.ContainsFunc(children, func(child urn.URN) bool { return follows(child, former, parent) })
 }
 
 // follows reports that the URN of a child follows from its parent's former name, and not from the one of now. If the

@@ -90,14 +90,18 @@ func (r *Run) refreshFinished(op *operation, ev StepFinished) {
 	if ev.Inputs != nil {
 		next.Inputs = *ev.Inputs
 	}
-	if equalStates(*state, next) {
-		r.countRefresh(StepSame, op.URN)
-	} else {
+	if !equalStates(*state, next) {
 		// Modified is the time of a change to the resource; that its health was learnt is none.
 		if ev.At != "" && !(state.Inputs.Same(next.Inputs) && state.Outputs.Same(next.Outputs)) {
 			next.Modified = ev.At
 		}
 		r.change(Delta{Kind: DeltaSet, State: &next})
+	}
+	// What is read is stored, and its provider decides whether it is drift: the order of keys in a JSON document, or what
+	// the provider records for itself, is none.
+	if ev.Diff == nil || ev.Diff.Change == ChangeNone {
+		r.countRefresh(StepSame, op.URN)
+	} else {
 		r.countRefresh(StepUpdate, op.URN)
 	}
 	r.emitRefresh(op, &next, ev.Diff)

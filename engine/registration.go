@@ -193,14 +193,24 @@ func (r *Run) prepare(e *entry) {
 	if old := r.snap.Get(e.Old); old != nil {
 		e.New.RefreshBeforeUpdate = old.RefreshBeforeUpdate
 		e.New.Created, e.New.Modified = old.Created, old.Modified
-		// known by it are copies until they are gone, and children until they are registered
-		for _, a := range old.Aliases {
-			if (len(r.snap.copies[a]) > 0 || r.parented(a, e.URN)) && !slices.Contains(e.New.Aliases, a) {
-				e.New.Aliases = append(e.New.Aliases, a)
-			}
-		}
+		e.New.Aliases = append(e.New.Aliases, r.keptAliases(old, e)...)
 	}
 	e.Seed = r.seed(e.URN)
+}
+
+// keptAliases returns the aliases of an old state that something is still known by: copies until they are gone, and
+// children until they are registered.
+func (r *Run) keptAliases(old *State, e *entry) (kept []urn.URN) {
+	if len(old.Aliases) == 0 {
+		return nil
+	}
+	children := r.storedChildren(e.URN)
+	for _, a := range old.Aliases {
+		if (len(r.snap.copies[a]) > 0 || anyFollows(children, a, e.URN)) && !slices.Contains(e.New.Aliases, a) {
+			kept = append(kept, a)
+		}
+	}
+	return kept
 }
 
 // isLive reports that a state is still the live state of its URN, and stays.

@@ -186,7 +186,7 @@ func (w *stage) effect(step engine.Step, ev *engine.StepFinished, rest string) e
 		ev.Outputs = step.New.Inputs
 	case engine.StepDelete, engine.StepDeleteReplaced:
 	case engine.StepRefresh:
-		ev.ID, ev.Outputs = step.Old.ID, step.Old.Outputs
+		ev.ID, ev.Outputs, ev.Diff = step.Old.ID, step.Old.Outputs, &engine.Diff{Change: engine.ChangeNone}
 	default:
 		ev.ID, ev.Outputs = step.New.ID, step.New.Inputs
 	}
@@ -195,6 +195,9 @@ func (w *stage) effect(step engine.Step, ev *engine.StepFinished, rest string) e
 		if step.Kind == engine.StepRefresh || step.Kind == engine.StepImport ||
 			step.Kind == engine.StepImportReplacement {
 			ev.Inputs = &ev.Outputs
+		}
+		if step.Kind == engine.StepRefresh && !ev.Outputs.Same(step.Old.Outputs) {
+			ev.Diff = &engine.Diff{Change: engine.ChangeUpdate}
 		}
 	}
 	for _, o := range it.opts {
@@ -206,6 +209,8 @@ func (w *stage) effect(step engine.Step, ev *engine.StepFinished, rest string) e
 			ev.RefreshBeforeUpdate = true
 		case "gone":
 			ev.ID = ""
+		case "no-diff": // its provider calls what differs no change
+			ev.Diff.Change = engine.ChangeNone
 		case "view":
 			ev.Views = append(ev.Views, viewStep(value))
 		default:

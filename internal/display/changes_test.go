@@ -266,18 +266,13 @@ func TestAnUpdateThatPutsRightWhatWasChangedOutsideShowsWhat(t *testing.T) {
 	}
 }
 
-func TestARefreshShowsOutputsThatNoInputStandsFor(t *testing.T) {
+// The order of keys in a JSON document and a time of last access are among what a provider does not call a change.
+func TestARefreshShowsNoOutputThatItsProviderCallsNoChange(t *testing.T) {
 	one := step{op: apitype.OpRefresh, typ: object, name: "file", old: map[string]any{}, new: map[string]any{}}.ends()
 	m := &one.Event.ResOutputsEvent.Metadata
 	m.Old.Outputs, m.New.Outputs = map[string]any{"size": 1.0}, map[string]any{"size": 2.0}
-	state := projection.NewState()
-	state.Apply(one)
-	if got := shown(Options{Preview: true, Kind: "refresh"}, one); got != "~ deployctl:s3:Object file changed "+
-		"outside (size)\n    ~ size: 1 → 2\n" {
+	if got := shown(Options{Preview: true, Kind: "refresh"}, one); strings.Contains(got, "size") {
 		t.Error(got)
-	}
-	if drifted := state.Drift(); len(drifted) != 0 {
-		t.Errorf("an output alone is drift: %v", drifted)
 	}
 }
 

@@ -17,7 +17,6 @@ import (
 type Change struct {
 	valuediff.Change
 	Replaces bool // it is why the resource is replaced
-	Output   bool // an output that no input stands for: no update would put it right
 	Hidden   bool // the program wants its values not to be shown
 }
 
@@ -37,13 +36,8 @@ func changesOf(m apitype.StepEventMetadata) []Change {
 	} else {
 		changes = s.byPaths(m)
 	}
-	switch {
-	case len(changes) > 0 || m.Op == apitype.OpSame:
-	case m.Op == apitype.OpRefresh:
-		for _, c := range valuediff.Diff("", s.oldOutputs, s.newOutputs) {
-			changes = append(changes, Change{Change: c, Output: true})
-		}
-	default:
+	// Of what a refresh reads, its provider says what has drifted; what an update would not put right is none.
+	if len(changes) == 0 && m.Op != apitype.OpSame && m.Op != apitype.OpRefresh {
 		changes = s.putRight()
 	}
 	for i := range changes {

@@ -10,7 +10,7 @@ import (
 )
 
 // Drift lists the resources that a refresh found to be other than their state says, in the order of the refresh. What
-// only differs in outputs that no input stands for is not among them: no update would put it right.
+// no update would put right, by the word of the resource's provider, is not among them.
 func (s *State) Drift() []deployments.DriftedResource {
 	var drifted []deployments.DriftedResource
 	for _, row := range s.Rows {
@@ -19,14 +19,10 @@ func (s *State) Drift() []deployments.DriftedResource {
 		}
 		r := deployments.DriftedResource{URN: row.URN, Gone: row.Op == OpGone}
 		for _, c := range row.Changes {
-			if !c.Output {
-				r.Properties = append(r.Properties, deployments.DriftedProperty{Path: c.Path,
-					Expected: valueText(c.Old), Actual: valueText(c.New)})
-			}
+			r.Properties = append(r.Properties, deployments.DriftedProperty{Path: c.Path,
+				Expected: valueText(c.Old), Actual: valueText(c.New)})
 		}
-		if r.Gone || len(r.Properties) > 0 {
-			drifted = append(drifted, r)
-		}
+		drifted = append(drifted, r)
 	}
 	return drifted
 }
