@@ -164,7 +164,11 @@ func (e *epoch) end(ctx context.Context, err error) (deployments.ProgramOutput, 
 	}
 	out := deployments.ProgramOutput{Error: exited.Error}
 	e.link.Send(deployments.Message{Exited: &exited})
-	if err := e.link.Flush(ctx); err != nil && !errors.Is(err, runlink.ErrRunEnded) {
+	switch err := e.link.Flush(ctx); {
+	case errors.Is(err, runlink.ErrRefused): // another start of the program would send the same
+		return out, failure(deployments.Errorf(deployments.CodeInvalid, "%w; Temporal's limit.blobSize.error must be at "+
+			"least 2 MiB, and the program should register smaller values", err))
+	case err != nil && !errors.Is(err, runlink.ErrRunEnded):
 		return out, failure(deployments.Errorf(deployments.CodeUnavailable,
 			"telling the update how its program ended: %w", err))
 	}

@@ -19,7 +19,7 @@ type runs struct{ client client.Client }
 
 // Signal delivers messages.
 func (r runs) Signal(ctx context.Context, u deployments.UpdateName, m deployments.Messages) error {
-	return ended(r.client.SignalWorkflow(ctx, deployments.RunWorkflowID(u), "", deployments.SignalMessages, m))
+	return permanent(r.client.SignalWorkflow(ctx, deployments.RunWorkflowID(u), "", deployments.SignalMessages, m))
 }
 
 // Poll waits for replies. Each call is an Update of its own: one that a run accepted before it continued as new fails
@@ -31,17 +31,21 @@ func (r runs) Poll(ctx context.Context, u deployments.UpdateName, p deployments.
 		WaitForStage: client.WorkflowUpdateStageCompleted,
 	})
 	if err != nil {
-		return replies, ended(err)
+		return replies, permanent(err)
 	}
 	err = handle.Get(ctx, &replies)
-	return replies, ended(err)
+	return replies, permanent(err)
 }
 
-// ended tells a closed workflow from everything that may pass.
-func ended(err error) error {
+// permanent tells a closed workflow and a refused message from everything that may pass.
+func permanent(err error) error {
 	var gone *serviceerror.NotFound
-	if errors.As(err, &gone) {
+	var refused *serviceerror.InvalidArgument
+	switch {
+	case errors.As(err, &gone):
 		return fmt.Errorf("%w: %s", runlink.ErrRunEnded, gone.Message)
+	case errors.As(err, &refused):
+		return fmt.Errorf("%w: %s", runlink.ErrRefused, refused.Message)
 	}
 	return err
 }

@@ -17,8 +17,12 @@ import (
 // ErrRunEnded is what Runs returns when the Run workflow is closed: nobody receives messages any more.
 var ErrRunEnded = errors.New("the update has ended")
 
-// Runs sends messages to Run workflows and receives their replies. Every error but ErrRunEnded is transient: the same
-// call is repeated.
+// ErrRefused is what Runs returns when Temporal does not take a message as it is, because a limit of the server is
+// lower than this package expects. Another attempt would be refused, too.
+var ErrRefused = errors.New("Temporal refuses a message of the program")
+
+// Runs sends messages to Run workflows and receives their replies. Every error but ErrRunEnded and ErrRefused is
+// transient: the same call is repeated.
 type Runs interface {
 	// Signal delivers messages. Delivering them twice is harmless.
 	Signal(ctx context.Context, u deployments.UpdateName, m deployments.Messages) error
@@ -212,14 +216,14 @@ func (l *Link) end(err error) {
 	l.drained.Broadcast()
 }
 
-// reach repeats a call, with growing pauses, until it succeeds, the Run has ended, or the context has.
+// reach repeats a call, with growing pauses, until it succeeds or cannot, or the context has ended.
 func reach(ctx context.Context, call func() error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	_, err := backoff.Retry(ctx, func() (struct{}, error) {
 		err := call()
-		if errors.Is(err, ErrRunEnded) {
+		if errors.Is(err, ErrRunEnded) || errors.Is(err, ErrRefused) {
 			err = backoff.Permanent(err)
 		}
 		return struct{}{}, err

@@ -24,6 +24,7 @@ type echo struct {
 	fail    int
 	open    chan struct{} // signals wait for it
 	closed  bool
+	refuses bool
 }
 
 func (e *echo) Signal(ctx context.Context, _ deployments.UpdateName, m deployments.Messages) error {
@@ -36,6 +37,9 @@ func (e *echo) Signal(ctx context.Context, _ deployments.UpdateName, m deploymen
 	defer e.mu.Unlock()
 	if e.closed {
 		return fmt.Errorf("gone: %w", ErrRunEnded)
+	}
+	if e.refuses {
+		return fmt.Errorf("%w: too large", ErrRefused)
 	}
 	for _, item := range e.Take(m) {
 		e.items = append(e.items, item)
@@ -137,6 +141,18 @@ func TestMessagesThatAreDeliveredTwiceHaveOneReplyAndTheEndOfTheRunIsReported(t 
 	e.closed = true
 	e.mu.Unlock()
 	if _, err := call(l, "b", engine.Bag{}); !errors.Is(err, ErrRunEnded) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestARefusedMessageIsNotSentAgain(t *testing.T) {
+	e := &echo{open: make(chan struct{}), refuses: true}
+	close(e.open)
+	l := serve(t, e)
+	if _, err := call(l, "a", engine.Bag{}); !errors.Is(err, ErrRefused) {
+		t.Errorf("%v", err)
+	}
+	if err := l.Flush(t.Context()); !errors.Is(err, ErrRefused) {
 		t.Errorf("%v", err)
 	}
 }
