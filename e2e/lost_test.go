@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestWhoLostEverythingManagesTheWebsiteAgain deletes what the service keeps while it is stopped. The program, the
-// website's own bucket and the service's key are what is left.
+// TestWhoLostEverythingManagesTheWebsiteAgain deletes the service's bucket while it is stopped. The program, the
+// website's own bucket, the service's key and the workflows that Temporal has of the lost bucket are what is left.
 func TestWhoLostEverythingManagesTheWebsiteAgain(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
@@ -26,7 +26,6 @@ func TestWhoLostEverythingManagesTheWebsiteAgain(t *testing.T) {
 	before := buckets()
 	p.must(t, "dev", "stop")
 	must(t, os.RemoveAll(filepath.Join(h.state(), "data", "s3", "deployctl")))
-	must(t, os.RemoveAll(filepath.Join(h.state(), "data", "temporal"))) // as docs/convergence.md says
 
 	p.must(t, "stack", "init", "dev")
 	preview := p.run(t, "preview", "--adopt")

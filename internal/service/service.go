@@ -110,7 +110,12 @@ func (s *Service) request(
 	ctx context.Context, name deployments.StackName, update string, answer any, args ...any,
 ) error {
 	for attempt := 1; ; attempt++ {
-		if err := s.requestOnce(ctx, name, update, answer, args); attempt == submitAttempts || !closing(err) {
+		err := s.requestOnce(ctx, name, update, answer, args)
+		again := closing(err)
+		if deployments.CodeOf(err) == deployments.CodeNoWorker {
+			again, _ = s.endLeftBehind(ctx, name) // otherwise the caller learns that no worker takes it up
+		}
+		if attempt == submitAttempts || !again {
 			return err
 		}
 	}
