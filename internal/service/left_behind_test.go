@@ -55,12 +55,13 @@ func TestWhatALostBucketHasLeftBehindIsEndedUnlessItIsServed(t *testing.T) {
 	must(t, store.SetUp(t.Context()))
 	own, other := store.SharedTaskQueue(), deployments.StoreTaskQueue("0123456789ab")
 	stack := deployments.StackWorkflowID(dev)
+	polledNow := deserted{polled: []time.Duration{time.Second}}
 	for name, c := range map[string]struct {
 		temporal crowded
 		ended    []string
 	}{
 		"its own, without workers":      {crowded{queue: own}, nil},
-		"another's, which has workers":  {crowded{queue: other, deserted: deserted{polled: []time.Duration{time.Second}}}, nil},
+		"another's, which has workers":  {crowded{queue: other, deserted: polledNow}, nil},
 		"another's, without workers":    {crowded{queue: other}, []string{"u1", stack}},
 		"of an organization's workers":  {crowded{queue: other + "/acme"}, []string{"u1", stack}},
 		"of a store of no known origin": {crowded{queue: "elsewhere"}, []string{stack}},
