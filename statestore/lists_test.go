@@ -3,15 +3,19 @@ package statestore
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/mempool"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
 // large is a grant with the longest globs that there can be.
@@ -190,5 +194,24 @@ func TestTheOrganizationWithTheLargestCallersMakesRoomForOthers(t *testing.T) {
 	}
 	if known.total != sum {
 		t.Errorf("%d bytes are counted, and %d known", known.total, sum)
+	}
+}
+
+func TestWhatManyResourcesNameIsInMemoryOnce(t *testing.T) {
+	header := func() engine.State {
+		var r storedResource
+		done(t, json.Unmarshal([]byte(`{"urn":"urn:pulumi:dev::shop::t:m:T::b","type":"t:m:T",
+			"dependencies":["urn:pulumi:dev::shop::t:m:T::b"],"parent":"urn:pulumi:dev::shop::t:m:T::b",
+			"propertyDependencies":{"p":["urn:pulumi:dev::shop::t:m:T::b"]}}`), &r))
+		return r.header()
+	}
+	first := header()
+	of := func(u urn.URN) *byte { return unsafe.StringData(string(u)) }
+	for _, h := range []engine.State{first, header()} {
+		for _, named := range []urn.URN{h.URN, h.Parent, h.Dependencies[0], h.PropertyDependencies[0].URNs[0]} {
+			if of(named) != of(first.URN) {
+				t.Errorf("%s is in memory twice", named)
+			}
+		}
 	}
 }
