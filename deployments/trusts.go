@@ -122,38 +122,75 @@ func (c Condition) validate() error {
 	return nil
 }
 
-// Matches reports whether the trust is for an identity token with these audiences and claims.
-func (t Trust) Matches(audiences []string, claims map[string]json.RawMessage) bool {
+// MostCompared limits how long the conditions of an organization are compared with one identity: the sum of the
+// products of the lengths of patterns and claims, in bytes. A thousand trusts with two usual conditions have a tenth.
+const MostCompared = 100 << 20
+
+// Matching compares an identity with trusts. It takes no longer than MostCompared allows, whoever has written both.
+type Matching struct {
+	audiences []string
+	claims    map[string]json.RawMessage
+	values    map[string][]string // of the claims that were compared
+	left      int
+}
+
+// NewMatching returns what compares an identity token with these audiences and claims.
+func NewMatching(audiences []string, claims map[string]json.RawMessage) *Matching {
+	return &Matching{audiences: audiences, claims: claims, values: map[string][]string{}, left: MostCompared}
+}
+
+// Matches reports whether a trust is for the identity token. CodeInvalid: that cannot be said in the time there is.
+func (m *Matching) Matches(t Trust) (bool, error) {
 	allowed := t.Audiences
 	if len(allowed) == 0 {
 		allowed = []string{OrganizationAudience(t.Organization)}
 	}
-	if !slices.ContainsFunc(audiences, func(a string) bool { return slices.Contains(allowed, a) }) {
-		return false
+	if !slices.ContainsFunc(m.audiences, func(a string) bool { return slices.Contains(allowed, a) }) {
+		return false, nil
 	}
-	return len(t.Conditions) > 0 && !slices.ContainsFunc(t.Conditions, func(c Condition) bool {
-		return !c.holds(claims[c.Claim])
-	})
+	for _, c := range t.Conditions {
+		if holds, err := m.holds(c); err != nil || !holds {
+			return false, err
+		}
+	}
+	return len(t.Conditions) > 0, nil
 }
 
 // holds reports whether a claim matches: a text, a number, a boolean, or one element of a list of them.
-func (c Condition) holds(claim json.RawMessage) bool {
-	var list []json.RawMessage
-	if json.Unmarshal(claim, &list) == nil {
-		return slices.ContainsFunc(list, c.holdsFor)
+func (m *Matching) holds(c Condition) (bool, error) {
+	values, known := m.values[c.Claim]
+	if !known {
+		values = valuesOf(m.claims[c.Claim])
+		m.values[c.Claim] = values
 	}
-	return c.holdsFor(claim)
-}
-
-func (c Condition) holdsFor(value json.RawMessage) bool {
-	var text string
-	if json.Unmarshal(value, &text) != nil {
-		text = string(value)
-		if text == "" || text == "null" || strings.ContainsAny(text, `[{"`) {
-			return false
+	for _, value := range values {
+		if m.left -= (len(c.Pattern) + 1) * (len(value) + 1); m.left < 0 {
+			return false, Errorf(CodeInvalid, "the identity token has longer claims, or the organization more or longer "+
+				"conditions of trusts, than can be compared: have an admin remove trusts (`deployctl trust rm`)")
+		}
+		if glob.Text(c.Pattern, value) {
+			return true, nil
 		}
 	}
-	return glob.Text(c.Pattern, text)
+	return false, nil
+}
+
+// valuesOf returns the text of a claim, or those of the elements of a list.
+func valuesOf(claim json.RawMessage) (values []string) {
+	var list []json.RawMessage
+	if json.Unmarshal(claim, &list) != nil {
+		list = []json.RawMessage{claim}
+	}
+	for _, value := range list {
+		var text string
+		if json.Unmarshal(value, &text) != nil {
+			if text = string(value); text == "" || text == "null" || strings.ContainsAny(text, `[{"`) {
+				continue
+			}
+		}
+		values = append(values, text)
+	}
+	return values
 }
 
 // Identity is what an issuer says of whom it vouches for, verified.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"unique"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
@@ -143,9 +144,10 @@ func (r restFields) empty() bool {
 // header returns the engine's header of a resource, without key and bags.
 func (r *storedResource) header() engine.State {
 	s := engine.State{
-		URN: r.URN, Type: r.Type, Custom: r.Custom, Delete: r.Delete, ID: r.ID, Parent: r.Parent, Protect: r.Protect,
-		Taint: r.Taint, External: r.External, Dependencies: some(r.Dependencies), InitErrors: some(r.InitErrors),
-		Provider: r.Provider, PendingReplacement: r.PendingReplacement,
+		URN: unique.Make(r.URN).Value(), Type: unique.Make(r.Type).Value(), Custom: r.Custom, Delete: r.Delete, ID: r.ID,
+		Parent: unique.Make(r.Parent).Value(), Protect: r.Protect,
+		Taint: r.Taint, External: r.External, Dependencies: once(some(r.Dependencies)), InitErrors: some(r.InitErrors),
+		Provider: unique.Make(r.Provider).Value(), PendingReplacement: r.PendingReplacement,
 		AdditionalSecretOutputs: some(r.AdditionalSecretOutputs), Aliases: some(r.Aliases), Timeouts: r.CustomTimeouts,
 		ImportID: r.ImportID, RetainOnDelete: r.RetainOnDelete, DeletedWith: r.DeletedWith,
 		ReplaceWith:   some(r.ReplaceWith),
@@ -158,12 +160,21 @@ func (r *storedResource) header() engine.State {
 	}
 	for property, urns := range r.PropertyDependencies {
 		s.PropertyDependencies = append(s.PropertyDependencies, engine.PropertyDependency{Property: property,
-			URNs: urns})
+			URNs: once(urns)})
 	}
 	sort.Slice(s.PropertyDependencies, func(i, j int) bool {
 		return s.PropertyDependencies[i].Property < s.PropertyDependencies[j].Property
 	})
 	return s
+}
+
+// once replaces each URN by the text that all others like it have: of a state in which many resources depend on many,
+// the URNs would take far more than everything else.
+func once(urns []urn.URN) []urn.URN {
+	for i, of := range urns {
+		urns[i] = unique.Make(of).Value()
+	}
+	return urns
 }
 
 // storedHeader is the inverse of header.

@@ -55,7 +55,7 @@ func (s *Store) derivedFrom(ctx context.Context, from deployments.Origin) (int, 
 	if err != nil || len(l.Keys) < maxDerived {
 		return 0, failed(err, "list the tokens")
 	}
-	tokens, err := gather(l.Keys, func(key string) (deployments.Token, error) {
+	tokens, err := gather(newListing(ctx), l.Keys, deployments.Token.Size, func(key string) (deployments.Token, error) {
 		return s.Token(ctx, strings.TrimPrefix(key, tokenFolder))
 	})
 	made := 0

@@ -37,7 +37,11 @@ func (s *Store) newMember(organization, name string) storedMember {
 
 // Member returns a member of an organization; CodeNotFound when there is none of this name.
 func (s *Store) Member(ctx context.Context, organization, name string) (deployments.Member, error) {
-	m, _, err := s.getMember(ctx, organization, name)
+	return s.member(ctx, organization, name, s.readTeam)
+}
+
+func (s *Store) member(ctx context.Context, organization, name string, teams readTeam) (deployments.Member, error) {
+	m, _, err := s.getMember(ctx, organization, name, teams)
 	if errors.Is(err, ErrAbsent) || err == nil && len(m.All()) == 0 {
 		return m.Member, noMember(organization, name)
 	}
@@ -51,16 +55,30 @@ func noMember(organization, name string) error {
 
 // ListMembers describes the members, sorted by organization and name.
 func (s *Store) ListMembers(ctx context.Context) ([]deployments.Member, error) {
-	l, err := s.objects.List(ctx, Query{Prefix: memberFolder})
+	return s.MembersOf(ctx, deployments.AnyOrganization)
+}
+
+// MembersOf describes the members of an organization, or all with AnyOrganization, sorted by organization and name.
+func (s *Store) MembersOf(ctx context.Context, organization string) ([]deployments.Member, error) {
+	folder := memberFolder
+	if organization != deployments.AnyOrganization {
+		if err := deployments.ValidateName("organization", organization); err != nil {
+			return nil, err
+		}
+		folder += organization + "/"
+	}
+	l, err := s.objects.List(ctx, Query{Prefix: folder})
 	if err != nil {
 		return nil, failed(err, "list the members")
 	}
-	members, err := gather(l.Keys, func(key string) (deployments.Member, error) {
-		organization, name, _ := strings.Cut(strings.TrimPrefix(key, memberFolder), "/")
-		if organization == ofEvery {
-			organization = deployments.AnyOrganization
+	list := newListing(ctx)
+	teams := s.eachTeamOnce(list)
+	members, err := gather(list, l.Keys, deployments.Member.Size, func(key string) (deployments.Member, error) {
+		of, name, _ := strings.Cut(strings.TrimPrefix(key, memberFolder), "/")
+		if of == ofEvery {
+			of = deployments.AnyOrganization
 		}
-		return s.AnyMember(ctx, organization, name)
+		return s.anyMember(ctx, of, name, teams)
 	})
 	slices.SortFunc(members, func(a, b deployments.Member) int {
 		return cmp.Or(strings.Compare(a.Organization, b.Organization), strings.Compare(a.Name, b.Name))
@@ -70,8 +88,14 @@ func (s *Store) ListMembers(ctx context.Context) ([]deployments.Member, error) {
 
 // AnyMember is Member, also for a damaged one.
 func (s *Store) AnyMember(ctx context.Context, organization, name string) (deployments.Member, error) {
-	m, err := s.Member(ctx, organization, name)
-	if unreadable(err) != nil {
+	return s.anyMember(ctx, organization, name, s.readTeam)
+}
+
+func (s *Store) anyMember(
+	ctx context.Context, organization, name string, teams readTeam,
+) (deployments.Member, error) {
+	m, err := s.member(ctx, organization, name, teams)
+	if unreadable(err) != nil && !errors.Is(err, deployments.ErrTooLarge) {
 		return deployments.Member{Organization: organization, Name: name,
 			Damaged: err.Error() + ", or remove it and add the member again"}, nil
 	}
@@ -95,8 +119,8 @@ func (s *Store) GrantMember(ctx context.Context, name string, g deployments.Gran
 // RemoveMember removes a member of an organization, who may be damaged: what they may do, and that they are in teams.
 // CodeNotFound when there is none of this name.
 func (s *Store) RemoveMember(ctx context.Context, name, organization string) error {
-	if _, _, err := s.getMember(ctx, organization, name); unreadable(err) != nil {
-		defer s.callers.forget()
+	if _, _, err := s.getMember(ctx, organization, name, s.readTeam); unreadable(err) != nil {
+		defer s.callers.forget(organization)
 		return failed(s.objects.Delete(ctx, memberKey(organization, name)), "remove the member "+name)
 	}
 	return s.changeMember(ctx, organization, name, func(m *storedMember, found bool) error {
@@ -113,9 +137,9 @@ func (s *Store) RemoveMember(ctx context.Context, name, organization string) err
 func (s *Store) changeMember(
 	ctx context.Context, organization, name string, change func(m *storedMember, found bool) error,
 ) error {
-	defer s.callers.forget()
+	defer s.callers.forget(organization)
 	for {
-		m, tag, err := s.getMember(ctx, organization, name)
+		m, tag, err := s.getMember(ctx, organization, name, s.readTeam)
 		if err != nil && !errors.Is(err, ErrAbsent) {
 			return err
 		}
@@ -152,12 +176,14 @@ func (s *Store) putMember(ctx context.Context, m storedMember, c Condition) erro
 }
 
 // getMember reads a member with their teams.
-func (s *Store) getMember(ctx context.Context, organization, name string) (m storedMember, tag string, err error) {
+func (s *Store) getMember(
+	ctx context.Context, organization, name string, teams readTeam,
+) (m storedMember, tag string, err error) {
 	if err := deployments.ValidateMember(organization, name); err != nil {
 		return m, "", err
 	}
 	if tag, err = s.getSealed(ctx, memberKey(organization, name), &m); err == nil {
-		m.Teams, err = s.teamsOf(ctx, organization, m.Joined)
+		m.Teams, err = teamsOf(ctx, organization, m.Joined, teams)
 	}
 	return m, tag, err
 }

@@ -18,6 +18,8 @@ type owned[T any] struct {
 	created func(*T) *time.Time
 	// damaged describes one that cannot be read.
 	damaged func(organization, name, why string) T
+	// size says how many bytes one takes in memory.
+	size func(T) int64
 }
 
 func (o owned[T]) folder() string { return o.kind + "s/" }
@@ -41,7 +43,7 @@ func (o owned[T]) get(ctx context.Context, organization, name string) (thing T, 
 
 // put creates a thing, or replaces one, and keeps the time of its creation.
 func (o owned[T]) put(ctx context.Context, organization, name string, thing T) error {
-	defer o.callers.forget()
+	defer o.callers.forget(organization)
 	for {
 		before, tag, err := o.get(ctx, organization, name)
 		switch created := o.created(&thing); {
@@ -63,13 +65,20 @@ func (o owned[T]) put(ctx context.Context, organization, name string, thing T) e
 	}
 }
 
-// list describes the things below a folder, sorted by organization and name.
-func (o owned[T]) list(ctx context.Context, folder string) ([]T, error) {
+// list describes the things of an organization, or all with AnyOrganization, sorted by organization and name.
+func (o owned[T]) list(ctx context.Context, organization string) ([]T, error) {
+	folder := o.folder()
+	if organization != deployments.AnyOrganization {
+		if err := deployments.ValidateName("organization", organization); err != nil {
+			return nil, err
+		}
+		folder += organization + "/"
+	}
 	l, err := o.objects.List(ctx, Query{Prefix: folder})
 	if err != nil {
 		return nil, failed(err, "list the "+o.kind+"s")
 	}
-	return gather(l.Keys, func(key string) (T, error) {
+	return gather(newListing(ctx), l.Keys, o.size, func(key string) (T, error) {
 		organization, name, _ := strings.Cut(strings.TrimPrefix(key, o.folder()), "/")
 		return o.any(ctx, organization, name)
 	})
@@ -96,6 +105,6 @@ func (o owned[T]) remove(ctx context.Context, organization, name string) error {
 	case err != nil && unreadable(err) == nil:
 		return err
 	}
-	defer o.callers.forget()
+	defer o.callers.forget(organization)
 	return failed(o.objects.Delete(ctx, o.key(organization, name)), "remove the "+o.kind+" "+name)
 }

@@ -137,7 +137,7 @@ func (s *Store) ListStacks(ctx context.Context, organization, project string) ([
 			return nil, err
 		}
 	}
-	infos := make([]deployments.StackInfo, len(folders))
+	infos, list := make([]deployments.StackInfo, len(folders)), newListing(ctx)
 	err := each(folders, func(folder string) error {
 		name, err := deployments.ParseStackName(strings.Trim(strings.TrimPrefix(folder, stacksFolder), "/"),
 			deployments.StackName{})
@@ -150,6 +150,9 @@ func (s *Store) ListStacks(ctx context.Context, organization, project string) ([
 		}
 		if unreadable(err) != nil {
 			info, err = deployments.StackInfo{Stack: name, Damaged: err.Error()}, nil
+		}
+		if err == nil {
+			err = list.keep(info.Size())
 		}
 		i, _ := slices.BinarySearch(folders, folder)
 		infos[i] = info

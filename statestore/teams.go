@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -14,6 +15,7 @@ import (
 func (s *Store) teams() owned[deployments.Team] {
 	return owned[deployments.Team]{
 		Store: s, kind: "team", created: func(t *deployments.Team) *time.Time { return &t.Created },
+		size: deployments.Team.Size,
 		damaged: func(organization, name, why string) deployments.Team {
 			return deployments.Team{Name: name, Grant: deployments.Grant{Organization: organization}, Damaged: why}
 		},
@@ -38,19 +40,25 @@ func (s *Store) GrantTeam(ctx context.Context, name string, g deployments.Grant)
 
 // ListTeams describes the teams, sorted by organization and name.
 func (s *Store) ListTeams(ctx context.Context) ([]deployments.Team, error) {
-	members, err := s.ListMembers(ctx)
+	return s.TeamsOf(ctx, deployments.AnyOrganization)
+}
+
+// TeamsOf describes the teams of an organization, or all with AnyOrganization, sorted by organization and name.
+func (s *Store) TeamsOf(ctx context.Context, organization string) ([]deployments.Team, error) {
+	members, err := s.MembersOf(ctx, organization)
 	if err != nil {
 		return nil, err
 	}
-	teams, err := s.teams().list(ctx, s.teams().folder())
-	for i, t := range teams {
-		for _, m := range members {
-			if m.Organization == t.Grant.Organization && slices.ContainsFunc(m.Teams, func(of deployments.Team) bool {
-				return of.Name == t.Name
-			}) {
-				teams[i].Members = append(teams[i].Members, m.Name)
-			}
+	type team struct{ organization, name string }
+	in := map[team][]string{}
+	for _, m := range members {
+		for _, t := range m.Teams {
+			in[team{m.Organization, t.Name}] = append(in[team{m.Organization, t.Name}], m.Name)
 		}
+	}
+	teams, err := s.teams().list(ctx, organization)
+	for i, t := range teams {
+		teams[i].Members = in[team{t.Grant.Organization, t.Name}]
 	}
 	return teams, err
 }
@@ -103,12 +111,51 @@ func otherTeams(joined []membership, team string) []membership {
 	return slices.DeleteFunc(slices.Clone(joined), func(m membership) bool { return m.Team == team })
 }
 
+// readTeam reads a team.
+type readTeam func(ctx context.Context, organization, name string) (deployments.Team, error)
+
+func (s *Store) readTeam(ctx context.Context, organization, name string) (deployments.Team, error) {
+	t, _, err := s.teams().get(ctx, organization, name)
+	return t, err
+}
+
+// eachTeamOnce reads each team once, whoever is in it. What it has read is a part of a list.
+func (s *Store) eachTeamOnce(l *listing) readTeam {
+	var mu sync.Mutex
+	type answer struct {
+		deployments.Team
+		err error
+	}
+	read := map[string]func() answer{}
+	return func(ctx context.Context, organization, name string) (deployments.Team, error) {
+		mu.Lock()
+		once := read[organization+"/"+name]
+		if once == nil {
+			once = sync.OnceValue(func() answer {
+				t, err := s.readTeam(ctx, organization, name)
+				if err == nil {
+					err = l.keep(t.Size())
+				}
+				return answer{t, err}
+			})
+			read[organization+"/"+name] = once
+		}
+		mu.Unlock()
+		found := once()
+		return found.Team, found.err
+	}
+}
+
 // teamsOf returns the teams of an organization's member that still are those which the member has joined.
-func (s *Store) teamsOf(ctx context.Context, organization string, joined []membership) ([]deployments.Team, error) {
+func teamsOf(
+	ctx context.Context, organization string, joined []membership, read readTeam,
+) ([]deployments.Team, error) {
 	var teams []deployments.Team
 	for _, m := range joined {
-		t, _, err := s.teams().get(ctx, organization, m.Team)
+		t, err := read(ctx, organization, m.Team)
 		switch {
+		case errors.Is(err, deployments.ErrTooLarge):
+			return nil, err
 		case errors.Is(err, ErrAbsent), unreadable(err) != nil, err == nil && !t.Created.Equal(m.Since):
 			continue // it allows nothing
 		case err != nil:

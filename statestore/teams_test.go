@@ -49,7 +49,7 @@ func TestAMemberMayDoWhatTheirOwnRoleAndAnyOfTheirTeamsAllow(t *testing.T) {
 	text, err := s.CreateToken(t.Context(), deployments.Token{Name: "laptop", Member: "ann", Organization: "acme"})
 	done(t, err)
 	may := func(role deployments.Role, name deployments.StackName) bool {
-		s.callers.forget()
+		s.callers.forget(deployments.AnyOrganization)
 		c, err := s.Authenticate(t.Context(), text)
 		return err == nil && c.May(role, name)
 	}

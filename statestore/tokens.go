@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -72,7 +71,8 @@ func (s *Store) roomForToken(ctx context.Context, organization string) error {
 	if len(l.Keys) < maxTokens {
 		return nil
 	}
-	of, err := gather(l.Keys, func(key string) (string, error) {
+	of, err := gather(newListing(ctx), l.Keys, func(of string) int64 { return int64(len(of)) }, func(key string) (string,
+		error) {
 		name := strings.TrimPrefix(key, tokenFolder)
 		if known, ok := s.tokensOf.Get(name); ok {
 			return known, nil
@@ -125,12 +125,29 @@ func (s *Store) newToken(ctx context.Context, t *storedToken) (string, error) {
 
 // ListTokens describes the tokens, sorted by name.
 func (s *Store) ListTokens(ctx context.Context) ([]deployments.Token, error) {
+	return s.TokensOf(ctx, deployments.AnyOrganization)
+}
+
+// TokensOf describes the tokens that are for an organization alone, or all with AnyOrganization, sorted by name. Those
+// of others take no memory.
+func (s *Store) TokensOf(ctx context.Context, organization string) ([]deployments.Token, error) {
+	return s.tokensWhere(ctx, func(t deployments.Token) bool {
+		return organization == deployments.AnyOrganization || t.Within() == organization
+	})
+}
+
+// tokensWhere describes the tokens for which a condition holds.
+func (s *Store) tokensWhere(ctx context.Context, holds func(deployments.Token) bool) ([]deployments.Token, error) {
 	l, err := s.objects.List(ctx, Query{Prefix: tokenFolder})
 	if err != nil {
 		return nil, failed(err, "list the tokens")
 	}
-	return gather(l.Keys, func(key string) (deployments.Token, error) {
-		return s.Token(ctx, strings.TrimPrefix(key, tokenFolder))
+	return gather(newListing(ctx), l.Keys, deployments.Token.Size, func(key string) (deployments.Token, error) {
+		t, err := s.Token(ctx, strings.TrimPrefix(key, tokenFolder))
+		if err == nil && !holds(t) {
+			err = errElsewhere
+		}
+		return t, err
 	})
 }
 
@@ -147,43 +164,19 @@ func (s *Store) Token(ctx context.Context, name string) (deployments.Token, erro
 	return t.Token, err
 }
 
-// gather reads what is listed, some at a time, and keeps the order; what is gone is left out.
-func gather[T any](keys []string, read func(key string) (T, error)) ([]T, error) {
-	found := make([]*T, len(keys))
-	places := make(map[string]int, len(keys))
-	for i, key := range keys {
-		places[key] = i
-	}
-	err := each(keys, func(key string) error {
-		one, err := read(key)
-		if err == nil {
-			found[places[key]] = &one
-		} else if deployments.CodeOf(err) == deployments.CodeNotFound {
-			err = nil
-		}
-		return err
-	})
-	all := make([]T, 0, len(keys))
-	for _, one := range found {
-		if one != nil {
-			all = append(all, *one)
-		}
-	}
-	return all, err
-}
-
 // RemoveToken revokes a token; CodeNotFound when there is none of this name.
 func (s *Store) RemoveToken(ctx context.Context, name string) error {
 	if err := deployments.ValidateName("token", name); err != nil {
 		return err
 	}
-	if _, _, err := s.getToken(ctx, name); err != nil && unreadable(err) == nil {
+	t, _, err := s.getToken(ctx, name)
+	if err != nil && unreadable(err) == nil {
 		if errors.Is(err, ErrAbsent) {
 			return deployments.Errorf(deployments.CodeNotFound, "there is no token %s", name)
 		}
 		return err
 	}
-	defer s.callers.forget()
+	defer s.callers.forget(t.Within()) // AnyOrganization, if it cannot be read
 	return failed(s.objects.Delete(ctx, tokenFolder+name), "remove the token "+name)
 }
 
@@ -242,7 +235,7 @@ func (s *Store) authenticate(ctx context.Context, name string, hash [sha256.Size
 	if t.Origin != nil {
 		caller.Identity = t.Origin.Identity
 	}
-	return knownCaller{Caller: caller, expires: t.Expires, read: now}, nil
+	return knownCaller{Caller: caller, within: t.Within(), expires: t.Expires, read: now}, nil
 }
 
 // authorityOf returns what a token may do, by its member's grants and its origin's; CodeNotFound when one of them is
@@ -263,7 +256,10 @@ func (s *Store) authorityOf(ctx context.Context, t storedToken) (deployments.Aut
 
 // HasAdmin reports whether there is an unexpired token of an admin of every organization.
 func (s *Store) HasAdmin(ctx context.Context) (bool, error) {
-	list, err := s.ListTokens(ctx)
+	// What has an origin lasts no longer than that.
+	list, err := s.tokensWhere(ctx, func(t deployments.Token) bool {
+		return t.Origin == nil && t.Within() == deployments.AnyOrganization
+	})
 	if err == nil {
 		err = s.KeysOutdated() // admin tokens may be among those that cannot be read
 	}
@@ -271,9 +267,6 @@ func (s *Store) HasAdmin(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	for _, t := range list {
-		if t.Origin != nil {
-			continue // it lasts no longer than something else
-		}
 		var member deployments.Member
 		if t.Member != "" {
 			member, err = s.Member(ctx, t.Organization, t.Member)
@@ -289,61 +282,6 @@ func (s *Store) HasAdmin(ctx context.Context) (bool, error) {
 		}
 	}
 	return false, nil
-}
-
-// callerFor is how long a caller is cached; maxCallers limits the cache.
-const (
-	callerFor  = 5 * time.Second
-	maxCallers = 4096
-)
-
-// knownCaller is a caller as last read.
-type knownCaller struct {
-	deployments.Caller
-	expires time.Time
-	read    time.Time
-}
-
-// callers caches authenticated callers, by the hash of the token's text.
-type callers struct {
-	mu      sync.Mutex
-	known   map[[sha256.Size]byte]knownCaller
-	changed int // number of changes of tokens and members
-}
-
-func (c *callers) find(hash [sha256.Size]byte, now time.Time) (knownCaller, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	found, ok := c.known[hash]
-	return found, ok && now.Sub(found.read) < callerFor
-}
-
-// changes returns the number of changes of tokens and members.
-func (c *callers) changes() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.changed
-}
-
-// keep caches a caller that was read after so many changes, unless there were more since: the caller may be gone.
-func (c *callers) keep(hash [sha256.Size]byte, k knownCaller, changes int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.changed != changes {
-		return
-	}
-	if c.known == nil || len(c.known) >= maxCallers {
-		c.known = map[[sha256.Size]byte]knownCaller{}
-	}
-	c.known[hash] = k
-}
-
-// forget clears the cache after a change of a token or a member.
-func (c *callers) forget() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.known = nil
-	c.changed++
 }
 
 func (s *Store) putToken(ctx context.Context, t storedToken, c Condition) error {

@@ -20,6 +20,7 @@ const maxIdentityLife = 7 * 24 * time.Hour
 func (s *Store) trusts() owned[deployments.Trust] {
 	return owned[deployments.Trust]{
 		Store: s, kind: "trust", created: func(t *deployments.Trust) *time.Time { return &t.Created },
+		size: deployments.Trust.Size,
 		damaged: func(organization, name, why string) deployments.Trust {
 			grant := deployments.Grant{Organization: organization}
 			return deployments.Trust{Organization: organization, Name: name, Grant: grant, Damaged: why}
@@ -38,15 +39,12 @@ func (s *Store) PutTrust(ctx context.Context, t deployments.Trust) error {
 
 // ListTrusts describes the trusts, sorted by organization and name.
 func (s *Store) ListTrusts(ctx context.Context) ([]deployments.Trust, error) {
-	return s.trusts().list(ctx, s.trusts().folder())
+	return s.TrustsOf(ctx, deployments.AnyOrganization)
 }
 
-// TrustsOf describes the trusts of an organization, sorted by name.
+// TrustsOf describes the trusts of an organization, or all with AnyOrganization, sorted by organization and name.
 func (s *Store) TrustsOf(ctx context.Context, organization string) ([]deployments.Trust, error) {
-	if err := deployments.ValidateName("organization", organization); err != nil {
-		return nil, err
-	}
-	return s.trusts().list(ctx, s.trusts().folder()+organization+"/")
+	return s.trusts().list(ctx, organization)
 }
 
 // AnyTrust describes a trust, which may be damaged; CodeNotFound when there is none of this name.

@@ -9,7 +9,8 @@ import (
 )
 
 // Administered is what a caller may see and change of tokens, members, teams, trusts and the audit log: nobody gives,
-// takes or sees more than they administer. Each edge asks it after it has checked the role.
+// takes or sees more than they administer. Each edge asks it after it has checked the role. Its lists cost what the
+// caller's organization has: nothing of others is kept.
 type Administered struct {
 	Service Service
 	Caller  deployments.Caller
@@ -25,6 +26,12 @@ type Service interface {
 	// AnyTeam and AnyTrust do the same; the team is without its members.
 	AnyTeam(ctx context.Context, organization, name string) (deployments.Team, error)
 	AnyTrust(ctx context.Context, organization, name string) (deployments.Trust, error)
+	// TokensOf describes the tokens that are for an organization alone, or all with AnyOrganization, sorted by name.
+	// MembersOf, TeamsOf and TrustsOf do the same of what is sorted by organization and name.
+	TokensOf(ctx context.Context, organization string) ([]deployments.Token, error)
+	MembersOf(ctx context.Context, organization string) ([]deployments.Member, error)
+	TeamsOf(ctx context.Context, organization string) ([]deployments.Team, error)
+	TrustsOf(ctx context.Context, organization string) ([]deployments.Trust, error)
 }
 
 // there reads a thing; false when there is none of its name.
@@ -43,7 +50,7 @@ type owner struct{ organization, name string }
 
 // grants returns what each member may do.
 func (a Administered) grants(ctx context.Context) (map[owner][]deployments.Grant, error) {
-	members, err := a.Service.ListMembers(ctx)
+	members, err := a.Service.MembersOf(ctx, a.Caller.Within())
 	grants := map[owner][]deployments.Grant{}
 	for _, m := range members {
 		grants[owner{m.Organization, m.Name}] = m.All()
@@ -114,7 +121,7 @@ func (a Administered) DeriveToken(ctx context.Context, t deployments.Token) (str
 
 // ListTokens lists the tokens that may do nothing but what the caller administers.
 func (a Administered) ListTokens(ctx context.Context) ([]deployments.Token, error) {
-	list, err := a.Service.ListTokens(ctx)
+	list, err := a.Service.TokensOf(ctx, a.Caller.Within())
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +171,7 @@ func (a Administered) GrantMember(ctx context.Context, name string, g deployment
 
 // ListMembers lists the members with those grants and teams that the caller administers.
 func (a Administered) ListMembers(ctx context.Context) ([]deployments.Member, error) {
-	list, err := a.Service.ListMembers(ctx)
+	list, err := a.Service.MembersOf(ctx, a.Caller.Within())
 	var seen []deployments.Member
 	for _, m := range list {
 		if m.Grant != nil && !a.Caller.Administers(*m.Grant) {

@@ -11,7 +11,7 @@ import (
 
 // ListTeams lists the teams whose grants the caller administers.
 func (a Administered) ListTeams(ctx context.Context) ([]deployments.Team, error) {
-	list, err := a.Service.ListTeams(ctx)
+	list, err := a.Service.TeamsOf(ctx, a.Caller.Within())
 	return slices.DeleteFunc(list, func(t deployments.Team) bool { return !a.Caller.Administers(t.Grant) }), err
 }
 

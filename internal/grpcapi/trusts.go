@@ -11,7 +11,7 @@ import (
 
 // ListTrusts lists the trusts whose grants the caller administers.
 func (a Administered) ListTrusts(ctx context.Context) ([]deployments.Trust, error) {
-	list, err := a.Service.ListTrusts(ctx)
+	list, err := a.Service.TrustsOf(ctx, a.Caller.Within())
 	return slices.DeleteFunc(list, func(t deployments.Trust) bool { return !a.Caller.Administers(t.Grant) }), err
 }
 

@@ -341,6 +341,12 @@ func Take(ctx context.Context, n int64) error {
 	return nil
 }
 
+// Claimed reports whether the calls of a context take memory from a claim.
+func Claimed(ctx context.Context) bool {
+	of, ok := ctx.Value(key{}).(claimed)
+	return ok && of.claim != nil
+}
+
 // Part returns a context whose calls take memory from a claim of its own, of the same party, until it is released: for
 // what has its answer in parts.
 func Part(ctx context.Context) (part context.Context, release func()) {

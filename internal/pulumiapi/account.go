@@ -99,7 +99,7 @@ const stacksPage = 500
 
 // listStacks lists the stacks that the caller may see and the filters select.
 func listStacks(c *call) (any, error) {
-	query := c.URL.Query()
+	query := c.query()
 	list, err := c.visible().ListStacks(c.Context(), query.Get("organization"), query.Get("project"))
 	if err != nil {
 		return nil, err

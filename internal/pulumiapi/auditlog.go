@@ -38,7 +38,7 @@ const secondAudit = "/auditlogs/v2"
 
 // auditFilterOf reads the query of a call. In the first version, what is called startTime is the end of the time.
 func auditFilterOf(c *call) (auditFilter, error) {
-	values := c.URL.Query()
+	values := c.query()
 	method, user := "eventType", "user"
 	f := auditFilter{query: deployments.AuditQuery{Organization: c.PathValue("org"), Until: time.Now().UTC()}}
 	bounds := map[string]*time.Time{"startTime": &f.query.Until}
@@ -200,7 +200,7 @@ func exportAudit(c *call) (any, error) {
 		return nil, err
 	}
 	write, kind := auditfile.CSV, "text/csv; charset=utf-8"
-	switch format := c.URL.Query().Get("format"); format {
+	switch format := c.query().Get("format"); format {
 	case "", "csv":
 	case "cef":
 		write, kind = auditfile.CEF, "text/plain; charset=utf-8"

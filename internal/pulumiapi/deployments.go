@@ -91,7 +91,7 @@ func (c *call) deployment() (deployments.DeploymentName, error) {
 const mostListed = 100
 
 func listDeployments(c *call) (any, error) {
-	page := deployments.DeploymentPage{Page: c.asked(10, mostListed), Ascending: c.URL.Query().Get("asc") == "true"}
+	page := deployments.DeploymentPage{Page: c.asked(10, mostListed), Ascending: c.query().Get("asc") == "true"}
 	found, total, err := c.edge.Service.ListDeployments(c.Context(), c.stack, page)
 	if err != nil {
 		return nil, err
@@ -190,7 +190,7 @@ func partOfDeployment(c *call) (any, error) {
 // deploymentLogs returns the next lines of a log. A deployment has one job, so its number selects nothing; lines are
 // not numbered by step.
 func (c *call) deploymentLogs(n deployments.DeploymentName) (any, error) {
-	logs, err := c.edge.Service.DeploymentLogs(c.Context(), n, c.URL.Query().Get("continuationToken"))
+	logs, err := c.edge.Service.DeploymentLogs(c.Context(), n, c.query().Get("continuationToken"))
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"net/http"
+	"net/url"
 	"runtime/debug"
 	"strings"
 	"sync/atomic"
@@ -124,6 +125,16 @@ type call struct {
 	memory   *mempool.Claim // see share; nil before
 	sending  atomic.Bool    // the answer, from that claim
 	release  []func()
+	queried  url.Values // see query
+}
+
+// query returns the query of a call. It is parsed once, however often it is looked at: its length is the caller's
+// choice.
+func (c *call) query() url.Values {
+	if c.queried == nil {
+		c.queried = c.URL.Query() //nolint:forbidigo // this is what is used instead
+	}
+	return c.queried
 }
 
 func (e *edge) begin(w http.ResponseWriter, r *http.Request, to route) *call {

@@ -46,7 +46,7 @@ func resultOf(u deployments.UpdateInfo) apitype.UpdateResult {
 // say.
 func (c *call) asked(size, most int) deployments.Page {
 	number := func(name string) int {
-		n, _ := strconv.Atoi(c.URL.Query().Get(name)) // what is no number is none
+		n, _ := strconv.Atoi(c.query().Get(name)) // what is no number is none
 		return n
 	}
 	return deployments.Page{Number: number("page"), Size: min(max(cmp.Or(number("pageSize"), size), 1), most)}

@@ -25,7 +25,7 @@ func (p livePosition) token() *string {
 
 // livePosition returns the position that the caller asks for; without one it is the beginning.
 func (c *call) livePosition() (p livePosition, err error) {
-	text := c.URL.Query().Get("continuationToken")
+	text := c.query().Get("continuationToken")
 	if text == "" {
 		return p, nil
 	}
@@ -64,10 +64,11 @@ func updateEvents(c *call) (any, error) {
 		events = withBegins(events)
 	}
 	answer := apitype.GetUpdateEventsResponse{Events: []apitype.EngineEvent{}}
+	wanted := c.eventFilter()
 	for _, e := range events {
 		at.Summary = at.Summary || e.SummaryEvent != nil
 		whole(&e)
-		if selected(e, c.URL.Query()["type"], c.URL.Query().Get("urn")) {
+		if wanted.selects(e) {
 			answer.Events = append(answer.Events, e)
 		}
 	}

@@ -3,6 +3,7 @@ package pulumiapi
 import (
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"testing"
 	"time"
@@ -27,6 +28,23 @@ func TestAnEventHasTheStatesThatTheStockCLIReliesOn(t *testing.T) {
 		Op: apitype.OpCreate, New: state}}}
 	if whole(&e); e.ResourcePreEvent.Metadata.Old != nil {
 		t.Error("a resource that is created gets an old state")
+	}
+}
+
+// The lint keeps handlers from any other way to the query.
+func TestTheQueryOfACallIsParsedOnceHoweverManyEventsItSelects(t *testing.T) {
+	c := &call{Request: httptest.NewRequest(http.MethodGet, "/?type=stdoutEvent&type=cancelEvent&urn=", nil)}
+	f := c.eventFilter()
+	c.URL.RawQuery = "type=summaryEvent&force=true"
+	stdout, summary := apitype.EngineEvent{StdoutEvent: &apitype.StdoutEngineEvent{}},
+		apitype.EngineEvent{SummaryEvent: &apitype.SummaryEvent{}}
+	for _, f := range []eventFilter{f, c.eventFilter()} {
+		if !f.selects(stdout) || f.selects(summary) || forced(c) {
+			t.Errorf("the query is parsed again: %+v", f)
+		}
+	}
+	if !(eventFilter{}).selects(summary) || (eventFilter{urn: "u"}).selects(summary) {
+		t.Error("an empty filter does not select everything, or another one does")
 	}
 }
 

@@ -115,7 +115,7 @@ func (s session) origin() string {
 
 // loginPage asks for a token, from which the CLI gets one of its own.
 func loginPage(c *call) (any, error) {
-	s, err := c.sessionOf(c.URL.Query())
+	s, err := c.sessionOf(c.query())
 	if err != nil {
 		return nil, err
 	}

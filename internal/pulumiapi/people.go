@@ -3,11 +3,13 @@ package pulumiapi
 import (
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	api "github.com/deployctl/deployctl/api/deployctl/v1"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/grpcapi"
+	"github.com/deployctl/deployctl/internal/mempool"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
@@ -92,22 +94,30 @@ func noRole(name string) error {
 	return deployments.Errorf(deployments.CodeNotFound, "there is no role %q: %s", clean(name), noRoles)
 }
 
+// listedMembers limits the stacks of the members of one answer, in bytes.
+const listedMembers = 8 << 20
+
 // listMembers lists the members with a role in the organization. The CLI also asks for those of another backend.
 func listMembers(c *call) (any, error) {
 	answer := apitype.ListOrganizationMembersResponse{Members: []apitype.OrganizationMember{}}
-	if c.URL.Query().Get("type") == "backend" {
+	if c.query().Get("type") == "backend" {
 		return answer, nil
 	}
 	list, err := c.administered().ListMembers(c.Context())
+	size := 0
 	for _, m := range list {
 		in := m.Organization == c.PathValue("org") || m.Organization == deployments.AnyOrganization
 		if !in || m.Damaged != "" {
 			continue
 		}
 		role, stacks := strongest(m.All())
-		name := string(role)
-		for _, glob := range stacks {
-			name += " " + glob
+		name := strings.Join(append([]string{string(role)}, stacks...), " ")
+		if size += len(name); size > listedMembers { // the stacks of a team are in each of its members
+			return nil, deployments.TooLarge("the stacks of these members are more than %d MiB: `deployctl team ls` lists "+
+				"those of teams once", listedMembers>>20)
+		}
+		if err := mempool.Take(c.Context(), textTimes*int64(len(name))); err != nil {
+			return nil, err
 		}
 		listed := apitype.OrganizationMember{Role: "member", KnownToPulumi: true,
 			User: apitype.UserInfo{Name: m.Name, GitHubLogin: m.Name}, Created: m.Created.Format(time.RFC3339),

@@ -77,7 +77,7 @@ const (
 
 func calls(names ...string) []string { return names }
 
-func forced(c *call) bool { return c.URL.Query().Get("force") == "true" }
+func forced(c *call) bool { return c.query().Get("force") == "true" }
 
 // routes returns the table.
 func routes() []route {

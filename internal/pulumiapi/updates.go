@@ -2,7 +2,6 @@ package pulumiapi
 
 import (
 	"maps"
-	"slices"
 	"strconv"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -204,8 +203,22 @@ func updateStatus(c *call) (any, error) {
 	return answer, nil
 }
 
-// selected reports whether filters select an event; filters that are empty select all.
-func selected(e apitype.EngineEvent, types []string, urn string) bool {
+// eventFilter selects events by their types and the resource that they are about; what is empty selects all.
+type eventFilter struct {
+	types map[string]bool
+	urn   string
+}
+
+func (c *call) eventFilter() eventFilter {
+	f := eventFilter{types: map[string]bool{}, urn: c.query().Get("urn")}
+	for _, kind := range c.query()["type"] {
+		f.types[kind] = true
+	}
+	return f
+}
+
+// selects reports whether the filter selects an event.
+func (f eventFilter) selects(e apitype.EngineEvent) bool {
 	kind, about := "other", ""
 	switch {
 	case e.ResourcePreEvent != nil:
@@ -227,5 +240,5 @@ func selected(e apitype.EngineEvent, types []string, urn string) bool {
 	case e.CancelEvent != nil:
 		kind = "cancelEvent"
 	}
-	return (len(types) == 0 || slices.Contains(types, kind)) && (urn == "" || urn == about)
+	return (len(f.types) == 0 || f.types[kind]) && (f.urn == "" || f.urn == about)
 }

@@ -25,6 +25,24 @@ var _ deployments.RemoteDeployments = (*Service)(nil)
 func (s *Service) CreateDeployment(
 	ctx context.Context, r deployments.DeploymentRequest,
 ) (deployments.Deployment, error) {
+	if _, err := s.Head(ctx, r.Stack); err != nil {
+		return deployments.Deployment{}, err
+	}
+	var stored statestore.StoredSettings
+	if r.Inherits {
+		var err error
+		if stored, err = s.store.DeploymentSettings(ctx, r.Stack); err != nil {
+			return deployments.Deployment{}, err
+		}
+	}
+	return s.createDeployment(ctx, r, stored)
+}
+
+// createDeployment is CreateDeployment with the settings of the stack, if the request inherits them, as they were read
+// with what else was decided by them: others may change them meanwhile.
+func (s *Service) createDeployment(
+	ctx context.Context, r deployments.DeploymentRequest, stored statestore.StoredSettings,
+) (deployments.Deployment, error) {
 	if _, err := apitype.ParsePulumiOperation(string(r.Operation)); err != nil {
 		return deployments.Deployment{}, deployments.Errorf(deployments.CodeInvalid, "%q is not an operation of a "+
 			"deployment", r.Operation)
@@ -33,7 +51,7 @@ func (s *Service) CreateDeployment(
 	if err != nil {
 		return deployments.Deployment{}, err
 	}
-	settings, err := s.effective(ctx, r)
+	settings, err := s.effective(ctx, r, stored.DeploymentSettings)
 	if err != nil {
 		return deployments.Deployment{}, err
 	}
@@ -101,21 +119,10 @@ func (s *Service) roomForDeployment(ctx context.Context, name deployments.StackN
 	return nil
 }
 
-// effective returns the settings that count for a request.
+// effective returns the settings that count for a request: its own over those that it inherits.
 func (s *Service) effective(
-	ctx context.Context, r deployments.DeploymentRequest,
+	ctx context.Context, r deployments.DeploymentRequest, settings deployments.DeploymentSettings,
 ) (deployments.DeploymentSettings, error) {
-	var settings deployments.DeploymentSettings
-	if _, err := s.Head(ctx, r.Stack); err != nil {
-		return settings, err
-	}
-	if r.Inherits {
-		stored, err := s.store.DeploymentSettings(ctx, r.Stack)
-		if err != nil {
-			return settings, err
-		}
-		settings = stored.DeploymentSettings
-	}
 	settings.Webhook = nil
 	if err := s.openSettings(ctx, r.Stack, r.Settings); err != nil {
 		return settings, err

@@ -71,7 +71,13 @@ func settingsOf(t *testing.T, s *Service, inherits bool, request string) (deploy
 	t.Helper()
 	r := deployments.DeploymentRequest{Stack: dev, Inherits: inherits}
 	must(t, json.Unmarshal([]byte(request), &r.Settings))
-	return s.effective(t.Context(), r)
+	var stored statestore.StoredSettings
+	if inherits {
+		var err error
+		stored, err = s.store.DeploymentSettings(t.Context(), dev)
+		must(t, err)
+	}
+	return s.effective(t.Context(), r, stored.DeploymentSettings)
 }
 
 func TestADeploymentHasTheSettingsOfItsStackUnderItsOwn(t *testing.T) {
@@ -195,6 +201,28 @@ func TestAStackWithoutAWebhookTakesNoPush(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
+	}
+}
+
+func TestAPushRunsTheSettingsOfWhomItActsForThoughTheyAreChangedWhileItArrives(t *testing.T) {
+	s := newService(t)
+	const secret = "the-secret-of-pushes"
+	patch(t, s, gitSettings, "mallory")
+	patch(t, s, `{"gitHub":{"deployCommits":true},"webhook":{"secret":"`+secret+`"}}`, "ann")
+	body := []byte(`{"ref":"refs/heads/main","after":"` + strings.Repeat("ab", 20) + `","repository":{"full_name":
+		"acme/shop"}}`)
+	read := func() ([]byte, func(), error) {
+		patch(t, s, `{"sourceContext":{"git":{"repoUrl":"https://evil.example.com/x.git"}},"operationContext":{
+			"preRunCommands":["take"]}}`, "mallory")
+		return body, func() {}, nil
+	}
+	_, why, err := s.Push(t.Context(), dev, http.Header{"X-Gitlab-Token": {secret}, "X-Github-Event": {"push"}}, read)
+	if why != "" || deployments.CodeOf(err) != deployments.CodeUnavailable { // there is no Temporal
+		t.Fatalf("%q, %v", why, err)
+	}
+	d, err := s.store.Deployment(t.Context(), deployments.DeploymentName{StackName: dev, Number: 1})
+	if err != nil || d.RequestedBy != "ann" || !strings.HasPrefix(d.Source, "https://example.com/acme/shop.git") {
+		t.Errorf("for %s it is from %s, %v", d.RequestedBy, d.Source, err)
 	}
 }
 

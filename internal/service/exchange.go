@@ -38,8 +38,13 @@ func (s *Service) Exchange(ctx context.Context, e deployments.Exchange) (deploym
 	if err != nil {
 		return deployments.Exchanged{}, err
 	}
+	matching := deployments.NewMatching(i.Audiences, i.Claims)
 	for _, t := range of {
-		if t.Matches(i.Audiences, i.Claims) {
+		matches, err := matching.Matches(t)
+		if err != nil {
+			return deployments.Exchanged{}, err
+		}
+		if matches {
 			return s.give(ctx, t, i, e)
 		}
 	}

@@ -58,7 +58,8 @@ func (s *Service) Push(
 	if err := s.TakeDelivery(ctx, name, taken); err != nil {
 		return d, "", err
 	}
-	d, err = s.CreateDeployment(ctx, pushed(name, stored, *e))
+	// With the settings by which the message was judged, and whose author it acts for: they may be others by now.
+	d, err = s.createDeployment(ctx, pushed(name, stored, *e), stored)
 	if err != nil {
 		_ = s.ForgetDelivery(context.WithoutCancel(ctx), name, taken) // it may be sent again
 	}

@@ -160,3 +160,34 @@ func single[V any](s *Service, of map[string]V, organization, name string) (V, e
 	}
 	return one, nil
 }
+
+// of returns what of a list is for an organization, or all with AnyOrganization.
+func of[T any](list []T, err error, organization string, within func(T) string) ([]T, error) {
+	return slices.DeleteFunc(list, func(one T) bool {
+		return organization != deployments.AnyOrganization && within(one) != organization
+	}), err
+}
+
+// TokensOf lists tokens of an organization.
+func (s *Service) TokensOf(ctx context.Context, organization string) ([]deployments.Token, error) {
+	list, err := s.ListTokens(ctx)
+	return of(list, err, organization, deployments.Token.Within)
+}
+
+// MembersOf lists members of an organization.
+func (s *Service) MembersOf(ctx context.Context, organization string) ([]deployments.Member, error) {
+	list, err := s.ListMembers(ctx)
+	return of(list, err, organization, func(m deployments.Member) string { return m.Organization })
+}
+
+// TeamsOf lists teams of an organization.
+func (s *Service) TeamsOf(ctx context.Context, organization string) ([]deployments.Team, error) {
+	list, err := s.ListTeams(ctx)
+	return of(list, err, organization, func(t deployments.Team) string { return t.Grant.Organization })
+}
+
+// TrustsOf lists trusts of an organization.
+func (s *Service) TrustsOf(ctx context.Context, organization string) ([]deployments.Trust, error) {
+	list, err := s.ListTrusts(ctx)
+	return of(list, err, organization, func(t deployments.Trust) string { return t.Organization })
+}
