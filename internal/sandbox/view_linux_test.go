@@ -149,6 +149,53 @@ func TestAProgramReachesNoSocketOfItsUser(t *testing.T) {
 	}
 }
 
+// Daemons bind a socket by another name than that by which they are known: one that they rename or link, as supervisord
+// and ssh do, or one of their directory.
+func TestAProgramReachesNoSocketThatWasBoundByAnotherName(t *testing.T) {
+	home := account(t)
+	b := box(t, policy(t, Options{Mode: Namespace, OneUser: true}), "mine", t.TempDir())
+	for how, serve := range map[string]func(dir, name string) (net.Listener, error){
+		"linked": func(dir, name string) (net.Listener, error) {
+			listener, err := net.Listen("unix", filepath.Join(dir, "new"))
+			return listener, errors.Join(err, os.Link(filepath.Join(dir, "new"), filepath.Join(dir, name)),
+				os.Remove(filepath.Join(dir, "new")))
+		},
+		"renamed": func(dir, name string) (net.Listener, error) {
+			listener, err := net.Listen("unix", filepath.Join(dir, "new"))
+			return listener, errors.Join(err, os.Rename(filepath.Join(dir, "new"), filepath.Join(dir, name)))
+		},
+		"of its directory": func(dir, name string) (net.Listener, error) {
+			t.Chdir(dir)
+			return net.Listen("unix", name)
+		},
+	} {
+		dir := filepath.Join(home, ".daemon", how)
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		listener, err := serve(dir, "socket")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = listener.Close() })
+		if out, err := inBox(t, b, "test -S '"+filepath.Join(dir, "socket")+"'"); err == nil {
+			t.Errorf("one that is %s can be reached: %s", how, out)
+		}
+	}
+}
+
+// The stock CLI keeps a token of the embedded service in the Pulumi home, which it makes after the service has started.
+func TestAProgramReadsNoTokenOfTheStockCLI(t *testing.T) {
+	home := account(t)
+	b := box(t, policy(t, Options{Mode: Namespace, OneUser: true}), "mine", t.TempDir())
+	token := write(t, filepath.Join(home, ".pulumi", "credentials.json"), "needle\n")
+	tool := write(t, filepath.Join(home, ".pulumi", "bin", "tool"), "tool\n")
+	refusals(t, b, "cat "+token, "cat ~/.pulumi/credentials.json")
+	if out, err := inBox(t, b, "cat "+tool); err != nil || out != "tool\n" {
+		t.Errorf("what the Pulumi home has for programs: %v, %s", err, out)
+	}
+}
+
 func TestAProgramHasNoDeviceOfTheMachineAndTerminalsOfItsOwn(t *testing.T) {
 	b := box(t, policy(t, Options{Mode: Namespace}), "mine", place(t))
 	write(t, "/dev/shm/of-another", "needle")
