@@ -116,9 +116,14 @@ func commonPlaces(o Options, homes, temps []string) (seen, error) {
 }
 
 // hideTokens hides the Pulumi home in HOME, where the stock CLI keeps a token of this service: what programs need of it
-// is shown again.
+// is shown again, unless that is a link, which would be hidden.
 func (s seen) hideTokens(homes []string) {
 	dir := wouldBe(pulumiHome())
+	for _, part := range pulumiParts {
+		if _, err := os.Readlink(filepath.Join(dir, part)); err == nil {
+			return
+		}
+	}
 	if slices.ContainsFunc(homes, func(home string) bool { return dir != home && below(home, dir) }) {
 		s.set(launcher.Hidden, dir)
 	}

@@ -208,6 +208,18 @@ func TestAProgramHasNoDeviceOfTheMachineAndTerminalsOfItsOwn(t *testing.T) {
 	}
 }
 
+// What lies in shared memory is no process's: when the machine has no more, the kernel ends the largest processes, those
+// of others, before the one that has filled it.
+func TestAProgramFillsNoMemoryOfTheMachineByItsSharedMemory(t *testing.T) {
+	b := box(t, policy(t, Options{Mode: Namespace}), "mine", place(t))
+	out, err := inBox(t, b, `head -c 300000000 /dev/zero > /dev/shm/all 2>/dev/null; stat -c %s /dev/shm/all
+		rm /dev/shm/all; mkdir /dev/shm/d && cd /dev/shm/d && seq 70000 | xargs touch 2>/dev/null; ls -f | wc -l`)
+	var bytes, files int
+	if _, scanned := fmt.Sscan(out, &bytes, &files); err != nil || scanned != nil || bytes > 256<<20 || files > 1<<16 {
+		t.Errorf("%v: it has %d bytes and %d files: %s", err, bytes, files, out)
+	}
+}
+
 func TestACacheIsSharedOnlyInASharedDirectory(t *testing.T) {
 	shared, own := t.TempDir(), account(t)
 	b := box(t, policy(t, Options{Mode: Namespace, Shared: []string{shared}}), "mine", t.TempDir())
