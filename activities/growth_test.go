@@ -71,3 +71,20 @@ func TestALongTextIsCutWithASentence(t *testing.T) {
 		t.Errorf("the last failure is %q", last)
 	}
 }
+
+// TestTheTextsOfAPlanFitIntoItsResult has a provider refuse inputs with more than a result of an activity may have.
+func TestTheTextsOfAPlanFitIntoItsResult(t *testing.T) {
+	long := strings.Repeat("x", 6<<20)
+	planned := engine.Planned{Error: long}
+	for range 1000 {
+		planned.Failures = append(planned.Failures, engine.CheckFailure{Property: long, Reason: long})
+	}
+	cutPlan(t.Context(), &planned)
+	size := len(planned.Error)
+	for _, f := range planned.Failures {
+		size += len(f.Property) + len(f.Reason)
+	}
+	if size > 1<<20 || len(planned.Failures) != maxTexts+1 {
+		t.Errorf("%d failures and the error have %d bytes", len(planned.Failures), size)
+	}
+}

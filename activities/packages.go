@@ -147,6 +147,6 @@ func (s *session) uploadedFiles(p *packages) bool {
 	if _, err := s.box.Stat(filepath.Join(p.modules, "pyvenv.cfg")); err == nil {
 		return false
 	}
-	entries, err := fs.ReadDir(s.box.FS(p.modules), ".")
-	return err == nil && len(entries) > 0
+	entries, err := s.box.ReadDir(p.modules, 1)
+	return err != nil && !errors.Is(err, fs.ErrNotExist) || len(entries) > 0
 }

@@ -90,6 +90,7 @@ func (s *session) plan(ctx context.Context, p engine.Plan) (planned engine.Plann
 	hide.failures(planned.Failures)
 	hide.views(planned.Views)
 	hide.analysis(planned.Analysis)
+	cutPlan(ctx, &planned)
 	return planned, err
 }
 

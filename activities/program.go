@@ -22,6 +22,9 @@ var errWorkerStops = errors.New("the worker that hosts the program stops")
 // exitDeadline bounds the attempts to report a program's exit to its Run.
 const exitDeadline = time.Minute
 
+// mostPrepared bounds the plugins that start before the program asks for them.
+const mostPrepared = 32
+
 // Program runs the program once, as one epoch. It serves the resource monitor, passes the program's requests to the Run
 // and the Run's replies to the program, and returns when the program has ended.
 func (a *Activities) Program(ctx context.Context, in deployments.ProgramInput) (deployments.ProgramOutput, error) {
@@ -121,7 +124,7 @@ func (e *epoch) program(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, pkg := range required {
+	for _, pkg := range required[:min(len(required), mostPrepared)] {
 		s.host.Prepare(pkg) // the plugin starts while the program does
 	}
 	m, err := s.serveMonitor(e.link, e.goal, required)

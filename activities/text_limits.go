@@ -46,18 +46,31 @@ func head(text string, limit int) string {
 // cutStep shortens all texts of a step's provider.
 func cutStep(ctx context.Context, result *engine.StepFinished) {
 	result.Error = cut(ctx, result.Error, maxText)
-	if n := len(result.Failures); n > maxTexts {
-		result.Failures = append(result.Failures[:maxTexts:maxTexts],
-			engine.CheckFailure{Reason: fmt.Sprintf("and %d more", n-maxTexts)})
-	}
+	result.Failures = cutFailures(ctx, result.Failures, len(result.InitErrors))
 	limit := max(maxFailure, maxText/max(1, len(result.Failures)+len(result.InitErrors)))
-	for i := range result.Failures {
-		result.Failures[i].Reason = cut(ctx, result.Failures[i].Reason, limit)
-	}
 	if n := len(result.InitErrors); n > maxTexts {
 		result.InitErrors = append(result.InitErrors[:maxTexts:maxTexts], fmt.Sprintf("and %d more", n-maxTexts))
 	}
 	for i := range result.InitErrors {
 		result.InitErrors[i] = cut(ctx, result.InitErrors[i], limit)
 	}
+}
+
+// cutFailures shortens the failures of a check, beside which there are other texts.
+func cutFailures(ctx context.Context, failures []engine.CheckFailure, others int) []engine.CheckFailure {
+	if n := len(failures); n > maxTexts {
+		failures = append(failures[:maxTexts:maxTexts], engine.CheckFailure{Reason: fmt.Sprintf("and %d more", n-maxTexts)})
+	}
+	limit := max(maxFailure, maxText/max(1, len(failures)+others))
+	for i := range failures {
+		failures[i].Property = cut(ctx, failures[i].Property, limit)
+		failures[i].Reason = cut(ctx, failures[i].Reason, limit)
+	}
+	return failures
+}
+
+// cutPlan shortens the texts of a provider in a plan.
+func cutPlan(ctx context.Context, planned *engine.Planned) {
+	planned.Error = cut(ctx, planned.Error, maxText)
+	planned.Failures = cutFailures(ctx, planned.Failures, 0)
 }

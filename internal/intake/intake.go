@@ -45,6 +45,15 @@ type Intake struct {
 // New returns an Intake that takes memory from a pool for a party, such as an organization.
 func New(pool *mempool.Pool, party string) *Intake { return &Intake{pool, party} }
 
+// Keep notes that n bytes of what was sent are kept for longer than it takes to decode them, and reports whether there
+// is room for them; see mempool.Pool.Keep.
+func (i *Intake) Keep(n int) (forget func(), ok bool) {
+	if i == nil {
+		return func() {}, true
+	}
+	return i.pool.Keep(i.party, int64(n))
+}
+
 // Listen wraps a listener for a gRPC server, which needs a Watcher.
 func (i *Intake) Listen(l net.Listener) net.Listener {
 	if i == nil {

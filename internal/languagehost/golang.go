@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -219,8 +218,11 @@ func (g golang) required(ctx context.Context, info *pulumirpc.ProgramInfo) ([]*p
 		for _, dir := range g.manifestDirs(m.Dir) {
 			var p pluginManifest
 			text, err := g.tools.box.ReadFile(filepath.Join(dir, "pulumi-plugin.json"))
-			if err == nil && json.Unmarshal(text, &p) == nil {
-				found.add(&p, filepath.Base(dir), m.Version)
+			if err != nil || json.Unmarshal(text, &p) != nil {
+				continue
+			}
+			if err := errors.Join(found.add(&p, filepath.Base(dir), m.Version), ctx.Err()); err != nil {
+				return nil, err
 			}
 		}
 	}
@@ -233,7 +235,7 @@ func (g golang) manifestDirs(module string) []string {
 	var dirs []string
 	for _, dir := range []string{module, filepath.Join(module, "go")} {
 		dirs = append(dirs, dir)
-		entries, _ := fs.ReadDir(g.tools.box.FS(dir), ".")
+		entries, _ := g.tools.box.ReadDir(dir, mostEntries) // one with more is no module's
 		for _, e := range entries {
 			if !e.Type().IsRegular() {
 				dirs = append(dirs, filepath.Join(dir, e.Name()))

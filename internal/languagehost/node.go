@@ -250,65 +250,26 @@ func (n node) readManifest(dir string) (m manifest, err error) {
 }
 
 // required looks through the installed packages, those of packages included, for ones that say they have a provider.
-func (n node) required(_ context.Context, info *pulumirpc.ProgramInfo) ([]*pulumirpc.PackageDependency, error) {
+func (n node) required(ctx context.Context, info *pulumirpc.ProgramInfo) ([]*pulumirpc.PackageDependency, error) {
 	found := dependencySet{}
-	visited := map[string]bool{}
+	search := moduleSearch{node: n, ctx: ctx, visited: map[string]bool{}, visit: func(m manifest) error {
+		if m.Pulumi == nil {
+			return nil
+		}
+		return found.add(m.Pulumi, m.Name[strings.LastIndex(m.Name, "/")+1:], m.Version)
+	}}
 	for dir := info.GetProgramDirectory(); ; dir = filepath.Dir(dir) {
-		n.eachModule(filepath.Join(dir, "node_modules"), visited, func(m manifest) {
-			if m.Pulumi != nil {
-				found.add(m.Pulumi, m.Name[strings.LastIndex(m.Name, "/")+1:], m.Version)
-			}
-		})
+		if err := search.in(filepath.Join(dir, "node_modules")); err != nil {
+			return nil, err
+		}
 		if dir == info.GetRootDirectory() || dir == filepath.Dir(dir) {
 			return found.sorted(), nil
 		}
 	}
 }
 
-// eachModule visits the packages in a node_modules directory and in those within, each once. What cannot be read is not
-// a package.
-func (n node) eachModule(modules string, visited map[string]bool, visit func(manifest)) {
-	real, err := n.tools.box.RealPath(modules)
-	if err != nil || visited[real] {
-		return
-	}
-	visited[real] = true
-	in := n.tools.box.FS(real)
-	entries, _ := fs.ReadDir(in, ".")
-	for _, e := range entries {
-		path := filepath.Join(real, e.Name())
-		switch {
-		case e.Name() == ".pnpm", e.Name() == ".bun": // where what the links in other directories point to is kept
-			stored, _ := fs.Glob(in, e.Name()+"/*/node_modules")
-			for _, s := range stored {
-				n.eachModule(filepath.Join(real, s), visited, visit)
-			}
-		case strings.HasPrefix(e.Name(), "."):
-		case strings.HasPrefix(e.Name(), "@"):
-			scoped, _ := fs.ReadDir(in, e.Name())
-			for _, s := range scoped {
-				n.visitModule(filepath.Join(path, s.Name()), visited, visit)
-			}
-		default:
-			n.visitModule(path, visited, visit)
-		}
-	}
-}
-
-func (n node) visitModule(dir string, visited map[string]bool, visit func(manifest)) {
-	real, err := n.tools.box.RealPath(dir)
-	if err != nil || visited[real] {
-		return
-	}
-	visited[real] = true
-	if m, err := n.readManifest(real); err == nil {
-		visit(m)
-	}
-	n.eachModule(filepath.Join(real, "node_modules"), visited, visit)
-}
-
 func (n node) dependencies(
-	_ context.Context, info *pulumirpc.ProgramInfo, transitive bool,
+	ctx context.Context, info *pulumirpc.ProgramInfo, transitive bool,
 ) ([]*pulumirpc.DependencyInfo, error) {
 	dir := n.manifestDir(info)
 	own, err := n.readManifest(dir)
@@ -319,13 +280,17 @@ func (n node) dependencies(
 		return nil, err
 	}
 	var deps []*pulumirpc.DependencyInfo
-	n.eachModule(filepath.Join(dir, "node_modules"), map[string]bool{}, func(m manifest) {
+	search := moduleSearch{node: n, ctx: ctx, visited: map[string]bool{}, visit: func(m manifest) error {
 		_, direct := own.Dependencies[m.Name]
 		_, dev := own.DevDependencies[m.Name]
 		if m.Name != "" && (transitive || direct || dev) {
 			deps = append(deps, &pulumirpc.DependencyInfo{Name: m.Name, Version: m.Version})
 		}
-	})
+		return nil
+	}}
+	if err := search.in(filepath.Join(dir, "node_modules")); err != nil {
+		return nil, err
+	}
 	slices.SortFunc(deps, func(a, b *pulumirpc.DependencyInfo) int { return strings.Compare(a.GetName(), b.GetName()) })
 	return deps, nil
 }

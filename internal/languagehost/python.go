@@ -201,8 +201,8 @@ func (p python) required(
 	all, err := p.distributions(ctx, info)
 	found := dependencySet{}
 	for _, d := range all {
-		if d.Plugin != nil {
-			found.add(d.Plugin, strings.TrimPrefix(d.Name, "pulumi-"), d.Version)
+		if err == nil && d.Plugin != nil {
+			err = found.add(d.Plugin, strings.TrimPrefix(d.Name, "pulumi-"), d.Version)
 		}
 	}
 	return found.sorted(), err

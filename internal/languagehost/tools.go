@@ -38,25 +38,56 @@ func (t tools) run(ctx context.Context, c process.Command) (process.Exit, error)
 	}
 }
 
+// What a command may say at most, in bytes: it may be the program's own, and this process keeps all of it.
+const (
+	maxAnswer    = 16 << 20
+	maxComplaint = 64 << 10
+)
+
 // read runs a command and returns what it writes to stdout, trimmed. If it fails, the error has what it wrote to
-// stderr.
+// stderr. One that writes more than maxAnswer is ended.
 func (t tools) read(ctx context.Context, c process.Command) (string, error) {
-	var mu sync.Mutex
-	var out, complaint []string
-	add := func(to *[]string) func(string) {
-		return func(line string) {
-			mu.Lock()
-			defer mu.Unlock()
-			*to = append(*to, line)
-		}
-	}
-	c.Stdout, c.Stderr = add(&out), add(&complaint)
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	name := strings.Join(append([]string{filepath.Base(c.Path)}, c.Args...), " ")
+	out := said{most: maxAnswer, full: func() {
+		end(fmt.Errorf("%.200s has written more than %d MiB, which no list of packages needs", name, maxAnswer>>20))
+	}}
+	complaint := said{most: maxComplaint, full: func() {}}
+	c.Stdout, c.Stderr = out.add, complaint.add
 	exit, err := t.run(ctx, c)
-	if err == nil && exit != (process.Exit{}) {
-		err = fmt.Errorf("%s %s failed (%s): %s",
-			filepath.Base(c.Path), strings.Join(c.Args, " "), exit, strings.Join(complaint, "\n"))
+	if err == nil {
+		err = context.Cause(ctx)
 	}
-	return strings.TrimSpace(strings.Join(out, "\n")), err
+	if err == nil && exit != (process.Exit{}) {
+		err = fmt.Errorf("%s failed (%s): %s", name, exit, complaint.get())
+	}
+	return out.get(), err
+}
+
+// said is what a command has written, up to a number of bytes. What goes beyond is dropped.
+type said struct {
+	most int
+	full func() // is called when something is dropped
+
+	mu   sync.Mutex
+	text []byte
+}
+
+func (s *said) add(line string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.text)+len(line) >= s.most {
+		s.full()
+		return
+	}
+	s.text = append(append(s.text, line...), '\n')
+}
+
+func (s *said) get() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.TrimSpace(string(s.text))
 }
 
 // look finds a tool on the PATH of the environment. What it is for completes the sentence of the error.

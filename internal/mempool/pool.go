@@ -40,13 +40,38 @@ type Pool struct {
 	free    int64
 	leaving int64            // of claims that were stopped and are not released yet
 	used    map[string]int64 // by party
+	kept    map[string]int64 // by party; see Keep
 	holding []*Claim         // that have memory, the oldest first
 	waiting []*Claim
 	again   *time.Timer // looks for one that gives way; nil when none waits
 }
 
 // New returns a pool of a size in bytes.
-func New(size int64) *Pool { return &Pool{size: size, free: size, used: map[string]int64{}} }
+func New(size int64) *Pool {
+	return &Pool{size: size, free: size, used: map[string]int64{}, kept: map[string]int64{}}
+}
+
+// keptShare is the part of the size of a pool that a party may Keep.
+const keptShare = 2
+
+// Keep notes that n bytes are kept of what a party has sent, which nobody waits for and nothing takes back: beside the
+// pool, each party may have half its size of such memory. It reports whether that is so with these; then whoever keeps
+// them calls forget once they are gone.
+func (p *Pool) Keep(party string, n int64) (forget func(), ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.kept[party]+n > p.size/keptShare {
+		return nil, false
+	}
+	p.kept[party] += n
+	return sync.OnceFunc(func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.kept[party] -= n; p.kept[party] == 0 {
+			delete(p.kept, party)
+		}
+	}), true
+}
 
 // Claim is what one call has of a pool. It is safe for concurrent use.
 type Claim struct {

@@ -132,7 +132,7 @@ func New(opts Options) (*Host, error) {
 	h := &Host{
 		opts: opts, env: environment(opts.Env), program: prog,
 		providers: map[providerKey]*providerSlot{},
-		schemas:   schemaCache{known: map[string][]byte{}}, connections: mostConnections,
+		schemas:   schemaCache{intake: opts.Intake, known: map[string][]byte{}}, connections: mostConnections,
 	}
 	h.finder = finder{env: h.env, home: h.pulumiHome(), root: root, project: opts.Project, box: opts.Box}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
@@ -151,7 +151,7 @@ func (h *Host) serve() error {
 	}
 	h.address = listener.Addr().String()
 	h.engine = &engineServer{log: h.opts.Log}
-	h.views = &viewServer{open: map[string]*Views{}}
+	h.views = &viewServer{intake: h.opts.Intake, open: map[string]*Views{}}
 	h.server = grpc.NewServer(ServerOptions(nil)...)
 	pulumirpc.RegisterEngineServer(h.server, h.engine)
 	pulumirpc.RegisterResourceStatusServer(h.server, h.views)
@@ -234,6 +234,8 @@ func (h *Host) Close(ctx context.Context) {
 	stopping.Go(h.spares.Close)
 	stopping.Wait()
 	h.server.Stop()
+	h.schemas.drop()
+	h.views.drop()
 }
 
 func (h *Host) slots() []*providerSlot {

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
@@ -120,6 +121,9 @@ func (l *Language) RequiredPackages(ctx context.Context) ([]Package, error) {
 	if status.Code(err) == codes.Unimplemented {
 		return l.requiredPlugins(ctx)
 	}
+	if err == nil {
+		err = fewPackages(len(resp.GetPackages()), resp)
+	}
 	if err != nil {
 		return nil, l.explain("listing the program's packages", err)
 	}
@@ -142,6 +146,21 @@ func (l *Language) RequiredPackages(ctx context.Context) ([]Package, error) {
 	return append(bases, packages...), nil
 }
 
+// What a language host may say at most that a program needs: all of it is kept.
+const (
+	mostPackages    = 1000
+	maxPackageBytes = 64 << 20
+)
+
+// fewPackages is an error if a language host names too many packages in an answer.
+func fewPackages(number int, answer proto.Message) error {
+	if number <= mostPackages && proto.Size(answer) <= maxPackageBytes {
+		return nil
+	}
+	return status.Errorf(codes.ResourceExhausted, "the program needs %d packages, of %d MiB: at most %d, of %d MiB, are "+
+		"taken", number, proto.Size(answer)>>20, mostPackages, maxPackageBytes>>20)
+}
+
 // requiredPlugins is RequiredPackages for older language hosts. A host that implements neither call needs no packages.
 func (l *Language) requiredPlugins(ctx context.Context) ([]Package, error) {
 	request := &pulumirpc.GetRequiredPluginsRequest{
@@ -151,6 +170,9 @@ func (l *Language) requiredPlugins(ctx context.Context) ([]Package, error) {
 	resp, err := l.client.GetRequiredPlugins(ctx, request) //nolint:staticcheck // older hosts
 	if status.Code(err) == codes.Unimplemented {
 		return nil, nil
+	}
+	if err == nil {
+		err = fewPackages(len(resp.GetPlugins()), resp)
 	}
 	if err != nil {
 		return nil, l.explain("listing the program's packages", err)

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/blang/semver"
+	"github.com/deployctl/deployctl/internal/intake"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 	codegenrpc "github.com/pulumi/pulumi/sdk/v3/proto/go/codegen"
 	"google.golang.org/grpc/codes"
@@ -71,20 +72,38 @@ const maxSchemas = 256 << 20
 
 // schemaCache keeps the answers of GetSchema: schemas are large and constant, and requested once per resource type.
 type schemaCache struct {
-	mu    sync.Mutex
-	known map[string][]byte
-	bytes int
+	intake *intake.Intake // of which they take room, too
+
+	mu     sync.Mutex
+	known  map[string][]byte
+	bytes  int
+	forget []func()
 }
 
 // add keeps a schema, if there is room.
 func (c *schemaCache) add(key string, schema []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, ok := c.known[key]; ok || c.bytes+len(key)+len(schema) > maxSchemas {
+	n := len(key) + len(schema)
+	if _, ok := c.known[key]; ok || c.bytes+n > maxSchemas {
 		return
 	}
-	c.known[key] = schema
-	c.bytes += len(key) + len(schema)
+	forget, ok := c.intake.Keep(n)
+	if !ok {
+		return
+	}
+	c.known[key], c.forget = schema, append(c.forget, forget)
+	c.bytes += n
+}
+
+// drop forgets all schemas.
+func (c *schemaCache) drop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, forget := range c.forget {
+		forget()
+	}
+	c.known, c.forget, c.bytes = map[string][]byte{}, nil, maxSchemas // and keeps no further ones
 }
 
 // schema returns the schema of a package from any of its providers. If there is none, it starts one, which the first

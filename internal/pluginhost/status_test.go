@@ -5,9 +5,12 @@ package pluginhost
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/deployctl/deployctl/internal/intake"
+	"github.com/deployctl/deployctl/internal/mempool"
 	"github.com/deployctl/deployctl/internal/waittest"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -194,5 +197,45 @@ func TestSchemasAreKeptAsLongAsThereIsRoom(t *testing.T) {
 	}
 	if len(c.known) != 3 {
 		t.Errorf("%d schemas are kept", len(c.known))
+	}
+}
+
+func TestALanguageHostNamesSoManyPackagesAndNoMore(t *testing.T) {
+	small := &pulumirpc.PackageDependency{Name: "p"}
+	large := &pulumirpc.PackageDependency{Name: strings.Repeat("p", maxPackageBytes)}
+	for _, c := range []struct {
+		packages []*pulumirpc.PackageDependency
+		taken    bool
+	}{
+		{slices.Repeat([]*pulumirpc.PackageDependency{small}, mostPackages), true},
+		{slices.Repeat([]*pulumirpc.PackageDependency{small}, mostPackages+1), false},
+		{[]*pulumirpc.PackageDependency{large}, false},
+	} {
+		err := fewPackages(len(c.packages), &pulumirpc.GetRequiredPackagesResponse{Packages: c.packages})
+		if (err == nil) != c.taken {
+			t.Errorf("%d packages are answered with %v", len(c.packages), err)
+		}
+	}
+}
+
+func TestAnOrganizationsUpdatesKeepSoManySchemasTogether(t *testing.T) {
+	pool, large := mempool.New(maxSchemas), make([]byte, maxSchemas/4-1)
+	of := func(organization string) *schemaCache {
+		return &schemaCache{intake: intake.New(pool, organization), known: map[string][]byte{}}
+	}
+	first, second, other := of("acme"), of("acme"), of("initech")
+	first.add("", large)
+	for _, c := range []*schemaCache{first, second, other} {
+		c.add("a", large)
+	}
+	if len(first.known) != 2 || len(second.known) != 0 || len(other.known) != 1 {
+		t.Errorf("kept are %d, %d, and %d of another organization", len(first.known), len(second.known), len(other.known))
+	}
+	first.drop()
+	if first.add("b", large); len(first.known) != 0 {
+		t.Error("a schema is kept that nobody forgets")
+	}
+	if second.add("b", large); len(second.known) != 1 {
+		t.Error("there is no room after an update has ended")
 	}
 }

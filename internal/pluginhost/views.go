@@ -4,9 +4,12 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 
+	"github.com/deployctl/deployctl/internal/intake"
 	"github.com/deployctl/deployctl/internal/panics"
 	"github.com/deployctl/deployctl/internal/token"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
@@ -23,7 +26,7 @@ const (
 	maxViewSteps = 1000
 	// maxViewTexts bounds their types, names, errors and property paths, in bytes.
 	maxViewTexts = 256 << 10
-	// maxViewBytes bounds the steps with their values.
+	// maxViewBytes bounds the memory of their values.
 	maxViewBytes = 64 << 20
 )
 
@@ -36,6 +39,8 @@ type ViewStep struct {
 	// Keys are the properties that replace, Diffs those that change; Detailed may say more.
 	Keys, Diffs []string
 	Detailed    map[string]plugin.PropertyDiff
+
+	bytes int // of memory that its values take beside their texts
 }
 
 // viewOps are the operations of published steps, as engine events name them.
@@ -60,7 +65,8 @@ type Views struct {
 	mu      sync.Mutex
 	steps   []ViewStep
 	texts   int // the bytes of their texts
-	bytes   int // the size of the messages
+	bytes   int // of memory that their values take
+	forget  []func()
 }
 
 // OpenViews returns a collection for one call. Unknown values are accepted only in a preview.
@@ -79,15 +85,30 @@ func (v *Views) Close() []ViewStep {
 	v.server.mu.Unlock()
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	for _, forget := range v.forget {
+		forget()
+	}
+	v.forget, v.bytes = nil, maxViewBytes // nothing more is taken
 	return v.steps
 }
 
 // viewServer is the ResourceStatus service that providers call.
 type viewServer struct {
 	pulumirpc.UnimplementedResourceStatusServer
+	intake *intake.Intake // of which published steps take room
 
 	mu   sync.Mutex
 	open map[string]*Views // by token
+}
+
+// drop closes what is open.
+func (s *viewServer) drop() {
+	s.mu.Lock()
+	open := slices.Collect(maps.Values(s.open))
+	s.mu.Unlock()
+	for _, v := range open {
+		v.Close()
+	}
 }
 
 // PublishViewSteps takes steps of views. Either all of a request are taken or none.
@@ -117,8 +138,8 @@ func (s *viewServer) PublishViewSteps(
 // add adds steps, unless they are too many or too large.
 func (v *Views) add(steps []ViewStep, sent []*pulumirpc.ViewStep) error {
 	texts, bytes := 0, 0
-	for _, step := range sent {
-		bytes += proto.Size(step)
+	for i, step := range sent {
+		bytes += proto.Size(step) + steps[i].bytes
 		for _, s := range []*pulumirpc.ViewStepState{step.GetOld(), step.GetNew()} {
 			texts += len(s.GetType()) + len(s.GetName()) + len(s.GetParentType()) + len(s.GetParentName())
 		}
@@ -133,8 +154,40 @@ func (v *Views) add(steps []ViewStep, sent []*pulumirpc.ViewStep) error {
 		return status.Errorf(codes.ResourceExhausted, "a call may publish %d steps of views, of %d bytes, with %d bytes "+
 			"of texts", maxViewSteps, maxViewBytes, maxViewTexts)
 	}
+	forget, ok := v.server.intake.Keep(bytes)
+	if !ok {
+		return status.Error(codes.ResourceExhausted, "the calls of the organization's updates publish too large views at "+
+			"a time")
+	}
 	v.steps, v.texts, v.bytes = append(v.steps, steps...), v.texts+texts, v.bytes+bytes
+	v.forget = append(v.forget, forget)
 	return nil
+}
+
+// What a value and a property take of memory beside their texts, at most.
+const (
+	valueBytes    = 64
+	propertyBytes = 128
+)
+
+// memoryOf returns about how much memory a value takes beside its texts.
+func memoryOf(v resource.PropertyValue) int {
+	n := valueBytes
+	switch {
+	case v.IsArray():
+		for _, item := range v.ArrayValue() {
+			n += memoryOf(item)
+		}
+	case v.IsObject():
+		for _, item := range v.ObjectValue() {
+			n += propertyBytes + memoryOf(item)
+		}
+	case v.IsSecret():
+		n += memoryOf(v.SecretValue().Element)
+	case v.IsOutput():
+		n += memoryOf(v.OutputValue().Element)
+	}
+	return n
 }
 
 // read reads one step.
@@ -162,6 +215,11 @@ func (v *Views) read(step *pulumirpc.ViewStep) (out ViewStep, err error) {
 	}
 	if out.New, err = v.state(step.GetNew()); err != nil {
 		return out, fmt.Errorf("its new state: %w", err)
+	}
+	for _, state := range []*plugin.View{out.Old, out.New} {
+		if state != nil {
+			out.bytes += memoryOf(resource.NewProperty(state.Inputs)) + memoryOf(resource.NewProperty(state.Outputs))
+		}
 	}
 	return out, nil
 }

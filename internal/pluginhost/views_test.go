@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/deployctl/deployctl/internal/intake"
+	"github.com/deployctl/deployctl/internal/mempool"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 	"google.golang.org/grpc/codes"
@@ -70,5 +72,45 @@ func TestStepsOfViewsAreTakenOnlyDuringTheirCallAndWithinLimits(t *testing.T) {
 	_, err = h.views.PublishViewSteps(t.Context(), &pulumirpc.PublishViewStepsRequest{Token: views.Token})
 	if status.Code(err) != codes.NotFound {
 		t.Errorf("after the call: %v", err)
+	}
+}
+
+// TestViewsCountAsTheMemoryThatTheyTake publishes what is twelve times as large in memory as it is sent, and more than
+// an organization may have its updates keep.
+func TestViewsCountAsTheMemoryThatTheyTake(t *testing.T) {
+	h, err := New(Options{RootDir: t.TempDir(), Intake: intake.New(mempool.New(4*maxViewBytes), "acme")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close(t.Context())
+	publish := func(v *Views, objects int) codes.Code {
+		list := &structpb.ListValue{}
+		for range objects {
+			list.Values = append(list.Values, structpb.NewStructValue(&structpb.Struct{}))
+		}
+		values := &structpb.Struct{Fields: map[string]*structpb.Value{"x": structpb.NewListValue(list)}}
+		_, err := h.views.PublishViewSteps(t.Context(), &pulumirpc.PublishViewStepsRequest{Token: v.Token,
+			Steps: []*pulumirpc.ViewStep{{Op: pulumirpc.ViewStep_CREATE,
+				New: &pulumirpc.ViewStepState{Type: "p:m:Part", Name: "a", Inputs: values}}}})
+		return status.Code(err)
+	}
+	const half = maxViewBytes / valueBytes / 2
+	var open []*Views
+	for range 4 {
+		v := h.OpenViews(false)
+		open = append(open, v)
+		if got := publish(v, half-half/8); got != codes.OK {
+			t.Fatalf("half of what a call may publish is answered with %v", got)
+		}
+	}
+	if got := publish(open[0], half+half/4); got != codes.ResourceExhausted {
+		t.Errorf("more than a call may publish is answered with %v", got)
+	}
+	if got := publish(h.OpenViews(false), half); got != codes.ResourceExhausted {
+		t.Errorf("more than an organization may publish at a time is answered with %v", got)
+	}
+	open[1].Close()
+	if got := publish(h.OpenViews(false), half/2); got != codes.OK {
+		t.Errorf("what has room again is answered with %v", got)
 	}
 }

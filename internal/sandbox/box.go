@@ -54,7 +54,8 @@ func (p *Policy) Box(organization, rooms string) (*Box, error) {
 func Open() *Box { return &Box{started: map[int]bool{}} }
 
 // furnish makes the directories of the box. Under another user's id, that user owns the parts of the room and nobody
-// else enters them. The room itself stays this process's, so that no part can be replaced by a link.
+// else enters them. The room itself stays this process's, so that no part can be replaced by a link, and lets only that
+// user's group in: its name, which a hash of the organization's is, keeps nobody out.
 func (b *Box) furnish() error {
 	err := os.MkdirAll(b.room, 0o700)
 	if err == nil {
@@ -67,7 +68,7 @@ func (b *Box) furnish() error {
 		if err := passable(b.rooms, b.id); err != nil {
 			return err
 		}
-		if err := os.Chmod(b.room, 0o711); err != nil {
+		if err := errors.Join(os.Lchown(b.room, -1, b.id.gid), os.Chmod(b.room, 0o710)); err != nil {
 			return err
 		}
 	}

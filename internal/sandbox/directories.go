@@ -3,6 +3,7 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -81,14 +82,21 @@ func userCache() (string, error) {
 	return dir, nil
 }
 
-// Entries lists a directory below this one.
+// mostEntries bounds what Entries keeps of one directory: a program can put any number there.
+const mostEntries = 100_000
+
+// Entries lists a directory below this one; of more than 100,000 entries, some of them.
 func (d Directory) Entries(path string) ([]fs.DirEntry, error) {
 	dir, err := d.OpenFile(path, os.O_RDONLY|nonblocking, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = dir.Close() }()
-	return dir.ReadDir(-1)
+	entries, err := dir.ReadDir(mostEntries)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return entries, err
 }
 
 // Locks makes a directory for the files on which this process and others of the service keep locks for the box's

@@ -32,7 +32,7 @@ func (i *identities) changeable([]string) error { return nil }
 
 var scoped = func() bool { return false }
 
-func sockets() []string { return nil }
+func sockets(func(string) bool) []string { return nil }
 
 func (p *Policy) probe() error { return errors.New("only Linux has them") }
 

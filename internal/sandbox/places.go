@@ -59,6 +59,9 @@ func pulumiHome() string {
 	return filepath.Join(home, ".pulumi")
 }
 
+// pulumiParts are what programs need of the Pulumi home.
+var pulumiParts = []string{"plugins", "bin"}
+
 // tools returns the places of the programs that programs run, by the paths under which they are known: the executables
 // of PATH and what was installed with them, plugins, and this binary, which is a language host.
 func tools(homes []string) []string {
@@ -66,9 +69,10 @@ func tools(homes []string) []string {
 	for _, bin := range filepath.SplitList(os.Getenv("PATH")) {
 		all = append(all, bin, installation(bin, homes))
 	}
-	home := pulumiHome()
-	all = append(all, filepath.Join(home, "plugins"), filepath.Join(home, "bin"), os.Getenv("GOROOT"),
-		os.Getenv("SSL_CERT_FILE"))
+	for _, part := range pulumiParts {
+		all = append(all, filepath.Join(pulumiHome(), part))
+	}
+	all = append(all, os.Getenv("GOROOT"), os.Getenv("SSL_CERT_FILE"))
 	all = append(all, filepath.SplitList(os.Getenv("SSL_CERT_DIR"))...)
 	if self, err := os.Executable(); err == nil {
 		all = append(all, self)

@@ -199,10 +199,10 @@ func tries(t *testing.T, base string, p *Policy) (*Box, []reach) {
 			t.Fatal(out, err)
 		}
 	}
-	plugin := filepath.Join(mine.Plugins(), "plugin")
+	plugin, foreignPlugin := filepath.Join(mine.Plugins(), "plugin"), filepath.Join(others.Plugins(), "plugin")
 	agent, tmux := filepath.Join(home, ".agent", "socket"), filepath.Join(base, "tmp", "socket")
 	if err := errors.Join(os.WriteFile(plugin, []byte(needleText), 0o755), os.Mkdir(filepath.Dir(agent), 0o700),
-		os.Chmod(tool, 0o755)); err != nil {
+		os.WriteFile(foreignPlugin, []byte(needleText), 0o755), os.Chmod(tool, 0o755)); err != nil {
 		t.Fatal(err)
 	}
 	listen := func(network, address string) string {
@@ -216,6 +216,7 @@ func tries(t *testing.T, base string, p *Policy) (*Box, []reach) {
 		{What: "files of its organization", File: filepath.Join(mine.Home(), "file")},
 		{What: "files of another organization", File: filepath.Join(others.Home(), "file")},
 		{What: "plugins that the worker has downloaded for its organization", File: plugin},
+		{What: "plugins that the worker has downloaded for another organization", File: foreignPlugin},
 		{What: "processes of another update of its organization", PID: waiting(t, again)},
 		{What: "processes of another organization", PID: waiting(t, others)},
 		{What: "ports of its own update", TCP: greet(t, own, err1)},

@@ -1,9 +1,14 @@
 package sandbox
 
 import (
+	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 )
 
 // What is learned of a file is learned from the descriptor that Open returns: a program can put something else in its
@@ -27,6 +32,29 @@ func (b *Box) RealPath(path string) (string, error) {
 	}
 	defer func() { _ = file.Close() }()
 	return realPath(file)
+}
+
+// ReadDir returns the entries of a directory that Open opens, by their names. Of one with more than most it returns an
+// error, and has kept no more.
+func (b *Box) ReadDir(path string, most int) ([]fs.DirEntry, error) {
+	dir, err := b.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = dir.Close() }()
+	return readDir(dir, path, most)
+}
+
+func readDir(dir *os.File, path string, most int) ([]fs.DirEntry, error) {
+	entries, err := dir.ReadDir(most + 1)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	if len(entries) > most {
+		return nil, fmt.Errorf("%s has more than %d entries", path, most)
+	}
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return entries, err
 }
 
 // FS is a directory of which all is opened as Open does. Unlike those of os.DirFS, its links lead anywhere where a

@@ -88,6 +88,12 @@ func commonPlaces(o Options, homes, temps []string) (seen, error) {
 		s.set(launcher.Hidden, homes...)
 	}
 	s.set(launcher.Hidden, temps...)
+	if o.OneUser {
+		for _, home := range homes {
+			s.show(home) // where it is a temporary directory
+		}
+		s.hideTokens(homes)
+	}
 	for _, path := range tools(homes) {
 		links, real := resolve(path)
 		for _, link := range links {
@@ -99,7 +105,6 @@ func commonPlaces(o Options, homes, temps []string) (seen, error) {
 	}
 	if o.OneUser {
 		for _, home := range homes {
-			s.show(home) // where it is a temporary directory
 			for _, place := range credentials {
 				s.set(launcher.Layered, realDirectories(filepath.Join(home, place))...)
 			}
@@ -108,6 +113,32 @@ func commonPlaces(o Options, homes, temps []string) (seen, error) {
 	shared := realPaths(o.Shared)
 	s.set(launcher.Writable, shared...)
 	return s, s.keep(o.Reads)
+}
+
+// hideTokens hides the Pulumi home in HOME, where the stock CLI keeps a token of this service: what programs need of it
+// is shown again, unless that is a link, which would be hidden.
+func (s seen) hideTokens(homes []string) {
+	dir := wouldBe(pulumiHome())
+	for _, part := range pulumiParts {
+		if _, err := os.Readlink(filepath.Join(dir, part)); err == nil {
+			return
+		}
+	}
+	if slices.ContainsFunc(homes, func(home string) bool { return dir != home && below(home, dir) }) {
+		s.set(launcher.Hidden, dir)
+	}
+}
+
+// wouldBe returns the real path of what lies at a path, or will once it is made there.
+func wouldBe(path string) string {
+	real, err := filepath.EvalSymlinks(path)
+	if err == nil {
+		return real
+	}
+	if above := filepath.Dir(path); above != path {
+		return filepath.Join(wouldBe(above), filepath.Base(path))
+	}
+	return path
 }
 
 // show lets a path be read, unless something in it is hidden.
@@ -187,7 +218,7 @@ func (b *Box) sees() seen {
 // view returns what one process of the box sees.
 func (b *Box) view() (launcher.View, error) {
 	s := b.sees()
-	for _, path := range sockets() {
+	for _, path := range sockets(s.hides) {
 		if place, ok := s.at(path); ok && (s.hides(path) || place.Access == launcher.Writable) {
 			continue
 		}

@@ -149,6 +149,53 @@ func TestAProgramReachesNoSocketOfItsUser(t *testing.T) {
 	}
 }
 
+// Daemons bind a socket by another name than that by which they are known: one that they rename or link, as supervisord
+// and ssh do, or one of their directory.
+func TestAProgramReachesNoSocketThatWasBoundByAnotherName(t *testing.T) {
+	home := account(t)
+	b := box(t, policy(t, Options{Mode: Namespace, OneUser: true}), "mine", t.TempDir())
+	for how, serve := range map[string]func(dir, name string) (net.Listener, error){
+		"linked": func(dir, name string) (net.Listener, error) {
+			listener, err := net.Listen("unix", filepath.Join(dir, "new"))
+			return listener, errors.Join(err, os.Link(filepath.Join(dir, "new"), filepath.Join(dir, name)),
+				os.Remove(filepath.Join(dir, "new")))
+		},
+		"renamed": func(dir, name string) (net.Listener, error) {
+			listener, err := net.Listen("unix", filepath.Join(dir, "new"))
+			return listener, errors.Join(err, os.Rename(filepath.Join(dir, "new"), filepath.Join(dir, name)))
+		},
+		"of its directory": func(dir, name string) (net.Listener, error) {
+			t.Chdir(dir)
+			return net.Listen("unix", name)
+		},
+	} {
+		dir := filepath.Join(home, ".daemon", how)
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		listener, err := serve(dir, "socket")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = listener.Close() })
+		if out, err := inBox(t, b, "test -S '"+filepath.Join(dir, "socket")+"'"); err == nil {
+			t.Errorf("one that is %s can be reached: %s", how, out)
+		}
+	}
+}
+
+// The stock CLI keeps a token of the embedded service in the Pulumi home, which it makes after the service has started.
+func TestAProgramReadsNoTokenOfTheStockCLI(t *testing.T) {
+	home := account(t)
+	b := box(t, policy(t, Options{Mode: Namespace, OneUser: true}), "mine", t.TempDir())
+	token := write(t, filepath.Join(home, ".pulumi", "credentials.json"), "needle\n")
+	tool := write(t, filepath.Join(home, ".pulumi", "bin", "tool"), "tool\n")
+	refusals(t, b, "cat "+token, "cat ~/.pulumi/credentials.json")
+	if out, err := inBox(t, b, "cat "+tool); err != nil || out != "tool\n" {
+		t.Errorf("what the Pulumi home has for programs: %v, %s", err, out)
+	}
+}
+
 func TestAProgramHasNoDeviceOfTheMachineAndTerminalsOfItsOwn(t *testing.T) {
 	b := box(t, policy(t, Options{Mode: Namespace}), "mine", place(t))
 	write(t, "/dev/shm/of-another", "needle")
@@ -158,6 +205,18 @@ func TestAProgramHasNoDeviceOfTheMachineAndTerminalsOfItsOwn(t *testing.T) {
 		ls /dev/pts | grep -v ptmx; script -qec tty /dev/null | grep -c dev/pts`)
 	if err != nil || out != "4\n1\n" {
 		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// What lies in shared memory is no process's: when the machine has no more, the kernel ends the largest processes, those
+// of others, before the one that has filled it.
+func TestAProgramFillsNoMemoryOfTheMachineByItsSharedMemory(t *testing.T) {
+	b := box(t, policy(t, Options{Mode: Namespace}), "mine", place(t))
+	out, err := inBox(t, b, `head -c 300000000 /dev/zero > /dev/shm/all 2>/dev/null; stat -c %s /dev/shm/all
+		rm /dev/shm/all; mkdir /dev/shm/d && cd /dev/shm/d && seq 70000 | xargs touch 2>/dev/null; ls -f | wc -l`)
+	var bytes, files int
+	if _, scanned := fmt.Sscan(out, &bytes, &files); err != nil || scanned != nil || bytes > 256<<20 || files > 1<<16 {
+		t.Errorf("%v: it has %d bytes and %d files: %s", err, bytes, files, out)
 	}
 }
 

@@ -190,7 +190,8 @@ func (l deviceList) attach() error {
 			return err
 		}
 	}
-	memory, err := empty("mode", "1777")
+	// It is memory of no process: when that runs out, the kernel would end those of others first.
+	memory, err := empty("mode", "1777", "size", "256m", "nr_inodes", "65536")
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/deployctl/deployctl/cmd/deployctl/internal/command"
@@ -228,7 +229,7 @@ func (d *devCall) infrastructure(server *devserver.Server) (in infrastructure, e
 	if in, err = embeddedInfrastructure(server, filepath.Join(server.Status.Home, "work")); err != nil {
 		return in, err
 	}
-	hide := append(secretFiles(d.settings), server.Status.Home)
+	hide := slices.Concat(secretFiles(d.settings), stockTokens(), []string{server.Status.Home})
 	if in.sandbox, err = openSandbox(d.settings, sandbox.Options{Hide: hide, OneUser: true}, server.Log); err != nil {
 		return in, err
 	}

@@ -128,6 +128,22 @@ func secretFiles(s settings.Settings) []string {
 	return files
 }
 
+// stockTokens returns the files in which the stock CLI keeps the tokens of this process's user, among them one of this
+// service.
+func stockTokens() []string {
+	dirs := []string{os.Getenv("PULUMI_CREDENTIALS_PATH"), os.Getenv("PULUMI_HOME")}
+	if home, err := os.UserHomeDir(); err == nil {
+		dirs = append(dirs, filepath.Join(home, ".pulumi"))
+	}
+	var files []string
+	for _, dir := range dirs {
+		if filepath.IsAbs(dir) {
+			files = append(files, filepath.Join(dir, "credentials.json"))
+		}
+	}
+	return files
+}
+
 // cloudFiles returns the paths where the SDKs of AWS and of key services look for this process's own credentials.
 func cloudFiles() []string {
 	var files []string

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/deployctl/deployctl/cmd/deployctl/internal/command"
 	"github.com/deployctl/deployctl/deployments"
@@ -61,7 +62,7 @@ func work(ctx context.Context, o *start, check bool) error {
 
 // openPlace creates the sandbox of programs and the directory of their files.
 func (o *start) openPlace() {
-	hide := append(secretFiles(o.settings), cloudFiles()...)
+	hide := slices.Concat(secretFiles(o.settings), cloudFiles(), stockTokens())
 	if home, err := devserver.DefaultHome(); err == nil { // of an embedded service of this user
 		hide = append(hide, home)
 	}
