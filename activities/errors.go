@@ -110,3 +110,11 @@ func unknownOutcome(text string) error {
 func notStarted(text string) error {
 	return temporal.NewNonRetryableApplicationError(text, deployments.ErrorNotStarted, nil)
 }
+
+// StepNotStarted is that of a step. Its detail says, sealed, which attempt had no effect: recovery believes no type of
+// an error, since whoever can use the Temporal namespace can end an activity with any.
+func StepNotStarted(text string, in deployments.StepInput) error {
+	var of deployments.StepOutput
+	of.Op, of.Attempt = in.Step.Op, in.Attempt()
+	return temporal.NewNonRetryableApplicationError(text, deployments.ErrorNotStarted, nil, of)
+}

@@ -6,8 +6,10 @@ import (
 	"go.temporal.io/api/common/v1"
 	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/worker"
 
+	"github.com/deployctl/deployctl/activities"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 )
@@ -47,8 +49,51 @@ func TestAResultOfAnotherStepOrAnEarlierAttemptIsNoOutcome(t *testing.T) {
 	}
 }
 
-// stepped is the history of a step that has ended.
+// Whoever can use the namespace ends an activity with any type of error, or cancels it.
+func TestOnlyTheServerAndWhatIsSealedSayThatAStepWasNotStarted(t *testing.T) {
+	in := deployments.StepInput{Step: engine.Step{Op: 7}, Round: 1}
+	other := deployments.StepInput{Step: engine.Step{Op: 6}, Round: 1}
+	forged := temporal.NewNonRetryableApplicationError("forged", deployments.ErrorNotStarted, nil)
+	for name, c := range map[string]struct {
+		end   *historypb.HistoryEvent
+		known bool
+	}{
+		"its worker says so":       {failedBy(activities.StepNotStarted("elsewhere", in)), true},
+		"a type alone":             {failedBy(forged), false},
+		"what is of another step":  {failedBy(activities.StepNotStarted("elsewhere", other)), false},
+		"a cancel before it began": {cancelledAfter(0), true},
+		"a cancel after it began":  {cancelledAfter(2), false},
+	} {
+		h := steppedTo(t, in, c.end)
+		if out, ok := h.outcomeOf(7); ok != c.known {
+			t.Errorf("%s: %+v %v", name, out, ok)
+		}
+	}
+}
+
+func failedBy(err error) *historypb.HistoryEvent {
+	return &historypb.HistoryEvent{EventId: 2, Attributes: &historypb.HistoryEvent_ActivityTaskFailedEventAttributes{
+		ActivityTaskFailedEventAttributes: &historypb.ActivityTaskFailedEventAttributes{ScheduledEventId: 1,
+			StartedEventId: 2, Failure: temporal.GetDefaultFailureConverter().ErrorToFailure(err)}}}
+}
+
+func cancelledAfter(began int64) *historypb.HistoryEvent {
+	return &historypb.HistoryEvent{EventId: 2, Attributes: &historypb.HistoryEvent_ActivityTaskCanceledEventAttributes{
+		ActivityTaskCanceledEventAttributes: &historypb.ActivityTaskCanceledEventAttributes{ScheduledEventId: 1,
+			StartedEventId: began}}}
+}
+
+// stepped is the history of a step that has ended with a result.
 func stepped(t *testing.T, in deployments.StepInput, result *common.Payloads) *history {
+	t.Helper()
+	return steppedTo(t, in, &historypb.HistoryEvent{EventId: 2,
+		Attributes: &historypb.HistoryEvent_ActivityTaskCompletedEventAttributes{
+			ActivityTaskCompletedEventAttributes: &historypb.ActivityTaskCompletedEventAttributes{
+				ScheduledEventId: 1, Result: result}}})
+}
+
+// steppedTo is that of a step with the event that ends it.
+func steppedTo(t *testing.T, in deployments.StepInput, end *historypb.HistoryEvent) *history {
 	t.Helper()
 	input, err := converter.GetDefaultDataConverter().ToPayloads(in)
 	if err != nil {
@@ -58,8 +103,6 @@ func stepped(t *testing.T, in deployments.StepInput, result *common.Payloads) *h
 		{EventId: 1, Attributes: &historypb.HistoryEvent_ActivityTaskScheduledEventAttributes{
 			ActivityTaskScheduledEventAttributes: &historypb.ActivityTaskScheduledEventAttributes{ActivityId: "create-7",
 				ActivityType: &common.ActivityType{Name: deployments.ActivityStep}, Input: input}}},
-		{EventId: 2, Attributes: &historypb.HistoryEvent_ActivityTaskCompletedEventAttributes{
-			ActivityTaskCompletedEventAttributes: &historypb.ActivityTaskCompletedEventAttributes{
-				ScheduledEventId: 1, Result: result}}},
+		end,
 	}, worker.WorkflowReplayerOptions{})
 }

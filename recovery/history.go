@@ -190,6 +190,8 @@ func (h *history) recordedOutcome(op int) (engine.StepFinished, bool) {
 		if ok && workflows.IsResult(out.StepFinished, op, h.attemptOf(scheduled)) {
 			return out.StepFinished, true
 		}
+		of, ok := workflows.NotStartedOf(h.errorOf(a.GetFailure()))
+		return nothing, ok && of.Op == op && of.Attempt == h.attemptOf(scheduled)
 	}
 	return nothing, isStep(scheduled) && neverBegan(end)
 }
@@ -211,11 +213,12 @@ func (h *history) attemptOf(scheduled *historypb.HistoryEvent) int {
 	return in.Attempt()
 }
 
-// neverBegan reports whether an activity that failed had not been started.
+// neverBegan reports whether an activity that ended had not been started. What the server itself has written says that.
+// The type of a failure does not: whoever can use the namespace can end an activity with any.
 func neverBegan(end *historypb.HistoryEvent) bool {
-	failed := end.GetActivityTaskFailedEventAttributes().GetFailure().GetApplicationFailureInfo()
+	cancelled := end.GetActivityTaskCanceledEventAttributes()
 	late := end.GetActivityTaskTimedOutEventAttributes().GetFailure().GetTimeoutFailureInfo()
-	return end.GetActivityTaskCanceledEventAttributes() != nil || failed.GetType() == deployments.ErrorNotStarted ||
+	return cancelled != nil && cancelled.GetStartedEventId() == 0 ||
 		late.GetTimeoutType() == enums.TIMEOUT_TYPE_SCHEDULE_TO_START
 }
 

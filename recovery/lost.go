@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/worker"
 
+	"github.com/deployctl/deployctl/activities"
 	"github.com/deployctl/deployctl/deployments"
 )
 
@@ -39,8 +40,13 @@ func (r *Recovery) FailOrphans(ctx context.Context, gone []string) {
 func (r *Recovery) drainDeadQueue(ctx context.Context, queue string) {
 	drainer := worker.New(r.Client, queue, worker.Options{DisableWorkflowWorker: true,
 		MaxConcurrentActivityTaskPollers: 1})
-	drainer.RegisterDynamicActivity(func(context.Context, converter.EncodedValues) (any, error) {
-		return nil, temporal.NewNonRetryableApplicationError("its worker is gone", deployments.ErrorNotStarted, nil)
+	drainer.RegisterDynamicActivity(func(ctx context.Context, input converter.EncodedValues) (any, error) {
+		const message = "its worker is gone"
+		var in deployments.StepInput
+		if activity.GetInfo(ctx).ActivityType.Name == deployments.ActivityStep && input.Get(&in) == nil {
+			return nil, activities.StepNotStarted(message, in)
+		}
+		return nil, temporal.NewNonRetryableApplicationError(message, deployments.ErrorNotStarted, nil)
 	}, activity.DynamicRegisterOptions{})
 	if err := drainer.Start(); err != nil {
 		r.warn("take over the queue of a worker that is gone", err)

@@ -111,7 +111,7 @@ func TestAPayloadIsReadAsWhatItWasMadeFor(t *testing.T) {
 		deployments.CommitInput{})
 	must(t, err)
 	for what, payloads := range map[string]*commonpb.Payloads{"an answer": accepted, "nothing": nothing,
-		"a payload that does not say what it is": untagged} {
+		"a payload that does not say what it is": untagged, "no payload": nil, "an empty list of them": {}} {
 		var commit deployments.CommitInput
 		if err := data.FromPayloads(payloads, &commit); err == nil || !strings.Contains(err.Error(), "is refused") {
 			t.Errorf("%s is read as a commit: %v", what, err)

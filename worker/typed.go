@@ -74,8 +74,12 @@ func (c typed) ToPayloads(values ...any) (*commonpb.Payloads, error) {
 	return all, nil
 }
 
-// FromPayloads converts payloads to values.
+// FromPayloads converts payloads to values. Each value must have been sealed: whoever can use the namespace can send
+// less, which would read as the zero value, such as a state without resources.
 func (c typed) FromPayloads(all *commonpb.Payloads, to ...any) error {
+	if have := len(all.GetPayloads()); have < len(to) {
+		return refused(fmt.Sprintf("of %d values there are %d, so this is refused", len(to), have))
+	}
 	for i, p := range all.GetPayloads() {
 		if i >= len(to) {
 			break

@@ -139,7 +139,7 @@ func (r *run) compareCall(c engine.Compare) call {
 }
 
 // stepCall calls a provider. The activity reports every definite outcome itself. So any error except "not started"
-// means an unknown outcome, and a cancel that the activity did not report came before it began.
+// means an unknown outcome, and so does a cancel, unless it came before the activity began.
 func (r *run) stepCall(s engine.Step) call {
 	round := r.in.Rounds[s.Op] + 1
 	timeout := longestActivity
@@ -165,7 +165,7 @@ func (r *run) stepCall(s engine.Step) call {
 				return r.stepFinished(out)
 			}
 			outcome := engine.OutcomeUnknown
-			if temporal.IsCanceledError(err) {
+			if cancelledFirst(err) {
 				outcome = engine.OutcomeCancelled
 			}
 			r.recordOutcome(s.Op, outcome)
@@ -274,6 +274,18 @@ func neverStarted(err error) bool {
 	}
 	var failure *temporal.ApplicationError
 	return errors.As(err, &failure) && failure.Type() == deployments.ErrorNotStarted
+}
+
+// cancelledFirst reports whether an activity was cancelled before a worker began it, so that it had no effect. Of one
+// that a worker has begun, neither a cancel nor a cause of its failure says that: whoever can use the namespace can end
+// it like this, and the worker reports a cancel as a result.
+func cancelledFirst(err error) bool {
+	var failed *temporal.ActivityError
+	if !errors.As(err, &failed) {
+		return temporal.IsCanceledError(err)
+	}
+	_, cancelled := failed.Unwrap().(*temporal.CanceledError)
+	return cancelled && failed.StartedEventID() == 0
 }
 
 // workerLost reports whether an activity ended because its worker did not respond.

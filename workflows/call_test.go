@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	enumspb "go.temporal.io/api/enums/v1"
+	failurepb "go.temporal.io/api/failure/v1"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -29,5 +30,35 @@ func TestAnActivityWhoseWorkerIsGoneHasNotStartedWhateverFailedBefore(t *testing
 				t.Errorf("neverStarted %t, lost %t", neverStarted(c.err), workerLost(c.err))
 			}
 		})
+	}
+}
+
+func TestOnlyACancelBeforeAnActivityBeganSaysThatItHadNoEffect(t *testing.T) {
+	cancel := &failurepb.Failure{FailureInfo: &failurepb.Failure_CanceledFailureInfo{
+		CanceledFailureInfo: &failurepb.CanceledFailureInfo{}}}
+	failed := &failurepb.Failure{Cause: cancel, FailureInfo: &failurepb.Failure_ApplicationFailureInfo{
+		ApplicationFailureInfo: &failurepb.ApplicationFailureInfo{Type: "forged", NonRetryable: true}}}
+	for _, c := range []struct {
+		name  string
+		began int64
+		cause *failurepb.Failure
+		first bool
+	}{
+		{"it was cancelled before", 0, cancel, true},
+		{"it was cancelled while a worker had it", 7, cancel, false},
+		{"it failed, because of a cancel", 7, failed, false},
+		{"it failed before, because of a cancel", 0, failed, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			err := temporal.GetDefaultFailureConverter().FailureToError(&failurepb.Failure{Cause: c.cause,
+				FailureInfo: &failurepb.Failure_ActivityFailureInfo{
+					ActivityFailureInfo: &failurepb.ActivityFailureInfo{StartedEventId: c.began}}})
+			if cancelledFirst(err) != c.first {
+				t.Errorf("%v: %t", err, cancelledFirst(err))
+			}
+		})
+	}
+	if !cancelledFirst(temporal.NewCanceledError()) {
+		t.Error("an activity that was not even scheduled had an effect")
 	}
 }

@@ -51,7 +51,8 @@ func (w *Workflows) Lease(ctx workflow.Context, in deployments.UpdateInput) (_ d
 func (l *lease) listen(ctx workflow.Context, stop workflow.Channel) error {
 	cancels := workflow.GetSignalChannel(ctx, deployments.SignalCancel)
 	workflow.Go(ctx, func(ctx workflow.Context) {
-		cancels.Receive(ctx, nil)
+		var c engine.Cancelled // which must have been sealed
+		cancels.Receive(ctx, &c)
 		l.endAs(engine.StatusCancelled, "the update was cancelled")
 	})
 	workflow.Go(ctx, func(ctx workflow.Context) {

@@ -40,6 +40,16 @@ func (m *Replayed) Finish(outcomeOf OutcomeOf) Salvage {
 		return Salvage{Last: r.saver.number}
 	}
 	r.handle(engine.Cancelled{})
+	// That a step was not started is believed of the live Run, whose worker knows better; here the history must say it.
+	var others []call
+	for _, c := range r.waitingForWorker {
+		if c.name == deployments.ActivityStep {
+			r.flights = append(r.flights, flight{call: c})
+		} else {
+			others = append(others, c)
+		}
+	}
+	r.waitingForWorker = others
 	for _, c := range slices.Clone(r.waitingForWorker) {
 		for _, op := range slices.Clone(c.ops) {
 			r.abandon(op)

@@ -48,3 +48,8 @@ func StepOf(err error) (deployments.StepOutput, bool) {
 	out, ok := resultOf[deployments.StepOutput](err, deployments.ErrorStepFailed)
 	return out, ok && out.Outcome != ""
 }
+
+// NotStartedOf returns of which step and attempt the error of an activity says, sealed, that it was not started.
+func NotStartedOf(err error) (deployments.StepOutput, bool) {
+	return resultOf[deployments.StepOutput](err, deployments.ErrorNotStarted)
+}

@@ -59,7 +59,7 @@ var leftToSoak = []string{
 	"plugin/processes", "plugin/two-causes", "plugin/deep-names", "plugin/doubling-schema",
 	"page/left-script",
 	"temporal/schedule-runs", "temporal/terminated", "temporal/huge-payloads", "temporal/repeated-payloads",
-	"temporal/restarted-update", "temporal/repeated-step", "temporal/burnt-versions",
+	"temporal/restarted-update", "temporal/repeated-step", "temporal/burnt-versions", "temporal/absent-results",
 	"bucket/moved-object", "bucket/new-objects", "bucket/older-head", "bucket/lost-save", "bucket/foreign-keys",
 }
 

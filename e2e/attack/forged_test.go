@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	activitypb "go.temporal.io/api/activity/v1"
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
 	failurepb "go.temporal.io/api/failure/v1"
@@ -16,6 +17,8 @@ import (
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/converter"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	"github.com/deployctl/deployctl/e2e/fakecloud"
 	"github.com/deployctl/deployctl/e2e/harness"
@@ -49,6 +52,43 @@ func failAs(kind string, final bool) func(t *testing.T) forger {
 	}
 }
 
+// failBecause fails an activity with a cause of the attacker's choice.
+func failBecause(cause *failurepb.Failure) func(t *testing.T) forger {
+	return func(t *testing.T) forger {
+		return func(c workflowservice.WorkflowServiceClient, a activity, _ []*commonpb.Payloads) error {
+			_, err := c.RespondActivityTaskFailedById(patient(t), &workflowservice.RespondActivityTaskFailedByIdRequest{
+				Namespace: namespace, WorkflowId: a.workflow, RunId: a.run, ActivityId: a.id, Identity: "intruder",
+				Failure: &failurepb.Failure{Message: "forged", Cause: cause,
+					FailureInfo: &failurepb.Failure_ApplicationFailureInfo{
+						ApplicationFailureInfo: &failurepb.ApplicationFailureInfo{Type: "forged", NonRetryable: true},
+					}},
+			})
+			return err
+		}
+	}
+}
+
+// repeatActivity has the server make further attempts of an activity that has one, soon.
+func repeatActivity(t *testing.T) forger {
+	return func(c workflowservice.WorkflowServiceClient, a activity, _ []*commonpb.Payloads) error {
+		of := &commonpb.WorkflowExecution{WorkflowId: a.workflow, RunId: a.run}
+		_, err := c.UpdateActivityOptions(patient(t), &workflowservice.UpdateActivityOptionsRequest{
+			Namespace: namespace, Execution: of, Identity: "intruder",
+			Activity: &workflowservice.UpdateActivityOptionsRequest_Id{Id: a.id},
+			ActivityOptions: &activitypb.ActivityOptions{StartToCloseTimeout: durationpb.New(time.Second),
+				RetryPolicy: &commonpb.RetryPolicy{InitialInterval: durationpb.New(time.Second), BackoffCoefficient: 1}},
+			UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"start_to_close_timeout",
+				"retry_policy.maximum_attempts", "retry_policy.initial_interval"}},
+		})
+		if err != nil {
+			return err
+		}
+		_, err = c.ResetActivity(patient(t), &workflowservice.ResetActivityRequest{Namespace: namespace, Execution: of,
+			Identity: "intruder", Activity: &workflowservice.ResetActivityRequest_Id{Id: a.id}})
+		return err
+	}
+}
+
 func completeWith(choose func(results []*commonpb.Payloads) *commonpb.Payloads) func(t *testing.T) forger {
 	return func(t *testing.T) forger {
 		return func(c workflowservice.WorkflowServiceClient, a activity, results []*commonpb.Payloads) error {
@@ -70,11 +110,29 @@ func forgedEnds(t *testing.T, f *field) {
 		name  string
 		forge func(t *testing.T) forger
 	}{
+		{"cancelled", failBecause(&failurepb.Failure{FailureInfo: &failurepb.Failure_CanceledFailureInfo{
+			CanceledFailureInfo: &failurepb.CanceledFailureInfo{}}})},
 		{"not-done", failAs("NotDone", false)},
 		{"other", completeWith(func(all []*commonpb.Payloads) *commonpb.Payloads { return all[len(all)-1] })},
 		{"not-started", failAs("NotStarted", true)},
 		{"postponed", failAs("Postponed", false)},
 		{"empty", completeWith(func([]*commonpb.Payloads) *commonpb.Payloads { return nil })},
+		{"empty-payloads", completeWith(func([]*commonpb.Payloads) *commonpb.Payloads { return &commonpb.Payloads{} })},
+		{"silent", failBecause(&failurepb.Failure{FailureInfo: &failurepb.Failure_TimeoutFailureInfo{
+			TimeoutFailureInfo: &failurepb.TimeoutFailureInfo{
+				TimeoutType: enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START}}})},
+		{"not-started-and-ended", func(t *testing.T) forger {
+			fail := failAs("NotStarted", true)(t)
+			return func(c workflowservice.WorkflowServiceClient, a activity, results []*commonpb.Payloads) error {
+				if err := fail(c, a, results); err != nil {
+					return err
+				}
+				_, err := c.TerminateWorkflowExecution(patient(t), &workflowservice.TerminateWorkflowExecutionRequest{
+					Namespace: namespace, WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: a.workflow}})
+				return err
+			}
+		}},
+		{"repeated-by-the-server", repeatActivity},
 		{"plain", completeWith(func([]*commonpb.Payloads) *commonpb.Payloads {
 			return plain(t, map[string]any{"op": 1, "outcome": "done", "id": "forged"})
 		})},

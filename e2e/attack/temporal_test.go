@@ -32,6 +32,7 @@ var temporalAttacks = []attack{
 	{"temporal/reset", resetRun},
 	{"temporal/schedule-runs", scheduleRuns},
 	{"temporal/forged-ends", forgedEnds},
+	{"temporal/absent-results", absentResults},
 	{"temporal/terminated", terminated},
 	{"temporal/plain-starts", plainStarts},
 	{"temporal/huge-payloads", hugePayloads},

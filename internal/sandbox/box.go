@@ -61,6 +61,9 @@ func (b *Box) furnish() error {
 	if err == nil {
 		b.real, err = filepath.EvalSymlinks(b.rooms)
 	}
+	if err == nil {
+		err = own(filepath.Dir(b.rooms), b.rooms)
+	}
 	if err != nil {
 		return err
 	}
@@ -100,6 +103,22 @@ func (b *Box) furnish() error {
 		return err
 	}
 	return b.furnishNamespace()
+}
+
+// own reports that a directory is not this user's: its owner could put other programs into it. One that was made in
+// TMPDIR may have been removed as old by the system, and made again by anybody.
+func own(dirs ...string) error {
+	for _, dir := range dirs {
+		info, err := os.Stat(dir)
+		if err != nil {
+			return err
+		}
+		if !mine(info) {
+			return fmt.Errorf("%s is not this user's directory any more, so nothing is run there: start the worker again, "+
+				"and keep the system from removing old files in its TMPDIR", dir)
+		}
+	}
+	return nil
 }
 
 // furnishNamespace makes what stands for /tmp, and the home. Beside the parts of the room there is a directory that
