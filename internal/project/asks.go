@@ -47,18 +47,21 @@ func (s *Stack) asks() error {
 		"them as configuration or as variables and remove the key, or name another file with --config-file", s.Path)
 }
 
-// stackKeys are the keys that a stack's file can have, and pulumiKeys those of its configuration in Pulumi's own
-// namespace.
+// stackKeys are the keys that a stack's file can have, pulumiKeys those of its configuration in Pulumi's own namespace.
 var (
 	stackKeys  = []string{"config", "encryptedkey", "encryptionsalt", "environment", "secretsprovider"}
 	pulumiKeys = []string{"pulumi:autonaming", "pulumi:disable-default-providers", "pulumi:tags"}
+	// programKeys are those of a YAML program, in lower case. Source: pulumi-yaml's TemplateDecl.
+	programKeys = []string{"components", "configuration", "namespace", "outputs", "pulumi", "resources", "sdks",
+		"variables", "version"}
 )
 
 // Unread describes the keys of the project's and the stack's file that nothing reads, a sentence for each.
 func (s *Stack) Unread() []string {
 	var said []string
-	if runtime := s.project.Definition.Runtime.Name(); runtime != "yaml" { // whose programs are in the project's file
-		for _, key := range slices.Sorted(maps.Keys(s.project.Definition.AdditionalKeys)) {
+	yamlProgram := s.project.Definition.Runtime.Name() == "yaml" // which is in the project's file
+	for _, key := range slices.Sorted(maps.Keys(s.project.Definition.AdditionalKeys)) {
+		if !yamlProgram || !slices.Contains(programKeys, strings.ToLower(key)) {
 			said = append(said, fmt.Sprintf("%s has the key %q, which means nothing there", s.project.File, key))
 		}
 	}

@@ -101,8 +101,7 @@ func templateOf(u deployments.UpdateName, r deployments.UpdateRequest) (deployme
 	}
 	return deployments.UpdateRequest{
 		Stack: u.StackName, Bundle: r.Bundle, Config: r.Config, Environment: r.Environment, Secrets: r.Secrets,
-		Parallel:  r.Parallel,
-		Authority: r.Authority,
+		Parallel: r.Parallel, Refresh: r.Refresh, Authority: r.Authority,
 	}, nil
 }
 

@@ -52,9 +52,12 @@ func (s *Service) SubmitScheduled(
 	r.Message = fmt.Sprintf("scheduled %s", sched.Kind)
 	r.Authority = authorityOf(sched, r)
 	r.Kind, r.DryRun = sched.Kind.Operation(), in.DriftCheck || sched.Kind == deployments.SchedulePreview
-	if sched.Kind == deployments.ScheduleDrift && !in.DriftCheck {
+	switch {
+	case sched.Kind == deployments.ScheduleDrift && !in.DriftCheck:
 		// Drift is not in the state: the update sees it only after a refresh.
 		r.Kind, r.Refresh = engine.KindUp, true
+	case r.Kind == engine.KindRefresh:
+		r.Refresh = false
 	}
 	sched.Options.Apply(&r)
 	return s.Submit(ctx, r)
