@@ -37,7 +37,8 @@ func TestAnEndlessListOfPackagesIsNotKept(t *testing.T) {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			p := python{tools: tools{env: os.Environ(), box: sandbox.Open()}}
-			_, err = p.required(t.Context(), &pulumirpc.ProgramInfo{RootDirectory: dir, ProgramDirectory: dir, Options: options})
+			info := &pulumirpc.ProgramInfo{RootDirectory: dir, ProgramDirectory: dir, Options: options}
+			_, err = p.required(t.Context(), info)
 			if err == nil || !strings.Contains(err.Error(), "has written more than 16 MiB") {
 				t.Errorf("it is answered with %v", err)
 			}
@@ -57,8 +58,8 @@ func TestWhatLibrariesNeedIsBounded(t *testing.T) {
 	value := strings.Repeat("AAAA", each/3)
 	for i := range 2 + maxDependencyBytes/each {
 		modules[fmt.Sprintf("node_modules/m%d/package.json", i)] = fmt.Sprintf(
-			`{"name": "m%d", "version": "1.0.0", "pulumi": {"resource": true, "parameterization": {"name": "m%d", "value": "%s"}}}`,
-			i, i, value)
+			`{"name": "m%d", "version": "1.0.0", "pulumi": {"resource": true, "parameterization": `+
+				`{"name": "m%d", "value": "%s"}}}`, i, i, value)
 	}
 	files(t, dir, modules)
 	n := node{tools: tools{box: sandbox.Open()}}

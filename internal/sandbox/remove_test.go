@@ -79,3 +79,23 @@ func TestATreeIsRemovedWithFewDescriptorsHoweverDeepItIs(t *testing.T) {
 		}
 	}
 }
+
+// TestADirectoryWithTooManyEntriesIsNotListed lists what a program has filled.
+func TestADirectoryWithTooManyEntriesIsNotListed(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"b", "a"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := Open()
+	if all, err := b.ReadDir(dir, 2); err != nil || len(all) != 2 || all[0].Name() != "a" {
+		t.Errorf("%v, %v", all, err)
+	}
+	if all, err := b.ReadDir(dir, 1); err == nil || len(all) > 0 {
+		t.Errorf("of two entries, %d are one at most", len(all))
+	}
+	if all, err := b.ReadDir(t.TempDir(), 1); err != nil || len(all) > 0 {
+		t.Errorf("an empty directory has %v, %v", all, err)
+	}
+}
