@@ -106,6 +106,13 @@ func TestWhatNothingReadsIsNamed(t *testing.T) {
 	if strings.Count(said, "\n") != 3 {
 		t.Errorf("said\n%s", said)
 	}
+	dir = lay(t, map[string]string{
+		"Pulumi.yaml":     "name: web\nruntime: yaml\nresuorces: {}\nvariables: {}\noutputs: {}\nbackend: {}\n",
+		"Pulumi.dev.yaml": "",
+	})
+	if said := opened(t, dir).Unread(); len(said) != 1 || !strings.Contains(said[0], `"resuorces"`) {
+		t.Errorf("of a YAML program is said %q", said)
+	}
 }
 
 func TestAnEnvironmentThatIsNotOpenedFailsTheUpdate(t *testing.T) {

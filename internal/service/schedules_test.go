@@ -160,7 +160,7 @@ func TestAScheduleRepeatsTheLastUpThatTheServiceHasExecuted(t *testing.T) {
 	s, _ := newFake(t)
 	up := func(n int, status string, lease *deployments.Lease) {
 		must(t, s.PutRequest(t.Context(), version(n), deployments.UpdateRequest{Stack: dev, Kind: engine.KindUp,
-			Parallel: n, Lease: lease}))
+			Parallel: n, Refresh: n == 1, Lease: lease}))
 		must(t, s.PutInfo(t.Context(), deployments.UpdateInfo{Update: version(n), Kind: engine.KindUp, Status: status,
 			Started: now, Ended: now}))
 	}
@@ -169,6 +169,9 @@ func TestAScheduleRepeatsTheLastUpThatTheServiceHasExecuted(t *testing.T) {
 			Name: deployments.ScheduleName{StackName: dev, Name: "n"}}, false)
 		if err != nil {
 			return -1
+		}
+		if r.Refresh != (r.Parallel == 1) {
+			t.Errorf("what repeats update %d refreshes first: %t", r.Parallel, r.Refresh)
 		}
 		return r.Parallel
 	}

@@ -220,7 +220,11 @@ func runScheduleRun(ctx context.Context, s *session) error {
 	if err := s.service.RunSchedule(ctx, name); err != nil {
 		return err
 	}
-	s.say("%s runs now.\n  deployctl schedule runs %s   shows how it ends", name.Name, name.Name)
+	of := ""
+	if s.flags.IsSet("stack") {
+		of = " --stack " + s.flags.String("stack")
+	}
+	s.say("%s runs now.\n  deployctl schedule runs %s%s   shows how it ends", name.Name, name.Name, of)
 	return nil
 }
 

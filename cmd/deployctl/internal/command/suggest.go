@@ -149,6 +149,11 @@ func unknownKey(secrets *project.Secrets, key config.Key) error {
 		names = append(names, other.String())
 	}
 	hint := didYouMean(key.String(), names)
+	if declared, err := secrets.Stack.Declared(); err == nil {
+		if _, ok := declared[key.String()]; ok {
+			hint = "; it is declared in the project's Pulumi.yaml"
+		}
+	}
 	if hint == "" {
 		hint = fmt.Sprintf("; set it with deployctl config set %s VALUE", key)
 	}
