@@ -3,7 +3,9 @@ package activities
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -142,11 +144,20 @@ func (p *policyPack) invalid(err error) error {
 	if err == nil || errors.As(err, &lost) || isInternal(err, &own) || retryable[deployments.CodeOf(err)] {
 		return err
 	}
-	name := p.info.Name
-	if name == "" {
-		name = filepath.Base(p.dir)
+	return deployments.Errorf(deployments.CodeInvalid, "%s: %s", p.called(),
+		p.session.inProject(pluginhost.ErrorText(err)))
+}
+
+// called names the policy pack for a user. One that did not start has not said its name.
+func (p *policyPack) called() string {
+	packs := p.session.policyPacks
+	switch {
+	case p.info.Name != "":
+		return "policy pack " + p.info.Name
+	case len(packs) < 2:
+		return "the policy pack"
 	}
-	return deployments.Errorf(deployments.CodeInvalid, "policy pack %s: %s", name, pluginhost.ErrorText(err))
+	return fmt.Sprintf("policy pack %d of %d", slices.Index(packs, p)+1, len(packs))
 }
 
 // installPolicyPack installs the packages that a policy pack imports.

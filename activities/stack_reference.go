@@ -96,12 +96,8 @@ func (p *engineProvider) visible(
 		return outputs, err
 	}
 	seen, hidden := plainOf(outputs)
-	if len(hidden) > 0 {
-		s.print(pluginhost.Message{Severity: diag.Warning, Text: fmt.Sprintf(
-			"The outputs %s of the stack %s are secret and are left out: "+
-				"%s may view that stack, but not read its secrets, which needs the role deployer.",
-			strings.Join(hidden, ", "), name, s.request.Initiator)})
-	}
+	s.hidden(hidden, "the stack "+name.String(), s.request.Initiator+" may view that stack, but not read its secrets, "+
+		"which needs the role deployer")
 	return seen, nil
 }
 
@@ -115,7 +111,7 @@ func (s *session) outputsOf(ctx context.Context, name deployments.StackName) (re
 		if r.Type == resource.RootStackType && !r.Delete && r.Outputs.Ref != "" {
 			outputs, err := checkpoint.Values(r.Outputs.Ref)
 			if closed {
-				outputs = s.withoutSecrets(outputs, fmt.Sprintf("The outputs %%s of the stack %s are", name))
+				outputs = s.withoutSecrets(outputs, "the stack "+name.String())
 			}
 			return outputs, err
 		}
@@ -141,7 +137,7 @@ func (s *session) resourcesOf(ctx context.Context, name deployments.StackName) (
 			}
 		}
 		if closed {
-			outputs = s.withoutSecrets(outputs, fmt.Sprintf("The outputs %%s of %s are", r.URN))
+			outputs = s.withoutSecrets(outputs, string(r.URN))
 		}
 		all[resource.PropertyKey(r.URN)] = resource.NewProperty(resource.PropertyMap{
 			"type": resource.NewProperty(string(r.Type)), "outputs": resource.NewProperty(outputs),
@@ -150,15 +146,19 @@ func (s *session) resourcesOf(ctx context.Context, name deployments.StackName) (
 	return all, nil
 }
 
-// withoutSecrets leaves out what is secret, and says so.
-func (s *session) withoutSecrets(outputs resource.PropertyMap, which string) resource.PropertyMap {
+// withoutSecrets leaves out the outputs of a stack or resource that are secret, and says so.
+func (s *session) withoutSecrets(outputs resource.PropertyMap, of string) resource.PropertyMap {
 	seen, hidden := plainOf(outputs)
-	if len(hidden) > 0 {
-		s.print(pluginhost.Message{Severity: diag.Warning, Text: fmt.Sprintf(which+
-			" secret and are left out: they are under a key that this update does not have, such as another passphrase.",
-			strings.Join(hidden, ", "))})
-	}
+	s.hidden(hidden, of, "they are under a key that this update does not have, such as another passphrase")
 	return seen
+}
+
+// hidden says which outputs of a stack or resource are left out, and why.
+func (s *session) hidden(outputs []string, of, why string) {
+	if len(outputs) > 0 {
+		s.print(pluginhost.Message{Severity: diag.Warning, Text: fmt.Sprintf(
+			"Secret outputs of %s are left out (%s): %s.", of, strings.Join(outputs, ", "), why)})
+	}
 }
 
 // plainOf returns the properties that hold no secret, and the names of the others.

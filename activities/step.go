@@ -33,7 +33,8 @@ func (a *Activities) Step(ctx context.Context, in deployments.StepInput) (deploy
 		out := deployments.StepOutput{StepFinished: result}
 		if err == nil {
 			err = unsuccessful(ctx, out)
-		} else if own := (*temporal.ApplicationError)(nil); errors.As(err, &own) && own.Type() == deployments.ErrorNotStarted {
+		} else if own := (*temporal.ApplicationError)(nil); errors.As(err, &own) &&
+			own.Type() == deployments.ErrorNotStarted {
 			err = StepNotStarted(own.Message(), in)
 		}
 		return out, failure(err)

@@ -216,15 +216,21 @@ func (r *recorder) AnyTrust(_ context.Context, organization, name string) (deplo
 
 // What is listed is of every organization; the edge asks for those of the caller's.
 
-func (r *recorder) TokensOf(ctx context.Context, _ string) ([]deployments.Token, error) { return r.ListTokens(ctx) }
+func (r *recorder) TokensOf(ctx context.Context, _ string) ([]deployments.Token, error) {
+	return r.ListTokens(ctx)
+}
 
 func (r *recorder) MembersOf(ctx context.Context, _ string) ([]deployments.Member, error) {
 	return r.ListMembers(ctx)
 }
 
-func (r *recorder) TeamsOf(ctx context.Context, _ string) ([]deployments.Team, error) { return r.ListTeams(ctx) }
+func (r *recorder) TeamsOf(ctx context.Context, _ string) ([]deployments.Team, error) {
+	return r.ListTeams(ctx)
+}
 
-func (r *recorder) TrustsOf(ctx context.Context, _ string) ([]deployments.Trust, error) { return r.ListTrusts(ctx) }
+func (r *recorder) TrustsOf(ctx context.Context, _ string) ([]deployments.Trust, error) {
+	return r.ListTrusts(ctx)
+}
 
 func (r *recorder) RemoveTrust(_ context.Context, organization, name string) error {
 	return r.note("RemoveTrust", organization, name)

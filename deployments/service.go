@@ -203,7 +203,7 @@ type UpdateInfo struct {
 	Message   string         `json:"message,omitempty"`
 	Initiator string         `json:"initiator,omitempty"`
 	Started   time.Time      `json:"started"`
-	Ended     time.Time      `json:"ended"`
+	Ended     time.Time      `json:"ended,omitzero"`
 	Changes   map[string]int `json:"changes,omitempty"`
 	Resources int            `json:"resources,omitempty"`
 	Error     string         `json:"error,omitempty"`

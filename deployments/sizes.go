@@ -76,9 +76,9 @@ func (i StackInfo) Size() int64 {
 }
 
 // Size returns about how many bytes the description of an update takes in memory.
-func (i UpdateInfo) Size() int64 {
-	size := 4*sizeOfThing + sizeOf(i.Message, i.Initiator, i.Error)
-	for kind := range i.Changes {
+func (u UpdateInfo) Size() int64 {
+	size := 4*sizeOfThing + sizeOf(u.Message, u.Initiator, u.Error)
+	for kind := range u.Changes {
 		size += sizeOfText + sizeOf(kind)
 	}
 	return size

@@ -284,7 +284,7 @@ func cancelledFirst(err error) bool {
 	if !errors.As(err, &failed) {
 		return temporal.IsCanceledError(err)
 	}
-	_, cancelled := failed.Unwrap().(*temporal.CanceledError)
+	_, cancelled := failed.Unwrap().(*temporal.CanceledError) //nolint:errorlint // not one further down
 	return cancelled && failed.StartedEventID() == 0
 }
 

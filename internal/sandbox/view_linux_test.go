@@ -208,8 +208,8 @@ func TestAProgramHasNoDeviceOfTheMachineAndTerminalsOfItsOwn(t *testing.T) {
 	}
 }
 
-// What lies in shared memory is no process's: when the machine has no more, the kernel ends the largest processes, those
-// of others, before the one that has filled it.
+// What lies in shared memory is no process's: when the machine has no more, the kernel ends the largest processes,
+// those of others, before the one that has filled it.
 func TestAProgramFillsNoMemoryOfTheMachineByItsSharedMemory(t *testing.T) {
 	b := box(t, policy(t, Options{Mode: Namespace}), "mine", place(t))
 	out, err := inBox(t, b, `head -c 300000000 /dev/zero > /dev/shm/all 2>/dev/null; stat -c %s /dev/shm/all

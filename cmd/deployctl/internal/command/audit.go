@@ -20,7 +20,8 @@ func auditCommand(s *Env) *cli.Command {
 			"organization that you administer, " +
 			"and entries without an organization, such as calls with a wrong token.",
 		Flags: common(jsonFlag,
-			&cli.StringFlag{Name: "since", Usage: "show the last `DURATION`, such as 12h or 90d", Value: "7d"},
+			&cli.StringFlag{Name: "since", Value: "7d",
+				Usage: "show what was done since `TIME`, such as 2006-01-02T15:04:05Z, or in the last 12h or 90d"},
 			&cli.StringFlag{Name: "format", Usage: "print as `FORMAT`: table, json, csv or cef", Value: formatTable},
 			&cli.StringFlag{Name: "user", Usage: "show only the member, token or identity of this `NAME`"},
 			&cli.StringFlag{Name: "stack", Aliases: []string{"s"},
@@ -45,12 +46,17 @@ func runAudit(ctx context.Context, s *session) error {
 	if !slices.Contains(choices["format"], format) {
 		return deployments.Errorf(deployments.CodeInvalid, "--format takes table, json, csv or cef, not %q", format)
 	}
-	since, err := duration("since", s.flags.String("since"))
+	since, err := moment(s.flags.String("since"))
 	if err != nil {
-		return err
+		last, err := duration("since", s.flags.String("since"))
+		if err != nil {
+			return deployments.Errorf(deployments.CodeInvalid, "--since takes a time such as 2006-01-02T15:04:05Z, or a "+
+				"duration such as 12h or 7d, not %q", s.flags.String("since"))
+		}
+		since = time.Now().Add(-last)
 	}
 	query := deployments.AuditQuery{
-		Organization: s.settings.Get(settings.Organization), Since: time.Now().Add(-since),
+		Organization: s.settings.Get(settings.Organization), Since: since,
 		User: s.flags.String("user"), Stack: s.flags.String("stack"),
 	}
 	if strings.Count(query.Stack, "/") == 1 {

@@ -99,6 +99,8 @@ func TestTheAuditLogOfAllOrganizationsNamesThem(t *testing.T) {
 		!strings.Contains(got, "acme") {
 		t.Error(got)
 	}
+	d.must("audit", "--since", "2026-01-02T15:04:05Z")
+	d.refused(2, "--since takes a time such as", "audit", "--since", "yesterday")
 	if got := d.must("audit", "--organization", "acme"); strings.Contains(got, "ORGANIZATION") ||
 		!strings.Contains(got, "shop/dev") {
 		t.Error(got)
