@@ -135,11 +135,8 @@ func TestASecretThatWasChangedOutsideIsNamed(t *testing.T) {
 	emit.Step, emit.Diff = engine.StepRefresh, &engine.Diff{Change: engine.ChangeNone}
 	emit.Old = &engine.State{Inputs: ours, Outputs: before}
 	got, state := displayed(t, emit, values)
-	if !strings.Contains(got, `~ token: "[secret]" → "[another secret]"`) {
-		t.Errorf("a refresh does not name an output that no input stands for:\n%s", got)
-	}
-	if drifted := state.Drift(); len(drifted) > 0 {
-		t.Errorf("an output alone is drift: %v", drifted)
+	if strings.Contains(got, "token") || len(state.Drift()) > 0 {
+		t.Errorf("what a provider calls no change has drifted, %v:\n%s", state.Drift(), got)
 	}
 }
 

@@ -17,9 +17,13 @@ const day = 24 * time.Hour
 // later is the same store after some days.
 func (f fixture) later(t *testing.T, days int) fixture {
 	t.Helper()
-	s, err := statestore.New(f.objects, statestore.Options{
-		Master: Master, Now: func() time.Time { return time.Now().Add(time.Duration(days) * day) },
-	})
+	return f.at(t, func() time.Time { return time.Now().Add(time.Duration(days) * day) })
+}
+
+// at is the same store by another clock.
+func (f fixture) at(t *testing.T, now func() time.Time) fixture {
+	t.Helper()
+	s, err := statestore.New(f.objects, statestore.Options{Master: Master, Now: now})
 	ok(t, err)
 	return fixture{s, f.objects}
 }
@@ -168,7 +172,15 @@ func collectBeside(t *testing.T, f fixture) {
 
 func filesByMonth(t *testing.T, f fixture) {
 	f.create(t)
-	used, unused := f.bundle(t, "used"), f.bundle(t, "unused")
+	// From the tenth of the next month on, whatever day it is: what is kept depends on how long ago a month has ended.
+	today := time.Now().UTC()
+	after := func(days int) fixture {
+		return f.at(t, func() time.Time {
+			return time.Date(today.Year(), today.Month()+1, 10+days, 12, 0, 0, 0, time.UTC)
+		})
+	}
+	first := after(0)
+	used, unused := first.bundle(t, "used"), first.bundle(t, "unused")
 	read := func(f fixture, bundle string) error {
 		m, err := f.Bundle(t.Context(), dev, bundle)
 		if err == nil {
@@ -177,7 +189,7 @@ func filesByMonth(t *testing.T, f fixture) {
 		return err
 	}
 	// A month later, a client sends anew what it needs, and what is used without being sent is kept.
-	next := f.later(t, 32)
+	next := after(32)
 	ok(t, read(next, used))
 	m, err := next.Bundle(t.Context(), dev, used)
 	ok(t, err)
@@ -189,10 +201,10 @@ func filesByMonth(t *testing.T, f fixture) {
 		t.Errorf("got %s, %v", again, err)
 	}
 	next.collect(t, 1, 0, statestore.Collected{})
-	later := f.later(t, 64)
+	later := after(64)
 	ok(t, later.KeepBundle(t.Context(), dev, used))
 	ok(t, later.KeepBundle(t.Context(), dev, used))
-	last := f.later(t, 140)
+	last := after(140)
 	ok(t, last.KeepBundle(t.Context(), dev, used))
 	got, err := last.Collect(t.Context(), dev, statestore.Retention{Versions: 1})
 	if err != nil || got.Files < 8 || got != (statestore.Collected{Files: got.Files}) {
