@@ -96,8 +96,8 @@ func (p *engineProvider) visible(
 		return outputs, err
 	}
 	seen, hidden := plainOf(outputs)
-	s.hidden(hidden, "the stack "+name.String(), s.request.Initiator+" may view that stack, but not read its secrets, "+
-		"which needs the role deployer")
+	s.warnLeftOut(hidden, "the stack "+name.String(),
+		s.request.Initiator+" may view that stack, but not read its secrets, which needs the role deployer")
 	return seen, nil
 }
 
@@ -149,12 +149,12 @@ func (s *session) resourcesOf(ctx context.Context, name deployments.StackName) (
 // withoutSecrets leaves out the outputs of a stack or resource that are secret, and says so.
 func (s *session) withoutSecrets(outputs resource.PropertyMap, of string) resource.PropertyMap {
 	seen, hidden := plainOf(outputs)
-	s.hidden(hidden, of, "they are under a key that this update does not have, such as another passphrase")
+	s.warnLeftOut(hidden, of, "they are under a key that this update does not have, such as another passphrase")
 	return seen
 }
 
-// hidden says which outputs of a stack or resource are left out, and why.
-func (s *session) hidden(outputs []string, of, why string) {
+// warnLeftOut says which secret outputs of a stack or resource are left out, and why.
+func (s *session) warnLeftOut(outputs []string, of, why string) {
 	if len(outputs) > 0 {
 		s.print(pluginhost.Message{Severity: diag.Warning, Text: fmt.Sprintf(
 			"Secret outputs of %s are left out (%s): %s.", of, strings.Join(outputs, ", "), why)})

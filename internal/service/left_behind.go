@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.temporal.io/api/serviceerror"
@@ -30,7 +31,8 @@ func (s *Service) endLeftBehind(ctx context.Context, name deployments.StackName)
 	if err != nil {
 		return false, err
 	}
-	for _, workflow := range append(running, stack) { // the Stack last: until then this is repeated
+	others := slices.DeleteFunc(running, func(id string) bool { return id == stack })
+	for _, workflow := range append(others, stack) { // the Stack last: until then this is repeated
 		reason := fmt.Sprintf("it is of another bucket, whose task queue %s has no workers", queue)
 		err := s.temporal.TerminateWorkflow(ctx, workflow, "", reason)
 		if closed := (*serviceerror.NotFound)(nil); err != nil && !errors.As(err, &closed) {

@@ -67,7 +67,7 @@ func TestWhatALostBucketHasLeftBehindIsEndedUnlessItIsServed(t *testing.T) {
 		"of a store of no known origin": {crowded{queue: "elsewhere"}, []string{stack}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c.temporal.running = map[string]string{"u1": other, "u2": own}
+			c.temporal.running = map[string]string{"u1": other, "u2": own, stack: c.temporal.queue}
 			s := New(&c.temporal, store, Readers{})
 			ended, err := s.endLeftBehind(t.Context(), dev)
 			if err != nil || ended != (c.ended != nil) || !slices.Equal(c.temporal.ended, c.ended) {
