@@ -47,7 +47,7 @@ demo: ## run the main job for real: a website on the embedded service
 check: build-client ## while you work: it compiles, lint, words, imports, and the tests that need no peers
 	@$(MAKE) --no-print-directory -j2 lint imports unit-short
 
-test: build next peers stockengine ## the gate: everything that must hold before a change lands
+test: build peers stockengine ## the gate: everything that must hold before a change lands
 	@$(MAKE) --no-print-directory -j2 --output-sync=none static tests
 
 soak: ## for a night: what looks for faults by chance, and what takes long
@@ -139,7 +139,7 @@ peers:
 stockengine: # Pulumi's own engine, which differential compares with; it shares what it compiles with the stock CLI
 	@tools/peers/build pulumi stockengine >/dev/null
 
-e2e: build next peers stockengine ## the end-to-end tests alone
+e2e: build peers stockengine ## the end-to-end tests alone
 	$(WITH_PEERS) $(TEST) -p 4 -parallel 5 $(E2E)
 
 long: build peers stockengine ## the end-to-end tests with those that harness.Long keeps out of `make test`

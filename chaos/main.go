@@ -50,7 +50,7 @@ var claims = []claim{
 	{name: "drift", seeds: 1, run: drifting, line: driftingLine},
 	{name: "size", seeds: 2, run: sizing, line: sizingLine},
 	{name: "slow", seeds: 50, run: slowing, line: slowingLine},
-	{name: "upgrades", seeds: 8, few: []int{1}, env: []string{"DEPLOYCTL_TEMPORAL_WORKER_DEPLOYMENT=chaos"},
+	{name: "upgrades", seeds: 8, env: []string{"DEPLOYCTL_TEMPORAL_WORKER_DEPLOYMENT=chaos"},
 		run: upgrading, line: upgradingLine},
 }
 

@@ -70,6 +70,7 @@ func TestARetryPolicyThatCannotBeMeantEndsTheUpdateAtItsStart(t *testing.T) {
 }
 
 func TestAFlakyCloudIsOutlasted(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s := newStage(t, sharedHome(t))
 	for name, f := range map[string]fakecloud.Fault{

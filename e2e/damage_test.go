@@ -36,6 +36,7 @@ func TestAStackWhoseHeadIsLostIsShownAndNotMadeAgain(t *testing.T) {
 }
 
 func TestKeyCommandsNameWhatTheyActOn(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	h := running(t)
 	good, s := h.parts(t)

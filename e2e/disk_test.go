@@ -8,9 +8,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/deployctl/deployctl/e2e/harness"
 )
 
 func TestAFullDiskIsSaidAndWhatWaitedForItGoesOn(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	h := newHome(t)
 	ports, err := os.ReadFile(filepath.Join(h.state(), "data", "ports.json"))

@@ -27,6 +27,7 @@ func (s *scene) extensionOf(t *testing.T, name string) (apitype.ExtensionRef, ap
 // TestResourcesOfAnExtensionLiveAsOthersDo plays updates with a provider that refuses to be extended twice in one
 // process, and that without the extension does not know the type.
 func TestResourcesOfAnExtensionLiveAsOthersDo(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s := newScene(t, gates("1.0.0", "1"))
 	ref, extension := s.extensionOf(t, "a")

@@ -3,10 +3,13 @@ package e2e
 import (
 	"strings"
 	"testing"
+
+	"github.com/deployctl/deployctl/e2e/harness"
 )
 
 // TestAHookThatRanIsShown has hooks around the steps of a resource, of which only one runs in a preview.
 func TestAHookThatRanIsShown(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s := &scene{stage: newStage(t, sharedHome(t))}
 	s.write(t, "scenario.yaml", steps("{hook: early, onDryRun: true}", "{hook: late}",

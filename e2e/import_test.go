@@ -33,6 +33,7 @@ func (p *project) read(t *testing.T, name string) string {
 
 // TestAnImportedResourceIsDeclaredByThePrintedProgram imports into a YAML project, whose language host writes programs.
 func TestAnImportedResourceIsDeclaredByThePrintedProgram(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s := &scene{stage: newStage(t, sharedHome(t))}
 	project := "name: " + projectName(t) + "\nruntime: yaml\n"
@@ -100,6 +101,7 @@ func TestImportedResourcesReferToEachOther(t *testing.T) {
 // TestAFileIsImportedWithItsParentsAndProviders writes the file with a preview, fills it in, and imports it: the
 // program then has nothing to do.
 func TestAFileIsImportedWithItsParentsAndProviders(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s := newScene(t, steps("{register: owner, type: app:index:Owner, component: true}",
 		"{register: stays, type: fake:index:Named, properties: {name: stays}, options: {parent: owner}}"))

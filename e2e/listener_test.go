@@ -178,6 +178,7 @@ func others(address string) []string {
 // TestAnotherUserWhoListensInThePlaceOfTheServiceGetsNothing has another user listen beside the service, after it, and
 // before it starts again, wherever a client of the service calls.
 func TestAnotherUserWhoListensInThePlaceOfTheServiceGetsNothing(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	if os.Getuid() != 0 {
 		t.Skip("only root can play another user")

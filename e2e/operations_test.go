@@ -55,6 +55,7 @@ func TestARefreshAndADestroyRunTheProgramForTheConfigurationOfProviders(t *testi
 }
 
 func TestPreviewOnlyChangesNothingAndRemoveRemovesTheStack(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s := newScene(t, steps("{register: a, type: fake:index:Named, properties: {name: a}}"))
 	for _, kind := range []string{"refresh", "destroy"} {

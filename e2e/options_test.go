@@ -213,6 +213,7 @@ func TestWhatCouldNotBeDeletedIsDeletedByTheNextUpdate(t *testing.T) {
 // TestACustomTimeoutEndsACreate: the cloud never answers the first request, and nothing else would end it. The activity
 // has a minute more than its provider.
 func TestACustomTimeoutEndsACreate(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s := newScene(t, "steps: []\n")
 	must(t, s.cloud.Set(t.Context(), fakecloud.Fault{Name: "silent", Do: fakecloud.Hang, Op: fakecloud.Create,
@@ -264,6 +265,7 @@ func TestContinueOnErrorGoesOnWithWhatDoesNotDependOnIt(t *testing.T) {
 }
 
 func TestSupersedeTakesThePlaceOfThoseThatWait(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s := newScene(t, "steps: []\n")
 	gate := s.gate(t, "a", fakecloud.Before)
@@ -287,6 +289,7 @@ func TestSupersedeTakesThePlaceOfThoseThatWait(t *testing.T) {
 }
 
 func TestACancelledUpdateThatWaitsEnds(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s := newScene(t, "steps: []\n")
 	gate := s.gate(t, "a", fakecloud.Before)

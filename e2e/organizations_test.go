@@ -33,6 +33,7 @@ func (s *stage) lastRun(t *testing.T, schedule string) (status string) {
 // The embedded service is a worker for all; it does not run what belongs to an organization's own workers, although the
 // stack's workflow is still on the queue of all.
 func TestAnOrganizationsUpdatesRunOnItsOwnWorkersAlone(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	h := running(t)
 	settings, shared := h.parts(t)

@@ -4,10 +4,13 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/deployctl/deployctl/e2e/harness"
 )
 
 // TestAnUpFollowsItsPlanOrChangesNothing saves plans, and spoils in turn everything that they are bound to.
 func TestAnUpFollowsItsPlanOrChangesNothing(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	const b = "{register: b, type: fake:index:Named, properties: {name: b, size: '${env.B_SIZE}', secretText: !secret " +
 		"'${config.password}'}}"

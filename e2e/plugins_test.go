@@ -74,6 +74,7 @@ func withoutPlugins(t *testing.T) []string {
 
 // TestAPluginIsDownloadedForAnUpdateAndPinned runs on a service whose downloads come from the mirror of the tests.
 func TestAPluginIsDownloadedForAnUpdateAndPinned(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s := newStage(t, sharedHome(t))
 	s.env = append(s.env, withoutPlugins(t)...)

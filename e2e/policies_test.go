@@ -52,6 +52,7 @@ func (r report) policyEvents() (events []string) {
 }
 
 func TestAPolicyPackRemediatesAndSurvivesTheLossOfItsProcessAndOfTheProgram(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s, died := withRules(t)
 	s.write(t, "scenario.yaml", steps("{register: a, type: fake:index:Named, properties: {name: a}}",

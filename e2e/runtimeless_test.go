@@ -3,9 +3,12 @@ package e2e
 import (
 	"strings"
 	"testing"
+
+	"github.com/deployctl/deployctl/e2e/harness"
 )
 
 func TestAProjectWithoutARuntimeImportsAndDestroysAndDeclaresNothing(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s := newScene(t, steps("{register: a, type: fake:index:Named, properties: {name: a}}",
 		"{register: b, type: fake:index:Named, properties: {name: b}, options: {retainOnDelete: true}}"))

@@ -84,6 +84,7 @@ func (s *scene) sizes(t *testing.T) map[string]any {
 }
 
 func TestDriftIsFoundShownAndPutRightBySchedule(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s := newScene(t, twoThings)
 	s.fails(t, 2, []string{"has not been checked for drift"}, "drift", "status")
@@ -182,6 +183,7 @@ func TestAScheduleThatFailsPausesItselfAndSaysWhy(t *testing.T) {
 }
 
 func TestAStackIsDestroyedAndMadeAgainBySchedule(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s := newScene(t, twoThings)
 	s.must(t, "schedule", "new", "destroy", "--in", "2h")
@@ -245,6 +247,7 @@ func TestAScheduledUpdateRepeatsWhatSomebodyIsJustMaking(t *testing.T) {
 // TestLookingForDriftInAnAccountWithALimitCostsNoError: what is turned away is made again, and who waits is let
 // through.
 func TestLookingForDriftInAnAccountWithALimitCostsNoError(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	things := "packages: [{name: fake, version: 0.1.0}]\nsteps:\n"
 	for i := range 20 {

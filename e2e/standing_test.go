@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/deployctl/deployctl/e2e/harness"
 	"github.com/deployctl/deployctl/internal/porttest"
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -70,6 +71,7 @@ func running(t *testing.T) *home {
 }
 
 func TestWhatAServiceStandsOnIsWrong(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	h := running(t)
 	good, _ := h.parts(t)

@@ -13,6 +13,7 @@ import (
 )
 
 func TestACheckFailsExactlyWhereAStartDoes(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	h := running(t)
 	good, _ := h.parts(t)

@@ -29,6 +29,7 @@ func (s *scene) inState(t *testing.T, name string) apitype.ResourceV3 {
 }
 
 func TestTheStateIsChangedByCommand(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s := newScene(t, wired("net", "a"))
 	net := string(s.inState(t, "net").URN)
@@ -96,6 +97,7 @@ func TestTheStateIsChangedByCommand(t *testing.T) {
 }
 
 func TestResourcesMoveToTheStateOfAnotherStack(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s := newScene(t, wired("net", "a"))
 	s.must(t, "stack", "init", "prod")
@@ -117,6 +119,7 @@ func TestResourcesMoveToTheStateOfAnotherStack(t *testing.T) {
 }
 
 func TestWhyAndGraphFollowDependencies(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s := newScene(t, wired("net", "a"))
 	s.write(t, "scenario.yaml", wired("net", "b"))
@@ -159,6 +162,7 @@ func TestWhyAndGraphFollowDependencies(t *testing.T) {
 }
 
 func TestTheSecretsProviderOfAStackIsChanged(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s := newScene(t, wired("net", "a"))
 	s.must(t, "config", "set", "token", "swordfish", "--secret")
@@ -186,6 +190,7 @@ func TestTheSecretsProviderOfAStackIsChanged(t *testing.T) {
 }
 
 func TestSecretsAreEncryptedWithAKeyOfAKeyManagementService(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s := newScene(t, wired("net", "a"))
 	s.must(t, "config", "set", "token", "swordfish", "--secret")

@@ -83,6 +83,7 @@ func TestCancel(t *testing.T) {
 
 // TestACancelByForceEndsAProviderThatIsDeaf stops the provider: it answers nobody, not even who asks it to give up.
 func TestACancelByForceEndsAProviderThatIsDeaf(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s := newStage(t, sharedHome(t))
 	gate := s.gate(t, "named-2", fakecloud.Before)
@@ -117,6 +118,7 @@ func TestTwoUpdatesOfOneStackAtOnce(t *testing.T) {
 
 // TestAnUpdateThatWaitsOutlivesItsQueue ends the workflow that is the queue, as the Web UI can.
 func TestAnUpdateThatWaitsOutlivesItsQueue(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s := newStage(t, sharedHome(t))
 	gate := s.gate(t, "named-1", fakecloud.Before)

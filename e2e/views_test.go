@@ -40,6 +40,7 @@ func (s *scene) hasViews(t *testing.T, want string) {
 }
 
 func TestAProviderPublishesTheViewsOfWhatItManages(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s := newScene(t, fleet("{a: one, b: two}"))
 	s.hasViews(t, "f-a=one f-b=two")

@@ -50,6 +50,7 @@ func answers(address, path string, header ...string) int {
 }
 
 func TestServeAndWorkerAreReadyWhileTheirPartsAnswer(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	h := running(t)
 	good, s := h.parts(t)
@@ -93,6 +94,7 @@ func TestServeAndWorkerAreReadyWhileTheirPartsAnswer(t *testing.T) {
 }
 
 func TestACheckSaysAllThatIsMissingAndMakesNothing(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	h := running(t)
 	good, _ := h.parts(t)

@@ -49,18 +49,24 @@ type attack struct {
 // meets the same protection. docs/security.md has them in italics.
 var leftToSoak = []string{
 	"client/forgotten-kind", "client/malformed-states", "client/slow-targets", "client/secret-words",
-	"lease/malformed-states",
+	"client/target-of-nothing",
+	"lease/malformed-states", "lease/malformed-journals",
 	"flood/many-tokens", "flood/uploads", "flood/pushes", "flood/watchers", "flood/slow-bodies", "flood/written",
-	"edge/taken-address", "edge/resets",
+	"flood/unfinished-messages",
+	"edge/taken-address", "edge/resets", "edge/malformed-calls",
 	"member/bodies-at-others", "member/stack-reference", "member/left-schedule", "member/left-queue",
+	"member/almost-matching-stacks",
 	"program/assets-of-others", "program/fetches", "program/service-bucket", "program/next-start",
 	"program/sockets-of-the-user", "program/files-of-processes", "program/user-namespaces", "program/links-in-home",
-	"program/pipe-for-the-service", "program/long-urns",
+	"program/pipe-for-the-service", "program/long-urns", "program/ports-of-another-update",
+	"program/runtime-path",
 	"plugin/processes", "plugin/two-causes", "plugin/deep-names", "plugin/doubling-schema",
 	"page/left-script",
 	"temporal/schedule-runs", "temporal/terminated", "temporal/huge-payloads", "temporal/repeated-payloads",
 	"temporal/restarted-update", "temporal/repeated-step", "temporal/burnt-versions", "temporal/absent-results",
+	"temporal/spliced-signal", "temporal/spliced-start", "temporal/another-payload", "temporal/reset",
 	"bucket/moved-object", "bucket/new-objects", "bucket/older-head", "bucket/lost-save", "bucket/foreign-keys",
+	"bucket/damage-hides-others", "bucket/taken-places",
 }
 
 // parties are the attacks of each party, in the order of docs/security.md.

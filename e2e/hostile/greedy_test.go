@@ -29,6 +29,7 @@ exit 1
 `
 
 func TestAProgramThatTakesAllItCanTakesNobodyDown(t *testing.T) {
+	harness.Long(t)
 	if os.Geteuid() != 0 {
 		t.Skip("only root may run programs as other users")
 	}

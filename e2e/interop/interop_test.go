@@ -31,7 +31,7 @@ func TestAStackMovesToTheStockCLIAndBackWithNothingToDo(t *testing.T) {
 		long  bool
 	}{
 		{name: "YAML and a plugin", files: yamlAndFake, long: true},
-		{name: "YAML and deployctl s3 with a component", files: yamlAndS3},
+		{name: "YAML and deployctl s3 with a component", files: yamlAndS3, long: true},
 		{name: "a scenario with many options", files: scenario},
 		{name: "Node with a dynamic provider", files: nodeDynamic, setUp: npmInstall, long: true},
 		{name: "Go", files: goProgram, long: true},
