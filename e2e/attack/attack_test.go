@@ -65,6 +65,7 @@ var leftToSoak = []string{
 	"temporal/schedule-runs", "temporal/terminated", "temporal/huge-payloads", "temporal/repeated-payloads",
 	"temporal/restarted-update", "temporal/repeated-step", "temporal/burnt-versions", "temporal/absent-results",
 	"temporal/spliced-signal", "temporal/spliced-start", "temporal/another-payload", "temporal/reset",
+	"temporal/forged-ends",
 	"bucket/moved-object", "bucket/new-objects", "bucket/older-head", "bucket/lost-save", "bucket/foreign-keys",
 	"bucket/damage-hides-others", "bucket/taken-places",
 }

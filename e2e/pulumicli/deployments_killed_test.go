@@ -29,6 +29,7 @@ func inParts(t *testing.T, workers int) (*harness.Home, *cluster.Cluster, servic
 // TestADeploymentGoesOnWhenItsWorkerAndTheServiceAreKilled has serve and two workers as processes of their own. The
 // worker is killed while a command before the operation runs: the other one fetches the repository again.
 func TestADeploymentGoesOnWhenItsWorkerAndTheServiceAreKilled(t *testing.T) {
+	harness.Long(t)
 	h, c, s := inParts(t, 2)
 	_, cloud := harness.Cloud(t)
 	dir := t.TempDir()

@@ -135,6 +135,7 @@ func adopted(t *testing.T, s served) {
 
 // follows waits for the stack of a dead client, and for what settles it.
 func follows(t *testing.T, s served) {
+	harness.Long(t)
 	v := s.newVictim(t, "follows")
 	v.pulumi.Must(t, "config", "set", "deployctl:settle", findable)
 	v.killed(t, fakecloud.Create, "up")
