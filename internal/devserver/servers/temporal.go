@@ -52,7 +52,7 @@ func (All) StartTemporal(t parts.Temporal) (stop func() error, err error) {
 		temporal.WithConfig(settings),
 		temporal.ForServices(temporal.DefaultServices),
 		temporal.WithStaticHosts(hosts),
-		temporal.WithDynamicConfigClient(tuning()),
+		temporal.WithDynamicConfigClient(Tuning()),
 		temporal.WithLogger(temporalLogger(t)),
 		temporal.WithTLSConfigFactory(everywhere(t.Server, t.Client)),
 		temporal.WithChainedFrontendGrpcInterceptors(refuseResets),

@@ -5,8 +5,8 @@ import "go.temporal.io/server/common/dynamicconfig"
 // unlimited is a rate that one machine cannot reach.
 const unlimited = 1_000_000
 
-// tuning is the server's dynamic configuration for one user on one machine. The defaults are made for shared clusters.
-func tuning() dynamicconfig.StaticClient {
+// Tuning is the server's dynamic configuration for one user on one machine. The defaults are made for shared clusters.
+func Tuning() dynamicconfig.StaticClient {
 	return dynamicconfig.StaticClient{
 		// Each queue of the one shard is polled 20 times a second by default: 41 ms for an activity instead of 6.
 		dynamicconfig.TransferProcessorMaxPollRPS.Key():   unlimited,
