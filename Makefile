@@ -144,7 +144,7 @@ e2e: build peers stockengine ## the end-to-end tests alone
 
 long: build peers stockengine ## the end-to-end tests with those that harness.Long keeps out of `make test`
 	$(WITH_PEERS) go test -vet=off -p 1 -parallel 4 -count=1 -timeout 2h ./e2e ./e2e/languages ./e2e/interop ./e2e/pulumicli \
-		./e2e/recovery ./differential -args -full
+		./e2e/recovery ./chaos ./differential -args -full
 
 bench: build ## the table against the stock CLI
 	$(WITH_PEERS) go run ./bench

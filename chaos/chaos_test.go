@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/deployctl/deployctl/e2e/harness"
 )
 
 func TestMain(m *testing.M) {
@@ -15,6 +17,7 @@ func TestMain(m *testing.M) {
 // What `make chaos` shows of many seeds is shown of a few here; times are only looked at there. The claims run in
 // parallel: they mostly wait for missed heartbeats.
 func TestEveryClaimHoldsForAFewSeeds(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	for _, c := range claims {
 		if len(c.few) == 0 {

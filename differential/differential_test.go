@@ -9,7 +9,7 @@ import (
 )
 
 // few is how many programs the test plays: each takes some seconds of processor time.
-const few = 4
+const few = 2
 
 // What `make differential` compares for many seeds is compared for a few here.
 func TestFewProgramsEndInTheSameStatesOnBothEngines(t *testing.T) {

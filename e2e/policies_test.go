@@ -127,6 +127,7 @@ func TestTheServiceIsKilledWhileAPolicyPackAnalyses(t *testing.T) {
 }
 
 func TestACancelByForceEndsAnUpdateWhosePolicyPackHangs(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	for _, held := range []string{"a", "stack"} {
 		t.Run(held, func(t *testing.T) {

@@ -150,6 +150,7 @@ func (s *scene) findsRun(t *testing.T, query, id string) {
 }
 
 func TestAScheduleThatFailsPausesItselfAndSaysWhy(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s := newScene(t, twoThings)
 	s.must(t, "schedule", "new", "drift", "--every", "7d")

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/e2e/fakecloud"
+	"github.com/deployctl/deployctl/e2e/harness"
 	"github.com/deployctl/deployctl/internal/porttest"
 	"go.temporal.io/api/common/v1"
 	"go.temporal.io/sdk/client"
@@ -70,6 +71,7 @@ func decoded(t *testing.T, browser *http.Client, s status, sealed payload) (text
 }
 
 func TestTheWebUIOpensSummariesForWhomHasTheLink(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	s := newStage(t, sharedHome(t))
 	got := s.update(t, "up", "--message", "a | message")

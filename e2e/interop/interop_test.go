@@ -22,24 +22,21 @@ import (
 const secret = "the-password-in-the-configuration"
 
 func TestAStackMovesToTheStockCLIAndBackWithNothingToDo(t *testing.T) {
+	harness.Long(t)
 	h := harness.NewHome(t, harness.Binary())
 	h.Start(t)
 	for _, p := range []struct {
 		name  string
 		files harness.Files
 		setUp func(t *testing.T, dir string)
-		long  bool
 	}{
-		{name: "YAML and a plugin", files: yamlAndFake, long: true},
-		{name: "YAML and deployctl s3 with a component", files: yamlAndS3, long: true},
+		{name: "YAML and a plugin", files: yamlAndFake},
+		{name: "YAML and deployctl s3 with a component", files: yamlAndS3},
 		{name: "a scenario with many options", files: scenario},
-		{name: "Node with a dynamic provider", files: nodeDynamic, setUp: npmInstall, long: true},
-		{name: "Go", files: goProgram, long: true},
+		{name: "Node with a dynamic provider", files: nodeDynamic, setUp: npmInstall},
+		{name: "Go", files: goProgram},
 	} {
 		t.Run(p.name, func(t *testing.T) {
-			if p.long {
-				harness.Long(t)
-			}
 			t.Parallel()
 			_, cloud := harness.Cloud(t)
 			dir := t.TempDir()

@@ -46,15 +46,14 @@ func TestNodePrograms(t *testing.T) {
 }
 
 func TestGoPrograms(t *testing.T) {
+	harness.Long(t)
 	t.Parallel()
 	h := harness.NewHome(t, harness.Binary())
 	t.Run("a program lives", func(t *testing.T) { goProgramLives(t, h) })
 	t.Run("a program that is killed is started again", func(t *testing.T) {
-		harness.Long(t)
 		startedAgain(t, h, projectOf(t, "go", "main.go", chainInGo))
 	})
 	t.Run("transforms are applied in order", func(t *testing.T) {
-		harness.Long(t)
 		said := transforms(t, h, projectOf(t, "go", "main.go", transformsInGo), map[string]string{"first": "own box stack"})
 		if !strings.Contains(said, "the hook is told of first near 1") {
 			t.Errorf("the update says\n%s", said)

@@ -26,14 +26,12 @@ import (
 )
 
 func TestTheStockCLILogsInWithoutAStoredToken(t *testing.T) {
+	harness.Long(t)
 	h := harness.NewHome(t, harness.Binary())
 	h.Env = append(h.Env, "DEPLOYCTL_PULUMI_LISTEN=") // the usual address, if nobody has it
 	h.Start(t)
 	s := serviceOf(t, h)
-	t.Run("with a browser", func(t *testing.T) {
-		harness.Long(t)
-		logsInWithBrowser(t, h, s)
-	})
+	t.Run("with a browser", func(t *testing.T) { logsInWithBrowser(t, h, s) })
 	t.Run("with an identity token", func(t *testing.T) { logsInWithIdentity(t, h, s) })
 }
 
