@@ -142,9 +142,10 @@ stockengine: # Pulumi's own engine, which differential compares with; it shares 
 e2e: build peers stockengine ## the end-to-end tests alone
 	$(WITH_PEERS) $(TEST) -p 4 -parallel 5 $(E2E)
 
-long: build peers stockengine ## the end-to-end tests with those that harness.Long keeps out of `make test`
+long: build peers stockengine ## the slow packages with the tests that soaktest.Only keeps out of `make test`
 	$(WITH_PEERS) go test -vet=off -p 1 -parallel 4 -count=1 -timeout 2h ./e2e ./e2e/languages ./e2e/interop ./e2e/pulumicli \
-		./e2e/recovery ./chaos ./differential -args -full
+		./e2e/recovery ./chaos ./differential ./internal/languagehost ./internal/devserver ./internal/sandbox ./internal/templates \
+		-args -full
 
 bench: build ## the table against the stock CLI
 	$(WITH_PEERS) go run ./bench

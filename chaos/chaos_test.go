@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/soaktest"
 )
 
 func TestMain(m *testing.M) {
@@ -17,7 +17,7 @@ func TestMain(m *testing.M) {
 // What `make chaos` shows of many seeds is shown of a few here; times are only looked at there. The claims run in
 // parallel: they mostly wait for missed heartbeats.
 func TestEveryClaimHoldsForAFewSeeds(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	for _, c := range claims {
 		if len(c.few) == 0 {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/soaktest"
 )
 
 // fixedSeed is what the programs of these tests are numbered from; random ones have smaller seeds.
@@ -20,7 +20,7 @@ func register(name, typ string, properties, options values) step {
 // An update that goes on after errors does so after refusals, too. The stock engine does not, for which there is a
 // rule.
 func TestARefusalDoesNotEndAnUpdateThatGoesOnAfterErrors(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	a := arenaFor(t)
 	small, large := values{"size": "1"}, values{"size": "2"}
@@ -69,7 +69,7 @@ func TestARefusalDoesNotEndAnUpdateThatGoesOnAfterErrors(t *testing.T) {
 // The program fails before it declares what is below a component whose type has changed. That is stored under its new
 // name all the same, and so is known by it when the alias is gone.
 func TestWhatIsBelowAComponentOfAnotherTypeKeepsItsPlaceWhenTheUpdateFails(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	a := arenaFor(t)
 	const other = "app:index:Team"
@@ -103,7 +103,7 @@ func TestWhatIsBelowAComponentOfAnotherTypeKeepsItsPlaceWhenTheUpdateFails(t *te
 // The provider's account is replaced by one in another cloud, under another name. What it manages must not be left
 // where nobody looks for it. The stock engine leaves it there, for which it has a rule.
 func TestWhatARenamedAndReplacedProviderManagesIsNotLost(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	a := arenaFor(t)
 	here, elsewhere := "'${config.fake:endpoint}'", "'${config.fake:endpoint}-elsewhere'"

@@ -5,12 +5,12 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/e2e/fakecloud"
-	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/soaktest"
 )
 
 // What once ended otherwise than in Pulumi's engine.
 func TestWhatOnceEndedOtherwiseThanInPulumisEngineEndsAsThere(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	a := arenaFor(t)
 	size, larger := values{"size": "1"}, values{"size": "2"}

@@ -11,7 +11,7 @@ import (
 
 var (
 	// leftToSoak finds the tests that begin by leaving themselves to `make soak`.
-	leftToSoak = regexp.MustCompile(`(?m)^func (Test\w+)\(t \*testing\.T\) \{\n\tharness\.Long\(t\)`)
+	leftToSoak = regexp.MustCompile(`(?m)^func (Test\w+)\(t \*testing\.T\) \{\n\tsoaktest\.Only\(t\)`)
 	// italic finds the tests that a page names, and the mark of those in italics.
 	italic = regexp.MustCompile("(\\*?)`(Test[A-Z]\\w*)`")
 )
@@ -59,7 +59,7 @@ func TestWhatIsLeftToSoakIsPlayedThere(t *testing.T) {
 			played = append(played, strings.Fields(line)...)
 		}
 	}
-	for pkg := range testsByPackageLike(t, regexp.MustCompile(`harness\.(Long)`)) {
+	for pkg := range testsByPackageLike(t, regexp.MustCompile(`soaktest\.(Only|ButFor|Full)`)) {
 		if !slices.Contains(played, "./"+pkg) {
 			t.Errorf("no part of make soak plays ./%s with -args -full", pkg)
 		}

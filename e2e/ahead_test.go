@@ -5,13 +5,13 @@ import (
 
 	enums "go.temporal.io/api/enums/v1"
 
-	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/soaktest"
 )
 
 // TestAnUnchangedChainIsPlannedBesideTheProgram updates and previews a chain of which nothing changes, and then one of
 // which the last link changes: the Run asks for no plan of what is unchanged, and records all of it.
 func TestAnUnchangedChainIsPlannedBesideTheProgram(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	chain := func(size string) string {
 		return steps(

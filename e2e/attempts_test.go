@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/e2e/fakecloud"
-	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/soaktest"
 )
 
 func TestAStepThatIsRetriedTellsItsAttemptAndItsLastError(t *testing.T) {
@@ -33,7 +33,7 @@ func TestAStepThatIsRetriedTellsItsAttemptAndItsLastError(t *testing.T) {
 }
 
 func TestAStackSaysHowOftenAProviderIsAsked(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	s := newStage(t, sharedHome(t))
 	s.must(t, "config", "set", "deployctl:retry",
@@ -54,7 +54,7 @@ func TestAStackSaysHowOftenAProviderIsAsked(t *testing.T) {
 }
 
 func TestARetryPolicyThatCannotBeMeantEndsTheUpdateAtItsStart(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	s := newStage(t, sharedHome(t))
 	s.must(t, "config", "set", "deployctl:retry", `{"fake": {"attempts": 2, "initial": "soon"}}`)
@@ -70,7 +70,7 @@ func TestARetryPolicyThatCannotBeMeantEndsTheUpdateAtItsStart(t *testing.T) {
 }
 
 func TestAFlakyCloudIsOutlasted(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	s := newStage(t, sharedHome(t))
 	for name, f := range map[string]fakecloud.Fault{

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/soaktest"
 )
 
 // nameOf is the name in the cloud of what a resource made.
@@ -23,7 +23,7 @@ func (s *scene) nameOf(t *testing.T, resource string) string {
 }
 
 func TestNamesAreMadeByTheRulesOfTheConfiguration(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	const a, b = "{register: a, type: fake:index:Auto}", "{register: b, type: fake:index:Auto"
 	s := newScene(t, steps(a))

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/e2e/fakecloud"
-	"github.com/deployctl/deployctl/e2e/harness"
 	"github.com/deployctl/deployctl/internal/porttest"
+	"github.com/deployctl/deployctl/internal/soaktest"
 )
 
 // saysAgain waits until the command has said a text n times, and notes how long that took.
@@ -22,7 +22,7 @@ func (r *ran) saysAgain(t *testing.T, text string, n int) {
 // What does not answer while serve does, Temporal, the bucket or a worker, is named by every command that waits for it,
 // and all go on by themselves when it is there.
 func TestTheClientNamesThePartThatDoesNotAnswer(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	h := newHome(t)
 	h.in(h.dir).must(t, "dev", "--background")

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/e2e/fakecloud"
-	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/soaktest"
 	"go.temporal.io/sdk/client"
 )
 
@@ -54,7 +54,7 @@ func TestBadPrograms(t *testing.T) {
 			[]string{"outside.txt"}, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			harness.LongButFor(t, 5, row)
+			soaktest.ButFor(t, 5, row)
 			t.Parallel()
 			s := newStage(t, sharedHome(t))
 			s.write(t, "scenario.yaml", c.script)
@@ -93,7 +93,7 @@ func (s *stage) stateKnows(t *testing.T) {
 }
 
 func TestAProgramThatRegistersNothingDeletesEverything(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	s := newStage(t, sharedHome(t))
 	s.update(t, "up")
@@ -106,7 +106,7 @@ func TestAProgramThatRegistersNothingDeletesEverything(t *testing.T) {
 
 // TestAProviderPluginOfAnotherVersion has one in the Pulumi home, and none on PATH.
 func TestAProviderPluginOfAnotherVersion(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	s := newStage(t, sharedHome(t))
 	only, plugins := t.TempDir(), filepath.Join(t.TempDir(), "plugins", "resource-fake-v0.1.0")
@@ -131,7 +131,7 @@ func TestAProviderPluginOfAnotherVersion(t *testing.T) {
 }
 
 func TestNamesMayHoldAnythingThatAURNCanTell(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	s := newStage(t, sharedHome(t))
 	names := []string{"bücher und |pipes|", "a::b", strings.Repeat("long ", 60) + "name"}
@@ -178,7 +178,7 @@ func TestASecretThatCannotBeDecrypted(t *testing.T) {
 
 // TestBadStates imports states that break an invariant, and mends one that was broken by hand.
 func TestBadStates(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	s := newStage(t, sharedHome(t))
 	s.update(t, "up")
@@ -222,7 +222,7 @@ func TestBadStates(t *testing.T) {
 
 // TestADamagedCheckpoint edits the store's own file by hand.
 func TestADamagedCheckpoint(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	s := newStage(t, newHome(t))
 	s.update(t, "up")
@@ -244,7 +244,7 @@ func TestADamagedCheckpoint(t *testing.T) {
 
 // TestAPayloadThatIsNotSealedIsRefused speaks to Temporal as somebody could who may use it and has not the key.
 func TestAPayloadThatIsNotSealedIsRefused(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	s := newStage(t, sharedHome(t))
 	service := s.status(t)
@@ -296,7 +296,7 @@ func TestAPayloadThatIsNotSealedIsRefused(t *testing.T) {
 
 // TestAPortThatTheServiceKeepsIsTaken is about commands that start the service, in front and behind.
 func TestAPortThatTheServiceKeepsIsTaken(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	p := newHome(t).in(t.TempDir())
 	p.must(t, "dev", "--background")

@@ -9,12 +9,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/deployctl/deployctl/e2e/harness"
 	"github.com/deployctl/deployctl/internal/porttest"
+	"github.com/deployctl/deployctl/internal/soaktest"
 )
 
 func TestAStackWhoseHeadIsLostIsShownAndNotMadeAgain(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	s := newStage(t, running(t))
 	s.update(t, "up")
@@ -36,7 +36,7 @@ func TestAStackWhoseHeadIsLostIsShownAndNotMadeAgain(t *testing.T) {
 }
 
 func TestKeyCommandsNameWhatTheyActOn(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	h := running(t)
 	good, s := h.parts(t)
@@ -63,7 +63,7 @@ func TestKeyCommandsNameWhatTheyActOn(t *testing.T) {
 }
 
 func TestAServiceThatLacksTheNewestKeySaysSoAndIsNotReady(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	h := running(t)
 	good, _ := h.parts(t)

@@ -6,12 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/soaktest"
 )
 
 // TestTheDemoRunsAgain is `make demo`, twice, for a user who has no peers of the tests yet.
 func TestTheDemoRunsAgain(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	h := newHome(t)
 	env := append(h.env, "DEMO_DIR="+filepath.Join(h.dir, "site"), "XDG_CACHE_HOME="+filepath.Join(h.dir, "cache"))

@@ -9,11 +9,11 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/soaktest"
 )
 
 func TestAFullDiskIsSaidAndWhatWaitedForItGoesOn(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	h := newHome(t)
 	ports, err := os.ReadFile(filepath.Join(h.state(), "data", "ports.json"))

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/soaktest"
 )
 
 var (
@@ -30,7 +30,7 @@ func blocks(t *testing.T, page string, pattern *regexp.Regexp, without int) stri
 
 // TestTheExamplesOfTheReferenceRun deploys the examples of docs/resources.md as one program.
 func TestTheExamplesOfTheReferenceRun(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	p := sharedHome(t).in(t.TempDir())
 	resources := blocks(t, "resources.md", exampleBlock, 0)
@@ -46,7 +46,7 @@ func TestTheExamplesOfTheReferenceRun(t *testing.T) {
 // TestGettingStartedRunsAsItIsWritten runs the scripts of docs/getting-started.md in a shell, after the one that builds
 // deployctl. The commands that ask get --yes; nothing runs that could be cancelled.
 func TestGettingStartedRunsAsItIsWritten(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	h := newHome(t)
 	script := `set -eu

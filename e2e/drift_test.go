@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/e2e/harness"
 	"github.com/deployctl/deployctl/internal/projection"
+	"github.com/deployctl/deployctl/internal/soaktest"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
@@ -36,7 +36,7 @@ const document = `{"a": 1, "b": [2]}`
 // preview of a refresh, a preview of an update with a refresh, a drift check and its remediation make of it. With each
 // read the provider has another record of its own and gives the keys of JSON in another order, which is no drift.
 func TestADriftCheckFindsWhatARefreshFindsAndAnUpdateRepairs(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	const resources = 8
 	var lines []string

@@ -8,11 +8,11 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/e2e/fakecloud"
-	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/soaktest"
 )
 
 func TestATargetOrAReplacementThatNamesNothingFails(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	s := newScene(t, steps("{register: a, type: fake:index:Named, properties: {name: a}}"))
 	s.write(t, "scenario.yaml", "steps: []\n") // so that whatever goes on deletes
@@ -40,7 +40,7 @@ func TestATargetOrAReplacementThatNamesNothingFails(t *testing.T) {
 }
 
 func TestAnOutputThatATargetedUpdateLeavesOpenKeepsItsLastValue(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	program := func(name string) string {
 		return steps("{register: b, type: fake:index:Named, properties: {name: b}}",
@@ -71,7 +71,7 @@ func TestAnOutputThatATargetedUpdateLeavesOpenKeepsItsLastValue(t *testing.T) {
 }
 
 func TestACopyThatCouldNotBeDeletedGoesBeforeWhatItHangsOn(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	program := func(zone, of string) string {
 		return steps("{register: a, type: fake:index:Exclusive, properties: {name: a, zone: "+zone+"}}",
@@ -99,7 +99,7 @@ func TestACopyThatCouldNotBeDeletedGoesBeforeWhatItHangsOn(t *testing.T) {
 }
 
 func TestAChildOfAComponentThatMovedIsKeptAfterAFailedUpdate(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	const (
 		outer = "{register: outer, component: true, type: 'my:index:Outer'}"
@@ -116,7 +116,7 @@ func TestAChildOfAComponentThatMovedIsKeptAfterAFailedUpdate(t *testing.T) {
 }
 
 func TestTypesOfTwoPartsAndWithAnEmptyModuleAreInOrder(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	program := steps("{register: one, component: true, type: 'prog::myType'}",
 		"{register: two, component: true, type: 'my:Comp', options: {parent: one}}",
@@ -134,7 +134,7 @@ func TestTypesOfTwoPartsAndWithAnEmptyModuleAreInOrder(t *testing.T) {
 }
 
 func TestStoredResourcesWithoutAProviderGetTheirPackagesOwn(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	s := newScene(t, steps("{register: a, type: fake:index:Named, properties: {name: a}}",
 		"{register: b, type: fake:index:Named, properties: {name: b}}"))
@@ -168,7 +168,7 @@ func TestStoredResourcesWithoutAProviderGetTheirPackagesOwn(t *testing.T) {
 }
 
 func TestOneAliasIsClaimedOnce(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	s := newScene(t, steps("{register: a, type: fake:index:Named, properties: {name: a}}"))
 	s.write(t, "scenario.yaml", steps("{register: b, type: fake:index:Named, properties: {name: a}, options: "+

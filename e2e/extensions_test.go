@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/e2e/fakecloud"
-	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/soaktest"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
@@ -27,7 +27,7 @@ func (s *scene) extensionOf(t *testing.T, name string) (apitype.ExtensionRef, ap
 // TestResourcesOfAnExtensionLiveAsOthersDo plays updates with a provider that refuses to be extended twice in one
 // process, and that without the extension does not know the type.
 func TestResourcesOfAnExtensionLiveAsOthersDo(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	s := newScene(t, gates("1.0.0", "1"))
 	ref, extension := s.extensionOf(t, "a")
@@ -57,7 +57,7 @@ func TestResourcesOfAnExtensionLiveAsOthersDo(t *testing.T) {
 // TestAnExtensionIsGivenAgainWhoeverIsKilled kills the provider and the service while the cloud holds the create of a
 // resource of an extension.
 func TestAnExtensionIsGivenAgainWhoeverIsKilled(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	for _, victim := range []string{"the service", "the provider"} {
 		t.Run(victim, func(t *testing.T) {
 			t.Parallel()
@@ -84,7 +84,7 @@ func TestAnExtensionIsGivenAgainWhoeverIsKilled(t *testing.T) {
 }
 
 func TestAnExtensionThatTheProviderRefusesFailsItsResource(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	s := &scene{stage: newStage(t, sharedHome(t))}
 	s.write(t, "scenario.yaml", strings.Replace(gates("1.0.0", "1"), "value: Gate", "value: ''", 1))

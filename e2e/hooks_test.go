@@ -4,12 +4,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/soaktest"
 )
 
 // TestAHookThatRanIsShown has hooks around the steps of a resource, of which only one runs in a preview.
 func TestAHookThatRanIsShown(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	s := &scene{stage: newStage(t, sharedHome(t))}
 	s.write(t, "scenario.yaml", steps("{hook: early, onDryRun: true}", "{hook: late}",

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/e2e/fakecloud"
-	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/soaktest"
 )
 
 // puts makes things in the cloud as somebody else would, each with a size and a zone.
@@ -33,7 +33,7 @@ func (p *project) read(t *testing.T, name string) string {
 
 // TestAnImportedResourceIsDeclaredByThePrintedProgram imports into a YAML project, whose language host writes programs.
 func TestAnImportedResourceIsDeclaredByThePrintedProgram(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	s := &scene{stage: newStage(t, sharedHome(t))}
 	project := "name: " + projectName(t) + "\nruntime: yaml\n"
@@ -73,7 +73,7 @@ func TestAnImportedResourceIsDeclaredByThePrintedProgram(t *testing.T) {
 
 // TestImportedResourcesReferToEachOther imports two resources, one of which has the id of the other as a property.
 func TestImportedResourcesReferToEachOther(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	s := &scene{stage: newStage(t, sharedHome(t))}
 	project := "name: " + projectName(t) + "\nruntime: yaml\n"
@@ -101,7 +101,7 @@ func TestImportedResourcesReferToEachOther(t *testing.T) {
 // TestAFileIsImportedWithItsParentsAndProviders writes the file with a preview, fills it in, and imports it: the
 // program then has nothing to do.
 func TestAFileIsImportedWithItsParentsAndProviders(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	s := newScene(t, steps("{register: owner, type: app:index:Owner, component: true}",
 		"{register: stays, type: fake:index:Named, properties: {name: stays}, options: {parent: owner}}"))
@@ -163,7 +163,7 @@ func TestAFileIsImportedWithItsParentsAndProviders(t *testing.T) {
 
 // TestAnImportWhoseWorkerIsKilledGoesOn kills the service while one resource is read and others have been imported.
 func TestAnImportWhoseWorkerIsKilledGoesOn(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	s := newStage(t, newHome(t))
 	s.write(t, "scenario.yaml", "packages: [{name: fake, version: 0.1.0}]\nsteps: []\n")

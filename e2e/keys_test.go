@@ -5,12 +5,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/soaktest"
 )
 
 // TestCompletionOffersTheKeysThatMayBeDropped rotates the keys of a part of the bucket that nobody else uses.
 func TestCompletionOffersTheKeysThatMayBeDropped(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	h := running(t)
 	good, _ := h.parts(t)

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/e2e/fakecloud"
-	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/soaktest"
 	"github.com/deployctl/deployctl/internal/waittest"
 )
 
@@ -69,7 +69,7 @@ func killAll(t *testing.T, pids []int) {
 // before its effect, and after it.
 func TestWhateverIsKilledTheUpdateEnds(t *testing.T) {
 	objects := []string{"auto-2"} // it is found again by the name that the engine gave it
-	if *harness.Full {
+	if *soaktest.Full {
 		objects = append(objects, "named-2")
 	}
 	for _, victim := range slices.Sorted(maps.Keys(killed)) {
@@ -77,7 +77,7 @@ func TestWhateverIsKilledTheUpdateEnds(t *testing.T) {
 			for _, object := range objects {
 				t.Run(fmt.Sprintf("%s %s the effect on %s", victim, at, object), func(t *testing.T) {
 					if at == fakecloud.After != (victim == "the service") {
-						harness.Long(t)
+						soaktest.Only(t)
 					}
 					t.Parallel()
 					s := newStage(t, homeFor(t, victim))
@@ -121,7 +121,7 @@ func TestACreateThatNobodyCanFindIsNeverMadeTwice(t *testing.T) {
 		for _, at := range []fakecloud.Moment{fakecloud.Before, fakecloud.After} {
 			t.Run(fmt.Sprintf("%s %s the effect", victim, at), func(t *testing.T) {
 				if victim == "the service" || at == fakecloud.Before {
-					harness.Long(t)
+					soaktest.Only(t)
 				}
 				t.Parallel()
 				s := newStage(t, homeFor(t, victim))
@@ -185,7 +185,7 @@ func (s *stage) effects(t *testing.T) int {
 }
 
 func TestTheServiceIsKilledAgainAndAgain(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	s := newStage(t, newHome(t))
 	s.onlyFindable(t)
@@ -205,7 +205,7 @@ func TestTheServiceIsKilledAtEveryLengthOfTheHistory(t *testing.T) {
 	for i, events := range []int{8, 1, 4, 12, 16, 20, 28} {
 		t.Run(fmt.Sprintf("%d events", events), func(t *testing.T) {
 			if i > 0 {
-				harness.Long(t)
+				soaktest.Only(t)
 			}
 			t.Parallel()
 			s := newStage(t, newHome(t))
@@ -227,7 +227,7 @@ func TestTheServiceIsKilledAtEveryLengthOfTheHistory(t *testing.T) {
 // poll was accepted or answered since. What the history holds from before the kill tells whether that was so: once it
 // must be.
 func TestTheServiceIsKilledBetweenASignalAndThePoll(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	aim(t, 8, func() (met bool) {
 		s := newStage(t, newHome(t))
 		s.onlyFindable(t)
@@ -267,7 +267,7 @@ func TestASaveIsInterrupted(t *testing.T) {
 	for _, victim := range []string{"the service", "the S3 server"} {
 		t.Run("by the death of "+victim, func(t *testing.T) {
 			if victim != "the service" {
-				harness.Long(t)
+				soaktest.Only(t)
 			}
 			t.Parallel()
 			s := newStage(t, newHome(t))
@@ -300,7 +300,7 @@ func TestASaveIsInterrupted(t *testing.T) {
 // and before it says that it runs. One home after the other: these choose their ports by themselves, and one that
 // starts takes now and then what another has just left.
 func TestAFirstStartThatIsKilledIsStartedAgain(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	for _, sign := range []string{"data/temporal/temporal.db", "service.json", "token"} { // internal/devserver has more
 		t.Run("when "+sign+" is there", func(t *testing.T) {

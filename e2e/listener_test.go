@@ -21,8 +21,8 @@ import (
 
 	"github.com/deployctl/deployctl/client"
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/e2e/harness"
 	"github.com/deployctl/deployctl/internal/porttest"
+	"github.com/deployctl/deployctl/internal/soaktest"
 	"github.com/deployctl/deployctl/internal/waittest"
 	"golang.org/x/sys/unix"
 )
@@ -178,7 +178,7 @@ func others(address string) []string {
 // TestAnotherUserWhoListensInThePlaceOfTheServiceGetsNothing has another user listen beside the service, after it, and
 // before it starts again, wherever a client of the service calls.
 func TestAnotherUserWhoListensInThePlaceOfTheServiceGetsNothing(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	if os.Getuid() != 0 {
 		t.Skip("only root can play another user")
@@ -299,7 +299,7 @@ func up(t *testing.T) {
 
 // TestTheUsualAddressOfTheStockCLIIsTheServicesOrIsNotServed has other users and programs take it between two starts.
 func TestTheUsualAddressOfTheStockCLIIsTheServicesOrIsNotServed(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	if !ownNetwork(t) {
 		return

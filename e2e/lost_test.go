@@ -7,13 +7,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/soaktest"
 )
 
 // TestWhoLostEverythingManagesTheWebsiteAgain deletes the service's bucket while it is stopped. The program, the
 // website's own bucket, the service's key and the workflows that Temporal has of the lost bucket are what is left.
 func TestWhoLostEverythingManagesTheWebsiteAgain(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	h := newHome(t)
 	p := h.in(filepath.Join(t.TempDir(), "website"))

@@ -14,7 +14,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/soaktest"
 )
 
 // binary is the deployctl under test, an absolute path; root is the repository.
@@ -27,7 +27,7 @@ var mirror *releases
 // must hold wherever the kill came, so that once is enough; only with -full it is played until the moment is met.
 func aim(t *testing.T, rounds int, play func() (met bool)) {
 	t.Helper()
-	if !*harness.Full {
+	if !*soaktest.Full {
 		t.Logf("the moment was met: %t", play())
 		return
 	}

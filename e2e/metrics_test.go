@@ -14,8 +14,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/deployctl/deployctl/e2e/harness"
 	"github.com/deployctl/deployctl/internal/porttest"
+	"github.com/deployctl/deployctl/internal/soaktest"
 )
 
 // scraped is what Prometheus would read.
@@ -33,7 +33,7 @@ func scraped(t *testing.T, address string) string {
 }
 
 func TestAServiceCountsForPrometheusWhatItDoes(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	h, address := newHome(t), porttest.Address(t)
 	h.in(h.dir).must(t, "dev", "--background", "--metrics-listen", address)
@@ -80,7 +80,7 @@ func writeCertificate(t *testing.T, certFile, keyFile string) (certificate []byt
 }
 
 func TestMetricsOffLoopbackAreServedByTLSWithACertificateThatIsReadAgain(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	h := running(t)
 	settings, _ := h.parts(t)

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/soaktest"
 )
 
 // fresh is an empty directory of the shared home, for a project of the test's own name.
@@ -45,7 +45,7 @@ func TestANewWebsiteIsUpWithTwoCommands(t *testing.T) {
 
 // TestANewProviderOfGoManagesResources builds a provider from its template, as its README says, and deploys with it.
 func TestANewProviderOfGoManagesResources(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	p, name := fresh(t), projectName(t)
 	p.must(t, "new", "go-provider", "--yes", "--name", name)

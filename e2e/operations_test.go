@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/soaktest"
 )
 
 // strandProvider gives the stored provider an address where nobody is: only what the program computes leads to the
@@ -22,7 +22,7 @@ func (s *scene) strandProvider(t *testing.T) {
 }
 
 func TestARefreshAndADestroyRunTheProgramForTheConfigurationOfProviders(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	provider := "{register: cloud, type: pulumi:providers:fake, properties: {endpoint: '${env.FAKECLOUD_ENDPOINT}'}}"
 	s := newScene(t, steps(provider,
@@ -55,7 +55,7 @@ func TestARefreshAndADestroyRunTheProgramForTheConfigurationOfProviders(t *testi
 }
 
 func TestPreviewOnlyChangesNothingAndRemoveRemovesTheStack(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	s := newScene(t, steps("{register: a, type: fake:index:Named, properties: {name: a}}"))
 	for _, kind := range []string{"refresh", "destroy"} {

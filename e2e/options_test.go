@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/e2e/fakecloud"
-	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/soaktest"
 	"go.temporal.io/api/enums/v1"
 )
 
@@ -137,7 +137,7 @@ func TestFlagsAndOptionsDoWhatTheySay(t *testing.T) {
 			[]string{"up"}, map[string]int{"update": 1, "same": 1}, []string{"update a"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			harness.LongButFor(t, 8, row)
+			soaktest.ButFor(t, 8, row)
 			t.Parallel()
 			s := newScene(t, steps(c.before...))
 			if c.after != nil {
@@ -156,7 +156,7 @@ func TestFlagsAndOptionsDoWhatTheySay(t *testing.T) {
 }
 
 func TestAProtectedResourceStays(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	s := newScene(t, steps("{register: a, type: fake:index:Named, properties: {name: a}, options: {protect: true}}"))
 	s.write(t, "scenario.yaml", "steps: []\n")
@@ -180,7 +180,7 @@ func TestAnImportedResourceIsAdoptedAsItIs(t *testing.T) {
 }
 
 func TestAResourceThatDidNotInitialiseIsRepaired(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	s := newScene(t, "steps: []\n")
 	s.write(t, "scenario.yaml", steps("{register: a, type: fake:index:Named, properties: {name: a, failInit: true}}"))
@@ -194,7 +194,7 @@ func TestAResourceThatDidNotInitialiseIsRepaired(t *testing.T) {
 }
 
 func TestWhatCouldNotBeDeletedIsDeletedByTheNextUpdate(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	s := newScene(t, steps("{register: a, type: fake:index:Auto}"))
 	must(t, s.cloud.Set(t.Context(), fakecloud.Fault{Name: "kept", Do: fakecloud.Fail, Op: fakecloud.Delete,
@@ -213,7 +213,7 @@ func TestWhatCouldNotBeDeletedIsDeletedByTheNextUpdate(t *testing.T) {
 // TestACustomTimeoutEndsACreate: the cloud never answers the first request, and nothing else would end it. The activity
 // has a minute more than its provider.
 func TestACustomTimeoutEndsACreate(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	s := newScene(t, "steps: []\n")
 	must(t, s.cloud.Set(t.Context(), fakecloud.Fault{Name: "silent", Do: fakecloud.Hang, Op: fakecloud.Create,
@@ -236,7 +236,7 @@ func TestACustomTimeoutEndsACreate(t *testing.T) {
 }
 
 func TestRefreshComesBeforeTheUpdateWhereItIsAskedFor(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	s := newScene(t, steps("{register: a, type: fake:index:Named, properties: {name: a}}"))
 	found, err := s.cloud.Objects(t.Context(), "")
@@ -251,7 +251,7 @@ func TestRefreshComesBeforeTheUpdateWhereItIsAskedFor(t *testing.T) {
 }
 
 func TestContinueOnErrorGoesOnWithWhatDoesNotDependOnIt(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	s := newScene(t, steps("{register: a, type: fake:index:Named, properties: {name: a}}",
 		"{register: b, type: fake:index:Named, properties: {name: b}}",
@@ -265,7 +265,7 @@ func TestContinueOnErrorGoesOnWithWhatDoesNotDependOnIt(t *testing.T) {
 }
 
 func TestSupersedeTakesThePlaceOfThoseThatWait(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	s := newScene(t, "steps: []\n")
 	gate := s.gate(t, "a", fakecloud.Before)
@@ -289,7 +289,7 @@ func TestSupersedeTakesThePlaceOfThoseThatWait(t *testing.T) {
 }
 
 func TestACancelledUpdateThatWaitsEnds(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	s := newScene(t, "steps: []\n")
 	gate := s.gate(t, "a", fakecloud.Before)
@@ -313,7 +313,7 @@ func TestACancelledUpdateThatWaitsEnds(t *testing.T) {
 }
 
 func TestQuietPrintsTheSummaryAlone(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	s := newScene(t, "steps: []\n")
 	s.write(t, "scenario.yaml", steps("{register: a, type: fake:index:Named, properties: {name: a}}",
@@ -326,7 +326,7 @@ func TestQuietPrintsTheSummaryAlone(t *testing.T) {
 }
 
 func TestCwdIsWhereTheProjectIs(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	s := newScene(t, steps("{register: a, type: fake:index:Named, properties: {name: a}}"))
 	elsewhere := s.in(t.TempDir(), s.env...)
@@ -335,7 +335,7 @@ func TestCwdIsWhereTheProjectIs(t *testing.T) {
 
 // TestParallelBoundsTheSteps looks at what the cloud holds at a time, while it takes its time over each create.
 func TestParallelBoundsTheSteps(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	s := newScene(t, "steps: []\n")
 	must(t, s.cloud.Set(t.Context(), fakecloud.Fault{Name: "slow", Do: fakecloud.Delay, Op: fakecloud.Create,

@@ -6,7 +6,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/e2e/fakecloud"
-	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/soaktest"
 )
 
 // runsBelow reports whether plugins of the stage's updates run below a process.
@@ -33,7 +33,7 @@ func (s *stage) lastRun(t *testing.T, schedule string) (status string) {
 // The embedded service is a worker for all; it does not run what belongs to an organization's own workers, although the
 // stack's workflow is still on the queue of all.
 func TestAnOrganizationsUpdatesRunOnItsOwnWorkersAlone(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	h := running(t)
 	settings, shared := h.parts(t)
@@ -81,7 +81,7 @@ func TestAnOrganizationsUpdatesRunOnItsOwnWorkersAlone(t *testing.T) {
 		t.Errorf("a look for drift %s", status)
 	}
 
-	if !*harness.Full {
+	if !*soaktest.Full {
 		return // make soak also plays the time in which acme has no worker, which lasts until all know it
 	}
 	ofAcme.interrupt(t)
@@ -107,7 +107,7 @@ func TestAnOrganizationsUpdatesRunOnItsOwnWorkersAlone(t *testing.T) {
 }
 
 func TestAnOrganizationSharesWorkersAgainOnceItIsToldTo(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	h := running(t)
 	settings, _ := h.parts(t)

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/e2e/fakecloud"
-	"github.com/deployctl/deployctl/e2e/harness"
 	"github.com/deployctl/deployctl/internal/porttest"
+	"github.com/deployctl/deployctl/internal/soaktest"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health/grpc_health_v1"
@@ -80,7 +80,7 @@ func healthy(t *testing.T, address string) {
 }
 
 func TestTheSecretKeyOfTheBucketIsReadAgainFromItsFile(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	h := newHome(t)
 	h.in(h.dir).must(t, "dev", "--background")

@@ -5,12 +5,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/soaktest"
 )
 
 // TestAnUpFollowsItsPlanOrChangesNothing saves plans, and spoils in turn everything that they are bound to.
 func TestAnUpFollowsItsPlanOrChangesNothing(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	const b = "{register: b, type: fake:index:Named, properties: {name: b, size: '${env.B_SIZE}', secretText: !secret " +
 		"'${config.password}'}}"

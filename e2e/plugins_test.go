@@ -14,8 +14,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/deployctl/deployctl/e2e/harness"
 	"github.com/deployctl/deployctl/internal/porttest"
+	"github.com/deployctl/deployctl/internal/soaktest"
 )
 
 // released is the version of the fake provider that is released, and not installed anywhere.
@@ -74,7 +74,7 @@ func withoutPlugins(t *testing.T) []string {
 
 // TestAPluginIsDownloadedForAnUpdateAndPinned runs on a service whose downloads come from the mirror of the tests.
 func TestAPluginIsDownloadedForAnUpdateAndPinned(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	s := newStage(t, sharedHome(t))
 	s.env = append(s.env, withoutPlugins(t)...)
@@ -106,7 +106,7 @@ func TestAPluginIsDownloadedForAnUpdateAndPinned(t *testing.T) {
 // TestAWorkerTakesAPluginThatAnotherOneDownloadedFromTheBucket runs a service in parts, whose workers may download from
 // the address that the program names.
 func TestAWorkerTakesAPluginThatAnotherOneDownloadedFromTheBucket(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	h, publisher := newHome(t), newReleases()
 	defer publisher.Close()

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/soaktest"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
@@ -52,7 +52,7 @@ func (r report) policyEvents() (events []string) {
 }
 
 func TestAPolicyPackRemediatesAndSurvivesTheLossOfItsProcessAndOfTheProgram(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	s, died := withRules(t)
 	s.write(t, "scenario.yaml", steps("{register: a, type: fake:index:Named, properties: {name: a}}",
@@ -101,7 +101,7 @@ func TestAPolicyPackRemediatesAndSurvivesTheLossOfItsProcessAndOfTheProgram(t *t
 // TestTheServiceIsKilledWhileAPolicyPackAnalyses kills the service, with the worker and the pack, while a resource is
 // analysed, and while the stack is.
 func TestTheServiceIsKilledWhileAPolicyPackAnalyses(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	s := newStage(t, newHome(t))
 	s.write(t, "rules/PulumiPolicy.yaml", "runtime: scenario\n")
@@ -127,7 +127,7 @@ func TestTheServiceIsKilledWhileAPolicyPackAnalyses(t *testing.T) {
 }
 
 func TestACancelByForceEndsAnUpdateWhosePolicyPackHangs(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	for _, held := range []string{"a", "stack"} {
 		t.Run(held, func(t *testing.T) {
@@ -179,7 +179,7 @@ func TestAMandatoryPolicyKeepsAResourceFromBeingCreated(t *testing.T) {
 }
 
 func TestAPolicyPackThatCannotBeUsedEndsTheUpdateBeforeItBegins(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	s, _ := withRules(t)
 	s.write(t, "scenario.yaml", steps("{register: a, type: fake:index:Named, properties: {name: a}}"))

@@ -6,11 +6,11 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/e2e/fakecloud"
-	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/soaktest"
 )
 
 func TestAServiceThatDiedIsStartedAgainByWhoeverWaitsForIt(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	for _, command := range []string{"up", "attach"} {
 		t.Run(command, func(t *testing.T) {
 			t.Parallel()
@@ -37,7 +37,7 @@ func TestAServiceThatDiedIsStartedAgainByWhoeverWaitsForIt(t *testing.T) {
 }
 
 func TestAServiceThatWasStoppedIsNotStartedByWhoeverWaitsForIt(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	s := newStage(t, newHome(t))
 	must(t, s.cloud.Set(t.Context(), fakecloud.Fault{

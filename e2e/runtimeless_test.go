@@ -4,11 +4,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/soaktest"
 )
 
 func TestAProjectWithoutARuntimeImportsAndDestroysAndDeclaresNothing(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	s := newScene(t, steps("{register: a, type: fake:index:Named, properties: {name: a}}",
 		"{register: b, type: fake:index:Named, properties: {name: b}, options: {retainOnDelete: true}}"))

@@ -9,7 +9,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/e2e/fakecloud"
-	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/soaktest"
 	"go.temporal.io/api/workflowservice/v1"
 )
 
@@ -84,7 +84,7 @@ func (s *scene) sizes(t *testing.T) map[string]any {
 }
 
 func TestDriftIsFoundShownAndPutRightBySchedule(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	s := newScene(t, twoThings)
 	s.fails(t, 2, []string{"has not been checked for drift"}, "drift", "status")
@@ -150,7 +150,7 @@ func (s *scene) findsRun(t *testing.T, query, id string) {
 }
 
 func TestAScheduleThatFailsPausesItselfAndSaysWhy(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	s := newScene(t, twoThings)
 	s.must(t, "schedule", "new", "drift", "--every", "7d")
@@ -184,7 +184,7 @@ func TestAScheduleThatFailsPausesItselfAndSaysWhy(t *testing.T) {
 }
 
 func TestAStackIsDestroyedAndMadeAgainBySchedule(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	s := newScene(t, twoThings)
 	s.must(t, "schedule", "new", "destroy", "--in", "2h")
@@ -208,7 +208,7 @@ func TestAStackIsDestroyedAndMadeAgainBySchedule(t *testing.T) {
 
 // TestAScheduledUpdateRepeatsWhatSomebodyIsJustMaking: while it waits, it must not keep the program of before.
 func TestAScheduledUpdateRepeatsWhatSomebodyIsJustMaking(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	s := newScene(t, twoThings)
 	s.must(t, "schedule", "new", "update", "--every", "1d")
@@ -248,7 +248,7 @@ func TestAScheduledUpdateRepeatsWhatSomebodyIsJustMaking(t *testing.T) {
 // TestLookingForDriftInAnAccountWithALimitCostsNoError: what is turned away is made again, and who waits is let
 // through.
 func TestLookingForDriftInAnAccountWithALimitCostsNoError(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	things := "packages: [{name: fake, version: 0.1.0}]\nsteps:\n"
 	for i := range 20 {
@@ -287,7 +287,7 @@ func TestLookingForDriftInAnAccountWithALimitCostsNoError(t *testing.T) {
 
 // TestOnlyFewUpdatesBeginBySchedule looks at how many look at a cloud at a time that takes its time.
 func TestOnlyFewUpdatesBeginBySchedule(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	const due, places = 5, 4
 	s := &scene{stage: newStage(t, newHome(t))}
@@ -332,7 +332,7 @@ func TestSchedulesGoWithTheirStack(t *testing.T) {
 }
 
 func TestAScheduleNeedsSomethingToRepeatAndAKeyToItsSecrets(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	s := newStage(t, sharedHome(t))
 	s.fails(t, 2, []string{"run `deployctl up` first"}, "schedule", "new", "update", "--every", "1h")

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/e2e/fakecloud"
-	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/soaktest"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
@@ -68,7 +68,7 @@ func TestAStepIsAnActivityWithItsNameAndAttempts(t *testing.T) {
 
 // TestAnUpdateIsFoundByWhatItIs asks the server for the update by all of its search attributes.
 func TestAnUpdateIsFoundByWhatItIs(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	s := newStage(t, sharedHome(t))
 	got := s.update(t, "up")

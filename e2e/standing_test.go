@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/deployctl/deployctl/e2e/harness"
 	"github.com/deployctl/deployctl/internal/porttest"
+	"github.com/deployctl/deployctl/internal/soaktest"
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/protobuf/types/known/durationpb"
 )
@@ -71,7 +71,7 @@ func running(t *testing.T) *home {
 }
 
 func TestWhatAServiceStandsOnIsWrong(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	h := running(t)
 	good, _ := h.parts(t)

@@ -8,12 +8,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/deployctl/deployctl/e2e/harness"
 	"github.com/deployctl/deployctl/internal/porttest"
+	"github.com/deployctl/deployctl/internal/soaktest"
 )
 
 func TestACheckFailsExactlyWhereAStartDoes(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	h := running(t)
 	good, _ := h.parts(t)
@@ -124,7 +124,7 @@ func TestServeTakesNoClientsTokenForItsOwn(t *testing.T) {
 }
 
 func TestTheStockCLIFindsTheEmbeddedServiceWhereItHasLoggedInOnce(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	usual, err := net.Listen("tcp", "localhost:8080")
 	if err == nil { // else somebody else has it, which is as good

@@ -8,6 +8,7 @@ import (
 
 	"github.com/deployctl/deployctl/e2e/fakecloud"
 	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/soaktest"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
@@ -29,7 +30,7 @@ func (s *scene) inState(t *testing.T, name string) apitype.ResourceV3 {
 }
 
 func TestTheStateIsChangedByCommand(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	s := newScene(t, wired("net", "a"))
 	net := string(s.inState(t, "net").URN)
@@ -97,7 +98,7 @@ func TestTheStateIsChangedByCommand(t *testing.T) {
 }
 
 func TestResourcesMoveToTheStateOfAnotherStack(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	s := newScene(t, wired("net", "a"))
 	s.must(t, "stack", "init", "prod")
@@ -119,7 +120,7 @@ func TestResourcesMoveToTheStateOfAnotherStack(t *testing.T) {
 }
 
 func TestWhyAndGraphFollowDependencies(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	s := newScene(t, wired("net", "a"))
 	s.write(t, "scenario.yaml", wired("net", "b"))
@@ -162,7 +163,7 @@ func TestWhyAndGraphFollowDependencies(t *testing.T) {
 }
 
 func TestTheSecretsProviderOfAStackIsChanged(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	s := newScene(t, wired("net", "a"))
 	s.must(t, "config", "set", "token", "swordfish", "--secret")
@@ -190,7 +191,7 @@ func TestTheSecretsProviderOfAStackIsChanged(t *testing.T) {
 }
 
 func TestSecretsAreEncryptedWithAKeyOfAKeyManagementService(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	s := newScene(t, wired("net", "a"))
 	s.must(t, "config", "set", "token", "swordfish", "--secret")

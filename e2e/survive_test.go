@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/e2e/fakecloud"
-	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/soaktest"
 )
 
 func TestCtrlCDetachesAndAttachComesBack(t *testing.T) {
@@ -55,7 +55,7 @@ func TestCancel(t *testing.T) {
 			for _, object := range []string{"named-2", "auto-2"} {
 				t.Run(string(at)+" the effect on "+object, func(t *testing.T) {
 					if at == fakecloud.Before || object == "auto-2" {
-						harness.Long(t)
+						soaktest.Only(t)
 					}
 					t.Parallel()
 					s := newStage(t, sharedHome(t))
@@ -83,7 +83,7 @@ func TestCancel(t *testing.T) {
 
 // TestACancelByForceEndsAProviderThatIsDeaf stops the provider: it answers nobody, not even who asks it to give up.
 func TestACancelByForceEndsAProviderThatIsDeaf(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	s := newStage(t, sharedHome(t))
 	gate := s.gate(t, "named-2", fakecloud.Before)
@@ -118,7 +118,7 @@ func TestTwoUpdatesOfOneStackAtOnce(t *testing.T) {
 
 // TestAnUpdateThatWaitsOutlivesItsQueue ends the workflow that is the queue, as the Web UI can.
 func TestAnUpdateThatWaitsOutlivesItsQueue(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	s := newStage(t, sharedHome(t))
 	gate := s.gate(t, "named-1", fakecloud.Before)
@@ -140,7 +140,7 @@ func TestAWebsiteSurvives(t *testing.T) {
 	for _, victim := range []string{"the client", "the language host", "the S3 server", "the service"} {
 		t.Run("the death of "+victim, func(t *testing.T) {
 			if victim != "the service" {
-				harness.Long(t)
+				soaktest.Only(t)
 			}
 			t.Parallel()
 			aim(t, 5, func() (met bool) {

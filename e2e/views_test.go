@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/e2e/fakecloud"
-	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/soaktest"
 )
 
 // fleet is a program of a Fleet with settings, each of which is a view.
@@ -40,7 +40,7 @@ func (s *scene) hasViews(t *testing.T, want string) {
 }
 
 func TestAProviderPublishesTheViewsOfWhatItManages(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	s := newScene(t, fleet("{a: one, b: two}"))
 	s.hasViews(t, "f-a=one f-b=two")
@@ -76,7 +76,7 @@ func TestViewsAreThoseOfTheAnswerThatCountsWhoeverIsKilled(t *testing.T) {
 	for _, victim := range []string{"the service", "the provider"} {
 		t.Run(victim, func(t *testing.T) {
 			if victim == "the service" {
-				harness.Long(t)
+				soaktest.Only(t)
 			}
 			t.Parallel()
 			s := &scene{stage: newStage(t, homeFor(t, victim))}

@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/deployctl/deployctl/e2e/harness"
 	"github.com/deployctl/deployctl/internal/porttest"
+	"github.com/deployctl/deployctl/internal/soaktest"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health/grpc_health_v1"
@@ -50,7 +50,7 @@ func answers(address, path string, header ...string) int {
 }
 
 func TestServeAndWorkerAreReadyWhileTheirPartsAnswer(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	h := running(t)
 	good, s := h.parts(t)
@@ -94,7 +94,7 @@ func TestServeAndWorkerAreReadyWhileTheirPartsAnswer(t *testing.T) {
 }
 
 func TestACheckSaysAllThatIsMissingAndMakesNothing(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	h := running(t)
 	good, _ := h.parts(t)
@@ -133,7 +133,7 @@ func TestACheckSaysAllThatIsMissingAndMakesNothing(t *testing.T) {
 }
 
 func TestMetricsOffLoopbackNeedAToken(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	h := running(t)
 	good, _ := h.parts(t)

@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/e2e/fakecloud"
-	"github.com/deployctl/deployctl/e2e/harness"
 	"github.com/deployctl/deployctl/internal/porttest"
+	"github.com/deployctl/deployctl/internal/soaktest"
 	"go.temporal.io/api/common/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
@@ -71,7 +71,7 @@ func decoded(t *testing.T, browser *http.Client, s status, sealed payload) (text
 }
 
 func TestTheWebUIOpensSummariesForWhomHasTheLink(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	s := newStage(t, sharedHome(t))
 	got := s.update(t, "up", "--message", "a | message")

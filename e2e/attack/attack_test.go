@@ -28,12 +28,13 @@ import (
 	"github.com/deployctl/deployctl/e2e/fakecloud"
 	"github.com/deployctl/deployctl/e2e/harness"
 	"github.com/deployctl/deployctl/internal/porttest"
+	"github.com/deployctl/deployctl/internal/soaktest"
 	"github.com/deployctl/deployctl/internal/waittest"
 )
 
 // size is how often a repeated attack is played: few in make test, all in make attack.
 func size(few, all int) int {
-	if *harness.Full {
+	if *soaktest.Full {
 		return all
 	}
 	return few
@@ -167,11 +168,11 @@ func TestNobodyGetsAnywhere(t *testing.T) {
 			for _, a := range attacks {
 				t.Run(strings.TrimPrefix(a.id, party+"/"), func(t *testing.T) {
 					if slices.Contains(leftToSoak, a.id) {
-						harness.Long(t)
+						soaktest.Only(t)
 					}
 					a.play(t, f)
 					// make test looks once for all attacks of a party that cannot change what the next one finds
-					if *harness.Full || party == "temporal" || party == "bucket" {
+					if *soaktest.Full || party == "temporal" || party == "bucket" {
 						f.unharmed(t)
 					}
 				})

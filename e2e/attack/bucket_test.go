@@ -18,6 +18,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/soaktest"
 )
 
 // bucketAttacks are those of whoever can read and write the bucket, but does not have the service's key.
@@ -161,7 +162,7 @@ func alteredObject(t *testing.T, f *field) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if change.pattern == "head.json" {
-				harness.Long(t)
+				soaktest.Only(t)
 			}
 			var restore func()
 			f.offline(t, func(bucket string) {

@@ -26,6 +26,7 @@ import (
 	"github.com/deployctl/deployctl/e2e/cluster"
 	"github.com/deployctl/deployctl/e2e/harness"
 	"github.com/deployctl/deployctl/internal/porttest"
+	"github.com/deployctl/deployctl/internal/soaktest"
 	"github.com/deployctl/deployctl/internal/waittest"
 )
 
@@ -84,7 +85,7 @@ const largestEmbedded = 1024
 func malformedEdges(t *testing.T, f *field) {
 	for row, e := range edges {
 		t.Run(e.name, func(t *testing.T) {
-			harness.LongButFor(t, 6, row)
+			soaktest.ButFor(t, 6, row)
 			stop, stopped := make(chan struct{}), make(chan int)
 			go func() {
 				updates := 0

@@ -21,6 +21,7 @@ import (
 
 	"github.com/deployctl/deployctl/e2e/fakecloud"
 	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/soaktest"
 )
 
 // recorder keeps what the service and its workers have sealed for the workflows of a stack.
@@ -193,12 +194,12 @@ func repeatedPayloads(t *testing.T, f *field) {
 	tool.Update(t, "up")
 	unchanged("deployed")
 	tool.Update(t, "destroy")
-	if *harness.Full {
+	if *soaktest.Full {
 		unchanged("destroyed")
 	}
 	r.record(t, "repeated")
 	tool.Must(t, "stack", "rm", "--yes")
-	if *harness.Full {
+	if *soaktest.Full {
 		unchanged("removed")
 	}
 	tool.Must(t, "stack", "init", "dev")

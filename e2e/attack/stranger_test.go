@@ -25,6 +25,7 @@ import (
 
 	"github.com/deployctl/deployctl/e2e/harness"
 	"github.com/deployctl/deployctl/internal/porttest"
+	"github.com/deployctl/deployctl/internal/soaktest"
 	"github.com/deployctl/deployctl/internal/waittest"
 )
 
@@ -155,7 +156,7 @@ func resets(t *testing.T, f *field) {
 		_ = conn.Close()
 		waited := time.Since(begun)
 		t.Logf("%s: resets took %v, the next connection %v", what, took, waited)
-		if *harness.Full && waited > manifold*took { // make test only waits for it
+		if *soaktest.Full && waited > manifold*took { // make test only waits for it
 			t.Errorf("%s holds up the next connection for %v after resets that took %v", what, waited, took)
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -29,26 +28,6 @@ import (
 // Patience ends a test that hangs. A first update of a Go program, which compiles its SDK, takes minutes, and a busy
 // machine may be ten times as slow as a quiet one.
 const Patience = 2 * waittest.Patience
-
-// Full has tests play what takes long, too. `make soak` gives the flag, `make test` does not.
-var Full = flag.Bool("full", false, "play what takes long, too, and attacks at full size")
-
-// Long skips, without -full, what takes long and adds a variant to what `make test` plays anyway, here or in a cheaper
-// test, such as a transcript of the engine.
-func Long(t *testing.T) {
-	t.Helper()
-	if !*Full {
-		t.Skip("it takes long; make soak plays it")
-	}
-}
-
-// LongButFor is Long for all rows of a table but each nth, from the first on.
-func LongButFor(t *testing.T, nth, row int) {
-	t.Helper()
-	if row%nth != 0 {
-		Long(t)
-	}
-}
 
 // maxSaid is how much of what a command wrote is shown.
 const maxSaid = 5000

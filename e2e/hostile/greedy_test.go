@@ -9,6 +9,7 @@ import (
 
 	"github.com/deployctl/deployctl/e2e/cluster"
 	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/soaktest"
 )
 
 // greedy is a program that takes all it can get: processes, memory, disk and open files. It says how far it came.
@@ -29,7 +30,7 @@ exit 1
 `
 
 func TestAProgramThatTakesAllItCanTakesNobodyDown(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	if os.Geteuid() != 0 {
 		t.Skip("only root may run programs as other users")
 	}

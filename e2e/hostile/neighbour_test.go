@@ -21,6 +21,7 @@ import (
 
 	"github.com/deployctl/deployctl/e2e/cluster"
 	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/soaktest"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -122,7 +123,7 @@ func TestAnotherUserGetsNothingFromAnyPortOfAnUpdate(t *testing.T) {
 		{"a Go program", "go", "main.go", waitInGo},
 	} {
 		t.Run(program.language, func(t *testing.T) {
-			harness.LongButFor(t, 3, row)
+			soaktest.ButFor(t, 3, row)
 			h := harness.NewHome(t, harness.Binary())
 			dir := t.TempDir()
 			if program.example != "" {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/deployctl/deployctl/e2e/cluster"
 	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/soaktest"
 )
 
 // needle is a secret of the user's or the service's that no program is to find.
@@ -108,7 +109,7 @@ func TestAProgramOnAWorkerFindsNoneOfItsSecrets(t *testing.T) {
 				t.Skip("only root may run programs as other users")
 			}
 			if mode == "run-as" { // as in the test of a greedy program
-				harness.Long(t)
+				soaktest.Only(t)
 			}
 			base := open(t)
 			h := harness.NewHome(t, harness.Binary())

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/soaktest"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
@@ -22,7 +23,7 @@ import (
 const secret = "the-password-in-the-configuration"
 
 func TestAStackMovesToTheStockCLIAndBackWithNothingToDo(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	h := harness.NewHome(t, harness.Binary())
 	h.Start(t)
 	for _, p := range []struct {
@@ -53,7 +54,7 @@ func TestAStackMovesToTheStockCLIAndBackWithNothingToDo(t *testing.T) {
 }
 
 func TestAStackWhoseSecretsAreUnderAKeyOfVaultMovesToTheStockCLIAndBack(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	h := harness.NewHome(t, harness.Binary())
 	h.Start(t)
 	_, cloud := harness.Cloud(t)

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/soaktest"
 )
 
 // The tests of one language share a service, on which packages are installed and compiled once.
@@ -23,11 +24,11 @@ func TestNodePrograms(t *testing.T) {
 	h := harness.NewHome(t, harness.Binary())
 	t.Run("a program with a dynamic provider lives", func(t *testing.T) { nodeProgramLives(t, h) })
 	t.Run("a program that is killed is started again", func(t *testing.T) {
-		harness.Long(t)
+		soaktest.Only(t)
 		startedAgain(t, h, projectOf(t, "typescript", "index.ts", chainInNode))
 	})
 	t.Run("transforms are applied in order", func(t *testing.T) {
-		harness.Long(t)
+		soaktest.Only(t)
 		dir := projectOf(t, "typescript", "index.ts", transformsInNode)
 		transforms(t, h, dir, map[string]string{"first": "own box stack", "second": "late stack",
 			"group-auto": "remote stack", "group-named": "remote stack"})
@@ -36,17 +37,17 @@ func TestNodePrograms(t *testing.T) {
 	t.Run("a policy pack checks a program", func(t *testing.T) { nodePolicies(t, h) })
 	t.Run("a component of a plugin that is source code is made", func(t *testing.T) { sourcePlugin(t, h) })
 	t.Run("hooks run around steps", func(t *testing.T) {
-		harness.Long(t)
+		soaktest.Only(t)
 		hooks(t, h, projectOf(t, "typescript", "index.ts", hooksInNode))
 	})
 	t.Run("an after hook that was killed runs again", func(t *testing.T) {
-		harness.Long(t)
+		soaktest.Only(t)
 		afterHookRunsAgain(t, h, projectOf(t, "typescript", "index.ts", hooksInNode))
 	})
 }
 
 func TestGoPrograms(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	h := harness.NewHome(t, harness.Binary())
 	t.Run("a program lives", func(t *testing.T) { goProgramLives(t, h) })
@@ -82,7 +83,7 @@ func TestYAMLPrograms(t *testing.T) {
 	h := harness.NewHome(t, harness.Binary())
 	t.Run("a program lives", func(t *testing.T) { yamlProgramLives(t, h) })
 	t.Run("a program keeps a value and reads another stack", func(t *testing.T) {
-		harness.Long(t)
+		soaktest.Only(t)
 		yamlProgramKeeps(t, h)
 	})
 }
@@ -220,7 +221,7 @@ func nodeProgramLives(t *testing.T, h *harness.Home) {
 	reads(t, file, "Dear friend,")
 	answers(t, p, "Dear friend,")
 
-	if *harness.Full {
+	if *soaktest.Full {
 		scribblesArePutRight(t, p, file)
 	}
 
@@ -254,7 +255,7 @@ func goProgramLives(t *testing.T, h *harness.Home) {
 	}
 	answers(t, p, "<title>2028</title>")
 
-	if *harness.Full {
+	if *soaktest.Full {
 		meddlingIsPutRight(t, h, p)
 	}
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/soaktest"
 )
 
 // policiesInNode is a policy pack: a zone is changed, a name is not allowed, and the resources of the stack are
@@ -42,7 +43,7 @@ new PolicyPack("node-rules", {
 
 // nodePolicies checks a program with a policy pack in Node, whose packages are installed on the worker.
 func nodePolicies(t *testing.T, h *harness.Home) {
-	harness.Long(t)
+	soaktest.Only(t)
 	_, env := harness.Cloud(t)
 	dir := t.TempDir()
 	program := func(name string) harness.Files {

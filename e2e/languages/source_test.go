@@ -6,12 +6,13 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/soaktest"
 )
 
 // sourcePlugin updates a stack with a component whose provider is TypeScript in the project. Its packages are installed
 // on the worker.
 func sourcePlugin(t *testing.T, h *harness.Home) {
-	harness.Long(t)
+	soaktest.Only(t)
 	dir := t.TempDir()
 	harness.Files{
 		"Pulumi.yaml": "name: welcome\nruntime: scenario\npackages: {greetings: ./greetings}\n",

@@ -17,6 +17,7 @@ import (
 	"github.com/deployctl/deployctl/e2e/cluster"
 	"github.com/deployctl/deployctl/e2e/fakecloud"
 	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/soaktest"
 )
 
 // works is the outcome of a command that works.
@@ -249,7 +250,7 @@ func (s *stage) rows(commands []string) []string {
 // TestEachCommandOfTheStockCLIWorksOrIsRefusedWithAReason plays all commands against serve and a worker, and against
 // the embedded service. Both come to the table of the page; -update writes it.
 func TestEachCommandOfTheStockCLIWorksOrIsRefusedWithAReason(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	page := filepath.Join(harness.Root(), "docs", "stock-cli.md")
 	t.Run("serve", func(t *testing.T) {
 		h := harness.NewHome(t, harness.Binary())

@@ -12,12 +12,13 @@ import (
 
 	"github.com/deployctl/deployctl/e2e/fakecloud"
 	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/soaktest"
 )
 
 // tellsDeployments has a deployment that succeeds and one whose update fails: a webhook is sent each of their stages
 // once.
 func tellsDeployments(t *testing.T, h *harness.Home, s service) {
-	harness.Long(t)
+	soaktest.Only(t)
 	p, _, cloud := gitStack(t, h, s, "told")
 	repository := serveRepository(t, plain, "")
 	repository.commit(t, harness.Files{"Pulumi.told.yaml": "config:\n  shop:size: 1\n"}, "For this stack")
@@ -61,7 +62,7 @@ func tellsDeployments(t *testing.T, h *harness.Home, s service) {
 // staysDestroyed has a user lose the right to deploy while their deployment destroys a stack that is to be removed. The
 // stack stays, and the deployment says so where users look.
 func staysDestroyed(t *testing.T, h *harness.Home, s service) {
-	harness.Long(t)
+	soaktest.Only(t)
 	p, cloud, env := gitStack(t, h, s, "staying")
 	repository := serveRepository(t, plain, "")
 	repository.commit(t, harness.Files{"Pulumi.staying.yaml": "config:\n  shop:size: 1\n"}, "For this stack")

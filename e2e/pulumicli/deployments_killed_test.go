@@ -11,6 +11,7 @@ import (
 
 	"github.com/deployctl/deployctl/e2e/cluster"
 	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/soaktest"
 )
 
 // inParts starts a service in parts, whose workers may connect to the servers of the test.
@@ -29,7 +30,7 @@ func inParts(t *testing.T, workers int) (*harness.Home, *cluster.Cluster, servic
 // TestADeploymentGoesOnWhenItsWorkerAndTheServiceAreKilled has serve and two workers as processes of their own. The
 // worker is killed while a command before the operation runs: the other one fetches the repository again.
 func TestADeploymentGoesOnWhenItsWorkerAndTheServiceAreKilled(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	h, c, s := inParts(t, 2)
 	_, cloud := harness.Cloud(t)
 	dir := t.TempDir()
@@ -68,7 +69,7 @@ func TestADeploymentGoesOnWhenItsWorkerAndTheServiceAreKilled(t *testing.T) {
 // TestADestroyedStackIsRemovedThoughItsWorkerDies kills the only worker when it tells a webhook the end of the destroy:
 // the removal has not begun yet.
 func TestADestroyedStackIsRemovedThoughItsWorkerDies(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	h, c, s := inParts(t, 1)
 	_, cloud := harness.Cloud(t)
 	dir := t.TempDir()

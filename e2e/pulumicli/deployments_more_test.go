@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/soaktest"
 )
 
 // refusesRepositories has repositories that want more than they may.
@@ -34,7 +35,7 @@ func refusesRepositories(t *testing.T, h *harness.Home, s service) {
 
 // queues has deployments wait for each other, and cancels one.
 func queues(t *testing.T, h *harness.Home, s service) {
-	harness.Long(t)
+	soaktest.Only(t)
 	p, _, env := gitStack(t, h, s, "queued")
 	repository := serveRepository(t, plain, "")
 	repository.commit(t, harness.Files{"Pulumi.queued.yaml": "config:\n  shop:size: 1\n"}, "For this stack")
@@ -80,7 +81,7 @@ func queues(t *testing.T, h *harness.Home, s service) {
 
 // decrypts deploys stacks whose configuration has a secret, under the service's key and under a passphrase.
 func decrypts(t *testing.T, h *harness.Home, s service) {
-	harness.Long(t)
+	soaktest.Only(t)
 	_, cloud := harness.Cloud(t)
 	dir := t.TempDir()
 	project.Write(t, dir)

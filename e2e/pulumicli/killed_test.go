@@ -14,6 +14,7 @@ import (
 	"github.com/deployctl/deployctl/e2e/cluster"
 	"github.com/deployctl/deployctl/e2e/fakecloud"
 	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/soaktest"
 )
 
 // findable are the rules by which creates of the project are found.
@@ -135,7 +136,7 @@ func adopted(t *testing.T, s served) {
 
 // follows waits for the stack of a dead client, and for what settles it.
 func follows(t *testing.T, s served) {
-	harness.Long(t)
+	soaktest.Only(t)
 	v := s.newVictim(t, "follows")
 	v.pulumi.Must(t, "config", "set", "deployctl:settle", findable)
 	v.killed(t, fakecloud.Create, "up")
@@ -150,7 +151,7 @@ func follows(t *testing.T, s served) {
 }
 
 func deleted(t *testing.T, s served) {
-	harness.Long(t)
+	soaktest.Only(t)
 	v := s.newVictim(t, "deleted")
 	v.ours.Must(t, "up", "--yes", "--skip-preview", "--stack", "organization/shop/deleted")
 	v.killed(t, fakecloud.Delete, "destroy")
@@ -160,7 +161,7 @@ func deleted(t *testing.T, s served) {
 }
 
 func cancelled(t *testing.T, s served) {
-	harness.Long(t)
+	soaktest.Only(t)
 	v := s.newVictim(t, "cancelled")
 	v.pulumi.Must(t, "config", "set", "deployctl:settle", findable)
 	v.killed(t, fakecloud.Create, "up")
@@ -170,7 +171,7 @@ func cancelled(t *testing.T, s served) {
 }
 
 func keyless(t *testing.T, s served) {
-	harness.Long(t)
+	soaktest.Only(t)
 	v := s.newVictim(t, "keyless", "--secrets-provider", "passphrase")
 	v.killed(t, fakecloud.Create, "up")
 	v.settled(t, 1)
@@ -181,7 +182,7 @@ func keyless(t *testing.T, s served) {
 }
 
 func answered(t *testing.T, s served) {
-	harness.Long(t)
+	soaktest.Only(t)
 	v := s.newVictim(t, "answered")
 	v.killed(t, fakecloud.Create, "up")
 	v.settled(t, 1)

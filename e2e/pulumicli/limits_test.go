@@ -16,12 +16,13 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/e2e/harness"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/soaktest"
 )
 
 // TestALimitHoldsAtBothEdges reaches each limit of what is kept for a stack, an organization or a token, and asks for
 // one more at the edge of deployctl and at that of the stock CLI. What is removed makes room.
 func TestALimitHoldsAtBothEdges(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	h := harness.NewHome(t, harness.Binary())
 	h.Start(t)
 	s := serviceOf(t, h)

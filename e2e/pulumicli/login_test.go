@@ -22,11 +22,12 @@ import (
 
 	"github.com/deployctl/deployctl/e2e/harness"
 	"github.com/deployctl/deployctl/internal/identity/identitytest"
+	"github.com/deployctl/deployctl/internal/soaktest"
 	"github.com/deployctl/deployctl/internal/waittest"
 )
 
 func TestTheStockCLILogsInWithoutAStoredToken(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	h := harness.NewHome(t, harness.Binary())
 	h.Env = append(h.Env, "DEPLOYCTL_PULUMI_LISTEN=") // the usual address, if nobody has it
 	h.Start(t)
@@ -37,7 +38,7 @@ func TestTheStockCLILogsInWithoutAStoredToken(t *testing.T) {
 
 // TestTheStockCLIFindsTheLoginPageOfAnotherAddress has the service listen where the CLI looks for the pages elsewhere.
 func TestTheStockCLIFindsTheLoginPageOfAnotherAddress(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	h := harness.NewHome(t, harness.Binary())
 	h.Start(t)
 	if _, console := addresses(t, h); console != "" {

@@ -7,11 +7,12 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/soaktest"
 )
 
 // The start of an update waits for a worker as it waits for a busy stack: the CLI says why, and goes on by itself.
 func TestAStartWaitsForAWorker(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	t.Parallel()
 	s := newServed(t)
 	v := s.newVictim(t, "deserted")

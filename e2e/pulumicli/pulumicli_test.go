@@ -15,6 +15,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/e2e/fakecloud"
 	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/soaktest"
 )
 
 // secret is the configuration's.
@@ -112,7 +113,7 @@ func playParts(t *testing.T, h *harness.Home, s service, parts []part) {
 	for _, p := range parts {
 		t.Run(p.name, func(t *testing.T) {
 			if p.long {
-				harness.Long(t)
+				soaktest.Only(t)
 			}
 			t.Parallel()
 			p.play(t, h, s)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/deployctl/deployctl/e2e/fakecloud"
 	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/soaktest"
 )
 
 // post sends a body to the service, with a token or with headers of a git server.
@@ -257,7 +258,7 @@ func takesGitHub(t *testing.T, h *harness.Home, s service) {
 
 // takesGitLab has a push and a merge request of GitLab, and what is like them.
 func takesGitLab(t *testing.T, h *harness.Home, s service) {
-	harness.Long(t)
+	soaktest.Only(t)
 	to := newPushedTo(t, h, s, "lab", `"vcs":{"provider":"gitlab","deployCommits":true,"previewPullRequests":true,
 		"paths":["Pulumi.*"]}`)
 	push := func(ref, project, file string) string {

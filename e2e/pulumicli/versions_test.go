@@ -14,12 +14,13 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/soaktest"
 )
 
 // TestTheOldestAndTheNewestStockCLIWorkAgainstDeployctl plays the commands with the CLIs that tools/peers pins beside
 // the one of all other tests.
 func TestTheOldestAndTheNewestStockCLIWorkAgainstDeployctl(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	h := harness.NewHome(t, harness.Binary())
 	h.Start(t)
 	s := serviceOf(t, h)
@@ -37,7 +38,7 @@ func TestTheOldestAndTheNewestStockCLIWorkAgainstDeployctl(t *testing.T) {
 
 // TestWhatPulumiDoHasMadeIsKeptByAnUpAndDeletedByADestroy makes a resource of a snippet, beside those of the program.
 func TestWhatPulumiDoHasMadeIsKeptByAnUpAndDeletedByADestroy(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	h := harness.NewHome(t, harness.Binary())
 	h.Start(t)
 	bin, err := harness.Peer("newest")
@@ -63,7 +64,7 @@ func TestWhatPulumiDoHasMadeIsKeptByAnUpAndDeletedByADestroy(t *testing.T) {
 // TestTheRecordHasTheCallsOfTheNewestStockCLI reads the client's source: each method that makes a call must be in the
 // record that internal/pulumiapi compares with its routes.
 func TestTheRecordHasTheCallsOfTheNewestStockCLI(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	list := exec.Command("go", "-C", filepath.Join(harness.Root(), "tools", "peers", "newest"), "list", "-m", "-f",
 		"{{.Dir}}", "github.com/pulumi/pulumi/pkg/v3")
 	module, err := list.Output()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/deployctl/deployctl/e2e/cluster"
 	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/soaktest"
 )
 
 // killsAt has the receiver kill the workers while they deliver the first event whose body has a text. The channel is
@@ -37,7 +38,7 @@ func (r *receiver) killsAt(t *testing.T, c *cluster.Cluster, text string) <-chan
 // TestADeliveryIsMadeThoughItsWorkerDiesInTheMiddle kills the only worker after the receiver has got the event, and
 // before the worker gets the answer: the event is sent again, as the same one, and the log has it once.
 func TestADeliveryIsMadeThoughItsWorkerDiesInTheMiddle(t *testing.T) {
-	harness.Long(t)
+	soaktest.Only(t)
 	h, c, s := inParts(t, 1)
 	dir := t.TempDir()
 	plain.Write(t, dir)

@@ -17,6 +17,7 @@ import (
 	"github.com/deployctl/deployctl/e2e/cluster"
 	"github.com/deployctl/deployctl/e2e/fakecloud"
 	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/soaktest"
 	"github.com/deployctl/deployctl/internal/waittest"
 )
 
@@ -56,7 +57,7 @@ func TestAnUpdateWhoseWorkflowIsTerminatedIsGoneOnWithByTheNext(t *testing.T) {
 				this := row
 				row++
 				t.Run(fmt.Sprintf("the %s, %s the effect on %s", workflow, at, object), func(t *testing.T) {
-					harness.LongButFor(t, others, this)
+					soaktest.ButFor(t, others, this)
 					t.Parallel()
 					stack := strings.ToLower(fmt.Sprintf("%s-%s-%s", workflow, object, at))
 					said := interfered(t, h, stack, fakecloud.Fault{Name: "gate", Op: fakecloud.Create, Object: object,

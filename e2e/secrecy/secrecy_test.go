@@ -19,6 +19,7 @@ import (
 
 	"github.com/deployctl/deployctl/e2e/fakecloud"
 	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/soaktest"
 )
 
 // The configuration's secrets are named by where the program puts them.
@@ -58,7 +59,7 @@ func TestNothingSecretIsReadable(t *testing.T) {
 	for _, provider := range []string{"default", "passphrase"} {
 		t.Run("secrets provider "+provider, func(t *testing.T) {
 			if provider != "default" {
-				harness.Long(t)
+				soaktest.Only(t)
 			}
 			h := harness.NewHome(t, harness.Binary())
 			secrets, shown := live(t, h, provider)
@@ -73,7 +74,7 @@ func TestNothingSecretIsReadable(t *testing.T) {
 }
 
 func TestTheSearchFindsEverySecretWhenNothingIsEncrypted(t *testing.T) {
-	harness.Long(t) // it builds another binary
+	soaktest.Only(t) // it builds another binary
 	dir := t.TempDir()
 	build := exec.Command("go", "build", "-ldflags=-w", "-tags", "plaintext", "-o", dir+"/", "./cmd/deployctl/...")
 	build.Dir = harness.Root()

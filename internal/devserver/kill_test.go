@@ -16,18 +16,20 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/deployctl/deployctl/internal/devserver/parts"
 	"github.com/deployctl/deployctl/internal/devserver/servers"
+	"github.com/deployctl/deployctl/internal/soaktest"
 	"github.com/deployctl/deployctl/internal/waittest"
 	"github.com/versity/versitygw/backend/meta"
 )
 
 func TestAFirstStartThatWasKilledIsStartedAgain(t *testing.T) {
-	for _, gate := range []string{
+	for row, gate := range []string{
 		"locks/service", "service.json", "data", "data/keys.json", "data/temporal.pem", "data/ports.json",
 		"data/temporal/schema.json",
 		"data/temporal/temporal.db.new", "data/temporal/temporal.db", "data/temporal/temporal.db-wal", "data/s3",
 		"data/s3/" + Bucket,
 	} {
 		t.Run("when "+strings.ReplaceAll(gate, "/", " ")+" was there", func(t *testing.T) {
+			soaktest.ButFor(t, 4, row)
 			home := newHome(t)
 			p := spawn(t, "service", home)
 			waittest.Until(t, gate+" is there, or has got its name", func() bool {

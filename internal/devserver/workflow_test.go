@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/deployctl/deployctl/internal/soaktest"
 	"github.com/deployctl/deployctl/internal/waittest"
 	"github.com/deployctl/deployctl/workflows"
 	"go.temporal.io/api/batch/v1"
@@ -108,6 +109,7 @@ func TestAResetIsRefused(t *testing.T) {
 // TestABacklogOfOneOrganizationHoldsUpNoOther has a worker with one place, for which many tasks of one organization
 // wait before one of another organization comes.
 func TestABacklogOfOneOrganizationHoldsUpNoOther(t *testing.T) {
+	soaktest.Only(t)
 	s := start(t, newHome(t))
 	c, idle := work(t, s)
 	defer c.Close()

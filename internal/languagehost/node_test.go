@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/deployctl/deployctl/internal/soaktest"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
@@ -64,6 +65,7 @@ exports.stack = pulumi.getStack() + " of " + pulumi.getProject() + " of " + pulu
 
 // TestAProgramOfBunIsRunByTheExecutableOfThatName has node under the name of bun, whose command line is the same.
 func TestAProgramOfBunIsRunByTheExecutableOfThatName(t *testing.T) {
+	soaktest.Only(t)
 	t.Parallel()
 	path, err := exec.LookPath("node")
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/deployctl/deployctl/internal/pluginhost"
 	"github.com/deployctl/deployctl/internal/pythonproject/pythontest"
+	"github.com/deployctl/deployctl/internal/soaktest"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
 )
 
@@ -130,6 +131,7 @@ func TestPackagesOfAPythonProgramAreInstalledIntoItsVirtualEnvironment(t *testin
 }
 
 func TestPythonPackagesOfOthersAreBuiltOnlyIfTheStackAllowsIt(t *testing.T) {
+	soaktest.Only(t)
 	t.Parallel()
 	for _, allowed := range []bool{false, true} {
 		p := pythonProgram(t, map[string]any{"virtualenv": "venv"}, map[string]string{"requirements.txt": "wild"})

@@ -10,9 +10,11 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/internal/peertest"
+	"github.com/deployctl/deployctl/internal/soaktest"
 )
 
 func TestTheStockCLIRunsProgramsOverOurHosts(t *testing.T) {
+	soaktest.Only(t)
 	cli := peertest.Path(t, "pulumi")
 	t.Parallel()
 	for runtime, dir := range map[string]string{"nodejs": nodeDir(t), "go": goDir(t)} {

@@ -10,11 +10,13 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/internal/doors"
+	"github.com/deployctl/deployctl/internal/soaktest"
 	"github.com/deployctl/deployctl/internal/usertest"
 )
 
 // TestAllOfThisHoldsForAWorkerThatIsNotRoot runs the tests of this package again.
 func TestAllOfThisHoldsForAWorkerThatIsNotRoot(t *testing.T) {
+	soaktest.Only(t)
 	t.Run("without a capability", func(t *testing.T) { usertest.Run(t, ".") })
 	t.Run("with those of run-as", func(t *testing.T) {
 		var numbers []uintptr

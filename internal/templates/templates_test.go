@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/soaktest"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
 )
 
@@ -71,6 +72,7 @@ func TestEveryBuiltInTemplateMakesAProject(t *testing.T) {
 
 // TestTheGoProviderCompilesAndItsTestsPass makes a provider as a user does, beside this clone.
 func TestTheGoProviderCompilesAndItsTestsPass(t *testing.T) {
+	soaktest.Only(t)
 	from, err := Builtin("go-provider")
 	if err != nil {
 		t.Fatal(err)
