@@ -15,8 +15,8 @@ build build-client next next-embedded peers stockengine check test e2e fuzz muta
 WITH_PEERS = peers=$$(tools/peers/build) && PATH="$$peers:$(CURDIR)/bin:$$PATH"
 # Packages are started in this order, a few at a time. The longest lead, so that none is left alone in the end: those that start
 # the built binary and wait for it, and between them those that compute.
-LONGEST = ./e2e ./e2e/pulumicli ./internal/languagehost ./statestore ./e2e/languages ./chaos ./activities \
-	./internal/devserver/... ./e2e/attack ./e2e/hostile
+LONGEST = ./e2e ./e2e/attack ./e2e/pulumicli ./internal/languagehost ./e2e/languages ./statestore ./activities ./chaos \
+	./internal/devserver/... ./e2e/hostile
 E2E = ./e2e ./e2e/pulumicli ./e2e/languages ./chaos ./e2e/attack ./e2e/hostile ./internal/devserver/... ./e2e/... ./differential
 UNIT = ./internal/languagehost ./statestore ./activities \
 	$$(go list ./... | grep -v -e /internal/devserver -e /e2e$$ -e /e2e/ -e /bench$$ -e /chaos$$ -e /differential$$)

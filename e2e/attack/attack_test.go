@@ -158,26 +158,53 @@ func patient(t *testing.T) context.Context {
 	return waittest.Context(t)
 }
 
+// sharing are the parties that attack one service in `make test`; each has its own in `make attack`.
+var sharing = [][][]attack{{clientAttacks, leaseAttacks, floods, edgeAttacks},
+	{memberAttacks, programAttacks, pageAttacks}, {temporalAttacks}, {bucketAttacks}}
+
 func TestNobodyGetsAnywhere(t *testing.T) {
 	t.Parallel()
-	for _, attacks := range parties {
-		party, _, _ := strings.Cut(attacks[0].id, "/")
-		t.Run(party, func(t *testing.T) {
+	groups := sharing
+	if *soaktest.Full {
+		groups = nil
+		for _, attacks := range parties {
+			groups = append(groups, [][]attack{attacks})
+		}
+	}
+	for _, group := range groups {
+		var names []string
+		for _, attacks := range group {
+			names = append(names, partyOf(attacks))
+		}
+		t.Run(strings.Join(names, "+"), func(t *testing.T) {
 			t.Parallel()
 			f := newField(t)
-			for _, a := range attacks {
-				t.Run(strings.TrimPrefix(a.id, party+"/"), func(t *testing.T) {
-					if slices.Contains(leftToSoak, a.id) {
-						soaktest.Only(t)
-					}
-					a.play(t, f)
-					// make test looks once for all attacks of a party that cannot change what the next one finds
-					if *soaktest.Full || party == "temporal" || party == "bucket" {
-						f.unharmed(t)
-					}
-				})
+			for _, attacks := range group {
+				f.attackedBy(t, attacks)
 			}
 			f.unharmed(t)
+		})
+	}
+}
+
+func partyOf(attacks []attack) string {
+	party, _, _ := strings.Cut(attacks[0].id, "/")
+	return party
+}
+
+// attackedBy plays the attacks of a party.
+func (f *field) attackedBy(t *testing.T, attacks []attack) {
+	party := partyOf(attacks)
+	for _, a := range attacks {
+		t.Run(a.id, func(t *testing.T) {
+			if slices.Contains(leftToSoak, a.id) {
+				soaktest.Only(t)
+			}
+			a.play(t, f)
+			// make test looks once for all attacks that cannot change what the next one finds
+			if *soaktest.Full || party == "temporal" || party == "bucket" {
+				f.unharmed(t)
+			}
 		})
 	}
 }
