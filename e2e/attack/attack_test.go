@@ -55,7 +55,7 @@ var leftToSoak = []string{
 	"member/bodies-at-others", "member/stack-reference", "member/left-schedule", "member/left-queue",
 	"program/assets-of-others", "program/fetches", "program/service-bucket", "program/next-start",
 	"program/sockets-of-the-user", "program/files-of-processes", "program/user-namespaces", "program/links-in-home",
-	"program/pipe-for-the-service", "program/long-urns",
+	"program/pipe-for-the-service", "program/long-urns", "program/endless-tools",
 	"plugin/processes", "plugin/two-causes", "plugin/deep-names", "plugin/doubling-schema",
 	"page/left-script",
 	"temporal/schedule-runs", "temporal/terminated", "temporal/huge-payloads", "temporal/repeated-payloads",
