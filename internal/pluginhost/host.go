@@ -87,6 +87,8 @@ type Host struct {
 
 	connections int           // that a port may have at a time
 	starting    chan struct{} // has an element for each provider that is starting
+	mostAlive   int           // providers
+	mostStarted int           // providers
 
 	ctx    context.Context // of every call to a plugin; ends with the Host
 	cancel context.CancelFunc
@@ -136,7 +138,7 @@ func New(opts Options) (*Host, error) {
 		opts: opts, env: environment(opts.Env), program: prog,
 		providers: map[providerKey]*providerSlot{},
 		schemas:   schemaCache{intake: opts.Intake, known: map[string][]byte{}}, connections: mostConnections,
-		starting: make(chan struct{}, mostStarting),
+		starting: make(chan struct{}, mostStarting), mostAlive: mostProviders, mostStarted: mostStarted,
 	}
 	h.finder = finder{env: h.env, home: h.pulumiHome(), root: root, project: opts.Project, box: opts.Box}
 	h.ctx, h.cancel = context.WithCancel(context.Background())

@@ -123,17 +123,17 @@ func (h *Host) room(pkg Package, instead *providerSlot) error {
 	switch {
 	case h.closed:
 		return errClosed
-	case h.alive >= mostProviders:
+	case h.alive >= h.mostAlive:
 		return fmt.Errorf("provider %s is not started: %d providers of this update run already, and more are not "+
 			"possible. Each provider resource has one, and each version and parameter of a package: use fewer of them, or "+
-			"divide the stack", pkg.Name, mostProviders)
-	case h.started >= mostStarted:
+			"divide the stack", pkg.Name, h.mostAlive)
+	case h.started >= h.mostStarted:
 		reason := errors.New("the log says how they ended")
 		if instead != nil && instead.err != nil {
 			reason = instead.err
 		}
 		return fmt.Errorf("provider %s is not started: this update has started providers %d times already, because they "+
-			"end again and again: %w", pkg.Name, mostStarted, reason)
+			"end again and again: %w", pkg.Name, h.mostStarted, reason)
 	}
 	h.alive++
 	h.started++
