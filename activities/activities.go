@@ -68,6 +68,7 @@ type Activities struct {
 	accounts  *ratelimit.Accounts
 	compared  *comparisons
 	leases    *mempool.Pool // of the ends of leases
+	settling  *mempool.Pool // of the updates that settle what leases left
 	messages  *mempool.Pool // of what plugins and programs send
 	mu        sync.Mutex
 	sessions  map[string]*session                  // by update
@@ -82,7 +83,7 @@ func New(o Options) *Activities {
 	return &Activities{
 		Options: o, bundles: bundlecache.New(o.Dir), reserve: process.NewReserve(o.Sandbox),
 		accounts: ratelimit.NewAccounts(), compared: newComparisons(), leases: mempool.New(leaseMemory),
-		messages: mempool.New(messageMemory),
+		settling: mempool.New(settledMemory), messages: mempool.New(messageMemory),
 		sessions: map[string]*session{}, spent: map[deployments.UpdateName]*sync.Map{},
 		answers: newAnswers(), collected: map[deployments.StackName]time.Time{}, groupTime: groupTime,
 	}

@@ -51,7 +51,29 @@ const (
 	// it before it is retried.
 	leaseMemory   = 192 << 20
 	leasePatience = 5 * time.Minute
+	// settledMemory is what the states take of it whose updates settle what leases left, settledPatience how long such
+	// an update waits for it before its claim is retried, and settledTime how long it keeps it: a provider that does not
+	// answer holds up nobody for longer.
+	settledMemory   = 192 << 20
+	settledPatience = time.Minute
+	settledTime     = 10 * time.Minute
 )
+
+// takeSettled takes the memory of the state of an update that settles what the client of another one left: nobody has
+// asked for it, and the client has chosen how large it is. It is shared as that of the ends of leases is, apart from
+// them: they wait for no provider. It is released with the session.
+func (a *Activities) takeSettled(ctx context.Context, s *session) error {
+	if s.request.Settle == nil {
+		return nil
+	}
+	s.memory = a.settling.Claim(s.update.Organization, nil)
+	ctx = mempool.With(ctx, s.memory, settledPatience)
+	if err := a.Store.TakeCheckpoint(ctx, s.update.StackName, s.base); err != nil {
+		return err
+	}
+	time.AfterFunc(settledTime, s.memory.Release)
+	return nil
+}
 
 // EndLease commits what the client of an update has written, and ends the update. It may run more than once. Its memory
 // is shared with other ends by organization, because clients decide how much that is.

@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"fmt"
+	"sort"
 	"strings"
 	"testing"
 	"time"
@@ -76,6 +77,60 @@ func TestTheEndOfALeaseTakesTheMemoryOfItsWorker(t *testing.T) {
 		Status: engine.StatusSucceeded})
 	if err != nil || end.Status != string(engine.StatusSucceeded) {
 		t.Errorf("it ends as %+v, %v", end, err)
+	}
+}
+
+// TestAnUpdateThatSettlesTakesTheMemoryOfItsStateBeforeItReadsIt has others take what a worker has for such updates: it
+// begins once they are done, and gives back what it has taken at its end.
+func TestAnUpdateThatSettlesTakesTheMemoryOfItsStateBeforeItReadsIt(t *testing.T) {
+	h := newHouse(t)
+	u := deployments.UpdateName{StackName: testStack, Version: "1"}
+	begun(t, h, u)
+	head, err := h.store.Head(t.Context(), testStack)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const size = 1 << 20
+	if err := h.store.WriteJournal(t.Context(), deployments.Leased{Update: u, Fence: head.Fence},
+		[]byte(`[{"sequenceID":0,"kind":1,"operationID":1,"state":{"urn":"urn:pulumi:dev::test::t:m:T::a","type":"t:m:T",`+
+			`"outputs":{"v":"`+strings.Repeat("v", size)+`"}}}]`)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := call[deployments.LeaseEnded](h, h.acts.EndLease, deployments.LeaseEnd{Update: u,
+		Status: engine.StatusFailed}); err != nil {
+		t.Fatal(err)
+	}
+	taken := func() int64 { // all but that is free
+		return int64(sort.Search(settledMemory, func(n int) bool {
+			other := h.acts.settling.Claim("other", nil)
+			defer other.Release()
+			return other.Take(t.Context(), settledMemory-int64(n), 0) == nil
+		}))
+	}
+	other := h.acts.settling.Claim("evil", nil)
+	if err := other.Take(t.Context(), settledMemory, 0); err != nil {
+		t.Fatal(err)
+	}
+	settling := deployments.ClaimInput{Update: deployments.UpdateName{StackName: testStack, Version: "2"}, Number: 1,
+		Request: deployments.UpdateRequest{Stack: testStack, Kind: engine.KindRefresh, Settle: &engine.Settling{},
+			Submitted: h.submitted(testStack)}}
+	gone, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond) // it waits for longer
+	defer cancel()
+	waiting := &session{update: settling.Update, base: 1, request: settling.Request}
+	if err := h.acts.takeSettled(gone, waiting); err == nil {
+		t.Error("it begins without memory")
+	}
+	waiting.memory.Release()
+	other.Release()
+	if _, err := call[deployments.Claimed](h, h.acts.Claim, settling); err != nil {
+		t.Fatal(err)
+	}
+	if n := taken(); n < 4*size {
+		t.Errorf("it has taken %d bytes for a state of %d", n, size)
+	}
+	Forget(t.Context(), h.acts, settling.Update)
+	if n := taken(); n != 0 {
+		t.Errorf("it has %d bytes after its end", n)
 	}
 }
 

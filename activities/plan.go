@@ -9,6 +9,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/intake"
 	"github.com/deployctl/deployctl/internal/panics"
 	"github.com/deployctl/deployctl/internal/pluginhost"
 	"github.com/deployctl/deployctl/internal/properties"
@@ -80,6 +81,8 @@ func same(p engine.Planned) bool {
 
 // plan plans one resource, without secrets in its texts. A panic ends this plan only.
 func (s *session) plan(ctx context.Context, p engine.Plan) (planned engine.Planned, err error) {
+	ctx, release := intake.WithHold(ctx)
+	defer release()
 	err = panics.Do("planning "+string(p.URN), func() (err error) {
 		planned, err = s.planOne(ctx, p)
 		return err

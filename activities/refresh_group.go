@@ -8,6 +8,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/intake"
 	"github.com/deployctl/deployctl/internal/panics"
 	"github.com/deployctl/deployctl/internal/ratelimit"
 )
@@ -36,6 +37,8 @@ func (a *Activities) Refresh(ctx context.Context, in deployments.RefreshInput) (
 	read := func(i int) {
 		// After a panic there is no result, so Step repeats the refresh and reports it.
 		_ = panics.Do("refreshing "+string(in.Steps[i].URN), func() error {
+			ctx, release := intake.WithHold(ctx)
+			defer release()
 			at := &attempt{session: s, step: in.Steps[i], heartbeat: heartbeat, turn: true}
 			result, err := at.guarded(ctx)
 			if err == nil && hadEffect(result) {

@@ -18,6 +18,7 @@ import (
 	"github.com/deployctl/deployctl/internal/bundlecache"
 	"github.com/deployctl/deployctl/internal/errorclass"
 	"github.com/deployctl/deployctl/internal/eventlog"
+	"github.com/deployctl/deployctl/internal/mempool"
 	"github.com/deployctl/deployctl/internal/monitor"
 	"github.com/deployctl/deployctl/internal/pluginhost"
 	"github.com/deployctl/deployctl/internal/ratelimit"
@@ -80,6 +81,7 @@ type session struct {
 	hooks     monitor.Hooks
 	// policyPacks check what the program registers, and the stack.
 	policyPacks []*policyPack
+	memory      *mempool.Claim // of its state; nil: it takes none. See takeSettled
 	phases      phases
 	since       time.Time                    // when it was made
 	ready       chan struct{}                // closed once the session is filled or has failed; see open
@@ -143,6 +145,9 @@ func (s *session) inProject(text string) string {
 
 // close ends the update's plugins and forgets its secrets.
 func (s *session) close(ctx context.Context) {
+	if s.memory != nil {
+		defer s.memory.Release()
+	}
 	s.assets.Close()
 	if s.host != nil {
 		s.host.Close(ctx)

@@ -141,6 +141,9 @@ func (a *Activities) fill(ctx context.Context, s *session) error {
 	if err != nil {
 		return deployments.Errorf(deployments.CodeInvalid, "%w", err)
 	}
+	if err = a.takeSettled(ctx, s); err != nil {
+		return err
+	}
 	scope := statestore.Scope{Update: s.update, Base: s.base, Secrets: s.request.Secrets}
 	if s.values, err = a.Store.Bags(ctx, scope); err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/intake"
 	"github.com/deployctl/deployctl/internal/pluginhost"
 	"github.com/deployctl/deployctl/internal/properties"
 	"github.com/deployctl/deployctl/internal/settlerule"
@@ -31,6 +32,8 @@ func (a *Activities) Settle(ctx context.Context, in deployments.SettleInput) (en
 	if err != nil {
 		return engine.StepFinished{}, failure(err)
 	}
+	ctx, release := intake.WithHold(ctx)
+	defer release()
 	at, ctx, end := a.lostAttempt(ctx, s, in)
 	defer end()
 	result, err := at.settle(ctx, in.Settle, in.Worker == a.Worker)

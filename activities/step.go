@@ -9,6 +9,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/bags"
+	"github.com/deployctl/deployctl/internal/intake"
 	"github.com/deployctl/deployctl/internal/panics"
 	"github.com/deployctl/deployctl/internal/pluginhost"
 	"github.com/deployctl/deployctl/internal/properties"
@@ -48,6 +49,8 @@ func (a *Activities) Step(ctx context.Context, in deployments.StepInput) (deploy
 		}
 	}()
 
+	ctx, release := intake.WithHold(ctx)
+	defer release()
 	var result engine.StepFinished
 	if wait := rest(in.Round - in.Step.Retries); wait > 0 && activity.GetInfo(ctx).Attempt == 1 {
 		err = postponed("it was lost before, and had no effect", wait)

@@ -28,15 +28,21 @@ const (
 // What the client of one update may write. The stock CLI writes four to six journal entries and a few events for a
 // resource.
 const (
-	MaxJournalEntries   = 500_000
-	MaxJournalBytes     = 512 << 20
-	MaxClientEvents     = 1_000_000
-	MaxClientEventBytes = 512 << 20
+	MaxJournalEntries = 500_000
+	MaxJournalBytes   = 512 << 20
+	// MaxJournalReferences limits those of all entries: a resource is in up to five of them.
+	MaxJournalReferences = 5 * MaxClientReferences
+	MaxClientEvents      = 1_000_000
+	MaxClientEventBytes  = 512 << 20
 	// MaxBatch limits the journal entries, and the events, of one call.
 	MaxBatch = 10_000
 	// MaxClientState limits the state, as JSON, and MaxClientResources its resources.
 	MaxClientState     = 128 << 20
 	MaxClientResources = 100_000
+	// MaxClientReferences limits the elements of all lists in the headers of a state's resources, nearly all of which are
+	// references to other resources: ten for each of as many resources as there may be. As text they are short, and in
+	// memory they are not.
+	MaxClientReferences = 1_000_000
 	// MaxValueMemory limits what the values of one resource of a state that is written, and of all that is no resource,
 	// become in memory: some texts become a hundred times as large.
 	MaxValueMemory = 64 << 20
@@ -50,6 +56,16 @@ var ErrTooLarge = errors.New("too much is written")
 // TooLarge returns an error of CodeInvalid whose cause is ErrTooLarge.
 func TooLarge(format string, args ...any) error {
 	return &Error{Code: CodeInvalid, Message: fmt.Sprintf(format, args...), Err: ErrTooLarge}
+}
+
+// ValidateReferences reports that the resources of what a client writes have more than MaxClientReferences.
+func ValidateReferences(n int) error {
+	if n <= MaxClientReferences {
+		return nil
+	}
+	return TooLarge("its resources have %d references to others (dependencies, propertyDependencies, aliases and the "+
+		"like), and at most %d are possible: have resources depend on fewer others, or divide the stack", n,
+		MaxClientReferences)
 }
 
 // Lease makes an UpdateRequest one that its client executes itself: the stock CLI. The service keeps the stack for it

@@ -241,7 +241,8 @@ func TestALimitIsWhereItIsSaidToBe(t *testing.T) {
 		"a resource's id": {64 << 10, func(n int) error {
 			return deployments.ValidateResolution(update, "urn:pulumi:dev::shop::a:b:C::name", text(n))
 		}},
-		"values to encrypt": {10_000, deployments.ValidateValues},
+		"values to encrypt":       {10_000, deployments.ValidateValues},
+		"references of resources": {1_000_000, deployments.ValidateReferences},
 		"a whole request": {3 << 19, func(n int) error {
 			r := deployments.UpdateRequest{Stack: dev, RequestID: "r", Kind: engine.KindUp, Environment: []string{"A="}}
 			empty, err := json.Marshal(r)

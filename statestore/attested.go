@@ -82,6 +82,23 @@ func (c storedCheckpoint) unpack(ctx context.Context, key string) ([]byte, error
 	return data, nil
 }
 
+// TakeCheckpoint takes from the claim of a context (see mempool) what the checkpoint of a version takes while an update
+// has it.
+func (s *Store) TakeCheckpoint(ctx context.Context, name deployments.StackName, version int) error {
+	if version == 0 {
+		return nil
+	}
+	key := checkpointKey(name, version)
+	c, err := s.readCheckpoint(ctx, key)
+	if errors.Is(err, ErrAbsent) {
+		return s.missing(ctx, name, version)
+	}
+	if err != nil {
+		return err
+	}
+	return mempool.Take(ctx, checkpointTimes*max(unpackedSize(c.frames), int64(len(c.frames))))
+}
+
 // checkpointTimes is how much memory a checkpoint takes while it is read and answered, or becomes the next one, in
 // times its size.
 const checkpointTimes = 4

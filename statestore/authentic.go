@@ -138,7 +138,8 @@ func (s *Store) adoptStates(ctx context.Context, name deployments.StackName, h *
 }
 
 // adoptHeads accepts, once, every head of a bucket that was written before heads were authenticated, and records that
-// in the keyring: from then on a head without a MAC is rejected.
+// in the keyring: from then on a head without a MAC is rejected. With a new sealing key, a process that has the older
+// keyring cannot read what is written from then on: it cannot go on unnoticed once that is put back.
 func (s *Store) adoptHeads(ctx context.Context) error {
 	stacks, err := s.ListStacks(ctx, "", "")
 	if err != nil {
@@ -150,5 +151,10 @@ func (s *Store) adoptHeads(ctx context.Context) error {
 			return err
 		}
 	}
-	return s.changeKeyring(ctx, func(content *keyringContent) { content.Authenticated = true })
+	return s.changeKeyring(ctx, func(content *keyringContent) {
+		if !content.Authenticated {
+			content.rotate(s.now().UTC())
+		}
+		content.Authenticated = true
+	})
 }

@@ -86,6 +86,33 @@ func (s *Store) endJournal(ctx context.Context, u deployments.UpdateName) (*jour
 	return r, mempool.Take(ctx, min(line.Bytes, 2*journalMemory))
 }
 
+// EndJournal has nothing more written to the journal of a lease whose client has said that it is done. The end says how
+// many objects there are, as far as this process knows, which has written them, or the bucket: FinishLease notices what
+// is deleted between, or was before. It does nothing when the update has lost the stack.
+func (s *Store) EndJournal(ctx context.Context, l deployments.Leased) error {
+	lease := writtenLease{l.Update, l.Fence}
+	if err := s.holdsLease(ctx, lease); err != nil {
+		if deployments.CodeOf(err) == deployments.CodeForbidden {
+			return nil
+		}
+		return err
+	}
+	known, size := s.clientLogs.last(logOfLease{journalLog, lease})
+	for {
+		last, line, err := s.lastOfLog(ctx, journalLog, l.Update, known)
+		if err != nil || line.End {
+			return err
+		}
+		if last < known { // the last ones were deleted
+			last, line.logSize = known, size
+		}
+		line.End = true
+		if err := s.putLog(ctx, journalLog, l.Update, last+1, line, nil); !errors.Is(err, ErrChanged) {
+			return err
+		}
+	}
+}
+
 // entries returns the entries in the order of their sequence numbers, each once. An error, which is CodeInvalid if it
 // is the client's fault, is the last thing that it returns.
 func (r *journalReader) entries(ctx context.Context) iter.Seq2[journal.Entry, error] {
@@ -151,7 +178,11 @@ func (r *journalReader) load(ctx context.Context, object int) error {
 	arrays, errs := make([][]byte, len(missing)), make([]error, len(missing))
 	var reading sync.WaitGroup
 	for i, n := range missing {
-		reading.Go(func() { _, arrays[i], errs[i] = r.getLog(ctx, journalLog, r.update, n) })
+		reading.Go(func() {
+			if _, arrays[i], errs[i] = r.getLog(ctx, journalLog, r.update, n); errors.Is(errs[i], ErrAbsent) {
+				errs[i] = lostEntries(r.update, n)
+			}
+		})
 	}
 	reading.Wait()
 	if err := errors.Join(errs...); err != nil {
@@ -161,6 +192,13 @@ func (r *journalReader) load(ctx context.Context, object int) error {
 		r.keep(n, slices.Collect(rawjson.Elements(arrays[i])))
 	}
 	return nil
+}
+
+// lostEntries is the error about an object of a journal that is missing before its end: what it had would be forgotten.
+func lostEntries(u deployments.UpdateName, n int) error {
+	return deployments.Errorf(deployments.CodeFormat, "%s is missing, though the client of update %s has written it: put "+
+		"back the last good copy of this object (an earlier version of the bucket's, or of its backup), or give up what the "+
+		"update did with `deployctl stack recover --discard`", journalLog.key(u, n), u)
 }
 
 // keep keeps the entries of an object, and forgets those that were read first.

@@ -213,6 +213,41 @@ func TestAnUpdateWritesNoMoreThanItsBudgetOnWhicheverServer(t *testing.T) {
 	}
 }
 
+// TestWhatIsDeletedOfAJournalBeforeItsEndIsNoticed has the last of its objects deleted after the client has said that
+// it is done, and before, while the server knows it that has written it. With what was deleted nothing is lost.
+func TestWhatIsDeletedOfAJournalBeforeItsEndIsNoticed(t *testing.T) {
+	for _, before := range []bool{false, true} {
+		j := newJournaling(t)
+		for n := 1; n <= 3; n++ {
+			j.ok(j.store.WriteJournal(t.Context(), j.lease, json.RawMessage("["+made(n, 1)+"]")))
+		}
+		key := journalLog.key(j.lease.Update, 3)
+		deleted, err := j.objects.Get(t.Context(), key)
+		j.ok(err)
+		if before {
+			j.ok(j.objects.Delete(t.Context(), key))
+		}
+		for range 2 { // a repeated call
+			j.ok(j.store.EndJournal(t.Context(), j.lease))
+		}
+		if !before {
+			j.ok(j.objects.Delete(t.Context(), key))
+		}
+		_, err = j.server().FinishLease(t.Context(), j.lease.Update)
+		if deployments.CodeOf(err) != deployments.CodeFormat || !strings.Contains(err.Error(), "put back the last good copy") {
+			t.Errorf("deleted before its end (%v): it ends with %v", before, err)
+		}
+		_, err = j.objects.Put(t.Context(), key, deleted.Data, Condition{Absent: true})
+		j.ok(err)
+		_, err = j.server().FinishLease(t.Context(), j.lease.Update)
+		j.ok(err)
+		if got := j.resources(); len(got) != 3 {
+			t.Errorf("deleted before its end (%v): the state has %v", before, got)
+		}
+		j.ok(j.store.EndJournal(t.Context(), j.lease)) // a client that repeats what it said
+	}
+}
+
 func TestOneCallWritesSoManyEntriesAtMost(t *testing.T) {
 	j := newJournaling(t)
 	entry := `{"sequenceID":1,"kind":2,"operationID":1}`

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/journal"
 	"github.com/deployctl/deployctl/internal/mempool"
 	"github.com/deployctl/deployctl/internal/panics"
 	"github.com/deployctl/deployctl/internal/rawjson"
@@ -38,15 +39,23 @@ const ClientStream = "client"
 
 var (
 	journalLog = &clientLog{folder: []string{journalFolder}, what: "journal entries", ends: true,
-		most: logSize{Items: deployments.MaxJournalEntries, Bytes: deployments.MaxJournalBytes}}
+		most: logSize{Items: deployments.MaxJournalEntries, Bytes: deployments.MaxJournalBytes,
+			References: deployments.MaxJournalReferences}}
 	clientEvents = &clientLog{folder: []string{eventsFolder, ClientStream}, what: "events",
 		most: logSize{Items: deployments.MaxClientEvents, Bytes: deployments.MaxClientEventBytes}}
 )
 
-// logSize is how much a log has: items, and bytes of them as JSON.
+// logSize is how much a log has: items, bytes of them as JSON, and references of the resources in them (see
+// journal.References).
 type logSize struct {
-	Items int   `json:"items"`
-	Bytes int64 `json:"bytes"`
+	Items      int   `json:"items"`
+	Bytes      int64 `json:"bytes"`
+	References int   `json:"references,omitempty"`
+}
+
+// over reports whether a log has more than that.
+func (s logSize) over(most logSize) bool {
+	return s.Items > most.Items || s.Bytes > most.Bytes || s.References > most.References
 }
 
 // logLine is the first line of an object of a log.
@@ -99,20 +108,24 @@ type logQueue struct {
 
 // logWrite is what one call writes.
 type logWrite struct {
-	array  []byte // of items, as JSON
-	items  int
-	stored chan struct{} // closed when err is set
-	err    error
+	array      []byte // of items, as JSON
+	items      int
+	references int           // see logSize
+	stored     chan struct{} // closed when err is set
+	err        error
 }
 
 // WriteJournal implements deployments.LeasedState. It returns when the entries are stored, even if the client has gone,
 // so that what a call may hold in memory is held by a call.
 func (s *Store) WriteJournal(ctx context.Context, l deployments.Leased, entries json.RawMessage) error {
-	largest := int64(0)
+	largest, references := int64(0), 0
 	if json.Valid(entries) {
 		for raw := range rawjson.Elements(entries) {
-			largest = max(largest, rawjson.Cost(raw))
+			largest, references = max(largest, rawjson.Cost(raw)), references+journal.References(raw)
 		}
+	}
+	if err := deployments.ValidateReferences(references); err != nil {
+		return err
 	}
 	if err := mempool.Take(ctx, largest); err != nil { // they are parsed one after the other
 		return err
@@ -127,22 +140,20 @@ func (s *Store) WriteJournal(ctx context.Context, l deployments.Leased, entries 
 		}
 		items++
 	}
-	return s.writeLog(ctx, journalLog, l, entries, items)
+	return s.writeLog(ctx, journalLog, l, &logWrite{array: entries, items: items, references: references})
 }
 
 // WriteClientEvents adds events of a client to the log of its update: a JSON array of so many deployments.WatchEvent.
 func (s *Store) WriteClientEvents(ctx context.Context, l deployments.Leased, events []byte, items int) error {
-	return s.writeLog(ctx, clientEvents, l, events, items)
+	return s.writeLog(ctx, clientEvents, l, &logWrite{array: events, items: items})
 }
 
-func (s *Store) writeLog(
-	ctx context.Context, k *clientLog, l deployments.Leased, array []byte, items int,
-) error {
-	if items == 0 {
+func (s *Store) writeLog(ctx context.Context, k *clientLog, l deployments.Leased, w *logWrite) error {
+	if w.items == 0 {
 		return nil
 	}
 	of := logOfLease{k, writtenLease{l.Update, l.Fence}}
-	w := &logWrite{array: bytes.TrimSpace(array), items: items, stored: make(chan struct{})}
+	w.array, w.stored = bytes.TrimSpace(w.array), make(chan struct{})
 	if s.clientLogs.add(of, w) {
 		go s.writeLogs(context.WithoutCancel(ctx), of)
 	}
@@ -165,6 +176,16 @@ func (c *clientLogs) add(of logOfLease, w *logWrite) (begin bool) {
 	begin, q.writing = !q.writing, true
 	q.waiting = append(q.waiting, w)
 	return begin
+}
+
+// last returns the number of the last object of a log as far as it is known here, and how much the log has with it.
+func (c *clientLogs) last(of logOfLease) (n int, size logSize) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if q := c.queues[of]; q != nil && !q.writing {
+		return q.last, q.size
+	}
+	return 0, logSize{}
 }
 
 // take takes the writes that become the next object of a log: the first one, and of the next ones what is small. There
@@ -211,10 +232,10 @@ func (s *Store) appendLog(ctx context.Context, of logOfLease, q *logQueue, taken
 		}
 		q.held = true
 	}
-	array, items := joined(taken)
+	array, items, references := joined(taken)
 	for {
-		size := logSize{q.size.Items + items, q.size.Bytes + int64(len(array))}
-		if size.Items > of.log.most.Items || size.Bytes > of.log.most.Bytes {
+		size := logSize{q.size.Items + items, q.size.Bytes + int64(len(array)), q.size.References + references}
+		if size.over(of.log.most) {
 			return of.log.full(of.lease.update)
 		}
 		err := s.putLog(ctx, of.log, of.lease.update, q.last+1, logLine{logSize: size}, array)
@@ -238,14 +259,18 @@ func (s *Store) appendLog(ctx context.Context, of logOfLease, q *logQueue, taken
 
 // full is the error about a log that takes no more.
 func (k *clientLog) full(u deployments.UpdateName) error {
-	return deployments.TooLarge("update %s has written as many %s as one update may: %d, of %d MiB together; divide the "+
-		"stack, or update some resources at a time (--target)", u, k.what, k.most.Items, k.most.Bytes>>20)
+	references := ""
+	if k.most.References > 0 {
+		references = fmt.Sprintf(", with %d references of resources to others", k.most.References)
+	}
+	return deployments.TooLarge("update %s has written as many %s as one update may: %d, of %d MiB together%s; divide "+
+		"the stack, or update some resources at a time (--target)", u, k.what, k.most.Items, k.most.Bytes>>20, references)
 }
 
 // joined returns the arrays of writes as one array.
-func joined(writes []*logWrite) (array []byte, items int) {
+func joined(writes []*logWrite) (array []byte, items, references int) {
 	if len(writes) == 1 {
-		return writes[0].array, writes[0].items
+		return writes[0].array, writes[0].items, writes[0].references
 	}
 	array = append(array, '[')
 	for _, w := range writes {
@@ -253,9 +278,9 @@ func joined(writes []*logWrite) (array []byte, items int) {
 			array = append(array, ',')
 		}
 		array = append(array, w.array[1:len(w.array)-1]...)
-		items += w.items
+		items, references = items+w.items, references+w.references
 	}
-	return append(array, ']'), items
+	return append(array, ']'), items, references
 }
 
 // putLog writes the object of a number unless it exists: ErrChanged.

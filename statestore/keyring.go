@@ -75,6 +75,14 @@ func (s *Store) useKeyring(content keyringContent, tag string) {
 	s.keyringTag.Store(tag)
 }
 
+// rotate adds a new sealing key, which is the current one from then on.
+func (c *keyringContent) rotate(now time.Time) seal.SealingKey {
+	key := seal.NewSealingKey(now)
+	c.Sealing[len(c.Sealing)-1].Retired = now
+	c.Sealing = append(c.Sealing, key)
+	return key
+}
+
 // changeKeyring changes the keyring by compare-and-swap, and uses it. It does not run beside
 // reloadKeyring: what that has read before would pass for an older copy after it.
 func (s *Store) changeKeyring(ctx context.Context, change func(*keyringContent)) error {
@@ -82,6 +90,9 @@ func (s *Store) changeKeyring(ctx context.Context, change func(*keyringContent))
 	defer s.keyringUse.Unlock()
 	for {
 		content, tag, err := s.readKeyring(ctx)
+		if err == nil {
+			err = s.succeeds(content)
+		}
 		if err != nil {
 			return err
 		}
@@ -128,8 +139,13 @@ func (s *Store) reloadKeyring(ctx context.Context) error {
 	return err
 }
 
-// succeeds reports, as CodeFormat, that a keyring lacks the key with which this process seals.
+// succeeds reports, as CodeFormat, that a keyring is older than the one that this process uses: it lacks the key with
+// which the process seals, or is from before what is recorded once and for ever.
 func (s *Store) succeeds(content keyringContent) error {
+	if s.authenticated.Load() && !content.Authenticated {
+		return deployments.Errorf(deployments.CodeFormat, "%s is an older copy: it is from before the heads of this bucket "+
+			"were authenticated; put back the latest", ringKey)
+	}
 	current := s.keys.Keys().Current().ID()
 	for _, key := range content.Sealing {
 		if key.ID() == current {

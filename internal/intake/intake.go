@@ -2,7 +2,8 @@
 // messages of any number as they are sent.
 //
 // It reads along on a connection. When the length of a large message arrives, nothing more is read of the connection
-// until its organization has the memory for it (see mempool). The memory is given back when the message was decoded.
+// until its organization has the memory for it (see mempool). The memory is given back when the message was decoded, or
+// once what was decoded of an answer is not needed any more (see WithHold).
 package intake
 
 import (
@@ -147,7 +148,7 @@ func (c *connection) Write(p []byte) (int, error) {
 func (c *connection) Close() error {
 	c.cancel()
 	err := c.Conn.Close()
-	c.drop(func(*message) bool { return true })
+	c.drop(nil, func(*message) bool { return true })
 	c.claim.Release()
 	return err
 }
@@ -216,7 +217,7 @@ func (c *connection) arrived(stream uint32) {
 	for _, m := range c.messages {
 		if m.stream == stream && !m.whole {
 			m.whole = true
-			m.forget = time.AfterFunc(decodeTime, func() { c.drop(func(one *message) bool { return one == m }) })
+			m.forget = time.AfterFunc(decodeTime, func() { c.drop(nil, func(one *message) bool { return one == m }) })
 		}
 	}
 	c.settle()
@@ -230,8 +231,8 @@ func (c *connection) settle() {
 	}
 }
 
-// drop gives the memory of messages back.
-func (c *connection) drop(over func(*message) bool) {
+// drop gives the memory of messages to a hold, or back if that is nil.
+func (c *connection) drop(to *Hold, over func(*message) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.messages = slices.DeleteFunc(c.messages, func(m *message) bool {
@@ -242,19 +243,21 @@ func (c *connection) drop(over func(*message) bool) {
 		if m.forget != nil {
 			m.forget.Stop()
 		}
-		c.claim.Return(m.taken)
+		if !to.keep(c.claim, m.taken) {
+			c.claim.Return(m.taken)
+		}
 		return true
 	})
 	c.settle()
 }
 
 // decoded notes that a message was decoded, whose length is that on the wire if it was not compressed.
-func (c *connection) decoded(wire, length int64) {
+func (c *connection) decoded(to *Hold, wire, length int64) {
 	if wire <= large && wire == length {
 		return
 	}
 	found := false
-	c.drop(func(m *message) bool {
+	c.drop(to, func(m *message) bool {
 		over := !found && m.whole && m.wire == wire
 		found = found || over
 		return over
@@ -263,12 +266,12 @@ func (c *connection) decoded(wire, length int64) {
 
 // ended notes that nothing more is received on a stream.
 func (c *connection) ended(stream uint32) {
-	c.drop(func(m *message) bool { return m.stream == stream })
+	c.drop(nil, func(m *message) bool { return m.stream == stream })
 }
 
 // reset notes that the other side has ended a stream with what is missing of its message.
 func (c *connection) reset(stream uint32) {
-	c.drop(func(m *message) bool { return m.stream == stream && !m.whole })
+	c.drop(nil, func(m *message) bool { return m.stream == stream && !m.whole })
 }
 
 // Watcher tells connections which messages were decoded. Each client has its own.
@@ -303,6 +306,6 @@ func (w *Watcher) HandleRPC(ctx context.Context, event stats.RPCStats) {
 		c = w.last.Load()
 	}
 	if c != nil {
-		c.decoded(int64(decoded.CompressedLength), int64(decoded.Length))
+		c.decoded(HoldOf(ctx), int64(decoded.CompressedLength), int64(decoded.Length))
 	}
 }

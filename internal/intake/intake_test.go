@@ -148,6 +148,57 @@ func TestAnAnswerTakesMemoryAndGivesItBack(t *testing.T) {
 	}
 }
 
+// TestAnAnswerKeepsItsMemoryForAsLongAsItsCallerNeedsIt has others take what is left, and then all.
+func TestAnAnswerKeepsItsMemoryForAsLongAsItsCallerNeedsIt(t *testing.T) {
+	pool := mempool.New(poolSize)
+	read, c := connected(t, New(pool, "acme"))
+	size := 1 << 20
+	if err := read(stream(1, size, make([]byte, size))); err != nil {
+		t.Fatal(err)
+	}
+	ctx, release := WithHold(t.Context())
+	c.decoded(HoldOf(ctx), int64(size), int64(size))
+	_ = c.Close() // the plugin may end
+	isFree(t, pool, poolSize-perByte<<20)
+	other := pool.Claim("other", nil)
+	defer other.Release()
+	if other.Take(t.Context(), poolSize, 0) == nil {
+		t.Error("its memory is given to others while it is needed")
+	}
+	release()
+	isFree(t, pool, poolSize)
+	late, c := connected(t, New(pool, "acme"))
+	if err := late(stream(1, size, make([]byte, size))); err != nil {
+		t.Fatal(err)
+	}
+	c.decoded(HoldOf(ctx), int64(size), int64(size))
+	isFree(t, pool, poolSize)
+}
+
+// TestAnAnswerThatIsNeededForLongGivesWay has nothing else happen than that others wait.
+func TestAnAnswerThatIsNeededForLongGivesWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := mempool.New(poolSize)
+		of := pool.Losing("acme")
+		if err := of.Take(t.Context(), perByte<<20, 0); err != nil {
+			t.Fatal(err)
+		}
+		ctx, release := WithHold(t.Context())
+		defer release()
+		if !HoldOf(ctx).keep(of, perByte<<20) {
+			t.Fatal("it is not kept")
+		}
+		other := pool.Claim("other", nil)
+		defer other.Release()
+		if err := other.Take(t.Context(), poolSize, holdTime/2); err == nil {
+			t.Error("its memory is given to others while it is needed")
+		}
+		if err := other.Take(t.Context(), poolSize, holdTime); err != nil {
+			t.Errorf("its memory is kept for ever: %v", err)
+		}
+	})
+}
+
 func TestACompressedMessageCountsAsTheLongest(t *testing.T) {
 	const size = 4 * poolSize
 	pool := mempool.New(size)
@@ -361,7 +412,7 @@ func TestTheMemoryOfADecodedMessageIsGivenBackWhileAnotherArrives(t *testing.T) 
 	if err := read(stream(1, size, make([]byte, size)), stream(3, 2<<20, []byte("x"))); err != nil {
 		t.Fatal(err)
 	}
-	c.decoded(int64(size), int64(size))
+	c.decoded(nil, int64(size), int64(size))
 	other := pool.Claim("other", nil)
 	defer other.Release()
 	if err := other.Take(t.Context(), 3*poolSize-2*perByte<<20, 0); err != nil {
@@ -377,7 +428,7 @@ func TestACompressedMessageGivesItsMemoryBackWhenItIsDecoded(t *testing.T) {
 	if err := read(sent); err != nil {
 		t.Fatal(err)
 	}
-	c.decoded(10, 1<<20)
+	c.decoded(nil, 10, 1<<20)
 	if whole := pool.Claim("whole", nil); whole.Take(t.Context(), poolSize, 0) != nil {
 		t.Error("its memory is still taken")
 	}

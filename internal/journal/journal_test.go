@@ -107,20 +107,18 @@ func replayed(base State, entries []Entry) (State, error) {
 // measured reports that a replay has counted another size than that of its state. Marks and references, which are
 // written at the end, may change the bytes.
 func measured(r *Replay, state State) error {
-	bytes, resources := r.Size()
-	size := 0
+	size := Size{Resources: len(state.Resources)}
 	for _, it := range slices.Concat(r.made, r.base) {
-		size += len(it.raw)
+		size.Bytes, size.References = size.Bytes+len(it.raw), size.References+References(it.raw)
 	}
 	for _, raw := range state.Pending {
-		size += len(raw)
+		size.Bytes, size.References = size.Bytes+len(raw), size.References+References(raw)
 	}
 	for _, raw := range state.Extensions {
-		size += len(raw)
+		size.Bytes += len(raw)
 	}
-	if bytes != size || resources != len(state.Resources) {
-		return fmt.Errorf("it has counted %d resources in %d bytes, and there are %d in %d", resources, bytes,
-			len(state.Resources), size)
+	if counted := r.Size(); counted != size {
+		return fmt.Errorf("it has counted %+v, and there is %+v", counted, size)
 	}
 	return nil
 }

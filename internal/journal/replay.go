@@ -15,8 +15,9 @@ const mostRebuilds = 10
 
 // item is a resource of the base, or one that an operation has made.
 type item struct {
-	raw  json.RawMessage
-	gone bool
+	raw        json.RawMessage
+	references int // of raw
+	gone       bool
 	// marks that its JSON gets at the end
 	deleted, pendingReplacement bool
 }
@@ -34,8 +35,7 @@ type Replay struct {
 	refresh  bool
 	rebuilds int
 
-	size      int // bytes of JSON that the state has
-	resources int // that are not gone
+	size Size // of the state, with the resources that are not gone
 }
 
 // NewReplay begins a replay.
@@ -50,15 +50,21 @@ func NewReplay(base State) *Replay {
 	return r
 }
 
-// Size returns what the state has so far: bytes of JSON, and resources.
-func (r *Replay) Size() (bytes, resources int) { return r.size, r.resources }
+// Size returns what the state has so far.
+func (r *Replay) Size() Size { return r.size }
+
+// grow counts a text that becomes part of the state in place of another one; both may be nil.
+func (r *Replay) grow(raw, instead json.RawMessage) {
+	r.size.Bytes += len(raw) - len(instead)
+	r.size.References += References(raw) - References(instead)
+}
 
 func (r *Replay) setBase(resources, pending []json.RawMessage) {
 	for _, it := range r.base {
 		r.set(it, nil)
 	}
 	for _, raw := range r.kept {
-		r.size -= len(raw)
+		r.grow(nil, raw)
 	}
 	r.base, r.kept = make([]*item, len(resources)), nil
 	for i, raw := range resources {
@@ -70,7 +76,7 @@ func (r *Replay) setBase(resources, pending []json.RawMessage) {
 		}
 		if json.Unmarshal(raw, &operation) == nil && operation.Type == apitype.OperationTypeCreating {
 			r.kept = append(r.kept, raw)
-			r.size += len(raw)
+			r.grow(raw, nil)
 		}
 	}
 }
@@ -87,14 +93,16 @@ func (r *Replay) set(it *item, raw json.RawMessage) {
 	if it.gone {
 		return
 	}
-	r.size += len(raw) - len(it.raw)
+	r.size.Bytes += len(raw) - len(it.raw)
 	if it.raw == nil && raw != nil {
-		r.resources++
+		r.size.Resources++
 	}
 	if it.raw != nil && raw == nil {
-		r.resources--
+		r.size.Resources--
 	}
-	it.raw, it.gone = raw, raw == nil
+	before := it.references
+	it.raw, it.references, it.gone = raw, References(raw), raw == nil
+	r.size.References += it.references - before
 }
 
 // old returns a resource of the base; nil when there is none.
@@ -175,17 +183,19 @@ func (r *Replay) add(e Entry) error {
 
 // begin makes an operation pending; nil: no more.
 func (r *Replay) begin(operation int64, pending json.RawMessage) {
-	r.size += len(pending) - len(r.begun[operation])
 	if isNull(pending) {
+		pending = nil
+	}
+	r.grow(pending, r.begun[operation])
+	if pending == nil {
 		delete(r.begun, operation)
-		r.size -= len(pending)
 		return
 	}
 	r.begun[operation] = pending
 }
 
 func (r *Replay) extend(ref string, extension json.RawMessage) {
-	r.size += len(extension) - len(r.rest.Extensions[ref])
+	r.size.Bytes += len(extension) - len(r.rest.Extensions[ref])
 	r.rest.Extensions[ref] = extension
 }
 

@@ -176,6 +176,7 @@ func (c *Claim) Sending() {
 	c.pool.mu.Lock()
 	defer c.pool.mu.Unlock()
 	c.whole, c.moved = c.stop == nil, time.Now()
+	c.pool.give() // whoever waits looks at it from now on
 }
 
 // Release gives the memory back. A claim may be released more than once.
@@ -193,6 +194,25 @@ func (c *Claim) Return(n int64) {
 	c.needs = max(0, c.needs-n)
 	c.pool.takeBack(c, min(c.held, c.held+c.wants-c.needs))
 	c.pool.give()
+}
+
+// Split moves n bytes of a claim, as many as it has, to a new one of its party. That does not give way before Sending
+// is called, and then loses its memory as one of Losing does.
+func (c *Claim) Split(n int64) *Claim {
+	p := c.pool
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	part := &Claim{pool: p, party: c.party, stop: func() {}, loses: true, whole: true, moved: time.Now()}
+	if n = min(n, c.held); n <= 0 || c.stopped {
+		return part
+	}
+	c.held, c.needs = c.held-n, max(0, c.needs-n)
+	if c.held == 0 {
+		p.holding = without(p.holding, c)
+	}
+	part.held, part.needs = n, n
+	p.holding = append(p.holding, part)
+	return part
 }
 
 // Drop gives the memory back, and the claim may take more.
@@ -341,54 +361,3 @@ func (p *Pool) refuseLargest(party string) {
 		p.unwait(largest)
 	}
 }
-
-type key struct{}
-
-// claimed is a claim of a call, and how long it waits.
-type claimed struct {
-	claim    *Claim
-	patience time.Duration
-}
-
-// With returns a context whose calls take memory from a claim, and wait for it up to patience.
-func With(ctx context.Context, c *Claim, patience time.Duration) context.Context {
-	return context.WithValue(ctx, key{}, claimed{c, patience})
-}
-
-// small is what is not worth counting.
-const small = 16 << 10
-
-// Take takes n more bytes from the claim of a context. Without one, memory is not shared, and it takes nothing.
-func Take(ctx context.Context, n int64) error {
-	if of, ok := ctx.Value(key{}).(claimed); ok && of.claim != nil && n > small {
-		return of.claim.Take(ctx, n, of.patience)
-	}
-	return nil
-}
-
-// Claimed reports whether the calls of a context take memory from a claim.
-func Claimed(ctx context.Context) bool {
-	of, ok := ctx.Value(key{}).(claimed)
-	return ok && of.claim != nil
-}
-
-// Part returns a context whose calls take memory from a claim of its own, of the same party, until it is released: for
-// what has its answer in parts.
-func Part(ctx context.Context) (part context.Context, release func()) {
-	of, ok := ctx.Value(key{}).(claimed)
-	if !ok || of.claim == nil {
-		return ctx, func() {}
-	}
-	own := of.claim.pool.Claim(of.claim.party, nil)
-	return With(ctx, own, of.patience), own.Release
-}
-
-// Drop gives back what the claim of a context has, when what it was taken for is done.
-func Drop(ctx context.Context) {
-	if of, ok := ctx.Value(key{}).(claimed); ok && of.claim != nil {
-		of.claim.Drop()
-	}
-}
-
-// Without returns a context whose calls take no memory, because it was taken before.
-func Without(ctx context.Context) context.Context { return With(ctx, nil, 0) }

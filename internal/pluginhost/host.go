@@ -85,7 +85,10 @@ type Host struct {
 	address string
 	spares  *process.Spares
 
-	connections int // that a port may have at a time
+	connections int           // that a port may have at a time
+	starting    chan struct{} // has an element for each provider that is starting
+	mostAlive   int           // providers
+	mostStarted int           // providers
 
 	ctx    context.Context // of every call to a plugin; ends with the Host
 	cancel context.CancelFunc
@@ -93,6 +96,8 @@ type Host struct {
 	mu        sync.Mutex
 	closed    bool
 	providers map[providerKey]*providerSlot
+	alive     int // providers that start or run
+	started   int // providers, so far
 	languages []*Language
 	analyzers []*endpoint
 	schemas   schemaCache
@@ -133,6 +138,7 @@ func New(opts Options) (*Host, error) {
 		opts: opts, env: environment(opts.Env), program: prog,
 		providers: map[providerKey]*providerSlot{},
 		schemas:   schemaCache{intake: opts.Intake, known: map[string][]byte{}}, connections: mostConnections,
+		starting: make(chan struct{}, mostStarting), mostAlive: mostProviders, mostStarted: mostStarted,
 	}
 	h.finder = finder{env: h.env, home: h.pulumiHome(), root: root, project: opts.Project, box: opts.Box}
 	h.ctx, h.cancel = context.WithCancel(context.Background())

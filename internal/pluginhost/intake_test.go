@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -45,6 +47,32 @@ func TestTheMessagesOfAnUpdateTakeMemoryOfItsOrganization(t *testing.T) {
 	}
 	other.Release()
 	if err := waittest.For(t, "the large message", logged); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestWhatAProviderAnswersIsCountedUntilItsCallerIsDone checks inputs that are answered as they are.
+func TestWhatAProviderAnswersIsCountedUntilItsCallerIsDone(t *testing.T) {
+	const size = 64 << 20
+	pool := mempool.New(size)
+	h := open(t, Options{Intake: intake.New(pool, "acme"), Env: []string{"PATH=" + bin(t, "pulumi-resource-tiny")}})
+	p := configured(t, h, "tiny", "a")
+	ctx, release := intake.WithHold(t.Context())
+	large := resource.PropertyMap{"v": resource.NewProperty(strings.Repeat("x", 1<<20))}
+	answer, err := p.Check(ctx, plugin.CheckRequest{URN: "urn:pulumi:dev::web::tiny:index:Thing::a", News: large})
+	if err != nil || len(answer.Properties["v"].StringValue()) != 1<<20 {
+		t.Fatalf("it answers %d properties, %v", len(answer.Properties), err)
+	}
+	all := func() error {
+		other := pool.Claim("other", nil)
+		defer other.Release()
+		return other.Take(t.Context(), size, 0)
+	}
+	if all() == nil {
+		t.Error("nothing is taken for the answer")
+	}
+	release()
+	if err := all(); err != nil {
 		t.Error(err)
 	}
 }

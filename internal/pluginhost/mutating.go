@@ -3,7 +3,9 @@ package pluginhost
 import (
 	"context"
 	"errors"
+	"fmt"
 
+	"github.com/deployctl/deployctl/deployments"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/util/rpcutil/rpcerror"
@@ -20,13 +22,18 @@ func (e *malformedResponse) Unwrap() error { return e.err }
 
 // Create creates a resource; see Classify about its errors.
 func (p *Provider) Create(ctx context.Context, req plugin.CreateRequest) (plugin.CreateResponse, error) {
+	defer p.wire.hold(ctx, req.URN)()
 	before := p.wire.calls(req.URN)
 	resp, err := p.Provider.Create(ctx, req)
+	if wrong := checkID(resp.ID); wrong != nil {
+		return plugin.CreateResponse{}, &malformedResponse{wrong}
+	}
 	return resp, p.wire.explain(err, req.URN, before)
 }
 
 // Update updates a resource; see Classify about its errors.
 func (p *Provider) Update(ctx context.Context, req plugin.UpdateRequest) (plugin.UpdateResponse, error) {
+	defer p.wire.hold(ctx, req.URN)()
 	before := p.wire.calls(req.URN)
 	resp, err := p.Provider.Update(ctx, req)
 	return resp, p.wire.explain(err, req.URN, before)
@@ -37,6 +44,15 @@ func (p *Provider) Delete(ctx context.Context, req plugin.DeleteRequest) (plugin
 	before := p.wire.calls(req.URN)
 	resp, err := p.Provider.Delete(ctx, req)
 	return resp, p.wire.explain(err, req.URN, before)
+}
+
+// checkID reports that an id is too long to be recorded: it passes through Temporal with the result of its step.
+func checkID(id resource.ID) error {
+	if len(id) > deployments.MaxResourceIDLength {
+		return fmt.Errorf("the id of the resource has %d bytes, and at most %d can be recorded", len(id),
+			deployments.MaxResourceIDLength)
+	}
+	return nil
 }
 
 // explain turns an error with which the SDK rejects an answer into a malformedResponse: such an error has no status,
@@ -66,14 +82,14 @@ func (w *wire) Create(
 	ctx context.Context, in *pulumirpc.CreateRequest, opts ...grpc.CallOption,
 ) (*pulumirpc.CreateResponse, error) {
 	w.note(in.GetUrn())
-	return w.ResourceProviderClient.Create(ctx, in, opts...)
+	return w.ResourceProviderClient.Create(w.holding(ctx, in.GetUrn()), in, opts...)
 }
 
 func (w *wire) Update(
 	ctx context.Context, in *pulumirpc.UpdateRequest, opts ...grpc.CallOption,
 ) (*pulumirpc.UpdateResponse, error) {
 	w.note(in.GetUrn())
-	return w.ResourceProviderClient.Update(ctx, in, opts...)
+	return w.ResourceProviderClient.Update(w.holding(ctx, in.GetUrn()), in, opts...)
 }
 
 func (w *wire) Delete(

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/deployctl/deployctl/internal/intake"
 	"github.com/deployctl/deployctl/internal/panics"
 	"github.com/deployctl/deployctl/internal/plugins"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
@@ -135,7 +136,8 @@ type wire struct {
 	pulumirpc.ResourceProviderClient
 
 	mu         sync.Mutex
-	sent       map[string]int // changing calls by URN
+	sent       map[string]int          // changing calls by URN
+	holds      map[string]*intake.Hold // of calls that are made, by URN: the SDK does not pass their contexts on
 	configured chan error
 }
 

@@ -98,11 +98,16 @@ func TestErrorsOfMutatingCallsAreReadAsWhatIsKnownOfTheirEffect(t *testing.T) {
 		{"gateway", Unknown, 0},
 		{"half", Exists, 0},
 		{"nameless", Unreadable, 0},
+		{"named too long", Unreadable, 0},
 		{"large", Unreadable, 0},
 	} {
 		_, err := p.Create(t.Context(), creating(c.do))
 		if v := p.Classify(err); v.Outcome != c.want || v.RetryAfter != c.after || v.Died {
 			t.Errorf("%s: %+v of %v, want %v", c.do, v, err, c.want)
+		}
+		if c.do == "named too long" && (err == nil || err.Error() != "the id of the resource has 6291456 bytes, and at most "+
+			"65536 can be recorded") {
+			t.Errorf("%s: %v", c.do, err)
 		}
 		if Throttled(err) != (c.do == "busy") {
 			t.Errorf("%s: it is taken for a call that was turned away: %t", c.do, Throttled(err))

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/blang/semver"
+	"github.com/deployctl/deployctl/internal/intake"
 	"github.com/deployctl/deployctl/internal/languagehost"
 	"github.com/deployctl/deployctl/internal/panics"
 	"github.com/deployctl/deployctl/internal/pluginhost/process"
@@ -107,12 +108,52 @@ func (h *Host) share(pkg Package) (*providerSlot, error) {
 	return h.fill(nobody, pkg)
 }
 
+// What the providers of a Host are at most: a program decides how many it names, and how often one of them ends.
+const (
+	// mostProviders run or start at a time. Each is a process, with memory and descriptors of the worker.
+	mostProviders = 256
+	// mostStarted is how many are started until the end of the Host, those in place of others that have died included.
+	mostStarted = 4 * mostProviders
+	// mostStarting start at a time; others wait.
+	mostStarting = 8
+)
+
+// room takes room for one more provider, in the place of one that is not usable, or of none. The caller holds the lock.
+func (h *Host) room(pkg Package, instead *providerSlot) error {
+	switch {
+	case h.closed:
+		return errClosed
+	case h.alive >= h.mostAlive:
+		return fmt.Errorf("provider %s is not started: %d providers of this update run already, and more are not "+
+			"possible. Each provider resource has one, and each version and parameter of a package: use fewer of them, or "+
+			"divide the stack", pkg.Name, h.mostAlive)
+	case h.started >= h.mostStarted:
+		reason := errors.New("the log says how they ended")
+		if instead != nil && instead.err != nil {
+			reason = instead.err
+		}
+		return fmt.Errorf("provider %s is not started: this update has started providers %d times already, because they "+
+			"end again and again: %w", pkg.Name, h.mostStarted, reason)
+	}
+	h.alive++
+	h.started++
+	return nil
+}
+
+// gone gives the room of a provider back.
+func (h *Host) gone() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.alive--
+}
+
 // fill starts a provider in a new slot, which replaces an unusable one. The caller holds the lock.
 func (h *Host) fill(key providerKey, pkg Package) (*providerSlot, error) {
-	if h.closed {
-		return nil, errClosed
+	old, ok := h.providers[key]
+	if err := h.room(pkg, old); err != nil {
+		return nil, err
 	}
-	if old, ok := h.providers[key]; ok && old.provider != nil {
+	if ok && old.provider != nil {
 		go old.provider.end.stop(stopGrace)
 	}
 	slot := &providerSlot{ready: make(chan struct{})}
@@ -120,7 +161,22 @@ func (h *Host) fill(key providerKey, pkg Package) (*providerSlot, error) {
 	go func() {
 		defer close(slot.ready)
 		defer panics.Into(&slot.err, "starting provider "+pkg.Name)
-		slot.provider, slot.err = h.startProvider(pkg)
+		defer func() {
+			if slot.provider == nil {
+				h.gone()
+			}
+		}()
+		select {
+		case h.starting <- struct{}{}:
+			defer func() { <-h.starting }()
+		case <-h.ctx.Done():
+			slot.err = errClosed
+			return
+		}
+		if slot.provider, slot.err = h.startProvider(pkg); slot.provider != nil {
+			died := slot.provider.end.died
+			go func() { <-died; h.gone() }()
+		}
 	}()
 	return slot, nil
 }
@@ -244,7 +300,8 @@ func (h *Host) openProvider(e *endpoint, dir string, parameter *Parameter) (*Pro
 	if err != nil {
 		return nil, err
 	}
-	w := &wire{ResourceProviderClient: pulumirpc.NewResourceProviderClient(e.conn), sent: map[string]int{}}
+	w := &wire{ResourceProviderClient: pulumirpc.NewResourceProviderClient(e.conn), sent: map[string]int{},
+		holds: map[string]*intake.Hold{}}
 	p := &Provider{
 		Provider: guarded{plugin.NewProviderWithClient(pctx, w, false)},
 		end:      e, wire: w, configured: make(chan struct{}),

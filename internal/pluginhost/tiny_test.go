@@ -209,6 +209,8 @@ func (p *tiny) Create(ctx context.Context, req *pulumirpc.CreateRequest) (*pulum
 			"vs. 419430400)")
 	case "nameless":
 		return &pulumirpc.CreateResponse{}, nil
+	case "named too long":
+		return &pulumirpc.CreateResponse{Id: strings.Repeat("i", 6<<20), Properties: req.GetProperties()}, nil
 	}
 	return &pulumirpc.CreateResponse{Id: "made", Properties: req.GetProperties()}, nil
 }

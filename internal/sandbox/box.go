@@ -50,6 +50,15 @@ func (p *Policy) Box(organization, rooms string) (*Box, error) {
 	return b, nil
 }
 
+// Party returns a name of the organization whose box it is, for what is shared out among organizations; "" for a Box of
+// nobody.
+func (b *Box) Party() string {
+	if b == nil || b.room == "" {
+		return ""
+	}
+	return filepath.Base(b.room)
+}
+
 // Open makes a Box that keeps nothing apart, and only knows its processes.
 func Open() *Box { return &Box{started: map[int]bool{}} }
 

@@ -282,6 +282,9 @@ func (s *Service) CompleteUpdate(
 		return s.completePreview(ctx, l, status)
 	}
 	defer s.turns.end()()
+	if err := s.EndJournal(ctx, l); err != nil {
+		return info, err
+	}
 	err = s.leaseUpdate(ctx, l.Update, deployments.UpdateComplete, &info, status)
 	if err != nil && deployments.CodeOf(err) == deployments.CodeNotFound { // its workflow has ended
 		info, err = s.Info(ctx, l.Update)

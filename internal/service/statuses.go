@@ -61,7 +61,8 @@ func (s *Service) statusNames(
 	ctx context.Context, c deployments.Caller, q deployments.StatusQuery,
 ) (names []deployments.StackName, next string, err error) {
 	names, err = s.store.StackNames(ctx, q.Organization, q.Project)
-	names = slices.DeleteFunc(names, func(n deployments.StackName) bool { return !c.May(deployments.RoleViewer, n) })
+	may := c.Stacks(deployments.RoleViewer)
+	names = slices.DeleteFunc(names, func(n deployments.StackName) bool { return !may(n) })
 	begin, found := slices.BinarySearchFunc(names, q.After, func(n deployments.StackName, after string) int {
 		return strings.Compare(n.String(), after)
 	})

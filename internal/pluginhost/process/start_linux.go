@@ -17,27 +17,23 @@ func ownGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-type startRequest struct {
-	cmd *exec.Cmd
-	err chan<- error
-}
-
 // starter runs on a thread that lives as long as this process. The kernel sends the parent-death signal when the
 // *thread* that started the child ends, and Go ends threads whenever a goroutine exits while locked to one.
-var starter = sync.OnceValue(func() chan<- startRequest {
-	requests := make(chan startRequest)
+var starter = sync.OnceValue(func() *startQueue {
+	q := newStartQueue()
 	go func() {
 		runtime.LockOSThread()
-		for r := range requests {
-			r.err <- r.cmd.Start()
+		for {
+			start := q.next()
+			start()
 		}
 	}()
-	return requests
+	return q
 })
 
-func startProcess(cmd *exec.Cmd) error {
+func startProcess(party string, cmd *exec.Cmd) error {
 	err := make(chan error, 1)
-	starter() <- startRequest{cmd, err}
+	starter().add(party, func() { err <- cmd.Start() })
 	return <-err
 }
 

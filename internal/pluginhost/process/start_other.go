@@ -7,7 +7,7 @@ import (
 	"os/exec"
 )
 
-func startProcess(cmd *exec.Cmd) error { return cmd.Start() }
+func startProcess(_ string, cmd *exec.Cmd) error { return cmd.Start() }
 
 // awaitEnd cannot wait for the end of a child without reaping it.
 func awaitEnd(*os.Process) bool { return false }
