@@ -161,7 +161,7 @@ func (l line) check() error {
 		return deployments.Errorf(deployments.CodeInvalid, "%s takes %s, not %s; see %s --help",
 			l, orNone(l.command.ArgsUsage), arguments(len(l.words)), l)
 	}
-	return nil
+	return l.checkEncoding()
 }
 
 // elsewhere reports whether the line is a command of another tool, whose flags are not ours, either.
@@ -180,7 +180,7 @@ func (l line) checkFlags() (help bool, err error) {
 			help = true
 			continue
 		}
-		if slices.ContainsFunc(known, func(k cli.Flag) bool { return slices.Contains(k.Names(), f.name) }) {
+		if l.command != nil && l.flag(f.name) != nil {
 			continue
 		}
 		word, _, _ := strings.Cut(f.words[0], "=")
