@@ -347,7 +347,8 @@ func TestATextThatIsNotUTF8IsRefusedByItsName(t *testing.T) {
 	dev := deployments.StackName{Organization: "organization", Project: "shop", Stack: "dev"}
 	_, submitted := c.Submit(t.Context(), deployments.UpdateRequest{Stack: dev, Message: "caf\xe9"})
 	_, hooked := c.PutWebhook(t.Context(), deployments.Webhook{URL: "https://hooks.example/\xe9"})
-	_, exported := c.Export(t.Context(), deployments.StackName{Organization: "\xe9"}, 0, deployments.SecretsProvider{}, false)
+	_, exported := c.Export(t.Context(), deployments.StackName{Organization: "\xe9"}, 0, deployments.SecretsProvider{},
+		false)
 	for want, err := range map[string]error{"message is": submitted, ".url is": hooked, "organization is": exported,
 		"tags[owner] is": c.CreateStack(t.Context(), dev, map[string]string{"owner": "\xe9"}),
 	} {

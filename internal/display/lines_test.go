@@ -109,8 +109,8 @@ up succeeded in 2.5s (organization/shop/dev/7)
 func TestTheResourceOfAnErrorStandsBeforeTheLinesThatFollow(t *testing.T) {
 	bad := step{op: apitype.OpCreate, typ: "deployctl:command:Run", name: "bad", new: map[string]any{}}
 	for message, want := range map[string]string{
-		"the command exited with code 7:\nboom\n": "error: the command exited with code 7 (deployctl:command:Run bad):\n  boom\n",
-		"there is no quota\n":                     "error: there is no quota (deployctl:command:Run bad)\n",
+		"it exited with code 7:\nboom\n": "error: it exited with code 7 (deployctl:command:Run bad):\n  boom\n",
+		"there is no quota\n":            "error: there is no quota (deployctl:command:Run bad)\n",
 	} {
 		got := shown(Options{}, bad.begins(), says("error", id("deployctl:command:Run", "bad"), message), bad.fails())
 		if !strings.Contains(got, want) {

@@ -72,11 +72,12 @@ func undone(s *projection.State, o Options, paint painter) []string {
 	wrong, cut := countUndone(s.Rows)
 	n := s.Tally()
 	rest := len(o.Expected) - n.Done - n.Failed - n.Running - n.Turnless
+	left := naming("not begun", notBegun(s, o.Expected), rest)
 	var out []string
 	for _, part := range []struct {
 		n    int
 		word string
-	}{{wrong, "failed"}, {len(cut), naming("cut off", cut, len(cut))}, {rest, naming("not begun", notBegun(s, o.Expected), rest)}} {
+	}{{wrong, "failed"}, {len(cut), naming("cut off", cut, len(cut))}, {rest, left}} {
 		if part.n > 0 {
 			out = append(out, fmt.Sprintf("  %s %d %s", paint.paint(red, "!"), part.n, part.word))
 		}

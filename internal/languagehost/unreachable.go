@@ -48,8 +48,8 @@ const slowAfter = time.Minute
 // explainsSlowness says what a long installation may wait for, once, until stop is called.
 func explainsSlowness(manager string, line func(string)) (stop func() bool) {
 	return time.AfterFunc(slowAfter, func() {
-		line(manager + " has not ended for a minute. If a server of packages does not answer, it asks again for some minutes " +
-			"before it says so.")
+		line(manager + " has not ended for a minute. If a server of packages does not answer, it asks again for some " +
+			"minutes before it says so.")
 	}).Stop
 }
 

@@ -18,8 +18,8 @@ import (
 // policyPackFile is the file that makes a directory a policy pack.
 const policyPackFile = "PulumiPolicy.yaml"
 
-// PolicyPackDir returns the directory that a bundle has for its nth policy pack, which is in dir. It ends in the name of
-// that, by which messages call the pack.
+// PolicyPackDir returns the directory that a bundle has for its nth policy pack, which is in dir. It ends in the name
+// of that, by which messages call the pack.
 func PolicyPackDir(n int, dir string) string {
 	name := filepath.Base(filepath.Clean(dir))
 	if !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) || strings.Trim(name, "./\\ ") == "" {

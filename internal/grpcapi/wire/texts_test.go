@@ -12,7 +12,9 @@ import (
 )
 
 // eachTextOf calls try for every message of a kind that has one text; path is where. Messages within are filled, too.
-func eachTextOf(m protoreflect.MessageDescriptor, depth int, text string, try func(path string, m protoreflect.Message)) {
+func eachTextOf(
+	m protoreflect.MessageDescriptor, depth int, text string, try func(path string, m protoreflect.Message),
+) {
 	if depth > 4 {
 		return
 	}
@@ -80,8 +82,9 @@ func TestNoMessageIsSentWithATextThatIsNotUTF8(t *testing.T) {
 
 func TestATextThatIsNotUTF8IsNamedAndNotShown(t *testing.T) {
 	for want, m := range map[string]*api.SubmitRequest{
-		"message is":                              {Message: "caf\xe9"},
-		"config[shop:password].value is":          {Config: map[string]*api.ConfigValue{"shop:password": {Value: "sesame\xe9"}}},
+		"message is": {Message: "caf\xe9"},
+		"config[shop:password].value is": {
+			Config: map[string]*api.ConfigValue{"shop:password": {Value: "sesame\xe9"}}},
 		"the variable LS_COLORS of the environ":   {Environment: []string{"HOME=/root", "LS_COLORS=sesame\xe9"}},
 		"targets[1] is not UTF-8 (its byte 1 is ": {Targets: []string{"a", "\xe9"}},
 	} {

@@ -7,8 +7,8 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// checkEncoding refuses a flag or an argument that is not UTF-8, by its name: it would be stored as another text, or not
-// be sent. Names of files may be in any encoding.
+// checkEncoding refuses a flag or an argument that is not UTF-8, by its name: it would be stored as another text, or
+// not be sent. Names of files may be in any encoding.
 func (l line) checkEncoding() error {
 	for _, given := range l.flags {
 		_, value, _ := strings.Cut(given.words[0], "=")

@@ -147,7 +147,8 @@ func TestAStackSaysHowItsLastUpdateEnded(t *testing.T) {
 		return memoryScript{Status: "failed", Error: "the command exited with code 7", Resources: 1}
 	}
 	d.run("up", "--yes", "--skip-preview")
-	if got := d.must("stack"); !strings.Contains(got, ", 1 resource with the stack itself and its providers\n  last: up failed, by ") ||
+	if got := d.must("stack"); !strings.Contains(got, ", 1 resource with the stack itself and its providers\n") ||
+		!strings.Contains(got, "\n  last: up failed, by ") ||
 		!strings.Contains(got, ": the command exited with code 7\n") {
 		t.Error(got)
 	}

@@ -15,8 +15,9 @@ import (
 func resolveCommand(s *Env) *cli.Command {
 	return &cli.Command{
 		Name: "resolve", Usage: "answer whether a create with an unknown outcome took effect", ArgsUsage: "RESOURCE",
-		Description: "RESOURCE is a URN, or the name of the only such create that has it. Without a running update, it runs one that settles what is pending in the stack's state, with this " +
-			"answer.\nThe exit code is 4 if the running update does not wait for this create, and 2 if nothing of it is pending.",
+		Description: "RESOURCE is a URN, or the name of the only such create that has it. Without a running update, it " +
+			"runs one that settles what is pending in the stack's state, with this answer.\nThe exit code is 4 if the running " +
+			"update does not wait for this create, and 2 if nothing of it is pending.",
 		Flags: onStack(
 			&cli.StringFlag{Name: "created", Usage: "the resource exists and has this `ID`"},
 			&cli.BoolFlag{Name: "absent", Usage: "the resource does not exist"},
