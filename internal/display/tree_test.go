@@ -350,6 +350,7 @@ func TestBeforeTheFirstResourceTheStatusSaysWhatIsGoingOn(t *testing.T) {
 `)
 	root := step{op: apitype.OpCreate, typ: projection.StackType, name: "shop-dev", new: map[string]any{}}
 	s.at(12, root.begins()).shows(`
++ pulumi:pulumi:Stack shop-dev  running
 ⠋ up: the program runs, and has declared nothing yet, 12s
 `)
 }
@@ -379,7 +380,8 @@ func TestACancelledUpdateSaysWhatWasCutOffAndWhatItDidNotComeTo(t *testing.T) {
 Resources:
   + 1 created
   ! 2 cut off: deployctl:s3:Object page-1, deployctl:s3:Object page-2
-  ! 6 not begun: deployctl:s3:Object page-3, deployctl:s3:Object page-4, deployctl:s3:Object page-5 and 3 more
+  ! 6 not begun: deployctl:s3:Object page-3, deployctl:s3:Object page-4,
+deployctl:s3:Object page-5 and 3 more
 up cancelled in 1s (organization/shop/dev/7)
 `)
 }
