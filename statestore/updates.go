@@ -34,7 +34,7 @@ func (s *Store) BeginPreview(ctx context.Context, u deployments.UpdateName, r de
 func (s *Store) Request(ctx context.Context, u deployments.UpdateName) (deployments.UpdateRequest, error) {
 	var r deployments.UpdateRequest
 	err := s.getJSON(ctx, u.StackName, updateKey(u, "update"), &r)
-	return r, noUpdate(u, err)
+	return r, err
 }
 
 // PutInfo stores or replaces the description of an update. A numbered update becomes part of its stack's history.
