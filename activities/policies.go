@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -150,10 +151,13 @@ func (p *policyPack) invalid(err error) error {
 
 // called names the policy pack for a user. One that did not start has not said its name.
 func (p *policyPack) called() string {
-	packs := p.session.policyPacks
+	packs, name := p.session.policyPacks, filepath.Base(p.dir)
+	_, numbered := strconv.Atoi(name) // by an older client
 	switch {
 	case p.info.Name != "":
 		return "policy pack " + p.info.Name
+	case numbered != nil:
+		return "policy pack " + name
 	case len(packs) < 2:
 		return "the policy pack"
 	}

@@ -34,7 +34,7 @@ type Options struct {
 	// and may be called concurrently. It may be nil.
 	Missed func()
 	// Waiting is called with the part of the service that does not answer, in the service's words, once until the next
-	// call succeeds. It may be nil.
+	// call succeeds, and then with "". It may be nil.
 	Waiting func(why string)
 	// Unreachable is called with true when the service has not been reached for a few seconds, and with false when it
 	// is reached again. It may be nil.
@@ -102,7 +102,8 @@ func Dial(o Options) (*Client, error) {
 			}))
 	}
 	quiet := &silence{tell: o.Unreachable, tellPart: o.Waiting}
-	dial = append(dial, grpc.WithStatsHandler(quiet))
+	dial = append(dial, grpc.WithStatsHandler(quiet), grpc.WithUnaryInterceptor(encoded),
+		grpc.WithStreamInterceptor(encodedStream))
 	connection, err := grpc.NewClient(o.Address, dial...)
 	if err != nil {
 		return nil, deployments.Errorf(deployments.CodeInvalid, "%q is not the address of a service: %w", o.Address,

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -338,5 +339,21 @@ func TestAPortInUseIsReported(t *testing.T) {
 	defer func() { _ = listener.Close() }()
 	if _, err := grpcapi.Listen(listener.Addr().String(), nil); deployments.CodeOf(err) != deployments.CodeUnavailable {
 		t.Fatal(err)
+	}
+}
+
+func TestATextThatIsNotUTF8IsRefusedByItsName(t *testing.T) {
+	c := newEdge(t, memory.New()).dial(client.Options{})
+	dev := deployments.StackName{Organization: "organization", Project: "shop", Stack: "dev"}
+	_, submitted := c.Submit(t.Context(), deployments.UpdateRequest{Stack: dev, Message: "caf\xe9"})
+	_, hooked := c.PutWebhook(t.Context(), deployments.Webhook{URL: "https://hooks.example/\xe9"})
+	_, exported := c.Export(t.Context(), deployments.StackName{Organization: "\xe9"}, 0, deployments.SecretsProvider{},
+		false)
+	for want, err := range map[string]error{"message is": submitted, ".url is": hooked, "organization is": exported,
+		"tags[owner] is": c.CreateStack(t.Context(), dev, map[string]string{"owner": "\xe9"}),
+	} {
+		if deployments.CodeOf(err) != deployments.CodeInvalid || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, not %q", err, want)
+		}
 	}
 }

@@ -176,6 +176,9 @@ func (s *silence) reached() {
 	if s.told && s.tell != nil {
 		s.tell(false)
 	}
+	if s.part && s.tellPart != nil {
+		s.tellPart("")
+	}
 	s.since, s.told, s.ever, s.part = time.Time{}, false, true, false
 }
 

@@ -3,6 +3,7 @@ package deployments
 import (
 	"errors"
 	"fmt"
+	"unicode/utf8"
 )
 
 // Code classifies an error by what its reader can do about it. Each edge translates codes in one table.
@@ -54,4 +55,21 @@ func CodeOf(err error) Code {
 		return e.Code
 	}
 	return CodeInternal
+}
+
+// CheckUTF8 refuses, as CodeInvalid, a text that is not UTF-8. The error does not have the text: it may be a secret.
+func CheckUTF8[T string | []byte](what string, of T) error {
+	if bytes, ok := any(of).([]byte); ok && utf8.Valid(bytes) {
+		return nil // without a copy
+	}
+	text, at := string(of), 0
+	if utf8.ValidString(text) {
+		return nil
+	}
+	for r, size := utf8.DecodeRuneInString(text); r != utf8.RuneError || size != 1; {
+		at += size
+		r, size = utf8.DecodeRuneInString(text[at:])
+	}
+	return Errorf(CodeInvalid, "%s is not UTF-8 (its byte %d is 0x%02x): write it in UTF-8, or as base64 if it is no text",
+		what, at+1, text[at])
 }

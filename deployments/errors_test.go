@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"testing"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -38,5 +39,18 @@ func TestAnErrorKeepsItsCause(t *testing.T) {
 	}
 	if err := deployments.Errorf(deployments.CodeInvalid, "too long"); errors.Unwrap(err) != nil {
 		t.Errorf("%v has a cause", err)
+	}
+}
+
+func TestATextThatIsNotUTF8IsRefusedWithItsFirstWrongByte(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", "café": "", "\uFFFD": "", "caf\xe9": "it is not UTF-8 (its byte 4 is 0xe9)",
+		"\uFFFD\xff": "its byte 4 is 0xff", "\xed\xa0\x80": "its byte 1 is 0xed",
+	} {
+		for _, err := range []error{deployments.CheckUTF8("it", text), deployments.CheckUTF8("it", []byte(text))} {
+			if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
+				t.Errorf("%q: %v, not %q", text, err, want)
+			}
+		}
 	}
 }

@@ -99,10 +99,19 @@ func TestWhereARequestWasMadeIsSaidInBounds(t *testing.T) {
 	}
 }
 
-// A client that executes the update itself has sent no targets and imports.
-func TestTheConfigurationOfAClientThatIsTooLargeIsCalledThat(t *testing.T) {
-	r := UpdateRequest{Lease: &Lease{}, Message: strings.Repeat("x", MaxRequestSize)}
-	if err := r.validateSize(); err == nil || strings.Contains(err.Error(), "imports") {
-		t.Errorf("it is answered %v", err)
+func TestARequestThatIsTooLargeNamesWhatIsLarge(t *testing.T) {
+	large := strings.Repeat("x", MaxRequestSize)
+	for want, r := range map[string]UpdateRequest{
+		`its configuration (1536 KiB the value of "shop:blob"); put large values into files`: {
+			Config: map[string]ConfigValue{"shop:size": {Value: "3"}, "shop:blob": {Value: large}}},
+		"its environment; unset variables":          {Environment: []string{"A=" + large}},
+		"its resources to import; import them in":   {Imports: []Import{{ID: large}}},
+		"its targets and other names of resources;": {Targets: []string{large}},
+		"its description of where it was made;":     {Lease: &Lease{Metadata: map[string]string{"git": large}}},
+		"its message; shorten it":                   {Lease: &Lease{}, Message: large},
+	} {
+		if err := r.validateSize(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, not %q", err, want)
+		}
 	}
 }

@@ -21,6 +21,10 @@ const (
 	OnBusySupersede OnBusy = "supersede"
 )
 
+// TagOnBusy is the tag of a stack with what happens to an update of the stock CLI, which has no other way to say so:
+// OnBusyQueue, as without the tag, or OnBusyFail.
+const TagOnBusy = "deployctl:on-busy"
+
 // MaxParallel limits the steps of an update that run at the same time: Temporal allows a workflow 2,000 pending
 // activities.
 const MaxParallel = 500

@@ -69,7 +69,7 @@ type DriftStatus struct {
 type ScheduleStatus struct {
 	Name   string    `json:"name"`
 	Paused bool      `json:"paused,omitempty"`
-	Note   string    `json:"note,omitempty"` // why it is paused
+	Note   string    `json:"note,omitempty"` // why it is paused, or will never run
 	Next   time.Time `json:"next,omitzero"`
 }
 
@@ -94,14 +94,16 @@ func (s StackStatus) Needs() (needs []string) {
 		needs = append(needs, counted(s.Pending, "pending operation"))
 	}
 	for _, sched := range s.Schedules {
-		if !sched.Paused {
-			continue
+		need := "schedule " + sched.Name
+		if sched.Paused {
+			need += " is paused"
 		}
-		need := "schedule " + sched.Name + " is paused"
 		if sched.Note != "" {
 			need += ": " + sched.Note
 		}
-		needs = append(needs, need)
+		if sched.Paused || sched.Note != "" {
+			needs = append(needs, need)
+		}
 	}
 	return needs
 }

@@ -145,6 +145,10 @@ func ValidateTags(tags map[string]string) error {
 		if err := validateText("tag "+quoted(key), tags[key], MaxTagValueLength); err != nil {
 			return err
 		}
+		if value := OnBusy(tags[key]); key == TagOnBusy && value != OnBusyQueue && value != OnBusyFail {
+			return Errorf(CodeInvalid, "the tag %s takes %s (an update of the stock CLI waits for a busy stack) or %s, not %s",
+				key, OnBusyQueue, OnBusyFail, quoted(tags[key]))
+		}
 	}
 	return nil
 }
@@ -388,24 +392,6 @@ func validateTargets(list []string) error {
 		if err := ValidateTarget(target); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// validateSize limits the request as it is sent, so that no field can be forgotten.
-func (r UpdateRequest) validateSize() error {
-	text, err := json.Marshal(r)
-	if err != nil {
-		return Errorf(CodeInvalid, "the request cannot be sent: %w", err)
-	}
-	if len(text) > MaxRequestSize && r.Lease != nil {
-		return Errorf(CodeInvalid, "the stack's configuration and what the client says about itself are %d KiB; at most "+
-			"%d KiB are possible: put large values into files of the project", len(text)>>10, MaxRequestSize>>10)
-	}
-	if len(text) > MaxRequestSize {
-		return Errorf(CodeInvalid, "the request's configuration, environment, targets and imports are %d KiB; at "+
-			"most %d KiB are possible: put large values into files of the project, and import in several parts",
-			len(text)>>10, MaxRequestSize>>10)
 	}
 	return nil
 }

@@ -317,3 +317,12 @@ func TestAManifestThatCannotBeUnpackedIsRefused(t *testing.T) {
 		t.Error("1.25 GiB are taken along")
 	}
 }
+
+func TestATagOfDeployctlHasAValueOfUse(t *testing.T) {
+	for value, valid := range map[string]bool{"queue": true, "fail": true, "supersede": false, "wrong": false, "": false} {
+		err := deployments.ValidateTags(map[string]string{deployments.TagOnBusy: value, "owner": "wrong"})
+		if (err == nil) != valid || err != nil && !strings.Contains(err.Error(), "the tag deployctl:on-busy takes queue") {
+			t.Errorf("%q: %v", value, err)
+		}
+	}
+}

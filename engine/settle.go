@@ -207,11 +207,17 @@ func remedy(u urn.URN) string {
 func (r *Run) leavePending(op *operation, why string) {
 	r.release(op)
 	r.Waiting = slices.DeleteFunc(r.Waiting, func(o int) bool { return o == op.Op })
-	message := "it is not known whether " + string(op.URN) + " was changed: " + why
+	undecided, what := pendingKinds[op.Step.Kind] == "creating", "changed"
+	if undecided {
+		what = "created"
+	}
+	message := "it is not known whether " + string(op.URN) + " was " + what
+	if why != "" {
+		message += ": " + why
+	}
 	if op.For != forPending { // an earlier update showed the beginning of those
 		r.emitFailed(op, message)
 	}
-	undecided := pendingKinds[op.Step.Kind] == "creating"
 	if !undecided {
 		r.diagnose("error", op.URN, "%s; the next update decides about it again", message)
 	} else {

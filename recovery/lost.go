@@ -2,10 +2,12 @@ package recovery
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/activity"
@@ -55,8 +57,13 @@ func (r *Recovery) drainDeadQueue(ctx context.Context, queue string) {
 	context.AfterFunc(ctx, drainer.Stop)
 }
 
-// warn logs an error that delays recovery only: heartbeat timeouts find the same losses later.
+// warn logs an error that delays recovery only: heartbeat timeouts find the same losses later. What has ended meanwhile
+// has lost nothing.
 func (r *Recovery) warn(what string, err error) {
+	var ended *serviceerror.NotFound
+	if errors.As(err, &ended) {
+		return
+	}
 	r.Log.Warn("Losses are found by heartbeat timeouts instead.", "cannot", what, "error", err)
 }
 

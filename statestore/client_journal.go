@@ -34,7 +34,7 @@ func parseJournal(name deployments.StackName, array []byte) iter.Seq2[journal.En
 				return err
 			}
 			var operation storedOperation
-			if err := json.Unmarshal(raw, &operation); err != nil {
+			if err := rawjson.Unmarshal(raw, &operation); err != nil {
 				return err
 			}
 			return operation.check(name)
@@ -148,7 +148,7 @@ func (r *journalReader) places(ctx context.Context) (places []journalEntry, err 
 			var e struct {
 				Sequence int64 `json:"sequenceID"`
 			}
-			if err := json.Unmarshal(raw, &e); err != nil {
+			if err := rawjson.Unmarshal(raw, &e); err != nil {
 				return nil, deployments.Errorf(deployments.CodeInvalid, "a journal entry cannot be read: %w", err)
 			}
 			//nolint:gosec // see MaxJournalEntries

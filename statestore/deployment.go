@@ -250,7 +250,7 @@ func takeApart(ctx context.Context, data []byte, written bool) (f deploymentFile
 		err = mempool.Take(ctx, rawjson.Cost(rest.Bytes()))
 	}
 	if err == nil {
-		err = json.Unmarshal(rest.Bytes(), &f)
+		err = rawjson.Unmarshal(rest.Bytes(), &f)
 	}
 	if len(f.Deployment.Resources)+len(f.Deployment.PendingOperations) > 0 { // encoding/json ignores case
 		return f, errors.New("it has its resources or pending operations twice")
@@ -298,7 +298,7 @@ func operations(ctx context.Context, list []json.RawMessage, written bool) ([]st
 				return nil, err
 			}
 		}
-		if err := json.Unmarshal(raw, &out[i]); err != nil {
+		if err := rawjson.Unmarshal(raw, &out[i]); err != nil {
 			return nil, fmt.Errorf("pending operation %d: %w", i, err)
 		}
 	}
@@ -367,7 +367,7 @@ func parseDeployment(ctx context.Context, data []byte) (deploymentFile, []stored
 	}
 	resources := make([]storedResource, len(f.Deployment.Resources))
 	err = parallel(len(resources), func(i int) error {
-		if err := json.Unmarshal(f.Deployment.Resources[i], &resources[i]); err != nil {
+		if err := rawjson.Unmarshal(f.Deployment.Resources[i], &resources[i]); err != nil {
 			return fmt.Errorf("resource %d: %w", i, err)
 		}
 		return nil

@@ -176,7 +176,7 @@ func (s *Store) replayedDraft(ctx context.Context, c Claim, f deploymentFile, st
 	f.Deployment.Extensions = state.Extensions
 	for _, raw := range state.Pending {
 		var operation storedOperation
-		if err := json.Unmarshal(raw, &operation); err != nil {
+		if err := rawjson.Unmarshal(raw, &operation); err != nil {
 			return nil, deployments.Errorf(deployments.CodeInvalid, "a pending operation: %w", err)
 		}
 		f.Deployment.PendingOperations = append(f.Deployment.PendingOperations, operation)
@@ -203,7 +203,7 @@ func clientResource(name deployments.StackName, raw json.RawMessage) (r storedRe
 	if err := affordable("a resource", raw); err != nil {
 		return r, err
 	}
-	if err := json.Unmarshal(raw, &r); err != nil {
+	if err := rawjson.Unmarshal(raw, &r); err != nil {
 		return r, fmt.Errorf("a resource cannot be read: %w", err)
 	}
 	return r, r.check(name)

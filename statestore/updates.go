@@ -46,7 +46,16 @@ func (s *Store) PutInfo(ctx context.Context, info deployments.UpdateInfo) error 
 func (s *Store) Info(ctx context.Context, u deployments.UpdateName) (deployments.UpdateInfo, error) {
 	var info deployments.UpdateInfo
 	err := s.getJSON(ctx, u.StackName, infoKey(u), &info)
-	return info, err
+	return info, noUpdate(u, err)
+}
+
+// noUpdate says of which update there is nothing; its cause stays ErrAbsent.
+func noUpdate(u deployments.UpdateName, err error) error {
+	if !errors.Is(err, ErrAbsent) {
+		return err
+	}
+	return &deployments.Error{Code: deployments.CodeNotFound, Err: err, Message: fmt.Sprintf("the stack %s has no update "+
+		"%s, or it is not kept any more: `deployctl stack history` lists those there are", u.StackName, u.Version)}
 }
 
 // History returns the latest updates of a stack, newest first, and which of their versions are kept; limit 0 means all.

@@ -25,7 +25,20 @@ type Finding struct {
 	Err    error  // what is wrong and what to do; nil: nothing
 	// Tolerable means that the service can start anyway.
 	Tolerable bool
+	// Skipped means that it was not checked; Detail says why.
+	Skipped bool
 }
+
+// skipped are the findings about what was not checked, because a part does not answer or is not right.
+func skipped(because string, whats ...string) (found []Finding) {
+	for _, what := range whats {
+		found = append(found, Finding{What: what, Skipped: true, Detail: "not checked, because of " + because})
+	}
+	return found
+}
+
+// ofTemporal are the checks that need a connection to Temporal.
+var ofTemporal = []string{"namespace", "search attributes", "store", "age of the bucket"}
 
 // oldestMajor and oldestMinor are the version of the oldest supported Temporal server: the first in which
 // update-with-start is enabled by default.
@@ -42,20 +55,21 @@ const quickTimeout = 5 * time.Second
 func Examine(ctx context.Context, c Config) (*Connection, []Finding) {
 	store, err := openStore(ctx, c)
 	if err != nil {
-		found := []Finding{{What: "bucket", Err: err}}
 		if store == nil {
-			return nil, found
+			return nil, []Finding{{What: "bucket", Err: err}}
 		}
-		return nil, append(found, Finding{What: "Temporal", Detail: c.Temporal.Address, Err: c.temporalError(ctx, store)})
+		return nil, c.withoutBucket(ctx, store, err)
 	}
 	if err := c.awaitSetUp(ctx, store); err != nil {
-		return nil, []Finding{{What: "bucket", Err: err}, {What: "Temporal", Detail: c.Temporal.Address,
-			Err: c.temporalError(ctx, store)}}
+		return nil, c.withoutBucket(ctx, store, err)
 	}
 	found := []Finding{{What: "bucket", Detail: store.s3.String()}}
 	connection, err := connectTo(ctx, c, store)
 	if err != nil {
-		return nil, append(found, Finding{What: "Temporal", Err: err})
+		ctx, cancel := context.WithTimeout(ctx, c.patience())
+		defer cancel()
+		found = append(append(found, store.examine(ctx, true)...), Finding{What: "Temporal", Err: err})
+		return nil, append(found, skipped("Temporal", ofTemporal...)...)
 	}
 	found = append(found, connection.examine(ctx)...)
 	if !c.ReadOnly && !slices.ContainsFunc(found, Finding.fatal) {
@@ -68,6 +82,13 @@ func Examine(ctx context.Context, c Config) (*Connection, []Finding) {
 		return nil, found
 	}
 	return connection, found
+}
+
+// withoutBucket returns what is found when the bucket is not as it must be.
+func (c Config) withoutBucket(ctx context.Context, store *objects, err error) []Finding {
+	found := append([]Finding{{What: "bucket", Err: err}}, skipped("the bucket", "conditional writes", "clocks")...)
+	found = append(found, Finding{What: "Temporal", Detail: c.Temporal.Address, Err: c.temporalError(ctx, store)})
+	return append(found, skipped("the bucket", ofTemporal...)...)
 }
 
 // temporalError reports whether Temporal cannot be reached either.
@@ -103,23 +124,29 @@ func (c *Connection) examine(ctx context.Context) []Finding {
 	owner := c.namespaceOwner(ctx)
 	look := c.config.ReadOnly || owner.fatal() // nothing is written to another store's namespace
 	made, attributes := c.ensureAttributes(ctx, look)
-	found := []Finding{
-		{What: "conditional writes", Err: statestore.Probe(ctx, c.retried, look)},
-		{What: "clocks", Err: c.clocks(ctx), Tolerable: true},
+	found := append(c.objects.examine(ctx, look), []Finding{
 		{What: "Temporal", Detail: strings.TrimSpace(c.config.Temporal.Address + " " + version), Err: old},
 		{What: "namespace", Detail: c.config.Temporal.Namespace},
 		{What: "search attributes", Detail: made, Err: attributes},
 		owner,
-	}
+	}...)
 	if owner.fatal() {
 		return found
 	}
 	return append(found, Finding{What: "age of the bucket", Err: c.restoredFromBackup(ctx), Tolerable: true})
 }
 
+// examine checks a bucket; with look it writes nothing.
+func (o *objects) examine(ctx context.Context, look bool) []Finding {
+	return []Finding{
+		{What: "conditional writes", Err: statestore.Probe(ctx, o.retried, look)},
+		{What: "clocks", Err: o.clocks(ctx), Tolerable: true},
+	}
+}
+
 // clocks compares this machine's clock with that of the object store.
-func (c *Connection) clocks(ctx context.Context) error {
-	skew, err := c.s3.Skew(ctx)
+func (o *objects) clocks(ctx context.Context) error {
+	skew, err := o.s3.Skew(ctx)
 	if err != nil {
 		return fmt.Errorf("the clock of the object store cannot be read: %w", err)
 	}
@@ -132,7 +159,7 @@ func (c *Connection) clocks(ctx context.Context) error {
 	}
 	return deployments.Errorf(deployments.CodeInvalid,
 		"this machine's clock is %s %s that of the %s: set it (NTP), or credentials, expiries and times in histories "+
-			"are wrong", skew.Round(time.Second), way, c.s3)
+			"are wrong", skew.Round(time.Second), way, o.s3)
 }
 
 // version returns the version of the Temporal server, and an error if it is too old.

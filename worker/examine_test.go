@@ -265,13 +265,30 @@ func TestEveryUnreachablePartIsNamed(t *testing.T) {
 	config := Temporal{Address: gone().String(), Namespace: "ours"}.config(statestore.S3Options{
 		Endpoint: "http://" + gone().String(), Region: "us-east-1", Bucket: "b", AccessKey: "a", SecretKey: "s",
 	}, time.Second)
-	connection, found := Examine(t.Context(), config)
-	if connection != nil || len(found) != 2 || found[0].What != "bucket" || found[1].What != "Temporal" {
-		t.Fatalf("it finds %v", found)
-	}
-	for _, f := range found {
-		if deployments.CodeOf(f.Err) != deployments.CodeUnavailable {
-			t.Errorf("%s: %v", f.What, f.Err)
+	bucket := Temporal{Address: gone().String(), Namespace: "ours"}.config(
+		(&objectServer{objects: map[string][]byte{}}).serve(t), ample)
+	bucket.Patience = time.Second
+	_, err := OpenStore(t.Context(), bucket)
+	must(t, err)
+	for _, c := range []struct {
+		config Config
+		failed []string
+	}{{config, []string{"bucket", "Temporal"}}, {bucket, []string{"Temporal"}}} {
+		connection, found := Examine(t.Context(), c.config)
+		var whats, failed []string
+		for _, f := range found {
+			whats = append(whats, f.What)
+			if f.Err == nil {
+				continue
+			}
+			failed = append(failed, f.What)
+			if deployments.CodeOf(f.Err) != deployments.CodeUnavailable {
+				t.Errorf("%s: %v", f.What, f.Err)
+			}
+		}
+		want := append([]string{"bucket", "conditional writes", "clocks", "Temporal"}, ofTemporal...)
+		if connection != nil || !slices.Equal(whats, want) || !slices.Equal(failed, c.failed) {
+			t.Errorf("it looks at %q, of which %q is wrong", whats, failed)
 		}
 	}
 }

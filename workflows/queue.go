@@ -183,8 +183,8 @@ func (q *queue) admit(r deployments.UpdateRequest, head int) error {
 		return deployments.Errorf(deployments.CodeConflict, "%d updates of %s wait already; cancel some, or use "+
 			"--on-busy supersede", len(q.Queue), q.Stack)
 	case q.busy() && q.size(r) > deployments.MaxRequestSize:
-		return deployments.Errorf(deployments.CodeConflict, "the configuration, environment, targets and imports of the "+
-			"updates of %s that run and wait would be more than %d KiB: wait for %s, or cancel those that wait", q.Stack,
+		return deployments.Errorf(deployments.CodeConflict, "the requests of the updates of %s that run and wait, each "+
+			"with its configuration and environment, would be more than %d KiB: wait for %s, or cancel those that wait", q.Stack,
 			deployments.MaxRequestSize>>10, q.first())
 	}
 	return nil

@@ -164,7 +164,11 @@ func (l *lines) diagnostic(d projection.Diag, label string) {
 	}
 	text := diagLines(d, l.paint)
 	if label != "" && (d.Severity == "error" || d.Severity == "warning") {
-		text[0] += l.paint.paint(dim, " ("+label+")")
+		colon := "" // what follows it is in the next lines
+		if first, found := strings.CutSuffix(text[0], ":"); found {
+			text[0], colon = first, ":"
+		}
+		text[0] += l.paint.paint(dim, " ("+label+")") + colon
 	}
 	for _, line := range text {
 		l.print(line)

@@ -106,6 +106,19 @@ up succeeded in 2.5s (organization/shop/dev/7)
 	}
 }
 
+func TestTheResourceOfAnErrorStandsBeforeTheLinesThatFollow(t *testing.T) {
+	bad := step{op: apitype.OpCreate, typ: "deployctl:command:Run", name: "bad", new: map[string]any{}}
+	for message, want := range map[string]string{
+		"it exited with code 7:\nboom\n": "error: it exited with code 7 (deployctl:command:Run bad):\n  boom\n",
+		"there is no quota\n":            "error: there is no quota (deployctl:command:Run bad)\n",
+	} {
+		got := shown(Options{}, bad.begins(), says("error", id("deployctl:command:Run", "bad"), message), bad.fails())
+		if !strings.Contains(got, want) {
+			t.Errorf("it says\n%s, not\n%s", got, want)
+		}
+	}
+}
+
 func TestAnUpdateThatChangesNothingSaysSo(t *testing.T) {
 	got := shown(Options{}, ended("succeeded", "", 0.5, map[string]int{"same": 3}))
 	if want := "Resources:\n    3 unchanged\nup succeeded, nothing changed, in 0.5s " +
@@ -151,12 +164,12 @@ func TestSecretsAssetsAndUnknownsAreReadable(t *testing.T) {
 func TestWithoutATerminalALongUpdateSaysFromTimeToTimeHowFarItIs(t *testing.T) {
 	now := start
 	var out bytes.Buffer
-	view := New(Options{Out: &out, Now: func() time.Time { return now }, Kind: "up", Total: 3})
+	view := New(Options{Out: &out, Now: func() time.Time { return now }, Kind: "up", Expected: expected(3)})
 	for range 40 {
 		now = now.Add(time.Second)
 		view.Item(deployments.WatchEvent{Progress: &deployments.Progress{}})
 	}
-	want := "up: 0 of 3 done, 0 running, 15s\nup: 0 of 3 done, 0 running, 30s\n"
+	want := "up: preparing, 15s\nup: preparing, 30s\n"
 	if got := out.String(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

@@ -1,6 +1,7 @@
 package display
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -17,12 +18,12 @@ func statusLine(s *projection.State, o Options, paint painter) string {
 		took = ", " + elapsed(d)
 	}
 	phase := phaseText(s, now)
-	if phase != "" && n == (projection.Tally{}) {
-		return fmt.Sprintf("%s: %s", o.what(), phase)
+	if n == (projection.Tally{}) {
+		return fmt.Sprintf("%s: %s", o.what(), cmp.Or(phase, nothingYet(s)+took))
 	}
 	text := fmt.Sprintf("%s: %d done", o.what(), n.Done)
-	if o.Total > 0 && n.Done <= o.Total {
-		text = fmt.Sprintf("%s: %d of %d done", o.what(), n.Done, o.Total)
+	if total := len(o.Expected); total > 0 && n.Done <= total {
+		text = fmt.Sprintf("%s: %d of %d done", o.what(), n.Done, total)
 	}
 	text += fmt.Sprintf(", %d running", n.Running)
 	if n.Turnless > 0 {
@@ -35,6 +36,14 @@ func statusLine(s *projection.State, o Options, paint painter) string {
 		text += ", " + phase
 	}
 	return text
+}
+
+// nothingYet says what an update does before its first resource.
+func nothingYet(s *projection.State) string {
+	if len(s.Rows) > 0 { // the stack's own, which a program has registered
+		return "the program runs, and has declared nothing yet"
+	}
+	return "preparing"
 }
 
 // what returns the word for the update: "preview" or its kind.
@@ -61,23 +70,14 @@ func undone(s *projection.State, o Options, paint painter) []string {
 		return nil
 	}
 	wrong, cut := countUndone(s.Rows)
-	interrupted := ""
-	if len(cut) > 0 {
-		interrupted = "cut off: " + strings.Join(cut[:min(len(cut), mostCut)], ", ")
-		if more := len(cut) - mostCut; more > 0 {
-			interrupted += fmt.Sprintf(" and %d more", more)
-		}
-	}
 	n := s.Tally()
-	rest := 0
-	if o.Total > 0 {
-		rest = o.Total - n.Done - n.Failed - n.Running - n.Turnless
-	}
+	rest := len(o.Expected) - n.Done - n.Failed - n.Running - n.Turnless
+	left := naming("not begun", notBegun(s, o.Expected), rest)
 	var out []string
 	for _, part := range []struct {
 		n    int
 		word string
-	}{{wrong, "failed"}, {len(cut), interrupted}, {rest, "not begun"}} {
+	}{{wrong, "failed"}, {len(cut), naming("cut off", cut, len(cut))}, {rest, left}} {
 		if part.n > 0 {
 			out = append(out, fmt.Sprintf("  %s %d %s", paint.paint(red, "!"), part.n, part.word))
 		}
@@ -85,8 +85,31 @@ func undone(s *projection.State, o Options, paint painter) []string {
 	return out
 }
 
-// mostCut is how many resources are named whose steps were cut off.
-const mostCut = 3
+// mostNamed is how many resources are named that an update has not done.
+const mostNamed = 3
+
+// naming adds the first names of so many resources to what has become of them.
+func naming(what string, names []string, of int) string {
+	if len(names) == 0 || of <= 0 {
+		return what
+	}
+	named := min(len(names), mostNamed, of)
+	what += ": " + strings.Join(names[:named], ", ")
+	if more := of - named; more > 0 {
+		what += fmt.Sprintf(" and %d more", more)
+	}
+	return what
+}
+
+// notBegun names the expected resources of which an update has told nothing.
+func notBegun(s *projection.State, expected []*projection.Row) (names []string) {
+	for _, r := range expected {
+		if known := s.ByURN[r.URN]; known == nil || known.Phase == projection.PhaseWaiting {
+			names = append(names, label(r))
+		}
+	}
+	return names
+}
 
 // countUndone counts the resources whose steps failed, and names those whose steps were cut off.
 func countUndone(rows []*projection.Row) (wrong int, cut []string) {

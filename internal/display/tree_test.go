@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/projection"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
@@ -206,7 +207,7 @@ func TestANoteOfTheConnectionIsShownInPlace(t *testing.T) {
 	s.tree.Note("service unreachable, waiting…")
 	s.shows(`
 service unreachable, waiting…
-⠋ up: 0 done, 0 running
+⠋ up: preparing
 `)
 }
 
@@ -292,7 +293,7 @@ func TestOnANarrowScreenRowsKeepTheNamesThatTellThemApart(t *testing.T) {
 }
 
 func TestAStepThatWaitsForItsTurnDoesNotRun(t *testing.T) {
-	s := newScene(t, 80, 24, Options{Total: 61})
+	s := newScene(t, 80, 24, Options{Expected: expected(61)})
 	var running []deployments.RunningStep
 	for i := range 3 {
 		one := step{op: apitype.OpCreate, typ: object, name: fmt.Sprintf("page-%d", i), new: map[string]any{}}
@@ -333,6 +334,27 @@ func TestNoMoreStepsRunThanMayAndTheOthersClocksStartWithTheirTurns(t *testing.T
 `)
 }
 
+// expected are the rows of a preview of pages.
+func expected(n int) (rows []*projection.Row) {
+	for i := range n {
+		name := fmt.Sprintf("page-%d", i)
+		rows = append(rows, &projection.Row{URN: id(object, name), Type: object, Name: name})
+	}
+	return rows
+}
+
+func TestBeforeTheFirstResourceTheStatusSaysWhatIsGoingOn(t *testing.T) {
+	s := newScene(t, 80, 24, Options{})
+	s.shows(`
+⠋ up: preparing
+`)
+	root := step{op: apitype.OpCreate, typ: projection.StackType, name: "shop-dev", new: map[string]any{}}
+	s.at(12, root.begins()).shows(`
++ pulumi:pulumi:Stack shop-dev  running
+⠋ up: the program runs, and has declared nothing yet, 12s
+`)
+}
+
 func TestACancelledUpdateSaysWhatWasCutOffAndWhatItDidNotComeTo(t *testing.T) {
 	var items []deployments.WatchEvent
 	for i := range 3 {
@@ -345,7 +367,7 @@ func TestACancelledUpdateSaysWhatWasCutOffAndWhatItDidNotComeTo(t *testing.T) {
 				one.fails())
 		}
 	}
-	s := newScene(t, 80, 24, Options{Total: 9}).at(0, append(items,
+	s := newScene(t, 80, 24, Options{Expected: expected(9)}).at(0, append(items,
 		ended("cancelled", "", 1, map[string]int{"create": 1}))...)
 	s.tree.Close()
 	s.shows(`
@@ -358,7 +380,8 @@ func TestACancelledUpdateSaysWhatWasCutOffAndWhatItDidNotComeTo(t *testing.T) {
 Resources:
   + 1 created
   ! 2 cut off: deployctl:s3:Object page-1, deployctl:s3:Object page-2
-  ! 6 not begun
+  ! 6 not begun: deployctl:s3:Object page-3, deployctl:s3:Object page-4,
+deployctl:s3:Object page-5 and 3 more
 up cancelled in 1s (organization/shop/dev/7)
 `)
 }

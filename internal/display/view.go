@@ -37,8 +37,8 @@ type Options struct {
 	Diff bool
 	// Previewed means that a preview has shown every change already: lines then show steps without their changes.
 	Previewed bool
-	// Total is the expected number of resources in the update's events; zero if it is unknown.
-	Total int
+	// Expected are the rows of the preview: the update's events are about their resources. Empty if they are unknown.
+	Expected []*projection.Row
 	// Heading is a line that is printed first if the update is shown in lines; empty means none.
 	Heading string
 	// Now is the clock; nil means time.Now.

@@ -12,6 +12,7 @@ import (
 	api "github.com/deployctl/deployctl/api/deployctl/v1"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/grpcapi/wire"
+	"github.com/deployctl/deployctl/internal/rawjson"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
@@ -113,8 +114,11 @@ func (s *stacks) Import(stream api.Stacks_ImportServer) error {
 	if err != nil {
 		return err
 	}
+	if err := deployments.CheckUTF8("the deployment", text); err != nil {
+		return err
+	}
 	var deployment apitype.UntypedDeployment
-	if err := json.Unmarshal(text, &deployment); err != nil {
+	if err := rawjson.Unmarshal(text, &deployment); err != nil {
 		return deployments.Errorf(deployments.CodeInvalid, "this is not a deployment: %w", err)
 	}
 	version, err := s.service.Import(stream.Context(), deployments.ImportRequest{

@@ -5,6 +5,7 @@ import (
 	"unicode"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/grpcapi/wire"
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
@@ -18,40 +19,14 @@ var anyText = map[protoreflect.FullName]bool{
 
 // printable refuses, as CodeInvalid, a message with control characters in a text. Lines may be broken, and have tabs.
 func printable(m protoreflect.Message) error {
-	var bad error
-	m.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
-		switch {
-		case anyText[field.FullName()]:
-		case field.IsMap():
-			value.Map().Range(func(key protoreflect.MapKey, value protoreflect.Value) bool {
-				if bad = printableValue(field, key.Value()); bad == nil {
-					bad = printableValue(field, value)
-				}
-				return bad == nil
-			})
-		case field.IsList():
-			for i := 0; i < value.List().Len() && bad == nil; i++ {
-				bad = printableValue(field, value.List().Get(i))
-			}
-		default:
-			bad = printableValue(field, value)
-		}
-		return bad == nil
+	text, found := wire.FindText(m, func(field protoreflect.FieldDescriptor, text string) bool {
+		return !anyText[field.FullName()] && strings.ContainsFunc(text, control)
 	})
-	return bad
-}
-
-func printableValue(field protoreflect.FieldDescriptor, value protoreflect.Value) error {
-	switch value := value.Interface().(type) {
-	case protoreflect.Message:
-		return printable(value)
-	case string:
-		if strings.ContainsFunc(value, control) {
-			return deployments.Errorf(deployments.CodeInvalid,
-				"%.60q has control characters, which the field %s cannot have: leave them out", value, field.Name())
-		}
+	if !found {
+		return nil
 	}
-	return nil
+	return deployments.Errorf(deployments.CodeInvalid,
+		"%.60q has control characters, which the field %s cannot have: leave them out", text.Value, text.Field.Name())
 }
 
 func control(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }

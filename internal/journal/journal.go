@@ -88,7 +88,7 @@ func Parse(data []byte, checks Checks) iter.Seq2[Entry, error] {
 		}
 		for raw := range rawjson.Elements(data) {
 			var e Entry
-			err := json.Unmarshal(raw, &e)
+			err := rawjson.Unmarshal(raw, &e)
 			if err == nil {
 				err = e.check(checks)
 			}

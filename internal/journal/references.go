@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/deployctl/deployctl/internal/rawjson"
 	"github.com/deployctl/deployctl/internal/token"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
@@ -37,7 +38,7 @@ func tidy(s State, refreshed bool) (State, error) {
 	}
 	list := make([]references, len(s.Resources))
 	for i, raw := range s.Resources {
-		if err := json.Unmarshal(raw, &list[i]); err != nil {
+		if err := rawjson.Unmarshal(raw, &list[i]); err != nil {
 			return s, fmt.Errorf("resource %d: %w", i, err)
 		}
 	}

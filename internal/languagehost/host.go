@@ -188,11 +188,19 @@ func (s *server) InstallDependencies(
 		return err
 	}
 	var sending sync.Mutex // stdout and stderr are read by two goroutines
+	over := false
 	send := func(part *pulumirpc.InstallDependenciesResponse) {
 		sending.Lock()
 		defer sending.Unlock()
-		_ = stream.Send(part) // nobody listens any more: the call's context tells
+		if !over {
+			_ = stream.Send(part) // nobody listens any more: the call's context tells
+		}
 	}
+	defer func() {
+		sending.Lock()
+		defer sending.Unlock()
+		over = true
+	}()
 	for _, cmd := range commands {
 		var away unreachable
 		cmd.Stdout = away.watch(func(line string) {
@@ -201,7 +209,9 @@ func (s *server) InstallDependencies(
 		cmd.Stderr = away.watch(func(line string) {
 			send(&pulumirpc.InstallDependenciesResponse{Stderr: []byte(line + "\n")})
 		})
+		stop := explainsSlowness(installer(cmd), cmd.Stdout)
 		exit, err := s.tools.run(stream.Context(), cmd)
+		stop()
 		switch {
 		case err != nil:
 			return err

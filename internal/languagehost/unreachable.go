@@ -2,31 +2,62 @@ package languagehost
 
 import (
 	"regexp"
-	"sync/atomic"
+	"sync"
+	"time"
 )
 
 // unreachable watches what a package manager writes for words that mean that a server does not answer.
-type unreachable struct{ seen atomic.Bool }
+type unreachable struct {
+	mu   sync.Mutex
+	said map[string]bool // without numbers
+}
 
 // away matches what npm, pnpm, yarn, bun, pip, uv, Poetry and Go say of a server that they do not reach.
 var away = regexp.MustCompile(`ECONNREFUSED|ECONNRESET|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|ERR_SOCKET_TIMEOUT|` +
 	`ConnectionRefused|` +
 	`(?i:connection refused|network is unreachable|network timeout|no such host|i/o timeout|name or service not known|` +
-	`name resolution|failed to connect|could not connect|max retries exceeded)`)
+	`name resolution|failed to connect|could not connect|max retries exceeded|trouble with your network connection)`)
 
-// watch returns a receiver of lines that passes them on.
+// numbers match what differs between attempts.
+var numbers = regexp.MustCompile(`0x[0-9a-f]+|[0-9]+`)
+
+// watch returns a receiver of lines that passes them on; what says the same about another attempt, once.
 func (u *unreachable) watch(line func(string)) func(string) {
 	return func(text string) {
-		if away.MatchString(text) {
-			u.seen.Store(true)
+		if !away.MatchString(text) || u.first(numbers.ReplaceAllString(text, "")) {
+			line(text)
 		}
-		line(text)
 	}
+}
+
+// first notes what is said, and reports whether it was not said before.
+func (u *unreachable) first(text string) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	before := u.said[text]
+	if u.said == nil {
+		u.said = map[string]bool{}
+	}
+	u.said[text] = true
+	return !before
+}
+
+// slowAfter is how long an installation takes before it is said what that may be.
+const slowAfter = time.Minute
+
+// explainsSlowness says what a long installation may wait for, once, until stop is called.
+func explainsSlowness(manager string, line func(string)) (stop func() bool) {
+	return time.AfterFunc(slowAfter, func() {
+		line(manager + " has not ended for a minute. If a server of packages does not answer, it asks again for some " +
+			"minutes before it says so.")
+	}).Stop
 }
 
 // hint follows the error of a package manager that did not reach a server; "" if it did.
 func (u *unreachable) hint() string {
-	if !u.seen.Load() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if len(u.said) == 0 {
 		return ""
 	}
 	return ": a server of packages cannot be reached from where programs run, as its output above says"

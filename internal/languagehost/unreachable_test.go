@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 func TestAServerOfPackagesThatIsNotReachedIsSaid(t *testing.T) {
@@ -24,6 +26,37 @@ func TestAServerOfPackagesThatIsNotReachedIsSaid(t *testing.T) {
 			t.Errorf("%s: %q, %q", line, got, u.hint())
 		}
 	}
+}
+
+func TestAttemptsThatFailAgainAreSaidOnce(t *testing.T) {
+	var u unreachable
+	var got []string
+	line := u.watch(func(line string) { got = append(got, line) })
+	for _, text := range []string{
+		"WARNING: Retrying (total=4) after connection broken by 'Connection refused': /simple/a/",
+		"WARNING: Retrying (total=3) after connection broken by 'Connection refused': /simple/a/",
+		"info There appears to be trouble with your network connection. Retrying...", "added 3 packages",
+		"info There appears to be trouble with your network connection. Retrying...", "added 3 packages",
+	} {
+		line(text)
+	}
+	if len(got) != 4 || u.hint() == "" {
+		t.Errorf("%q is said", got)
+	}
+}
+
+func TestALongInstallationIsExplained(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		said := 0
+		stop := explainsSlowness("npm", func(string) { said++ })
+		time.Sleep(2 * slowAfter) // in the bubble
+		stop()
+		explainsSlowness("npm", func(string) { said++ })()
+		time.Sleep(2 * slowAfter)
+		if said != 1 {
+			t.Errorf("it is said %d times", said)
+		}
+	})
 }
 
 func TestTheModulesThatGoDownloadsAreOneLine(t *testing.T) {

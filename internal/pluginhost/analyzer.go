@@ -215,7 +215,7 @@ func (h *Host) analyzerEndpoint(
 	}
 	return launch(ctx, launchSpec{
 		name: "policy pack", path: path, args: args, dir: pack.Dir, env: h.analyzerEnv(pack, runtime), box: h.opts.Box,
-		intake: h.opts.Intake, spares: h.spares, output: h.analyzerOutput,
+		intake: h.opts.Intake, spares: h.spares, output: h.analyzerOutput, shown: true,
 	})
 }
 
@@ -240,7 +240,7 @@ func (h *Host) runAnalyzer(
 			Program: pack.Dir, //nolint:staticcheck // older hosts
 			Info:    info, Kind: string(apitype.AnalyzerPlugin), Name: filepath.Base(pack.Dir), LoaderTarget: h.address,
 		},
-		output: h.analyzerOutput,
+		output: h.analyzerOutput, shown: true,
 	})
 }
 

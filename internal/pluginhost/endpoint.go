@@ -62,6 +62,7 @@ type launchSpec struct {
 	spares *process.Spares
 	stdin  bool                        // see process.Command
 	output func(diag.Severity, string) // Info for stdout, Infoerr for stderr
+	shown  bool                        // users see the output as it is written
 }
 
 // maxStarts is how often a plugin is started until nobody else is connected to it.
@@ -83,7 +84,7 @@ func launch(ctx context.Context, spec launchSpec) (*endpoint, error) {
 }
 
 func start(ctx context.Context, spec launchSpec) (*endpoint, error) {
-	e := &endpoint{name: spec.name, died: make(chan struct{}), tail: &tail{}, intake: spec.intake,
+	e := &endpoint{name: spec.name, died: make(chan struct{}), tail: &tail{shown: spec.shown}, intake: spec.intake,
 		program: build(spec.box, spec.path)}
 	first := make(chan string, 1)
 	listening := sync.Once{}
@@ -318,6 +319,8 @@ func (e *endpoint) exit() string {
 
 // tail keeps the last lines that a plugin wrote, for the message about its unexpected end.
 type tail struct {
+	shown bool // the user has seen the lines
+
 	mu    sync.Mutex
 	lines []string
 }
@@ -333,12 +336,15 @@ func (t *tail) add(line string) {
 	}
 }
 
-// text returns the lines, indented below a message; "" if there are none.
+// text returns the lines, indented below a message, or where they are; "" if there are none.
 func (t *tail) text() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.lines) == 0 {
 		return ""
+	}
+	if t.shown {
+		return "; what it wrote is above"
 	}
 	return "; it wrote:\n    " + strings.Join(t.lines, "\n    ")
 }

@@ -88,7 +88,7 @@ func (h *Host) languageEndpoint(ctx context.Context, runtime string) (*endpoint,
 		name: "language host " + runtime, path: path, args: []string{h.address},
 		dir: h.program.dir, env: h.env.with(languagehost.InstallEnv(h.InstallScripts())...), box: h.opts.Box,
 		intake: h.opts.Intake, spares: h.spares, stdin: true, // ours ends with it, and gives it to no program
-		output: output,
+		output: output, shown: true,
 	})
 }
 

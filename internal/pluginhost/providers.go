@@ -259,6 +259,7 @@ func (h *Host) providerEndpoint(pkg Package) (*endpoint, string, error) {
 func (h *Host) providerSpec(pkg Package) launchSpec {
 	spec := launchSpec{name: "provider " + pkg.Name, args: []string{h.address}, dir: h.program.dir,
 		env: h.providerEnv(pkg), box: h.opts.Box, intake: h.opts.Intake, spares: h.spares}
+	spec.shown = IsDynamic(pkg.Name)
 	spec.output = func(severity diag.Severity, line string) {
 		if !IsDynamic(pkg.Name) {
 			severity = diag.Debug // the output of a dynamic provider is the program's; others print only details

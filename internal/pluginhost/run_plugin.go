@@ -23,12 +23,13 @@ type pluginRun struct {
 	box      *sandbox.Box
 	intake   *intake.Intake
 	output   func(diag.Severity, string) // Info for stdout, Infoerr for stderr
+	shown    bool                        // users see the output as it is written
 }
 
 // runPlugin has a language host run a plugin, reads its port from its first line of output, and connects.
 func runPlugin(ctx context.Context, run pluginRun) (*endpoint, error) {
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	e := &endpoint{name: run.name, died: make(chan struct{}), tail: &tail{}, intake: run.intake}
+	e := &endpoint{name: run.name, died: make(chan struct{}), tail: &tail{shown: run.shown}, intake: run.intake}
 	e.shutdown = func(grace time.Duration) {
 		cancel()
 		run.language.stop(grace)

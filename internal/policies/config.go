@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/deployctl/deployctl/internal/rawjson"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 	"github.com/santhosh-tekuri/jsonschema/v5"
@@ -32,7 +33,7 @@ func Parse(text string) (Config, error) {
 		return nil, nil
 	}
 	var given map[string]any
-	if err := json.Unmarshal([]byte(text), &given); err != nil {
+	if err := rawjson.Unmarshal([]byte(text), &given); err != nil {
 		return nil, fmt.Errorf("the configuration must be a JSON object: %w", err)
 	}
 	config := Config{}

@@ -56,6 +56,23 @@ var (
 		"variables", "version"}
 )
 
+// included are the packages whose provider is part of deployctl, whatever plugin a project names for them.
+var included = []string{"deployctl", "pulumi"}
+
+// ownPlugins describes the plugins that a project names and that are not used.
+func (p *Project) ownPlugins() (said []string) {
+	if p.Definition.Plugins == nil {
+		return nil
+	}
+	for _, plugin := range p.Definition.Plugins.Providers {
+		if slices.Contains(included, plugin.Name) {
+			said = append(said, fmt.Sprintf("%s names a plugin for %s (plugins.providers), which is not used: that provider "+
+				"is part of deployctl", p.File, plugin.Name))
+		}
+	}
+	return said
+}
+
 // Unread describes the keys of the project's and the stack's file that nothing reads, a sentence for each.
 func (s *Stack) Unread() []string {
 	var said []string
@@ -65,6 +82,7 @@ func (s *Stack) Unread() []string {
 			said = append(said, fmt.Sprintf("%s has the key %q, which means nothing there", s.project.File, key))
 		}
 	}
+	said = append(said, s.project.ownPlugins()...)
 	var all map[string]any
 	if yaml.Unmarshal(s.file.RawValue(), &all) == nil {
 		for _, key := range slices.Sorted(maps.Keys(all)) {

@@ -93,17 +93,18 @@ func yamlName(field reflect.StructField) string {
 
 func TestWhatNothingReadsIsNamed(t *testing.T) {
 	dir := lay(t, map[string]string{
-		"Pulumi.yaml":     "name: web\nruntime: nodejs\nconfg: {}\nconfig: {'pulumi:tag': {value: {a: b}}}\n",
+		"Pulumi.yaml": "name: web\nruntime: nodejs\nconfg: {}\nconfig: {'pulumi:tag': {value: {a: b}}}\n" +
+			"plugins: {providers: [{name: deployctl, path: ./nowhere}, {name: kubernetes, path: ./there}]}\n",
 		"Pulumi.dev.yaml": "Config: {}\nconfig: {'pulumi:autoname': {}, 'pulumi:tags': {a: b}}\n",
 	})
 	stack := opened(t, dir)
 	said := strings.Join(stack.Unread(), "\n")
-	for _, want := range []string{`"confg"`, `"Config"`, "pulumi:tag,", "pulumi:autoname,"} {
+	for _, want := range []string{`"confg"`, `"Config"`, "pulumi:tag,", "pulumi:autoname,", "a plugin for deployctl"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("%s is not in\n%s", want, said)
 		}
 	}
-	if strings.Count(said, "\n") != 3 {
+	if strings.Count(said, "\n") != 4 {
 		t.Errorf("said\n%s", said)
 	}
 	dir = lay(t, map[string]string{

@@ -2,6 +2,7 @@ package project
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -102,7 +103,7 @@ func TestPolicyPacksAreDirectoriesOfTheBundle(t *testing.T) {
 	want := []string{"Pulumi.yaml"}
 	for n := range 2 {
 		for _, name := range []string{".deployctlignore", "PulumiPolicy.yaml", "index.js"} {
-			want = append(want, PolicyPackDir(n)+"/"+name)
+			want = append(want, fmt.Sprintf(".deployctl-policies/%d/rules/", n)+name)
 		}
 	}
 	slices.Sort(want)

@@ -7,6 +7,9 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
@@ -15,12 +18,20 @@ import (
 // policyPackFile is the file that makes a directory a policy pack.
 const policyPackFile = "PulumiPolicy.yaml"
 
-// PolicyPackDir returns the directory that a bundle has for its nth policy pack.
-func PolicyPackDir(n int) string { return fmt.Sprintf(".deployctl-policies/%d", n) }
+// PolicyPackDir returns the directory that a bundle has for its nth policy pack, which is in dir. It ends in the name
+// of that, by which messages call the pack.
+func PolicyPackDir(n int, dir string) string {
+	name := filepath.Base(filepath.Clean(dir))
+	if !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) || strings.Trim(name, "./\\ ") == "" {
+		name = "pack"
+	}
+	return fmt.Sprintf(".deployctl-policies/%d/%s", n, name)
+}
 
 // policyPack adds the files of the nth policy pack, those that its .deployctlignore does not exclude.
 func (w *walker) policyPack(n int, dir string) error {
 	dir, err := filepath.Abs(dir)
+	inBundle := PolicyPackDir(n, dir)
 	if err == nil {
 		dir, err = filepath.EvalSymlinks(dir)
 	}
@@ -41,7 +52,7 @@ func (w *walker) policyPack(n int, dir string) error {
 		return err
 	}
 	for name, from := range pack.found {
-		w.found[path.Join(PolicyPackDir(n), name)] = from
+		w.found[path.Join(inBundle, name)] = from
 	}
 	return nil
 }

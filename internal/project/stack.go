@@ -60,6 +60,11 @@ func (s *Stack) Set(key config.Key, v config.Value, path bool) error {
 		if err := s.CheckPlain(key, path); err != nil {
 			return err
 		}
+		if text, err := v.Value(config.NopDecrypter); err == nil {
+			if err := deployments.CheckUTF8("the value of "+key.String(), text); err != nil {
+				return err
+			}
+		}
 	}
 	if err := s.change(func(m config.Map) error { return m.Set(key, v, path) }); err != nil {
 		return deployments.Errorf(deployments.CodeInvalid, "cannot set %s: %w", key, err)
@@ -216,6 +221,9 @@ func (s *Stack) Values(
 	for _, key := range s.Keys() {
 		v := s.file.Config[key]
 		text, err := s.Plain(key, v, decrypter)
+		if err == nil {
+			err = deployments.CheckUTF8(fmt.Sprintf("the value of %s in %s", key, s.Path), text)
+		}
 		if err != nil {
 			return nil, err
 		}

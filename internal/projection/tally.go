@@ -36,15 +36,14 @@ func (s *State) Tally() Tally {
 	return n
 }
 
-// Total is of how many resources the update will tell, if this is the state of its preview.
-func (s *State) Total() int {
-	total := 0
+// Told are the rows of the resources of which the update will tell, if this is the state of its preview.
+func (s *State) Told() (rows []*Row) {
 	for _, r := range s.Rows {
 		if r.Type != StackType && !r.Internal() && r.Phase != PhaseWaiting {
-			total++
+			rows = append(rows, r)
 		}
 	}
-	return total
+	return rows
 }
 
 // StartedBy is when the first item came, or a moment that is given.

@@ -50,9 +50,13 @@ type account struct {
 	Avatar        string    `json:"avatarUrl"`
 	Organizations []account `json:"organizations"`
 	Identities    []string  `json:"identities"`
-	Token         *struct {
-		Name string `json:"name"`
-	} `json:"tokenInfo,omitempty"`
+	// Token is that of an organization; a member's is personal, and needs no description.
+	Token *tokenInfo `json:"tokenInfo,omitempty"`
+}
+
+type tokenInfo struct {
+	Name         string `json:"name"`
+	Organization string `json:"organization,omitempty"`
 }
 
 // user describes the caller, with the organizations whose stacks they may see.
@@ -65,9 +69,9 @@ func user(c *call) (any, error) {
 		return nil, err
 	}
 	a := account{ID: c.caller.Name(), Login: c.caller.Name(), Name: c.caller.Name(), Identities: []string{}}
-	a.Token = &struct {
-		Name string `json:"name"`
-	}{c.caller.Token}
+	if within := c.caller.Within(); c.caller.Member == "" && within != deployments.AnyOrganization {
+		a.Token = &tokenInfo{Name: c.caller.Token, Organization: within}
+	}
 	for _, name := range organizations {
 		a.Organizations = append(a.Organizations, account{Login: name, Name: name})
 	}

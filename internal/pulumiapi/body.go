@@ -44,7 +44,15 @@ func (c *call) body() ([]byte, error) {
 	if err == nil && len(data) > freeBody {
 		err = mempool.Take(c.Context(), rawjson.Cost(data))
 	}
+	if err == nil {
+		err = checkEncoding(data)
+	}
 	return data, err
+}
+
+// checkEncoding refuses a body that is not UTF-8: its texts would be read as others.
+func checkEncoding(data []byte) error {
+	return deployments.CheckUTF8("the body of the request", data)
 }
 
 // text returns the decompressed body of a call as body does, with memory for its text alone.
@@ -55,6 +63,7 @@ func (c *call) text() ([]byte, error) {
 	}
 	tooLarge := deployments.TooLarge("the body of the request is larger than %d MiB", limit>>20)
 	if c.ContentLength > limit {
+		c.drain()
 		return nil, tooLarge
 	}
 	reader, err := c.decompressed(limit)
@@ -65,6 +74,7 @@ func (c *call) text() ([]byte, error) {
 	var over *http.MaxBytesError
 	switch whole := c.memory.Whole(); {
 	case errors.As(err, &over) || size > limit:
+		c.drain()
 		return nil, tooLarge
 	case !whole:
 		return nil, mempool.ErrBusy
@@ -82,6 +92,24 @@ func (c *call) text() ([]byte, error) {
 		return nil, err
 	}
 	return slices.Concat(pieces...), nil
+}
+
+// What is still read of a body that is too large: a client that writes all of it before it reads the answer would be
+// shown a broken connection.
+const (
+	drained      = 64 << 20
+	drainingTime = 5 * time.Second
+)
+
+// drain reads, and forgets, the rest of a body.
+func (c *call) drain() {
+	if c.Header.Get("Expect") != "" { // the client asks before it sends the body
+		return
+	}
+	control := http.NewResponseController(c.answer)
+	if control.SetReadDeadline(time.Now().Add(drainingTime)) == nil {
+		_, _ = io.CopyN(io.Discard, c.Body, drained) // as much as there is
+	}
 }
 
 // receive reads a body in pieces, and takes memory for each before it is read. Of a body that is too large it reads
@@ -173,6 +201,11 @@ func (c *call) parse(v any) error {
 	if err != nil || len(bytes.TrimSpace(data)) == 0 {
 		return err
 	}
+	return c.decode(data, v)
+}
+
+// decode reads JSON of a call.
+func (c *call) decode(data []byte, v any) error {
 	if err := json.Unmarshal(data, v); err != nil {
 		return c.notNeeded(err)
 	}
@@ -194,8 +227,11 @@ func (c *call) around(data []byte, v any, name string) (json.RawMessage, error) 
 	if len(bytes.TrimSpace(data)) == 0 {
 		return nil, nil
 	}
+	if err := checkEncoding(data); err != nil {
+		return nil, err
+	}
 	if !json.Valid(data) {
-		return nil, c.notNeeded(json.Unmarshal(data, v))
+		return nil, c.decode(data, v)
 	}
 	rest := map[string]json.RawMessage{}
 	size, count := 0, 0
@@ -220,15 +256,12 @@ func (c *call) around(data []byte, v any, name string) (json.RawMessage, error) 
 	if err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal(small, v); err != nil {
-		return nil, c.notNeeded(err)
-	}
-	return member, nil
+	return member, c.decode(small, v)
 }
 
 func (c *call) notNeeded(err error) error {
 	return deployments.Errorf(deployments.CodeInvalid, "the body of the request is not what %s needs: %w", c.route.path,
-		err)
+		rawjson.Explain(err))
 }
 
 // statuses translates codes; others are internal errors.

@@ -91,7 +91,11 @@ func (c *call) deployment() (deployments.DeploymentName, error) {
 const mostListed = 100
 
 func listDeployments(c *call) (any, error) {
-	page := deployments.DeploymentPage{Page: c.asked(10, mostListed), Ascending: c.query().Get("asc") == "true"}
+	asked, err := c.asked(10, mostListed)
+	if err != nil {
+		return nil, err
+	}
+	page := deployments.DeploymentPage{Page: asked, Ascending: c.query().Get("asc") == "true"}
 	found, total, err := c.edge.Service.ListDeployments(c.Context(), c.stack, page)
 	if err != nil {
 		return nil, err

@@ -48,7 +48,10 @@ const mostDriftRuns = 100
 
 // driftRuns lists the runs of the stack's drift checks, the latest first, as far as Temporal still has them.
 func driftRuns(c *call) (any, error) {
-	page := c.asked(1, mostDriftRuns)
+	page, err := c.asked(1, mostDriftRuns)
+	if err != nil {
+		return nil, err
+	}
 	checks, err := c.driftChecks()
 	if err != nil {
 		return nil, err

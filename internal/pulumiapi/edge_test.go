@@ -1,6 +1,7 @@
 package pulumiapi
 
 import (
+	"bufio"
 	"bytes"
 	"compress/gzip"
 	"context"
@@ -9,8 +10,10 @@ import (
 	"io"
 	"log/slog"
 	"math"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -245,6 +248,39 @@ func TestABodyThatGrowsWhenItIsDecompressedIsTooLarge(t *testing.T) {
 	}
 }
 
+func TestAClientThatWritesATooLargeBodyToItsEndIsAnswered(t *testing.T) {
+	b := newBench(t)
+	server := httptest.NewServer(b.handler)
+	t.Cleanup(server.Close)
+	const size = smallBody + 8<<20 // more than the buffers of a connection
+	for name, header := range map[string]string{
+		"of a size that is said": fmt.Sprintf("Content-Length: %d", size), "in pieces": "Transfer-Encoding: chunked",
+	} {
+		t.Run(name, func(t *testing.T) {
+			conn, err := net.Dial("tcp", server.Listener.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = conn.Close() }()
+			_ = conn.SetDeadline(time.Now().Add(waittest.Patience))
+			body := bytes.Repeat([]byte("A"), size)
+			if strings.HasPrefix(header, "Transfer") {
+				body = fmt.Appendf(nil, "%x\r\n%s\r\n0\r\n\r\n", size, body)
+			}
+			request := fmt.Appendf(nil, "POST /api/stacks/acme/shop/dev/encrypt HTTP/1.1\r\nHost: x\r\n"+
+				"Authorization: token deployer\r\n%s\r\n\r\n%s", header, body)
+			if _, err := conn.Write(request); err != nil {
+				t.Fatalf("the body cannot be written: %v", err)
+			}
+			answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil || answer.StatusCode != http.StatusRequestEntityTooLarge {
+				t.Fatalf("it is answered %v, %v", answer, err)
+			}
+			_ = answer.Body.Close()
+		})
+	}
+}
+
 // TestASmallBodyWaitsForNoMemoryAndALargeOneOnlyUntilThereIsSome runs in a bubble, whose time is not the machine's.
 func TestASmallBodyWaitsForNoMemoryAndALargeOneOnlyUntilThereIsSome(t *testing.T) {
 	newBench(t) // the compressor of the process must not be of a bubble
@@ -465,6 +501,9 @@ func TestTheTokenOfALeaseIsGoodForItsUpdateAndUntilItsEnd(t *testing.T) {
 		"update-token "+b.server.LeaseToken(l), `{"entries":[{"sequenceID":1,"kind":0,"operationID":1}]}`)
 }
 
+// ownWords matches what only the code and the bucket know.
+var ownWords = regexp.MustCompile(`Go (struct|value)|statestore|storedResource|deploymentFile|stacks/acme/|history/`)
+
 func TestWhatCannotBeAStateIsRejectedWithASentence(t *testing.T) {
 	b := newBench(t)
 	l := deployments.Leased{ID: "mine", Update: deployments.UpdateName{StackName: dev, Version: "7"},
@@ -473,6 +512,11 @@ func TestWhatCannotBeAStateIsRejectedWithASentence(t *testing.T) {
 	for _, c := range []struct{ route, body, why string }{
 		{"checkpoint", `{"version":99,"deployment":{}}`, "deployment version 99"},
 		{"checkpoint", `{"version":3}`, "no deployment"},
+		{"checkpoint", `{"version":3,"deployment":"x"}`, "deployment must be an object, and is a string"},
+		{"checkpoint", `{"version":3,"deployment":{"resources":[{"custom":"yes"}]}}`, "custom must be true or false"},
+		{"checkpoint", "{\"version\":3,\"deployment\":{\"x\":\"\xe9\"}}", "the body of the request is not UTF-8"},
+		{"journalentries", `{"entries":[{"sequenceID":1,"kind":1,"state":{"custom":"yes"}}]}`,
+			"custom must be true or false"},
 		{"checkpoint", `{}`, "deployment version 0"},
 		{"checkpoint", `{"version":3,"deployment":{"resources":[null]}}`, "no URN"},
 		{"checkpointverbatim", `{"version":3,"sequenceNumber":1,"untypedDeployment":{"version":99}}`, "deployment version 99"},
@@ -483,6 +527,9 @@ func TestWhatCannotBeAStateIsRejectedWithASentence(t *testing.T) {
 			c.body)
 		if !strings.Contains(said, c.why) {
 			t.Errorf("%s with %s is answered %s", c.route, c.body, said)
+		}
+		if ownWords.MatchString(said) {
+			t.Errorf("%s with %s is answered with names of the code: %s", c.route, c.body, said)
 		}
 	}
 }

@@ -28,7 +28,7 @@ const (
 func (c *call) hold(id string) (deployments.Leased, error) {
 	_ = http.NewResponseController(c.answer).SetReadDeadline(time.Time{}) // else waiting ends with it
 	patience := c.patience()
-	if head, err := c.edge.Service.Head(c.Context(), c.stack); err == nil && head.Tags[onBusy] == failOnBusy {
+	if head, err := c.edge.Service.Head(c.Context(), c.stack); err == nil && failsWhenBusy(head.Tags) {
 		patience = 0
 	}
 	if patience > 0 {
@@ -39,9 +39,10 @@ func (c *call) hold(id string) (deployments.Leased, error) {
 		By:       deployments.Holder{Token: c.caller.Token, Member: c.caller.Member, Made: c.caller.Made}})
 }
 
-// onBusy is the tag of a stack whose updates do not wait for one another if its value is failOnBusy: the stock CLI has
-// no other way to say so.
-const onBusy, failOnBusy = "deployctl:on-busy", "fail"
+// failsWhenBusy reports whether updates of a stack with these tags do not wait for one another.
+func failsWhenBusy(tags map[string]string) bool {
+	return deployments.OnBusy(tags[deployments.TagOnBusy]) == deployments.OnBusyFail
+}
 
 // patience returns how long a start waits for a busy stack. A client shortens that with `Prefer: wait=SECONDS`; one
 // that takes no answer in pieces does not wait.

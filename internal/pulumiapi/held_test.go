@@ -208,7 +208,7 @@ func TestAClientThatCannotWaitIsToldWhoHasTheStack(t *testing.T) {
 
 func TestNobodyWaitsForAStackWhoseTagSaysSo(t *testing.T) {
 	c, server := newCrowded(t)
-	if err := c.store.TagStack(t.Context(), dev, map[string]string{onBusy: failOnBusy}); err != nil {
+	if err := c.store.TagStack(t.Context(), dev, map[string]string{deployments.TagOnBusy: "fail"}); err != nil {
 		t.Fatal(err)
 	}
 	answer := start(t, server)

@@ -1,7 +1,6 @@
 package pulumiapi
 
 import (
-	"cmp"
 	"errors"
 	"strconv"
 
@@ -44,12 +43,25 @@ func resultOf(u deployments.UpdateInfo) apitype.UpdateResult {
 
 // asked returns the page of a list that a call asks for, with at most so many items; size is that of one that does not
 // say.
-func (c *call) asked(size, most int) deployments.Page {
-	number := func(name string) int {
-		n, _ := strconv.Atoi(c.query().Get(name)) // what is no number is none
-		return n
+func (c *call) asked(size, most int) (deployments.Page, error) {
+	page, err := c.number("page", 1)
+	if err == nil {
+		size, err = c.number("pageSize", size)
 	}
-	return deployments.Page{Number: number("page"), Size: min(max(cmp.Or(number("pageSize"), size), 1), most)}
+	return deployments.Page{Number: page, Size: min(size, most)}, err
+}
+
+// number returns a number of the query, from 1; otherwise is that of a query without it.
+func (c *call) number(name string, otherwise int) (int, error) {
+	text := c.query().Get(name)
+	if text == "" || text == "0" {
+		return otherwise, nil
+	}
+	n, err := strconv.Atoi(text)
+	if n < 1 || err != nil && !errors.Is(err, strconv.ErrRange) {
+		return 0, deployments.Errorf(deployments.CodeInvalid, "%s must be a whole number from 1, not %q", name, clean(text))
+	}
+	return n, nil
 }
 
 const (
@@ -61,7 +73,11 @@ const (
 
 // history lists updates, the newest first, in pages if the client asks for them.
 func history(c *call) (any, error) {
-	list, err := c.edge.Service.HistoryPage(c.Context(), c.stack, c.asked(mostHistory, mostHistory))
+	page, err := c.asked(mostHistory, mostHistory)
+	if err != nil {
+		return nil, err
+	}
+	list, err := c.edge.Service.HistoryPage(c.Context(), c.stack, page)
 	if err != nil {
 		return nil, err
 	}

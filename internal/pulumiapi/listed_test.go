@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -20,7 +21,7 @@ func TestAPageOfAListIsAnsweredWhateverItsNumbersAre(t *testing.T) {
 	}
 	for query, want := range map[string]string{
 		"": "[5 4 3 2 1]", "?pageSize=2": "[5 4]", "?pageSize=2&page=2": "[3 2]", "?pageSize=2&page=3": "[1]",
-		"?pageSize=2&page=4": "[]", "?pageSize=x&page=-3": "[5 4 3 2 1]",
+		"?pageSize=2&page=4": "[]", "?pageSize=0&page=0": "[5 4 3 2 1]",
 		"?pageSize=4611686018427387904&page=3": "[]", "?pageSize=9223372036854775807&page=3": "[]",
 		"?pageSize=100&page=9223372036854775807": "[]", "?pageSize=99999999999999999999": "[5 4 3 2 1]",
 	} {
@@ -37,6 +38,28 @@ func TestAPageOfAListIsAnsweredWhateverItsNumbersAre(t *testing.T) {
 			t.Errorf("%q lists %v, not %s", query, got, want)
 		}
 		b.want(http.StatusOK, http.MethodGet, "/api/stacks/acme/shop/dev/deployments"+query, "token viewer", "")
+	}
+}
+
+func TestWhatIsNoPageIsRefused(t *testing.T) {
+	b := newBench(t)
+	for _, query := range []string{"?page=-1", "?page=abc", "?pageSize=x", "?pageSize=-2"} {
+		for _, list := range []string{"updates", "deployments"} {
+			said := b.want(http.StatusBadRequest, http.MethodGet, "/api/stacks/acme/shop/dev/"+list+query, "token viewer", "")
+			if !strings.Contains(said, "must be a whole number from 1") {
+				t.Errorf("%s of %s is answered %s", query, list, said)
+			}
+		}
+	}
+}
+
+func TestAnUpdateThatIsNotThereHasNoEventsAndNoState(t *testing.T) {
+	b := newBench(t)
+	for _, path := range []string{"update/9/events", "update/9", "updates/9"} {
+		said := b.want(http.StatusNotFound, http.MethodGet, "/api/stacks/acme/shop/dev/"+path, "token viewer", "")
+		if !strings.Contains(said, "acme/shop/dev has no update 9") {
+			t.Errorf("%s is answered %s", path, said)
+		}
 	}
 }
 

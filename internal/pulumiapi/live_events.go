@@ -53,7 +53,10 @@ func updateEvents(c *call) (any, error) {
 		return nil, err
 	}
 	info, err := c.edge.Service.Info(c.Context(), u) // before the events: all of an update that has ended are there
-	if err != nil && !notFound(err) {
+	if notFound(err) {
+		err = c.expected(u)
+	}
+	if err != nil {
 		return nil, err
 	}
 	events, read, err := c.edge.Service.EventsAfter(c.Context(), u, at.Read)

@@ -2,7 +2,6 @@ package pulumiapi
 
 import (
 	"encoding/base64"
-	"encoding/json"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/rawjson"
@@ -65,10 +64,7 @@ func (c *call) values(member string) (values [][]byte, err error) {
 			return nil, deployments.ValidateValues(n)
 		}
 	}
-	if err := json.Unmarshal(text, &values); err != nil {
-		return nil, c.notNeeded(err)
-	}
-	return values, nil
+	return values, c.decode(text, &values)
 }
 
 func encrypt(c *call) (any, error) {

@@ -1,8 +1,11 @@
 package pulumiapi
 
 import (
+	"context"
 	"maps"
+	"slices"
 	"strconv"
+	"time"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
@@ -56,7 +59,7 @@ func (c *call) create(kind string, program apitype.UpdateProgramRequest) (apityp
 
 // warnBusy says behind which update the next one waits.
 func (c *call) warnBusy(info deployments.StackInfo) {
-	if a := info.Active; a != nil {
+	if a := info.Active; a != nil && !failsWhenBusy(info.Tags) {
 		text := "the stack " + c.stack.String() + " is busy: " + a.Holds() + "; this update waits"
 		if n := len(info.Queued); n > 0 {
 			text += ", behind " + strconv.Itoa(n) + " more"
@@ -150,7 +153,11 @@ func cancelUpdate(c *call) (any, error) {
 		return nil, err
 	}
 	c.entry.Subject = "version=" + u.Version
-	if err = c.edge.Service.Cancel(c.Context(), u, false); !notFound(err) {
+	if err = c.edge.Service.Cancel(c.Context(), u, false); err == nil {
+		c.awaitCancelled(u)
+		return nil, nil
+	}
+	if !notFound(err) {
 		return nil, err
 	}
 	info, err := c.edge.Service.Info(c.Context(), u)
@@ -159,6 +166,28 @@ func cancelUpdate(c *call) (any, error) {
 			u.Version, c.stack, info.Status)
 	}
 	return nil, err
+}
+
+// cancelShown is how long a cancel waits until the update of a client is shown as cancelled.
+const cancelShown = 5 * time.Second
+
+// awaitCancelled waits a moment for the end of a cancelled update that a client executes. Others finish their steps.
+func (c *call) awaitCancelled(u deployments.UpdateName) {
+	if r, err := c.edge.Service.Request(c.Context(), u); err != nil || r.Lease == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(c.Context(), cancelShown)
+	defer cancel()
+	for pause := 50 * time.Millisecond; ; pause *= 2 {
+		if info, err := c.edge.Service.Info(ctx, u); err != nil || !info.Ended.IsZero() {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+	}
 }
 
 // statusOf translates the status of an update.
@@ -184,9 +213,28 @@ func (c *call) state() (deployments.UpdateName, deployments.UpdateInfo, error) {
 	}
 	info, err := c.edge.Service.Info(c.Context(), u)
 	if notFound(err) {
-		return u, deployments.UpdateInfo{Update: u, Status: deployments.StatusQueued}, nil
+		return u, deployments.UpdateInfo{Update: u, Status: deployments.StatusQueued}, c.expected(u)
 	}
 	return u, info, err
+}
+
+// expected returns CodeNotFound for the number of an update that the stack neither has nor will have next.
+func (c *call) expected(u deployments.UpdateName) error {
+	if u.Number() == 0 || c.PathValue("id") != u.Version {
+		return nil // a preview, or one that its client knows by the id with which it was created
+	}
+	info, err := c.edge.Service.Stack(c.Context(), c.stack)
+	if err != nil {
+		return err
+	}
+	if info.Active != nil {
+		info.Queued = append(info.Queued, *info.Active)
+	}
+	if slices.ContainsFunc(info.Queued, func(q deployments.UpdateInfo) bool { return q.Update.Version == u.Version }) {
+		return nil
+	}
+	return deployments.Errorf(deployments.CodeNotFound, "the stack %s has no update %s, or it is not kept any more",
+		c.stack, u.Version)
 }
 
 // updateStatus returns the status of an update. The CLI polls it after an import.

@@ -71,7 +71,7 @@ func (s *Service) judgeEvents(ctx context.Context, events json.RawMessage) (b ev
 // add adds an event.
 func (b *eventBatch) add(raw []byte) error {
 	var e apitype.EngineEvent
-	if err := json.Unmarshal(raw, &e); err != nil {
+	if err := rawjson.Unmarshal(raw, &e); err != nil {
 		return deployments.Errorf(deployments.CodeInvalid, "event %d of the call is none: %w", b.events, err)
 	}
 	if e.Sequence < 0 {

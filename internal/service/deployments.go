@@ -9,14 +9,14 @@ import (
 	"slices"
 	"time"
 
-	"go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
-	"go.temporal.io/sdk/client"
-
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/rawjson"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/workflows"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
 )
 
 var _ deployments.RemoteDeployments = (*Service)(nil)
@@ -321,7 +321,7 @@ func (s *Service) PatchDeploymentSettings(
 			return err
 		}
 		var settings deployments.DeploymentSettings
-		if err := json.Unmarshal(text, &settings); err != nil {
+		if err := rawjson.Unmarshal(text, &settings); err != nil {
 			return deployments.Errorf(deployments.CodeInvalid, "the deployment settings are not valid: %w", err)
 		}
 		if err := forgetCredentials(stored.DeploymentSettings, settings, patch); err != nil {
@@ -348,7 +348,7 @@ func forgetCredentials(was, is deployments.DeploymentSettings, patch json.RawMes
 		return nil
 	}
 	var given deployments.DeploymentSettings
-	if err := json.Unmarshal(patch, &given); err != nil {
+	if err := rawjson.Unmarshal(patch, &given); err != nil {
 		return deployments.Errorf(deployments.CodeInvalid, "the deployment settings are not valid: %w", err)
 	}
 	is.SourceContext.Git.GitAuth = given.Git().GitAuth

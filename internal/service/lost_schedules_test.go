@@ -36,6 +36,12 @@ func TestAScheduleThatTemporalHasLostIsListedWithAWarningAndCanBeRemoved(t *test
 		!strings.HasPrefix(list[0].Note, "Temporal has lost it, so it does not run: ") {
 		t.Fatalf("there are %+v", list)
 	}
+	page, err := s.Statuses(t.Context(), everyone, deployments.StatusQuery{})
+	must(t, err)
+	if len(page.Stacks) != 1 || len(page.Stacks[0].Schedules) != 1 || len(page.Stacks[0].Needs()) != 1 ||
+		!strings.HasPrefix(page.Stacks[0].Needs()[0], "schedule nightly: Temporal has lost it") {
+		t.Errorf("the status is %+v", page.Stacks)
+	}
 	must(t, s.RemoveSchedule(t.Context(), lost))
 	if list, err := s.Schedules(t.Context(), dev); err != nil || len(list) != 0 {
 		t.Errorf("there are %+v, %v", list, err)

@@ -47,6 +47,9 @@ func (s *Service) Statuses(
 			if st.Active != nil && page.Incomplete == "" {
 				s.detail(ctx, st.Active)
 			}
+			if err == nil && page.Incomplete == "" {
+				err = s.addLost(ctx, &st)
+			}
 			page.Stacks[i] = st
 			return err
 		})
@@ -54,6 +57,27 @@ func (s *Service) Statuses(
 	err = reading.Wait()
 	page.Stacks = slices.DeleteFunc(page.Stacks, func(st deployments.StackStatus) bool { return st.Stack.Stack == "" })
 	return page, err
+}
+
+// addLost adds the schedules of a stack that Temporal has lost.
+func (s *Service) addLost(ctx context.Context, st *deployments.StackStatus) error {
+	wanted, err := s.store.ScheduleNames(ctx, st.Stack)
+	if err != nil {
+		return err
+	}
+	for _, n := range wanted {
+		if slices.ContainsFunc(st.Schedules, func(known deployments.ScheduleStatus) bool { return known.Name == n.Name }) {
+			continue
+		}
+		lost, err := s.lost(ctx, n)
+		if err != nil {
+			return err
+		}
+		if lost != nil {
+			st.Schedules = append(st.Schedules, deployments.ScheduleStatus{Name: n.Name, Note: lost.Note})
+		}
+	}
+	return nil
 }
 
 // statusNames returns the names of a page's stacks, all of which the caller may see, and where the next page begins.

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"regexp"
 	"slices"
 	"time"
 
@@ -68,7 +69,7 @@ func (s *Service) Away() error {
 // reportWaits tells the watchers of an update when it waits for a worker, a part of the service does not answer, or an
 // activity fails and is retried; each reason once, until the update waits for nothing. It ends with ctx.
 func (w *watcher) reportWaits(ctx context.Context) {
-	told := map[string]bool{}
+	told, away := map[string]bool{}, false
 	for {
 		every := waitCheckEvery
 		if len(w.feed.current().marks) > 0 {
@@ -79,19 +80,29 @@ func (w *watcher) reportWaits(ctx context.Context) {
 		}
 		why := ""
 		if err := w.Away(); err != nil {
-			why = err.Error() + "; waiting…"
+			why, away = err.Error()+"; waiting…", true
 		} else {
+			if away {
+				away = false
+				w.feed.publish(serviceMessage(w.update, "The service is whole again; the update goes on."))
+			}
 			why = w.waitsFor(ctx)
 		}
-		switch {
+		switch reason := reasonOf(why); {
 		case why == "":
 			clear(told)
-		case !told[why]:
-			told[why] = true
+		case !told[reason]:
+			told[reason] = true
 			w.feed.publish(serviceMessage(w.update, why))
 		}
 	}
 }
+
+// anyPath matches paths in messages.
+var anyPath = regexp.MustCompile(`(?:/[^\s:/"]+){2,}`)
+
+// reasonOf is what tells reasons apart: each attempt may be about another temporary file.
+func reasonOf(why string) string { return anyPath.ReplaceAllString(why, "/…") }
 
 // waitsFor returns what the update waits for, if that is known.
 func (w *watcher) waitsFor(ctx context.Context) string {

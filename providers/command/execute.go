@@ -48,7 +48,7 @@ func (r *Run) run(ctx context.Context, c call) (RunOut, error) {
 	}
 	said := lastLines(c.redact(out.Stderr), shownLines)
 	if said == "" {
-		said = "(it said nothing on standard error)"
+		return out, fmt.Errorf("the command exited with code %d, and said nothing on standard error", out.ExitCode)
 	}
 	return out, fmt.Errorf("the command exited with code %d:\n%s", out.ExitCode, said)
 }

@@ -39,6 +39,8 @@ func (o *start) check() error {
 func printFinding(out io.Writer, f worker.Finding) {
 	result, said := "ok", f.Detail
 	switch {
+	case f.Skipped:
+		result = "skipped"
 	case f.Err != nil && f.Tolerable:
 		result, said = "warning", f.Err.Error()
 	case f.Err != nil:

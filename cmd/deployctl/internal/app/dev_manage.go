@@ -185,7 +185,7 @@ func resetQuestion(home string, stacks []devserver.Left) string {
 		text.WriteString(". These stacks have resources, which stay and which nothing manages any more (deployctl destroy " +
 			"removes them):\n")
 		for _, s := range resources {
-			fmt.Fprintf(&text, "  %s: %d, with the stack itself\n", s.Stack, s.Resources)
+			fmt.Fprintf(&text, "  %s: %d, with the stack itself and its providers\n", s.Stack, s.Resources)
 		}
 		return text.String() + "Type yes to confirm: "
 	}

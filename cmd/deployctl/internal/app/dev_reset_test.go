@@ -26,7 +26,7 @@ func TestAResetNamesTheStacksWhoseResourcesItLeavesBehind(t *testing.T) {
 		t.Fatalf("%v, %v", stacks, err)
 	}
 	got := resetQuestion(home, stacks)
-	if !strings.Contains(got, "  acme/shop/prod: 3, with the stack itself\n  acme/web/dev: 12, ") ||
+	if !strings.Contains(got, "  acme/shop/prod: 3, with the stack itself and its providers\n  acme/web/dev: 12, ") ||
 		strings.Contains(got, "shop/dev") || !strings.HasSuffix(got, "Type yes to confirm: ") {
 		t.Errorf("the question is\n%s", got)
 	}

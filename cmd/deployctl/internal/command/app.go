@@ -180,11 +180,7 @@ func usageError(c *cli.Context, err error, _ bool) error {
 			takes = accepted(f)
 		}
 	}
-	dashes := "--"
-	if len(name) == 1 {
-		dashes = "-"
-	}
-	return deployments.Errorf(deployments.CodeInvalid, "%s%s takes %s, not %s; see %s --help", dashes, name, takes, value,
+	return deployments.Errorf(deployments.CodeInvalid, "%s takes %s, not %s; see %s --help", dashed(name), takes, value,
 		c.Command.HelpName)
 }
 

@@ -9,10 +9,11 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// given is a flag of a command line: its name, and its word with the value.
+// given is a flag of a command line: its name, its word with the value, and whether it lacks one.
 type given struct {
 	name  string
 	words []string
+	lacks bool
 }
 
 // Parse puts a command line into the order that the parser needs: commands, flags, arguments. The parser would take a
@@ -27,10 +28,7 @@ func Parse(app *cli.App, args []string) ([]string, error) {
 	}
 	takes := valued(app.Commands)
 	addValued(takes, meant(app.Commands, args[1:], takes))
-	flags, words, err := split(args[1:], takes)
-	if err != nil {
-		return nil, err
-	}
+	flags, words := split(args[1:], takes)
 	l := line{path: args[:1:1], below: app.Commands, flags: flags, words: words}
 	for len(l.words) > 0 {
 		i := slices.IndexFunc(l.below, func(c *cli.Command) bool { return c.HasName(l.words[0]) })
@@ -100,27 +98,28 @@ func meant(commands []*cli.Command, args []string, takes map[string]bool) (found
 }
 
 // split separates flags from other words.
-func split(args []string, valued map[string]bool) (flags []given, words []string, err error) {
+func split(args []string, valued map[string]bool) (flags []given, words []string) {
 	for i := 0; i < len(args); i++ {
 		word := args[i]
 		if word == "--" {
-			return flags, append(words, args[i+1:]...), nil
+			return flags, append(words, args[i+1:]...)
 		}
 		if len(word) < 2 || word[0] != '-' {
 			words = append(words, word)
 			continue
 		}
 		name, _, attached := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(word, "-"), "-"), "=")
-		f := given{name, []string{word}}
+		f := given{name: name, words: []string{word}}
 		if valued[name] && !attached {
 			if i++; i == len(args) {
-				return nil, nil, deployments.Errorf(deployments.CodeInvalid, "%s needs a value", word)
+				f.lacks = true
+			} else {
+				f.words = []string{word + "=" + args[i]}
 			}
-			f.words = []string{word + "=" + args[i]}
 		}
 		flags = append(flags, f)
 	}
-	return flags, words, nil
+	return flags, words
 }
 
 // line is a command line, split into its parts.
@@ -161,7 +160,7 @@ func (l line) check() error {
 		return deployments.Errorf(deployments.CodeInvalid, "%s takes %s, not %s; see %s --help",
 			l, orNone(l.command.ArgsUsage), arguments(len(l.words)), l)
 	}
-	return nil
+	return l.checkEncoding()
 }
 
 // elsewhere reports whether the line is a command of another tool, whose flags are not ours, either.
@@ -180,7 +179,10 @@ func (l line) checkFlags() (help bool, err error) {
 			help = true
 			continue
 		}
-		if slices.ContainsFunc(known, func(k cli.Flag) bool { return slices.Contains(k.Names(), f.name) }) {
+		if l.command != nil && l.flag(f.name) != nil {
+			if f.lacks {
+				return help, deployments.Errorf(deployments.CodeInvalid, "%s needs a value", f.words[0])
+			}
 			continue
 		}
 		word, _, _ := strings.Cut(f.words[0], "=")

@@ -89,12 +89,12 @@ func (s *Env) candidates(ctx context.Context, app *cli.App, before []string, cur
 		name, _, attached := strings.Cut(strings.TrimLeft(word, "-"), "=")
 		switch {
 		case pending != "":
-			l.flags, pending = append(l.flags, given{pending, []string{word}}), ""
+			l.flags, pending = append(l.flags, given{name: pending, words: []string{word}}), ""
 		case len(word) > 1 && word[0] == '-':
 			if takes[name] && !attached {
 				pending = name
 			} else if _, value, _ := strings.Cut(word, "="); attached {
-				l.flags = append(l.flags, given{name, []string{value}})
+				l.flags = append(l.flags, given{name: name, words: []string{value}})
 			}
 		case len(l.words) == 0 && slices.ContainsFunc(l.below, func(c *cli.Command) bool { return c.HasName(word) }):
 			l.command = l.below[slices.IndexFunc(l.below, func(c *cli.Command) bool { return c.HasName(word) })]

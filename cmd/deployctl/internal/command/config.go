@@ -134,6 +134,9 @@ func configValue(
 // setConfig sets a value that is not saved yet; with path, its key is a path into a value.
 func setConfig(ctx context.Context, secrets *project.Secrets, set setValue, path bool) error {
 	key, err := settableKey(secrets.Stack, set.key, path, set.secret)
+	if err == nil {
+		err = deployments.CheckUTF8("the value of "+key.String(), set.value)
+	}
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"os"
 	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -110,6 +111,9 @@ func runConfigCp(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
+	if err := s.mustExist(ctx, to); err != nil {
+		return err
+	}
 	all, err := s.copied(from)
 	if err != nil {
 		return err
@@ -120,6 +124,21 @@ func runConfigCp(ctx context.Context, s *session) error {
 		}
 	}
 	return to.Stack.Save()
+}
+
+// mustExist refuses a stack that neither has a configuration file nor is known to the service: its name is mistyped.
+func (s *session) mustExist(ctx context.Context, to *project.Secrets) error {
+	if _, err := os.Stat(to.Stack.Path); err == nil {
+		return nil
+	}
+	if err := s.connect(ctx); err != nil {
+		return err
+	}
+	_, err := s.service.Stack(ctx, to.Name)
+	if deployments.CodeOf(err) == deployments.CodeNotFound {
+		return s.unknownStack(ctx, to.Name)
+	}
+	return err
 }
 
 // place is where a value is: at a key, or at a path.

@@ -112,6 +112,9 @@ func (s *session) confirmAndRun(
 			accepted, err = s.submit(ctx, request)
 		}
 		now, moved := s.moved(ctx, err, request)
+		if ctx.Err() != nil && deployments.CodeOf(err) == deployments.CodeConflict {
+			return context.Canceled // while it waited to preview again
+		}
 		if !moved || plan != nil {
 			return err
 		}
@@ -221,7 +224,7 @@ func (s *session) previewAndAsk(ctx context.Context, request deployments.UpdateR
 		return state, err
 	}
 	if s.asksNothing(request, state) {
-		s.say("Nothing is to be confirmed: the update changes no resource, or fails.")
+		s.say("No resource changes, so there is nothing to confirm. The update stops if it comes to a change after all.")
 		return state, nil
 	}
 	return state, s.confirm(ctx, s.question(request), func() {
@@ -281,7 +284,7 @@ func (s *session) follow(
 	state, u := projection.NewState(), accepted.Update
 	options := s.viewOptions(kind, state)
 	if previewed != nil {
-		options.Total, options.Previewed, options.Diff = previewed.Total(), true, false
+		options.Expected, options.Previewed, options.Diff = previewed.Told(), true, false
 		options.Heading = fmt.Sprintf("\n%s (%s):", kind, u)
 	}
 	err := s.watch(ctx, accepted, options)

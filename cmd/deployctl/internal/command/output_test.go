@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -111,6 +113,11 @@ func TestASecretThatCannotBeCopiedSaysWhyInOneSentence(t *testing.T) {
 	d := newDesk(t, map[string]string{"Pulumi.yaml": yamlProject})
 	d.stack("dev")
 	d.must("config", "set", "apiKey", "hunter2", "--secret")
+	d.refused(2, "there is no stack organization/shop/prod", "config", "cp", "apiKey", "--dest", "prod")
+	if _, err := os.Stat(filepath.Join(d.dir, "Pulumi.prod.yaml")); err == nil {
+		t.Error("a stack that does not exist has a configuration")
+	}
+	d.write("Pulumi.prod.yaml", "config: {}\n") // which is to be a stack
 	o := d.run("config", "cp", "apiKey", "--dest", "prod")
 	if o.code != 2 || strings.Contains(o.err, ": :") || !strings.Contains(o.err, "cannot copy shop:apiKey: ") {
 		t.Errorf("exit code %d, %s", o.code, o.err)
@@ -140,7 +147,8 @@ func TestAStackSaysHowItsLastUpdateEnded(t *testing.T) {
 		return memoryScript{Status: "failed", Error: "the command exited with code 7", Resources: 1}
 	}
 	d.run("up", "--yes", "--skip-preview")
-	if got := d.must("stack"); !strings.Contains(got, ", 1 resource with the stack itself\n  last: up failed, by ") ||
+	if got := d.must("stack"); !strings.Contains(got, ", 1 resource with the stack itself and its providers\n") ||
+		!strings.Contains(got, "\n  last: up failed, by ") ||
 		!strings.Contains(got, ": the command exited with code 7\n") {
 		t.Error(got)
 	}

@@ -87,8 +87,8 @@ func (s *session) policyPacks(kind engine.Kind) ([]deployments.PolicyPack, error
 			len(configs))
 	}
 	packs := make([]deployments.PolicyPack, len(paths))
-	for n := range paths {
-		packs[n].Dir = project.PolicyPackDir(n)
+	for n, path := range paths {
+		packs[n].Dir = project.PolicyPackDir(n, path)
 		if len(configs) == 0 {
 			continue
 		}

@@ -2,8 +2,8 @@ package command
 
 import (
 	"context"
-	"errors"
 	"slices"
+	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
@@ -14,9 +14,10 @@ import (
 
 func resolveCommand(s *Env) *cli.Command {
 	return &cli.Command{
-		Name: "resolve", Usage: "answer whether a create with an unknown outcome took effect", ArgsUsage: "URN",
-		Description: "Without a running update, it runs one that settles what is pending in the stack's state, with this " +
-			"answer.\nThe exit code is 4 if the running update does not wait for this URN, and 2 if nothing of it is pending.",
+		Name: "resolve", Usage: "answer whether a create with an unknown outcome took effect", ArgsUsage: "RESOURCE",
+		Description: "RESOURCE is a URN, or the name of the only such create that has it. Without a running update, it " +
+			"runs one that settles what is pending in the stack's state, with this answer.\nThe exit code is 4 if the running " +
+			"update does not wait for this create, and 2 if nothing of it is pending.",
 		Flags: onStack(
 			&cli.StringFlag{Name: "created", Usage: "the resource exists and has this `ID`"},
 			&cli.BoolFlag{Name: "absent", Usage: "the resource does not exist"},
@@ -30,33 +31,85 @@ func runResolve(ctx context.Context, s *session) error {
 	if (id == "") == !absent {
 		return deployments.Errorf(deployments.CodeInvalid, "pass either --created ID or --absent")
 	}
-	name := s.flags.Args().First()
-	if _, err := urn.Parse(name); err != nil {
-		return deployments.Errorf(deployments.CodeInvalid, "%q is not a URN; the update prints the URN that it waits "+
-			"for", name)
-	}
+	word := s.flags.Args().First()
 	if s.flags.String("update") == "" {
 		stack, err := s.connectedStack(ctx)
 		if err != nil {
 			return err
 		}
-		if info, err := s.service.Stack(ctx, stack); err != nil || info.Active == nil && len(info.Queued) == 0 {
-			return errors.Join(err, s.settle(ctx, stack, engine.Resolved{URN: urn.URN(name), ID: id}))
+		info, err := s.service.Stack(ctx, stack)
+		if err != nil {
+			return err
+		}
+		if info.Active == nil && len(info.Queued) == 0 {
+			return s.settle(ctx, info, word, id)
 		}
 	}
 	u, err := s.updateOf(ctx, s.flags.String("update"), false)
 	if err != nil {
 		return err
 	}
-	if err := s.service.Resolve(ctx, u.Update, name, id); err != nil {
+	if _, err := urn.Parse(word); err != nil {
+		info, err := s.service.Stack(ctx, u.Update.StackName)
+		if err != nil {
+			return err
+		}
+		if word, err = s.undecided(ctx, info, word); err != nil {
+			return err
+		}
+	}
+	if err := s.service.Resolve(ctx, u.Update, word, id); err != nil {
 		return err
 	}
 	s.say("%s continues.", u.Update)
 	return nil
 }
 
+// undecided returns the URN of the only create that has a name, of those that wait for an answer or are pending.
+func (s *session) undecided(ctx context.Context, info deployments.StackInfo, name string) (string, error) {
+	var all []string
+	if info.Active != nil {
+		all = slices.Clone(info.Active.Waiting)
+	}
+	pending, err := s.pendingIn(ctx, info.Stack, 0)
+	if err != nil {
+		return "", err
+	}
+	for _, o := range pending {
+		all = append(all, string(o.Resource.URN))
+	}
+	slices.Sort(all)
+	var named, names []string
+	for _, u := range slices.Compact(all) {
+		names = append(names, urn.URN(u).Name())
+		if urn.URN(u).Name() == name {
+			named = append(named, u)
+		}
+	}
+	switch {
+	case len(named) == 1:
+		return named[0], nil
+	case len(named) > 1:
+		return "", deployments.Errorf(deployments.CodeInvalid, "%d resources are named %s; write the URN of the one that "+
+			"you mean:\n  %s", len(named), name, strings.Join(named, "\n  "))
+	}
+	hint := didYouMean(name, names)
+	if hint == "" && len(names) > 0 {
+		hint = "; what does is " + strings.Join(names, ", ")
+	}
+	return "", deployments.Errorf(deployments.CodeNotFound, "nothing of %s that is named %q waits for an answer or is "+
+		"pending%s", info.Stack, name, hint)
+}
+
 // settle runs an update that settles what is pending in the stack's state, with a person's answer.
-func (s *session) settle(ctx context.Context, stack deployments.StackName, answer engine.Resolved) error {
+func (s *session) settle(ctx context.Context, info deployments.StackInfo, word, id string) error {
+	stack := info.Stack
+	if _, err := urn.Parse(word); err != nil {
+		if word, err = s.undecided(ctx, info, word); err != nil {
+			return err
+		}
+	}
+	answer := engine.Resolved{URN: urn.URN(word), ID: id}
 	left, err := s.pendingIn(ctx, stack, 0)
 	if err != nil {
 		return err

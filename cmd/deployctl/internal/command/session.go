@@ -109,6 +109,10 @@ func (s *session) connect(ctx context.Context) error {
 		where, restart = "the service at "+address, ""
 	}
 	service, err := s.Connect(ctx, s.settings, Notifier{Say: s.note, Found: s.completing, Waiting: func(why string) {
+		if why == "" {
+			s.note(where + " answers again")
+			return
+		}
 		s.note(why + "; waiting…")
 	}, Unreachable: func(lost bool) {
 		if lost {

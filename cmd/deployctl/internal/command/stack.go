@@ -62,8 +62,8 @@ func runStack(ctx context.Context, s *session) error {
 	if info.Version == 0 {
 		s.say("  never updated")
 	} else {
-		s.say("  version %d of %s, %s with the stack itself", info.Version, when(info.Updated),
-			counted(info.Resources, "resource", "resources"))
+		s.say("  version %d of %s, %s with the stack itself and its providers", info.Version,
+			when(info.Updated), counted(info.Resources, "resource", "resources"))
 	}
 	last := s.lastUpdate(ctx, info)
 	if last.Update.Version != "" {
@@ -136,7 +136,7 @@ func lastText(u deployments.UpdateInfo) string {
 		text += ", by " + u.Initiator
 	}
 	if first, _, _ := strings.Cut(u.Error, "\n"); first != "" {
-		text += ": " + first
+		text += ": " + strings.TrimSuffix(first, ":")
 	}
 	return text
 }

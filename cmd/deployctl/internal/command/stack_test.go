@@ -164,12 +164,13 @@ func TestAStackNamesWhatIsPendingAndAnAnswerThatNothingWaitsForRunsAnUpdate(t *t
 		t.Errorf("it says\n%s", got)
 	}
 	d.refused(2, "nothing of "+bucket+"2 is pending", "resolve", bucket+"2", "--absent")
+	d.refused(2, "did you mean site?", "resolve", "stie", "--absent")
 	var asked deployments.UpdateRequest
 	d.service.Play = func(r deployments.UpdateRequest) memory.Script {
 		asked = r
 		return memory.Script{Status: "succeeded"}
 	}
-	d.must("resolve", bucket, "--created", "b-1")
+	d.must("resolve", "site", "--created", "b-1")
 	want := &engine.Settling{Answers: []engine.Resolved{{URN: bucket, ID: "b-1"}}}
 	if asked.Kind != engine.KindRefresh || !reflect.DeepEqual(asked.Settle, want) {
 		t.Errorf("it asked for a %s with %+v", asked.Kind, asked.Settle)

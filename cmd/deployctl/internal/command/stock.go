@@ -26,6 +26,7 @@ var stockOnly = map[string]string{
 	"stack graph":                      "use `deployctl graph`",
 	"refresh --import-pending-creates": "use `deployctl resolve` or the next `deployctl up`",
 	"up --run-program":                 "an up runs the program anyway",
+	"up --secrets-provider":            "use it with `deployctl stack init` or `deployctl stack change-secrets-provider`",
 	"plugin run":                       "use `pulumi plugin run`",
 	"up --expect-no-changes":           "use it with `deployctl preview`",
 	"refresh --expect-no-changes":      "use it with `deployctl preview --kind refresh`",
