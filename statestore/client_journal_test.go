@@ -234,7 +234,8 @@ func TestWhatIsDeletedOfAJournalBeforeItsEndIsNoticed(t *testing.T) {
 			j.ok(j.objects.Delete(t.Context(), key))
 		}
 		_, err = j.server().FinishLease(t.Context(), j.lease.Update)
-		if deployments.CodeOf(err) != deployments.CodeFormat || !strings.Contains(err.Error(), "put back the last good copy") {
+		if deployments.CodeOf(err) != deployments.CodeFormat ||
+			!strings.Contains(err.Error(), "put back the last good copy") {
 			t.Errorf("deleted before its end (%v): it ends with %v", before, err)
 		}
 		_, err = j.objects.Put(t.Context(), key, deleted.Data, Condition{Absent: true})

@@ -102,8 +102,8 @@ func TestMoreReferencesThanAWorkerCanHoldAreNotWritten(t *testing.T) {
 	}
 }
 
-// TestAJournalWhoseStateHasTooManyReferencesEndsItsUpdate writes as many entries as its journal may have, each with half
-// of what a state may have: those that fit are kept.
+// TestAJournalWhoseStateHasTooManyReferencesEndsItsUpdate writes as many entries as its journal may have, each with
+// half of what a state may have: those that fit are kept.
 func TestAJournalWhoseStateHasTooManyReferencesEndsItsUpdate(t *testing.T) {
 	j := newJournaling(t)
 	entry := func(n int) json.RawMessage {
