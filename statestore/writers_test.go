@@ -66,6 +66,7 @@ var writers = map[string]writer{
 	"Store.nextSnapshot":             {play: snapshotAtOnce},
 	"Store.appendLog":                {test: "TestAJournalOfSeveralServersHasWhatWasAcknowledged"},
 	"Store.putLog":                   {test: "TestAJournalOfSeveralServersHasWhatWasAcknowledged"},
+	"Store.EndJournal":               {told: "the first end counts, and it is after all that was acknowledged"},
 	"Store.endJournal":               {test: "TestAJournalOfSeveralServersHasWhatWasAcknowledged"},
 	"Store.write":                    {play: editAtOnce},
 }
