@@ -54,15 +54,7 @@ func TestTheEndOfALeaseTakesTheMemoryOfItsWorker(t *testing.T) {
 	h := newHouse(t)
 	u := deployments.UpdateName{StackName: testStack, Version: "1"}
 	begun(t, h, u)
-	head, err := h.store.Head(t.Context(), testStack)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := h.store.WriteJournal(t.Context(), deployments.Leased{Update: u, Fence: head.Fence},
-		[]byte(`[{"sequenceID":0,"kind":1,"operationID":1,"state":{"urn":"urn:pulumi:dev::test::t:m:T::a","type":"t:m:T",`+
-			`"outputs":{"v":"`+strings.Repeat("v", 1<<20)+`"}}}]`)); err != nil {
-		t.Fatal(err)
-	}
+	writeLarge(t, h, u)
 	other := h.acts.leases.Claim("evil", nil)
 	if err := other.Take(t.Context(), leaseMemory, 0); err != nil {
 		t.Fatal(err)
@@ -86,16 +78,7 @@ func TestAnUpdateThatSettlesTakesTheMemoryOfItsStateBeforeItReadsIt(t *testing.T
 	h := newHouse(t)
 	u := deployments.UpdateName{StackName: testStack, Version: "1"}
 	begun(t, h, u)
-	head, err := h.store.Head(t.Context(), testStack)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const size = 1 << 20
-	if err := h.store.WriteJournal(t.Context(), deployments.Leased{Update: u, Fence: head.Fence},
-		[]byte(`[{"sequenceID":0,"kind":1,"operationID":1,"state":{"urn":"urn:pulumi:dev::test::t:m:T::a","type":"t:m:T",`+
-			`"outputs":{"v":"`+strings.Repeat("v", size)+`"}}}]`)); err != nil {
-		t.Fatal(err)
-	}
+	writeLarge(t, h, u)
 	if _, err := call[deployments.LeaseEnded](h, h.acts.EndLease, deployments.LeaseEnd{Update: u,
 		Status: engine.StatusFailed}); err != nil {
 		t.Fatal(err)
@@ -125,12 +108,29 @@ func TestAnUpdateThatSettlesTakesTheMemoryOfItsStateBeforeItReadsIt(t *testing.T
 	if _, err := call[deployments.Claimed](h, h.acts.Claim, settling); err != nil {
 		t.Fatal(err)
 	}
-	if n := taken(); n < 4*size {
-		t.Errorf("it has taken %d bytes for a state of %d", n, size)
+	if n := taken(); n < 4*largeOutput {
+		t.Errorf("it has taken %d bytes for a state of %d", n, largeOutput)
 	}
 	Forget(t.Context(), h.acts, settling.Update)
 	if n := taken(); n != 0 {
 		t.Errorf("it has %d bytes after its end", n)
+	}
+}
+
+// largeOutput is how many bytes the output of the resource of writeLarge has.
+const largeOutput = 1 << 20
+
+// writeLarge has the client of an update write a large resource.
+func writeLarge(t *testing.T, h *house, u deployments.UpdateName) {
+	t.Helper()
+	head, err := h.store.Head(t.Context(), testStack)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.store.WriteJournal(t.Context(), deployments.Leased{Update: u, Fence: head.Fence},
+		[]byte(`[{"sequenceID":0,"kind":1,"operationID":1,"state":{"urn":"urn:pulumi:dev::test::t:m:T::a","type":"t:m:T",`+
+			`"outputs":{"v":"`+strings.Repeat("v", largeOutput)+`"}}}]`)); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -196,7 +197,7 @@ func partyOf(attacks []attack) string {
 func (f *field) attackedBy(t *testing.T, attacks []attack) {
 	party := partyOf(attacks)
 	for _, a := range attacks {
-		t.Run(a.id, func(t *testing.T) {
+		t.Run(strings.TrimPrefix(a.id, path.Base(t.Name())+"/"), func(t *testing.T) {
 			if slices.Contains(leftToSoak, a.id) {
 				soaktest.Only(t)
 			}

@@ -1,6 +1,7 @@
 package languagehost
 
 import (
+	"hash/maphash"
 	"regexp"
 	"sync"
 	"time"
@@ -9,8 +10,13 @@ import (
 // unreachable watches what a package manager writes for words that mean that a server does not answer.
 type unreachable struct {
 	mu   sync.Mutex
-	said map[string]bool // without numbers
+	said map[uint64]bool // hashes of lines without their numbers
 }
+
+// mostSaid is how many lines are known again: a script of a package may write any number of them.
+const mostSaid = 100
+
+var lineSeed = maphash.MakeSeed()
 
 // away matches what npm, pnpm, yarn, bun, pip, uv, Poetry and Go say of a server that they do not reach.
 var away = regexp.MustCompile(`ECONNREFUSED|ECONNRESET|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|ERR_SOCKET_TIMEOUT|` +
@@ -34,11 +40,14 @@ func (u *unreachable) watch(line func(string)) func(string) {
 func (u *unreachable) first(text string) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	before := u.said[text]
+	line := maphash.String(lineSeed, text)
+	before := u.said[line]
 	if u.said == nil {
-		u.said = map[string]bool{}
+		u.said = map[uint64]bool{}
 	}
-	u.said[text] = true
+	if len(u.said) < mostSaid {
+		u.said[line] = true
+	}
 	return !before
 }
 

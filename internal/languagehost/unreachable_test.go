@@ -45,6 +45,18 @@ func TestAttemptsThatFailAgainAreSaidOnce(t *testing.T) {
 	}
 }
 
+func TestAnyNumberOfAttemptsTakeNoMemory(t *testing.T) {
+	var u unreachable
+	passed := 0
+	line := u.watch(func(string) { passed++ })
+	for n := range 10 * mostSaid {
+		line("connection refused by " + strings.Repeat("x", n))
+	}
+	if passed != 10*mostSaid || len(u.said) != mostSaid {
+		t.Errorf("%d lines are passed on, and %d known again", passed, len(u.said))
+	}
+}
+
 func TestALongInstallationIsExplained(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		said := 0

@@ -42,36 +42,39 @@ func runResolve(ctx context.Context, s *session) error {
 			return err
 		}
 		if info.Active == nil && len(info.Queued) == 0 {
-			return s.settle(ctx, info, word, id)
+			return s.settle(ctx, stack, word, id)
 		}
 	}
 	u, err := s.updateOf(ctx, s.flags.String("update"), false)
 	if err != nil {
 		return err
 	}
-	if _, err := urn.Parse(word); err != nil {
-		info, err := s.service.Stack(ctx, u.Update.StackName)
-		if err != nil {
-			return err
-		}
-		if word, err = s.undecided(ctx, info, word); err != nil {
-			return err
-		}
+	create, err := s.undecided(ctx, u.Update.StackName, word)
+	if err != nil {
+		return err
 	}
-	if err := s.service.Resolve(ctx, u.Update, word, id); err != nil {
+	if err := s.service.Resolve(ctx, u.Update, create, id); err != nil {
 		return err
 	}
 	s.say("%s continues.", u.Update)
 	return nil
 }
 
-// undecided returns the URN of the only create that has a name, of those that wait for an answer or are pending.
-func (s *session) undecided(ctx context.Context, info deployments.StackInfo, name string) (string, error) {
+// undecided returns the URN of the only create that has a name, of those that wait for an answer or are pending. A URN
+// stands for itself.
+func (s *session) undecided(ctx context.Context, stack deployments.StackName, name string) (string, error) {
+	if _, err := urn.Parse(name); err == nil {
+		return name, nil
+	}
+	info, err := s.service.Stack(ctx, stack)
+	if err != nil {
+		return "", err
+	}
 	var all []string
 	if info.Active != nil {
 		all = slices.Clone(info.Active.Waiting)
 	}
-	pending, err := s.pendingIn(ctx, info.Stack, 0)
+	pending, err := s.pendingIn(ctx, stack, 0)
 	if err != nil {
 		return "", err
 	}
@@ -98,18 +101,16 @@ func (s *session) undecided(ctx context.Context, info deployments.StackInfo, nam
 		hint = "; what does is " + strings.Join(names, ", ")
 	}
 	return "", deployments.Errorf(deployments.CodeNotFound, "nothing of %s that is named %q waits for an answer or is "+
-		"pending%s", info.Stack, name, hint)
+		"pending%s", stack, name, hint)
 }
 
 // settle runs an update that settles what is pending in the stack's state, with a person's answer.
-func (s *session) settle(ctx context.Context, info deployments.StackInfo, word, id string) error {
-	stack := info.Stack
-	if _, err := urn.Parse(word); err != nil {
-		if word, err = s.undecided(ctx, info, word); err != nil {
-			return err
-		}
+func (s *session) settle(ctx context.Context, stack deployments.StackName, word, id string) error {
+	create, err := s.undecided(ctx, stack, word)
+	if err != nil {
+		return err
 	}
-	answer := engine.Resolved{URN: urn.URN(word), ID: id}
+	answer := engine.Resolved{URN: urn.URN(create), ID: id}
 	left, err := s.pendingIn(ctx, stack, 0)
 	if err != nil {
 		return err
