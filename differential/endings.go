@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 )
 
 // ending is an intended difference after which the engines' states are not comparable any more: it ends the comparison
@@ -36,6 +37,13 @@ var endings = []ending{
 		name:     "a view of what is renamed",
 		reason:   "it stays a view of that; the stock engine leaves it with the former name, which newer ones do not",
 		happened: func(_ update, ours, stock *side) bool { return !losesOwner(ours) && losesOwner(stock) },
+		fault:    true,
+	},
+	{
+		name: "views of a copy",
+		reason: "they wait for their deletion with it; the stock engine takes them for those of the new resource, and may " +
+			"end by that later",
+		happened: func(_ update, ours, stock *side) bool { return copiesViews(ours, stock) },
 		fault:    true,
 	},
 	{
@@ -186,6 +194,16 @@ func losesOwner(s *side) bool {
 		return view.ViewOf != "" && !slices.ContainsFunc(s.state.Resources, func(r apitype.ResourceV3) bool {
 			return r.URN == view.ViewOf
 		})
+	})
+}
+
+// copiesViews reports whether a view waits for its deletion with its owner in our state alone.
+func copiesViews(ours, stock *side) bool {
+	waits := func(s *side, u resource.URN) bool {
+		return slices.ContainsFunc(s.state.Resources, func(r apitype.ResourceV3) bool { return r.URN == u && r.Delete })
+	}
+	return slices.ContainsFunc(ours.state.Resources, func(r apitype.ResourceV3) bool {
+		return r.ViewOf != "" && r.Delete && waits(stock, r.ViewOf) && !waits(stock, r.URN)
 	})
 }
 

@@ -126,7 +126,7 @@ func (g *generator) invocation(at int, s step) step {
 	s.Properties = values{"urn": "'${" + of.Name + ".urn}'", "kind": "'${" + of.Name + ".zone}'"}
 	g.use("invoke")
 	if !g.stashes {
-		s.Fields["token"], s.Properties = "pulumi:pulumi:getResource", values{"urn": s.Properties["urn"]}
+		s.Fields["token"], s.Properties = getResource, values{"urn": s.Properties["urn"]}
 		if g.outputs == nil {
 			g.outputs = values{}
 		}

@@ -68,8 +68,8 @@ func (a *arena) compare(ctx context.Context, p program) (o outcome, err error) {
 	defer a.leave(p, sides)
 	m := match{rules: o.Rules}
 	for i, u := range p.Updates {
-		if err := a.playBoth(ctx, u, p, sides); errors.Is(err, errStockHangs) {
-			o.Rules[errStockHangs.Error()]++
+		if err := a.playBoth(ctx, u, p, sides); errors.Is(err, errStockHangs) || errors.Is(err, errStockEnded) {
+			o.Rules[errors.Unwrap(err).Error()]++
 			break
 		} else if err != nil {
 			return o, fmt.Errorf("update %d: %w", i+1, err)
@@ -85,7 +85,9 @@ func (a *arena) compare(ctx context.Context, p program) (o outcome, err error) {
 		m.secretOutputs = m.secretOutputs || u.hasOption("additionalSecretOutputs")
 		m.imported = m.imported || u.hasOption("import")
 		m.triggers = m.triggers || u.hasOption("replacementTrigger")
-		m.partial = m.partial || len(u.Targets)+len(u.Excludes) > 0 || u.RunProgram
+		m.partial = m.partial || len(u.Targets)+len(u.Excludes) > 0 || u.RunProgram || u.ContinueOnError && sides[0].failed
+		m.looks = m.looks || u.invokes(getResource)
+		m.renamed = m.renamed || u.hasOption("aliases")
 		m.failed = sides[0].failed
 		if rule := ends(u, sides); rule != "" {
 			o.Rules[rule]++
@@ -93,6 +95,7 @@ func (a *arena) compare(ctx context.Context, p program) (o outcome, err error) {
 		}
 		m.catchesUp = m.diverged
 		m.diverged = (m.diverged || diverges(u, p, sides)) && !converges(u, sides)
+		m.placed = (m.placed || u.Kind == "import") && !converges(u, sides)
 		found := a.judge(ctx, u, p, sides, m)
 		if len(found) > 0 {
 			o.Differs = fmt.Sprintf("after update %d (%s%s):\n  %s\n%s", i+1, u.Kind, flags(u),
@@ -129,6 +132,11 @@ func (a *arena) sides(p program) (all []*side, err error) {
 // hasOption reports whether a resource of the program has an option.
 func (u update) hasOption(name string) bool {
 	return slices.ContainsFunc(u.Steps, func(s step) bool { return s.Options[name] != "" })
+}
+
+// invokes reports whether the program calls a function.
+func (u update) invokes(token string) bool {
+	return slices.ContainsFunc(u.Steps, func(s step) bool { return s.Fields["token"] == token })
 }
 
 // leave removes what a program leaves behind.
@@ -181,7 +189,9 @@ type match struct {
 	diverged bool
 	// catchesUp: it was so before this update, in which the engines then have different things to do.
 	catchesUp bool
-	rules     map[string]int // counts the intended differences
+	// placed: an import has put its resource at a place of its own, and no whole update has succeeded since.
+	placed bool
+	rules  map[string]int // counts the intended differences
 }
 
 // diverges reports whether the engines may have done different parts of an update.
@@ -223,7 +233,7 @@ func (a *arena) judge(ctx context.Context, u update, p program, sides []*side, m
 	if m.diverged {
 		return nil
 	}
-	ordered := !p.Concurrent && !p.cancels() && u.Kind != "import" // which may put what it imports anywhere
+	ordered := !p.Concurrent && !p.cancels() && !m.placed
 	mineView, err := look(ours.state, ours.compared(ordered), ours.stage.cloud, ordered)
 	if err != nil {
 		return []string{err.Error()}

@@ -15,6 +15,9 @@ import (
 // projectName is the name of every program's project.
 const projectName = "differential"
 
+// getResource is the function that returns the state of a resource.
+const getResource = "pulumi:pulumi:getResource"
+
 // program is what both engines play: some updates of one stack, one after the other. A program is data, so that it can
 // be stored and made smaller.
 type program struct {

@@ -41,6 +41,11 @@ func TestARuleLevelsWhatItIsAboutAndNothingElse(t *testing.T) {
 			fields{"inputs": fields{"secretText": secretOf(`"hush"`)}}, fields{"inputs": fields{"secretText": "hush"}}},
 		"what an update that leaves resources out does not know": {situation{partial: true}, autoType,
 			fields{"outputs": fields{"arn": "last", "size": 1}}, fields{"outputs": fields{"arn": "UNKNOWN", "size": 1}}},
+		"a look at what is left out": {situation{partial: true, looks: true}, stack, nil,
+			fields{"outputs": fields{"found": []any{"provider", "", nil}}}},
+		"a former name that the name of a child begins with": {situation{renamed: true}, autoType,
+			fields{"aliases": []any{"urn:pulumi:s::p::t::r"}, "parent": resourceOf(autoType, nil)["urn"]},
+			fields{"parent": resourceOf(autoType, nil)["urn"]}},
 		"the trigger of an import": {situation{imported: true}, autoType,
 			fields{"importID": "r", "replacementTrigger": "one"}, fields{"importID": "r"}},
 		"a secret trigger": {situation{triggers: true}, autoType,
@@ -137,6 +142,12 @@ func TestAnEndingIsFoundWhereItHappened(t *testing.T) {
 		return &side{result: result{state: apitype.DeploymentV3{Resources: []apitype.ResourceV3{
 			{URN: resource.URN(urnOf("r1"))}, {URN: "view", ViewOf: resource.URN(urnOf(owner))}}}}}
 	}
+	// replacedViewOf has a copy with a view, which may be one of the copy.
+	replacedViewOf := func(copied bool) *side {
+		return &side{result: result{state: apitype.DeploymentV3{Resources: []apitype.ResourceV3{
+			{URN: resource.URN(urnOf("r1")), Delete: true},
+			{URN: "view", ViewOf: resource.URN(urnOf("r1")), Delete: copied}}}}}
+	}
 	updated := func(s *side) *side {
 		s.steps = []string{"update " + urnOf("r1")}
 		return s
@@ -177,6 +188,10 @@ func TestAnEndingIsFoundWhereItHappened(t *testing.T) {
 				played(result{failed: true, errors: []string{"it is protected"}})},
 			situation{goingOn, played(result{failed: true, steps: []string{"create " + urnOf("r1")}}),
 				played(result{failed: true, errors: []string{"no"}, steps: []string{"failed create " + urnOf("r2")}})},
+		},
+		"views of a copy": {
+			situation{with(), replacedViewOf(true), replacedViewOf(false)},
+			situation{with(), replacedViewOf(true), replacedViewOf(true)},
 		},
 		"a copy that is still used": {
 			situation{goingOn, played(result{failed: true}),

@@ -112,7 +112,8 @@ const stockPatience = 4 * time.Minute
 // errStockHangs is the error of an update that does not end.
 var errStockHangs = errors.New("an update of the stock engine does not end")
 
-// errStockEnded is the error of a request during which the process ended.
+// errStockEnded is the error of a request during which the process ended: some programs make it panic. What else it
+// plays at that moment ends with it, and is compared no further, either.
 var errStockEnded = errors.New("the stock engine's process ended")
 
 func (e *stockEngine) play(ctx context.Context, s stage, u update) (result, error) {
@@ -191,7 +192,7 @@ func (e *stockEngine) ask(ctx context.Context, r stockRequest) (stockAnswer, err
 	case a := <-answer:
 		return a, nil
 	case <-p.done:
-		return stockAnswer{}, errStockEnded
+		return stockAnswer{}, fmt.Errorf("the stock engine does not answer: %w", errStockEnded)
 	case <-ctx.Done():
 		e.mu.Lock()
 		e.hangs = true

@@ -178,8 +178,8 @@ func (p *publication) apply(step ViewStep, old, next *State) string {
 	return ""
 }
 
-// put stores a view: in the place of the one with its URN if that is in the new list already, otherwise at its end,
-// behind everything that it refers to.
+// put stores a view: in the place of the one with its URN in a refresh, and if that is in the new list already;
+// otherwise at its end, behind everything that it refers to.
 func (p *publication) put(next *State) {
 	r := p.run
 	put := Delta{Kind: DeltaPut, State: next}
@@ -189,7 +189,8 @@ func (p *publication) put(next *State) {
 		next.Created, next.Modified = there.Created, there.Modified
 		put.Removes = []Key{there.Key}
 	}
-	if there != nil && r.snap.place[there.Key] < 0 {
+	// A refresh moves nothing.
+	if there != nil && (p.refresh || r.snap.place[there.Key] < 0) {
 		next.Key = there.Key
 		put = Delta{Kind: DeltaSet, State: next}
 	} else {
