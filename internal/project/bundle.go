@@ -33,10 +33,14 @@ type Bundle struct {
 	Manifest deployments.Manifest
 	root     string            // directory that the manifest's paths are relative to
 	sources  map[string]string // by digest: a file with that content
+	dirs     []string          // in which files were looked for
 }
 
 // Root returns the directory that the paths of the manifest are relative to.
 func (b *Bundle) Root() string { return b.root }
+
+// Directories returns the directories in which files were looked for, as absolute paths.
+func (b *Bundle) Directories() []string { return b.dirs }
 
 // Gather lists and digests the project's files: everything below its directory and below the paths of deploy.include
 // that .deployctlignore does not exclude; and those of policy packs, given by their directories. Symbolic links are
@@ -71,6 +75,7 @@ func (p *Project) Gather(policyPacks ...string) (*Bundle, error) {
 	if dir != "." {
 		b.Manifest.Dir = filepath.ToSlash(dir)
 	}
+	b.dirs = w.dirs
 	return b, b.digest(w.found)
 }
 

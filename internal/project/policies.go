@@ -51,6 +51,7 @@ func (w *walker) policyPack(n int, dir string) error {
 	if err := pack.enter(dir); err != nil {
 		return err
 	}
+	w.dirs = append(w.dirs, pack.dirs...)
 	for name, from := range pack.found {
 		w.found[path.Join(inBundle, name)] = from
 	}

@@ -15,6 +15,7 @@ type walker struct {
 	roots []string
 	base  string            // what names are relative to
 	found map[string]string // name, with "/" → path to read
+	dirs  []string          // those that were walked, and those of single files
 
 	ignore ignores
 	root   string // of the walk in progress
@@ -31,6 +32,7 @@ func (w *walker) enter(root string) (err error) {
 	}
 	w.root = root
 	if !info.IsDir() {
+		w.dirs = append(w.dirs, filepath.Dir(root))
 		return w.add(root, root)
 	}
 	if w.ignore, err = loadIgnores(root); err != nil {
@@ -54,6 +56,7 @@ func (w *walker) directory(dir string, above []string) error {
 		return deployments.Errorf(deployments.CodeInvalid, "cannot read a directory of the project; exclude it in %s "+
 			"if it is not needed: %w", IgnoreFile, err)
 	}
+	w.dirs = append(w.dirs, dir)
 	for _, entry := range entries {
 		if err := w.entry(filepath.Join(dir, entry.Name()), append(above, real)); err != nil {
 			return err

@@ -102,12 +102,17 @@ func Main(ctx context.Context, s *Env, args []string) int {
 	if err == nil {
 		return 0
 	}
+	s.report(err)
+	return ExitCode(err)
+}
+
+// report prints an error, unless that was done.
+func (s *Env) report(err error) {
 	var reported *reportedError
 	if !errors.As(err, &reported) {
 		_, _ = fmt.Fprintln(s.Err, display.Fold(fmt.Sprintf("%s %s", paintError(s.Color()),
 			safetext.Text(err.Error())), s.Screen))
 	}
-	return ExitCode(err)
 }
 
 func paintError(color bool) string {
@@ -120,13 +125,11 @@ func paintError(color bool) string {
 // NewApp returns the tree of commands. Main runs it; generators of documentation may read it.
 func NewApp(s *Env) *cli.App {
 	commands := []*cli.Command{
-		newCommand(s), upCommand(s), previewCommand(s), refreshCommand(s), destroyCommand(s), importCommand(s),
-		cancelCommand(s), attachCommand(s), psCommand(s), statusCommand(s), resolveCommand(s), settleCommand(s),
-		stackCommand(s), stateCommand(s), graphCommand(s), whyCommand(s), configCommand(s), scheduleCommand(s),
-		webhookCommand(s), driftCommand(s), installCommand(s), pluginCommand(s), tokenCommand(s), memberCommand(s),
-		teamCommand(s),
-		trustCommand(s),
-		auditCommand(s),
+		newCommand(s), upCommand(s), watchCommand(s), previewCommand(s), refreshCommand(s), destroyCommand(s),
+		importCommand(s), cancelCommand(s), attachCommand(s), psCommand(s), statusCommand(s), resolveCommand(s),
+		settleCommand(s), stackCommand(s), stateCommand(s), graphCommand(s), whyCommand(s), configCommand(s),
+		scheduleCommand(s), webhookCommand(s), driftCommand(s), installCommand(s), pluginCommand(s), tokenCommand(s),
+		memberCommand(s), teamCommand(s), trustCommand(s), auditCommand(s),
 	}
 	if s.More != nil {
 		commands = append(commands, s.More(s)...)

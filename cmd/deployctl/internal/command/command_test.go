@@ -97,7 +97,15 @@ func (s *syncBuffer) String() string {
 // shows waits until the text was written.
 func (s *syncBuffer) shows(t *testing.T, text string) {
 	t.Helper()
-	waittest.Until(t, fmt.Sprintf("%q is shown", text), func() bool { return strings.Contains(s.String(), text) })
+	s.showsTimes(t, text, 1)
+}
+
+// showsTimes waits until the text was written n times.
+func (s *syncBuffer) showsTimes(t *testing.T, text string, n int) {
+	t.Helper()
+	waittest.Until(t, fmt.Sprintf("%q is shown %d times", text, n), func() bool {
+		return strings.Count(s.String(), text) >= n
+	})
 }
 
 // outcome is the result of a command line.

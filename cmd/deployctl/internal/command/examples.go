@@ -13,6 +13,7 @@ var examples = map[string][]string{
 		"deployctl up --yes --diff -m 'more memory'",
 		"deployctl up --target 'urn:pulumi:dev::shop::aws:s3/bucket:Bucket::site'",
 	},
+	"deployctl watch": {"deployctl watch", "deployctl watch --yes --stack dev", "deployctl watch --preview-only"},
 	"deployctl preview": {
 		"deployctl preview --diff",
 		"deployctl preview --refresh --expect-no-changes",

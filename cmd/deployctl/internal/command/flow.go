@@ -322,7 +322,7 @@ func (s *session) viewOptions(kind engine.Kind, state *projection.State) display
 func (s *session) watch(ctx context.Context, accepted deployments.Accepted, o display.Options) error {
 	view := display.New(o)
 	s.showing.Lock()
-	s.view = view
+	s.view, s.waits = view, accepted.Position > 0
 	if accepted.Position > 0 {
 		view.Item(deployments.WatchEvent{Progress: &deployments.Progress{Position: accepted.Position,
 			Behind: accepted.Behind}})
@@ -331,12 +331,13 @@ func (s *session) watch(ctx context.Context, accepted deployments.Accepted, o di
 	err := s.service.Watch(ctx, accepted.Update, func(e deployments.WatchEvent) error {
 		s.showing.Lock()
 		defer s.showing.Unlock()
+		s.waits = e.Progress != nil && e.Progress.Position > 0
 		view.Item(e)
 		return nil
 	})
 	s.showing.Lock()
 	defer s.showing.Unlock()
-	s.view = nil
+	s.view, s.waits = nil, false
 	view.Close()
 	if err == nil && o.State.End == nil {
 		err = errors.New("the event log ended before the update did")

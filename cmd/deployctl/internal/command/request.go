@@ -59,9 +59,11 @@ func (s *session) request(
 	if r.PolicyPacks, err = s.policyPacks(kind); err != nil {
 		return r, err
 	}
-	bundle, err := s.project.Gather(s.paths("policy-pack")...)
-	if err != nil {
-		return r, err
+	bundle := s.gathered
+	if bundle == nil {
+		if bundle, err = s.project.Gather(s.paths("policy-pack")...); err != nil {
+			return r, err
+		}
 	}
 	r.Bundle, err = bundle.Upload(ctx, s.service, stack)
 	return r, err

@@ -29,12 +29,15 @@ type session struct {
 	dir     string
 	project *project.Project // see needProject
 
+	gathered *project.Bundle // what an update takes along; nil: what the project's files are then
+
 	kept string // the configuration file that --config has changed
 
 	completing bool // a shell completion: nothing is printed, asked or started
 
 	showing sync.Mutex
 	view    display.View // while an update is shown
+	waits   bool         // that update waits for its turn
 }
 
 // action returns a command's action, which runs run in a session of its own.

@@ -20,7 +20,6 @@ var stockOnly = map[string]string{
 	"policy":                           "use --policy-pack of `deployctl up` for a policy pack in a directory",
 	"schema":                           "use `pulumi schema`",
 	"state upgrade":                    "nothing is needed: older formats are read",
-	"watch":                            "run `deployctl up` again",
 	"config env":                       "",
 	"config refresh":                   "",
 	"stack graph":                      "use `deployctl graph`",

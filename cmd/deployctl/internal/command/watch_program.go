@@ -1,0 +1,200 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/project"
+	"github.com/urfave/cli/v2"
+)
+
+func watchCommand(s *Env) *cli.Command {
+	return &cli.Command{
+		Name: "watch", Usage: "update the stack now, and whenever a file of the program changes",
+		Description: "It confirms once, and then updates without a preview. Changes that come together make one " +
+			"update, and so do all that come while one runs. After an update that failed, it goes on with the next " +
+			"change.\n" +
+			"What an update takes along is watched, with the stack's configuration; only content counts. Ctrl-C " +
+			"ends the command: the stack stays as it is, and an update that runs continues (deployctl attach).",
+		Flags: updateFlags(refreshFlag, previewOnlyFlag, adoptFlag, ignoreProtectFlag, policyPackFlag, policyPackConfigFlag,
+			continueOnErrorFlag, yesFlag),
+		Action: action(s, runWatch),
+	}
+}
+
+// watcher updates a stack when files change.
+type watcher struct {
+	*session
+	stack       deployments.StackName
+	files       *project.Watcher
+	content     project.Content // of the last update; nil before the first one
+	previewOnly bool
+}
+
+func runWatch(ctx context.Context, s *session) error {
+	w := &watcher{session: s}
+	var err error
+	if err = s.needProject(); err != nil {
+		return err
+	}
+	if w.previewOnly, err = s.previewOnly(); err != nil {
+		return err
+	}
+	stack, err := s.existingStack(ctx)
+	if err != nil {
+		return err
+	}
+	w.stack = stack.Stack
+	if !w.previewOnly && !s.flags.Bool("yes") {
+		question := fmt.Sprintf("Update %s now, and after every change of its program, without a preview?", w.stack)
+		if err := s.confirm(ctx, question, nil); err != nil {
+			return err
+		}
+	}
+	if w.files, err = project.NewWatcher(); err != nil {
+		return err
+	}
+	defer w.files.Close()
+	for {
+		if err := w.round(ctx); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			s.note(fmt.Sprintf("No longer watching; %s stays as it is.", w.stack))
+			return nil
+		case <-w.files.Changes():
+		}
+	}
+}
+
+// round updates the stack if the content of files has changed. It returns an error only if there can be no other round.
+func (w *watcher) round(ctx context.Context) error {
+	changed, err := w.look()
+	if err == nil && len(changed) == 0 {
+		return nil
+	}
+	if err == nil {
+		err = w.update(ctx)
+	}
+	if ctx.Err() != nil && err != nil {
+		return err
+	}
+	if err != nil {
+		w.report(err)
+	}
+	if code := deployments.CodeOf(err); code == deployments.CodeUnauthorized || code == deployments.CodeForbidden {
+		return &reportedError{ExitCode(err)}
+	}
+	w.note("Watching for changes; Ctrl-C ends it.")
+	return nil
+}
+
+// look gathers the project's files, and returns the names of those that have changed since it last did.
+func (w *watcher) look() ([]string, error) {
+	for again := true; again; {
+		w.project = nil
+		err := w.needProject()
+		if err == nil {
+			w.gathered, err = w.project.Gather(w.paths("policy-pack")...)
+		}
+		if err != nil {
+			return nil, err
+		}
+		// What has changed in a directory before it was watched is seen by gathering again.
+		if again, err = w.files.Follow(append(w.gathered.Directories(), w.configDir())); err != nil {
+			return nil, err
+		}
+	}
+	stack, err := w.project.StackIn(w.stack.Stack, w.configFileText())
+	if err != nil {
+		return nil, err
+	}
+	content, err := w.project.Content(w.gathered, stack)
+	if err != nil {
+		return nil, err
+	}
+	changed := content.Changed(w.content)
+	if w.content != nil && len(changed) > 0 {
+		w.note(fmt.Sprintf("\n%s changed: %s", time.Now().Format(time.TimeOnly), firstOf(changed)))
+	}
+	w.content = content
+	return changed, nil
+}
+
+// configDir is the directory of the stack's configuration.
+func (w *watcher) configDir() string {
+	if file := w.configFileText(); file != "" {
+		return filepath.Dir(file)
+	}
+	return w.project.Dir
+}
+
+// firstOf lists a few names, and says how many more there are.
+func firstOf(names []string) string {
+	const most = 5
+	if more := len(names) - most; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), more)
+	}
+	return strings.Join(names, ", ")
+}
+
+// update makes an update, or a preview, of the files that were gathered, and follows it to its end. If files change
+// while it waits for its turn, it is cancelled: another one takes its place.
+func (w *watcher) update(ctx context.Context) error {
+	info, err := w.service.Stack(ctx, w.stack)
+	if err != nil {
+		return err
+	}
+	request, err := w.request(ctx, engine.KindUp, info)
+	if err != nil {
+		return err
+	}
+	if w.previewOnly {
+		_, err := w.preview(ctx, request, "")
+		return err
+	}
+	request.RequestID = newRequestID()
+	accepted, err := w.submit(ctx, request)
+	if err != nil {
+		return err
+	}
+	ended, watched := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(watched)
+		w.replaceWaiting(ctx, accepted.Update, ended)
+	}()
+	err = w.follow(ctx, accepted, engine.KindUp, nil)
+	close(ended)
+	<-watched
+	return err
+}
+
+// replaceWaiting cancels an update when files change while it waits for its turn. What runs is left alone.
+func (w *watcher) replaceWaiting(ctx context.Context, u deployments.UpdateName, ended <-chan struct{}) {
+	changed := false
+	defer func() {
+		if changed {
+			w.files.Again()
+		}
+	}()
+	for {
+		select {
+		case <-ended:
+			return
+		case <-w.files.Changes():
+			changed = true
+			w.showing.Lock()
+			waits := w.waits
+			w.showing.Unlock()
+			if waits {
+				_ = w.service.Cancel(ctx, u, false) // if it cannot be cancelled, the change is for the next one
+			}
+		}
+	}
+}

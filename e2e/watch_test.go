@@ -1,0 +1,79 @@
+package e2e
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/deployctl/deployctl/internal/soaktest"
+)
+
+// edits is how many rounds of edits a watched project goes through.
+const edits = 50
+
+// Some edits break the program, some are two at once, and the service is killed in the middle. The website is always
+// what the last edit made of it.
+func TestAWatchedWebsiteFollowsItsFiles(t *testing.T) {
+	soaktest.Only(t)
+	t.Parallel()
+	s := newHome(t).in(filepath.Join(t.TempDir(), "website"))
+	must(t, os.CopyFS(s.dir, os.DirFS(filepath.Join(root, "examples", "website"))))
+	s.must(t, "stack", "init", "dev")
+	write := func(name, text string) { must(t, os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o644)) }
+	program, err := os.ReadFile(filepath.Join(s.dir, "Pulumi.yaml"))
+	must(t, err)
+	watch := s.start(t, "watch", "--yes")
+	const waits = "Watching for changes"
+	watch.saysAgain(t, waits, 1)
+	url := strings.TrimSuffix(s.must(t, "stack", "output", "url"), "index.html\n")
+	served := func(name, text string) {
+		t.Helper()
+		eventually(t, fmt.Sprintf("%s is %q", name, text), func() bool { return body(t, url+name) == text })
+	}
+	for n := range edits {
+		index, style := fmt.Sprintf("<p>%d</p>", n), fmt.Sprintf("p { margin: %dpx }", n)
+		switch {
+		case n%10 == 3: // broken, and then repaired
+			write("Pulumi.yaml", strings.Replace(string(program), "deployctl:s3:Directory", "deployctl:s3:Dictionary", 1))
+			watch.saysAgain(t, "changed: Pulumi.yaml", 2*(n/10)+1)
+			watch.saysAgain(t, "Dictionary", n/10+1)
+			write("www/index.html", index)
+			write("Pulumi.yaml", string(program))
+		case n%10 == 7: // two at once
+			write("www/index.html", index)
+			write("www/style.css", style)
+			served("style.css", style)
+		case n == edits/2:
+			write("www/index.html", "<p>lost?</p>")
+			watch.saysAgain(t, "changed: www/index.html", 1)
+			s.killService(t)
+			write("www/index.html", index)
+		default:
+			write("www/index.html", index)
+		}
+		served("index.html", index)
+	}
+	watch.interrupt(t)
+	watch.wait(t) // with 130 if its last update was running
+	s.update(t, "up").expect(t, map[string]int{"same": 10})
+	s.update(t, "destroy").expect(t, map[string]int{"delete": 10})
+}
+
+// body returns what a server answers; "" while there is no answer, or none with the status OK.
+func body(t *testing.T, url string) string {
+	t.Helper()
+	res, err := http.Get(url) //nolint:gosec // the stack's own output
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = res.Body.Close() }()
+	page, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != http.StatusOK {
+		return ""
+	}
+	return string(page)
+}
