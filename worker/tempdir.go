@@ -13,10 +13,18 @@ import (
 // temporary is the start of the names of workers' temporary directories.
 const temporary = "deployctl-worker-"
 
+// roomy is where the directory of a worker is if TMPDIR is not set, and programs of other users may put files into the
+// system's own directory for temporary files.
+var roomy = "/var/lib/deployctl-worker"
+
 // TemporaryDir creates a directory for the files of programs, and removes those of workers that were killed. The
-// returned function removes this one.
-func TemporaryDir(mode sandbox.Mode) (dir string, remove func(), err error) {
-	if dir, err = os.MkdirTemp("", temporary); err != nil {
+// returned function removes this one. policy says how programs are kept apart; nil: they are not.
+func TemporaryDir(policy *sandbox.Policy) (dir string, remove func(), err error) {
+	parent, err := placeOfPrograms(policy)
+	if err != nil {
+		return "", nil, err
+	}
+	if dir, err = os.MkdirTemp(parent, temporary); err != nil {
 		return "", nil, deployments.Errorf(deployments.CodeUnavailable,
 			"cannot make a directory for programs (TMPDIR): %w", err)
 	}
@@ -25,7 +33,7 @@ func TemporaryDir(mode sandbox.Mode) (dir string, remove func(), err error) {
 	if err == nil && !held {
 		err = errors.New("another worker has it")
 	}
-	if err == nil && mode == sandbox.RunAs {
+	if err == nil && policy.Mode() == sandbox.RunAs {
 		err = os.Chmod(dir, 0o711) // programs must pass through it
 	}
 	if err != nil {
@@ -33,6 +41,24 @@ func TemporaryDir(mode sandbox.Mode) (dir string, remove func(), err error) {
 	}
 	removeAbandoned(filepath.Dir(dir), os.Geteuid())
 	return dir, func() { _ = errors.Join(lock.Close(), sandbox.RemoveAll(dir)) }, nil
+}
+
+// placeOfPrograms returns the directory in which that of a worker is. With users of their own, programs put no file
+// above it: see sandbox.Policy.Above.
+func placeOfPrograms(policy *sandbox.Policy) (string, error) {
+	parent := os.TempDir()
+	open := policy.Above(parent)
+	if policy.Mode() != sandbox.RunAs || open == "" {
+		return parent, nil
+	}
+	if os.Getenv("TMPDIR") == "" && os.MkdirAll(roomy, 0o711) == nil && policy.Above(roomy) == "" &&
+		os.Chmod(roomy, 0o711) == nil { // whatever the umask
+		removeAbandoned(parent, os.Geteuid()) // of a former release
+		return roomy, nil
+	}
+	return "", deployments.Errorf(deployments.CodeInvalid, "programs of every organization could put files into %s, "+
+		"above the programs of others, whose tools would use them (node_modules, go.work): set TMPDIR to a directory "+
+		"such as %s, made by `install -d -m 711 %s`, on the way to which only root may change anything", open, roomy, roomy)
 }
 
 // inUse returns the file that a worker locks while it uses a directory.

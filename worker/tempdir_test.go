@@ -4,17 +4,16 @@ import (
 	"os"
 	"testing"
 
-	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/gofrs/flock"
 )
 
 func TestTheDirectoryOfAWorkerThatWasKilledIsRemovedByTheNextAndThatOfOneThatRunsIsNot(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	killed, _, err := TemporaryDir(sandbox.Off)
+	killed, _, err := TemporaryDir(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	running, remove, err := TemporaryDir(sandbox.Off)
+	running, remove, err := TemporaryDir(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +27,7 @@ func TestTheDirectoryOfAWorkerThatWasKilledIsRemovedByTheNextAndThatOfOneThatRun
 	if err := os.WriteFile(inUse(killed), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	third, removeThird, err := TemporaryDir(sandbox.Off)
+	third, removeThird, err := TemporaryDir(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
-
-	"github.com/deployctl/deployctl/internal/sandbox"
 )
 
 // It ends: to open a pipe waits for whoever has its other end.
@@ -37,7 +35,7 @@ func TestWhatIsNotAWorkersDirectoryKeepsNoWorkerFromStartingAndStays(t *testing.
 		must(build(dir))
 		dirs[what] = dir
 	}
-	_, remove, err := TemporaryDir(sandbox.Off)
+	_, remove, err := TemporaryDir(nil)
 	must(err)
 	defer remove()
 	for what, dir := range dirs {

@@ -140,10 +140,14 @@ func TestAProgramOnAWorkerFindsNoneOfItsSecrets(t *testing.T) {
 	}
 }
 
-// open is a directory through which every user can pass.
+// open is a directory through which every user can pass, and above which none but root can put files.
 func open(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "hostile-")
+	parent := "/tmp"
+	if os.Geteuid() == 0 {
+		parent = "/opt"
+	}
+	dir, err := os.MkdirTemp(parent, "hostile-")
 	harness.Must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	harness.Must(t, os.Chmod(dir, 0o711)) //nolint:gosec // passing through is all

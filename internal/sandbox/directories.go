@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+
+	"github.com/deployctl/deployctl/internal/sandbox/launcher"
 )
 
 // Directory is one in which a program can put links and pipes in the place of anything at any time. What is done by way
@@ -22,6 +24,30 @@ type Directory struct {
 func OpenDirectory(path string) (Directory, error) {
 	root, err := os.OpenRoot(path)
 	return Directory{root, "."}, err
+}
+
+// Above returns a directory at or above a path into which programs of any organization could put files; "" if there is
+// none. Rooms must not lie below it: tools look for packages and settings (node_modules, go.work, .yarnrc.yml) in each
+// directory above a program, and would run what another organization has put there.
+func (p *Policy) Above(path string) string {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return ""
+	}
+	switch p.Mode() {
+	case RunAs:
+		return p.ids.above(path)
+	case Namespace:
+		for at := existing(path); !p.ofOneUser(); at = filepath.Dir(at) {
+			if place, ok := p.around[at]; ok && place.Access == launcher.Writable {
+				return at
+			}
+			if at == filepath.Dir(at) {
+				break
+			}
+		}
+	}
+	return ""
 }
 
 // Bundles opens the directory of the box's bundles. Use it within Do, so that what is made belongs to the box's user,

@@ -120,15 +120,41 @@ func (i *identities) opening(at string, end bool) string {
 		if unix.Lstat(at, &info) != nil {
 			return ""
 		}
-		theirs := i.have(info.Uid) || i.haveGroup(info.Gid) && info.Mode&0o020 != 0 || info.Mode&0o002 != 0
 		kept := info.Mode&unix.S_ISVTX != 0 && !end // nobody removes what others have put there
-		if theirs && !kept {
+		if i.mayChange(&info) && !kept {
 			return at
 		}
 		if at == filepath.Dir(at) {
 			return ""
 		}
 	}
+}
+
+// mayChange tells whether programs could change a file, or put something into a directory.
+func (i *identities) mayChange(info *unix.Stat_t) bool {
+	return i.have(info.Uid) || i.haveGroup(info.Gid) && info.Mode&0o020 != 0 || info.Mode&0o002 != 0
+}
+
+// above returns the nearest directory at or above a path, also by the links on the way to it, into which programs could
+// put something; "" if there is none.
+func (i *identities) above(path string) string {
+	links, real := resolve(path)
+	ends := []string{real}
+	for _, link := range links {
+		ends = append(ends, filepath.Dir(link.path))
+	}
+	for _, at := range ends {
+		for ; ; at = filepath.Dir(at) {
+			var info unix.Stat_t
+			if unix.Stat(at, &info) == nil && i.mayChange(&info) {
+				return at
+			}
+			if at == filepath.Dir(at) {
+				break
+			}
+		}
+	}
+	return ""
 }
 
 // have tells whether a user id is one of programs.

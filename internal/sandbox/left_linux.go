@@ -3,7 +3,10 @@ package sandbox
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"slices"
 	"strconv"
@@ -14,26 +17,49 @@ import (
 )
 
 // left finds the processes that those of a box have left behind. One that has detached itself from its process group
-// and session, and whose parents have ended, is in the user namespace of the process that the box has started still: it
-// can enter no other one. The open files keep the kernel from giving the same number to another namespace.
-type left map[string]*os.File // by what /proc says of the namespace
+// and session, and whose parents have ended, is in the namespaces of the process that the box has started still: it can
+// enter no other ones. The open files keep the kernel from giving the same number to another namespace or mount.
+type left map[string]*os.File // by what /proc says of the user namespace, and by rootMount
 
-// remember keeps the user namespace of a process which was started, or is to become a command.
+// remember keeps the namespaces of a process which was started, or is to become a command.
 func (l left) remember(pid int) {
-	path := namespaceOf(pid)
-	name, err := os.Readlink(path)
-	if own, _ := os.Readlink(namespaceOf(os.Getpid())); err != nil || name == own || l[name] != nil {
+	user := func(pid int) (string, error) { return os.Readlink(namespaceOf(pid)) }
+	l.keep(pid, user, namespaceOf(pid))
+	l.keep(pid, rootMount, "/proc/"+strconv.Itoa(pid)+"/ns/mnt")
+}
+
+// keep opens a file of a process, without which another process could be named as this one is.
+func (l left) keep(pid int, named func(pid int) (string, error), path string) {
+	name, err := named(pid)
+	if own, _ := named(os.Getpid()); err != nil || name == own || l[name] != nil {
 		return
 	}
 	file, err := os.Open(path)
 	if err != nil {
 		return // the process has ended before it was a command
 	}
-	if again, err := os.Readlink(path); err != nil || again != name {
+	if again, err := named(pid); err != nil || again != name {
 		_ = file.Close()
 		return
 	}
 	l[name] = file
+}
+
+// rootMount names the mount that is the root directory of a process. Everybody may read it, also of a process that
+// hides its namespaces, as one does whose executable is another user's and cannot be read.
+func rootMount(pid int) (string, error) {
+	mounts, err := os.Open("/proc/" + strconv.Itoa(pid) + "/mountinfo")
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = mounts.Close() }()
+	var begin [32]byte // the format is: id …
+	n, err := mounts.Read(begin[:])
+	id, _, found := bytes.Cut(begin[:n], []byte(" "))
+	if !found {
+		return "", cmp.Or(err, io.ErrUnexpectedEOF) // it has ended
+	}
+	return "mount:" + string(id), nil
 }
 
 func namespaceOf(pid int) string { return "/proc/" + strconv.Itoa(pid) + "/ns/user" }
@@ -115,6 +141,9 @@ func (l left) processes() (found []int, err error) {
 // has reports whether a process is in one of the namespaces.
 func (l left) has(pid int) bool {
 	name, err := os.Readlink(namespaceOf(pid))
+	if errors.Is(err, fs.ErrPermission) {
+		name, err = rootMount(pid)
+	}
 	return err == nil && l[name] != nil
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/deployctl/deployctl/internal/usertest"
 	"github.com/deployctl/deployctl/internal/waittest"
 )
 
@@ -128,3 +129,51 @@ func TestWhatIsLeftIsNotTakenForEndedIfItCannotBeLookedFor(t *testing.T) {
 		t.Errorf("it is said to have ended: %v", err)
 	}
 }
+
+// TestWhatAProgramLeavesEndsThoughItHidesItself leaves processes whose files and namespaces the kernel shows to nobody
+// but root: the executable of one of them is root's, and may be executed by everybody and read by nobody.
+func TestWhatAProgramLeavesEndsThoughItHidesItself(t *testing.T) {
+	if !usertest.Again() {
+		if os.Geteuid() == 0 {
+			dir, err := os.MkdirTemp("/opt", "unreadable-")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = os.RemoveAll(dir) })
+			text, err := os.ReadFile("/bin/sleep")
+			if err := errors.Join(err, os.WriteFile(filepath.Join(dir, "sleep"), text, 0o711), //nolint:gosec // it is run
+				os.Chmod(dir, 0o755)); err != nil { //nolint:gosec // for everybody
+				t.Fatal(err)
+			}
+			t.Setenv(unreadableVariable, filepath.Join(dir, "sleep"))
+		}
+		usertest.Run(t, "^"+t.Name()+"$")
+		return
+	}
+	hidden := os.Getenv(unreadableVariable)
+	if hidden == "" {
+		t.Skip("it is run by root's test")
+	}
+	p := policy(t, Options{Mode: Namespace})
+	b := box(t, p, "evil", place(t))
+	seconds := strconv.Itoa(1_000_000 + os.Getpid())
+	if out, err := inBox(t, b, `setsid -f sh -c "echo > begun; exec `+hidden+" "+seconds+`" </dev/null >/dev/null 2>&1
+while [ ! -e begun ]; do sleep 0.01; done`); err != nil { // else the end of its group ends it
+		t.Fatal(out, err)
+	}
+	waittest.Until(t, "it waits", func() bool { return len(runningWith(t, "sleep\x00"+seconds)) > 0 })
+	pid := runningWith(t, "sleep\x00"+seconds)[0]
+	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
+	if _, err := os.Readlink(namespaceOf(pid)); err == nil {
+		t.Fatal("it does not hide itself")
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if !ended(pid) {
+		t.Error("it is there still")
+	}
+}
+
+// unreadableVariable has an executable that nobody but root can read.
+const unreadableVariable = "DEPLOYCTL_TEST_UNREADABLE"

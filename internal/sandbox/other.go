@@ -30,6 +30,8 @@ func (i *identity) do(f func() error) error { return f() }
 
 func (i *identities) changeable([]string) error { return nil }
 
+func (i *identities) above(string) string { return "" }
+
 var scoped = func() bool { return false }
 
 func sockets(func(string) bool) []string { return nil }

@@ -3,13 +3,16 @@ package sandbox
 import (
 	"bufio"
 	"context"
+	"errors"
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/deployctl/deployctl/internal/doors"
+	"github.com/deployctl/deployctl/internal/sandbox/launcher"
 	"github.com/deployctl/deployctl/internal/soaktest"
 	"github.com/deployctl/deployctl/internal/usertest"
 )
@@ -143,4 +146,51 @@ func listen() {
 	}()
 	_, _ = os.Stdout.WriteString(listener.Addr().String() + "\n")
 	_, _ = os.Stdin.Read(make([]byte, 1))
+}
+
+// TestProgramsPutNothingAboveThoseOfOthers has directories in which the rooms of organizations could be.
+func TestProgramsPutNothingAboveThoseOfOthers(t *testing.T) {
+	if maySwitch() != nil {
+		t.Skip(maySwitch())
+	}
+	ids, err := newIdentities(userIDs(10), filepath.Join(t.TempDir(), "users.json"), "/etc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	base, err := os.MkdirTemp("/opt", "above-")
+	if err != nil {
+		t.Skip(err) // only root may do that
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(base) })
+	made := func(name string, mode os.FileMode, uid, gid int) string {
+		dir := filepath.Join(base, name)
+		if err := errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, mode), os.Lchown(dir, uid, gid)); err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
+	closed, everybodys := made("closed", 0o711, 0, 0), made("everybodys", 0o777|os.ModeSticky, 0, 0)
+	theirs, group := made("theirs", 0o711, ids.first, 0), made("group", 0o770, 0, ids.last)
+	worker := made("everybodys/worker", 0o711, 0, 0)
+	link, within := filepath.Join(everybodys, "link"), filepath.Join(closed, "link")
+	if err := errors.Join(os.Symlink(closed, link), os.Symlink(worker, within)); err != nil {
+		t.Fatal(err)
+	}
+	p := &Policy{mode: RunAs, ids: ids}
+	for path, want := range map[string]string{
+		closed: "", filepath.Join(closed, "not", "there"): "", theirs: theirs, group: group,
+		everybodys: everybodys, worker: everybodys, filepath.Join(worker, "not", "there"): everybodys,
+		link: everybodys, within: everybodys,
+	} {
+		if got := p.Above(path); got != want {
+			t.Errorf("above %s programs may change %q, and %q is said", path, want, got)
+		}
+	}
+	shared := &Policy{mode: Namespace, around: seen{}}
+	shared.around.set(launcher.Writable, everybodys)
+	for path, want := range map[string]string{closed: "", worker: everybodys, within: everybodys} {
+		if got := shared.Above(path); got != want {
+			t.Errorf("above %s programs may change %q, and %q is said", path, want, got)
+		}
+	}
 }

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/deployctl/deployctl/cmd/deployctl/internal/command"
@@ -73,15 +74,19 @@ func (o *start) openPlace() {
 		return
 	}
 	o.in.sandbox = policy
-	mode := policy.Mode()
-	o.add("sandbox", string(mode), nil)
+	o.add("sandbox", string(policy.Mode()), nil)
 	for _, warning := range warnings {
 		o.warn("sandbox", errors.New(warning))
 	}
-	dir, remove, err := worker.TemporaryDir(mode)
+	dir, remove, err := worker.TemporaryDir(policy)
 	o.add("files of programs", dir, err)
 	if err != nil {
 		return
+	}
+	if shared := policy.Above(dir); shared != "" {
+		o.warn("files of programs", fmt.Errorf("programs of all organizations may put files into %s (%s), above the "+
+			"programs of others in %s, whose tools would use them (node_modules, go.work): share a directory below it, or "+
+			"set TMPDIR to one elsewhere", shared, settings.SandboxShared, dir))
 	}
 	o.in.dir = dir
 	o.opened = append(o.opened, remove)

@@ -1,0 +1,58 @@
+package worker
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/deployctl/deployctl/internal/sandbox"
+)
+
+// TestTheFilesOfProgramsLieWhereOtherOrganizationsPutNothingAboveThem has a TMPDIR as /tmp is.
+func TestTheFilesOfProgramsLieWhereOtherOrganizationsPutNothingAboveThem(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root may run programs as other users")
+	}
+	base, err := os.MkdirTemp("/opt", "tempdir-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(base) })
+	everybodys, before := filepath.Join(base, "tmp"), roomy
+	roomy = filepath.Join(base, "lib", "deployctl-worker")
+	t.Cleanup(func() { roomy = before })
+	if err := errors.Join(os.Mkdir(everybodys, 0o700), os.Chmod(everybodys, 0o777|os.ModeSticky), //nolint:gosec // as /tmp
+		os.Chmod(base, 0o711)); err != nil { //nolint:gosec // passing through is all
+		t.Fatal(err)
+	}
+	policy, _, err := sandbox.New(sandbox.Options{Mode: sandbox.RunAs, RunAs: "2000000900-2000000909",
+		Record: filepath.Join(base, "users.json")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TMPDIR", everybodys)
+	dir, _, err := TemporaryDir(policy)
+	if err == nil || !strings.Contains(err.Error(), "put files into "+everybodys+",") {
+		t.Errorf("below what everybody may write to: %s, %v", dir, err)
+	}
+	t.Setenv("TMPDIR", "") // /tmp
+	dir, remove, err := TemporaryDir(policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer remove()
+	if filepath.Dir(dir) != roomy {
+		t.Errorf("without TMPDIR the files of programs are in %s", dir)
+	}
+	t.Setenv("TMPDIR", base)
+	dir, removeOther, err := TemporaryDir(policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer removeOther()
+	if filepath.Dir(dir) != base {
+		t.Errorf("with a TMPDIR that is root's alone the files of programs are in %s", dir)
+	}
+}
