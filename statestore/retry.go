@@ -118,17 +118,20 @@ func (r *Retry) persist(ctx context.Context, size int, f func(context.Context) e
 		if err == nil {
 			r.accepted.Store(true)
 		}
-		if err == nil || ctx.Err() != nil || !r.isTransient(err) {
+		if err == nil || !r.isTransient(err) {
 			return err
 		}
-		if time.Now().Add(pause).After(giveUp) {
-			if misconfigured(err) {
-				return deployments.Errorf(deployments.CodeUnavailable, "%w", err)
-			}
+		late := time.Now().Add(pause).After(giveUp)
+		if ctx.Err() == nil && !late {
+			sleep(ctx, pause)
+		}
+		switch {
+		case misconfigured(err) && (late || ctx.Err() != nil): // else its code would be about the caller's own token
+			return deployments.Errorf(deployments.CodeUnavailable, "%w", err)
+		case ctx.Err() != nil:
+			return err
+		case late:
 			return unavailable(r.objects, r.patience, err)
-		}
-		if sleep(ctx, pause); ctx.Err() != nil {
-			return err
 		}
 		pause = min(2*pause, longestPause)
 	}

@@ -1,10 +1,13 @@
 package statestore
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/deployctl/deployctl/deployments"
 )
 
 func TestAWriterThatWasTooLatePausesBeforeItTriesAgain(t *testing.T) {
@@ -28,4 +31,34 @@ func TestAWriterThatWasTooLatePausesBeforeItTriesAgain(t *testing.T) {
 			t.Errorf("what exists is told after %s: %v", time.Since(before), err)
 		}
 	})
+}
+
+// refusing may reject the service's credentials when it is read.
+type refusing struct {
+	Memory
+	refuse func() bool
+}
+
+func (r *refusing) Get(ctx context.Context, key string) (Object, error) {
+	if r.refuse() {
+		return Object{}, deployments.Errorf(deployments.CodeUnauthorized, "the bucket does not accept the credentials")
+	}
+	return r.Memory.Get(ctx, key)
+}
+
+func TestRejectedCredentialsOfTheServiceAreNotTheCallersThoughTheCallEndsEarly(t *testing.T) {
+	ctx, end := context.WithCancel(t.Context())
+	calls := 0
+	r := NewRetry(&refusing{refuse: func() bool {
+		if calls++; calls == 2 {
+			end() // as a look-up of a token ends that took too long
+		}
+		return true
+	}}, 0)
+	if _, err := r.Put(ctx, "key", nil, Condition{}); err != nil { // the credentials were good once
+		t.Fatal(err)
+	}
+	if _, err := r.Get(ctx, "key"); deployments.CodeOf(err) != deployments.CodeUnavailable || !CredentialsRefused(err) {
+		t.Errorf("%v, of code %s", err, deployments.CodeOf(err))
+	}
 }

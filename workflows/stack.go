@@ -142,16 +142,22 @@ func (s *stack) take(ctx workflow.Context, r deployments.UpdateRequest) (deploym
 	return a, clientError(err)
 }
 
+// headWhileBusy is the change by which the head is read for a request that will wait, too.
+const headWhileBusy = "head-while-busy"
+
 // refreshHead reads the head again if it may have changed. It may name an update that this workflow does not know,
-// because Temporal's database was set back: that has the stack. The caller holds the lock.
+// because Temporal's database was set back: that has the stack. Likewise it may know versions that this workflow does
+// not, though an update seems to run: none is given out again. The caller holds the lock.
 func (s *stack) refreshHead(ctx workflow.Context) error {
-	if s.busy() || s.headReadAt.Equal(workflow.Now(ctx)) {
+	busy := s.busy()
+	if s.headReadAt.Equal(workflow.Now(ctx)) ||
+		busy && workflow.GetVersion(ctx, headWhileBusy, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
 		return nil
 	}
 	if err := s.readHead(ctx); err != nil {
 		return err
 	}
-	if s.head.Running == nil { // an import may have the stack, which has no workflow and ends by itself
+	if busy || s.head.Running == nil { // an import may have the stack, which has no workflow and ends by itself
 		return nil
 	}
 	if s.adoptActive(ctx); s.Active != nil {
