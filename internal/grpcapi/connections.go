@@ -6,8 +6,6 @@ import (
 	"net"
 	"sync"
 	"time"
-
-	"google.golang.org/grpc/peer"
 )
 
 // A connection is a stranger's until a call on it has shown a right token. Strangers' connections and the others have
@@ -35,7 +33,8 @@ func (l *limited) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &connection{Conn: accepted, known: l.known, places: l.strangers}
+	open, closed := context.WithCancel(context.Background())
+	c := &connection{Conn: accepted, known: l.known, places: l.strangers, open: open, ended: closed}
 	c.places.enter(c, Party(accepted.RemoteAddr().String())).giveWay()
 	return c, nil
 }
@@ -44,6 +43,8 @@ func (l *limited) Accept() (net.Conn, error) {
 type connection struct {
 	net.Conn
 	known *places
+	open  context.Context // ends when it is closed
+	ended func()
 
 	mu     sync.Mutex
 	places *places // where its place is
@@ -77,6 +78,7 @@ func (c *connection) Close() error {
 	c.closed = true
 	c.places.leave(c)
 	c.mu.Unlock()
+	c.ended()
 	return c.Conn.Close()
 }
 
@@ -140,9 +142,7 @@ func knownCaller(ctx context.Context, name string) {
 		c.isKnown(name)
 		return
 	}
-	if p, ok := peer.FromContext(ctx); ok {
-		if at, ok := p.Addr.(remote); ok {
-			at.connection.isKnown(name)
-		}
+	if c := connectionOf(ctx); c != nil {
+		c.isKnown(name)
 	}
 }
