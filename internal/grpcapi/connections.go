@@ -33,8 +33,7 @@ func (l *limited) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	open, closed := context.WithCancel(context.Background())
-	c := &connection{Conn: accepted, known: l.known, places: l.strangers, open: open, ended: closed}
+	c := newConnection(accepted, l.known, l.strangers)
 	c.places.enter(c, Party(accepted.RemoteAddr().String())).giveWay()
 	return c, nil
 }
@@ -44,12 +43,18 @@ type connection struct {
 	net.Conn
 	known *places
 	open  context.Context // ends when it is closed
-	ended func()
+	ended context.CancelFunc
 
 	mu     sync.Mutex
 	places *places // where its place is
 	closed bool
 	wanted time.Time // the deadline of reads that its server has set
+}
+
+func newConnection(conn net.Conn, known, places *places) *connection {
+	c := &connection{Conn: conn, known: known, places: places}
+	c.open, c.ended = context.WithCancel(context.Background())
+	return c
 }
 
 // giveWay closes a connection, if there is one, without waiting for it.

@@ -190,7 +190,7 @@ func TestAStrangerThatSendsNothingIsGivenUpSoon(t *testing.T) {
 		for _, known := range []bool{false, true} {
 			ours, theirs := net.Pipe()
 			strangers, knownOnes := newPlaces(ofStrangers), newPlaces(ofKnown)
-			c := &connection{Conn: theirs, known: knownOnes, places: strangers}
+			c := newConnection(theirs, knownOnes, strangers)
 			strangers.enter(c, "host")
 			if err := c.SetDeadline(time.Now().Add(time.Hour)); err != nil {
 				t.Fatal(err)

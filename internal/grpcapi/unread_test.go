@@ -75,7 +75,7 @@ func TestAPartyAndATokenHaveSoManyCallsAtATime(t *testing.T) {
 		times, enters int
 	}{
 		{"evil", "one", 50, 40}, {"evil", "two", 50, 30}, // all that the party may have
-		{"other", "one", 35, 35},                         // of a full process
+		{"other", "one", 35, 35}, // of a full process
 		{"acme", "ann", 20, 20},
 		{"other", "two", 70, leastOfOne - 35},
 	} {
