@@ -180,11 +180,32 @@ func (c *call) share() {
 	if c.rule.room == ofParts {
 		return
 	}
+	c.claim()
+	c.ctx = mempool.With(c.ctx, c.memory, Patience)
+}
+
+// claim gives the call a claim. When it has to give way, so does the call or, if that has ended and its answer is not
+// taken, its connection.
+func (c *call) claim() {
 	c.memory = c.edge.bounds.memory.Claim(c.caller.Party(c.entry.Organization), func() {
 		c.cancel(endedStream{mempool.ErrBusy})
+		if c.unread.ended() {
+			connectionOf(c.ServerStream.Context()).giveWay()
+		}
 	})
 	c.release = append(c.release, c.memory.Release)
-	c.ctx = mempool.With(c.ctx, c.memory, Patience)
+}
+
+// takeAnswer takes memory for a message of the answer, which is given back when the client has taken that.
+func (c *call) takeAnswer(size int64) error {
+	if c.memory == nil {
+		c.claim()
+	}
+	err := c.memory.Take(c.ctx, size, Patience)
+	if err == nil {
+		c.unread.took(c.memory, size)
+	}
+	return err
 }
 
 // hold takes what the rest of a call needs. What its content takes it takes at once, and gives way if that arrives too
@@ -209,9 +230,9 @@ func (c *call) hold(first proto.Message) error {
 	return mempool.Take(c.ctx, memoryOf(c.rule.room, first))
 }
 
-// sendExport sends a part of a deployment, and gives up when it is taken too slowly while others wait for its memory.
+// sendSlowly sends a part of an answer, and gives up when it is taken too slowly while others wait for its memory.
 // What goes on sending then ends with the call.
-func (c *call) sendExport(m any) error {
+func (c *call) sendSlowly(m any) error {
 	c.memory.Sending()
 	sent := make(chan error, 1)
 	go func() { sent <- c.ServerStream.SendMsg(m) }()

@@ -6,8 +6,6 @@ import (
 	"net"
 	"sync"
 	"time"
-
-	"google.golang.org/grpc/peer"
 )
 
 // A connection is a stranger's until a call on it has shown a right token. Strangers' connections and the others have
@@ -35,7 +33,7 @@ func (l *limited) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &connection{Conn: accepted, known: l.known, places: l.strangers}
+	c := newConnection(accepted, l.known, l.strangers)
 	c.places.enter(c, Party(accepted.RemoteAddr().String())).giveWay()
 	return c, nil
 }
@@ -44,11 +42,19 @@ func (l *limited) Accept() (net.Conn, error) {
 type connection struct {
 	net.Conn
 	known *places
+	open  context.Context // ends when it is closed
+	ended context.CancelFunc
 
 	mu     sync.Mutex
 	places *places // where its place is
 	closed bool
 	wanted time.Time // the deadline of reads that its server has set
+}
+
+func newConnection(conn net.Conn, known, places *places) *connection {
+	c := &connection{Conn: conn, known: known, places: places}
+	c.open, c.ended = context.WithCancel(context.Background())
+	return c
 }
 
 // giveWay closes a connection, if there is one, without waiting for it.
@@ -77,6 +83,7 @@ func (c *connection) Close() error {
 	c.closed = true
 	c.places.leave(c)
 	c.mu.Unlock()
+	c.ended()
 	return c.Conn.Close()
 }
 
@@ -140,9 +147,7 @@ func knownCaller(ctx context.Context, name string) {
 		c.isKnown(name)
 		return
 	}
-	if p, ok := peer.FromContext(ctx); ok {
-		if at, ok := p.Addr.(remote); ok {
-			at.connection.isKnown(name)
-		}
+	if c := connectionOf(ctx); c != nil {
+		c.isKnown(name)
 	}
 }

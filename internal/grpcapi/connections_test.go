@@ -124,7 +124,7 @@ func onlyOnce(used chan struct{}) func(context.Context, string) (net.Conn, error
 }
 
 func servesHTTP(t *testing.T, l net.Listener) (known func() error, sends string) {
-	gate := NewGate(OneToken("local", nil), NewMemory())
+	gate := NewGate(OneToken("local", nil), NewMemory(), nil)
 	handler := func(_ http.ResponseWriter, r *http.Request) {
 		if text := r.Header.Get("Authorization"); text != "" {
 			_, _ = gate.Caller(r.Context(), text, "host")
@@ -190,7 +190,7 @@ func TestAStrangerThatSendsNothingIsGivenUpSoon(t *testing.T) {
 		for _, known := range []bool{false, true} {
 			ours, theirs := net.Pipe()
 			strangers, knownOnes := newPlaces(ofStrangers), newPlaces(ofKnown)
-			c := &connection{Conn: theirs, known: knownOnes, places: strangers}
+			c := newConnection(theirs, knownOnes, strangers)
 			strangers.enter(c, "host")
 			if err := c.SetDeadline(time.Now().Add(time.Hour)); err != nil {
 				t.Fatal(err)

@@ -43,6 +43,8 @@ type edge struct {
 	// methods that are one message each way; they may go on for a while when the service stops
 	unary  map[string]bool
 	bounds *bounds
+	calls  *Calls       // of callers that are known
+	open   *Calls       // streams of those who need not be
 	away   func() error // which part of the service does not answer; may be nil
 	// recheckEvery is how often the caller of an open stream is checked again.
 	recheckEvery time.Duration
@@ -67,6 +69,7 @@ type call struct {
 	refused  error
 	memory   *mempool.Claim // see share
 	release  []func()
+	unread   unread
 
 	sending sync.Mutex
 	sent    bool // the header, at least; under sending
@@ -78,7 +81,7 @@ func (c *call) Context() context.Context { return c.ctx }
 func (e *edge) serve(srv any, s grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
 	r := rules[info.FullMethod]
 	if r.scope == open {
-		return e.open(srv, s, info.FullMethod, handle)
+		return e.serveOpen(srv, s, info.FullMethod, handle)
 	}
 	c := &call{ServerStream: s, ctx: s.Context(), edge: e, rule: r, full: info.FullMethod,
 		method: shortMethod(info.FullMethod)}
@@ -88,9 +91,11 @@ func (e *edge) serve(srv any, s grpc.ServerStream, info *grpc.StreamServerInfo, 
 	told := c.tellWaiting()
 	err := e.run(c, srv, handle)
 	told()
-	for _, release := range c.release {
-		release()
-	}
+	c.unread.end(s.Context(), c.memory, func() {
+		for _, release := range c.release {
+			release()
+		}
+	})
 	if err != nil && !e.unary[c.full] && e.streams.Err() != nil && s.Context().Err() == nil {
 		err = status.Error(codes.Unavailable, "the service is stopping")
 	}
@@ -126,14 +131,21 @@ func (e *edge) run(c *call, srv any, handle grpc.StreamHandler) (err error) {
 	return err
 }
 
-// open serves what needs no token.
-func (e *edge) open(srv any, s grpc.ServerStream, method string, handle grpc.StreamHandler) (err error) {
+// serveOpen serves what needs no token.
+func (e *edge) serveOpen(srv any, s grpc.ServerStream, method string, handle grpc.StreamHandler) (err error) {
 	defer func() {
 		if broken := recover(); broken != nil {
 			e.log.Error("call panicked", "method", method, "panic", fmt.Sprint(broken), "stack", string(debug.Stack()))
 			err = status.Error(codes.Internal, "the service failed; its log says why")
 		}
 	}()
+	if !e.unary[method] {
+		leave, err := e.open.enter(Party(peerOf(s.Context())), "")
+		if err != nil {
+			return wire.FromError(err)
+		}
+		defer leave()
+	}
 	return handle(srv, s)
 }
 
@@ -148,6 +160,10 @@ func (e *edge) authenticate(c *call) (deployments.Caller, error) {
 		return caller, err
 	}
 	knownCaller(c.ctx, caller.Token)
+	leave, err := e.calls.enter(caller.Party(""), caller.Token)
+	if c.release = append(c.release, leave); err != nil {
+		return caller, err
+	}
 	return caller, e.bounds.pace(c.ctx, caller.Token)
 }
 
@@ -249,8 +265,9 @@ func (c *call) SendMsg(m any) error {
 	if ended := c.ended(); ended != nil {
 		return ended
 	}
+	size := 0
 	if answer, ok := m.(proto.Message); ok {
-		if size := proto.Size(answer); size > MaxMessage {
+		if size = proto.Size(answer); size > MaxMessage {
 			return deployments.Errorf(deployments.CodeInvalid,
 				"the answer of %s has %d MiB, and at most %d can be sent: ask for less at a time", c.method, size>>20,
 				MaxMessage>>20)
@@ -262,10 +279,18 @@ func (c *call) SendMsg(m any) error {
 	c.sending.Lock()
 	c.sent = true
 	c.sending.Unlock()
-	if c.rule.room == ofExport {
-		return c.sendExport(m)
+	sent := &answer{message: m, of: &c.unread}
+	if c.rule.room == ofExport { // which has taken its memory
+		return c.sendSlowly(sent)
 	}
-	return c.ServerStream.SendMsg(m)
+	if size <= smallAnswer {
+		return c.ServerStream.SendMsg(sent)
+	}
+	if err := c.takeAnswer(int64(size)); err != nil {
+		return err
+	}
+	sent.taken = int64(size)
+	return c.sendSlowly(sent)
 }
 
 // admit checks the first message: what it says can be meant, and the caller may ask for it.

@@ -1,6 +1,7 @@
 package grpcapi
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -16,10 +17,10 @@ type Gate struct {
 	edge   *edge
 }
 
-// NewGate returns the gate of one edge; memory is nil if the edge has its own.
-func NewGate(a Authority, memory *mempool.Pool) *Gate {
+// NewGate returns the gate of one edge; memory and calls are nil if the edge has its own.
+func NewGate(a Authority, memory *mempool.Pool, calls *Calls) *Gate {
 	bounds := newBounds(memory)
-	return &Gate{bounds.memory, &edge{authority: a, bounds: bounds}}
+	return &Gate{bounds.memory, &edge{authority: a, bounds: bounds, calls: cmp.Or(calls, NewCalls())}}
 }
 
 // Caller returns the caller with a token. Wrong tokens are slowed by the host that they come from, and all calls of a

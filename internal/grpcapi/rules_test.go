@@ -62,7 +62,8 @@ func serving(t testing.TB, c Config, reached grpc.StreamHandler) *grpc.ClientCon
 		})
 	} else {
 		edge := &edge{authority: c.Authority, auditor: c.Auditor, log: c.Log, streams: context.Background(),
-			bounds:       newBounds(nil),
+			bounds: newBounds(nil),
+			calls:  NewCalls(), open: NewCalls(),
 			recheckEvery: recheckEvery}
 		server := grpc.NewServer(grpc.StreamInterceptor(edge.serve))
 		byService := map[string][]grpc.StreamDesc{}

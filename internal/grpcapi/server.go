@@ -43,6 +43,8 @@ type Config struct {
 	Auditor Auditor
 	// Memory is shared among the organizations, with other edges; nil: this edge has its own.
 	Memory *mempool.Pool
+	// Calls are those under way, with other edges; nil: this edge counts its own.
+	Calls *Calls
 	// TLS is nil only on loopback; see Listen.
 	TLS *tls.Config
 	// Unary and Stream see every call, those that are refused too; they may be nil.
@@ -94,7 +96,8 @@ func newServer(streams context.Context, c Config) (*grpc.Server, *health.Server,
 	}
 	unary := map[string]bool{}
 	edge := &edge{authority: c.Authority, auditor: c.Auditor, log: c.Log, streams: streams, unary: unary,
-		bounds: newBounds(c.Memory), away: c.Away,
+		bounds: newBounds(c.Memory), calls: cmp.Or(c.Calls, NewCalls()), away: c.Away,
+		open:         newCalls(mostOpen, mostOfHost, mostOfHost),
 		recheckEvery: cmp.Or(c.recheckEvery, recheckEvery)}
 	options := []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage), grpc.MaxConcurrentStreams(maxStreams),
@@ -104,6 +107,7 @@ func newServer(streams context.Context, c Config) (*grpc.Server, *health.Server,
 			Timeout: 20 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second,
 			PermitWithoutStream: true}),
+		grpc.ForceServerCodecV2(newCodec()),
 		grpc.StreamInterceptor(counted(c, unary, edge.serve)),
 	}
 	if c.TLS != nil {

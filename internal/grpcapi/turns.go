@@ -16,13 +16,25 @@ type sender [3]string
 // turns are places for what senders do for a short time. The organization that has the fewest goes first, of one
 // organization the host, and of one host the token, of which anybody makes as many as they like. While it
 // waits, one that has more gives way with what has taken longest. They are safe for concurrent use.
+//
+// Those that wait are kept by sender, so that a call looks at senders and never at all calls: else the calls of one
+// organization would take the time of everybody's.
 type turns struct {
 	size int
 
-	mu             sync.Mutex
-	taken, waiting []*turn                       // the oldest first
-	of             [len(sender{})]map[sender]int // by organization, by that with the host, and by all three
-	again          *time.Timer                   // looks for one that gives way; nil when none waits
+	mu    sync.Mutex
+	taken []*turn // the oldest first
+	all   group
+	given uint64      // how many places were given
+	again *time.Timer // looks for one that gives way; nil when none waits
+}
+
+// group is what the senders of an organization have, or those of one of its hosts, or one token; all has everybody's.
+type group struct {
+	taken, waiting int
+	last           uint64            // which of all places was given to it last
+	parts          map[string]*group // of those that have something
+	queue          []*turn           // of a token: those that wait, the oldest first
 }
 
 type turn struct {
@@ -32,33 +44,44 @@ type turn struct {
 	stop    func()        // it gives way; must not block
 }
 
-func newTurns(size int) *turns {
-	t := &turns{size: size}
-	for level := range t.of {
-		t.of[level] = map[sender]int{}
+func newTurns(size int) *turns { return &turns{size: size} }
+
+// levels returns the groups of a sender: of its organization, its host there, and its token.
+func (t *turns) levels(s sender) (levels [len(sender{})]*group) {
+	at := &t.all
+	for i, name := range s {
+		next := at.parts[name]
+		if next == nil {
+			if next = (&group{}); at.parts == nil {
+				at.parts = map[string]*group{}
+			}
+			at.parts[name] = next
+		}
+		levels[i], at = next, next
 	}
-	return t
+	return levels
 }
 
-// upTo returns the part of a sender that counts at a level.
-func (s sender) upTo(level int) (part sender) {
-	copy(part[:level+1], s[:])
-	return part
-}
-
-// has returns how many places there are of a sender at each level.
-func (t *turns) has(s sender) (places [len(sender{})]int) {
-	for level := range places {
-		places[level] = t.of[level][s.upTo(level)]
+// count counts places and waiting calls of a sender, and forgets the groups that have none.
+func (t *turns) count(s sender, taken, waiting int) {
+	above := &t.all
+	for i, g := range t.levels(s) {
+		g.taken, g.waiting = g.taken+taken, g.waiting+waiting
+		if g.taken+g.waiting == 0 {
+			delete(above.parts, s[i])
+		}
+		above = g
 	}
-	return places
+	t.all.taken, t.all.waiting = t.all.taken+taken, t.all.waiting+waiting
 }
 
 // enter waits for a place, up to patience. Stop is called, from another goroutine, when it has to give way.
 func (t *turns) enter(ctx context.Context, of sender, patience time.Duration, stop func()) (leave func(), err error) {
 	one := &turn{of: of, entered: make(chan struct{}), stop: stop}
 	t.mu.Lock()
-	t.waiting = append(t.waiting, one)
+	t.count(of, 0, 1)
+	token := t.levels(of)[len(of)-1]
+	token.queue = append(token.queue, one)
 	t.give()
 	t.mu.Unlock()
 	waiting, cancel := context.WithTimeout(ctx, patience)
@@ -81,8 +104,8 @@ func (t *turns) leave(one *turn) {
 	defer t.mu.Unlock()
 	if i := slices.Index(t.taken, one); i >= 0 {
 		t.remove(i)
-	} else if i := slices.Index(t.waiting, one); i >= 0 {
-		t.waiting = slices.Delete(t.waiting, i, i+1)
+	} else {
+		t.unwait(one)
 	}
 	t.give()
 }
@@ -90,24 +113,26 @@ func (t *turns) leave(one *turn) {
 func (t *turns) remove(i int) {
 	of := t.taken[i].of
 	t.taken = slices.Delete(t.taken, i, i+1)
-	t.count(of, -1)
+	t.count(of, -1, 0)
 }
 
-// count counts a place of a sender.
-func (t *turns) count(s sender, by int) {
-	for level := range s {
-		part := s.upTo(level)
-		if t.of[level][part] += by; t.of[level][part] == 0 {
-			delete(t.of[level], part)
-		}
+// unwait takes one out of those that wait, if it is among them.
+func (t *turns) unwait(one *turn) {
+	token := t.levels(one.of)[len(one.of)-1]
+	i := slices.Index(token.queue, one)
+	if i >= 0 {
+		token.queue = slices.Delete(token.queue, i, i+1)
+		t.count(one.of, 0, -1)
+		return
 	}
+	t.count(one.of, 0, 0)
 }
 
 // fewer compares what two senders have, of which the first one gets one more.
 func (t *turns) fewer(next, other sender) bool {
 	for level := range next {
 		if next[level] != other[level] {
-			return t.has(next)[level]+1 < t.has(other)[level]
+			return t.levels(next)[level].taken+1 < t.levels(other)[level].taken
 		}
 	}
 	return false
@@ -115,29 +140,37 @@ func (t *turns) fewer(next, other sender) bool {
 
 // give gives places to those that wait, for as long as there are any.
 func (t *turns) give() {
-	for len(t.waiting) > 0 {
-		next := t.next()
-		if len(t.taken) >= t.size && !t.clear(t.waiting[next].of) {
+	for t.all.waiting > 0 {
+		one := t.next()
+		if len(t.taken) >= t.size && !t.clear(one.of) {
 			return
 		}
-		one := t.waiting[next]
-		t.waiting = slices.Delete(t.waiting, next, next+1)
+		t.given++
+		for _, g := range t.levels(one.of) {
+			g.last = t.given
+		}
 		one.since = time.Now()
 		t.taken = append(t.taken, one)
-		t.count(one.of, 1)
+		t.count(one.of, 1, 0)
+		t.unwait(one)
 		close(one.entered)
 	}
 }
 
-// next returns the one that waits whose sender has the least.
-func (t *turns) next() (next int) {
-	for i := range t.waiting {
-		has, least := t.has(t.waiting[i].of), t.has(t.waiting[next].of)
-		if slices.Compare(has[:], least[:]) < 0 {
-			next = i
+// next returns the one that waits whose sender has the least, and of those that have as much, got a place before the
+// others.
+func (t *turns) next() *turn {
+	at := &t.all
+	for len(at.parts) > 0 {
+		var least *group
+		for _, g := range at.parts {
+			if g.waiting > 0 && (least == nil || g.taken < least.taken || g.taken == least.taken && g.last < least.last) {
+				least = g
+			}
 		}
+		at = least
 	}
-	return next
+	return at.queue[0]
 }
 
 // clear makes a place of a sender that has more free, if one has had it long enough.

@@ -43,7 +43,7 @@ func TestAnOrganizationWhoseMessagesDoNotArriveHoldsUpOnlyItself(t *testing.T) {
 				t.Error("more than one give way")
 			}
 		}
-		if len(b.reading.taken)+len(b.reading.waiting)+len(b.reading.of[0])+len(b.reading.of[2]) > 0 {
+		if len(b.reading.taken)+b.reading.all.waiting+b.reading.all.taken+len(b.reading.all.parts) > 0 {
 			t.Errorf("something stays: %+v", b.reading)
 		}
 	})

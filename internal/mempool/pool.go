@@ -196,6 +196,15 @@ func (c *Claim) Return(n int64) {
 	c.pool.give()
 }
 
+// Shrink gives all back but n bytes.
+func (c *Claim) Shrink(n int64) {
+	c.pool.mu.Lock()
+	defer c.pool.mu.Unlock()
+	c.needs = min(c.needs, n)
+	c.pool.takeBack(c, c.held-n)
+	c.pool.give()
+}
+
 // Split moves n bytes of a claim, as many as it has, to a new one of its party. That does not give way before Sending
 // is called, and then loses its memory as one of Losing does.
 func (c *Claim) Split(n int64) *Claim {

@@ -43,7 +43,7 @@ func Handler(c Config) (http.Handler, error) {
 }
 
 func newEdge(c Config) (*edge, error) {
-	e := &edge{Config: c, gate: grpcapi.NewGate(c.Authority, c.Memory), api: http.NewServeMux(), pages: http.NewServeMux(),
+	e := &edge{Config: c, gate: grpcapi.NewGate(c.Authority, c.Memory, c.Calls), api: http.NewServeMux(), pages: http.NewServeMux(),
 		firstBeat: firstBeat, nextBeat: nextBeat, reasonEvery: reasonEvery, pushes: mempool.New(pushMemory)}
 	for _, r := range routes() {
 		if err := r.resolve(); err != nil {
@@ -201,6 +201,10 @@ func (c *call) admit() error {
 	c.caller, err = c.edge.gate.Caller(c.Context(), text, grpcapi.Host(c.RemoteAddr))
 	c.identify()
 	if err != nil {
+		return err
+	}
+	leave, err := c.edge.gate.Enter(c.caller)
+	if c.release = append(c.release, leave); err != nil {
 		return err
 	}
 	if err := c.validNames(); err != nil {

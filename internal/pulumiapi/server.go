@@ -57,6 +57,8 @@ type Config struct {
 	Auditor grpcapi.Auditor
 	// Memory is shared among the organizations, with the edge of grpcapi; nil: this edge has its own.
 	Memory *mempool.Pool
+	// Calls are those under way, with other edges; nil: this edge counts its own.
+	Calls *grpcapi.Calls
 	// TLS is nil only on loopback; see grpcapi.Listen.
 	TLS *tls.Config
 	// Since, if not zero, is when the address began to be this service's: a token of a lease from before was shown to

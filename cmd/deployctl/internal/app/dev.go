@@ -186,14 +186,14 @@ func serveEmbedded(ctx context.Context, d *devCall, server *devserver.Server, co
 	in.metrics.schedules(node.stock.CountSchedules)
 	in.metrics.disk(in.dir)
 	authority := grpcapi.OneToken(token, node.authority)
-	memory := grpcapi.NewMemory()
-	stock := pulumiapi.Config{Memory: memory, Authority: stockAuthority{authority, server.Status.PulumiTokenFile},
+	memory, calls := grpcapi.NewMemory(), grpcapi.NewCalls()
+	stock := pulumiapi.Config{Memory: memory, Calls: calls, Authority: stockAuthority{authority, server.Status.PulumiTokenFile},
 		Log: server.Log, Since: time.Now(), Callback: callback, Counted: in.metrics.pulumi()}
 	return together(ctx,
 		func(ctx context.Context) error { return node.servePulumi(ctx, listeners.api, stock) },
 		func(ctx context.Context) error { return node.servePulumi(ctx, listeners.console, stock) },
 		func(ctx context.Context) error {
-			return grpcapi.Serve(ctx, doors.SameUser(listener), in.metrics.calls(grpcapi.Config{Memory: memory,
+			return grpcapi.Serve(ctx, doors.SameUser(listener), in.metrics.calls(grpcapi.Config{Memory: memory, Calls: calls,
 				Service: node.service, Authority: authority, Auditor: node.audit, TLS: server.TLS,
 				Log: server.Log, Health: node.readiness.grpc,
 				Away: node.stock.Away,

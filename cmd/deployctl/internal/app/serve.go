@@ -73,8 +73,8 @@ func serve(ctx context.Context, o *start, check bool) error {
 		node.readiness.alsoNeeds(func() error { return expired(api.secure) })
 	}
 	log.Info("serving", "address", api.Addr().String(), "temporal", in.temporal.address, "bucket", in.s3.bucket)
-	memory := grpcapi.NewMemory()
-	config := in.metrics.calls(grpcapi.Config{Memory: memory,
+	memory, calls := grpcapi.NewMemory(), grpcapi.NewCalls()
+	config := in.metrics.calls(grpcapi.Config{Memory: memory, Calls: calls,
 		Service: node.service, Authority: authority, Auditor: node.audit, TLS: api.secure, Log: log,
 		Health: node.readiness.grpc,
 		Away:   node.stock.Away,
@@ -82,7 +82,7 @@ func serve(ctx context.Context, o *start, check bool) error {
 	return together(ctx,
 		func(ctx context.Context) error { return grpcapi.Serve(ctx, api, config) },
 		func(ctx context.Context) error {
-			return node.servePulumi(ctx, pulumi, pulumiapi.Config{Memory: memory, Authority: authority, TLS: api.secure,
+			return node.servePulumi(ctx, pulumi, pulumiapi.Config{Memory: memory, Calls: calls, Authority: authority, TLS: api.secure,
 				Log: log, Counted: in.metrics.pulumi()})
 		},
 		func(ctx context.Context) error { return collectAudit(ctx, node.store, kept, log) },

@@ -1,0 +1,65 @@
+package grpcapi
+
+import (
+	"sync"
+
+	"github.com/deployctl/deployctl/deployments"
+)
+
+// How many calls a process answers at a time: each takes some 25 KiB, and up to smallAnswer of an answer that nobody
+// reads. Of all, a party and a token have a part, and leastOfOne whatever others have.
+const (
+	mostCalls, mostOfParty, mostOfToken = 6_000, 3_000, 2_500
+	leastOfOne                          = 64
+	// mostOpen are streams without a token at a time, and mostOfHost those of one host.
+	mostOpen, mostOfHost = 1_000, 250
+)
+
+// Calls are the calls that are under way in a process, on all of its edges. It is safe for concurrent use.
+type Calls struct {
+	most, party, token int
+
+	mu  sync.Mutex
+	all int
+	of  map[[2]string]int // by party, and by party and token
+}
+
+// NewCalls returns the calls of a process, of which there are none yet.
+func NewCalls() *Calls { return newCalls(mostCalls, mostOfParty, mostOfToken) }
+
+func newCalls(most, party, token int) *Calls {
+	return &Calls{most: most, party: party, token: token, of: map[[2]string]int{}}
+}
+
+// enter counts a call until leave is called. It is refused at once if there are too many: waiting would cost as much.
+func (c *Calls) enter(party, token string) (leave func(), err error) {
+	one, whole := [2]string{party, token}, [2]string{party, ""}
+	if token == "" {
+		one[1] = party
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if has := c.of[whole]; has >= c.party || c.of[one] >= c.token || c.all >= c.most && has >= leastOfOne {
+		return func() {}, busy("too many calls are made at once")
+	}
+	c.count(one, whole, 1)
+	return sync.OnceFunc(func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.count(one, whole, -1)
+	}), nil
+}
+
+func (c *Calls) count(one, whole [2]string, by int) {
+	c.all += by
+	for _, name := range [][2]string{one, whole} {
+		if c.of[name] += by; c.of[name] == 0 {
+			delete(c.of, name)
+		}
+	}
+}
+
+// Enter counts a call of a caller, of an edge of another protocol.
+func (g *Gate) Enter(caller deployments.Caller) (leave func(), err error) {
+	return g.edge.calls.enter(caller.Party(""), caller.Token)
+}
