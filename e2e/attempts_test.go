@@ -10,6 +10,7 @@ import (
 )
 
 func TestAStepThatIsRetriedTellsItsAttemptAndItsLastError(t *testing.T) {
+	soaktest.Only(t)
 	t.Parallel()
 	s := newStage(t, sharedHome(t))
 	must(t, s.cloud.Set(t.Context(), fakecloud.Fault{

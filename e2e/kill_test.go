@@ -76,7 +76,8 @@ func TestWhateverIsKilledTheUpdateEnds(t *testing.T) {
 		for _, at := range []fakecloud.Moment{fakecloud.Before, fakecloud.After} {
 			for _, object := range objects {
 				t.Run(fmt.Sprintf("%s %s the effect on %s", victim, at, object), func(t *testing.T) {
-					if at == fakecloud.After != (victim == "the service") {
+					if at == fakecloud.After != (victim == "the service") ||
+						victim == "the client" || victim == "the S3 server" {
 						soaktest.Only(t)
 					}
 					t.Parallel()
@@ -202,6 +203,7 @@ func TestTheServiceIsKilledAgainAndAgain(t *testing.T) {
 // TestTheServiceIsKilledAtEveryLengthOfTheHistory kills it as soon as the Run's history has so many events: before its
 // first task, between a task and its activities.
 func TestTheServiceIsKilledAtEveryLengthOfTheHistory(t *testing.T) {
+	soaktest.Only(t)
 	for i, events := range []int{8, 1, 4, 12, 16, 20, 28} {
 		t.Run(fmt.Sprintf("%d events", events), func(t *testing.T) {
 			if i > 0 {

@@ -22,6 +22,7 @@ func fresh(t *testing.T, env ...string) *project {
 }
 
 func TestANewWebsiteIsUpWithTwoCommands(t *testing.T) {
+	soaktest.Only(t)
 	t.Parallel()
 	p := fresh(t)
 	said := p.must(t, "new", "website", "--yes", "--name", projectName(t))

@@ -167,6 +167,7 @@ func TestAProtectedResourceStays(t *testing.T) {
 }
 
 func TestAnImportedResourceIsAdoptedAsItIs(t *testing.T) {
+	soaktest.Only(t)
 	t.Parallel()
 	s := newScene(t, "steps: []\n")
 	must(t, s.cloud.Put(t.Context(), fakecloud.Object{Kind: "named", ID: "found", Name: "found",

@@ -148,6 +148,7 @@ func TestACancelByForceEndsAnUpdateWhosePolicyPackHangs(t *testing.T) {
 }
 
 func TestAMandatoryPolicyKeepsAResourceFromBeingCreated(t *testing.T) {
+	soaktest.Only(t)
 	t.Parallel()
 	s, _ := withRules(t)
 	s.write(t, "scenario.yaml", steps("{register: a, type: fake:index:Named, properties: {name: odd, zone: b}}",

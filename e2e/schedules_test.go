@@ -316,6 +316,7 @@ func TestOnlyFewUpdatesBeginBySchedule(t *testing.T) {
 }
 
 func TestSchedulesGoWithTheirStack(t *testing.T) {
+	soaktest.Only(t)
 	t.Parallel()
 	s := newScene(t, twoThings)
 	s.must(t, "schedule", "new", "drift", "--every", "1h")

@@ -237,6 +237,7 @@ func TestSecretsAreEncryptedWithAKeyOfAKeyManagementService(t *testing.T) {
 }
 
 func TestTheStateIsNotEditedDuringAnUpdate(t *testing.T) {
+	soaktest.Only(t)
 	t.Parallel()
 	s := newScene(t, steps("{register: b, type: fake:index:Named, properties: {name: b}}"))
 	gate := s.gate(t, "a", fakecloud.Before)

@@ -101,6 +101,7 @@ func TestACancelByForceEndsAProviderThatIsDeaf(t *testing.T) {
 }
 
 func TestTwoUpdatesOfOneStackAtOnce(t *testing.T) {
+	soaktest.Only(t)
 	t.Parallel()
 	s := newStage(t, sharedHome(t))
 	gate := s.gate(t, "named-1", fakecloud.Before)

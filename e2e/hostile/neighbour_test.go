@@ -114,6 +114,7 @@ func main() {
 )
 
 func TestAnotherUserGetsNothingFromAnyPortOfAnUpdate(t *testing.T) {
+	soaktest.Only(t)
 	if os.Geteuid() != 0 {
 		t.Skip("only root can play another user")
 	}

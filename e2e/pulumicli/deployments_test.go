@@ -14,6 +14,7 @@ import (
 
 	"github.com/deployctl/deployctl/e2e/fakecloud"
 	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/soaktest"
 )
 
 // repository is a git repository that is served over HTTP, and a checkout in which it is written.
@@ -98,6 +99,7 @@ func run(operation string, more ...string) []string {
 const gitToken = "a-token-of-the-git-server"
 
 func TestTheStockCLIRunsDeploymentsFromGitRepositories(t *testing.T) {
+	soaktest.Only(t)
 	h := harness.NewHome(t, harness.Binary())
 	h.Start(t)
 	s := serviceOf(t, h)

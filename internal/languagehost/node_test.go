@@ -96,6 +96,7 @@ func TestAProgramOfBunWithoutBunSaysWhatIsMissing(t *testing.T) {
 }
 
 func TestATypeScriptProgramNeedsNoBuild(t *testing.T) {
+	soaktest.Only(t)
 	t.Parallel()
 	p := newProgram(t, "nodejs", nodeDir(t), map[string]string{"index.ts": `
 import * as pulumi from "@pulumi/pulumi";
@@ -110,6 +111,7 @@ export const thing = new Thing("tiny:index:Thing", "thing", {size}).id;
 }
 
 func TestANodeProgramThatThrowsHasFailedAndToldWhy(t *testing.T) {
+	soaktest.Only(t)
 	t.Parallel()
 	p := newProgram(t, "nodejs", nodeDir(t), map[string]string{"index.js": `throw new Error("no such zone");`})
 	var failed *pluginhost.ProgramError
