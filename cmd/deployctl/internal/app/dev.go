@@ -187,7 +187,8 @@ func serveEmbedded(ctx context.Context, d *devCall, server *devserver.Server, co
 	in.metrics.disk(in.dir)
 	authority := grpcapi.OneToken(token, node.authority)
 	memory, calls := grpcapi.NewMemory(), grpcapi.NewCalls()
-	stock := pulumiapi.Config{Memory: memory, Calls: calls, Authority: stockAuthority{authority, server.Status.PulumiTokenFile},
+	stock := pulumiapi.Config{Memory: memory, Calls: calls,
+		Authority: stockAuthority{authority, server.Status.PulumiTokenFile},
 		Log: server.Log, Since: time.Now(), Callback: callback, Counted: in.metrics.pulumi()}
 	return together(ctx,
 		func(ctx context.Context) error { return node.servePulumi(ctx, listeners.api, stock) },

@@ -82,7 +82,8 @@ func serve(ctx context.Context, o *start, check bool) error {
 	return together(ctx,
 		func(ctx context.Context) error { return grpcapi.Serve(ctx, api, config) },
 		func(ctx context.Context) error {
-			return node.servePulumi(ctx, pulumi, pulumiapi.Config{Memory: memory, Calls: calls, Authority: authority, TLS: api.secure,
+			return node.servePulumi(ctx, pulumi, pulumiapi.Config{Memory: memory, Calls: calls, Authority: authority,
+				TLS: api.secure,
 				Log: log, Counted: in.metrics.pulumi()})
 		},
 		func(ctx context.Context) error { return collectAudit(ctx, node.store, kept, log) },
