@@ -44,7 +44,7 @@ func Handler(c Config) (http.Handler, error) {
 
 func newEdge(c Config) (*edge, error) {
 	e := &edge{Config: c, gate: grpcapi.NewGate(c.Authority, c.Memory, c.Calls), api: http.NewServeMux(),
-		pages: http.NewServeMux(),
+		pages:     http.NewServeMux(),
 		firstBeat: firstBeat, nextBeat: nextBeat, reasonEvery: reasonEvery, pushes: mempool.New(pushMemory)}
 	for _, r := range routes() {
 		if err := r.resolve(); err != nil {

@@ -189,7 +189,7 @@ func serveEmbedded(ctx context.Context, d *devCall, server *devserver.Server, co
 	memory, calls := grpcapi.NewMemory(), grpcapi.NewCalls()
 	stock := pulumiapi.Config{Memory: memory, Calls: calls,
 		Authority: stockAuthority{authority, server.Status.PulumiTokenFile},
-		Log: server.Log, Since: time.Now(), Callback: callback, Counted: in.metrics.pulumi()}
+		Log:       server.Log, Since: time.Now(), Callback: callback, Counted: in.metrics.pulumi()}
 	return together(ctx,
 		func(ctx context.Context) error { return node.servePulumi(ctx, listeners.api, stock) },
 		func(ctx context.Context) error { return node.servePulumi(ctx, listeners.console, stock) },
