@@ -52,8 +52,9 @@ type stockEngine struct {
 	env    []string
 
 	mu      sync.Mutex
-	running *stockProcess // nil until it is needed
-	hangs   bool          // an update of it does not end, and may have left processes
+	running *stockProcess            // nil until it is needed
+	has     map[string]*stockProcess // which one has the state of a stack
+	hangs   bool                     // an update of it does not end, and may have left processes
 }
 
 // stockProcess is a running one.
@@ -112,8 +113,8 @@ const stockPatience = 4 * time.Minute
 // errStockHangs is the error of an update that does not end.
 var errStockHangs = errors.New("an update of the stock engine does not end")
 
-// errStockEnded is the error of a request during which the process ended: some programs make it panic. What else it
-// plays at that moment ends with it, and is compared no further, either.
+// errStockEnded is the error of a request during which the process ended, or before which it has: some programs make it
+// panic. What else it plays at that moment ends with it, and is compared no further, either.
 var errStockEnded = errors.New("the stock engine's process ended")
 
 func (e *stockEngine) play(ctx context.Context, s stage, u update) (result, error) {
@@ -146,6 +147,9 @@ func (e *stockEngine) play(ctx context.Context, s stage, u update) (result, erro
 
 func (e *stockEngine) remove(ctx context.Context, s stage) error {
 	_, err := e.ask(ctx, stockRequest{Kind: "remove", Stack: s.stack})
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.has, s.stack)
 	return err
 }
 
@@ -169,6 +173,9 @@ func (u update) urns(stack string, names []string) (all []string) {
 // ask sends a request and waits for its answer.
 func (e *stockEngine) ask(ctx context.Context, r stockRequest) (stockAnswer, error) {
 	p, err := e.process()
+	if err == nil && !e.knows(p, r.Stack) {
+		err = fmt.Errorf("the state of %s is lost: %w", r.Stack, errStockEnded)
+	}
 	if err != nil {
 		return stockAnswer{}, err
 	}
@@ -229,6 +236,19 @@ func (e *stockEngine) process() (*stockProcess, error) {
 	go p.receive(out)
 	e.running = p
 	return p, nil
+}
+
+// knows reports whether a process has the state of a stack, or none has. The state ends with its process.
+func (e *stockEngine) knows(p *stockProcess, stack string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.has == nil {
+		e.has = map[string]*stockProcess{}
+	}
+	if stack != "" && e.has[stack] == nil {
+		e.has[stack] = p
+	}
+	return stack == "" || e.has[stack] == p
 }
 
 // receive hands out the answers until the process ends.
