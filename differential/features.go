@@ -102,8 +102,7 @@ func (g *generator) importing(u update) []update {
 // refused adds something to the update that both engines refuse.
 func (g *generator) refused(u *update) {
 	of := g.pick(isManaged)
-	g.next++
-	s := step{Verb: "register", Name: fmt.Sprintf("r%d", g.next), Fields: values{"type": of.Fields["type"]},
+	s := step{Verb: "register", Name: g.newName(), Fields: values{"type": of.Fields["type"]},
 		Properties: values{}, Options: values{}}
 	at := len(u.Steps)
 	if g.chance(50) {

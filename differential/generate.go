@@ -136,10 +136,11 @@ func (g *generator) index(name string) int {
 	return slices.IndexFunc(g.steps, func(s step) bool { return s.Name == name })
 }
 
-// newName is a name that no step of the program has had.
+// newName is a name that no step of the program has had, and with which none begins: the former name of a parent stays
+// as long as the name of a child may follow from it.
 func (g *generator) newName() string {
 	g.next++
-	return fmt.Sprintf("r%d", g.next)
+	return fmt.Sprintf("r%02d", g.next)
 }
 
 // physical is a name in the cloud that nothing of the program has had.

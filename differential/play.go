@@ -87,7 +87,6 @@ func (a *arena) compare(ctx context.Context, p program) (o outcome, err error) {
 		m.triggers = m.triggers || u.hasOption("replacementTrigger")
 		m.partial = m.partial || len(u.Targets)+len(u.Excludes) > 0 || u.RunProgram || u.ContinueOnError && sides[0].failed
 		m.looks = m.looks || u.invokes(getResource)
-		m.renamed = m.renamed || u.hasOption("aliases")
 		m.failed = sides[0].failed
 		if rule := ends(u, sides); rule != "" {
 			o.Rules[rule]++

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
 )
 
@@ -14,7 +13,6 @@ type situation struct {
 	// destroy that runs the program creates nothing, or because an update went on after errors.
 	partial bool
 	looks   bool // a program calls getResource, or did
-	renamed bool // a resource has aliases, or had them
 	// secretOutputs: a resource has the option additionalSecretOutputs, or had it.
 	secretOutputs bool
 	imported      bool // something, by the option of a resource
@@ -65,12 +63,6 @@ var intended = []rule{
 		fault:   true,
 	},
 	{
-		name:    "a former name that the name of a child begins with",
-		reason:  "it stays, because SDKs derive the child's former name from it; Pulumi's engine forgets it",
-		applies: func(s situation) bool { return s.renamed },
-		level:   levelFormerNames,
-	},
-	{
 		name:    "outputs that become secret",
 		reason:  "they are stored as secrets at once; Pulumi's engine does that with the next update",
 		applies: func(s situation) bool { return s.secretOutputs },
@@ -102,33 +94,6 @@ func levelStackOutputs(ours, stock *view) (differed bool) {
 		}
 	}
 	return differed
-}
-
-// levelFormerNames removes the former names of resources that the stock engine has forgotten, where a child's name
-// begins with one.
-func levelFormerNames(ours, stock *view) (differed bool) {
-	for i := range min(len(ours.resources), len(stock.resources)) {
-		mine := ours.resources[i]
-		aliases, _ := mine["aliases"].([]any)
-		begins := func(former any) bool {
-			return slices.ContainsFunc(ours.resources, func(child map[string]any) bool {
-				return child["parent"] == mine["urn"] && strings.HasPrefix(nameOf(child["urn"]), nameOf(former))
-			})
-		}
-		if len(aliases) > 0 && stock.resources[i]["aliases"] == nil && !slices.ContainsFunc(aliases, func(former any) bool {
-			return !begins(former)
-		}) {
-			delete(mine, "aliases")
-			differed = true
-		}
-	}
-	return differed
-}
-
-// nameOf is the name in a URN.
-func nameOf(u any) string {
-	text, _ := u.(string)
-	return text[strings.LastIndex(text, ":")+1:]
 }
 
 func levelEmptyDependencies(ours, stock *view) (differed bool) {
