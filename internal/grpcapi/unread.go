@@ -2,6 +2,7 @@ package grpcapi
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"google.golang.org/grpc/encoding"
@@ -149,12 +150,17 @@ func (u *unread) done() (release func()) {
 	return release
 }
 
-// end has release called once everything has left, or the connection is closed. What is there until then is all that
-// the call still has of its memory, and when that has to give way because nobody takes it, the connection is closed:
-// gRPC drops nothing of an answer that has ended.
+// end has release called once everything has left, or the stream or the connection is closed. What is there until then
+// is all that the call still has of its memory, and when that has to give way because nobody takes it, the connection
+// is closed: gRPC drops nothing of an answer that has ended.
 func (u *unread) end(ctx context.Context, memory *mempool.Claim, release func()) {
 	u.mu.Lock()
 	u.over, u.release, u.memory = true, release, memory
+	// A client that has ended the stream gets nothing more of it, and gRPC drops what comes too late without a word. That
+	// its deadline has passed ends no stream.
+	if errors.Is(ctx.Err(), context.Canceled) {
+		u.pieces = 0
+	}
 	now, bytes, c := u.done(), u.bytes, connectionOf(ctx)
 	if now == nil && c != nil {
 		stop := context.AfterFunc(c.open, u.gone)

@@ -1,10 +1,12 @@
 package grpcapi
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	api "github.com/deployctl/deployctl/api/deployctl/v1"
 	"github.com/deployctl/deployctl/internal/grpcapi/memory"
@@ -56,6 +58,30 @@ func TestAnswersThatNobodyTakesCountUntilTheyGiveWay(t *testing.T) {
 	}
 	if connection.GetState() == connectivity.Ready && !connection.WaitForStateChange(ctx, connectivity.Ready) {
 		t.Error("answers of 18 MiB stay where there are 8")
+	}
+}
+
+func TestACallWhoseStreamItsClientHasEndedCountsNoLonger(t *testing.T) {
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	late, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
+	defer cancel()
+	for _, c := range []struct {
+		ctx  context.Context
+		ends bool
+	}{{cancelled, true}, {late, false}, {t.Context(), false}} {
+		var u unread
+		u.sent(2)
+		ended := 0
+		u.end(c.ctx, nil, func() { ended++ })
+		if (ended == 1) != c.ends {
+			t.Errorf("%v: it has ended %d times", c.ctx.Err(), ended)
+		}
+		u.left(0)
+		u.left(0)
+		if ended != 1 {
+			t.Errorf("%v: it has ended %d times after all has left", c.ctx.Err(), ended)
+		}
 	}
 }
 
