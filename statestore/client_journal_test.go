@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"path"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -23,10 +24,20 @@ type journaling struct {
 	lease   deployments.Leased
 }
 
-// fetches are objects that count the reads of journals.
+// fetches are objects that count the reads of journals, and do something before the write of an object.
 type fetches struct {
 	Memory
 	journal atomic.Int64
+	before  map[string]func() // by the end of the object's key; each once
+}
+
+func (f *fetches) Put(ctx context.Context, key string, data []byte, cond Condition) (string, error) {
+	end := path.Base(key)
+	if do := f.before[end]; do != nil {
+		delete(f.before, end)
+		do()
+	}
+	return f.Memory.Put(ctx, key, data, cond)
 }
 
 func (f *fetches) Get(ctx context.Context, key string) (Object, error) {
@@ -246,6 +257,29 @@ func TestWhatIsDeletedOfAJournalBeforeItsEndIsNoticed(t *testing.T) {
 			t.Errorf("deleted before its end (%v): the state has %v", before, got)
 		}
 		j.ok(j.store.EndJournal(t.Context(), j.lease)) // a client that repeats what it said
+	}
+}
+
+// TestWhatIsDeletedOfAJournalIsNoticedWhileMoreIsWritten ends a journal, whose last object was deleted, while the write
+// of the next one is under way.
+func TestWhatIsDeletedOfAJournalIsNoticedWhileMoreIsWritten(t *testing.T) {
+	j := newJournaling(t)
+	for n := 1; n <= 3; n++ {
+		j.ok(j.store.WriteJournal(t.Context(), j.lease, json.RawMessage("["+made(n, 1)+"]")))
+	}
+	j.objects.before = map[string]func(){"00000004": func() {
+		if err := errors.Join(
+			j.objects.Delete(t.Context(), journalLog.key(j.lease.Update, 3)), j.store.EndJournal(t.Context(), j.lease),
+		); err != nil {
+			t.Error(err)
+		}
+	}}
+	err := j.store.WriteJournal(t.Context(), j.lease, json.RawMessage("["+made(4, 1)+"]"))
+	if deployments.CodeOf(err) != deployments.CodeForbidden {
+		t.Errorf("what is written after the end is answered %v", err)
+	}
+	if _, err := j.server().FinishLease(t.Context(), j.lease.Update); deployments.CodeOf(err) != deployments.CodeFormat {
+		t.Errorf("it ends with %v", err)
 	}
 }
 

@@ -182,10 +182,18 @@ func (c *clientLogs) add(of logOfLease, w *logWrite) (begin bool) {
 func (c *clientLogs) last(of logOfLease) (n int, size logSize) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if q := c.queues[of]; q != nil && !q.writing {
+	if q := c.queues[of]; q != nil {
 		return q.last, q.size
 	}
 	return 0, logSize{}
+}
+
+// wrote has a queue know the last object of its log, before those whose writes it has are told. Only its writer, which
+// reads it without the mutex, calls this.
+func (c *clientLogs) wrote(q *logQueue, last int, size logSize) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	q.last, q.size = last, size
 }
 
 // take takes the writes that become the next object of a log: the first one, and of the next ones what is small. There
@@ -240,7 +248,7 @@ func (s *Store) appendLog(ctx context.Context, of logOfLease, q *logQueue, taken
 		}
 		err := s.putLog(ctx, of.log, of.lease.update, q.last+1, logLine{logSize: size}, array)
 		if err == nil {
-			q.last, q.size = q.last+1, size
+			s.clientLogs.wrote(q, q.last+1, size)
 		}
 		if !errors.Is(err, ErrChanged) {
 			return err
@@ -253,7 +261,7 @@ func (s *Store) appendLog(ctx context.Context, of logOfLease, q *logQueue, taken
 		if line.End {
 			return leaseOver(of.lease.update)
 		}
-		q.last, q.size = last, line.logSize
+		s.clientLogs.wrote(q, last, line.logSize)
 	}
 }
 
