@@ -126,6 +126,13 @@ var endings = []ending{
 		fault:    true,
 	},
 	{
+		name: "a read that fails in an update that goes on after errors",
+		reason: "the program's call fails; in the stock engine it succeeds, with nothing in the resource, and the program " +
+			"goes on with that",
+		happened: goesOnAfterRead,
+		fault:    true,
+	},
+	{
 		name: "a copy that is still used",
 		reason: "it stays until what could not be replaced is; the stock engine deletes it, when it goes on after " +
 			"errors",
@@ -159,6 +166,13 @@ func ends(u update, sides []*side) string {
 		}
 	}
 	return ""
+}
+
+// goesOnAfterRead reports whether a read has failed on both engines, after which the stock engine alone went on.
+func goesOnAfterRead(u update, ours, stock *side) bool {
+	return u.ContinueOnError && slices.ContainsFunc(ours.steps, func(done string) bool {
+		return strings.HasPrefix(done, "failed read ") && slices.Contains(stock.steps, done)
+	}) && slices.ContainsFunc(stock.steps, func(done string) bool { return !slices.Contains(ours.steps, done) })
 }
 
 // replacesWithTarget reports whether the update has replaced something that another resource is deleted with.

@@ -85,6 +85,7 @@ func (a *arena) compare(ctx context.Context, p program) (o outcome, err error) {
 		m.secretOutputs = m.secretOutputs || u.hasOption("additionalSecretOutputs")
 		m.imported = m.imported || u.hasOption("import")
 		m.triggers = m.triggers || u.hasOption("replacementTrigger")
+		m.aliases = m.aliases || u.hasOption("aliases")
 		m.partial = m.partial || len(u.Targets)+len(u.Excludes) > 0 || u.RunProgram || u.ContinueOnError && sides[0].failed
 		m.looks = m.looks || u.invokes(getResource)
 		m.failed = sides[0].failed

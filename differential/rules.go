@@ -2,7 +2,11 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
 // situation is what a rule depends on.
@@ -17,6 +21,7 @@ type situation struct {
 	secretOutputs bool
 	imported      bool // something, by the option of a resource
 	triggers      bool // a resource has the option replacementTrigger, or had it
+	aliases       bool // a resource has the option aliases, or had it
 }
 
 // rule is an intended difference: where it applies, both views are made equal in what it is about.
@@ -82,6 +87,14 @@ var intended = []rule{
 		level:   levelSecretTriggers,
 		fault:   true,
 	},
+	{
+		name: "a copy of a former type",
+		reason: "it keeps its URN while it waits for its deletion; the stock engine gives it that of what took its place, " +
+			"so that its type is not the one in its URN",
+		applies: func(s situation) bool { return s.aliases },
+		level:   levelFormerTypes,
+		fault:   true,
+	},
 }
 
 func levelStackOutputs(ours, stock *view) (differed bool) {
@@ -132,6 +145,30 @@ func levelSecretTriggers(ours, stock *view) (differed bool) {
 		theirs, _ := stock.resources[i]["replacementTrigger"].(map[string]any)
 		if theirs["plaintext"] == "null" && mine["plaintext"] != nil && mine["plaintext"] != "null" {
 			stock.resources[i]["replacementTrigger"], differed = mine, true
+		}
+	}
+	return differed
+}
+
+// levelFormerTypes gives the stock engine's copies the types of ours in their URNs, and their places. What took their
+// place goes by that name, too, for as long as they have it.
+func levelFormerTypes(ours, stock *view) (differed bool) {
+	for at, mine := range ours.resources {
+		its := slices.IndexFunc(stock.resources, func(theirs map[string]any) bool {
+			a, b := urn.URN(fmt.Sprint(mine["urn"])), urn.URN(fmt.Sprint(theirs["urn"]))
+			return mine["delete"] == true && theirs["delete"] == true && mine["id"] == theirs["id"] && a != b &&
+				mine["type"] == theirs["type"] && string(b.Type()) != theirs["type"] && a.Name() == b.Name()
+		})
+		if its >= 0 {
+			theirs := stock.resources[its]
+			for _, live := range ours.resources {
+				if aliases, _ := live["aliases"].([]any); live["urn"] == theirs["urn"] && live["delete"] == nil &&
+					len(aliases) == 1 && aliases[0] == mine["urn"] {
+					delete(live, "aliases")
+				}
+			}
+			theirs["urn"], differed = mine["urn"], true
+			stock.resources = slices.Insert(slices.Delete(stock.resources, its, its+1), at, theirs)
 		}
 	}
 	return differed

@@ -47,6 +47,8 @@ func TestARuleLevelsWhatItIsAboutAndNothingElse(t *testing.T) {
 			fields{"importID": "r", "replacementTrigger": "one"}, fields{"importID": "r"}},
 		"a secret trigger": {situation{triggers: true}, autoType,
 			fields{"replacementTrigger": secretOf(`"one"`)}, fields{"replacementTrigger": secretOf("null")}},
+		"a copy of a former type": {situation{aliases: true}, autoType, fields{"delete": true},
+			fields{"delete": true, "urn": "urn:pulumi:s::p::" + renamedType + "::r"}},
 		"outputs that become secret": {situation{secretOutputs: true}, autoType,
 			fields{"outputs": fields{"arn": secretOf(`"x"`)}}, fields{"outputs": fields{"arn": "x"}}},
 	}
@@ -185,6 +187,12 @@ func TestAnEndingIsFoundWhereItHappened(t *testing.T) {
 				played(result{failed: true, errors: []string{"it is protected"}})},
 			situation{goingOn, played(result{failed: true, steps: []string{"create " + urnOf("r1")}}),
 				played(result{failed: true, errors: []string{"no"}, steps: []string{"failed create " + urnOf("r2")}})},
+		},
+		"a read that fails in an update that goes on after errors": {
+			situation{goingOn, played(result{failed: true, steps: []string{"failed read r"}}),
+				played(result{failed: true, steps: []string{"failed read r", "delete " + urnOf("r1")}})},
+			situation{goingOn, played(result{failed: true, steps: []string{"failed read r"}}),
+				played(result{failed: true, steps: []string{"failed read r"}})},
 		},
 		"views of a copy": {
 			situation{with(), replacedViewOf(true), replacedViewOf(false)},

@@ -54,7 +54,7 @@ var leftToSoak = []string{
 	"client/target-of-nothing",
 	"lease/malformed-states", "lease/malformed-journals", "lease/malformed-events",
 	"flood/many-tokens", "flood/uploads", "flood/pushes", "flood/watchers", "flood/slow-bodies", "flood/written",
-	"flood/unfinished-messages", "flood/connections",
+	"flood/unfinished-messages", "flood/connections", "flood/unread-answers", "flood/endless-calls",
 	"edge/taken-address", "edge/resets", "edge/malformed-calls",
 	"member/bodies-at-others", "member/stack-reference", "member/left-schedule", "member/left-queue",
 	"member/almost-matching-stacks",

@@ -37,6 +37,8 @@ var floods = []attack{
 	{"flood/huge-pages", hugePages},
 	{"flood/slow-bodies", slowBodies},
 	{"flood/written", written},
+	{"flood/unread-answers", unreadAnswers},
+	{"flood/endless-calls", endlessCalls},
 }
 
 const mib = 1 << 20
@@ -65,7 +67,7 @@ func (u *unfinished) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// unfinishedMessages begins 100 calls on one connection, without a token and then with one, and finishes none.
+// unfinishedMessages begins 100 calls on each of some connections, without a token and then with one, and finishes none.
 func unfinishedMessages(t *testing.T, f *field) {
 	a := f.apart()
 	for _, caller := range []struct{ name, token string }{{"without a token", ""}, {"with a token", a.flooder}} {
@@ -73,39 +75,43 @@ func unfinishedMessages(t *testing.T, f *field) {
 			a.endure(t, func(ctx context.Context) {
 				ctx, cancel := context.WithTimeout(ctx, time.Duration(size(3, 60))*time.Second)
 				defer cancel()
-				protocols := &http.Protocols{}
-				protocols.SetUnencryptedHTTP2(true)
-				client := &http.Client{Transport: &http.Transport{Protocols: protocols, MaxConnsPerHost: 1}}
-				defer client.CloseIdleConnections()
 				var calls sync.WaitGroup
 				var sent atomic.Int64
-				for range 100 {
-					calls.Go(func() {
-						body := &unfinished{ctx: ctx, rest: binary.BigEndian.AppendUint32([]byte{0}, 16*mib),
-							zeros: 15 * mib, sent: &sent}
-						call, err := http.NewRequestWithContext(ctx, http.MethodPost,
-							"http://"+a.address+api.Stacks_CreateStack_FullMethodName, body)
-						if err != nil {
-							t.Error(err)
-							return
-						}
-						call.Header = http.Header{"Content-Type": {"application/grpc"}, "Te": {"trailers"}}
-						if caller.token != "" {
-							call.Header.Set("Authorization", "Bearer "+caller.token)
-						}
-						answer, err := client.Do(call)
-						if err != nil {
-							return // the attack has ended, or serve has had enough of it
-						}
-						_, _ = io.Copy(io.Discard, answer.Body)
-						_ = answer.Body.Close()
-					})
+				for range size(1, 20) {
+					protocols := &http.Protocols{}
+					protocols.SetUnencryptedHTTP2(true)
+					client := &http.Client{Transport: &http.Transport{Protocols: protocols, MaxConnsPerHost: 1}}
+					defer client.CloseIdleConnections()
+					for range 100 {
+						calls.Go(func() { a.beginMessage(ctx, t, client, caller.token, &sent) })
+					}
 				}
 				calls.Wait()
 				t.Logf("%d MiB were taken from the caller", sent.Load()/mib)
 			})
 		})
 	}
+}
+
+// beginMessage makes a call whose message is unfinished.
+func (a *apart) beginMessage(ctx context.Context, t *testing.T, client *http.Client, token string, sent *atomic.Int64) {
+	body := &unfinished{ctx: ctx, rest: binary.BigEndian.AppendUint32([]byte{0}, 16*mib), zeros: 15 * mib, sent: sent}
+	call, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+a.address+api.Stacks_CreateStack_FullMethodName,
+		body)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	call.Header = http.Header{"Content-Type": {"application/grpc"}, "Te": {"trailers"}}
+	if token != "" {
+		call.Header.Set("Authorization", "Bearer "+token)
+	}
+	answer, err := client.Do(call)
+	if err != nil {
+		return // the attack has ended, or serve has had enough of it
+	}
+	_, _ = io.Copy(io.Discard, answer.Body)
+	_ = answer.Body.Close()
 }
 
 // uploads sends large files at a time.

@@ -20,8 +20,8 @@ import (
 // What one process serves at a time, and how fast. The memory that messages and contents take is bounded by readers and
 // budget together, whoever sends them.
 const (
-	maxStreams = 100     // of one connection
-	windowSize = 1 << 20 // of a stream: what is received of it before anybody reads
+	maxStreams = 100       // of one connection
+	windowSize = 256 << 10 // of a stream: what is received of it before anybody reads; see backlog
 
 	// readers is how many first messages are received at a time, each of up to MaxMessage; see turns. messagePatience is
 	// how long one may take, chunkPatience a later one.
@@ -33,8 +33,8 @@ const (
 	// calls last. A file is sealed in place, a deployment is also parsed. A single content may be larger; it is then
 	// alone. The memory limit of serve leaves room for MaxContent and for the garbage that is made while it is received.
 	budget         = 192 << 20
-	leastShare     = 8 << 20 // of a content: at least some chunks of it are in memory
-	largeMessage   = 1 << 20
+	leastShare     = 8 << 20  // of a content: at least some chunks of it are in memory
+	smallMessage   = 16 << 10 // needs no memory of the budget
 	parsedTimes    = 4
 	exports        = 8 // at a time
 	exportsOfOne   = 3 // organization
@@ -127,8 +127,11 @@ func (b *bounds) export(ctx context.Context, party string) (done func(), err err
 }
 
 // first receives a first message when it is its sender's turn, or gives up when it takes too long or has to give way.
-// What goes on receiving then ends with the call.
-func (b *bounds) first(ctx context.Context, of sender, recv func() error) error {
+// What goes on receiving then ends with the call. The turn lasts until keep has returned, which takes the memory that
+// the message has, so that no more are in memory beside that.
+func (b *bounds) first(
+	ctx context.Context, of sender, recv func() error, keep func(turn context.Context) error,
+) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	leave, err := b.reading.enter(ctx, of, admitPatience, func() { stop(errTurn) })
@@ -136,10 +139,13 @@ func (b *bounds) first(ctx context.Context, of sender, recv func() error) error 
 		return err
 	}
 	defer leave()
-	if err := b.receive(ctx, messagePatience, recv); !errors.Is(context.Cause(ctx), errTurn) {
-		return err
+	if err = b.receive(ctx, messagePatience, recv); err == nil {
+		err = keep(ctx)
 	}
-	return errTurn
+	if errors.Is(context.Cause(ctx), errTurn) {
+		return errTurn
+	}
+	return err
 }
 
 var errTurn = busy("a message did not arrive whole while others waited")
@@ -168,7 +174,7 @@ func memoryOf(r room, m proto.Message) int64 {
 	case ofParsed:
 		return contentShare(sizeIn(m), parsedTimes)
 	}
-	if size := int64(proto.Size(m)); size > largeMessage {
+	if size := int64(proto.Size(m)); size > smallMessage {
 		return min(parsedTimes*size, budget)
 	}
 	return 0
@@ -210,24 +216,29 @@ func (c *call) takeAnswer(size int64) error {
 
 // hold takes what the rest of a call needs. What its content takes it takes at once, and gives way if that arrives too
 // slowly; what it reads of the store, as it reads it.
-func (c *call) hold(first proto.Message) error {
+func (c *call) hold(ctx context.Context, first proto.Message) error {
+	needed := memoryOf(c.rule.room, first)
 	switch c.rule.room {
 	case ofParts:
-		return nil
-	case ofPages:
+		if needed == 0 {
+			return nil
+		}
+		c.claim()
 		c.memory.Whole()
-		return nil
+	case ofPages, ofMessage:
+		c.memory.Whole()
 	case ofExport:
-		done, err := c.edge.bounds.export(c.ctx, c.caller.Party(c.entry.Organization))
+		done, err := c.edge.bounds.export(ctx, c.caller.Party(c.entry.Organization))
 		c.release = append(c.release, done)
 		if err != nil {
 			return err
 		}
 		c.memory.Whole()
-	case ofMessage:
-		c.memory.Whole()
 	}
-	return mempool.Take(c.ctx, memoryOf(c.rule.room, first))
+	if needed == 0 {
+		return nil
+	}
+	return c.memory.Take(ctx, needed, Patience)
 }
 
 // sendSlowly sends a part of an answer, and gives up when it is taken too slowly while others wait for its memory.

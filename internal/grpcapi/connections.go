@@ -20,12 +20,13 @@ const (
 // Limited returns a listener whose connections share their places, as this package's own server has it. For a server of
 // another protocol, OnConnection and Gate say which ones are no stranger's.
 func Limited(l net.Listener) net.Listener {
-	return &limited{l, newPlaces(ofStrangers), newPlaces(ofKnown)}
+	return &limited{l, newPlaces(ofStrangers), newPlaces(ofKnown), newBacklog(mostUnread)}
 }
 
 type limited struct {
 	net.Listener
 	strangers, known *places
+	unread           *backlog
 }
 
 func (l *limited) Accept() (net.Conn, error) {
@@ -33,26 +34,31 @@ func (l *limited) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := newConnection(accepted, l.known, l.strangers)
-	c.places.enter(c, Party(accepted.RemoteAddr().String())).giveWay()
+	c := newConnection(accepted, l.known, l.strangers, l.unread)
+	host := Party(accepted.RemoteAddr().String())
+	c.party = host
+	c.unread.begin(c, host)
+	c.places.enter(c, host).giveWay()
 	return c, nil
 }
 
 // connection is one that has a place.
 type connection struct {
 	net.Conn
-	known *places
-	open  context.Context // ends when it is closed
-	ended context.CancelFunc
+	known  *places
+	unread *backlog
+	open   context.Context // ends when it is closed
+	ended  context.CancelFunc
 
 	mu     sync.Mutex
+	party  string  // whose it is: a stranger's host, or a token
 	places *places // where its place is
 	closed bool
 	wanted time.Time // the deadline of reads that its server has set
 }
 
-func newConnection(conn net.Conn, known, places *places) *connection {
-	c := &connection{Conn: conn, known: known, places: places}
+func newConnection(conn net.Conn, known, places *places, unread *backlog) *connection {
+	c := &connection{Conn: conn, known: known, places: places, unread: unread}
 	c.open, c.ended = context.WithCancel(context.Background())
 	return c
 }
@@ -72,9 +78,23 @@ func (c *connection) isKnown(name string) {
 		return
 	}
 	c.places.leave(c)
-	c.places = c.known
+	c.party, c.places = name, c.known
 	_ = c.applyDeadline() // if it fails, so do reads
+	c.unread.isOf(c, name)
 	c.known.enter(c, name).giveWay()
+}
+
+// partyOf returns whose a call is before its caller is known: that of its connection, which strangers have by their host.
+func partyOf(ctx context.Context, host string) string {
+	c, ok := ctx.Value(connectionKey{}).(*connection)
+	if !ok {
+		if c = connectionOf(ctx); c == nil {
+			return Party(host)
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.party
 }
 
 // Close closes the connection and gives its place back.
@@ -83,6 +103,7 @@ func (c *connection) Close() error {
 	c.closed = true
 	c.places.leave(c)
 	c.mu.Unlock()
+	c.unread.leave(c)
 	c.ended()
 	return c.Conn.Close()
 }
@@ -94,8 +115,13 @@ func (c *connection) Read(p []byte) (int, error) {
 		_ = c.applyDeadline() // reading says what is wrong
 	}
 	c.mu.Unlock()
-	return c.Conn.Read(p)
+	n, err := c.Conn.Read(p)
+	c.received(0, int64(n))
+	return n, err
 }
+
+// received notes what has changed in what the connection has received and nobody has read; see backlog.
+func (c *connection) received(calls, bytes int64) { c.unread.change(c, calls, bytes).giveWay() }
 
 // SetDeadline implements net.Conn.
 func (c *connection) SetDeadline(t time.Time) error {

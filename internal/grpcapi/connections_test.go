@@ -25,7 +25,7 @@ func small(t *testing.T) *limited {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &limited{inner, newPlaces(3), newPlaces(3)}
+	return &limited{inner, newPlaces(3), newPlaces(3), newBacklog(mostUnread)}
 }
 
 // stranger connects from an address of loopback and returns once the server has accepted it, as its answer to what is
@@ -190,7 +190,7 @@ func TestAStrangerThatSendsNothingIsGivenUpSoon(t *testing.T) {
 		for _, known := range []bool{false, true} {
 			ours, theirs := net.Pipe()
 			strangers, knownOnes := newPlaces(ofStrangers), newPlaces(ofKnown)
-			c := newConnection(theirs, knownOnes, strangers)
+			c := newConnection(theirs, knownOnes, strangers, newBacklog(mostUnread))
 			strangers.enter(c, "host")
 			if err := c.SetDeadline(time.Now().Add(time.Hour)); err != nil {
 				t.Fatal(err)

@@ -43,9 +43,11 @@ type edge struct {
 	// methods that are one message each way; they may go on for a while when the service stops
 	unary  map[string]bool
 	bounds *bounds
-	calls  *Calls       // of callers that are known
-	open   *Calls       // streams of those who need not be
-	away   func() error // which part of the service does not answer; may be nil
+	calls  *Calls // of callers that are known
+	open   *Calls // streams of those who need not be
+	// entering are calls whose caller is not known yet.
+	entering *Calls
+	away     func() error // which part of the service does not answer; may be nil
 	// recheckEvery is how often the caller of an open stream is checked again.
 	recheckEvery time.Duration
 }
@@ -151,6 +153,11 @@ func (e *edge) serveOpen(srv any, s grpc.ServerStream, method string, handle grp
 
 // authenticate finds the caller. Wrong tokens are slowed by their address, all calls of a token by that.
 func (e *edge) authenticate(c *call) (deployments.Caller, error) {
+	entered, err := e.entering.enter(partyOf(c.ctx, c.entry.Peer), "")
+	if err != nil {
+		return deployments.Caller{}, err
+	}
+	defer entered()
 	caller, err := e.identify(c.ctx, c.method)
 	c.entry.Token, c.entry.Member, c.entry.Identity = caller.Token, caller.Member, caller.Identity
 	if err != nil {
@@ -201,9 +208,31 @@ func (c *call) begin() error {
 		return err
 	}
 	first := kind.New().Interface()
-	if err := c.receiveFirst(first); err != nil {
+	large := false
+	of := sender{c.caller.Party(""), Party(c.entry.Peer), c.caller.Token}
+	if err := c.edge.bounds.first(c.ctx, of, func() error { return c.receiveFirst(first) },
+		func(turn context.Context) error {
+			large = proto.Size(first) > smallMessage
+			if err := c.take(first); err != nil || !large {
+				return err
+			}
+			return c.hold(turn, first)
+		}); err != nil || large {
 		return err
 	}
+	return c.hold(c.ctx, first)
+}
+
+func (c *call) receiveFirst(first proto.Message) error {
+	err := c.ServerStream.RecvMsg(first)
+	if errors.Is(err, io.EOF) {
+		return deployments.Errorf(deployments.CodeInvalid, "the call ended without a message")
+	}
+	return readable(err)
+}
+
+// take admits the first message.
+func (c *call) take(first proto.Message) error {
 	c.admitted = true
 	if c.refused = c.admit(first); c.refused != nil {
 		return c.refused
@@ -213,16 +242,7 @@ func (c *call) begin() error {
 	if !c.edge.unary[c.full] {
 		go c.recheck(first)
 	}
-	return c.hold(first)
-}
-
-func (c *call) receiveFirst(first proto.Message) error {
-	of := sender{c.caller.Party(""), Party(c.entry.Peer), c.caller.Token}
-	err := c.edge.bounds.first(c.ctx, of, func() error { return c.ServerStream.RecvMsg(first) })
-	if errors.Is(err, io.EOF) {
-		return deployments.Errorf(deployments.CodeInvalid, "the call ended without a message")
-	}
-	return readable(err)
+	return nil
 }
 
 // RecvMsg gives the method the first message, which was admitted, and receives the others.

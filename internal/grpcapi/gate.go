@@ -20,12 +20,17 @@ type Gate struct {
 // NewGate returns the gate of one edge; memory and calls are nil if the edge has its own.
 func NewGate(a Authority, memory *mempool.Pool, calls *Calls) *Gate {
 	bounds := newBounds(memory)
-	return &Gate{bounds.memory, &edge{authority: a, bounds: bounds, calls: cmp.Or(calls, NewCalls())}}
+	return &Gate{bounds.memory, &edge{authority: a, bounds: bounds, calls: cmp.Or(calls, NewCalls()), entering: newEntering()}}
 }
 
 // Caller returns the caller with a token. Wrong tokens are slowed by the host that they come from, and all calls of a
 // token by that.
 func (g *Gate) Caller(ctx context.Context, text, host string) (deployments.Caller, error) {
+	entered, err := g.edge.entering.enter(partyOf(ctx, host), "")
+	if err != nil {
+		return deployments.Caller{}, err
+	}
+	defer entered()
 	done, err := g.edge.bounds.lookup(ctx)
 	if err != nil {
 		return deployments.Caller{}, err

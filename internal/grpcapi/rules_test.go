@@ -63,7 +63,7 @@ func serving(t testing.TB, c Config, reached grpc.StreamHandler) *grpc.ClientCon
 	} else {
 		edge := &edge{authority: c.Authority, auditor: c.Auditor, log: c.Log, streams: context.Background(),
 			bounds: newBounds(nil),
-			calls:  NewCalls(), open: NewCalls(),
+			calls:  NewCalls(), open: NewCalls(), entering: NewCalls(),
 			recheckEvery: recheckEvery}
 		server := grpc.NewServer(grpc.StreamInterceptor(edge.serve))
 		byService := map[string][]grpc.StreamDesc{}

@@ -97,17 +97,17 @@ func newServer(streams context.Context, c Config) (*grpc.Server, *health.Server,
 	unary := map[string]bool{}
 	edge := &edge{authority: c.Authority, auditor: c.Auditor, log: c.Log, streams: streams, unary: unary,
 		bounds: newBounds(c.Memory), calls: cmp.Or(c.Calls, NewCalls()), away: c.Away,
-		open:         newCalls(mostOpen, mostOfHost, mostOfHost),
+		open: newCalls(mostOpen, mostOfHost, mostOfHost), entering: newEntering(),
 		recheckEvery: cmp.Or(c.recheckEvery, recheckEvery)}
 	options := []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage), grpc.MaxConcurrentStreams(maxStreams),
-		grpc.InitialWindowSize(windowSize), grpc.InitialConnWindowSize(4 * windowSize),
+		grpc.InitialWindowSize(windowSize), grpc.InitialConnWindowSize(16 * windowSize),
 		grpc.MaxHeaderListSize(maxHeader), grpc.ConnectionTimeout(connectPatience),
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idlePatience, Time: 30 * time.Second,
 			Timeout: 20 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second,
 			PermitWithoutStream: true}),
-		grpc.ForceServerCodecV2(newCodec()),
+		grpc.ForceServerCodecV2(newCodec()), grpc.StatsHandler(readStats{}),
 		grpc.StreamInterceptor(counted(c, unary, edge.serve)),
 	}
 	if c.TLS != nil {

@@ -1,6 +1,7 @@
 package grpcapi
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -9,6 +10,39 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 )
+
+// kept has a message that takes no memory.
+func kept(context.Context) error { return nil }
+
+// TestAMessageThatWaitsForMemoryKeepsItsTurn has messages arrive that cannot have their memory: no more are received than
+// there are places, and one gives way to another organization.
+func TestAMessageThatWaitsForMemoryKeepsItsTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBounds(nil)
+		received, ended := 0, make(chan error, 2*readers)
+		for range 2 * readers {
+			go func() {
+				ended <- b.first(t.Context(), sender{"evil", "host", "eve"}, func() error {
+					received++
+					return nil
+				}, func(turn context.Context) error {
+					<-turn.Done()
+					return turn.Err()
+				})
+			}()
+			synctest.Wait()
+		}
+		if received != readers {
+			t.Errorf("%d messages are in memory, of %d places", received, readers)
+		}
+		if err := b.first(t.Context(), sender{"acme", "host", "ann"}, func() error { return nil }, kept); err != nil {
+			t.Errorf("another organization is answered %v", err)
+		}
+		if err := <-ended; !errors.Is(err, errTurn) {
+			t.Errorf("who gives way is answered %v", err)
+		}
+	})
+}
 
 // TestAnOrganizationWhoseMessagesDoNotArriveHoldsUpOnlyItself has one take all places with many tokens, and more wait.
 func TestAnOrganizationWhoseMessagesDoNotArriveHoldsUpOnlyItself(t *testing.T) {
@@ -23,12 +57,12 @@ func TestAnOrganizationWhoseMessagesDoNotArriveHoldsUpOnlyItself(t *testing.T) {
 				ended <- b.first(t.Context(), of, func() error {
 					<-t.Context().Done()
 					return nil
-				})
+				}, kept)
 			}()
 		}
 		synctest.Wait()
 		began := time.Now()
-		if err := b.first(t.Context(), sender{"acme", "host", "ann"}, func() error { return nil }); err != nil ||
+		if err := b.first(t.Context(), sender{"acme", "host", "ann"}, func() error { return nil }, kept); err != nil ||
 			time.Since(began) > turnTime {
 			t.Errorf("another organization waits for %s: %v", time.Since(began), err)
 		}

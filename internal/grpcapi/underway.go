@@ -13,6 +13,9 @@ const (
 	leastOfOne                          = 64
 	// mostOpen are streams without a token at a time, and mostOfHost those of one host.
 	mostOpen, mostOfHost = 1_000, 250
+	// mostEntering are calls at a time whose token is not looked up yet, and mostOfConnections those on the connections of
+	// one token, or of the strangers of one host.
+	mostEntering, mostOfConnections = 1_000, 250
 )
 
 // Calls are the calls that are under way in a process, on all of its edges. It is safe for concurrent use.
@@ -26,6 +29,8 @@ type Calls struct {
 
 // NewCalls returns the calls of a process, of which there are none yet.
 func NewCalls() *Calls { return newCalls(mostCalls, mostOfParty, mostOfToken) }
+
+func newEntering() *Calls { return newCalls(mostEntering, mostOfConnections, mostOfConnections) }
 
 func newCalls(most, party, token int) *Calls {
 	return &Calls{most: most, party: party, token: token, of: map[[2]string]int{}}

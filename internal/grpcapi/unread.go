@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/encoding/proto"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/peer"
+	pb "google.golang.org/protobuf/proto"
 
 	"github.com/deployctl/deployctl/internal/mempool"
 )
@@ -47,6 +48,18 @@ type answer struct {
 type codec struct{ encoding.CodecV2 }
 
 func newCodec() codec { return codec{encoding.GetCodecV2(proto.Name)} }
+
+// Unmarshal implements encoding.CodecV2. Fields that this build does not know are dropped: they would be in memory as
+// long as the call.
+func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
+	m, ok := v.(pb.Message)
+	if !ok {
+		return c.CodecV2.Unmarshal(data, v)
+	}
+	whole := data.MaterializeToBuffer(mem.DefaultBufferPool())
+	defer whole.Free()
+	return pb.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(whole.ReadOnlyData(), m)
+}
 
 // Marshal implements encoding.CodecV2.
 func (c codec) Marshal(v any) (mem.BufferSlice, error) {

@@ -98,7 +98,7 @@ func Serve(ctx context.Context, listener net.Listener, c Config) error {
 	calls, endCalls := context.WithCancel(context.WithoutCancel(ctx))
 	defer endCalls()
 	server := &http.Server{
-		Handler: handler, TLSConfig: c.TLS, ReadHeaderTimeout: headerPatience, ReadTimeout: bodyPatience,
+		Handler: grpcapi.Reading(handler), TLSConfig: c.TLS, ReadHeaderTimeout: headerPatience, ReadTimeout: bodyPatience,
 		IdleTimeout: idlePatience, MaxHeaderBytes: maxHeader,
 		HTTP2:       &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 		ErrorLog:    slog.NewLogLogger(c.Log.Handler(), slog.LevelDebug),
