@@ -14,8 +14,8 @@ import (
 const (
 	// mostUnread is how much may be unread on all connections of an edge.
 	mostUnread = 64 << 20
-	// unreadOfCall bounds what is counted for one call. Its frames are counted, too: a window of messages of a byte each
-	// arrives in ten times its size.
+	// unreadOfCall is what a call may have unread. Frames are counted, too: a window of frames with a byte each is ten times
+	// as large on the wire.
 	unreadOfCall = 10 * windowSize
 )
 
@@ -66,7 +66,8 @@ func (b *backlog) leave(c *connection) {
 }
 
 // change notes that calls of a connection have begun or, below zero, ended, and that so many bytes have come or, below
-// zero, were read by a call. It returns the connection that has to give way, or nil. Without a call, nothing is kept.
+// zero, were read by a call. It returns the connection that has to give way, or nil. What arrives may be seen before
+// the call that it belongs to; what a call leaves unread is gone with it.
 func (b *backlog) change(c *connection, calls, bytes int64) (gone *connection) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -76,7 +77,10 @@ func (b *backlog) change(c *connection, calls, bytes int64) (gone *connection) {
 	}
 	before := a.unread
 	a.calls += calls
-	a.unread = min(max(0, a.unread+bytes), unreadOfCall*a.calls)
+	a.unread = max(0, a.unread+bytes)
+	if calls < 0 {
+		a.unread = min(a.unread, unreadOfCall*a.calls)
+	}
 	if b.all += a.unread - before; b.all <= b.most {
 		return nil
 	}
