@@ -67,7 +67,7 @@ func (u *unfinished) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// unfinishedMessages begins 100 calls on each of some connections, without a token and then with one, and finishes none.
+// unfinishedMessages begins 100 calls on each of some connections, without a token and then with one. It finishes none.
 func unfinishedMessages(t *testing.T, f *field) {
 	a := f.apart()
 	for _, caller := range []struct{ name, token string }{{"without a token", ""}, {"with a token", a.flooder}} {
@@ -96,8 +96,8 @@ func unfinishedMessages(t *testing.T, f *field) {
 // beginMessage makes a call whose message is unfinished.
 func (a *apart) beginMessage(ctx context.Context, t *testing.T, client *http.Client, token string, sent *atomic.Int64) {
 	body := &unfinished{ctx: ctx, rest: binary.BigEndian.AppendUint32([]byte{0}, 16*mib), zeros: 15 * mib, sent: sent}
-	call, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+a.address+api.Stacks_CreateStack_FullMethodName,
-		body)
+	url := "http://" + a.address + api.Stacks_CreateStack_FullMethodName
+	call, err := http.NewRequestWithContext(ctx, http.MethodPost, url, body)
 	if err != nil {
 		t.Error(err)
 		return

@@ -14,8 +14,8 @@ import (
 const (
 	// mostUnread is how much may be unread on all connections of an edge.
 	mostUnread = 64 << 20
-	// unreadOfCall is what a call may have unread. Frames are counted, too: a window of frames with a byte each is ten times
-	// as large on the wire.
+	// unreadOfCall is what a call may have unread. Frames are counted, too: a window of frames with a byte each is ten
+	// times as large on the wire.
 	unreadOfCall = 10 * windowSize
 )
 

@@ -84,7 +84,7 @@ func (c *connection) isKnown(name string) {
 	c.known.enter(c, name).giveWay()
 }
 
-// partyOf returns whose a call is before its caller is known: that of its connection, which strangers have by their host.
+// partyOf returns whose a call is before its caller is known: its connection has a token, or a stranger's host.
 func partyOf(ctx context.Context, host string) string {
 	c, ok := ctx.Value(connectionKey{}).(*connection)
 	if !ok {

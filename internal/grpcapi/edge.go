@@ -141,6 +141,7 @@ func (e *edge) serveOpen(srv any, s grpc.ServerStream, method string, handle grp
 			err = status.Error(codes.Internal, "the service failed; its log says why")
 		}
 	}()
+	entered(s.Context())
 	if !e.unary[method] {
 		leave, err := e.open.enter(Party(peerOf(s.Context())), "")
 		if err != nil {
@@ -153,11 +154,7 @@ func (e *edge) serveOpen(srv any, s grpc.ServerStream, method string, handle grp
 
 // authenticate finds the caller. Wrong tokens are slowed by their address, all calls of a token by that.
 func (e *edge) authenticate(c *call) (deployments.Caller, error) {
-	entered, err := e.entering.enter(partyOf(c.ctx, c.entry.Peer), "")
-	if err != nil {
-		return deployments.Caller{}, err
-	}
-	defer entered()
+	defer entered(c.ctx)
 	caller, err := e.identify(c.ctx, c.method)
 	c.entry.Token, c.entry.Member, c.entry.Identity = caller.Token, caller.Member, caller.Identity
 	if err != nil {

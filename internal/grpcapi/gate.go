@@ -20,7 +20,9 @@ type Gate struct {
 // NewGate returns the gate of one edge; memory and calls are nil if the edge has its own.
 func NewGate(a Authority, memory *mempool.Pool, calls *Calls) *Gate {
 	bounds := newBounds(memory)
-	return &Gate{bounds.memory, &edge{authority: a, bounds: bounds, calls: cmp.Or(calls, NewCalls()), entering: newEntering()}}
+	return &Gate{bounds.memory, &edge{
+		authority: a, bounds: bounds, calls: cmp.Or(calls, NewCalls()), entering: newEntering(),
+	}}
 }
 
 // Caller returns the caller with a token. Wrong tokens are slowed by the host that they come from, and all calls of a

@@ -107,7 +107,7 @@ func newServer(streams context.Context, c Config) (*grpc.Server, *health.Server,
 			Timeout: 20 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second,
 			PermitWithoutStream: true}),
-		grpc.ForceServerCodecV2(newCodec()), grpc.StatsHandler(readStats{}),
+		grpc.ForceServerCodecV2(newCodec()), grpc.StatsHandler(readStats{}), grpc.InTapHandle(edge.enter),
 		grpc.StreamInterceptor(counted(c, unary, edge.serve)),
 	}
 	if c.TLS != nil {

@@ -14,8 +14,8 @@ import (
 // kept has a message that takes no memory.
 func kept(context.Context) error { return nil }
 
-// TestAMessageThatWaitsForMemoryKeepsItsTurn has messages arrive that cannot have their memory: no more are received than
-// there are places, and one gives way to another organization.
+// TestAMessageThatWaitsForMemoryKeepsItsTurn has messages arrive that cannot have their memory: no more are received
+// than there are places, and one gives way to another organization.
 func TestAMessageThatWaitsForMemoryKeepsItsTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBounds(nil)

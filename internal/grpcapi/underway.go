@@ -1,9 +1,13 @@
 package grpcapi
 
 import (
+	"context"
 	"sync"
 
+	"google.golang.org/grpc/tap"
+
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/grpcapi/wire"
 )
 
 // How many calls a process answers at a time: each takes some 25 KiB, and up to smallAnswer of an answer that nobody
@@ -29,6 +33,26 @@ type Calls struct {
 
 // NewCalls returns the calls of a process, of which there are none yet.
 func NewCalls() *Calls { return newCalls(mostCalls, mostOfParty, mostOfToken) }
+
+type enteredKey struct{}
+
+// enter is asked about each call before anything is made for it, and counts it until its caller is known. It must not
+// wait: nothing else of the connection is read meanwhile.
+func (e *edge) enter(ctx context.Context, _ *tap.Info) (context.Context, error) {
+	leave, err := e.entering.enter(partyOf(ctx, peerOf(ctx)), "")
+	if err != nil {
+		return nil, wire.FromError(err)
+	}
+	context.AfterFunc(ctx, leave)
+	return context.WithValue(ctx, enteredKey{}, leave), nil
+}
+
+// entered notes that it is known who makes a call, or that nobody needs to.
+func entered(ctx context.Context) {
+	if leave, ok := ctx.Value(enteredKey{}).(func()); ok {
+		leave()
+	}
+}
 
 func newEntering() *Calls { return newCalls(mostEntering, mostOfConnections, mostOfConnections) }
 
