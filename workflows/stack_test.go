@@ -532,12 +532,13 @@ func TestAStackContinuesAsNewWithItsQueue(t *testing.T) {
 		in.Version != 3 || in.Continues == "" || in.Since.IsZero() || in.StackID != theStackID {
 		t.Fatalf("carried over %+v", in)
 	}
-	// The next run watches update 1 by asking; here it has closed without a signal, so it is recovered.
+	// The next run watches update 1 by asking; here it has closed without a signal, so it is recovered. It reads the head
+	// only while 3 waits for 2.
 	next := newYard(deployments.Head{Version: 1, Next: 2})
 	next.env.SetContinuedExecutionRunID(in.Continues)
 	next.live(t, in)
 	next.want(t, "begin 2", "end 2", "begin 3", "end 3")
-	if len(next.recovered) != 1 || next.recovered[0].Update.Version != "1" || next.heads != 0 {
+	if len(next.recovered) != 1 || next.recovered[0].Update.Version != "1" || next.heads != 4 {
 		t.Errorf("recovered %+v after reading the head %d times", next.recovered, next.heads)
 	}
 }
