@@ -165,7 +165,9 @@ func (c *Client) Import(ctx context.Context, r deployments.ImportRequest) (int, 
 	return int(m.GetVersion()), err
 }
 
-func (c *Client) sendImport(ctx context.Context, r deployments.ImportRequest, text []byte) (*api.ImportResponse, error) {
+func (c *Client) sendImport(
+	ctx context.Context, r deployments.ImportRequest, text []byte,
+) (*api.ImportResponse, error) {
 	stream, err := c.stacks.Import(ctx)
 	if err != nil {
 		return nil, err

@@ -26,7 +26,7 @@ type KeyInfo struct {
 	Objects int       `json:"objects"`          // objects of the bucket that it has sealed
 }
 
-// Tally is told how many objects of how many are done, by one caller at a time, the objects in any order. It may be nil.
+// Tally is told how many objects of how many are done, by one caller at a time, the objects in any order.
 type Tally func(done, of int)
 
 // Keys lists the sealing keys, the oldest first, and how many objects need each. It reads the whole bucket.

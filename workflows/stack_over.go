@@ -10,9 +10,9 @@ import (
 // headWhileAwaited is the change by which the head is read again and again while somebody waits for the active update.
 const headWhileAwaited = "head-while-awaited"
 
-// awaitWork waits until a busy Stack has something to do. While somebody waits for the end of the active update, it asks
-// the head: after Temporal's database was set back, an update that ended long ago may seem to run, and nothing tells of
-// its end.
+// awaitWork waits until a busy Stack has something to do. While somebody waits for the end of the active update,
+// it asks the head: after Temporal's database was set back, an update that ended long ago may seem to run, and nothing
+// tells of its end.
 func (s *stack) awaitWork(ctx workflow.Context) error {
 	work := func() bool { return s.hasWork() || s.mayContinue(ctx) }
 	if !s.endAwaited() {

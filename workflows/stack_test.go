@@ -334,8 +334,8 @@ func TestAStackThatSeemsBusyGivesOutNoVersionThatTheHeadKnows(t *testing.T) {
 	y.want(t, "begin 67", "end 67", "begin 69", "end 69")
 }
 
-// TestAnUpdateThatIsOverByTheHeadHasTheStackForMinutesOnly has Temporal's database set back to when 67 ran, and lose what
-// would go on with it.
+// TestAnUpdateThatIsOverByTheHeadHasTheStackForMinutesOnly has Temporal's database set back to when 67 ran,
+// and lose what would go on with it.
 func TestAnUpdateThatIsOverByTheHeadHasTheStackForMinutesOnly(t *testing.T) {
 	later := deployments.UpdateName{StackName: theStack, Version: "69"}
 	for name, c := range map[string]struct {

@@ -73,9 +73,9 @@ func (o *opened) syncTags(ctx context.Context, name string, have, want map[strin
 	})
 }
 
-// withoutTags deals with a bucket whose tags could not be set, for the reason err: nobody could tell afterwards whose it
-// is. One that was made just now and is empty is removed again, unless the tags may be set later. The error says what
-// was done and what to do.
+// withoutTags deals with a bucket whose tags could not be set, for the reason err: nobody could tell afterwards
+// whose it is. One that was made just now and is empty is removed again, unless the tags may be set later. The error
+// says what was done and what to do.
 func (o *opened) withoutTags(ctx context.Context, name string, made bool, err error) (_ error, gone bool) {
 	if !definite(err) {
 		return err, false
