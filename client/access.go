@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 
 	api "github.com/deployctl/deployctl/api/deployctl/v1"
@@ -50,23 +51,31 @@ func (c *Client) RemoveMember(ctx context.Context, name, organization string) er
 	return err
 }
 
-// Audit sends the entries of the audit log that the query selects. It does not continue after a lost connection.
+// Audit sends the entries of the audit log that the query selects. It does not continue after a connection that is lost
+// once it has begun.
 func (c *Client) Audit(ctx context.Context, q deployments.AuditQuery, fn func(deployments.AuditEntry) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if err := c.reach(ctx); err != nil {
-		return err
-	}
-	stream, err := c.audit.ReadAudit(ctx, wire.FromAuditQuery(q))
-	if err != nil {
-		return wire.ToError(err)
-	}
-	return wire.ToError(receive(stream.Recv, func(m *api.ReadAuditResponse) error {
-		for _, e := range m.GetEntries() {
-			if err := fn(wire.ToAuditEntry(e)); err != nil {
-				return err
-			}
+	var failed error
+	err := c.retryUntilReached(ctx, func(ctx context.Context) error {
+		begun := false
+		stream, err := c.audit.ReadAudit(ctx, wire.FromAuditQuery(q))
+		if err != nil {
+			return err
 		}
-		return nil
-	}))
+		err = receive(stream.Recv, func(m *api.ReadAuditResponse) error {
+			begun = true
+			for _, e := range m.GetEntries() {
+				if err := fn(wire.ToAuditEntry(e)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if begun {
+			failed, err = cutShort("the audit log", err), nil
+		}
+		return err
+	})
+	return cmp.Or(err, failed)
 }

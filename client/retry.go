@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -42,23 +43,56 @@ func repeat[Req, Resp any](ctx context.Context, c *Client, method unary[Req, Res
 func once[Req, Resp any](ctx context.Context, c *Client, method unary[Req, Resp], req Req) (Resp, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if err := c.reach(ctx); err != nil {
-		var none Resp
-		return none, err
+	var resp Resp
+	err := c.sentOnce(ctx, func(ctx context.Context) (err error) {
+		resp, err = method(ctx, req)
+		return err
+	})
+	return resp, err
+}
+
+// sentOnce makes attempts until one is sent.
+func (c *Client) sentOnce(ctx context.Context, attempt func(context.Context) error) error {
+	const attempts = 3
+	var err error
+	for range attempts {
+		if err := c.reach(ctx); err != nil {
+			return err
+		}
+		var sent bool
+		err, sent = try(ctx, attempt)
+		switch {
+		case deployments.CodeOf(err) != deployments.CodeUnavailable || wire.Answered(err):
+			return err
+		case sent:
+			return deployments.Errorf(deployments.CodeUnavailable, "the connection to the service at %s was lost before "+
+				"it answered, so it is not known whether this was done: look, and repeat the command if it was not: %w",
+				c.options.Address, err)
+		}
 	}
-	resp, err := method(ctx, req)
-	return resp, wire.ToError(err)
+	return err
+}
+
+// try makes an attempt at a call, and reports whether it was sent over a connection, which is one to the service then.
+func try(ctx context.Context, attempt func(context.Context) error) (_ error, sent bool) {
+	underway := &call{}
+	err := wire.ToError(attempt(context.WithValue(ctx, callKey{}, underway)))
+	if deployments.CodeOf(err) == deployments.CodeCancelled && ctx.Err() == nil && !wire.Answered(err) {
+		err = deployments.Errorf(deployments.CodeUnavailable, "the service ended the call: %s", err)
+	}
+	return err, underway.sent.Load()
 }
 
 // retryUntilReached runs attempt until it succeeds, fails for good, or the service has been unreachable for as long as
-// the options allow.
+// the options allow. While the service has a call, it is not unreachable, though the call is lost in the end.
 func (c *Client) retryUntilReached(ctx context.Context, attempt func(context.Context) error) error {
 	begun, patience := time.Now(), c.options.Patience
 	if !c.silence.everReached() {
 		patience = c.options.FirstPatience
 	}
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		err := wire.ToError(attempt(ctx))
+		sending := time.Now()
+		err, sent := try(ctx, attempt)
 		if err == nil || deployments.CodeOf(err) != deployments.CodeUnavailable {
 			c.silence.reached()
 			return err
@@ -69,7 +103,10 @@ func (c *Client) retryUntilReached(ctx context.Context, attempt func(context.Con
 				c.silence.waits(err.Error())
 			}
 		} else {
-			if brokenOff(err) {
+			if sent {
+				begun = begun.Add(time.Since(sending))
+			}
+			if sent || brokenOff(err) {
 				patience = c.options.Patience // something accepts connections there
 			}
 			c.silence.failed()
@@ -209,11 +246,22 @@ func (s *silence) waits(why string) {
 	}
 }
 
-// HandleRPC implements stats.Handler: the header of a call in progress says what the service waits for.
-func (s *silence) HandleRPC(_ context.Context, e stats.RPCStats) {
-	if header, ok := e.(*stats.InHeader); ok {
-		for _, why := range header.Header.Get(wire.WaitingHeader) {
+// call is what is known of an attempt at a call, in its context.
+type call struct{ sent atomic.Bool }
+
+type callKey struct{}
+
+// HandleRPC implements stats.Handler: the header of a call in progress says what the service waits for. That of a
+// request is written to a connection on which the service has been heard.
+func (s *silence) HandleRPC(ctx context.Context, e stats.RPCStats) {
+	switch e := e.(type) {
+	case *stats.InHeader:
+		for _, why := range e.Header.Get(wire.WaitingHeader) {
 			s.waits(why)
+		}
+	case *stats.OutHeader:
+		if c, ok := ctx.Value(callKey{}).(*call); ok {
+			c.sent.Store(true)
 		}
 	}
 }

@@ -132,11 +132,21 @@ func (c *Client) ExportRaw(ctx context.Context, s deployments.StackName, to io.W
 			return err
 		})
 		if begun {
-			failed, err = wire.ToError(err), nil
+			failed, err = cutShort("the archive", err), nil
 		}
 		return err
 	})
 	return cmp.Or(err, failed)
+}
+
+// cutShort is the error of a stream of which a part was handed on, which cannot be taken back.
+func cutShort(what string, err error) error {
+	err = wire.ToError(err)
+	if deployments.CodeOf(err) != deployments.CodeUnavailable || wire.Answered(err) {
+		return err
+	}
+	return deployments.Errorf(deployments.CodeUnavailable, "the connection to the service was lost, and %s is not "+
+		"complete; repeat the command: %w", what, err)
 }
 
 // Import replaces the stack's deployment.
@@ -147,26 +157,33 @@ func (c *Client) Import(ctx context.Context, r deployments.ImportRequest) (int, 
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if err := c.reach(ctx); err != nil {
-		return 0, err
-	}
+	var m *api.ImportResponse
+	err = c.sentOnce(ctx, func(ctx context.Context) (err error) {
+		m, err = c.sendImport(ctx, r, text)
+		return err
+	})
+	return int(m.GetVersion()), err
+}
+
+func (c *Client) sendImport(
+	ctx context.Context, r deployments.ImportRequest, text []byte,
+) (*api.ImportResponse, error) {
 	stream, err := c.stacks.Import(ctx)
 	if err != nil {
-		return 0, wire.ToError(err)
+		return nil, err
 	}
-	first := &api.ImportRequest{
+	next := &api.ImportRequest{
 		Stack: wire.FromStack(r.Stack), Secrets: wire.FromSecrets(r.Secrets), Forget: r.Forget,
 		Initiator: r.Initiator, Size: int64(len(text)), BaseVersion: wire.FromVersion(r.BaseVersion),
 	}
 	for chunk := range chunks(text) {
-		first.Chunk = chunk
-		if stream.Send(first) != nil {
+		next.Chunk = chunk
+		if stream.Send(next) != nil {
 			break // the response says why
 		}
-		first = &api.ImportRequest{}
+		next = &api.ImportRequest{}
 	}
-	m, err := stream.CloseAndRecv()
-	return int(m.GetVersion()), wire.ToError(err)
+	return stream.CloseAndRecv()
 }
 
 // Restore makes the deployment of an earlier version the stack's next one.

@@ -182,7 +182,7 @@ func TestKeysAreRotatedWhileOthersWrite(t *testing.T) {
 		if _, err := admin.RotateKeys(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := admin.Reseal(t.Context()); err != nil {
+		if _, err := admin.Reseal(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -195,21 +195,25 @@ func TestKeysAreRotatedWhileOthersWrite(t *testing.T) {
 			}
 		}
 	}
-	if err := admin.DropKey(t.Context(), first); deployments.CodeOf(err) != deployments.CodeConflict {
+	if err := admin.DropKey(t.Context(), first, nil); deployments.CodeOf(err) != deployments.CodeConflict {
 		t.Errorf("dropped at once: %v", err)
 	}
 	now = now.Add(time.Hour)
-	if _, err := admin.Reseal(t.Context()); err != nil {
+	if _, err := admin.Reseal(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := admin.DropKey(t.Context(), first); err != nil {
+	if err := admin.DropKey(t.Context(), first, nil); err != nil {
 		t.Error(err)
 	}
-	keys, err := admin.Keys(t.Context())
+	var told []int
+	keys, err := admin.Keys(t.Context(), func(done, of int) { told = append(told, done, of) })
+	if n := len(told) / 2; n < wrote || n > 0 && (told[0] != 1 || told[1] != n || told[2*n-2] != n) {
+		t.Errorf("of %d objects it tells %v", wrote, told)
+	}
 	if err != nil || len(keys) != 3 || keys[2].Objects != wrote || keys[0].Objects != 0 {
 		t.Errorf("%+v, %v", keys, err)
 	}
-	if err := admin.DropKey(t.Context(), keys[2].ID); deployments.CodeOf(err) != deployments.CodeConflict {
+	if err := admin.DropKey(t.Context(), keys[2].ID, nil); deployments.CodeOf(err) != deployments.CodeConflict {
 		t.Errorf("the current one is dropped: %v", err)
 	}
 }
@@ -229,7 +233,7 @@ func TestAKeyThatObjectsNeedIsNotDropped(t *testing.T) {
 		t.Fatal(err)
 	}
 	now = now.Add(time.Hour)
-	if err := s.DropKey(t.Context(), first); deployments.CodeOf(err) != deployments.CodeConflict ||
+	if err := s.DropKey(t.Context(), first, nil); deployments.CodeOf(err) != deployments.CodeConflict ||
 		!strings.Contains(err.Error(), "1 object") {
 		t.Errorf("got %v", err)
 	}
@@ -294,7 +298,7 @@ func TestAnOlderCopyOfTheKeysIsNotTakenByARunningProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	put(t, objects, ringObject, old)
-	if _, err := s.Keys(t.Context()); deployments.CodeOf(err) != deployments.CodeFormat ||
+	if _, err := s.Keys(t.Context(), nil); deployments.CodeOf(err) != deployments.CodeFormat ||
 		!strings.Contains(err.Error(), "older copy") {
 		t.Errorf("got %v", err)
 	}

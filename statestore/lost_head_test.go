@@ -175,7 +175,7 @@ func TestKeysThatHaveNotChangedAreNotOpenedAgain(t *testing.T) {
 	s := opened(t, objects, statestore.Options{Keepers: []seal.Keeper{kms}})
 	before := kms.unwrapped
 	kms.away = true
-	_, err := s.Keys(t.Context())
+	_, err := s.Keys(t.Context(), nil)
 	must(t, err)
 	if kms.unwrapped != before || s.KeysOutdated() != nil {
 		t.Errorf("it was asked %d times more, and is outdated because %v", kms.unwrapped-before, s.KeysOutdated())

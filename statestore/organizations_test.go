@@ -51,7 +51,7 @@ func TestAnOrganizationHasItsOwnQueueFromTheMomentThatItIsDedicatedUntilItShares
 	if _, err := here.RotateKeys(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if done, err := here.Reseal(t.Context()); err != nil || len(done.Damaged) > 0 {
+	if done, err := here.Reseal(t.Context(), nil); err != nil || len(done.Damaged) > 0 {
 		t.Errorf("sealing anew comes to %v, %v", done, err)
 	}
 	if err := there.Share(t.Context(), "acme"); err != nil {

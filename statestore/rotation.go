@@ -6,6 +6,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -25,8 +26,11 @@ type KeyInfo struct {
 	Objects int       `json:"objects"`          // objects of the bucket that it has sealed
 }
 
+// Tally is told how many objects of how many are done, by one caller at a time, the objects in any order.
+type Tally func(done, of int)
+
 // Keys lists the sealing keys, the oldest first, and how many objects need each. It reads the whole bucket.
-func (s *Store) Keys(ctx context.Context) ([]KeyInfo, error) {
+func (s *Store) Keys(ctx context.Context, tally Tally) ([]KeyInfo, error) {
 	if err := s.reloadKeyring(ctx); err != nil {
 		return nil, err
 	}
@@ -38,7 +42,7 @@ func (s *Store) Keys(ctx context.Context) ([]KeyInfo, error) {
 		counts[key.ID()] = &atomic.Int64{}
 	}
 	first := keys[0].ID()
-	err := s.eachSealed(ctx, func(key string) error {
+	err := s.eachSealed(ctx, tally, func(key string) error {
 		o, err := s.objects.Get(ctx, key)
 		if errors.Is(err, ErrAbsent) {
 			return nil
@@ -72,8 +76,8 @@ func (s *Store) RotateKeys(ctx context.Context) (KeyInfo, error) {
 }
 
 // DropKey removes a sealing key. CodeConflict: it is or recently was the current one, or objects need it.
-func (s *Store) DropKey(ctx context.Context, id string) error {
-	infos, err := s.Keys(ctx)
+func (s *Store) DropKey(ctx context.Context, id string, tally Tally) error {
+	infos, err := s.Keys(ctx, tally)
 	if err != nil {
 		return err
 	}
@@ -115,7 +119,7 @@ type Resealed struct {
 
 // Reseal seals every object again that has an older key. Others may use the bucket meanwhile: an object that another
 // process writes is skipped and checked again. Objects that cannot be opened are named and stay as they are.
-func (s *Store) Reseal(ctx context.Context) (Resealed, error) {
+func (s *Store) Reseal(ctx context.Context, tally Tally) (Resealed, error) {
 	var done Resealed
 	var sealed atomic.Int64
 	damaged := make(chan string)
@@ -126,7 +130,7 @@ func (s *Store) Reseal(ctx context.Context) (Resealed, error) {
 			done.Damaged = append(done.Damaged, key)
 		}
 	}()
-	err := s.eachSealed(ctx, func(key string) error {
+	err := s.eachSealed(ctx, tally, func(key string) error {
 		anew, err := s.reseal(ctx, key)
 		if unreadable(err) != nil {
 			damaged <- key
@@ -188,8 +192,8 @@ func (s *Store) openAny(ctx context.Context, key string) ([]byte, error) {
 	return box.Open(o.Data, context)
 }
 
-// eachSealed calls f concurrently for the key of every sealed object.
-func (s *Store) eachSealed(ctx context.Context, f func(key string) error) error {
+// eachSealed calls f concurrently for the key of every sealed object, and tells the tally.
+func (s *Store) eachSealed(ctx context.Context, tally Tally, f func(key string) error) error {
 	l, err := s.objects.List(ctx, Query{})
 	if err != nil {
 		return failed(err, "list the bucket")
@@ -200,7 +204,19 @@ func (s *Store) eachSealed(ctx context.Context, f func(key string) error) error 
 			keys = append(keys, key)
 		}
 	}
-	return each(keys, f)
+	if tally == nil {
+		return each(keys, f)
+	}
+	var mu sync.Mutex
+	done := 0
+	return each(keys, func(key string) error {
+		err := f(key)
+		mu.Lock()
+		defer mu.Unlock()
+		done++
+		tally(done, len(keys))
+		return err
+	})
 }
 
 // sealedKey reports whether what is stored under an object key is sealed: everything except heads, checkpoints, the

@@ -319,7 +319,7 @@ func rotateAtOnce(t *testing.T, s *statestore.Store) {
 		_, err := s.RotateKeys(ctx)
 		return err
 	})
-	keys, err := s.Keys(t.Context())
+	keys, err := s.Keys(t.Context(), nil)
 	want(t, err, len(keys) == crowd+1 && s.KeysOutdated() == nil, "there are %d keys", len(keys))
 	unused := slices.DeleteFunc(keys, func(k statestore.KeyInfo) bool { return k.Retired.IsZero() || k.Objects > 0 })
 	atOnce(t, func(ctx context.Context, i int) error {
@@ -327,7 +327,7 @@ func rotateAtOnce(t *testing.T, s *statestore.Store) {
 			_, err := s.RotateKeys(ctx)
 			return err
 		}
-		if err := s.DropKey(ctx, unused[i%len(unused)].ID); deployments.CodeOf(err) != deployments.CodeConflict {
+		if err := s.DropKey(ctx, unused[i%len(unused)].ID, nil); deployments.CodeOf(err) != deployments.CodeConflict {
 			return fmt.Errorf("a key that was just replaced: %w", err)
 		}
 		return nil
@@ -344,7 +344,7 @@ func resealAtOnce(t *testing.T, s *statestore.Store) {
 	want(t, err, true, "rotate")
 	atOnce(t, func(ctx context.Context, i int) error {
 		if i%2 == 0 {
-			_, err := s.Reseal(ctx)
+			_, err := s.Reseal(ctx, nil)
 			return err
 		}
 		_, err := s.ChangeSchedule(ctx, n, func(w *statestore.DesiredSchedule) error {

@@ -21,6 +21,9 @@ type stack struct {
 	finished   workflow.ReceiveChannel
 	watch      *watch // of the active update
 
+	awaited int                    // handlers that wait for the end of the active update
+	over    deployments.UpdateName // what the head said was over when it was read last
+
 	toRecover      *deployments.RecoverInput // of the active update, which closed without a commit
 	discard        deployments.UpdateName    // for whose end an admin waits, even if it cannot be recovered
 	trouble        *trouble                  // why the stack cannot continue; nil when it can
@@ -64,7 +67,7 @@ func (w *Workflows) Stack(ctx workflow.Context, in deployments.StackInput) error
 			return workflow.NewContinueAsNewError(ctx, deployments.WorkflowStack, s.StackInput)
 		}
 		if s.busy() {
-			if err := workflow.Await(ctx, func() bool { return s.hasWork() || s.mayContinue(ctx) }); err != nil {
+			if err := s.awaitWork(ctx); err != nil {
 				return err
 			}
 			continue
@@ -157,6 +160,7 @@ func (s *stack) refreshHead(ctx workflow.Context) error {
 	if err := s.readHead(ctx); err != nil {
 		return err
 	}
+	s.noteOver()
 	if busy || s.head.Running == nil { // an import may have the stack, which has no workflow and ends by itself
 		return nil
 	}

@@ -114,7 +114,9 @@ func (s *stack) handleRecover(ctx workflow.Context, r deployments.Recovery) erro
 	if err != nil {
 		return clientError(err)
 	}
+	s.awaited++
 	err = workflow.Await(ctx, func() bool { return s.Active == nil || s.attempts > before })
+	s.awaited--
 	if err == nil && s.trouble != nil {
 		err = s.trouble.reason
 	}

@@ -76,6 +76,9 @@ const (
 	// linger is how long an idle Stack waits for more work before it ends; it continues as new after stackEvents.
 	linger      = time.Minute
 	stackEvents = 2_000
+	// headPause is the pause between two looks at the head while somebody waits for the active update. The second look
+	// that finds it over frees the stack.
+	headPause = 2 * time.Minute
 	// busyGrace is how long an import or a restore waits for a busy stack: the client may learn of the end of an update
 	// before the stack does.
 	busyGrace = 5 * time.Second

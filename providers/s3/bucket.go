@@ -39,11 +39,6 @@ func (o *BucketOut) owner() string {
 	return o.Owner
 }
 
-const (
-	ownerTag = "deployctl:owner"
-	stackTag = "deployctl:stack"
-)
-
 // Describe is the type's text in the schema.
 func (b *Bucket) Describe() string {
 	return "A bucket on an S3 endpoint. Its ID, for imports, is its name."
@@ -95,12 +90,16 @@ func (b *Bucket) Reconcile(ctx context.Context, r provider.Request[BucketIn, Buc
 	}
 	name := r.News.Name
 	want := stamped(r.News.Tags, r.Identity)
-	have, err := conn.ensureBucket(ctx, r, want)
+	have, made, err := conn.ensureBucket(ctx, r, want)
 	if err != nil {
 		return "", BucketOut{}, failed("bucket "+name, err)
 	}
 	if err := conn.syncTags(ctx, name, have, want); err != nil {
-		return name, conn.bucketOut(r.News, r.Owner()), failed("tags of bucket "+name, err)
+		err, gone := conn.withoutTags(ctx, name, made, failed("tags of bucket "+name, err))
+		if gone {
+			return "", BucketOut{}, err
+		}
+		return name, conn.bucketOut(r.News, r.Owner()), err
 	}
 	if err := conn.syncPublicRead(ctx, name, r.News.PublicRead); err != nil {
 		return name, conn.bucketOut(r.News, r.Owner()), failed("policy of bucket "+name, err)
@@ -108,44 +107,32 @@ func (b *Bucket) Reconcile(ctx context.Context, r provider.Request[BucketIn, Buc
 	return name, conn.bucketOut(r.News, r.Owner()), nil
 }
 
-func stamped(tags map[string]string, who provider.Identity) map[string]string {
-	out := maps.Clone(tags)
-	if out == nil {
-		out = map[string]string{}
-	}
-	mark := stampOf(who)
-	out[ownerTag], out[stackTag] = mark.owner, mark.stack
-	return out
-}
-
-// ensureBucket returns the tags of the bucket, which exists afterwards and is ours.
+// ensureBucket returns the tags of the bucket, which exists afterwards and is ours, and whether it was made by this call.
 func (o *opened) ensureBucket(
 	ctx context.Context, r provider.Request[BucketIn, BucketOut], want map[string]string,
-) (map[string]string, error) {
+) (have map[string]string, made bool, err error) {
 	name := r.News.Name
 	have, exists, err := o.observeBucket(ctx, name)
 	if err == nil && !exists {
 		err = o.createBucket(ctx, name, want)
 		if err == nil {
 			have, _ = o.tags(ctx, name) // those that cannot be read are set once more
-			return have, nil
+			return have, true, nil
 		}
 		if !is(err, "BucketAlreadyExists", "BucketAlreadyOwnedByYou") {
-			return nil, err
+			return nil, false, err
 		}
 		have, exists, err = o.observeBucket(ctx, name)
 	}
 	mark, known := stampIn(have), r.ID == name
 	switch {
 	case forbidden(err) && !known, err == nil && exists && mark.refuses(r.Identity, known, r.Output.owner()):
-		return nil, mark.foreign("bucket "+name, name)
+		return nil, false, mark.foreign("bucket "+name, name)
 	case err == nil && !exists:
-		return nil, &provider.Unknown{Err: fmt.Errorf("bucket %s comes and goes", name)}
+		return nil, false, &provider.Unknown{Err: fmt.Errorf("bucket %s comes and goes", name)}
 	}
-	return have, err
+	return have, false, err
 }
-
-func stampIn(tags map[string]string) stamp { return stamp{tags[ownerTag], tags[stackTag]} }
 
 func (o *opened) observeBucket(ctx context.Context, name string) (tags map[string]string, exists bool, err error) {
 	if _, err := o.client.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: &name}); err != nil {
@@ -163,22 +150,6 @@ func (o *opened) observeBucket(ctx context.Context, name string) (tags map[strin
 	return tags, true, nil
 }
 
-// tags returns the tags of a bucket.
-func (o *opened) tags(ctx context.Context, name string) (map[string]string, error) {
-	tagging, err := o.client.GetBucketTagging(ctx, &s3.GetBucketTaggingInput{Bucket: &name})
-	if is(err, "NoSuchTagSet") {
-		return map[string]string{}, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	tags := map[string]string{}
-	for _, tag := range tagging.TagSet {
-		tags[aws.ToString(tag.Key)] = aws.ToString(tag.Value)
-	}
-	return tags, nil
-}
-
 func (o *opened) createBucket(ctx context.Context, name string, tags map[string]string) error {
 	create := &types.CreateBucketConfiguration{Tags: tagSet(tags)}
 	if o.region != "us-east-1" {
@@ -186,30 +157,6 @@ func (o *opened) createBucket(ctx context.Context, name string, tags map[string]
 	}
 	_, err := o.client.CreateBucket(ctx, &s3.CreateBucketInput{Bucket: &name, CreateBucketConfiguration: create})
 	return err
-}
-
-func tagSet(tags map[string]string) []types.Tag {
-	var set []types.Tag
-	for key, value := range tags {
-		set = append(set, types.Tag{Key: aws.String(key), Value: aws.String(value)})
-	}
-	return set
-}
-
-// syncTags brings the tags of a bucket to what is wanted, and makes sure that they are kept.
-func (o *opened) syncTags(ctx context.Context, name string, have, want map[string]string) error {
-	if maps.Equal(have, want) {
-		return nil
-	}
-	_, err := o.client.PutBucketTagging(ctx, &s3.PutBucketTaggingInput{Bucket: &name,
-		Tagging: &types.Tagging{TagSet: tagSet(want)}})
-	if err != nil {
-		return err
-	}
-	return kept(ctx, "tags of buckets", func() (bool, error) {
-		have, err := o.tags(ctx, name)
-		return maps.Equal(have, want), err
-	})
 }
 
 // Read answers by the id, or by the name in the inputs when the id was never heard. A bucket that may not be looked at

@@ -76,6 +76,9 @@ func retryAfter(response *awshttp.ResponseError) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
+// errNotKept is that a server accepts something and does not keep it.
+var errNotKept = errors.New("deployctl cannot manage this there")
+
 // kept makes sure that the server has what it has accepted. It looks more than once, because what is read about a
 // bucket may be older for a moment.
 func kept(ctx context.Context, what string, look func() (bool, error)) error {
@@ -85,7 +88,7 @@ func kept(ctx context.Context, what string, look func() (bool, error)) error {
 			return err
 		}
 		if wait > last {
-			return fmt.Errorf("the server accepts %s and does not keep them: deployctl cannot manage this there", what)
+			return fmt.Errorf("the server accepts %s and does not keep them: %w", what, errNotKept)
 		}
 		select {
 		case <-ctx.Done():
@@ -111,6 +114,19 @@ func is(err error, codes ...string) bool {
 
 // absent says whether the server answered that there is no such bucket or object.
 func absent(err error) bool { return is(err, "NotFound", "NoSuchBucket", "NoSuchKey") }
+
+// unsupported says whether the server answered that it does not know such a request.
+func unsupported(err error) bool { return is(err, "NotImplemented", "MethodNotAllowed") }
+
+// definite says whether an error of failed leaves no doubt that nothing was done, and waiting would not help.
+func definite(err error) bool {
+	var (
+		notDone *provider.NotDone
+		unknown *provider.Unknown
+	)
+	return !errors.As(err, &notDone) && !errors.As(err, &unknown) &&
+		!errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
+}
 
 // forbidden says whether the server answered that this is none of the caller's business.
 func forbidden(err error) bool { return is(err, "Forbidden", "AccessDenied") }

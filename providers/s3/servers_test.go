@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/credentials"
@@ -94,28 +95,46 @@ func (e engine) reads(urn, id string, in, out props) {
 	}
 }
 
-func TestWhatAServerIgnoresInACreateIsSetByACallOfItsOwn(t *testing.T) {
-	plain := awss3.New(awss3.Options{BaseEndpoint: &s3test.Endpoint, UsePathStyle: true, Region: "us-east-1",
-		Credentials: credentials.NewStaticCredentialsProvider(s3test.AccessKey, s3test.SecretKey, "")})
-	p, ignored := newProxy(t), 0
-	ignores := func(w http.ResponseWriter, r *http.Request, _ http.Handler) bool {
+// withoutTagsInCreates has the proxy's server ignore what a create says beside the name, as servers do that do not know
+// tags in creates, and answer the rest as next says. It counts the marks that were ignored.
+func withoutTagsInCreates(t *testing.T, p *proxy, next func(http.ResponseWriter, *http.Request) bool) *atomic.Int64 {
+	plain := direct()
+	ignored := &atomic.Int64{}
+	spoil := func(w http.ResponseWriter, r *http.Request, _ http.Handler) bool {
 		bucket, key, _ := strings.Cut(strings.Trim(r.URL.Path, "/"), "/")
 		if r.Method != http.MethodPut || key != "" || r.URL.Query().Has("tagging") || r.URL.Query().Has("policy") {
-			return false
+			return next(w, r)
 		}
 		if body, _ := io.ReadAll(r.Body); strings.Contains(string(body), "deployctl:owner") {
-			ignored++
+			ignored.Add(1)
 		}
 		if _, err := plain.CreateBucket(t.Context(), &awss3.CreateBucketInput{Bucket: &bucket}); err != nil {
-			w.WriteHeader(http.StatusConflict)
-			_, _ = io.WriteString(w, "<Error><Code>BucketAlreadyOwnedByYou</Code></Error>")
+			answer(w, http.StatusConflict, "BucketAlreadyOwnedByYou")
 		}
 		return true
 	}
-	p.spoil.Store(&ignores)
+	p.spoil.Store(&spoil)
+	return ignored
+}
+
+// direct is a client of the server behind every proxy.
+func direct() *awss3.Client {
+	return awss3.New(awss3.Options{BaseEndpoint: &s3test.Endpoint, UsePathStyle: true, Region: "us-east-1",
+		Credentials: credentials.NewStaticCredentialsProvider(s3test.AccessKey, s3test.SecretKey, "")})
+}
+
+func answer(w http.ResponseWriter, code int, name string) bool {
+	w.WriteHeader(code)
+	_, _ = io.WriteString(w, "<Error><Code>"+name+"</Code></Error>")
+	return true
+}
+
+func TestWhatAServerIgnoresInACreateIsSetByACallOfItsOwn(t *testing.T) {
+	p := newProxy(t)
+	ignored := withoutTagsInCreates(t, p, func(http.ResponseWriter, *http.Request) bool { return false })
 	open(t, p.URL).converges(props{"name": str("ignored"),
 		"tags": resource.NewProperty(props{"team": str("web")}), "forceDestroy": resource.NewProperty(true)})
-	if ignored == 0 {
+	if ignored.Load() == 0 {
 		t.Error("no create had a mark to ignore")
 	}
 }

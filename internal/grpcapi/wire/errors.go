@@ -3,6 +3,7 @@ package wire
 import (
 	"context"
 	"errors"
+	"strings"
 
 	api "github.com/deployctl/deployctl/api/deployctl/v1"
 	"github.com/deployctl/deployctl/deployments"
@@ -88,6 +89,13 @@ func WithNote(err error, note string) error {
 	return status.FromProto(p).Err()
 }
 
+// cutOff tells, by gRPC's text, whether a stream was ended without an answer by whoever has the other end of the
+// connection, for which gRPC has many codes. One that is refused or at the end of a connection is unavailable anyway.
+func cutOff(message string) bool {
+	return strings.HasPrefix(message, "stream terminated by RST_STREAM") ||
+		message == "server closed the stream without sending trailers"
+}
+
 // ToError reads a status as a *deployments.Error.
 func ToError(err error) error {
 	if err == nil {
@@ -105,6 +113,9 @@ func ToError(err error) error {
 		if d, is := detail.(*api.ErrorDetail); is {
 			code = deployments.Code(d.GetCode())
 		}
+	}
+	if len(s.Details()) == 0 && cutOff(s.Message()) {
+		return &deployments.Error{Code: deployments.CodeUnavailable, Message: s.Message(), Err: err}
 	}
 	if s.Code() == codes.Canceled { // the caller went away, as without a network in between
 		err = context.Canceled

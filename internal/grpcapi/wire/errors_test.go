@@ -81,6 +81,22 @@ func TestAStatusThatTheServiceDidNotMakeHasTheCodeOfItsKind(t *testing.T) {
 	}
 }
 
+func TestAStreamThatTheOtherEndBrokeOffMayBeTriedAgain(t *testing.T) {
+	const reset = "stream terminated by RST_STREAM with error code: "
+	for _, err := range []error{status.Error(codes.Internal, reset+"INTERNAL_ERROR"),
+		status.Error(codes.Canceled, reset+"CANCEL"), status.Error(codes.ResourceExhausted, reset+"ENHANCE_YOUR_CALM"),
+		status.Error(codes.Unknown, reset+"0x99"), status.Error(codes.Unavailable, "error reading from server: EOF"),
+		status.Error(codes.Internal, "server closed the stream without sending trailers")} {
+		if got := ToError(err); deployments.CodeOf(got) != deployments.CodeUnavailable || errors.Is(got, context.Canceled) {
+			t.Errorf("%v is read as %s", err, deployments.CodeOf(got))
+		}
+	}
+	own := FromError(deployments.Errorf(deployments.CodeInternal, reset+"INTERNAL_ERROR"))
+	if got := ToError(own); deployments.CodeOf(got) != deployments.CodeInternal {
+		t.Errorf("the service's own answer is read as %s", deployments.CodeOf(got))
+	}
+}
+
 func TestTheTextOfADefectStaysInside(t *testing.T) {
 	err := ToError(FromError(errors.New("key=hunter2")))
 	if deployments.CodeOf(err) != deployments.CodeInternal || strings.Contains(err.Error(), "hunter2") {

@@ -97,7 +97,7 @@ func runKeyLs(ctx context.Context, d *devCall) error {
 	if err != nil {
 		return err
 	}
-	keys, err := store.Keys(ctx)
+	keys, err := store.Keys(ctx, d.howFar())
 	if err != nil {
 		return err
 	}
@@ -137,12 +137,35 @@ func runKeyReseal(ctx context.Context, d *devCall) error {
 }
 
 func (d *devCall) reseal(ctx context.Context, store *statestore.Store) error {
-	done, err := store.Reseal(ctx)
+	done, err := store.Reseal(ctx, d.howFar())
 	d.say("Objects of the bucket that were resealed: %d.", done.Sealed)
 	for _, key := range done.Damaged {
 		_, _ = fmt.Fprintf(d.Err, "warning: %s cannot be decrypted, and stays as it is\n", key)
 	}
 	return err
+}
+
+// howFar returns what prints on stderr how many objects of the bucket are done, after a while and then every tellEvery,
+// as a long update does.
+func (d *devCall) howFar() statestore.Tally {
+	begun := time.Now()
+	return every(tellEvery, begun, func(done, of int) {
+		_, _ = fmt.Fprintf(d.Err, "%s: %d of %d objects done, %s\n", d.flags.Command.FullName(), done, of,
+			time.Since(begun).Truncate(time.Second))
+	})
+}
+
+const tellEvery = 15 * time.Second
+
+// every returns a tally that is passed on when the interval is over since begun, and since it was passed on last.
+func every(interval time.Duration, begun time.Time, tell statestore.Tally) statestore.Tally {
+	last := begun
+	return func(done, of int) {
+		if now := time.Now(); now.Sub(last) >= interval {
+			last = now
+			tell(done, of)
+		}
+	}
 }
 
 // offers lists the keys that may be dropped.
@@ -179,12 +202,8 @@ func runKeyDrop(ctx context.Context, d *devCall) error {
 		return err
 	}
 	defer connection.Close()
-	keys, err := connection.Store.Keys(ctx)
-	if err != nil {
-		return err
-	}
-	for _, key := range keys {
-		if key.ID != id || key.Retired.IsZero() {
+	for _, key := range connection.Store.Keyring().Keys().Sealing {
+		if key.ID().String() != id || key.Retired.IsZero() {
 			continue
 		}
 		needed, err := connection.NeedSealedBefore(ctx, key.Retired)
@@ -196,7 +215,7 @@ func runKeyDrop(ctx context.Context, d *devCall) error {
 				"in Temporal: %s", id, day(key.Retired), needed)
 		}
 	}
-	if err := connection.Store.DropKey(ctx, id); err != nil {
+	if err := connection.Store.DropKey(ctx, id, d.howFar()); err != nil {
 		return err
 	}
 	d.say("Deleted the key %s.", id)
