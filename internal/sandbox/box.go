@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"sync"
 	"syscall"
-
 )
 
 // Box is what the processes of one update are started in, and the directories that are theirs. Its methods may be
