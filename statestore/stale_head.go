@@ -5,13 +5,15 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
 )
 
 // A head that is put back alone has its MAC. But what its stack has besides goes on beyond it: a version that was
-// committed, or a checkpoint of a version that the head has never given out. Then one of the two is wrong, and nothing
-// is built on either.
+// committed, or a checkpoint or saves of a version that the head has never given out. Then one of the two is wrong, and
+// nothing is built on either.
 
 // believed calls visit for the entries of a history whose version is greater than after, the newest first, until it
 // returns false. Those that cannot be read are left out: their names alone say nothing.
@@ -90,12 +92,51 @@ func (s *Store) beyond(ctx context.Context, name deployments.StackName, h Head, 
 	return versions, nil
 }
 
+// mostLost bounds the versions of which a head may not know, and of which something is looked for.
+const mostLost = 10
+
+// begun returns the last update before next that has saved what it did, and whose version the head has not given out; 0
+// if there is none. An update saves only after its claim.
+func (s *Store) begun(ctx context.Context, name deployments.StackName, h Head, next int) (int, error) {
+	for version := min(next, h.Next+mostLost) - 1; version >= h.Next; version-- {
+		u := deployments.UpdateName{StackName: name, Version: strconv.Itoa(version)}
+		prefix := updateKey(u, "delta", "")
+		l, err := s.objects.List(ctx, Query{Prefix: prefix, Limit: 8})
+		if err != nil {
+			return 0, failed(err, "list "+prefix)
+		}
+		for _, key := range l.Keys {
+			var saved []engine.Delta
+			err := s.getJSON(ctx, name, key, &saved)
+			switch {
+			case err == nil:
+				return version, nil
+			case !errors.Is(err, ErrAbsent) && unreadable(err) == nil:
+				return 0, err
+			}
+		}
+	}
+	return 0, nil
+}
+
 // current reports, as CodeFormat, that a head is older than what its stack has. next is the version that is to be given
 // out; it is the head's own, unless something else knows of more versions.
 func (s *Store) current(ctx context.Context, name deployments.StackName, h Head, next int) error {
 	versions, err := s.beyond(ctx, name, h, next > h.Next)
-	if err != nil || len(versions) == 0 {
+	if err != nil {
 		return err
+	}
+	begun, err := s.begun(ctx, name, h, next)
+	switch {
+	case err != nil:
+		return err
+	case len(versions) == 0 && begun == 0:
+		return nil
+	case len(versions) == 0:
+		return deployments.Errorf(deployments.CodeFormat, "the stack %s is damaged: its head %s is older than update %d, "+
+			"which has made changes; put back the last good copy of this object (an earlier version of the bucket's, or of "+
+			"its backup), or have the stack forget what that update did with `deployctl key adopt %s`", name,
+			stackKey(name, "head.json"), begun, name)
 	}
 	return deployments.Errorf(deployments.CodeFormat, "the stack %s is damaged: its head %s is older than version %d, "+
 		"which is there; put back the last good copy of this object (an earlier version of the bucket's, or of its "+
@@ -118,6 +159,10 @@ func (s *Store) catchUp(ctx context.Context, name deployments.StackName, h *Head
 	if err != nil {
 		return err
 	}
+	begun, err := s.begun(ctx, name, *h, math.MaxInt)
+	if err != nil {
+		return err
+	}
 	for _, version := range versions {
 		w, err := s.adoptCheckpoint(ctx, name, h.ID, version)
 		switch {
@@ -129,6 +174,9 @@ func (s *Store) catchUp(ctx context.Context, name deployments.StackName, h *Head
 		default:
 			return err
 		}
+	}
+	if begun != 0 {
+		h.Next = max(h.Next, begun+1)
 	}
 	if h.Active != nil && len(versions) > 0 && (deployments.UpdateName{Version: h.Active.Version}).Number() <=
 		slices.Max(versions) {

@@ -243,7 +243,7 @@ func (p *preparation) command(ctx context.Context, line string) error {
 	if shell == "" {
 		shell = "sh"
 	}
-	shell, err := process.Look(env, path.Base(shell))
+	shell, err := process.Look(nil, env, path.Base(shell))
 	if err != nil {
 		return deployments.Errorf(deployments.CodeInvalid, "the worker has no shell for the commands before the "+
 			"operation: %w", err)

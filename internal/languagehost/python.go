@@ -100,7 +100,7 @@ func (p python) look() (string, error) {
 		names = []string{name}
 	}
 	for _, name := range names {
-		if path, err := process.Look(p.tools.env, name); err == nil {
+		if path, err := process.Look(p.tools.box, p.tools.env, name); err == nil {
 			return path, nil
 		}
 	}

@@ -92,7 +92,7 @@ func (s *said) get() string {
 
 // look finds a tool on the PATH of the environment. What it is for completes the sentence of the error.
 func (t tools) look(name, what string) (string, error) {
-	if path, err := process.Look(t.env, name); err == nil {
+	if path, err := process.Look(t.box, t.env, name); err == nil {
 		return path, nil
 	}
 	return "", fmt.Errorf("%s was not found on PATH; install it to run %s", name, what)

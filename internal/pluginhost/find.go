@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/exec"
+	"io/fs"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/blang/semver"
@@ -99,35 +100,67 @@ func (f finder) find(r plugins.Request) (string, error) {
 		return path, err
 	}
 	file := r.File()
-	if path, err := process.Look(f.env, file); err == nil {
+	if path, err := process.Look(f.box, f.env, file); err == nil {
 		return path, nil
 	}
 
 	dir := filepath.Join(f.home, "plugins")
-	installed, err := workspace.GetPluginsFromDir(dir)
+	installed, err := f.installed(dir, r.Plugin)
 	if err != nil {
 		return "", fmt.Errorf("listing installed plugins: %w", err)
 	}
 	missing := &MissingPluginError{Request: r, Dir: dir}
-	var best *workspace.PluginInfo
+	var best *installedPlugin
 	for _, p := range installed {
-		if p.Kind != r.Kind || p.Name != r.Name || p.Version == nil {
-			continue
-		}
-		if wanted(p.Version, r.Version) && (best == nil || best.Version.LT(*p.Version)) {
+		if wanted(&p.version, r.Version) && (best == nil || best.version.LT(p.version)) {
 			best = &p
 		}
-		missing.Found = append(missing.Found, p.Version.String())
+		missing.Found = append(missing.Found, p.version.String())
 	}
 	if best == nil {
 		return "", missing
 	}
-	path, err := runnable(f.box, best.Path, r.Plugin)
+	path, err := runnable(f.box, best.path, r.Plugin)
 	if err != nil {
-		return "", fmt.Errorf("%s v%s is installed, but cannot be run: %w", file, best.Version, err)
+		return "", fmt.Errorf("%s v%s is installed, but cannot be run: %w", file, best.version, err)
 	}
 	return path, nil
 }
+
+// mostInstalled bounds the entries of a directory of plugins. It may be a program's, which can put any number there.
+const mostInstalled = 10_000
+
+// installedPlugin is a directory of a plugin.
+type installedPlugin struct {
+	path    string
+	version semver.Version
+}
+
+// installed returns the versions of a plugin in a directory, as the stock CLI installs them, that programs can see. A
+// directory that does not exist has none.
+func (f finder) installed(dir string, p plugins.Plugin) (found []installedPlugin, err error) {
+	entries, err := f.box.ReadDir(dir, mostInstalled)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	partial := map[string]bool{}
+	for _, e := range entries {
+		partial[strings.TrimSuffix(e.Name(), ".partial")] = strings.HasSuffix(e.Name(), ".partial")
+	}
+	for _, e := range entries {
+		text, ok := strings.CutPrefix(e.Name(), string(p.Kind)+"-"+p.Name+"-v")
+		if !ok || !e.IsDir() || partial[e.Name()] || installing.MatchString(text) {
+			continue
+		}
+		if version, err := semver.ParseTolerant(text); err == nil {
+			found = append(found, installedPlugin{filepath.Join(dir, e.Name()), version})
+		}
+	}
+	return found, err
+}
+
+// installing is how the stock CLI names the directory of a plugin until it is installed.
+var installing = regexp.MustCompile(`\.tmp[0-9]+$`)
 
 func wanted(version *semver.Version, asked string) bool {
 	if asked == "" {
@@ -148,7 +181,7 @@ func (f finder) inProject(p plugins.Plugin) (string, error) {
 	if err == nil && info.IsDir() {
 		found, err = runnable(f.box, path, p)
 	} else {
-		found, err = executable(path)
+		found, err = f.box.Executable(path)
 	}
 	if err != nil {
 		return "", fmt.Errorf("plugins in Pulumi.yaml, %s: %w", p.Name, err)
@@ -159,7 +192,7 @@ func (f finder) inProject(p plugins.Plugin) (string, error) {
 // runnable returns the path of what runs a plugin in its directory: its executable or, of a provider that is source
 // code, its PulumiPlugin.yaml.
 func runnable(box *sandbox.Box, dir string, p plugins.Plugin) (string, error) {
-	path, err := executable(filepath.Join(dir, p.File()))
+	path, err := box.Executable(filepath.Join(dir, p.File()))
 	if err == nil || p.Kind != apitype.ResourcePlugin {
 		return path, err
 	}
@@ -169,9 +202,6 @@ func runnable(box *sandbox.Box, dir string, p plugins.Plugin) (string, error) {
 	}
 	return "", err
 }
-
-// executable returns the path with the extension that the system needs; an error if it cannot be executed.
-func executable(path string) (string, error) { return exec.LookPath(path) }
 
 // Chosen reports whether the user has put a plugin into the project or on PATH, so that none is installed for it.
 func (h *Host) Chosen(r plugins.Request) bool {

@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"sync"
 	"syscall"
-
-	"github.com/deployctl/deployctl/internal/sandbox/launcher"
 )
 
 // Box is what the processes of one update are started in, and the directories that are theirs. Its methods may be
@@ -350,9 +348,7 @@ func (b *Box) visible(file *os.File, path string) error {
 	if err != nil {
 		return err
 	}
-	s := b.sees()
-	s.set(launcher.Writable, b.slashTmp) // which the processes know under another name
-	if s.hides(real) {
+	if b.whole().hides(real) {
 		return &os.PathError{Op: "open", Path: path, Err: syscall.ENOENT}
 	}
 	return nil

@@ -6,9 +6,11 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 // What is learned of a file is learned from the descriptor that Open returns: a program can put something else in its
@@ -55,6 +57,32 @@ func readDir(dir *os.File, path string, most int) ([]fs.DirEntry, error) {
 	}
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	return entries, err
+}
+
+// Executable returns the path of an executable that a program has named, with the extension that the system needs, if
+// the program itself could find it. It need not be readable.
+func (b *Box) Executable(path string) (string, error) {
+	outside, found := b.outside(path), ""
+	err := b.Do(func() (err error) { found, err = exec.LookPath(outside); return err })
+	if err == nil && b != nil && b.policy.Mode() == Namespace {
+		err = b.shows(found)
+	}
+	if named := (*exec.Error)(nil); errors.As(err, &named) {
+		err = named.Err
+	}
+	if err != nil {
+		return "", &exec.Error{Name: path, Err: err}
+	}
+	return path + strings.TrimPrefix(found, outside), nil
+}
+
+// shows is an error if a file lies in what the box's processes do not see: the same as if it were not there.
+func (b *Box) shows(path string) error {
+	real, err := filepath.EvalSymlinks(path) // nothing is opened there
+	if err == nil && b.whole().hides(real) {
+		err = syscall.ENOENT
+	}
+	return err
 }
 
 // FS is a directory of which all is opened as Open does. Unlike those of os.DirFS, its links lead anywhere where a

@@ -215,6 +215,13 @@ func (b *Box) sees() seen {
 	return s
 }
 
+// whole is what the processes of the box see, by the names that this process knows.
+func (b *Box) whole() seen {
+	s := b.sees()
+	s.set(launcher.Writable, b.slashTmp) // which the processes know under another name
+	return s
+}
+
 // view returns what one process of the box sees.
 func (b *Box) view() (launcher.View, error) {
 	s := b.sees()

@@ -67,7 +67,7 @@ func (r *Run) execute(ctx context.Context, c call) (RunOut, error) {
 	path := argv[0]
 	if filepath.Base(path) == path {
 		var err error
-		if path, err = process.Look(env, path); err != nil {
+		if path, err = process.Look(nil, env, path); err != nil {
 			return RunOut{}, fmt.Errorf("the command could not be run: %w", err)
 		}
 	}

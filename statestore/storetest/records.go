@@ -144,6 +144,29 @@ func staleHead(folder string, adopted int) func(*testing.T, fixture) {
 	}
 }
 
+// headFromBeforeAnUpdate puts an older head back while an update has the stack.
+func headFromBeforeAnUpdate(t *testing.T, f fixture) {
+	const head = "stacks/organization/web/dev/head.json"
+	f.create(t)
+	f.update(t, 1)
+	old, err := f.objects.Get(t.Context(), head)
+	ok(t, err)
+	f.claim(t, 2, "w2")
+	ok(t, f.SaveDeltas(t.Context(), up(2), 1, puts(engine.State{Key: "o3", URN: thingURN("a"), Type: "cloud:index:Thing"})))
+	_, err = f.objects.Put(t.Context(), head, old.Data, statestore.Condition{})
+	ok(t, err)
+	claim := statestore.Claimant{Update: up(3), Writer: "w"}
+	_, err = f.Claim(t.Context(), claim)
+	if wantCode(t, err, deployments.CodeFormat); !strings.Contains(err.Error(), "older than update 2") {
+		t.Errorf("the claim of the next update says %v", err)
+	}
+	ok(t, f.AdoptStack(t.Context(), dev))
+	c, err := f.Claim(t.Context(), claim)
+	if err != nil || c.Base != 1 {
+		t.Errorf("the adopted stack is at version %d, %v", c.Base, err)
+	}
+}
+
 func answered(t *testing.T, f fixture) {
 	f.create(t)
 	f.claim(t, 1, "w1")

@@ -43,6 +43,7 @@ func Store(t *testing.T, open func(t *testing.T) statestore.Objects) {
 		{"what an update has had answered is known from what it saved", answered},
 		{"a head is not older than what its stack has committed", staleHead("checkpoints/2.", 1)},
 		{"a head is not older than the states that its stack has", staleHead("history/", 2)},
+		{"a head is not older than an update that has saved what it did", headFromBeforeAnUpdate},
 		{"what only recovery wants of an update goes with the update after it", sweep},
 		{"of what is old only what somebody needs is kept, with the history", retention},
 		{"collecting beside updates takes nothing from them", collectBeside},

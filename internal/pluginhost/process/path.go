@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+
+	"github.com/deployctl/deployctl/internal/sandbox"
 )
 
 // Variable returns a variable of an environment, in which the last of equal names counts. It returns false if the
@@ -29,15 +31,15 @@ func Self() (string, error) {
 	return os.Executable()
 }
 
-// Look returns the path of an executable on the PATH of an environment, which may differ from ours. It ignores relative
-// directories in PATH.
-func Look(env []string, name string) (string, error) {
+// Look returns the path of an executable on the PATH of an environment, which may differ from ours and be anybody's: a
+// process in the box could execute it. It ignores relative directories in PATH.
+func Look(box *sandbox.Box, env []string, name string) (string, error) {
 	path, _ := Variable(env, "PATH")
 	for _, dir := range filepath.SplitList(path) {
 		if !filepath.IsAbs(dir) {
 			continue
 		}
-		if found, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
+		if found, err := box.Executable(filepath.Join(dir, name)); err == nil {
 			return found, nil
 		}
 	}
