@@ -63,9 +63,12 @@ func readDir(dir *os.File, path string, most int) ([]fs.DirEntry, error) {
 // the program itself could find it. It need not be readable.
 func (b *Box) Executable(path string) (string, error) {
 	outside, found := b.outside(path), ""
-	err := b.Do(func() (err error) { found, err = exec.LookPath(outside); return err })
-	if err == nil && b != nil && b.policy.Mode() == Namespace {
-		err = b.shows(found)
+	var err error
+	if b != nil && b.policy.Mode() == Namespace { // there the worker looks itself, and sees more
+		err = b.shows(outside)
+	}
+	if err == nil {
+		err = b.Do(func() (err error) { found, err = exec.LookPath(outside); return err })
 	}
 	if named := (*exec.Error)(nil); errors.As(err, &named) {
 		err = named.Err
@@ -79,10 +82,14 @@ func (b *Box) Executable(path string) (string, error) {
 // shows is an error if a file lies in what the box's processes do not see: the same as if it were not there.
 func (b *Box) shows(path string) error {
 	real, err := filepath.EvalSymlinks(path) // nothing is opened there
-	if err == nil && b.whole().hides(real) {
-		err = syscall.ENOENT
+	at := (*fs.PathError)(nil)
+	switch {
+	case err == nil && !b.whole().hides(real):
+		return nil
+	case errors.As(err, &at) && !b.whole().hides(at.Path):
+		return err
 	}
-	return err
+	return syscall.ENOENT
 }
 
 // FS is a directory of which all is opened as Open does. Unlike those of os.DirFS, its links lead anywhere where a

@@ -598,3 +598,28 @@ func TestWithoutAHomeNothingIsKeptWhereAnotherUserCouldHavePutIt(t *testing.T) {
 		}
 	}
 }
+
+// TestAProgramLearnsOfNoFileOfTheWorkerByTheExecutablesThatItNames names what is hidden from it, and what is nowhere.
+func TestAProgramLearnsOfNoFileOfTheWorkerByTheExecutablesThatItNames(t *testing.T) {
+	modes(t, func(t *testing.T, o Options) {
+		dir := place(t)
+		home := filepath.Join(dir, "home")
+		there := write(t, filepath.Join(home, "data", "keys.json"), "needle")
+		o.Hide = []string{home}
+		if err := os.Chmod(home, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		b := box(t, policy(t, o), "mine", place(t))
+		if _, err := b.Executable("/bin/sh"); err != nil {
+			t.Errorf("what everybody may run is not found: %v", err)
+		}
+		_, present := b.Executable(there)
+		_, absent := b.Executable(filepath.Join(home, "data", "nothing"))
+		if present == nil || absent == nil {
+			t.Fatalf("an executable is found: %v, %v", present, absent)
+		}
+		if a := strings.ReplaceAll(present.Error(), "keys.json", "nothing"); a != absent.Error() {
+			t.Errorf("what is there is told from what is not: %v, %v", present, absent)
+		}
+	})
+}
