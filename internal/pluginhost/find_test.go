@@ -18,8 +18,8 @@ import (
 func TestADirectoryOfPluginsIsReadWithinBounds(t *testing.T) {
 	home := t.TempDir()
 	dir := filepath.Join(home, "plugins")
-	for _, name := range []string{"resource-a-v1.2.0", "resource-a-v1.10.0", "resource-a-v2.0.0", "resource-a-v3.0.0.tmp12",
-		"resource-a-vx", "resource-a-b-v9.0.0", "language-a-v9.0.0"} {
+	for _, name := range []string{"resource-a-v1.2.0", "resource-a-v1.10.0", "resource-a-v2.0.0",
+		"resource-a-v3.0.0.tmp12", "resource-a-vx", "resource-a-b-v9.0.0", "language-a-v9.0.0"} {
 		if err := os.MkdirAll(filepath.Join(dir, name), 0o700); err != nil {
 			t.Fatal(err)
 		}

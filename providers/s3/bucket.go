@@ -107,7 +107,7 @@ func (b *Bucket) Reconcile(ctx context.Context, r provider.Request[BucketIn, Buc
 	return name, conn.bucketOut(r.News, r.Owner()), nil
 }
 
-// ensureBucket returns the tags of the bucket, which exists afterwards and is ours, and whether it was made by this call.
+// ensureBucket returns the tags of the bucket, which exists afterwards and is ours, and whether this call has made it.
 func (o *opened) ensureBucket(
 	ctx context.Context, r provider.Request[BucketIn, BucketOut], want map[string]string,
 ) (have map[string]string, made bool, err error) {

@@ -152,7 +152,8 @@ func headFromBeforeAnUpdate(t *testing.T, f fixture) {
 	old, err := f.objects.Get(t.Context(), head)
 	ok(t, err)
 	f.claim(t, 2, "w2")
-	ok(t, f.SaveDeltas(t.Context(), up(2), 1, puts(engine.State{Key: "o3", URN: thingURN("a"), Type: "cloud:index:Thing"})))
+	thing := engine.State{Key: "o3", URN: thingURN("a"), Type: "cloud:index:Thing"}
+	ok(t, f.SaveDeltas(t.Context(), up(2), 1, puts(thing)))
 	_, err = f.objects.Put(t.Context(), head, old.Data, statestore.Condition{})
 	ok(t, err)
 	claim := statestore.Claimant{Update: up(3), Writer: "w"}

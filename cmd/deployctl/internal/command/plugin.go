@@ -59,7 +59,7 @@ func (s *session) pluginDir() string {
 
 // installedPlugins returns the plugins that are installed, sorted.
 func (s *session) installedPlugins() ([]plugins.Plugin, error) {
-	found, err := workspace.GetPluginsFromDir(s.pluginDir())
+	found, err := workspace.GetPluginsFromDir(s.pluginDir()) //nolint:forbidigo // the user's own
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, deployments.Errorf(deployments.CodeInvalid, "the installed plugins cannot be listed: %w", err)
 	}
