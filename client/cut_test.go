@@ -139,7 +139,7 @@ func TestACallWhoseConnectionIsCutIsTriedAgainAlsoByWhoHasNeverBeenAnswered(t *t
 
 func TestTheTimeInWhichTheServiceHasACallIsNotOneInWhichItIsUnreachable(t *testing.T) {
 	t.Parallel()
-	const patience = time.Second
+	const patience = 5 * time.Second // in which a slow machine connects again
 	service := &cutting{Service: memory.New(), lasts: patience}
 	c := throughRelay(t, service, client.Options{Patience: patience})
 	if _, err := c.ListStacks(t.Context(), "organization", ""); err != nil || service.calls.Load() != 2 {
@@ -177,7 +177,7 @@ func TestAStreamThatABalancerBreaksOffIsTriedAgainUntilPatienceEnds(t *testing.T
 			balancer.Start()
 			defer balancer.Close()
 			through := edge{t: t, address: balancer.Listener.Addr().String()}
-			c := through.dial(client.Options{Patience: time.Second})
+			c := through.dial(client.Options{Patience: 5 * time.Second})
 			_, err := c.ListStacks(t.Context(), "organization", "")
 			if deployments.CodeOf(err) != deployments.CodeUnavailable || !strings.Contains(err.Error(), what) ||
 				calls.Load() < 2 {
