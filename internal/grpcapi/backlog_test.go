@@ -183,3 +183,30 @@ func TestCallsOfOneHostWhoseTokensAreLookedUpHaveABound(t *testing.T) {
 		}
 	})
 }
+
+// wrongTokens knows no token.
+type wrongTokens struct{ Authority }
+
+func (wrongTokens) Authenticate(context.Context, string) (deployments.Caller, error) {
+	return deployments.Caller{}, deployments.Errorf(deployments.CodeUnauthorized, "no such token")
+}
+
+// TestWrongTokensThatAreSlowedTakeNoPlaceOfOthersOfTheirHost has more wait than are answered at once.
+func TestWrongTokensThatAreSlowedTakeNoPlaceOfOthersOfTheirHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate, ended := NewGate(wrongTokens{}, nil, nil), make(chan error, 2*wrongBurst)
+		for range cap(ended) {
+			go func() {
+				_, err := gate.Caller(t.Context(), "wrong", "10.0.0.1:1")
+				ended <- err
+			}()
+		}
+		synctest.Wait()
+		if len(ended) == cap(ended) || gate.edge.entering.all != 0 {
+			t.Errorf("%d of %d have an answer; %d places are taken", len(ended), cap(ended), gate.edge.entering.all)
+		}
+		for range cap(ended) {
+			<-ended
+		}
+	})
+}

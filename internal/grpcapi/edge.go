@@ -154,8 +154,8 @@ func (e *edge) serveOpen(srv any, s grpc.ServerStream, method string, handle grp
 
 // authenticate finds the caller. Wrong tokens are slowed by their address, all calls of a token by that.
 func (e *edge) authenticate(c *call) (deployments.Caller, error) {
-	defer entered(c.ctx)
 	caller, err := e.identify(c.ctx, c.method)
+	entered(c.ctx) // those with a wrong token wait below, and take no place of others from their host meanwhile
 	c.entry.Token, c.entry.Member, c.entry.Identity = caller.Token, caller.Member, caller.Identity
 	if err != nil {
 		if deployments.CodeOf(err) == deployments.CodeUnauthorized {

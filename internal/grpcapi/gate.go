@@ -39,6 +39,7 @@ func (g *Gate) Caller(ctx context.Context, text, host string) (deployments.Calle
 	}
 	caller, err := g.edge.authority.Authenticate(ctx, text)
 	done()
+	entered() // a wrong token waits below
 	if err != nil {
 		if deployments.CodeOf(err) == deployments.CodeUnauthorized {
 			g.Wrong(ctx, host)
