@@ -206,7 +206,9 @@ func TestWrongTokensThatAreSlowedTakeNoPlaceOfOthersOfTheirHost(t *testing.T) {
 			t.Errorf("%d of %d have an answer; %d places are taken", len(ended), cap(ended), gate.edge.entering.all)
 		}
 		for range cap(ended) {
-			<-ended
+			if err := <-ended; deployments.CodeOf(err) != deployments.CodeUnauthorized {
+				t.Errorf("one is answered %v", err)
+			}
 		}
 	})
 }
