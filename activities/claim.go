@@ -58,6 +58,9 @@ func (a *Activities) claim(ctx context.Context, in deployments.ClaimInput) (depl
 	if queue, err := a.elsewhere(ctx, u.Organization); err != nil || queue != "" {
 		return deployments.Claimed{Queue: queue}, err
 	}
+	if err := a.roomFor(ctx, u); err != nil {
+		return deployments.Claimed{}, err
+	}
 	if err := a.putRequest(ctx, in); err != nil {
 		return deployments.Claimed{}, err
 	}
@@ -79,16 +82,18 @@ func (a *Activities) claim(ctx context.Context, in deployments.ClaimInput) (depl
 	if in.Number <= 1 {
 		s.log.Put(prelude(s.config))
 		if missing != "" {
-			s.log.Put(apitype.EngineEvent{Timestamp: int(time.Now().Unix()), DiagnosticEvent: &apitype.DiagnosticEvent{
-				Message: missing + "\n", Color: "never", Severity: "warning",
-			}})
+			s.log.Put(warning(missing))
+		}
+		if asked := askedParallel(r); s.granted < asked {
+			s.log.Put(warning(fmt.Sprintf("%d steps are made at a time, of %d that were asked for: other updates of %s "+
+				"have their share of the worker.", s.granted, asked, u.Organization)))
 		}
 	}
 	go s.prepare(context.WithoutCancel(ctx))
 	if err := a.Store.PutInfo(ctx, running(u, r, a.started(ctx, u))); err != nil {
 		return deployments.Claimed{}, err
 	}
-	goal := goalOf(u, version, r)
+	goal := goalOf(u, version, r, s.granted)
 	goal.StackID, goal.Identity, goal.Look = s.stackID, s.identity.Seeds, s.look
 	if goal.Generations, err = a.Store.Generations(ctx, u.StackName); err != nil {
 		return deployments.Claimed{}, err
@@ -240,8 +245,9 @@ func running(u deployments.UpdateName, r deployments.UpdateRequest, since time.T
 	}
 }
 
-// goalOf returns the core's goal for a request, in an update that makes that version of the stack.
-func goalOf(u deployments.UpdateName, version int, r deployments.UpdateRequest) engine.Goal {
+// goalOf returns the core's goal for a request, in an update that makes that version of the stack and has been granted
+// so many steps at a time.
+func goalOf(u deployments.UpdateName, version int, r deployments.UpdateRequest, parallel int) engine.Goal {
 	g := engine.Goal{
 		Kind: r.Kind, DryRun: r.DryRun, Version: version,
 		Organization: u.Organization, Project: u.Project, Stack: u.Stack,
@@ -250,15 +256,18 @@ func goalOf(u deployments.UpdateName, version int, r deployments.UpdateRequest) 
 		ExcludeProtected: r.ExcludeProtected, IgnoreProtect: r.IgnoreProtect,
 		Plan: r.Plan, Settle: r.Settle, Adopt: r.Adopt,
 		RunProgram: r.RunProgram, ClearPendingCreates: r.ClearPendingCreates,
-		ContinueOnError: r.ContinueOnError, Parallel: r.Parallel, WaitOnUnknown: r.WaitOnUnknown,
+		ContinueOnError: r.ContinueOnError, Parallel: parallel, WaitOnUnknown: r.WaitOnUnknown,
 	}
-	if g.Parallel < 1 {
-		g.Parallel = deployments.DefaultParallel
-	}
-	g.Parallel = min(g.Parallel, deployments.MaxParallel)
 	g.Ahead, g.ReadAhead = ahead(g.Parallel)
 	g.Policies = len(r.PolicyPacks) > 0
 	return g
+}
+
+// warning returns an event that warns of something.
+func warning(text string) apitype.EngineEvent {
+	return apitype.EngineEvent{Timestamp: int(time.Now().Unix()), DiagnosticEvent: &apitype.DiagnosticEvent{
+		Message: text + "\n", Color: "never", Severity: "warning",
+	}}
 }
 
 // prelude returns the first event of a log: the configuration, with secrets redacted.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore"
+	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 )
 
@@ -99,6 +100,14 @@ func notDone(text string, after time.Duration) error {
 func postponed(text string, after time.Duration) error {
 	return temporal.NewApplicationErrorWithOptions(text, deployments.ErrorPostponed,
 		temporal.ApplicationErrorOptions{NextRetryDelay: after})
+}
+
+// Postponed is the error of an activity that gives up its place in the worker and comes back after a pause, which grows
+// with its attempts from a second to the longest one.
+func Postponed(ctx context.Context, why string, longest time.Duration) error {
+	pause := min(time.Duration(activity.GetInfo(ctx).Attempt)*time.Second, longest)
+	return temporal.NewApplicationErrorWithOptions(why, deployments.ErrorPostponed, temporal.ApplicationErrorOptions{
+		NextRetryDelay: pause, Category: temporal.ApplicationErrorCategoryBenign})
 }
 
 // unknownOutcome is the error of a call that may or may not have had its effect.

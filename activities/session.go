@@ -47,6 +47,7 @@ type session struct {
 	identity statestore.StackIdentity
 	stackID  string
 	request  deployments.UpdateRequest
+	granted  int // steps at a time
 	base     int
 	store    *statestore.Store
 	values   *bags.Codec

@@ -84,7 +84,7 @@ func (a *Activities) host(
 		}
 		s = &session{
 			spent: a.spent[u], answers: a.answers, again: again && u.Number() > 0,
-			update: u, base: base, request: request, store: a.Store, bundles: a.bundles, limits: a.accounts,
+			update: u, base: base, request: request, granted: a.grant(u.Organization, askedParallel(request)), store: a.Store, bundles: a.bundles, limits: a.accounts,
 			compared: a.compared, config: request.Config, catalogue: a.newCatalogue(), settled: a.CountSettled,
 			ready: make(chan struct{}), since: time.Now(),
 		}
@@ -165,7 +165,7 @@ func (a *Activities) fill(ctx context.Context, s *session) error {
 	if s.dir, s.project, err = a.unpack(ctx, s, s.place); err != nil {
 		return err
 	}
-	s.parallel = ratelimit.NewSemaphore(goalOf(s.update, s.base, s.request).Parallel)
+	s.parallel = ratelimit.NewSemaphore(s.granted)
 	s.log = eventlog.NewOutput(a.Store, s.update, s.config.SecretTexts())
 	s.phases.tell = s.log.Phase
 	env := append(append(Environment(s.request.Environment, a.Env), provider.StackVariable+"="+s.identity.Owner),

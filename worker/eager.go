@@ -40,8 +40,8 @@ type serverPoll struct {
 
 func newEager() *eager {
 	return &eager{
-		tasks: make(chan *workflowservice.PollActivityTaskQueueResponse, concurrent),
-		polls: make(chan *serverPoll, concurrent),
+		tasks: make(chan *workflowservice.PollActivityTaskQueueResponse, slotsOfQueue),
+		polls: make(chan *serverPoll, slotsOfQueue),
 	}
 }
 
@@ -54,7 +54,7 @@ func (e *eager) serve(queue string) {
 
 // withSlots returns options whose slots eager counts.
 func (e *eager) withSlots(o worker.Options) (worker.Options, error) {
-	tuner, err := worker.NewFixedSizeTuner(worker.FixedSizeTunerOptions{NumActivitySlots: concurrent})
+	tuner, err := worker.NewFixedSizeTuner(worker.FixedSizeTunerOptions{NumActivitySlots: slotsOfQueue})
 	o.MaxConcurrentActivityExecutionSize, o.Tuner = 0, slotTuner{tuner, e}
 	return o, err
 }
@@ -138,7 +138,7 @@ func (e *eager) mark(r *workflowservice.RespondWorkflowTaskCompletedRequest) map
 		if a == nil || e.queue == "" || a.GetTaskQueue().GetName() != e.queue {
 			continue
 		}
-		if a.RequestEagerExecution = e.taken < concurrent; a.RequestEagerExecution {
+		if a.RequestEagerExecution = e.taken < slotsOfQueue; a.RequestEagerExecution {
 			asked[a.GetActivityId()] = true
 			e.taken++
 		}

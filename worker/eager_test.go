@@ -148,17 +148,17 @@ func TestNoMoreIsAskedForThanPollersCanTake(t *testing.T) {
 	}
 	s.refuse = nil
 	var many []*commandpb.Command
-	for i := range concurrent + 1 {
+	for i := range slotsOfQueue + 1 {
 		many = append(many, schedule(strconv.Itoa(i), "mine", false))
 	}
 	if _, err := s.complete(many...); err != nil {
 		t.Fatal(err)
 	}
-	if many[concurrent].GetScheduleActivityTaskCommandAttributes().GetRequestEagerExecution() ||
-		len(s.tasks) != concurrent {
+	if many[slotsOfQueue].GetScheduleActivityTaskCommandAttributes().GetRequestEagerExecution() ||
+		len(s.tasks) != slotsOfQueue {
 		t.Fatal("more was asked for than there is room for")
 	}
-	for i := range concurrent {
+	for i := range slotsOfQueue {
 		s.mustPoll(strconv.Itoa(i))
 	}
 	if s.taken != 0 {
@@ -169,7 +169,7 @@ func TestNoMoreIsAskedForThanPollersCanTake(t *testing.T) {
 // slots are those of a worker that polls through s; all but the given number are reserved.
 func (s sdk) slots(free int) worker.SlotSupplier {
 	s.Helper()
-	options, err := s.withSlots(worker.Options{MaxConcurrentActivityExecutionSize: concurrent})
+	options, err := s.withSlots(worker.Options{MaxConcurrentActivityExecutionSize: slotsOfQueue})
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -180,7 +180,7 @@ func (s sdk) slots(free int) worker.SlotSupplier {
 	defer c.Close()
 	_ = worker.New(c, "mine", options) // panics at options that contradict each other
 	slots := options.Tuner.GetActivityTaskSlotSupplier()
-	for range concurrent - free {
+	for range slotsOfQueue - free {
 		s.reserve(slots)
 	}
 	return slots
@@ -250,7 +250,7 @@ func TestAPollThatATaskHasOvertakenKeepsASlotFree(t *testing.T) {
 }
 
 func TestTheLargestUpdateAndWhatItHasAheadLeaveRoomForOthers(t *testing.T) {
-	if room := concurrent - deployments.MaxParallel*3/2; room < 100 {
+	if room := mostOfOrganization - deployments.MaxParallel*3/2; room < 100 {
 		t.Fatalf("there is room for %d others", room)
 	}
 }

@@ -73,9 +73,6 @@ const (
 	deadlock = 10 * time.Second
 	// sticky is how long a workflow task waits for the worker that has the workflow in memory, which may be suspended.
 	sticky = 2 * time.Second
-	// concurrent limits the activities of a queue: the steps of the largest update, half as many ahead, and some
-	// others.
-	concurrent = 2 * deployments.MaxParallel
 	// scheduledSlots is how many scheduled updates may begin at a time, so that they do not delay interactive ones.
 	scheduledSlots = 4
 	// deliverySlots is how many events are sent to webhooks at a time, so that slow receivers hold up nothing else.
@@ -116,7 +113,7 @@ func (c *Connection) Run(ctx context.Context, o Options) error {
 	options.OnFatalError = func(err error) { failed <- err }
 	alone := options
 	alone.DisableWorkflowWorker = true
-	hosting, err := c.eager.withSlots(alone)
+	hosting, err := c.eager.withSlots(c.sharing(alone))
 	if err != nil {
 		return deployments.Errorf(deployments.CodeInternal, "make room for activities: %w", err)
 	}
@@ -188,10 +185,16 @@ func workerOptions(
 			BuildID:        recovery.Build, // else the SDK hashes the whole binary at every start
 		}},
 		WorkerStopTimeout: stopTimeout, DeadlockDetectionTimeout: deadlock, StickyScheduleToStartTimeout: sticky,
-		MaxConcurrentActivityExecutionSize: concurrent,
+		MaxConcurrentActivityExecutionSize: slotsOfQueue,
 		Interceptors: append([]interceptor.WorkerInterceptor{&workLog{log: log}, &panicGuard{}, &activityContexts{}, fence,
 			&workflowNames{}}, more...),
 	}
+}
+
+// sharing returns the options of a worker whose slots organizations share.
+func (c *Connection) sharing(o worker.Options) worker.Options {
+	o.Interceptors = append([]interceptor.WorkerInterceptor{newShares(c.config.log())}, o.Interceptors...)
+	return o
 }
 
 // serving makes the workers of a queue that others poll, too: one for workflows and activities that any worker can do,
@@ -205,7 +208,7 @@ func (c *Connection) serving(
 		options.DeploymentOptions.UseVersioning = true
 		options.DeploymentOptions.Version.DeploymentName = deploymentOf(o.Deployment, queue)
 	}
-	shared := worker.New(c.Client, queue, options)
+	shared := worker.New(c.Client, queue, c.sharing(options))
 	workflows.New(o.Workflows).Register(shared)
 	shared.RegisterActivity(acts)
 	shared.RegisterActivity(c.recovery().Activities(acts))
@@ -222,7 +225,7 @@ func (c *Connection) serving(
 	telling.RegisterActivity(&webhooks.Activities{Store: c.Store, Network: o.Webhooks})
 	many := options
 	many.DisableWorkflowWorker = true
-	waiting := worker.New(c.Client, deployments.RemoteTaskQueue(queue), many)
+	waiting := worker.New(c.Client, deployments.RemoteTaskQueue(queue), c.sharing(many))
 	waiting.RegisterActivity(remote)
 	return []worker.Worker{shared, beginning, telling, waiting}
 }

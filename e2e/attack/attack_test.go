@@ -61,7 +61,7 @@ var leftToSoak = []string{
 	"program/assets-of-others", "program/fetches", "program/service-bucket", "program/next-start",
 	"program/sockets-of-the-user", "program/files-of-processes", "program/user-namespaces", "program/links-in-home",
 	"program/pipe-for-the-service", "program/long-urns", "program/endless-tools", "program/ports-of-another-update",
-	"program/runtime-path",
+	"program/runtime-path", "program/endless-steps",
 	"plugin/processes", "plugin/two-causes", "plugin/deep-names", "plugin/doubling-schema", "plugin/escape-sequences",
 	"page/left-script", "lease/another-place", "program/escape-sequences", "edge/held-connections", "member/planted-name",
 	"member/log-of-others",

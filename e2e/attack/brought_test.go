@@ -34,6 +34,7 @@ var programAttacks = []attack{
 	{"plugin/processes", processesOfAPlugin},
 	{"program/long-urns", longURNs},
 	{"program/endless-tools", endlessTools},
+	{"program/endless-steps", endlessSteps},
 	{"plugin/escape-sequences", escapesOfAPlugin},
 	{"plugin/two-causes", twoCauses},
 	{"plugin/deep-names", deepNames},

@@ -4,9 +4,7 @@ package attack
 
 import (
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -64,16 +62,10 @@ func (f *field) running(t *testing.T, kind string) string {
 // refusals counts the signals to a workflow that the worker has logged as refused.
 func (f *field) refusals(t *testing.T, id string) (n int) {
 	t.Helper()
-	logs, err := filepath.Glob(filepath.Join(f.State(), "logs", "*.log"))
-	harness.Must(t, err)
-	for _, log := range logs {
-		text, err := os.ReadFile(log)
-		harness.Must(t, err)
-		for line := range strings.Lines(string(text)) {
-			if strings.Contains(line, "Corrupted signal") && strings.Contains(line, "so it is refused") &&
-				strings.Contains(line, id) {
-				n++
-			}
+	for line := range strings.Lines(f.logs(t)) {
+		if strings.Contains(line, "Corrupted signal") && strings.Contains(line, "so it is refused") &&
+			strings.Contains(line, id) {
+			n++
 		}
 	}
 	return n

@@ -17,6 +17,7 @@ import (
 	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/deployctl/deployctl/internal/scheduled"
 	"github.com/deployctl/deployctl/internal/service"
+	"github.com/deployctl/deployctl/internal/share"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
@@ -35,7 +36,7 @@ type Activities struct {
 	// Sources decides which git servers may be asked.
 	Sources Sources
 
-	preparing *places
+	preparing *share.Places
 }
 
 // Sources decides which git servers may be asked: those at public addresses, and others.
@@ -44,9 +45,13 @@ type Sources struct {
 	Hosts   []string // these
 }
 
+// preparations is how many deployments a worker prepares at a time: each may take the memory of its largest file twice.
+// One organization gets at most preparationShare of them.
+const preparations, preparationShare = 4, 3
+
 // New returns the activities.
 func New(a Activities) *Activities {
-	a.preparing = &places{taken: map[string]int{}}
+	a.preparing = share.NewPlaces(share.Limits{All: preparations, OfOne: preparationShare})
 	return &a
 }
 
@@ -163,6 +168,9 @@ func headerOf(operation apitype.PulumiOperation) string {
 	return "pulumi " + string(operation)
 }
 
+// keepsSlot is how long an update of a deployment is followed without a pause.
+const keepsSlot = 10 * time.Minute
+
 // FollowDeployment returns once an update of a deployment has ended, and cancels it first if it is told to.
 func (a *Activities) FollowDeployment(
 	ctx context.Context, in deployments.FollowDeploymentInput,
@@ -173,8 +181,8 @@ func (a *Activities) FollowDeployment(
 			return deployments.UpdateInfo{}, activities.Failure(err)
 		}
 	}
-	runs := scheduled.Activities{Temporal: a.Temporal, Store: a.Store, Service: a.Service}
-	return runs.Follow(ctx, in.Update)
+	runs := &scheduled.Activities{Temporal: a.Temporal, Store: a.Store, Service: a.Service}
+	return scheduled.Follow(ctx, runs, in.Update, keepsSlot)
 }
 
 // EndDeployment records how a deployment has ended, and tells webhooks. What it ran is forgotten: it has secrets in it.

@@ -52,9 +52,9 @@ type preparation struct {
 func (a *Activities) PrepareDeployment(
 	ctx context.Context, n deployments.DeploymentName,
 ) (deployments.PreparedDeployment, error) {
-	leave, ok := a.preparing.take(n.Organization)
+	leave, ok := a.preparing.Take(n.Organization)
 	if !ok {
-		return deployments.PreparedDeployment{}, postponed(ctx, "the worker prepares other deployments", nextLook)
+		return deployments.PreparedDeployment{}, activities.Postponed(ctx, "the worker prepares other deployments", nextLook)
 	}
 	defer leave()
 	d, err := a.change(ctx, n, func(d *statestore.StoredDeployment) { begin(d, headerFetch) })

@@ -8,7 +8,6 @@ import (
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/activity"
-	"go.temporal.io/sdk/temporal"
 
 	"github.com/deployctl/deployctl/activities"
 	"github.com/deployctl/deployctl/deployments"
@@ -58,14 +57,7 @@ func (a *Activities) AwaitTurn(ctx context.Context, n deployments.DeploymentName
 	}
 	cancel()
 	activity.RecordHeartbeat(context.WithoutCancel(ctx), found.why)
-	return none, postponed(ctx, found.why, found.look)
-}
-
-// postponed is the error of an activity that is to be tried again after a pause, which grows up to a limit.
-func postponed(ctx context.Context, why string, limit time.Duration) error {
-	pause := min(time.Duration(activity.GetInfo(ctx).Attempt)*time.Second, limit)
-	return temporal.NewApplicationErrorWithOptions(why, deployments.ErrorPostponed, temporal.ApplicationErrorOptions{
-		NextRetryDelay: pause, Category: temporal.ApplicationErrorCategoryBenign})
+	return none, activities.Postponed(ctx, found.why, found.look)
 }
 
 // start records that a deployment has begun.

@@ -118,21 +118,21 @@ func TestOneOrganizationLeavesAPlaceForThePreparationOfOthers(t *testing.T) {
 	var leave func()
 	for range preparationShare {
 		var ok bool
-		if leave, ok = p.take("one"); !ok {
+		if leave, ok = p.Take("one"); !ok {
 			t.Fatal("it does not get its share")
 		}
 	}
-	if _, ok := p.take("one"); ok {
+	if _, ok := p.Take("one"); ok {
 		t.Error("it gets more than its share")
 	}
-	if _, ok := p.take("two"); !ok {
+	if _, ok := p.Take("two"); !ok {
 		t.Error("it leaves no place for another one")
 	}
-	if _, ok := p.take("three"); ok {
+	if _, ok := p.Take("three"); ok {
 		t.Error("there are more places than there are")
 	}
 	leave()
-	if _, ok := p.take("three"); !ok {
+	if _, ok := p.Take("three"); !ok {
 		t.Error("a place that was given back is not taken")
 	}
 }

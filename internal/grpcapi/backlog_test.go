@@ -202,8 +202,8 @@ func TestWrongTokensThatAreSlowedTakeNoPlaceOfOthersOfTheirHost(t *testing.T) {
 			}()
 		}
 		synctest.Wait()
-		if len(ended) == cap(ended) || gate.edge.entering.all != 0 {
-			t.Errorf("%d of %d have an answer; %d places are taken", len(ended), cap(ended), gate.edge.entering.all)
+		if len(ended) == cap(ended) || gate.edge.entering.parties.Held() != 0 {
+			t.Errorf("%d of %d have an answer; %d places are taken", len(ended), cap(ended), gate.edge.entering.parties.Held())
 		}
 		for range cap(ended) {
 			if err := <-ended; deployments.CodeOf(err) != deployments.CodeUnauthorized {

@@ -253,13 +253,13 @@ func (c *call) RecvMsg(m any) error {
 		return deployments.Errorf(deployments.CodeInternal, "%s asks for a %T, and its first message is a %T", c.method,
 			m, c.first)
 	}
-	share(to.ProtoReflect(), c.first.ProtoReflect())
+	shareFields(to.ProtoReflect(), c.first.ProtoReflect())
 	c.first = nil
 	return nil
 }
 
-// share gives an empty message what another one has, without a copy of its contents.
-func share(to, from protoreflect.Message) {
+// shareFields gives an empty message what another one has, without a copy of its contents.
+func shareFields(to, from protoreflect.Message) {
 	from.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
 		to.Set(field, value)
 		return true

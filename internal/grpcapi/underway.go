@@ -2,12 +2,13 @@ package grpcapi
 
 import (
 	"context"
-	"sync"
+	"math"
 
 	"google.golang.org/grpc/tap"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/grpcapi/wire"
+	"github.com/deployctl/deployctl/internal/share"
 )
 
 // How many calls a process answers at a time: each takes some 25 KiB, and up to smallAnswer of an answer that nobody
@@ -24,11 +25,7 @@ const (
 
 // Calls are the calls that are under way in a process, on all of its edges. It is safe for concurrent use.
 type Calls struct {
-	most, party, token int
-
-	mu  sync.Mutex
-	all int
-	of  map[[2]string]int // by party, and by party and token
+	parties, tokens *share.Places
 }
 
 // NewCalls returns the calls of a process, of which there are none yet.
@@ -57,36 +54,27 @@ func entered(ctx context.Context) {
 func newEntering() *Calls { return newCalls(mostEntering, mostOfConnections, mostOfConnections) }
 
 func newCalls(most, party, token int) *Calls {
-	return &Calls{most: most, party: party, token: token, of: map[[2]string]int{}}
+	return &Calls{
+		parties: share.NewPlaces(share.Limits{All: most, OfOne: party, Least: leastOfOne}),
+		tokens:  share.NewPlaces(share.Limits{All: math.MaxInt, OfOne: token}),
+	}
 }
 
 // enter counts a call until leave is called. It is refused at once if there are too many: waiting would cost as much.
 func (c *Calls) enter(party, token string) (leave func(), err error) {
-	one, whole := [2]string{party, token}, [2]string{party, ""}
-	if token == "" {
-		one[1] = party
+	leaveParty, ok := c.parties.Take(party)
+	if !ok {
+		return func() {}, errTooManyCalls
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if has := c.of[whole]; has >= c.party || c.of[one] >= c.token || c.all >= c.most && has >= leastOfOne {
-		return func() {}, busy("too many calls are made at once")
+	leaveToken, ok := c.tokens.Take(party + "\x00" + token)
+	if !ok {
+		leaveParty()
+		return func() {}, errTooManyCalls
 	}
-	c.count(one, whole, 1)
-	return sync.OnceFunc(func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.count(one, whole, -1)
-	}), nil
+	return func() { leaveToken(); leaveParty() }, nil
 }
 
-func (c *Calls) count(one, whole [2]string, by int) {
-	c.all += by
-	for _, name := range [][2]string{one, whole} {
-		if c.of[name] += by; c.of[name] == 0 {
-			delete(c.of, name)
-		}
-	}
-}
+var errTooManyCalls = busy("too many calls are made at once")
 
 // Enter counts a call of a caller, of an edge of another protocol.
 func (g *Gate) Enter(caller deployments.Caller) (leave func(), err error) {

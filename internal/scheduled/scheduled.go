@@ -8,6 +8,7 @@ import (
 	"errors"
 	"time"
 
+	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
@@ -34,6 +35,8 @@ const (
 	heartbeatEvery, pollEvery = 10 * time.Second, time.Second
 	// slotTime is how long a submitted update keeps its slot, unless it ends before: a long update must not delay others.
 	slotTime = time.Minute
+	// longestPause is the longest pause before another look at an update that takes longer.
+	longestPause = 15 * time.Second
 	// partsAtOnce bounds the parts of a log that are read in one call.
 	partsAtOnce = 50
 )
@@ -50,37 +53,46 @@ func (a *Activities) Submit(ctx context.Context, in deployments.SubmitInput) (de
 	}
 	ctx, cancel := context.WithTimeout(ctx, slotTime)
 	defer cancel()
-	_, _ = a.Follow(ctx, accepted.Update) // Follow reports its end
+	_, _, _ = a.follow(ctx, accepted.Update, true) // Follow reports its end
 	return accepted, nil
 }
 
 // Follow returns once the update has ended, by its own workflow or by recovery, and its continuation too, if it was
 // migrated. If this worker stops, another worker continues the activity.
 func (a *Activities) Follow(ctx context.Context, u deployments.UpdateName) (deployments.UpdateInfo, error) {
-	ctx, cancel := context.WithCancel(ctx)
+	return Follow(ctx, a, u, slotTime)
+}
+
+// Follow is the activity Follow that keeps its slot for a time. Then it comes back again and again for a look: updates
+// that do not end must not take the slots of others.
+func Follow(
+	ctx context.Context, a *Activities, u deployments.UpdateName, keeps time.Duration,
+) (deployments.UpdateInfo, error) {
+	looking, cancel := context.WithTimeout(ctx, keeps)
 	defer cancel()
 	go func() {
 		select {
 		case <-activity.GetWorkerStopChannel(ctx):
 			cancel()
-		case <-ctx.Done():
+		case <-looking.Done():
 		}
 	}()
-	info, err := a.follow(ctx, u)
-	for err == nil && info.Next != "" {
-		u.Version = info.Next
-		info, err = a.follow(ctx, u)
-	}
+	info, over, err := a.follow(looking, u, activity.GetInfo(ctx).Attempt == 1)
 	switch {
-	case err != nil && ctx.Err() != nil:
-		err = ctx.Err()
+	case ctx.Err() != nil && !over:
+		return info, ctx.Err()
+	case !over && (err == nil || looking.Err() != nil):
+		return info, activities.Postponed(ctx, "update "+u.Version+" has not ended yet", longestPause)
 	case err == nil && info.Status != deployments.StatusSucceeded:
 		err = a.Service.RunFailed(ctx, activity.GetInfo(ctx).WorkflowExecution, info)
 	}
 	return info, err
 }
 
-func (a *Activities) follow(ctx context.Context, u deployments.UpdateName) (deployments.UpdateInfo, error) {
+// follow looks whether an update and its continuations are over; if it waits, until they are.
+func (a *Activities) follow(
+	ctx context.Context, u deployments.UpdateName, waits bool,
+) (info deployments.UpdateInfo, over bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
@@ -90,22 +102,43 @@ func (a *Activities) follow(ctx context.Context, u deployments.UpdateName) (depl
 		}
 	}()
 	for {
-		var info deployments.UpdateInfo
-		err := a.Temporal.GetWorkflow(ctx, deployments.UpdateWorkflowID(u), "").Get(ctx, &info)
-		if err == nil || ctx.Err() != nil {
-			return info, err
+		info, over, err = a.look(ctx, u, waits)
+		switch {
+		case err != nil || over && info.Next == "":
+			return info, over, err
+		case over:
+			u.Version = info.Next
+		case !waits || ctx.Err() != nil:
+			return info, false, nil
+		default:
+			pause(ctx, pollEvery) // it waits in its queue or is being recovered, or Temporal is unreachable
 		}
-		if settled, ok := workflows.InfoOf(err); ok {
-			return settled, nil
-		}
-		if refused := (*temporal.WorkflowExecutionError)(nil); u.Number() == 0 && errors.As(err, &refused) {
-			return refusedPreview(u, refused), nil
-		}
-		if info, err := a.ended(ctx, u); err != nil || !info.Ended.IsZero() {
-			return info, activities.Failure(err)
-		}
-		pause(ctx, pollEvery) // it waits in its queue or is being recovered, or Temporal is unreachable
 	}
+}
+
+// look looks whether an update is over; if it waits, until its workflow has ended.
+func (a *Activities) look(
+	ctx context.Context, u deployments.UpdateName, waits bool,
+) (info deployments.UpdateInfo, over bool, err error) {
+	id := deployments.UpdateWorkflowID(u)
+	if !waits {
+		described, err := a.Temporal.DescribeWorkflowExecution(ctx, id, "")
+		if err == nil && described.GetWorkflowExecutionInfo().GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
+			return info, false, nil
+		}
+	}
+	err = a.Temporal.GetWorkflow(ctx, id, "").Get(ctx, &info)
+	if err == nil || ctx.Err() != nil {
+		return info, err == nil, err
+	}
+	if settled, ok := workflows.InfoOf(err); ok {
+		return settled, true, nil
+	}
+	if refused := (*temporal.WorkflowExecutionError)(nil); u.Number() == 0 && errors.As(err, &refused) {
+		return refusedPreview(u, refused), true, nil
+	}
+	info, err = a.ended(ctx, u)
+	return info, err == nil && !info.Ended.IsZero(), activities.Failure(err)
 }
 
 // ended returns the description of an ended update; one without an end if it has not ended.

@@ -1,0 +1,62 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+)
+
+const (
+	// mostHosted is how many updates of one organization a worker hosts at a time: each has an activity of its own for
+	// as long as its program runs. Another one asks for its place again, here or at another worker, after
+	// longestClaimPause at most.
+	mostHosted        = 250
+	longestClaimPause = 15 * time.Second
+	// sharedParallel is how many steps at a time the updates of one organization are granted on a worker, each half of
+	// what is left at most, and leastParallel in any case.
+	sharedParallel = 2 * deployments.MaxParallel
+	leastParallel  = 8
+)
+
+// MostOfOrganization is how many activities the updates of one organization have on a worker at most: the steps that they
+// were granted, half as many ahead, and for each update its program and one more.
+const MostOfOrganization = (sharedParallel+mostHosted*leastParallel)*3/2 + 2*mostHosted
+
+// roomFor postpones the claim of an update whose organization has all the updates here that it may have.
+func (a *Activities) roomFor(ctx context.Context, u deployments.UpdateName) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if hosted, _ := a.hostedOf(u.Organization); hosted < mostHosted || a.sessions[u.String()] != nil {
+		return nil
+	}
+	return Postponed(ctx, fmt.Sprintf("the worker hosts %d updates of the organization %s", mostHosted, u.Organization),
+		longestClaimPause)
+}
+
+// grant returns how many steps at a time another update of an organization may make, of those that it asks for. The
+// caller holds a.mu.
+func (a *Activities) grant(organization string, asked int) int {
+	_, granted := a.hostedOf(organization)
+	return min(asked, max((sharedParallel-granted)/2, leastParallel))
+}
+
+// hostedOf returns how many updates of an organization this worker hosts, and how many steps at a time they were
+// granted. The caller holds a.mu.
+func (a *Activities) hostedOf(organization string) (updates, granted int) {
+	for _, s := range a.sessions {
+		if s.update.Organization == organization {
+			updates, granted = updates+1, granted+s.granted
+		}
+	}
+	return updates, granted
+}
+
+// askedParallel returns how many steps at a time a request asks for.
+func askedParallel(r deployments.UpdateRequest) int {
+	if r.Parallel < 1 {
+		return deployments.DefaultParallel
+	}
+	return min(r.Parallel, deployments.MaxParallel)
+}
