@@ -18,7 +18,7 @@ import (
 // has slots. An update of the victim goes on meanwhile, and theirs do when their cloud answers.
 func endlessSteps(t *testing.T, f *field) {
 	cloud, env := harness.Cloud(t)
-	harness.Must(t, cloud.Set(t.Context(), fakecloud.Fault{Name: "never", Do: fakecloud.Hang, Op: fakecloud.Create}))
+	harness.Must(t, cloud.Set(t.Context(), fakecloud.Fault{Name: "never", Do: fakecloud.Hold, Op: fakecloud.Create}))
 	var held []*exec.Cmd
 	for i := range 5 {
 		dir, name := t.TempDir(), fmt.Sprint("endless-", i)
