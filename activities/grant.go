@@ -20,8 +20,8 @@ const (
 	leastParallel  = 8
 )
 
-// MostOfOrganization is how many activities the updates of one organization have on a worker at most: the steps that they
-// were granted, half as many ahead, and for each update its program and one more.
+// MostOfOrganization is how many activities the updates of one organization have on a worker at most: the steps that
+// they were granted, half as many ahead, and for each update its program and one more.
 const MostOfOrganization = (sharedParallel+mostHosted*leastParallel)*3/2 + 2*mostHosted
 
 // roomFor postpones the claim of an update whose organization has all the updates here that it may have.

@@ -84,7 +84,8 @@ func (a *Activities) host(
 		}
 		s = &session{
 			spent: a.spent[u], answers: a.answers, again: again && u.Number() > 0,
-			update: u, base: base, request: request, granted: a.grant(u.Organization, askedParallel(request)), store: a.Store, bundles: a.bundles, limits: a.accounts,
+			update: u, base: base, request: request, store: a.Store, bundles: a.bundles, limits: a.accounts,
+			granted:  a.grant(u.Organization, askedParallel(request)),
 			compared: a.compared, config: request.Config, catalogue: a.newCatalogue(), settled: a.CountSettled,
 			ready: make(chan struct{}), since: time.Now(),
 		}

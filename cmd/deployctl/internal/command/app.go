@@ -126,8 +126,9 @@ func paintError(color bool) string {
 func NewApp(s *Env) *cli.App {
 	commands := []*cli.Command{
 		newCommand(s), upCommand(s), watchCommand(s), previewCommand(s), refreshCommand(s), destroyCommand(s),
-		importCommand(s), cancelCommand(s), attachCommand(s), psCommand(s), statusCommand(s), resolveCommand(s),
-		settleCommand(s), stackCommand(s), stateCommand(s), graphCommand(s), whyCommand(s), configCommand(s),
+		importCommand(s), cancelCommand(s), attachCommand(s), logsCommand(s), psCommand(s), statusCommand(s),
+		resolveCommand(s), settleCommand(s), stackCommand(s), stateCommand(s), graphCommand(s), whyCommand(s),
+		configCommand(s),
 		scheduleCommand(s), webhookCommand(s), driftCommand(s), installCommand(s), pluginCommand(s), tokenCommand(s),
 		memberCommand(s), teamCommand(s), trustCommand(s), auditCommand(s),
 	}

@@ -31,6 +31,7 @@ var examples = map[string][]string{
 	"deployctl status": {"deployctl status", "deployctl status --problems --watch",
 		"deployctl status --organization acme --json"},
 	"deployctl ps":     {"deployctl ps", "deployctl ps --watch", "deployctl ps --organization acme --json"},
+	"deployctl logs":   {"deployctl logs", "deployctl logs 12", "deployctl logs --follow --stack prod"},
 	"deployctl attach": {"deployctl attach", "deployctl attach 12", "deployctl attach acme/shop/prod/12"},
 	"deployctl resolve": {
 		"deployctl resolve 'urn:pulumi:dev::shop::aws:ec2:Vpc::net' --created vpc-1",

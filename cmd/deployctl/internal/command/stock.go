@@ -14,7 +14,6 @@ var stockOnly = map[string]string{
 	"import --from":                    "make a file with `pulumi import --from`, and pass it as --file",
 	"login":                            "see `deployctl settings` for the service's address and token",
 	"logout":                           "see `deployctl settings` for the service's address and token",
-	"logs":                             "",
 	"org":                              "see `deployctl member` and `deployctl token`",
 	"package":                          "use `pulumi package`",
 	"policy":                           "use --policy-pack of `deployctl up` for a policy pack in a directory",

@@ -151,7 +151,7 @@ func TestWhatOnlyTheStockCLIHasIsAnsweredWithWhatToDoInstead(t *testing.T) {
 	d.refused(2, "has no command \"convert\", which only the stock CLI has; use `pulumi convert`", "convert")
 	d.refused(2, "deployctl stack has no command \"graph\", which only the stock CLI has; use `deployctl graph`",
 		"stack", "graph", "f")
-	d.refused(2, "deployctl has no command \"logs\", which only the stock CLI has; there is no replacement yet", "logs")
+	d.refused(2, "deployctl has no command \"env\", which only the stock CLI has; there is no replacement yet", "env")
 	d.refused(2, "deployctl up has no flag --run-program, which only the stock CLI has", "up", "--run-program")
 	page, err := os.ReadFile("../../../../docs/compatibility.md")
 	if err != nil {

@@ -1,0 +1,141 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/display"
+	"github.com/deployctl/deployctl/internal/projection"
+	"github.com/urfave/cli/v2"
+)
+
+func logsCommand(s *Env) *cli.Command {
+	return &cli.Command{
+		Name: "logs", Usage: "print what the program, the providers and the steps of an update have logged",
+		ArgsUsage: "[UPDATE]",
+		Description: "UPDATE is ORG/PROJECT/STACK/VERSION, as deployctl prints it, or VERSION; not given: the " +
+			"stack's running or latest update. Each line begins with its time.\n" +
+			"With --follow, the lines of the stack's next updates come, too, whoever starts them, until Ctrl-C. That " +
+			"an update fails does not make the command fail.",
+		Flags: onStack(jsonFlag, quietFlag,
+			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "go on with the updates that come later"}),
+		Action: action(s, runLogs),
+	}
+}
+
+// logPause is the pause between two looks for the next update of a stack.
+const logPause = time.Second
+
+func runLogs(ctx context.Context, s *session) error {
+	follow := s.flags.Bool("follow")
+	u, err := s.updateOf(ctx, s.flags.Args().First(), true)
+	if err == nil {
+		err = s.logOf(ctx, u)
+	}
+	none := deployments.CodeOf(err) == deployments.CodeNotFound && s.flags.NArg() == 0
+	if !follow || err != nil && !none {
+		return err
+	}
+	if none { // there is no update yet
+		stack, err := s.existingStack(ctx)
+		if err != nil {
+			return err
+		}
+		u.Update.StackName = stack.Stack
+	}
+	ctx, stop := s.interruptible(ctx)
+	defer stop()
+	for last := u.Update.Number(); ; {
+		if !pause(ctx, logPause) {
+			return nil
+		}
+		next, err := s.updatesAfter(ctx, u.Update.StackName, last)
+		for _, u := range next {
+			if err == nil {
+				err = s.logOf(ctx, u)
+			}
+			last = u.Update.Number()
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// updatesAfter returns the updates of a stack that have a later version, in their order.
+func (s *session) updatesAfter(
+	ctx context.Context, stack deployments.StackName, version int,
+) (later []deployments.UpdateInfo, err error) {
+	info, err := s.service.Stack(ctx, stack)
+	if err != nil {
+		return nil, err
+	}
+	if info.Version > version {
+		history, err := s.service.History(ctx, stack, info.Version-version)
+		if err != nil {
+			return nil, err
+		}
+		later = history
+	}
+	if info.Active != nil {
+		later = append(later, *info.Active)
+	}
+	later = slices.DeleteFunc(later, func(u deployments.UpdateInfo) bool { return u.Update.Number() <= version })
+	slices.SortFunc(later, func(a, b deployments.UpdateInfo) int { return a.Update.Number() - b.Update.Number() })
+	return slices.CompactFunc(later, func(a, b deployments.UpdateInfo) bool { return a.Update == b.Update }), nil
+}
+
+// logOf prints the log of an update, until the update has ended.
+func (s *session) logOf(ctx context.Context, u deployments.UpdateInfo) error {
+	options := s.viewOptions(u.Kind, projection.NewState())
+	options.Screen, options.Heading = nil, u.Update.String()
+	out := &stamped{to: s.Out}
+	if !options.JSON {
+		options.Out = out
+	}
+	var view display.View
+	return s.service.Watch(ctx, u.Update, func(e deployments.WatchEvent) error {
+		switch {
+		case e.Event != nil && e.Event.Timestamp > 0:
+			out.at = time.Unix(int64(e.Event.Timestamp), 0)
+		case e.End != nil:
+			out.at = e.End.Ended
+		case e.Progress != nil || out.at.IsZero():
+			out.at = time.Now()
+		}
+		if view == nil { // its heading has the time of the first event
+			view = display.New(options)
+		}
+		view.Item(e)
+		return nil
+	})
+}
+
+// stamped begins each line that it writes with a time.
+type stamped struct {
+	to    io.Writer
+	at    time.Time
+	below bool // the line has begun
+}
+
+func (w *stamped) Write(p []byte) (int, error) {
+	var text []byte
+	for line := range bytes.Lines(p) {
+		if !w.below {
+			text = w.at.Local().AppendFormat(text, time.DateTime+" ")
+		}
+		text = append(text, line...)
+		w.below = !bytes.HasSuffix(line, []byte("\n"))
+	}
+	if _, err := w.to.Write(text); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
