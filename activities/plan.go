@@ -296,7 +296,16 @@ func (pl *planner) compare(ctx context.Context, checked resource.PropertyMap) (e
 		d.Changes = plugin.DiffSome
 		d.ChangedKeys = append(d.ChangedKeys, initErrorKey)
 	}
+	if d.Changes != plugin.DiffSome && pl.forced(ctx) {
+		d.Changes = plugin.DiffSome
+	}
 	return engineDiff(d), nil
+}
+
+// forced reports whether a resource is to be reconciled though nothing has changed.
+func (pl *planner) forced(ctx context.Context) bool {
+	p, ok := pl.provider.(*pluginhost.Provider)
+	return ok && pl.session.request.Force && pl.session.reconciled(ctx, p, pl.ask.URN.Type())
 }
 
 // preview computes the outputs that the resource would have, and the steps of its views.

@@ -68,6 +68,8 @@ type UpdateRequest struct {
 	// Adopt are URNs, types and patterns of both: what is somebody else's in the place of such a resource that is to be
 	// created is taken over; of an up.
 	Adopt []string `json:"adopt,omitempty"`
+	// Force reconciles what has not changed, too, where its provider converges; of an up.
+	Force bool `json:"force,omitempty"`
 	// Imports are the resources that an import takes into the stack: parents and providers before what refers to them.
 	Imports []Import `json:"imports,omitempty"`
 	// Variables are the names that resources have in the text that an import writes for the program, by URN; without

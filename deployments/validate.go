@@ -375,6 +375,9 @@ func (r UpdateRequest) validateSelection() error {
 	if len(r.Adopt) > 0 && r.Kind != engine.KindUp {
 		return Errorf(CodeInvalid, "only an up, or the preview of one, takes over what exists (--adopt)")
 	}
+	if r.Force && r.Kind != engine.KindUp {
+		return Errorf(CodeInvalid, "only an up, or the preview of one, reconciles what has not changed (--force)")
+	}
 	for _, list := range [][]string{r.Targets, r.Excludes, r.Replace, r.Adopt} {
 		if err := validateTargets(list); err != nil {
 			return err

@@ -356,6 +356,7 @@ type SubmitRequest struct {
 	Settle              *Settling               `protobuf:"bytes,31,opt,name=settle,proto3" json:"settle,omitempty"`                                                                                 // of a refresh, which then does nothing else
 	TrySettle           bool                    `protobuf:"varint,32,opt,name=try_settle,json=trySettle,proto3" json:"try_settle,omitempty"`                                                         // of a preview of a refresh: it also tries the settle rules of what it reads
 	Adopt               []string                `protobuf:"bytes,33,rep,name=adopt,proto3" json:"adopt,omitempty"`                                                                                   // of an up: URNs, types and patterns of both
+	Force               bool                    `protobuf:"varint,34,opt,name=force,proto3" json:"force,omitempty"`                                                                                  // of an up
 	unknownFields       protoimpl.UnknownFields
 	sizeCache           protoimpl.SizeCache
 }
@@ -619,6 +620,13 @@ func (x *SubmitRequest) GetAdopt() []string {
 		return x.Adopt
 	}
 	return nil
+}
+
+func (x *SubmitRequest) GetForce() bool {
+	if x != nil {
+		return x.Force
+	}
+	return false
 }
 
 // Settling settles what earlier updates left pending.
@@ -9013,7 +9021,7 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\x04salt\x18\x02 \x01(\tR\x04salt\x12\x10\n" +
 	"\x03key\x18\x03 \x01(\fR\x03key\x12\x10\n" +
 	"\x03url\x18\x04 \x01(\tR\x03url\x12#\n" +
-	"\rencrypted_key\x18\x05 \x01(\tR\fencryptedKey\"\xac\v\n" +
+	"\rencrypted_key\x18\x05 \x01(\tR\fencryptedKey\"\xc2\v\n" +
 	"\rSubmitRequest\x12-\n" +
 	"\x05stack\x18\x01 \x01(\v2\x17.deployctl.v1.StackNameR\x05stack\x12\x1d\n" +
 	"\n" +
@@ -9051,7 +9059,8 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\x06settle\x18\x1f \x01(\v2\x16.deployctl.v1.SettlingR\x06settle\x12\x1d\n" +
 	"\n" +
 	"try_settle\x18  \x01(\bR\ttrySettle\x12\x14\n" +
-	"\x05adopt\x18! \x03(\tR\x05adopt\x1aT\n" +
+	"\x05adopt\x18! \x03(\tR\x05adopt\x12\x14\n" +
+	"\x05force\x18\" \x01(\bR\x05force\x1aT\n" +
 	"\vConfigEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12/\n" +
 	"\x05value\x18\x02 \x01(\v2\x19.deployctl.v1.ConfigValueR\x05value:\x028\x01\x1a<\n" +

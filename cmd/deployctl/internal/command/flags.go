@@ -120,6 +120,8 @@ var (
 	expectNoChangesFlag = &cli.BoolFlag{Name: "expect-no-changes", Usage: "exit with 4 if anything would change"}
 	adoptFlag           = &cli.BoolFlag{Name: "adopt", Usage: "take over what exists already under the names of what " +
 		"would be created, also if it is another owner's; after the loss of a state, look for all that it may have held"}
+	forceFlag = &cli.BoolFlag{Name: "force", Usage: "reconcile what has not changed, too, if its provider converges: it " +
+		"looks at what exists, and repairs it"}
 	replaceFlag = &cli.StringSliceFlag{Name: "replace",
 		Usage: "replace the resource with this `URN` or name; may be repeated"}
 )

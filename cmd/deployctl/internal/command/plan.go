@@ -49,6 +49,7 @@ type planOptions struct {
 	Replace          []string `json:"replace,omitempty"`
 	IgnoreProtect    bool     `json:"ignoreProtect,omitempty"`
 	Adopt            []string `json:"adopt,omitempty"`
+	Force            bool     `json:"force,omitempty"`
 }
 
 // plannedStep is what happens to one resource.
@@ -65,7 +66,7 @@ func (s *session) newPlan(
 	p := savedPlan{
 		Format: planFormat, Stack: r.Stack.String(), Base: stack.Version, Files: map[string]string{},
 		Options: planOptions{r.Refresh, r.Targets, r.TargetDependents, r.Excludes, r.ExcludeDependents, r.Replace,
-			r.IgnoreProtect, r.Adopt},
+			r.IgnoreProtect, r.Adopt, r.Force},
 	}
 	if stack.Version > 0 {
 		state, err := s.service.Export(ctx, r.Stack, stack.Version, deployments.SecretsProvider{}, false)

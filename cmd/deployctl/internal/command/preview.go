@@ -11,7 +11,7 @@ import (
 func previewCommand(s *Env) *cli.Command {
 	return &cli.Command{
 		Name: "preview", Aliases: []string{"pre", "plan"}, Usage: "show what an update would do",
-		Flags: updateFlags(refreshFlag, replaceFlag, adoptFlag, ignoreProtectFlag, excludeProtectedFlag,
+		Flags: updateFlags(refreshFlag, replaceFlag, adoptFlag, forceFlag, ignoreProtectFlag, excludeProtectedFlag,
 			runProgramFlag, policyPackFlag, policyPackConfigFlag,
 			&cli.StringFlag{Name: "kind", Usage: "`KIND` of update to preview: up, refresh or destroy", Value: "up"},
 			&cli.StringFlag{Name: "import-file", Usage: "write what would be created to `FILE`, for deployctl import"},

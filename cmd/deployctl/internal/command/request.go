@@ -27,7 +27,7 @@ func (s *session) request(
 		ExcludeDependents: s.flags.Bool("exclude-dependents"),
 		ExcludeProtected:  s.flags.Bool("exclude-protected"), IgnoreProtect: s.flags.Bool("ignore-protect"),
 		RunProgram: s.flags.Bool("run-program"), ClearPendingCreates: s.flags.Bool("clear-pending-creates"),
-		ContinueOnError: s.flags.Bool("continue-on-error"), Parallel: s.flags.Int("parallel"),
+		Force: s.flags.Bool("force"), ContinueOnError: s.flags.Bool("continue-on-error"), Parallel: s.flags.Int("parallel"),
 	}
 	named, err := s.namedResources(ctx, info)
 	if err != nil {

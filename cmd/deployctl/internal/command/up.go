@@ -9,7 +9,8 @@ func upCommand(s *Env) *cli.Command {
 	return &cli.Command{
 		Name: "up", Aliases: []string{"update", "deploy"}, Usage: "update the stack to what the program declares",
 		Description: changeExits,
-		Flags: changeFlags(refreshFlag, replaceFlag, adoptFlag, ignoreProtectFlag, policyPackFlag, policyPackConfigFlag,
+		Flags: changeFlags(refreshFlag, replaceFlag, adoptFlag, forceFlag, ignoreProtectFlag, policyPackFlag,
+			policyPackConfigFlag,
 			&cli.StringFlag{Name: "plan", Usage: "make the changes of the plan in `FILE`, which deployctl preview " +
 				"--save-plan has written, and stop before others"}),
 		Action: action(s, change(engine.KindUp)),
