@@ -138,11 +138,9 @@ func TestAnUpdateThatWaitsOutlivesItsQueue(t *testing.T) {
 // TestAWebsiteSurvives kills what a website's update stands on once its bucket is there; its provider is in the
 // service. The program's host is held meanwhile, so that the update has not ended.
 func TestAWebsiteSurvives(t *testing.T) {
+	soaktest.Only(t)
 	for _, victim := range []string{"the client", "the language host", "the S3 server", "the service"} {
 		t.Run("the death of "+victim, func(t *testing.T) {
-			if victim != "the service" {
-				soaktest.Only(t)
-			}
 			t.Parallel()
 			aim(t, 5, func() (met bool) {
 				h := newHome(t)

@@ -73,11 +73,9 @@ func TestAProviderPublishesTheViewsOfWhatItManages(t *testing.T) {
 // TestViewsAreThoseOfTheAnswerThatCountsWhoeverIsKilled kills the provider and the service while the cloud holds the
 // update of an owner: views are published again, and recorded once.
 func TestViewsAreThoseOfTheAnswerThatCountsWhoeverIsKilled(t *testing.T) {
+	soaktest.Only(t)
 	for _, victim := range []string{"the service", "the provider"} {
 		t.Run(victim, func(t *testing.T) {
-			if victim == "the service" {
-				soaktest.Only(t)
-			}
 			t.Parallel()
 			s := &scene{stage: newStage(t, homeFor(t, victim))}
 			s.write(t, "scenario.yaml", fleet("{a: one, b: two}"))

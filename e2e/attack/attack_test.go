@@ -162,7 +162,7 @@ func patient(t *testing.T) context.Context {
 
 // sharing are the parties that attack one service in `make test`; each has its own in `make attack`.
 var sharing = [][][]attack{{clientAttacks, leaseAttacks, floods, edgeAttacks},
-	{memberAttacks, programAttacks, pageAttacks}, {temporalAttacks}, {bucketAttacks}}
+	{memberAttacks, programAttacks, pageAttacks}, {temporalAttacks, bucketAttacks}}
 
 func TestNobodyGetsAnywhere(t *testing.T) {
 	t.Parallel()

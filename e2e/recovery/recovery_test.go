@@ -53,7 +53,7 @@ func TestAnUpdateWhoseWorkflowIsTerminatedIsGoneOnWithByTheNext(t *testing.T) {
 	for _, workflow := range []string{"update", "run"} {
 		for _, object := range []string{"named-2", "auto-1"} {
 			for _, at := range []fakecloud.Moment{fakecloud.Before, fakecloud.After} {
-				const others = 7 // which leaves the first and the last one, the opposites
+				const others = 8 // which leaves the first one
 				this := row
 				row++
 				t.Run(fmt.Sprintf("the %s, %s the effect on %s", workflow, at, object), func(t *testing.T) {

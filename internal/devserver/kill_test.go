@@ -92,8 +92,11 @@ func TestABucketIsThereWithItsTagsOrNotAtAll(t *testing.T) {
 
 func TestWhatWasAcknowledgedSurvivesEveryKill(t *testing.T) {
 	home := newHome(t)
-	written := 0
-	for round := range 5 {
+	written, rounds := 0, 3
+	if *soaktest.Full {
+		rounds = 10
+	}
+	for round := range rounds {
 		p := spawn(t, "service", home)
 		p.says(t, "running")
 		status, err := ReadStatus(home)

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	api "github.com/deployctl/deployctl/api/deployctl/v1"
@@ -22,8 +23,10 @@ import (
 //go:embed pages.html
 var pageFiles embed.FS
 
-var pageTemplates = template.Must(template.New("").Funcs(template.FuncMap{"when": shownTime}).ParseFS(pageFiles,
-	"pages.html"))
+// pageTemplates are parsed when the first page is asked for: most processes of this binary show none.
+var pageTemplates = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("").Funcs(template.FuncMap{"when": shownTime}).ParseFS(pageFiles, "pages.html"))
+})
 
 // The paths that the stock CLI names on the console.
 const (
@@ -72,7 +75,7 @@ func (c *call) pageTo(name, title string, data any, origin string) (any, error) 
 	c.answer.Header().Set("X-Frame-Options", "DENY")
 	c.answer.Header().Set("Cross-Origin-Opener-Policy", "same-origin")
 	var text bytes.Buffer
-	err := pageTemplates.ExecuteTemplate(&text, "page", map[string]any{"Name": name, "Title": title, "Style": style,
+	err := pageTemplates().ExecuteTemplate(&text, "page", map[string]any{"Name": name, "Title": title, "Style": style,
 		"Data": data, "Path": c.URL.Path})
 	return content{"text/html; charset=utf-8", text.Bytes()}, err
 }

@@ -160,12 +160,14 @@ func complement(commands []*cli.Command, path string) {
 		if c.Action == nil && len(c.Subcommands) > 0 {
 			c.Action = cli.ShowSubcommandHelp
 		}
+		names := make(map[cli.Flag]string, len(c.Flags)) // to ask for a name is slow, and every command starts here
 		for _, f := range c.Flags {
+			names[f] = f.Names()[0]
 			if b, ok := f.(*cli.BoolFlag); ok {
 				b.DisableDefaultText = true // the default is always false
 			}
 		}
-		slices.SortStableFunc(c.Flags, func(a, b cli.Flag) int { return strings.Compare(a.Names()[0], b.Names()[0]) })
+		slices.SortStableFunc(c.Flags, func(a, b cli.Flag) int { return strings.Compare(names[a], names[b]) })
 		complement(c.Subcommands, name)
 	}
 }
