@@ -71,6 +71,12 @@ func TestWhatOnceEndedOtherwiseThanInPulumisEngineEndsAsThere(t *testing.T) {
 			up(register("r1", autoType, size, nil), register("r2", autoType, values{"size": "'${r1.size}'"}, nil)),
 			with(up(register("r1", autoType, size, nil), register("r2", autoType, values{"size": "'${r1.size}'"}, nil)),
 				func(u *update) { u.Kind, u.RunProgram, u.Outside = "refresh", true, []change{{Step: "r1"}} })}},
+		"other options of what refers to what is gone": {updates: []update{
+			up(register("r1", autoType, size, nil), dependent, register("r3", autoType, size, nil)),
+			with(up(register("r1", autoType, size, nil), register("r3", autoType, size, nil), register("r2", autoType, size,
+				values{"dependsOn": "[r1, r3]", "replaceWith": "[r3]", "retainOnDelete": "true"})), func(u *update) {
+				u.Kind, u.RunProgram, u.Outside = "refresh", true, []change{{Step: "r1"}}
+			})}},
 		"an alias of what is declared, too": {fails: 1, updates: []update{
 			up(register("r1", autoType, size, nil)),
 			up(register("r2", autoType, size, values{"aliases": "[{name: r1}]"}), register("r1", autoType, size, nil))}},
