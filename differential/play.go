@@ -84,6 +84,7 @@ func (a *arena) compare(ctx context.Context, p program) (o outcome, err error) {
 		m.refreshed = m.refreshed || u.Refresh || u.Kind == "refresh"
 		m.secretOutputs = m.secretOutputs || u.hasOption("additionalSecretOutputs")
 		m.imported = m.imported || u.hasOption("import")
+		m.imports = m.imports || u.Kind == "import"
 		m.triggers = m.triggers || u.hasOption("replacementTrigger")
 		m.aliases = m.aliases || u.hasOption("aliases")
 		m.partial = m.partial || len(u.Targets)+len(u.Excludes) > 0 || u.RunProgram || u.ContinueOnError && sides[0].failed

@@ -22,6 +22,7 @@ type situation struct {
 	imported      bool // something, by the option of a resource
 	triggers      bool // a resource has the option replacementTrigger, or had it
 	aliases       bool // a resource has the option aliases, or had it
+	imports       bool // an update was an import
 }
 
 // rule is an intended difference: where it applies, both views are made equal in what it is about.
@@ -81,6 +82,13 @@ var intended = []rule{
 		fault:   true,
 	},
 	{
+		name:    "a provider that an import makes",
+		reason:  "it is stored as its check returns it; the stock engine checks it, and drops what that returns",
+		applies: func(s situation) bool { return s.imports },
+		level:   levelCheckedProviders,
+		fault:   true,
+	},
+	{
 		name:    "a secret trigger",
 		reason:  "it is stored; the stock CLI stores a secret null",
 		applies: func(s situation) bool { return s.triggers },
@@ -133,6 +141,24 @@ func levelTriggers(ours, stock *view) (differed bool) {
 		if mine["importID"] != nil && mine["replacementTrigger"] != nil && theirs["replacementTrigger"] == nil {
 			delete(mine, "replacementTrigger")
 			differed = true
+		}
+	}
+	return differed
+}
+
+// levelCheckedProviders removes what the check of a provider has added, which is the version of its framework, from
+// where the stock engine lacks it.
+func levelCheckedProviders(ours, stock *view) (differed bool) {
+	const added = "__pulumi-go-provider-version"
+	for i := range min(len(ours.resources), len(stock.resources)) {
+		mine, theirs := ours.resources[i], stock.resources[i]
+		for _, field := range []string{"inputs", "outputs"} {
+			checked, _ := mine[field].(map[string]any)
+			given, _ := theirs[field].(map[string]any)
+			if strings.HasPrefix(fmt.Sprint(mine["type"]), "pulumi:providers:") && given[added] == nil && checked[added] != nil {
+				delete(checked, added)
+				differed = true
+			}
 		}
 	}
 	return differed

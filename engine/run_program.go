@@ -1,11 +1,13 @@
 package engine
 
+import "github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+
 // A refresh or a destroy may run the program, as Pulumi's --run-program does, so that providers get the configuration
 // that it computes now:
 //
 //   - Providers, components, reads and the stack are registered as in an up.
 //   - A custom resource that is stored gets the options of its registration. A destroy keeps its inputs and outputs, a
-//     refresh reads them. The program gets its outputs.
+//     refresh reads them, and leaves out what they refer to and is not there. The program gets its outputs.
 //   - A custom resource that is not stored is left out, and so is what refers to it: nothing is created.
 //
 // When the program has ended well, a destroy deletes everything, and a refresh reads what was not registered.
@@ -49,7 +51,7 @@ func (r *Run) refreshEntry(e *entry, old *State) {
 	op := r.refreshOf(old)
 	op.For, op.Entry = forGoal, e
 	op.Step.URN, op.Step.Type = e.URN, e.New.Type // its provider may not know the former type any more
-	if r.skippedReference(e) == "" {
+	if !r.homeless(e) {
 		op.Step.Provider = r.providerFor(&e.New)
 	}
 	r.become(e, stageStepping, op.Op)
@@ -72,15 +74,25 @@ func (r *Run) entryRefreshed(op *operation, ev StepFinished) {
 	case ev.ID == "" || state == nil:
 		r.removeLost()
 		r.leaveOut(e, Bag{})
-	case r.skippedReference(e) != "": // the references of its registration lead to nothing
+	case r.homeless(e):
 		r.keepOld(e, state)
 		r.done(e, nil)
 	default:
+		if r.skippedReference(e) != "" {
+			e.New = e.New.without(func(u urn.URN) bool { return u != "" && r.snap.Live(r.current(u)) == nil })
+		}
 		e.New.ID, e.New.Outputs, e.New.InitErrors = state.ID, state.Outputs, state.InitErrors
 		e.New.Inputs, e.New.RefreshBeforeUpdate, e.New.Modified = state.Inputs, state.RefreshBeforeUpdate, state.Modified
 		r.keepValues(e, state, op.Op)
 		r.done(e, nil)
 	}
+}
+
+// homeless reports whether the update leaves out the parent or the provider that an entry's registration names: its
+// state then keeps those that it has, and with them all else.
+func (r *Run) homeless(e *entry) bool {
+	provider, _ := SplitReference(e.Reg.Provider)
+	return r.marked(e.Reg.Parent).LeftOut || r.marked(provider).LeftOut
 }
 
 // refreshesAlong reports that the program's registrations are read one by one, and not before it starts.

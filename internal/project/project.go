@@ -47,6 +47,11 @@ func Find(dir string) (*Project, error) {
 	if err != nil {
 		return nil, deployments.Errorf(deployments.CodeInvalid, "cannot look for Pulumi.yaml: %w", err)
 	}
+	if text, err := os.ReadFile(file); err == nil {
+		if err := checkBytes(file, text, true); err != nil {
+			return nil, err
+		}
+	}
 	definition, err := workspace.LoadProject(file)
 	if err != nil {
 		return nil, deployments.Errorf(deployments.CodeInvalid, "the project file is not valid; correct it and try "+

@@ -104,6 +104,9 @@ func (p *Project) parse(path string, text []byte) (*workspace.ProjectStack, erro
 		return &workspace.ProjectStack{Config: config.Map{}}, nil
 	}
 	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")) // the mark that some editors begin a text with
+	if err := checkBytes(path, text, false); err != nil {
+		return nil, err
+	}
 	return workspace.LoadProjectStackBytes(nil, p.Definition, text, path, marshaler)
 }
 

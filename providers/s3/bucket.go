@@ -150,12 +150,22 @@ func (o *opened) observeBucket(ctx context.Context, name string) (tags map[strin
 	return tags, true, nil
 }
 
+// createBucket creates a bucket with its tags, or without, if the server refuses a create for them.
 func (o *opened) createBucket(ctx context.Context, name string, tags map[string]string) error {
-	create := &types.CreateBucketConfiguration{Tags: tagSet(tags)}
+	in := &s3.CreateBucketInput{Bucket: &name,
+		CreateBucketConfiguration: &types.CreateBucketConfiguration{Tags: tagSet(tags)}}
 	if o.region != "us-east-1" {
-		create.LocationConstraint = types.BucketLocationConstraint(o.region)
+		in.CreateBucketConfiguration.LocationConstraint = types.BucketLocationConstraint(o.region)
 	}
-	_, err := o.client.CreateBucket(ctx, &s3.CreateBucketInput{Bucket: &name, CreateBucketConfiguration: create})
+	_, err := o.client.CreateBucket(ctx, in)
+	if !is(err, "InvalidArgument", "InvalidRequest", "MalformedXML") && !unsupported(err) {
+		return err
+	}
+	// Ceph's gateway takes no configuration without a place, for which us-east-1 has no name.
+	if in.CreateBucketConfiguration.Tags = nil; in.CreateBucketConfiguration.LocationConstraint == "" {
+		in.CreateBucketConfiguration = nil
+	}
+	_, err = o.client.CreateBucket(ctx, in)
 	return err
 }
 

@@ -139,6 +139,32 @@ func TestWhatAServerIgnoresInACreateIsSetByACallOfItsOwn(t *testing.T) {
 	}
 }
 
+// Ceph's gateway answers a create with a configuration so, unless that names a place.
+func TestABucketIsCreatedWithoutTagsWhereTheServerRefusesThemInACreate(t *testing.T) {
+	for name, code := range map[string]int{"InvalidArgument": http.StatusBadRequest, "MalformedXML": http.StatusBadRequest,
+		"NotImplemented": http.StatusNotImplemented} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newProxy(t)
+			refused := &atomic.Int64{}
+			refuse := func(w http.ResponseWriter, r *http.Request, _ http.Handler) bool {
+				if r.Method != http.MethodPut || r.URL.RawQuery != "" || r.ContentLength <= 0 ||
+					strings.Contains(strings.Trim(r.URL.Path, "/"), "/") {
+					return false
+				}
+				refused.Add(1)
+				return answer(w, code, name)
+			}
+			p.spoil.Store(&refuse)
+			open(t, p.URL).converges(props{"name": str("refused-" + strings.ToLower(name)),
+				"tags": resource.NewProperty(props{"team": str("web")}), "forceDestroy": resource.NewProperty(true)})
+			if refused.Load() != 1 {
+				t.Errorf("%d creates were refused", refused.Load())
+			}
+		})
+	}
+}
+
 func TestAServerThatDoesNotKeepWhatItAcceptsIsSaid(t *testing.T) {
 	drops := func(r *http.Request, what string) bool {
 		return r.Method == http.MethodPut && r.URL.Query().Has(what)

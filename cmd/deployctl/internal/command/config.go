@@ -39,7 +39,8 @@ func configCommand(s *Env) *cli.Command {
 	}
 }
 
-// configured opens the configuration of the command's stack.
+// configured opens the configuration of the command's stack. It asks the service only if there is no file yet, so that
+// a name that is mistyped gets none.
 func (s *session) configured(ctx context.Context) (*project.Secrets, error) {
 	if err := s.needProject(); err != nil {
 		return nil, err
@@ -51,7 +52,11 @@ func (s *session) configured(ctx context.Context) (*project.Secrets, error) {
 	if s.project == nil {
 		return nil, s.elsewhere(name)
 	}
-	return s.secrets(name)
+	secrets, err := s.secrets(name)
+	if err != nil {
+		return nil, err
+	}
+	return secrets, s.mustExist(ctx, secrets)
 }
 
 func runConfigSet(ctx context.Context, s *session) error {

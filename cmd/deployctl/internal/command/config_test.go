@@ -2,6 +2,7 @@ package command
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -67,6 +68,37 @@ func TestConfigurationIsKeptInTheFormOfTheField(t *testing.T) {
 	d.must("config", "rm", "aws:region")
 	d.refused(2, "aws:region is not set in", "config", "get", "aws:region")
 	d.refused(2, "aws:region is not set in", "config", "rm", "aws:region")
+}
+
+// Whatever reads or writes a stack's configuration takes a name without a file for a typing error, unless the service
+// knows the stack: a file of that name would be read by nobody.
+func TestAStackThatIsNotThereGetsNoConfigurationFile(t *testing.T) {
+	d := newDesk(t, map[string]string{"Pulumi.yaml": yamlProject})
+	d.stack("prod")
+	for _, args := range [][]string{
+		{"config", "set", "k", "v"},
+		{"config", "set", "--secret", "k", "v"},
+		{"config", "set-all", "--plaintext", "k=v"},
+		{"config", "rm", "k"},
+		{"config", "rm-all", "k"},
+		{"config", "get", "k"},
+		{"config"},
+		{"config", "ls", "--json"},
+		{"config", "cp", "--dest", "prod"},
+		{"stack", "change-secrets-provider", "passphrase"},
+		{"stack", "tag", "set", "k", "v"},
+		{"up", "--yes", "--config", "k=v"},
+		{"preview", "--config", "k=v"},
+		{"settle", "explain", "fake:index:Named"},
+	} {
+		d.refused(2, "there is no stack organization/shop/prdo; did you mean prod?", append(args, "--stack", "prdo")...)
+		if _, err := os.Stat(filepath.Join(d.dir, "Pulumi.prdo.yaml")); !os.IsNotExist(err) {
+			t.Fatalf("%q has made a file", args)
+		}
+	}
+	d.must("config", "set", "k", "v", "--stack", "prod")
+	d.write("Pulumi.later.yaml", "config:\n  shop:size: 3\n")
+	d.must("config", "set", "k", "v", "--stack", "later") // its file is there before it, as from a repository
 }
 
 func TestAValueIsStoredAsItsDeclarationOrTheUserSays(t *testing.T) {
