@@ -51,7 +51,7 @@ func (r *Run) refreshEntry(e *entry, old *State) {
 	op := r.refreshOf(old)
 	op.For, op.Entry = forGoal, e
 	op.Step.URN, op.Step.Type = e.URN, e.New.Type // its provider may not know the former type any more
-	if !r.homeless(e) {
+	if !r.withoutOwner(e) {
 		op.Step.Provider = r.providerFor(&e.New)
 	}
 	r.become(e, stageStepping, op.Op)
@@ -74,7 +74,7 @@ func (r *Run) entryRefreshed(op *operation, ev StepFinished) {
 	case ev.ID == "" || state == nil:
 		r.removeLost()
 		r.leaveOut(e, Bag{})
-	case r.homeless(e):
+	case r.withoutOwner(e):
 		r.keepOld(e, state)
 		r.done(e, nil)
 	default:
@@ -88,9 +88,9 @@ func (r *Run) entryRefreshed(op *operation, ev StepFinished) {
 	}
 }
 
-// homeless reports whether the update leaves out the parent or the provider that an entry's registration names: its
+// withoutOwner reports whether the update leaves out the parent or the provider that an entry's registration names: its
 // state then keeps those that it has, and with them all else.
-func (r *Run) homeless(e *entry) bool {
+func (r *Run) withoutOwner(e *entry) bool {
 	provider, _ := SplitReference(e.Reg.Provider)
 	return r.marked(e.Reg.Parent).LeftOut || r.marked(provider).LeftOut
 }

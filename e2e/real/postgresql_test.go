@@ -102,7 +102,7 @@ func postgresqlProgram(s stage) string {
 		limit = 4
 	}
 	if s.replaced {
-		collation = "POSIX"
+		collation = "C.UTF-8" // POSIX would be read back as C
 	}
 	text := fmt.Sprintf(`name: real
 runtime: yaml

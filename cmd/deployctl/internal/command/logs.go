@@ -19,7 +19,7 @@ func logsCommand(s *Env) *cli.Command {
 		ArgsUsage: "[UPDATE]",
 		Description: "UPDATE is ORG/PROJECT/STACK/VERSION, as deployctl prints it, or VERSION; not given: the " +
 			"stack's running or latest update. Each line begins with its time.\n" +
-			"With --follow, the lines of the stack's next updates come, too, whoever starts them, until Ctrl-C. That " +
+			"With --follow, the lines of the stack's next updates come, too, from any client, until Ctrl-C. That " +
 			"an update fails does not make the command fail.",
 		Flags: onStack(jsonFlag, quietFlag,
 			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "go on with the updates that come later"}),
