@@ -81,7 +81,7 @@ func fullRequest() deployments.UpdateRequest {
 		Config:      map[string]deployments.ConfigValue{"shop:size": {Value: "3", Secret: true, Object: true}},
 		Environment: []string{"A=B"}, Secrets: passphrase, Refresh: true, Targets: []string{"t"},
 		TargetDependents: true, ExcludeDependents: true, IgnoreProtect: true, Replace: []string{"r"},
-		Adopt:           []string{"a"},
+		Adopt: []string{"a"}, Force: true,
 		ContinueOnError: true, Parallel: 7, WaitOnUnknown: true, Message: "m", Initiator: "ann", Scheduled: true,
 		PolicyPacks: []deployments.PolicyPack{{Dir: "pack", Config: "{}"}},
 	}
@@ -93,10 +93,10 @@ var wholes = map[string]whole{
 		excluding := fullRequest()
 		excluding.Kind, excluding.Targets, excluding.Excludes = engine.KindDestroy, nil, []string{"x"}
 		excluding.ExcludeProtected, excluding.IgnoreProtect, excluding.RunProgram = true, false, true
-		excluding.PolicyPacks, excluding.Adopt = nil, nil
+		excluding.PolicyPacks, excluding.Adopt, excluding.Force = nil, nil, false
 		refreshing := fullRequest()
 		refreshing.Kind, refreshing.RunProgram, refreshing.ClearPendingCreates = engine.KindRefresh, true, true
-		refreshing.PolicyPacks, refreshing.Adopt = nil, nil
+		refreshing.PolicyPacks, refreshing.Adopt, refreshing.Force = nil, nil, false
 		if _, err := s.Submit(ctx, refreshing); err != nil {
 			return nil, err
 		}

@@ -114,7 +114,7 @@ func awsProgram(s stage) string {
 		text += fmt.Sprintf(`
   role%[2]d:
     type: aws:iamRole
-    properties: {name: %[1]s-role%[2]d, description: "of %[3]d days", assumeRolePolicy: %[4]s}
+    properties: {name: %[1]s-role%[2]d, maxSessionDuration: %[7]d, assumeRolePolicy: %[4]s}
   logs%[2]d: {type: "aws:cloudwatchLogGroup", properties: {name: %[1]s-logs%[2]d, retentionInDays: %[3]d}}
   topic%[2]d: {type: "aws:snsTopic", properties: {name: %[1]s-topic%[2]d, displayName: "of %[3]d days"}}
   net%[2]d: {type: "aws:vpc", properties: {cidrBlock: %[5]s, tags: {Name: %[1]s-net%[2]d}}}
@@ -123,7 +123,7 @@ func awsProgram(s stage) string {
     properties:
       {name: %[1]s-table%[2]d, billingMode: PAY_PER_REQUEST, hashKey: %[6]s, attributes: [{name: %[6]s, type: S}]}
     options: {deleteBeforeReplace: true}
-`, s.prefix, i, days, trust, cidr, key)
+`, s.prefix, i, days, trust, cidr, key, days*600) // seconds, from 3,600 on
 	}
 	return text
 }
