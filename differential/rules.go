@@ -201,8 +201,15 @@ func levelFormerTypes(ours, stock *view) (differed bool) {
 }
 
 // levelUnknown removes the outputs that the stock engine has stored as unknown, and takes what it has read under an
-// unknown id for what was read before.
+// unknown id for what was read before, if anything was.
 func levelUnknown(ours, stock *view) (differed bool) {
+	stock.resources = slices.DeleteFunc(stock.resources, func(theirs map[string]any) bool {
+		read := theirs["id"] == "UNKNOWN" && !slices.ContainsFunc(ours.resources, func(mine map[string]any) bool {
+			return mine["urn"] == theirs["urn"]
+		})
+		differed = differed || read
+		return read
+	})
 	for i := range min(len(ours.resources), len(stock.resources)) {
 		if stock.resources[i]["id"] == "UNKNOWN" && stock.resources[i]["urn"] == ours.resources[i]["urn"] {
 			stock.resources[i], differed = ours.resources[i], true

@@ -339,3 +339,14 @@ func TestFewDifferencesAreIntended(t *testing.T) {
 		t.Errorf("%d differences are intended, more than %d", n, mostIntended)
 	}
 }
+
+func TestWhatIsReadUnderAnUnknownIDAloneIsNotThere(t *testing.T) {
+	a, b := map[string]any{"urn": "a", "id": "1"}, map[string]any{"urn": "b", "id": "UNKNOWN"}
+	for id, left := range map[string]int{"UNKNOWN": 1, "2": 2} {
+		b["id"] = id
+		ours, stock := &view{resources: []map[string]any{a}}, &view{resources: []map[string]any{a, b}}
+		if differed := levelUnknown(ours, stock); differed != (left == 1) || len(stock.resources) != left {
+			t.Errorf("with the id %s, %d resources are left", id, len(stock.resources))
+		}
+	}
+}

@@ -108,7 +108,7 @@ func awsProgram(s stage) string {
 		cidr, key = "10.2.0.0/16", "key"
 	}
 	text := strings.ReplaceAll(awsHead, "URL", s.address) + fmt.Sprintf(`
-  outside: {type: "aws:iamRole", properties: {name: %[1]s-outside, description: as declared, assumeRolePolicy: %[2]s}}
+  outside: {type: "aws:iamRole", properties: {name: %[1]s-outside, maxSessionDuration: 3600, assumeRolePolicy: %[2]s}}
 `, s.prefix, trust)
 	for i := range 2 {
 		text += fmt.Sprintf(`
@@ -229,6 +229,6 @@ func (c *cloud) objects(ctx context.Context, prefix string) (all []object, err e
 
 func (c *cloud) alter(ctx context.Context, prefix string) error {
 	_, err := c.call(ctx, "iam", "", url.Values{"Action": {"UpdateRole"}, "Version": {"2010-05-08"},
-		"RoleName": {prefix + "-outside"}, "Description": {"changed outside"}}.Encode())
+		"RoleName": {prefix + "-outside"}, "MaxSessionDuration": {"7200"}}.Encode())
 	return err
 }
