@@ -96,7 +96,7 @@ func (s *session) rulesOfMarks(
 	if err != nil {
 		return nil
 	}
-	return s.knownRules(ctx, plugin, t, account.pkg.Version)
+	return s.knownRules(ctx, plugin, t, account.checkedVersion())
 }
 
 // withMark returns the declared inputs of a resource with its mark: that of the inputs which it had before, or, of a

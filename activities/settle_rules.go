@@ -96,6 +96,16 @@ func (s *session) knownRules(ctx context.Context, p *pluginhost.Provider, t toke
 	return all
 }
 
+// checkedVersion is the version of the plugin for rules that are for some of its versions. A package that a plugin makes
+// at run time, as the bridge to Terraform does, has another version than the package of that name for which the rules
+// were checked; a version that is not known is no reason against a rule.
+func (a *account) checkedVersion() string {
+	if a.pkg.Parameter != nil {
+		return ""
+	}
+	return a.pkg.Version
+}
+
 // finder returns how a create with these inputs is found: by the first rule that can be used. Without one, why says
 // what is missing; it is empty if there are no rules at all. Errors are those of calls that may be repeated.
 func (at *attempt) finder(
@@ -106,7 +116,7 @@ func (at *attempt) finder(
 		return nil, "", err
 	}
 	var reasons []string
-	all := at.session.knownRules(ctx, p, at.step.Type, account.pkg.Version)
+	all := at.session.knownRules(ctx, p, at.step.Type, account.checkedVersion())
 	place := markPlace(all)
 	for _, set := range all {
 		scope := at.scope(ctx, p, account, inputs, set.Values)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/pluginhost"
 	"github.com/deployctl/deployctl/internal/settlerule"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 )
@@ -275,5 +276,18 @@ func TestARuleIsTriedOnAResourceThatExists(t *testing.T) {
 				t.Errorf("it had effects: %q", effects)
 			}
 		})
+	}
+}
+
+func TestThePluginsVersionIsNotThatOfAPackageMadeAtRunTime(t *testing.T) {
+	rule := settlerule.Rule{}
+	if err := rule.UnmarshalJSON([]byte(`{"read": "${name}", "versions": ">=3.0.0 <4.0.0"}`)); err != nil {
+		t.Fatal(err)
+	}
+	bridge := &account{pkg: pluginhost.Package{Name: "terraform-provider", Version: "1.0.0",
+		Parameter: &pluginhost.Parameter{Name: "postgresql"}}}
+	own := &account{pkg: pluginhost.Package{Name: "postgresql", Version: "1.0.0"}}
+	if !rule.AppliesTo(bridge.checkedVersion()) || rule.AppliesTo(own.checkedVersion()) {
+		t.Error("the version of the bridge decides whether a rule applies, or that of the package does not")
 	}
 }
