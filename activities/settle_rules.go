@@ -96,9 +96,9 @@ func (s *session) knownRules(ctx context.Context, p *pluginhost.Provider, t toke
 	return all
 }
 
-// checkedVersion is the version of the plugin for rules that are for some of its versions. A package that a plugin makes
-// at run time, as the bridge to Terraform does, has another version than the package of that name for which the rules
-// were checked; a version that is not known is no reason against a rule.
+// checkedVersion is the version of the plugin for rules that are for some of its versions. A package that a plugin
+// makes at run time, as the bridge to Terraform does, has another version than the package of that name for which the
+// rules were checked; a version that is not known is no reason against a rule.
 func (a *account) checkedVersion() string {
 	if a.pkg.Parameter != nil {
 		return ""

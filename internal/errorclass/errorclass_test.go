@@ -75,7 +75,7 @@ func TestErrorsAsProvidersReportThemHaveTheClassThatTheyMean(t *testing.T) {
 		{"pkg:x:Y", "create", "timeout while waiting for state to become 'ready' (last error: StatusCode: 400)",
 			engine.ErrorAmbiguous},
 		{"pkg:x:Y", "create", "HTTP 404: Not Found", engine.ErrorAmbiguous}, // of what was read after it was made
-		{"pkg:x:Y", "delete", `pq: role "x" does not exist (42704)`, engine.ErrorAmbiguous}, // it may be gone already
+		{"pkg:x:Y", "delete", `pq: role "x" does not exist (42704)`, engine.ErrorAmbiguous},
 		{"pkg:x:Y", "delete", "StatusCode: 404", engine.ErrorAmbiguous},
 		{"pkg:x:Y", "update", `pq: role "x" does not exist (42704)`, engine.ErrorUnknown},
 		{"pkg:x:Y", "create", "the moon is full", engine.ErrorUnknown},
