@@ -76,7 +76,8 @@ func TestErrorsAsProvidersReportThemHaveTheClassThatTheyMean(t *testing.T) {
 			engine.ErrorAmbiguous},
 		{"pkg:x:Y", "create", "HTTP 404: Not Found", engine.ErrorAmbiguous}, // of what was read after it was made
 		{"pkg:x:Y", "delete", `pq: role "x" does not exist (42704)`, engine.ErrorAmbiguous},
-		{"pkg:x:Y", "delete", "StatusCode: 404", engine.ErrorAmbiguous},
+		{"pkg:x:Y", "delete", "NoSuchEntity: the role is not there", engine.ErrorAmbiguous},
+		{"pkg:x:Y", "delete", "dial tcp: lookup db: no such host", engine.ErrorNotReady}, // nobody was asked
 		{"pkg:x:Y", "update", `pq: role "x" does not exist (42704)`, engine.ErrorUnknown},
 		{"pkg:x:Y", "create", "the moon is full", engine.ErrorUnknown},
 	} {

@@ -22,7 +22,7 @@ func checkBytes(path string, text []byte, alone bool) error {
 		Config map[string]yaml.Node `yaml:"config"`
 	}
 	if err := yaml.Unmarshal(text, &file); err != nil {
-		return nil //nolint:nilerr // whoever reads the file says what is wrong with it
+		return nil //nolint:nilerr // LoadProject or LoadProjectStackBytes says what is wrong
 	}
 	for _, key := range slices.Sorted(maps.Keys(file.Config)) {
 		value := file.Config[key]

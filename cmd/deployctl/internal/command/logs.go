@@ -32,41 +32,41 @@ const logPause = time.Second
 
 func runLogs(ctx context.Context, s *session) error {
 	follow := s.flags.Bool("follow")
+	if follow {
+		var stop func()
+		ctx, stop = s.interruptible(ctx)
+		defer stop()
+	}
 	u, err := s.updateOf(ctx, s.flags.Args().First(), true)
 	if err == nil {
 		err = s.logOf(ctx, u)
 	}
-	none := deployments.CodeOf(err) == deployments.CodeNotFound && s.flags.NArg() == 0
-	if !follow || err != nil && !none {
+	if !follow {
 		return err
 	}
-	if none { // there is no update yet
-		stack, err := s.existingStack(ctx)
-		if err != nil {
-			return err
-		}
+	if deployments.CodeOf(err) == deployments.CodeNotFound && s.flags.NArg() == 0 { // there is no update yet
+		var stack deployments.StackInfo
+		stack, err = s.existingStack(ctx)
 		u.Update.StackName = stack.Stack
 	}
-	ctx, stop := s.interruptible(ctx)
-	defer stop()
-	for last := u.Update.Number(); ; {
-		if !pause(ctx, logPause) {
-			return nil
-		}
-		next, err := s.updatesAfter(ctx, u.Update.StackName, last)
+	for last := u.Update.Number(); err == nil && pause(ctx, logPause); {
+		var next []deployments.UpdateInfo
+		next, err = s.updatesAfter(ctx, u.Update.StackName, last)
 		for _, u := range next {
-			if err == nil {
-				err = s.logOf(ctx, u)
+			if err = s.logOf(ctx, u); deployments.CodeOf(err) == deployments.CodeNotFound {
+				s.note(u.Update.String() + " has no log.")
+				err = nil
+			}
+			if err != nil {
+				break
 			}
 			last = u.Update.Number()
 		}
-		if ctx.Err() != nil {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
 	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
 }
 
 // updatesAfter returns the updates of a stack that have a later version, in their order.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
 )
 
 // stampedLine is a line of a log.
@@ -36,6 +37,25 @@ func TestALogHasATimeOnEachLineAndTheEndOfItsUpdateIsNotItsOwn(t *testing.T) {
 		t.Errorf("as JSON it is\n%s", o)
 	}
 	d.refused(2, "9", "logs", "9")
+}
+
+func TestCtrlCEndsTheLogOfAnUpdateThatRuns(t *testing.T) {
+	d := inProject(t)
+	hold := make(chan struct{})
+	d.service.Play = func(r deployments.UpdateRequest) memoryScript {
+		script := creating(r)
+		script.Hold = hold
+		return script
+	}
+	defer close(hold)
+	dev := deployments.StackName{Organization: "organization", Project: "shop", Stack: "dev"}
+	if _, err := d.service.Submit(t.Context(), deployments.UpdateRequest{Stack: dev, Kind: engine.KindUp,
+		RequestID: "1"}); err != nil {
+		t.Fatal(err)
+	}
+	if o := d.interrupted("site created", "logs", "--follow"); o.code != 0 || o.err != "" {
+		t.Errorf("exit code %d\n%s", o.code, o.err)
+	}
 }
 
 func TestALogIsFollowedFromTheFirstUpdateToTheNext(t *testing.T) {
