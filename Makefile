@@ -7,7 +7,7 @@ LINK = -ldflags='-w $(RELEASE)'
 # VERSION names a release: its binaries say so, and which commit they are of. Others are linked without, so that a commit alone
 # links nothing anew.
 RELEASE = $(if $(VERSION),$(foreach set,version=$(VERSION) commit=$(shell git describe --always --abbrev=40 --exclude='*' \
-	--dirty=+) date=$(shell git log -1 --format=%cI),-X github.com/deployctl/deployctl/internal/build.$(set)))
+	--dirty=+) date=$(shell git log -1 --format=%cI),-X github.com/deployctl/deployctl/internal/sys/build.$(set)))
 # Compilers, linters and the services of tests spend a tenth of their time on collecting garbage, where memory is plenty. What is
 # measured, and what a user starts, collects as usual.
 build build-client next next-embedded peers stockengine check test e2e fuzz mutants: export GOGC := 400
@@ -15,10 +15,10 @@ build build-client next next-embedded peers stockengine check test e2e fuzz muta
 WITH_PEERS = peers=$$(tools/peers/build) && PATH="$$peers:$(CURDIR)/bin:$$PATH"
 # Packages are started in this order, a few at a time. The longest lead, so that none is left alone in the end: those that start
 # the built binary and wait for it, and between them those that compute.
-LONGEST = ./e2e ./e2e/attack ./e2e/pulumicli ./internal/languagehost ./e2e/languages ./statestore ./activities ./chaos \
+LONGEST = ./e2e ./e2e/attack ./e2e/pulumicli ./internal/plugin/languagehost ./e2e/languages ./statestore ./activities ./chaos \
 	./internal/devserver/... ./e2e/hostile
 E2E = ./e2e ./e2e/pulumicli ./e2e/languages ./chaos ./e2e/attack ./e2e/hostile ./internal/devserver/... ./e2e/... ./differential
-UNIT = ./internal/languagehost ./statestore ./activities \
+UNIT = ./internal/plugin/languagehost ./statestore ./activities \
 	$$(go list ./... | grep -v -e /internal/devserver -e /e2e$$ -e /e2e/ -e /bench$$ -e /chaos$$ -e /differential$$)
 
 .PHONY: all build build-client next next-embedded peers stockengine differential demo check test soak static tests unit-short fuzz \
@@ -115,19 +115,19 @@ mutants: ## the tests notice each way in which the code is broken on purpose
 # Two processes look for this long at each target. A protocol of several targets takes it in parts, so that each gets a minute.
 FUZZTIME ?= 30s
 FUZZPART ?= 4s
-FUZZED = internal/pluginhost:FuzzEngine internal/pluginhost:FuzzProviderAnswers internal/pluginhost:FuzzLanguageHostAnswers
+FUZZED = internal/plugin/pluginhost:FuzzEngine internal/plugin/pluginhost:FuzzProviderAnswers internal/plugin/pluginhost:FuzzLanguageHostAnswers
 FUZZED_PARTS = activities:FuzzRegisterResource activities:FuzzReadResource activities:FuzzInvoke activities:FuzzCall \
-	activities:FuzzRegisterResourceOutputs activities:FuzzRegisterPackage activities:FuzzStepsOverAnswers internal/gitpush:FuzzEvents \
-	internal/pulumiapi:FuzzRequests internal/glob:FuzzText internal/glob:FuzzPath engine:FuzzPatterns \
-	internal/redaction:FuzzReplace internal/journal:FuzzReplay internal/rawjson:FuzzTexts internal/service:FuzzClientEvents \
+	activities:FuzzRegisterResourceOutputs activities:FuzzRegisterPackage activities:FuzzStepsOverAnswers internal/service/gitpush:FuzzEvents \
+	internal/edge/pulumiapi:FuzzRequests internal/values/glob:FuzzText internal/values/glob:FuzzPath engine:FuzzPatterns \
+	internal/values/redaction:FuzzReplace statestore/journal:FuzzReplay internal/values/rawjson:FuzzTexts internal/service:FuzzClientEvents \
 	statestore:FuzzDeployments statestore:FuzzEncrypted statestore:FuzzEdits deployments:FuzzGrants deployments:FuzzClaims \
-	deployments:FuzzDeploymentSettings internal/autonaming:FuzzPatterns internal/grpcapi:FuzzCalls internal/token:FuzzTokens \
-	engine:FuzzRun internal/safetext:FuzzNothingThatATerminalObeysIsLeft internal/errorclass:FuzzPatterns \
-	internal/valuediff:FuzzADiffIsEmptyExactlyForEqualTexts internal/intake:FuzzFrames internal/intake:FuzzValues \
-	internal/settlerule:FuzzRules \
-	catalogue:FuzzMapping internal/service:FuzzCron internal/identity:FuzzIssuers internal/plugins:FuzzLocks \
-	internal/plugins:FuzzArchives internal/policies:FuzzConfigurations internal/pythonproject:FuzzProjects \
-	internal/npmworkspace:FuzzWorkspaces internal/assets:FuzzAnswers internal/outbound:FuzzURLs worker:FuzzPayloads
+	deployments:FuzzDeploymentSettings internal/host/autonaming:FuzzPatterns internal/edge/grpcapi:FuzzCalls internal/values/token:FuzzTokens \
+	engine:FuzzRun internal/values/safetext:FuzzNothingThatATerminalObeysIsLeft internal/settle/errorclass:FuzzPatterns \
+	internal/values/valuediff:FuzzADiffIsEmptyExactlyForEqualTexts internal/plugin/intake:FuzzFrames internal/plugin/intake:FuzzValues \
+	internal/settle/settlerule:FuzzRules \
+	catalogue:FuzzMapping internal/service:FuzzCron internal/service/identity:FuzzIssuers internal/plugin/plugins:FuzzLocks \
+	internal/plugin/plugins:FuzzArchives internal/host/policies:FuzzConfigurations internal/project/pythonproject:FuzzProjects \
+	internal/project/npmworkspace:FuzzWorkspaces internal/host/assets:FuzzAnswers internal/sys/outbound:FuzzURLs worker:FuzzPayloads
 
 fuzz: ## each protocol that programs and plugins speak, a minute of processor time; findings stay in testdata/fuzz
 	tools/fuzz $(FUZZTIME) $(FUZZED)
@@ -144,7 +144,7 @@ e2e: build peers stockengine ## the end-to-end tests alone
 
 long: build peers stockengine ## the slow packages with the tests that soaktest.Only keeps out of `make test`
 	$(WITH_PEERS) go test -vet=off -p 1 -parallel 4 -count=1 -timeout 2h ./e2e ./e2e/languages ./e2e/interop ./e2e/pulumicli \
-		./e2e/recovery ./chaos ./differential ./internal/languagehost ./internal/devserver ./internal/sandbox ./internal/templates \
+		./e2e/recovery ./chaos ./differential ./internal/plugin/languagehost ./internal/devserver ./internal/sandbox ./internal/terminal/templates \
 		-args -full
 
 bench: build ## the table against the stock CLI
@@ -165,7 +165,7 @@ attack: build ## play every attack of docs/security.md at full size
 	$(WITH_PEERS) go test -count=1 -timeout 30m ./e2e/hostile -args -full
 	$(WITH_PEERS) go test -count=1 -timeout 30m ./e2e/secrecy -args -full
 	$(WITH_PEERS) go test -count=1 -timeout 30m -run 'AnotherUser|APayload' ./e2e -args -full
-	tools/fuzz $(FUZZTIME) internal/grpcapi:FuzzCalls internal/token:FuzzTokens
+	tools/fuzz $(FUZZTIME) internal/edge/grpcapi:FuzzCalls internal/values/token:FuzzTokens
 
 ROUNDS ?= 20
 ROUND = $(WITH_PEERS) go test -vet=off -p 1 -parallel 4 -failfast -count=1 -timeout 2h -run 'NewUser|Kill|NeverMadeTwice|Save|FirstStart|Survives|CtrlC|Cancel|ServiceThat|Terminated'

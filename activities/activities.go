@@ -12,14 +12,14 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/bundlecache"
-	"github.com/deployctl/deployctl/internal/mempool"
-	"github.com/deployctl/deployctl/internal/pluginhost/process"
-	"github.com/deployctl/deployctl/internal/plugins"
-	"github.com/deployctl/deployctl/internal/ratelimit"
-	"github.com/deployctl/deployctl/internal/runlink"
+	"github.com/deployctl/deployctl/internal/host/bundlecache"
+	"github.com/deployctl/deployctl/internal/host/ratelimit"
+	"github.com/deployctl/deployctl/internal/host/runlink"
+	"github.com/deployctl/deployctl/internal/plugin/plugins"
 	"github.com/deployctl/deployctl/internal/sandbox"
-	"github.com/deployctl/deployctl/internal/settlerule"
+	"github.com/deployctl/deployctl/internal/sandbox/process"
+	"github.com/deployctl/deployctl/internal/settle/settlerule"
+	"github.com/deployctl/deployctl/internal/sys/mempool"
 	"github.com/deployctl/deployctl/statestore"
 )
 

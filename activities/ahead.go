@@ -7,8 +7,8 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
-	"github.com/deployctl/deployctl/internal/panics"
-	"github.com/deployctl/deployctl/internal/runlink"
+	"github.com/deployctl/deployctl/internal/host/runlink"
+	"github.com/deployctl/deployctl/internal/sys/panics"
 )
 
 // answerer answers the program of an epoch ahead of its Run, by an engine.Replica, for as long as that decides.

@@ -10,9 +10,9 @@ import (
 	"path/filepath"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/bundlecache"
-	"github.com/deployctl/deployctl/internal/panics"
+	"github.com/deployctl/deployctl/internal/host/bundlecache"
 	"github.com/deployctl/deployctl/internal/sandbox"
+	"github.com/deployctl/deployctl/internal/sys/panics"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/encoding"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
 )

@@ -11,7 +11,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
-	"github.com/deployctl/deployctl/internal/bundlecache"
+	"github.com/deployctl/deployctl/internal/host/bundlecache"
 )
 
 // shelved are the bundles of a test, each with a different file.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
 )
 
 // wait waits for a call, and passes a cancel on to its provider. It returns false if the call was not answered by the

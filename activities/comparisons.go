@@ -8,7 +8,7 @@ import (
 	"github.com/hashicorp/golang-lru/v2/expirable"
 
 	"github.com/deployctl/deployctl/engine"
-	"github.com/deployctl/deployctl/internal/pluginhost"
+	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
 )
 
 // comparisons remembers which stored resources their provider has found equal to their own inputs, so that a refresh

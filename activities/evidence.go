@@ -9,9 +9,9 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
-	"github.com/deployctl/deployctl/internal/errorclass"
-	"github.com/deployctl/deployctl/internal/pluginhost"
-	"github.com/deployctl/deployctl/internal/stackconfig"
+	"github.com/deployctl/deployctl/internal/host/stackconfig"
+	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
+	"github.com/deployctl/deployctl/internal/settle/errorclass"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 	"go.temporal.io/sdk/activity"
@@ -19,7 +19,7 @@ import (
 )
 
 // errorsKey is the configuration key of the stack's patterns of errors, by package or type: {"aws": [{"class":
-// "definite", "code": ["InvalidThing"]}]}. They are asked before those of internal/errorclass.
+// "definite", "code": ["InvalidThing"]}]}. They are asked before those of internal/settle/errorclass.
 const errorsKey = "deployctl:errors"
 
 // longestThrottled and longestNotReady are how long a call that its provider rejects in words only is repeated, if the

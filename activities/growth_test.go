@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/engine"
-	"github.com/deployctl/deployctl/internal/waittest"
+	"github.com/deployctl/deployctl/internal/testkit/waittest"
 	"github.com/gofrs/flock"
 )
 

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/engine"
-	"github.com/deployctl/deployctl/internal/filltest"
+	"github.com/deployctl/deployctl/internal/testkit/filltest"
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 

@@ -8,8 +8,8 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
-	"github.com/deployctl/deployctl/internal/build"
-	"github.com/deployctl/deployctl/internal/metrics"
+	"github.com/deployctl/deployctl/internal/service/metrics"
+	"github.com/deployctl/deployctl/internal/sys/build"
 )
 
 // A worker that was away when an update ended is never asked to release it: it forgets the update once it finds that

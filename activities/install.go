@@ -6,9 +6,9 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/deployctl/deployctl/internal/bundlecache"
-	"github.com/deployctl/deployctl/internal/npmworkspace"
-	"github.com/deployctl/deployctl/internal/pythonproject"
+	"github.com/deployctl/deployctl/internal/host/bundlecache"
+	"github.com/deployctl/deployctl/internal/project/npmworkspace"
+	"github.com/deployctl/deployctl/internal/project/pythonproject"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
 )
 

@@ -13,9 +13,9 @@ import (
 	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/languagehost"
-	"github.com/deployctl/deployctl/internal/npmworkspace"
-	"github.com/deployctl/deployctl/internal/pythonproject"
+	"github.com/deployctl/deployctl/internal/plugin/languagehost"
+	"github.com/deployctl/deployctl/internal/project/npmworkspace"
+	"github.com/deployctl/deployctl/internal/project/pythonproject"
 )
 
 // installable reports whether packages are installed for programs of a runtime before they start.

@@ -10,9 +10,9 @@ import (
 	"sync"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/pluginhost"
-	"github.com/deployctl/deployctl/internal/pluginhost/process"
-	"github.com/deployctl/deployctl/internal/plugins"
+	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
+	"github.com/deployctl/deployctl/internal/plugin/plugins"
+	"github.com/deployctl/deployctl/internal/sandbox/process"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
 )
 

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/engine"
-	"github.com/deployctl/deployctl/internal/redaction"
+	"github.com/deployctl/deployctl/internal/values/redaction"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"go.temporal.io/sdk/temporal"
 )

@@ -8,9 +8,9 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
-	"github.com/deployctl/deployctl/internal/intake"
-	"github.com/deployctl/deployctl/internal/panics"
-	"github.com/deployctl/deployctl/internal/ratelimit"
+	"github.com/deployctl/deployctl/internal/host/ratelimit"
+	"github.com/deployctl/deployctl/internal/plugin/intake"
+	"github.com/deployctl/deployctl/internal/sys/panics"
 )
 
 // groupTime is how long a group of refreshes goes on beginning to read. What is not begun then is left to a later

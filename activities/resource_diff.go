@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/deployctl/deployctl/engine"
-	"github.com/deployctl/deployctl/internal/properties"
+	"github.com/deployctl/deployctl/internal/values/properties"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"

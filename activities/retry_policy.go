@@ -12,8 +12,8 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
-	"github.com/deployctl/deployctl/internal/ratelimit"
-	"github.com/deployctl/deployctl/internal/stackconfig"
+	"github.com/deployctl/deployctl/internal/host/ratelimit"
+	"github.com/deployctl/deployctl/internal/host/stackconfig"
 	"go.temporal.io/sdk/temporal"
 )
 

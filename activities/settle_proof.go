@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/deployctl/deployctl/internal/bags"
-	"github.com/deployctl/deployctl/internal/pluginhost"
-	"github.com/deployctl/deployctl/internal/settlerule"
+	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
+	"github.com/deployctl/deployctl/internal/settle/settlerule"
+	"github.com/deployctl/deployctl/internal/values/bags"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 )

@@ -13,9 +13,9 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
-	"github.com/deployctl/deployctl/internal/runlink"
-	"github.com/deployctl/deployctl/internal/settlerule"
-	"github.com/deployctl/deployctl/internal/waittest"
+	"github.com/deployctl/deployctl/internal/host/runlink"
+	"github.com/deployctl/deployctl/internal/settle/settlerule"
+	"github.com/deployctl/deployctl/internal/testkit/waittest"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"

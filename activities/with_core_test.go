@@ -11,9 +11,9 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
-	"github.com/deployctl/deployctl/internal/runlink/runlinktest"
-	"github.com/deployctl/deployctl/internal/settlerule"
-	"github.com/deployctl/deployctl/internal/waittest"
+	"github.com/deployctl/deployctl/internal/host/runlink/runlinktest"
+	"github.com/deployctl/deployctl/internal/settle/settlerule"
+	"github.com/deployctl/deployctl/internal/testkit/waittest"
 )
 
 // realRun drives the real core with the real activities in this process, as a Run workflow does, but without Temporal.

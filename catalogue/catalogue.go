@@ -11,8 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/deployctl/deployctl/internal/panics"
-	"github.com/deployctl/deployctl/internal/settlerule"
+	"github.com/deployctl/deployctl/internal/settle/settlerule"
+	"github.com/deployctl/deployctl/internal/sys/panics"
 )
 
 //go:embed *.yaml

@@ -10,7 +10,7 @@ import (
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 
-	"github.com/deployctl/deployctl/internal/settlerule"
+	"github.com/deployctl/deployctl/internal/settle/settlerule"
 )
 
 // file has the rules of a package. Its text is YAML in which each value is JSON on a line of its own, so that only the

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/deployctl/deployctl/internal/rawjson"
+	"github.com/deployctl/deployctl/internal/values/rawjson"
 )
 
 const (

@@ -10,7 +10,7 @@ import (
 
 	api "github.com/deployctl/deployctl/api/deployctl/v1"
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/doors"
+	"github.com/deployctl/deployctl/internal/sys/doors"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials"

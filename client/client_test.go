@@ -18,10 +18,10 @@ import (
 	"github.com/deployctl/deployctl/client"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
-	"github.com/deployctl/deployctl/internal/grpcapi"
-	"github.com/deployctl/deployctl/internal/grpcapi/memory"
-	"github.com/deployctl/deployctl/internal/porttest"
-	"github.com/deployctl/deployctl/internal/waittest"
+	"github.com/deployctl/deployctl/internal/edge/grpcapi"
+	"github.com/deployctl/deployctl/internal/edge/grpcapi/memory"
+	"github.com/deployctl/deployctl/internal/testkit/porttest"
+	"github.com/deployctl/deployctl/internal/testkit/waittest"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 

@@ -14,8 +14,8 @@ import (
 
 	"github.com/deployctl/deployctl/client"
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/grpcapi"
-	"github.com/deployctl/deployctl/internal/grpcapi/memory"
+	"github.com/deployctl/deployctl/internal/edge/grpcapi"
+	"github.com/deployctl/deployctl/internal/edge/grpcapi/memory"
 )
 
 // relay carries connections to an address, and cuts those that there are.

@@ -3,7 +3,7 @@ package client
 import (
 	"context"
 
-	"github.com/deployctl/deployctl/internal/grpcapi/wire"
+	"github.com/deployctl/deployctl/internal/edge/grpcapi/wire"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 )

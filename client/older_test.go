@@ -7,7 +7,7 @@ import (
 
 	"github.com/deployctl/deployctl/client"
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/grpcapi/memory"
+	"github.com/deployctl/deployctl/internal/edge/grpcapi/memory"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )

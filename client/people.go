@@ -5,7 +5,7 @@ import (
 
 	api "github.com/deployctl/deployctl/api/deployctl/v1"
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/grpcapi/wire"
+	"github.com/deployctl/deployctl/internal/edge/grpcapi/wire"
 )
 
 // DeriveToken makes a token that may do what the client's may, as long as that lasts.

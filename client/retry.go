@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/doors"
-	"github.com/deployctl/deployctl/internal/grpcapi/wire"
+	"github.com/deployctl/deployctl/internal/edge/grpcapi/wire"
+	"github.com/deployctl/deployctl/internal/sys/doors"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/stats"
 )

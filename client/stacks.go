@@ -9,7 +9,7 @@ import (
 
 	api "github.com/deployctl/deployctl/api/deployctl/v1"
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/grpcapi/wire"
+	"github.com/deployctl/deployctl/internal/edge/grpcapi/wire"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"

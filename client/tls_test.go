@@ -18,9 +18,9 @@ import (
 
 	"github.com/deployctl/deployctl/client"
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/grpcapi"
-	"github.com/deployctl/deployctl/internal/grpcapi/memory"
-	"github.com/deployctl/deployctl/internal/waittest"
+	"github.com/deployctl/deployctl/internal/edge/grpcapi"
+	"github.com/deployctl/deployctl/internal/edge/grpcapi/memory"
+	"github.com/deployctl/deployctl/internal/testkit/waittest"
 )
 
 // certify makes a certificate for 127.0.0.1 and the file of its own authority.

@@ -14,7 +14,7 @@ import (
 	"github.com/deployctl/deployctl/client"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
-	"github.com/deployctl/deployctl/internal/filltest"
+	"github.com/deployctl/deployctl/internal/testkit/filltest"
 )
 
 // recorder is a service that notes how each method was called last, and answers with values of which every field is

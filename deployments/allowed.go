@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/deployctl/deployctl/internal/glob"
+	"github.com/deployctl/deployctl/internal/values/glob"
 )
 
 // allowance is what the grants of one list allow of a role, prepared for many stacks.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/deployctl/deployctl/internal/glob"
+	"github.com/deployctl/deployctl/internal/values/glob"
 )
 
 // FuzzGrants compares the globs of grants with glob.Text, which knows no letters but * and ?.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/deployctl/deployctl/internal/filltest"
+	"github.com/deployctl/deployctl/internal/testkit/filltest"
 )
 
 // TestEveryFieldOfARequestCounts makes each text of a request too large, whatever it is in.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/deployctl/deployctl/internal/glob"
+	"github.com/deployctl/deployctl/internal/values/glob"
 )
 
 // Trust lets identities that an issuer vouches for, such as the jobs of a CI service, exchange their identity tokens

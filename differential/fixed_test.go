@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/deployctl/deployctl/internal/soaktest"
+	"github.com/deployctl/deployctl/internal/testkit/soaktest"
 )
 
 // fixedSeed is what the programs of these tests are numbered from; random ones have smaller seeds.

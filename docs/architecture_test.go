@@ -1,6 +1,8 @@
 package docs
 
 import (
+	"go/parser"
+	"go/token"
 	"maps"
 	"os"
 	"os/exec"
@@ -52,23 +54,87 @@ func goFiles(t *testing.T) []string {
 	})
 }
 
-func TestTheArchitectureNamesEachPackage(t *testing.T) {
-	named := map[string]bool{"engine": true, "engine/modeltest": true}
-	for _, row := range tableRows(section(t, architecture(t), "The other packages")) {
+// rooms are the directories whose directories are rooms, besides the top.
+var rooms = []string{"internal", "cmd/deployctl/internal"}
+
+// room returns the room that a file belongs to, as a path in the repository.
+func room(file string) string {
+	for _, above := range rooms {
+		if below, ok := strings.CutPrefix(file, above+"/"); ok {
+			name, _, _ := strings.Cut(below, "/")
+			return above + "/" + name
+		}
+	}
+	name, _, _ := strings.Cut(file, "/")
+	return name
+}
+
+func TestTheArchitectureNamesEachRoom(t *testing.T) {
+	named, tree := map[string]bool{}, map[string]bool{}
+	for _, row := range tableRows(section(t, architecture(t), "The rooms"))[1:] {
 		for _, name := range quotedWords(row[0]) {
 			named[name] = true
 		}
 	}
-	packages := map[string]bool{}
 	for _, file := range goFiles(t) {
-		top, _, _ := strings.Cut(file, "/")
-		if slices.Contains([]string{"api", "bench", "chaos", "e2e", "docs", "tools", "examples"}, top) {
-			packages[top] = true // described as a whole
-		} else {
-			packages[path.Dir(file)] = true
+		tree[room(file)] = true
+	}
+	compare(t, "room", tree, named)
+}
+
+var listed = regexp.MustCompile(`(?m)^//   - ([a-z0-9/]+): `)
+
+func TestEachRoomOfInternalListsItsPackages(t *testing.T) {
+	packages, named := map[string]bool{}, map[string]bool{}
+	for _, file := range goFiles(t) {
+		at := room(file)
+		if !strings.HasPrefix(at, "internal/") {
+			continue
+		}
+		if dir := path.Dir(file); dir != at {
+			packages[dir] = true
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(root, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		doc, _, _ := strings.Cut(string(text), "\npackage ")
+		for _, m := range listed.FindAllStringSubmatch(doc, -1) {
+			named[at+"/"+m[1]] = true
 		}
 	}
 	compare(t, "package", packages, named)
+}
+
+func TestTheRoomsOfInternalImportWhatTheArchitectureSays(t *testing.T) {
+	written, found := map[string]bool{}, map[string]bool{}
+	for _, row := range tableRows(section(t, architecture(t), "Who may import whom")) {
+		from := quotedWords(row[0])
+		if len(from) != 1 {
+			continue // of the other table
+		}
+		for _, to := range quotedWords(row[1]) {
+			written[from[0]+" -> "+to] = true
+		}
+	}
+	for _, file := range goFiles(t) {
+		from, ok := strings.CutPrefix(room(file), "internal/")
+		if !ok {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, file), nil, parser.ImportsOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, spec := range parsed.Imports {
+			to, ok := strings.CutPrefix(strings.Trim(spec.Path.Value, `"`), module+"internal/")
+			if to, _, _ = strings.Cut(to, "/"); ok && to != from {
+				found[from+" -> "+to] = true
+			}
+		}
+	}
+	compare(t, "import", found, written)
 }
 
 func TestTheArchitectureNamesEachFileOfTheCore(t *testing.T) {

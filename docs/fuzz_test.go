@@ -56,26 +56,26 @@ var reads = regexp.MustCompile(`\b(json|yaml|toml|proto|protojson)\.(Unmarshal|N
 var trusted = map[string]string{
 	"client":                         "its service's answers",
 	"cmd/deployctl/internal/command": "files and answers of its user",
-	"internal/importfile":            "a file of the client's user",
-	"internal/project":               "files of the client's user", "internal/projection": "events, on the client",
-	"internal/templates": "files of the client's user", "internal/settings": "settings", "internal/kms": "settings",
+	"internal/terminal/importfile":   "a file of the client's user",
+	"internal/project":               "files of the client's user", "internal/events/projection": "events, on the client",
+	"internal/terminal/templates": "files of the client's user", "internal/terminal/settings": "settings", "cmd/deployctl/internal/kms": "settings",
 	"internal/devserver": "files of the home", "internal/sandbox": "files of the worker, and its launcher's answers",
-	"internal/sandbox/launcher": "the worker's order", "internal/seal": "what the service has sealed",
-	"internal/eventlog":      "what the service has sealed",
-	"internal/assets/digest": "in the sandbox of the program", "internal/remote": "in the sandbox of the program",
-	"internal/gitsource": "in the sandbox of the program", "internal/languagehost": "in the sandbox of the program",
+	"internal/sandbox/launcher": "the worker's order", "statestore/seal": "what the service has sealed",
+	"internal/events/eventlog":    "what the service has sealed",
+	"internal/host/assets/digest": "in the sandbox of the program", "internal/sandbox/remote": "in the sandbox of the program",
+	"internal/jobs/gitsource": "in the sandbox of the program", "internal/plugin/languagehost": "in the sandbox of the program",
 	"provider": "in the sandbox of the program", "providers": "in the sandbox of the program",
 	"providers/s3": "in the sandbox of the program",
 }
 
 // targets name the fuzz targets of other packages by which the parsers of a package are reached.
 var targets = map[string][]string{
-	"internal/bags":         {"statestore:FuzzDeployments", "activities:FuzzRegisterResource"},
-	"internal/grpcapi/wire": {"internal/grpcapi:FuzzCalls"},
-	"internal/monitor":      {"activities:FuzzRegisterResource", "activities:FuzzInvoke", "activities:FuzzCall"},
-	"internal/properties":   {"activities:FuzzRegisterResource"},
-	"internal/stackconfig":  {"internal/autonaming:FuzzPatterns"},
-	"internal/identity":     {"internal/identity:FuzzIssuers", "deployments:FuzzClaims"},
+	"internal/values/bags":       {"statestore:FuzzDeployments", "activities:FuzzRegisterResource"},
+	"internal/edge/grpcapi/wire": {"internal/edge/grpcapi:FuzzCalls"},
+	"internal/host/monitor":      {"activities:FuzzRegisterResource", "activities:FuzzInvoke", "activities:FuzzCall"},
+	"internal/values/properties": {"activities:FuzzRegisterResource"},
+	"internal/host/stackconfig":  {"internal/host/autonaming:FuzzPatterns"},
+	"internal/service/identity":  {"internal/service/identity:FuzzIssuers", "deployments:FuzzClaims"},
 }
 
 // TestEveryParserOfStrangersTextsIsFuzzed holds that a package that reads what others have written has a target that

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/deployctl/deployctl/internal/porttest"
+	"github.com/deployctl/deployctl/internal/testkit/porttest"
 )
 
 // apart starts a service on the shared home's servers with a state of its own, and gives its address; stop ends it.

@@ -5,7 +5,7 @@ import (
 
 	enums "go.temporal.io/api/enums/v1"
 
-	"github.com/deployctl/deployctl/internal/soaktest"
+	"github.com/deployctl/deployctl/internal/testkit/soaktest"
 )
 
 // TestAnUnchangedChainIsPlannedBesideTheProgram updates and previews a chain of which nothing changes, and then one of

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/e2e/fakecloud"
-	"github.com/deployctl/deployctl/internal/soaktest"
+	"github.com/deployctl/deployctl/internal/testkit/soaktest"
 )
 
 func TestAStepThatIsRetriedTellsItsAttemptAndItsLastError(t *testing.T) {

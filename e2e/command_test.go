@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/deployctl/deployctl/internal/waittest"
+	"github.com/deployctl/deployctl/internal/testkit/waittest"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/deployctl/deployctl/internal/porttest"
-	"github.com/deployctl/deployctl/internal/soaktest"
+	"github.com/deployctl/deployctl/internal/testkit/porttest"
+	"github.com/deployctl/deployctl/internal/testkit/soaktest"
 )
 
 func TestAStackWhoseHeadIsLostIsShownAndNotMadeAgain(t *testing.T) {

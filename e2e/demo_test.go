@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/deployctl/deployctl/internal/soaktest"
+	"github.com/deployctl/deployctl/internal/testkit/soaktest"
 )
 
 // TestTheDemoRunsAgain is `make demo`, twice, for a user who has no peers of the tests yet.

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/deployctl/deployctl/internal/soaktest"
+	"github.com/deployctl/deployctl/internal/testkit/soaktest"
 )
 
 func TestAFullDiskIsSaidAndWhatWaitedForItGoesOn(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/projection"
-	"github.com/deployctl/deployctl/internal/soaktest"
+	"github.com/deployctl/deployctl/internal/events/projection"
+	"github.com/deployctl/deployctl/internal/testkit/soaktest"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/deployctl/deployctl/internal/soaktest"
+	"github.com/deployctl/deployctl/internal/testkit/soaktest"
 )
 
 // TestAHookThatRanIsShown has hooks around the steps of a resource, of which only one runs in a preview.

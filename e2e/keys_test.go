@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/deployctl/deployctl/internal/soaktest"
+	"github.com/deployctl/deployctl/internal/testkit/soaktest"
 )
 
 // TestCompletionOffersTheKeysThatMayBeDropped rotates the keys of a part of the bucket that nobody else uses.

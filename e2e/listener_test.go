@@ -21,9 +21,9 @@ import (
 
 	"github.com/deployctl/deployctl/client"
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/porttest"
-	"github.com/deployctl/deployctl/internal/soaktest"
-	"github.com/deployctl/deployctl/internal/waittest"
+	"github.com/deployctl/deployctl/internal/testkit/porttest"
+	"github.com/deployctl/deployctl/internal/testkit/soaktest"
+	"github.com/deployctl/deployctl/internal/testkit/waittest"
 	"golang.org/x/sys/unix"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/deployctl/deployctl/internal/soaktest"
+	"github.com/deployctl/deployctl/internal/testkit/soaktest"
 )
 
 // TestWhoLostEverythingManagesTheWebsiteAgain deletes the service's bucket while it is stopped. The program, the

@@ -14,7 +14,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/deployctl/deployctl/internal/soaktest"
+	"github.com/deployctl/deployctl/internal/testkit/soaktest"
 )
 
 // binary is the deployctl under test, an absolute path; root is the repository.

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/deployctl/deployctl/internal/soaktest"
+	"github.com/deployctl/deployctl/internal/testkit/soaktest"
 )
 
 // fresh is an empty directory of the shared home, for a project of the test's own name.

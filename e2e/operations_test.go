@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/deployctl/deployctl/internal/soaktest"
+	"github.com/deployctl/deployctl/internal/testkit/soaktest"
 )
 
 // strandProvider gives the stored provider an address where nobody is: only what the program computes leads to the

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/e2e/fakecloud"
-	"github.com/deployctl/deployctl/internal/soaktest"
+	"github.com/deployctl/deployctl/internal/testkit/soaktest"
 	"go.temporal.io/api/enums/v1"
 )
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/deployctl/deployctl/internal/soaktest"
+	"github.com/deployctl/deployctl/internal/testkit/soaktest"
 )
 
 // TestAnUpFollowsItsPlanOrChangesNothing saves plans, and spoils in turn everything that they are bound to.

@@ -14,8 +14,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/deployctl/deployctl/internal/porttest"
-	"github.com/deployctl/deployctl/internal/soaktest"
+	"github.com/deployctl/deployctl/internal/testkit/porttest"
+	"github.com/deployctl/deployctl/internal/testkit/soaktest"
 )
 
 // released is the version of the fake provider that is released, and not installed anywhere.

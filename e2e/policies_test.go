@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/deployctl/deployctl/internal/soaktest"
+	"github.com/deployctl/deployctl/internal/testkit/soaktest"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 

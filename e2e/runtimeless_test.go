@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/deployctl/deployctl/internal/soaktest"
+	"github.com/deployctl/deployctl/internal/testkit/soaktest"
 )
 
 func TestAProjectWithoutARuntimeImportsAndDestroysAndDeclaresNothing(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/e2e/fakecloud"
-	"github.com/deployctl/deployctl/internal/waittest"
+	"github.com/deployctl/deployctl/internal/testkit/waittest"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 

@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/deployctl/deployctl/internal/porttest"
-	"github.com/deployctl/deployctl/internal/soaktest"
+	"github.com/deployctl/deployctl/internal/testkit/porttest"
+	"github.com/deployctl/deployctl/internal/testkit/soaktest"
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/protobuf/types/known/durationpb"
 )

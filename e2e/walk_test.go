@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/deployctl/deployctl/internal/soaktest"
+	"github.com/deployctl/deployctl/internal/testkit/soaktest"
 )
 
 // TestWhatANewUserDoes walks through the website example on a machine where nothing is configured and nothing runs.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/deployctl/deployctl/internal/soaktest"
+	"github.com/deployctl/deployctl/internal/testkit/soaktest"
 )
 
 // edits is how many rounds of edits a watched project goes through.

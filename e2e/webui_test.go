@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/deployctl/deployctl/internal/porttest"
+	"github.com/deployctl/deployctl/internal/testkit/porttest"
 )
 
 // workflow is what Temporal's Web UI reads of a workflow.

@@ -4,7 +4,7 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/deployctl/deployctl/internal/filltest"
+	"github.com/deployctl/deployctl/internal/testkit/filltest"
 )
 
 // TestEveryFieldOfAStateCounts sets each field of a State alone: two states that differ in it must not be taken for

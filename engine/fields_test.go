@@ -4,7 +4,7 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/deployctl/deployctl/internal/filltest"
+	"github.com/deployctl/deployctl/internal/testkit/filltest"
 )
 
 // TestEveryFieldOfAStateIsSetFromTheGoal sets every field of a registration: what it declares must reach the state that

@@ -3,7 +3,7 @@ package engine_test
 import (
 	"testing"
 
-	"github.com/deployctl/deployctl/internal/mutanttest"
+	"github.com/deployctl/deployctl/internal/testkit/mutanttest"
 )
 
 // mutants must each be noticed by a transcript or a random run.

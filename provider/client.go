@@ -4,8 +4,8 @@ import (
 	"context"
 	"net"
 
-	"github.com/deployctl/deployctl/internal/panics"
-	"github.com/deployctl/deployctl/internal/pluginprotocol"
+	"github.com/deployctl/deployctl/internal/plugin/pluginprotocol"
+	"github.com/deployctl/deployctl/internal/sys/panics"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/util/rpcutil"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 	"google.golang.org/grpc"

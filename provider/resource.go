@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/deployctl/deployctl/internal/redaction"
+	"github.com/deployctl/deployctl/internal/values/redaction"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/deployctl/deployctl/internal/display"
+	"github.com/deployctl/deployctl/internal/terminal/display"
 	"github.com/deployctl/deployctl/provider"
 	"github.com/deployctl/deployctl/providers"
 )

@@ -10,7 +10,7 @@ import (
 	"math"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/mempool"
+	"github.com/deployctl/deployctl/internal/sys/mempool"
 	"github.com/klauspost/compress/zstd"
 )
 

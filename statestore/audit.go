@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/mempool"
-	"github.com/deployctl/deployctl/internal/seal"
+	"github.com/deployctl/deployctl/internal/sys/mempool"
+	"github.com/deployctl/deployctl/statestore/seal"
 )
 
 // The audit log has a folder for each organization, in it a folder for each day, and in that an object for each batch

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/mempool"
+	"github.com/deployctl/deployctl/internal/sys/mempool"
 )
 
 // takes returns how many bytes a call takes from the memory of its organization: those that nobody else gets then.

@@ -12,9 +12,9 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
-	"github.com/deployctl/deployctl/internal/bags"
-	"github.com/deployctl/deployctl/internal/mempool"
-	"github.com/deployctl/deployctl/internal/rawjson"
+	"github.com/deployctl/deployctl/internal/sys/mempool"
+	"github.com/deployctl/deployctl/internal/values/bags"
+	"github.com/deployctl/deployctl/internal/values/rawjson"
 	"github.com/klauspost/compress/zstd"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/sig"

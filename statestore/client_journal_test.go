@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/mempool"
+	"github.com/deployctl/deployctl/internal/sys/mempool"
 )
 
 // journaling is a store with a stack whose update a client executes.

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/peertest"
+	"github.com/deployctl/deployctl/internal/testkit/peertest"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/passphrase"
 	"github.com/deployctl/deployctl/statestore/storetest"

@@ -20,8 +20,8 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
-	"github.com/deployctl/deployctl/internal/mempool"
-	"github.com/deployctl/deployctl/internal/rawjson"
+	"github.com/deployctl/deployctl/internal/sys/mempool"
+	"github.com/deployctl/deployctl/internal/values/rawjson"
 )
 
 // rawFolders are what a raw export has of an active update, in this order. Its request, its suspended core, the

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/engine"
-	"github.com/deployctl/deployctl/internal/filltest"
+	"github.com/deployctl/deployctl/internal/testkit/filltest"
 )
 
 // TestEveryFieldOfAStateIsStoredAndReadBack sets each field of a state alone, stores it and reads it back.

@@ -9,8 +9,8 @@ import (
 	"unicode"
 
 	"github.com/deployctl/deployctl/engine"
-	"github.com/deployctl/deployctl/internal/journal"
-	"github.com/deployctl/deployctl/internal/token"
+	"github.com/deployctl/deployctl/internal/values/token"
+	"github.com/deployctl/deployctl/statestore/journal"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/sig"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/token"
+	"github.com/deployctl/deployctl/internal/values/token"
 )
 
 // confirmForget rejects, as CodeUnconfirmed, a deployment that would drop all of a stack's resources from its state: it

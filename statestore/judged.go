@@ -5,9 +5,9 @@ import (
 	"errors"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/journal"
-	"github.com/deployctl/deployctl/internal/mempool"
-	"github.com/deployctl/deployctl/internal/rawjson"
+	"github.com/deployctl/deployctl/internal/sys/mempool"
+	"github.com/deployctl/deployctl/internal/values/rawjson"
+	"github.com/deployctl/deployctl/statestore/journal"
 )
 
 // What the header of a resource takes in memory: a fixed part, and its lists and maps in times their text.

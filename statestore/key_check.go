@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/seal"
+	"github.com/deployctl/deployctl/statestore/seal"
 )
 
 // proof is the result of opening objects of one kind.

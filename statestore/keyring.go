@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/seal"
+	"github.com/deployctl/deployctl/statestore/seal"
 )
 
 // The service's keys are stored in the bucket, wrapped by a master key or a key management service (docs/adr/0016). A

@@ -8,7 +8,7 @@ import (
 	"errors"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/mempool"
+	"github.com/deployctl/deployctl/internal/sys/mempool"
 )
 
 // An update that its client executes has these objects, besides those of every update:

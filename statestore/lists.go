@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/mempool"
+	"github.com/deployctl/deployctl/internal/sys/mempool"
 )
 
 const (

@@ -8,8 +8,8 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
-	"github.com/deployctl/deployctl/internal/bags"
-	"github.com/deployctl/deployctl/internal/stateedit"
+	"github.com/deployctl/deployctl/internal/values/bags"
+	"github.com/deployctl/deployctl/statestore/stateedit"
 )
 
 // Move moves resources from the newest state of one stack to that of another, each as a next version. The destination

@@ -3,7 +3,7 @@ package statestore_test
 import (
 	"testing"
 
-	"github.com/deployctl/deployctl/internal/mutanttest"
+	"github.com/deployctl/deployctl/internal/testkit/mutanttest"
 )
 
 func TestMutantsAreCaught(t *testing.T) {

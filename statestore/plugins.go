@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/seal"
+	"github.com/deployctl/deployctl/statestore/seal"
 )
 
 // PluginArchives are the archives of plugins that the workers of an organization have downloaded. Organizations share

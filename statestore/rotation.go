@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/seal"
+	"github.com/deployctl/deployctl/statestore/seal"
 )
 
 // dropGrace is how long a key must have been replaced before it can be dropped: until then a process may still seal

@@ -17,7 +17,7 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/mempool"
+	"github.com/deployctl/deployctl/internal/sys/mempool"
 )
 
 // S3Options describe a bucket.

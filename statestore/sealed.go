@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/seal"
+	"github.com/deployctl/deployctl/statestore/seal"
 )
 
 // putSealed writes a value as an object of the service as a whole, sealed for its key.

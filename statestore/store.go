@@ -37,7 +37,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/seal"
+	"github.com/deployctl/deployctl/statestore/seal"
 	lru "github.com/hashicorp/golang-lru/v2"
 )
 

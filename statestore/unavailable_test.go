@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/porttest"
+	"github.com/deployctl/deployctl/internal/testkit/porttest"
 	"github.com/deployctl/deployctl/providers/s3/s3test"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/storetest"

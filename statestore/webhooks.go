@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/seal"
+	"github.com/deployctl/deployctl/statestore/seal"
 )
 
 // Webhooks are one object for each scope, and their deliveries one object each, in a folder for each webhook. Those of

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/seal"
+	"github.com/deployctl/deployctl/statestore/seal"
 )
 
 func someKeys(t *testing.T) *seal.Keyring {

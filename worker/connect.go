@@ -10,10 +10,10 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/seal"
 	"github.com/deployctl/deployctl/internal/service"
 	"github.com/deployctl/deployctl/recovery"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/seal"
 )
 
 // Config configures a service or a worker.

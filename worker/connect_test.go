@@ -10,7 +10,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/deployctl/deployctl/internal/seal"
+	"github.com/deployctl/deployctl/statestore/seal"
 )
 
 func TestWhyAnAttemptFailedIsSealed(t *testing.T) {

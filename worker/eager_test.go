@@ -16,7 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/waittest"
+	"github.com/deployctl/deployctl/internal/testkit/waittest"
 )
 
 // cluster answers as the server does: with every activity that is asked for, and to polls with what is put into

@@ -9,7 +9,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/panics"
+	"github.com/deployctl/deployctl/internal/sys/panics"
 )
 
 // panicGuard turns a panic of an activity into an error. A retry would panic again, so the error is non-retryable,

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/deployctl/deployctl/activities"
-	"github.com/deployctl/deployctl/internal/share"
+	"github.com/deployctl/deployctl/internal/sys/share"
 )
 
 // How many activities of a queue a worker carries out at a time, all in all and of one organization. It may have a few

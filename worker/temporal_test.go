@@ -28,9 +28,9 @@ import (
 	"google.golang.org/grpc/peer"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/seal"
-	"github.com/deployctl/deployctl/internal/waittest"
+	"github.com/deployctl/deployctl/internal/testkit/waittest"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/seal"
 )
 
 // frontend is as much of a Temporal server as a client asks before it does anything: it has the namespace "ours", and

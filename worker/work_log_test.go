@@ -23,7 +23,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
-	"github.com/deployctl/deployctl/internal/waittest"
+	"github.com/deployctl/deployctl/internal/testkit/waittest"
 )
 
 // linesOf runs an activity, and returns the lines that it logs without their times and runs.

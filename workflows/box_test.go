@@ -11,7 +11,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
-	"github.com/deployctl/deployctl/internal/rapidtest"
+	"github.com/deployctl/deployctl/internal/testkit/rapidtest"
 )
 
 // numbered returns messages of an epoch that contain their own numbers.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/deployctl/deployctl/internal/mutanttest"
+	"github.com/deployctl/deployctl/internal/testkit/mutanttest"
 )
 
 // indeterminate are changes that must not pass, each with the check that rejects it.

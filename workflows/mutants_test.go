@@ -3,7 +3,7 @@ package workflows
 import (
 	"testing"
 
-	"github.com/deployctl/deployctl/internal/mutanttest"
+	"github.com/deployctl/deployctl/internal/testkit/mutanttest"
 )
 
 func TestMutantsAreCaught(t *testing.T) {

@@ -29,7 +29,7 @@ import (
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/devserver"
 	"github.com/deployctl/deployctl/internal/devserver/servers"
-	"github.com/deployctl/deployctl/internal/waittest"
+	"github.com/deployctl/deployctl/internal/testkit/waittest"
 )
 
 // Recording needs a real server: this test binary is also its S3 server.

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/e2e/harness"
-	"github.com/deployctl/deployctl/internal/waittest"
+	"github.com/deployctl/deployctl/internal/testkit/waittest"
 )
 
 // connections has one host make more connections without a token than serve takes, to both edges, each again soon after

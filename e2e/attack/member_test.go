@@ -19,7 +19,7 @@ import (
 
 	api "github.com/deployctl/deployctl/api/deployctl/v1"
 	"github.com/deployctl/deployctl/e2e/harness"
-	"github.com/deployctl/deployctl/internal/waittest"
+	"github.com/deployctl/deployctl/internal/testkit/waittest"
 )
 
 // memberAttacks are those of people whose token is valid, and is for other stacks or for less.

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/deployctl/deployctl/internal/porttest"
+	"github.com/deployctl/deployctl/internal/testkit/porttest"
 )
 
 // reserved are addresses that nobody else gets, also while no part listens on them.

@@ -21,8 +21,8 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/e2e/cluster"
-	"github.com/deployctl/deployctl/internal/porttest"
-	"github.com/deployctl/deployctl/internal/waittest"
+	"github.com/deployctl/deployctl/internal/testkit/porttest"
+	"github.com/deployctl/deployctl/internal/testkit/waittest"
 )
 
 // Patience ends a test that hangs. A first update of a Go program, which compiles its SDK, takes minutes, and a busy

@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/e2e/harness"
-	"github.com/deployctl/deployctl/internal/soaktest"
+	"github.com/deployctl/deployctl/internal/testkit/soaktest"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 

@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/e2e/harness"
-	"github.com/deployctl/deployctl/internal/soaktest"
+	"github.com/deployctl/deployctl/internal/testkit/soaktest"
 )
 
 // The tests of one language share a service, on which packages are installed and compiled once.

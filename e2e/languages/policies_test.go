@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/e2e/harness"
-	"github.com/deployctl/deployctl/internal/soaktest"
+	"github.com/deployctl/deployctl/internal/testkit/soaktest"
 )
 
 // policiesInNode is a policy pack: a zone is changed, a name is not allowed, and the resources of the stack are

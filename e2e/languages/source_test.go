@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/e2e/harness"
-	"github.com/deployctl/deployctl/internal/soaktest"
+	"github.com/deployctl/deployctl/internal/testkit/soaktest"
 )
 
 // sourcePlugin updates a stack with a component whose provider is TypeScript in the project. Its packages are installed

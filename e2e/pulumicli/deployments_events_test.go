@@ -12,7 +12,7 @@ import (
 
 	"github.com/deployctl/deployctl/e2e/fakecloud"
 	"github.com/deployctl/deployctl/e2e/harness"
-	"github.com/deployctl/deployctl/internal/soaktest"
+	"github.com/deployctl/deployctl/internal/testkit/soaktest"
 )
 
 // tellsDeployments has a deployment that succeeds and one whose update fails: a webhook is sent each of their stages

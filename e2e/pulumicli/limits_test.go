@@ -16,7 +16,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/e2e/harness"
 	"github.com/deployctl/deployctl/engine"
-	"github.com/deployctl/deployctl/internal/soaktest"
+	"github.com/deployctl/deployctl/internal/testkit/soaktest"
 )
 
 // TestALimitHoldsAtBothEdges reaches each limit of what is kept for a stack, an organization or a token, and asks for

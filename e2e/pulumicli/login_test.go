@@ -21,9 +21,9 @@ import (
 	"github.com/creack/pty"
 
 	"github.com/deployctl/deployctl/e2e/harness"
-	"github.com/deployctl/deployctl/internal/identity/identitytest"
-	"github.com/deployctl/deployctl/internal/soaktest"
-	"github.com/deployctl/deployctl/internal/waittest"
+	"github.com/deployctl/deployctl/internal/service/identity/identitytest"
+	"github.com/deployctl/deployctl/internal/testkit/soaktest"
+	"github.com/deployctl/deployctl/internal/testkit/waittest"
 )
 
 func TestTheStockCLILogsInWithoutAStoredToken(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/e2e/harness"
-	"github.com/deployctl/deployctl/internal/soaktest"
+	"github.com/deployctl/deployctl/internal/testkit/soaktest"
 )
 
 // The start of an update waits for a worker as it waits for a busy stack: the CLI says why, and goes on by itself.

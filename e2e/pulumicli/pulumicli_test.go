@@ -15,7 +15,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/e2e/fakecloud"
 	"github.com/deployctl/deployctl/e2e/harness"
-	"github.com/deployctl/deployctl/internal/soaktest"
+	"github.com/deployctl/deployctl/internal/testkit/soaktest"
 )
 
 // secret is the configuration's.

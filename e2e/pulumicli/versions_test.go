@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/e2e/harness"
-	"github.com/deployctl/deployctl/internal/soaktest"
+	"github.com/deployctl/deployctl/internal/testkit/soaktest"
 )
 
 // TestTheOldestAndTheNewestStockCLIWorkAgainstDeployctl plays the commands with the CLIs that tools/peers pins beside
@@ -62,7 +62,7 @@ func TestWhatPulumiDoHasMadeIsKeptByAnUpAndDeletedByADestroy(t *testing.T) {
 }
 
 // TestTheRecordHasTheCallsOfTheNewestStockCLI reads the client's source: each method that makes a call must be in the
-// record that internal/pulumiapi compares with its routes.
+// record that internal/edge/pulumiapi compares with its routes.
 func TestTheRecordHasTheCallsOfTheNewestStockCLI(t *testing.T) {
 	soaktest.Only(t)
 	list := exec.Command("go", "-C", filepath.Join(harness.Root(), "tools", "peers", "newest"), "list", "-m", "-f",

@@ -10,7 +10,7 @@ import (
 
 	"github.com/deployctl/deployctl/e2e/cluster"
 	"github.com/deployctl/deployctl/e2e/harness"
-	"github.com/deployctl/deployctl/internal/soaktest"
+	"github.com/deployctl/deployctl/internal/testkit/soaktest"
 )
 
 // killsAt has the receiver kill the workers while they deliver the first event whose body has a text. The channel is

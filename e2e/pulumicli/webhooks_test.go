@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/e2e/harness"
-	"github.com/deployctl/deployctl/internal/webhooks"
+	"github.com/deployctl/deployctl/internal/jobs/webhooks"
 )
 
 // receiver is a server that webhooks lead to. It refuses the first requests.

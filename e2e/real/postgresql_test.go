@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/e2e/harness"
-	"github.com/deployctl/deployctl/internal/porttest"
+	"github.com/deployctl/deployctl/internal/testkit/porttest"
 )
 
 // database is a PostgreSQL server.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"github.com/deployctl/deployctl/internal/pluginprotocol"
+	"github.com/deployctl/deployctl/internal/plugin/pluginprotocol"
 	rpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"

@@ -19,7 +19,7 @@ import (
 
 	"github.com/deployctl/deployctl/e2e/fakecloud"
 	"github.com/deployctl/deployctl/e2e/harness"
-	"github.com/deployctl/deployctl/internal/soaktest"
+	"github.com/deployctl/deployctl/internal/testkit/soaktest"
 )
 
 // The configuration's secrets are named by where the program puts them.

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/diskspace"
+	"github.com/deployctl/deployctl/internal/sys/diskspace"
 )
 
 // leastFree is with how many free bytes a disk counts as full: Temporal's log of writes alone grows by as much between

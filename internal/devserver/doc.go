@@ -19,4 +19,10 @@
 //
 // Invariant: whatever moment a process of the service is killed at, the next Start succeeds and nothing acknowledged is
 // lost. Every file appears whole, by rename, and the S3 server never outlives its parent.
+//
+// Below it:
+//
+//   - parts: what the embedded service asks of its servers
+//   - servers: Temporal, its Web UI and an S3 server; slow to compile and to start, so only deployctl-embedded has
+//     them
 package devserver

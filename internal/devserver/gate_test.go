@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/deployctl/deployctl/internal/porttest"
+	"github.com/deployctl/deployctl/internal/testkit/porttest"
 )
 
 // testGate is the gate of a Web UI that answers everything, and panics when asked to.

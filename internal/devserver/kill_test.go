@@ -16,8 +16,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/deployctl/deployctl/internal/devserver/parts"
 	"github.com/deployctl/deployctl/internal/devserver/servers"
-	"github.com/deployctl/deployctl/internal/soaktest"
-	"github.com/deployctl/deployctl/internal/waittest"
+	"github.com/deployctl/deployctl/internal/testkit/soaktest"
+	"github.com/deployctl/deployctl/internal/testkit/waittest"
 	"github.com/versity/versitygw/backend/meta"
 )
 

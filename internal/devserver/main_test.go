@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/internal/devserver/servers"
-	"github.com/deployctl/deployctl/internal/waittest"
+	"github.com/deployctl/deployctl/internal/testkit/waittest"
 )
 
 // The test binary is also the service and its S3 server: role says which one a process is, and testHome where.

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"syscall"
 
-	"github.com/deployctl/deployctl/internal/doors"
+	"github.com/deployctl/deployctl/internal/sys/doors"
 )
 
 // Ports are the loopback ports of one home: chosen at its first start and kept, so that addresses survive restarts.

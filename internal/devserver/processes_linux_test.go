@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/deployctl/deployctl/internal/waittest"
+	"github.com/deployctl/deployctl/internal/testkit/waittest"
 )
 
 func TestATakenPortIsRefusedByNameOfItsOwner(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
-	"github.com/deployctl/deployctl/internal/doors"
+	"github.com/deployctl/deployctl/internal/sys/doors"
 )
 
 // s3Child keeps one child process serving S3 and starts another whenever it dies.

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/deployctl/deployctl/internal/soaktest"
-	"github.com/deployctl/deployctl/internal/waittest"
+	"github.com/deployctl/deployctl/internal/testkit/soaktest"
+	"github.com/deployctl/deployctl/internal/testkit/waittest"
 	"github.com/deployctl/deployctl/workflows"
 	"go.temporal.io/api/batch/v1"
 	"go.temporal.io/api/common/v1"

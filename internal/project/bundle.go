@@ -13,8 +13,8 @@ import (
 	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/npmworkspace"
-	"github.com/deployctl/deployctl/internal/pythonproject"
+	"github.com/deployctl/deployctl/internal/project/npmworkspace"
+	"github.com/deployctl/deployctl/internal/project/pythonproject"
 	"golang.org/x/sync/errgroup"
 )
 

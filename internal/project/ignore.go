@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/deployctl/deployctl/internal/glob"
+	"github.com/deployctl/deployctl/internal/values/glob"
 )
 
 // IgnoreFile lists what an update does not take along, in gitignore's syntax.

@@ -1,5 +1,11 @@
 // Package project is a project on the user's disk: Pulumi.yaml, the stacks' configuration files with their secrets, the
 // files that an update takes along, and which stack is selected. It speaks to a service through small interfaces.
+//
+// Below it:
+//
+//   - npmworkspace: finds the npm workspace of a Node program
+//   - pythonproject: finds the package manager, the virtual environment and the workspace of a Python program
+//   - pythonproject/pythontest: makes Python packages for tests
 package project
 
 import (

@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/deployctl/deployctl/internal/usertest"
-	"github.com/deployctl/deployctl/internal/waittest"
+	"github.com/deployctl/deployctl/internal/testkit/usertest"
+	"github.com/deployctl/deployctl/internal/testkit/waittest"
 )
 
 // runningWith returns the processes of the machine whose command line has a text.

@@ -15,8 +15,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/deployctl/deployctl/internal/doors"
-	"github.com/deployctl/deployctl/internal/usertest"
+	"github.com/deployctl/deployctl/internal/sys/doors"
+	"github.com/deployctl/deployctl/internal/testkit/usertest"
 	"golang.org/x/sys/unix"
 )
 

@@ -7,6 +7,13 @@
 // organization has a user id of its own. Under Namespace processes keep the worker's user id, but live in a user
 // namespace without any privilege, from which no process outside can be read or traced, and in a mount namespace
 // without the service's own files. See docs/sandbox.md.
+//
+// Below it:
+//
+//   - launcher: what this binary is before it becomes a process of a box
+//   - process: starts and ends the processes of plugins, in boxes
+//   - process/guard: ends them if the worker is killed (ADR 0041)
+//   - remote: fetches remote assets and archives
 package sandbox
 
 import (

@@ -17,8 +17,8 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/internal/sandbox/launcher"
-	"github.com/deployctl/deployctl/internal/usertest"
-	"github.com/deployctl/deployctl/internal/waittest"
+	"github.com/deployctl/deployctl/internal/testkit/usertest"
+	"github.com/deployctl/deployctl/internal/testkit/waittest"
 	"golang.org/x/sys/unix"
 )
 

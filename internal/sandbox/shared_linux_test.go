@@ -11,7 +11,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/sandbox/launcher"
-	"github.com/deployctl/deployctl/internal/usertest"
+	"github.com/deployctl/deployctl/internal/testkit/usertest"
 	"golang.org/x/sys/unix"
 )
 

@@ -11,10 +11,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/deployctl/deployctl/internal/doors"
 	"github.com/deployctl/deployctl/internal/sandbox/launcher"
-	"github.com/deployctl/deployctl/internal/soaktest"
-	"github.com/deployctl/deployctl/internal/usertest"
+	"github.com/deployctl/deployctl/internal/sys/doors"
+	"github.com/deployctl/deployctl/internal/testkit/soaktest"
+	"github.com/deployctl/deployctl/internal/testkit/usertest"
 )
 
 // TestAllOfThisHoldsForAWorkerThatIsNotRoot runs the tests of this package again.

@@ -11,7 +11,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/gitpush"
+	"github.com/deployctl/deployctl/internal/service/gitpush"
 	"github.com/deployctl/deployctl/statestore"
 )
 

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/identity"
+	"github.com/deployctl/deployctl/internal/service/identity"
 )
 
 // Exchange gives a token for an identity token that a trust of the organization is for: the first one by name.

@@ -11,9 +11,9 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
-	"github.com/deployctl/deployctl/internal/eventlog"
-	"github.com/deployctl/deployctl/internal/stateedit"
+	"github.com/deployctl/deployctl/internal/events/eventlog"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/stateedit"
 )
 
 // store implements the part of the service that needs no Temporal.

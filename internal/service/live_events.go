@@ -5,9 +5,9 @@ import (
 	"slices"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/eventlog"
-	"github.com/deployctl/deployctl/internal/mempool"
-	"github.com/deployctl/deployctl/internal/rawjson"
+	"github.com/deployctl/deployctl/internal/events/eventlog"
+	"github.com/deployctl/deployctl/internal/sys/mempool"
+	"github.com/deployctl/deployctl/internal/values/rawjson"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )

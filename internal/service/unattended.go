@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/panics"
+	"github.com/deployctl/deployctl/internal/sys/panics"
 )
 
 const (

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/deployctl/deployctl/internal/pluginhost/process"
+	"github.com/deployctl/deployctl/internal/sandbox/process"
 	"github.com/deployctl/deployctl/provider"
 )
 

@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/deployctl/deployctl/internal/waittest"
+	"github.com/deployctl/deployctl/internal/testkit/waittest"
 	"github.com/deployctl/deployctl/provider"
 	"github.com/deployctl/deployctl/providers/command"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"

@@ -1,5 +1,5 @@
 // Prometheus examines what deploy has for Prometheus and Grafana: every metric and label that an alert or a panel uses
-// is one that docs/observability.md lists. A test of internal/metrics compares that list with the code.
+// is one that docs/observability.md lists. A test of internal/service/metrics compares that list with the code.
 package main
 
 import (

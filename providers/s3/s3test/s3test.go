@@ -11,8 +11,8 @@ import (
 	"os/exec"
 	"testing"
 
-	"github.com/deployctl/deployctl/internal/porttest"
-	"github.com/deployctl/deployctl/internal/waittest"
+	"github.com/deployctl/deployctl/internal/testkit/porttest"
+	"github.com/deployctl/deployctl/internal/testkit/waittest"
 	"github.com/versity/versitygw/backend/meta"  //nolint:depguard // only tests import this package
 	"github.com/versity/versitygw/backend/posix" //nolint:depguard // only tests import this package
 	"github.com/versity/versitygw/embedgw"       //nolint:depguard // only tests import this package

@@ -5,7 +5,7 @@ import (
 	"net/http"
 
 	"github.com/deployctl/deployctl/internal/devserver"
-	"github.com/deployctl/deployctl/internal/seal"
+	"github.com/deployctl/deployctl/statestore/seal"
 	"github.com/deployctl/deployctl/worker"
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/sdk/converter"

@@ -16,11 +16,11 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/devserver"
 	"github.com/deployctl/deployctl/internal/devserver/parts"
-	"github.com/deployctl/deployctl/internal/doors"
-	"github.com/deployctl/deployctl/internal/grpcapi"
-	"github.com/deployctl/deployctl/internal/pulumiapi"
+	"github.com/deployctl/deployctl/internal/edge/grpcapi"
+	"github.com/deployctl/deployctl/internal/edge/pulumiapi"
 	"github.com/deployctl/deployctl/internal/sandbox"
-	"github.com/deployctl/deployctl/internal/settings"
+	"github.com/deployctl/deployctl/internal/sys/doors"
+	"github.com/deployctl/deployctl/internal/terminal/settings"
 	"github.com/urfave/cli/v2"
 )
 

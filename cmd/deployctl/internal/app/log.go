@@ -6,7 +6,7 @@ import (
 	"log/slog"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/settings"
+	"github.com/deployctl/deployctl/internal/terminal/settings"
 )
 
 // newLog returns the log of the service's process as the settings want it, and makes it the default one, which panics

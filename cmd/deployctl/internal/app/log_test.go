@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/panics"
-	"github.com/deployctl/deployctl/internal/settings"
+	"github.com/deployctl/deployctl/internal/sys/panics"
+	"github.com/deployctl/deployctl/internal/terminal/settings"
 )
 
 // logged returns the log of settings, and what it has got.

@@ -10,13 +10,13 @@ import (
 	"strings"
 	"syscall"
 
+	_ "github.com/deployctl/deployctl/cmd/deployctl/internal/collector" // puts off the first garbage collection
 	"github.com/deployctl/deployctl/cmd/deployctl/internal/command"
-	"github.com/deployctl/deployctl/internal/build"
-	_ "github.com/deployctl/deployctl/internal/collector" // puts off the first garbage collection
+	"github.com/deployctl/deployctl/cmd/deployctl/internal/kms"
 	"github.com/deployctl/deployctl/internal/devserver/parts"
-	"github.com/deployctl/deployctl/internal/display"
-	"github.com/deployctl/deployctl/internal/kms"
 	"github.com/deployctl/deployctl/internal/project"
+	"github.com/deployctl/deployctl/internal/sys/build"
+	"github.com/deployctl/deployctl/internal/terminal/display"
 	"github.com/deployctl/deployctl/recovery"
 	"golang.org/x/term"
 )

@@ -5,9 +5,9 @@ import (
 	"os"
 	"syscall"
 
-	"github.com/deployctl/deployctl/internal/gitsource"
-	"github.com/deployctl/deployctl/internal/languagehost"
-	"github.com/deployctl/deployctl/internal/pluginhost/process"
+	"github.com/deployctl/deployctl/internal/jobs/gitsource"
+	"github.com/deployctl/deployctl/internal/plugin/languagehost"
+	"github.com/deployctl/deployctl/internal/sandbox/process"
 	"github.com/deployctl/deployctl/provider"
 	"github.com/deployctl/deployctl/providers"
 )

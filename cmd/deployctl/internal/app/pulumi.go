@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/grpcapi"
-	"github.com/deployctl/deployctl/internal/pulumiapi"
-	"github.com/deployctl/deployctl/internal/settings"
+	"github.com/deployctl/deployctl/internal/edge/grpcapi"
+	"github.com/deployctl/deployctl/internal/edge/pulumiapi"
+	"github.com/deployctl/deployctl/internal/terminal/settings"
 )
 
 // leaseOf reads how long an update of the stock CLI may go without renewing its lease.

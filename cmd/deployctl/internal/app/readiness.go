@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/grpcapi"
-	"github.com/deployctl/deployctl/internal/settings"
+	"github.com/deployctl/deployctl/internal/edge/grpcapi"
+	"github.com/deployctl/deployctl/internal/terminal/settings"
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
 )

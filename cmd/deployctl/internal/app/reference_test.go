@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/cmd/deployctl/internal/command"
-	"github.com/deployctl/deployctl/internal/display"
-	"github.com/deployctl/deployctl/internal/settings"
+	"github.com/deployctl/deployctl/internal/terminal/display"
+	"github.com/deployctl/deployctl/internal/terminal/settings"
 	"github.com/urfave/cli/v2"
 )
 

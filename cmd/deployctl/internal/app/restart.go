@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/internal/devserver"
-	"github.com/deployctl/deployctl/internal/settings"
+	"github.com/deployctl/deployctl/internal/terminal/settings"
 )
 
 // restarter restarts a killed embedded service for a client that waits for it. A service that a user has stopped stays

@@ -11,7 +11,7 @@ import (
 	"github.com/deployctl/deployctl/internal/devserver"
 	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/deployctl/deployctl/internal/sandbox/launcher"
-	"github.com/deployctl/deployctl/internal/settings"
+	"github.com/deployctl/deployctl/internal/terminal/settings"
 )
 
 // openSandbox returns the sandbox that the settings and o ask for. It logs, once, which parts of it are not possible.

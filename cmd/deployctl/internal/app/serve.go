@@ -10,12 +10,12 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/deployctl/deployctl/cmd/deployctl/internal/collector"
 	"github.com/deployctl/deployctl/cmd/deployctl/internal/command"
-	"github.com/deployctl/deployctl/internal/collector"
-	"github.com/deployctl/deployctl/internal/grpcapi"
-	"github.com/deployctl/deployctl/internal/outbound"
-	"github.com/deployctl/deployctl/internal/pulumiapi"
-	"github.com/deployctl/deployctl/internal/settings"
+	"github.com/deployctl/deployctl/internal/edge/grpcapi"
+	"github.com/deployctl/deployctl/internal/edge/pulumiapi"
+	"github.com/deployctl/deployctl/internal/sys/outbound"
+	"github.com/deployctl/deployctl/internal/terminal/settings"
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sync/errgroup"
 )

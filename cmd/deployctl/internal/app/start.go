@@ -11,7 +11,7 @@ import (
 
 	"github.com/deployctl/deployctl/cmd/deployctl/internal/command"
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/settings"
+	"github.com/deployctl/deployctl/internal/terminal/settings"
 	"github.com/deployctl/deployctl/worker"
 )
 

@@ -16,9 +16,9 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/devserver"
-	"github.com/deployctl/deployctl/internal/doors"
-	"github.com/deployctl/deployctl/internal/grpcapi"
-	"github.com/deployctl/deployctl/internal/settings"
+	"github.com/deployctl/deployctl/internal/edge/grpcapi"
+	"github.com/deployctl/deployctl/internal/sys/doors"
+	"github.com/deployctl/deployctl/internal/terminal/settings"
 	"github.com/deployctl/deployctl/statestore"
 )
 

@@ -4,9 +4,9 @@ import (
 	"context"
 	"runtime/debug"
 
-	"github.com/deployctl/deployctl/internal/build"
 	"github.com/deployctl/deployctl/internal/project"
-	"github.com/deployctl/deployctl/internal/settings"
+	"github.com/deployctl/deployctl/internal/sys/build"
+	"github.com/deployctl/deployctl/internal/terminal/settings"
 	"github.com/urfave/cli/v2"
 )
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/display"
+	"github.com/deployctl/deployctl/internal/terminal/display"
 )
 
 // lineReader reads lines in the background, so that a question can be interrupted.

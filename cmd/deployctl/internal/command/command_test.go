@@ -11,11 +11,11 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/build"
-	"github.com/deployctl/deployctl/internal/display"
-	"github.com/deployctl/deployctl/internal/grpcapi/memory"
-	"github.com/deployctl/deployctl/internal/settings"
-	"github.com/deployctl/deployctl/internal/waittest"
+	"github.com/deployctl/deployctl/internal/edge/grpcapi/memory"
+	"github.com/deployctl/deployctl/internal/sys/build"
+	"github.com/deployctl/deployctl/internal/terminal/display"
+	"github.com/deployctl/deployctl/internal/terminal/settings"
+	"github.com/deployctl/deployctl/internal/testkit/waittest"
 )
 
 // desk is the environment of a user: a project directory, variables, and a service in memory.

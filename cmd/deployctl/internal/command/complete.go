@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/safetext"
-	"github.com/deployctl/deployctl/internal/templates"
+	"github.com/deployctl/deployctl/internal/terminal/templates"
+	"github.com/deployctl/deployctl/internal/values/safetext"
 	"github.com/urfave/cli/v2"
 )
 

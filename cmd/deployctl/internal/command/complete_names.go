@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/settings"
+	"github.com/deployctl/deployctl/internal/terminal/settings"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/deployctl/deployctl/internal/grpcapi/memory"
+	"github.com/deployctl/deployctl/internal/edge/grpcapi/memory"
 )
 
 type memoryScript = memory.Script

@@ -5,7 +5,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
-	"github.com/deployctl/deployctl/internal/projection"
+	"github.com/deployctl/deployctl/internal/events/projection"
 	"github.com/urfave/cli/v2"
 )
 

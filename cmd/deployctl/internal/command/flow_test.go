@@ -11,9 +11,9 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/display"
-	"github.com/deployctl/deployctl/internal/settings"
-	"github.com/deployctl/deployctl/internal/waittest"
+	"github.com/deployctl/deployctl/internal/terminal/display"
+	"github.com/deployctl/deployctl/internal/terminal/settings"
+	"github.com/deployctl/deployctl/internal/testkit/waittest"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 

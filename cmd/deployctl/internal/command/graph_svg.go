@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/deployctl/deployctl/internal/display"
-	"github.com/deployctl/deployctl/internal/safetext"
+	"github.com/deployctl/deployctl/internal/terminal/display"
+	"github.com/deployctl/deployctl/internal/values/safetext"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 

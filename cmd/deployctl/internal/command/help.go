@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/deployctl/deployctl/internal/display"
+	"github.com/deployctl/deployctl/internal/terminal/display"
 	"github.com/urfave/cli/v2"
 )
 

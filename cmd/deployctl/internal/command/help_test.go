@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/deployctl/deployctl/internal/display"
+	"github.com/deployctl/deployctl/internal/terminal/display"
 	"github.com/urfave/cli/v2"
 )
 

@@ -9,8 +9,8 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
-	"github.com/deployctl/deployctl/internal/importfile"
-	"github.com/deployctl/deployctl/internal/projection"
+	"github.com/deployctl/deployctl/internal/events/projection"
+	"github.com/deployctl/deployctl/internal/terminal/importfile"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 	"github.com/urfave/cli/v2"
 )

@@ -7,10 +7,10 @@ import (
 	"path/filepath"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/npmworkspace"
-	"github.com/deployctl/deployctl/internal/pluginhost"
-	"github.com/deployctl/deployctl/internal/plugins"
-	"github.com/deployctl/deployctl/internal/safetext"
+	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
+	"github.com/deployctl/deployctl/internal/plugin/plugins"
+	"github.com/deployctl/deployctl/internal/project/npmworkspace"
+	"github.com/deployctl/deployctl/internal/values/safetext"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
 	"github.com/urfave/cli/v2"
 )

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/display"
-	"github.com/deployctl/deployctl/internal/projection"
+	"github.com/deployctl/deployctl/internal/events/projection"
+	"github.com/deployctl/deployctl/internal/terminal/display"
 	"github.com/urfave/cli/v2"
 )
 

@@ -8,8 +8,8 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/project"
-	"github.com/deployctl/deployctl/internal/safetext"
-	"github.com/deployctl/deployctl/internal/templates"
+	"github.com/deployctl/deployctl/internal/terminal/templates"
+	"github.com/deployctl/deployctl/internal/values/safetext"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/config"
 	"github.com/urfave/cli/v2"
 )

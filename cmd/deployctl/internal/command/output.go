@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/deployctl/deployctl/internal/display"
-	"github.com/deployctl/deployctl/internal/safetext"
+	"github.com/deployctl/deployctl/internal/terminal/display"
+	"github.com/deployctl/deployctl/internal/values/safetext"
 )
 
 // sayJSON prints a value as indented JSON.

@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/plugins"
+	"github.com/deployctl/deployctl/internal/plugin/plugins"
 	"github.com/deployctl/deployctl/internal/project"
 	"github.com/urfave/cli/v2"
 )

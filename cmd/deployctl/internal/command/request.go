@@ -11,7 +11,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
-	"github.com/deployctl/deployctl/internal/plugins"
+	"github.com/deployctl/deployctl/internal/plugin/plugins"
 	"github.com/deployctl/deployctl/internal/project"
 	"github.com/google/uuid"
 )

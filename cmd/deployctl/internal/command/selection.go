@@ -9,7 +9,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/project"
-	"github.com/deployctl/deployctl/internal/settings"
+	"github.com/deployctl/deployctl/internal/terminal/settings"
 )
 
 // selections returns the file of the selected stacks.

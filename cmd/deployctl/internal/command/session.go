@@ -12,10 +12,10 @@ import (
 
 	"github.com/deployctl/deployctl/client"
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/display"
 	"github.com/deployctl/deployctl/internal/project"
-	"github.com/deployctl/deployctl/internal/safetext"
-	"github.com/deployctl/deployctl/internal/settings"
+	"github.com/deployctl/deployctl/internal/terminal/display"
+	"github.com/deployctl/deployctl/internal/terminal/settings"
+	"github.com/deployctl/deployctl/internal/values/safetext"
 	"github.com/urfave/cli/v2"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
-	"github.com/deployctl/deployctl/internal/display"
+	"github.com/deployctl/deployctl/internal/terminal/display"
 	"github.com/urfave/cli/v2"
 )
 

@@ -6,8 +6,8 @@ import (
 	"fmt"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/display"
-	"github.com/deployctl/deployctl/internal/safetext"
+	"github.com/deployctl/deployctl/internal/terminal/display"
+	"github.com/deployctl/deployctl/internal/values/safetext"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/sig"
 	"github.com/urfave/cli/v2"

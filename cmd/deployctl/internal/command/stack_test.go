@@ -8,7 +8,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
-	"github.com/deployctl/deployctl/internal/grpcapi/memory"
+	"github.com/deployctl/deployctl/internal/edge/grpcapi/memory"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/urfave/cli/v2"
 )

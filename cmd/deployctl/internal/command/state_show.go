@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/valuediff"
+	"github.com/deployctl/deployctl/internal/values/valuediff"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 	"github.com/urfave/cli/v2"

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/build"
+	"github.com/deployctl/deployctl/internal/sys/build"
 )
 
 func TestAMistypedWordIsAnsweredWithWhatIsMeant(t *testing.T) {

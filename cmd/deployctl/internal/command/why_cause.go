@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/deployctl/deployctl/internal/projection"
-	"github.com/deployctl/deployctl/internal/valuediff"
+	"github.com/deployctl/deployctl/internal/events/projection"
+	"github.com/deployctl/deployctl/internal/values/valuediff"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 )

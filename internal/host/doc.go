@@ -1,0 +1,18 @@
+// Package host is the room of what a worker has for each update that it hosts: what the program talks to, and what the
+// steps of an update share.
+//
+// Activities are in activities, plugins in internal/plugin. Nothing here knows the store, and only runlink/runclient knows
+// Temporal.
+//
+//   - assets: hashes assets and archives for the monitor, by a process in the sandbox
+//   - assets/digest: the process that opens what assets name (ADR 0047)
+//   - autonaming: proposes physical names by the rules in a stack's configuration
+//   - bundlecache: the unpacked bundles of a worker
+//   - monitor: the resource monitor that programs talk to; what it needs of its session is monitor.Host
+//   - policies: configures policy packs, and sums up what their policies have found
+//   - ratelimit: limits the calls to an account of a cloud, and the concurrent steps of an update
+//   - runlink: messages between a program's host and its Run
+//   - runlink/runclient: carries those messages over Temporal
+//   - runlink/runlinktest: what tests need in the place of a Run
+//   - stackconfig: reads a stack's configuration for programs and providers
+package host

@@ -1,0 +1,91 @@
+package scheduled
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/testkit/waittest"
+)
+
+// endless is a Temporal whose only workflow runs until it is ended.
+type endless struct {
+	client.Client
+	client.WorkflowRun
+	ended  chan struct{}
+	waited int
+}
+
+func (e *endless) DescribeWorkflowExecution(
+	context.Context, string, string,
+) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	status := enums.WORKFLOW_EXECUTION_STATUS_RUNNING
+	select {
+	case <-e.ended:
+		status = enums.WORKFLOW_EXECUTION_STATUS_COMPLETED
+	default:
+	}
+	return &workflowservice.DescribeWorkflowExecutionResponse{
+		WorkflowExecutionInfo: &workflow.WorkflowExecutionInfo{Status: status}}, nil
+}
+
+func (e *endless) GetWorkflow(context.Context, string, string) client.WorkflowRun { return e }
+
+func (e *endless) Get(ctx context.Context, to any) error {
+	e.waited++
+	select {
+	case <-e.ended:
+		*to.(*deployments.UpdateInfo) = deployments.UpdateInfo{Status: deployments.StatusSucceeded}
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func TestAnUpdateThatDoesNotEndGivesItsSlotBackAndIsLookedAtWithoutAWait(t *testing.T) {
+	temporalServer := &endless{ended: make(chan struct{})}
+	a := &Activities{Temporal: temporalServer}
+	u := deployments.UpdateName{StackName: deployments.StackName{Organization: "o", Project: "p", Stack: "s"},
+		Version: "1"}
+	run := func(activity any) error {
+		var suite testsuite.WorkflowTestSuite
+		env := suite.NewTestActivityEnvironment()
+		env.SetTestTimeout(waittest.Patience)
+		env.RegisterActivity(activity)
+		_, err := env.ExecuteActivity(activity, u)
+		return err
+	}
+	follow := func(ctx context.Context, u deployments.UpdateName) (deployments.UpdateInfo, error) {
+		return Follow(ctx, a, u, time.Millisecond)
+	}
+	var postponed *temporal.ApplicationError
+	if err := run(follow); !errors.As(err, &postponed) || postponed.Type() != deployments.ErrorPostponed ||
+		postponed.NonRetryable() || temporalServer.waited != 1 {
+		t.Errorf("it is waited for %d times, and ends with %v", temporalServer.waited, err)
+	}
+	look := func(ctx context.Context, u deployments.UpdateName) (bool, error) {
+		_, over, err := a.follow(ctx, u, false)
+		if over != (temporalServer.waited > 1) {
+			t.Errorf("it is over: %v", over)
+		}
+		return over, err
+	}
+	if err := run(look); err != nil || temporalServer.waited != 1 {
+		t.Errorf("a look waits %d times: %v", temporalServer.waited-1, err)
+	}
+	close(temporalServer.ended)
+	for _, found := range []any{look, follow} {
+		if err := run(found); err != nil {
+			t.Errorf("one that has ended: %v", err)
+		}
+	}
+}

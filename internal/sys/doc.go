@@ -1,0 +1,13 @@
+// Package sys is the room of what processes of the service need of their machine: memory, places, ports, disks and
+// outgoing connections, each bounded and shared.
+//
+// Nothing here knows stacks, updates, the store or Temporal.
+//
+//   - build: says which build of deployctl this is
+//   - diskspace: how much room a disk has left
+//   - doors: guards the loopback ports of an update; finds out whose the other end of a connection is
+//   - mempool: shares the memory of a process among organizations (ADR 0044)
+//   - outbound: guards requests to servers that users name: public addresses and TLS only
+//   - panics: turns panics into errors
+//   - share: shares places, such as the slots of a worker, among organizations (ADR 0066)
+package sys

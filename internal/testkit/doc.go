@@ -1,0 +1,13 @@
+// Package testkit is the room of what tests of several packages need. No product code imports it.
+//
+// A fake that stands in for one package lies below that package.
+//
+//   - filltest: sets every field of a value, for tests that no field is forgotten
+//   - mutanttest: plays a package's tests against versions of it that are wrong in one place
+//   - peertest: finds the stock CLI and language hosts for tests
+//   - porttest: ports for tests that nobody else gets
+//   - rapidtest: checks properties with the same draws in every run
+//   - soaktest: leaves tests to make soak
+//   - usertest: runs tests again as a user other than root
+//   - waittest: waits in tests, which say what they waited for
+package testkit
