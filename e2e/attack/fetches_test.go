@@ -123,7 +123,7 @@ steps:
 	for name, c := range map[string]struct{ step, refusal string }{
 		"writes": {"'deployctl:s3:Object', properties: {bucket: deployctl, key: planted, content: forged}", "403"},
 		"reads":  {"'deployctl:s3:Object', properties: {bucket: deployctl, key: keys/ring.json, content: x}", "403"},
-		"takes":  {"'deployctl:s3:Bucket', properties: {name: deployctl}", "was not made by this resource"},
+		"takes":  {"'deployctl:s3:Bucket', properties: {name: deployctl}", "was not made by this stack"},
 	} {
 		thief := f.project(t, "bucket-"+name, "steps:\n  - {register: thing, type: "+c.step+"}\n")
 		end := thief.Run(t, "up", "--yes", "--skip-preview")
