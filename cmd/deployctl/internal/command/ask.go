@@ -137,3 +137,12 @@ func (s *session) hidden(question string) (string, error) {
 	}
 	return text, err
 }
+
+// confirmForgetting asks whether to forget the resources that the error refused names. If it cannot ask, it returns an
+// error.
+func (s *session) confirmForgetting(ctx context.Context, refused error, askable bool) error {
+	if !askable || !s.asks() {
+		return deployments.Errorf(deployments.CodeUnconfirmed, "%w; pass --force if this is intended", refused)
+	}
+	return s.confirm(ctx, "Caution: "+refused.Error()+".\nForget them?", nil)
+}

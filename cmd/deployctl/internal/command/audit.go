@@ -38,12 +38,14 @@ const (
 	formatCEF   = "cef"
 )
 
+var auditFormats = []string{formatTable, formatJSON, formatCSV, formatCEF}
+
 func runAudit(ctx context.Context, s *session) error {
 	format := s.flags.String("format")
 	if s.flags.Bool("json") {
 		format = formatJSON
 	}
-	if !slices.Contains(choices["format"], format) {
+	if !slices.Contains(auditFormats, format) {
 		return deployments.Errorf(deployments.CodeInvalid, "--format takes table, json, csv or cef, not %q", format)
 	}
 	since, err := moment(s.flags.String("since"))

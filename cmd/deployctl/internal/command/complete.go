@@ -28,7 +28,7 @@ const (
 // choices are the values of the flags that accept only a few.
 var choices = map[string][]string{
 	"on-busy": {"queue", "fail", "supersede"}, "on-unknown": {"wait", "fail"}, "kind": {"up", "refresh", "destroy"},
-	"format": {formatTable, formatJSON, formatCSV, formatCEF}, "role": {"viewer", "deployer", "admin"},
+	"format": auditFormats, "role": {"viewer", "deployer", "admin"},
 	"secrets-provider": {"default", deployments.SecretsPassphrase, "awskms://", "azurekeyvault://", "gcpkms://",
 		"hashivault://"},
 }
@@ -226,14 +226,13 @@ func (s *Env) from(ctx context.Context, app *cli.App, l line, list source) []str
 	if set == nil {
 		return nil
 	}
-	c := cli.NewContext(app, set, nil)
-	loaded, err := LoadSettings(s, c)
+	quiet, err := newSession(s, cli.NewContext(app, set, nil))
 	if err != nil {
 		return nil
 	}
+	quiet.completing = true
 	ctx, cancel := context.WithTimeout(ctx, completionTime)
 	defer cancel()
-	quiet := &session{Env: s, flags: c, settings: loaded, dir: s.workingDir(c), completing: true}
 	defer quiet.close()
 	return list(ctx, quiet)
 }

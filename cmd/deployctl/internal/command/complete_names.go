@@ -9,6 +9,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/terminal/settings"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
 // The functions below are sources of completions: of the names that the service, or the project, has.
@@ -190,4 +191,41 @@ func configKeys(ctx context.Context, s *session) []string {
 		list = append(list, strings.TrimPrefix(key.String(), s.project.Name()+":"))
 	}
 	return list
+}
+
+// resourceNames lists the completions of a resource: the names that only one resource has, and the URNs of all.
+func resourceNames(ctx context.Context, s *session) []string {
+	return ofStack(ctx, s, func(name deployments.StackName) []string {
+		info, err := s.service.Stack(ctx, name)
+		if err != nil {
+			return nil
+		}
+		list, err := s.resources(ctx, info, false)
+		if err != nil {
+			return nil
+		}
+		return namesOf(list)
+	})
+}
+
+// namesOf returns the names of resources that only one of them has, and then their URNs.
+func namesOf(list []apitype.ResourceV3) []string {
+	counts := map[string]map[urn.URN]bool{}
+	for _, r := range list {
+		if counts[r.URN.Name()] == nil {
+			counts[r.URN.Name()] = map[urn.URN]bool{}
+		}
+		counts[r.URN.Name()][r.URN] = true
+	}
+	var names, full []string
+	for _, r := range list {
+		if r.Delete {
+			continue
+		}
+		full = append(full, string(r.URN)+"\t"+string(r.Type))
+		if len(counts[r.URN.Name()]) == 1 {
+			names = append(names, r.URN.Name()+"\t"+string(r.Type))
+		}
+	}
+	return append(names, full...)
 }

@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"strconv"
 	"strings"
@@ -324,4 +325,29 @@ func runConfigLs(ctx context.Context, s *session) error {
 		return s.sayJSON(items)
 	}
 	return s.sayTable(rows)
+}
+
+// unknownKey returns the error that a key has no value in a stack's configuration. It suggests a similar key.
+func unknownKey(secrets *project.Secrets, key config.Key) error {
+	var names []string
+	for _, other := range secrets.Stack.Keys() {
+		names = append(names, other.String())
+	}
+	hint := didYouMean(key.String(), names)
+	if declared, err := secrets.Stack.Declared(); err == nil {
+		if _, ok := declared[key.String()]; ok {
+			hint = "; it is declared in the project's Pulumi.yaml"
+		}
+	}
+	if hint == "" {
+		hint = fmt.Sprintf("; set it with deployctl config set %s VALUE", key)
+	}
+	return deployments.Errorf(deployments.CodeNotFound, "%s is not set in %s%s", key, secrets.Stack.Path, hint)
+}
+
+// setValue is a value for the stack's configuration.
+type setValue struct {
+	key, value string
+	secret     bool
+	is         config.Type // of --type
 }

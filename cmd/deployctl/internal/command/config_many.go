@@ -187,11 +187,3 @@ func copyConfig(ctx context.Context, from, to *project.Secrets, what place) erro
 	}
 	return to.Stack.Set(what.key, v, what.path)
 }
-
-// configFileText is the path of --config-file; "" if it is not given.
-func (s *session) configFileText() string {
-	if text := strings.TrimSpace(s.flags.String("config-file")); text != "" {
-		return s.path(text)
-	}
-	return ""
-}

@@ -53,8 +53,11 @@ type reportedError struct{ code int }
 
 func (*reportedError) Error() string { return "the error has been reported" }
 
+// reported returns an error that ends the process with an exit code, once its reason has been printed.
+func reported(code int) error { return &reportedError{code} }
+
 // Declined returns the error of a command whose question was not answered with yes, once it has said so.
-func Declined() error { return &reportedError{exitCancelled} }
+func Declined() error { return reported(exitCancelled) }
 
 // ExitCode returns the exit code for the error of a command.
 func ExitCode(err error) int {
@@ -79,10 +82,10 @@ func exitOfEnd(end deployments.UpdateInfo) error {
 	case deployments.StatusSucceeded:
 		return nil
 	case deployments.StatusCancelled:
-		return &reportedError{exitCancelled}
+		return reported(exitCancelled)
 	}
 	if code, ok := exitOf[end.Code]; ok {
-		return &reportedError{code}
+		return reported(code)
 	}
-	return &reportedError{exitFailed}
+	return reported(exitFailed)
 }

@@ -54,7 +54,7 @@ func (s *session) change(
 	if err != nil {
 		return err
 	}
-	request, err := s.request(ctx, kind, stack)
+	request, err := s.request(ctx, kind, stack, nil)
 	if err == nil && complete != nil {
 		err = complete(&request)
 	}
@@ -182,7 +182,7 @@ func (s *session) submit(ctx context.Context, r deployments.UpdateRequest) (depl
 		_, _ = fmt.Fprintf(s.Err, "Interrupted while the update was being submitted; it may have been accepted.\n"+
 			"  deployctl attach --stack %s   shows the stack's running or latest update\n"+
 			"  deployctl cancel --stack %s   cancels the running one\n", r.Stack, r.Stack)
-		err = &reportedError{exitDetached}
+		err = reported(exitDetached)
 	}
 	return accepted, err
 }
@@ -291,7 +291,7 @@ func (s *session) follow(
 	if err != nil && ctx.Err() != nil {
 		_, _ = fmt.Fprintf(s.Err, "Detached; %s continues.\n  deployctl attach %s   follows it again\n  deployctl "+
 			"cancel %s   cancels it\n", u, u, u)
-		return &reportedError{exitDetached}
+		return reported(exitDetached)
 	}
 	if code := deployments.CodeOf(err); err != nil && code != deployments.CodeNotFound { // see change
 		return deployments.Errorf(code, "%w; update %s may continue: check with deployctl attach %s", err, u, u)
@@ -321,24 +321,16 @@ func (s *session) viewOptions(kind engine.Kind, state *projection.State) display
 // watch shows an update until its end; if it is queued, first its position.
 func (s *session) watch(ctx context.Context, accepted deployments.Accepted, o display.Options) error {
 	view := display.New(o)
-	s.showing.Lock()
-	s.view, s.waits = view, accepted.Position > 0
+	s.begin(view)
 	if accepted.Position > 0 {
-		view.Item(deployments.WatchEvent{Progress: &deployments.Progress{Position: accepted.Position,
+		s.show(deployments.WatchEvent{Progress: &deployments.Progress{Position: accepted.Position,
 			Behind: accepted.Behind}})
 	}
-	s.showing.Unlock()
 	err := s.service.Watch(ctx, accepted.Update, func(e deployments.WatchEvent) error {
-		s.showing.Lock()
-		defer s.showing.Unlock()
-		s.waits = e.Progress != nil && e.Progress.Position > 0
-		view.Item(e)
+		s.show(e)
 		return nil
 	})
-	s.showing.Lock()
-	defer s.showing.Unlock()
-	s.view, s.waits = nil, false
-	view.Close()
+	s.end()
 	if err == nil && o.State.End == nil {
 		err = errors.New("the event log ended before the update did")
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/deployctl/deployctl/internal/project"
 	"github.com/deployctl/deployctl/internal/terminal/templates"
 	"github.com/deployctl/deployctl/internal/values/safetext"
-	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/config"
 	"github.com/urfave/cli/v2"
 )
 
@@ -48,13 +47,6 @@ type draft struct {
 	stack    string
 	config   []setValue
 	unset    []templates.Question // that got no answer
-}
-
-// setValue is a value for the stack's configuration.
-type setValue struct {
-	key, value string
-	secret     bool
-	is         config.Type // of --type
 }
 
 func runNew(ctx context.Context, s *session) error {

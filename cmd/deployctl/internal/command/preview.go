@@ -43,7 +43,7 @@ func (s *session) runPreview(ctx context.Context, kind engine.Kind) error {
 	}
 	s.warnOfOtherDirectory(kind, stack)
 	s.noteRunning(stack)
-	request, err := s.request(ctx, kind, stack)
+	request, err := s.request(ctx, kind, stack, nil)
 	if err != nil {
 		return err
 	}

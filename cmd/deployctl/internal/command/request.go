@@ -17,8 +17,9 @@ import (
 )
 
 // request returns the request that the flags describe, without the fields that differ between a preview and its update.
+// bundle is what the update takes along; nil: what the project's files are now.
 func (s *session) request(
-	ctx context.Context, kind engine.Kind, info deployments.StackInfo,
+	ctx context.Context, kind engine.Kind, info deployments.StackInfo, bundle *project.Bundle,
 ) (deployments.UpdateRequest, error) {
 	stack := info.Stack
 	r := deployments.UpdateRequest{
@@ -59,7 +60,6 @@ func (s *session) request(
 	if r.PolicyPacks, err = s.policyPacks(kind); err != nil {
 		return r, err
 	}
-	bundle := s.gathered
 	if bundle == nil {
 		if bundle, err = s.project.Gather(s.paths("policy-pack")...); err != nil {
 			return r, err

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/project"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
@@ -113,4 +114,21 @@ func findURNs(list []apitype.ResourceV3, words []string) ([]string, error) {
 		out = append(out, string(u))
 	}
 	return out, nil
+}
+
+// exportSecrets returns the stack's secrets provider. With the service's own provider, no project is needed.
+func (s *session) exportSecrets(
+	ctx context.Context, name deployments.StackName, plain bool,
+) (deployments.SecretsProvider, error) {
+	if s.project == nil && s.needProject() != nil || s.project.Name() != name.Project {
+		return deployments.SecretsProvider{Type: project.SecretsService}, nil
+	}
+	secrets, err := s.secrets(name)
+	if err != nil {
+		return deployments.SecretsProvider{}, err
+	}
+	if !plain {
+		return secrets.Describe()
+	}
+	return secrets.Provider(ctx)
 }

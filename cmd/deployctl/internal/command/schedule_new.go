@@ -3,8 +3,6 @@ package command
 import (
 	"cmp"
 	"context"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -112,38 +110,4 @@ func (s *session) times(sched *deployments.Schedule) (err error) {
 		sched.At = time.Now().Add(d).Truncate(time.Second)
 	}
 	return err
-}
-
-// duration parses a duration, which may have days, such as 7d or 1d12h.
-func duration(flag, text string) (time.Duration, error) {
-	days, rest, found := strings.Cut(text, "d")
-	if !found {
-		days, rest = "0", text
-	}
-	n, err := strconv.Atoi(days)
-	var d time.Duration
-	if err == nil && rest != "" {
-		d, err = time.ParseDuration(rest)
-	}
-	d += time.Duration(n) * 24 * time.Hour
-	if err != nil || d <= 0 {
-		return 0, deployments.Errorf(deployments.CodeInvalid, "--%s takes a duration such as 30m, 12h or 7d, not %q",
-			flag, text)
-	}
-	return d, nil
-}
-
-// moment parses a time.
-func moment(text string) (time.Time, error) {
-	for _, layout := range []string{time.DateTime, "2006-01-02 15:04"} {
-		if at, err := time.ParseInLocation(layout, text, time.Local); err == nil {
-			return at, nil
-		}
-	}
-	at, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		return at, deployments.Errorf(deployments.CodeInvalid, "--at takes a time such as 2006-01-02T15:04:05Z or "+
-			"\"2006-01-02 15:04\", not %q", text)
-	}
-	return at, nil
 }

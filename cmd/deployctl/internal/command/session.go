@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,25 +30,31 @@ type session struct {
 	dir     string
 	project *project.Project // see needProject
 
-	gathered *project.Bundle // what an update takes along; nil: what the project's files are then
-
 	kept string // the configuration file that --config has changed
 
 	completing bool // a shell completion: nothing is printed, asked or started
 
-	showing sync.Mutex
+	showing sync.Mutex   // guards the next two
 	view    display.View // while an update is shown
 	waits   bool         // that update waits for its turn
+}
+
+// newSession returns a session that is not connected yet.
+func newSession(s *Env, c *cli.Context) (*session, error) {
+	loaded, err := LoadSettings(s, c)
+	if err != nil {
+		return nil, err
+	}
+	return &session{Env: s, flags: c, settings: loaded, dir: s.workingDir(c)}, nil
 }
 
 // action returns a command's action, which runs run in a session of its own.
 func action(s *Env, run func(context.Context, *session) error) cli.ActionFunc {
 	return func(c *cli.Context) error {
-		loaded, err := LoadSettings(s, c)
+		session, err := newSession(s, c)
 		if err != nil {
 			return err
 		}
-		session := &session{Env: s, flags: c, settings: loaded, dir: s.workingDir(c)}
 		defer session.close()
 		ctx, stop := session.interruptible(c.Context)
 		defer stop()
@@ -149,6 +156,37 @@ func (s *session) note(text string) {
 	_, _ = fmt.Fprintln(s.Err, display.Fold(safetext.Text(text), s.Screen))
 }
 
+// begin makes a view the one that shows an update, with the notes that come meanwhile.
+func (s *session) begin(view display.View) {
+	s.showing.Lock()
+	defer s.showing.Unlock()
+	s.view, s.waits = view, false
+}
+
+// show adds an event to the view.
+func (s *session) show(e deployments.WatchEvent) {
+	s.showing.Lock()
+	defer s.showing.Unlock()
+	s.waits = e.Progress != nil && e.Progress.Position > 0
+	s.view.Item(e)
+}
+
+// waiting reports whether the update that is shown waits for its turn.
+func (s *session) waiting() bool {
+	s.showing.Lock()
+	defer s.showing.Unlock()
+	return s.waits
+}
+
+// end closes the view: the update has ended, or is no longer followed.
+func (s *session) end() {
+	s.showing.Lock()
+	defer s.showing.Unlock()
+	view := s.view
+	s.view, s.waits = nil, false
+	view.Close()
+}
+
 // say prints a line of the command's output. On a terminal, control sequences are removed from it; in a pipe it is
 // printed unchanged.
 func (s *session) say(format string, args ...any) {
@@ -216,4 +254,20 @@ func (l lazySealer) Decrypt(ctx context.Context, name deployments.StackName, sea
 		return nil, err
 	}
 	return l.s.service.Decrypt(ctx, name, sealed)
+}
+
+// path returns the absolute path of a file, whose name is relative to the working directory.
+func (s *session) path(name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(s.dir, name)
+}
+
+// configFileText is the path of --config-file; "" if it is not given.
+func (s *session) configFileText() string {
+	if text := strings.TrimSpace(s.flags.String("config-file")); text != "" {
+		return s.path(text)
+	}
+	return ""
 }

@@ -16,11 +16,11 @@ func settingsCommand(s *Env) *cli.Command {
 		Flags: append([]cli.Flag{settingsFlag, jsonFlag}, SettingFlags(settings.ForClient, settings.ForServe,
 			settings.ForService)...),
 		Action: func(c *cli.Context) error {
-			loaded, err := LoadSettings(s, c)
+			session, err := newSession(s, c)
 			if err != nil {
 				return err
 			}
-			return printSettings(&session{Env: s, flags: c, settings: loaded})
+			return printSettings(session)
 		},
 	}
 }

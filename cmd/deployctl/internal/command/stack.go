@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
@@ -25,29 +24,6 @@ func stackCommand(s *Env) *cli.Command {
 			stackTagCommand(s), stackRenameCommand(s), stackSecretsCommand(s),
 		},
 	}
-}
-
-// connectedStack returns the command's stack, and connects to the service. What is wrong on this side is said before
-// that: an embedded service is not started for it.
-func (s *session) connectedStack(ctx context.Context) (deployments.StackName, error) {
-	name, err := s.stackName(ctx)
-	if err == nil {
-		err = s.connect(ctx)
-	}
-	return name, err
-}
-
-// knownStack returns the command's stack from the service.
-func (s *session) knownStack(ctx context.Context) (deployments.StackInfo, error) {
-	name, err := s.connectedStack(ctx)
-	if err != nil {
-		return deployments.StackInfo{}, err
-	}
-	info, err := s.service.Stack(ctx, name)
-	if deployments.CodeOf(err) == deployments.CodeNotFound {
-		return info, s.unknownStack(ctx, name)
-	}
-	return info, err
 }
 
 func runStack(ctx context.Context, s *session) error {
@@ -160,12 +136,4 @@ func (s *session) driftOf(ctx context.Context, info deployments.StackInfo) int {
 		return 0 // usually there was no drift check
 	}
 	return len(drift.Resources)
-}
-
-// when formats a time for the user.
-func when(t time.Time) string {
-	if t.IsZero() {
-		return "never"
-	}
-	return t.Local().Format(time.DateTime)
 }

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/project"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/urfave/cli/v2"
 )
@@ -91,31 +90,6 @@ func runRawExport(ctx context.Context, s *session) error {
 	return nil
 }
 
-// exportSecrets returns the stack's secrets provider. With the service's own provider, no project is needed.
-func (s *session) exportSecrets(
-	ctx context.Context, name deployments.StackName, plain bool,
-) (deployments.SecretsProvider, error) {
-	if s.project == nil && s.needProject() != nil || s.project.Name() != name.Project {
-		return deployments.SecretsProvider{Type: project.SecretsService}, nil
-	}
-	secrets, err := s.secrets(name)
-	if err != nil {
-		return deployments.SecretsProvider{}, err
-	}
-	if !plain {
-		return secrets.Describe()
-	}
-	return secrets.Provider(ctx)
-}
-
-// path returns the absolute path of a file, whose name is relative to the working directory.
-func (s *session) path(name string) string {
-	if filepath.IsAbs(name) {
-		return name
-	}
-	return filepath.Join(s.dir, name)
-}
-
 func stackImportCommand(s *Env) *cli.Command {
 	return &cli.Command{
 		Name: "import", Usage: "replace the stack's deployment with an exported one",
@@ -130,15 +104,6 @@ func stackImportCommand(s *Env) *cli.Command {
 var forgetFlag = &cli.BoolFlag{
 	Name: "force", Usage: "do not ask before forgetting all resources, if the deployment has none of them; needs the " +
 		"role admin",
-}
-
-// confirmForgetting asks whether to forget the resources that the error refused names. If it cannot ask, it returns an
-// error.
-func (s *session) confirmForgetting(ctx context.Context, refused error, askable bool) error {
-	if !askable || !s.asks() {
-		return deployments.Errorf(deployments.CodeUnconfirmed, "%w; pass --force if this is intended", refused)
-	}
-	return s.confirm(ctx, "Caution: "+refused.Error()+".\nForget them?", nil)
 }
 
 func runStackImport(ctx context.Context, s *session) error {

@@ -3,7 +3,6 @@ package command
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -130,12 +129,4 @@ func (s *session) bring(files *renaming, from, to deployments.StackName) error {
 		s.say("Write the new name of the project into %s: \"name: %s\".", files.here.File, to.Project)
 	}
 	return nil
-}
-
-// counted returns a number with its noun.
-func counted(n int, one, more string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, more)
 }

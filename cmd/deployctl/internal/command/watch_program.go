@@ -32,6 +32,7 @@ type watcher struct {
 	*session
 	stack       deployments.StackName
 	files       *project.Watcher
+	bundle      *project.Bundle // what look has gathered
 	content     project.Content // of the last update; nil before the first one
 	previewOnly bool
 }
@@ -89,7 +90,7 @@ func (w *watcher) round(ctx context.Context) error {
 		w.report(err)
 	}
 	if code := deployments.CodeOf(err); code == deployments.CodeUnauthorized || code == deployments.CodeForbidden {
-		return &reportedError{ExitCode(err)}
+		return reported(ExitCode(err))
 	}
 	w.note("Watching for changes; Ctrl-C ends it.")
 	return nil
@@ -101,13 +102,13 @@ func (w *watcher) look() ([]string, error) {
 		w.project = nil
 		err := w.needProject()
 		if err == nil {
-			w.gathered, err = w.project.Gather(w.paths("policy-pack")...)
+			w.bundle, err = w.project.Gather(w.paths("policy-pack")...)
 		}
 		if err != nil {
 			return nil, err
 		}
 		// What has changed in a directory before it was watched is seen by gathering again.
-		if again, err = w.files.Follow(append(w.gathered.Directories(), w.configDir())); err != nil {
+		if again, err = w.files.Follow(append(w.bundle.Directories(), w.configDir())); err != nil {
 			return nil, err
 		}
 	}
@@ -115,7 +116,7 @@ func (w *watcher) look() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	content, err := w.project.Content(w.gathered, stack)
+	content, err := w.project.Content(w.bundle, stack)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +152,7 @@ func (w *watcher) update(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	request, err := w.request(ctx, engine.KindUp, info)
+	request, err := w.request(ctx, engine.KindUp, info, w.bundle)
 	if err != nil {
 		return err
 	}
@@ -189,10 +190,7 @@ func (w *watcher) replaceWaiting(ctx context.Context, u deployments.UpdateName, 
 			return
 		case <-w.files.Changes():
 			changed = true
-			w.showing.Lock()
-			waits := w.waits
-			w.showing.Unlock()
-			if waits {
+			if w.waiting() {
 				_ = w.service.Cancel(ctx, u, false) // if it cannot be cancelled, the change is for the next one
 			}
 		}
