@@ -1,6 +1,3 @@
-// Package command is deployctl's command line: a file per command. It calls a local or remote deployments.Service, and
-// accesses its environment only through Env, so that tests run the commands in their own process against a service in
-// memory. Commands that need parts of the service itself (dev, serve, worker) are passed in.
 package command
 
 import (
@@ -9,15 +6,27 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/deployctl/deployctl/cmd/deployctl/internal/command/about"
+	"github.com/deployctl/deployctl/cmd/deployctl/internal/command/access"
+	"github.com/deployctl/deployctl/cmd/deployctl/internal/command/configuration"
+	"github.com/deployctl/deployctl/cmd/deployctl/internal/command/console"
+	"github.com/deployctl/deployctl/cmd/deployctl/internal/command/newproject"
+	"github.com/deployctl/deployctl/cmd/deployctl/internal/command/plugin"
+	"github.com/deployctl/deployctl/cmd/deployctl/internal/command/schedule"
+	"github.com/deployctl/deployctl/cmd/deployctl/internal/command/stack"
+	"github.com/deployctl/deployctl/cmd/deployctl/internal/command/state"
+	"github.com/deployctl/deployctl/cmd/deployctl/internal/command/status"
+	"github.com/deployctl/deployctl/cmd/deployctl/internal/command/update"
+	"github.com/deployctl/deployctl/cmd/deployctl/internal/command/webhook"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/urfave/cli/v2"
 )
 
 // Main runs one command line and returns the process's exit code; see ExitCode. It prints errors on Err.
-func Main(ctx context.Context, s *Env, args []string) int {
+func Main(ctx context.Context, s *console.Env, args []string) int {
 	app := NewApp(s)
 	if n := len(args); n > 1 && args[n-1] == completionFlag {
-		s.complete(ctx, app, args[1:n-1])
+		complete(ctx, s, app, args[1:n-1])
 		return 0
 	}
 	args, err := Parse(app, args)
@@ -27,25 +36,26 @@ func Main(ctx context.Context, s *Env, args []string) int {
 	if err == nil {
 		return 0
 	}
-	s.report(err)
-	return ExitCode(err)
+	s.Report(err)
+	return console.ExitCode(err)
 }
 
 // NewApp returns the tree of commands. Main runs it; generators of documentation may read it.
-func NewApp(s *Env) *cli.App {
+func NewApp(s *console.Env) *cli.App {
 	commands := []*cli.Command{
-		newCommand(s), upCommand(s), watchCommand(s), previewCommand(s), refreshCommand(s), destroyCommand(s),
-		importCommand(s), cancelCommand(s), attachCommand(s), logsCommand(s), psCommand(s), statusCommand(s),
-		resolveCommand(s), settleCommand(s), stackCommand(s), stateCommand(s), graphCommand(s), whyCommand(s),
-		configCommand(s),
-		scheduleCommand(s), webhookCommand(s), driftCommand(s), installCommand(s), pluginCommand(s), tokenCommand(s),
-		memberCommand(s), teamCommand(s), trustCommand(s), auditCommand(s),
+		newproject.Command(s), update.UpCommand(s), update.WatchCommand(s), update.PreviewCommand(s),
+		update.RefreshCommand(s), update.DestroyCommand(s), update.ImportCommand(s), update.CancelCommand(s),
+		update.AttachCommand(s), update.LogsCommand(s), status.PsCommand(s), status.Command(s), update.ResolveCommand(s),
+		update.SettleCommand(s), stack.Command(s), state.Command(s), state.GraphCommand(s), state.WhyCommand(s),
+		configuration.Command(s), schedule.Command(s), webhook.Command(s), update.DriftCommand(s), plugin.InstallCommand(s),
+		plugin.Command(s), access.TokenCommand(s), access.MemberCommand(s), access.TeamCommand(s), access.TrustCommand(s),
+		access.AuditCommand(s),
 	}
 	if s.More != nil {
 		commands = append(commands, s.More(s)...)
 	}
-	commands = append(commands, whoamiCommand(s), aboutCommand(s), settingsCommand(s), completionCommand(s),
-		versionCommand(s))
+	commands = append(commands, access.WhoamiCommand(s), about.Command(s), about.SettingsCommand(s), completionCommand(s),
+		about.VersionCommand(s))
 	cli.HelpPrinter = printHelp
 	app := &cli.App{
 		Name: "deployctl", Usage: "deploy infrastructure with updates that survive crashes",

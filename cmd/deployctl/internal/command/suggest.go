@@ -3,6 +3,7 @@ package command
 import (
 	"slices"
 
+	"github.com/deployctl/deployctl/cmd/deployctl/internal/command/console"
 	"github.com/urfave/cli/v2"
 )
 
@@ -29,7 +30,7 @@ var foreign = map[string]string{
 	"undo":     "check out the earlier program and run `deployctl up`",
 }
 
-// meantCommand is didYouMean for a command, which may be called differently elsewhere; top says that they are those of
+// meantCommand is DidYouMean for a command, which may be called differently elsewhere; top says that they are those of
 // deployctl itself.
 func meantCommand(word string, commands []*cli.Command, top bool) string {
 	names := commandNames(commands)
@@ -39,7 +40,7 @@ func meantCommand(word string, commands []*cli.Command, top bool) string {
 	if own := synonyms[word]; slices.Contains(names, own) {
 		return "; did you mean " + own + "?"
 	}
-	return didYouMean(word, names)
+	return console.DidYouMean(word, names)
 }
 
 // commandNames returns the names and aliases of commands that are not hidden.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/deployctl/deployctl/cmd/deployctl/internal/command/console"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/sys/build"
 )
@@ -157,7 +158,7 @@ func TestWhatOnlyTheStockCLIHasIsAnsweredWithWhatToDoInstead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	app := NewApp(&Env{})
+	app := NewApp(&console.Env{})
 	for words := range stockOnly {
 		if !strings.Contains(string(page), "`"+words+"`") {
 			t.Errorf("docs/compatibility.md does not name `%s`", words)
