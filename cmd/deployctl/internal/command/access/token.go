@@ -31,8 +31,8 @@ func TokenCommand(s *console.Env) *cli.Command {
 			},
 			{Name: "ls", Usage: "list the tokens that you administer", Flags: console.Common(console.JSONFlag),
 				Action: console.Action(s, runTokenLs)},
-			{Name: "rm", Usage: "revoke a token", ArgsUsage: "NAME", Flags: console.Common(), Action: console.Action(s,
-				runTokenRm)},
+			{Name: "rm", Usage: "revoke a token", ArgsUsage: "NAME", Flags: console.Common(),
+				Action: console.Action(s, runTokenRm)},
 		},
 	}
 }

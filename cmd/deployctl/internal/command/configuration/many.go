@@ -22,8 +22,8 @@ func configManyCommands(s *console.Env) []*cli.Command {
 				&cli.StringSliceFlag{Name: "secret", Usage: "encrypt VALUE, and set `KEY=VALUE`; may be repeated"}),
 			Action: console.Action(s, runSetAll),
 		},
-		{Name: "rm-all", Usage: "remove several values", ArgsUsage: "KEY...", Flags: console.OnStack(console.ConfigFileFlag,
-			console.PathFlag),
+		{Name: "rm-all", Usage: "remove several values", ArgsUsage: "KEY...",
+			Flags:  console.OnStack(console.ConfigFileFlag, console.PathFlag),
 			Action: console.Action(s, runRm)},
 		{
 			Name: "cp", Usage: "copy a value, or all of them, to another stack of the project", ArgsUsage: "[KEY]",

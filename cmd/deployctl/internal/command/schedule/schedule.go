@@ -22,8 +22,9 @@ func Command(s *console.Env) *cli.Command {
 		Name: "schedule", Usage: "run drift checks, updates, refreshes and destroys on a schedule",
 		Subcommands: []*cli.Command{
 			newCommand(s),
-			{Name: "ls", Usage: "list the stack's schedules", Flags: console.OnStack(console.JSONFlag, &cli.BoolFlag{Name: "all",
-				Aliases: []string{"a"}, Usage: "list those of every stack that you may see, without a project"}),
+			{Name: "ls", Usage: "list the stack's schedules",
+				Flags: console.OnStack(console.JSONFlag, &cli.BoolFlag{Name: "all",
+					Aliases: []string{"a"}, Usage: "list those of every stack that you may see, without a project"}),
 				Action: console.Action(s, runLs)},
 			about("show", "show a schedule, and why it is paused", runShow, console.JSONFlag),
 			about("runs", "list a schedule's runs, latest first", runRuns, console.JSONFlag, console.LimitFlag),

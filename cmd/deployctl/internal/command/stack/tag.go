@@ -14,12 +14,12 @@ func tagCommand(s *console.Env) *cli.Command {
 		Name: "tag", Usage: "read and set the stack's tags",
 		Subcommands: []*cli.Command{
 			{Name: "ls", Usage: "list tags", Flags: console.OnStack(console.JSONFlag), Action: console.Action(s, runTagLs)},
-			{Name: "get", Usage: "print a tag", ArgsUsage: "NAME", Flags: console.OnStack(), Action: console.Action(s,
-				runTagGet)},
+			{Name: "get", Usage: "print a tag", ArgsUsage: "NAME", Flags: console.OnStack(),
+				Action: console.Action(s, runTagGet)},
 			{Name: "set", Usage: "set a tag", ArgsUsage: "NAME VALUE", Flags: console.OnStack(),
 				Action: console.Action(s, runTagSet)},
-			{Name: "rm", Usage: "remove a tag", ArgsUsage: "NAME", Flags: console.OnStack(), Action: console.Action(s,
-				runTagRm)},
+			{Name: "rm", Usage: "remove a tag", ArgsUsage: "NAME", Flags: console.OnStack(),
+				Action: console.Action(s, runTagRm)},
 		},
 	}
 }

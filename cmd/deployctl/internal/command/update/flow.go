@@ -112,7 +112,7 @@ func confirmAndRun(
 			// the RequestID makes this the same update if the service has it after all
 			accepted, err = submit(ctx, s, request)
 		}
-		now, moved := moved(ctx, s, err, request)
+		now, moved := hasMoved(ctx, s, err, request)
 		if ctx.Err() != nil && deployments.CodeOf(err) == deployments.CodeConflict {
 			return context.Canceled // while it waited to preview again
 		}
@@ -188,9 +188,9 @@ func submit(ctx context.Context, s *console.Session, r deployments.UpdateRequest
 	return accepted, err
 }
 
-// moved reports whether a request was rejected because the stack is no longer at the previewed version, and returns the
-// current stack. It first waits for a running update of the stack, as the queue would, unless --on-busy is fail.
-func moved(
+// hasMoved reports whether a request was rejected because the stack is no longer at the previewed version, and returns
+// the current stack. It first waits for a running update of the stack, as the queue would, unless --on-busy is fail.
+func hasMoved(
 	ctx context.Context, s *console.Session, refusal error, r deployments.UpdateRequest,
 ) (deployments.StackInfo, bool) {
 	previewed, confirmed := r.Previewed()

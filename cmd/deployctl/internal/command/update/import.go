@@ -25,9 +25,7 @@ func ImportCommand(s *console.Env) *cli.Command {
 			"The printed text declares them in the language of the project, if its language host can write programs, " +
 			"or in PCL. Copy it into the program.\n" + changeExits,
 		Flags: console.OnStack(console.JSONFlag, console.QuietFlag, diffFlag, parallelFlag, messageFlag, configFlag,
-			configPathFlag, console.ConfigFileFlag,
-			console.YesFlag,
-			onBusyFlag, console.ContinueOnErrorFlag, previewOnlyFlag,
+			configPathFlag, console.ConfigFileFlag, console.YesFlag, onBusyFlag, console.ContinueOnErrorFlag, previewOnlyFlag,
 			&cli.BoolFlag{Name: "skip-preview", Usage: "import without a preview"},
 			&cli.StringFlag{Name: "file", Usage: "import what `FILE` lists, in the format of `pulumi import`; " +
 				"deployctl preview --import-file writes one"},
