@@ -161,7 +161,7 @@ differential: build stockengine ## compare random programs with Pulumi's own eng
 	$(WITH_PEERS) go run ./differential $(if $(SEEDS),-seeds '$(SEEDS)') $(ARGS)
 
 attack: build ## play every attack of docs/security.md at full size
-	$(WITH_PEERS) go test -p 1 -parallel 1 -count=1 -timeout 2h ./e2e/attack -args -full
+	$(WITH_PEERS) go test -p 1 -parallel 1 -count=1 -v -timeout 4h ./e2e/attack -args -full
 	$(WITH_PEERS) go test -count=1 -timeout 30m ./e2e/hostile -args -full
 	$(WITH_PEERS) go test -count=1 -timeout 30m ./e2e/secrecy -args -full
 	$(WITH_PEERS) go test -count=1 -timeout 30m -run 'AnotherUser|APayload' ./e2e -args -full

@@ -97,6 +97,12 @@ func TestTokensOfAnyFormAreRefusedWithASentence(t *testing.T) {
 		"a function of two parts":             {invoke(&pulumirpc.ResourceInvokeRequest{Tok: "foo:bar"}), false},
 		"a method without a package":          {method(&pulumirpc.ResourceCallRequest{Tok: "foo"}), false},
 		"a method of two parts of no package": {method(&pulumirpc.ResourceCallRequest{Tok: ":bar"}), false},
+		"a method of a package whose default provider has no valid URN": {method(&pulumirpc.ResourceCallRequest{
+			Tok: "v1:AAAA:v1:AAAA:AAAA", Args: &structpb.Struct{}, PluginDownloadURL: strings.Repeat("x", 70_000),
+		}), false},
+		"a function of such a package": {invoke(&pulumirpc.ResourceInvokeRequest{
+			Tok: "v1:AAAA:v1:AAAA:AAAA", PluginDownloadURL: strings.Repeat("x", 70_000),
+		}), false},
 		"a method of a provider that is none": {method(&pulumirpc.ResourceCallRequest{
 			Tok: "pulumi:providers:toy/m", Args: &structpb.Struct{Fields: map[string]*structpb.Value{"__self__": self}},
 		}), false},

@@ -20,8 +20,8 @@ type Accepted struct {
 // state store, and by the client package over gRPC.
 //
 // Each method says which role its caller needs, on the stacks that the call names or, where it names none, on anything;
-// internal/edge/grpcapi enforces it. Errors are *Error. Each method says with which codes of its own it fails; every method
-// fails with
+// internal/edge/grpcapi enforces it. Errors are *Error. Each method says with which codes of its own it fails; every
+// method fails with
 //   - CodeInvalid: a name or a value in the request is not possible.
 //   - CodeUnauthorized: the caller has no valid token.
 //   - CodeForbidden: the caller does not have the role.

@@ -1,8 +1,8 @@
 // Package host is the room of what a worker has for each update that it hosts: what the program talks to, and what the
 // steps of an update share.
 //
-// Activities are in activities, plugins in internal/plugin. Nothing here knows the store, and only runlink/runclient knows
-// Temporal.
+// Activities are in activities, plugins in internal/plugin. Nothing here knows the store, and only runlink/runclient
+// knows Temporal.
 //
 //   - assets: hashes assets and archives for the monitor, by a process in the sandbox
 //   - assets/digest: the process that opens what assets name (ADR 0047)

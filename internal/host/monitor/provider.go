@@ -235,6 +235,10 @@ func (m *Monitor) registerDefault(ctx context.Context, p packageRequest) (string
 	reg := engine.Registration{
 		Type: token.ProviderType(p.provides()), Name: p.defaultName(), Custom: true, Inputs: bag,
 	}
+	// The package of a function can be such that its default provider has no valid URN.
+	if err := token.CheckName(string(reg.Type), reg.Name); err != nil {
+		return "", status.Error(codes.InvalidArgument, err.Error())
+	}
 	reply, err := m.register(ctx, reg)
 	if err := m.replyError(reply, err); err != nil {
 		return "", err
@@ -286,10 +290,6 @@ func (m *Monitor) configured(ctx context.Context, ref string, extension engine.B
 
 // register sends a registration to the Run and returns its reply.
 func (m *Monitor) register(ctx context.Context, reg engine.Registration) (engine.Reply, error) {
-	// Also the package of a function can be such that its default provider has no valid URN.
-	if err := token.CheckName(string(reg.Type), reg.Name); err != nil {
-		return engine.Reply{}, status.Error(codes.InvalidArgument, err.Error())
-	}
 	reg.Digest = m.digest(withoutPosition(reg))
 	at := ""
 	if !reg.Custom {
