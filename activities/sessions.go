@@ -110,17 +110,31 @@ func (a *Activities) open(ctx context.Context, s *session) {
 	s.close(ctx)
 }
 
+// fill makes what the steps of an update share: what the update asks for, what the store has of it, its files, and the
+// processes of its plugins. close undoes what was made when it fails.
 func (a *Activities) fill(ctx context.Context, s *session) error {
-	var err error
-	if s.again {
-		answered, err := a.Store.Answered(ctx, s.update)
-		if err != nil {
-			return err
-		}
-		for op, round := range answered {
-			s.spend(op, round)
-		}
+	if err := s.readConfig(); err != nil {
+		return err
 	}
+	if err := a.fillFromStore(ctx, s); err != nil {
+		return err
+	}
+	if err := a.fillDirectory(ctx, s); err != nil {
+		return err
+	}
+	s.parallel = ratelimit.NewSemaphore(s.granted)
+	s.log = eventlog.NewOutput(a.Store, s.update, s.config.SecretTexts())
+	s.phases.tell = s.log.Phase
+	if err := a.openHost(s); err != nil {
+		return err
+	}
+	s.assets = assets.New(s.host.Start)
+	s.policyPacks = newPolicyPacks(s)
+	return nil
+}
+
+// readConfig reads what the configuration of the stack says about steps.
+func (s *session) readConfig() (err error) {
 	if s.rules, err = readRules(s.config); err != nil {
 		return err
 	}
@@ -142,6 +156,20 @@ func (a *Activities) fill(ctx context.Context, s *session) error {
 	if err != nil {
 		return deployments.Errorf(deployments.CodeInvalid, "%w", err)
 	}
+	return nil
+}
+
+// fillFromStore reads what the store has of the update and its stack.
+func (a *Activities) fillFromStore(ctx context.Context, s *session) (err error) {
+	if s.again {
+		answered, err := a.Store.Answered(ctx, s.update)
+		if err != nil {
+			return err
+		}
+		for op, round := range answered {
+			s.spend(op, round)
+		}
+	}
 	if err = a.takeSettled(ctx, s); err != nil {
 		return err
 	}
@@ -152,9 +180,12 @@ func (a *Activities) fill(ctx context.Context, s *session) error {
 	if s.stackID, err = a.Store.StackID(ctx, s.update.StackName); err != nil {
 		return err
 	}
-	if s.identity, err = a.Store.StackIdentity(ctx, s.update.StackName); err != nil {
-		return err
-	}
+	s.identity, err = a.Store.StackIdentity(ctx, s.update.StackName)
+	return err
+}
+
+// fillDirectory unpacks the update's bundle in its sandbox.
+func (a *Activities) fillDirectory(ctx context.Context, s *session) (err error) {
 	if s.box, err = a.Sandbox.Box(s.update.Organization, a.bundles.Rooms()); err != nil {
 		return bundlecache.Unavailable(err)
 	}
@@ -163,12 +194,12 @@ func (a *Activities) fill(ctx context.Context, s *session) error {
 		return err
 	}
 	go a.bundles.GC(time.Now())
-	if s.dir, s.project, err = a.unpack(ctx, s, s.place); err != nil {
-		return err
-	}
-	s.parallel = ratelimit.NewSemaphore(s.granted)
-	s.log = eventlog.NewOutput(a.Store, s.update, s.config.SecretTexts())
-	s.phases.tell = s.log.Phase
+	s.dir, s.project, err = a.unpack(ctx, s, s.place)
+	return err
+}
+
+// openHost makes the host of the update's program and plugins.
+func (a *Activities) openHost(s *session) error {
 	env := append(append(Environment(s.request.Environment, a.Env), provider.StackVariable+"="+s.identity.Owner),
 		s.box.Environment()...)
 	fetch, err := a.openPlugins(s, s.request.Environment)
@@ -187,8 +218,6 @@ func (a *Activities) fill(ctx context.Context, s *session) error {
 	if err != nil {
 		return deployments.Errorf(deployments.CodeInvalid, "%w", err)
 	}
-	s.assets = assets.New(s.host.Start)
-	s.policyPacks = newPolicyPacks(s)
 	return nil
 }
 

@@ -29,16 +29,7 @@ import (
 func (a *Activities) Step(ctx context.Context, in deployments.StepInput) (deployments.StepOutput, error) {
 	s, err := a.hosted(ctx, in.Update, in.Base)
 	if err != nil {
-		result, err := unsent(engine.StepFinished{}, err)
-		result.Op, result.Attempt = in.Step.Op, in.Attempt()
-		out := deployments.StepOutput{StepFinished: result}
-		if err == nil {
-			err = unsuccessful(ctx, out)
-		} else if own := (*temporal.ApplicationError)(nil); errors.As(err, &own) &&
-			own.Type() == deployments.ErrorNotStarted {
-			err = StepNotStarted(own.Message(), in)
-		}
-		return out, failure(err)
+		return notHosted(ctx, in, err)
 	}
 	at := &attempt{session: s, step: in.Step, round: in.Round, heartbeat: startHeartbeat(ctx, a.Heart),
 		over: make(chan struct{})}
@@ -88,6 +79,20 @@ func (a *Activities) Step(ctx context.Context, in deployments.StepInput) (deploy
 		return out, unsuccessful(ctx, out) // its texts are redacted
 	}
 	return out, hide.failure(err)
+}
+
+// notHosted is the result of a step that this worker cannot make: err says why it has no session for it.
+func notHosted(ctx context.Context, in deployments.StepInput, err error) (deployments.StepOutput, error) {
+	result, err := unsent(engine.StepFinished{}, err)
+	result.Op, result.Attempt = in.Step.Op, in.Attempt()
+	out := deployments.StepOutput{StepFinished: result}
+	if err == nil {
+		err = unsuccessful(ctx, out)
+	} else if own := (*temporal.ApplicationError)(nil); errors.As(err, &own) &&
+		own.Type() == deployments.ErrorNotStarted {
+		err = StepNotStarted(own.Message(), in)
+	}
+	return out, failure(err)
 }
 
 // attempt is one attempt of a step.

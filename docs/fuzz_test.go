@@ -54,10 +54,13 @@ var reads = regexp.MustCompile(`\b(json|yaml|toml|proto|protojson)\.(Unmarshal|N
 // trusted says why a package that has parsers needs no fuzz target: whose texts it reads. Those of the client and of
 // the processes in a sandbox are their own user's.
 var trusted = map[string]string{
-	"client":                         "its service's answers",
-	"cmd/deployctl/internal/command": "files and answers of its user",
-	"internal/terminal/importfile":   "a file of the client's user",
-	"internal/project":               "files of the client's user", "internal/events/projection": "events, on the client",
+	"client":                                 "its service's answers",
+	"cmd/deployctl/internal/command/console": "files and answers of its user",
+	"cmd/deployctl/internal/command/stack":   "files and answers of its user",
+	"cmd/deployctl/internal/command/state":   "files and answers of its user",
+	"cmd/deployctl/internal/command/update":  "files and answers of its user",
+	"internal/terminal/importfile":           "a file of the client's user",
+	"internal/project":                       "files of the client's user", "internal/events/projection": "events, on the client",
 	"internal/terminal/templates": "files of the client's user",
 	"internal/terminal/settings":  "settings",
 	"cmd/deployctl/internal/kms":  "settings",

@@ -15,7 +15,7 @@ import (
 var started = map[string]string{
 	"cmd/deployctl/internal/app/background.go:startBackground": "none",
 	"cmd/deployctl/internal/app/embedded.go:becomeEmbedded":    "the user's: it is the same command",
-	"cmd/deployctl/internal/command/state_edit.go:edited":      "the user's: it is their editor",
+	"cmd/deployctl/internal/command/state/edit.go:edited":      "the user's: it is their editor",
 	"internal/devserver/s3child.go:run":                        "the lifeline of the S3 server, which is this binary",
 	"internal/jobs/gitsource/start.go:run":                     "the request, which this binary reads",
 	"internal/sandbox/process/group_windows.go:killGroup":      "none",

@@ -116,6 +116,17 @@ func (r *Run) stepFinished(ev StepFinished) {
 		r.found(op.Entry, *ev.Found, op)
 		return
 	}
+	final, ok := r.finalOutcome(op, ev)
+	if !ok || r.askErrorHooks(op, final) {
+		return
+	}
+	r.release(op)
+	r.complete(op, final)
+}
+
+// finalOutcome returns the outcome that an operation has after a step of it. It is false if the operation has none yet,
+// because it is settled, begun again, or left to a person or to the next update.
+func (r *Run) finalOutcome(op *operation, ev StepFinished) (StepFinished, bool) {
 	// Ended and Lost tell whether this is an answer about the step itself or about an attempt before it: Ended is set
 	// while an earlier attempt of a create that has ended is settled, and Lost while such an attempt is left to the next
 	// one.
@@ -123,7 +134,7 @@ func (r *Run) stepFinished(ev StepFinished) {
 	case OutcomeUnknown:
 		op.Reason = ev.Error
 		r.settle(op)
-		return
+		return ev, false
 	case OutcomeAbsent:
 		switch {
 		// The earlier attempt made nothing, so the create ended as its last attempt did.
@@ -134,26 +145,26 @@ func (r *Run) stepFinished(ev StepFinished) {
 		case op.For != forPending && !r.Stopped:
 			op.Lost = true
 			r.ready.Start = append(r.ready.Start, *op.Step) // it had no effect, so it is made now
-			return
+			return ev, false
 		// The update is ending, so the step is not made again. The answer may have relied on that: settle once more.
 		case op.Again:
 			r.settle(op)
-			return
+			return ev, false
 		}
 	case OutcomeUndecidable:
 		r.stillUndecidable(op, ev)
-		return
+		return ev, false
 	case OutcomeFailed:
 		if op.Step.Adopt {
 			r.notAdopted(op, ev)
-			return
+			return ev, false
 		}
 		if r.lookAfter(op, ev) || r.reconcileEarlier(op, ev) {
-			return
+			return ev, false
 		}
 	case OutcomeCancelled:
 		if r.reconcileEarlier(op, ev) {
-			return
+			return ev, false
 		}
 	case OutcomeDone, OutcomePartial:
 		if op.Doubted {
@@ -166,11 +177,7 @@ func (r *Run) stepFinished(ev StepFinished) {
 		}
 	default:
 	}
-	if r.askErrorHooks(op, ev) {
-		return
-	}
-	r.release(op)
-	r.complete(op, ev)
+	return ev, true
 }
 
 // stillUndecidable reports why a step cannot be settled, and leaves it to a person or to the next update.

@@ -109,22 +109,12 @@ func (c *Connection) Run(ctx context.Context, o Options) error {
 		activities.Close(closing, acts)
 	}()
 	failed := make(chan error, 2)
-	options := workerOptions(private, c.config.log(), &runFence{data: c.readers.Data}, o.Interceptors)
-	options.OnFatalError = func(err error) { failed <- err }
-	alone := options
-	alone.DisableWorkflowWorker = true
-	hosting, err := c.eager.withSlots(c.sharing(alone))
-	if err != nil {
-		return deployments.Errorf(deployments.CodeInternal, "make room for activities: %w", err)
-	}
-	own := worker.New(c.Client, private, hosting)
-	own.RegisterActivity(acts)
 	if o.Deployment == "" && len(o.Gone) > 0 {
 		c.recovery().MigrateIncompatible(ctx)
 	}
-	all := []worker.Worker{own}
-	for _, queue := range c.queues(o.Organizations) {
-		all = append(all, c.serving(queue, o, options, acts)...)
+	all, err := c.workers(o, acts, func(err error) { failed <- err })
+	if err != nil {
+		return err
 	}
 	stop, err := start(all...)
 	defer stop()
@@ -145,6 +135,26 @@ func (c *Connection) Run(ctx context.Context, o Options) error {
 	case err := <-failed:
 		return deployments.Errorf(deployments.CodeUnavailable, "the worker cannot go on: %w", err)
 	}
+}
+
+// workers makes the workers of each queue, the private one first. broken takes the error after which one cannot go on.
+func (c *Connection) workers(o Options, acts *activities.Activities, broken func(error)) ([]worker.Worker, error) {
+	private := deployments.PrivateTaskQueue(o.Instance)
+	options := workerOptions(private, c.config.log(), &runFence{data: c.readers.Data}, o.Interceptors)
+	options.OnFatalError = broken
+	alone := options
+	alone.DisableWorkflowWorker = true
+	hosting, err := c.eager.withSlots(c.sharing(alone))
+	if err != nil {
+		return nil, deployments.Errorf(deployments.CodeInternal, "make room for activities: %w", err)
+	}
+	own := worker.New(c.Client, private, hosting)
+	own.RegisterActivity(acts)
+	all := []worker.Worker{own}
+	for _, queue := range c.queues(o.Organizations) {
+		all = append(all, c.serving(queue, o, options, acts)...)
+	}
+	return all, nil
 }
 
 // goOn has the stacks whose workflows an earlier build has begun recover their updates.

@@ -70,61 +70,83 @@ func New(b build.Info) *Metrics {
 		freeDisk: newTold("deployctl_free_disk_bytes", "What may still be written to the disk with the files of programs."),
 		schedules: &scheduleCounts{desc: prometheus.NewDesc("deployctl_schedules", "Schedules that there are, at most a "+
 			"minute ago: active, paused.", []string{"state"}, nil)},
-		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "deployctl_calls_total", Help: "Calls of the API and of the Pulumi Service API that have ended.",
-		}, []string{"edge", "method", "code"}),
-		callSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "deployctl_call_seconds", Help: "How long unary calls of the API, and calls of the Pulumi Service " +
-				"API, took.", Buckets: brief,
-		}, []string{"edge", "method"}),
-		updates: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "deployctl_updates_total", Help: "Updates that have ended; a preview's kind is preview.",
-		}, []string{"tool", "kind", "result"}),
-		updateTime: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "deployctl_update_seconds", Help: "How long updates took.", Buckets: long,
-		}, []string{"tool", "kind"}),
-		waitTime: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "deployctl_update_wait_seconds", Help: "How long updates have waited, for other updates of their " +
-				"stack and for a worker, until they began.", Buckets: long,
-		}, []string{"tool", "kind"}),
-		recovered: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "deployctl_updates_recovered_total", Help: "Updates that ended by recovery, because their workflow had " +
-				"ended without them.",
-		}),
-		audit: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "deployctl_audit_failures_total", Help: "Entries that could not be written to the audit log; the " +
-				"process's log has them.",
-		}),
-		steps: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "deployctl_steps_total", Help: "Attempts of steps that have ended; an outcome of retried means " +
-				"without effect, and another attempt comes.",
-		}, []string{"op", "outcome"}),
-		stepTime: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "deployctl_step_seconds", Help: "How long attempts of steps took.", Buckets: brief,
-		}, []string{"op"}),
-		settled: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "deployctl_settled_total", Help: "Creates with an unknown outcome that were looked for, by the kind of " +
-				"their settle rule: found, absent, ambiguous, repeated, or no rule.",
-		}, []string{"package", "rule", "result"}),
-		collected: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "deployctl_collected_total", Help: "What was removed of stacks because it is not kept any more.",
-		}, []string{"what"}),
-		unattended: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "deployctl_no_worker_total", Help: "How often a request or an update was found to wait for a " +
-				"worker that is not there.",
-		}),
-		unhurried: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "deployctl_slow_worker_total", Help: "How often a request or an update was found to wait for workers " +
-				"that are there, or were a moment ago.",
-		}),
-		objectSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "deployctl_s3_seconds", Help: "How long attempts of calls of the object store took.", Buckets: brief,
-		}, []string{"op"}),
-		objectErrors: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "deployctl_s3_errors_total", Help: "Attempts of calls of the object store that failed: " +
-				"unavailable, credentials, other.",
-		}, []string{"op", "reason"}),
 	}
+	m.makeCalls()
+	m.makeUpdates()
+	m.makeSteps()
+	m.beginRare()
+	m.register(b)
+	return m
+}
+
+// makeCalls makes what is counted of calls, of clients and of the object store, and of what they lead to.
+func (m *Metrics) makeCalls() {
+	m.calls = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "deployctl_calls_total", Help: "Calls of the API and of the Pulumi Service API that have ended.",
+	}, []string{"edge", "method", "code"})
+	m.callSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "deployctl_call_seconds", Help: "How long unary calls of the API, and calls of the Pulumi Service " +
+			"API, took.", Buckets: brief,
+	}, []string{"edge", "method"})
+	m.audit = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "deployctl_audit_failures_total", Help: "Entries that could not be written to the audit log; the " +
+			"process's log has them.",
+	})
+	m.unattended = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "deployctl_no_worker_total", Help: "How often a request or an update was found to wait for a " +
+			"worker that is not there.",
+	})
+	m.unhurried = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "deployctl_slow_worker_total", Help: "How often a request or an update was found to wait for workers " +
+			"that are there, or were a moment ago.",
+	})
+	m.objectSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "deployctl_s3_seconds", Help: "How long attempts of calls of the object store took.", Buckets: brief,
+	}, []string{"op"})
+	m.objectErrors = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "deployctl_s3_errors_total", Help: "Attempts of calls of the object store that failed: " +
+			"unavailable, credentials, other.",
+	}, []string{"op", "reason"})
+}
+
+// makeUpdates makes what is counted of whole updates.
+func (m *Metrics) makeUpdates() {
+	m.updates = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "deployctl_updates_total", Help: "Updates that have ended; a preview's kind is preview.",
+	}, []string{"tool", "kind", "result"})
+	m.updateTime = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "deployctl_update_seconds", Help: "How long updates took.", Buckets: long,
+	}, []string{"tool", "kind"})
+	m.waitTime = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "deployctl_update_wait_seconds", Help: "How long updates have waited, for other updates of their " +
+			"stack and for a worker, until they began.", Buckets: long,
+	}, []string{"tool", "kind"})
+	m.recovered = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "deployctl_updates_recovered_total", Help: "Updates that ended by recovery, because their workflow had " +
+			"ended without them.",
+	})
+	m.collected = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "deployctl_collected_total", Help: "What was removed of stacks because it is not kept any more.",
+	}, []string{"what"})
+}
+
+// makeSteps makes what is counted of steps.
+func (m *Metrics) makeSteps() {
+	m.steps = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "deployctl_steps_total", Help: "Attempts of steps that have ended; an outcome of retried means " +
+			"without effect, and another attempt comes.",
+	}, []string{"op", "outcome"})
+	m.stepTime = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "deployctl_step_seconds", Help: "How long attempts of steps took.", Buckets: brief,
+	}, []string{"op"})
+	m.settled = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "deployctl_settled_total", Help: "Creates with an unknown outcome that were looked for, by the kind of " +
+			"their settle rule: found, absent, ambiguous, repeated, or no rule.",
+	}, []string{"package", "rule", "result"})
+}
+
+// register makes what is computed when it is read, and adds everything to the registry.
+func (m *Metrics) register(b build.Info) {
 	running := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "deployctl_updates_running", Help: "Updates and previews that this process hosts.",
 	}, func() float64 { return float64(len(m.since())) })
@@ -137,12 +159,10 @@ func New(b build.Info) *Metrics {
 		ConstLabels: prometheus.Labels{"version": b.Version, "commit": b.Commit, "revision": b.Revision, "go": b.Go},
 	})
 	about.Set(1)
-	m.beginRare()
 	m.registry.MustRegister(about, m.ready, m.certificate, m.freeDisk, m.schedules, m.waitTime, m.recovered, m.audit,
 		oldest, m.unattended, m.unhurried, m.objectSeconds, m.objectErrors, m.calls, m.callSeconds, m.updates,
 		m.updateTime, m.steps, m.stepTime, m.settled, m.collected, running, m.sdk,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return m
 }
 
 // Unattended counts that something was found to wait for a worker: for one that is there, or for one that is not.

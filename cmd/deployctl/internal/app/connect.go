@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/client"
-	"github.com/deployctl/deployctl/cmd/deployctl/internal/command"
+	"github.com/deployctl/deployctl/cmd/deployctl/internal/command/console"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/devserver"
 	"github.com/deployctl/deployctl/internal/terminal/settings"
@@ -15,11 +15,11 @@ import (
 
 // connect connects to the service that the settings name. If they name none, it connects to the embedded service and
 // starts it if necessary.
-func connect(ctx context.Context, s settings.Settings, n command.Notifier) (command.Connection, error) {
+func connect(ctx context.Context, s settings.Settings, n console.Notifier) (console.Connection, error) {
 	if address := s.Get(settings.Server); address != "" {
 		token, err := s.Secret(settings.Token)
 		if err != nil {
-			return command.Connection{}, err
+			return console.Connection{}, err
 		}
 		return dial(ctx, client.Options{Address: address, Token: token, CAFile: authorityOf(s, address),
 			Unreachable: n.Unreachable, Waiting: n.Waiting, FirstPatience: firstPatience}, false)
@@ -40,15 +40,15 @@ func authorityOf(s settings.Settings, address string) string {
 }
 
 // connectEmbedded connects to the embedded service. If it dies meanwhile, it is restarted once.
-func connectEmbedded(ctx context.Context, s settings.Settings, n command.Notifier) (command.Connection, error) {
+func connectEmbedded(ctx context.Context, s settings.Settings, n console.Notifier) (console.Connection, error) {
 	for attempt := 1; ; attempt++ {
 		status, err := findEmbedded(ctx, s, n)
 		if err != nil {
-			return command.Connection{}, err
+			return console.Connection{}, err
 		}
 		token, err := os.ReadFile(status.TokenFile)
 		if err != nil {
-			return command.Connection{}, deployments.Errorf(deployments.CodeUnavailable,
+			return console.Connection{}, deployments.Errorf(deployments.CodeUnavailable,
 				"cannot read the embedded service's token: %w", err)
 		}
 		connection, err := dial(ctx, client.Options{
@@ -71,16 +71,16 @@ func connectEmbedded(ctx context.Context, s settings.Settings, n command.Notifie
 // that has answered before is retried without a limit.
 const firstPatience = 4 * time.Second
 
-func dial(ctx context.Context, o client.Options, embedded bool) (command.Connection, error) {
+func dial(ctx context.Context, o client.Options, embedded bool) (console.Connection, error) {
 	c, err := client.Dial(o)
 	if err != nil {
-		return command.Connection{}, err
+		return console.Connection{}, err
 	}
 	if err := c.Healthy(ctx); err != nil {
 		_ = c.Close() // nothing is in flight
-		return command.Connection{}, err
+		return console.Connection{}, err
 	}
-	return command.Connection{Service: c, Embedded: embedded, Close: c.Close}, nil
+	return console.Connection{Service: c, Embedded: embedded, Close: c.Close}, nil
 }
 
 const (
@@ -91,7 +91,7 @@ const (
 // findEmbedded returns the status of the embedded service once it answers, and starts it if it is not running. If two
 // commands start it at once, one process gets the home's lock and the other ends; both commands wait for the process
 // that runs.
-func findEmbedded(ctx context.Context, s settings.Settings, n command.Notifier) (devserver.Status, error) {
+func findEmbedded(ctx context.Context, s settings.Settings, n console.Notifier) (devserver.Status, error) {
 	home := s.Get(settings.Home)
 	status, err := devserver.ReadStatus(home)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/deployctl/deployctl/cmd/deployctl/internal/command"
+	"github.com/deployctl/deployctl/cmd/deployctl/internal/command/console"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/devserver"
 	"github.com/deployctl/deployctl/internal/devserver/parts"
@@ -24,9 +24,9 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// commands returns, as command.Env.More, the commands that need parts of the service itself.
-func commands(servers parts.Servers) func(*command.Env) []*cli.Command {
-	return func(s *command.Env) []*cli.Command {
+// commands returns, as console.Env.More, the commands that need parts of the service itself.
+func commands(servers parts.Servers) func(*console.Env) []*cli.Command {
+	return func(s *console.Env) []*cli.Command {
 		return []*cli.Command{
 			devCommand(s, servers), serveCommand(s), workerCommand(s), keyCommand(s), organizationCommand(s),
 		}
@@ -41,7 +41,7 @@ var (
 		"or ${XDG_CONFIG_HOME}/deployctl/config.yaml"}
 )
 
-func devCommand(s *command.Env, servers parts.Servers) *cli.Command {
+func devCommand(s *console.Env, servers parts.Servers) *cli.Command {
 	return &cli.Command{
 		Name: "dev", Usage: "run the service on this machine: Temporal, its Web UI, an S3 server, the API and a worker",
 		Flags: []cli.Flag{homeFlag, settingsFlag, metricsFlag, &cli.BoolFlag{Name: "background",
@@ -59,7 +59,7 @@ func devCommand(s *command.Env, servers parts.Servers) *cli.Command {
 
 // devCall is one call of a command of dev.
 type devCall struct {
-	*command.Env
+	*console.Env
 	flags    *cli.Context
 	settings settings.Settings
 	home     string
@@ -69,9 +69,9 @@ type devCall struct {
 func (d *devCall) say(format string, args ...any) { _, _ = fmt.Fprintf(d.Out, format+"\n", args...) }
 
 // devAction returns a command's action, whose context ends with the first interrupt.
-func devAction(s *command.Env, run func(context.Context, *devCall) error) cli.ActionFunc {
+func devAction(s *console.Env, run func(context.Context, *devCall) error) cli.ActionFunc {
 	return func(c *cli.Context) error {
-		loaded, err := command.LoadSettings(s, c)
+		loaded, err := console.LoadSettings(s, c)
 		if err != nil {
 			return err
 		}
@@ -83,7 +83,7 @@ func devAction(s *command.Env, run func(context.Context, *devCall) error) cli.Ac
 
 // serverAction is devAction for commands that run servers in this process, which a program without them leaves to the
 // one that has them.
-func serverAction(s *command.Env, servers parts.Servers, run func(context.Context, *devCall) error) cli.ActionFunc {
+func serverAction(s *console.Env, servers parts.Servers, run func(context.Context, *devCall) error) cli.ActionFunc {
 	return devAction(s, func(ctx context.Context, d *devCall) error {
 		if servers == nil && !d.flags.Bool("background") {
 			return becomeEmbedded(ctx)
@@ -95,7 +95,7 @@ func serverAction(s *command.Env, servers parts.Servers, run func(context.Contex
 
 // untilInterrupted returns a context that ends with the first interrupt. A Ctrl-C after that one ends the process at
 // once.
-func untilInterrupted(ctx context.Context, s *command.Env) (context.Context, context.CancelFunc) {
+func untilInterrupted(ctx context.Context, s *console.Env) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
 		select {
@@ -125,7 +125,7 @@ func runDev(ctx context.Context, d *devCall) error {
 		if err := d.ignoredFlags(); err != nil {
 			return err
 		}
-		status, err := findEmbedded(ctx, d.settings, command.Notifier{Say: func(text string) { d.say("%s", text) }})
+		status, err := findEmbedded(ctx, d.settings, console.Notifier{Say: func(text string) { d.say("%s", text) }})
 		if err == nil {
 			d.sayStatus(status)
 		}

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/deployctl/deployctl/cmd/deployctl/internal/command"
+	"github.com/deployctl/deployctl/cmd/deployctl/internal/command/console"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/devserver"
 	"github.com/urfave/cli/v2"
@@ -24,7 +24,7 @@ const stopPatience = 2 * time.Minute
 // quietStop is how long dev stop says nothing.
 const quietStop = 2 * time.Second
 
-func devStopCommand(s *command.Env) *cli.Command {
+func devStopCommand(s *console.Env) *cli.Command {
 	return &cli.Command{
 		Name: "stop", Usage: "stop the embedded service; running updates continue when it starts again",
 		Flags: []cli.Flag{homeFlag, settingsFlag},
@@ -48,7 +48,7 @@ func devStopCommand(s *command.Env) *cli.Command {
 	}
 }
 
-func devStatusCommand(s *command.Env) *cli.Command {
+func devStatusCommand(s *console.Env) *cli.Command {
 	return &cli.Command{
 		Name: "status", Usage: "show whether the embedded service runs, and its addresses",
 		Flags: []cli.Flag{homeFlag, settingsFlag, &cli.BoolFlag{Name: "json", Aliases: []string{"j"},
@@ -103,7 +103,7 @@ func stockLogin(s devserver.Status) string {
 	return "PULUMI_ACCESS_TOKEN=$(cat " + s.PulumiTokenFile + ") pulumi login http://" + s.PulumiAddress
 }
 
-func devLogsCommand(s *command.Env) *cli.Command {
+func devLogsCommand(s *console.Env) *cli.Command {
 	return &cli.Command{
 		Name: "logs", Usage: "print the end of the embedded service's logs", ArgsUsage: "[NAME]",
 		Flags: []cli.Flag{homeFlag, settingsFlag, &cli.Int64Flag{Name: "bytes",
@@ -163,7 +163,7 @@ func tail(out io.Writer, path string, limit int64) error {
 	return err
 }
 
-func devResetCommand(s *command.Env) *cli.Command {
+func devResetCommand(s *console.Env) *cli.Command {
 	return &cli.Command{
 		Name: "reset", Usage: "delete all data of the embedded service; resources that updates created stay, unmanaged",
 		Flags: []cli.Flag{homeFlag, settingsFlag, &cli.BoolFlag{Name: "yes", Aliases: []string{"y"},
@@ -215,7 +215,7 @@ func runDevReset(ctx context.Context, d *devCall) error {
 		}
 		if answer != "yes" {
 			d.say("Nothing was removed.")
-			return command.Declined()
+			return console.Declined()
 		}
 	}
 	if err := devserver.Reset(status.Home); err != nil {

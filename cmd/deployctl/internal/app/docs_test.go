@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/cmd/deployctl/internal/command"
+	"github.com/deployctl/deployctl/cmd/deployctl/internal/command/console"
 	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -18,7 +19,7 @@ var shellBlock = regexp.MustCompile("(?ms)^ *```sh\n(.*?)^ *```$")
 // TestEveryCommandLineInTheDocsIsOne parses the shell scripts in the docs and checks each command line of deployctl in
 // them: its commands, its flags, and how many arguments it has.
 func TestEveryCommandLineInTheDocsIsOne(t *testing.T) {
-	app := command.NewApp(&command.Env{More: commands(nil)})
+	app := command.NewApp(&console.Env{More: commands(nil)})
 	pages := []string{"../../../../README.md"}
 	for _, pattern := range []string{"../../../../docs/*.md", "../../../../docs/runbooks/*.md"} {
 		found, err := filepath.Glob(pattern)

@@ -8,7 +8,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/deployctl/deployctl/cmd/deployctl/internal/command"
+	"github.com/deployctl/deployctl/cmd/deployctl/internal/command/console"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/devserver"
 	"github.com/deployctl/deployctl/internal/terminal/settings"
@@ -19,7 +19,7 @@ import (
 
 // keyCommand manages the sealing keys. It accesses the bucket directly, as serve and worker do. If the settings name no
 // bucket and no server, it uses the bucket of this user's embedded service, which must be running.
-func keyCommand(s *command.Env) *cli.Command {
+func keyCommand(s *console.Env) *cli.Command {
 	flags := []cli.Flag{settingsFlag, homeFlag}
 	return &cli.Command{
 		Name: "key", Usage: "manage the keys that seal the service's bucket",
@@ -169,15 +169,15 @@ func every(interval time.Duration, begun time.Time, tell statestore.Tally) state
 }
 
 // offers lists the keys that may be dropped.
-func offers(ctx context.Context, s *command.Env, place string, flags *cli.Context) []string {
+func offers(ctx context.Context, s *console.Env, place string, flags *cli.Context) []string {
 	if place != "key drop ID" {
 		return nil
 	}
-	loaded, err := command.LoadSettings(s, flags)
+	loaded, err := console.LoadSettings(s, flags)
 	if err != nil {
 		return nil
 	}
-	quiet := &command.Env{Err: io.Discard, Environ: s.Environ}
+	quiet := &console.Env{Err: io.Discard, Environ: s.Environ}
 	store, err := (&devCall{quiet, flags, loaded, loaded.Get(settings.Home), nil}).keyStore(ctx, false)
 	if err != nil {
 		return nil

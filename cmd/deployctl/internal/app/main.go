@@ -12,6 +12,7 @@ import (
 
 	_ "github.com/deployctl/deployctl/cmd/deployctl/internal/collector" // puts off the first garbage collection
 	"github.com/deployctl/deployctl/cmd/deployctl/internal/command"
+	"github.com/deployctl/deployctl/cmd/deployctl/internal/command/console"
 	"github.com/deployctl/deployctl/cmd/deployctl/internal/kms"
 	"github.com/deployctl/deployctl/internal/devserver/parts"
 	"github.com/deployctl/deployctl/internal/project"
@@ -36,7 +37,7 @@ func Main(servers parts.Servers) int {
 	// An update does not end with its terminal: SIGHUP detaches, as Ctrl-C does.
 	interrupts := make(chan os.Signal, 2)
 	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	s := &command.Env{
+	s := &console.Env{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Environ: os.Environ(), Dir: dir,
 		Interactive: term.IsTerminal(int(os.Stdin.Fd())), Hidden: readHidden,
 		Interrupts: interrupts, Connect: connect, Keys: openKey, Offers: offers, Build: build.Of(recovery.Build),

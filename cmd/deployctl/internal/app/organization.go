@@ -3,7 +3,7 @@ package app
 import (
 	"context"
 
-	"github.com/deployctl/deployctl/cmd/deployctl/internal/command"
+	"github.com/deployctl/deployctl/cmd/deployctl/internal/command/console"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/worker"
 	"github.com/urfave/cli/v2"
@@ -11,7 +11,7 @@ import (
 
 // organizationCommand manages which organizations have their own workers. Like keyCommand, it accesses the bucket
 // directly.
-func organizationCommand(s *command.Env) *cli.Command {
+func organizationCommand(s *console.Env) *cli.Command {
 	flags := []cli.Flag{settingsFlag, homeFlag}
 	return &cli.Command{
 		Name: "organization", Usage: "manage which organizations have their own workers",

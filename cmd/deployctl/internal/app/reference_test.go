@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/cmd/deployctl/internal/command"
+	"github.com/deployctl/deployctl/cmd/deployctl/internal/command/console"
 	"github.com/deployctl/deployctl/internal/terminal/display"
 	"github.com/deployctl/deployctl/internal/terminal/settings"
 	"github.com/urfave/cli/v2"
@@ -21,7 +22,7 @@ const docColumns = 130
 
 // TestTheReferenceIsWhatHelpSays compares the generated part of docs/commands.md with the tree of commands.
 func TestTheReferenceIsWhatHelpSays(t *testing.T) {
-	app := command.NewApp(&command.Env{More: commands(nil)})
+	app := command.NewApp(&console.Env{More: commands(nil)})
 	before := generated(t, "../../../../docs/commands.md", "## Every command and its flags\n", reference(app))
 	for _, c := range app.Commands {
 		if !c.Hidden && !strings.Contains(before, "`"+c.Name) {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/cmd/deployctl/internal/collector"
-	"github.com/deployctl/deployctl/cmd/deployctl/internal/command"
+	"github.com/deployctl/deployctl/cmd/deployctl/internal/command/console"
 	"github.com/deployctl/deployctl/internal/edge/grpcapi"
 	"github.com/deployctl/deployctl/internal/edge/pulumiapi"
 	"github.com/deployctl/deployctl/internal/sys/outbound"
@@ -20,13 +20,13 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-func serveCommand(s *command.Env) *cli.Command {
+func serveCommand(s *console.Env) *cli.Command {
 	return &cli.Command{
 		Name: "serve", Usage: "serve the API, with your own Temporal cluster and S3 bucket",
-		Flags: append([]cli.Flag{settingsFlag, checkFlag}, command.SettingFlags(settings.ForServe,
+		Flags: append([]cli.Flag{settingsFlag, checkFlag}, console.SettingFlags(settings.ForServe,
 			settings.ForService)...),
 		Action: func(c *cli.Context) error {
-			loaded, err := command.LoadSettings(s, c)
+			loaded, err := console.LoadSettings(s, c)
 			if err != nil {
 				return err
 			}

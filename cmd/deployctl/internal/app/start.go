@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/deployctl/deployctl/cmd/deployctl/internal/command"
+	"github.com/deployctl/deployctl/cmd/deployctl/internal/command/console"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/terminal/settings"
 	"github.com/deployctl/deployctl/worker"
@@ -19,7 +19,7 @@ import (
 // --check as for a real start, so that both find the same. It continues after a fault, so that all are reported at
 // once.
 type start struct {
-	*command.Env
+	*console.Env
 	settings settings.Settings
 	in       infrastructure
 	health   net.Listener     // nil without one
@@ -34,7 +34,7 @@ type start struct {
 const silence = 3 * time.Second
 
 // newStart reads the settings of serve and worker, and opens the addresses for metrics and health checks.
-func newStart(s *command.Env, loaded settings.Settings) *start {
+func newStart(s *console.Env, loaded settings.Settings) *start {
 	o := &start{Env: s, settings: loaded}
 	log, err := newLog(s.Err, loaded)
 	o.setting(err)

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/deployctl/deployctl/cmd/deployctl/internal/command"
+	"github.com/deployctl/deployctl/cmd/deployctl/internal/command/console"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/devserver"
 	"github.com/deployctl/deployctl/internal/sandbox"
@@ -15,13 +15,13 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-func workerCommand(s *command.Env) *cli.Command {
+func workerCommand(s *console.Env) *cli.Command {
 	return &cli.Command{
 		Name: "worker", Usage: "run updates, with your own Temporal cluster and S3 bucket",
 		Flags: append([]cli.Flag{settingsFlag, checkFlag, organizationsFlag},
-			command.SettingFlags(settings.ForService)...),
+			console.SettingFlags(settings.ForService)...),
 		Action: func(c *cli.Context) error {
-			loaded, err := command.LoadSettings(s, c)
+			loaded, err := console.LoadSettings(s, c)
 			if err != nil {
 				return err
 			}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/deployctl/deployctl/cmd/deployctl/internal/command/console"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/urfave/cli/v2"
 )
@@ -188,7 +189,7 @@ func (l line) checkFlags() (help bool, err error) {
 		word, _, _ := strings.Cut(f.words[0], "=")
 		hint := l.stock(word)
 		if hint == "" {
-			hint = didYouMean(word, flagNames(known))
+			hint = console.DidYouMean(word, flagNames(known))
 		}
 		if hint == "" {
 			hint = fmt.Sprintf("; see %s --help. If it is a value, write -- before it", l)

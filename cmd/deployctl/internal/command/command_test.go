@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/deployctl/deployctl/cmd/deployctl/internal/command/console"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/edge/grpcapi/memory"
 	"github.com/deployctl/deployctl/internal/sys/build"
@@ -121,13 +122,13 @@ func (d *desk) run(args ...string) outcome {
 	return outcome{code, out.String(), errs.String()}
 }
 
-func (d *desk) env(out, errs *syncBuffer) *Env {
-	s := &Env{
+func (d *desk) env(out, errs *syncBuffer) *console.Env {
+	s := &console.Env{
 		In: strings.NewReader(d.input), Out: out, Err: errs, Environ: d.environ, Dir: d.dir, Interrupts: d.signals,
 		Build: build.Info{Version: "test", Commit: "0123abc", Date: "2026-01-02T03:04:05Z", Revision: "7", Go: "go1",
 			Platform: "linux/amd64"},
-		Connect: func(context.Context, settings.Settings, Notifier) (Connection, error) {
-			return Connection{Service: d.service, Embedded: true}, d.fail
+		Connect: func(context.Context, settings.Settings, console.Notifier) (console.Connection, error) {
+			return console.Connection{Service: d.service, Embedded: true}, d.fail
 		},
 	}
 	if d.person {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/deployctl/deployctl/cmd/deployctl/internal/command/access"
+	"github.com/deployctl/deployctl/cmd/deployctl/internal/command/console"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/terminal/templates"
 	"github.com/deployctl/deployctl/internal/values/safetext"
@@ -28,13 +30,13 @@ const (
 // choices are the values of the flags that accept only a few.
 var choices = map[string][]string{
 	"on-busy": {"queue", "fail", "supersede"}, "on-unknown": {"wait", "fail"}, "kind": {"up", "refresh", "destroy"},
-	"format": {formatTable, formatJSON, formatCSV, formatCEF}, "role": {"viewer", "deployer", "admin"},
+	"format": access.AuditFormats, "role": {"viewer", "deployer", "admin"},
 	"secrets-provider": {"default", deployments.SecretsPassphrase, "awskms://", "azurekeyvault://", "gcpkms://",
 		"hashivault://"},
 }
 
 // source lists the possible values of a flag or argument.
-type source func(context.Context, *session) []string
+type source func(context.Context, *console.Session) []string
 
 // flagSources are the sources of the values of flags.
 var flagSources = map[string]source{
@@ -53,22 +55,25 @@ var argumentSources = map[string]source{
 	"schedule NAME": scheduleNames, "stack output NAME": outputNames, "stack tag KEY": tagNames,
 	"token rm NAME": tokenNames, "member rm NAME": memberNames, "MEMBER": memberNames, "TEAM": teamNames,
 	"trust rm NAME": trustNames,
-	"PROVIDER":      func(context.Context, *session) []string { return choices["secrets-provider"] },
-	"TEMPLATE": func(context.Context, *session) []string {
+	"PROVIDER":      func(context.Context, *console.Session) []string { return choices["secrets-provider"] },
+	"TEMPLATE": func(context.Context, *console.Session) []string {
 		return slices.Concat(templates.Names, []string{filesWanted})
 	},
-	"SHELL":             func(context.Context, *session) []string { return sorted(completions) },
-	"schedule new KIND": func(context.Context, *session) []string { return []string{"drift", "update", "destroy"} },
+	"SHELL": func(context.Context, *console.Session) []string { return console.Sorted(completions) },
+	"schedule new KIND": func(context.Context, *console.Session) []string {
+		return []string{"drift", "update",
+			"destroy"}
+	},
 }
 
 // complete prints the completions of the last word of a command line. It ignores errors: what it cannot find out is
 // left out.
-func (s *Env) complete(ctx context.Context, app *cli.App, words []string) {
+func complete(ctx context.Context, s *console.Env, app *cli.App, words []string) {
 	if len(words) == 0 {
 		words = []string{""}
 	}
 	current := words[len(words)-1]
-	for _, found := range s.candidates(ctx, app, words[:len(words)-1], current) {
+	for _, found := range candidates(ctx, s, app, words[:len(words)-1], current) {
 		value, about, described := strings.Cut(found, "\t")
 		if !strings.HasPrefix(value, current) && value != filesWanted {
 			continue
@@ -81,7 +86,7 @@ func (s *Env) complete(ctx context.Context, app *cli.App, words []string) {
 	}
 }
 
-func (s *Env) candidates(ctx context.Context, app *cli.App, before []string, current string) []string {
+func candidates(ctx context.Context, s *console.Env, app *cli.App, before []string, current string) []string {
 	takes := valued(app.Commands)
 	l := line{path: []string{app.Name}, below: app.Commands}
 	pending := "" // a flag that waits for its value
@@ -106,20 +111,20 @@ func (s *Env) candidates(ctx context.Context, app *cli.App, before []string, cur
 	}
 	if name, _, attached := strings.Cut(current, "="); attached && strings.HasPrefix(name, "-") {
 		var out []string
-		for _, value := range s.flagValues(ctx, app, l, strings.TrimLeft(name, "-")) {
+		for _, value := range flagValues(ctx, s, app, l, strings.TrimLeft(name, "-")) {
 			out = append(out, name+"="+value)
 		}
 		return out
 	}
 	switch {
 	case pending != "":
-		return s.flagValues(ctx, app, l, pending)
+		return flagValues(ctx, s, app, l, pending)
 	case strings.HasPrefix(current, "-"):
 		return l.flagCandidates()
 	case len(l.below) > 0 && len(l.words) == 0:
 		return commandCandidates(l.below)
 	}
-	return s.arguments(ctx, app, l)
+	return argumentValues(ctx, s, app, l)
 }
 
 func commandCandidates(commands []*cli.Command) []string {
@@ -147,7 +152,7 @@ func (l line) flagCandidates() []string {
 }
 
 // flagValues lists the values of a flag.
-func (s *Env) flagValues(ctx context.Context, app *cli.App, l line, name string) []string {
+func flagValues(ctx context.Context, s *console.Env, app *cli.App, l line, name string) []string {
 	if l.command == nil { // the flag precedes its command: take any command that has it
 		l.command = withFlag(app.Commands, name)
 	}
@@ -164,7 +169,7 @@ func (s *Env) flagValues(ctx context.Context, app *cli.App, l line, name string)
 	if list, ok := choices[name]; ok {
 		return list
 	}
-	return s.from(ctx, app, l, flagSources[name])
+	return listOf(ctx, s, app, l, flagSources[name])
 }
 
 // withFlag returns a command that has a flag; nil if there is none.
@@ -180,8 +185,8 @@ func withFlag(commands []*cli.Command, name string) *cli.Command {
 	return nil
 }
 
-// arguments lists the values of the argument at the cursor.
-func (s *Env) arguments(ctx context.Context, app *cli.App, l line) []string {
+// argumentValues lists the values of the argument at the cursor.
+func argumentValues(ctx context.Context, s *console.Env, app *cli.App, l line) []string {
 	if l.command == nil {
 		return nil
 	}
@@ -192,15 +197,15 @@ func (s *Env) arguments(ctx context.Context, app *cli.App, l line) []string {
 	for i := 1; i <= len(l.path); i++ {
 		outer := strings.Join(append(slices.Clone(l.path[1:len(l.path)-i+1]), kind), " ")
 		if from, ok := argumentSources[outer]; ok {
-			return s.from(ctx, app, l, from)
+			return listOf(ctx, s, app, l, from)
 		}
 	}
 	if s.Offers == nil {
 		return nil
 	}
 	place := strings.Join(append(slices.Clone(l.path[1:]), kind), " ")
-	return s.from(ctx, app, l, func(ctx context.Context, quiet *session) []string {
-		return s.Offers(ctx, s, place, quiet.flags)
+	return listOf(ctx, s, app, l, func(ctx context.Context, quiet *console.Session) []string {
+		return s.Offers(ctx, s, place, quiet.Flags)
 	})
 }
 
@@ -216,9 +221,9 @@ func argumentAt(c *cli.Command, i int) string {
 	return strings.Trim(kinds[i], "[].")
 }
 
-// from returns the values of a source, for the flags that the command line has so far. It never starts the embedded
+// listOf returns the values of a source, for the flags that the command line has so far. It never starts the embedded
 // service, and prints nothing.
-func (s *Env) from(ctx context.Context, app *cli.App, l line, list source) []string {
+func listOf(ctx context.Context, s *console.Env, app *cli.App, l line, list source) []string {
 	if list == nil || l.command == nil {
 		return nil
 	}
@@ -226,15 +231,14 @@ func (s *Env) from(ctx context.Context, app *cli.App, l line, list source) []str
 	if set == nil {
 		return nil
 	}
-	c := cli.NewContext(app, set, nil)
-	loaded, err := LoadSettings(s, c)
+	quiet, err := console.NewSession(s, cli.NewContext(app, set, nil))
 	if err != nil {
 		return nil
 	}
+	quiet.Completing = true
 	ctx, cancel := context.WithTimeout(ctx, completionTime)
 	defer cancel()
-	quiet := &session{Env: s, flags: c, settings: loaded, dir: s.workingDir(c), completing: true}
-	defer quiet.close()
+	defer quiet.Close()
 	return list(ctx, quiet)
 }
 

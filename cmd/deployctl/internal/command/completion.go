@@ -3,6 +3,7 @@ package command
 import (
 	"fmt"
 
+	"github.com/deployctl/deployctl/cmd/deployctl/internal/command/console"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/urfave/cli/v2"
 )
@@ -59,7 +60,7 @@ complete -c deployctl -f -a '(__deployctl_complete)'
 `,
 }
 
-func completionCommand(s *Env) *cli.Command {
+func completionCommand(s *console.Env) *cli.Command {
 	return &cli.Command{
 		Name: "completion", Usage: "print a shell's completion script", ArgsUsage: "SHELL",
 		Description: "SHELL is bash, zsh or fish. For bash: source <(deployctl completion bash)",

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/deployctl/deployctl/cmd/deployctl/internal/command/console"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/terminal/display"
 	"github.com/deployctl/deployctl/internal/terminal/settings"
@@ -315,8 +316,8 @@ func TestAnInterruptOfTheSubmissionSaysThatTheUpdateMayGoOn(t *testing.T) {
 	d := inProject(t)
 	var out, errs syncBuffer
 	s := d.env(&out, &errs)
-	s.Connect = func(context.Context, settings.Settings, Notifier) (Connection, error) {
-		return Connection{Service: unanswered{d.service, func() { d.signals <- os.Interrupt }}}, nil
+	s.Connect = func(context.Context, settings.Settings, console.Notifier) (console.Connection, error) {
+		return console.Connection{Service: unanswered{d.service, func() { d.signals <- os.Interrupt }}}, nil
 	}
 	code := Main(context.Background(), s, []string{"deployctl", "up", "--yes"})
 	if code != 130 || !strings.Contains(errs.String(), "may have been accepted") ||
@@ -348,11 +349,11 @@ func TestAnUpdateThatLosesItsPlaceAgainAndAgainIsGivenUp(t *testing.T) {
 	var out, errs syncBuffer
 	s := d.env(&out, &errs)
 	service := &forgetful{Service: d.service}
-	s.Connect = func(context.Context, settings.Settings, Notifier) (Connection, error) {
-		return Connection{Service: service}, nil
+	s.Connect = func(context.Context, settings.Settings, console.Notifier) (console.Connection, error) {
+		return console.Connection{Service: service}, nil
 	}
 	code := Main(context.Background(), s, []string{"deployctl", "up", "--yes"})
-	if code == 0 || service.watched.Load() != mostLost || !strings.Contains(errs.String(), "is not waiting any more") {
+	if code == 0 || service.watched.Load() != 3 || !strings.Contains(errs.String(), "is not waiting any more") {
 		t.Errorf("exit code %d after %d tries\n%s", code, service.watched.Load(), errs.String())
 	}
 }

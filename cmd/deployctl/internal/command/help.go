@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/deployctl/deployctl/cmd/deployctl/internal/command/console"
 	"github.com/deployctl/deployctl/internal/terminal/display"
 	"github.com/urfave/cli/v2"
 )
@@ -27,7 +28,7 @@ func printHelp(w io.Writer, _ string, data any) {
 		page.section("FLAGS", "")
 		page.entry("-v, --version", "print the version")
 		page.entry("-h, --help", "show this help; deployctl COMMAND --help shows a command's")
-		page.WriteString(exitCodesHelp)
+		page.WriteString(console.ExitCodesHelp)
 	case *cli.Command:
 		page.command(about)
 	}

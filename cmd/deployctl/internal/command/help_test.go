@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/deployctl/deployctl/cmd/deployctl/internal/command/console"
 	"github.com/deployctl/deployctl/internal/terminal/display"
 	"github.com/urfave/cli/v2"
 )
@@ -21,7 +22,7 @@ func everyCommand(commands []*cli.Command, path []string, fn func([]string, *cli
 
 func TestHelpOfEveryCommandFitsEightyColumnsAndHasItsParts(t *testing.T) {
 	d := newDesk(t, nil)
-	everyCommand(NewApp(&Env{}).Commands, nil, func(words []string, c *cli.Command) {
+	everyCommand(NewApp(&console.Env{}).Commands, nil, func(words []string, c *cli.Command) {
 		help := d.must(append(words, "--help")...)
 		name := strings.Join(words, " ")
 		if display.Widest(help) > 80 {

@@ -150,7 +150,7 @@ func TestWhatIsDeclinedSaysWhatWasKept(t *testing.T) {
 	d := inProject(t)
 	d.person, d.input = true, "no\n"
 	o := d.run("up", "--config", "size=9")
-	if o.code != exitCancelled || !strings.Contains(o.out, "Pulumi.dev.yaml keeps what --config has set") ||
+	if o.code != 3 || !strings.Contains(o.out, "Pulumi.dev.yaml keeps what --config has set") ||
 		strings.Contains(o.out, "Nothing was changed") ||
 		!strings.Contains(o.out, "Perform this update of organization/shop/dev?") {
 		t.Errorf("exit code %d\n%s%s", o.code, o.out, o.err)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/deployctl/deployctl/cmd/deployctl/internal/command/console"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/terminal/display"
 	"github.com/deployctl/deployctl/internal/terminal/settings"
@@ -32,11 +33,11 @@ func (d *desk) deploy(deployment string) {
 func printed(t *testing.T, columns int, rows ...[]string) string {
 	t.Helper()
 	var out syncBuffer
-	s := &session{Env: &Env{Out: &out}}
+	s := &console.Session{Env: &console.Env{Out: &out}}
 	if columns > 0 {
 		s.Screen = &display.Screen{Size: func() (int, int) { return columns, 24 }}
 	}
-	if err := s.sayTable(rows); err != nil {
+	if err := s.SayTable(rows); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()
@@ -99,8 +100,8 @@ func TestAHistoryHasNoMoreRowsThanItsLimit(t *testing.T) {
 		"--page 3 --page-size 3": 0, "": 5} {
 		var out, errs syncBuffer
 		s := d.env(&out, &errs)
-		s.Connect = func(context.Context, settings.Settings, Notifier) (Connection, error) {
-			return Connection{Service: queuing{d.service}}, nil
+		s.Connect = func(context.Context, settings.Settings, console.Notifier) (console.Connection, error) {
+			return console.Connection{Service: queuing{d.service}}, nil
 		}
 		Main(context.Background(), s, append([]string{"deployctl", "stack", "history"}, strings.Fields(line)...))
 		if got := strings.Count(out.String(), "\n") - 1; got != want {
@@ -188,8 +189,8 @@ func TestWhoMeetsAnUpdateOfTheStockCLIIsToldHowToEndIt(t *testing.T) {
 	for _, line := range []string{"stack", "preview"} {
 		var out, errs syncBuffer
 		s := d.env(&out, &errs)
-		s.Connect = func(context.Context, settings.Settings, Notifier) (Connection, error) {
-			return Connection{Service: leasing{d.service}}, nil
+		s.Connect = func(context.Context, settings.Settings, console.Notifier) (console.Connection, error) {
+			return console.Connection{Service: leasing{d.service}}, nil
 		}
 		Main(context.Background(), s, append([]string{"deployctl"}, strings.Fields(line)...))
 		if got := out.String() + errs.String(); !strings.Contains(got, "The stock CLI executes update 5, and was last heard "+

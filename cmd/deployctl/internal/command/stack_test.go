@@ -111,7 +111,7 @@ func TestARestoreThatForgetsEverythingAsksOrTakesForce(t *testing.T) {
 	d.must("up", "--yes")
 	d.refused(2, "would be forgotten; pass --force if this is intended", "stack", "restore", "1", "--yes")
 	d.person, d.input = true, "no\n"
-	if o := d.run("stack", "restore", "1", "--yes"); o.code != exitCancelled ||
+	if o := d.run("stack", "restore", "1", "--yes"); o.code != 3 ||
 		!strings.Contains(o.out, "Forget them?") {
 		t.Errorf("declined: %+v", o)
 	}
@@ -314,7 +314,7 @@ func TestAnImportThatForgetsEverythingAsksOrNeedsForce(t *testing.T) {
 	d.write("empty.json", `{"version":3,"deployment":null}`)
 	d.refused(2, "would be forgotten; pass --force if this is intended", "stack", "import", "--file", "empty.json")
 	d.person, d.input = true, "no\n"
-	if o := d.run("stack", "import", "--file", "empty.json"); o.code != exitCancelled ||
+	if o := d.run("stack", "import", "--file", "empty.json"); o.code != 3 ||
 		!strings.Contains(o.out, "Forget them?") {
 		t.Errorf("exit code %d\n%s%s", o.code, o.out, o.err)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/deployctl/deployctl/cmd/deployctl/internal/command/console"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/sys/build"
 )
@@ -157,7 +158,7 @@ func TestWhatOnlyTheStockCLIHasIsAnsweredWithWhatToDoInstead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	app := NewApp(&Env{})
+	app := NewApp(&console.Env{})
 	for words := range stockOnly {
 		if !strings.Contains(string(page), "`"+words+"`") {
 			t.Errorf("docs/compatibility.md does not name `%s`", words)
@@ -174,16 +175,6 @@ func TestWhatOnlyTheStockCLIHasIsAnsweredWithWhatToDoInstead(t *testing.T) {
 		_, err := Parse(app, []string{"deployctl", "up", flag})
 		if err == nil || !strings.Contains(err.Error(), "stock CLI") {
 			t.Errorf("deployctl up %s: %v", flag, err)
-		}
-	}
-}
-
-func TestAGuessSharesHalfOfTheLetters(t *testing.T) {
-	candidates := []string{"dev", "stack", "--json", "--home", "--config", "--yes", "up"}
-	for word, want := range map[string]string{"new": "", "org": "", "--plan": "", "--page": "", "--yse": "--yes",
-		"stakc": "stack"} {
-		if got := nearest(word, candidates); got != want {
-			t.Errorf("%s: %q, want %q", word, got, want)
 		}
 	}
 }

@@ -20,7 +20,12 @@ func TestWhoamiPrintsTheUserOrAllThatIsKnown(t *testing.T) {
 			t.Errorf("the table lacks %s:\n%s", part, table)
 		}
 	}
-	var w whoami
+	var w struct {
+		User, URL     string
+		Organizations []string
+		Token         struct{ Name string } `json:"tokenInformation"`
+		Grants        []any
+	}
 	if err := json.Unmarshal([]byte(d.must("whoami", "--json")), &w); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,2 @@
+// Package about has the commands that tell of this binary, its connection and its settings.
+package about
