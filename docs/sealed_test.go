@@ -118,11 +118,11 @@ func TestATypeOfAWorkflowsPayloadsIsOfOneKind(t *testing.T) {
 	}
 }
 
-// TestTheTableOfObjectsHasEachFolder compares the table with the segments of keys in package statestore: whoever writes
+// TestTheTableOfObjectsHasEachFolder compares the table with the segments of keys in statestore and its rooms: whoever writes
 // another kind of object says what authenticates it.
 func TestTheTableOfObjectsHasEachFolder(t *testing.T) {
 	var (
-		made   = regexp.MustCompile(`\b(?:join|stackKey|updateKey|blobKey)\((.*)`)
+		made   = regexp.MustCompile(`\b(?:bucket\.Key|stackKey|updateKey|blobKey)\((.*)`)
 		folder = regexp.MustCompile(`(?m)^(?:const )?\s*[\w, ]*(?:Folder|Object)\b[\w, ]*=(.*)$`)
 		word   = regexp.MustCompile(`"([a-z][a-z.-]+)/?"`)
 		owned  = regexp.MustCompile(`kind: +"([a-z]+)"`)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/sys/mempool"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/seal"
 )
 
@@ -245,7 +246,7 @@ func (a *AuditLog) putRefused(ctx context.Context, entries []deployments.AuditEn
 // exists reports whether the log has a folder.
 func (a *AuditLog) exists(ctx context.Context, folder string) bool {
 	if !a.folders[folder] && a.store.now().Sub(a.listed) >= foldersFor {
-		l, err := a.store.objects.List(ctx, Query{Prefix: auditFolder, Fold: true})
+		l, err := a.store.objects.List(ctx, bucket.Query{Prefix: auditFolder, Fold: true})
 		if err != nil {
 			return false // what belongs to no organization is not lost either
 		}
@@ -288,21 +289,21 @@ func (s *Store) putAudit(ctx context.Context, folder string, entries []deploymen
 
 func (s *Store) putAuditBatch(ctx context.Context, folder string, first time.Time, lines []byte) error {
 	first = first.UTC()
-	key := join("audit", folder, first.Format(dayForm), first.Format(batchForm)+"-"+rand.Text()[:10])
-	_, err := s.objects.Put(ctx, key, s.keys.Box(seal.PurposeStore).Seal(lines, key), Condition{Absent: true})
-	if errors.Is(err, ErrChanged) {
+	key := bucket.Key("audit", folder, first.Format(dayForm), first.Format(batchForm)+"-"+rand.Text()[:10])
+	_, err := s.objects.Put(ctx, key, s.keys.Box(seal.PurposeStore).Seal(lines, key), bucket.Condition{Absent: true})
+	if errors.Is(err, bucket.ErrChanged) {
 		return nil // an attempt whose answer was lost has written it
 	}
-	return failed(err, "write the audit log")
+	return bucket.Failed(err, "write the audit log")
 }
 
 // Audit sends the entries that the query selects, oldest first. A damaged batch is reported in an entry of its own.
 func (s *Store) Audit(ctx context.Context, q deployments.AuditQuery, fn func(deployments.AuditEntry) error) error {
 	folders := []string{auditFolder + q.Organization + "/"}
 	if q.Organization == deployments.AnyOrganization {
-		l, err := s.objects.List(ctx, Query{Prefix: auditFolder, Fold: true})
+		l, err := s.objects.List(ctx, bucket.Query{Prefix: auditFolder, Fold: true})
 		if err != nil {
-			return failed(err, "list the audit log")
+			return bucket.Failed(err, "list the audit log")
 		}
 		folders = l.Keys
 	}
@@ -310,9 +311,9 @@ func (s *Store) Audit(ctx context.Context, q deployments.AuditQuery, fn func(dep
 	for _, folder := range folders {
 		// A batch is named by its first minute and may have entries of later ones.
 		after := folder + q.Since.Add(-24*time.Hour).UTC().Format(dayForm)
-		l, err := s.objects.List(ctx, Query{Prefix: folder, After: after})
+		l, err := s.objects.List(ctx, bucket.Query{Prefix: folder, After: after})
 		if err != nil {
-			return failed(err, "list the audit log")
+			return bucket.Failed(err, "list the audit log")
 		}
 		for _, key := range l.Keys {
 			day, _, _ := strings.Cut(strings.TrimPrefix(key, folder), "/")
@@ -348,7 +349,7 @@ func (s *Store) auditOf(
 	defer release()
 	var mu sync.Mutex
 	var entries []deployments.AuditEntry
-	err := each(keys, func(key string) error {
+	err := bucket.Each(keys, func(key string) error {
 		batch, err := s.auditBatch(page, key)
 		if err != nil {
 			return err
@@ -372,11 +373,11 @@ func (s *Store) auditOf(
 
 func (s *Store) auditBatch(ctx context.Context, key string) ([]deployments.AuditEntry, error) {
 	o, err := s.objects.Get(ctx, key)
-	if errors.Is(err, ErrAbsent) {
+	if errors.Is(err, bucket.ErrAbsent) {
 		return nil, nil // no longer kept
 	}
 	if err != nil {
-		return nil, failed(err, "read the audit log")
+		return nil, bucket.Failed(err, "read the audit log")
 	}
 	if err := mempool.Take(ctx, auditTimes*int64(len(o.Data))); err != nil {
 		return nil, err
@@ -411,18 +412,18 @@ func damagedBatch(key string, err error) deployments.AuditEntry {
 
 // CollectAudit removes the days of the audit log that ended before the given time.
 func (s *Store) CollectAudit(ctx context.Context, before time.Time) error {
-	folders, err := s.objects.List(ctx, Query{Prefix: auditFolder, Fold: true})
+	folders, err := s.objects.List(ctx, bucket.Query{Prefix: auditFolder, Fold: true})
 	if err != nil {
-		return failed(err, "list the audit log")
+		return bucket.Failed(err, "list the audit log")
 	}
 	for _, folder := range folders.Keys {
-		days, err := s.objects.List(ctx, Query{Prefix: folder, Fold: true})
+		days, err := s.objects.List(ctx, bucket.Query{Prefix: folder, Fold: true})
 		if err != nil {
-			return failed(err, "list the audit log")
+			return bucket.Failed(err, "list the audit log")
 		}
 		for _, day := range days.Keys {
 			if name := strings.TrimSuffix(strings.TrimPrefix(day, folder), "/"); name < before.UTC().Format(dayForm) {
-				if err := s.deleteAll(ctx, day); err != nil {
+				if err := s.sealed.DeleteAll(ctx, day); err != nil {
 					return err
 				}
 			}

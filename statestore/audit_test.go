@@ -15,6 +15,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/sys/mempool"
 	"github.com/deployctl/deployctl/internal/testkit/waittest"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -35,7 +36,7 @@ func audited(t *testing.T, s *Store, organization string) []string {
 }
 
 func TestTheAuditEntryIsDurableWhenTheCallerIsAnswered(t *testing.T) {
-	objects := &Memory{}
+	objects := &bucket.Memory{}
 	s, err := New(objects, Options{Master: make([]byte, 32)})
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +59,7 @@ func TestTheAuditEntryIsDurableWhenTheCallerIsAnswered(t *testing.T) {
 	if got := audited(t, s, deployments.AnyOrganization); len(got) != 3 || got[2] != "x Tokens/ListTokens  0" {
 		t.Errorf("got %q", got)
 	}
-	l, err := objects.List(t.Context(), Query{Prefix: "audit/"})
+	l, err := objects.List(t.Context(), bucket.Query{Prefix: "audit/"})
 	if err != nil || len(l.Keys) != 2 {
 		t.Errorf("a batch is an object for each organization: %q, %v", l.Keys, err)
 	}
@@ -171,9 +172,11 @@ func TestEveryRefusedCallIsCountedThoughFewNamesAreRemembered(t *testing.T) {
 }
 
 // away is a store whose writes fail.
-type away struct{ Memory }
+type away struct{ bucket.Memory }
 
-func (*away) Put(context.Context, string, []byte, Condition) (string, error) { return "", ErrTransient }
+func (*away) Put(context.Context, string, []byte, bucket.Condition) (string, error) {
+	return "", bucket.ErrTransient
+}
 
 func TestAnAuditLogThatCannotBeWrittenSaysSoAndGivesItsEntriesToTheProcesssLog(t *testing.T) {
 	s, err := New(&away{}, Options{Master: make([]byte, 32)})
@@ -186,7 +189,7 @@ func TestAnAuditLogThatCannotBeWrittenSaysSoAndGivesItsEntriesToTheProcesssLog(t
 	log.Failed = func(entries int) { failed += entries }
 	err = log.Record(t.Context(), deployments.AuditEntry{Time: noon, Organization: "acme", Token: "ann",
 		Method: "Stacks/RemoveStack"}, true)
-	if !errors.Is(err, ErrTransient) || failed != 1 {
+	if !errors.Is(err, bucket.ErrTransient) || failed != 1 {
 		t.Errorf("%v, and %d are counted", err, failed)
 	}
 	_, entry, _ := strings.Cut(text.String(), "entry=")
@@ -224,12 +227,13 @@ func TestADayThatIsNotKeptIsRemovedFromTheAuditLogAndAStacksRemovalLeavesIt(t *t
 }
 
 func TestADamagedBatchHidesOnlyItself(t *testing.T) {
-	objects := &Memory{}
+	objects := &bucket.Memory{}
 	s, err := New(objects, Options{Master: make([]byte, 32)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := objects.Put(t.Context(), "audit/acme/2026-01-01/x", []byte("not sealed"), Condition{}); err != nil {
+	_, err = objects.Put(t.Context(), "audit/acme/2026-01-01/x", []byte("not sealed"), bucket.Condition{})
+	if err != nil {
 		t.Fatal(err)
 	}
 	e := deployments.AuditEntry{Time: noon, Organization: "acme", Token: "ann", Method: "m"}
@@ -244,12 +248,12 @@ func TestADamagedBatchHidesOnlyItself(t *testing.T) {
 
 // slowly is a store in memory of which one organization's log is written when its gate opens.
 type slowly struct {
-	Memory
+	bucket.Memory
 	folder string
 	gate   chan struct{}
 }
 
-func (s *slowly) Put(ctx context.Context, key string, data []byte, c Condition) (string, error) {
+func (s *slowly) Put(ctx context.Context, key string, data []byte, c bucket.Condition) (string, error) {
 	if strings.HasPrefix(key, auditFolder+s.folder+"/") {
 		<-s.gate
 	}
@@ -283,7 +287,7 @@ func TestAnAcceptedChangeWaitsForNoOtherFolderAndNotForWhatIsRefused(t *testing.
 }
 
 func TestWhatIsRefusedAtAnOrganizationThatDoesNotExistMakesNoFolder(t *testing.T) {
-	objects := &Memory{}
+	objects := &bucket.Memory{}
 	s, err := New(objects, Options{Master: make([]byte, 32)})
 	if err != nil {
 		t.Fatal(err)
@@ -298,7 +302,7 @@ func TestWhatIsRefusedAtAnOrganizationThatDoesNotExistMakesNoFolder(t *testing.T
 	if err := log.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	l, err := objects.List(t.Context(), Query{Prefix: auditFolder, Fold: true})
+	l, err := objects.List(t.Context(), bucket.Query{Prefix: auditFolder, Fold: true})
 	if want := []string{auditFolder + nobodys + "/", auditFolder + "acme/"}; err != nil || len(l.Keys) != len(want) ||
 		!slices.Contains(l.Keys, want[0]) || !slices.Contains(l.Keys, want[1]) {
 		t.Errorf("the folders are %q, %v", l.Keys, err)
@@ -358,7 +362,7 @@ func TestAFullLogCountsWhatIsRefusedAndHasWhatIsAcceptedWait(t *testing.T) {
 
 // TestALargeCallMakesASmallEntryAndALargeLogIsReadInPages writes what a caller has made long.
 func TestALargeCallMakesASmallEntryAndALargeLogIsReadInPages(t *testing.T) {
-	objects := &Memory{}
+	objects := &bucket.Memory{}
 	s, err := New(objects, Options{Master: make([]byte, 32)})
 	if err != nil {
 		t.Fatal(err)
@@ -375,7 +379,7 @@ func TestALargeCallMakesASmallEntryAndALargeLogIsReadInPages(t *testing.T) {
 	if err := log.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	l, err := objects.List(t.Context(), Query{Prefix: auditFolder})
+	l, err := objects.List(t.Context(), bucket.Query{Prefix: auditFolder})
 	if err != nil || len(l.Keys) < 10 {
 		t.Errorf("it is in %d objects, %v", len(l.Keys), err)
 	}

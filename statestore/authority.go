@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // ErrNotAllowed is in the chain of errors about a requester who has lost the right to do something. Rejections by the
@@ -39,9 +40,9 @@ func (s *Store) holderAuthority(
 ) (deployments.Authority, error) {
 	t, _, err := s.getToken(ctx, h.Token)
 	switch {
-	case errors.Is(err, ErrAbsent), err == nil && !t.Created.Equal(h.Made):
+	case errors.Is(err, bucket.ErrAbsent), err == nil && !t.Created.Equal(h.Made):
 		return deployments.Authority{}, notAllowed(h, "the token was removed")
-	case unreadable(err) != nil:
+	case bucket.Unreadable(err) != nil:
 		return deployments.Authority{}, notAllowed(h, "the token cannot be read: "+err.Error())
 	case err != nil:
 		return deployments.Authority{}, err

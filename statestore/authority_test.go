@@ -8,15 +8,16 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // watched calls during after each read, before the reader gets it.
 type watched struct {
-	*Memory
+	*bucket.Memory
 	during func(key string) error
 }
 
-func (w *watched) Get(ctx context.Context, key string) (Object, error) {
+func (w *watched) Get(ctx context.Context, key string) (bucket.Object, error) {
 	o, err := w.Memory.Get(ctx, key)
 	if w.during != nil {
 		err = errors.Join(err, w.during(key))
@@ -106,7 +107,7 @@ func TestRequestedWorkIsAllowedByWhatTheRequesterMayDoNow(t *testing.T) {
 }
 
 func TestARejectionByTheObjectStoreRevokesNoRights(t *testing.T) {
-	objects := &watched{Memory: &Memory{}}
+	objects := &watched{Memory: &bucket.Memory{}}
 	s, err := New(objects, Options{Master: make([]byte, 32)})
 	if err != nil {
 		t.Fatal(err)
@@ -130,7 +131,7 @@ func TestARejectionByTheObjectStoreRevokesNoRights(t *testing.T) {
 }
 
 func TestATokenThatIsRemovedWhileItIsReadIsNotRemembered(t *testing.T) {
-	objects := &watched{Memory: &Memory{}}
+	objects := &watched{Memory: &bucket.Memory{}}
 	s, err := New(objects, Options{Master: make([]byte, 32)})
 	if err != nil {
 		t.Fatal(err)

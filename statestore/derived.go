@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // maxDerived limits the tokens that are made from one token.
@@ -51,11 +52,11 @@ func (s *Store) DeriveToken(ctx context.Context, t deployments.Token) (string, e
 
 // derivedFrom counts the tokens that were made from one. Those of a trust may begin with its name, too.
 func (s *Store) derivedFrom(ctx context.Context, from deployments.Origin) (int, error) {
-	l, err := s.objects.List(ctx, Query{Prefix: tokenFolder + from.Token + "."})
+	l, err := s.objects.List(ctx, bucket.Query{Prefix: tokenFolder + from.Token + "."})
 	if err != nil || len(l.Keys) < maxDerived {
-		return 0, failed(err, "list the tokens")
+		return 0, bucket.Failed(err, "list the tokens")
 	}
-	tokens, err := gather(newListing(ctx), l.Keys, deployments.Token.Size, func(key string) (deployments.Token, error) {
+	tokens, err := bucket.Gather(bucket.NewBudget(ctx), l.Keys, deployments.Token.Size, func(key string) (deployments.Token, error) {
 		return s.Token(ctx, strings.TrimPrefix(key, tokenFolder))
 	})
 	made := 0
@@ -71,7 +72,7 @@ func (s *Store) derivedFrom(ctx context.Context, from deployments.Origin) (int, 
 func (s *Store) inherit(ctx context.Context, t *storedToken) error {
 	from, _, err := s.getToken(ctx, t.Origin.Token)
 	switch {
-	case errors.Is(err, ErrAbsent), err == nil && !from.Created.Equal(t.Origin.Made):
+	case errors.Is(err, bucket.ErrAbsent), err == nil && !from.Created.Equal(t.Origin.Made):
 		return deployments.Errorf(deployments.CodeNotFound, "there is no token %s any more", t.Origin.Token)
 	case err != nil:
 		return err
@@ -94,14 +95,14 @@ func (s *Store) inherit(ctx context.Context, t *storedToken) error {
 func (s *Store) originAuthority(
 	ctx context.Context, o *deployments.Origin, a deployments.Authority,
 ) (deployments.Authority, error) {
-	gone := failed(ErrAbsent, "find what the token was made from")
+	gone := bucket.Failed(bucket.ErrAbsent, "find what the token was made from")
 	switch {
 	case o == nil || o.Token == deployments.LocalToken:
 		return a, nil
 	case o.Trust != "":
 		organization, name, _ := strings.Cut(o.Trust, "/")
 		t, _, err := s.trusts().get(ctx, organization, name)
-		if err == nil && !t.Created.Equal(o.Made) || unreadable(err) != nil {
+		if err == nil && !t.Created.Equal(o.Made) || bucket.Unreadable(err) != nil {
 			err = gone
 		}
 		return a.And(deployments.Authority{Grants: [][]deployments.Grant{{t.Grant}}}), err
@@ -109,7 +110,7 @@ func (s *Store) originAuthority(
 		return a, gone // of a later release
 	}
 	from, _, err := s.getToken(ctx, o.Token)
-	if err == nil && (!from.Created.Equal(o.Made) || expired(from.Token, s.now())) || unreadable(err) != nil {
+	if err == nil && (!from.Created.Equal(o.Made) || expired(from.Token, s.now())) || bucket.Unreadable(err) != nil {
 		err = gone
 	}
 	if err != nil {
@@ -126,9 +127,9 @@ func expired(t deployments.Token, at time.Time) bool {
 // CollectTokens removes tokens that were given or derived and expired before a time, and what is remembered of identity
 // tokens that expired before it.
 func (s *Store) CollectTokens(ctx context.Context, before time.Time) error {
-	l, err := s.objects.List(ctx, Query{Prefix: tokenFolder})
+	l, err := s.objects.List(ctx, bucket.Query{Prefix: tokenFolder})
 	if err != nil {
-		return failed(err, "list the tokens")
+		return bucket.Failed(err, "list the tokens")
 	}
 	for _, key := range l.Keys {
 		name := strings.TrimPrefix(key, tokenFolder)
@@ -140,17 +141,17 @@ func (s *Store) CollectTokens(ctx context.Context, before time.Time) error {
 			continue
 		}
 		if err := s.objects.Delete(ctx, key); err != nil {
-			return failed(err, "remove the token "+name)
+			return bucket.Failed(err, "remove the token "+name)
 		}
 	}
-	days, err := s.objects.List(ctx, Query{Prefix: exchangedFolder, Fold: true})
+	days, err := s.objects.List(ctx, bucket.Query{Prefix: exchangedFolder, Fold: true})
 	if err != nil {
-		return failed(err, "list the exchanged identities")
+		return bucket.Failed(err, "list the exchanged identities")
 	}
 	for _, day := range days.Keys {
 		name := strings.TrimSuffix(strings.TrimPrefix(day, exchangedFolder), "/")
 		if name < before.UTC().Format(dayForm) {
-			if err := s.deleteAll(ctx, day); err != nil {
+			if err := s.sealed.DeleteAll(ctx, day); err != nil {
 				return err
 			}
 		}

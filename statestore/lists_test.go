@@ -15,6 +15,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/sys/mempool"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
@@ -30,12 +31,12 @@ func large(organization string) *deployments.Grant {
 
 // readings counts how often objects are read.
 type readings struct {
-	*Memory
+	*bucket.Memory
 	of     string
 	number atomic.Int64
 }
 
-func (r *readings) Get(ctx context.Context, key string) (Object, error) {
+func (r *readings) Get(ctx context.Context, key string) (bucket.Object, error) {
 	if strings.HasPrefix(key, r.of) {
 		r.number.Add(1)
 	}
@@ -93,17 +94,17 @@ func TestAListTakesTheMemoryOfWhatIsInItAndNothingForOthers(t *testing.T) {
 }
 
 func TestAListThatACallerAsksForHasALimit(t *testing.T) {
-	asked := newListing(mempool.With(t.Context(), mempool.New(4*listMemory).Claim("acme", nil), time.Second))
-	done(t, asked.keep(listMemory))
-	if err := asked.keep(1); !errors.Is(err, deployments.ErrTooLarge) {
+	asked := bucket.NewBudget(mempool.With(t.Context(), mempool.New(4*bucket.ListMemory).Claim("acme", nil), time.Second))
+	done(t, asked.Keep(bucket.ListMemory))
+	if err := asked.Keep(1); !errors.Is(err, deployments.ErrTooLarge) {
 		t.Errorf("more than the limit: %v", err)
 	}
-	own := newListing(t.Context())
-	done(t, own.keep(listMemory), own.keep(listMemory))
+	own := bucket.NewBudget(t.Context())
+	done(t, own.Keep(bucket.ListMemory), own.Keep(bucket.ListMemory))
 }
 
 func TestEachTeamIsReadOnceHoweverManyMembersItHas(t *testing.T) {
-	objects := &readings{Memory: &Memory{}, of: "teams/"}
+	objects := &readings{Memory: &bucket.Memory{}, of: "teams/"}
 	s, err := New(objects, Options{Master: make([]byte, 32)})
 	done(t, err)
 	for n := range 10 {

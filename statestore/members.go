@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 const (
@@ -22,7 +23,7 @@ func memberKey(organization, name string) string {
 	if organization == deployments.AnyOrganization {
 		organization = ofEvery
 	}
-	return join("members", organization, name)
+	return bucket.Key("members", organization, name)
 }
 
 // storedMember is a member at rest: the teams are named, not described.
@@ -42,7 +43,7 @@ func (s *Store) Member(ctx context.Context, organization, name string) (deployme
 
 func (s *Store) member(ctx context.Context, organization, name string, teams readTeam) (deployments.Member, error) {
 	m, _, err := s.getMember(ctx, organization, name, teams)
-	if errors.Is(err, ErrAbsent) || err == nil && len(m.All()) == 0 {
+	if errors.Is(err, bucket.ErrAbsent) || err == nil && len(m.All()) == 0 {
 		return m.Member, noMember(organization, name)
 	}
 	return m.Member, err
@@ -67,13 +68,13 @@ func (s *Store) MembersOf(ctx context.Context, organization string) ([]deploymen
 		}
 		folder += organization + "/"
 	}
-	l, err := s.objects.List(ctx, Query{Prefix: folder})
+	l, err := s.objects.List(ctx, bucket.Query{Prefix: folder})
 	if err != nil {
-		return nil, failed(err, "list the members")
+		return nil, bucket.Failed(err, "list the members")
 	}
-	list := newListing(ctx)
+	list := bucket.NewBudget(ctx)
 	teams := s.eachTeamOnce(list)
-	members, err := gather(list, l.Keys, deployments.Member.Size, func(key string) (deployments.Member, error) {
+	members, err := bucket.Gather(list, l.Keys, deployments.Member.Size, func(key string) (deployments.Member, error) {
 		of, name, _ := strings.Cut(strings.TrimPrefix(key, memberFolder), "/")
 		if of == ofEvery {
 			of = deployments.AnyOrganization
@@ -95,7 +96,7 @@ func (s *Store) anyMember(
 	ctx context.Context, organization, name string, teams readTeam,
 ) (deployments.Member, error) {
 	m, err := s.member(ctx, organization, name, teams)
-	if unreadable(err) != nil && !errors.Is(err, deployments.ErrTooLarge) {
+	if bucket.Unreadable(err) != nil && !errors.Is(err, deployments.ErrTooLarge) {
 		return deployments.Member{Organization: organization, Name: name,
 			Damaged: err.Error() + ", or remove it and add the member again"}, nil
 	}
@@ -119,9 +120,9 @@ func (s *Store) GrantMember(ctx context.Context, name string, g deployments.Gran
 // RemoveMember removes a member of an organization, who may be damaged: what they may do, and that they are in teams.
 // CodeNotFound when there is none of this name.
 func (s *Store) RemoveMember(ctx context.Context, name, organization string) error {
-	if _, _, err := s.getMember(ctx, organization, name, s.readTeam); unreadable(err) != nil {
+	if _, _, err := s.getMember(ctx, organization, name, s.readTeam); bucket.Unreadable(err) != nil {
 		defer s.callers.forget(organization)
-		return failed(s.objects.Delete(ctx, memberKey(organization, name)), "remove the member "+name)
+		return bucket.Failed(s.objects.Delete(ctx, memberKey(organization, name)), "remove the member "+name)
 	}
 	return s.changeMember(ctx, organization, name, func(m *storedMember, found bool) error {
 		if !found {
@@ -140,7 +141,7 @@ func (s *Store) changeMember(
 	defer s.callers.forget(organization)
 	for {
 		m, tag, err := s.getMember(ctx, organization, name, s.readTeam)
-		if err != nil && !errors.Is(err, ErrAbsent) {
+		if err != nil && !errors.Is(err, bucket.ErrAbsent) {
 			return err
 		}
 		if err := change(&m, len(m.All()) > 0); err != nil {
@@ -154,25 +155,25 @@ func (s *Store) changeMember(
 				return err
 			}
 		}
-		err = s.putMember(ctx, m, Condition{Tag: tag, Absent: tag == ""})
-		if !errors.Is(err, ErrChanged) {
-			return failed(err, "change the member "+name)
+		err = s.putMember(ctx, m, bucket.Condition{Tag: tag, Absent: tag == ""})
+		if !errors.Is(err, bucket.ErrChanged) {
+			return bucket.Failed(err, "change the member "+name)
 		}
 	}
 }
 
 // room reports, as CodeConflict, that an organization has as many things in a folder as it can have.
 func (s *Store) room(ctx context.Context, folder string, most int, organization, kinds, command string) error {
-	l, err := s.objects.List(ctx, Query{Prefix: folder, Limit: most})
+	l, err := s.objects.List(ctx, bucket.Query{Prefix: folder, Limit: most})
 	if err != nil {
-		return failed(err, "count the "+kinds)
+		return bucket.Failed(err, "count the "+kinds)
 	}
 	return tooMany(len(l.Keys), most, organization, kinds, command)
 }
 
-func (s *Store) putMember(ctx context.Context, m storedMember, c Condition) error {
+func (s *Store) putMember(ctx context.Context, m storedMember, c bucket.Condition) error {
 	m.Teams = nil
-	return s.putSealed(ctx, memberKey(m.Organization, m.Name), m, c)
+	return s.sealed.PutJSON(ctx, memberKey(m.Organization, m.Name), m, c)
 }
 
 // getMember reads a member with their teams.
@@ -182,7 +183,7 @@ func (s *Store) getMember(
 	if err := deployments.ValidateMember(organization, name); err != nil {
 		return m, "", err
 	}
-	if tag, err = s.getSealed(ctx, memberKey(organization, name), &m); err == nil {
+	if tag, err = s.sealed.GetJSON(ctx, memberKey(organization, name), &m); err == nil {
 		m.Teams, err = teamsOf(ctx, organization, m.Joined, teams)
 	}
 	return m, tag, err

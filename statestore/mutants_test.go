@@ -14,7 +14,7 @@ func TestMutantsAreCaught(t *testing.T) {
 		},
 		{
 			Name: "a member is one of every organization", File: "members.go",
-			Old: `join("members", organization, name)`, New: `join("members", ofEvery, name)`,
+			Old: `bucket.Key("members", organization, name)`, New: `bucket.Key("members", ofEvery, name)`,
 		},
 		{
 			Name: "a token is that of a later member of its member's name", File: "tokens.go",

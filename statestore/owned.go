@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // owned are the things of one kind that organizations have under names, such as their teams: a sealed object for each.
@@ -24,7 +25,9 @@ type owned[T any] struct {
 
 func (o owned[T]) folder() string { return o.kind + "s/" }
 
-func (o owned[T]) key(organization, name string) string { return join(o.kind+"s", organization, name) }
+func (o owned[T]) key(organization, name string) string {
+	return bucket.Key(o.kind+"s", organization, name)
+}
 
 func (o owned[T]) none(organization, name string) error {
 	return deployments.Errorf(deployments.CodeNotFound, "the organization %s has no %s %s: `deployctl %s ls` lists those "+
@@ -36,7 +39,7 @@ func (o owned[T]) get(ctx context.Context, organization, name string) (thing T, 
 		err = deployments.ValidateName(o.kind, name)
 	}
 	if err == nil {
-		tag, err = o.getSealed(ctx, o.key(organization, name), &thing)
+		tag, err = o.sealed.GetJSON(ctx, o.key(organization, name), &thing)
 	}
 	return thing, tag, err
 }
@@ -47,10 +50,10 @@ func (o owned[T]) put(ctx context.Context, organization, name string, thing T) e
 	for {
 		before, tag, err := o.get(ctx, organization, name)
 		switch created := o.created(&thing); {
-		case errors.Is(err, ErrAbsent), unreadable(err) != nil:
+		case errors.Is(err, bucket.ErrAbsent), bucket.Unreadable(err) != nil:
 			*created = o.now().UTC()
 			if full := o.room(ctx, o.folder()+organization+"/", maxOwned, organization, o.kind+"s", o.kind); full != nil &&
-				errors.Is(err, ErrAbsent) {
+				errors.Is(err, bucket.ErrAbsent) {
 				return full
 			}
 		case err != nil:
@@ -58,8 +61,8 @@ func (o owned[T]) put(ctx context.Context, organization, name string, thing T) e
 		default:
 			*created = *o.created(&before)
 		}
-		c := Condition{Tag: tag, Absent: errors.Is(err, ErrAbsent)}
-		if err = o.putSealed(ctx, o.key(organization, name), thing, c); !errors.Is(err, ErrChanged) {
+		c := bucket.Condition{Tag: tag, Absent: errors.Is(err, bucket.ErrAbsent)}
+		if err = o.sealed.PutJSON(ctx, o.key(organization, name), thing, c); !errors.Is(err, bucket.ErrChanged) {
 			return err
 		}
 	}
@@ -74,11 +77,11 @@ func (o owned[T]) list(ctx context.Context, organization string) ([]T, error) {
 		}
 		folder += organization + "/"
 	}
-	l, err := o.objects.List(ctx, Query{Prefix: folder})
+	l, err := o.objects.List(ctx, bucket.Query{Prefix: folder})
 	if err != nil {
-		return nil, failed(err, "list the "+o.kind+"s")
+		return nil, bucket.Failed(err, "list the "+o.kind+"s")
 	}
-	return gather(newListing(ctx), l.Keys, o.size, func(key string) (T, error) {
+	return bucket.Gather(bucket.NewBudget(ctx), l.Keys, o.size, func(key string) (T, error) {
 		organization, name, _ := strings.Cut(strings.TrimPrefix(key, o.folder()), "/")
 		return o.any(ctx, organization, name)
 	})
@@ -88,9 +91,9 @@ func (o owned[T]) list(ctx context.Context, organization string) ([]T, error) {
 func (o owned[T]) any(ctx context.Context, organization, name string) (T, error) {
 	thing, _, err := o.get(ctx, organization, name)
 	switch {
-	case errors.Is(err, ErrAbsent):
+	case errors.Is(err, bucket.ErrAbsent):
 		err = o.none(organization, name)
-	case unreadable(err) != nil:
+	case bucket.Unreadable(err) != nil:
 		thing, err = o.damaged(organization, name, err.Error()+", or remove it and add it again"), nil
 	}
 	return thing, err
@@ -100,11 +103,11 @@ func (o owned[T]) any(ctx context.Context, organization, name string) (T, error)
 func (o owned[T]) remove(ctx context.Context, organization, name string) error {
 	_, _, err := o.get(ctx, organization, name)
 	switch {
-	case errors.Is(err, ErrAbsent):
+	case errors.Is(err, bucket.ErrAbsent):
 		return o.none(organization, name)
-	case err != nil && unreadable(err) == nil:
+	case err != nil && bucket.Unreadable(err) == nil:
 		return err
 	}
 	defer o.callers.forget(organization)
-	return failed(o.objects.Delete(ctx, o.key(organization, name)), "remove the "+o.kind+" "+name)
+	return bucket.Failed(o.objects.Delete(ctx, o.key(organization, name)), "remove the "+o.kind+" "+name)
 }

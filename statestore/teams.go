@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // teams has an object for each team. Who is in a team is written in the objects of the members: a member's token is
@@ -76,7 +77,7 @@ func (s *Store) RemoveTeam(ctx context.Context, organization, name string) error
 // JoinTeam adds a member to a team, and creates the member of its organization if there is none of this name.
 func (s *Store) JoinTeam(ctx context.Context, organization, team, member string) error {
 	t, _, err := s.teams().get(ctx, organization, team)
-	if errors.Is(err, ErrAbsent) {
+	if errors.Is(err, bucket.ErrAbsent) {
 		return s.teams().none(organization, team)
 	}
 	if err != nil {
@@ -120,7 +121,7 @@ func (s *Store) readTeam(ctx context.Context, organization, name string) (deploy
 }
 
 // eachTeamOnce reads each team once, whoever is in it. What it has read is a part of a list.
-func (s *Store) eachTeamOnce(l *listing) readTeam {
+func (s *Store) eachTeamOnce(l *bucket.Budget) readTeam {
 	var mu sync.Mutex
 	type answer struct {
 		deployments.Team
@@ -134,7 +135,7 @@ func (s *Store) eachTeamOnce(l *listing) readTeam {
 			once = sync.OnceValue(func() answer {
 				t, err := s.readTeam(ctx, organization, name)
 				if err == nil {
-					err = l.keep(t.Size())
+					err = l.Keep(t.Size())
 				}
 				return answer{t, err}
 			})
@@ -156,7 +157,7 @@ func teamsOf(
 		switch {
 		case errors.Is(err, deployments.ErrTooLarge):
 			return nil, err
-		case errors.Is(err, ErrAbsent), unreadable(err) != nil, err == nil && !t.Created.Equal(m.Since):
+		case errors.Is(err, bucket.ErrAbsent), bucket.Unreadable(err) != nil, err == nil && !t.Created.Equal(m.Since):
 			continue // it allows nothing
 		case err != nil:
 			return nil, err

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // The limits of one organization; tests set others.
@@ -64,14 +65,14 @@ func (s *Store) CreateToken(ctx context.Context, t deployments.Token) (string, e
 // roomForToken reports, as CodeConflict, that an organization has as many tokens as it can have. The tokens of all are
 // in one folder, so what was found out about a name is remembered.
 func (s *Store) roomForToken(ctx context.Context, organization string) error {
-	l, err := s.objects.List(ctx, Query{Prefix: tokenFolder})
+	l, err := s.objects.List(ctx, bucket.Query{Prefix: tokenFolder})
 	if err != nil {
-		return failed(err, "list the tokens")
+		return bucket.Failed(err, "list the tokens")
 	}
 	if len(l.Keys) < maxTokens {
 		return nil
 	}
-	of, err := gather(newListing(ctx), l.Keys, func(of string) int64 { return int64(len(of)) }, func(key string) (string,
+	of, err := bucket.Gather(bucket.NewBudget(ctx), l.Keys, func(of string) int64 { return int64(len(of)) }, func(key string) (string,
 		error) {
 		name := strings.TrimPrefix(key, tokenFolder)
 		if known, ok := s.tokensOf.Get(name); ok {
@@ -115,8 +116,8 @@ func (s *Store) newToken(ctx context.Context, t *storedToken) (string, error) {
 	_, _ = rand.Read(secret[:]) // never fails
 	text := tokenPrefix + t.Name + "." + hex.EncodeToString(secret[:])
 	t.Created, t.Used, t.Hash = s.now().UTC(), time.Time{}, sha256Hex([]byte(text))
-	err := s.putToken(ctx, *t, Condition{Absent: true})
-	if errors.Is(err, ErrChanged) {
+	err := s.putToken(ctx, *t, bucket.Condition{Absent: true})
+	if errors.Is(err, bucket.ErrChanged) {
 		return "", deployments.Errorf(deployments.CodeExists, "there is a token %s already: remove it first, or use "+
 			"another name", t.Name)
 	}
@@ -138,14 +139,14 @@ func (s *Store) TokensOf(ctx context.Context, organization string) ([]deployment
 
 // tokensWhere describes the tokens for which a condition holds.
 func (s *Store) tokensWhere(ctx context.Context, holds func(deployments.Token) bool) ([]deployments.Token, error) {
-	l, err := s.objects.List(ctx, Query{Prefix: tokenFolder})
+	l, err := s.objects.List(ctx, bucket.Query{Prefix: tokenFolder})
 	if err != nil {
-		return nil, failed(err, "list the tokens")
+		return nil, bucket.Failed(err, "list the tokens")
 	}
-	return gather(newListing(ctx), l.Keys, deployments.Token.Size, func(key string) (deployments.Token, error) {
+	return bucket.Gather(bucket.NewBudget(ctx), l.Keys, deployments.Token.Size, func(key string) (deployments.Token, error) {
 		t, err := s.Token(ctx, strings.TrimPrefix(key, tokenFolder))
 		if err == nil && !holds(t) {
-			err = errElsewhere
+			err = bucket.ErrElsewhere
 		}
 		return t, err
 	})
@@ -155,9 +156,9 @@ func (s *Store) tokensWhere(ctx context.Context, holds func(deployments.Token) b
 func (s *Store) Token(ctx context.Context, name string) (deployments.Token, error) {
 	t, _, err := s.getToken(ctx, name)
 	switch {
-	case errors.Is(err, ErrAbsent):
+	case errors.Is(err, bucket.ErrAbsent):
 		return t.Token, deployments.Errorf(deployments.CodeNotFound, "there is no token %s", name)
-	case unreadable(err) != nil:
+	case bucket.Unreadable(err) != nil:
 		return deployments.Token{Name: name, Damaged: err.Error() + ", or remove it with `deployctl token rm`; " +
 			"if that refuses the name, remove the object " + tokenFolder + name}, nil
 	}
@@ -170,14 +171,14 @@ func (s *Store) RemoveToken(ctx context.Context, name string) error {
 		return err
 	}
 	t, _, err := s.getToken(ctx, name)
-	if err != nil && unreadable(err) == nil {
-		if errors.Is(err, ErrAbsent) {
+	if err != nil && bucket.Unreadable(err) == nil {
+		if errors.Is(err, bucket.ErrAbsent) {
 			return deployments.Errorf(deployments.CodeNotFound, "there is no token %s", name)
 		}
 		return err
 	}
 	defer s.callers.forget(t.Within()) // AnyOrganization, if it cannot be read
-	return failed(s.objects.Delete(ctx, tokenFolder+name), "remove the token "+name)
+	return bucket.Failed(s.objects.Delete(ctx, tokenFolder+name), "remove the token "+name)
 }
 
 // Authenticate returns the caller whose token has this text; CodeUnauthorized when there is none, or it has expired.
@@ -212,15 +213,15 @@ func (s *Store) Authenticate(ctx context.Context, text string) (deployments.Call
 // authenticate reads the token and its member; CodeNotFound when one of them does not exist, or the hash differs.
 func (s *Store) authenticate(ctx context.Context, name string, hash [sha256.Size]byte) (knownCaller, error) {
 	t, tag, err := s.getToken(ctx, name)
-	if unreadable(err) != nil && s.KeysOutdated() == nil {
-		err = failed(err, "the access token "+name+" cannot be checked: use another token, or have an admin remove "+
+	if bucket.Unreadable(err) != nil && s.KeysOutdated() == nil {
+		err = bucket.Failed(err, "the access token "+name+" cannot be checked: use another token, or have an admin remove "+
 			"this one with `deployctl token rm "+name+"` and make another")
 	}
 	if err != nil {
 		return knownCaller{}, err
 	}
 	if subtle.ConstantTimeCompare([]byte(hex.EncodeToString(hash[:])), []byte(t.Hash)) != 1 {
-		return knownCaller{}, failed(ErrAbsent, "find the token "+name)
+		return knownCaller{}, bucket.Failed(bucket.ErrAbsent, "find the token "+name)
 	}
 	authority, err := s.authorityOf(ctx, t)
 	if err != nil {
@@ -229,7 +230,7 @@ func (s *Store) authenticate(ctx context.Context, name string, hash [sha256.Size
 	now := s.now().UTC()
 	if now.Sub(t.Used) > usedStep {
 		t.Used = now
-		_ = s.putToken(ctx, t, Condition{Tag: tag}) // a failure to record the use is no reason to reject the token
+		_ = s.putToken(ctx, t, bucket.Condition{Tag: tag}) // a failure to record the use is no reason to reject the token
 	}
 	caller := deployments.Caller{Token: t.Name, Member: t.Member, Made: t.Created, Authority: authority}
 	if t.Origin != nil {
@@ -245,7 +246,7 @@ func (s *Store) authorityOf(ctx context.Context, t storedToken) (deployments.Aut
 	if t.Member != "" {
 		var err error
 		if member, err = s.Member(ctx, t.Organization, t.Member); err == nil && !member.Created.Equal(t.Since) {
-			err = failed(ErrAbsent, "find the member of the token "+t.Name)
+			err = bucket.Failed(bucket.ErrAbsent, "find the member of the token "+t.Name)
 		}
 		if err != nil {
 			return deployments.Authority{}, err
@@ -270,7 +271,7 @@ func (s *Store) HasAdmin(ctx context.Context) (bool, error) {
 		var member deployments.Member
 		if t.Member != "" {
 			member, err = s.Member(ctx, t.Organization, t.Member)
-			if err != nil && (deployments.CodeOf(err) == deployments.CodeNotFound || unreadable(err) != nil) {
+			if err != nil && (deployments.CodeOf(err) == deployments.CodeNotFound || bucket.Unreadable(err) != nil) {
 				continue // an unusable token
 			} else if err != nil {
 				return false, err
@@ -284,12 +285,12 @@ func (s *Store) HasAdmin(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-func (s *Store) putToken(ctx context.Context, t storedToken, c Condition) error {
-	return s.putSealed(ctx, tokenFolder+t.Name, t, c)
+func (s *Store) putToken(ctx context.Context, t storedToken, c bucket.Condition) error {
+	return s.sealed.PutJSON(ctx, tokenFolder+t.Name, t, c)
 }
 
 func (s *Store) getToken(ctx context.Context, name string) (t storedToken, tag string, err error) {
-	tag, err = s.getSealed(ctx, tokenFolder+name, &t)
+	tag, err = s.sealed.GetJSON(ctx, tokenFolder+name, &t)
 	return t, tag, err
 }
 

@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // clocked is a store in memory, and its clock.
 func clocked(t *testing.T) (*Store, *time.Time) {
 	t.Helper()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	s, err := New(&Memory{}, Options{Master: make([]byte, 32), Now: func() time.Time { return now }})
+	s, err := New(&bucket.Memory{}, Options{Master: make([]byte, 32), Now: func() time.Time { return now }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +53,7 @@ func TestATokenOfTheTimeBeforeScopesMayDoEverything(t *testing.T) {
 	s, _ := clocked(t)
 	text := "dctl.old.0123"
 	stored := storedToken{Token: deployments.Token{Name: "old"}, Hash: sha256Hex([]byte(text))}
-	if err := s.putToken(t.Context(), stored, Condition{}); err != nil {
+	if err := s.putToken(t.Context(), stored, bucket.Condition{}); err != nil {
 		t.Fatal(err)
 	}
 	caller, err := s.Authenticate(t.Context(), text)
@@ -62,7 +63,7 @@ func TestATokenOfTheTimeBeforeScopesMayDoEverything(t *testing.T) {
 }
 
 func TestATokenThatWasRemovedByAnotherProcessIsKnownForSecondsOnly(t *testing.T) {
-	objects := &Memory{}
+	objects := &bucket.Memory{}
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	var stores [2]*Store
 	for i := range stores {

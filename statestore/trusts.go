@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // exchangedFolder has an object for each identity token that was exchanged, in a folder for the day on which the
@@ -86,12 +87,12 @@ func (s *Store) GiveToken(
 
 // spend notes that an identity token was exchanged; CodeUnauthorized when it was before.
 func (s *Store) spend(ctx context.Context, i deployments.Identity) error {
-	mark := join("exchanged", i.Expires.UTC().Format(dayForm), sha256Hex([]byte(i.Issuer+"\x00"+i.ID)))
+	mark := bucket.Key("exchanged", i.Expires.UTC().Format(dayForm), sha256Hex([]byte(i.Issuer+"\x00"+i.ID)))
 	// What is written differs each time: a repeated write of the same content counts as one whose answer was lost.
-	_, err := s.objects.Put(ctx, mark, []byte(rand.Text()), Condition{Absent: true})
-	if errors.Is(err, ErrChanged) {
+	_, err := s.objects.Put(ctx, mark, []byte(rand.Text()), bucket.Condition{Absent: true})
+	if errors.Is(err, bucket.ErrChanged) {
 		return deployments.Errorf(deployments.CodeUnauthorized,
 			"the identity token was exchanged before, and is good for one exchange: request another one from its issuer")
 	}
-	return failed(err, "note that the identity token was exchanged")
+	return bucket.Failed(err, "note that the identity token was exchanged")
 }

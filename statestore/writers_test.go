@@ -15,6 +15,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
@@ -77,9 +78,9 @@ func TestTenWritersAtOnceLoseNothing(t *testing.T) {
 		switch place := fmt.Sprintf("%p", w.play); {
 		case w.play != nil && !played[place]:
 			played[place] = true
-			for kind, open := range map[string]func(*testing.T) statestore.Objects{"memory": openMemory, "bucket": openS3} {
+			for kind, open := range map[string]func(*testing.T) bucket.Objects{"memory": openMemory, "bucket": openS3} {
 				t.Run(name+" in a "+kind, func(t *testing.T) {
-					s := opened(t, statestore.NewRetry(open(t), time.Minute), statestore.Options{})
+					s := opened(t, bucket.NewRetry(open(t), time.Minute), statestore.Options{})
 					if err := s.CreateStack(t.Context(), dev, map[string]string{"first": "tag"}); err != nil {
 						t.Fatal(err)
 					}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/storetest"
 )
 
@@ -22,7 +23,7 @@ var dev = deployments.StackName{Organization: "organization", Project: "shop", S
 // newService is a service with a stack, whose Temporal is away.
 func newService(t *testing.T) *Service {
 	t.Helper()
-	store, err := statestore.New(storetest.NewContended(&statestore.Memory{}, "/live/head.json"),
+	store, err := statestore.New(storetest.NewContended(&bucket.Memory{}, "/live/head.json"),
 		statestore.Options{Master: make([]byte, 32)})
 	must(t, err)
 	must(t, store.CreateStack(t.Context(), dev, nil))

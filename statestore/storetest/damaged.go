@@ -6,6 +6,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // damagedObjects checks that lists show what can be read, and name what cannot.
@@ -74,6 +75,6 @@ func (f fixture) damage(t *testing.T, key string) {
 
 func (f fixture) put(t *testing.T, key, content string) {
 	t.Helper()
-	_, err := f.objects.Put(t.Context(), key, []byte(content), statestore.Condition{})
+	_, err := f.objects.Put(t.Context(), key, []byte(content), bucket.Condition{})
 	ok(t, err)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // climbing are names that a server could take for the way to another object.
@@ -52,7 +53,7 @@ func named(name string) string {
 // everything gives the tag of each object by its key.
 func (f fixture) everything(t *testing.T) map[string]string {
 	t.Helper()
-	l, err := f.objects.List(t.Context(), statestore.Query{})
+	l, err := f.objects.List(t.Context(), bucket.Query{})
 	ok(t, err)
 	all := map[string]string{}
 	for _, key := range l.Keys {

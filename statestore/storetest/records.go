@@ -10,6 +10,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/klauspost/compress/zstd"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
@@ -122,9 +123,9 @@ func staleHead(folder string, adopted int) func(*testing.T, fixture) {
 		old, err := f.objects.Get(t.Context(), stack+"head.json")
 		ok(t, err)
 		f.update(t, 2)
-		_, err = f.objects.Put(t.Context(), stack+"head.json", old.Data, statestore.Condition{})
+		_, err = f.objects.Put(t.Context(), stack+"head.json", old.Data, bucket.Condition{})
 		ok(t, err)
-		l, err := f.objects.List(t.Context(), statestore.Query{Prefix: stack + folder})
+		l, err := f.objects.List(t.Context(), bucket.Query{Prefix: stack + folder})
 		ok(t, err)
 		if len(l.Keys) == 0 {
 			t.Fatal("nothing is there to be lost")
@@ -154,7 +155,7 @@ func headFromBeforeAnUpdate(t *testing.T, f fixture) {
 	f.claim(t, 2, "w2")
 	thing := engine.State{Key: "o3", URN: thingURN("a"), Type: "cloud:index:Thing"}
 	ok(t, f.SaveDeltas(t.Context(), up(2), 1, puts(thing)))
-	_, err = f.objects.Put(t.Context(), head, old.Data, statestore.Condition{})
+	_, err = f.objects.Put(t.Context(), head, old.Data, bucket.Condition{})
 	ok(t, err)
 	claim := statestore.Claimant{Update: up(3), Writer: "w"}
 	_, err = f.Claim(t.Context(), claim)

@@ -14,6 +14,7 @@ import (
 	"github.com/deployctl/deployctl/internal/edge/grpcapi"
 	"github.com/deployctl/deployctl/internal/service"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 var sequences = flag.Int("sequences", 300, "how many sequences of calls to play, each of another seed")
@@ -64,7 +65,7 @@ type world struct {
 func newWorld(t *testing.T, seed uint64) *world {
 	t.Helper()
 	w := &world{t: t, random: rand.New(rand.NewPCG(seed, 0)), now: time.Unix(1e9, 0)} //nolint:gosec // to be repeated
-	store, err := statestore.New(&statestore.Memory{}, statestore.Options{Master: make([]byte, 32),
+	store, err := statestore.New(&bucket.Memory{}, statestore.Options{Master: make([]byte, 32),
 		Now: func() time.Time {
 			w.now = w.now.Add(time.Second)
 			return w.now

@@ -13,6 +13,7 @@ import (
 	"github.com/deployctl/deployctl/internal/service"
 	"github.com/deployctl/deployctl/internal/testkit/waittest"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/storetest"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
@@ -29,7 +30,7 @@ type destroyed struct {
 
 func newDestroyed(t *testing.T) *destroyed {
 	t.Helper()
-	store, err := statestore.New(storetest.NewContended(&statestore.Memory{}),
+	store, err := statestore.New(storetest.NewContended(&bucket.Memory{}),
 		statestore.Options{Master: make([]byte, 32)})
 	must(t, err)
 	d := &destroyed{T: t, store: store, name: deployments.DeploymentName{StackName: dev, Number: 1}}

@@ -1,4 +1,4 @@
-package statestore
+package bucket
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 
 const (
 	// listMemory limits what one list that a caller asks for takes in memory. What the service itself lists has no limit.
-	listMemory = 32 << 20
+	ListMemory = 32 << 20
 	// listTimes is how many copies there are of a list until it is answered.
 	listTimes = 4
 	// freeList is how much a list has before it takes memory, and in what pieces it takes more.
@@ -19,7 +19,7 @@ const (
 
 // listing counts what a list keeps in memory: how much that is decides whoever has made the things in it. It is safe
 // for concurrent use.
-type listing struct {
+type Budget struct {
 	ctx   context.Context
 	limit int64 // 0: none
 
@@ -27,16 +27,16 @@ type listing struct {
 	kept, taken int64
 }
 
-func newListing(ctx context.Context) *listing {
-	l := &listing{ctx: ctx, taken: freeList}
+func NewBudget(ctx context.Context) *Budget {
+	l := &Budget{ctx: ctx, taken: freeList}
 	if mempool.Claimed(ctx) {
-		l.limit = listMemory
+		l.limit = ListMemory
 	}
 	return l
 }
 
 // keep takes the memory of so many bytes more, before they are kept.
-func (l *listing) keep(n int64) error {
+func (l *Budget) Keep(n int64) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.kept += n
@@ -54,19 +54,19 @@ func (l *listing) keep(n int64) error {
 
 // gather reads what is listed, some at a time, and keeps the order. What is not found is left out. Size says how many
 // bytes one takes in memory.
-func gather[T any](l *listing, keys []string, size func(T) int64, read func(key string) (T, error)) ([]T, error) {
+func Gather[T any](l *Budget, keys []string, size func(T) int64, read func(key string) (T, error)) ([]T, error) {
 	found := make([]*T, len(keys))
 	places := make(map[string]int, len(keys))
 	for i, key := range keys {
 		places[key] = i
 	}
-	err := each(keys, func(key string) error {
+	err := Each(keys, func(key string) error {
 		one, err := read(key)
 		if err != nil && deployments.CodeOf(err) == deployments.CodeNotFound {
 			return nil
 		}
 		if err == nil {
-			err = l.keep(size(one))
+			err = l.Keep(size(one))
 		}
 		if err == nil {
 			found[places[key]] = &one
@@ -82,5 +82,28 @@ func gather[T any](l *listing, keys []string, size func(T) int64, read func(key 
 	return all, err
 }
 
+// each calls f for every item, some concurrently, and returns the first error.
+func Each(items []string, f func(string) error) error {
+	var wg sync.WaitGroup
+	var once sync.Once
+	var first error
+	next := make(chan string)
+	for range min(16, len(items)) {
+		wg.Go(func() {
+			for item := range next {
+				if err := f(item); err != nil {
+					once.Do(func() { first = err })
+				}
+			}
+		})
+	}
+	for _, item := range items {
+		next <- item
+	}
+	close(next)
+	wg.Wait()
+	return first
+}
+
 // errElsewhere: what was read is of another organization than the one that is listed.
-var errElsewhere = deployments.Errorf(deployments.CodeNotFound, "it is of another organization")
+var ErrElsewhere = deployments.Errorf(deployments.CodeNotFound, "it is of another organization")

@@ -1,4 +1,4 @@
-package statestore
+package bucket
 
 import (
 	"context"
@@ -28,7 +28,7 @@ func Probe(ctx context.Context, o Objects, readOnly bool) error {
 		return probe(ctx, o, probes)
 	}
 	if _, err := o.Put(ctx, probeKey, []byte(rand.Text()), Condition{}); err != nil {
-		return failed(err, "write to the object store")
+		return Failed(err, "write to the object store")
 	}
 	return probe(ctx, o, probes)
 }

@@ -1,4 +1,4 @@
-package statestore
+package bucket
 
 import (
 	"fmt"
@@ -14,10 +14,13 @@ var largest = []struct {
 }{
 	{"*/head.json", 16 << 20},
 	{"keys/", small}, {"tokens/", small}, {"members/", small}, {"teams/", small}, {"trusts/", small},
-	{"exchanged/", small}, {"hooks/", small}, {"organizations/", small}, {"removed/", small}, {identityFolder, small},
+	{"exchanged/", small}, {"hooks/", small}, {"organizations/", small}, {"removed/", small}, {"identities/", small},
 	{"audit/", 64 << 20},
-	{"plugins/", pluginPart + small},
+	{"plugins/", PluginPart + small},
 }
+
+// pluginPart is the size of the parts of a plugin's archive, so that none is in memory as a whole.
+const PluginPart = 16 << 20
 
 // small is the limit of an object of the service, and other that of what is of stacks.
 const small, other = 1 << 20, 1 << 30
@@ -35,5 +38,5 @@ func largestOf(key string) int64 {
 
 // overLimit returns the error about an object that is larger than its limit.
 func overLimit(key string, limit int64) error {
-	return damaged(key, fmt.Errorf("it has more than %d bytes, which the service never writes there", limit))
+	return Damaged(key, fmt.Errorf("it has more than %d bytes, which the service never writes there", limit))
 }
