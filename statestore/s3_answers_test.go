@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/providers/s3/s3test"
-	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/bucket"
 )
 

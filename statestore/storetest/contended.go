@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/bucket"
 )
 

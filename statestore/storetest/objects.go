@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
