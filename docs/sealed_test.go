@@ -118,8 +118,8 @@ func TestATypeOfAWorkflowsPayloadsIsOfOneKind(t *testing.T) {
 	}
 }
 
-// TestTheTableOfObjectsHasEachFolder compares the table with the segments of keys in statestore and its rooms: whoever writes
-// another kind of object says what authenticates it.
+// TestTheTableOfObjectsHasEachFolder compares the table with the segments of keys in statestore and its packages:
+// whoever writes another kind of object says what authenticates it.
 func TestTheTableOfObjectsHasEachFolder(t *testing.T) {
 	var (
 		made   = regexp.MustCompile(`\b(?:bucket\.Key|stackKey|updateKey|blobKey)\((.*)`)
@@ -128,9 +128,13 @@ func TestTheTableOfObjectsHasEachFolder(t *testing.T) {
 		owned  = regexp.MustCompile(`kind: +"([a-z]+)"`)
 	)
 	folders := map[string]bool{}
-	files, err := filepath.Glob(filepath.Join(root, "statestore", "*.go"))
-	if err != nil {
-		t.Fatal(err)
+	var files []string
+	for _, at := range []string{"*.go", "*/*.go"} {
+		found, err := filepath.Glob(filepath.Join(root, "statestore", at))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, found...)
 	}
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {

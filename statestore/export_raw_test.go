@@ -80,7 +80,8 @@ func TestWhatNothingCanRecoverIsExportedAsItIsWithItsSecretsEncrypted(t *testing
 	j.put(1, logSize{}, "["+made(1, 1)+"]")
 	j.put(2, logSize{}, `[{"sequenceID":2,"kind":"x"}]`)
 	j.put(3, logSize{}, `[`)
-	_, err := j.store.objects.Put(t.Context(), updateKey(u, journalFolder, "00000004"), []byte("planted"), bucket.Condition{})
+	key := updateKey(u, journalFolder, "00000004")
+	_, err := j.store.objects.Put(t.Context(), key, []byte("planted"), bucket.Condition{})
 	j.ok(err)
 	const delta = `[{"seq":1,"kind":"set","state":{"inputs":{"d":"x","v":%s}}}]`
 	output := `{"` + resource.SigKey + `":"` + resource.OutputValueSig + `","secret":true,"value":"` + hidden + `"}`

@@ -26,7 +26,7 @@ func TestABucketThatTheKeysDoNotOpenIsNotAdopted(t *testing.T) {
 	token := func(name string) func(*testing.T, *statestore.Store) {
 		return func(t *testing.T, s *statestore.Store) {
 			grant := deployments.Grant{Role: deployments.RoleAdmin, Organization: "*"}
-			if _, err := s.CreateToken(t.Context(), deployments.Token{Name: name, Grant: &grant}); err != nil {
+			if _, err := s.Access.CreateToken(t.Context(), deployments.Token{Name: name, Grant: &grant}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore/access"
 	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/seal"
 )
@@ -285,8 +286,8 @@ func (s *Store) firstKeys() (seal.Keys, error) {
 
 // inUse reports whether the bucket has sealed objects or stacks.
 func (s *Store) inUse(ctx context.Context) (bool, error) {
-	for _, folder := range []string{stacksFolder, tokenFolder, memberFolder, "blobs/", "removed/", identityFolder,
-		auditFolder, organizationFolder} {
+	for _, folder := range []string{stacksFolder, access.TokenFolder, access.MemberFolder, "blobs/", "removed/",
+		identityFolder, access.AuditFolder, organizationFolder} {
 		l, err := s.objects.List(ctx, bucket.Query{Prefix: folder, Limit: 1})
 		if err != nil {
 			return false, bucket.Failed(err, "list "+folder)

@@ -142,13 +142,13 @@ func TestAProcessThatLacksTheNewestKeyIsOutdatedAndSaysWhatToDo(t *testing.T) {
 		_, err := opened(t, objects, statestore.Options{Keepers: keepers}).RotateKeys(t.Context())
 		must(t, err)
 	}
-	text, err := opened(t, objects, statestore.Options{Keepers: []seal.Keeper{newest}}).CreateToken(t.Context(),
+	text, err := opened(t, objects, statestore.Options{Keepers: []seal.Keeper{newest}}).Access.CreateToken(t.Context(),
 		deployments.Token{Name: "ann", Grant: &deployments.Grant{Role: deployments.RoleAdmin, Organization: "*"}})
 	must(t, err)
 	if err := old.KeysOutdated(); err != nil {
 		t.Errorf("before it looks: %v", err)
 	}
-	_, err = old.Authenticate(t.Context(), text)
+	_, err = old.Access.Authenticate(t.Context(), text)
 	if deployments.CodeOf(err) != deployments.CodeFormat || !strings.Contains(err.Error(),
 		"restart every serve and worker") ||
 		strings.Contains(err.Error(), "token rm") {
@@ -186,7 +186,7 @@ func TestKeysThatHaveNotChangedAreNotOpenedAgain(t *testing.T) {
 func TestNoKeysAreMadeForABucketThatIsInUse(t *testing.T) {
 	objects := &bucket.Memory{}
 	s := opened(t, objects, statestore.Options{})
-	must(t, s.GrantMember(t.Context(), "ann", deployments.Grant{Role: deployments.RoleAdmin, Organization: "acme"}))
+	must(t, s.Access.GrantMember(t.Context(), "ann", deployments.Grant{Role: deployments.RoleAdmin, Organization: "acme"}))
 	lose(t, objects, "keys/ring.json")
 	if _, err := s.RotateKeys(t.Context()); err == nil {
 		t.Error("keys were replaced that are missing")
@@ -200,11 +200,11 @@ func TestNoKeysAreMadeForABucketThatIsInUse(t *testing.T) {
 func TestADamagedTokenSaysWhatToDo(t *testing.T) {
 	objects := &bucket.Memory{}
 	s := opened(t, objects, statestore.Options{})
-	text, err := s.CreateToken(t.Context(), deployments.Token{Name: "ann",
+	text, err := s.Access.CreateToken(t.Context(), deployments.Token{Name: "ann",
 		Grant: &deployments.Grant{Role: deployments.RoleAdmin, Organization: "*"}})
 	must(t, err)
 	put(t, objects, "tokens/ann", []byte("x"))
-	_, err = s.Authenticate(t.Context(), text)
+	_, err = s.Access.Authenticate(t.Context(), text)
 	for _, says := range []string{"tokens/ann is not a sealed value", "put back", "deployctl token rm ann"} {
 		if deployments.CodeOf(err) != deployments.CodeFormat || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v does not say %q", err, says)

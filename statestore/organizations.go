@@ -30,7 +30,8 @@ func (s *Store) Dedicate(ctx context.Context, organization string) error {
 	if err := deployments.ValidateName("organization", organization); err != nil {
 		return err
 	}
-	err := s.sealed.PutReadable(ctx, organizationFolder+organization, dedication{s.now().UTC()}, bucket.Condition{Absent: true})
+	err := s.sealed.PutReadable(ctx, organizationFolder+organization, dedication{s.now().UTC()},
+		bucket.Condition{Absent: true})
 	if errors.Is(err, bucket.ErrChanged) {
 		return nil
 	}

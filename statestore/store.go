@@ -1,5 +1,5 @@
 // Package statestore keeps everything that outlives an update: stacks, checkpoints, deltas, event logs, outcomes,
-// history, project bundles and access tokens, in an object store such as an S3 bucket.
+// history and project bundles, in an object store such as an S3 bucket.
 //
 // The layout, under the bucket's prefix:
 //
@@ -10,17 +10,24 @@
 //	blobs/STACK-ID/files/MONTH/HASH                    project files and manifests of one stack
 //	removed/ORG/PROJECT/STACK.json                     the next version of a removed stack's name; has a MAC
 //	identities/HASH                                    which creates of the resources of an identity come next
-//	tokens/NAME                                        access tokens, hashed
 //	keys/ring.json                                     the service's keys and the store's identity, wrapped by its
 //	                                                   master key or a key management service
-//	members/ORG/NAME                                   owners of tokens, and their grants; ORG is _ for all of them
-//	audit/ORG/DAY/TIME-ID                              the audit log
 //	organizations/ORG                                  the organization has its own workers; has a MAC
 //	plugins/ORG/{archives/HASH/{index,N},downloads/HASH,versions/HASH}
 //	                                                   plugins that its workers have downloaded
 //
 // Everything is sealed except heads, checkpoints and objects under removed/ and organizations/ (docs/adr/0002): a
 // person must be able to read and repair those without the service, and they contain no readable secret.
+//
+// Its packages:
+//
+//   - bucket: the objects, sealed as a whole or with a MAC, over S3 or in memory, with retries; it knows no stack
+//   - access: who may do what, and the audit log, with the layout of their folders
+//   - journal: the journal of an update that the stock CLI executes
+//   - passphrase: secrets that a passphrase encrypts
+//   - seal: encryption of what is stored, and its keys
+//   - stateedit: changes of a state by commands
+//   - storetest: what every store must do, for tests
 //
 // All methods may be called concurrently, by any number of processes. Errors are *deployments.Error or end with the
 // context.
@@ -34,6 +41,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore/access"
 	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/seal"
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -55,6 +63,9 @@ type Options struct {
 
 // Store is the typed store. See the package's description.
 type Store struct {
+	// Access is who may do what, and the audit log.
+	Access *access.Store
+
 	objects bucket.Objects
 	keys    *seal.Keyring
 	sealed  *bucket.Sealed // objects of the service as a whole
@@ -78,8 +89,6 @@ type Store struct {
 	clientLogs clientLogs
 	snapshots  *lru.Cache[writtenLease, int64] // the sizes of what leases wrote last; see takeSnapshot
 
-	callers  callers
-	tokensOf *lru.Cache[string, string] // the organizations of tokens, by name; see roomForToken
 	// outdated is the error of reading the newest keys of the bucket, if any.
 	outdated   atomic.Pointer[error]
 	keyringTag atomic.Value // string: the tag of the keys in use
@@ -120,26 +129,23 @@ func New(objects bucket.Objects, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	tokensOf, err := lru.New[string, string](maxTokensKnown)
-	if err != nil {
-		return nil, err
-	}
 	objects = bucket.Guarded(objects)
 	s := &Store{
-		snapshots: snapshots, tokensOf: tokensOf,
-		objects: objects, keys: keys, keepers: o.Keepers, adopt: o.Adopt, keep: o.KeepEmpty, now: o.Now,
+		snapshots: snapshots,
+		objects:   objects, keys: keys, keepers: o.Keepers, adopt: o.Adopt, keep: o.KeepEmpty, now: o.Now,
 		stackKeys: map[string]*stackKeys{}, names: map[string]cachedIdentity{},
 		cache: map[string]*cacheEntry{}, clientLogs: clientLogs{queues: map[logOfLease]*logQueue{}},
 	}
 	s.sealed = &bucket.Sealed{Objects: objects, Keys: keys, Now: o.Now, Outdated: s.KeysOutdated}
-	return s, nil
+	s.Access, err = access.New(s.sealed)
+	return s, err
 }
 
 // Check reports why the object store cannot be used: CodeUnavailable, CodeUnauthorized, CodeForbidden, or CodeInvalid
 // when the bucket does not exist or is sealed with another key. It reads the service's keys, so it must be called
 // first.
 func (s *Store) Check(ctx context.Context) error {
-	if _, err := s.objects.List(ctx, bucket.Query{Prefix: tokenFolder, Limit: 1}); err != nil {
+	if _, err := s.objects.List(ctx, bucket.Query{Prefix: access.TokenFolder, Limit: 1}); err != nil {
 		return bucket.Failed(err, "use the object store")
 	}
 	if err := s.openKeyring(ctx); err != nil {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/access"
 	"github.com/deployctl/deployctl/workflows"
 )
 
@@ -113,8 +114,8 @@ func (s *Service) checkOutlived(ctx context.Context, sched deployments.Schedule)
 	if sched.At.IsZero() || sched.Authority == nil {
 		return nil
 	}
-	_, err := s.store.AuthorityAt(ctx, *sched.Authority, sched.At)
-	if errors.Is(err, statestore.ErrNotAllowed) {
+	_, err := s.rights.AuthorityAt(ctx, *sched.Authority, sched.At)
+	if errors.Is(err, access.ErrNotAllowed) {
 		err = deployments.Errorf(deployments.CodeInvalid, "at %s the schedule would not run: %w; make it with a "+
 			"token that lasts longer",
 			sched.At.UTC().Format(time.RFC3339), err)
@@ -431,7 +432,7 @@ func (s *Service) RenameStack(ctx context.Context, r deployments.RenameRequest) 
 			"%s has a schedule %s, which knows it by its name: remove it with `deployctl schedule rm %s`, rename the "+
 				"stack, and create it again", r.From, names[0].Name, names[0].Name)
 	}
-	if err := s.Store.RenameStack(ctx, r.From, r.To); err != nil {
+	if err := s.store.Store.RenameStack(ctx, r.From, r.To); err != nil {
 		return err
 	}
 	return s.recordRename(ctx, r)

@@ -9,7 +9,7 @@ import (
 	"github.com/deployctl/deployctl/internal/sys/mempool"
 )
 
-// failed returns an error of the objects with a code and with what was being done. ErrAbsent and ErrChanged stay in the
+// Failed returns an error of the objects with a code and with what was being done. ErrAbsent and ErrChanged stay in the
 // chain.
 func Failed(err error, doing string) error {
 	if err == nil {
@@ -31,7 +31,7 @@ func Failed(err error, doing string) error {
 	return deployments.Errorf(deployments.CodeInternal, "%s: %w", doing, err)
 }
 
-// unreadable returns an error that concerns one object, which is damaged or foreign, and not the store; else nil. A
+// Unreadable returns an error that concerns one object, which is damaged or foreign, and not the store; else nil. A
 // list reports such an object and shows the others.
 func Unreadable(err error) error {
 	if code := deployments.CodeOf(err); err != nil && (code == deployments.CodeFormat ||
@@ -41,7 +41,7 @@ func Unreadable(err error) error {
 	return nil
 }
 
-// damaged returns the error about an object that cannot be parsed.
+// Damaged returns the error about an object that cannot be parsed.
 func Damaged(key string, err error) error {
 	if Interrupted(err) {
 		return Failed(err, "read "+key)
@@ -50,7 +50,7 @@ func Damaged(key string, err error) error {
 		key, err)
 }
 
-// interrupted reports whether something was not read for want of memory or time, so that nothing is wrong with it.
+// Interrupted reports whether something was not read for want of memory or time, so that nothing is wrong with it.
 func Interrupted(err error) bool {
 	return errors.Is(err, mempool.ErrBusy) || errors.Is(err, context.Canceled) ||
 		errors.Is(err, context.DeadlineExceeded)

@@ -10,14 +10,14 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// safeSegment matches what may stand between two '/' of a key: a name that no server treats as a path.
+// SafeSegment matches what may stand between two '/' of a key: a name that no server treats as a path.
 var SafeSegment = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9_.-]*$`)
 
 // unsafeMark replaces a segment that is not safe. guarded rejects keys that contain it, so such an object can be
 // neither read nor written.
 const unsafeMark = "\x00"
 
-// join makes a key of its segments. Every key is made by it: an unsafe segment, such as "..", "a/b" or "", makes a key
+// Key makes a key of its segments. Every key is made by it: an unsafe segment, such as "..", "a/b" or "", makes a key
 // that every access rejects as CodeInvalid, so no name can leave its prefix. Only the last segment may be empty: that
 // is the prefix of all keys below.
 func Key(segments ...string) string {
@@ -42,6 +42,7 @@ type guarded struct{ objects Objects }
 // Guarded returns objects without keys that a server could take for those of others.
 func Guarded(o Objects) Objects { return guarded{o} }
 
+// CheckKey returns the error, CodeInvalid, about a key that guarded objects reject.
 func CheckKey(key string) error {
 	for segment := range strings.SplitSeq(strings.TrimSuffix(key, "/"), "/") {
 		if segment == "" || segment == "." || segment == ".." {

@@ -19,7 +19,7 @@ var largest = []struct {
 	{"plugins/", PluginPart + small},
 }
 
-// pluginPart is the size of the parts of a plugin's archive, so that none is in memory as a whole.
+// PluginPart is the size of the parts of a plugin's archive, so that none is in memory as a whole.
 const PluginPart = 16 << 20
 
 // small is the limit of an object of the service, and other that of what is of stacks.

@@ -17,7 +17,7 @@ const (
 	freeList = 256 << 10
 )
 
-// listing counts what a list keeps in memory: how much that is decides whoever has made the things in it. It is safe
+// Budget counts what a list keeps in memory: how much that is decides whoever has made the things in it. It is safe
 // for concurrent use.
 type Budget struct {
 	ctx   context.Context
@@ -27,6 +27,8 @@ type Budget struct {
 	kept, taken int64
 }
 
+// NewBudget returns the budget of a list; it has a limit if the context has a claim on memory (see mempool), as the
+// contexts of callers have.
 func NewBudget(ctx context.Context) *Budget {
 	l := &Budget{ctx: ctx, taken: freeList}
 	if mempool.Claimed(ctx) {
@@ -35,7 +37,7 @@ func NewBudget(ctx context.Context) *Budget {
 	return l
 }
 
-// keep takes the memory of so many bytes more, before they are kept.
+// Keep takes the memory of so many bytes more, before they are kept.
 func (l *Budget) Keep(n int64) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -52,7 +54,7 @@ func (l *Budget) Keep(n int64) error {
 	return mempool.Take(l.ctx, listTimes*more)
 }
 
-// gather reads what is listed, some at a time, and keeps the order. What is not found is left out. Size says how many
+// Gather reads what is listed, some at a time, and keeps the order. What is not found is left out. Size says how many
 // bytes one takes in memory.
 func Gather[T any](l *Budget, keys []string, size func(T) int64, read func(key string) (T, error)) ([]T, error) {
 	found := make([]*T, len(keys))
@@ -82,7 +84,7 @@ func Gather[T any](l *Budget, keys []string, size func(T) int64, read func(key s
 	return all, err
 }
 
-// each calls f for every item, some concurrently, and returns the first error.
+// Each calls f for every item, some concurrently, and returns the first error.
 func Each(items []string, f func(string) error) error {
 	var wg sync.WaitGroup
 	var once sync.Once
@@ -104,6 +106,3 @@ func Each(items []string, f func(string) error) error {
 	wg.Wait()
 	return first
 }
-
-// errElsewhere: what was read is of another organization than the one that is listed.
-var ErrElsewhere = deployments.Errorf(deployments.CodeNotFound, "it is of another organization")

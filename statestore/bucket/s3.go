@@ -48,7 +48,7 @@ type S3 struct {
 	credentials        *searched
 }
 
-// OpenS3 prepares the use of a bucket. It does not call the server; see Store.Check.
+// OpenS3 prepares the use of a bucket. It does not call the server; see statestore.Store.Check.
 func OpenS3(ctx context.Context, o S3Options) (*S3, error) {
 	cfg, err := o.load(ctx)
 	if err != nil {

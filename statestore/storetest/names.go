@@ -110,10 +110,10 @@ func calls(f fixture, update deployments.UpdateName, stack deployments.StackName
 			return err
 		},
 		"CreateToken": func(ctx context.Context) error {
-			_, err := f.CreateToken(ctx, deployments.Token{Name: name, Grant: &adminOfAll})
+			_, err := f.Access.CreateToken(ctx, deployments.Token{Name: name, Grant: &adminOfAll})
 			return err
 		},
-		"RemoveToken": func(ctx context.Context) error { return f.RemoveToken(ctx, name) },
+		"RemoveToken": func(ctx context.Context) error { return f.Access.RemoveToken(ctx, name) },
 		"PutFile":     func(ctx context.Context) error { return f.PutFile(ctx, stack, statestore.Digest(nil), nil) },
 		"NoteAbsence": func(ctx context.Context) error { return f.NoteAbsence(ctx, stack, []byte{1}, "x", 1) },
 		"PutDrift":    func(ctx context.Context) error { return f.PutDrift(ctx, stack, deployments.Drift{}) },

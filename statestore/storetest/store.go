@@ -321,7 +321,7 @@ func nothingShows(t *testing.T, f fixture) {
 	ok(t, f.AppendEvents(t.Context(), statestore.Part{Update: u, Stream: "program-1", Number: 1}, []byte(hush)))
 	ok(t, f.PutOutcome(t.Context(), u, 1, engine.StepFinished{Op: 1, ID: hush}))
 	ok(t, f.PutFile(t.Context(), dev, statestore.Digest([]byte(hush)), []byte(hush)))
-	token, err := f.CreateToken(t.Context(), deployments.Token{Name: "ci", Grant: &adminOfAll})
+	token, err := f.Access.CreateToken(t.Context(), deployments.Token{Name: "ci", Grant: &adminOfAll})
 	ok(t, err)
 	l, err := f.objects.List(t.Context(), bucket.Query{})
 	ok(t, err)

@@ -213,14 +213,15 @@ func TestTheStreamsOfATokenAreCheckedByOneLook(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := store.GrantMember(t.Context(), "ann", deployments.Grant{Role: viewer, Organization: "acme"}); err != nil {
+	grant := deployments.Grant{Role: viewer, Organization: "acme"}
+	if err := store.Access.GrantMember(t.Context(), "ann", grant); err != nil {
 		t.Fatal(err)
 	}
-	text, err := store.CreateToken(t.Context(), deployments.Token{Name: "ann", Member: "ann", Organization: "acme"})
+	text, err := store.Access.CreateToken(t.Context(), deployments.Token{Name: "ann", Member: "ann", Organization: "acme"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	authority := newChanging(store)
+	authority := newChanging(store.Access)
 	connection := serving(t, Config{Service: endless{Service: memory.New()}, Authority: authority,
 		recheckEvery: time.Millisecond}, nil)
 	for range watchers {

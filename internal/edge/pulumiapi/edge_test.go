@@ -55,7 +55,7 @@ type both struct {
 
 func (b both) Authenticate(ctx context.Context, text string) (deployments.Caller, error) {
 	if strings.HasPrefix(text, "dctl.") {
-		return b.store.Authenticate(ctx, text)
+		return b.store.Access.Authenticate(ctx, text)
 	}
 	return b.callers.Authenticate(ctx, text)
 }

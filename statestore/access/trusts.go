@@ -1,4 +1,4 @@
-package statestore
+package access
 
 import (
 	"context"
@@ -63,7 +63,7 @@ func (s *Store) RemoveTrust(ctx context.Context, organization, name string) erro
 func (s *Store) GiveToken(
 	ctx context.Context, t deployments.Trust, i deployments.Identity, lifetime time.Duration,
 ) (deployments.Exchanged, error) {
-	now := s.now().UTC()
+	now := s.sealed.Now().UTC()
 	if i.Expires.After(now.Add(maxIdentityLife)) {
 		return deployments.Exchanged{}, deployments.Errorf(deployments.CodeUnauthorized,
 			"the identity token is good for more than %d days: request one that expires sooner", maxIdentityLife/(24*time.Hour))
@@ -89,7 +89,7 @@ func (s *Store) GiveToken(
 func (s *Store) spend(ctx context.Context, i deployments.Identity) error {
 	mark := bucket.Key("exchanged", i.Expires.UTC().Format(dayForm), sha256Hex([]byte(i.Issuer+"\x00"+i.ID)))
 	// What is written differs each time: a repeated write of the same content counts as one whose answer was lost.
-	_, err := s.objects.Put(ctx, mark, []byte(rand.Text()), bucket.Condition{Absent: true})
+	_, err := s.sealed.Objects.Put(ctx, mark, []byte(rand.Text()), bucket.Condition{Absent: true})
 	if errors.Is(err, bucket.ErrChanged) {
 		return deployments.Errorf(deployments.CodeUnauthorized,
 			"the identity token was exchanged before, and is good for one exchange: request another one from its issuer")

@@ -1,4 +1,4 @@
-package statestore
+package access
 
 import (
 	"context"
@@ -28,7 +28,8 @@ type storedToken struct {
 }
 
 const (
-	tokenFolder = "tokens/"
+	// TokenFolder has the tokens, of all organizations.
+	TokenFolder = "tokens/"
 	tokenPrefix = "dctl."
 	// usedStep is the precision of the recorded last use.
 	usedStep = time.Minute
@@ -44,7 +45,7 @@ func (s *Store) CreateToken(ctx context.Context, t deployments.Token) (string, e
 	if err := t.Validate(); err != nil {
 		return "", err
 	}
-	if !t.Expires.IsZero() && !t.Expires.After(s.now()) {
+	if !t.Expires.IsZero() && !t.Expires.After(s.sealed.Now()) {
 		return "", outlived(t.Expires)
 	}
 	stored := storedToken{Token: t}
@@ -65,16 +66,16 @@ func (s *Store) CreateToken(ctx context.Context, t deployments.Token) (string, e
 // roomForToken reports, as CodeConflict, that an organization has as many tokens as it can have. The tokens of all are
 // in one folder, so what was found out about a name is remembered.
 func (s *Store) roomForToken(ctx context.Context, organization string) error {
-	l, err := s.objects.List(ctx, bucket.Query{Prefix: tokenFolder})
+	l, err := s.sealed.Objects.List(ctx, bucket.Query{Prefix: TokenFolder})
 	if err != nil {
 		return bucket.Failed(err, "list the tokens")
 	}
 	if len(l.Keys) < maxTokens {
 		return nil
 	}
-	of, err := bucket.Gather(bucket.NewBudget(ctx), l.Keys, func(of string) int64 { return int64(len(of)) }, func(key string) (string,
-		error) {
-		name := strings.TrimPrefix(key, tokenFolder)
+	size := func(of string) int64 { return int64(len(of)) }
+	of, err := bucket.Gather(bucket.NewBudget(ctx), l.Keys, size, func(key string) (string, error) {
+		name := strings.TrimPrefix(key, TokenFolder)
 		if known, ok := s.tokensOf.Get(name); ok {
 			return known, nil
 		}
@@ -115,7 +116,7 @@ func (s *Store) newToken(ctx context.Context, t *storedToken) (string, error) {
 	var secret [32]byte
 	_, _ = rand.Read(secret[:]) // never fails
 	text := tokenPrefix + t.Name + "." + hex.EncodeToString(secret[:])
-	t.Created, t.Used, t.Hash = s.now().UTC(), time.Time{}, sha256Hex([]byte(text))
+	t.Created, t.Used, t.Hash = s.sealed.Now().UTC(), time.Time{}, sha256Hex([]byte(text))
 	err := s.putToken(ctx, *t, bucket.Condition{Absent: true})
 	if errors.Is(err, bucket.ErrChanged) {
 		return "", deployments.Errorf(deployments.CodeExists, "there is a token %s already: remove it first, or use "+
@@ -139,14 +140,25 @@ func (s *Store) TokensOf(ctx context.Context, organization string) ([]deployment
 
 // tokensWhere describes the tokens for which a condition holds.
 func (s *Store) tokensWhere(ctx context.Context, holds func(deployments.Token) bool) ([]deployments.Token, error) {
-	l, err := s.objects.List(ctx, bucket.Query{Prefix: tokenFolder})
+	l, err := s.sealed.Objects.List(ctx, bucket.Query{Prefix: TokenFolder})
 	if err != nil {
 		return nil, bucket.Failed(err, "list the tokens")
 	}
-	return bucket.Gather(bucket.NewBudget(ctx), l.Keys, deployments.Token.Size, func(key string) (deployments.Token, error) {
-		t, err := s.Token(ctx, strings.TrimPrefix(key, tokenFolder))
+	return s.tokensAt(ctx, l.Keys, holds)
+}
+
+// errElsewhere: what was read is of another organization than the one that is listed.
+var errElsewhere = deployments.Errorf(deployments.CodeNotFound, "it is of another organization")
+
+// tokensAt describes the tokens under some keys, those for which a condition holds.
+func (s *Store) tokensAt(
+	ctx context.Context, keys []string, holds func(deployments.Token) bool,
+) ([]deployments.Token, error) {
+	budget := bucket.NewBudget(ctx)
+	return bucket.Gather(budget, keys, deployments.Token.Size, func(key string) (deployments.Token, error) {
+		t, err := s.Token(ctx, strings.TrimPrefix(key, TokenFolder))
 		if err == nil && !holds(t) {
-			err = bucket.ErrElsewhere
+			err = errElsewhere
 		}
 		return t, err
 	})
@@ -160,7 +172,7 @@ func (s *Store) Token(ctx context.Context, name string) (deployments.Token, erro
 		return t.Token, deployments.Errorf(deployments.CodeNotFound, "there is no token %s", name)
 	case bucket.Unreadable(err) != nil:
 		return deployments.Token{Name: name, Damaged: err.Error() + ", or remove it with `deployctl token rm`; " +
-			"if that refuses the name, remove the object " + tokenFolder + name}, nil
+			"if that refuses the name, remove the object " + TokenFolder + name}, nil
 	}
 	return t.Token, err
 }
@@ -178,7 +190,7 @@ func (s *Store) RemoveToken(ctx context.Context, name string) error {
 		return err
 	}
 	defer s.callers.forget(t.Within()) // AnyOrganization, if it cannot be read
-	return bucket.Failed(s.objects.Delete(ctx, tokenFolder+name), "remove the token "+name)
+	return bucket.Failed(s.sealed.Objects.Delete(ctx, TokenFolder+name), "remove the token "+name)
 }
 
 // Authenticate returns the caller whose token has this text; CodeUnauthorized when there is none, or it has expired.
@@ -191,7 +203,7 @@ func (s *Store) Authenticate(ctx context.Context, text string) (deployments.Call
 		return deployments.Caller{}, wrong
 	}
 	hash := sha256.Sum256([]byte(text))
-	found, ok := s.callers.find(hash, s.now())
+	found, ok := s.callers.find(hash, s.sealed.Now())
 	if !ok {
 		since := s.callers.changes()
 		var err error
@@ -203,7 +215,7 @@ func (s *Store) Authenticate(ctx context.Context, text string) (deployments.Call
 		}
 		s.callers.keep(hash, found, since)
 	}
-	if !found.expires.IsZero() && !found.expires.After(s.now()) {
+	if !found.expires.IsZero() && !found.expires.After(s.sealed.Now()) {
 		return deployments.Caller{}, deployments.Errorf(deployments.CodeUnauthorized,
 			"the access token %s expired at %s: ask for a new one", name, found.expires.UTC().Format(time.RFC3339))
 	}
@@ -213,7 +225,7 @@ func (s *Store) Authenticate(ctx context.Context, text string) (deployments.Call
 // authenticate reads the token and its member; CodeNotFound when one of them does not exist, or the hash differs.
 func (s *Store) authenticate(ctx context.Context, name string, hash [sha256.Size]byte) (knownCaller, error) {
 	t, tag, err := s.getToken(ctx, name)
-	if bucket.Unreadable(err) != nil && s.KeysOutdated() == nil {
+	if bucket.Unreadable(err) != nil && s.sealed.Outdated() == nil {
 		err = bucket.Failed(err, "the access token "+name+" cannot be checked: use another token, or have an admin remove "+
 			"this one with `deployctl token rm "+name+"` and make another")
 	}
@@ -227,7 +239,7 @@ func (s *Store) authenticate(ctx context.Context, name string, hash [sha256.Size
 	if err != nil {
 		return knownCaller{}, err
 	}
-	now := s.now().UTC()
+	now := s.sealed.Now().UTC()
 	if now.Sub(t.Used) > usedStep {
 		t.Used = now
 		_ = s.putToken(ctx, t, bucket.Condition{Tag: tag}) // a failure to record the use is no reason to reject the token
@@ -262,7 +274,7 @@ func (s *Store) HasAdmin(ctx context.Context) (bool, error) {
 		return t.Origin == nil && t.Within() == deployments.AnyOrganization
 	})
 	if err == nil {
-		err = s.KeysOutdated() // admin tokens may be among those that cannot be read
+		err = s.sealed.Outdated() // admin tokens may be among those that cannot be read
 	}
 	if err != nil {
 		return false, err
@@ -278,7 +290,7 @@ func (s *Store) HasAdmin(ctx context.Context) (bool, error) {
 			}
 		}
 		if deployments.AuthorityOf(t, member.All()).AdministersAll() &&
-			(t.Expires.IsZero() || t.Expires.After(s.now())) {
+			(t.Expires.IsZero() || t.Expires.After(s.sealed.Now())) {
 			return true, nil
 		}
 	}
@@ -286,12 +298,17 @@ func (s *Store) HasAdmin(ctx context.Context) (bool, error) {
 }
 
 func (s *Store) putToken(ctx context.Context, t storedToken, c bucket.Condition) error {
-	return s.sealed.PutJSON(ctx, tokenFolder+t.Name, t, c)
+	return s.sealed.PutJSON(ctx, TokenFolder+t.Name, t, c)
 }
 
 func (s *Store) getToken(ctx context.Context, name string) (t storedToken, tag string, err error) {
-	tag, err = s.sealed.GetJSON(ctx, tokenFolder+name, &t)
+	tag, err = s.sealed.GetJSON(ctx, TokenFolder+name, &t)
 	return t, tag, err
+}
+
+func sha256Hex(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
 }
 
 func cutLast(s, sep string) (before, after string, found bool) {

@@ -1,4 +1,4 @@
-package statestore
+package access
 
 import (
 	"context"
@@ -19,7 +19,7 @@ func (s *Store) DeriveToken(ctx context.Context, t deployments.Token) (string, e
 	if t.Origin == nil {
 		return "", deployments.Errorf(deployments.CodeInternal, "a token is derived from none")
 	}
-	from, now := *t.Origin, s.now().UTC()
+	from, now := *t.Origin, s.sealed.Now().UTC()
 	stored := storedToken{Token: deployments.Token{Name: from.Token + "." + t.Name, Expires: t.Expires,
 		Origin: &deployments.Origin{Token: from.Token, Made: from.Made}}}
 	for _, name := range []string{t.Name, stored.Name} {
@@ -52,13 +52,11 @@ func (s *Store) DeriveToken(ctx context.Context, t deployments.Token) (string, e
 
 // derivedFrom counts the tokens that were made from one. Those of a trust may begin with its name, too.
 func (s *Store) derivedFrom(ctx context.Context, from deployments.Origin) (int, error) {
-	l, err := s.objects.List(ctx, bucket.Query{Prefix: tokenFolder + from.Token + "."})
+	l, err := s.sealed.Objects.List(ctx, bucket.Query{Prefix: TokenFolder + from.Token + "."})
 	if err != nil || len(l.Keys) < maxDerived {
 		return 0, bucket.Failed(err, "list the tokens")
 	}
-	tokens, err := bucket.Gather(bucket.NewBudget(ctx), l.Keys, deployments.Token.Size, func(key string) (deployments.Token, error) {
-		return s.Token(ctx, strings.TrimPrefix(key, tokenFolder))
-	})
+	tokens, err := s.tokensAt(ctx, l.Keys, func(deployments.Token) bool { return true })
 	made := 0
 	for _, t := range tokens {
 		if t.Damaged != "" || t.Origin != nil && t.Origin.Token == from.Token {
@@ -110,7 +108,8 @@ func (s *Store) originAuthority(
 		return a, gone // of a later release
 	}
 	from, _, err := s.getToken(ctx, o.Token)
-	if err == nil && (!from.Created.Equal(o.Made) || expired(from.Token, s.now())) || bucket.Unreadable(err) != nil {
+	if err == nil && (!from.Created.Equal(o.Made) || expired(from.Token, s.sealed.Now())) ||
+		bucket.Unreadable(err) != nil {
 		err = gone
 	}
 	if err != nil {
@@ -127,12 +126,12 @@ func expired(t deployments.Token, at time.Time) bool {
 // CollectTokens removes tokens that were given or derived and expired before a time, and what is remembered of identity
 // tokens that expired before it.
 func (s *Store) CollectTokens(ctx context.Context, before time.Time) error {
-	l, err := s.objects.List(ctx, bucket.Query{Prefix: tokenFolder})
+	l, err := s.sealed.Objects.List(ctx, bucket.Query{Prefix: TokenFolder})
 	if err != nil {
 		return bucket.Failed(err, "list the tokens")
 	}
 	for _, key := range l.Keys {
-		name := strings.TrimPrefix(key, tokenFolder)
+		name := strings.TrimPrefix(key, TokenFolder)
 		if !strings.Contains(name, ".") {
 			continue // an admin created it
 		}
@@ -140,11 +139,11 @@ func (s *Store) CollectTokens(ctx context.Context, before time.Time) error {
 		if err != nil || t.Origin == nil || !expired(t.Token, before) {
 			continue
 		}
-		if err := s.objects.Delete(ctx, key); err != nil {
+		if err := s.sealed.Objects.Delete(ctx, key); err != nil {
 			return bucket.Failed(err, "remove the token "+name)
 		}
 	}
-	days, err := s.objects.List(ctx, bucket.Query{Prefix: exchangedFolder, Fold: true})
+	days, err := s.sealed.Objects.List(ctx, bucket.Query{Prefix: exchangedFolder, Fold: true})
 	if err != nil {
 		return bucket.Failed(err, "list the exchanged identities")
 	}

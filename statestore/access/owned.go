@@ -1,4 +1,4 @@
-package statestore
+package access
 
 import (
 	"context"
@@ -51,7 +51,7 @@ func (o owned[T]) put(ctx context.Context, organization, name string, thing T) e
 		before, tag, err := o.get(ctx, organization, name)
 		switch created := o.created(&thing); {
 		case errors.Is(err, bucket.ErrAbsent), bucket.Unreadable(err) != nil:
-			*created = o.now().UTC()
+			*created = o.sealed.Now().UTC()
 			if full := o.room(ctx, o.folder()+organization+"/", maxOwned, organization, o.kind+"s", o.kind); full != nil &&
 				errors.Is(err, bucket.ErrAbsent) {
 				return full
@@ -77,7 +77,7 @@ func (o owned[T]) list(ctx context.Context, organization string) ([]T, error) {
 		}
 		folder += organization + "/"
 	}
-	l, err := o.objects.List(ctx, bucket.Query{Prefix: folder})
+	l, err := o.sealed.Objects.List(ctx, bucket.Query{Prefix: folder})
 	if err != nil {
 		return nil, bucket.Failed(err, "list the "+o.kind+"s")
 	}
@@ -109,5 +109,5 @@ func (o owned[T]) remove(ctx context.Context, organization, name string) error {
 		return err
 	}
 	defer o.callers.forget(organization)
-	return bucket.Failed(o.objects.Delete(ctx, o.key(organization, name)), "remove the "+o.kind+" "+name)
+	return bucket.Failed(o.sealed.Objects.Delete(ctx, o.key(organization, name)), "remove the "+o.kind+" "+name)
 }

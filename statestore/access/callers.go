@@ -1,4 +1,4 @@
-package statestore
+package access
 
 import (
 	"crypto/sha256"

@@ -1,4 +1,4 @@
-package statestore
+package access
 
 import (
 	"fmt"
@@ -10,11 +10,24 @@ import (
 	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
+// over is a store over objects, whose clock is that of the machine if there is none.
+func over(objects bucket.Objects, now func() time.Time) (*Store, error) {
+	keys, err := seal.NewKeyring(make([]byte, 32))
+	if err != nil {
+		return nil, err
+	}
+	if now == nil {
+		now = time.Now
+	}
+	return New(&bucket.Sealed{Objects: bucket.Guarded(objects), Keys: keys, Now: now,
+		Outdated: func() error { return nil }})
+}
+
 // clocked is a store in memory, and its clock.
 func clocked(t *testing.T) (*Store, *time.Time) {
 	t.Helper()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	s, err := New(&bucket.Memory{}, Options{Master: make([]byte, 32), Now: func() time.Time { return now }})
+	s, err := over(&bucket.Memory{}, func() time.Time { return now })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +80,7 @@ func TestATokenThatWasRemovedByAnotherProcessIsKnownForSecondsOnly(t *testing.T)
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	var stores [2]*Store
 	for i := range stores {
-		s, err := New(objects, Options{Master: make([]byte, 32), Now: func() time.Time { return now }})
+		s, err := over(objects, func() time.Time { return now })
 		if err != nil {
 			t.Fatal(err)
 		}

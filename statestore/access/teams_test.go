@@ -1,4 +1,4 @@
-package statestore
+package access
 
 import (
 	"testing"
@@ -13,10 +13,10 @@ func people(t *testing.T) (*Store, *time.Time) {
 	t.Helper()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	// As on a real bucket: a write that finds its own content there counts as one whose answer was lost.
-	s, err := New(bucket.NewRetry(&bucket.Memory{}, time.Minute), Options{Master: make([]byte, 32), Now: func() time.Time {
+	s, err := over(bucket.NewRetry(&bucket.Memory{}, time.Minute), func() time.Time {
 		now = now.Add(time.Second)
 		return now
-	}})
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +191,7 @@ func TestWhatIsRememberedOfIdentitiesIsRemovedOnceTheyHaveExpired(t *testing.T) 
 	}
 	*now = now.Add(48 * time.Hour)
 	done(t, s.CollectTokens(t.Context(), now.Add(-24*time.Hour)))
-	l, err := s.objects.List(t.Context(), bucket.Query{Prefix: exchangedFolder})
+	l, err := s.sealed.Objects.List(t.Context(), bucket.Query{Prefix: exchangedFolder})
 	tokens, _ := s.ListTokens(t.Context())
 	if err != nil || len(l.Keys) != 0 || len(tokens) != 0 {
 		t.Errorf("%v and %v are left, %v", l.Keys, tokens, err)

@@ -1,4 +1,4 @@
-package statestore
+package access
 
 import (
 	"bytes"
@@ -26,7 +26,8 @@ import (
 // of entries. Entries that concern no organization are in a folder whose name no organization can have. An object is
 // written once and never changed.
 const (
-	auditFolder = "audit/"
+	// AuditFolder has the audit log, in a folder for each organization.
+	AuditFolder = "audit/"
 	nobodys     = "_service"
 	dayForm     = "2006-01-02"
 	batchForm   = "150405.000000000"
@@ -245,14 +246,14 @@ func (a *AuditLog) putRefused(ctx context.Context, entries []deployments.AuditEn
 
 // exists reports whether the log has a folder.
 func (a *AuditLog) exists(ctx context.Context, folder string) bool {
-	if !a.folders[folder] && a.store.now().Sub(a.listed) >= foldersFor {
-		l, err := a.store.objects.List(ctx, bucket.Query{Prefix: auditFolder, Fold: true})
+	if !a.folders[folder] && a.store.sealed.Now().Sub(a.listed) >= foldersFor {
+		l, err := a.store.sealed.Objects.List(ctx, bucket.Query{Prefix: AuditFolder, Fold: true})
 		if err != nil {
 			return false // what belongs to no organization is not lost either
 		}
-		a.folders, a.listed = map[string]bool{}, a.store.now()
+		a.folders, a.listed = map[string]bool{}, a.store.sealed.Now()
 		for _, key := range l.Keys {
-			a.folders[strings.TrimSuffix(strings.TrimPrefix(key, auditFolder), "/")] = true
+			a.folders[strings.TrimSuffix(strings.TrimPrefix(key, AuditFolder), "/")] = true
 		}
 	}
 	return a.folders[folder]
@@ -290,7 +291,8 @@ func (s *Store) putAudit(ctx context.Context, folder string, entries []deploymen
 func (s *Store) putAuditBatch(ctx context.Context, folder string, first time.Time, lines []byte) error {
 	first = first.UTC()
 	key := bucket.Key("audit", folder, first.Format(dayForm), first.Format(batchForm)+"-"+rand.Text()[:10])
-	_, err := s.objects.Put(ctx, key, s.keys.Box(seal.PurposeStore).Seal(lines, key), bucket.Condition{Absent: true})
+	box := s.sealed.Keys.Box(seal.PurposeStore)
+	_, err := s.sealed.Objects.Put(ctx, key, box.Seal(lines, key), bucket.Condition{Absent: true})
 	if errors.Is(err, bucket.ErrChanged) {
 		return nil // an attempt whose answer was lost has written it
 	}
@@ -299,9 +301,9 @@ func (s *Store) putAuditBatch(ctx context.Context, folder string, first time.Tim
 
 // Audit sends the entries that the query selects, oldest first. A damaged batch is reported in an entry of its own.
 func (s *Store) Audit(ctx context.Context, q deployments.AuditQuery, fn func(deployments.AuditEntry) error) error {
-	folders := []string{auditFolder + q.Organization + "/"}
+	folders := []string{AuditFolder + q.Organization + "/"}
 	if q.Organization == deployments.AnyOrganization {
-		l, err := s.objects.List(ctx, bucket.Query{Prefix: auditFolder, Fold: true})
+		l, err := s.sealed.Objects.List(ctx, bucket.Query{Prefix: AuditFolder, Fold: true})
 		if err != nil {
 			return bucket.Failed(err, "list the audit log")
 		}
@@ -311,7 +313,7 @@ func (s *Store) Audit(ctx context.Context, q deployments.AuditQuery, fn func(dep
 	for _, folder := range folders {
 		// A batch is named by its first minute and may have entries of later ones.
 		after := folder + q.Since.Add(-24*time.Hour).UTC().Format(dayForm)
-		l, err := s.objects.List(ctx, bucket.Query{Prefix: folder, After: after})
+		l, err := s.sealed.Objects.List(ctx, bucket.Query{Prefix: folder, After: after})
 		if err != nil {
 			return bucket.Failed(err, "list the audit log")
 		}
@@ -372,7 +374,7 @@ func (s *Store) auditOf(
 }
 
 func (s *Store) auditBatch(ctx context.Context, key string) ([]deployments.AuditEntry, error) {
-	o, err := s.objects.Get(ctx, key)
+	o, err := s.sealed.Objects.Get(ctx, key)
 	if errors.Is(err, bucket.ErrAbsent) {
 		return nil, nil // no longer kept
 	}
@@ -382,7 +384,7 @@ func (s *Store) auditBatch(ctx context.Context, key string) ([]deployments.Audit
 	if err := mempool.Take(ctx, auditTimes*int64(len(o.Data))); err != nil {
 		return nil, err
 	}
-	plain, err := s.keys.Box(seal.PurposeStore).Open(o.Data, key)
+	plain, err := s.sealed.Keys.Box(seal.PurposeStore).Open(o.Data, key)
 	var entries []deployments.AuditEntry
 	if err == nil {
 		for decoder := json.NewDecoder(bytes.NewReader(plain)); decoder.More(); {
@@ -402,7 +404,7 @@ func (s *Store) auditBatch(ctx context.Context, key string) ([]deployments.Audit
 
 // damagedBatch is the entry in place of those of a batch that cannot be read.
 func damagedBatch(key string, err error) deployments.AuditEntry {
-	folder, rest, _ := strings.Cut(strings.TrimPrefix(key, auditFolder), "/")
+	folder, rest, _ := strings.Cut(strings.TrimPrefix(key, AuditFolder), "/")
 	at, _ := time.Parse(dayForm, rest[:min(len(rest), len(dayForm))])
 	return deployments.AuditEntry{
 		Time: at, Organization: strings.TrimPrefix(folder, nobodys), Method: "damaged",
@@ -412,12 +414,12 @@ func damagedBatch(key string, err error) deployments.AuditEntry {
 
 // CollectAudit removes the days of the audit log that ended before the given time.
 func (s *Store) CollectAudit(ctx context.Context, before time.Time) error {
-	folders, err := s.objects.List(ctx, bucket.Query{Prefix: auditFolder, Fold: true})
+	folders, err := s.sealed.Objects.List(ctx, bucket.Query{Prefix: AuditFolder, Fold: true})
 	if err != nil {
 		return bucket.Failed(err, "list the audit log")
 	}
 	for _, folder := range folders.Keys {
-		days, err := s.objects.List(ctx, bucket.Query{Prefix: folder, Fold: true})
+		days, err := s.sealed.Objects.List(ctx, bucket.Query{Prefix: folder, Fold: true})
 		if err != nil {
 			return bucket.Failed(err, "list the audit log")
 		}

@@ -1,4 +1,4 @@
-package statestore
+package access
 
 import (
 	"cmp"
@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	memberFolder = "members/"
+	// MemberFolder has the members, in a folder for each organization.
+	MemberFolder = "members/"
 	// ofEvery is the folder of the members of every organization; no organization has such a name.
 	ofEvery = "_"
 )
@@ -33,7 +34,7 @@ type storedMember struct {
 }
 
 func (s *Store) newMember(organization, name string) storedMember {
-	return storedMember{Member: deployments.Member{Organization: organization, Name: name, Created: s.now().UTC()}}
+	return storedMember{Member: deployments.Member{Organization: organization, Name: name, Created: s.sealed.Now().UTC()}}
 }
 
 // Member returns a member of an organization; CodeNotFound when there is none of this name.
@@ -61,21 +62,21 @@ func (s *Store) ListMembers(ctx context.Context) ([]deployments.Member, error) {
 
 // MembersOf describes the members of an organization, or all with AnyOrganization, sorted by organization and name.
 func (s *Store) MembersOf(ctx context.Context, organization string) ([]deployments.Member, error) {
-	folder := memberFolder
+	folder := MemberFolder
 	if organization != deployments.AnyOrganization {
 		if err := deployments.ValidateName("organization", organization); err != nil {
 			return nil, err
 		}
 		folder += organization + "/"
 	}
-	l, err := s.objects.List(ctx, bucket.Query{Prefix: folder})
+	l, err := s.sealed.Objects.List(ctx, bucket.Query{Prefix: folder})
 	if err != nil {
 		return nil, bucket.Failed(err, "list the members")
 	}
 	list := bucket.NewBudget(ctx)
 	teams := s.eachTeamOnce(list)
 	members, err := bucket.Gather(list, l.Keys, deployments.Member.Size, func(key string) (deployments.Member, error) {
-		of, name, _ := strings.Cut(strings.TrimPrefix(key, memberFolder), "/")
+		of, name, _ := strings.Cut(strings.TrimPrefix(key, MemberFolder), "/")
 		if of == ofEvery {
 			of = deployments.AnyOrganization
 		}
@@ -122,7 +123,7 @@ func (s *Store) GrantMember(ctx context.Context, name string, g deployments.Gran
 func (s *Store) RemoveMember(ctx context.Context, name, organization string) error {
 	if _, _, err := s.getMember(ctx, organization, name, s.readTeam); bucket.Unreadable(err) != nil {
 		defer s.callers.forget(organization)
-		return bucket.Failed(s.objects.Delete(ctx, memberKey(organization, name)), "remove the member "+name)
+		return bucket.Failed(s.sealed.Objects.Delete(ctx, memberKey(organization, name)), "remove the member "+name)
 	}
 	return s.changeMember(ctx, organization, name, func(m *storedMember, found bool) error {
 		if !found {
@@ -164,7 +165,7 @@ func (s *Store) changeMember(
 
 // room reports, as CodeConflict, that an organization has as many things in a folder as it can have.
 func (s *Store) room(ctx context.Context, folder string, most int, organization, kinds, command string) error {
-	l, err := s.objects.List(ctx, bucket.Query{Prefix: folder, Limit: most})
+	l, err := s.sealed.Objects.List(ctx, bucket.Query{Prefix: folder, Limit: most})
 	if err != nil {
 		return bucket.Failed(err, "count the "+kinds)
 	}

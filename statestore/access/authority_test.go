@@ -1,4 +1,4 @@
-package statestore
+package access
 
 import (
 	"context"
@@ -108,7 +108,7 @@ func TestRequestedWorkIsAllowedByWhatTheRequesterMayDoNow(t *testing.T) {
 
 func TestARejectionByTheObjectStoreRevokesNoRights(t *testing.T) {
 	objects := &watched{Memory: &bucket.Memory{}}
-	s, err := New(objects, Options{Master: make([]byte, 32)})
+	s, err := over(objects, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func TestARejectionByTheObjectStoreRevokesNoRights(t *testing.T) {
 
 func TestATokenThatIsRemovedWhileItIsReadIsNotRemembered(t *testing.T) {
 	objects := &watched{Memory: &bucket.Memory{}}
-	s, err := New(objects, Options{Master: make([]byte, 32)})
+	s, err := over(objects, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func TestATokenThatIsRemovedWhileItIsReadIsNotRemembered(t *testing.T) {
 			t.Fatal(err)
 		}
 		objects.during = func(key string) error {
-			if !strings.HasPrefix(key, memberFolder) {
+			if !strings.HasPrefix(key, MemberFolder) {
 				return nil
 			}
 			objects.during = nil

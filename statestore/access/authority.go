@@ -1,4 +1,4 @@
-package statestore
+package access
 
 import (
 	"context"
@@ -16,7 +16,7 @@ var ErrNotAllowed = errors.New("may not do this any more")
 // CurrentAuthority reduces an authority to what its holders may do now; CodeForbidden and ErrNotAllowed when one of
 // them may do nothing.
 func (s *Store) CurrentAuthority(ctx context.Context, a deployments.Authority) (deployments.Authority, error) {
-	return s.AuthorityAt(ctx, a, s.now())
+	return s.AuthorityAt(ctx, a, s.sealed.Now())
 }
 
 // AuthorityAt is CurrentAuthority at a later time, as far as it is known now: some tokens will have expired.
@@ -85,7 +85,7 @@ func (s *Store) Permit(
 	if !errors.Is(err, ErrNotAllowed) {
 		return err
 	}
-	e.Time, e.Organization, e.Stack = s.now().UTC(), name.Organization, name.Project+"/"+name.Stack
+	e.Time, e.Organization, e.Stack = s.sealed.Now().UTC(), name.Organization, name.Project+"/"+name.Stack
 	e.Token, e.Member, e.Code, e.Error = asker.Token, asker.Member, deployments.CodeForbidden, err.Error()
 	e.Cut()
 	if unwritten := s.putAudit(ctx, name.Organization, []deployments.AuditEntry{e}); unwritten != nil {
