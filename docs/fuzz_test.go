@@ -61,6 +61,7 @@ var trusted = map[string]string{
 	"internal/terminal/templates": "files of the client's user", "internal/terminal/settings": "settings", "cmd/deployctl/internal/kms": "settings",
 	"internal/devserver": "files of the home", "internal/sandbox": "files of the worker, and its launcher's answers",
 	"internal/sandbox/launcher": "the worker's order", "statestore/seal": "what the service has sealed",
+	"statestore/access": "what the service has sealed", "statestore/bucket": "what the service has sealed or has given a MAC",
 	"internal/events/eventlog":    "what the service has sealed",
 	"internal/host/assets/digest": "in the sandbox of the program", "internal/sandbox/remote": "in the sandbox of the program",
 	"internal/jobs/gitsource": "in the sandbox of the program", "internal/plugin/languagehost": "in the sandbox of the program",
