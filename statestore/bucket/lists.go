@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// listMemory limits what one list that a caller asks for takes in memory. What the service itself lists has no limit.
+	// ListMemory limits what one list that a caller asks for takes in memory. What the service itself lists has no limit.
 	ListMemory = 32 << 20
 	// listTimes is how many copies there are of a list until it is answered.
 	listTimes = 4
