@@ -12,17 +12,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // hooked is an object store that calls a test's function before a read.
 type hooked struct {
-	statestore.Memory
+	bucket.Memory
 	mu   sync.Mutex
 	read func()
 }
 
-func (o *hooked) Get(ctx context.Context, key string) (statestore.Object, error) {
+func (o *hooked) Get(ctx context.Context, key string) (bucket.Object, error) {
 	o.mu.Lock()
 	if o.read != nil {
 		o.read()

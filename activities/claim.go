@@ -13,6 +13,7 @@ import (
 	"github.com/deployctl/deployctl/internal/host/stackconfig"
 	"github.com/deployctl/deployctl/internal/values/redaction"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/access"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"go.temporal.io/sdk/activity"
 )
@@ -145,11 +146,11 @@ func (a *Activities) permit(ctx context.Context, in deployments.ClaimInput) erro
 	if in.Number > 1 || in.Request.Authority == nil {
 		return nil
 	}
-	err := a.Store.Permit(ctx, *in.Request.Authority, in.Update.StackName, deployments.AuditEntry{
+	err := a.Store.Access.Permit(ctx, *in.Request.Authority, in.Update.StackName, deployments.AuditEntry{
 		Request: in.Request.RequestID, Peer: "queue", Method: "Deployments/Submit",
 		Subject: "kind=" + string(in.Request.Kind) + " version=" + in.Update.Version,
 	})
-	if errors.Is(err, statestore.ErrNotAllowed) {
+	if errors.Is(err, access.ErrNotAllowed) {
 		err = deployments.Errorf(deployments.CodeForbidden, "the update does not begin: %w", err)
 	}
 	return err

@@ -15,16 +15,16 @@ func TestAnUpdateWhoseCallerMayNotDeployAnyMoreDoesNotBegin(t *testing.T) {
 	h := newHouse(t)
 	token := deployments.Token{Name: "ci", Grant: &deployments.Grant{Role: deployments.RoleDeployer,
 		Organization: testStack.Organization}}
-	text, err := h.store.CreateToken(t.Context(), token)
+	text, err := h.store.Access.CreateToken(t.Context(), token)
 	if err != nil {
 		t.Fatal(err)
 	}
-	caller, err := h.store.Authenticate(t.Context(), text)
+	caller, err := h.store.Access.Authenticate(t.Context(), text)
 	if err != nil {
 		t.Fatal(err)
 	}
 	h.claim(deployments.UpdateRequest{Kind: engine.KindDestroy, Authority: caller.Delegated()})
-	if err := h.store.RemoveToken(t.Context(), "ci"); err != nil {
+	if err := h.store.Access.RemoveToken(t.Context(), "ci"); err != nil {
 		t.Fatal(err)
 	}
 	if again := h.reclaim(deployments.UpdateRequest{Authority: caller.Delegated()}); again.Worker == "" {

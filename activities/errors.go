@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 )
@@ -44,7 +44,7 @@ func failureUntilStored(err error) error {
 // failureAtOnce is failure for an activity whose caller waits for the result and can act on it: refused credentials
 // fail at once instead of being retried.
 func failureAtOnce(err error) error {
-	if statestore.CredentialsRefused(err) {
+	if bucket.CredentialsRefused(err) {
 		return temporal.NewNonRetryableApplicationError(err.Error(), string(deployments.CodeOf(err)), err)
 	}
 	return failure(err)

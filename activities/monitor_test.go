@@ -239,12 +239,12 @@ func TestAStackReferenceShowsWhatWhoeverAskedForTheUpdateMaySee(t *testing.T) {
 		return &deployments.Authority{Grants: [][]deployments.Grant{
 			{{Role: role, Organization: testStack.Organization, Stacks: stacks}}}}
 	}
-	_, err := h.store.CreateToken(t.Context(), deployments.Token{Name: "ci",
+	_, err := h.store.Access.CreateToken(t.Context(), deployments.Token{Name: "ci",
 		Grant: &deployments.Grant{Role: deployments.RoleViewer, Organization: "*"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := h.store.ListTokens(t.Context())
+	list, err := h.store.Access.ListTokens(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,11 +17,12 @@ import (
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/events/eventlog"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // refusing is an object store that fails calls ("get" or "put") for keys that contain part, as often as left says.
 type refusing struct {
-	statestore.Objects
+	bucket.Objects
 	mu   sync.Mutex
 	what string // the call and a part of the key
 	err  error
@@ -46,16 +47,16 @@ func (r *refusing) answer(call, key string) error {
 	return r.err
 }
 
-func (r *refusing) Put(ctx context.Context, key string, data []byte, c statestore.Condition) (string, error) {
+func (r *refusing) Put(ctx context.Context, key string, data []byte, c bucket.Condition) (string, error) {
 	if err := r.answer("put", key); err != nil {
 		return "", err
 	}
 	return r.Objects.Put(ctx, key, data, c)
 }
 
-func (r *refusing) Get(ctx context.Context, key string) (statestore.Object, error) {
+func (r *refusing) Get(ctx context.Context, key string) (bucket.Object, error) {
 	if err := r.answer("get", key); err != nil {
-		return statestore.Object{}, err
+		return bucket.Object{}, err
 	}
 	return r.Objects.Get(ctx, key)
 }
@@ -67,7 +68,7 @@ var perhaps = []deployments.Code{
 }
 
 func TestEverySaveIsRepeatedWhateverTheStoreAnswers(t *testing.T) {
-	objects := &refusing{Objects: &statestore.Memory{}}
+	objects := &refusing{Objects: &bucket.Memory{}}
 	h := newHouseOn(t, objects)
 	h.claim(deployments.UpdateRequest{Kind: engine.KindDestroy})
 	save := deployments.SaveInput{Update: h.update, Number: 1, Deltas: []engine.Delta{
@@ -129,7 +130,7 @@ func TestAnEventThatCannotBeShownCostsThatEventAndNoState(t *testing.T) {
 		"a kind that is unknown": {"", func(*house) engine.Emit { return engine.Emit{Kind: "new", URN: thingURN} }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			objects := &refusing{Objects: &statestore.Memory{}}
+			objects := &refusing{Objects: &bucket.Memory{}}
 			h := newHouseOn(t, objects)
 			h.claim(deployments.UpdateRequest{Kind: engine.KindDestroy})
 			save := deployments.SaveInput{Update: h.update, Base: h.base, Number: 1,
@@ -185,7 +186,7 @@ func TestADefectInShowingAnEventCostsThatEvent(t *testing.T) {
 
 func TestWhatAStepMadeIsKeptUntilTheStoreTakesIt(t *testing.T) {
 	for _, code := range perhaps {
-		objects := &refusing{Objects: &statestore.Memory{}}
+		objects := &refusing{Objects: &bucket.Memory{}}
 		h := newHouseOn(t, objects)
 		h.claim(deployments.UpdateRequest{Kind: engine.KindDestroy})
 		create := h.create(texts("name", "n", "note", strings.Repeat("long ", 5000)))
@@ -222,7 +223,7 @@ func TestAStepWhoseInputsCannotBeReadHasNoEffectAndSaysSo(t *testing.T) {
 		deployments.CodeUnavailable:  {deployments.ErrorPostponed, ""},
 		deployments.CodeFormat:       {"", engine.OutcomeFailed},
 	} {
-		objects := &refusing{Objects: &statestore.Memory{}}
+		objects := &refusing{Objects: &bucket.Memory{}}
 		h := newHouseOn(t, objects)
 		h.claim(deployments.UpdateRequest{Kind: engine.KindDestroy})
 		session, err := h.acts.hosted(t.Context(), h.update, h.base)
@@ -291,7 +292,7 @@ func TestAnOutcomeThatAnEarlierRoundLeftCountsOnlyIfItHadItsEffect(t *testing.T)
 
 // Whoever reads the log of an update that has ended reads all of it.
 func TestAnUpdateHasNotEndedBeforeItsLogHasItsSummary(t *testing.T) {
-	objects := &refusing{Objects: &statestore.Memory{}}
+	objects := &refusing{Objects: &bucket.Memory{}}
 	h := newHouseOn(t, objects)
 	h.claim(deployments.UpdateRequest{Kind: engine.KindDestroy})
 	settled := deployments.CommitInput{Update: h.update, Base: h.base,

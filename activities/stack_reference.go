@@ -9,6 +9,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/access"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
@@ -78,8 +79,8 @@ func (p *engineProvider) visible(
 ) (resource.PropertyMap, error) {
 	s, asked := p.session, p.session.request
 	if asked.Authority != nil {
-		now, err := s.store.CurrentAuthority(ctx, *asked.Authority)
-		if errors.Is(err, statestore.ErrNotAllowed) {
+		now, err := s.store.Access.CurrentAuthority(ctx, *asked.Authority)
+		if errors.Is(err, access.ErrNotAllowed) {
 			return nil, deployments.Errorf(deployments.CodeForbidden,
 				"%w; run `deployctl up` with a token that may read it", err)
 		}

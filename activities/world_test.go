@@ -22,6 +22,7 @@ import (
 	"github.com/deployctl/deployctl/internal/testkit/waittest"
 	"github.com/deployctl/deployctl/internal/values/bags"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
@@ -100,10 +101,10 @@ var testStack = deployments.StackName{Organization: "organization", Project: "te
 
 func newHouse(t testing.TB) *house {
 	t.Helper()
-	return newHouseOn(t, &statestore.Memory{})
+	return newHouseOn(t, &bucket.Memory{})
 }
 
-func newHouseOn(t testing.TB, objects statestore.Objects) *house {
+func newHouseOn(t testing.TB, objects bucket.Objects) *house {
 	t.Helper()
 	store, err := statestore.New(objects, statestore.Options{Master: bytes.Repeat([]byte{7}, 32)})
 	if err != nil {

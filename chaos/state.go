@@ -13,7 +13,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/e2e/fakecloud"
-	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/storetest"
 )
 
@@ -67,7 +67,7 @@ func closing(ctx context.Context, w *world, seed int) (o outcome, err error) {
 
 // contest has writers compete for a stack of a seed's own, in a corner of the world's bucket.
 func (w *world) contest(ctx context.Context, seed int) error {
-	objects, err := statestore.OpenS3(ctx, statestore.S3Options{
+	objects, err := bucket.OpenS3(ctx, bucket.S3Options{
 		Endpoint: w.S3Endpoint, Region: "us-east-1", Bucket: w.Bucket, Prefix: fmt.Sprintf("contest-%d/", seed),
 		AccessKey: w.Keys.S3AccessKey, SecretKey: w.Keys.S3SecretKey,
 	})

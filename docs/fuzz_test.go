@@ -66,6 +66,8 @@ var trusted = map[string]string{
 	"cmd/deployctl/internal/kms":  "settings",
 	"internal/devserver":          "files of the home", "internal/sandbox": "files of the worker, and its launcher's answers",
 	"internal/sandbox/launcher": "the worker's order", "statestore/seal": "what the service has sealed",
+	"statestore/access":            "what the service has sealed",
+	"statestore/bucket":            "what the service has sealed or has given a MAC",
 	"internal/events/eventlog":     "what the service has sealed",
 	"internal/host/assets/digest":  "in the sandbox of the program",
 	"internal/sandbox/remote":      "in the sandbox of the program",

@@ -118,19 +118,23 @@ func TestATypeOfAWorkflowsPayloadsIsOfOneKind(t *testing.T) {
 	}
 }
 
-// TestTheTableOfObjectsHasEachFolder compares the table with the segments of keys in package statestore: whoever writes
-// another kind of object says what authenticates it.
+// TestTheTableOfObjectsHasEachFolder compares the table with the segments of keys in statestore and its packages:
+// whoever writes another kind of object says what authenticates it.
 func TestTheTableOfObjectsHasEachFolder(t *testing.T) {
 	var (
-		made   = regexp.MustCompile(`\b(?:join|stackKey|updateKey|blobKey)\((.*)`)
+		made   = regexp.MustCompile(`\b(?:bucket\.Key|stackKey|updateKey|blobKey)\((.*)`)
 		folder = regexp.MustCompile(`(?m)^(?:const )?\s*[\w, ]*(?:Folder|Object)\b[\w, ]*=(.*)$`)
 		word   = regexp.MustCompile(`"([a-z][a-z.-]+)/?"`)
 		owned  = regexp.MustCompile(`kind: +"([a-z]+)"`)
 	)
 	folders := map[string]bool{}
-	files, err := filepath.Glob(filepath.Join(root, "statestore", "*.go"))
-	if err != nil {
-		t.Fatal(err)
+	var files []string
+	for _, at := range []string{"*.go", "*/*.go"} {
+		found, err := filepath.Glob(filepath.Join(root, "statestore", at))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, found...)
 	}
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {

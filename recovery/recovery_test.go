@@ -20,6 +20,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // archive is a Temporal server that keeps the history of one Run, or of none.
@@ -61,10 +62,10 @@ func thingURN(name string) urn.URN { return urn.URN("urn:pulumi:s::p::t:index:T:
 // lostHouse is a store in which the update has the stack and has saved once, and whose worker can recover it.
 func lostHouse(t *testing.T, history *archive) (*Activities, *statestore.Store) {
 	t.Helper()
-	return lostHouseOn(t, history, &statestore.Memory{})
+	return lostHouseOn(t, history, &bucket.Memory{})
 }
 
-func lostHouseOn(t *testing.T, history *archive, objects statestore.Objects) (*Activities, *statestore.Store) {
+func lostHouseOn(t *testing.T, history *archive, objects bucket.Objects) (*Activities, *statestore.Store) {
 	t.Helper()
 	store, err := statestore.New(objects, statestore.Options{Master: make([]byte, 32)})
 	must(t, err)
@@ -148,7 +149,7 @@ func TestAnUpdateWhoseHistoryIsGoneIsRecoveredFromItsSaves(t *testing.T) {
 
 // damagedHouse has a stack whose checkpoint is damaged, with a copy that is not, and an update of it whose workflow is
 // closed.
-func damagedHouse(t *testing.T, objects *statestore.Memory) (*Activities, deployments.UpdateName) {
+func damagedHouse(t *testing.T, objects *bucket.Memory) (*Activities, deployments.UpdateName) {
 	t.Helper()
 	r, _ := lostHouseOn(t, &archive{}, objects)
 	_, err := r.Recover(t.Context(), deployments.RecoverInput{Update: lostUpdate})
@@ -165,15 +166,15 @@ func damagedHouse(t *testing.T, objects *statestore.Memory) (*Activities, deploy
 	const key = "stacks/o/p/s/checkpoints/1.json.zst"
 	good, err := objects.Get(t.Context(), key)
 	must(t, err)
-	_, err = objects.Put(t.Context(), key+".good", good.Data, statestore.Condition{})
+	_, err = objects.Put(t.Context(), key+".good", good.Data, bucket.Condition{})
 	must(t, err)
-	_, err = objects.Put(t.Context(), key, []byte("damaged"), statestore.Condition{})
+	_, err = objects.Put(t.Context(), key, []byte("damaged"), bucket.Condition{})
 	must(t, err)
 	return r, second
 }
 
 func TestAnUpdateThatHasDoneNothingEndsThoughItsCheckpointIsDamaged(t *testing.T) {
-	r, second := damagedHouse(t, &statestore.Memory{})
+	r, second := damagedHouse(t, &bucket.Memory{})
 	_, err := r.acts.Headers(t.Context(), deployments.HeadersInput{Update: second, Base: 1})
 	if err == nil || !strings.Contains(err.Error(), "checkpoints/1.json.zst") ||
 		!strings.Contains(err.Error(), "deployctl stack restore") {
@@ -196,7 +197,7 @@ func TestAnUpdateThatHasDoneNothingEndsThoughItsCheckpointIsDamaged(t *testing.T
 }
 
 func TestAFailedRecoveryNamesTheCauseAndIsRetriedByTheStack(t *testing.T) {
-	objects := &statestore.Memory{}
+	objects := &bucket.Memory{}
 	r, second := damagedHouse(t, objects)
 	const key = "stacks/o/p/s/checkpoints/1.json.zst"
 	saved, _ := lostRun()
@@ -209,7 +210,7 @@ func TestAFailedRecoveryNamesTheCauseAndIsRetriedByTheStack(t *testing.T) {
 	}
 	good, err := objects.Get(t.Context(), key+".good")
 	must(t, err)
-	_, err = objects.Put(t.Context(), key, good.Data, statestore.Condition{})
+	_, err = objects.Put(t.Context(), key, good.Data, bucket.Condition{})
 	must(t, err)
 	info, err := r.Recover(t.Context(), deployments.RecoverInput{Update: second})
 	must(t, err)
@@ -219,7 +220,7 @@ func TestAFailedRecoveryNamesTheCauseAndIsRetriedByTheStack(t *testing.T) {
 }
 
 func TestAnUpdateIsDiscardedOnlyIfNothingCanRecoverIt(t *testing.T) {
-	objects := &statestore.Memory{}
+	objects := &bucket.Memory{}
 	r, second := damagedHouse(t, objects)
 	saved, _ := lostRun()
 	must(t, r.recovery.Store.SaveDeltas(t.Context(), second, 1, saved))
@@ -244,7 +245,7 @@ func TestAnUpdateIsDiscardedOnlyIfNothingCanRecoverIt(t *testing.T) {
 }
 
 func TestADiscardWaitsForAStoreThatIsAway(t *testing.T) {
-	away := &unreachable{Objects: &statestore.Memory{}}
+	away := &unreachable{Objects: &bucket.Memory{}}
 	r, store := lostHouseOn(t, &archive{}, away)
 	away.down = true
 	_, err := r.Recover(t.Context(), deployments.RecoverInput{Update: lostUpdate, Discard: true})
@@ -260,13 +261,13 @@ func TestADiscardWaitsForAStoreThatIsAway(t *testing.T) {
 
 // unreachable is an object store that cannot be reached while it is down.
 type unreachable struct {
-	statestore.Objects
+	bucket.Objects
 	down bool
 }
 
-func (u *unreachable) Get(ctx context.Context, key string) (statestore.Object, error) {
+func (u *unreachable) Get(ctx context.Context, key string) (bucket.Object, error) {
 	if u.down {
-		return statestore.Object{}, deployments.Errorf(deployments.CodeUnavailable, "it cannot be reached")
+		return bucket.Object{}, deployments.Errorf(deployments.CodeUnavailable, "it cannot be reached")
 	}
 	return u.Objects.Get(ctx, key)
 }
@@ -333,7 +334,7 @@ func TestAnImportThatWasInterruptedIsEndedAndLosesTheStack(t *testing.T) {
 }
 
 func TestAnUpdateWhoseRequestWasLostIsNotTakenForAnImport(t *testing.T) {
-	objects := &statestore.Memory{}
+	objects := &bucket.Memory{}
 	r, store := lostHouseOn(t, &archive{}, objects)
 	const key = "stacks/o/p/s/updates/1/update"
 	request, err := objects.Get(t.Context(), key)
@@ -346,7 +347,7 @@ func TestAnUpdateWhoseRequestWasLostIsNotTakenForAnImport(t *testing.T) {
 		!strings.Contains(failure.Message(), key) {
 		t.Fatalf("it came to %v", err)
 	}
-	_, err = objects.Put(t.Context(), key, request.Data, statestore.Condition{})
+	_, err = objects.Put(t.Context(), key, request.Data, bucket.Condition{})
 	must(t, err)
 	_, err = r.Recover(t.Context(), in)
 	must(t, err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/sys/mempool"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/klauspost/compress/zstd"
 )
 
@@ -52,13 +53,13 @@ type storedCheckpoint struct {
 func (s *Store) readCheckpoint(ctx context.Context, key string) (c storedCheckpoint, err error) {
 	o, err := s.recent.get(ctx, s.objects, key)
 	if err != nil {
-		return c, failed(err, "read "+key)
+		return c, bucket.Failed(err, "read "+key)
 	}
 	return checkpointIn(o), nil
 }
 
 // checkpointIn returns what is stored as a checkpoint.
-func checkpointIn(o Object) storedCheckpoint {
+func checkpointIn(o bucket.Object) storedCheckpoint {
 	c := storedCheckpoint{frames: o.Data, tag: o.Tag}
 	if at := len(o.Data) - frameLength; at >= 0 && binary.LittleEndian.Uint32(o.Data[at:]) == skippable &&
 		binary.LittleEndian.Uint32(o.Data[at+4:]) == macLength {
@@ -90,7 +91,7 @@ func (s *Store) TakeCheckpoint(ctx context.Context, name deployments.StackName, 
 	}
 	key := checkpointKey(name, version)
 	c, err := s.readCheckpoint(ctx, key)
-	if errors.Is(err, ErrAbsent) {
+	if errors.Is(err, bucket.ErrAbsent) {
 		return s.missing(ctx, name, version)
 	}
 	if err != nil {
@@ -117,7 +118,7 @@ func unpackedSize(data []byte) int64 {
 func (s *Store) checkpointJSON(ctx context.Context, name deployments.StackName, version int) ([]byte, error) {
 	key := checkpointKey(name, version)
 	c, err := s.readCheckpoint(ctx, key)
-	if errors.Is(err, ErrAbsent) {
+	if errors.Is(err, bucket.ErrAbsent) {
 		return nil, s.missing(ctx, name, version)
 	}
 	if err != nil {
@@ -169,9 +170,9 @@ func (s *Store) adoptCheckpoint(
 		if s.attested(id, version, c) {
 			return writtenOf(version, data), nil
 		}
-		_, err = s.objects.Put(ctx, key, s.packed(id, version, data), Condition{Tag: c.tag})
-		if !errors.Is(err, ErrChanged) {
-			return writtenOf(version, data), failed(err, "write "+key)
+		_, err = s.objects.Put(ctx, key, s.packed(id, version, data), bucket.Condition{Tag: c.tag})
+		if !errors.Is(err, bucket.ErrChanged) {
+			return writtenOf(version, data), bucket.Failed(err, "write "+key)
 		}
 	}
 }

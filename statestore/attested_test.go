@@ -11,6 +11,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/storetest"
 )
 
@@ -19,7 +20,7 @@ func checkpointOf(version int) string {
 }
 
 // versioned returns a bucket with a stack that has the versions 1 and 3, and whose update 2 ended without a state.
-func versioned(t *testing.T, objects statestore.Objects) *statestore.Store {
+func versioned(t *testing.T, objects bucket.Objects) *statestore.Store {
 	t.Helper()
 	s := opened(t, objects, statestore.Options{})
 	must := func(err error) {
@@ -89,7 +90,7 @@ func TestACheckpointThatTheServiceNeverWroteIsNotBelieved(t *testing.T) {
 		"what is after the newest":            {4, func(w written) []byte { return w.forged() }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			objects := &statestore.Memory{}
+			objects := &bucket.Memory{}
 			versioned(t, objects)
 			w := written{first: get(t, objects, checkpointOf(1)), third: get(t, objects, checkpointOf(3))}
 			var err error
@@ -116,7 +117,7 @@ func TestACheckpointThatTheServiceNeverWroteIsNotBelieved(t *testing.T) {
 }
 
 func TestAStackWhoseNewestStateIsForgedIsNeitherRenamedNorSettled(t *testing.T) {
-	objects := &statestore.Memory{}
+	objects := &bucket.Memory{}
 	versioned(t, objects)
 	put(t, objects, checkpointOf(3), []byte(`{"version":3,"deployment":{"pending_operations":[{}]}}`))
 	s := opened(t, objects, statestore.Options{})
@@ -133,7 +134,7 @@ func TestAStackWhoseNewestStateIsForgedIsNeitherRenamedNorSettled(t *testing.T) 
 }
 
 func TestAStateStaysBelievedHoweverOldItIsAndWhateverItsStackIsCalled(t *testing.T) {
-	objects := &statestore.Memory{}
+	objects := &bucket.Memory{}
 	s := versioned(t, objects)
 	x := statestore.Exchange{Stack: dev}
 	for range 120 {
@@ -158,7 +159,7 @@ func TestAStateStaysBelievedHoweverOldItIsAndWhateverItsStackIsCalled(t *testing
 }
 
 func TestWhatAPersonHasRepairedIsBelievedOnceItIsAdopted(t *testing.T) {
-	objects := &statestore.Memory{}
+	objects := &bucket.Memory{}
 	s := versioned(t, objects)
 	exported, err := s.Export(t.Context(), statestore.Exchange{Stack: dev}, 3, false)
 	if err != nil {
@@ -185,7 +186,7 @@ func TestWhatAPersonHasRepairedIsBelievedOnceItIsAdopted(t *testing.T) {
 // TestABucketThatWasNeverAuthenticatedIsReadAndThenAdopted has what an older release wrote: a head without a MAC and
 // checkpoints without one.
 func TestABucketThatWasNeverAuthenticatedIsReadAndThenAdopted(t *testing.T) {
-	objects := &statestore.Memory{}
+	objects := &bucket.Memory{}
 	versioned(t, objects)
 	for _, version := range []int{1, 3} {
 		whole := get(t, objects, checkpointOf(version))
@@ -226,7 +227,7 @@ func TestABucketThatWasNeverAuthenticatedIsReadAndThenAdopted(t *testing.T) {
 }
 
 func TestACheckpointOfAnotherWriterIsNotUnpacked(t *testing.T) {
-	objects := &statestore.Memory{}
+	objects := &bucket.Memory{}
 	versioned(t, objects)
 	right := get(t, objects, checkpointOf(3))
 	frame := right[len(right)-40:]

@@ -3,49 +3,27 @@ package statestore
 import (
 	"context"
 	"crypto/hmac"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"slices"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // A head is not sealed but readable. It has a MAC, and the digest of the newest checkpoint, so a change that the
 // service did not make is detected (docs/adr/0017). An older head that is put back with its own MAC is
 // detected by what else its stack has; see stale_head.go.
 
-// The purposes of the keys that authenticate heads, and all other readable objects that are JSON.
-const purposeHeads, purposeReadable = "heads", "readable"
+// purposeHeads is the purpose of the key that authenticates heads.
+const purposeHeads = "heads"
 
 // keptRanges limits Head.States. A stack has more of them only if more updates ended without a state.
 const keptRanges = 1000
 
-// macOf returns the MAC that a readable object should have, and the one it has. The MAC covers the object's place, such
-// as the name of a head's stack, and all fields except the MAC, sorted by name and without spaces.
-func (s *Store) macOf(purpose, place string, data []byte) (right, given string, err error) {
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(data, &fields); err != nil {
-		return "", "", err
-	}
-	if mac, ok := fields["mac"]; ok {
-		if err := json.Unmarshal(mac, &given); err != nil {
-			return "", "", err
-		}
-		delete(fields, "mac")
-	}
-	canonical, err := json.Marshal(fields)
-	if err != nil {
-		return "", "", err
-	}
-	sum := s.keys.Box(purpose).Digest(append([]byte(place+"\x00"), canonical...))
-	return hex.EncodeToString(sum), given, nil
-}
-
 // authentic reports, as CodeFormat, that this service did not write a head. A head without a MAC is accepted only until
 // the heads of the bucket have been adopted.
 func (s *Store) authentic(name deployments.StackName, key string, data []byte) error {
-	right, given, err := s.macOf(purposeHeads, name.String(), data)
+	right, given, err := s.sealed.MAC(purposeHeads, name.String(), data)
 	switch {
 	case err != nil:
 		return damagedHead(key, err)
@@ -67,11 +45,11 @@ func (s *Store) AdoptStack(ctx context.Context, name deployments.StackName) erro
 	key := stackKey(name, "head.json")
 	for {
 		o, err := s.objects.Get(ctx, key)
-		if errors.Is(err, ErrAbsent) {
+		if errors.Is(err, bucket.ErrAbsent) {
 			return s.absent(ctx, name)
 		}
 		if err != nil {
-			return failed(err, "read "+key)
+			return bucket.Failed(err, "read "+key)
 		}
 		h, err := parseHead(key, o.Data)
 		if err != nil {
@@ -85,8 +63,8 @@ func (s *Store) AdoptStack(ctx context.Context, name deployments.StackName) erro
 			return err
 		}
 		s.cacheIdentity(name, Head{})
-		err = s.writeHead(ctx, name, h, Condition{Tag: o.Tag})
-		if !errors.Is(err, ErrChanged) {
+		err = s.writeHead(ctx, name, h, bucket.Condition{Tag: o.Tag})
+		if !errors.Is(err, bucket.ErrChanged) {
 			return err
 		}
 	}
@@ -124,7 +102,7 @@ func (s *Store) adoptStates(ctx context.Context, name deployments.StackName, h *
 	for _, version := range versions {
 		w, err := s.adoptCheckpoint(ctx, name, h.ID, version)
 		switch {
-		case errors.Is(err, ErrAbsent), unreadable(err) != nil:
+		case errors.Is(err, bucket.ErrAbsent), bucket.Unreadable(err) != nil:
 			continue
 		case err != nil:
 			return err
@@ -147,7 +125,7 @@ func (s *Store) adoptHeads(ctx context.Context) error {
 	}
 	for _, info := range stacks {
 		if err := s.AdoptStack(ctx, info.Stack); err != nil && deployments.CodeOf(err) != deployments.CodeNotFound &&
-			unreadable(err) == nil {
+			bucket.Unreadable(err) == nil {
 			return err
 		}
 	}

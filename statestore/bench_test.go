@@ -9,6 +9,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/values/bags"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
@@ -18,7 +19,7 @@ var stackName = deployments.StackName{Organization: "organization", Project: "we
 // newStore makes a store in memory with an empty stack.
 func newStore(tb testing.TB) *Store {
 	tb.Helper()
-	s, err := New(&Memory{}, Options{Master: bytes.Repeat([]byte{7}, 32)})
+	s, err := New(&bucket.Memory{}, Options{Master: bytes.Repeat([]byte{7}, 32)})
 	if err != nil {
 		tb.Fatal(err)
 	}

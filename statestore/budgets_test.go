@@ -13,6 +13,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/sys/mempool"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // takes returns how many bytes a call takes from the memory of its organization: those that nobody else gets then.
@@ -121,7 +122,7 @@ func TestAnObjectOfTheBucketTakesItsMemoryBeforeItIsRead(t *testing.T) {
 		_ = http.NewResponseController(w).Flush()
 	}))
 	defer server.Close()
-	s, err := OpenS3(t.Context(), S3Options{
+	s, err := bucket.OpenS3(t.Context(), bucket.S3Options{
 		Endpoint: server.URL, Region: "r", Bucket: "b", AccessKey: "a", SecretKey: "s",
 	})
 	if err != nil {

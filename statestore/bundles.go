@@ -12,6 +12,7 @@ import (
 	"sort"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // digestPrefix is the start of a file's digest: the name of the hash.
@@ -37,9 +38,9 @@ func (s *Store) Missing(ctx context.Context, name deployments.StackName, m deplo
 		return nil, err
 	}
 	month := s.month(r)
-	l, err := s.objects.List(ctx, Query{Prefix: month})
+	l, err := s.objects.List(ctx, bucket.Query{Prefix: month})
 	if err != nil {
-		return nil, failed(err, "list the project files of "+name.String())
+		return nil, bucket.Failed(err, "list the project files of "+name.String())
 	}
 	there := make(map[string]bool, len(l.Keys))
 	for _, key := range l.Keys {
@@ -73,8 +74,8 @@ func (s *Store) PutFile(ctx context.Context, name deployments.StackName, digest 
 	if len(content) < largeFile {
 		return s.putBlob(ctx, r, key, content)
 	}
-	_, err = s.objects.Put(ctx, key, r.box.SealOwned(content, "blob "+path.Base(key)), Condition{})
-	return failed(err, "write the file "+digest)
+	_, err = s.objects.Put(ctx, key, r.box.SealOwned(content, "blob "+path.Base(key)), bucket.Condition{})
+	return bucket.Failed(err, "write the file "+digest)
 }
 
 // month returns the folder of the files that are sent now.
@@ -88,17 +89,17 @@ func filesKey(r *stackKeys) string { return blobKey(r, "files", "") }
 
 // find returns a stored file: of this month, else of the latest month that has it, else one that an older release
 // stored without a month.
-func (s *Store) find(ctx context.Context, r *stackKeys, hash string) (Object, error) {
+func (s *Store) find(ctx context.Context, r *stackKeys, hash string) (bucket.Object, error) {
 	o, err := s.objects.Get(ctx, s.month(r)+hash)
-	if !errors.Is(err, ErrAbsent) {
+	if !errors.Is(err, bucket.ErrAbsent) {
 		return o, err
 	}
-	l, err := s.objects.List(ctx, Query{Prefix: filesKey(r), Fold: true})
+	l, err := s.objects.List(ctx, bucket.Query{Prefix: filesKey(r), Fold: true})
 	if err != nil {
-		return Object{}, err
+		return bucket.Object{}, err
 	}
 	for _, folder := range slices.Backward(append([]string{blobKey(r, "")}, l.Keys...)) {
-		if o, err = s.objects.Get(ctx, folder+hash); !errors.Is(err, ErrAbsent) {
+		if o, err = s.objects.Get(ctx, folder+hash); !errors.Is(err, bucket.ErrAbsent) {
 			break
 		}
 	}
@@ -113,14 +114,14 @@ func (s *Store) File(ctx context.Context, name deployments.StackName, digest str
 	}
 	hash := fileHash(r, digest)
 	o, err := s.find(ctx, r, hash)
-	if errors.Is(err, ErrAbsent) {
+	if errors.Is(err, bucket.ErrAbsent) {
 		return nil, deployments.Errorf(deployments.CodeNotFound,
 			"the project file %s is not kept any more: %w; send the project again with `deployctl up`", digest, err)
 	}
 	if err != nil {
-		return nil, failed(err, "read the file "+digest)
+		return nil, bucket.Failed(err, "read the file "+digest)
 	}
-	content, err := s.unseal(r.box, o.Data, "the project file "+digest, "blob "+hash)
+	content, err := s.sealed.Open(r.box, o.Data, "the project file "+digest, "blob "+hash)
 	if err != nil {
 		return nil, err
 	}
@@ -154,17 +155,17 @@ func (s *Store) PutManifest(ctx context.Context, name deployments.StackName, m d
 
 // copyToMonth copies files of earlier months into this one; CodeInvalid when one was never sent.
 func (s *Store) copyToMonth(ctx context.Context, r *stackKeys, digests []string) error {
-	return each(digests, func(digest string) error {
+	return bucket.Each(digests, func(digest string) error {
 		hash := fileHash(r, digest)
 		o, err := s.find(ctx, r, hash)
-		if errors.Is(err, ErrAbsent) {
+		if errors.Is(err, bucket.ErrAbsent) {
 			return deployments.Errorf(deployments.CodeInvalid, "%s of the project are not uploaded yet, %s among them",
 				plural(len(digests), "file"), digest)
 		}
 		if err == nil {
-			_, err = s.objects.Put(ctx, s.month(r)+hash, o.Data, Condition{})
+			_, err = s.objects.Put(ctx, s.month(r)+hash, o.Data, bucket.Condition{})
 		}
-		return failed(err, "keep the file "+digest)
+		return bucket.Failed(err, "keep the file "+digest)
 	})
 }
 
@@ -174,8 +175,8 @@ func (s *Store) KeepBundle(ctx context.Context, name deployments.StackName, dige
 	if err != nil {
 		return err
 	}
-	if _, err := s.objects.Tag(ctx, s.month(r)+fileHash(r, digest)); !errors.Is(err, ErrAbsent) {
-		return failed(err, "find the bundle "+digest)
+	if _, err := s.objects.Tag(ctx, s.month(r)+fileHash(r, digest)); !errors.Is(err, bucket.ErrAbsent) {
+		return bucket.Failed(err, "find the bundle "+digest)
 	}
 	m, err := s.Bundle(ctx, name, digest)
 	if err != nil {
@@ -199,7 +200,7 @@ func (s *Store) Bundle(ctx context.Context, name deployments.StackName, digest s
 		return m, err
 	}
 	if err := json.Unmarshal(content, &m); err != nil {
-		return m, damaged(digest, err)
+		return m, bucket.Damaged(digest, err)
 	}
 	return m, m.Validate()
 }

@@ -6,37 +6,38 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 var cachedStack = deployments.StackName{Organization: "o", Project: "p", Stack: "s"}
 
 // held answers reads of checkpoints when it is let go.
 type held struct {
-	Objects
+	bucket.Objects
 	reading, free chan struct{}
 }
 
-func (h *held) Get(ctx context.Context, key string) (Object, error) {
+func (h *held) Get(ctx context.Context, key string) (bucket.Object, error) {
 	if key != checkpointKey(cachedStack, 1) {
 		return h.Objects.Get(ctx, key)
 	}
 	h.reading <- struct{}{}
 	select {
 	case <-ctx.Done():
-		return Object{}, ctx.Err()
+		return bucket.Object{}, ctx.Err()
 	case <-h.free:
 		return h.Objects.Get(ctx, key)
 	}
 }
 
 func TestACancelledReaderDoesNotCancelTheReadForOthers(t *testing.T) {
-	h := &held{Objects: &Memory{}, reading: make(chan struct{}), free: make(chan struct{})}
+	h := &held{Objects: &bucket.Memory{}, reading: make(chan struct{}), free: make(chan struct{})}
 	s, err := New(h, Options{Master: make([]byte, 32)})
 	if err == nil {
 		err = s.CreateStack(t.Context(), cachedStack, nil)
 	}
 	if err == nil {
-		_, err = h.Put(t.Context(), checkpointKey(cachedStack, 1), []byte(`{"version":3,"deployment":{}}`), Condition{})
+		_, err = h.Put(t.Context(), checkpointKey(cachedStack, 1), []byte(`{"version":3,"deployment":{}}`), bucket.Condition{})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +62,7 @@ func TestACancelledReaderDoesNotCancelTheReadForOthers(t *testing.T) {
 }
 
 func TestWhatCannotBeOpenedLeavesNothingInTheCache(t *testing.T) {
-	s, err := New(&Memory{}, Options{Master: make([]byte, 32)})
+	s, err := New(&bucket.Memory{}, Options{Master: make([]byte, 32)})
 	if err == nil {
 		err = s.CreateStack(t.Context(), cachedStack, nil)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/sys/mempool"
 	"github.com/deployctl/deployctl/internal/values/bags"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/klauspost/compress/zstd"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/config"
@@ -113,8 +114,8 @@ func (c *Checkpoint) decode(r *storedResource, part engine.Part) (resource.Prope
 // invalid returns the error about a damaged checkpoint.
 func (c *Checkpoint) invalid(err error) error {
 	var e *deployments.Error
-	if errors.As(err, &e) || interrupted(err) {
-		return failed(err, c.name)
+	if errors.As(err, &e) || bucket.Interrupted(err) {
+		return bucket.Failed(err, c.name)
 	}
 	return unusable(c.name, fmt.Errorf("it is not a valid state: %w", err))
 }
@@ -164,7 +165,7 @@ func (s *Store) Checkpoint(
 	}
 	select {
 	case <-ctx.Done():
-		return nil, failed(ctx.Err(), "read "+checkpointKey(name, version))
+		return nil, bucket.Failed(ctx.Err(), "read "+checkpointKey(name, version))
 	case <-entry.done:
 	}
 	if entry.err == nil {

@@ -8,13 +8,14 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
 // imported imports a deployment with these resources and pending operations, and opens what was written.
 func imported(t *testing.T, resources, pending string) *statestore.Checkpoint {
 	t.Helper()
-	s := newStack(t, &statestore.Memory{})
+	s := newStack(t, &bucket.Memory{})
 	d := apitype.UntypedDeployment{Version: 3, Deployment: json.RawMessage(
 		`{"manifest":{"plugins":[{"name":"cloud","type":"resource","version":"1.2.3"}]},"resources":[` + resources +
 			`],"pending_operations":[` + pending + `]}`)}
@@ -84,7 +85,7 @@ func TestWhetherAPendingCreateWasAnsweredIsStoredAndReadFromOlderStates(t *testi
 
 func TestACheckpointNeverSaysThatAValueIsNotKnown(t *testing.T) {
 	const unknown = `"04da6b54-80e4-46f7-96ec-b56ff0331ba9"`
-	s := newStack(t, &statestore.Memory{})
+	s := newStack(t, &bucket.Memory{})
 	stack := `{"urn":"urn:pulumi:dev::web::pulumi:pulumi:Stack::web-dev","custom":false,"type":"pulumi:pulumi:Stack","outputs":{"n":` +
 		unknown + `,"deep":{"list":[1,` + unknown + `]},"kept":"x"}}`
 	d := apitype.UntypedDeployment{Version: 3, Deployment: json.RawMessage(`{"resources":[` + stack + `]}`)}

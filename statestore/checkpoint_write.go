@@ -15,6 +15,7 @@ import (
 	"github.com/deployctl/deployctl/internal/sys/mempool"
 	"github.com/deployctl/deployctl/internal/values/bags"
 	"github.com/deployctl/deployctl/internal/values/rawjson"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/klauspost/compress/zstd"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/sig"
@@ -270,19 +271,19 @@ func (s *Store) write(ctx context.Context, c Claim, d *draft) (Written, error) {
 		Pending: len(d.pending) + d.writtenPending}
 	key := checkpointKey(c.Update.StackName, w.Version)
 	packed := s.packed(r.id, w.Version, data)
-	tag, err := s.objects.Put(ctx, key, packed, Condition{Absent: true})
-	for errors.Is(err, ErrChanged) {
+	tag, err := s.objects.Put(ctx, key, packed, bucket.Condition{Absent: true})
+	for errors.Is(err, bucket.ErrChanged) {
 		if err := s.Holds(ctx, c); err != nil {
 			return Written{}, err
 		}
 		there, getErr := s.objects.Get(ctx, key)
 		if getErr != nil {
-			return Written{}, failed(getErr, "read "+key)
+			return Written{}, bucket.Failed(getErr, "read "+key)
 		}
-		tag, err = s.objects.Put(ctx, key, packed, Condition{Tag: there.Tag})
+		tag, err = s.objects.Put(ctx, key, packed, bucket.Condition{Tag: there.Tag})
 	}
 	if err == nil {
-		s.recent.keep(key, Object{Data: packed, Tag: tag})
+		s.recent.keep(key, bucket.Object{Data: packed, Tag: tag})
 	}
-	return w, failed(err, "write "+key)
+	return w, bucket.Failed(err, "write "+key)
 }

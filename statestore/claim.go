@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // Claim is the right to move a stack's head, until a later claim of the stack. It can be passed on as JSON.
@@ -127,11 +128,11 @@ func (s *Store) Commit(ctx context.Context, c Claim, w Written) error {
 func (s *Store) Sweep(ctx context.Context, name deployments.StackName, version int) {
 	u := deployments.UpdateName{StackName: name, Version: strconv.Itoa(version)}
 	for _, part := range []string{"delta", "outcome", spillFolder, blobFolder, snapshotFolder} {
-		l, err := s.objects.List(ctx, Query{Prefix: updateKey(u, part, "")})
+		l, err := s.objects.List(ctx, bucket.Query{Prefix: updateKey(u, part, "")})
 		if err != nil {
 			return
 		}
-		_ = each(l.Keys, func(key string) error { return s.objects.Delete(ctx, key) })
+		_ = bucket.Each(l.Keys, func(key string) error { return s.objects.Delete(ctx, key) })
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/sys/mempool"
 	"github.com/deployctl/deployctl/internal/values/rawjson"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/journal"
 )
 
@@ -79,7 +80,7 @@ func (s *Store) endJournal(ctx context.Context, u deployments.UpdateName) (*jour
 		}
 		line.End = true
 		err = s.putLog(ctx, journalLog, u, last+1, line, nil)
-		if line.End = err == nil; err != nil && !errors.Is(err, ErrChanged) { // more was written meanwhile
+		if line.End = err == nil; err != nil && !errors.Is(err, bucket.ErrChanged) { // more was written meanwhile
 			return nil, err
 		}
 	}
@@ -107,7 +108,7 @@ func (s *Store) EndJournal(ctx context.Context, l deployments.Leased) error {
 			last, line.logSize = known, size
 		}
 		line.End = true
-		if err := s.putLog(ctx, journalLog, l.Update, last+1, line, nil); !errors.Is(err, ErrChanged) {
+		if err := s.putLog(ctx, journalLog, l.Update, last+1, line, nil); !errors.Is(err, bucket.ErrChanged) {
 			return err
 		}
 	}
@@ -179,7 +180,7 @@ func (r *journalReader) load(ctx context.Context, object int) error {
 	var reading sync.WaitGroup
 	for i, n := range missing {
 		reading.Go(func() {
-			if _, arrays[i], errs[i] = r.getLog(ctx, journalLog, r.update, n); errors.Is(errs[i], ErrAbsent) {
+			if _, arrays[i], errs[i] = r.getLog(ctx, journalLog, r.update, n); errors.Is(errs[i], bucket.ErrAbsent) {
 				errs[i] = lostEntries(r.update, n)
 			}
 		})

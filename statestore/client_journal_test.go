@@ -14,6 +14,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/sys/mempool"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // journaling is a store with a stack whose update a client executes.
@@ -26,12 +27,12 @@ type journaling struct {
 
 // fetches are objects that count the reads of journals, and do something before the write of an object.
 type fetches struct {
-	Memory
+	bucket.Memory
 	journal atomic.Int64
 	before  map[string]func() // by the end of the object's key; each once
 }
 
-func (f *fetches) Put(ctx context.Context, key string, data []byte, cond Condition) (string, error) {
+func (f *fetches) Put(ctx context.Context, key string, data []byte, cond bucket.Condition) (string, error) {
 	end := path.Base(key)
 	if do := f.before[end]; do != nil {
 		delete(f.before, end)
@@ -40,7 +41,7 @@ func (f *fetches) Put(ctx context.Context, key string, data []byte, cond Conditi
 	return f.Memory.Put(ctx, key, data, cond)
 }
 
-func (f *fetches) Get(ctx context.Context, key string) (Object, error) {
+func (f *fetches) Get(ctx context.Context, key string) (bucket.Object, error) {
 	if strings.Contains(key, "/journal/") {
 		f.journal.Add(1)
 	}
@@ -249,7 +250,7 @@ func TestWhatIsDeletedOfAJournalBeforeItsEndIsNoticed(t *testing.T) {
 			!strings.Contains(err.Error(), "put back the last good copy") {
 			t.Errorf("deleted before its end (%v): it ends with %v", before, err)
 		}
-		_, err = j.objects.Put(t.Context(), key, deleted.Data, Condition{Absent: true})
+		_, err = j.objects.Put(t.Context(), key, deleted.Data, bucket.Condition{Absent: true})
 		j.ok(err)
 		_, err = j.server().FinishLease(t.Context(), j.lease.Update)
 		j.ok(err)
@@ -329,7 +330,7 @@ func FuzzDeployments(f *testing.F) {
 	} {
 		f.Add([]byte(text))
 	}
-	store, err := New(&Memory{}, Options{Master: make([]byte, 32)})
+	store, err := New(&bucket.Memory{}, Options{Master: make([]byte, 32)})
 	name := deployments.StackName{Organization: "acme", Project: "web", Stack: "dev"}
 	if err == nil {
 		err = store.CreateStack(f.Context(), name, nil)

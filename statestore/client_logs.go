@@ -16,6 +16,7 @@ import (
 	"github.com/deployctl/deployctl/internal/sys/mempool"
 	"github.com/deployctl/deployctl/internal/sys/panics"
 	"github.com/deployctl/deployctl/internal/values/rawjson"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/journal"
 )
 
@@ -250,7 +251,7 @@ func (s *Store) appendLog(ctx context.Context, of logOfLease, q *logQueue, taken
 		if err == nil {
 			s.clientLogs.wrote(q, q.last+1, size)
 		}
-		if !errors.Is(err, ErrChanged) {
+		if !errors.Is(err, bucket.ErrChanged) {
 			return err
 		}
 		// Another server has written it, or an earlier attempt of this one, or it is the end.
@@ -305,11 +306,11 @@ func (s *Store) putLog(
 	}
 	key := k.key(u, n)
 	sealed := r.box.Seal(bytes.Join([][]byte{first, array}, []byte("\n")), sealContext(u.StackName, key))
-	_, err = s.objects.Put(ctx, key, sealed, Condition{Absent: true})
-	if errors.Is(err, ErrChanged) {
+	_, err = s.objects.Put(ctx, key, sealed, bucket.Condition{Absent: true})
+	if errors.Is(err, bucket.ErrChanged) {
 		return err
 	}
-	return failed(err, "write "+key)
+	return bucket.Failed(err, "write "+key)
 }
 
 // getLog reads an object of a log.
@@ -323,7 +324,7 @@ func (s *Store) getLog(
 	}
 	first, array, _ := bytes.Cut(plain, []byte("\n"))
 	if err := json.Unmarshal(first, &line); err != nil {
-		return line, nil, damaged(key, err)
+		return line, nil, bucket.Damaged(key, err)
 	}
 	return line, array, nil
 }
@@ -336,19 +337,19 @@ const logPage = 1000
 func (s *Store) lastOfLog(
 	ctx context.Context, k *clientLog, u deployments.UpdateName, after int,
 ) (last int, line logLine, err error) {
-	q := Query{Prefix: k.prefix(u), Limit: logPage}
+	q := bucket.Query{Prefix: k.prefix(u), Limit: logPage}
 	if after > 0 {
 		q.After = k.key(u, after-1)
 	}
 	for more := true; more; {
 		l, err := s.objects.List(ctx, q)
 		if err != nil {
-			return 0, line, failed(err, "list "+q.Prefix)
+			return 0, line, bucket.Failed(err, "list "+q.Prefix)
 		}
 		if more = l.More; len(l.Keys) > 0 {
 			q.After = l.Keys[len(l.Keys)-1]
 			if last, err = strconv.Atoi(path.Base(q.After)); err != nil {
-				return 0, line, damaged(q.After, err)
+				return 0, line, bucket.Damaged(q.After, err)
 			}
 		}
 	}

@@ -7,12 +7,13 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 func TestSecretsUnderAKeyOfAKeyManagementServiceMoveWithTheirState(t *testing.T) {
 	cloud := deployments.SecretsProvider{Type: deployments.SecretsCloud, URL: "awskms://alias/stacks",
 		EncryptedKey: "AQIDBA==", Key: bytes.Repeat([]byte{7}, 32)}
-	s := newStack(t, &statestore.Memory{})
+	s := newStack(t, &bucket.Memory{})
 	if _, err := s.Import(t.Context(), statestore.Exchange{Stack: dev}, golden(t, "stock_plain.json")); err != nil {
 		t.Fatal(err)
 	}
@@ -24,7 +25,7 @@ func TestSecretsUnderAKeyOfAKeyManagementServiceMoveWithTheirState(t *testing.T)
 	if !bytes.Contains(sealed.Deployment, []byte(section)) || bytes.Contains(sealed.Deployment, []byte("hush")) {
 		t.Fatalf("the export is %s", sealed.Deployment)
 	}
-	there := newStack(t, &statestore.Memory{})
+	there := newStack(t, &bucket.Memory{})
 	for change, c := range map[string]struct {
 		change func(*deployments.SecretsProvider)
 		says   string

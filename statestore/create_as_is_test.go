@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
@@ -21,7 +22,7 @@ func stateWith(name deployments.StackName, outputs string) apitype.UntypedDeploy
 
 func newInside(t *testing.T, stacks ...deployments.StackName) *Store {
 	t.Helper()
-	s, err := New(&Memory{}, Options{Master: make([]byte, 32)})
+	s, err := New(&bucket.Memory{}, Options{Master: make([]byte, 32)})
 	for _, name := range stacks {
 		if err == nil {
 			err = s.CreateStack(t.Context(), name, nil)

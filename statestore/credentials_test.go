@@ -16,7 +16,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/providers/s3/s3test"
-	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // doorman is an S3 server that accepts one access key at a time.
@@ -70,12 +70,12 @@ func TestCredentialsThatAreRefusedAreReadAgain(t *testing.T) {
 			door.turnAway = func() { c.rotate(t, dir, "NEW") }
 			server := httptest.NewServer(door)
 			defer server.Close()
-			o, err := statestore.OpenS3(t.Context(), statestore.S3Options{Endpoint: server.URL, Region: "us-east-1",
+			o, err := bucket.OpenS3(t.Context(), bucket.S3Options{Endpoint: server.URL, Region: "us-east-1",
 				Bucket: s3test.Bucket})
 			if err != nil {
 				t.Fatal(err)
 			}
-			objects := statestore.NewRetry(o, time.Minute)
+			objects := bucket.NewRetry(o, time.Minute)
 			if _, err := objects.Get(t.Context(), "key"); err != nil {
 				t.Fatal(err)
 			}
@@ -139,20 +139,20 @@ func TestTheSecretInAFileIsReadAgainWhenItChangesOrIsRefused(t *testing.T) {
 	door.secret.Store("first")
 	server := httptest.NewServer(door)
 	defer server.Close()
-	o, err := statestore.OpenS3(t.Context(), statestore.S3Options{
+	o, err := bucket.OpenS3(t.Context(), bucket.S3Options{
 		Endpoint: server.URL, Region: "us-east-1", Bucket: s3test.Bucket, AccessKey: "MINE", SecretKey: "first",
 		SecretKeyFile: file,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	reads := func(objects statestore.Objects, when string) {
+	reads := func(objects bucket.Objects, when string) {
 		t.Helper()
 		if got, err := objects.Get(t.Context(), "key"); err != nil || string(got.Data) != "content" {
 			t.Errorf("%s: got %q, %v", when, got.Data, err)
 		}
 	}
-	patient := statestore.NewRetry(o, time.Minute)
+	patient := bucket.NewRetry(o, time.Minute)
 	reads(patient, "at first")
 	door.secret.Store("the next")
 	put("the next\n")
@@ -177,13 +177,13 @@ func TestCredentialsThatWereNeverAcceptedAreSaidAtOnceAndOthersAfterAWhile(t *te
 	door.accepts.Store("OTHER")
 	server := httptest.NewServer(door)
 	defer server.Close()
-	o, err := statestore.OpenS3(t.Context(), statestore.S3Options{
+	o, err := bucket.OpenS3(t.Context(), bucket.S3Options{
 		Endpoint: server.URL, Region: "us-east-1", Bucket: s3test.Bucket, AccessKey: "MINE", SecretKey: "s",
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects := statestore.NewRetry(o, 2*time.Second) // enough for many attempts
+	objects := bucket.NewRetry(o, 2*time.Second) // enough for many attempts
 	if _, err := objects.Get(t.Context(), "key"); deployments.CodeOf(err) != deployments.CodeUnauthorized ||
 		door.refused.Load() != 1 {
 		t.Errorf("got %v after %d refusals", err, door.refused.Load())
@@ -230,12 +230,12 @@ func TestEveryCallSaysWhyTheBucketCannotBeUsed(t *testing.T) {
 				}
 			}))
 			defer server.Close()
-			o, err := statestore.OpenS3(t.Context(), statestore.S3Options{Endpoint: server.URL, Region: "us-east-1",
+			o, err := bucket.OpenS3(t.Context(), bucket.S3Options{Endpoint: server.URL, Region: "us-east-1",
 				Bucket: s3test.Bucket, AccessKey: "MINE", SecretKey: "s"})
 			if err != nil {
 				t.Fatal(err)
 			}
-			used := statestore.NewRetry(o, 50*time.Millisecond)
+			used := bucket.NewRetry(o, 50*time.Millisecond)
 			if _, err := used.Get(t.Context(), "key"); err != nil {
 				t.Fatal(err)
 			}
@@ -246,7 +246,7 @@ func TestEveryCallSaysWhyTheBucketCannotBeUsed(t *testing.T) {
 			}
 			_, later := used.Get(t.Context(), "key")
 			for err, code := range map[error]deployments.Code{
-				atOnce: c.is, later: deployments.CodeUnavailable, statestore.CheckReachable(t.Context(),
+				atOnce: c.is, later: deployments.CodeUnavailable, bucket.CheckReachable(t.Context(),
 					o): deployments.CodeUnavailable,
 			} {
 				if deployments.CodeOf(err) != code || !strings.Contains(err.Error(), c.says) ||
@@ -254,7 +254,7 @@ func TestEveryCallSaysWhyTheBucketCannotBeUsed(t *testing.T) {
 					t.Errorf("%s: %v", deployments.CodeOf(err), err)
 				}
 			}
-			if refused := c.is != deployments.CodeInvalid; statestore.CredentialsRefused(later) != refused {
+			if refused := c.is != deployments.CodeInvalid; bucket.CredentialsRefused(later) != refused {
 				t.Errorf("that credentials were refused is %t of %v", !refused, later)
 			}
 		})

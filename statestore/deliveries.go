@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // deliveryFolder has the messages of git servers that were taken; recentFolder in it those that say their age.
@@ -37,12 +38,12 @@ func (s *Store) TakeDelivery(ctx context.Context, name deployments.StackName, d 
 		switch _, err := s.objects.Get(ctx, deliveryKey(name, Delivery{Digest: d.Digest})); {
 		case err == nil:
 			return taken
-		case !errors.Is(err, ErrAbsent):
-			return failed(err, "read a delivery")
+		case !errors.Is(err, bucket.ErrAbsent):
+			return bucket.Failed(err, "read a delivery")
 		}
 	}
-	err := s.putIf(ctx, name, deliveryKey(name, d), s.now().UTC(), Condition{Absent: true})
-	if errors.Is(err, ErrChanged) {
+	err := s.putIf(ctx, name, deliveryKey(name, d), s.now().UTC(), bucket.Condition{Absent: true})
+	if errors.Is(err, bucket.ErrChanged) {
 		return taken
 	}
 	if err == nil && d.Lasts > 0 {
@@ -54,7 +55,7 @@ func (s *Store) TakeDelivery(ctx context.Context, name deployments.StackName, d 
 // forgetDeliveries removes what is remembered of messages that are too old to be taken. What cannot be removed now is
 // removed the next time.
 func (s *Store) forgetDeliveries(ctx context.Context, name deployments.StackName, lasts time.Duration) {
-	l, err := s.objects.List(ctx, Query{Prefix: stackKey(name, deploymentFolder, deliveryFolder, recentFolder, "")})
+	l, err := s.objects.List(ctx, bucket.Query{Prefix: stackKey(name, deploymentFolder, deliveryFolder, recentFolder, "")})
 	if err != nil {
 		return
 	}
@@ -67,5 +68,5 @@ func (s *Store) forgetDeliveries(ctx context.Context, name deployments.StackName
 
 // ForgetDelivery lets a message be taken again.
 func (s *Store) ForgetDelivery(ctx context.Context, name deployments.StackName, d Delivery) error {
-	return failed(s.objects.Delete(ctx, deliveryKey(name, d)), "forget a delivery")
+	return bucket.Failed(s.objects.Delete(ctx, deliveryKey(name, d)), "forget a delivery")
 }

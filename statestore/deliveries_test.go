@@ -6,6 +6,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/storetest"
 )
 
@@ -21,7 +22,7 @@ func take(t *testing.T, s *statestore.Store, d statestore.Delivery, want deploym
 
 func TestADeliveryIsTakenOnce(t *testing.T) {
 	for _, d := range []statestore.Delivery{{Digest: "ab12"}, {Digest: "ab12", Lasts: week}} {
-		s := newStack(t, &statestore.Memory{})
+		s := newStack(t, &bucket.Memory{})
 		take(t, s, d, "")
 		take(t, s, d, deployments.CodeExists)
 		if err := s.ForgetDelivery(t.Context(), dev, d); err != nil {
@@ -32,13 +33,13 @@ func TestADeliveryIsTakenOnce(t *testing.T) {
 }
 
 func TestADeliveryThatWasTakenByAnEarlierReleaseIsNotTakenAgain(t *testing.T) {
-	s := newStack(t, &statestore.Memory{})
+	s := newStack(t, &bucket.Memory{})
 	take(t, s, statestore.Delivery{Digest: "ab12"}, "")
 	take(t, s, statestore.Delivery{Digest: "ab12", Lasts: week}, deployments.CodeExists)
 }
 
 func TestDeliveriesAreForgottenOnceNobodyTakesThemAnyMore(t *testing.T) {
-	objects := &statestore.Memory{}
+	objects := &bucket.Memory{}
 	now := newStack(t, objects)
 	recent, old := statestore.Delivery{Digest: "recent", Lasts: week}, statestore.Delivery{Digest: "ageless"}
 	take(t, now, recent, "")
@@ -51,7 +52,7 @@ func TestDeliveriesAreForgottenOnceNobodyTakesThemAnyMore(t *testing.T) {
 		}
 		take(t, later, statestore.Delivery{Digest: age.String(), Lasts: week}, "")
 		take(t, later, old, deployments.CodeExists)
-		l, err := objects.List(t.Context(), statestore.Query{
+		l, err := objects.List(t.Context(), bucket.Query{
 			Prefix: "stacks/organization/web/dev/deployments/deliveries/recent/recent"})
 		if err != nil {
 			t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
@@ -67,8 +68,8 @@ func (s *Store) AddDeployment(ctx context.Context, d StoredDeployment) (StoredDe
 		if d.Name.Number = 1; len(numbers) > 0 {
 			d.Name.Number = numbers[len(numbers)-1] + 1
 		}
-		err = s.putIf(ctx, d.Name.StackName, recordKey(d.Name), d, Condition{Absent: true})
-		if errors.Is(err, ErrChanged) {
+		err = s.putIf(ctx, d.Name.StackName, recordKey(d.Name), d, bucket.Condition{Absent: true})
+		if errors.Is(err, bucket.ErrChanged) {
 			continue // another one has got the number
 		}
 		if err != nil {
@@ -89,11 +90,11 @@ func (s *Store) forgetDeployments(ctx context.Context, name deployments.StackNam
 		if err == nil && !d.Ended() {
 			continue
 		}
-		if err := s.deleteAll(ctx, logPrefix(n)); err != nil {
+		if err := s.sealed.DeleteAll(ctx, logPrefix(n)); err != nil {
 			return err
 		}
-		if err := s.objects.Delete(ctx, recordKey(n)); err != nil && !errors.Is(err, ErrAbsent) {
-			return failed(err, "remove the deployment "+n.String())
+		if err := s.objects.Delete(ctx, recordKey(n)); err != nil && !errors.Is(err, bucket.ErrAbsent) {
+			return bucket.Failed(err, "remove the deployment "+n.String())
 		}
 	}
 	return nil
@@ -102,9 +103,9 @@ func (s *Store) forgetDeployments(ctx context.Context, name deployments.StackNam
 // DeploymentNumbers returns the numbers of a stack's deployments, in order.
 func (s *Store) DeploymentNumbers(ctx context.Context, name deployments.StackName) ([]int, error) {
 	prefix := stackKey(name, deploymentFolder, recordFolder, "")
-	l, err := s.objects.List(ctx, Query{Prefix: prefix})
+	l, err := s.objects.List(ctx, bucket.Query{Prefix: prefix})
 	if err != nil {
-		return nil, failed(err, "list "+prefix)
+		return nil, bucket.Failed(err, "list "+prefix)
 	}
 	var numbers []int
 	for _, key := range l.Keys {
@@ -129,11 +130,11 @@ func (s *Store) deployment(
 	}
 	key := recordKey(n)
 	plain, tag, err := s.getTagged(ctx, n.StackName, key)
-	if errors.Is(err, ErrAbsent) {
+	if errors.Is(err, bucket.ErrAbsent) {
 		return d, "", deployments.NoDeployment(n.StackName, n.ID())
 	}
 	if err == nil && json.Unmarshal(plain, &d) != nil {
-		err = damaged(key, errors.New("it is not a deployment"))
+		err = bucket.Damaged(key, errors.New("it is not a deployment"))
 	}
 	d.Name = n // the stack may have been renamed
 	return d, tag, err
@@ -152,14 +153,14 @@ func (s *Store) ChangeDeployment(
 			return d, err
 		}
 		d.Modified = s.now().UTC()
-		if err = s.putIf(ctx, n.StackName, recordKey(n), d, Condition{Tag: tag}); !errors.Is(err, ErrChanged) {
+		if err = s.putIf(ctx, n.StackName, recordKey(n), d, bucket.Condition{Tag: tag}); !errors.Is(err, bucket.ErrChanged) {
 			return d, err
 		}
 	}
 }
 
 // putIf seals and writes an object under a condition; the error about one that does not hold wraps ErrChanged.
-func (s *Store) putIf(ctx context.Context, name deployments.StackName, key string, v any, c Condition) error {
+func (s *Store) putIf(ctx context.Context, name deployments.StackName, key string, v any, c bucket.Condition) error {
 	plain, err := json.Marshal(v)
 	if err != nil {
 		return deployments.Errorf(deployments.CodeInternal, "write %s: %w", key, err)
@@ -168,10 +169,10 @@ func (s *Store) putIf(ctx context.Context, name deployments.StackName, key strin
 	if err != nil {
 		return err
 	}
-	if _, err = s.objects.Put(ctx, key, r.box.Seal(plain, sealContext(name, key)), c); errors.Is(err, ErrChanged) {
+	if _, err = s.objects.Put(ctx, key, r.box.Seal(plain, sealContext(name, key)), c); errors.Is(err, bucket.ErrChanged) {
 		return err
 	}
-	return failed(err, "write "+key)
+	return bucket.Failed(err, "write "+key)
 }
 
 func logPrefix(n deployments.DeploymentName) string {
@@ -198,16 +199,16 @@ func (s *Store) DeploymentLog(
 	ctx context.Context, n deployments.DeploymentName, after string,
 ) (lines []apitype.DeploymentLogLine, next string, err error) {
 	prefix := logPrefix(n)
-	q := Query{Prefix: prefix, Limit: logParts}
+	q := bucket.Query{Prefix: prefix, Limit: logParts}
 	if after != "" {
-		if !safeSegment.MatchString(after) {
+		if !bucket.SafeSegment.MatchString(after) {
 			return nil, "", deployments.Errorf(deployments.CodeInvalid, "this is not a position in the log of a deployment")
 		}
 		q.After = prefix + after
 	}
 	l, err := s.objects.List(ctx, q)
 	if err != nil {
-		return nil, "", failed(err, "list "+prefix)
+		return nil, "", bucket.Failed(err, "list "+prefix)
 	}
 	next = after
 	for read := 0; len(l.Keys) > 0 && read < logBytes; l.Keys = l.Keys[1:] {
@@ -231,7 +232,7 @@ func settingsKey(name deployments.StackName) string {
 func (s *Store) DeploymentSettings(ctx context.Context, name deployments.StackName) (StoredSettings, error) {
 	var settings StoredSettings
 	err := s.getJSON(ctx, name, settingsKey(name), &settings)
-	if errors.Is(err, ErrAbsent) {
+	if errors.Is(err, bucket.ErrAbsent) {
 		err = nil
 	}
 	return settings, err
@@ -247,14 +248,14 @@ func (s *Store) ChangeDeploymentSettings(
 		if err == nil {
 			err = json.Unmarshal(plain, &settings)
 		}
-		if err != nil && !errors.Is(err, ErrAbsent) {
+		if err != nil && !errors.Is(err, bucket.ErrAbsent) {
 			return err
 		}
 		if err := change(&settings); err != nil {
 			return err
 		}
-		condition := Condition{Tag: tag, Absent: tag == ""}
-		if err := s.putIf(ctx, name, settingsKey(name), settings, condition); !errors.Is(err, ErrChanged) {
+		condition := bucket.Condition{Tag: tag, Absent: tag == ""}
+		if err := s.putIf(ctx, name, settingsKey(name), settings, condition); !errors.Is(err, bucket.ErrChanged) {
 			return err
 		}
 	}
@@ -265,14 +266,14 @@ func (s *Store) RemoveDeploymentSettings(ctx context.Context, name deployments.S
 	if _, err := s.stackKeysOf(ctx, name); err != nil {
 		return err
 	}
-	if err := s.deleteAll(ctx, stackKey(name, deploymentFolder, hostKeyFolder, "")); err != nil {
+	if err := s.sealed.DeleteAll(ctx, stackKey(name, deploymentFolder, hostKeyFolder, "")); err != nil {
 		return err
 	}
 	err := s.objects.Delete(ctx, settingsKey(name))
-	if errors.Is(err, ErrAbsent) {
+	if errors.Is(err, bucket.ErrAbsent) {
 		return nil
 	}
-	return failed(err, "remove the deployment settings of "+name.String())
+	return bucket.Failed(err, "remove the deployment settings of "+name.String())
 }
 
 // settingContext is the context with which a secret of the settings is sealed when it is shown. What one is for is a
@@ -319,7 +320,7 @@ func hostKeyKey(name deployments.StackName, url string) string {
 
 // GitHostKey returns the key that the SSH server of a repository had at first; empty when none is known.
 func (s *Store) GitHostKey(ctx context.Context, name deployments.StackName, url string) (key string, err error) {
-	if err = s.getJSON(ctx, name, hostKeyKey(name, url), &key); errors.Is(err, ErrAbsent) {
+	if err = s.getJSON(ctx, name, hostKeyKey(name, url), &key); errors.Is(err, bucket.ErrAbsent) {
 		err = nil
 	}
 	return key, err
@@ -327,8 +328,8 @@ func (s *Store) GitHostKey(ctx context.Context, name deployments.StackName, url 
 
 // PutGitHostKey stores the key that the SSH server of a repository has, if none is known yet.
 func (s *Store) PutGitHostKey(ctx context.Context, name deployments.StackName, url, key string) error {
-	err := s.putIf(ctx, name, hostKeyKey(name, url), key, Condition{Absent: true})
-	if errors.Is(err, ErrChanged) {
+	err := s.putIf(ctx, name, hostKeyKey(name, url), key, bucket.Condition{Absent: true})
+	if errors.Is(err, bucket.ErrChanged) {
 		return nil
 	}
 	return err

@@ -7,11 +7,12 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
 func TestDeploymentsThatAreMadeAtTheSameTimeHaveDifferentNumbers(t *testing.T) {
-	s := newStack(t, &statestore.Memory{})
+	s := newStack(t, &bucket.Memory{})
 	var making sync.WaitGroup
 	for range 8 {
 		making.Go(func() {
@@ -33,7 +34,7 @@ func TestDeploymentsThatAreMadeAtTheSameTimeHaveDifferentNumbers(t *testing.T) {
 }
 
 func TestADeploymentIsReadUnderItsOwnNumberOnly(t *testing.T) {
-	objects := &statestore.Memory{}
+	objects := &bucket.Memory{}
 	s := newStack(t, objects)
 	d, err := s.AddDeployment(t.Context(), statestore.StoredDeployment{Deployment: deployments.Deployment{
 		Name: deployments.DeploymentName{StackName: dev}}})
@@ -49,7 +50,7 @@ func TestADeploymentIsReadUnderItsOwnNumberOnly(t *testing.T) {
 }
 
 func TestTheSecretsOfSettingsAreSealedInTheBucketAndWhenTheyAreShown(t *testing.T) {
-	objects := &statestore.Memory{}
+	objects := &bucket.Memory{}
 	s := newStack(t, objects)
 	const secret = "the-token-of-the-git-server"
 	err := s.ChangeDeploymentSettings(t.Context(), dev, func(settings *statestore.StoredSettings) error {
@@ -84,7 +85,7 @@ func TestTheSecretsOfSettingsAreSealedInTheBucketAndWhenTheyAreShown(t *testing.
 }
 
 func TestTheLogOfADeploymentIsReadInTheOrderOfItsStepsAndAttempts(t *testing.T) {
-	s := newStack(t, &statestore.Memory{})
+	s := newStack(t, &bucket.Memory{})
 	n := deployments.DeploymentName{StackName: dev, Number: 1}
 	for _, p := range []statestore.LogPart{{Step: 10}, {Step: 2, Attempt: 2, Number: 1}, {Step: 2, Attempt: 1, Number: 2},
 		{Step: 2, Attempt: 1, Number: 1}, {Step: 1, Attempt: 1, Number: 1}} {
@@ -114,7 +115,7 @@ func TestTheLogOfADeploymentIsReadInTheOrderOfItsStepsAndAttempts(t *testing.T) 
 }
 
 func TestTheKeyThatAGitServerHadAtFirstCounts(t *testing.T) {
-	s := newStack(t, &statestore.Memory{})
+	s := newStack(t, &bucket.Memory{})
 	const at = "ssh://git@example.com/acme/shop.git"
 	for _, key := range []string{"ssh-ed25519 first", "ssh-ed25519 second"} {
 		if err := s.PutGitHostKey(t.Context(), dev, at, key); err != nil {
@@ -134,7 +135,7 @@ func TestTheKeyThatAGitServerHadAtFirstCounts(t *testing.T) {
 
 func TestTheOldestDeploymentsAreForgottenOnceTheyHaveEnded(t *testing.T) {
 	const kept, more = 500, 5
-	s := newStack(t, &statestore.Memory{})
+	s := newStack(t, &bucket.Memory{})
 	for i := range kept + more {
 		status := deployments.DeploymentSkipped
 		if i == 1 {

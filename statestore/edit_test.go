@@ -11,6 +11,7 @@ import (
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/values/bags"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 )
@@ -38,7 +39,7 @@ func untainted(t *testing.T, d apitype.UntypedDeployment) apitype.UntypedDeploym
 }
 
 func TestAnEditKeepsCiphertextsAndWhatItDoesNotChange(t *testing.T) {
-	s, stock := newStack(t, &statestore.Memory{}), golden(t, "stock.json")
+	s, stock := newStack(t, &bucket.Memory{}), golden(t, "stock.json")
 	x := statestore.Exchange{Stack: dev, Secrets: provider(t, stock)}
 	if _, err := s.Import(t.Context(), x, stock); err != nil {
 		t.Fatal(err)
@@ -62,7 +63,7 @@ func TestAnEditKeepsCiphertextsAndWhatItDoesNotChange(t *testing.T) {
 }
 
 func TestASecretThatDoesNotChangeKeepsItsCiphertextBesideOnesThatDo(t *testing.T) {
-	s, x := newStack(t, &statestore.Memory{}), statestore.Exchange{Stack: dev}
+	s, x := newStack(t, &bucket.Memory{}), statestore.Exchange{Stack: dev}
 	const secret = `{"4dabf18193072939515e22adb298388d":"1b47061264138c4ac30d75fd1eb44270","plaintext":"\"sesame\""}`
 	thing := strings.Replace(thingState, `"id":"i"`, `"id":"i","inputs":{"size":1,"password":`+secret+`}`, 1)
 	if _, err := s.Import(t.Context(), x, deployment([]string{rootState, thing}, nil)); err != nil {
@@ -119,7 +120,7 @@ func TestARenameFollowsReferencesInValuesAndViews(t *testing.T) {
 		reference(`\"`) + `"}`
 	other := strings.NewReplacer(`Thing::a"`, `Thing::b","viewOf":`+former,
 		`"id":"i"`, `"id":"j","inputs":{"of":`+reference(`"`)+`,"hidden":`+hidden+`}`).Replace(thingState)
-	s, x := newStack(t, &statestore.Memory{}), statestore.Exchange{Stack: dev}
+	s, x := newStack(t, &bucket.Memory{}), statestore.Exchange{Stack: dev}
 	if _, err := s.Import(t.Context(), x, deployment([]string{rootState, thingState, other}, nil)); err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +142,7 @@ func TestARenameFollowsReferencesInValuesAndViews(t *testing.T) {
 }
 
 func TestAnEditThatWouldBreakTheStateIsRefused(t *testing.T) {
-	s := newStack(t, &statestore.Memory{})
+	s := newStack(t, &bucket.Memory{})
 	x := statestore.Exchange{Stack: dev}
 	if _, err := s.Import(t.Context(), x, deployment([]string{rootState, thingState}, nil)); err != nil {
 		t.Fatal(err)
@@ -170,7 +171,7 @@ func TestAnEditThatWouldBreakTheStateIsRefused(t *testing.T) {
 // TestAChangeOfAnOlderVersionNeverReplacesANewerOne makes a version at each moment at which an edit or an import could
 // overwrite it.
 func TestAChangeOfAnOlderVersionNeverReplacesANewerOne(t *testing.T) {
-	s := newStack(t, &statestore.Memory{})
+	s := newStack(t, &bucket.Memory{})
 	plain := statestore.Exchange{Stack: dev}
 	both := deployment([]string{rootState, thingState}, nil)
 	first, err := s.Import(t.Context(), plain, both)
@@ -206,7 +207,7 @@ func TestAChangeOfAnOlderVersionNeverReplacesANewerOne(t *testing.T) {
 }
 
 func TestAMoveEncryptsSecretsForTheOtherStack(t *testing.T) {
-	s := newStack(t, &statestore.Memory{})
+	s := newStack(t, &bucket.Memory{})
 	prod := deployments.StackName{Organization: "organization", Project: "web", Stack: "prod"}
 	if err := s.CreateStack(t.Context(), prod, nil); err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/values/bags"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/sig"
@@ -36,7 +37,7 @@ func (s *Store) Export(
 		return d, err
 	}
 	if err := json.Unmarshal(data, &d); err != nil {
-		return d, damaged(checkpointKey(x.Stack, version), err)
+		return d, bucket.Damaged(checkpointKey(x.Stack, version), err)
 	}
 	return d, nil
 }
@@ -72,7 +73,7 @@ func (s *Store) exportJSON(ctx context.Context, x Exchange, version int, showSec
 		f, err := parseFile(ctx, data, false)
 		switch {
 		case err != nil:
-			return nil, damaged(checkpointKey(x.Stack, version), err)
+			return nil, bucket.Damaged(checkpointKey(x.Stack, version), err)
 		case asStored(f, x):
 			return data, nil
 		case f.Deployment.SecretsProviders == nil && !mayHaveSigned(data):
@@ -279,7 +280,7 @@ func otherStackResource(name deployments.StackName, states []engine.State, opera
 }
 
 func refused(err error) error {
-	if interrupted(err) {
+	if bucket.Interrupted(err) {
 		return err
 	}
 	return deployments.Errorf(deployments.CodeInvalid, "the deployment cannot be imported: %w", err)

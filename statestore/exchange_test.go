@@ -15,6 +15,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/testkit/peertest"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/passphrase"
 	"github.com/deployctl/deployctl/statestore/storetest"
 	"github.com/klauspost/compress/zstd"
@@ -59,7 +60,7 @@ func provider(t *testing.T, d apitype.UntypedDeployment) deployments.SecretsProv
 	return deployments.SecretsProvider{Type: fields.SecretsProviders.Type, Salt: salt, Key: key}
 }
 
-func newStack(t *testing.T, o statestore.Objects) *statestore.Store {
+func newStack(t *testing.T, o bucket.Objects) *statestore.Store {
 	t.Helper()
 	s, err := statestore.New(o, statestore.Options{Master: storetest.Master})
 	if err != nil {
@@ -96,7 +97,7 @@ func wantSame(t *testing.T, got, want apitype.UntypedDeployment) {
 }
 
 func TestADeploymentOfTheStockCLIComesBackAsItWas(t *testing.T) {
-	s, stock := newStack(t, &statestore.Memory{}), golden(t, "stock.json")
+	s, stock := newStack(t, &bucket.Memory{}), golden(t, "stock.json")
 	x := statestore.Exchange{Stack: dev, Secrets: provider(t, stock)}
 	version, err := s.Import(t.Context(), x, stock)
 	if err != nil || version != 1 {
@@ -122,7 +123,7 @@ func TestADeploymentOfTheStockCLIComesBackAsItWas(t *testing.T) {
 }
 
 func TestSecretsMoveFromOneProviderToTheOther(t *testing.T) {
-	s, stock := newStack(t, &statestore.Memory{}), golden(t, "stock.json")
+	s, stock := newStack(t, &bucket.Memory{}), golden(t, "stock.json")
 	withPassphrase := provider(t, stock)
 	if _, err := s.Import(t.Context(), statestore.Exchange{Stack: dev, Secrets: withPassphrase}, stock); err != nil {
 		t.Fatal(err)
@@ -149,14 +150,14 @@ func TestSecretsMoveFromOneProviderToTheOther(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := newStack(t, &statestore.Memory{}).Import(t.Context(),
+	if _, err := newStack(t, &bucket.Memory{}).Import(t.Context(),
 		statestore.Exchange{Stack: dev, Secrets: withPassphrase}, back); err != nil {
 		t.Fatalf("encrypted anew with the passphrase: %v", err)
 	}
 }
 
 func TestAnEmptyStackExportsAnEmptyDeployment(t *testing.T) {
-	d, err := newStack(t, &statestore.Memory{}).Export(t.Context(), statestore.Exchange{Stack: dev}, 0, false)
+	d, err := newStack(t, &bucket.Memory{}).Export(t.Context(), statestore.Exchange{Stack: dev}, 0, false)
 	if err != nil || d.Version != 3 || bytes.Contains(d.Deployment, []byte("urn")) {
 		t.Fatalf("%+v, %v", d, err)
 	}
@@ -200,7 +201,7 @@ func TestADeploymentThatCannotBeImportedIsRefusedWithAReason(t *testing.T) {
 		{"a field of another type", replace(`"custom": true`, `"custom": "yes"`), with, "resource"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := newStack(t, &statestore.Memory{})
+			s := newStack(t, &bucket.Memory{})
 			_, err := s.Import(t.Context(), statestore.Exchange{Stack: dev, Secrets: c.secrets}, c.in)
 			if deployments.CodeOf(err) != deployments.CodeInvalid || !strings.Contains(err.Error(), c.says) {
 				t.Fatalf("got %s: %v", deployments.CodeOf(err), err)
@@ -213,7 +214,7 @@ func TestADeploymentThatCannotBeImportedIsRefusedWithAReason(t *testing.T) {
 }
 
 func TestACheckpointEditedByHandIsReadOrRefusedWithItsName(t *testing.T) {
-	objects := &statestore.Memory{}
+	objects := &bucket.Memory{}
 	s, stock := newStack(t, objects), golden(t, "stock.json")
 	x := statestore.Exchange{Stack: dev, Secrets: provider(t, stock)}
 	if _, err := s.Import(t.Context(), x, stock); err != nil {
@@ -259,7 +260,7 @@ func TestACheckpointEditedByHandIsReadOrRefusedWithItsName(t *testing.T) {
 		{"emptied", nil, "JSON"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if _, err := objects.Put(t.Context(), key, c.content, statestore.Condition{}); err != nil {
+			if _, err := objects.Put(t.Context(), key, c.content, bucket.Condition{}); err != nil {
 				t.Fatal(err)
 			}
 			fresh, err := statestore.New(objects, statestore.Options{Master: storetest.Master})
@@ -286,7 +287,7 @@ func TestACheckpointEditedByHandIsReadOrRefusedWithItsName(t *testing.T) {
 }
 
 func TestAHeadOfANewerFormatIsRefused(t *testing.T) {
-	objects := &statestore.Memory{}
+	objects := &bucket.Memory{}
 	s := newStack(t, objects)
 	const key = "stacks/organization/web/dev/head.json"
 	for content, says := range map[string]string{
@@ -294,7 +295,7 @@ func TestAHeadOfANewerFormatIsRefused(t *testing.T) {
 		`{"id": "x"}`:                           "no format number",
 		`{"format": 1, "versi`:                  "damaged",
 	} {
-		if _, err := objects.Put(t.Context(), key, []byte(content), statestore.Condition{}); err != nil {
+		if _, err := objects.Put(t.Context(), key, []byte(content), bucket.Condition{}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := s.Head(t.Context(), dev); deployments.CodeOf(err) != deployments.CodeFormat ||
@@ -307,7 +308,7 @@ func TestAHeadOfANewerFormatIsRefused(t *testing.T) {
 // TestTheStockCLIReadsAnExport needs the stock CLI on PATH.
 func TestTheStockCLIReadsAnExport(t *testing.T) {
 	cli := peertest.Path(t, "pulumi")
-	s, stock := newStack(t, &statestore.Memory{}), golden(t, "stock.json")
+	s, stock := newStack(t, &bucket.Memory{}), golden(t, "stock.json")
 	own := statestore.Exchange{Stack: dev}
 	plainStock := golden(t, "stock_plain.json")
 	if _, err := s.Import(t.Context(), own, plainStock); err != nil {
@@ -358,17 +359,17 @@ func TestTheStockCLIReadsAnExport(t *testing.T) {
 
 // reads counts the contents that are read of each key.
 type reads struct {
-	statestore.Objects
+	bucket.Objects
 	of map[string]int
 }
 
-func (r reads) Get(ctx context.Context, key string) (statestore.Object, error) {
+func (r reads) Get(ctx context.Context, key string) (bucket.Object, error) {
 	r.of[key]++
 	return r.Objects.Get(ctx, key)
 }
 
 func TestAWriterDoesNotReadItsOwnCheckpointUnlessItWasEdited(t *testing.T) {
-	objects := reads{&statestore.Memory{}, map[string]int{}}
+	objects := reads{&bucket.Memory{}, map[string]int{}}
 	s, stock := newStack(t, objects), golden(t, "stock.json")
 	x := statestore.Exchange{Stack: dev, Secrets: provider(t, stock)}
 	if _, err := s.Import(t.Context(), x, stock); err != nil {
@@ -378,7 +379,7 @@ func TestAWriterDoesNotReadItsOwnCheckpointUnlessItWasEdited(t *testing.T) {
 	if _, err := s.Export(t.Context(), x, 1, false); err != nil || objects.of[key] != 0 {
 		t.Fatalf("it was read %d times, %v", objects.of[key], err)
 	}
-	if _, err := objects.Put(t.Context(), key, []byte("{}"), statestore.Condition{}); err != nil {
+	if _, err := objects.Put(t.Context(), key, []byte("{}"), bucket.Condition{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Export(t.Context(), x, 1, false); err == nil || objects.of[key] != 1 {

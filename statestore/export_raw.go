@@ -22,6 +22,7 @@ import (
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/sys/mempool"
 	"github.com/deployctl/deployctl/internal/values/rawjson"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // rawFolders are what a raw export has of an active update, in this order. Its request, its suspended core, the
@@ -99,13 +100,13 @@ func (s *Store) ExportRaw(ctx context.Context, name deployments.StackName, to io
 func (e *rawExport) head(ctx context.Context) (h Head, err error) {
 	key := stackKey(e.name, "head.json")
 	o, err := e.objects.Get(ctx, key)
-	if errors.Is(err, ErrAbsent) {
+	if errors.Is(err, bucket.ErrAbsent) {
 		err = e.absent(ctx, e.name)
 		if deployments.CodeOf(err) != deployments.CodeFormat {
 			return h, err
 		}
 	} else if err != nil {
-		return h, failed(err, "read "+key)
+		return h, bucket.Failed(err, "read "+key)
 	} else if err = e.add(key, o.Data); err != nil {
 		return h, err
 	} else if h, err = parseHead(key, o.Data); err == nil {
@@ -137,7 +138,7 @@ func (e *rawExport) checkpoint(ctx context.Context, h Head) error {
 	key := checkpointKey(e.name, h.Version)
 	o, err := e.objects.Get(ctx, key)
 	if err != nil {
-		return e.unread(ctx, key, failed(err, "read "+key))
+		return e.unread(ctx, key, bucket.Failed(err, "read "+key))
 	}
 	switch c := checkpointIn(o); {
 	case e.keys == nil: // the head is named
@@ -170,11 +171,11 @@ func digestOf(frames []byte) (string, error) {
 
 // folder adds the sealed objects of a folder.
 func (e *rawExport) folder(ctx context.Context, prefix string) error {
-	q := Query{Prefix: prefix, Limit: logPage}
+	q := bucket.Query{Prefix: prefix, Limit: logPage}
 	for more := true; more; {
 		l, err := e.objects.List(ctx, q)
 		if err != nil {
-			return failed(err, "list "+prefix)
+			return bucket.Failed(err, "list "+prefix)
 		}
 		for _, key := range l.Keys {
 			if err := e.sealed(ctx, key); err != nil {
@@ -192,7 +193,7 @@ func (e *rawExport) sealed(ctx context.Context, key string) error {
 	mempool.Drop(ctx)
 	o, err := e.objects.Get(ctx, key)
 	if err != nil {
-		return e.unread(ctx, key, failed(err, "read "+key))
+		return e.unread(ctx, key, bucket.Failed(err, "read "+key))
 	}
 	folder, file := path.Base(path.Dir(key)), path.Base(key)
 	plain, err := e.opened(ctx, key, o.Data)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/sys/mempool"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // rawOf exports the stack raw, and returns the files of the archive, their names in order and what is wrong with whom.
@@ -79,7 +80,8 @@ func TestWhatNothingCanRecoverIsExportedAsItIsWithItsSecretsEncrypted(t *testing
 	j.put(1, logSize{}, "["+made(1, 1)+"]")
 	j.put(2, logSize{}, `[{"sequenceID":2,"kind":"x"}]`)
 	j.put(3, logSize{}, `[`)
-	_, err := j.store.objects.Put(t.Context(), updateKey(u, journalFolder, "00000004"), []byte("planted"), Condition{})
+	key := updateKey(u, journalFolder, "00000004")
+	_, err := j.store.objects.Put(t.Context(), key, []byte("planted"), bucket.Condition{})
 	j.ok(err)
 	const delta = `[{"seq":1,"kind":"set","state":{"inputs":{"d":"x","v":%s}}}]`
 	output := `{"` + resource.SigKey + `":"` + resource.OutputValueSig + `","secret":true,"value":"` + hidden + `"}`
@@ -137,7 +139,7 @@ func TestARawExportNamesWhatTheServiceHasNotWritten(t *testing.T) {
 	edit := func(j *journaling, key, from, to string) {
 		o, err := j.objects.Get(t.Context(), key)
 		j.ok(err)
-		_, err = j.objects.Put(t.Context(), key, bytes.Replace(o.Data, []byte(from), []byte(to), 1), Condition{})
+		_, err = j.objects.Put(t.Context(), key, bytes.Replace(o.Data, []byte(from), []byte(to), 1), bucket.Condition{})
 		j.ok(err)
 	}
 	for name, c := range map[string]struct {
@@ -151,13 +153,13 @@ func TestARawExportNamesWhatTheServiceHasNotWritten(t *testing.T) {
 		"no head": {func(j *journaling) { j.ok(j.objects.Delete(t.Context(), head(j))) }, "head.json is missing",
 			false},
 		"another checkpoint": {func(j *journaling) {
-			_, err := j.objects.Put(t.Context(), newest(j), []byte("{}"), Condition{})
+			_, err := j.objects.Put(t.Context(), newest(j), []byte("{}"), bucket.Condition{})
 			j.ok(err)
 		}, "has not its MAC", true},
 		"a checkpoint of the service, which is not the newest": {func(j *journaling) {
 			h, err := j.store.Head(t.Context(), j.lease.Update.StackName)
 			j.ok(err)
-			_, err = j.objects.Put(t.Context(), newest(j), j.store.packed(h.ID, 2, []byte("{}")), Condition{})
+			_, err = j.objects.Put(t.Context(), newest(j), j.store.packed(h.ID, 2, []byte("{}")), bucket.Condition{})
 			j.ok(err)
 		}, "the head says", true},
 		"no checkpoint": {func(j *journaling) { j.ok(j.objects.Delete(t.Context(), newest(j))) }, "no such object", true},
@@ -220,7 +222,7 @@ func FuzzEncrypted(f *testing.F) {
 		strings.Repeat("[", 200) + secretText + strings.Repeat("]", 200), `{"secret":true,"value":"x"}`} {
 		f.Add([]byte(text))
 	}
-	store, err := New(&Memory{}, Options{Master: make([]byte, 32)})
+	store, err := New(&bucket.Memory{}, Options{Master: make([]byte, 32)})
 	if err != nil {
 		f.Fatal(err)
 	}

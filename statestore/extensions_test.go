@@ -10,6 +10,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
@@ -44,7 +45,7 @@ func extensionsOf(t *testing.T, s *statestore.Store, x statestore.Exchange) []st
 }
 
 func TestAStateKeepsTheExtensionsThatItsResourcesName(t *testing.T) {
-	s, x := newStack(t, &statestore.Memory{}), statestore.Exchange{Stack: dev}
+	s, x := newStack(t, &bucket.Memory{}), statestore.Exchange{Stack: dev}
 	version, err := s.Import(t.Context(), x, extended(t))
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +72,7 @@ func TestAStateKeepsTheExtensionsThatItsResourcesName(t *testing.T) {
 }
 
 func TestAStateThatLacksAnExtensionSaysSoWhereItIsNeeded(t *testing.T) {
-	s, x := newStack(t, &statestore.Memory{}), statestore.Exchange{Stack: dev}
+	s, x := newStack(t, &bucket.Memory{}), statestore.Exchange{Stack: dev}
 	in := extended(t)
 	in.Deployment = json.RawMessage(strings.Replace(string(in.Deployment), `"e1":{`, `"e3":{`, 1))
 	version, err := s.Import(t.Context(), x, in)
@@ -89,7 +90,7 @@ func TestAStateThatLacksAnExtensionSaysSoWhereItIsNeeded(t *testing.T) {
 }
 
 func TestAMovedResourceTakesItsExtensionAlong(t *testing.T) {
-	s := newStack(t, &statestore.Memory{})
+	s := newStack(t, &bucket.Memory{})
 	prod := deployments.StackName{Organization: "organization", Project: "web", Stack: "prod"}
 	if err := s.CreateStack(t.Context(), prod, nil); err != nil {
 		t.Fatal(err)

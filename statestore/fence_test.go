@@ -5,7 +5,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/storetest"
 )
 
@@ -14,7 +14,7 @@ const fenceSeeds = 300
 func TestAWriterThatLostTheStackCannotMoveTheHeadWhateverGoesWrong(t *testing.T) {
 	for seed := range uint64(fenceSeeds) {
 		synctest.Test(t, func(t *testing.T) { // pauses between attempts take no time
-			if err := storetest.Fence(t.Context(), &statestore.Memory{}, seed); err != nil {
+			if err := storetest.Fence(t.Context(), &bucket.Memory{}, seed); err != nil {
 				t.Errorf("seed %d: %v", seed, err)
 			}
 		})
@@ -23,11 +23,11 @@ func TestAWriterThatLostTheStackCannotMoveTheHeadWhateverGoesWrong(t *testing.T)
 
 // unconditional is a store that does not honour a condition.
 type unconditional struct {
-	statestore.Objects
-	forget func(statestore.Condition) statestore.Condition
+	bucket.Objects
+	forget func(bucket.Condition) bucket.Condition
 }
 
-func (u unconditional) Put(ctx context.Context, key string, data []byte, c statestore.Condition) (string, error) {
+func (u unconditional) Put(ctx context.Context, key string, data []byte, c bucket.Condition) (string, error) {
 	return u.Objects.Put(ctx, key, data, u.forget(c))
 }
 
@@ -35,8 +35,8 @@ func TestAStoreThatIgnoresIfMatchIsFoundOut(t *testing.T) {
 	found := 0
 	for seed := range uint64(fenceSeeds) {
 		synctest.Test(t, func(t *testing.T) {
-			broken := unconditional{&statestore.Memory{}, func(c statestore.Condition) statestore.Condition {
-				return statestore.Condition{Absent: c.Absent}
+			broken := unconditional{&bucket.Memory{}, func(c bucket.Condition) bucket.Condition {
+				return bucket.Condition{Absent: c.Absent}
 			}}
 			if storetest.Fence(t.Context(), broken, seed) != nil {
 				found++

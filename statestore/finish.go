@@ -6,6 +6,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
@@ -43,7 +44,7 @@ func (s *Store) Finish(ctx context.Context, f Finish) (Written, error) {
 	if less := <-known; less != nil {
 		return Written{}, less
 	}
-	if unreadable(err) != nil && s.untouched(ctx, f) {
+	if bucket.Unreadable(err) != nil && s.untouched(ctx, f) {
 		return Written{Resources: h.Resources}, s.Commit(ctx, claim, Written{})
 	}
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
@@ -90,7 +91,7 @@ func TestEveryFieldOfADeploymentIsKeptWhenItsResourcesChange(t *testing.T) {
 	for name, value := range everyPart {
 		parts[name] = value
 	}
-	s, x := newStack(t, &statestore.Memory{}), statestore.Exchange{Stack: dev}
+	s, x := newStack(t, &bucket.Memory{}), statestore.Exchange{Stack: dev}
 	in := apitype.UntypedDeployment{Version: 4, Features: allFeatures(), Deployment: json.RawMessage(object(parts))}
 	if _, err := s.Import(t.Context(), x, in); err != nil {
 		t.Fatal(err)
@@ -169,7 +170,7 @@ func allFeatures() (names []string) {
 }
 
 func TestADeploymentNamesTheFeaturesThatItsReaderNeeds(t *testing.T) {
-	s, x := newStack(t, &statestore.Memory{}), statestore.Exchange{Stack: dev}
+	s, x := newStack(t, &bucket.Memory{}), statestore.Exchange{Stack: dev}
 	if known := slices.Sorted(slices.Values(statestore.FeatureNames())); !slices.Equal(known,
 		slices.Sorted(slices.Values(append(allFeatures(), "byteString")))) {
 		t.Errorf("the features are %q", known)
@@ -202,7 +203,7 @@ func TestAStringThatIsNoUTF8StaysAsItIsAndNamesItsFeature(t *testing.T) {
 	const inputs = `{"key":{"4dabf18193072939515e22adb298388d":"803fd3297a5875dc03ca845dda5d2a98","value":"/wB4"}}`
 	with := map[string]string{"urn": everyField["urn"], "type": everyField["type"], "custom": "true", "id": `"i-x"`,
 		"inputs": inputs}
-	s, x := newStack(t, &statestore.Memory{}), statestore.Exchange{Stack: dev}
+	s, x := newStack(t, &bucket.Memory{}), statestore.Exchange{Stack: dev}
 	in := deployment([]string{rootState, thingState, object(with)}, nil)
 	in.Version, in.Features = 4, []string{"byteString"}
 	if _, err := s.Import(t.Context(), x, in); err != nil {
@@ -295,7 +296,7 @@ func TestAWholeDeploymentIsValidOrRefused(t *testing.T) {
 		"an alias that is no URN": {states: list(thing("a", "aliases", `["old"]`)), says: "not a valid URN"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, x := newStack(t, &statestore.Memory{}), statestore.Exchange{Stack: dev}
+			s, x := newStack(t, &bucket.Memory{}), statestore.Exchange{Stack: dev}
 			version, err := s.Import(t.Context(), x, deployment(c.states, c.pending))
 			if c.says != "" {
 				if deployments.CodeOf(err) != deployments.CodeInvalid || !strings.Contains(err.Error(), c.says) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // Format is the version of the stored state that this code writes. It reads that one and all earlier ones.
@@ -116,16 +117,16 @@ func (s *Store) readHead(ctx context.Context, name deployments.StackName) (Head,
 	}
 	key := stackKey(name, "head.json")
 	o, err := s.objects.Get(ctx, key)
-	if errors.Is(err, ErrAbsent) {
+	if errors.Is(err, bucket.ErrAbsent) {
 		s.cacheIdentity(name, Head{})
 		if absent := s.absent(ctx, name); deployments.CodeOf(absent) != deployments.CodeFormat {
 			return Head{}, "", absent
-		} else if o, err = s.objects.Get(ctx, key); errors.Is(err, ErrAbsent) { // else the stack was created meanwhile
+		} else if o, err = s.objects.Get(ctx, key); errors.Is(err, bucket.ErrAbsent) { // else the stack was created meanwhile
 			return Head{}, "", absent
 		}
 	}
 	if err != nil {
-		return Head{}, "", failed(err, "read "+key)
+		return Head{}, "", bucket.Failed(err, "read "+key)
 	}
 	h, err := parseHead(key, o.Data)
 	if err == nil {
@@ -172,12 +173,12 @@ func (f formats) bring(key string, data []byte) ([]byte, error) {
 	}
 	for _, migrate := range f[format-1:] {
 		if err := migrate(fields); err != nil {
-			return nil, damaged(key, err)
+			return nil, bucket.Damaged(key, err)
 		}
 	}
 	data, err := json.Marshal(fields)
 	if err != nil {
-		return nil, damaged(key, err)
+		return nil, bucket.Damaged(key, err)
 	}
 	return data, nil
 }
@@ -203,18 +204,18 @@ func (s *Store) changeHead(
 		if err != nil || !write {
 			return h, err
 		}
-		err = s.writeHead(ctx, name, h, Condition{Tag: tag})
-		if !errors.Is(err, ErrChanged) {
+		err = s.writeHead(ctx, name, h, bucket.Condition{Tag: tag})
+		if !errors.Is(err, bucket.ErrChanged) {
 			return h, err
 		}
 	}
 }
 
-func (s *Store) writeHead(ctx context.Context, name deployments.StackName, h Head, c Condition) error {
+func (s *Store) writeHead(ctx context.Context, name deployments.StackName, h Head, c bucket.Condition) error {
 	h.Nonce, h.MAC = rand.Text(), ""
 	data, err := json.Marshal(h)
 	if err == nil {
-		h.MAC, _, err = s.macOf(purposeHeads, name.String(), data)
+		h.MAC, _, err = s.sealed.MAC(purposeHeads, name.String(), data)
 	}
 	if err == nil {
 		data, err = json.MarshalIndent(h, "", "  ")
@@ -223,5 +224,5 @@ func (s *Store) writeHead(ctx context.Context, name deployments.StackName, h Hea
 		return deployments.Errorf(deployments.CodeInternal, "write the head of %s: %w", name, err)
 	}
 	_, err = s.objects.Put(ctx, stackKey(name, "head.json"), data, c)
-	return failed(err, "write the head of "+name.String())
+	return bucket.Failed(err, "write the head of "+name.String())
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // TestAHeadIsMigratedForward plays two changes of the format: the first renames a field, the second splits one.
@@ -35,7 +36,7 @@ func TestAHeadIsMigratedForward(t *testing.T) {
 		},
 	}
 	Format = migrations.format()
-	objects := &Memory{}
+	objects := &bucket.Memory{}
 	store, err := New(objects, Options{Master: make([]byte, 32)})
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +57,7 @@ func TestAHeadIsMigratedForward(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if _, err := objects.Put(t.Context(), stackKey(name, "head.json"), []byte(c.stored),
-				Condition{}); err != nil {
+				bucket.Condition{}); err != nil {
 				t.Fatal(err)
 			}
 			h, err := store.Head(t.Context(), name)
@@ -115,7 +116,7 @@ func TestAHeadRemembersRequestsAsLongAsTheyCouldBeRepeated(t *testing.T) {
 }
 
 func TestAnUpdateOfAnEarlierBuildMayLackSavesWithoutDeltas(t *testing.T) {
-	s, err := New(&Memory{}, Options{Master: make([]byte, 32)})
+	s, err := New(&bucket.Memory{}, Options{Master: make([]byte, 32)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
@@ -115,13 +116,13 @@ func (s *Store) Generations(ctx context.Context, name deployments.StackName) (ma
 	return next, err
 }
 
-func (s *Store) readGenerations(ctx context.Context, key string) (map[string]lastCreate, Condition, error) {
+func (s *Store) readGenerations(ctx context.Context, key string) (map[string]lastCreate, bucket.Condition, error) {
 	known := map[string]lastCreate{}
-	tag, err := s.getSealed(ctx, key, &known)
-	if errors.Is(err, ErrAbsent) {
-		return known, Condition{Absent: true}, nil
+	tag, err := s.sealed.GetJSON(ctx, key, &known)
+	if errors.Is(err, bucket.ErrAbsent) {
+		return known, bucket.Condition{Absent: true}, nil
 	}
-	return known, Condition{Tag: tag}, err
+	return known, bucket.Condition{Tag: tag}, err
 }
 
 // noteGenerations remembers the creates of an update that the state does not tell. Numbers only grow, so it does not
@@ -144,7 +145,7 @@ func (s *Store) noteGenerations(ctx context.Context, name deployments.StackName,
 		if !s.raise(known, raise) {
 			return nil
 		}
-		if err = s.putSealed(ctx, key, known, unchanged); !errors.Is(err, ErrChanged) {
+		if err = s.sealed.PutJSON(ctx, key, known, unchanged); !errors.Is(err, bucket.ErrChanged) {
 			return err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
@@ -27,7 +28,7 @@ func identity(t *testing.T, s *Store, name deployments.StackName) StackIdentity 
 // service returns a service with a new bucket.
 func service(t *testing.T, key byte) *Store {
 	t.Helper()
-	s, err := New(&Memory{}, Options{Master: bytes.Repeat([]byte{key}, 32)})
+	s, err := New(&bucket.Memory{}, Options{Master: bytes.Repeat([]byte{key}, 32)})
 	if err == nil {
 		err = s.Check(t.Context())
 	}

@@ -9,16 +9,17 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // beside is an object store that does something before an object is written.
 type beside struct {
-	statestore.Objects
+	bucket.Objects
 	key string
 	do  func()
 }
 
-func (b *beside) Put(ctx context.Context, key string, data []byte, c statestore.Condition) (string, error) {
+func (b *beside) Put(ctx context.Context, key string, data []byte, c bucket.Condition) (string, error) {
 	if b.do != nil && strings.HasSuffix(key, b.key) && moves(data) {
 		do := b.do
 		b.do = nil
@@ -42,7 +43,7 @@ func TestAnImportWhoseClientLeavesIsCompleteOrReleasesTheStack(t *testing.T) {
 		{"once it is written", "head.json", 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			objects := &beside{Objects: &statestore.Memory{}}
+			objects := &beside{Objects: &bucket.Memory{}}
 			s, stock := newStack(t, objects), golden(t, "stock.json")
 			ctx, goAway := context.WithCancel(t.Context())
 			objects.key, objects.do = c.key, goAway
@@ -59,20 +60,20 @@ func TestAnImportWhoseClientLeavesIsCompleteOrReleasesTheStack(t *testing.T) {
 
 // failing is an object store on which a write of a head that ends a claim goes wrong, once.
 type failing struct {
-	statestore.Objects
+	bucket.Objects
 	failed bool
 }
 
-func (f *failing) Put(ctx context.Context, key string, data []byte, c statestore.Condition) (string, error) {
+func (f *failing) Put(ctx context.Context, key string, data []byte, c bucket.Condition) (string, error) {
 	if strings.HasSuffix(key, "head.json") && moves(data) && c.Tag != "" && !f.failed {
 		f.failed = true
-		return "", statestore.ErrTransient
+		return "", bucket.ErrTransient
 	}
 	return f.Objects.Put(ctx, key, data, c)
 }
 
 func TestAnImportThatCannotMoveTheHeadGivesTheStackBack(t *testing.T) {
-	s, stock := newStack(t, &failing{Objects: &statestore.Memory{}}), golden(t, "stock.json")
+	s, stock := newStack(t, &failing{Objects: &bucket.Memory{}}), golden(t, "stock.json")
 	_, err := s.Import(t.Context(), statestore.Exchange{Stack: dev, Secrets: provider(t, stock)}, stock)
 	if deployments.CodeOf(err) != deployments.CodeUnavailable {
 		t.Errorf("got %v", err)
@@ -83,7 +84,7 @@ func TestAnImportThatCannotMoveTheHeadGivesTheStackBack(t *testing.T) {
 }
 
 func TestAnImportLeavesTheStackToAnUpdateThatWasFaster(t *testing.T) {
-	s, stock := newStack(t, &statestore.Memory{}), golden(t, "stock.json")
+	s, stock := newStack(t, &bucket.Memory{}), golden(t, "stock.json")
 	var update statestore.Claim
 	reserve := func(context.Context, deployments.StackName) (int, error) {
 		var err error
@@ -102,7 +103,7 @@ func TestAnImportLeavesTheStackToAnUpdateThatWasFaster(t *testing.T) {
 }
 
 func TestAnImportThatLostTheStackSaysSo(t *testing.T) {
-	objects := &beside{Objects: &statestore.Memory{}}
+	objects := &beside{Objects: &bucket.Memory{}}
 	s, stock := newStack(t, objects), golden(t, "stock.json")
 	objects.key, objects.do = "checkpoints/1.json.zst", func() {
 		claim, err := s.ClaimOf(t.Context(), deployments.UpdateName{StackName: dev, Version: "1"})

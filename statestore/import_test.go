@@ -8,6 +8,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/storetest"
 	"github.com/klauspost/compress/zstd"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
@@ -27,7 +28,7 @@ func deployment(states, pending []string) apitype.UntypedDeployment {
 }
 
 func TestAnImportThatForgetsEverythingNeedsConsent(t *testing.T) {
-	s := newStack(t, &statestore.Memory{})
+	s := newStack(t, &bucket.Memory{})
 	x := statestore.Exchange{Stack: dev}
 	null := apitype.UntypedDeployment{Version: 3, Deployment: json.RawMessage("null")}
 	if _, err := s.Import(t.Context(), x, null); err != nil {
@@ -66,7 +67,7 @@ func TestAnImportThatForgetsEverythingNeedsConsent(t *testing.T) {
 }
 
 func TestARestoreThatForgetsEverythingNeedsConsent(t *testing.T) {
-	s := newStack(t, &statestore.Memory{})
+	s := newStack(t, &bucket.Memory{})
 	x := statestore.Exchange{Stack: dev}
 	for _, states := range [][]string{{rootState}, {rootState, thingState},
 		{rootState, thingState, strings.NewReplacer("::a", "::b", `"i"`, `"j"`).Replace(thingState)}} {
@@ -89,7 +90,7 @@ func TestARestoreThatForgetsEverythingNeedsConsent(t *testing.T) {
 }
 
 func TestAnImportKeepsResourcesThatAnUpdateMadeMeanwhile(t *testing.T) {
-	s := newStack(t, &statestore.Memory{})
+	s := newStack(t, &bucket.Memory{})
 	x := statestore.Exchange{Stack: dev}
 	meanwhile := x
 	x.Reserve = func(context.Context, deployments.StackName) (int, error) {
@@ -106,14 +107,14 @@ func TestAnImportKeepsResourcesThatAnUpdateMadeMeanwhile(t *testing.T) {
 }
 
 func TestAnImportOverADamagedStateNeedsConsentToForgetEverything(t *testing.T) {
-	objects := &statestore.Memory{}
+	objects := &bucket.Memory{}
 	s := newStack(t, objects)
 	x := statestore.Exchange{Stack: dev}
 	if _, err := s.Import(t.Context(), x, deployment([]string{rootState, thingState}, nil)); err != nil {
 		t.Fatal(err)
 	}
 	const key = "stacks/organization/web/dev/checkpoints/1.json.zst"
-	if _, err := objects.Put(t.Context(), key, []byte("damaged"), statestore.Condition{}); err != nil {
+	if _, err := objects.Put(t.Context(), key, []byte("damaged"), bucket.Condition{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Import(t.Context(), x, deployment(nil, nil)); deployments.CodeOf(
@@ -156,7 +157,7 @@ var refusedStates = map[string]struct {
 func TestAStateThatNoUpdateCouldHandleIsRejectedAtImportAndAtLoad(t *testing.T) {
 	for name, c := range refusedStates {
 		t.Run(name, func(t *testing.T) {
-			objects := &statestore.Memory{}
+			objects := &bucket.Memory{}
 			s := newStack(t, objects)
 			bad := deployment(append([]string{rootState}, c.states...), c.pending)
 			says := strings.ReplaceAll(c.says, "resource number 1 (of", "resource number 2 (of")
@@ -175,7 +176,7 @@ func TestAStateThatNoUpdateCouldHandleIsRejectedAtImportAndAtLoad(t *testing.T) 
 			}
 			writer, _ := zstd.NewWriter(nil)
 			if _, err := objects.Put(t.Context(), key, writer.EncodeAll(stored, nil),
-				statestore.Condition{}); err != nil {
+				bucket.Condition{}); err != nil {
 				t.Fatal(err)
 			}
 			fresh, err := statestore.New(objects, statestore.Options{Master: storetest.Master})
@@ -206,7 +207,7 @@ func TestAnImportWithImpossibleValuesIsRejected(t *testing.T) {
 		"an unknown id":              {strings.Replace(thingState, `"i"`, `"04da6b54-80e4-46f7-96ec-b56ff0331ba9"`, 1)},
 		"a line break":               {strings.Replace(thingState, `Thing::a"`, `Thing::a\nb"`, 1)},
 	} {
-		s := newStack(t, &statestore.Memory{})
+		s := newStack(t, &bucket.Memory{})
 		if _, err := s.Import(t.Context(), statestore.Exchange{Stack: dev},
 			deployment(states, nil)); deployments.CodeOf(err) != deployments.CodeInvalid || err == nil {
 			t.Errorf("%s: %v", name, err)
@@ -215,7 +216,7 @@ func TestAnImportWithImpossibleValuesIsRejected(t *testing.T) {
 }
 
 func TestAComponentMayHaveATypeOfTwoParts(t *testing.T) {
-	s := newStack(t, &statestore.Memory{})
+	s := newStack(t, &bucket.Memory{})
 	component := `{"urn":"urn:pulumi:dev::web::my:Comp::c","custom":false,"type":"my:Comp"}`
 	if _, err := s.Import(t.Context(), statestore.Exchange{Stack: dev},
 		deployment([]string{rootState, component}, nil)); err != nil {
@@ -224,7 +225,7 @@ func TestAComponentMayHaveATypeOfTwoParts(t *testing.T) {
 }
 
 func TestAPendingOperationOfAnotherStackIsNotImported(t *testing.T) {
-	s := newStack(t, &statestore.Memory{})
+	s := newStack(t, &bucket.Memory{})
 	pending := `{"type":"creating","resource":` + strings.Replace(thingState, "dev::web", "prod::web", 1) + `}`
 	_, err := s.Import(t.Context(), statestore.Exchange{Stack: dev}, deployment([]string{rootState}, []string{pending}))
 	if deployments.CodeOf(err) != deployments.CodeInvalid || !strings.Contains(err.Error(), "another stack") {

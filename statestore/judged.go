@@ -7,6 +7,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/sys/mempool"
 	"github.com/deployctl/deployctl/internal/values/rawjson"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/journal"
 )
 
@@ -47,7 +48,7 @@ func judgeClient(
 func parseWritten(ctx context.Context, data []byte) (deploymentFile, error) {
 	f, err := parseFile(ctx, data, true)
 	switch {
-	case interrupted(err), errors.Is(err, deployments.ErrTooLarge):
+	case bucket.Interrupted(err), errors.Is(err, deployments.ErrTooLarge):
 		return f, err
 	case err == nil && (len(data) > deployments.MaxClientState ||
 		len(f.Deployment.Resources) > deployments.MaxClientResources):

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/seal"
 )
 
@@ -20,19 +21,19 @@ type proof struct {
 // opensAll reports, as CodeInvalid, that the service's keys are not those of the bucket: an object names another key,
 // or no object of a kind (heads, tokens, stacks' objects and so on) can be opened. Single damaged objects do not count.
 func (s *Store) opensAll(ctx context.Context) error {
-	l, err := s.objects.List(ctx, Query{})
+	l, err := s.objects.List(ctx, bucket.Query{})
 	if err != nil {
-		return failed(err, "list the bucket")
+		return bucket.Failed(err, "list the bucket")
 	}
 	var mu sync.Mutex
 	kinds := map[string]*proof{}
-	err = each(l.Keys, func(key string) error {
+	err = bucket.Each(l.Keys, func(key string) error {
 		kind := kindOf(key)
 		if kind == "" {
 			return nil
 		}
 		err := s.opens(ctx, key)
-		if err != nil && unreadable(err) == nil && deployments.CodeOf(err) != deployments.CodeNotFound {
+		if err != nil && bucket.Unreadable(err) == nil && deployments.CodeOf(err) != deployments.CodeNotFound {
 			return err
 		}
 		mu.Lock()
@@ -62,7 +63,7 @@ func (s *Store) opensAll(ctx context.Context) error {
 
 // kindOf returns the kind of a sealed or authenticated object; empty for others.
 func kindOf(key string) string {
-	if checkKey(key) != nil {
+	if bucket.CheckKey(key) != nil {
 		return ""
 	}
 	folder, _, _ := strings.Cut(key, "/")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/seal"
 	"github.com/deployctl/deployctl/statestore/storetest"
 )
@@ -25,7 +26,7 @@ func TestABucketThatTheKeysDoNotOpenIsNotAdopted(t *testing.T) {
 	token := func(name string) func(*testing.T, *statestore.Store) {
 		return func(t *testing.T, s *statestore.Store) {
 			grant := deployments.Grant{Role: deployments.RoleAdmin, Organization: "*"}
-			if _, err := s.CreateToken(t.Context(), deployments.Token{Name: name, Grant: &grant}); err != nil {
+			if _, err := s.Access.CreateToken(t.Context(), deployments.Token{Name: name, Grant: &grant}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -51,7 +52,7 @@ func TestABucketThatTheKeysDoNotOpenIsNotAdopted(t *testing.T) {
 		{"a token alone, under keys of a key management service", kms, done{token("root")}, "tokens/root"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			objects := &statestore.Memory{}
+			objects := &bucket.Memory{}
 			s := opened(t, objects, statestore.Options{Keepers: c.keepers})
 			for _, do := range c.done {
 				do(t, s)
@@ -72,7 +73,7 @@ func TestABucketThatTheKeysDoNotOpenIsNotAdopted(t *testing.T) {
 				!strings.Contains(err.Error(), "put keys/ring.json back") {
 				t.Errorf("got %v", err)
 			}
-			if _, err := objects.Get(t.Context(), ringObject); !errors.Is(err, statestore.ErrAbsent) {
+			if _, err := objects.Get(t.Context(), ringObject); !errors.Is(err, bucket.ErrAbsent) {
 				t.Errorf("keys were written: %v", err)
 			}
 		})

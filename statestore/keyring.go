@@ -11,13 +11,15 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore/access"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/seal"
 )
 
 // The service's keys are stored in the bucket, wrapped by a master key or a key management service (docs/adr/0016). A
 // process that cannot unwrap them has the wrong key, and learns that before it writes anything.
 
-var ringKey = join("keys", "ring.json")
+var ringKey = bucket.Key("keys", "ring.json")
 
 // keyringFormat is the newest format of storedKeyring, with the store's identity, which older releases would drop; a
 // keyring without an identity has keyringFormatWithoutIdentity.
@@ -50,7 +52,7 @@ const keyTimeout = 10 * time.Second
 func (s *Store) openKeyring(ctx context.Context) error {
 	content, tag, err := s.readKeyring(ctx)
 	switch {
-	case errors.Is(err, ErrAbsent):
+	case errors.Is(err, bucket.ErrAbsent):
 		content, err = s.createKeyring(ctx)
 	case err == nil:
 		s.unset.Store(nil)
@@ -97,8 +99,8 @@ func (s *Store) changeKeyring(ctx context.Context, change func(*keyringContent))
 			return err
 		}
 		change(&content)
-		err = s.writeKeyring(ctx, content, Condition{Tag: tag})
-		if errors.Is(err, ErrChanged) {
+		err = s.writeKeyring(ctx, content, bucket.Condition{Tag: tag})
+		if errors.Is(err, bucket.ErrChanged) {
 			continue
 		}
 		if err == nil {
@@ -126,7 +128,7 @@ func (s *Store) reloadKeyring(ctx context.Context) error {
 		s.useKeyring(content, tag)
 		s.outdated.Store(nil)
 		return nil
-	case errors.Is(err, ErrAbsent):
+	case errors.Is(err, bucket.ErrAbsent):
 		return deployments.Errorf(deployments.CodeNotFound, "%s is missing, and no process can start without it: put "+
 			"it back from a copy of the bucket "+
 			"while one that has the keys still runs (%w)", ringKey, err)
@@ -171,7 +173,7 @@ func (s *Store) readKeyring(ctx context.Context) (keyringContent, string, error)
 	var content keyringContent
 	o, err := s.objects.Get(ctx, ringKey)
 	if err != nil {
-		return content, "", failed(err, "read "+ringKey)
+		return content, "", bucket.Failed(err, "read "+ringKey)
 	}
 	var stored storedKeyring
 	if err := json.Unmarshal(o.Data, &stored); err != nil {
@@ -237,7 +239,7 @@ func (s *Store) createKeyring(ctx context.Context) (keyringContent, error) {
 		return keyringContent{}, err
 	}
 	if used && !s.adopt {
-		if content, _, err := s.readKeyring(ctx); !errors.Is(err, ErrAbsent) { // created meanwhile
+		if content, _, err := s.readKeyring(ctx); !errors.Is(err, bucket.ErrAbsent) { // created meanwhile
 			return content, err
 		}
 		return keyringContent{}, deployments.Errorf(deployments.CodeInvalid,
@@ -284,11 +286,11 @@ func (s *Store) firstKeys() (seal.Keys, error) {
 
 // inUse reports whether the bucket has sealed objects or stacks.
 func (s *Store) inUse(ctx context.Context) (bool, error) {
-	for _, folder := range []string{stacksFolder, tokenFolder, memberFolder, "blobs/", "removed/", identityFolder,
-		auditFolder, organizationFolder} {
-		l, err := s.objects.List(ctx, Query{Prefix: folder, Limit: 1})
+	for _, folder := range []string{stacksFolder, access.TokenFolder, access.MemberFolder, "blobs/", "removed/",
+		identityFolder, access.AuditFolder, organizationFolder} {
+		l, err := s.objects.List(ctx, bucket.Query{Prefix: folder, Limit: 1})
 		if err != nil {
-			return false, failed(err, "list "+folder)
+			return false, bucket.Failed(err, "list "+folder)
 		}
 		if len(l.Keys) > 0 {
 			return true, nil
@@ -298,7 +300,7 @@ func (s *Store) inUse(ctx context.Context) (bool, error) {
 }
 
 // writeKeyring wraps the keys with every keeper, so that each can unwrap them.
-func (s *Store) writeKeyring(ctx context.Context, content keyringContent, c Condition) error {
+func (s *Store) writeKeyring(ctx context.Context, content keyringContent, c bucket.Condition) error {
 	plain, err := json.Marshal(content)
 	if err != nil {
 		return deployments.Errorf(deployments.CodeInternal, "write %s: %w", ringKey, err)
@@ -320,7 +322,7 @@ func (s *Store) writeKeyring(ctx context.Context, content keyringContent, c Cond
 		return deployments.Errorf(deployments.CodeInternal, "write %s: %w", ringKey, err)
 	}
 	_, err = s.objects.Put(ctx, ringKey, data, c)
-	return failed(err, "write "+ringKey)
+	return bucket.Failed(err, "write "+ringKey)
 }
 
 // followEvery is how often a process checks for new keys.

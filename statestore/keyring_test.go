@@ -13,6 +13,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/seal"
 	"github.com/deployctl/deployctl/statestore/storetest"
 )
@@ -20,7 +21,7 @@ import (
 const ringObject = "keys/ring.json"
 
 // open opens a bucket as a process does at its start.
-func open(t *testing.T, objects statestore.Objects, o statestore.Options) (*statestore.Store, error) {
+func open(t *testing.T, objects bucket.Objects, o statestore.Options) (*statestore.Store, error) {
 	t.Helper()
 	if o.Master == nil && o.Keepers == nil {
 		o.Master = storetest.Master
@@ -32,7 +33,7 @@ func open(t *testing.T, objects statestore.Objects, o statestore.Options) (*stat
 	return s, s.Check(t.Context())
 }
 
-func opened(t *testing.T, objects statestore.Objects, o statestore.Options) *statestore.Store {
+func opened(t *testing.T, objects bucket.Objects, o statestore.Options) *statestore.Store {
 	t.Helper()
 	s, err := open(t, objects, o)
 	if err != nil {
@@ -45,14 +46,14 @@ func up(n int) deployments.UpdateName {
 	return deployments.UpdateName{StackName: dev, Version: fmt.Sprint(n)}
 }
 
-func put(t *testing.T, objects statestore.Objects, key string, data []byte) {
+func put(t *testing.T, objects bucket.Objects, key string, data []byte) {
 	t.Helper()
-	if _, err := objects.Put(t.Context(), key, data, statestore.Condition{}); err != nil {
+	if _, err := objects.Put(t.Context(), key, data, bucket.Condition{}); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func get(t *testing.T, objects statestore.Objects, key string) []byte {
+func get(t *testing.T, objects bucket.Objects, key string) []byte {
 	t.Helper()
 	o, err := objects.Get(t.Context(), key)
 	if err != nil {
@@ -62,7 +63,7 @@ func get(t *testing.T, objects statestore.Objects, key string) []byte {
 }
 
 func TestAProcessWithAnotherKeyDoesNotStart(t *testing.T) {
-	objects := &statestore.Memory{}
+	objects := &bucket.Memory{}
 	opened(t, objects, statestore.Options{})
 	_, err := open(t, objects, statestore.Options{Master: bytes.Repeat([]byte{9}, 32)})
 	if deployments.CodeOf(err) != deployments.CodeInvalid || !strings.Contains(err.Error(), "has another key (key ") ||
@@ -73,7 +74,7 @@ func TestAProcessWithAnotherKeyDoesNotStart(t *testing.T) {
 }
 
 func TestOfProcessesThatFoundAnEmptyBucketAtOnceAllHaveTheSameKeys(t *testing.T) {
-	objects := &statestore.Memory{}
+	objects := &bucket.Memory{}
 	fake := func() seal.Keeper { return &local{key: []byte("k")} }
 	stores := make([]*statestore.Store, 8)
 	var wg sync.WaitGroup
@@ -118,7 +119,7 @@ func (l *local) Unwrap(_ context.Context, wrapped []byte) ([]byte, error) {
 }
 
 func TestTheKeyMayMoveFromAFileToAKeyManagementService(t *testing.T) {
-	objects := &statestore.Memory{}
+	objects := &bucket.Memory{}
 	s := opened(t, objects, statestore.Options{})
 	if err := s.CreateStack(t.Context(), dev, nil); err != nil {
 		t.Fatal(err)
@@ -153,7 +154,7 @@ func TestTheKeyMayMoveFromAFileToAKeyManagementService(t *testing.T) {
 }
 
 func TestKeysAreRotatedWhileOthersWrite(t *testing.T) {
-	objects := &statestore.Memory{}
+	objects := &bucket.Memory{}
 	now := time.Now()
 	clock := func() time.Time { return now }
 	admin, other := opened(t, objects, statestore.Options{Now: clock}), opened(t, objects, statestore.Options{})
@@ -219,7 +220,7 @@ func TestKeysAreRotatedWhileOthersWrite(t *testing.T) {
 }
 
 func TestAKeyThatObjectsNeedIsNotDropped(t *testing.T) {
-	objects := &statestore.Memory{}
+	objects := &bucket.Memory{}
 	now := time.Now()
 	s := opened(t, objects, statestore.Options{Now: func() time.Time { return now }})
 	if err := s.CreateStack(t.Context(), dev, nil); err != nil {
@@ -240,7 +241,7 @@ func TestAKeyThatObjectsNeedIsNotDropped(t *testing.T) {
 }
 
 func TestABucketOfTheTimeBeforeItHadKeysIsAdoptedOnceAndOnRequest(t *testing.T) {
-	objects := &statestore.Memory{}
+	objects := &bucket.Memory{}
 	before := newStack(t, objects) // not checked: as an older deployctl
 	if err := before.PutInfo(t.Context(), deployments.UpdateInfo{Update: up(1)}); err != nil {
 		t.Fatal(err)
@@ -285,7 +286,7 @@ func withoutMAC(t *testing.T, head []byte) []byte {
 }
 
 func TestAnOlderCopyOfTheKeysIsNotTakenByARunningProcess(t *testing.T) {
-	objects := &statestore.Memory{}
+	objects := &bucket.Memory{}
 	s := opened(t, objects, statestore.Options{})
 	if err := s.CreateStack(t.Context(), dev, nil); err != nil {
 		t.Fatal(err)
@@ -308,7 +309,7 @@ func TestAnOlderCopyOfTheKeysIsNotTakenByARunningProcess(t *testing.T) {
 }
 
 func TestEveryChangedByteOfAHeadOrACheckpointIsNoticed(t *testing.T) {
-	objects := &statestore.Memory{}
+	objects := &bucket.Memory{}
 	s := opened(t, objects, statestore.Options{})
 	if err := s.CreateStack(t.Context(), dev, nil); err != nil {
 		t.Fatal(err)
@@ -352,7 +353,7 @@ func TestEveryChangedByteOfAHeadOrACheckpointIsNoticed(t *testing.T) {
 }
 
 func TestTheHeadOfAnotherStackIsNoticed(t *testing.T) {
-	objects := &statestore.Memory{}
+	objects := &bucket.Memory{}
 	s := newStack(t, objects)
 	prod := deployments.StackName{Organization: "organization", Project: "web", Stack: "prod"}
 	if err := s.CreateStack(t.Context(), prod, nil); err != nil {

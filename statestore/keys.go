@@ -1,43 +1,13 @@
 package statestore
 
 import (
-	"context"
-	"regexp"
-	"strings"
-	"unicode"
-	"unicode/utf8"
-
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
-
-// safeSegment matches what may stand between two '/' of a key: a name that no server treats as a path.
-var safeSegment = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9_.-]*$`)
-
-// unsafeMark replaces a segment that is not safe. guarded rejects keys that contain it, so such an object can be
-// neither read nor written.
-const unsafeMark = "\x00"
-
-// join makes a key of its segments. Every key is made by it: an unsafe segment, such as "..", "a/b" or "", makes a key
-// that every access rejects as CodeInvalid, so no name can leave its prefix. Only the last segment may be empty: that
-// is the prefix of all keys below.
-func join(segments ...string) string {
-	var key strings.Builder
-	for i, segment := range segments {
-		last := i == len(segments)-1
-		if !safeSegment.MatchString(segment) && (segment != "" || !last) {
-			segment = unsafeMark + segment
-		}
-		key.WriteString(segment)
-		if !last {
-			key.WriteByte('/')
-		}
-	}
-	return key.String()
-}
 
 // stackKey returns the key of a stack's object, in the folder of the stack.
 func stackKey(name deployments.StackName, segments ...string) string {
-	return join(append([]string{"stacks", name.Organization, name.Project, name.Stack}, segments...)...)
+	return bucket.Key(append([]string{"stacks", name.Organization, name.Project, name.Stack}, segments...)...)
 }
 
 // updateKey returns the key of an update's object.
@@ -47,71 +17,11 @@ func updateKey(u deployments.UpdateName, segments ...string) string {
 
 // blobKey returns the key of an object that all names of a stack share.
 func blobKey(r *stackKeys, segments ...string) string {
-	return join(append([]string{"blobs", r.id}, segments...)...)
+	return bucket.Key(append([]string{"blobs", r.id}, segments...)...)
 }
 
 // sealContext returns the context with which a stack's object is sealed: its key without the stack's name, which may
 // change.
 func sealContext(name deployments.StackName, key string) string {
 	return key[len(stackKey(name, "")):]
-}
-
-// guarded rejects keys that a server could take for another object's: "." and ".." between slashes, empty segments,
-// control characters, backslashes.
-type guarded struct{ objects Objects }
-
-func checkKey(key string) error {
-	for segment := range strings.SplitSeq(strings.TrimSuffix(key, "/"), "/") {
-		if segment == "" || segment == "." || segment == ".." {
-			return refusedKey(key)
-		}
-	}
-	if !utf8.ValidString(key) || strings.ContainsFunc(key, func(r rune) bool {
-		return unicode.IsControl(r) ||
-			r == '\\'
-	}) {
-		return refusedKey(key)
-	}
-	return nil
-}
-
-func refusedKey(key string) error {
-	return deployments.Errorf(deployments.CodeInvalid, "there can be no object %q in the store: a name in it is not "+
-		"valid",
-		strings.ReplaceAll(key, unsafeMark, ""))
-}
-
-func (g guarded) Get(ctx context.Context, key string) (Object, error) {
-	if err := checkKey(key); err != nil {
-		return Object{}, err
-	}
-	return g.objects.Get(ctx, key)
-}
-
-func (g guarded) Tag(ctx context.Context, key string) (string, error) {
-	if err := checkKey(key); err != nil {
-		return "", err
-	}
-	return g.objects.Tag(ctx, key)
-}
-
-func (g guarded) Put(ctx context.Context, key string, data []byte, c Condition) (string, error) {
-	if err := checkKey(key); err != nil {
-		return "", err
-	}
-	return g.objects.Put(ctx, key, data, c)
-}
-
-func (g guarded) Delete(ctx context.Context, key string) error {
-	if err := checkKey(key); err != nil {
-		return err
-	}
-	return g.objects.Delete(ctx, key)
-}
-
-func (g guarded) List(ctx context.Context, q Query) (Listing, error) {
-	if err := checkKey(q.Prefix); err != nil && q.Prefix != "" {
-		return Listing{}, err
-	}
-	return g.objects.List(ctx, q)
 }

@@ -7,11 +7,11 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/providers/s3/s3test"
-	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 func TestAnObjectThatIsLargerThanAnyOfItsKindIsNotRead(t *testing.T) {
-	o, err := statestore.OpenS3(t.Context(), statestore.S3Options{Endpoint: s3test.Endpoint, Region: "us-east-1",
+	o, err := bucket.OpenS3(t.Context(), bucket.S3Options{Endpoint: s3test.Endpoint, Region: "us-east-1",
 		Bucket: s3test.Bucket, AccessKey: s3test.AccessKey, SecretKey: s3test.SecretKey, Prefix: "largest/"})
 	must(t, err)
 	for _, c := range []struct {
@@ -26,7 +26,7 @@ func TestAnObjectThatIsLargerThanAnyOfItsKindIsNotRead(t *testing.T) {
 		{"stacks/o/p/s/checkpoints/1.json.zst", 5 << 20, true},
 		{"plugins/part", 16<<20 + 100, true},
 	} {
-		_, err := o.Put(t.Context(), c.key, bytes.Repeat([]byte{1}, c.bytes), statestore.Condition{})
+		_, err := o.Put(t.Context(), c.key, bytes.Repeat([]byte{1}, c.bytes), bucket.Condition{})
 		must(t, err)
 		got, err := o.Get(t.Context(), c.key)
 		refused := deployments.CodeOf(err) == deployments.CodeFormat && strings.Contains(err.Error(), "never writes")

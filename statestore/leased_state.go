@@ -13,6 +13,7 @@ import (
 	"github.com/deployctl/deployctl/internal/sys/mempool"
 	"github.com/deployctl/deployctl/internal/sys/panics"
 	"github.com/deployctl/deployctl/internal/values/rawjson"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/journal"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
@@ -61,7 +62,7 @@ func rejectedKey(u deployments.UpdateName) string { return updateKey(u, snapshot
 func (s *Store) rejected(ctx context.Context, u deployments.UpdateName) error {
 	var message string
 	err := s.getJSON(ctx, u.StackName, rejectedKey(u), &message)
-	if errors.Is(err, ErrAbsent) {
+	if errors.Is(err, bucket.ErrAbsent) {
 		return nil
 	}
 	if err != nil {
@@ -97,7 +98,7 @@ func (s *Store) readLeased(ctx context.Context, c Claim) (*draft, error) {
 		return nil, err
 	}
 	f, err := parseFile(ctx, last.deployment, false)
-	if interrupted(err) {
+	if bucket.Interrupted(err) {
 		return nil, err
 	}
 	if err != nil {
@@ -121,7 +122,7 @@ func (s *Store) replayed(ctx context.Context, c Claim, written *journalReader) (
 		}
 		largest = max(largest, len(data))
 		if f, base, err = partsOf(ctx, data); err != nil {
-			return nil, damaged(checkpointKey(c.Update.StackName, c.Base), err)
+			return nil, bucket.Damaged(checkpointKey(c.Update.StackName, c.Base), err)
 		}
 	}
 	replay := journal.NewReplay(base)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/sys/mempool"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // An update that its client executes has these objects, besides those of every update:
@@ -49,7 +50,7 @@ func (s *Store) Created(
 		return c, err
 	}
 	err = s.getJSON(ctx, name, updateKey(u, createdObject), &c)
-	if errors.Is(err, ErrAbsent) {
+	if errors.Is(err, bucket.ErrAbsent) {
 		err = deployments.Errorf(deployments.CodeNotFound, "the stack %s has no update %s", name, id)
 	}
 	return c, err
@@ -116,7 +117,7 @@ func snapshotKey(u deployments.UpdateName) string { return updateKey(u, snapshot
 // of JSON before it, so that its bytes stay as they are.
 func (s *Store) lastSnapshot(ctx context.Context, u deployments.UpdateName) (last leasedSnapshot, err error) {
 	data, tag, err := s.getTagged(ctx, u.StackName, snapshotKey(u))
-	if errors.Is(err, ErrAbsent) {
+	if errors.Is(err, bucket.ErrAbsent) {
 		return last, nil
 	}
 	if err != nil {
@@ -124,7 +125,7 @@ func (s *Store) lastSnapshot(ctx context.Context, u deployments.UpdateName) (las
 	}
 	line, deployment, _ := bytes.Cut(data, []byte("\n"))
 	if err := json.Unmarshal(line, &last); err != nil {
-		return last, damaged(snapshotKey(u), err)
+		return last, bucket.Damaged(snapshotKey(u), err)
 	}
 	last.deployment, last.tag = deployment, tag
 	return last, nil
@@ -179,13 +180,13 @@ func (s *Store) nextSnapshot(
 			return err
 		}
 		sealed := r.box.Seal(bytes.Join([][]byte{line, deployment}, []byte("\n")), sealContext(l.Update.StackName, key))
-		_, err = s.objects.Put(ctx, key, sealed, Condition{Tag: last.tag, Absent: last.tag == ""})
-		if errors.Is(err, ErrChanged) {
+		_, err = s.objects.Put(ctx, key, sealed, bucket.Condition{Tag: last.tag, Absent: last.tag == ""})
+		if errors.Is(err, bucket.ErrChanged) {
 			s.snapshots.Remove(lease)
 			continue
 		}
 		if err != nil {
-			return failed(err, "write "+key)
+			return bucket.Failed(err, "write "+key)
 		}
 		s.snapshots.Add(lease, int64(len(deployment)))
 		return s.holdsLease(ctx, lease)
@@ -234,7 +235,7 @@ func (s *Store) PutLeaseChanges(ctx context.Context, u deployments.UpdateName, c
 
 // LeaseChanges returns what PutLeaseChanges stored; nil when there is nothing.
 func (s *Store) LeaseChanges(ctx context.Context, u deployments.UpdateName) (changes map[string]int, err error) {
-	if err = s.getJSON(ctx, u.StackName, changesKey(u), &changes); errors.Is(err, ErrAbsent) {
+	if err = s.getJSON(ctx, u.StackName, changesKey(u), &changes); errors.Is(err, bucket.ErrAbsent) {
 		err = nil
 	}
 	return changes, err

@@ -15,6 +15,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
@@ -27,10 +28,10 @@ type leasing struct {
 
 func newLeasing(t *testing.T) *leasing {
 	t.Helper()
-	return newLeasingOn(t, &statestore.Memory{})
+	return newLeasingOn(t, &bucket.Memory{})
 }
 
-func newLeasingOn(t *testing.T, objects statestore.Objects) *leasing {
+func newLeasingOn(t *testing.T, objects bucket.Objects) *leasing {
 	t.Helper()
 	l := &leasing{T: t, now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	l.store = newLeasingAgain(l, objects)
@@ -39,7 +40,7 @@ func newLeasingOn(t *testing.T, objects statestore.Objects) *leasing {
 }
 
 // newLeasingAgain returns what another server has.
-func newLeasingAgain(l *leasing, objects statestore.Objects) *statestore.Store {
+func newLeasingAgain(l *leasing, objects bucket.Objects) *statestore.Store {
 	l.Helper()
 	store, err := statestore.New(objects, statestore.Options{Master: make([]byte, 32),
 		Now: func() time.Time { return l.now }})
@@ -123,12 +124,12 @@ func TestTheEndOfALeaseCommitsTheJournalAndNothingLater(t *testing.T) {
 
 // gated is objects whose journals are written only once the gate is closed.
 type gated struct {
-	statestore.Memory
+	bucket.Memory
 	gate    chan struct{}
 	journal atomic.Int32
 }
 
-func (g *gated) Put(ctx context.Context, key string, data []byte, c statestore.Condition) (string, error) {
+func (g *gated) Put(ctx context.Context, key string, data []byte, c bucket.Condition) (string, error) {
 	if strings.Contains(key, "/journal/") {
 		g.journal.Add(1)
 		<-g.gate
@@ -174,7 +175,7 @@ func TestJournalEntriesThatArriveTogetherAreWrittenTogether(t *testing.T) {
 // client writes to.
 func TestAJournalOfSeveralServersHasWhatWasAcknowledged(t *testing.T) {
 	for range 50 {
-		objects := &statestore.Memory{}
+		objects := &bucket.Memory{}
 		l := newLeasingOn(t, objects)
 		lease := l.begin("1")
 		var acknowledged atomic.Int32
@@ -375,7 +376,7 @@ func TestTheTokenOfALeaseIsReadByItsServiceOnly(t *testing.T) {
 	if err != nil || got.Update != lease.Update || got.Fence != lease.Fence {
 		t.Errorf("it is %+v, %v", got, err)
 	}
-	other, err := statestore.New(&statestore.Memory{}, statestore.Options{Master: []byte(strings.Repeat("x", 32))})
+	other, err := statestore.New(&bucket.Memory{}, statestore.Options{Master: []byte(strings.Repeat("x", 32))})
 	l.ok(err)
 	for _, text := range []string{"", "x", other.LeaseToken(lease), l.store.LeaseToken(lease) + "A"} {
 		if _, err := l.store.LeaseOf(text); deployments.CodeOf(err) != deployments.CodeUnauthorized {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // LeftPending is what an update left pending in the state that it committed.
@@ -35,7 +36,7 @@ func (s *Store) LeftPending(ctx context.Context, u deployments.UpdateName) (left
 		} `json:"deployment"`
 	}
 	if err := json.Unmarshal(data, &f); err != nil {
-		return left, damaged(checkpointKey(u.StackName, h.Version), err)
+		return left, bucket.Damaged(checkpointKey(u.StackName, h.Version), err)
 	}
 	left.Operations, left.Readable = len(f.Deployment.Pending), true
 	if p := f.Deployment.Secrets; p != nil {

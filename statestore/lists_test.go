@@ -2,12 +2,10 @@ package statestore
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 	"unsafe"
@@ -15,8 +13,18 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/sys/mempool"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
+
+func done(t *testing.T, errs ...error) {
+	t.Helper()
+	for _, err := range errs {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
 
 // large is a grant with the longest globs that there can be.
 func large(organization string) *deployments.Grant {
@@ -26,20 +34,6 @@ func large(organization string) *deployments.Grant {
 			strings.Repeat("s", deployments.MaxNameLength))
 	}
 	return g
-}
-
-// readings counts how often objects are read.
-type readings struct {
-	*Memory
-	of     string
-	number atomic.Int64
-}
-
-func (r *readings) Get(ctx context.Context, key string) (Object, error) {
-	if strings.HasPrefix(key, r.of) {
-		r.number.Add(1)
-	}
-	return r.Memory.Get(ctx, key)
 }
 
 // busyMemory is the context of a call for which there is no memory: what needs none of it succeeds.
@@ -54,13 +48,16 @@ func busyMemory(t *testing.T) context.Context {
 }
 
 func TestAListTakesTheMemoryOfWhatIsInItAndNothingForOthers(t *testing.T) {
-	s, _ := people(t)
+	// As on a real bucket: a write that finds its own content there counts as one whose answer was lost.
+	s, err := New(bucket.NewRetry(&bucket.Memory{}, time.Minute), Options{Master: make([]byte, 32)})
+	done(t, err)
 	ctx := t.Context()
 	for n := range 40 {
-		_, err := s.CreateToken(ctx, deployments.Token{Name: fmt.Sprint("evil-", n), Grant: large("evil")})
-		done(t, err, s.GrantMember(ctx, fmt.Sprint("m", n), *large("evil")),
-			s.GrantTeam(ctx, fmt.Sprint("t", n), *large("evil")),
-			s.PutTrust(ctx, deployments.Trust{Organization: "evil", Name: fmt.Sprint("t", n), Issuer: "https://issuer.example",
+		_, err := s.Access.CreateToken(ctx, deployments.Token{Name: fmt.Sprint("evil-", n), Grant: large("evil")})
+		done(t, err, s.Access.GrantMember(ctx, fmt.Sprint("m", n), *large("evil")),
+			s.Access.GrantTeam(ctx, fmt.Sprint("t", n), *large("evil")),
+			s.Access.PutTrust(ctx, deployments.Trust{Organization: "evil", Name: fmt.Sprint("t", n),
+				Issuer:     "https://issuer.example",
 				Conditions: []deployments.Condition{{Claim: "sub", Pattern: "a"}}, Grant: *large("evil")}),
 			s.CreateStack(ctx, deployments.StackName{Organization: "evil", Project: "p", Stack: fmt.Sprint("s", n)},
 				map[string]string{"a": strings.Repeat("v", 1000)}))
@@ -71,10 +68,10 @@ func TestAListTakesTheMemoryOfWhatIsInItAndNothingForOthers(t *testing.T) {
 	}
 	busy := busyMemory(t)
 	for what, list := range map[string]func(context.Context, string) error{
-		"tokens":  func(ctx context.Context, of string) error { _, err := s.TokensOf(ctx, of); return err },
-		"members": func(ctx context.Context, of string) error { _, err := s.MembersOf(ctx, of); return err },
-		"teams":   func(ctx context.Context, of string) error { _, err := s.TeamsOf(ctx, of); return err },
-		"trusts":  func(ctx context.Context, of string) error { _, err := s.TrustsOf(ctx, of); return err },
+		"tokens":  func(ctx context.Context, of string) error { _, err := s.Access.TokensOf(ctx, of); return err },
+		"members": func(ctx context.Context, of string) error { _, err := s.Access.MembersOf(ctx, of); return err },
+		"teams":   func(ctx context.Context, of string) error { _, err := s.Access.TeamsOf(ctx, of); return err },
+		"trusts":  func(ctx context.Context, of string) error { _, err := s.Access.TrustsOf(ctx, of); return err },
 		"stacks":  func(ctx context.Context, of string) error { _, err := s.ListStacks(ctx, of, ""); return err },
 	} {
 		if err := list(busy, "acme"); err != nil {
@@ -87,113 +84,8 @@ func TestAListTakesTheMemoryOfWhatIsInItAndNothingForOthers(t *testing.T) {
 			t.Errorf("the %s of evil: %v", what, err)
 		}
 	}
-	if is, err := s.HasAdmin(busy); is || err != nil {
+	if is, err := s.Access.HasAdmin(busy); is || err != nil {
 		t.Errorf("whether there is an admin of all: %v, %v", is, err)
-	}
-}
-
-func TestAListThatACallerAsksForHasALimit(t *testing.T) {
-	asked := newListing(mempool.With(t.Context(), mempool.New(4*listMemory).Claim("acme", nil), time.Second))
-	done(t, asked.keep(listMemory))
-	if err := asked.keep(1); !errors.Is(err, deployments.ErrTooLarge) {
-		t.Errorf("more than the limit: %v", err)
-	}
-	own := newListing(t.Context())
-	done(t, own.keep(listMemory), own.keep(listMemory))
-}
-
-func TestEachTeamIsReadOnceHoweverManyMembersItHas(t *testing.T) {
-	objects := &readings{Memory: &Memory{}, of: "teams/"}
-	s, err := New(objects, Options{Master: make([]byte, 32)})
-	done(t, err)
-	for n := range 10 {
-		done(t, s.GrantTeam(t.Context(), fmt.Sprint("t", n), *large("acme")))
-		for m := range 10 {
-			done(t, s.JoinTeam(t.Context(), "acme", fmt.Sprint("t", n), fmt.Sprint("m", m)))
-		}
-	}
-	objects.number.Store(0)
-	list, err := s.MembersOf(busyMemory(t), "acme")
-	if n := objects.number.Load(); err != nil || n != 10 || len(list) != 10 || len(list[9].Teams) != 10 {
-		t.Errorf("teams were read %d times for %d members, %v", n, len(list), err)
-	}
-}
-
-// caller is one of an organization, known by a hash.
-func caller(organization string, n int, grants ...deployments.Grant) ([sha256.Size]byte, knownCaller) {
-	k := knownCaller{within: organization, read: time.Now()}
-	k.Grants = [][]deployments.Grant{grants}
-	return sha256.Sum256([]byte(fmt.Sprint(organization, n))), k
-}
-
-func TestWhatAnOrganizationChangesIsForgottenOfItsOwnCallersAlone(t *testing.T) {
-	for _, c := range []struct {
-		changed     string
-		acme, every bool // who is still known
-	}{{"evil", true, true}, {"acme", false, true}, {deployments.AnyOrganization, false, false}} {
-		known := &callers{}
-		acme, one := caller("acme", 1)
-		every, all := caller(deployments.AnyOrganization, 1)
-		since := known.changes()
-		known.keep(acme, one, since)
-		known.keep(every, all, since)
-		known.forget(c.changed)
-		for round := range 2 {
-			_, isOne := known.find(acme, time.Now())
-			_, isAll := known.find(every, time.Now())
-			if isOne != c.acme || isAll != c.every {
-				t.Errorf("%d: after a change in %s: %v, %v", round, c.changed, isOne, isAll)
-			}
-			known.keep(acme, one, since) // they were read before the change
-			known.keep(every, all, since)
-		}
-		now := known.changes()
-		known.keep(acme, one, now)
-		if _, ok := known.find(acme, time.Now()); !ok {
-			t.Errorf("what is read after a change in %s is not known", c.changed)
-		}
-	}
-	known := &callers{}
-	acme, one := caller("acme", 1)
-	since := known.changes()
-	known.forget("acme")
-	for n := range 2 * maxCallers { // more than are remembered
-		known.forget(fmt.Sprint("evil-", n))
-	}
-	if known.keep(acme, one, since); len(known.known) > 0 || len(known.changedIn) > maxCallers {
-		t.Errorf("what was read before a change is known; changes of %d organizations are remembered", len(known.changedIn))
-	}
-}
-
-func TestTheOrganizationWithTheLargestCallersMakesRoomForOthers(t *testing.T) {
-	known := &callers{}
-	acme, one := caller("acme", 1)
-	known.keep(acme, one, 0)
-	huge := make([]deployments.Grant, 21)
-	for i := range huge {
-		huge[i] = *large("evil")
-	}
-	for n := range 2 * callerMemory / int(20*large("evil").Size()) {
-		hash, k := caller("evil", n, huge...)
-		if known.keep(hash, k, 0); known.total > callerMemory {
-			t.Fatalf("%d callers take %d MiB", len(known.known), known.total>>20)
-		}
-	}
-	for n := range 2 * maxCallers {
-		hash, k := caller("many", n)
-		if known.keep(hash, k, 0); len(known.known) > maxCallers {
-			t.Fatalf("%d callers are known", len(known.known))
-		}
-	}
-	if _, ok := known.find(acme, time.Now()); !ok {
-		t.Error("the caller of another organization is forgotten")
-	}
-	sum := int64(0)
-	for _, k := range known.known {
-		sum += k.Size()
-	}
-	if known.total != sum {
-		t.Errorf("%d bytes are counted, and %d known", known.total, sum)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // A head is written before all other objects of its stack and deleted after them. So a stack with checkpoints or a
@@ -49,9 +50,9 @@ func (s *Store) latestTrace(ctx context.Context, name deployments.StackName) (in
 // by it: without the head no entry can be read.
 func (s *Store) latestEntry(ctx context.Context, name deployments.StackName) (int, error) {
 	history := stackKey(name, "history", "")
-	l, err := s.objects.List(ctx, Query{Prefix: history, Limit: 1})
+	l, err := s.objects.List(ctx, bucket.Query{Prefix: history, Limit: 1})
 	if err != nil || len(l.Keys) == 0 {
-		return 0, failed(err, "list "+history)
+		return 0, bucket.Failed(err, "list "+history)
 	}
 	return versionOfEntry(l.Keys[0]), nil
 }

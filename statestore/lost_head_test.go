@@ -9,12 +9,13 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/seal"
 	"github.com/deployctl/deployctl/statestore/storetest"
 )
 
 // lose removes an object behind the store's back.
-func lose(t *testing.T, objects statestore.Objects, key string) {
+func lose(t *testing.T, objects bucket.Objects, key string) {
 	t.Helper()
 	if _, err := objects.Get(t.Context(), key); err != nil {
 		t.Fatal(err)
@@ -46,7 +47,7 @@ func TestAStackWhoseHeadWasLostIsDamagedAndNotAbsent(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			objects := &statestore.Memory{}
+			objects := &bucket.Memory{}
 			s := newStack(t, objects)
 			begin(t, s)
 			lose(t, objects, devFolder+"head.json")
@@ -83,7 +84,7 @@ func TestAStackWhoseHeadWasLostIsDamagedAndNotAbsent(t *testing.T) {
 }
 
 func TestLateWritesOfARemovedStackDoNotTakeItsName(t *testing.T) {
-	objects := &statestore.Memory{}
+	objects := &bucket.Memory{}
 	s := newStack(t, objects)
 	late := deployments.UpdateInfo{Update: deployments.UpdateName{StackName: dev, Version: "3"}, Status: "failed"}
 	must(t, s.PutInfo(t.Context(), late))
@@ -91,7 +92,7 @@ func TestLateWritesOfARemovedStackDoNotTakeItsName(t *testing.T) {
 	entry, err := objects.Get(t.Context(), key)
 	must(t, err)
 	must(t, s.RemoveStack(t.Context(), dev, false))
-	_, err = objects.Put(t.Context(), key, entry.Data, statestore.Condition{})
+	_, err = objects.Put(t.Context(), key, entry.Data, bucket.Condition{})
 	must(t, err)
 	if _, err := s.Head(t.Context(), dev); deployments.CodeOf(err) != deployments.CodeNotFound {
 		t.Errorf("got %v", err)
@@ -100,7 +101,7 @@ func TestLateWritesOfARemovedStackDoNotTakeItsName(t *testing.T) {
 }
 
 func TestANewestCheckpointThatIsMissingIsDamageAndAnOlderOneIsNot(t *testing.T) {
-	objects := &statestore.Memory{}
+	objects := &bucket.Memory{}
 	s, stock := newStack(t, objects), golden(t, "stock.json")
 	x := statestore.Exchange{Stack: dev, Secrets: provider(t, stock)}
 	for range 2 {
@@ -131,7 +132,7 @@ func TestANewestCheckpointThatIsMissingIsDamageAndAnOlderOneIsNot(t *testing.T) 
 }
 
 func TestAProcessThatLacksTheNewestKeyIsOutdatedAndSaysWhatToDo(t *testing.T) {
-	objects := &statestore.Memory{}
+	objects := &bucket.Memory{}
 	old := opened(t, objects, statestore.Options{})
 	former, err := seal.NewMasterKeeper(storetest.Master)
 	must(t, err)
@@ -141,13 +142,13 @@ func TestAProcessThatLacksTheNewestKeyIsOutdatedAndSaysWhatToDo(t *testing.T) {
 		_, err := opened(t, objects, statestore.Options{Keepers: keepers}).RotateKeys(t.Context())
 		must(t, err)
 	}
-	text, err := opened(t, objects, statestore.Options{Keepers: []seal.Keeper{newest}}).CreateToken(t.Context(),
+	text, err := opened(t, objects, statestore.Options{Keepers: []seal.Keeper{newest}}).Access.CreateToken(t.Context(),
 		deployments.Token{Name: "ann", Grant: &deployments.Grant{Role: deployments.RoleAdmin, Organization: "*"}})
 	must(t, err)
 	if err := old.KeysOutdated(); err != nil {
 		t.Errorf("before it looks: %v", err)
 	}
-	_, err = old.Authenticate(t.Context(), text)
+	_, err = old.Access.Authenticate(t.Context(), text)
 	if deployments.CodeOf(err) != deployments.CodeFormat || !strings.Contains(err.Error(),
 		"restart every serve and worker") ||
 		strings.Contains(err.Error(), "token rm") {
@@ -170,7 +171,7 @@ func (a *answering) Unwrap(ctx context.Context, wrapped []byte) ([]byte, error) 
 }
 
 func TestKeysThatHaveNotChangedAreNotOpenedAgain(t *testing.T) {
-	objects, kms := &statestore.Memory{}, &answering{local: local{key: []byte("kms")}}
+	objects, kms := &bucket.Memory{}, &answering{local: local{key: []byte("kms")}}
 	opened(t, objects, statestore.Options{Keepers: []seal.Keeper{kms}})
 	s := opened(t, objects, statestore.Options{Keepers: []seal.Keeper{kms}})
 	before := kms.unwrapped
@@ -183,9 +184,9 @@ func TestKeysThatHaveNotChangedAreNotOpenedAgain(t *testing.T) {
 }
 
 func TestNoKeysAreMadeForABucketThatIsInUse(t *testing.T) {
-	objects := &statestore.Memory{}
+	objects := &bucket.Memory{}
 	s := opened(t, objects, statestore.Options{})
-	must(t, s.GrantMember(t.Context(), "ann", deployments.Grant{Role: deployments.RoleAdmin, Organization: "acme"}))
+	must(t, s.Access.GrantMember(t.Context(), "ann", deployments.Grant{Role: deployments.RoleAdmin, Organization: "acme"}))
 	lose(t, objects, "keys/ring.json")
 	if _, err := s.RotateKeys(t.Context()); err == nil {
 		t.Error("keys were replaced that are missing")
@@ -197,13 +198,13 @@ func TestNoKeysAreMadeForABucketThatIsInUse(t *testing.T) {
 }
 
 func TestADamagedTokenSaysWhatToDo(t *testing.T) {
-	objects := &statestore.Memory{}
+	objects := &bucket.Memory{}
 	s := opened(t, objects, statestore.Options{})
-	text, err := s.CreateToken(t.Context(), deployments.Token{Name: "ann",
+	text, err := s.Access.CreateToken(t.Context(), deployments.Token{Name: "ann",
 		Grant: &deployments.Grant{Role: deployments.RoleAdmin, Organization: "*"}})
 	must(t, err)
 	put(t, objects, "tokens/ann", []byte("x"))
-	_, err = s.Authenticate(t.Context(), text)
+	_, err = s.Access.Authenticate(t.Context(), text)
 	for _, says := range []string{"tokens/ann is not a sealed value", "put back", "deployctl token rm ann"} {
 		if deployments.CodeOf(err) != deployments.CodeFormat || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v does not say %q", err, says)

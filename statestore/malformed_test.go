@@ -13,6 +13,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
@@ -161,7 +162,7 @@ func carried(t *testing.T, seed uint64, data []byte) bool {
 	if json.Unmarshal(data, &d) != nil {
 		return false
 	}
-	s := newStack(t, &statestore.Memory{})
+	s := newStack(t, &bucket.Memory{})
 	x := statestore.Exchange{Stack: dev, Forget: true}
 	version, err := s.Import(t.Context(), x, d)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/providers/s3/s3test"
-	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/storetest"
 )
 
@@ -17,9 +17,9 @@ func TestMain(m *testing.M) { os.Exit(s3test.Run(m)) }
 var prefixes atomic.Int32
 
 // openS3 gives an empty part of the bucket.
-func openS3(t *testing.T) statestore.Objects {
+func openS3(t *testing.T) bucket.Objects {
 	t.Helper()
-	o, err := statestore.OpenS3(t.Context(), statestore.S3Options{
+	o, err := bucket.OpenS3(t.Context(), bucket.S3Options{
 		Endpoint: s3test.Endpoint, Region: "us-east-1", Bucket: s3test.Bucket,
 		Prefix: fmt.Sprintf("part%d/", prefixes.Add(1)), AccessKey: s3test.AccessKey, SecretKey: s3test.SecretKey,
 	})
@@ -29,14 +29,14 @@ func openS3(t *testing.T) statestore.Objects {
 	return o
 }
 
-func openMemory(*testing.T) statestore.Objects { return &statestore.Memory{} }
+func openMemory(*testing.T) bucket.Objects { return &bucket.Memory{} }
 
 // retrying opens what open does, behind faults and retries.
-func retrying(open func(*testing.T) statestore.Objects) func(*testing.T) statestore.Objects {
-	return func(t *testing.T) statestore.Objects {
+func retrying(open func(*testing.T) bucket.Objects) func(*testing.T) bucket.Objects {
+	return func(t *testing.T) bucket.Objects {
 		t.Helper()
 		choose := storetest.Randomly(1, 0.2, storetest.Sound...)
-		return statestore.NewRetry(storetest.NewFaulty(open(t), choose), time.Minute)
+		return bucket.NewRetry(storetest.NewFaulty(open(t), choose), time.Minute)
 	}
 }
 
@@ -53,7 +53,7 @@ func TestTheStoreKeepsItsContractInMemory(t *testing.T) { storetest.Store(t, ope
 // Each write of what was read loses once, and is done again; but for what fails or is left out instead: the head of a
 // name that was reserved for a renaming, and the time at which a token was used.
 func TestTheStoreKeepsItsContractWhenAnotherWriterIsAlwaysFaster(t *testing.T) {
-	storetest.Store(t, func(t *testing.T) statestore.Objects {
+	storetest.Store(t, func(t *testing.T) bucket.Objects {
 		return storetest.NewContended(openMemory(t), "/live/head.json", "tokens/")
 	})
 }

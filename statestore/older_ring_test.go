@@ -5,12 +5,13 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // TestKeysFromBeforeHeadsWereAuthenticatedAreNotTakenAgain puts a keyring back that was written while the heads of a
 // bucket were adopted: with it, heads and checkpoints without a MAC would count.
 func TestKeysFromBeforeHeadsWereAuthenticatedAreNotTakenAgain(t *testing.T) {
-	s, err := New(&Memory{}, Options{Master: make([]byte, 32)})
+	s, err := New(&bucket.Memory{}, Options{Master: make([]byte, 32)})
 	if err == nil {
 		err = s.Check(t.Context())
 	}
@@ -22,7 +23,7 @@ func TestKeysFromBeforeHeadsWereAuthenticatedAreNotTakenAgain(t *testing.T) {
 		t.Fatalf("its keys are %+v, %v", content, err)
 	}
 	content.Authenticated = false
-	if err := s.writeKeyring(t.Context(), content, Condition{Tag: tag}); err != nil {
+	if err := s.writeKeyring(t.Context(), content, bucket.Condition{Tag: tag}); err != nil {
 		t.Fatal(err)
 	}
 	older, err := s.objects.Get(t.Context(), ringKey)
@@ -49,7 +50,7 @@ func TestKeysFromBeforeHeadsWereAuthenticatedAreNotTakenAgain(t *testing.T) {
 	if n := len(s.keys.Keys().Sealing); n != 2 {
 		t.Errorf("the bucket has %d sealing keys once its heads are adopted", n)
 	}
-	if _, err := s.objects.Put(t.Context(), ringKey, older.Data, Condition{}); err != nil {
+	if _, err := s.objects.Put(t.Context(), ringKey, older.Data, bucket.Condition{}); err != nil {
 		t.Fatal(err)
 	}
 	refused("a reload after the adoption", s.reloadKeyring(t.Context()))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // organizationFolder has an object for each organization that has its own workers.
@@ -29,8 +30,9 @@ func (s *Store) Dedicate(ctx context.Context, organization string) error {
 	if err := deployments.ValidateName("organization", organization); err != nil {
 		return err
 	}
-	err := s.putReadable(ctx, organizationFolder+organization, dedication{s.now().UTC()}, Condition{Absent: true})
-	if errors.Is(err, ErrChanged) {
+	err := s.sealed.PutReadable(ctx, organizationFolder+organization, dedication{s.now().UTC()},
+		bucket.Condition{Absent: true})
+	if errors.Is(err, bucket.ErrChanged) {
 		return nil
 	}
 	return err
@@ -49,25 +51,25 @@ func (s *Store) Share(ctx context.Context, organization string) error {
 		return deployments.Errorf(deployments.CodeNotFound, "the organization %s has no workers of its own; "+
 			"`deployctl organization ls` lists those that have", organization)
 	}
-	return failed(s.objects.Delete(ctx, organizationFolder+organization),
+	return bucket.Failed(s.objects.Delete(ctx, organizationFolder+organization),
 		"have the organization "+organization+" share its workers")
 }
 
 // ListDedicated lists the organizations that have their own workers, sorted by name; an object of another writer says
 // nothing about one.
 func (s *Store) ListDedicated(ctx context.Context) ([]Dedicated, error) {
-	l, err := s.objects.List(ctx, Query{Prefix: organizationFolder})
+	l, err := s.objects.List(ctx, bucket.Query{Prefix: organizationFolder})
 	if err != nil {
-		return nil, failed(err, "list the organizations that have workers of their own")
+		return nil, bucket.Failed(err, "list the organizations that have workers of their own")
 	}
 	found := make([]dedication, len(l.Keys))
 	index := make(map[string]int, len(l.Keys))
 	for i, key := range l.Keys {
 		index[key] = i
 	}
-	err = each(l.Keys, func(key string) error {
-		_, err := s.getReadable(ctx, key, &found[index[key]])
-		if errors.Is(err, ErrAbsent) || unreadable(err) != nil {
+	err = bucket.Each(l.Keys, func(key string) error {
+		_, err := s.sealed.GetReadable(ctx, key, &found[index[key]])
+		if errors.Is(err, bucket.ErrAbsent) || bucket.Unreadable(err) != nil {
 			return nil // it shares workers again, or is damaged
 		}
 		return err
@@ -89,12 +91,12 @@ func (s *Store) TaskQueue(ctx context.Context, organization string) (string, err
 		return "", err
 	}
 	var d dedication
-	_, err := s.getReadable(ctx, organizationFolder+organization, &d)
+	_, err := s.sealed.GetReadable(ctx, organizationFolder+organization, &d)
 	switch {
-	case errors.Is(err, ErrAbsent):
+	case errors.Is(err, bucket.ErrAbsent):
 		return s.SharedTaskQueue(), nil
 	case err != nil:
-		return "", failed(err, "find out whether the organization "+organization+" has workers of its own")
+		return "", bucket.Failed(err, "find out whether the organization "+organization+" has workers of its own")
 	}
 	return s.OrganizationTaskQueue(organization), nil
 }

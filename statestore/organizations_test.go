@@ -8,23 +8,24 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // unsaid is a bucket that does not say which organizations have workers of their own.
 type unsaid struct {
-	*statestore.Memory
+	*bucket.Memory
 	why error
 }
 
-func (u *unsaid) Get(ctx context.Context, key string) (statestore.Object, error) {
+func (u *unsaid) Get(ctx context.Context, key string) (bucket.Object, error) {
 	if strings.HasPrefix(key, "organizations/") {
-		return statestore.Object{}, u.why
+		return bucket.Object{}, u.why
 	}
 	return u.Memory.Get(ctx, key)
 }
 
 func TestAnOrganizationHasItsOwnQueueFromTheMomentThatItIsDedicatedUntilItShares(t *testing.T) {
-	objects := &statestore.Memory{}
+	objects := &bucket.Memory{}
 	here, there := opened(t, objects, statestore.Options{}), opened(t, objects, statestore.Options{})
 	queues := func(want string) {
 		t.Helper()
@@ -66,12 +67,12 @@ func TestAnOrganizationHasItsOwnQueueFromTheMomentThatItIsDedicatedUntilItShares
 func TestWhereAnOrganizationRunsIsNotGuessedWhenTheBucketDoesNotSay(t *testing.T) {
 	refused := deployments.Errorf(deployments.CodeUnauthorized, "the credentials are not accepted")
 	for _, why := range []error{refused, errors.New("it does not answer")} {
-		s := opened(t, &unsaid{&statestore.Memory{}, why}, statestore.Options{})
+		s := opened(t, &unsaid{&bucket.Memory{}, why}, statestore.Options{})
 		if queue, err := s.TaskQueue(t.Context(), "acme"); err == nil || queue != "" {
 			t.Errorf("after %v the queue is %q, %v", why, queue, err)
 		}
 	}
-	s := opened(t, &statestore.Memory{}, statestore.Options{})
+	s := opened(t, &bucket.Memory{}, statestore.Options{})
 	for _, name := range []string{"", "../acme", "a/b"} {
 		if queue, err := s.TaskQueue(t.Context(), name); deployments.CodeOf(err) != deployments.CodeInvalid {
 			t.Errorf("the queue of %q is %q, %v", name, queue, err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // PutOutcome stores the outcome of a step's attempt, for the case that it cannot report it. round counts how often the
@@ -22,7 +23,7 @@ func (s *Store) PutOutcome(ctx context.Context, u deployments.UpdateName, round 
 func (s *Store) Outcome(ctx context.Context, u deployments.UpdateName, op, round int) (*engine.StepFinished, error) {
 	var e engine.StepFinished
 	err := s.getJSON(ctx, u.StackName, outcomeKey(u, op, round), &e)
-	if errors.Is(err, ErrAbsent) {
+	if errors.Is(err, bucket.ErrAbsent) {
 		return nil, nil
 	}
 	return &e, err
@@ -40,9 +41,9 @@ func (s *Store) Answered(ctx context.Context, u deployments.UpdateName) (map[int
 		return nil, err
 	}
 	prefix := updateKey(u, "outcome", "")
-	l, err := s.objects.List(ctx, Query{Prefix: prefix})
+	l, err := s.objects.List(ctx, bucket.Query{Prefix: prefix})
 	if err != nil {
-		return nil, failed(err, "list "+prefix)
+		return nil, bucket.Failed(err, "list "+prefix)
 	}
 	answered := map[int]int{}
 	for _, key := range l.Keys {
@@ -95,7 +96,7 @@ func (s *Store) SawAbsence(
 ) (bool, error) {
 	var noted absence
 	err := s.getJSON(ctx, name, absenceKey(name, seed), &noted)
-	if errors.Is(err, ErrAbsent) {
+	if errors.Is(err, bucket.ErrAbsent) {
 		return false, nil
 	}
 	return err == nil && noted.Sought == sought && noted.Version >= since, err
@@ -114,7 +115,7 @@ func (s *Store) NoteMark(ctx context.Context, name deployments.StackName, seed [
 
 // NotedMark returns what NoteMark recorded last for a create; the zero value when there is nothing.
 func (s *Store) NotedMark(ctx context.Context, name deployments.StackName, seed []byte) (mark CreateMark, err error) {
-	if err = s.getJSON(ctx, name, markKey(name, seed), &mark); errors.Is(err, ErrAbsent) {
+	if err = s.getJSON(ctx, name, markKey(name, seed), &mark); errors.Is(err, bucket.ErrAbsent) {
 		return CreateMark{}, nil
 	}
 	return mark, err
@@ -127,7 +128,7 @@ func (s *Store) PutMade(ctx context.Context, name deployments.StackName, seed []
 
 // Made returns what PutMade recorded for a create; "" when there is nothing.
 func (s *Store) Made(ctx context.Context, name deployments.StackName, seed []byte) (id string, err error) {
-	if err = s.getJSON(ctx, name, madeKey(name, seed), &id); errors.Is(err, ErrAbsent) {
+	if err = s.getJSON(ctx, name, madeKey(name, seed), &id); errors.Is(err, bucket.ErrAbsent) {
 		return "", nil
 	}
 	return id, err

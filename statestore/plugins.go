@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/seal"
 )
 
@@ -25,8 +26,6 @@ type PluginArchives struct {
 }
 
 const (
-	// pluginPart is the size of the parts of an archive, so that none is in memory as a whole.
-	pluginPart = 16 << 20
 	// maxPluginParts bounds what an index may say.
 	maxPluginParts = 1 << 10
 	// usedAgain is the age from which the index of an archive that is used is written again.
@@ -45,7 +44,7 @@ func (s *Store) PluginArchives(organization string) *PluginArchives {
 }
 
 func (p *PluginArchives) key(segments ...string) string {
-	return join(append([]string{"plugins", p.organization}, segments...)...)
+	return bucket.Key(append([]string{"plugins", p.organization}, segments...)...)
 }
 
 // sumKey is the key of the digest that was recorded for a download. Its name is keyed, so that it does not reveal the
@@ -64,7 +63,7 @@ func (p *PluginArchives) indexKey(sum string) string { return p.archiveKey(sum, 
 // Sum returns the digest of the archive that was downloaded first for a key; "" if none was.
 func (p *PluginArchives) Sum(ctx context.Context, key string) (string, error) {
 	sum, err := p.get(ctx, p.sumKey(key))
-	if errors.Is(err, ErrAbsent) {
+	if errors.Is(err, bucket.ErrAbsent) {
 		return "", nil
 	}
 	return string(sum), err
@@ -75,7 +74,7 @@ func (p *PluginArchives) Read(ctx context.Context, sum string, w io.Writer) (boo
 	var index pluginIndex
 	text, err := p.get(ctx, p.indexKey(sum))
 	if err == nil && (json.Unmarshal(text, &index) != nil || index.Parts > maxPluginParts) {
-		err = damaged(p.indexKey(sum), errors.New("it is no index of an archive"))
+		err = bucket.Damaged(p.indexKey(sum), errors.New("it is no index of an archive"))
 	}
 	for i := 0; err == nil && i < index.Parts; i++ {
 		var part []byte
@@ -84,7 +83,7 @@ func (p *PluginArchives) Read(ctx context.Context, sum string, w io.Writer) (boo
 		}
 	}
 	switch {
-	case errors.Is(err, ErrAbsent):
+	case errors.Is(err, bucket.ErrAbsent):
 		return false, nil
 	case err == nil && p.store.now().Sub(index.Used) > usedAgain:
 		err = p.putIndex(ctx, sum, index.Parts)
@@ -103,12 +102,12 @@ func (p *PluginArchives) Write(ctx context.Context, key, sum string, archive io.
 	}
 	parts := 0
 	for ; ; parts++ {
-		part := make([]byte, pluginPart, pluginPart+64) // with room for what sealing adds
+		part := make([]byte, bucket.PluginPart, bucket.PluginPart+64) // with room for what sealing adds
 		n, err := io.ReadFull(archive, part)
 		if n > 0 {
 			object := p.archiveKey(sum, strconv.Itoa(parts))
-			if _, err := p.store.objects.Put(ctx, object, p.box.SealOwned(part[:n], object), Condition{}); err != nil {
-				return "", failed(err, "write "+object)
+			if _, err := p.store.objects.Put(ctx, object, p.box.SealOwned(part[:n], object), bucket.Condition{}); err != nil {
+				return "", bucket.Failed(err, "write "+object)
 			}
 		}
 		switch {
@@ -127,7 +126,7 @@ func (p *PluginArchives) putIndex(ctx context.Context, sum string, parts int) er
 	if err != nil {
 		return deployments.Errorf(deployments.CodeInternal, "write the index of an archive: %w", err)
 	}
-	return p.put(ctx, p.indexKey(sum), text, Condition{})
+	return p.put(ctx, p.indexKey(sum), text, bucket.Condition{})
 }
 
 // pluginVersion is a version that was recorded.
@@ -145,10 +144,10 @@ func (p *PluginArchives) Version(ctx context.Context, key string) (string, time.
 	var v pluginVersion
 	text, err := p.get(ctx, p.versionKey(key))
 	switch {
-	case errors.Is(err, ErrAbsent):
+	case errors.Is(err, bucket.ErrAbsent):
 		return "", time.Time{}, nil
 	case err == nil && json.Unmarshal(text, &v) != nil:
-		err = damaged(p.versionKey(key), errors.New("it is no version"))
+		err = bucket.Damaged(p.versionKey(key), errors.New("it is no version"))
 	}
 	return v.Version, v.At, err
 }
@@ -159,49 +158,49 @@ func (p *PluginArchives) SetVersion(ctx context.Context, key, version string) er
 	if err != nil {
 		return deployments.Errorf(deployments.CodeInternal, "write a version: %w", err)
 	}
-	return p.put(ctx, p.versionKey(key), text, Condition{})
+	return p.put(ctx, p.versionKey(key), text, bucket.Condition{})
 }
 
 // record records the digest for a key. The first one stays.
 func (p *PluginArchives) record(ctx context.Context, key, sum string) (string, error) {
-	err := p.put(ctx, p.sumKey(key), []byte(sum), Condition{Absent: true})
-	if errors.Is(err, ErrChanged) {
+	err := p.put(ctx, p.sumKey(key), []byte(sum), bucket.Condition{Absent: true})
+	if errors.Is(err, bucket.ErrChanged) {
 		return p.Sum(ctx, key)
 	}
 	return sum, err
 }
 
-func (p *PluginArchives) put(ctx context.Context, key string, plain []byte, c Condition) error {
+func (p *PluginArchives) put(ctx context.Context, key string, plain []byte, c bucket.Condition) error {
 	_, err := p.store.objects.Put(ctx, key, p.box.Seal(plain, key), c)
-	return failed(err, "write "+key)
+	return bucket.Failed(err, "write "+key)
 }
 
 func (p *PluginArchives) get(ctx context.Context, key string) ([]byte, error) {
 	o, err := p.store.objects.Get(ctx, key)
 	if err != nil {
-		return nil, failed(err, "read "+key)
+		return nil, bucket.Failed(err, "read "+key)
 	}
-	return p.store.unseal(p.box, o.Data, key, key)
+	return p.store.sealed.Open(p.box, o.Data, key, key)
 }
 
 // Collect removes the archives that were not read for an age.
 func (p *PluginArchives) Collect(ctx context.Context, age time.Duration) error {
 	folder := p.key("archives", "")
-	l, err := p.store.objects.List(ctx, Query{Prefix: folder, Fold: true})
+	l, err := p.store.objects.List(ctx, bucket.Query{Prefix: folder, Fold: true})
 	if err != nil {
-		return failed(err, "list "+folder)
+		return bucket.Failed(err, "list "+folder)
 	}
 	before := p.store.now().Add(-max(age, minAge) - usedAgain)
-	return each(l.Keys, func(archive string) error {
-		objects, err := p.store.objects.List(ctx, Query{Prefix: archive})
+	return bucket.Each(l.Keys, func(archive string) error {
+		objects, err := p.store.objects.List(ctx, bucket.Query{Prefix: archive})
 		if err != nil {
-			return failed(err, "list "+archive)
+			return bucket.Failed(err, "list "+archive)
 		}
 		for _, written := range objects.Written {
 			if written.After(before) { // its index, or a part of one that is being stored
 				return nil
 			}
 		}
-		return p.store.deleteAll(ctx, archive)
+		return p.store.sealed.DeleteAll(ctx, archive)
 	})
 }

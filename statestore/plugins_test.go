@@ -9,10 +9,11 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // archives returns the archives of an organization as they are at a time.
-func archives(t *testing.T, objects statestore.Objects, organization string, at time.Time) *statestore.PluginArchives {
+func archives(t *testing.T, objects bucket.Objects, organization string, at time.Time) *statestore.PluginArchives {
 	t.Helper()
 	store := opened(t, objects, statestore.Options{Now: func() time.Time { return at }})
 	return store.PluginArchives(organization)
@@ -29,7 +30,7 @@ func readArchive(t *testing.T, p *statestore.PluginArchives, sum string) ([]byte
 }
 
 func TestAnArchiveIsReadAsItWasWritten(t *testing.T) {
-	objects := &statestore.Memory{}
+	objects := &bucket.Memory{}
 	p := archives(t, objects, "acme", time.Now())
 	const sum, key = "0123", "where it is from"
 	if recorded, err := p.Sum(t.Context(), key); recorded != "" || err != nil {
@@ -60,21 +61,21 @@ func TestAnArchiveIsReadAsItWasWritten(t *testing.T) {
 }
 
 func TestAnArchiveOfAnotherOrganizationIsNoticed(t *testing.T) {
-	objects := &statestore.Memory{}
+	objects := &bucket.Memory{}
 	for _, organization := range []string{"acme", "other"} {
 		p := archives(t, objects, organization, time.Now())
 		if _, err := p.Write(t.Context(), "key", "0123", strings.NewReader(organization)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	l, err := objects.List(t.Context(), statestore.Query{Prefix: "plugins/"})
+	l, err := objects.List(t.Context(), bucket.Query{Prefix: "plugins/"})
 	if err != nil || len(l.Keys) != 6 {
 		t.Fatalf("%v, %v", l.Keys, err)
 	}
 	for i, key := range l.Keys[:3] { // those of acme get the content of the other's
 		o, err := objects.Get(t.Context(), l.Keys[3+i])
 		if err == nil {
-			_, err = objects.Put(t.Context(), key, o.Data, statestore.Condition{})
+			_, err = objects.Put(t.Context(), key, o.Data, bucket.Condition{})
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -90,7 +91,7 @@ func TestAnArchiveOfAnotherOrganizationIsNoticed(t *testing.T) {
 }
 
 func TestAnArchiveThatIsNotUsedIsCollectedAndItsDigestStays(t *testing.T) {
-	objects := &statestore.Memory{}
+	objects := &bucket.Memory{}
 	now := time.Now()
 	p := archives(t, objects, "acme", now)
 	if _, err := p.Write(t.Context(), "key", "0123", strings.NewReader("x")); err != nil {
@@ -105,7 +106,7 @@ func TestAnArchiveThatIsNotUsedIsCollectedAndItsDigestStays(t *testing.T) {
 		if err := p.Collect(t.Context(), month); err != nil {
 			t.Fatal(err)
 		}
-		l, err := objects.List(t.Context(), statestore.Query{Prefix: "plugins/acme/archives/"})
+		l, err := objects.List(t.Context(), bucket.Query{Prefix: "plugins/acme/archives/"})
 		if err != nil || (len(l.Keys) > 0) != c.kept {
 			t.Errorf("after %s: %v, %v", c.at.Sub(now), l.Keys, err)
 		}

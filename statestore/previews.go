@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // LatestPreviews returns the latest previews of a stack that are kept, the newest first, but not more than limit. One
@@ -18,9 +19,9 @@ func (s *Store) LatestPreviews(
 		return nil, err
 	}
 	prefix := stackKey(name, "updates", "")
-	l, err := s.objects.List(ctx, Query{Prefix: prefix + "p-"})
+	l, err := s.objects.List(ctx, bucket.Query{Prefix: prefix + "p-"})
 	if err != nil {
-		return nil, failed(err, "list "+prefix)
+		return nil, bucket.Failed(err, "list "+prefix)
 	}
 	var found []int
 	for i, key := range l.Keys {
@@ -36,7 +37,7 @@ func (s *Store) LatestPreviews(
 		switch {
 		case err == nil && info.DryRun:
 			infos = append(infos, info)
-		case err != nil && !errors.Is(err, ErrAbsent) && unreadable(err) == nil:
+		case err != nil && !errors.Is(err, bucket.ErrAbsent) && bucket.Unreadable(err) == nil:
 			return nil, err
 		}
 	}

@@ -7,10 +7,11 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // removed returns a bucket that has had the stacks dev, three times, and prod, once.
-func removed(t *testing.T, objects statestore.Objects) *statestore.Store {
+func removed(t *testing.T, objects bucket.Objects) *statestore.Store {
 	t.Helper()
 	s := opened(t, objects, statestore.Options{})
 	for _, name := range []deployments.StackName{dev, dev, dev, other} {
@@ -44,7 +45,7 @@ func TestWhatRemainsOfAStackIsBelievedOnlyIfTheServiceWroteIt(t *testing.T) {
 		"a version that is large": func([]byte, []byte) []byte { return []byte(`{"next":2147483647,"mac":""}`) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			objects := &statestore.Memory{}
+			objects := &bucket.Memory{}
 			s := removed(t, objects)
 			right := get(t, objects, removedObject(dev))
 			if !strings.Contains(string(right), `"next":4`) {
@@ -67,7 +68,7 @@ func TestWhatRemainsOfAStackIsBelievedOnlyIfTheServiceWroteIt(t *testing.T) {
 }
 
 func TestWhatRemainsWhereNoStackWasIsNotBelieved(t *testing.T) {
-	objects := &statestore.Memory{}
+	objects := &bucket.Memory{}
 	s := opened(t, objects, statestore.Options{})
 	put(t, objects, removedObject(dev), []byte(`{"next":9}`))
 	if err := s.CreateStack(t.Context(), dev, nil); deployments.CodeOf(err) != deployments.CodeFormat {
@@ -76,7 +77,7 @@ func TestWhatRemainsWhereNoStackWasIsNotBelieved(t *testing.T) {
 }
 
 func TestAnOrganizationHasWorkersOfItsOwnOnlyIfTheServiceSaysSo(t *testing.T) {
-	objects := &statestore.Memory{}
+	objects := &bucket.Memory{}
 	s := opened(t, objects, statestore.Options{})
 	if err := s.Dedicate(t.Context(), "globex"); err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package statestore
 
 import (
 	"context"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"sync"
 )
 
@@ -12,12 +13,12 @@ const recentBytes = 32 << 20
 // one. A person may replace the stored object, so an entry is used only if its tag is unchanged.
 type recent struct {
 	mu      sync.Mutex
-	objects map[string]Object
+	objects map[string]bucket.Object
 	order   []string // oldest first
 	bytes   int
 }
 
-func (r *recent) keep(key string, o Object) {
+func (r *recent) keep(key string, o bucket.Object) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if old, ok := r.objects[key]; ok {
@@ -26,7 +27,7 @@ func (r *recent) keep(key string, o Object) {
 		r.order = append(r.order, key)
 	}
 	if r.objects == nil {
-		r.objects = map[string]Object{}
+		r.objects = map[string]bucket.Object{}
 	}
 	r.objects[key] = o
 	for r.bytes += len(o.Data); r.bytes > recentBytes; r.order = r.order[1:] {
@@ -36,7 +37,7 @@ func (r *recent) keep(key string, o Object) {
 }
 
 // get returns an object of the store, from the cache if its tag is unchanged.
-func (r *recent) get(ctx context.Context, objects Objects, key string) (Object, error) {
+func (r *recent) get(ctx context.Context, objects bucket.Objects, key string) (bucket.Object, error) {
 	r.mu.Lock()
 	kept, ok := r.objects[key]
 	r.mu.Unlock()

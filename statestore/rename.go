@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // RenameStack changes the name, project or organization of a stack with its history, and rewrites the URNs of its
@@ -70,7 +71,7 @@ func (s *Store) RenameStack(ctx context.Context, from, to deployments.StackName)
 		return err
 	}
 	h.Active, h.Peer = nil, from.String()
-	if err := s.writeHead(ctx, to, h, Condition{Tag: tag}); err != nil {
+	if err := s.writeHead(ctx, to, h, bucket.Condition{Tag: tag}); err != nil {
 		return err
 	}
 	return s.deleteStack(ctx, from, locked, "")
@@ -85,7 +86,7 @@ func (s *Store) onlyRenaming(ctx context.Context, h Head, from, to deployments.S
 	}
 	peer, err := deployments.ParseStackName(h.Peer, deployments.StackName{})
 	if err != nil {
-		return damaged(stackKey(from, "head.json"), err)
+		return bucket.Damaged(stackKey(from, "head.json"), err)
 	}
 	// from is locked when it is the old name, or a new one that has no state yet: renaming back frees that
 	older, newer := peer, from
@@ -166,8 +167,8 @@ func (s *Store) reserveName(ctx context.Context, h Head, from, to deployments.St
 		return err
 	}
 	placeholder := Head{Format: Format, ID: h.ID, Identity: h.Identity, Next: next, Active: h.Active, Peer: from.String()}
-	err = s.writeHead(ctx, to, placeholder, Condition{Absent: true})
-	if !errors.Is(err, ErrChanged) {
+	err = s.writeHead(ctx, to, placeholder, bucket.Condition{Absent: true})
+	if !errors.Is(err, bucket.ErrChanged) {
 		return err
 	}
 	there, _, err := s.readHead(ctx, to)
@@ -215,8 +216,8 @@ func (s *Store) giveFree(ctx context.Context, from, to deployments.StackName, lo
 		return nil //nolint:nilerr // what is there is not this call's
 	}
 	free := Head{Format: Format, ID: rand.Text(), Next: target.Next, Active: locked.Active}
-	if err := s.writeHead(ctx, to, free, Condition{Tag: tag}); err != nil {
-		if errors.Is(err, ErrChanged) {
+	if err := s.writeHead(ctx, to, free, bucket.Condition{Tag: tag}); err != nil {
+		if errors.Is(err, bucket.ErrChanged) {
 			return nil
 		}
 		return err
@@ -231,26 +232,26 @@ func (s *Store) giveFree(ctx context.Context, from, to deployments.StackName, lo
 		return err
 	}
 	s.cacheIdentity(to, Head{})
-	return failed(s.objects.Delete(ctx, stackKey(to, "head.json")), "give the name "+to.String()+" free")
+	return bucket.Failed(s.objects.Delete(ctx, stackKey(to, "head.json")), "give the name "+to.String()+" free")
 }
 
 // moveObjects copies all objects of a stack except its head. Sealed objects stay readable: their keys and contexts are
 // derived from the stack's identity.
 func (s *Store) moveObjects(ctx context.Context, from, to deployments.StackName) error {
-	l, err := s.objects.List(ctx, Query{Prefix: stackKey(from, "")})
+	l, err := s.objects.List(ctx, bucket.Query{Prefix: stackKey(from, "")})
 	if err != nil {
-		return failed(err, "list the stack "+from.String())
+		return bucket.Failed(err, "list the stack "+from.String())
 	}
-	return each(l.Keys, func(key string) error {
+	return bucket.Each(l.Keys, func(key string) error {
 		if key == stackKey(from, "head.json") || strings.HasPrefix(key, stackKey(from, scheduleFolder, "")) {
 			return nil // schedules do not follow a rename
 		}
 		o, err := s.objects.Get(ctx, key)
 		if err != nil {
-			return failed(err, "read "+key)
+			return bucket.Failed(err, "read "+key)
 		}
-		_, err = s.objects.Put(ctx, stackKey(to, "")+sealContext(from, key), o.Data, Condition{})
-		return failed(err, "write the stack "+to.String())
+		_, err = s.objects.Put(ctx, stackKey(to, "")+sealContext(from, key), o.Data, bucket.Condition{})
+		return bucket.Failed(err, "write the stack "+to.String())
 	})
 }
 
@@ -266,8 +267,8 @@ func (s *Store) rewrite(ctx context.Context, h Head, from, to deployments.StackN
 	data = bytes.ReplaceAll(data, []byte(rootOf(from)), []byte(rootOf(to)))
 	h.moveTo(writtenOf(max(h.Next, h.Version+1), data), s.now())
 	key := checkpointKey(to, h.Version)
-	_, err = s.objects.Put(ctx, key, s.packed(h.ID, h.Version, data), Condition{})
-	return h, failed(err, "write "+key)
+	_, err = s.objects.Put(ctx, key, s.packed(h.ID, h.Version, data), bucket.Condition{})
+	return h, bucket.Failed(err, "write "+key)
 }
 
 func urnOf(name deployments.StackName) string {

@@ -4,12 +4,12 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/storetest"
 )
 
 // at is an object store that does something once, before a call: the nth after the first one that begins has.
-func at(objects statestore.Objects, begin func(call, key string) bool, n int64, do func()) statestore.Objects {
+func at(objects bucket.Objects, begin func(call, key string) bool, n int64, do func()) bucket.Objects {
 	var begun atomic.Bool
 	var calls atomic.Int64
 	return storetest.NewFaulty(objects, func(call, key string) storetest.Fault {
@@ -39,7 +39,7 @@ func TestARenamingThatLostTheStackLeavesTheNameToAnother(t *testing.T) {
 
 // raced reports whether the first renaming came to its pause, and whether the third ended before its own.
 func raced(t *testing.T, firstAt, thirdAt int64) (paused, ended bool) {
-	objects := &statestore.Memory{}
+	objects := &bucket.Memory{}
 	withPending(t, newStack(t, objects))
 	c := &cut{}
 	second := another(t, storetest.NewFaulty(objects, c.choose))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/storetest"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
@@ -41,7 +42,7 @@ func (c *cut) off(t *testing.T, call, key string, do func() error) {
 func cuttable(t *testing.T) (*statestore.Store, *cut) {
 	t.Helper()
 	c := &cut{}
-	s := newStack(t, storetest.NewFaulty(&statestore.Memory{}, c.choose))
+	s := newStack(t, storetest.NewFaulty(&bucket.Memory{}, c.choose))
 	stock := golden(t, "stock.json")
 	if _, err := s.Import(t.Context(), statestore.Exchange{Stack: dev, Secrets: provider(t, stock)},
 		stock); err != nil {
@@ -93,7 +94,7 @@ func withPending(t *testing.T, s *statestore.Store) statestore.Head {
 }
 
 // another is the store of another process.
-func another(t *testing.T, o statestore.Objects) *statestore.Store {
+func another(t *testing.T, o bucket.Objects) *statestore.Store {
 	t.Helper()
 	s, err := statestore.New(o, statestore.Options{Master: storetest.Master})
 	must(t, err)
@@ -101,7 +102,7 @@ func another(t *testing.T, o statestore.Objects) *statestore.Store {
 }
 
 func TestARenamedStackHasItsPendingOperations(t *testing.T) {
-	s := newStack(t, &statestore.Memory{})
+	s := newStack(t, &bucket.Memory{})
 	before := withPending(t, s)
 	must(t, s.RenameStack(t.Context(), dev, live))
 	if h := headOf(t, s, live); h.Pending != before.Pending || h.Resources != before.Resources {
@@ -112,13 +113,13 @@ func TestARenamedStackHasItsPendingOperations(t *testing.T) {
 
 // A head counts what is in the state that it names, also when that was put in place behind the service's back.
 func TestAnAdoptedHeadCountsWhatIsInItsState(t *testing.T) {
-	for name, damage := range map[string]func(o statestore.Objects, empty, whole []byte){
-		"a head that is older": func(o statestore.Objects, head, _ []byte) { put(t, o, devFolder+"head.json", head) },
-		"a state that was put back": func(o statestore.Objects, _, whole []byte) {
+	for name, damage := range map[string]func(o bucket.Objects, empty, whole []byte){
+		"a head that is older": func(o bucket.Objects, head, _ []byte) { put(t, o, devFolder+"head.json", head) },
+		"a state that was put back": func(o bucket.Objects, _, whole []byte) {
 			put(t, o, devFolder+"checkpoints/2.json.zst", whole)
 		},
 	} {
-		objects := &statestore.Memory{}
+		objects := &bucket.Memory{}
 		s := newStack(t, objects)
 		before := withPending(t, s)
 		head, whole := get(t, objects, devFolder+"head.json"), get(t, objects, devFolder+"checkpoints/1.json.zst")
@@ -314,7 +315,7 @@ func TestAStackContinuesTheVersionsOfAnEarlierStackOfItsName(t *testing.T) {
 }
 
 func TestAStackThatHasOnlyItsOwnResourceIsRemovedWithoutForce(t *testing.T) {
-	s := newStack(t, &statestore.Memory{})
+	s := newStack(t, &bucket.Memory{})
 	for _, c := range []struct {
 		states []string
 		code   deployments.Code

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // Retention says what Collect keeps of a stack, besides what its head and its running update need.
@@ -95,9 +96,9 @@ func (c *collection) checkpoints(ctx context.Context) error {
 // versions returns the versions that have a checkpoint, in order, and when each was written.
 func (s *Store) versions(ctx context.Context, name deployments.StackName) ([]int, []time.Time, error) {
 	prefix := stackKey(name, "checkpoints", "")
-	l, err := s.objects.List(ctx, Query{Prefix: prefix})
+	l, err := s.objects.List(ctx, bucket.Query{Prefix: prefix})
 	if err != nil {
-		return nil, nil, failed(err, "list "+prefix)
+		return nil, nil, bucket.Failed(err, "list "+prefix)
 	}
 	at := make(map[int]time.Time, len(l.Keys))
 	var versions []int
@@ -120,15 +121,15 @@ func (s *Store) versions(ctx context.Context, name deployments.StackName) ([]int
 // updates removes the objects of updates before the oldest version. Those have ended: versions end in order.
 func (c *collection) updates(ctx context.Context) error {
 	prefix := stackKey(c.name, "updates", "")
-	l, err := c.objects.List(ctx, Query{Prefix: prefix, Fold: true})
+	l, err := c.objects.List(ctx, bucket.Query{Prefix: prefix, Fold: true})
 	if err != nil {
-		return failed(err, "list "+prefix)
+		return bucket.Failed(err, "list "+prefix)
 	}
 	for _, folder := range l.Keys {
 		if n, err := strconv.Atoi(path.Base(folder)); err != nil || n >= c.oldest {
 			continue
 		}
-		if err := c.deleteAll(ctx, folder); err != nil {
+		if err := c.sealed.DeleteAll(ctx, folder); err != nil {
 			return err
 		}
 		c.Updates++
@@ -139,9 +140,9 @@ func (c *collection) updates(ctx context.Context) error {
 // previews removes the previews to which nothing was added for the retention's age.
 func (c *collection) previews(ctx context.Context) error {
 	prefix := stackKey(c.name, "updates", "")
-	l, err := c.objects.List(ctx, Query{Prefix: prefix + "p"})
+	l, err := c.objects.List(ctx, bucket.Query{Prefix: prefix + "p"})
 	if err != nil {
-		return failed(err, "list "+prefix)
+		return bucket.Failed(err, "list "+prefix)
 	}
 	keys, last := map[string][]string{}, map[string]time.Time{}
 	for i, key := range l.Keys {
@@ -167,9 +168,9 @@ func (c *collection) previews(ctx context.Context) error {
 // files removes the project files of months that ended longer ago than they are kept.
 func (c *collection) files(ctx context.Context) error {
 	r := c.ring(c.head.ID)
-	l, err := c.objects.List(ctx, Query{Prefix: filesKey(r), Fold: true})
+	l, err := c.objects.List(ctx, bucket.Query{Prefix: filesKey(r), Fold: true})
 	if err != nil {
-		return failed(err, "list the project files of "+c.name.String())
+		return bucket.Failed(err, "list the project files of "+c.name.String())
 	}
 	kept := c.before(max(c.keep.Age, minBundleAge))
 	for _, folder := range l.Keys {
@@ -211,9 +212,9 @@ func (c *collection) absences(ctx context.Context) error {
 		}
 	}
 	prefix := stackKey(c.name, "creates", "")
-	l, err := c.objects.List(ctx, Query{Prefix: prefix})
+	l, err := c.objects.List(ctx, bucket.Query{Prefix: prefix})
 	if err != nil {
-		return failed(err, "list "+prefix)
+		return bucket.Failed(err, "list "+prefix)
 	}
 	var gone []string
 	for i, key := range l.Keys {
@@ -227,9 +228,9 @@ func (c *collection) absences(ctx context.Context) error {
 
 // removeOld removes the objects directly in a folder that were last written before a time.
 func (c *collection) removeOld(ctx context.Context, folder string, before time.Time, count *int) error {
-	l, err := c.objects.List(ctx, Query{Prefix: folder, Fold: true})
+	l, err := c.objects.List(ctx, bucket.Query{Prefix: folder, Fold: true})
 	if err != nil {
-		return failed(err, "list "+folder)
+		return bucket.Failed(err, "list "+folder)
 	}
 	var gone []string
 	for i, key := range l.Keys {
@@ -241,7 +242,7 @@ func (c *collection) removeOld(ctx context.Context, folder string, before time.T
 }
 
 func (c *collection) remove(ctx context.Context, keys []string, count *int) error {
-	err := each(keys, func(key string) error { return failed(c.objects.Delete(ctx, key), "delete "+key) })
+	err := bucket.Each(keys, func(key string) error { return bucket.Failed(c.objects.Delete(ctx, key), "delete "+key) })
 	if err == nil {
 		*count += len(keys)
 	}

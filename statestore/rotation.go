@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/seal"
 )
 
@@ -44,11 +45,11 @@ func (s *Store) Keys(ctx context.Context, tally Tally) ([]KeyInfo, error) {
 	first := keys[0].ID()
 	err := s.eachSealed(ctx, tally, func(key string) error {
 		o, err := s.objects.Get(ctx, key)
-		if errors.Is(err, ErrAbsent) {
+		if errors.Is(err, bucket.ErrAbsent) {
 			return nil
 		}
 		if err != nil {
-			return failed(err, "read "+key)
+			return bucket.Failed(err, "read "+key)
 		}
 		id, named := seal.KeyOf(o.Data)
 		if !named { // sealed before values named their key
@@ -132,7 +133,7 @@ func (s *Store) Reseal(ctx context.Context, tally Tally) (Resealed, error) {
 	}()
 	err := s.eachSealed(ctx, tally, func(key string) error {
 		anew, err := s.reseal(ctx, key)
-		if unreadable(err) != nil {
+		if bucket.Unreadable(err) != nil {
 			damaged <- key
 			return nil
 		}
@@ -151,11 +152,11 @@ func (s *Store) Reseal(ctx context.Context, tally Tally) (Resealed, error) {
 func (s *Store) reseal(ctx context.Context, key string) (bool, error) {
 	for {
 		o, err := s.objects.Get(ctx, key)
-		if errors.Is(err, ErrAbsent) {
+		if errors.Is(err, bucket.ErrAbsent) {
 			return false, nil
 		}
 		if err != nil {
-			return false, failed(err, "read "+key)
+			return false, bucket.Failed(err, "read "+key)
 		}
 		if id, named := seal.KeyOf(o.Data); named && id == s.keys.Keys().Current().ID() {
 			return false, nil
@@ -168,11 +169,11 @@ func (s *Store) reseal(ctx context.Context, key string) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		_, err = s.objects.Put(ctx, key, box.Seal(plain, context), Condition{Tag: o.Tag})
-		if errors.Is(err, ErrChanged) || errors.Is(err, ErrAbsent) {
+		_, err = s.objects.Put(ctx, key, box.Seal(plain, context), bucket.Condition{Tag: o.Tag})
+		if errors.Is(err, bucket.ErrChanged) || errors.Is(err, bucket.ErrAbsent) {
 			continue
 		}
-		return err == nil, failed(err, "write "+key)
+		return err == nil, bucket.Failed(err, "write "+key)
 	}
 }
 
@@ -183,7 +184,7 @@ func (s *Store) openAny(ctx context.Context, key string) ([]byte, error) {
 	}
 	o, err := s.objects.Get(ctx, key)
 	if err != nil {
-		return nil, failed(err, "read "+key)
+		return nil, bucket.Failed(err, "read "+key)
 	}
 	box, context, err := s.sealedAs(ctx, key)
 	if err != nil {
@@ -194,22 +195,22 @@ func (s *Store) openAny(ctx context.Context, key string) ([]byte, error) {
 
 // eachSealed calls f concurrently for the key of every sealed object, and tells the tally.
 func (s *Store) eachSealed(ctx context.Context, tally Tally, f func(key string) error) error {
-	l, err := s.objects.List(ctx, Query{})
+	l, err := s.objects.List(ctx, bucket.Query{})
 	if err != nil {
-		return failed(err, "list the bucket")
+		return bucket.Failed(err, "list the bucket")
 	}
 	var keys []string
 	for _, key := range l.Keys {
-		if sealedKey(key) && checkKey(key) == nil {
+		if sealedKey(key) && bucket.CheckKey(key) == nil {
 			keys = append(keys, key)
 		}
 	}
 	if tally == nil {
-		return each(keys, f)
+		return bucket.Each(keys, f)
 	}
 	var mu sync.Mutex
 	done := 0
-	return each(keys, func(key string) error {
+	return bucket.Each(keys, func(key string) error {
 		err := f(key)
 		mu.Lock()
 		defer mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/providers/s3/s3test"
-	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // TestABucketsAnswersAfterOnesOwnWriteAreUnderstood stands between the store and its bucket, lets the first Put have
@@ -56,20 +56,20 @@ func TestABucketsAnswersAfterOnesOwnWriteAreUnderstood(t *testing.T) {
 			proxy.ErrorHandler = func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }
 			between := httptest.NewServer(proxy)
 			defer between.Close()
-			o, err := statestore.OpenS3(t.Context(), statestore.S3Options{
+			o, err := bucket.OpenS3(t.Context(), bucket.S3Options{
 				Endpoint: between.URL, Region: "us-east-1", Bucket: s3test.Bucket, AccessKey: s3test.AccessKey,
 				SecretKey: s3test.SecretKey, Prefix: "answers/" + strings.ReplaceAll(c.name, " ", "-") + "/",
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
-			retried := statestore.NewRetry(o, time.Minute)
-			tag, err := retried.Put(t.Context(), "head", []byte("one"), statestore.Condition{Absent: true})
+			retried := bucket.NewRetry(o, time.Minute)
+			tag, err := retried.Put(t.Context(), "head", []byte("one"), bucket.Condition{Absent: true})
 			if err != nil {
 				t.Fatal(err)
 			}
 			armed.Store(true)
-			next, err := retried.Put(t.Context(), "head", []byte("two"), statestore.Condition{Tag: tag})
+			next, err := retried.Put(t.Context(), "head", []byte("two"), bucket.Condition{Tag: tag})
 			if err != nil || armed.Load() {
 				t.Fatalf("the put that was carried out gave %v", err)
 			}
@@ -78,7 +78,7 @@ func TestABucketsAnswersAfterOnesOwnWriteAreUnderstood(t *testing.T) {
 				t.Errorf("there is %q, %v", got.Data, err)
 			}
 			if _, err := retried.Put(t.Context(), "head", []byte("three"),
-				statestore.Condition{Tag: tag}); !errors.Is(err, statestore.ErrChanged) {
+				bucket.Condition{Tag: tag}); !errors.Is(err, bucket.ErrChanged) {
 				t.Errorf("the next by the same tag gave %v", err)
 			}
 		})

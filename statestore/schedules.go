@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // scheduleFolder is where the schedules of a stack are.
@@ -38,18 +39,18 @@ func (s *Store) PutSchedule(ctx context.Context, w DesiredSchedule) error {
 // DeleteSchedule removes a schedule, if there is one.
 func (s *Store) DeleteSchedule(ctx context.Context, n deployments.ScheduleName) error {
 	err := s.objects.Delete(ctx, stackKey(n.StackName, scheduleFolder, n.Name))
-	if errors.Is(err, ErrAbsent) {
+	if errors.Is(err, bucket.ErrAbsent) {
 		return nil
 	}
-	return failed(err, "remove the schedule "+n.String())
+	return bucket.Failed(err, "remove the schedule "+n.String())
 }
 
 // ScheduleNames returns the names of a stack's schedules, sorted.
 func (s *Store) ScheduleNames(ctx context.Context, stack deployments.StackName) ([]deployments.ScheduleName, error) {
 	folder := stackKey(stack, scheduleFolder) + "/"
-	l, err := s.objects.List(ctx, Query{Prefix: folder})
+	l, err := s.objects.List(ctx, bucket.Query{Prefix: folder})
 	if err != nil {
-		return nil, failed(err, "list the schedules of "+stack.String())
+		return nil, bucket.Failed(err, "list the schedules of "+stack.String())
 	}
 	var names []deployments.ScheduleName
 	for _, key := range l.Keys {
@@ -88,9 +89,9 @@ func (s *Store) ChangeSchedule(
 		if err != nil {
 			return w, err
 		}
-		_, err = s.objects.Put(ctx, key, r.box.Seal(plain, sealContext(n.StackName, key)), Condition{Tag: tag})
-		if !errors.Is(err, ErrChanged) {
-			return w, failed(err, "write "+key)
+		_, err = s.objects.Put(ctx, key, r.box.Seal(plain, sealContext(n.StackName, key)), bucket.Condition{Tag: tag})
+		if !errors.Is(err, bucket.ErrChanged) {
+			return w, bucket.Failed(err, "write "+key)
 		}
 	}
 }
@@ -101,14 +102,14 @@ func (s *Store) getSchedule(
 ) (w DesiredSchedule, tag string, err error) {
 	key := stackKey(n.StackName, scheduleFolder, n.Name)
 	plain, tag, err := s.getTagged(ctx, n.StackName, key)
-	if errors.Is(err, ErrAbsent) {
+	if errors.Is(err, bucket.ErrAbsent) {
 		return w, "", deployments.Errorf(deployments.CodeNotFound, "there is no schedule %s", n)
 	}
 	if err != nil {
 		return w, "", err
 	}
 	if err := json.Unmarshal(plain, &w); err != nil {
-		return w, "", damaged(key, err)
+		return w, "", bucket.Damaged(key, err)
 	}
 	if w.Schedule.Name != n {
 		return w, "", deployments.Errorf(deployments.CodeInvalid, "what is stored as the schedule %s is of %s, so it "+

@@ -6,10 +6,11 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 func TestTheDesiredScheduleIsBoundToItsName(t *testing.T) {
-	objects := &statestore.Memory{}
+	objects := &bucket.Memory{}
 	s := newStack(t, objects)
 	name := deployments.ScheduleName{StackName: dev, Name: "one"}
 	w := statestore.DesiredSchedule{Since: time.Now()}

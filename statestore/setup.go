@@ -7,6 +7,7 @@ import (
 	"errors"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // Identity returns the identity of this store, whatever bucket and prefix it is in; a copy has the same. It is created
@@ -50,8 +51,8 @@ func (s *Store) SetUp(ctx context.Context) error {
 // writeFirst writes the first keys of a bucket, and returns the keys that it has then: another process may have been
 // faster.
 func (s *Store) writeFirst(ctx context.Context, content keyringContent) (keyringContent, error) {
-	err := s.writeKeyring(ctx, content, Condition{Absent: true})
-	if errors.Is(err, ErrChanged) {
+	err := s.writeKeyring(ctx, content, bucket.Condition{Absent: true})
+	if errors.Is(err, bucket.ErrChanged) {
 		content, _, err = s.readKeyring(ctx)
 	}
 	return content, err

@@ -5,24 +5,25 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/storetest"
 )
 
 // away is an object store that answers nothing while it is away.
 type away struct {
-	statestore.Objects
+	bucket.Objects
 	is bool
 }
 
-func (a *away) Get(ctx context.Context, key string) (statestore.Object, error) {
+func (a *away) Get(ctx context.Context, key string) (bucket.Object, error) {
 	if a.is {
-		return statestore.Object{}, statestore.ErrTransient
+		return bucket.Object{}, bucket.ErrTransient
 	}
 	return a.Objects.Get(ctx, key)
 }
 
 func TestAnEmptyBucketThatBecomesUnreachableIsStillNotSetUp(t *testing.T) {
-	objects := &away{Objects: &statestore.Memory{}}
+	objects := &away{Objects: &bucket.Memory{}}
 	s, err := statestore.New(objects, statestore.Options{Master: storetest.Master, KeepEmpty: true})
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 )
@@ -42,8 +43,8 @@ func (s *Store) createStack(ctx context.Context, name deployments.StackName, id 
 		return err
 	}
 	h := Head{Format: Format, ID: id, Identity: r.firstIdentity(name), Next: max(r.Next, 1), Tags: tags}
-	err = s.writeHead(ctx, name, h, Condition{Absent: true})
-	if errors.Is(err, ErrChanged) {
+	err = s.writeHead(ctx, name, h, bucket.Condition{Absent: true})
+	if errors.Is(err, bucket.ErrChanged) {
 		return exists(name)
 	}
 	if err == nil {
@@ -108,7 +109,7 @@ func (s *Store) Stack(ctx context.Context, name deployments.StackName) (deployme
 	if h.Active != nil {
 		u := deployments.UpdateName{StackName: name, Version: h.Active.Version}
 		active, err := s.Info(ctx, u)
-		if err != nil && !errors.Is(err, ErrAbsent) && unreadable(err) == nil {
+		if err != nil && !errors.Is(err, bucket.ErrAbsent) && bucket.Unreadable(err) == nil {
 			return info, err
 		}
 		if err != nil {
@@ -137,8 +138,8 @@ func (s *Store) ListStacks(ctx context.Context, organization, project string) ([
 			return nil, err
 		}
 	}
-	infos, list := make([]deployments.StackInfo, len(folders)), newListing(ctx)
-	err := each(folders, func(folder string) error {
+	infos, list := make([]deployments.StackInfo, len(folders)), bucket.NewBudget(ctx)
+	err := bucket.Each(folders, func(folder string) error {
 		name, err := deployments.ParseStackName(strings.Trim(strings.TrimPrefix(folder, stacksFolder), "/"),
 			deployments.StackName{})
 		if err != nil {
@@ -148,11 +149,11 @@ func (s *Store) ListStacks(ctx context.Context, organization, project string) ([
 		if deployments.CodeOf(err) == deployments.CodeNotFound {
 			return nil // removed meanwhile, or left by an interrupted removal
 		}
-		if unreadable(err) != nil {
+		if bucket.Unreadable(err) != nil {
 			info, err = deployments.StackInfo{Stack: name, Damaged: err.Error()}, nil
 		}
 		if err == nil {
-			err = list.keep(info.Size())
+			err = list.Keep(info.Size())
 		}
 		i, _ := slices.BinarySearch(folders, folder)
 		infos[i] = info
@@ -182,12 +183,12 @@ func (s *Store) descend(ctx context.Context, folders []string, name string) ([]s
 			below = append(below, folder+name+"/")
 			continue
 		}
-		l, err := s.objects.List(ctx, Query{Prefix: folder, Fold: true})
+		l, err := s.objects.List(ctx, bucket.Query{Prefix: folder, Fold: true})
 		if err != nil {
-			return nil, failed(err, "list "+folder)
+			return nil, bucket.Failed(err, "list "+folder)
 		}
 		for _, key := range l.Keys {
-			if strings.HasSuffix(key, "/") && checkKey(key) == nil { // else it is some file, not a folder
+			if strings.HasSuffix(key, "/") && bucket.CheckKey(key) == nil { // else it is some file, not a folder
 				below = append(below, key)
 			}
 		}
@@ -246,7 +247,7 @@ func (s *Store) RemoveStack(ctx context.Context, name deployments.StackName, for
 	if h.Peer != "" { // an interrupted rename: the other name may still need the blobs
 		peer, err := deployments.ParseStackName(h.Peer, deployments.StackName{})
 		if err != nil {
-			return damaged(stackKey(name, "head.json"), err)
+			return bucket.Damaged(stackKey(name, "head.json"), err)
 		}
 		other, err := s.Head(ctx, peer)
 		if err != nil && deployments.CodeOf(err) != deployments.CodeNotFound {
@@ -287,24 +288,24 @@ func (s *Store) deleteStack(ctx context.Context, name deployments.StackName, loc
 	if id != "" && locked.Identity == "" { // nobody gets it again
 		key := s.generationsKey(id, "")
 		if err := s.objects.Delete(ctx, key); err != nil {
-			return failed(err, "delete "+key)
+			return bucket.Failed(err, "delete "+key)
 		}
 	}
 	if id != "" {
-		if err := s.deleteAll(ctx, join("blobs", id, "")); err != nil {
+		if err := s.sealed.DeleteAll(ctx, bucket.Key("blobs", id, "")); err != nil {
 			return err
 		}
 	}
 	head := stackKey(name, "head.json")
-	l, err := s.objects.List(ctx, Query{Prefix: stackKey(name, "")})
+	l, err := s.objects.List(ctx, bucket.Query{Prefix: stackKey(name, "")})
 	if err != nil {
-		return failed(err, "list the stack "+name.String())
+		return bucket.Failed(err, "list the stack "+name.String())
 	}
 	rest := slices.DeleteFunc(l.Keys, func(key string) bool { return key == head })
 	if err := s.stillLocked(ctx, name, locked); err != nil {
 		return err
 	}
-	err = each(rest, func(key string) error { return failed(s.objects.Delete(ctx, key), "delete "+key) })
+	err = bucket.Each(rest, func(key string) error { return bucket.Failed(s.objects.Delete(ctx, key), "delete "+key) })
 	if err != nil {
 		return err
 	}
@@ -312,7 +313,7 @@ func (s *Store) deleteStack(ctx context.Context, name deployments.StackName, loc
 		return err
 	}
 	s.cacheIdentity(name, Head{})
-	return failed(s.objects.Delete(ctx, head), "delete "+head)
+	return bucket.Failed(s.objects.Delete(ctx, head), "delete "+head)
 }
 
 func plural(n int, what string) string {

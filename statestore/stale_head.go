@@ -9,6 +9,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // A head that is put back alone has its MAC. But what its stack has besides goes on beyond it: a version that was
@@ -21,10 +22,10 @@ func (s *Store) believed(
 	ctx context.Context, name deployments.StackName, after int, visit func(deployments.UpdateInfo) bool,
 ) error {
 	prefix := stackKey(name, "history", "")
-	for q := (Query{Prefix: prefix, Limit: 8}); ; {
+	for q := (bucket.Query{Prefix: prefix, Limit: 8}); ; {
 		l, err := s.objects.List(ctx, q)
 		if err != nil {
-			return failed(err, "list "+prefix)
+			return bucket.Failed(err, "list "+prefix)
 		}
 		for _, key := range l.Keys {
 			version := versionOfEntry(key)
@@ -34,7 +35,7 @@ func (s *Store) believed(
 			var info deployments.UpdateInfo
 			err := s.getJSON(ctx, name, key, &info)
 			switch {
-			case errors.Is(err, ErrAbsent), unreadable(err) != nil, err == nil && info.Update.Number() != version:
+			case errors.Is(err, bucket.ErrAbsent), bucket.Unreadable(err) != nil, err == nil && info.Update.Number() != version:
 				continue
 			case err != nil:
 				return err
@@ -81,7 +82,7 @@ func (s *Store) beyond(ctx context.Context, name deployments.StackName, h Head, 
 			continue
 		}
 		c, err := s.readCheckpoint(ctx, checkpointKey(name, version))
-		if err != nil && !errors.Is(err, ErrAbsent) && unreadable(err) == nil {
+		if err != nil && !errors.Is(err, bucket.ErrAbsent) && bucket.Unreadable(err) == nil {
 			return nil, err
 		}
 		if err == nil && s.attested(h.ID, version, c) {
@@ -101,9 +102,9 @@ func (s *Store) begun(ctx context.Context, name deployments.StackName, h Head, n
 	for version := min(next, h.Next+mostLost) - 1; version >= h.Next; version-- {
 		u := deployments.UpdateName{StackName: name, Version: strconv.Itoa(version)}
 		prefix := updateKey(u, "delta", "")
-		l, err := s.objects.List(ctx, Query{Prefix: prefix, Limit: 8})
+		l, err := s.objects.List(ctx, bucket.Query{Prefix: prefix, Limit: 8})
 		if err != nil {
-			return 0, failed(err, "list "+prefix)
+			return 0, bucket.Failed(err, "list "+prefix)
 		}
 		for _, key := range l.Keys {
 			var saved []engine.Delta
@@ -111,7 +112,7 @@ func (s *Store) begun(ctx context.Context, name deployments.StackName, h Head, n
 			switch {
 			case err == nil:
 				return version, nil
-			case !errors.Is(err, ErrAbsent) && unreadable(err) == nil:
+			case !errors.Is(err, bucket.ErrAbsent) && bucket.Unreadable(err) == nil:
 				return 0, err
 			}
 		}
@@ -168,7 +169,7 @@ func (s *Store) catchUp(ctx context.Context, name deployments.StackName, h *Head
 		switch {
 		case err == nil:
 			h.moveTo(w, s.now())
-		case errors.Is(err, ErrAbsent), unreadable(err) != nil:
+		case errors.Is(err, bucket.ErrAbsent), bucket.Unreadable(err) != nil:
 			h.addState(version)
 			h.Next = max(h.Next, version+1)
 		default:

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // StackNames returns the names of the stacks of a project or an organization, sorted; an empty one means all. Some may
@@ -39,7 +40,7 @@ func (s *Store) Status(ctx context.Context, name deployments.StackName) (st depl
 	if err == nil {
 		st.Drift, err = s.driftStatus(ctx, name)
 	}
-	if unreadable(err) != nil {
+	if bucket.Unreadable(err) != nil {
 		st.Stack, st.Damaged, err = name, err.Error(), nil
 	}
 	return st, err
@@ -49,9 +50,9 @@ func (s *Store) Status(ctx context.Context, name deployments.StackName) (st depl
 func (s *Store) lastEnded(ctx context.Context, name deployments.StackName) (*deployments.UpdateInfo, error) {
 	prefix := stackKey(name, "history", "")
 	// The newest may run; those before it, that did not begin in their turn, have ended.
-	l, err := s.objects.List(ctx, Query{Prefix: prefix, Limit: 2})
+	l, err := s.objects.List(ctx, bucket.Query{Prefix: prefix, Limit: 2})
 	if err != nil {
-		return nil, failed(err, "list "+prefix)
+		return nil, bucket.Failed(err, "list "+prefix)
 	}
 	for _, key := range l.Keys {
 		list, err := s.entries(ctx, name, []string{key})

@@ -1,5 +1,5 @@
 // Package statestore keeps everything that outlives an update: stacks, checkpoints, deltas, event logs, outcomes,
-// history, project bundles and access tokens, in an object store such as an S3 bucket.
+// history and project bundles, in an object store such as an S3 bucket.
 //
 // The layout, under the bucket's prefix:
 //
@@ -10,17 +10,24 @@
 //	blobs/STACK-ID/files/MONTH/HASH                    project files and manifests of one stack
 //	removed/ORG/PROJECT/STACK.json                     the next version of a removed stack's name; has a MAC
 //	identities/HASH                                    which creates of the resources of an identity come next
-//	tokens/NAME                                        access tokens, hashed
 //	keys/ring.json                                     the service's keys and the store's identity, wrapped by its
 //	                                                   master key or a key management service
-//	members/ORG/NAME                                   owners of tokens, and their grants; ORG is _ for all of them
-//	audit/ORG/DAY/TIME-ID                              the audit log
 //	organizations/ORG                                  the organization has its own workers; has a MAC
 //	plugins/ORG/{archives/HASH/{index,N},downloads/HASH,versions/HASH}
 //	                                                   plugins that its workers have downloaded
 //
 // Everything is sealed except heads, checkpoints and objects under removed/ and organizations/ (docs/adr/0002): a
 // person must be able to read and repair those without the service, and they contain no readable secret.
+//
+// Its packages:
+//
+//   - bucket: the objects, sealed as a whole or with a MAC, over S3 or in memory, with retries; it knows no stack
+//   - access: who may do what, and the audit log, with the layout of their folders
+//   - journal: the journal of an update that the stock CLI executes
+//   - passphrase: secrets that a passphrase encrypts
+//   - seal: encryption of what is stored, and its keys
+//   - stateedit: changes of a state by commands
+//   - storetest: what every store must do, for tests
 //
 // All methods may be called concurrently, by any number of processes. Errors are *deployments.Error or end with the
 // context.
@@ -29,14 +36,13 @@ package statestore
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore/access"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/seal"
 	lru "github.com/hashicorp/golang-lru/v2"
 )
@@ -57,8 +63,12 @@ type Options struct {
 
 // Store is the typed store. See the package's description.
 type Store struct {
-	objects Objects
+	// Access is who may do what, and the audit log.
+	Access *access.Store
+
+	objects bucket.Objects
 	keys    *seal.Keyring
+	sealed  *bucket.Sealed // objects of the service as a whole
 	keepers []seal.Keeper
 	adopt   bool
 	keep    bool // see Options.KeepEmpty
@@ -79,8 +89,6 @@ type Store struct {
 	clientLogs clientLogs
 	snapshots  *lru.Cache[writtenLease, int64] // the sizes of what leases wrote last; see takeSnapshot
 
-	callers  callers
-	tokensOf *lru.Cache[string, string] // the organizations of tokens, by name; see roomForToken
 	// outdated is the error of reading the newest keys of the bucket, if any.
 	outdated   atomic.Pointer[error]
 	keyringTag atomic.Value // string: the tag of the keys in use
@@ -101,7 +109,7 @@ type cachedIdentity struct {
 const identityCacheTime = 5 * time.Second
 
 // New returns a Store over objects, which should retry (see Retry).
-func New(objects Objects, o Options) (*Store, error) {
+func New(objects bucket.Objects, o Options) (*Store, error) {
 	keys := &seal.Keyring{}
 	if len(o.Keepers) == 0 {
 		var err error
@@ -121,24 +129,24 @@ func New(objects Objects, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	tokensOf, err := lru.New[string, string](maxTokensKnown)
-	if err != nil {
-		return nil, err
-	}
-	return &Store{
-		snapshots: snapshots, tokensOf: tokensOf,
-		objects: guarded{objects}, keys: keys, keepers: o.Keepers, adopt: o.Adopt, keep: o.KeepEmpty, now: o.Now,
+	objects = bucket.Guarded(objects)
+	s := &Store{
+		snapshots: snapshots,
+		objects:   objects, keys: keys, keepers: o.Keepers, adopt: o.Adopt, keep: o.KeepEmpty, now: o.Now,
 		stackKeys: map[string]*stackKeys{}, names: map[string]cachedIdentity{},
 		cache: map[string]*cacheEntry{}, clientLogs: clientLogs{queues: map[logOfLease]*logQueue{}},
-	}, nil
+	}
+	s.sealed = &bucket.Sealed{Objects: objects, Keys: keys, Now: o.Now, Outdated: s.KeysOutdated}
+	s.Access, err = access.New(s.sealed)
+	return s, err
 }
 
 // Check reports why the object store cannot be used: CodeUnavailable, CodeUnauthorized, CodeForbidden, or CodeInvalid
 // when the bucket does not exist or is sealed with another key. It reads the service's keys, so it must be called
 // first.
 func (s *Store) Check(ctx context.Context) error {
-	if _, err := s.objects.List(ctx, Query{Prefix: tokenFolder, Limit: 1}); err != nil {
-		return failed(err, "use the object store")
+	if _, err := s.objects.List(ctx, bucket.Query{Prefix: access.TokenFolder, Limit: 1}); err != nil {
+		return bucket.Failed(err, "use the object store")
 	}
 	if err := s.openKeyring(ctx); err != nil {
 		return err
@@ -218,8 +226,8 @@ func (s *Store) put(ctx context.Context, name deployments.StackName, key string,
 	if err != nil {
 		return err
 	}
-	_, err = s.objects.Put(ctx, key, r.box.Seal(plain, sealContext(name, key)), Condition{})
-	return failed(err, "write "+key)
+	_, err = s.objects.Put(ctx, key, r.box.Seal(plain, sealContext(name, key)), bucket.Condition{})
+	return bucket.Failed(err, "write "+key)
 }
 
 // get reads a sealed value; ErrAbsent when there is none.
@@ -238,9 +246,9 @@ func (s *Store) getTagged(
 	}
 	o, err := s.objects.Get(ctx, key)
 	if err != nil {
-		return nil, "", failed(err, "read "+key)
+		return nil, "", bucket.Failed(err, "read "+key)
 	}
-	plain, err = s.unseal(r.box, o.Data, key, sealContext(name, key))
+	plain, err = s.sealed.Open(r.box, o.Data, key, sealContext(name, key))
 	if err == nil {
 		return plain, o.Tag, nil
 	}
@@ -248,22 +256,8 @@ func (s *Store) getTagged(
 	if headErr != nil || h.ID == r.id {
 		return nil, "", err
 	}
-	plain, err = s.unseal(s.ring(h.ID).box, o.Data, key, sealContext(name, key))
+	plain, err = s.sealed.Open(s.ring(h.ID).box, o.Data, key, sealContext(name, key))
 	return plain, o.Tag, err
-}
-
-// unseal opens the content of a sealed object. The error, CodeFormat, names the object and says what to do.
-func (s *Store) unseal(box *seal.Box, data []byte, key, context string) ([]byte, error) {
-	plain, err := box.Open(data, context)
-	if err == nil {
-		return plain, nil
-	}
-	next := "put back the last good copy of this object"
-	if outdated := s.KeysOutdated(); outdated != nil && errors.Is(err, seal.ErrUnknownKey) {
-		next = outdated.Error()
-	}
-	return nil, &deployments.Error{Code: deployments.CodeFormat, Err: err, Message: key +
-		strings.TrimPrefix(err.Error(), context) + "; " + next}
 }
 
 func (s *Store) putJSON(ctx context.Context, name deployments.StackName, key string, v any) error {
@@ -280,82 +274,7 @@ func (s *Store) getJSON(ctx context.Context, name deployments.StackName, key str
 		return err
 	}
 	if err := json.Unmarshal(plain, v); err != nil {
-		return damaged(key, err)
+		return bucket.Damaged(key, err)
 	}
 	return nil
-}
-
-// deleteAll removes every object under a prefix.
-func (s *Store) deleteAll(ctx context.Context, prefix string) error {
-	l, err := s.objects.List(ctx, Query{Prefix: prefix})
-	if err != nil {
-		return failed(err, "list "+prefix)
-	}
-	return each(l.Keys, func(key string) error {
-		return failed(s.objects.Delete(ctx, key), "delete "+key)
-	})
-}
-
-// each calls f for every item, some concurrently, and returns the first error.
-func each(items []string, f func(string) error) error {
-	var wg sync.WaitGroup
-	var once sync.Once
-	var first error
-	next := make(chan string)
-	for range min(16, len(items)) {
-		wg.Go(func() {
-			for item := range next {
-				if err := f(item); err != nil {
-					once.Do(func() { first = err })
-				}
-			}
-		})
-	}
-	for _, item := range items {
-		next <- item
-	}
-	close(next)
-	wg.Wait()
-	return first
-}
-
-// failed returns an error of the objects with a code and with what was being done. ErrAbsent and ErrChanged stay in the
-// chain.
-func failed(err error, doing string) error {
-	if err == nil {
-		return nil
-	}
-	var e *deployments.Error
-	switch {
-	case errors.As(err, &e):
-		return &deployments.Error{Code: e.Code, Message: doing + ": " + e.Message, Err: err}
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("%s: %w", doing, err)
-	case errors.Is(err, ErrAbsent):
-		return deployments.Errorf(deployments.CodeNotFound, "%s: %w", doing, err)
-	case errors.Is(err, ErrChanged):
-		return deployments.Errorf(deployments.CodeConflict, "%s: %w", doing, err)
-	case errors.Is(err, ErrTransient):
-		return deployments.Errorf(deployments.CodeUnavailable, "%s: %w", doing, err)
-	}
-	return deployments.Errorf(deployments.CodeInternal, "%s: %w", doing, err)
-}
-
-// unreadable returns an error that concerns one object, which is damaged or foreign, and not the store; else nil. A
-// list reports such an object and shows the others.
-func unreadable(err error) error {
-	if code := deployments.CodeOf(err); err != nil && (code == deployments.CodeFormat ||
-		code == deployments.CodeInvalid) {
-		return err
-	}
-	return nil
-}
-
-// damaged returns the error about an object that cannot be parsed.
-func damaged(key string, err error) error {
-	if interrupted(err) {
-		return failed(err, "read "+key)
-	}
-	return deployments.Errorf(deployments.CodeFormat, "%s is damaged: %w; put back the last good copy of this object",
-		key, err)
 }

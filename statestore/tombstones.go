@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // tombstone remains of a name that no stack has any more: the content of removed/ORG/PROJECT/STACK.json. Temporal keeps
@@ -19,7 +20,7 @@ type tombstone struct {
 }
 
 func removedKey(name deployments.StackName) string {
-	return join("removed", name.Organization, name.Project, name.Stack+".json")
+	return bucket.Key("removed", name.Organization, name.Project, name.Stack+".json")
 }
 
 // nextOf returns the next version of a name that no stack has; 1 when none ever had it.
@@ -29,13 +30,13 @@ func (s *Store) nextOf(ctx context.Context, name deployments.StackName) (int, er
 }
 
 // readTombstone returns the tombstone of a name, the zero one when there is none, and the condition for replacing it.
-func (s *Store) readTombstone(ctx context.Context, name deployments.StackName) (tombstone, Condition, error) {
+func (s *Store) readTombstone(ctx context.Context, name deployments.StackName) (tombstone, bucket.Condition, error) {
 	var r tombstone
-	tag, err := s.getReadable(ctx, removedKey(name), &r)
-	if errors.Is(err, ErrAbsent) {
-		return tombstone{}, Condition{Absent: true}, nil
+	tag, err := s.sealed.GetReadable(ctx, removedKey(name), &r)
+	if errors.Is(err, bucket.ErrAbsent) {
+		return tombstone{}, bucket.Condition{Absent: true}, nil
 	}
-	return r, Condition{Tag: tag}, err
+	return r, bucket.Condition{Tag: tag}, err
 }
 
 // writeTombstone stores the next version of a stack that is about to be deleted; versions before it include those of
@@ -56,7 +57,7 @@ func (s *Store) writeTombstone(ctx context.Context, name deployments.StackName, 
 		if r.Next = max(r.Next, next); !known {
 			r.Moved = append(r.Moved, moved)
 		}
-		if err = s.putReadable(ctx, removedKey(name), r, unchanged); !errors.Is(err, ErrChanged) {
+		if err = s.sealed.PutReadable(ctx, removedKey(name), r, unchanged); !errors.Is(err, bucket.ErrChanged) {
 			return err
 		}
 	}
@@ -65,7 +66,7 @@ func (s *Store) writeTombstone(ctx context.Context, name deployments.StackName, 
 // Knows reports whether a stack has or had the name. An object that cannot be read counts: it is damaged.
 func (s *Store) Knows(ctx context.Context, name deployments.StackName) (bool, error) {
 	_, err := s.Head(ctx, name)
-	if err == nil || unreadable(err) != nil {
+	if err == nil || bucket.Unreadable(err) != nil {
 		return true, nil
 	}
 	if deployments.CodeOf(err) != deployments.CodeNotFound {

@@ -15,11 +15,12 @@ import (
 	"github.com/deployctl/deployctl/internal/testkit/porttest"
 	"github.com/deployctl/deployctl/providers/s3/s3test"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/storetest"
 )
 
 func TestAFaultOfABucketIsReported(t *testing.T) {
-	good := statestore.S3Options{Endpoint: s3test.Endpoint, Region: "us-east-1", Bucket: s3test.Bucket,
+	good := bucket.S3Options{Endpoint: s3test.Endpoint, Region: "us-east-1", Bucket: s3test.Bucket,
 		AccessKey: s3test.AccessKey, SecretKey: s3test.SecretKey}
 	wrongSecret, wrongKey, noBucket, badName, nobody := good, good, good, good, good
 	badName.Bucket = "No_Bucket"
@@ -33,7 +34,7 @@ func TestAFaultOfABucketIsReported(t *testing.T) {
 	withoutAWS(t)
 	for _, c := range []struct {
 		name string
-		o    statestore.S3Options
+		o    bucket.S3Options
 		code deployments.Code
 		says []string
 	}{
@@ -50,11 +51,11 @@ func TestAFaultOfABucketIsReported(t *testing.T) {
 			[]string{"there are no credentials", "DEPLOYCTL_S3_ACCESS_KEY_ID", "AWS_ACCESS_KEY_ID"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			o, err := statestore.OpenS3(t.Context(), c.o)
+			o, err := bucket.OpenS3(t.Context(), c.o)
 			if err != nil {
 				t.Fatal(err)
 			}
-			s, err := statestore.New(statestore.NewRetry(o, 300*time.Millisecond),
+			s, err := statestore.New(bucket.NewRetry(o, 300*time.Millisecond),
 				statestore.Options{Master: storetest.Master})
 			if err != nil {
 				t.Fatal(err)
@@ -77,15 +78,15 @@ func TestAFaultOfABucketIsReported(t *testing.T) {
 			}
 		})
 	}
-	if _, err := statestore.OpenS3(t.Context(), half); deployments.CodeOf(err) != deployments.CodeInvalid ||
+	if _, err := bucket.OpenS3(t.Context(), half); deployments.CodeOf(err) != deployments.CodeInvalid ||
 		!strings.Contains(err.Error(), "secret access key") {
 		t.Errorf("without a secret key: %v", err)
 	}
-	o, err := statestore.OpenS3(t.Context(), good)
+	o, err := bucket.OpenS3(t.Context(), good)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := statestore.New(statestore.NewRetry(o, 0), statestore.Options{Master: storetest.Master})
+	s, err := statestore.New(bucket.NewRetry(o, 0), statestore.Options{Master: storetest.Master})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +129,7 @@ func TestAMachinesRoleIsAskedForOnAWSOnly(t *testing.T) {
 	} {
 		t.Setenv("AWS_EC2_METADATA_DISABLED", c.disabled)
 		asked.Store(0)
-		o, err := statestore.OpenS3(t.Context(), statestore.S3Options{Endpoint: c.endpoint, Region: "us-east-1",
+		o, err := bucket.OpenS3(t.Context(), bucket.S3Options{Endpoint: c.endpoint, Region: "us-east-1",
 			Bucket: s3test.Bucket})
 		if err != nil {
 			t.Fatal(err)
@@ -145,7 +146,7 @@ func TestAMachinesRoleIsAskedForOnAWSOnly(t *testing.T) {
 }
 
 func TestAnotherMasterKeyDoesNotOpenTheStore(t *testing.T) {
-	objects := &statestore.Memory{}
+	objects := &bucket.Memory{}
 	s := newStack(t, objects)
 	u := deployments.UpdateName{StackName: dev, Version: "1"}
 	if err := s.PutRequest(t.Context(), u, deployments.UpdateRequest{Message: "m"}); err != nil {
@@ -164,9 +165,9 @@ func TestAnotherMasterKeyDoesNotOpenTheStore(t *testing.T) {
 // TestAStackHasOneWriterEvenWhenReadsAreStale goes beyond what an object store may do.
 func TestAStackHasOneWriterEvenWhenReadsAreStale(t *testing.T) {
 	for seed := range uint64(30) {
-		faults := storetest.NewFaulty(&statestore.Memory{}, storetest.Randomly(seed, 0.4, storetest.Stale,
+		faults := storetest.NewFaulty(&bucket.Memory{}, storetest.Randomly(seed, 0.4, storetest.Stale,
 			storetest.ReplyLost, storetest.Repeated))
-		s := newStack(t, statestore.NewRetry(faults, time.Minute))
+		s := newStack(t, bucket.NewRetry(faults, time.Minute))
 		winners := map[int]string{}
 		for n := 1; n <= 6; n++ {
 			u := deployments.UpdateName{StackName: dev, Version: fmt.Sprint(n)}
@@ -183,7 +184,7 @@ func TestAStackHasOneWriterEvenWhenReadsAreStale(t *testing.T) {
 }
 
 func TestAStackMadeAgainElsewhereIsReadWithItsNewKeys(t *testing.T) {
-	objects := &statestore.Memory{}
+	objects := &bucket.Memory{}
 	here := newStack(t, objects)
 	there, err := statestore.New(objects, statestore.Options{Master: storetest.Master})
 	if err != nil {

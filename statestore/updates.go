@@ -10,6 +10,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // PutRequest stores an update's request, sealed, including secrets, so that any worker can host the update later.
@@ -19,8 +20,8 @@ func (s *Store) PutRequest(ctx context.Context, u deployments.UpdateName, r depl
 
 // BeginPreview stores the request of a preview. CodeConflict: another workflow run has begun the preview.
 func (s *Store) BeginPreview(ctx context.Context, u deployments.UpdateName, r deployments.UpdateRequest) error {
-	err := s.putIf(ctx, u.StackName, updateKey(u, "update"), r, Condition{Absent: true})
-	if !errors.Is(err, ErrChanged) {
+	err := s.putIf(ctx, u.StackName, updateKey(u, "update"), r, bucket.Condition{Absent: true})
+	if !errors.Is(err, bucket.ErrChanged) {
 		return err
 	}
 	begun, err := s.Request(ctx, u)
@@ -51,7 +52,7 @@ func (s *Store) Info(ctx context.Context, u deployments.UpdateName) (deployments
 
 // noUpdate says of which update there is nothing; its cause stays ErrAbsent.
 func noUpdate(u deployments.UpdateName, err error) error {
-	if !errors.Is(err, ErrAbsent) {
+	if !errors.Is(err, bucket.ErrAbsent) {
 		return err
 	}
 	return &deployments.Error{Code: deployments.CodeNotFound, Err: err, Message: fmt.Sprintf("the stack %s has no update "+
@@ -81,9 +82,9 @@ func (s *Store) HistoryPage(
 	}
 	prefix := stackKey(name, "history", "")
 	from, to := p.Bounds(mostUpdates)
-	l, err := s.objects.List(ctx, Query{Prefix: prefix, Limit: to})
+	l, err := s.objects.List(ctx, bucket.Query{Prefix: prefix, Limit: to})
 	if err != nil {
-		return nil, failed(err, "list "+prefix)
+		return nil, bucket.Failed(err, "list "+prefix)
 	}
 	l.Keys = l.Keys[min(from, len(l.Keys)):]
 	kept, err := s.kept(ctx, name, h)
@@ -106,10 +107,10 @@ func (s *Store) entries(
 	for i, key := range keys {
 		index[key] = i
 	}
-	err := each(keys, func(key string) error {
+	err := bucket.Each(keys, func(key string) error {
 		info := &infos[index[key]]
 		err := s.getJSON(ctx, name, key, info)
-		if unreadable(err) != nil {
+		if bucket.Unreadable(err) != nil {
 			*info, err = damagedInfo(name, key, err), nil
 		}
 		return err
@@ -126,14 +127,14 @@ const entriesAtOnce = 64
 func (s *Store) UpdatesOf(ctx context.Context, name deployments.StackName) iter.Seq2[deployments.UpdateInfo, error] {
 	return func(yield func(deployments.UpdateInfo, error) bool) {
 		prefix := stackKey(name, "history", "")
-		q := Query{Prefix: prefix, Limit: 1}
+		q := bucket.Query{Prefix: prefix, Limit: 1}
 		if _, err := s.Head(ctx, name); err != nil {
 			yield(deployments.UpdateInfo{}, err)
 			return
 		}
 		for {
 			l, err := s.objects.List(ctx, q)
-			err = failed(err, "list "+prefix)
+			err = bucket.Failed(err, "list "+prefix)
 			var infos []deployments.UpdateInfo
 			if err == nil {
 				infos, err = s.entries(ctx, name, l.Keys)
@@ -161,7 +162,7 @@ func (s *Store) kept(ctx context.Context, name deployments.StackName, h Head) ([
 	if err != nil || h.Version == 0 {
 		return versions, err
 	}
-	if _, err = s.checkpointJSON(ctx, name, h.Version); unreadable(err) == nil {
+	if _, err = s.checkpointJSON(ctx, name, h.Version); bucket.Unreadable(err) == nil {
 		return versions, err
 	}
 	return slices.DeleteFunc(versions, func(v int) bool { return v == h.Version }), nil
@@ -212,9 +213,9 @@ func (s *Store) LoadDeltas(ctx context.Context, u deployments.UpdateName, from, 
 		keys = append(keys, deltaKey(u, n))
 	}
 	parts := make([][]engine.Delta, len(keys))
-	err := each(keys, func(key string) error {
+	err := bucket.Each(keys, func(key string) error {
 		err := s.getJSON(ctx, u.StackName, key, &parts[index[key]])
-		if errors.Is(err, ErrAbsent) {
+		if errors.Is(err, bucket.ErrAbsent) {
 			return s.lostSave(ctx, u, key)
 		}
 		return err
@@ -230,9 +231,9 @@ func (s *Store) LoadDeltas(ctx context.Context, u deployments.UpdateName, from, 
 // missing.
 func (s *Store) LastSave(ctx context.Context, u deployments.UpdateName) (int, error) {
 	prefix := updateKey(u, "delta", "")
-	l, err := s.objects.List(ctx, Query{Prefix: prefix})
+	l, err := s.objects.List(ctx, bucket.Query{Prefix: prefix})
 	if err != nil || len(l.Keys) == 0 {
-		return 0, failed(err, "list "+prefix)
+		return 0, bucket.Failed(err, "list "+prefix)
 	}
 	n := 0
 	for _, key := range l.Keys {
@@ -255,7 +256,7 @@ func (s *Store) LastSave(ctx context.Context, u deployments.UpdateName) (int, er
 func (s *Store) lostSave(ctx context.Context, u deployments.UpdateName, key string) error {
 	h, err := s.Head(ctx, u.StackName)
 	if err == nil && (h.Active == nil || h.Active.Version != u.Version || h.Active.EverySave) {
-		err = damaged(key, errors.New("it is missing, though the update has saved it"))
+		err = bucket.Damaged(key, errors.New("it is missing, though the update has saved it"))
 	}
 	return err
 }
@@ -285,7 +286,7 @@ func (s *Store) ReadEvents(ctx context.Context, p Part, max int) ([][]byte, erro
 	var parts [][]byte
 	for bytes := 0; len(parts) < max && bytes < readBytes; p.Number++ {
 		data, err := s.readEvents(ctx, p)
-		if errors.Is(err, ErrAbsent) {
+		if errors.Is(err, bucket.ErrAbsent) {
 			break
 		}
 		if err != nil {
@@ -307,12 +308,12 @@ func (s *Store) readEvents(ctx context.Context, p Part) ([]byte, error) {
 // Streams returns the names of an event log's streams, sorted.
 func (s *Store) Streams(ctx context.Context, u deployments.UpdateName) ([]string, error) {
 	prefix := updateKey(u, eventsFolder, "")
-	l, err := s.objects.List(ctx, Query{Prefix: prefix, Fold: true})
+	l, err := s.objects.List(ctx, bucket.Query{Prefix: prefix, Fold: true})
 	names := make([]string, len(l.Keys))
 	for i, key := range l.Keys {
 		names[i] = key[len(prefix) : len(key)-1]
 	}
-	return names, failed(err, "list "+prefix)
+	return names, bucket.Failed(err, "list "+prefix)
 }
 
 func eventsKey(p Part) string {

@@ -9,16 +9,16 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // entryReads counts the entries of histories that are read.
 type entryReads struct {
-	statestore.Memory
+	bucket.Memory
 	n atomic.Int32
 }
 
-func (r *entryReads) Get(ctx context.Context, key string) (statestore.Object, error) {
+func (r *entryReads) Get(ctx context.Context, key string) (bucket.Object, error) {
 	if strings.Contains(key, "/history/") {
 		r.n.Add(1)
 	}

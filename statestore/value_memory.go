@@ -1,12 +1,9 @@
 package statestore
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/sys/mempool"
 	"github.com/deployctl/deployctl/internal/values/rawjson"
 )
 
@@ -31,12 +28,6 @@ func costOf(text []byte) int64 {
 		return 0
 	}
 	return rawjson.Cost(text)
-}
-
-// interrupted reports whether something was not read for want of memory or time, so that nothing is wrong with it.
-func interrupted(err error) bool {
-	return errors.Is(err, mempool.ErrBusy) || errors.Is(err, context.Canceled) ||
-		errors.Is(err, context.DeadlineExceeded)
 }
 
 // costliest returns what the values of the costliest of some texts take, which are made of one after the other.

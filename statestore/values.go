@@ -11,6 +11,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/values/bags"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 )
 
@@ -128,7 +129,7 @@ func (b *blobs) Put(ctx context.Context, data []byte) (engine.Ref, error) {
 func (b *blobs) Get(ctx context.Context, ref engine.Ref) ([]byte, error) {
 	hash, _ := ref.Blob()
 	data, err := b.s.getBlob(ctx, b.r, b.key(hash))
-	if errors.Is(err, ErrAbsent) { // the update began when all updates of a stack shared their blobs
+	if errors.Is(err, bucket.ErrAbsent) { // the update began when all updates of a stack shared their blobs
 		return b.s.getBlob(ctx, b.r, blobKey(b.r, hash))
 	}
 	return data, err
@@ -141,14 +142,14 @@ const blobFolder = "blob"
 
 // putBlob and getBlob seal content with the last part of its key as context.
 func (s *Store) putBlob(ctx context.Context, r *stackKeys, key string, data []byte) error {
-	_, err := s.objects.Put(ctx, key, r.box.Seal(data, "blob "+path.Base(key)), Condition{})
-	return failed(err, "write a blob of "+strconv.Itoa(len(data))+" bytes")
+	_, err := s.objects.Put(ctx, key, r.box.Seal(data, "blob "+path.Base(key)), bucket.Condition{})
+	return bucket.Failed(err, "write a blob of "+strconv.Itoa(len(data))+" bytes")
 }
 
 func (s *Store) getBlob(ctx context.Context, r *stackKeys, key string) ([]byte, error) {
 	o, err := s.objects.Get(ctx, key)
 	if err != nil {
-		return nil, failed(err, "read the blob "+path.Base(key))
+		return nil, bucket.Failed(err, "read the blob "+path.Base(key))
 	}
-	return s.unseal(r.box, o.Data, key, "blob "+path.Base(key))
+	return s.sealed.Open(r.box, o.Data, key, "blob "+path.Base(key))
 }

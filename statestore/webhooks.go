@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/seal"
 )
 
@@ -25,7 +26,7 @@ func webhookKey(scope deployments.WebhookScope, segments ...string) string {
 	if scope.OfStack() {
 		return stackKey(scope.StackName(), segments...)
 	}
-	return join(append([]string{"hooks", scope.Organization}, segments...)...)
+	return bucket.Key(append([]string{"hooks", scope.Organization}, segments...)...)
 }
 
 // webhookBox returns the box that seals a scope's object, and the context.
@@ -80,15 +81,15 @@ func (s *Store) ChangeWebhooks(
 		if hooks, err = change(hooks); err != nil {
 			return err
 		}
-		_, err = s.putWebhookObject(ctx, scope, key, hooks, Condition{Tag: tag, Absent: tag == ""})
-		if !errors.Is(err, ErrChanged) {
-			return failed(err, "write "+key)
+		_, err = s.putWebhookObject(ctx, scope, key, hooks, bucket.Condition{Tag: tag, Absent: tag == ""})
+		if !errors.Is(err, bucket.ErrChanged) {
+			return bucket.Failed(err, "write "+key)
 		}
 	}
 }
 
 func (s *Store) putWebhookObject(
-	ctx context.Context, scope deployments.WebhookScope, key string, v any, c Condition,
+	ctx context.Context, scope deployments.WebhookScope, key string, v any, c bucket.Condition,
 ) (string, error) {
 	plain, err := json.Marshal(v)
 	if err != nil {
@@ -109,7 +110,7 @@ func (s *Store) getWebhooks(
 		return nil, "", err
 	}
 	tag, err = s.getWebhookObject(ctx, scope, webhookKey(scope, webhookObject), &hooks)
-	if errors.Is(err, ErrAbsent) {
+	if errors.Is(err, bucket.ErrAbsent) {
 		return nil, "", nil
 	}
 	for i := range hooks {
@@ -123,18 +124,18 @@ func (s *Store) getWebhookObject(
 ) (tag string, err error) {
 	o, err := s.objects.Get(ctx, key)
 	if err != nil {
-		return "", failed(err, "read "+key)
+		return "", bucket.Failed(err, "read "+key)
 	}
 	box, about, err := s.webhookBox(ctx, scope, key)
 	if err != nil {
 		return "", err
 	}
-	plain, err := s.unseal(box, o.Data, key, about)
+	plain, err := s.sealed.Open(box, o.Data, key, about)
 	if err != nil {
 		return "", err
 	}
 	if err := json.Unmarshal(plain, v); err != nil {
-		return "", damaged(key, err)
+		return "", bucket.Damaged(key, err)
 	}
 	return o.Tag, nil
 }
@@ -149,7 +150,7 @@ func (s *Store) Delivery(
 	ctx context.Context, n deployments.WebhookName, e deployments.WebhookEvent,
 ) (d deployments.WebhookDelivery, err error) {
 	_, err = s.getWebhookObject(ctx, n.Scope, sentKey(n, e.ID, e.At), &d)
-	if errors.Is(err, ErrAbsent) {
+	if errors.Is(err, bucket.ErrAbsent) {
 		err = nil
 	}
 	return d, err
@@ -160,15 +161,15 @@ func (s *Store) Delivery(
 func (s *Store) PutDelivery(ctx context.Context, n deployments.WebhookName, d deployments.WebhookDelivery) error {
 	folder := webhookKey(n.Scope, sentFolder, n.Name, "")
 	key := sentKey(n, d.ID, d.At)
-	if _, err := s.putWebhookObject(ctx, n.Scope, key, d, Condition{}); err != nil {
-		return failed(err, "write "+key)
+	if _, err := s.putWebhookObject(ctx, n.Scope, key, d, bucket.Condition{}); err != nil {
+		return bucket.Failed(err, "write "+key)
 	}
-	l, err := s.objects.List(ctx, Query{Prefix: folder})
+	l, err := s.objects.List(ctx, bucket.Query{Prefix: folder})
 	if err != nil || len(l.Keys) <= deployments.WebhookLogEntries {
-		return failed(err, "list "+folder)
+		return bucket.Failed(err, "list "+folder)
 	}
-	return each(l.Keys[deployments.WebhookLogEntries:], func(key string) error {
-		return failed(s.objects.Delete(ctx, key), "delete "+key)
+	return bucket.Each(l.Keys[deployments.WebhookLogEntries:], func(key string) error {
+		return bucket.Failed(s.objects.Delete(ctx, key), "delete "+key)
 	})
 }
 
@@ -177,9 +178,9 @@ func (s *Store) Deliveries(
 	ctx context.Context, n deployments.WebhookName, id string,
 ) ([]deployments.WebhookDelivery, error) {
 	folder := webhookKey(n.Scope, sentFolder, n.Name, "")
-	l, err := s.objects.List(ctx, Query{Prefix: folder, Limit: deployments.WebhookLogEntries})
+	l, err := s.objects.List(ctx, bucket.Query{Prefix: folder, Limit: deployments.WebhookLogEntries})
 	if err != nil {
-		return nil, failed(err, "list "+folder)
+		return nil, bucket.Failed(err, "list "+folder)
 	}
 	var keys []string
 	for _, key := range l.Keys {
@@ -192,7 +193,7 @@ func (s *Store) Deliveries(
 	for i, key := range keys {
 		index[key] = i
 	}
-	err = each(keys, func(key string) error {
+	err = bucket.Each(keys, func(key string) error {
 		_, err := s.getWebhookObject(ctx, n.Scope, key, &found[index[key]])
 		return err
 	})
@@ -201,5 +202,5 @@ func (s *Store) Deliveries(
 
 // RemoveDeliveries removes the log of a webhook.
 func (s *Store) RemoveDeliveries(ctx context.Context, n deployments.WebhookName) error {
-	return s.deleteAll(ctx, webhookKey(n.Scope, sentFolder, n.Name, ""))
+	return s.sealed.DeleteAll(ctx, webhookKey(n.Scope, sentFolder, n.Name, ""))
 }

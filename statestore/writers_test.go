@@ -15,6 +15,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
@@ -29,7 +30,7 @@ type writer struct {
 
 const crowd = 10
 
-// writers has each function of the store that looks at statestore.ErrChanged, or writes under a condition on what it
+// writers has each function of the store that looks at bucket.ErrChanged, or writes under a condition on what it
 // has read: TestEachWriterOfTheStoreIsPlayed compares it with the source.
 var writers = map[string]writer{
 	"Store.changeHead":               {play: tagAtOnce},
@@ -77,9 +78,9 @@ func TestTenWritersAtOnceLoseNothing(t *testing.T) {
 		switch place := fmt.Sprintf("%p", w.play); {
 		case w.play != nil && !played[place]:
 			played[place] = true
-			for kind, open := range map[string]func(*testing.T) statestore.Objects{"memory": openMemory, "bucket": openS3} {
+			for kind, open := range map[string]func(*testing.T) bucket.Objects{"memory": openMemory, "bucket": openS3} {
 				t.Run(name+" in a "+kind, func(t *testing.T) {
-					s := opened(t, statestore.NewRetry(open(t), time.Minute), statestore.Options{})
+					s := opened(t, bucket.NewRetry(open(t), time.Minute), statestore.Options{})
 					if err := s.CreateStack(t.Context(), dev, map[string]string{"first": "tag"}); err != nil {
 						t.Fatal(err)
 					}
@@ -186,20 +187,20 @@ func joinAtOnce(t *testing.T, s *statestore.Store) {
 	atOnce(t, func(ctx context.Context, i int) error {
 		team := "team" + strconv.Itoa(i)
 		g := deployments.Grant{Role: deployments.RoleViewer, Organization: "acme"}
-		if err := s.GrantTeam(ctx, team, g); err != nil {
+		if err := s.Access.GrantTeam(ctx, team, g); err != nil {
 			return err
 		}
-		return s.JoinTeam(ctx, "acme", team, "ann")
+		return s.Access.JoinTeam(ctx, "acme", team, "ann")
 	})
-	m, err := s.Member(t.Context(), "acme", "ann")
+	m, err := s.Access.Member(t.Context(), "acme", "ann")
 	want(t, err, len(m.Teams) == crowd, "the member is in %d teams", len(m.Teams))
 	atOnce(t, func(ctx context.Context, i int) error {
 		if i%2 == 0 {
-			return s.LeaveTeam(ctx, "acme", "team"+strconv.Itoa(i), "ann")
+			return s.Access.LeaveTeam(ctx, "acme", "team"+strconv.Itoa(i), "ann")
 		}
-		return s.GrantMember(ctx, "ann", deployments.Grant{Role: deployments.RoleViewer, Organization: "acme"})
+		return s.Access.GrantMember(ctx, "ann", deployments.Grant{Role: deployments.RoleViewer, Organization: "acme"})
 	})
-	m, err = s.Member(t.Context(), "acme", "ann")
+	m, err = s.Access.Member(t.Context(), "acme", "ann")
 	want(t, err, len(m.Teams) == crowd/2 && m.Grant != nil, "the member is in %d teams, and has %+v", len(m.Teams),
 		m.Grant)
 }
@@ -213,14 +214,14 @@ func trustAtOnce(t *testing.T, s *statestore.Store) {
 		if of.Name = "shared"; i%2 == 0 {
 			of.Name = "own" + strconv.Itoa(i)
 		}
-		return s.PutTrust(ctx, of)
+		return s.Access.PutTrust(ctx, of)
 	})
-	all, err := s.TrustsOf(t.Context(), "acme")
+	all, err := s.Access.TrustsOf(t.Context(), "acme")
 	want(t, err, len(all) == crowd/2+1, "there are %d trusts", len(all))
 	for _, of := range all {
 		before := of.Created
-		want(t, s.PutTrust(t.Context(), of), true, "put it again")
-		again, err := s.AnyTrust(t.Context(), "acme", of.Name)
+		want(t, s.Access.PutTrust(t.Context(), of), true, "put it again")
+		again, err := s.Access.AnyTrust(t.Context(), "acme", of.Name)
 		want(t, err, again.Created.Equal(before), "%s was created at %s and %s", of.Name, before, again.Created)
 	}
 }
@@ -229,12 +230,12 @@ func tokensAtOnce(t *testing.T, s *statestore.Store) {
 	texts := make([]string, crowd)
 	errs := allAtOnce(t, func(ctx context.Context, i int) (err error) {
 		g := deployments.Grant{Role: deployments.RoleViewer, Organization: "acme"}
-		texts[i], err = s.CreateToken(ctx, deployments.Token{Name: "ci", Grant: &g})
+		texts[i], err = s.Access.CreateToken(ctx, deployments.Token{Name: "ci", Grant: &g})
 		return err
 	})
 	good := 0
 	for _, text := range texts {
-		if _, err := s.Authenticate(t.Context(), text); err == nil && text != "" {
+		if _, err := s.Access.Authenticate(t.Context(), text); err == nil && text != "" {
 			good++
 		}
 	}

@@ -13,13 +13,14 @@ import (
 	"github.com/deployctl/deployctl/internal/service"
 	"github.com/deployctl/deployctl/recovery"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/seal"
 )
 
 // Config configures a service or a worker.
 type Config struct {
 	Temporal Temporal
-	S3       statestore.S3Options
+	S3       bucket.S3Options
 	// Keepers wrap the keys with which everything is sealed: the first is the current one, others are former ones.
 	Keepers []seal.Keeper
 	// Adopt is that of statestore.Options.
@@ -34,7 +35,7 @@ type Config struct {
 	// Metrics gets the SDK's metrics; nil for none.
 	Metrics client.MetricsHandler
 	// WrapObjects decorates the object store, for metrics; nil for none.
-	WrapObjects func(statestore.Objects) statestore.Objects
+	WrapObjects func(bucket.Objects) bucket.Objects
 }
 
 // Connection is a Temporal client whose payloads are sealed, and a store.
@@ -53,9 +54,9 @@ type Connection struct {
 // objects is a bucket and its store.
 type objects struct {
 	*statestore.Store
-	s3      *statestore.S3
-	once    statestore.Objects // makes one attempt at each call
-	retried statestore.Objects
+	s3      *bucket.S3
+	once    bucket.Objects // makes one attempt at each call
+	retried bucket.Objects
 }
 
 // Connect opens the store and the client. It retries unreachable parts until the patience of the configuration ends;
@@ -142,15 +143,15 @@ func empty(store *objects) error {
 // openStore opens a bucket and its store, and checks that the bucket answers and belongs to the keys of c. An empty
 // bucket is accepted.
 func openStore(ctx context.Context, c Config) (*objects, error) {
-	bucket, err := statestore.OpenS3(ctx, c.S3)
+	s3, err := bucket.OpenS3(ctx, c.S3)
 	if err != nil {
 		return nil, err
 	}
-	o := &objects{s3: bucket, once: bucket}
+	o := &objects{s3: s3, once: s3}
 	if c.WrapObjects != nil {
-		o.once = c.WrapObjects(bucket)
+		o.once = c.WrapObjects(s3)
 	}
-	o.retried = statestore.NewRetry(o.once, c.patience())
+	o.retried = bucket.NewRetry(o.once, c.patience())
 	options := statestore.Options{Keepers: c.Keepers, Adopt: c.Adopt, KeepEmpty: true}
 	if o.Store, err = statestore.New(o.retried, options); err != nil {
 		return nil, err

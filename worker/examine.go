@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // Finding is the result of one check of a service's environment.
@@ -139,7 +139,7 @@ func (c *Connection) examine(ctx context.Context) []Finding {
 // examine checks a bucket; with look it writes nothing.
 func (o *objects) examine(ctx context.Context, look bool) []Finding {
 	return []Finding{
-		{What: "conditional writes", Err: statestore.Probe(ctx, o.retried, look)},
+		{What: "conditional writes", Err: bucket.Probe(ctx, o.retried, look)},
 		{What: "clocks", Err: o.clocks(ctx), Tolerable: true},
 	}
 }

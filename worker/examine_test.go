@@ -23,7 +23,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // whole is a Temporal server of a version, with search attributes, which may be added to, or not.
@@ -164,10 +164,10 @@ func (s *objectServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *objectServer) serve(t *testing.T) statestore.S3Options {
+func (s *objectServer) serve(t *testing.T) bucket.S3Options {
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
-	return statestore.S3Options{Endpoint: server.URL, Region: "us-east-1", Bucket: "b", AccessKey: "a", SecretKey: "s"}
+	return bucket.S3Options{Endpoint: server.URL, Region: "us-east-1", Bucket: "b", AccessKey: "a", SecretKey: "s"}
 }
 
 func TestAStartExaminesTemporalAndTheBucket(t *testing.T) {
@@ -262,18 +262,18 @@ func TestEveryUnreachablePartIsNamed(t *testing.T) {
 		defer func() { must(t, l.Close()) }()
 		return l.Addr()
 	}
-	config := Temporal{Address: gone().String(), Namespace: "ours"}.config(statestore.S3Options{
+	config := Temporal{Address: gone().String(), Namespace: "ours"}.config(bucket.S3Options{
 		Endpoint: "http://" + gone().String(), Region: "us-east-1", Bucket: "b", AccessKey: "a", SecretKey: "s",
 	}, time.Second)
-	bucket := Temporal{Address: gone().String(), Namespace: "ours"}.config(
+	unanswered := Temporal{Address: gone().String(), Namespace: "ours"}.config(
 		(&objectServer{objects: map[string][]byte{}}).serve(t), ample)
-	bucket.Patience = time.Second
-	_, err := OpenStore(t.Context(), bucket)
+	unanswered.Patience = time.Second
+	_, err := OpenStore(t.Context(), unanswered)
 	must(t, err)
 	for _, c := range []struct {
 		config Config
 		failed []string
-	}{{config, []string{"bucket", "Temporal"}}, {bucket, []string{"Temporal"}}} {
+	}{{config, []string{"bucket", "Temporal"}}, {unanswered, []string{"Temporal"}}} {
 		connection, found := Examine(t.Context(), c.config)
 		var whats, failed []string
 		for _, f := range found {

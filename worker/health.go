@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // CheckReachable reports which part does not answer now, Temporal or the object store, or that this process may lack
@@ -15,7 +15,7 @@ import (
 func (c *Connection) CheckReachable(ctx context.Context) error {
 	var parts errgroup.Group
 	parts.Go(func() error {
-		if err := statestore.CheckReachable(ctx, c.once); err != nil {
+		if err := bucket.CheckReachable(ctx, c.once); err != nil {
 			return err
 		}
 		return c.Store.KeysOutdated()

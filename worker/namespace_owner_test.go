@@ -10,6 +10,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/seal"
 )
 
@@ -25,9 +26,9 @@ func TestAStoreOfAnotherNamespaceIsRejectedAndNotWritten(t *testing.T) {
 	// earlier sets up the store of a time before there were identities, with a stack.
 	earlier := func(t *testing.T, c Config, stack string) {
 		c.S3.Prefix = strings.TrimSuffix(c.S3.Prefix, "/") + "/"
-		bucket, err := statestore.OpenS3(t.Context(), c.S3)
+		objects, err := bucket.OpenS3(t.Context(), c.S3)
 		must(t, err)
-		store, err := statestore.New(bucket, statestore.Options{Master: master})
+		store, err := statestore.New(objects, statestore.Options{Master: master})
 		must(t, err)
 		must(t, store.CreateStack(t.Context(), deployments.StackName{Organization: "o", Project: "p", Stack: stack},
 			nil))

@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/sdk/worker"
 
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // last is a worker whose activities end when all others have been asked to stop, too.
@@ -48,7 +49,7 @@ func TestOnlyWorkersThatWereStartedAreStopped(t *testing.T) {
 }
 
 func TestAWorkerThatIsAskedToEndWhileItStartsEndsWithoutAnError(t *testing.T) {
-	store, err := statestore.New(&statestore.Memory{}, statestore.Options{Master: make([]byte, 32)})
+	store, err := statestore.New(&bucket.Memory{}, statestore.Options{Master: make([]byte, 32)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/testkit/waittest"
-	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/seal"
 )
 
@@ -151,8 +151,8 @@ func listen(t *testing.T) net.Listener {
 	return listener
 }
 
-// bucket is an S3 server with an empty bucket.
-func bucket(t *testing.T, listener net.Listener) statestore.S3Options {
+// emptyBucket is an S3 server with an empty bucket.
+func emptyBucket(t *testing.T, listener net.Listener) bucket.S3Options {
 	t.Helper()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch { // an empty bucket
@@ -169,7 +169,7 @@ func bucket(t *testing.T, listener net.Listener) statestore.S3Options {
 	server.Listener = listener
 	server.Start()
 	t.Cleanup(server.Close)
-	return statestore.S3Options{Endpoint: server.URL, Region: "us-east-1", Bucket: "b", AccessKey: "a", SecretKey: "s"}
+	return bucket.S3Options{Endpoint: server.URL, Region: "us-east-1", Bucket: "b", AccessKey: "a", SecretKey: "s"}
 }
 
 func must(t *testing.T, err error) {
@@ -179,7 +179,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func (t Temporal) config(s3 statestore.S3Options, patience time.Duration) Config {
+func (t Temporal) config(s3 bucket.S3Options, patience time.Duration) Config {
 	keeper, err := seal.NewMasterKeeper(make([]byte, 32))
 	if err != nil {
 		panic(err) // only of a wrong size
@@ -209,7 +209,7 @@ func TestAClientAuthenticatesAsTheClusterRequires(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			f := &frontend{key: c.key}
 			c.client.Address, c.client.Namespace = f.serve(t, c.server), "ours"
-			connection, err := Connect(t.Context(), c.client.config(bucket(t, listen(t)), ample))
+			connection, err := Connect(t.Context(), c.client.config(emptyBucket(t, listen(t)), ample))
 			must(t, err)
 			connection.Close()
 			if f.seen.commonName != c.commonName || f.seen.namespace != "ours" {
@@ -269,7 +269,7 @@ func TestAFaultOfAClusterIsReported(t *testing.T) {
 			if c.client.Namespace == "" {
 				c.client.Namespace = "ours"
 			}
-			_, err := Connect(t.Context(), c.client.config(bucket(t, listen(t)), c.patience))
+			_, err := Connect(t.Context(), c.client.config(emptyBucket(t, listen(t)), c.patience))
 			if deployments.CodeOf(err) != c.code {
 				t.Fatalf("got %s: %v", deployments.CodeOf(err), err)
 			}
@@ -308,7 +308,7 @@ func TestServersThatAppearInTimeAreUsed(t *testing.T) {
 	cluster, objects := &late{Listener: listen(t)}, &late{Listener: listen(t)}
 	(&frontend{}).serveOn(t, cluster, nil)
 	connection, err := Connect(t.Context(), Temporal{Address: cluster.Addr().String(),
-		Namespace: "ours"}.config(bucket(t, objects), ample))
+		Namespace: "ours"}.config(emptyBucket(t, objects), ample))
 	must(t, err)
 	connection.Close()
 	if cluster.refused.Load() != refusals || objects.refused.Load() != refusals {

@@ -17,6 +17,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/service"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // memory remembers updates by the ids of their workflows.
@@ -68,8 +69,8 @@ func TestAVersionThatTemporalRemembersIsNotGivenOutAgain(t *testing.T) {
 	}, queues: map[string]string{}, inputs: map[string]*commonpb.Payloads{}}
 	listener := listen(t)
 	serveTemporal(t, listener, remembered, nil)
-	config := Temporal{Address: listener.Addr().String(), Namespace: "ours"}.config(statestore.S3Options{}, ample)
-	store, err := statestore.New(&statestore.Memory{}, statestore.Options{Master: make([]byte, 32)})
+	config := Temporal{Address: listener.Addr().String(), Namespace: "ours"}.config(bucket.S3Options{}, ample)
+	store, err := statestore.New(&bucket.Memory{}, statestore.Options{Master: make([]byte, 32)})
 	must(t, err)
 	options, err := config.Temporal.options(config, store.Keyring())
 	must(t, err)
@@ -113,8 +114,8 @@ func TestABucketThatIsOlderThanTheNamespaceNamesEachStackThatIsBehind(t *testing
 	}}
 	listener := listen(t)
 	serveTemporal(t, listener, remembered, nil)
-	config := Temporal{Address: listener.Addr().String(), Namespace: "ours"}.config(statestore.S3Options{}, ample)
-	store, err := statestore.New(&statestore.Memory{}, statestore.Options{Master: make([]byte, 32)})
+	config := Temporal{Address: listener.Addr().String(), Namespace: "ours"}.config(bucket.S3Options{}, ample)
+	store, err := statestore.New(&bucket.Memory{}, statestore.Options{Master: make([]byte, 32)})
 	must(t, err)
 	options, err := config.Temporal.options(config, store.Keyring())
 	must(t, err)

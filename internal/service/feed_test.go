@@ -15,6 +15,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/events/eventlog"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/seal"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
@@ -45,16 +46,16 @@ func (asleep) Get(ctx context.Context, _ any) error {
 
 // counting counts the requests to an object store.
 type counting struct {
-	statestore.Memory
+	bucket.Memory
 	requests atomic.Int64
 }
 
-func (c *counting) Get(ctx context.Context, key string) (statestore.Object, error) {
+func (c *counting) Get(ctx context.Context, key string) (bucket.Object, error) {
 	c.requests.Add(1)
 	return c.Memory.Get(ctx, key)
 }
 
-func (c *counting) List(ctx context.Context, q statestore.Query) (statestore.Listing, error) {
+func (c *counting) List(ctx context.Context, q bucket.Query) (bucket.Listing, error) {
 	c.requests.Add(1)
 	return c.Memory.List(ctx, q)
 }

@@ -13,11 +13,15 @@ import (
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/events/eventlog"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/access"
 	"github.com/deployctl/deployctl/statestore/stateedit"
 )
 
-// store implements the part of the service that needs no Temporal.
-type store struct{ *statestore.Store }
+// store and rights implement the parts of the service that need no Temporal.
+type (
+	store  struct{ *statestore.Store }
+	rights struct{ *access.Store }
+)
 
 // Export returns the deployment of a version, 0 for the latest. Its secrets are sealed for p, or in plaintext with
 // showSecrets.
@@ -31,7 +35,7 @@ func (s store) Export(
 func (s *Service) Import(ctx context.Context, r deployments.ImportRequest) (int, error) {
 	x := statestore.Exchange{Stack: r.Stack, Secrets: r.Secrets, Reserve: s.reserve, Forget: r.Forget,
 		Base: r.BaseVersion}
-	version, err := s.Store.Import(ctx, x, r.Deployment)
+	version, err := s.store.Store.Import(ctx, x, r.Deployment)
 	if err != nil {
 		return version, err
 	}
@@ -51,7 +55,7 @@ func (s *Service) EditState(ctx context.Context, r deployments.EditRequest) (dep
 	}
 	var edited deployments.Edited
 	var err error
-	edited.Version, err = s.Store.Edit(ctx, x, func(states []engine.State) (out []engine.State, err error) {
+	edited.Version, err = s.store.Store.Edit(ctx, x, func(states []engine.State) (out []engine.State, err error) {
 		out, edited.Changes, err = stateedit.Apply(states, r)
 		return out, err
 	})
@@ -72,7 +76,7 @@ func (s *Service) MoveState(ctx context.Context, r deployments.MoveRequest) (dep
 	from := statestore.Exchange{Stack: r.From, Secrets: r.FromSecrets, Reserve: s.reserve, Forget: r.Forget,
 		Base: r.BaseVersion, DryRun: r.DryRun}
 	to := statestore.Exchange{Stack: r.To, Secrets: r.ToSecrets, Reserve: s.reserve, DryRun: r.DryRun}
-	moved, err := s.Store.Move(ctx, from, to, r)
+	moved, err := s.store.Store.Move(ctx, from, to, r)
 	if err != nil || r.DryRun {
 		return moved, err
 	}
@@ -94,7 +98,7 @@ func summary(changes []string) string {
 
 // Restore makes an earlier deployment of a stack its next one.
 func (s *Service) Restore(ctx context.Context, r deployments.RestoreRequest) (int, error) {
-	next, err := s.Store.Restore(ctx, statestore.Exchange{Stack: r.Stack, Secrets: r.Secrets, Reserve: s.reserve,
+	next, err := s.store.Store.Restore(ctx, statestore.Exchange{Stack: r.Stack, Secrets: r.Secrets, Reserve: s.reserve,
 		Forget: r.Forget}, r.Version)
 	if err != nil {
 		return next, err

@@ -14,6 +14,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/storetest"
 )
 
@@ -22,7 +23,7 @@ var dev = deployments.StackName{Organization: "organization", Project: "shop", S
 // newService is a service with a stack, whose Temporal is away.
 func newService(t *testing.T) *Service {
 	t.Helper()
-	store, err := statestore.New(storetest.NewContended(&statestore.Memory{}, "/live/head.json"),
+	store, err := statestore.New(storetest.NewContended(&bucket.Memory{}, "/live/head.json"),
 		statestore.Options{Master: make([]byte, 32)})
 	must(t, err)
 	must(t, store.CreateStack(t.Context(), dev, nil))
@@ -118,10 +119,10 @@ func TestARenamingStandsInTheHistoryOnce(t *testing.T) {
 	s := newService(t)
 	deployment := apitype.UntypedDeployment{Version: 3, Deployment: []byte(
 		`{"manifest":{"time":"0001-01-01T00:00:00Z","magic":"","version":""}}`)}
-	_, err := s.Store.Import(t.Context(), statestore.Exchange{Stack: dev}, deployment)
+	_, err := s.store.Store.Import(t.Context(), statestore.Exchange{Stack: dev}, deployment)
 	must(t, err)
 	live := deployments.StackName{Organization: "organization", Project: "shop", Stack: "live"}
-	must(t, s.Store.RenameStack(t.Context(), dev, live))
+	must(t, s.store.Store.RenameStack(t.Context(), dev, live))
 	for _, by := range []string{"ann", "bob"} { // who repeats a renaming made no version
 		must(t, s.recordRename(t.Context(), deployments.RenameRequest{From: dev, To: live, Initiator: by}))
 	}

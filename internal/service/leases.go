@@ -351,7 +351,7 @@ func (s *Service) leaseUpdate(
 
 // ImportAsIs makes a deployment of the stock CLI a stack's next version, without reading its secrets.
 func (s *Service) ImportAsIs(ctx context.Context, r deployments.ImportRequest) (int, error) {
-	version, err := s.Store.ImportAsIs(ctx, s.asIs(r), r.Deployment)
+	version, err := s.store.Store.ImportAsIs(ctx, s.asIs(r), r.Deployment)
 	if err != nil {
 		return version, err
 	}
@@ -361,7 +361,7 @@ func (s *Service) ImportAsIs(ctx context.Context, r deployments.ImportRequest) (
 // CreateAsIs creates a stack with a deployment of the stock CLI, as ImportAsIs reads it. There is no stack if that
 // cannot be its state.
 func (s *Service) CreateAsIs(ctx context.Context, r deployments.ImportRequest, tags map[string]string) error {
-	version, err := s.Store.CreateAsIs(ctx, s.asIs(r), tags, r.Deployment)
+	version, err := s.store.Store.CreateAsIs(ctx, s.asIs(r), tags, r.Deployment)
 	if err != nil {
 		return err
 	}

@@ -140,10 +140,10 @@ func TestALeaseIsForWhoeverHasCreatedItsUpdate(t *testing.T) {
 func TestALeaseIsForItsStackAndNotForTheNextOneOfTheName(t *testing.T) {
 	s, _ := newFake(t)
 	l := preview(t, s, deployments.Holder{Token: deployments.LocalToken})
-	must(t, s.Store.RemoveStack(t.Context(), dev, false))
+	must(t, s.store.Store.RemoveStack(t.Context(), dev, false))
 	events := asJSON(t, []apitype.EngineEvent{{Sequence: 1, StdoutEvent: &apitype.StdoutEngineEvent{}}})
 	forbidden(t, "an event when there is no stack", s.WriteEvents(t.Context(), l, events))
-	must(t, s.Store.CreateStack(t.Context(), dev, nil))
+	must(t, s.store.Store.CreateStack(t.Context(), dev, nil))
 	forbidden(t, "an event for another stack", s.WriteEvents(t.Context(), l, events))
 	_, err := s.RenewLease(t.Context(), l, time.Minute)
 	forbidden(t, "a renewal for another stack", err)

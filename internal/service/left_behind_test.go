@@ -13,6 +13,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/storetest"
 )
 
@@ -49,7 +50,7 @@ func (c *crowded) TerminateWorkflow(_ context.Context, id, _, _ string, _ ...any
 }
 
 func TestWhatALostBucketHasLeftBehindIsEndedUnlessItIsServed(t *testing.T) {
-	store, err := statestore.New(&statestore.Memory{}, statestore.Options{Master: storetest.Master, KeepEmpty: true})
+	store, err := statestore.New(&bucket.Memory{}, statestore.Options{Master: storetest.Master, KeepEmpty: true})
 	must(t, err)
 	must(t, store.Check(t.Context()))
 	must(t, store.SetUp(t.Context()))

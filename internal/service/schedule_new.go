@@ -13,6 +13,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/access"
 	"github.com/deployctl/deployctl/workflows"
 )
 
@@ -93,8 +94,8 @@ func (s *Service) checkOutlived(ctx context.Context, sched deployments.Schedule)
 	if sched.At.IsZero() || sched.Authority == nil {
 		return nil
 	}
-	_, err := s.store.AuthorityAt(ctx, *sched.Authority, sched.At)
-	if errors.Is(err, statestore.ErrNotAllowed) {
+	_, err := s.rights.AuthorityAt(ctx, *sched.Authority, sched.At)
+	if errors.Is(err, access.ErrNotAllowed) {
 		err = deployments.Errorf(deployments.CodeInvalid, "at %s the schedule would not run: %w; make it with a "+
 			"token that lasts longer",
 			sched.At.UTC().Format(time.RFC3339), err)

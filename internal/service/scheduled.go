@@ -12,7 +12,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
-	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/access"
 )
 
 // SubmitScheduled submits an update for a run of a schedule; CodeInvalid when the run is not admitted, CodeConflict
@@ -69,10 +69,10 @@ func (s *Service) permit(ctx context.Context, sched deployments.Schedule, run wo
 	if sched.Authority == nil || len(sched.Authority.Holders) == 0 {
 		return noSchedule(sched.Name) // it was created without an authority
 	}
-	err := s.store.Permit(ctx, *sched.Authority, sched.Name.StackName, deployments.AuditEntry{
+	err := s.rights.Permit(ctx, *sched.Authority, sched.Name.StackName, deployments.AuditEntry{
 		Request: run.RunID, Peer: "schedule", Method: "Schedules/RunSchedule", Subject: "name=" + sched.Name.Name,
 	})
-	if !errors.Is(err, statestore.ErrNotAllowed) {
+	if !errors.Is(err, access.ErrNotAllowed) {
 		return err
 	}
 	if err := s.ScheduleFailed(ctx, run); err != nil {

@@ -317,7 +317,7 @@ func (s *Service) RenameStack(ctx context.Context, r deployments.RenameRequest) 
 			"%s has a schedule %s, which knows it by its name: remove it with `deployctl schedule rm %s`, rename the "+
 				"stack, and create it again", r.From, names[0].Name, names[0].Name)
 	}
-	if err := s.Store.RenameStack(ctx, r.From, r.To); err != nil {
+	if err := s.store.Store.RenameStack(ctx, r.From, r.To); err != nil {
 		return err
 	}
 	return s.recordRename(ctx, r)

@@ -22,6 +22,7 @@ import (
 // Service implements deployments.Service.
 type Service struct {
 	store
+	rights
 	temporal client.Client
 	readers  Readers
 	feeds    feeds
@@ -64,7 +65,7 @@ func (r Readers) of(workflow string) Readers {
 
 // New returns the service of a Temporal client and a store.
 func New(c client.Client, s *statestore.Store, r Readers) *Service {
-	return &Service{store: store{s}, temporal: c, readers: r, turns: newStartTurns()}
+	return &Service{store: store{s}, rights: rights{s.Access}, temporal: c, readers: r, turns: newStartTurns()}
 }
 
 var _ deployments.Service = (*Service)(nil)

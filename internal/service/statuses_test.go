@@ -14,6 +14,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 var everyone = deployments.Caller{Token: deployments.LocalToken, Authority: deployments.Everything()}
@@ -116,23 +117,23 @@ func TestAPageOfStatusesHasWhatTheCallerSeesAndNoOtherName(t *testing.T) {
 
 // counted counts the requests of a bucket.
 type counted struct {
-	statestore.Objects
+	bucket.Objects
 	requests atomic.Int64
 }
 
-func (c *counted) Get(ctx context.Context, key string) (statestore.Object, error) {
+func (c *counted) Get(ctx context.Context, key string) (bucket.Object, error) {
 	c.requests.Add(1)
 	return c.Objects.Get(ctx, key)
 }
 
-func (c *counted) List(ctx context.Context, q statestore.Query) (statestore.Listing, error) {
+func (c *counted) List(ctx context.Context, q bucket.Query) (bucket.Listing, error) {
 	c.requests.Add(1)
 	return c.Objects.List(ctx, q)
 }
 
 func TestAPageOfStatusesCostsFewRequestsForEachStackAndOneListOfSchedules(t *testing.T) {
-	bucket := &counted{Objects: &statestore.Memory{}}
-	store, err := statestore.New(bucket, statestore.Options{Master: make([]byte, 32)})
+	objects := &counted{Objects: &bucket.Memory{}}
+	store, err := statestore.New(objects, statestore.Options{Master: make([]byte, 32)})
 	must(t, err)
 	s, f := newFake(t)
 	s = New(f, store, s.readers)
@@ -143,11 +144,11 @@ func TestAPageOfStatusesCostsFewRequestsForEachStackAndOneListOfSchedules(t *tes
 		must(t, store.PutInfo(t.Context(), deployments.UpdateInfo{Update: deployments.UpdateName{StackName: name,
 			Version: "1"}, Status: "succeeded", Ended: now}))
 	}
-	bucket.requests.Store(0)
+	objects.requests.Store(0)
 	page, err := s.Statuses(t.Context(), everyone, deployments.StatusQuery{})
 	must(t, err)
 	// The head, the end of the history, its newest entry, the drift check and the schedules; and the list of names.
-	if n := bucket.requests.Load(); len(page.Stacks) != stacks || n > 5*stacks+3 {
+	if n := objects.requests.Load(); len(page.Stacks) != stacks || n > 5*stacks+3 {
 		t.Errorf("%d stacks cost %d requests", len(page.Stacks), n)
 	}
 	if f.listed != 1 {

@@ -27,6 +27,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/storetest"
 )
 
@@ -57,7 +58,7 @@ type fakeTemporal struct {
 // newFake returns a service with a stack, and its Temporal.
 func newFake(t *testing.T) (*Service, *fakeTemporal) {
 	t.Helper()
-	store, err := statestore.New(storetest.NewContended(&statestore.Memory{}),
+	store, err := statestore.New(storetest.NewContended(&bucket.Memory{}),
 		statestore.Options{Master: make([]byte, 32)})
 	must(t, err)
 	must(t, store.CreateStack(t.Context(), dev, nil))

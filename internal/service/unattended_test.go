@@ -20,6 +20,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // retrying is a Temporal in which an activity of each workflow fails again and again.
@@ -57,7 +58,7 @@ func toldOf(t *testing.T, r *retrying, u deployments.UpdateName) (told []string)
 	t.Helper()
 	warmed(t)
 	synctest.Test(t, func(t *testing.T) {
-		store, err := statestore.New(&statestore.Memory{}, statestore.Options{Master: make([]byte, 32)})
+		store, err := statestore.New(&bucket.Memory{}, statestore.Options{Master: make([]byte, 32)})
 		must(t, err)
 		must(t, store.CreateStack(t.Context(), dev, nil))
 		must(t, store.PutInfo(t.Context(), deployments.UpdateInfo{Update: u, Status: "running"}))

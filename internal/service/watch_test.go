@@ -15,6 +15,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/events/eventlog"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
@@ -107,7 +108,7 @@ func TestEveryEventSaysWhichStreamOfWhichUpdateItIsOf(t *testing.T) {
 func TestADamagedPartOfALogIsReportedAndTheWatchContinues(t *testing.T) {
 	for name, number := range map[string]int{"a part in the middle": 2, "the part with the end": 3} {
 		t.Run(name, func(t *testing.T) {
-			objects := &statestore.Memory{}
+			objects := &bucket.Memory{}
 			store, err := statestore.New(objects, statestore.Options{Master: make([]byte, 32)})
 			must(t, err)
 			must(t, store.CreateStack(t.Context(), dev, nil))
@@ -123,11 +124,11 @@ func TestADamagedPartOfALogIsReportedAndTheWatchContinues(t *testing.T) {
 			must(t, err)
 			must(t, s.AppendEvents(t.Context(), part, end))
 			must(t, s.PutInfo(t.Context(), info))
-			list, err := objects.List(t.Context(), statestore.Query{})
+			list, err := objects.List(t.Context(), bucket.Query{})
 			must(t, err)
 			for _, key := range list.Keys {
 				if strings.HasSuffix(key, fmt.Sprintf("events/%s/%08d", eventlog.RunStream, number)) {
-					_, err := objects.Put(t.Context(), key, []byte("no seal"), statestore.Condition{})
+					_, err := objects.Put(t.Context(), key, []byte("no seal"), bucket.Condition{})
 					must(t, err)
 				}
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // hook is a webhook of the stack, or with an organization of that.
@@ -104,11 +105,11 @@ func TestTheSecretOfAWebhookIsKeptReplacedOrRemovedAndNeverShown(t *testing.T) {
 
 // overtaken is an object store in which another write comes before the next one.
 type overtaken struct {
-	statestore.Objects
+	bucket.Objects
 	other func()
 }
 
-func (o *overtaken) Put(ctx context.Context, key string, data []byte, c statestore.Condition) (string, error) {
+func (o *overtaken) Put(ctx context.Context, key string, data []byte, c bucket.Condition) (string, error) {
 	if other := o.other; other != nil {
 		o.other = nil
 		other()
@@ -117,7 +118,7 @@ func (o *overtaken) Put(ctx context.Context, key string, data []byte, c statesto
 }
 
 func TestWebhooksThatAreMadeAtOnceAreAllMade(t *testing.T) {
-	objects := &overtaken{Objects: &statestore.Memory{}}
+	objects := &overtaken{Objects: &bucket.Memory{}}
 	store, err := statestore.New(objects, statestore.Options{Master: make([]byte, 32)})
 	must(t, err)
 	s := New(nil, store, Readers{})

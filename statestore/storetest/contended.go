@@ -6,14 +6,14 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // Contended is an Objects on which another writer is always faster: of the Puts by tag of a key, every other one fails
 // with ErrChanged and has no effect. What reads, changes and writes back then does so at least twice, and must do the
 // second time what it would have done the first.
 type Contended struct {
-	statestore.Objects
+	bucket.Objects
 
 	spared []string
 
@@ -22,17 +22,17 @@ type Contended struct {
 }
 
 // NewContended decorates objects. Keys with one of the spared texts have no other writer.
-func NewContended(objects statestore.Objects, spared ...string) *Contended {
+func NewContended(objects bucket.Objects, spared ...string) *Contended {
 	return &Contended{Objects: objects, spared: spared, lost: map[string]bool{}}
 }
 
 // Put implements statestore.Objects.
 func (c *Contended) Put(
-	ctx context.Context, key string, data []byte, condition statestore.Condition,
+	ctx context.Context, key string, data []byte, condition bucket.Condition,
 ) (string, error) {
 	spared := slices.ContainsFunc(c.spared, func(text string) bool { return strings.Contains(key, text) })
 	if condition.Tag != "" && !spared && c.loses(key) {
-		return "", statestore.ErrChanged
+		return "", bucket.ErrChanged
 	}
 	return c.Objects.Put(ctx, key, data, condition)
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // damagedObjects checks that lists show what can be read, and name what cannot.
@@ -16,13 +16,13 @@ func damagedObjects(t *testing.T, f fixture) {
 		ok(t, f.PutInfo(t.Context(), deployments.UpdateInfo{Update: up(n), Status: "succeeded"}))
 	}
 	for _, name := range []string{"ann", "bob"} {
-		_, err := f.CreateToken(t.Context(), deployments.Token{Name: name, Grant: &adminOfAll})
+		_, err := f.Access.CreateToken(t.Context(), deployments.Token{Name: name, Grant: &adminOfAll})
 		ok(t, err)
 	}
 	f.damage(t, "stacks/organization/web/dev/history/2147483645") // of update 2
 	f.damage(t, "tokens/ann")
 	for _, name := range []string{"eve", "fay"} {
-		ok(t, f.GrantMember(t.Context(), name, adminOfAll))
+		ok(t, f.Access.GrantMember(t.Context(), name, adminOfAll))
 	}
 	f.damage(t, "members/_/eve")
 	f.put(t, "tokens/stray/update", "x")
@@ -36,21 +36,21 @@ func damagedObjects(t *testing.T, f fixture) {
 		!strings.Contains(list[1].Error, "remove the object") {
 		t.Errorf("the history is %+v", list)
 	}
-	tokens, err := f.ListTokens(t.Context())
+	tokens, err := f.Access.ListTokens(t.Context())
 	ok(t, err)
 	if len(tokens) != 3 || tokens[0].Name != "ann" || tokens[0].Damaged == "" || tokens[1].Name != "bob" ||
 		tokens[1].Damaged != "" ||
 		tokens[2].Damaged == "" {
 		t.Errorf("the tokens are %+v", tokens)
 	}
-	ok(t, f.RemoveToken(t.Context(), "ann"))
-	members, err := f.ListMembers(t.Context())
+	ok(t, f.Access.RemoveToken(t.Context(), "ann"))
+	members, err := f.Access.ListMembers(t.Context())
 	ok(t, err)
 	if len(members) != 2 || members[0].Name != "eve" || members[0].Damaged == "" || members[1].Damaged != "" {
 		t.Errorf("the members are %+v", members)
 	}
-	ok(t, f.RemoveMember(t.Context(), "eve", deployments.AnyOrganization))
-	ok(t, f.GrantMember(t.Context(), "eve", adminOfAll))
+	ok(t, f.Access.RemoveMember(t.Context(), "eve", deployments.AnyOrganization))
+	ok(t, f.Access.GrantMember(t.Context(), "eve", adminOfAll))
 
 	f.damage(t, "stacks/organization/web/dev/head.json")
 	stacks, err := f.ListStacks(t.Context(), "", "")
@@ -74,6 +74,6 @@ func (f fixture) damage(t *testing.T, key string) {
 
 func (f fixture) put(t *testing.T, key, content string) {
 	t.Helper()
-	_, err := f.objects.Put(t.Context(), key, []byte(content), statestore.Condition{})
+	_, err := f.objects.Put(t.Context(), key, []byte(content), bucket.Condition{})
 	ok(t, err)
 }

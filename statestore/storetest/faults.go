@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"sync"
 
-	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // Fault is a way in which a call goes wrong.
@@ -41,18 +41,18 @@ var Sound = []Fault{Refused, ReplyLost, Repeated, TimedOut, ReplyTimedOut, Late}
 
 // Faulty is an Objects on which calls go wrong. It checks that whoever uses it copes.
 type Faulty struct {
-	objects statestore.Objects
+	objects bucket.Objects
 	choose  func(call, key string) Fault
 
 	mu   sync.Mutex
-	old  map[string]statestore.Object // what each key held before its latest write
-	late []func()                     // Puts that are still to be carried out
+	old  map[string]bucket.Object // what each key held before its latest write
+	late []func()                 // Puts that are still to be carried out
 }
 
 // NewFaulty decorates objects. Choose says what happens to a call ("get", "put", "tag", "delete" or "list") of a key;
 // it may be called concurrently.
-func NewFaulty(objects statestore.Objects, choose func(call, key string) Fault) *Faulty {
-	return &Faulty{objects: objects, choose: choose, old: map[string]statestore.Object{}}
+func NewFaulty(objects bucket.Objects, choose func(call, key string) Fault) *Faulty {
+	return &Faulty{objects: objects, choose: choose, old: map[string]bucket.Object{}}
 }
 
 // Randomly makes a chooser of the given faults, each call going wrong with probability p. It is determined by the seed
@@ -101,7 +101,7 @@ func after(fault Fault, call, key string) error {
 }
 
 func lost(call, key string) error {
-	return fmt.Errorf("%w: %s %s: injected fault", statestore.ErrTransient, call, key)
+	return fmt.Errorf("%w: %s %s: injected fault", bucket.ErrTransient, call, key)
 }
 
 func late(call, key string) error {
@@ -109,10 +109,10 @@ func late(call, key string) error {
 }
 
 // Get implements statestore.Objects.
-func (f *Faulty) Get(ctx context.Context, key string) (statestore.Object, error) {
+func (f *Faulty) Get(ctx context.Context, key string) (bucket.Object, error) {
 	fault, err := f.before("get", key)
 	if err != nil {
-		return statestore.Object{}, err
+		return bucket.Object{}, err
 	}
 	if fault == Stale {
 		f.mu.Lock()
@@ -123,13 +123,13 @@ func (f *Faulty) Get(ctx context.Context, key string) (statestore.Object, error)
 	}
 	o, err := f.objects.Get(ctx, key)
 	if lost := after(fault, "get", key); lost != nil {
-		return statestore.Object{}, lost
+		return bucket.Object{}, lost
 	}
 	return o, err
 }
 
 // Put implements statestore.Objects.
-func (f *Faulty) Put(ctx context.Context, key string, data []byte, c statestore.Condition) (string, error) {
+func (f *Faulty) Put(ctx context.Context, key string, data []byte, c bucket.Condition) (string, error) {
 	fault, err := f.before("put", key)
 	if err != nil {
 		return "", err
@@ -184,13 +184,13 @@ func (f *Faulty) Delete(ctx context.Context, key string) error {
 }
 
 // List implements statestore.Objects.
-func (f *Faulty) List(ctx context.Context, q statestore.Query) (statestore.Listing, error) {
+func (f *Faulty) List(ctx context.Context, q bucket.Query) (bucket.Listing, error) {
 	fault, err := f.before("list", q.Prefix)
 	if err == nil {
 		err = after(fault, "list", q.Prefix)
 	}
 	if err != nil {
-		return statestore.Listing{}, err
+		return bucket.Listing{}, err
 	}
 	return f.objects.List(ctx, q)
 }

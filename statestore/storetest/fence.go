@@ -11,12 +11,13 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // Fence has writers compete for a stack on an object store whose calls go wrong, as a seed says, and gives the first
 // head that a writer wrote who had lost the stack. Between a writer's look at the head and its write others may have
 // their turn, whole.
-func Fence(ctx context.Context, objects statestore.Objects, seed uint64) error {
+func Fence(ctx context.Context, objects bucket.Objects, seed uint64) error {
 	c := &contest{random: rand.New(rand.NewPCG(seed, 7)), heads: &heads{Objects: objects}}
 	faulty := NewFaulty(c.heads, Randomly(seed, 0.2, Sound...))
 	if err := c.enter(ctx, faulty); err != nil {
@@ -52,9 +53,9 @@ type contestant struct {
 }
 
 // enter makes the stack and the writers, each with a store of its own.
-func (c *contest) enter(ctx context.Context, faulty statestore.Objects) error {
+func (c *contest) enter(ctx context.Context, faulty bucket.Objects) error {
 	for i := range contestWriters {
-		s, err := statestore.New(statestore.NewRetry(&interrupted{faulty, c}, time.Hour),
+		s, err := statestore.New(bucket.NewRetry(&interrupted{faulty, c}, time.Hour),
 			statestore.Options{Master: Master})
 		if err != nil {
 			return err
@@ -114,13 +115,13 @@ func signed(writer string, fence int) string { return fmt.Sprint(writer, "/", fe
 
 // interrupted lets others have their turn before a writer's head is written.
 type interrupted struct {
-	statestore.Objects
+	bucket.Objects
 	contest *contest
 }
 
 // Put implements statestore.Objects.
 func (i *interrupted) Put(
-	ctx context.Context, key string, data []byte, condition statestore.Condition,
+	ctx context.Context, key string, data []byte, condition bucket.Condition,
 ) (string, error) {
 	if c := i.contest; strings.HasSuffix(key, "/head.json") && c.depth < contestDepth && c.random.IntN(3) == 0 {
 		c.depth++
@@ -135,13 +136,13 @@ func (i *interrupted) Put(
 
 // heads remembers every head that was written, in order. It stands next to the store, below all faults.
 type heads struct {
-	statestore.Objects
+	bucket.Objects
 	mu  sync.Mutex
 	all []statestore.Head
 }
 
 // Put implements statestore.Objects.
-func (h *heads) Put(ctx context.Context, key string, data []byte, c statestore.Condition) (string, error) {
+func (h *heads) Put(ctx context.Context, key string, data []byte, c bucket.Condition) (string, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	tag, err := h.Objects.Put(ctx, key, data, c)

@@ -10,6 +10,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // climbing are names that a server could take for the way to another object.
@@ -52,7 +53,7 @@ func named(name string) string {
 // everything gives the tag of each object by its key.
 func (f fixture) everything(t *testing.T) map[string]string {
 	t.Helper()
-	l, err := f.objects.List(t.Context(), statestore.Query{})
+	l, err := f.objects.List(t.Context(), bucket.Query{})
 	ok(t, err)
 	all := map[string]string{}
 	for _, key := range l.Keys {
@@ -109,10 +110,10 @@ func calls(f fixture, update deployments.UpdateName, stack deployments.StackName
 			return err
 		},
 		"CreateToken": func(ctx context.Context) error {
-			_, err := f.CreateToken(ctx, deployments.Token{Name: name, Grant: &adminOfAll})
+			_, err := f.Access.CreateToken(ctx, deployments.Token{Name: name, Grant: &adminOfAll})
 			return err
 		},
-		"RemoveToken": func(ctx context.Context) error { return f.RemoveToken(ctx, name) },
+		"RemoveToken": func(ctx context.Context) error { return f.Access.RemoveToken(ctx, name) },
 		"PutFile":     func(ctx context.Context) error { return f.PutFile(ctx, stack, statestore.Digest(nil), nil) },
 		"NoteAbsence": func(ctx context.Context) error { return f.NoteAbsence(ctx, stack, []byte{1}, "x", 1) },
 		"PutDrift":    func(ctx context.Context) error { return f.PutDrift(ctx, stack, deployments.Drift{}) },

@@ -14,14 +14,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // Objects checks the contract of statestore.Objects. Open gives an empty one for each test.
-func Objects(t *testing.T, open func(t *testing.T) statestore.Objects) {
+func Objects(t *testing.T, open func(t *testing.T) bucket.Objects) {
 	for _, c := range []struct {
 		name string
-		test func(t *testing.T, o statestore.Objects)
+		test func(t *testing.T, o bucket.Objects)
 	}{
 		{"what was put is got, with a tag of its own", putAndGet},
 		{"an object that is not there is absent", absent},
@@ -42,7 +42,7 @@ func Objects(t *testing.T, open func(t *testing.T) statestore.Objects) {
 	}
 }
 
-func put(t *testing.T, o statestore.Objects, key, text string, c statestore.Condition) string {
+func put(t *testing.T, o bucket.Objects, key, text string, c bucket.Condition) string {
 	t.Helper()
 	tag, err := o.Put(t.Context(), key, []byte(text), c)
 	if err != nil {
@@ -51,7 +51,7 @@ func put(t *testing.T, o statestore.Objects, key, text string, c statestore.Cond
 	return tag
 }
 
-func wantText(t *testing.T, o statestore.Objects, key, text string) statestore.Object {
+func wantText(t *testing.T, o bucket.Objects, key, text string) bucket.Object {
 	t.Helper()
 	got, err := o.Get(t.Context(), key)
 	if err != nil || string(got.Data) != text {
@@ -60,12 +60,12 @@ func wantText(t *testing.T, o statestore.Objects, key, text string) statestore.O
 	return got
 }
 
-func putAndGet(t *testing.T, o statestore.Objects) {
-	first := put(t, o, "a/b", "one", statestore.Condition{})
+func putAndGet(t *testing.T, o bucket.Objects) {
+	first := put(t, o, "a/b", "one", bucket.Condition{})
 	if got := wantText(t, o, "a/b", "one"); got.Tag != first || first == "" {
 		t.Errorf("the put gave tag %q and the get %q", first, got.Tag)
 	}
-	second := put(t, o, "a/b", "two", statestore.Condition{})
+	second := put(t, o, "a/b", "two", bucket.Condition{})
 	if second == first {
 		t.Errorf("two contents have the tag %q", first)
 	}
@@ -73,60 +73,60 @@ func putAndGet(t *testing.T, o statestore.Objects) {
 		t.Errorf("the put gave tag %q, and it has %q, %v", second, tag, err)
 	}
 	wantText(t, o, "a/b", "two")
-	put(t, o, "empty", "", statestore.Condition{})
+	put(t, o, "empty", "", bucket.Condition{})
 	wantText(t, o, "empty", "")
 	large := strings.Repeat("0123456789abcdef", 1<<18)
-	put(t, o, "large", large, statestore.Condition{})
+	put(t, o, "large", large, bucket.Condition{})
 	wantText(t, o, "large", large)
 }
 
-func absent(t *testing.T, o statestore.Objects) {
-	if _, err := o.Get(t.Context(), "nothing/here"); !errors.Is(err, statestore.ErrAbsent) {
+func absent(t *testing.T, o bucket.Objects) {
+	if _, err := o.Get(t.Context(), "nothing/here"); !errors.Is(err, bucket.ErrAbsent) {
 		t.Fatalf("got %v", err)
 	}
-	if _, err := o.Tag(t.Context(), "nothing/here"); !errors.Is(err, statestore.ErrAbsent) {
+	if _, err := o.Tag(t.Context(), "nothing/here"); !errors.Is(err, bucket.ErrAbsent) {
 		t.Fatalf("its tag: %v", err)
 	}
-	put(t, o, "dir/object", "x", statestore.Condition{})
-	if _, err := o.Get(t.Context(), "dir"); !errors.Is(err, statestore.ErrAbsent) {
+	put(t, o, "dir/object", "x", bucket.Condition{})
+	if _, err := o.Get(t.Context(), "dir"); !errors.Is(err, bucket.ErrAbsent) {
 		t.Fatalf("the beginning of a key gave %v", err)
 	}
 }
 
-func putAbsent(t *testing.T, o statestore.Objects) {
-	put(t, o, "k", "one", statestore.Condition{Absent: true})
-	if _, err := o.Put(t.Context(), "k", []byte("two"), statestore.Condition{Absent: true}); !errors.Is(err,
-		statestore.ErrChanged) {
+func putAbsent(t *testing.T, o bucket.Objects) {
+	put(t, o, "k", "one", bucket.Condition{Absent: true})
+	if _, err := o.Put(t.Context(), "k", []byte("two"), bucket.Condition{Absent: true}); !errors.Is(err,
+		bucket.ErrChanged) {
 		t.Fatalf("the second gave %v", err)
 	}
 	wantText(t, o, "k", "one")
 }
 
-func putTag(t *testing.T, o statestore.Objects) {
+func putTag(t *testing.T, o bucket.Objects) {
 	if _, err := o.Put(t.Context(), "k", []byte("x"),
-		statestore.Condition{Tag: `"d41d8cd98f00b204e9800998ecf8427e"`}); !errors.Is(err, statestore.ErrChanged) {
+		bucket.Condition{Tag: `"d41d8cd98f00b204e9800998ecf8427e"`}); !errors.Is(err, bucket.ErrChanged) {
 		t.Fatalf("a tag of nothing gave %v", err)
 	}
-	first := put(t, o, "k", "one", statestore.Condition{})
-	second := put(t, o, "k", "two", statestore.Condition{Tag: first})
-	if _, err := o.Put(t.Context(), "k", []byte("three"), statestore.Condition{Tag: first}); !errors.Is(err,
-		statestore.ErrChanged) {
+	first := put(t, o, "k", "one", bucket.Condition{})
+	second := put(t, o, "k", "two", bucket.Condition{Tag: first})
+	if _, err := o.Put(t.Context(), "k", []byte("three"), bucket.Condition{Tag: first}); !errors.Is(err,
+		bucket.ErrChanged) {
 		t.Fatalf("an old tag gave %v", err)
 	}
-	put(t, o, "k", "four", statestore.Condition{Tag: second})
+	put(t, o, "k", "four", bucket.Condition{Tag: second})
 	wantText(t, o, "k", "four")
 }
 
-func raceAbsent(t *testing.T, o statestore.Objects) {
+func raceAbsent(t *testing.T, o bucket.Objects) {
 	var won atomic.Int32
 	var wg sync.WaitGroup
 	for i := range 12 {
 		wg.Go(func() {
-			_, err := o.Put(t.Context(), "k", fmt.Appendf(nil, "writer %d", i), statestore.Condition{Absent: true})
+			_, err := o.Put(t.Context(), "k", fmt.Appendf(nil, "writer %d", i), bucket.Condition{Absent: true})
 			switch {
 			case err == nil:
 				won.Add(1)
-			case !errors.Is(err, statestore.ErrChanged):
+			case !errors.Is(err, bucket.ErrChanged):
 				t.Error(err)
 			}
 		})
@@ -137,8 +137,8 @@ func raceAbsent(t *testing.T, o statestore.Objects) {
 	}
 }
 
-func raceTag(t *testing.T, o statestore.Objects) {
-	put(t, o, "count", "0;", statestore.Condition{})
+func raceTag(t *testing.T, o bucket.Objects) {
+	put(t, o, "count", "0;", bucket.Condition{})
 	var wg sync.WaitGroup
 	for i := range 6 {
 		wg.Go(func() {
@@ -153,8 +153,8 @@ func raceTag(t *testing.T, o statestore.Objects) {
 					done++
 					continue
 				}
-				_, err = o.Put(t.Context(), "count", append(old.Data, entry...), statestore.Condition{Tag: old.Tag})
-				if err != nil && !errors.Is(err, statestore.ErrChanged) {
+				_, err = o.Put(t.Context(), "count", append(old.Data, entry...), bucket.Condition{Tag: old.Tag})
+				if err != nil && !errors.Is(err, bucket.ErrChanged) {
 					t.Error(err)
 					return
 				}
@@ -171,13 +171,13 @@ func raceTag(t *testing.T, o statestore.Objects) {
 	}
 }
 
-func wholeWrites(t *testing.T, o statestore.Objects) {
+func wholeWrites(t *testing.T, o bucket.Objects) {
 	text := func(i int) string { return strings.Repeat(fmt.Sprintf("%04d", i), 50_000) }
-	put(t, o, "k", text(0), statestore.Condition{})
+	put(t, o, "k", text(0), bucket.Condition{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for i := 1; i < 20; i++ {
-			if _, err := o.Put(t.Context(), "k", []byte(text(i)), statestore.Condition{}); err != nil {
+			if _, err := o.Put(t.Context(), "k", []byte(text(i)), bucket.Condition{}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -191,18 +191,18 @@ func wholeWrites(t *testing.T, o statestore.Objects) {
 	wg.Wait()
 }
 
-func deleteTwice(t *testing.T, o statestore.Objects) {
-	put(t, o, "a/k", "x", statestore.Condition{})
+func deleteTwice(t *testing.T, o bucket.Objects) {
+	put(t, o, "a/k", "x", bucket.Condition{})
 	for range 2 {
 		if err := o.Delete(t.Context(), "a/k"); err != nil {
 			t.Fatal(err)
 		}
 	}
 	absent(t, o)
-	put(t, o, "a/k", "again", statestore.Condition{Absent: true})
+	put(t, o, "a/k", "again", bucket.Condition{Absent: true})
 }
 
-func wantKeys(t *testing.T, o statestore.Objects, q statestore.Query, more bool, keys ...string) {
+func wantKeys(t *testing.T, o bucket.Objects, q bucket.Query, more bool, keys ...string) {
 	t.Helper()
 	got, err := o.List(t.Context(), q)
 	if err != nil || !slices.Equal(got.Keys, keys) || got.More != more {
@@ -210,20 +210,20 @@ func wantKeys(t *testing.T, o statestore.Objects, q statestore.Query, more bool,
 	}
 }
 
-func list(t *testing.T, o statestore.Objects) {
+func list(t *testing.T, o bucket.Objects) {
 	for _, key := range []string{"b/2", "a", "b/10", "b/1", "b0", "c/d/e"} {
-		put(t, o, key, "x", statestore.Condition{})
+		put(t, o, key, "x", bucket.Condition{})
 	}
-	wantKeys(t, o, statestore.Query{}, false, "a", "b/1", "b/10", "b/2", "b0", "c/d/e")
-	wantKeys(t, o, statestore.Query{Prefix: "b/"}, false, "b/1", "b/10", "b/2")
-	wantKeys(t, o, statestore.Query{Prefix: "b/1"}, false, "b/1", "b/10")
-	wantKeys(t, o, statestore.Query{Prefix: "b/", Limit: 2}, true, "b/1", "b/10")
-	wantKeys(t, o, statestore.Query{Prefix: "b/", Limit: 3}, false, "b/1", "b/10", "b/2")
-	wantKeys(t, o, statestore.Query{Prefix: "b/", After: "b/10"}, false, "b/2")
-	wantKeys(t, o, statestore.Query{Prefix: "z"}, false)
+	wantKeys(t, o, bucket.Query{}, false, "a", "b/1", "b/10", "b/2", "b0", "c/d/e")
+	wantKeys(t, o, bucket.Query{Prefix: "b/"}, false, "b/1", "b/10", "b/2")
+	wantKeys(t, o, bucket.Query{Prefix: "b/1"}, false, "b/1", "b/10")
+	wantKeys(t, o, bucket.Query{Prefix: "b/", Limit: 2}, true, "b/1", "b/10")
+	wantKeys(t, o, bucket.Query{Prefix: "b/", Limit: 3}, false, "b/1", "b/10", "b/2")
+	wantKeys(t, o, bucket.Query{Prefix: "b/", After: "b/10"}, false, "b/2")
+	wantKeys(t, o, bucket.Query{Prefix: "z"}, false)
 }
 
-func listMany(t *testing.T, o statestore.Objects) {
+func listMany(t *testing.T, o bucket.Objects) {
 	var want []string
 	for i := range 1100 {
 		want = append(want, fmt.Sprintf("many/%04d", i))
@@ -232,38 +232,38 @@ func listMany(t *testing.T, o statestore.Objects) {
 	for w := range 8 {
 		wg.Go(func() {
 			for i := w; i < len(want); i += 8 {
-				if _, err := o.Put(t.Context(), want[i], nil, statestore.Condition{}); err != nil {
+				if _, err := o.Put(t.Context(), want[i], nil, bucket.Condition{}); err != nil {
 					t.Error(err)
 				}
 			}
 		})
 	}
 	wg.Wait()
-	got, err := o.List(t.Context(), statestore.Query{Prefix: "many/"})
+	got, err := o.List(t.Context(), bucket.Query{Prefix: "many/"})
 	if err != nil || !slices.Equal(got.Keys, want) {
 		t.Fatalf("%d keys of %d, %v", len(got.Keys), len(want), err)
 	}
-	got, err = o.List(t.Context(), statestore.Query{Prefix: "many/", Limit: 1050})
+	got, err = o.List(t.Context(), bucket.Query{Prefix: "many/", Limit: 1050})
 	if err != nil || !slices.Equal(got.Keys, want[:1050]) || !got.More {
 		t.Fatalf("%d keys of 1050, more %v, %v", len(got.Keys), got.More, err)
 	}
 }
 
-func fold(t *testing.T, o statestore.Objects) {
+func fold(t *testing.T, o bucket.Objects) {
 	for _, key := range []string{"s/a/1", "s/a/2", "s/b/x/y", "s/c", "s/a.b/1", "t/q"} {
-		put(t, o, key, "x", statestore.Condition{})
+		put(t, o, key, "x", bucket.Condition{})
 	}
-	wantKeys(t, o, statestore.Query{Prefix: "s/", Fold: true}, false, "s/a.b/", "s/a/", "s/b/", "s/c")
-	wantKeys(t, o, statestore.Query{Fold: true}, false, "s/", "t/")
-	wantKeys(t, o, statestore.Query{Prefix: "s/", Fold: true, After: "s/a/"}, false, "s/b/", "s/c")
-	wantKeys(t, o, statestore.Query{Prefix: "s/", Fold: true, Limit: 1}, true, "s/a.b/")
+	wantKeys(t, o, bucket.Query{Prefix: "s/", Fold: true}, false, "s/a.b/", "s/a/", "s/b/", "s/c")
+	wantKeys(t, o, bucket.Query{Fold: true}, false, "s/", "t/")
+	wantKeys(t, o, bucket.Query{Prefix: "s/", Fold: true, After: "s/a/"}, false, "s/b/", "s/c")
+	wantKeys(t, o, bucket.Query{Prefix: "s/", Fold: true, Limit: 1}, true, "s/a.b/")
 }
 
-func writtenWhen(t *testing.T, o statestore.Objects) {
+func writtenWhen(t *testing.T, o bucket.Objects) {
 	for _, key := range []string{"w/a", "w/b/c", "w/d"} {
-		put(t, o, key, "x", statestore.Condition{})
+		put(t, o, key, "x", bucket.Condition{})
 	}
-	first, err := o.List(t.Context(), statestore.Query{Prefix: "w/", Fold: true})
+	first, err := o.List(t.Context(), bucket.Query{Prefix: "w/", Fold: true})
 	if err != nil || len(first.Written) != 3 || !first.Written[1].IsZero() {
 		t.Fatalf("got %+v, %v", first, err)
 	}
@@ -272,30 +272,30 @@ func writtenWhen(t *testing.T, o statestore.Objects) {
 			t.Errorf("%s was written %s from now", first.Keys[i], off)
 		}
 	}
-	put(t, o, "w/a", "y", statestore.Condition{})
-	again, err := o.List(t.Context(), statestore.Query{Prefix: "w/", Limit: 1})
+	put(t, o, "w/a", "y", bucket.Condition{})
+	again, err := o.List(t.Context(), bucket.Query{Prefix: "w/", Limit: 1})
 	if err != nil || len(again.Written) != 1 || again.Written[0].Before(first.Written[0]) {
 		t.Errorf("got %+v, %v", again, err)
 	}
 }
 
-func oddKeys(t *testing.T, o statestore.Objects) {
+func oddKeys(t *testing.T, o bucket.Objects) {
 	keys := []string{"odd/A", "odd/a", "odd/a b", "odd/a%20b", "odd/a+b", "odd/a..b", "odd/-_.", "odd/a=b&c"}
 	for _, key := range keys {
-		put(t, o, key, key, statestore.Condition{Absent: true})
+		put(t, o, key, key, bucket.Condition{Absent: true})
 	}
 	for _, key := range keys {
 		wantText(t, o, key, key)
 	}
 }
 
-func cancelled(t *testing.T, o statestore.Objects) {
+func cancelled(t *testing.T, o bucket.Objects) {
 	ctx, end := context.WithCancel(t.Context())
 	end()
 	if _, err := o.Get(ctx, "k"); !errors.Is(err, context.Canceled) {
 		t.Errorf("get gave %v", err)
 	}
-	if _, err := o.Put(ctx, "k", nil, statestore.Condition{}); !errors.Is(err, context.Canceled) {
+	if _, err := o.Put(ctx, "k", nil, bucket.Condition{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("put gave %v", err)
 	}
 }

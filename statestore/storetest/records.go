@@ -10,6 +10,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/klauspost/compress/zstd"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
@@ -122,9 +123,9 @@ func staleHead(folder string, adopted int) func(*testing.T, fixture) {
 		old, err := f.objects.Get(t.Context(), stack+"head.json")
 		ok(t, err)
 		f.update(t, 2)
-		_, err = f.objects.Put(t.Context(), stack+"head.json", old.Data, statestore.Condition{})
+		_, err = f.objects.Put(t.Context(), stack+"head.json", old.Data, bucket.Condition{})
 		ok(t, err)
-		l, err := f.objects.List(t.Context(), statestore.Query{Prefix: stack + folder})
+		l, err := f.objects.List(t.Context(), bucket.Query{Prefix: stack + folder})
 		ok(t, err)
 		if len(l.Keys) == 0 {
 			t.Fatal("nothing is there to be lost")
@@ -154,7 +155,7 @@ func headFromBeforeAnUpdate(t *testing.T, f fixture) {
 	f.claim(t, 2, "w2")
 	thing := engine.State{Key: "o3", URN: thingURN("a"), Type: "cloud:index:Thing"}
 	ok(t, f.SaveDeltas(t.Context(), up(2), 1, puts(thing)))
-	_, err = f.objects.Put(t.Context(), head, old.Data, statestore.Condition{})
+	_, err = f.objects.Put(t.Context(), head, old.Data, bucket.Condition{})
 	ok(t, err)
 	claim := statestore.Claimant{Update: up(3), Writer: "w"}
 	_, err = f.Claim(t.Context(), claim)
@@ -418,31 +419,31 @@ func bundles(t *testing.T, f fixture) {
 }
 
 func tokens(t *testing.T, f fixture) {
-	text, err := f.CreateToken(t.Context(), deployments.Token{Name: "ci", Grant: &adminOfAll})
+	text, err := f.Access.CreateToken(t.Context(), deployments.Token{Name: "ci", Grant: &adminOfAll})
 	ok(t, err)
-	_, err = f.CreateToken(t.Context(), deployments.Token{Name: "ci", Grant: &adminOfAll})
+	_, err = f.Access.CreateToken(t.Context(), deployments.Token{Name: "ci", Grant: &adminOfAll})
 	wantCode(t, err, deployments.CodeExists)
-	other, err := f.CreateToken(t.Context(), deployments.Token{Name: "b-dev", Grant: &adminOfAll})
+	other, err := f.Access.CreateToken(t.Context(), deployments.Token{Name: "b-dev", Grant: &adminOfAll})
 	ok(t, err)
 	for _, text := range []string{text, other} {
-		if got, err := f.Authenticate(t.Context(), text); err != nil || !got.May(deployments.RoleAdmin, dev) {
+		if got, err := f.Access.Authenticate(t.Context(), text); err != nil || !got.May(deployments.RoleAdmin, dev) {
 			t.Errorf("got %+v, %v", got, err)
 		}
 	}
 	for _, wrong := range []string{"", "x", text + "0", text[:len(text)-1], "dctl.none." + text[8:],
 		strings.Replace(text, "ci", "b-dev", 1)} {
-		_, err := f.Authenticate(t.Context(), wrong)
+		_, err := f.Access.Authenticate(t.Context(), wrong)
 		wantCode(t, err, deployments.CodeUnauthorized)
 	}
-	list, err := f.ListTokens(t.Context())
+	list, err := f.Access.ListTokens(t.Context())
 	if err != nil || len(list) != 2 || list[0].Name != "b-dev" || list[1].Name != "ci" || list[1].Created.IsZero() ||
 		list[1].Used.IsZero() {
 		t.Errorf("got %+v, %v", list, err)
 	}
-	ok(t, f.RemoveToken(t.Context(), "ci"))
-	_, err = f.Authenticate(t.Context(), text)
+	ok(t, f.Access.RemoveToken(t.Context(), "ci"))
+	_, err = f.Access.Authenticate(t.Context(), text)
 	wantCode(t, err, deployments.CodeUnauthorized)
-	wantCode(t, f.RemoveToken(t.Context(), "ci"), deployments.CodeNotFound)
+	wantCode(t, f.Access.RemoveToken(t.Context(), "ci"), deployments.CodeNotFound)
 }
 
 func members(t *testing.T, f fixture) {
@@ -450,32 +451,33 @@ func members(t *testing.T, f fixture) {
 	deployer := deployments.Grant{Role: deployments.RoleDeployer, Organization: dev.Organization,
 		Stacks: []string{"*/dev"}}
 	laptop := deployments.Token{Name: "laptop", Member: "ann", Organization: dev.Organization}
-	_, err := f.CreateToken(t.Context(), laptop)
+	_, err := f.Access.CreateToken(t.Context(), laptop)
 	wantCode(t, err, deployments.CodeNotFound)
-	ok(t, f.GrantMember(t.Context(), "ann", viewer))
-	text, err := f.CreateToken(t.Context(), laptop)
+	ok(t, f.Access.GrantMember(t.Context(), "ann", viewer))
+	text, err := f.Access.CreateToken(t.Context(), laptop)
 	ok(t, err)
 	may := func(role deployments.Role) bool {
-		caller, err := f.Authenticate(t.Context(), text)
+		caller, err := f.Access.Authenticate(t.Context(), text)
 		ok(t, err)
 		return caller.May(role, dev) && caller.Name() == "ann"
 	}
 	if !may(deployments.RoleViewer) || may(deployments.RoleDeployer) {
 		t.Error("the token of a viewer is not a viewer's")
 	}
-	ok(t, f.GrantMember(t.Context(), "ann", deployer))
+	ok(t, f.Access.GrantMember(t.Context(), "ann", deployer))
 	if !may(deployments.RoleDeployer) {
 		t.Error("a member was given a role, and their token does not have it")
 	}
-	wantCode(t, f.RemoveMember(t.Context(), "ann", "elsewhere"), deployments.CodeNotFound)
-	ok(t, f.GrantMember(t.Context(), "ann", deployments.Grant{Role: deployments.RoleViewer, Organization: "elsewhere"}))
-	ok(t, f.RemoveMember(t.Context(), "ann", dev.Organization))
-	_, err = f.Authenticate(t.Context(), text)
+	wantCode(t, f.Access.RemoveMember(t.Context(), "ann", "elsewhere"), deployments.CodeNotFound)
+	elsewhere := deployments.Grant{Role: deployments.RoleViewer, Organization: "elsewhere"}
+	ok(t, f.Access.GrantMember(t.Context(), "ann", elsewhere))
+	ok(t, f.Access.RemoveMember(t.Context(), "ann", dev.Organization))
+	_, err = f.Access.Authenticate(t.Context(), text)
 	wantCode(t, err, deployments.CodeUnauthorized)
-	ok(t, f.GrantMember(t.Context(), "ann", viewer)) // another one of the same name
-	_, err = f.Authenticate(t.Context(), text)
+	ok(t, f.Access.GrantMember(t.Context(), "ann", viewer)) // another one of the same name
+	_, err = f.Access.Authenticate(t.Context(), text)
 	wantCode(t, err, deployments.CodeUnauthorized)
-	list, err := f.ListMembers(t.Context())
+	list, err := f.Access.ListMembers(t.Context())
 	if err != nil || len(list) != 2 || list[0].Organization != "elsewhere" || !reflect.DeepEqual(*list[1].Grant, viewer) {
 		t.Errorf("got %+v, %v", list, err)
 	}

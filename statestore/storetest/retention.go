@@ -10,6 +10,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 const day = 24 * time.Hour
@@ -224,7 +225,7 @@ func formerPlaces(t *testing.T, f fixture) {
 	ok(t, f.SaveDeltas(t.Context(), up(1), 1, puts(f.thing(t, sc, 3, "a"))))
 	h, err := f.Head(t.Context(), dev)
 	ok(t, err)
-	l, err := f.objects.List(t.Context(), statestore.Query{})
+	l, err := f.objects.List(t.Context(), bucket.Query{})
 	ok(t, err)
 	moved := 0
 	for _, key := range l.Keys {
@@ -233,7 +234,7 @@ func formerPlaces(t *testing.T, f fixture) {
 		}
 		o, err := f.objects.Get(t.Context(), key)
 		ok(t, err)
-		_, err = f.objects.Put(t.Context(), "blobs/"+h.ID+"/"+path.Base(key), o.Data, statestore.Condition{})
+		_, err = f.objects.Put(t.Context(), "blobs/"+h.ID+"/"+path.Base(key), o.Data, bucket.Condition{})
 		ok(t, err)
 		ok(t, f.objects.Delete(t.Context(), key))
 		moved++

@@ -11,6 +11,7 @@ import (
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/values/bags"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
@@ -21,7 +22,7 @@ var Master = bytes.Repeat([]byte{42}, 32)
 
 // Store checks the typed store over an object store. Open gives an empty one for each test, which need not be reliable
 // as long as it retries.
-func Store(t *testing.T, open func(t *testing.T) statestore.Objects) {
+func Store(t *testing.T, open func(t *testing.T) bucket.Objects) {
 	for _, c := range []struct {
 		name string
 		test func(t *testing.T, f fixture)
@@ -76,7 +77,7 @@ func Store(t *testing.T, open func(t *testing.T) statestore.Objects) {
 
 type fixture struct {
 	*statestore.Store
-	objects statestore.Objects
+	objects bucket.Objects
 }
 
 var (
@@ -257,7 +258,7 @@ func removeFull(t *testing.T, f fixture) {
 	ok(t, err)
 	ok(t, f.Commit(t.Context(), claim, statestore.Written{}))
 	ok(t, f.RemoveStack(t.Context(), dev, true))
-	l, err := f.objects.List(t.Context(), statestore.Query{})
+	l, err := f.objects.List(t.Context(), bucket.Query{})
 	ok(t, err)
 	if !slices.Equal(l.Keys, []string{"removed/organization/web/dev.json"}) {
 		t.Fatalf("still there: %q", l.Keys)
@@ -320,9 +321,9 @@ func nothingShows(t *testing.T, f fixture) {
 	ok(t, f.AppendEvents(t.Context(), statestore.Part{Update: u, Stream: "program-1", Number: 1}, []byte(hush)))
 	ok(t, f.PutOutcome(t.Context(), u, 1, engine.StepFinished{Op: 1, ID: hush}))
 	ok(t, f.PutFile(t.Context(), dev, statestore.Digest([]byte(hush)), []byte(hush)))
-	token, err := f.CreateToken(t.Context(), deployments.Token{Name: "ci", Grant: &adminOfAll})
+	token, err := f.Access.CreateToken(t.Context(), deployments.Token{Name: "ci", Grant: &adminOfAll})
 	ok(t, err)
-	l, err := f.objects.List(t.Context(), statestore.Query{})
+	l, err := f.objects.List(t.Context(), bucket.Query{})
 	ok(t, err)
 	for _, key := range l.Keys {
 		o, err := f.objects.Get(t.Context(), key)

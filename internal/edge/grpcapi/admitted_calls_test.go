@@ -51,7 +51,7 @@ func (w *world) step() {
 	for i := 0; a.by == nil && i < len(w.tokens); i++ { // few of the tokens are an admin's
 		x := pick(w, w.tokens...)
 		var err error
-		if caller, err = w.store.Authenticate(w.t.Context(), x.text); err == nil && rule.Allow(caller, false) == nil {
+		if caller, err = w.store.Access.Authenticate(w.t.Context(), x.text); err == nil && rule.Allow(caller, false) == nil {
 			a.by = x
 		}
 	}
@@ -293,12 +293,12 @@ func (a act) removeTrust() error {
 // exchange has an identity get a token by one of the trusts.
 func (w *world) exchange() {
 	organization := pick(w, organizations...)
-	list, err := w.store.TrustsOf(w.t.Context(), organization)
+	list, err := w.store.Access.TrustsOf(w.t.Context(), organization)
 	if err != nil || len(list) == 0 {
 		return
 	}
 	by := pick(w, list...)
-	given, err := w.store.GiveToken(w.t.Context(), by, deployments.Identity{Issuer: by.Issuer, Subject: "x",
+	given, err := w.store.Access.GiveToken(w.t.Context(), by, deployments.Identity{Issuer: by.Issuer, Subject: "x",
 		ID: w.name(), Expires: w.now.Add(time.Hour)}, time.Hour)
 	if err != nil {
 		w.t.Fatal(err)

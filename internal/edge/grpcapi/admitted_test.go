@@ -14,6 +14,7 @@ import (
 	"github.com/deployctl/deployctl/internal/edge/grpcapi"
 	"github.com/deployctl/deployctl/internal/service"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 var sequences = flag.Int("sequences", 300, "how many sequences of calls to play, each of another seed")
@@ -64,7 +65,7 @@ type world struct {
 func newWorld(t *testing.T, seed uint64) *world {
 	t.Helper()
 	w := &world{t: t, random: rand.New(rand.NewPCG(seed, 0)), now: time.Unix(1e9, 0)} //nolint:gosec // to be repeated
-	store, err := statestore.New(&statestore.Memory{}, statestore.Options{Master: make([]byte, 32),
+	store, err := statestore.New(&bucket.Memory{}, statestore.Options{Master: make([]byte, 32),
 		Now: func() time.Time {
 			w.now = w.now.Add(time.Second)
 			return w.now
@@ -80,7 +81,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 	for _, organization := range append([]string{"*"}, organizations...) {
 		g := deployments.Grant{Role: deployments.RoleAdmin, Organization: organization}
 		x := &theToken{name: "first" + strings.Trim(organization, "*"), grant: &g, within: organization, admitted: all}
-		if x.text, err = store.CreateToken(t.Context(), deployments.Token{Name: x.name, Grant: &g}); err != nil {
+		if x.text, err = store.Access.CreateToken(t.Context(), deployments.Token{Name: x.name, Grant: &g}); err != nil {
 			t.Fatal(err)
 		}
 		w.tokens = append(w.tokens, x)
@@ -95,7 +96,7 @@ func pick[T any](w *world, of ...T) T { return of[w.random.IntN(len(of))] }
 func (w *world) compare() {
 	export, _ := grpcapi.RuleOf(api.Stacks_Export_FullMethodName)
 	for _, x := range w.tokens {
-		caller, err := w.store.Authenticate(w.t.Context(), x.text)
+		caller, err := w.store.Access.Authenticate(w.t.Context(), x.text)
 		for _, s := range universe {
 			opens := err == nil && export.Allow(caller, true, s) == nil
 			if opens && !x.admitted[s] {
@@ -116,7 +117,7 @@ func (w *world) compare() {
 // compareLists holds that the admin of an organization sees all tokens of it, and nobody one of another.
 func (w *world) compareLists() {
 	for _, admin := range w.tokens {
-		caller, err := w.store.Authenticate(w.t.Context(), admin.text)
+		caller, err := w.store.Access.Authenticate(w.t.Context(), admin.text)
 		if err != nil || !caller.Has(deployments.RoleAdmin) {
 			continue
 		}

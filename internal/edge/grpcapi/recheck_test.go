@@ -16,6 +16,7 @@ import (
 	"github.com/deployctl/deployctl/internal/edge/grpcapi/memory"
 	"github.com/deployctl/deployctl/internal/edge/grpcapi/wire"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -186,11 +187,11 @@ func TestAStreamGoesOnWhileItsCallerCannotBeChecked(t *testing.T) {
 
 // gets counts the objects that are read, and lets others run meanwhile.
 type gets struct {
-	statestore.Memory
+	bucket.Memory
 	n atomic.Int64
 }
 
-func (g *gets) Get(ctx context.Context, key string) (statestore.Object, error) {
+func (g *gets) Get(ctx context.Context, key string) (bucket.Object, error) {
 	if strings.HasPrefix(key, "tokens/") || strings.HasPrefix(key, "members/") {
 		g.n.Add(1)
 		runtime.Gosched()
@@ -212,14 +213,15 @@ func TestTheStreamsOfATokenAreCheckedByOneLook(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := store.GrantMember(t.Context(), "ann", deployments.Grant{Role: viewer, Organization: "acme"}); err != nil {
+	grant := deployments.Grant{Role: viewer, Organization: "acme"}
+	if err := store.Access.GrantMember(t.Context(), "ann", grant); err != nil {
 		t.Fatal(err)
 	}
-	text, err := store.CreateToken(t.Context(), deployments.Token{Name: "ann", Member: "ann", Organization: "acme"})
+	text, err := store.Access.CreateToken(t.Context(), deployments.Token{Name: "ann", Member: "ann", Organization: "acme"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	authority := newChanging(store)
+	authority := newChanging(store.Access)
 	connection := serving(t, Config{Service: endless{Service: memory.New()}, Authority: authority,
 		recheckEvery: time.Millisecond}, nil)
 	for range watchers {

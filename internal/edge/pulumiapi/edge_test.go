@@ -29,6 +29,7 @@ import (
 	"github.com/deployctl/deployctl/internal/sys/outbound"
 	"github.com/deployctl/deployctl/internal/testkit/waittest"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/storetest"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
@@ -54,7 +55,7 @@ type both struct {
 
 func (b both) Authenticate(ctx context.Context, text string) (deployments.Caller, error) {
 	if strings.HasPrefix(text, "dctl.") {
-		return b.store.Authenticate(ctx, text)
+		return b.store.Access.Authenticate(ctx, text)
 	}
 	return b.callers.Authenticate(ctx, text)
 }
@@ -105,8 +106,8 @@ func newBench(t testing.TB) *bench {
 
 func newBenchWith(t testing.TB, logger *slog.Logger) *bench {
 	t.Helper()
-	bucket := storetest.NewContended(&statestore.Memory{})
-	store, err := statestore.New(bucket, statestore.Options{Master: make([]byte, 32)})
+	objects := storetest.NewContended(&bucket.Memory{})
+	store, err := statestore.New(objects, statestore.Options{Master: make([]byte, 32)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -95,8 +95,8 @@ func TestEachRouteIsForTheRolesOfItsRule(t *testing.T) {
 func TestTheRouteOfAnotherOrganizationChangesAndShowsNothing(t *testing.T) {
 	b := newBench(t)
 	grant := deployments.Grant{Role: deployments.RoleViewer, Organization: "acme"}
-	for _, err := range []error{b.store.GrantMember(t.Context(), "ann", grant),
-		b.store.GrantTeam(t.Context(), "web", grant)} {
+	for _, err := range []error{b.store.Access.GrantMember(t.Context(), "ann", grant),
+		b.store.Access.GrantTeam(t.Context(), "web", grant)} {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -114,11 +114,11 @@ func TestTheRouteOfAnotherOrganizationChangesAndShowsNothing(t *testing.T) {
 	if stacks, err := b.store.ListStacks(t.Context(), "", ""); err != nil || len(stacks) != 1 || len(stacks[0].Tags) != 0 {
 		t.Errorf("the stacks are %+v, %v", stacks, err)
 	}
-	members, err := b.store.ListMembers(t.Context())
+	members, err := b.store.Access.ListMembers(t.Context())
 	if err != nil || len(members) != 1 || members[0].Grant.Role != deployments.RoleViewer {
 		t.Errorf("the members are %+v, %v", members, err)
 	}
-	teams, err := b.store.ListTeams(t.Context())
+	teams, err := b.store.Access.ListTeams(t.Context())
 	if err != nil || len(teams) != 1 || teams[0].Grant.Role != deployments.RoleViewer {
 		t.Errorf("the teams are %+v, %v", teams, err)
 	}
@@ -150,15 +150,15 @@ func TestATokenThatWasRemovedOrHasExpiredOpensNoRoute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // the delays after wrong tokens pass at once
 		b := newBench(t)
 		all := deployments.Grant{Role: deployments.RoleAdmin, Organization: deployments.AnyOrganization}
-		removed, err := b.store.CreateToken(t.Context(), deployments.Token{Name: "removed", Grant: &all})
+		removed, err := b.store.Access.CreateToken(t.Context(), deployments.Token{Name: "removed", Grant: &all})
 		if err != nil {
 			t.Fatal(err)
 		}
 		b.want(http.StatusOK, http.MethodGet, "/api/user", "token "+removed, "")
-		if err := b.store.RemoveToken(t.Context(), "removed"); err != nil {
+		if err := b.store.Access.RemoveToken(t.Context(), "removed"); err != nil {
 			t.Fatal(err)
 		}
-		expired, err := b.store.CreateToken(t.Context(), deployments.Token{Name: "expired", Grant: &all,
+		expired, err := b.store.Access.CreateToken(t.Context(), deployments.Token{Name: "expired", Grant: &all,
 			Expires: time.Now().Add(time.Minute)})
 		if err != nil {
 			t.Fatal(err)

@@ -36,7 +36,7 @@ func newTrusting(t *testing.T) trusting {
 
 func (b trusting) put(t deployments.Trust) {
 	b.Helper()
-	if err := b.store.PutTrust(b.Context(), t); err != nil {
+	if err := b.store.Access.PutTrust(b.Context(), t); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -152,7 +152,7 @@ func TestATokenOfATrustLosesWhatTheTrustLoses(t *testing.T) {
 	b.put(weaker)
 	b.want(http.StatusForbidden, http.MethodPatch, tags, as, `{"a":"b"}`)
 	b.want(http.StatusOK, http.MethodGet, "/api/stacks/acme/shop/dev/export", as, "")
-	if err := b.store.RemoveTrust(t.Context(), "acme", "github"); err != nil {
+	if err := b.store.Access.RemoveTrust(t.Context(), "acme", "github"); err != nil {
 		t.Fatal(err)
 	}
 	b.want(http.StatusUnauthorized, http.MethodGet, "/api/user", as, "")
@@ -176,7 +176,7 @@ func TestATrustThatAnybodyCouldUseIsRefused(t *testing.T) {
 		trust := b.trust
 		trust.Conditions = slices.Clone(trust.Conditions)
 		change(&trust)
-		if err := b.store.PutTrust(t.Context(), trust); deployments.CodeOf(err) != deployments.CodeInvalid {
+		if err := b.store.Access.PutTrust(t.Context(), trust); deployments.CodeOf(err) != deployments.CodeInvalid {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

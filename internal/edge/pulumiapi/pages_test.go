@@ -26,7 +26,7 @@ func filled(port, nonce, token string) url.Values {
 
 func (b *bench) created(t deployments.Token) string {
 	b.Helper()
-	text, err := b.store.CreateToken(b.Context(), t)
+	text, err := b.store.Access.CreateToken(b.Context(), t)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -55,12 +55,12 @@ func TestTheLoginPageGivesTheCLIATokenOfItsOwn(t *testing.T) {
 	if status, said, _ := b.send("/cli-login", filled("4321", nonce, as[len("token "):])); status != http.StatusForbidden {
 		t.Errorf("a token that was made so makes another: %d %s", status, said)
 	}
-	list, err := b.store.ListTokens(t.Context())
+	list, err := b.store.Access.ListTokens(t.Context())
 	if err != nil || len(list) != 2 || !strings.HasPrefix(list[1].Name, "ann.pulumi-laptop-") ||
 		list[1].Expires.IsZero() || list[1].Expires.After(list[0].Expires) {
 		t.Errorf("the tokens are %+v, %v", list, err)
 	}
-	if err := b.store.RemoveToken(t.Context(), "ann"); err != nil {
+	if err := b.store.Access.RemoveToken(t.Context(), "ann"); err != nil {
 		t.Fatal(err)
 	}
 	b.want(http.StatusUnauthorized, http.MethodGet, "/api/user", as, "")
@@ -103,7 +103,7 @@ func TestTheLoginPageSendsATokenNowhereElse(t *testing.T) {
 		header.Get("Location") != "" {
 		t.Errorf("with another user at the port it is answered %d, to %q", status, header.Get("Location"))
 	}
-	if list, err := b.store.ListTokens(t.Context()); err != nil || len(list) != 1 {
+	if list, err := b.store.Access.ListTokens(t.Context()); err != nil || len(list) != 1 {
 		t.Errorf("the tokens are %+v, %v", list, err)
 	}
 	for _, query := range []string{"", "?cliSessionPort=80@evil.example&cliSessionNonce=" + nonce,

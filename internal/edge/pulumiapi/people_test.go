@@ -18,11 +18,11 @@ func TestMembersAndTeamsAreListedChangedAndRemoved(t *testing.T) {
 	b := newBench(t)
 	shop := []string{"shop/*"}
 	for _, err := range []error{
-		b.store.GrantMember(t.Context(), "ann", deployments.Grant{Role: deployments.RoleViewer, Organization: "acme",
+		b.store.Access.GrantMember(t.Context(), "ann", deployments.Grant{Role: deployments.RoleViewer, Organization: "acme",
 			Stacks: shop}),
-		b.store.GrantTeam(t.Context(), "web", deployments.Grant{Role: deployments.RoleViewer, Organization: "acme",
+		b.store.Access.GrantTeam(t.Context(), "web", deployments.Grant{Role: deployments.RoleViewer, Organization: "acme",
 			Stacks: shop}),
-		b.store.JoinTeam(t.Context(), "acme", "web", "bob"),
+		b.store.Access.JoinTeam(t.Context(), "acme", "web", "bob"),
 	} {
 		if err != nil {
 			t.Fatal(err)
@@ -77,11 +77,11 @@ func TestTheAdminOfAnotherOrganizationCannotTellWhichMembersThereAre(t *testing.
 	everywhere, other := grant, grant
 	everywhere.Organization, other.Organization = deployments.AnyOrganization, "other"
 	for name, g := range map[string]deployments.Grant{"ann": grant, "bob": other, "root": everywhere} {
-		if err := b.store.GrantMember(t.Context(), name, g); err != nil {
+		if err := b.store.Access.GrantMember(t.Context(), name, g); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := b.store.GrantMember(t.Context(), "bob", grant); err != nil {
+	if err := b.store.Access.GrantMember(t.Context(), "bob", grant); err != nil {
 		t.Fatal(err)
 	}
 	for method, body := range map[string]string{http.MethodGet: "", http.MethodPatch: `{"role":"admin"}`,
@@ -101,14 +101,14 @@ func TestTheAdminOfAnotherOrganizationCannotTellWhichMembersThereAre(t *testing.
 			}
 		}
 	}
-	if list, err := b.store.ListMembers(t.Context()); err != nil || len(list) != 4 {
+	if list, err := b.store.Access.ListMembers(t.Context()); err != nil || len(list) != 4 {
 		t.Errorf("%d members are left, %v", len(list), err)
 	}
 }
 
 func TestTheAuditLogIsListedInPagesAndExported(t *testing.T) {
 	b := newBench(t)
-	audit := b.store.OpenAudit(slog.New(slog.DiscardHandler))
+	audit := b.store.Access.OpenAudit(slog.New(slog.DiscardHandler))
 	const entries = 250
 	newest := time.Now().Add(-time.Minute).Truncate(time.Second)
 	for i := entries - 1; i >= 0; i-- { // five at a time, over three weeks

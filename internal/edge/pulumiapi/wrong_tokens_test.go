@@ -17,9 +17,9 @@ func TestTenThousandWrongTokensAreSlowedAndAllOfThemAreInTheAuditLog(t *testing.
 	newBench(t) // the compressor of the process must not be of the bubble
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		audit := b.store.OpenAudit(slog.New(slog.DiscardHandler))
+		audit := b.store.Access.OpenAudit(slog.New(slog.DiscardHandler))
 		var err error
-		b.handler, err = Handler(Config{Service: offline{b.server, b.store}, Auditor: audit, Authority: b.store,
+		b.handler, err = Handler(Config{Service: offline{b.server, b.store}, Auditor: audit, Authority: b.store.Access,
 			Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
@@ -42,7 +42,7 @@ func TestTenThousandWrongTokensAreSlowedAndAllOfThemAreInTheAuditLog(t *testing.
 			t.Fatal(err)
 		}
 		noted := 0
-		err = b.store.Audit(t.Context(), deployments.AuditQuery{Organization: deployments.AnyOrganization},
+		err = b.store.Access.Audit(t.Context(), deployments.AuditQuery{Organization: deployments.AnyOrganization},
 			func(e deployments.AuditEntry) error {
 				noted += 1 + e.Repeated
 				return nil
@@ -59,7 +59,7 @@ func TestNoSecretOfACallIsInALog(t *testing.T) {
 	var text bytes.Buffer
 	b := newBenchWith(t, slog.New(slog.NewJSONHandler(&text, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	all := deployments.Grant{Role: deployments.RoleAdmin, Organization: deployments.AnyOrganization}
-	good, err := b.store.CreateToken(t.Context(), deployments.Token{Name: "good", Grant: &all})
+	good, err := b.store.Access.CreateToken(t.Context(), deployments.Token{Name: "good", Grant: &all})
 	if err != nil {
 		t.Fatal(err)
 	}

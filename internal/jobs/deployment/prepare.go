@@ -22,6 +22,7 @@ import (
 	"github.com/deployctl/deployctl/internal/sandbox/process"
 	"github.com/deployctl/deployctl/internal/values/redaction"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/access"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
@@ -96,11 +97,11 @@ func (a *Activities) permit(ctx context.Context, d statestore.StoredDeployment) 
 	if d.Authority == nil {
 		return deployments.Errorf(deployments.CodeInvalid, "it is not known who has asked for the deployment")
 	}
-	err := a.Store.Permit(ctx, *d.Authority, d.Name.StackName, deployments.AuditEntry{
+	err := a.Store.Access.Permit(ctx, *d.Authority, d.Name.StackName, deployments.AuditEntry{
 		Request: activity.GetInfo(ctx).WorkflowExecution.RunID, Peer: "deployment", Method: "Deployments/Submit",
 		Subject: "deployment=" + fmt.Sprint(d.Name.Number),
 	})
-	if errors.Is(err, statestore.ErrNotAllowed) {
+	if errors.Is(err, access.ErrNotAllowed) {
 		err = deployments.Errorf(deployments.CodeInvalid, "the user who asked for the deployment may not deploy any "+
 			"more: %w", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/deployctl/deployctl/internal/service"
 	"github.com/deployctl/deployctl/internal/testkit/waittest"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/storetest"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
@@ -29,15 +30,15 @@ type destroyed struct {
 
 func newDestroyed(t *testing.T) *destroyed {
 	t.Helper()
-	store, err := statestore.New(storetest.NewContended(&statestore.Memory{}),
+	store, err := statestore.New(storetest.NewContended(&bucket.Memory{}),
 		statestore.Options{Master: make([]byte, 32)})
 	must(t, err)
 	d := &destroyed{T: t, store: store, name: deployments.DeploymentName{StackName: dev, Number: 1}}
 	must(t, store.CreateStack(t.Context(), dev, nil))
-	token, err := store.CreateToken(t.Context(), deployments.Token{Name: "ann", Grant: &deployments.Grant{
+	token, err := store.Access.CreateToken(t.Context(), deployments.Token{Name: "ann", Grant: &deployments.Grant{
 		Role: deployments.RoleDeployer, Organization: "acme"}})
 	must(t, err)
-	ann, err := store.Authenticate(t.Context(), token)
+	ann, err := store.Access.Authenticate(t.Context(), token)
 	must(t, err)
 	head, err := store.Head(t.Context(), dev)
 	must(t, err)
@@ -116,7 +117,7 @@ func TestADeploymentSaysThatItsStackHasResources(t *testing.T) {
 
 func TestADeploymentSaysThatItsUserMayNotDeployAnyMore(t *testing.T) {
 	d := newDestroyed(t)
-	must(t, d.store.RemoveToken(t.Context(), "ann"))
+	must(t, d.store.Access.RemoveToken(t.Context(), "ann"))
 	d.remove()
 	d.isRefused("may not deploy any more")
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/deployctl/deployctl/internal/service"
 	"github.com/deployctl/deployctl/internal/testkit/waittest"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/storetest"
 )
 
@@ -39,7 +40,7 @@ type queue struct {
 
 func newQueue(t *testing.T, length int) *queue {
 	t.Helper()
-	store, err := statestore.New(storetest.NewContended(&statestore.Memory{}),
+	store, err := statestore.New(storetest.NewContended(&bucket.Memory{}),
 		statestore.Options{Master: make([]byte, 32)})
 	must(t, err)
 	must(t, store.CreateStack(t.Context(), dev, nil))

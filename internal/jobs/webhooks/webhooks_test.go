@@ -19,6 +19,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/testkit/waittest"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/storetest"
 )
 
@@ -66,7 +67,7 @@ type bench struct {
 
 func newBench(t *testing.T, w deployments.Webhook) *bench {
 	t.Helper()
-	store, err := statestore.New(storetest.NewContended(&statestore.Memory{}),
+	store, err := statestore.New(storetest.NewContended(&bucket.Memory{}),
 		statestore.Options{Master: make([]byte, 32)})
 	if err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
@@ -86,10 +87,10 @@ func machine(t *testing.T, shared Shared) *Fetcher {
 
 func newBucket(t *testing.T) *statestore.Store {
 	t.Helper()
-	return openBucket(t, &statestore.Memory{}, time.Now)
+	return openBucket(t, &bucket.Memory{}, time.Now)
 }
 
-func openBucket(t *testing.T, objects statestore.Objects, now func() time.Time) *statestore.Store {
+func openBucket(t *testing.T, objects bucket.Objects, now func() time.Time) *statestore.Store {
 	t.Helper()
 	store, err := statestore.New(objects, statestore.Options{Master: make([]byte, 32), Now: now})
 	must(t, err, store.Check(t.Context()))
@@ -187,7 +188,7 @@ func TestAnArchiveWithAnotherDigestIsRefused(t *testing.T) {
 }
 
 func TestWhatAnAddressServedFirstIsWhatItMustServe(t *testing.T) {
-	p, objects := newPublisher(t, "first"), &statestore.Memory{}
+	p, objects := newPublisher(t, "first"), &bucket.Memory{}
 	now := openBucket(t, objects, time.Now).PluginArchives("shop")
 	if _, err := machine(t, now).Fetch(t.Context(), p.acme()); err != nil {
 		t.Fatal(err)
@@ -272,7 +273,7 @@ func TestAServerThatMisbehavesIsLeft(t *testing.T) {
 }
 
 func TestTheNewestVersionIsAskedForOnceADay(t *testing.T) {
-	objects, now, asked := &statestore.Memory{}, time.Now(), 0
+	objects, now, asked := &bucket.Memory{}, time.Now(), 0
 	newest := func(at time.Time, release string) string {
 		d := newDownloader(&Network{}, "")
 		d.client.Transport = responder(func(*http.Request) *http.Response {

@@ -7,14 +7,14 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // Objects counts and times each attempt of a call of the object store.
-func (m *Metrics) Objects(o statestore.Objects) statestore.Objects { return &timed{o, m} }
+func (m *Metrics) Objects(o bucket.Objects) bucket.Objects { return &timed{o, m} }
 
 type timed struct {
-	statestore.Objects
+	bucket.Objects
 	metrics *Metrics
 }
 
@@ -37,18 +37,18 @@ const reasonCredentials, reasonUnavailable, reasonOther = "credentials", "unavai
 // refusal names why an attempt failed; what a caller must expect is no failure.
 func refusal(err error) string {
 	switch code := deployments.CodeOf(err); {
-	case err == nil, errors.Is(err, statestore.ErrAbsent), errors.Is(err, statestore.ErrChanged),
+	case err == nil, errors.Is(err, bucket.ErrAbsent), errors.Is(err, bucket.ErrChanged),
 		errors.Is(err, context.Canceled):
 		return ""
 	case code == deployments.CodeUnauthorized, code == deployments.CodeForbidden:
 		return reasonCredentials
-	case errors.Is(err, statestore.ErrTransient):
+	case errors.Is(err, bucket.ErrTransient):
 		return reasonUnavailable
 	}
 	return reasonOther
 }
 
-func (t *timed) Get(ctx context.Context, key string) (o statestore.Object, err error) {
+func (t *timed) Get(ctx context.Context, key string) (o bucket.Object, err error) {
 	defer func(begun time.Time) { t.note(opGet, begun, err) }(time.Now())
 	return t.Objects.Get(ctx, key)
 }
@@ -58,7 +58,7 @@ func (t *timed) Tag(ctx context.Context, key string) (tag string, err error) {
 	return t.Objects.Tag(ctx, key)
 }
 
-func (t *timed) Put(ctx context.Context, key string, data []byte, c statestore.Condition) (tag string, err error) {
+func (t *timed) Put(ctx context.Context, key string, data []byte, c bucket.Condition) (tag string, err error) {
 	defer func(begun time.Time) { t.note(opPut, begun, err) }(time.Now())
 	return t.Objects.Put(ctx, key, data, c)
 }
@@ -68,7 +68,7 @@ func (t *timed) Delete(ctx context.Context, key string) (err error) {
 	return t.Objects.Delete(ctx, key)
 }
 
-func (t *timed) List(ctx context.Context, q statestore.Query) (l statestore.Listing, err error) {
+func (t *timed) List(ctx context.Context, q bucket.Query) (l bucket.Listing, err error) {
 	defer func(begun time.Time) { t.note(opList, begun, err) }(time.Now())
 	return t.Objects.List(ctx, q)
 }

@@ -17,10 +17,10 @@ const expiredKept = 24 * time.Hour
 // collectAudit removes old entries of the audit log until ctx ends. Any number of processes may do it.
 func collectAudit(ctx context.Context, store *statestore.Store, kept time.Duration, log *slog.Logger) error {
 	for {
-		if err := store.CollectAudit(ctx, time.Now().Add(-kept)); err != nil && ctx.Err() == nil {
+		if err := store.Access.CollectAudit(ctx, time.Now().Add(-kept)); err != nil && ctx.Err() == nil {
 			log.Warn("old entries of the audit log were not removed", "error", err)
 		}
-		if err := store.CollectTokens(ctx, time.Now().Add(-expiredKept)); err != nil && ctx.Err() == nil {
+		if err := store.Access.CollectTokens(ctx, time.Now().Add(-expiredKept)); err != nil && ctx.Err() == nil {
 			log.Warn("expired tokens were not removed", "error", err)
 		}
 		select {

@@ -16,6 +16,7 @@ import (
 	"github.com/deployctl/deployctl/internal/terminal/settings"
 	"github.com/deployctl/deployctl/recovery"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/interceptor"
 )
@@ -180,7 +181,7 @@ func (e *exporter) settled() func(pkg, rule, result string) {
 }
 
 // objects counts the calls of the object store.
-func (e *exporter) objects() func(statestore.Objects) statestore.Objects {
+func (e *exporter) objects() func(bucket.Objects) bucket.Objects {
 	if e == nil {
 		return nil
 	}

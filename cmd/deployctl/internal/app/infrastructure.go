@@ -25,6 +25,7 @@ import (
 	"github.com/deployctl/deployctl/providers"
 	"github.com/deployctl/deployctl/providers/s3"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/seal"
 	"github.com/deployctl/deployctl/worker"
 )
@@ -74,7 +75,7 @@ type temporalSettings struct {
 type s3Settings struct {
 	endpoint, bucket, prefix, region string
 	accessKey, secretKey             string
-	secretKeyFile                    string // see statestore.S3Options
+	secretKeyFile                    string // see bucket.S3Options
 	// dial connects to the server; nil: as a net.Dialer does.
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
@@ -216,7 +217,7 @@ func (in infrastructure) config() worker.Config {
 			TLSCert: in.temporal.tlsCert, TLSKey: in.temporal.tlsKey, CACert: in.temporal.caCert,
 			ServerName: in.temporal.serverName,
 		},
-		S3: statestore.S3Options{
+		S3: bucket.S3Options{
 			Endpoint: in.s3.endpoint, Region: in.s3.region, Bucket: in.s3.bucket, Prefix: in.s3.prefix,
 			AccessKey: in.s3.accessKey, SecretKey: in.s3.secretKey, SecretKeyFile: in.s3.secretKeyFile,
 			Dial: in.s3.dial,

@@ -11,6 +11,7 @@ import (
 	"github.com/deployctl/deployctl/internal/terminal/settings"
 	"github.com/deployctl/deployctl/providers"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/access"
 	"github.com/deployctl/deployctl/worker"
 )
 
@@ -20,7 +21,7 @@ type node struct {
 	stock     *service.Service // for the edge of the stock CLI
 	store     *statestore.Store
 	authority grpcapi.Admins
-	audit     *statestore.AuditLog
+	audit     *access.AuditLog
 	// work executes updates until its context ends.
 	work  func(context.Context) error
 	close func()
@@ -53,7 +54,7 @@ func newNode(ctx context.Context, in infrastructure, connection *worker.Connecti
 		Hosts:      in.metrics.hosts(),
 		Deployment: in.temporal.deployment,
 	}
-	audit := connection.Store.OpenAudit(in.log)
+	audit := connection.Store.Access.OpenAudit(in.log)
 	audit.Failed = in.metrics.auditFailed()
 	readiness, served := newReadiness(connection.CheckReachable, in.log), connection.Service()
 	served.Unavailable, served.Unattended = readiness.away, in.metrics.unattended()
@@ -66,7 +67,7 @@ func newNode(ctx context.Context, in infrastructure, connection *worker.Connecti
 		service:   served,
 		stock:     served,
 		store:     connection.Store,
-		authority: connection.Store,
+		authority: connection.Store.Access,
 		audit:     audit,
 		work:      func(ctx context.Context) error { return connection.Run(ctx, options) },
 		close: func() {

@@ -136,7 +136,7 @@ func forStock(name string) bool {
 // renewStockToken ends what CLIs had until now, which they have shown to whoever had the address since the service
 // ended, and writes a new token to a file in the home, for as long as this service runs.
 func renewStockToken(ctx context.Context, store *statestore.Store, status *devserver.Status) error {
-	all, err := store.ListTokens(ctx)
+	all, err := store.Access.ListTokens(ctx)
 	if err != nil {
 		return err
 	}
@@ -144,7 +144,7 @@ func renewStockToken(ctx context.Context, store *statestore.Store, status *devse
 		if exchanged := t.Origin != nil && t.Origin.Trust != ""; !exchanged && !forStock(t.Name) {
 			continue
 		}
-		if err := store.RemoveToken(ctx, t.Name); err != nil && deployments.CodeOf(err) != deployments.CodeNotFound {
+		if err := store.Access.RemoveToken(ctx, t.Name); err != nil && deployments.CodeOf(err) != deployments.CodeNotFound {
 			return err
 		}
 	}
@@ -155,8 +155,9 @@ func renewStockToken(ctx context.Context, store *statestore.Store, status *devse
 		}
 		return nil
 	}
-	text, err := store.DeriveToken(ctx, deployments.Token{Name: stockToken, Expires: time.Now().Add(stockTokenFor).UTC(),
-		Origin: &deployments.Origin{Token: deployments.LocalToken}})
+	text, err := store.Access.DeriveToken(ctx, deployments.Token{Name: stockToken,
+		Expires: time.Now().Add(stockTokenFor).UTC(),
+		Origin:  &deployments.Origin{Token: deployments.LocalToken}})
 	if err != nil {
 		return err
 	}

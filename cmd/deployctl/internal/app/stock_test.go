@@ -10,10 +10,11 @@ import (
 	"github.com/deployctl/deployctl/internal/devserver"
 	"github.com/deployctl/deployctl/internal/edge/grpcapi"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 func TestATokenOfTheStockCLIEndsWithTheServiceAndActsForTheLocalUser(t *testing.T) {
-	store, err := statestore.New(&statestore.Memory{}, statestore.Options{Master: make([]byte, 32)})
+	store, err := statestore.New(&bucket.Memory{}, statestore.Options{Master: make([]byte, 32)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +34,7 @@ func TestATokenOfTheStockCLIEndsWithTheServiceAndActsForTheLocalUser(t *testing.
 	}
 	derive := func(name string) string {
 		t.Helper()
-		text, err := store.DeriveToken(t.Context(), deployments.Token{Name: name, Origin: local})
+		text, err := store.Access.DeriveToken(t.Context(), deployments.Token{Name: name, Origin: local})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,11 +42,11 @@ func TestATokenOfTheStockCLIEndsWithTheServiceAndActsForTheLocalUser(t *testing.
 	}
 	first := start()
 	browser, own := derive("pulumi-laptop-abcdefgh"), derive("ci")
-	created, err := store.CreateToken(t.Context(), deployments.Token{Name: "ann", Grant: &admin})
+	created, err := store.Access.CreateToken(t.Context(), deployments.Token{Name: "ann", Grant: &admin})
 	if err != nil {
 		t.Fatal(err)
 	}
-	stock := stockAuthority{grpcapi.OneToken("local-text", store), status.PulumiTokenFile}
+	stock := stockAuthority{grpcapi.OneToken("local-text", store.Access), status.PulumiTokenFile}
 	for text, want := range map[string]deployments.Code{first: "", browser: "", own: deployments.CodeForbidden,
 		created: deployments.CodeForbidden, "local-text": deployments.CodeForbidden,
 		"dctl.local.pulumi.0": deployments.CodeUnauthorized} {
@@ -56,7 +57,7 @@ func TestATokenOfTheStockCLIEndsWithTheServiceAndActsForTheLocalUser(t *testing.
 	}
 	second := start()
 	for text, want := range map[string]bool{first: false, browser: false, own: true, created: true, second: true} {
-		if _, err := store.Authenticate(t.Context(), text); (err == nil) != want {
+		if _, err := store.Access.Authenticate(t.Context(), text); (err == nil) != want {
 			t.Errorf("after another start %.20s… is good: %v", text, err)
 		}
 	}
@@ -64,7 +65,7 @@ func TestATokenOfTheStockCLIEndsWithTheServiceAndActsForTheLocalUser(t *testing.
 	if err := renewStockToken(t.Context(), store, &status); err != nil {
 		t.Fatal(err)
 	}
-	all, err := store.ListTokens(t.Context())
+	all, err := store.Access.ListTokens(t.Context())
 	if err != nil || slices.ContainsFunc(all, func(t deployments.Token) bool { return forStock(t.Name) }) {
 		t.Errorf("without an address there are %+v, %v", all, err)
 	}

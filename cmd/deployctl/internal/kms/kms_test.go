@@ -9,6 +9,7 @@ import (
 	"github.com/deployctl/deployctl/cmd/deployctl/internal/kms"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/seal"
 )
 
@@ -41,7 +42,7 @@ func TestAKeyOfAServiceOpensWhatItWrapped(t *testing.T) {
 }
 
 func TestAServiceWithAKeyOfAnotherServiceDoesNotStart(t *testing.T) {
-	objects := &statestore.Memory{}
+	objects := &bucket.Memory{}
 	check := func(url string) error {
 		keeper, err := kms.Open(t.Context(), url)
 		if err != nil {
