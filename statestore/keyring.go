@@ -285,7 +285,7 @@ func (s *Store) firstKeys() (seal.Keys, error) {
 // inUse reports whether the bucket has sealed objects or stacks.
 func (s *Store) inUse(ctx context.Context) (bool, error) {
 	for _, folder := range []string{stacksFolder, tokenFolder, memberFolder, "blobs/", "removed/", identityFolder,
-		auditFolder, organizationFolder} {
+		auditFolder, organizationFolder, serviceFolder} {
 		l, err := s.objects.List(ctx, Query{Prefix: folder, Limit: 1})
 		if err != nil {
 			return false, failed(err, "list "+folder)

@@ -16,6 +16,7 @@
 //	members/ORG/NAME                                   owners of tokens, and their grants; ORG is _ for all of them
 //	audit/ORG/DAY/TIME-ID                              the audit log
 //	organizations/ORG                                  the organization has its own workers; has a MAC
+//	service/mode                                       maintenance or read-only mode, until when
 //	plugins/ORG/{archives/HASH/{index,N},downloads/HASH,versions/HASH}
 //	                                                   plugins that its workers have downloaded
 //
@@ -76,6 +77,7 @@ type Store struct {
 	cacheOrder []string                  // of cache, oldest first
 	recent     recent
 
+	mode       lastMode
 	clientLogs clientLogs
 	snapshots  *lru.Cache[writtenLease, int64] // the sizes of what leases wrote last; see takeSnapshot
 

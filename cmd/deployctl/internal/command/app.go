@@ -130,7 +130,7 @@ func NewApp(s *Env) *cli.App {
 		resolveCommand(s), settleCommand(s), stackCommand(s), stateCommand(s), graphCommand(s), whyCommand(s),
 		configCommand(s),
 		scheduleCommand(s), webhookCommand(s), driftCommand(s), installCommand(s), pluginCommand(s), tokenCommand(s),
-		memberCommand(s), teamCommand(s), trustCommand(s), auditCommand(s),
+		memberCommand(s), teamCommand(s), trustCommand(s), auditCommand(s), maintenanceCommand(s),
 	}
 	if s.More != nil {
 		commands = append(commands, s.More(s)...)

@@ -26,6 +26,7 @@ func runPs(ctx context.Context, s *session) error {
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
+	s.noteMode(ctx)
 	return watch(ctx, s, psEvery, func(ctx context.Context) ([]deployments.UpdateInfo, error) {
 		return s.service.Ongoing(ctx, s.onlyOrganization())
 	}, s.sayOngoing)

@@ -32,6 +32,7 @@ func runStatus(ctx context.Context, s *session) error {
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
+	s.noteMode(ctx)
 	q := deployments.StatusQuery{Organization: s.onlyOrganization()}
 	return watch(ctx, s, statusEvery, func(ctx context.Context) (found, error) { return s.statuses(ctx, q) },
 		func(f found) error { return s.sayStatuses(f, s.flags.Bool("problems")) })
