@@ -271,7 +271,7 @@ var wholes = map[string]whole{
 		return of(s.ScheduleRuns(ctx, nightly, 3))
 	},
 	"Drift": func(ctx context.Context, s deployments.Service) (any, error) { return of(s.Drift(ctx, dev)) },
-	"Mode": func(ctx context.Context, s deployments.Service) (any, error) { return of(s.Mode(ctx)) },
+	"Mode":  func(ctx context.Context, s deployments.Service) (any, error) { return of(s.Mode(ctx)) },
 	"SetMode": func(ctx context.Context, s deployments.Service) (any, error) {
 		return nil, s.SetMode(ctx, deployments.Mode{Kind: deployments.ModeReadOnly, Reason: "why",
 			By: deployments.LocalToken, Since: moment, Until: soon}) // the edge sets who it is by

@@ -72,11 +72,11 @@ func (m Mode) Validate(now time.Time) error {
 
 // String says which mode it is, until when, and why.
 func (m Mode) String() string {
-	text := "in maintenance"
+	text := "in maintenance until "
 	if m.Kind == ModeReadOnly {
-		text = "read-only"
+		text = "read-only until "
 	}
-	return text + " until " + shownTime(m.Until) + " (" + m.Reason + ")"
+	return text + shownTime(m.Until) + " (" + m.Reason + ")"
 }
 
 // Holds says why nothing new begins in the mode; empty if it is none.
