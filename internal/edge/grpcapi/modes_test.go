@@ -45,8 +45,7 @@ func TestEachMethodIsRefusedInTheModesThatItsRuleNames(t *testing.T) {
 	mode := deployments.Mode{Kind: deployments.ModeMaintenance, Reason: "Temporal is upgraded",
 		Until: time.Now().Add(time.Hour)}
 	known := callers()
-	all := deployments.Everything()
-	known["operator"] = deployments.Caller{Token: "operator", Authority: *all}
+	known["operator"] = deployments.Caller{Token: "operator", Authority: deployments.Everything()}
 	connection := served(t, Config{Authority: known}, reached, func(e *edge) {
 		e.mode = func(context.Context) (deployments.Mode, error) { return mode, nil }
 	})
@@ -76,8 +75,8 @@ func TestOnlyAnOperatorSetsAModeAndItEndsInEachMode(t *testing.T) {
 	known := callers()
 	known["whole"] = deployments.Caller{Token: "whole", Authority: deployments.Authority{Grants: [][]deployments.Grant{{
 		{Role: admin, Organization: "acme"}}}}}
-	known["operator"] = deployments.Caller{Token: "operator", Authority: *deployments.Everything()}
-	service := &memory.Service{}
+	known["operator"] = deployments.Caller{Token: "operator", Authority: deployments.Everything()}
+	service := memory.New()
 	connection := serving(t, Config{Authority: known, Service: service, Auditor: service}, nil)
 	set := &api.SetModeRequest{Mode: wire.FromMode(deployments.Mode{Kind: deployments.ModeReadOnly,
 		Reason: "the bucket moves", Until: time.Now().Add(time.Hour)})}
