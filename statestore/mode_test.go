@@ -54,11 +54,11 @@ func TestAModeHoldsForEachProcessWithinABoundUntilItEnds(t *testing.T) {
 
 func TestAModeThatIsDamagedStopsNothingAndCanBeSetAgain(t *testing.T) {
 	objects := &statestore.Memory{}
+	s := opened(t, objects, statestore.Options{})
 	if _, err := objects.Put(t.Context(), "service/mode", []byte(`{"kind":"read-only"}`),
 		statestore.Condition{}); err != nil {
 		t.Fatal(err)
 	}
-	s := opened(t, objects, statestore.Options{Adopt: true})
 	if m, err := s.Mode(t.Context()); err != nil || m.Kind != "" {
 		t.Errorf("the mode is %+v, %v", m, err)
 	}
