@@ -1,7 +1,6 @@
 package activities
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -70,9 +69,7 @@ func TestInMaintenanceTheClientOfALeaseIsToldThatItDoesNotBegin(t *testing.T) {
 	h := newHouse(t)
 	maintained(t, h)
 	in := beginning(h, "1", deployments.UpdateRequest{Lease: &deployments.Lease{Duration: time.Minute}})
-	_, err := call[any](h, func(ctx context.Context, in deployments.UpdateInput) (any, error) {
-		return nil, h.acts.BeginLease(ctx, in)
-	}, deployments.UpdateInput{Update: in.Update, Request: in.Request})
+	_, err := call[struct{}](h, h.acts.BeginLease, deployments.UpdateInput{Update: in.Update, Request: in.Request})
 	var told *temporal.ApplicationError
 	if !errors.As(err, &told) || told.Type() != string(deployments.CodeMaintenance) || !told.NonRetryable() {
 		t.Errorf("it ends with %v", err)

@@ -154,7 +154,7 @@ var examples = map[string][]string{
 
 	"deployctl maintenance": {"deployctl maintenance status"},
 	"deployctl maintenance on": {"deployctl maintenance on --reason 'Temporal is upgraded' --for 2h",
-		"deployctl maintenance on --read-only --reason 'the bucket moves' --until 2026-12-24T06:00:00Z"},
+		"deployctl maintenance on --read-only --reason 'the bucket moves' --for 30m"},
 	"deployctl maintenance off":    {"deployctl maintenance off"},
 	"deployctl maintenance status": {"deployctl maintenance status --json"},
 
