@@ -105,7 +105,7 @@ type Modes interface {
 	// Mode returns the mode that the service is in, as it was ModeKnownWithin ago at the earliest; the zero Mode if it
 	// is in none. Needs RoleViewer. Fails as every method does.
 	Mode(ctx context.Context) (Mode, error)
-	// SetMode puts the service into a mode; the zero Mode ends that which it is in. Needs RoleAdmin of all
-	// organizations. Fails as every method does.
+	// SetMode puts the service into a mode; the zero Mode ends that which it is in. Needs RoleAdmin. CodeForbidden: also
+	// when the caller is not an admin of all organizations.
 	SetMode(ctx context.Context, m Mode) error
 }

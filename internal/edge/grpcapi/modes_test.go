@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	api "github.com/deployctl/deployctl/api/deployctl/v1"
@@ -94,8 +95,10 @@ func TestOnlyAnOperatorSetsAModeAndItEndsInEachMode(t *testing.T) {
 		t.Errorf("the mode is %+v, %v", m, err)
 	}
 	for _, token := range []string{"viewer", "operator"} {
-		if s := invoke(t, connection, api.Modes_GetMode_FullMethodName, token, &api.GetModeRequest{}); s != nil {
-			t.Errorf("%s does not learn of the mode: %v", token, s)
+		ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token)
+		if m, err := api.NewModesClient(connection).GetMode(ctx, &api.GetModeRequest{}); err != nil ||
+			m.GetMode().GetReason() != "the bucket moves" {
+			t.Errorf("%s does not learn of the mode: %v, %v", token, m, err)
 		}
 	}
 	create := &api.CreateStackRequest{Stack: wire.FromStack(own)}
