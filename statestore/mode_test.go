@@ -31,7 +31,8 @@ func TestAModeHoldsForEachProcessWithinABoundUntilItEnds(t *testing.T) {
 	upgrade := deployments.Mode{Kind: deployments.ModeMaintenance, Reason: "Temporal is upgraded", By: "root",
 		Until: now.Add(time.Hour)}
 	set(upgrade)
-	if m, err := here.Mode(t.Context()); err != nil || m.Reason != upgrade.Reason || m.By != "root" || !m.Since.Equal(now) {
+	if m, err := here.Mode(t.Context()); err != nil || m.Reason != upgrade.Reason || m.By != "root" ||
+		!m.Since.Equal(now) {
 		t.Errorf("where it was set it is %+v, %v", m, err)
 	}
 	now = now.Add(deployments.ModeKnownWithin)

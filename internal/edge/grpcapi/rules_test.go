@@ -277,7 +277,8 @@ func TestWhichRoleAMethodNeeds(t *testing.T) {
 			"Stacks/Restore Stacks/TagStack Webhooks/ListWebhooks Webhooks/PutWebhook Webhooks/RemoveWebhook " +
 			"Webhooks/SendWebhook Webhooks/WebhookDeliveries",
 		admin: "Audit/ReadAudit Members/GrantMember Members/ListMembers Members/RemoveMember Modes/SetMode " +
-			"Stacks/ExportRaw Teams/GrantTeam Teams/JoinTeam Teams/LeaveTeam Teams/ListTeams Teams/RemoveTeam Tokens/CreateToken " +
+			"Stacks/ExportRaw Teams/GrantTeam Teams/JoinTeam Teams/LeaveTeam Teams/ListTeams Teams/RemoveTeam " +
+			"Tokens/CreateToken " +
 			"Tokens/ListTokens Tokens/RemoveToken Trusts/ListTrusts Trusts/PutTrust Trusts/RemoveTrust",
 		"": "Health/Check Health/List Health/Watch",
 	}
@@ -305,7 +306,8 @@ func TestWhichRoleAMethodNeeds(t *testing.T) {
 // TestWhatAMethodDoes is the same for what the audit log has: every method that is not named here changes something.
 func TestWhatAMethodDoes(t *testing.T) {
 	want := map[effect]string{
-		reads: "Bundles/Missing Deployments/ListOngoing Deployments/Watch Members/ListMembers Modes/GetMode Schedules/GetDrift " +
+		reads: "Bundles/Missing Deployments/ListOngoing Deployments/Watch Members/ListMembers Modes/GetMode " +
+			"Schedules/GetDrift " +
 			"Schedules/GetSchedule " +
 			"Schedules/ListSchedules " +
 			"Schedules/ScheduleRuns Stacks/Encrypt Stacks/GetStack Stacks/History Stacks/ListStacks Stacks/ListStatuses " +

@@ -41,8 +41,8 @@ func TestInMaintenanceNothingBeginsAndWhatHasBegunGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, kind := range updateKinds {
-		if said := b.want(http.StatusServiceUnavailable, http.MethodPost, updates+kind, "token admin", "{}"); !strings.Contains(
-			said, "read-only until") {
+		said := b.want(http.StatusServiceUnavailable, http.MethodPost, updates+kind, "token admin", "{}")
+		if !strings.Contains(said, "read-only until") {
 			t.Errorf("%s is refused with %s", kind, said)
 		}
 	}

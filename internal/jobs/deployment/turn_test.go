@@ -172,8 +172,8 @@ func TestADeploymentIsExecutedByOneRunOfItsWorkflow(t *testing.T) {
 
 func TestADeploymentWaitsForTheEndOfMaintenance(t *testing.T) {
 	q := newQueue(t, 1)
-	must(t, q.store.SetMode(t.Context(), deployments.Mode{Kind: deployments.ModeMaintenance, Reason: "Temporal is upgraded",
-		Until: time.Now().Add(time.Hour)}))
+	must(t, q.store.SetMode(t.Context(), deployments.Mode{Kind: deployments.ModeMaintenance,
+		Reason: "Temporal is upgraded", Until: time.Now().Add(time.Hour)}))
 	why, pause := q.look(1, "")
 	if !strings.Contains(why, "in maintenance until") || !strings.Contains(why, "Temporal is upgraded") || pause <= 0 {
 		t.Errorf("it waits %s: %q", pause, why)
