@@ -62,6 +62,9 @@ func (a *Activities) claim(ctx context.Context, in deployments.ClaimInput) (depl
 	if err := a.roomFor(ctx, u); err != nil {
 		return deployments.Claimed{}, err
 	}
+	if err := a.mayBegin(ctx, in); err != nil {
+		return deployments.Claimed{}, err
+	}
 	if err := a.putRequest(ctx, in); err != nil {
 		return deployments.Claimed{}, err
 	}

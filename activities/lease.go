@@ -26,6 +26,12 @@ func (a *Activities) beginLease(ctx context.Context, in deployments.UpdateInput)
 	if err := a.Store.PutRequest(ctx, u, r); err != nil {
 		return err
 	}
+	switch why, err := a.heldBack(ctx, u, r); {
+	case err != nil:
+		return err
+	case why != "": // its client waits for an answer
+		return deployments.Errorf(deployments.CodeMaintenance, "%s: run the command again later", why)
+	}
 	if err := a.permit(ctx, deployments.ClaimInput{Update: u, Request: r, Number: 1}); err != nil {
 		return err
 	}

@@ -55,6 +55,7 @@ type Client struct {
 	audit      api.AuditClient
 	schedules  api.SchedulesClient
 	webhooks   api.WebhooksClient
+	modes      api.ModesClient
 	silence    *silence
 }
 
@@ -116,6 +117,7 @@ func Dial(o Options) (*Client, error) {
 		teams: api.NewTeamsClient(connection), trusts: api.NewTrustsClient(connection),
 		members: api.NewMembersClient(connection), audit: api.NewAuditClient(connection),
 		schedules: api.NewSchedulesClient(connection), webhooks: api.NewWebhooksClient(connection),
+		modes:   api.NewModesClient(connection),
 		silence: quiet,
 	}, nil
 }

@@ -288,6 +288,17 @@ func (r *recorder) Drift(_ context.Context, s deployments.StackName) (deployment
 	return answer[deployments.Drift](r, "Drift", s)
 }
 
+// Mode is also asked by the edge, before each call that changes something.
+func (r *recorder) Mode(context.Context) (deployments.Mode, error) {
+	m, err := answer[deployments.Mode](r, "Mode")
+	m.Until = moment // it is over
+	return m, err
+}
+
+func (r *recorder) SetMode(_ context.Context, m deployments.Mode) error {
+	return r.note("SetMode", m)
+}
+
 func (r *recorder) PutWebhook(_ context.Context, w deployments.Webhook) (deployments.Webhook, error) {
 	return answer[deployments.Webhook](r, "PutWebhook", w)
 }

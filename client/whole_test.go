@@ -70,6 +70,9 @@ var (
 	deployment = apitype.UntypedDeployment{Version: 3, Features: []string{"f"}, Deployment: []byte(`{"a":1}`)}
 )
 
+// soon is a time that is not over.
+var soon = time.Now().UTC().Add(time.Hour)
+
 const aURN = "urn:pulumi:dev::shop::a:b:C::n"
 
 var three = 3
@@ -268,6 +271,11 @@ var wholes = map[string]whole{
 		return of(s.ScheduleRuns(ctx, nightly, 3))
 	},
 	"Drift": func(ctx context.Context, s deployments.Service) (any, error) { return of(s.Drift(ctx, dev)) },
+	"Mode":  func(ctx context.Context, s deployments.Service) (any, error) { return of(s.Mode(ctx)) },
+	"SetMode": func(ctx context.Context, s deployments.Service) (any, error) {
+		return nil, s.SetMode(ctx, deployments.Mode{Kind: deployments.ModeReadOnly, Reason: "why",
+			By: deployments.LocalToken, Since: moment, Until: soon}) // the edge sets who it is by
+	},
 	"PutWebhook": func(ctx context.Context, s deployments.Service) (any, error) {
 		return of(s.PutWebhook(ctx, deployments.Webhook{Name: hook, Title: "t", URL: "https://example.com/in",
 			Format: deployments.WebhookSlack, Events: []string{"update_failed"}, Groups: []string{"deployments"},

@@ -27,6 +27,7 @@ type Accepted struct {
 //   - CodeForbidden: the caller does not have the role.
 //   - CodeNotFound: the stack, update or schedule does not exist, or the caller may not see it.
 //   - CodeUnavailable: a part of the service cannot be reached.
+//   - CodeMaintenance: it begins or changes something, and the service is in a mode that does not take that.
 //   - CodeFormat: what is stored is damaged, or was written by a newer version.
 //   - CodeCancelled: ctx ended the call.
 //   - CodeInternal: a defect.
@@ -61,6 +62,7 @@ type Service interface {
 	Schedules
 	Webhooks
 	Auditing
+	Modes
 }
 
 // Stacks manages stacks and their state.

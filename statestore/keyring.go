@@ -287,7 +287,7 @@ func (s *Store) firstKeys() (seal.Keys, error) {
 // inUse reports whether the bucket has sealed objects or stacks.
 func (s *Store) inUse(ctx context.Context) (bool, error) {
 	for _, folder := range []string{stacksFolder, access.TokenFolder, access.MemberFolder, "blobs/", "removed/",
-		identityFolder, access.AuditFolder, organizationFolder} {
+		identityFolder, access.AuditFolder, organizationFolder, serviceFolder} {
 		l, err := s.objects.List(ctx, bucket.Query{Prefix: folder, Limit: 1})
 		if err != nil {
 			return false, bucket.Failed(err, "list "+folder)

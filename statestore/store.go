@@ -13,6 +13,7 @@
 //	keys/ring.json                                     the service's keys and the store's identity, wrapped by its
 //	                                                   master key or a key management service
 //	organizations/ORG                                  the organization has its own workers; has a MAC
+//	service/mode                                       maintenance or read-only mode, until when
 //	plugins/ORG/{archives/HASH/{index,N},downloads/HASH,versions/HASH}
 //	                                                   plugins that its workers have downloaded
 //
@@ -86,6 +87,7 @@ type Store struct {
 	cacheOrder []string                  // of cache, oldest first
 	recent     recent
 
+	mode       lastMode
 	clientLogs clientLogs
 	snapshots  *lru.Cache[writtenLease, int64] // the sizes of what leases wrote last; see takeSnapshot
 

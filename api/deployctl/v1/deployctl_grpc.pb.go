@@ -2837,3 +2837,147 @@ var Webhooks_ServiceDesc = grpc.ServiceDesc{
 	Streams:  []grpc.StreamDesc{},
 	Metadata: "deployctl/v1/deployctl.proto",
 }
+
+const (
+	Modes_GetMode_FullMethodName = "/deployctl.v1.Modes/GetMode"
+	Modes_SetMode_FullMethodName = "/deployctl.v1.Modes/SetMode"
+)
+
+// ModesClient is the client API for Modes service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+type ModesClient interface {
+	// GetMode tells which mode the service is in, such as maintenance.
+	GetMode(ctx context.Context, in *GetModeRequest, opts ...grpc.CallOption) (*GetModeResponse, error)
+	// SetMode puts the service into a mode, or ends that which it is in.
+	SetMode(ctx context.Context, in *SetModeRequest, opts ...grpc.CallOption) (*SetModeResponse, error)
+}
+
+type modesClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewModesClient(cc grpc.ClientConnInterface) ModesClient {
+	return &modesClient{cc}
+}
+
+func (c *modesClient) GetMode(ctx context.Context, in *GetModeRequest, opts ...grpc.CallOption) (*GetModeResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetModeResponse)
+	err := c.cc.Invoke(ctx, Modes_GetMode_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *modesClient) SetMode(ctx context.Context, in *SetModeRequest, opts ...grpc.CallOption) (*SetModeResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SetModeResponse)
+	err := c.cc.Invoke(ctx, Modes_SetMode_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// ModesServer is the server API for Modes service.
+// All implementations must embed UnimplementedModesServer
+// for forward compatibility.
+type ModesServer interface {
+	// GetMode tells which mode the service is in, such as maintenance.
+	GetMode(context.Context, *GetModeRequest) (*GetModeResponse, error)
+	// SetMode puts the service into a mode, or ends that which it is in.
+	SetMode(context.Context, *SetModeRequest) (*SetModeResponse, error)
+	mustEmbedUnimplementedModesServer()
+}
+
+// UnimplementedModesServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedModesServer struct{}
+
+func (UnimplementedModesServer) GetMode(context.Context, *GetModeRequest) (*GetModeResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetMode not implemented")
+}
+func (UnimplementedModesServer) SetMode(context.Context, *SetModeRequest) (*SetModeResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SetMode not implemented")
+}
+func (UnimplementedModesServer) mustEmbedUnimplementedModesServer() {}
+func (UnimplementedModesServer) testEmbeddedByValue()               {}
+
+// UnsafeModesServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to ModesServer will
+// result in compilation errors.
+type UnsafeModesServer interface {
+	mustEmbedUnimplementedModesServer()
+}
+
+func RegisterModesServer(s grpc.ServiceRegistrar, srv ModesServer) {
+	// If the following call panics, it indicates UnimplementedModesServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&Modes_ServiceDesc, srv)
+}
+
+func _Modes_GetMode_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetModeRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ModesServer).GetMode(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Modes_GetMode_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ModesServer).GetMode(ctx, req.(*GetModeRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Modes_SetMode_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SetModeRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ModesServer).SetMode(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Modes_SetMode_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ModesServer).SetMode(ctx, req.(*SetModeRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+// Modes_ServiceDesc is the grpc.ServiceDesc for Modes service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var Modes_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "deployctl.v1.Modes",
+	HandlerType: (*ModesServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "GetMode",
+			Handler:    _Modes_GetMode_Handler,
+		},
+		{
+			MethodName: "SetMode",
+			Handler:    _Modes_SetMode_Handler,
+		},
+	},
+	Streams:  []grpc.StreamDesc{},
+	Metadata: "deployctl/v1/deployctl.proto",
+}

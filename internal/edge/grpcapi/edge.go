@@ -48,6 +48,8 @@ type edge struct {
 	// entering are calls whose caller is not known yet.
 	entering *Calls
 	away     func() error // which part of the service does not answer; may be nil
+	// mode returns the mode that the service is in; nil: it has none.
+	mode func(context.Context) (deployments.Mode, error)
 	// recheckEvery is how often the caller of an open stream is checked again.
 	recheckEvery time.Duration
 }
@@ -319,7 +321,10 @@ func (c *call) admit(m proto.Message) error {
 	if err := c.rule.allow(c.caller, c.method, m); err != nil {
 		return err
 	}
-	return validate(m)
+	if err := validate(m); err != nil {
+		return err
+	}
+	return c.edge.inMode(c.ctx, c.rule.work())
 }
 
 // end translates how the call ended, logs it, and records it when the audit log is to have it.

@@ -63,6 +63,7 @@ type rule struct {
 	raised string
 	to     deployments.Role
 	does   effect
+	modes  inModes
 	room   room
 	// subject are paths of fields that the audit log has, and answered those of its only answer.
 	subject  []string
@@ -84,15 +85,18 @@ func subject(paths ...string) []string { return paths }
 // rules has a line for each method of the API: from it the check and its test are made.
 var rules = map[string]rule{
 	api.Deployments_Submit_FullMethodName: {
-		role: deployer, touches: stack("stack"), does: changes, subject: subject("kind", "request_id", "dry_run"),
+		role: deployer, touches: stack("stack"), does: changes, modes: begins,
+		subject:  subject("kind", "request_id", "dry_run"),
 		answered: subject("update.version"),
 	},
 	api.Deployments_Watch_FullMethodName: {role: viewer, touches: stack("update.stack"), does: reads, room: ofParts},
 	api.Deployments_Cancel_FullMethodName: {
-		role: deployer, touches: stack("update.stack"), does: changes, subject: subject("update.version", "forced"),
+		role: deployer, touches: stack("update.stack"), does: changes, modes: goesOn,
+		subject: subject("update.version", "forced"),
 	},
 	api.Deployments_Resolve_FullMethodName: {
-		role: deployer, touches: stack("update.stack"), does: changes, subject: subject("update.version", "urn"),
+		role: deployer, touches: stack("update.stack"), does: changes, modes: goesOn,
+		subject: subject("update.version", "urn"),
 	},
 	api.Deployments_ListOngoing_FullMethodName: {role: viewer, scope: onAny, does: reads},
 
@@ -132,7 +136,8 @@ var rules = map[string]rule{
 		subject: subject("to.project", "to.stack", "resources", "parents", "forget", "dry_run"),
 	},
 	api.Stacks_Recover_FullMethodName: {
-		role: deployer, touches: stack("stack"), raised: "discard", to: admin, does: changes, subject: subject("discard"),
+		role: deployer, touches: stack("stack"), raised: "discard", to: admin, does: changes, modes: goesOn,
+		subject:  subject("discard"),
 		answered: subject("update.update.version"),
 	},
 	api.Stacks_History_FullMethodName: {role: viewer, touches: stack("stack"), does: reads},
@@ -187,7 +192,7 @@ var rules = map[string]rule{
 		role: deployer, touches: stack("name.stack"), does: changes, subject: subject("name.name", "paused"),
 	},
 	api.Schedules_RunSchedule_FullMethodName: {
-		role: deployer, touches: stack("name.stack"), does: changes, subject: subject("name.name"),
+		role: deployer, touches: stack("name.stack"), does: changes, modes: begins, subject: subject("name.name"),
 	},
 	api.Schedules_ScheduleRuns_FullMethodName: {role: viewer, touches: stack("name.stack"), does: reads},
 	api.Schedules_GetDrift_FullMethodName:     {role: viewer, touches: stack("stack"), does: reads},
@@ -204,6 +209,12 @@ var rules = map[string]rule{
 		role: deployer, scope: onAny, does: changes, subject: subject("name.name", "event"),
 	},
 	api.Webhooks_WebhookDeliveries_FullMethodName: {role: deployer, scope: onAny, does: reads},
+
+	api.Modes_GetMode_FullMethodName: {role: viewer, scope: onAny, does: reads},
+	api.Modes_SetMode_FullMethodName: {
+		role: admin, scope: onAny, does: changes, modes: goesOn,
+		subject: subject("mode.kind", "mode.reason"),
+	},
 
 	grpc_health_v1.Health_Check_FullMethodName: {scope: open},
 	grpc_health_v1.Health_List_FullMethodName:  {scope: open},

@@ -40,6 +40,12 @@ func (t tokensByText) Authenticate(_ context.Context, text string) (deployments.
 // serving serves the API with every method in the place of its own answered by reached, if that is not nil.
 func serving(t testing.TB, c Config, reached grpc.StreamHandler) *grpc.ClientConn {
 	t.Helper()
+	return served(t, c, reached, func(*edge) {})
+}
+
+// served is serving with an edge that is changed before it answers, if reached is not nil.
+func served(t testing.TB, c Config, reached grpc.StreamHandler, change func(*edge)) *grpc.ClientConn {
+	t.Helper()
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
@@ -65,6 +71,7 @@ func serving(t testing.TB, c Config, reached grpc.StreamHandler) *grpc.ClientCon
 			bounds: newBounds(nil),
 			calls:  NewCalls(), open: NewCalls(), entering: NewCalls(),
 			recheckEvery: recheckEvery}
+		change(edge)
 		server := grpc.NewServer(grpc.StreamInterceptor(edge.serve))
 		byService := map[string][]grpc.StreamDesc{}
 		for full := range rules {
@@ -256,7 +263,7 @@ func TestAMethodThatAnswersBeforeItReceivesRunsOnlyForThoseWhoMayCallIt(t *testi
 // TestWhichRoleAMethodNeeds is the table once more, in words: a rule that is weakened is noticed.
 func TestWhichRoleAMethodNeeds(t *testing.T) {
 	want := map[deployments.Role]string{
-		viewer: "Deployments/ListOngoing Deployments/Watch Schedules/GetDrift Schedules/GetSchedule " +
+		viewer: "Deployments/ListOngoing Deployments/Watch Modes/GetMode Schedules/GetDrift Schedules/GetSchedule " +
 			"Schedules/ListSchedules " +
 			"Schedules/ScheduleRuns " +
 			"Stacks/Export Stacks/GetStack Stacks/History Stacks/ListStacks Stacks/ListStatuses Tokens/DeriveToken " +
@@ -269,8 +276,9 @@ func TestWhichRoleAMethodNeeds(t *testing.T) {
 			"Stacks/RenameStack " +
 			"Stacks/Restore Stacks/TagStack Webhooks/ListWebhooks Webhooks/PutWebhook Webhooks/RemoveWebhook " +
 			"Webhooks/SendWebhook Webhooks/WebhookDeliveries",
-		admin: "Audit/ReadAudit Members/GrantMember Members/ListMembers Members/RemoveMember Stacks/ExportRaw " +
-			"Teams/GrantTeam Teams/JoinTeam Teams/LeaveTeam Teams/ListTeams Teams/RemoveTeam Tokens/CreateToken " +
+		admin: "Audit/ReadAudit Members/GrantMember Members/ListMembers Members/RemoveMember Modes/SetMode " +
+			"Stacks/ExportRaw Teams/GrantTeam Teams/JoinTeam Teams/LeaveTeam Teams/ListTeams Teams/RemoveTeam " +
+			"Tokens/CreateToken " +
 			"Tokens/ListTokens Tokens/RemoveToken Trusts/ListTrusts Trusts/PutTrust Trusts/RemoveTrust",
 		"": "Health/Check Health/List Health/Watch",
 	}
@@ -298,7 +306,8 @@ func TestWhichRoleAMethodNeeds(t *testing.T) {
 // TestWhatAMethodDoes is the same for what the audit log has: every method that is not named here changes something.
 func TestWhatAMethodDoes(t *testing.T) {
 	want := map[effect]string{
-		reads: "Bundles/Missing Deployments/ListOngoing Deployments/Watch Members/ListMembers Schedules/GetDrift " +
+		reads: "Bundles/Missing Deployments/ListOngoing Deployments/Watch Members/ListMembers Modes/GetMode " +
+			"Schedules/GetDrift " +
 			"Schedules/GetSchedule " +
 			"Schedules/ListSchedules " +
 			"Schedules/ScheduleRuns Stacks/Encrypt Stacks/GetStack Stacks/History Stacks/ListStacks Stacks/ListStatuses " +

@@ -99,6 +99,9 @@ func newServer(streams context.Context, c Config) (*grpc.Server, *health.Server,
 		bounds: newBounds(c.Memory), calls: cmp.Or(c.Calls, NewCalls()), away: c.Away,
 		open: newCalls(mostOpen, mostOfHost, mostOfHost), entering: newEntering(),
 		recheckEvery: cmp.Or(c.recheckEvery, recheckEvery)}
+	if c.Service != nil {
+		edge.mode = c.Service.Mode
+	}
 	options := []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage), grpc.MaxConcurrentStreams(maxStreams),
 		grpc.InitialWindowSize(windowSize), grpc.InitialConnWindowSize(16 * windowSize),
@@ -134,5 +137,6 @@ func register(to grpc.ServiceRegistrar, service Service, healthy *health.Server)
 	api.RegisterAuditServer(to, &audit{service: service})
 	api.RegisterSchedulesServer(to, &schedules{service: service})
 	api.RegisterWebhooksServer(to, &webhooks{service: service})
+	api.RegisterModesServer(to, &modes{service: service})
 	grpc_health_v1.RegisterHealthServer(to, healthy)
 }

@@ -2,6 +2,7 @@ package grpcapi
 
 import (
 	"strings"
+	"time"
 
 	api "github.com/deployctl/deployctl/api/deployctl/v1"
 	"github.com/deployctl/deployctl/deployments"
@@ -29,6 +30,8 @@ func validate(request any) error {
 		return deployments.ValidateMember(m.GetOrganization(), m.GetName())
 	case *api.ReadAuditRequest:
 		return first(organization(m.GetOrganization()), optional("user", m.GetUser()), stackParts(m.GetStack()))
+	case *api.SetModeRequest:
+		return wire.ToMode(m.GetMode()).Validate(time.Now())
 	case *api.RemoveTokenRequest:
 		return deployments.ValidateName("token", m.GetName())
 	case *api.DeriveTokenRequest:
@@ -44,7 +47,7 @@ func validate(request any) error {
 	case *api.RemoveTrustRequest:
 		return named(m.GetOrganization(), "trust", m.GetName())
 	case *api.ListTeamsRequest, *api.ListTrustsRequest, *api.ListTokensRequest, *api.ListMembersRequest,
-		*api.WhoAmIRequest,
+		*api.WhoAmIRequest, *api.GetModeRequest,
 		*grpc_health_v1.HealthCheckRequest,
 		*grpc_health_v1.HealthListRequest:
 		return nil

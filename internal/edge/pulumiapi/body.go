@@ -271,7 +271,7 @@ var statuses = map[deployments.Code]int{
 	deployments.CodeUnauthorized: http.StatusUnauthorized, deployments.CodeForbidden: http.StatusForbidden,
 	deployments.CodeUnavailable: http.StatusServiceUnavailable, deployments.CodeNoWorker: http.StatusServiceUnavailable,
 	deployments.CodeFormat: http.StatusUnprocessableEntity, deployments.CodeCancelled: http.StatusServiceUnavailable,
-	deployments.CodeUnconfirmed: http.StatusBadRequest,
+	deployments.CodeUnconfirmed: http.StatusBadRequest, deployments.CodeMaintenance: http.StatusServiceUnavailable,
 }
 
 // translate returns the status and the body of an error. The text of an internal error is for the log only.

@@ -38,13 +38,13 @@ func deploymentRoutes() []route {
 		{method: http.MethodGet, path: settings, calls: calls("GetStackDeploymentSettings"), like: show,
 			handle: deploymentSettings},
 		{method: http.MethodPost, path: settings, calls: calls("PatchStackDeploymentSettings"), like: change,
-			handle: patchDeploymentSettings},
+			onlyWrites: true, handle: patchDeploymentSettings},
 		{method: http.MethodDelete, path: settings, calls: calls("DestroyStackDeploymentSettings"), like: change,
-			handle: removeDeploymentSettings},
+			onlyWrites: true, handle: removeDeploymentSettings},
 		{method: http.MethodPost, path: deploymentsPath + "/push", by: byAnyone, handle: takePush},
-		{method: http.MethodPost, path: deploymentsPath + "/pause", like: change,
+		{method: http.MethodPost, path: deploymentsPath + "/pause", like: change, onlyWrites: true,
 			handle: func(c *call) (any, error) { return c.pauseDeployments(true) }},
-		{method: http.MethodPost, path: deploymentsPath + "/resume", like: change,
+		{method: http.MethodPost, path: deploymentsPath + "/resume", like: change, onlyWrites: true,
 			handle: func(c *call) (any, error) { return c.pauseDeployments(false) }},
 	}
 }

@@ -182,6 +182,10 @@ func (e *edge) run(c *call) (answer any, err error) {
 		c.refused = true
 		return nil, err
 	}
+	if err := c.inMode(); err != nil {
+		c.refused = true
+		return nil, err
+	}
 	c.share()
 	return c.route.handle(c)
 }

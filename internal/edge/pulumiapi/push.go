@@ -81,6 +81,10 @@ func takePush(c *call) (any, error) {
 	if err := c.refusePush(host); err != nil {
 		return nil, err
 	}
+	// In maintenance the deployment is recorded, and waits. In read-only mode the git server keeps the message.
+	if err := c.edge.refuse(c.Context(), deployments.WorkWrites); err != nil {
+		return nil, err
+	}
 	var unread error
 	read := false
 	d, why, err := c.edge.Service.Push(c.Context(), c.stack, c.Header, func() (body []byte, checked func(), err error) {

@@ -33,6 +33,8 @@ type route struct {
 	// raised reports whether a call needs the role that the method needs when its field of that name is set; it may be
 	// nil.
 	raised func(*call) bool
+	// onlyWrites: unlike the method, it begins nothing.
+	onlyWrites bool
 	// limit bounds the decompressed body; 0: smallBody.
 	limit  int64
 	handle func(*call) (any, error)

@@ -3,6 +3,7 @@ package scheduled
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +16,9 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/testkit/waittest"
+	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/storetest"
 )
 
 // endless is a Temporal whose only workflow runs until it is ended.
@@ -87,5 +91,27 @@ func TestAnUpdateThatDoesNotEndGivesItsSlotBackAndIsLookedAtWithoutAWait(t *test
 		if err := run(found); err != nil {
 			t.Errorf("one that has ended: %v", err)
 		}
+	}
+}
+
+func TestARunOfAScheduleWaitsForTheEndOfMaintenance(t *testing.T) {
+	store, err := statestore.New(storetest.NewContended(&bucket.Memory{}),
+		statestore.Options{Master: make([]byte, 32)})
+	if err == nil {
+		err = store.SetMode(t.Context(), deployments.Mode{Kind: deployments.ModeMaintenance, Reason: "Temporal is upgraded",
+			Until: time.Now().Add(time.Hour)})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &Activities{Store: store}
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestActivityEnvironment()
+	env.RegisterActivity(a.Submit)
+	_, err = env.ExecuteActivity(a.Submit, deployments.SubmitInput{})
+	var waits *temporal.ApplicationError
+	if !errors.As(err, &waits) || waits.Type() != deployments.ErrorPostponed || waits.NonRetryable() ||
+		!strings.Contains(waits.Message(), "Temporal is upgraded") {
+		t.Errorf("it ends with %v", err)
 	}
 }

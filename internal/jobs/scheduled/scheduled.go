@@ -44,6 +44,12 @@ const (
 // Submit submits an update as clients do, and retries while another update is changing the stack. It returns when the
 // update has ended or has run for slotTime, so that only a few begin at a time.
 func (a *Activities) Submit(ctx context.Context, in deployments.SubmitInput) (deployments.Accepted, error) {
+	switch why, err := activities.HeldBack(ctx, a.Store); {
+	case err != nil:
+		return deployments.Accepted{}, activities.Failure(err)
+	case why != "": // the run waits
+		return deployments.Accepted{}, activities.Postponed(ctx, why, longestPause)
+	}
 	accepted, err := a.Service.SubmitScheduled(ctx, in, activity.GetInfo(ctx).WorkflowExecution)
 	if err != nil && deployments.CodeOf(err) == deployments.CodeConflict {
 		return accepted, temporal.NewApplicationError(err.Error(), string(deployments.CodeConflict))

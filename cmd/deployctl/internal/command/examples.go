@@ -152,6 +152,12 @@ var examples = map[string][]string{
 	"deployctl audit": {"deployctl audit --since 12h --user ci",
 		"deployctl audit --since 90d --format csv > audit.csv"},
 
+	"deployctl maintenance": {"deployctl maintenance status"},
+	"deployctl maintenance on": {"deployctl maintenance on --reason 'Temporal is upgraded' --for 2h",
+		"deployctl maintenance on --read-only --reason 'the bucket moves' --for 30m"},
+	"deployctl maintenance off":    {"deployctl maintenance off"},
+	"deployctl maintenance status": {"deployctl maintenance status --json"},
+
 	"deployctl dev":        {"deployctl dev", "deployctl dev --background"},
 	"deployctl dev stop":   {"deployctl dev stop"},
 	"deployctl dev status": {"deployctl dev status"},

@@ -55,6 +55,7 @@ type Service struct {
 	schedules map[deployments.ScheduleName]*deployments.Schedule
 	webhooks  map[deployments.WebhookName]deployments.Webhook
 	previews  int
+	mode      deployments.Mode
 	// Requests are all submissions that were accepted, Resolved all answers, in order.
 	Requests []deployments.UpdateRequest
 	Resolved []string

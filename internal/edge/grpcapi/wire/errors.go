@@ -26,6 +26,7 @@ var statusOf = map[deployments.Code]codes.Code{
 	deployments.CodeCancelled:    codes.Aborted,
 	deployments.CodeUnknown:      codes.Unknown,
 	deployments.CodeUnconfirmed:  codes.FailedPrecondition,
+	deployments.CodeMaintenance:  codes.FailedPrecondition, // not Unavailable, which clients repeat
 }
 
 // codeOf reads a status that has no detail: one that gRPC or a proxy made itself.

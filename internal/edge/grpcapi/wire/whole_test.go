@@ -52,6 +52,7 @@ var pairs = []pair{
 		unsent(&got.Lease, sent.Lease)
 		unsent(&got.Submitted, sent.Submitted)
 	}),
+	pairOf(FromMode, ToMode, nil),
 	pairOf(FromEdit, ToEdit, nil),
 	pairOf(FromMove, ToMove, nil),
 	pairOf(FromAccepted, ToAccepted, nil),

@@ -51,7 +51,7 @@ func runAudit(ctx context.Context, s *console.Session) error {
 	if !slices.Contains(AuditFormats, format) {
 		return deployments.Errorf(deployments.CodeInvalid, "--format takes table, json, csv or cef, not %q", format)
 	}
-	since, err := console.Moment(s.Flags.String("since"))
+	since, err := console.Moment("since", s.Flags.String("since"))
 	if err != nil {
 		last, err := console.Duration("since", s.Flags.String("since"))
 		if err != nil {

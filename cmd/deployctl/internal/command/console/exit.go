@@ -27,7 +27,8 @@ EXIT CODES:
    3    cancelled, or you declined
    4    conflict: the stack is busy (--on-busy fail), or what was previewed or
         planned (--plan) does not hold any more
-   5    the service, Temporal or S3 cannot be reached
+   5    the service, Temporal or S3 cannot be reached, or an operator has put
+        the service into maintenance or read-only mode
    6    the service rejects your token, or Temporal or S3 reject the service's
         credentials
    130  interrupted after you confirmed: the update continues (if it was just
@@ -45,6 +46,7 @@ var exitOf = map[deployments.Code]int{
 	deployments.CodeConflict:     exitConflict,
 	deployments.CodeUnavailable:  exitUnavailable,
 	deployments.CodeNoWorker:     exitUnavailable,
+	deployments.CodeMaintenance:  exitUnavailable,
 	deployments.CodeUnauthorized: exitUnauthorized,
 	deployments.CodeForbidden:    exitUnauthorized,
 }

@@ -83,7 +83,7 @@ func Duration(flag, text string) (time.Duration, error) {
 }
 
 // Moment parses a time.
-func Moment(text string) (time.Time, error) {
+func Moment(flag, text string) (time.Time, error) {
 	for _, layout := range []string{time.DateTime, "2006-01-02 15:04"} {
 		if at, err := time.ParseInLocation(layout, text, time.Local); err == nil {
 			return at, nil
@@ -91,8 +91,8 @@ func Moment(text string) (time.Time, error) {
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return at, deployments.Errorf(deployments.CodeInvalid, "--at takes a time such as 2006-01-02T15:04:05Z or "+
-			"\"2006-01-02 15:04\", not %q", text)
+		return at, deployments.Errorf(deployments.CodeInvalid, "--%s takes a time such as 2006-01-02T15:04:05Z or "+
+			"\"2006-01-02 15:04\", not %q", flag, text)
 	}
 	return at, nil
 }

@@ -106,7 +106,7 @@ func times(s *console.Session, sched *deployments.Schedule) (err error) {
 	case at != "" && in != "":
 		return deployments.Errorf(deployments.CodeInvalid, "--at and --in exclude each other; pass one of them")
 	case at != "":
-		sched.At, err = console.Moment(at)
+		sched.At, err = console.Moment("at", at)
 	case in != "":
 		var d time.Duration
 		d, err = console.Duration("in", in)

@@ -28,6 +28,7 @@ func runPs(ctx context.Context, s *console.Session) error {
 	if err := s.Dial(ctx); err != nil {
 		return err
 	}
+	noteMode(ctx, s)
 	return watch(ctx, s, psEvery, func(ctx context.Context) ([]deployments.UpdateInfo, error) {
 		return s.Service.Ongoing(ctx, onlyOrganization(s))
 	}, func(list []deployments.UpdateInfo) error { return sayOngoing(s, list) })

@@ -34,6 +34,7 @@ func runStatus(ctx context.Context, s *console.Session) error {
 	if err := s.Dial(ctx); err != nil {
 		return err
 	}
+	noteMode(ctx, s)
 	q := deployments.StatusQuery{Organization: onlyOrganization(s)}
 	return watch(ctx, s, statusEvery, func(ctx context.Context) (found, error) { return Statuses(ctx, s, q) },
 		func(f found) error { return sayStatuses(s, f, s.Flags.Bool("problems")) })

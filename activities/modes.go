@@ -1,0 +1,46 @@
+package activities
+
+import (
+	"context"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+)
+
+// longestHold is the longest pause before something that a mode of the service holds up asks again.
+const longestHold = 15 * time.Second
+
+// HeldBack says why nothing new begins now; empty if it does.
+func HeldBack(ctx context.Context, s interface {
+	Mode(ctx context.Context) (deployments.Mode, error)
+}) (why string, err error) {
+	m, err := s.Mode(ctx)
+	return m.Holds(), err
+}
+
+// mayBegin postpones the first claim of an update while nothing new begins.
+func (a *Activities) mayBegin(ctx context.Context, in deployments.ClaimInput) error {
+	if in.Number > 1 {
+		return nil
+	}
+	why, err := a.heldBack(ctx, in.Update, in.Request)
+	if err != nil || why == "" {
+		return err
+	}
+	return Postponed(ctx, why, longestHold)
+}
+
+// heldBack says why an update does not begin now; empty if it does. One that has the stack already has begun, and ends.
+func (a *Activities) heldBack(
+	ctx context.Context, u deployments.UpdateName, r deployments.UpdateRequest,
+) (why string, err error) {
+	why, err = HeldBack(ctx, a.Store)
+	if err != nil || why == "" || !changesHead(u, r) {
+		return why, err
+	}
+	head, err := a.Store.Head(ctx, u.StackName)
+	if err == nil && head.Active != nil && head.Active.Version == u.Version {
+		why = ""
+	}
+	return why, err
+}

@@ -1,0 +1,86 @@
+package statestore
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore/bucket"
+)
+
+// serviceFolder has what is said of the service as a whole, and modeKey the mode that it is in; there is no object if
+// it is in none.
+const (
+	serviceFolder = "service/"
+	modeKey       = serviceFolder + "mode"
+)
+
+// lastMode is the mode as last read.
+type lastMode struct {
+	mu   sync.Mutex
+	mode deployments.Mode
+	read time.Time // zero: never
+}
+
+func (l *lastMode) get(now time.Time) (deployments.Mode, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.mode, !l.read.IsZero() && now.Sub(l.read) < deployments.ModeKnownWithin
+}
+
+// put keeps a mode that was read at a time, unless a later one is known.
+func (l *lastMode) put(m deployments.Mode, read time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !read.Before(l.read) {
+		l.mode, l.read = m, read
+	}
+}
+
+// Mode returns the mode that the service is in, as it was deployments.ModeKnownWithin ago at the earliest; the zero
+// Mode if it is in none. An object that this service did not write, or that is damaged, says nothing: whoever can put
+// one there can stop the service in other ways, and SetMode replaces it.
+func (s *Store) Mode(ctx context.Context) (deployments.Mode, error) {
+	now := s.now()
+	if m, known := s.mode.get(now); known {
+		return onlyOn(m, now), nil
+	}
+	var m deployments.Mode
+	if _, err := s.sealed.GetJSON(ctx, modeKey, &m); err != nil && !errors.Is(err, bucket.ErrAbsent) && bucket.Unreadable(err) == nil {
+		return m, err
+	} else if err != nil {
+		m = deployments.Mode{}
+	}
+	s.mode.put(m, now)
+	return onlyOn(m, now), nil
+}
+
+func onlyOn(m deployments.Mode, now time.Time) deployments.Mode {
+	if !m.On(now) {
+		return deployments.Mode{}
+	}
+	return m
+}
+
+// SetMode puts the service into a mode from now on, in place of any that it is in; the zero Mode ends that.
+func (s *Store) SetMode(ctx context.Context, m deployments.Mode) error {
+	now := s.now().UTC()
+	if err := m.Validate(now); err != nil {
+		return err
+	}
+	if m.Kind == "" {
+		if err := s.objects.Delete(ctx, modeKey); err != nil {
+			return bucket.Failed(err, "end the mode of the service")
+		}
+		s.mode.put(deployments.Mode{}, s.now())
+		return nil
+	}
+	m.Since, m.Until = now, m.Until.UTC()
+	if err := s.sealed.PutJSON(ctx, modeKey, m, bucket.Condition{}); err != nil {
+		return err
+	}
+	s.mode.put(m, s.now())
+	return nil
+}
