@@ -17,10 +17,11 @@ type LeftPending struct {
 	Secrets  string
 }
 
-// LeftPending returns what an update left pending. It decrypts nothing.
+// LeftPending returns what an update left pending. It decrypts nothing, and reads no checkpoint whose head counts no
+// pending operation: most updates that fail leave none.
 func (s *Store) LeftPending(ctx context.Context, u deployments.UpdateName) (left LeftPending, err error) {
 	h, err := s.Head(ctx, u.StackName)
-	if err != nil || h.Version == 0 || h.Version != u.Number() {
+	if err != nil || h.Version == 0 || h.Version != u.Number() || h.Pending == 0 {
 		return left, err
 	}
 	data, err := s.checkpointJSON(ctx, u.StackName, h.Version)
