@@ -99,6 +99,26 @@ func (c *stockClient) begin(kind string) (path, lease string) {
 	return path, "update-token " + started.Token
 }
 
+// renew renews a lease once a minute, as the stock CLI does, until the function that it returns is called: on a busy
+// machine what is written takes longer than a lease lasts.
+func (c *stockClient) renew(path, lease string) (stop func()) {
+	ended := make(chan struct{})
+	var renewing sync.WaitGroup
+	renewing.Go(func() {
+		due := time.NewTicker(time.Minute)
+		defer due.Stop()
+		for {
+			select {
+			case <-due.C:
+				_, _ = c.ask(http.MethodPost, path+"/renew_lease", lease, `{"duration":300}`) // of an ended one it is refused
+			case <-ended:
+				return
+			}
+		}
+	})
+	return func() { close(ended); renewing.Wait() }
+}
+
 // state returns a whole deployment of about so many MiB.
 func (c *stockClient) state(size int) string {
 	project, name, _ := strings.Cut(c.stack, "/")
@@ -142,6 +162,7 @@ func (c *stockClient) writeEvents() {
 // writeJournal writes entries that cost little and those that make a large state, and has a worker end the update.
 func (c *stockClient) writeJournal() {
 	path, lease := c.begin("update")
+	defer c.renew(path, lease)()
 	entry := func(n int) string { return fmt.Sprintf(`{"kind":2,"sequenceID":%d,"operationID":1}`, n) }
 	c.want(http.MethodPatch, path+"/journalentries", lease, `{"entries":[`+strings.Repeat(entry(1)+",", 15*mib/42)+entry(1)+
 		`]}`, tooLarge)
@@ -170,6 +191,7 @@ func (c *stockClient) writeStates() {
 	large := size(8, 100)
 	state := c.state(large)
 	path, lease := c.begin("update")
+	defer c.renew(path, lease)()
 	c.want(http.MethodPatch, path+"/checkpointverbatim", lease, `{"sequenceNumber":1,"untypedDeployment":{"version":3,`+
 		`"deployment":`+state+`}}`, http.StatusNoContent)
 	var changing sync.WaitGroup
