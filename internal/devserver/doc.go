@@ -1,4 +1,4 @@
-// Package devserver is the service's ground on one machine: a Temporal server (SQLite) and its Web UI inside this
+// Package devserver is what the service needs on one machine: a Temporal server (SQLite) and its Web UI inside this
 // process, and an S3 server as a child process of the same binary, all on loopback and all below one home directory.
 // The servers themselves are in package servers; a program without it can still find, stop and reset a service.
 //

@@ -4,7 +4,7 @@
 // Activities are in activities, plugins in internal/plugin. Nothing here knows the store, and only runlink/runclient
 // knows Temporal.
 //
-//   - assets: hashes assets and archives for the monitor, by a process in the sandbox
+//   - assets: checks each asset and archive of a program, and hashes what has no hash, by a process in the sandbox
 //   - assets/digest: the process that opens what assets name (ADR 0047)
 //   - autonaming: proposes physical names by the rules in a stack's configuration
 //   - bundlecache: the unpacked bundles of a worker

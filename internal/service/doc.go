@@ -6,5 +6,5 @@
 //   - gitpush: reads and checks what git servers send about pushes
 //   - identity: verifies identity tokens (OpenID Connect) of issuers that an organization trusts
 //   - identity/identitytest: an issuer of identity tokens for tests
-//   - metrics: Prometheus metrics
+//   - metrics: Prometheus metrics; work.go counts what activities do, package app passes functions for the rest
 package service

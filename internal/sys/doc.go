@@ -1,4 +1,4 @@
-// Package sys is the room of what processes of the service need of their machine: memory, places, ports, disks and
+// Package sys is the room of what processes of the service need of their machine: memory, slots, ports, disks and
 // outgoing connections, each bounded and shared.
 //
 // Nothing here knows stacks, updates, the store or Temporal.
@@ -9,5 +9,5 @@
 //   - mempool: shares the memory of a process among organizations (ADR 0044)
 //   - outbound: guards requests to servers that users name: public addresses and TLS only
 //   - panics: turns panics into errors
-//   - share: shares places, such as the slots of a worker, among organizations (ADR 0066)
+//   - share: shares slots, such as those of a worker, among organizations (ADR 0066)
 package sys

@@ -8,7 +8,7 @@
 //   - properties: transforms property values of resources
 //   - rawjson: takes JSON apart without copies, says what values of it would cost, and what is wrong in it
 //   - redaction: replaces secrets and control sequences in what leaves a worker
-//   - safetext: makes text of others safe for a terminal
+//   - safetext: makes untrusted text safe for a terminal
 //   - token: parses type tokens, function tokens and provider references of programs and plugins
 //   - valuediff: compares two values, for display
 package values

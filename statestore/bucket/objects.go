@@ -19,7 +19,7 @@ var (
 
 // Objects is a flat store of named byte strings, such as a bucket. All methods may be called concurrently.
 //
-// • - An acknowledged write is seen by every Get and List that begins later.
+//   - An acknowledged write is seen by every Get and List that begins later.
 //   - A write is atomic: no Get sees a part of it.
 //   - Of several conditional Puts of one key that race, at most one succeeds for each state of the object.
 //   - Any call may fail with an error that wraps ErrTransient; errors other than the three of this package are final.

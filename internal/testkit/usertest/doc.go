@@ -1,3 +1,2 @@
-// Package usertest runs tests as another user than root, to whom the kernel shows and allows everything. It is for
-// Linux.
+// Package usertest runs tests as another user than root, because the kernel allows root everything. It is for Linux.
 package usertest
