@@ -39,7 +39,7 @@ func TestTheOrganizationsOfACallerAreFoundWithoutReadingTheirStacks(t *testing.T
 }
 
 func TestManyUpdatesThatWaitForTheirStacksLookLessOftenWithinABound(t *testing.T) {
-	s := New(nil, nil, Readers{})
+	s := &Service{}
 	for waiting, want := range map[int64]time.Duration{1: leasePollLast, 60: 4 * leasePollLast, 1 << 20: leasePollMost} {
 		s.starting.Store(waiting)
 		if got := s.longestPause(); got != want {

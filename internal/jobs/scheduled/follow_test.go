@@ -107,6 +107,7 @@ func TestARunOfAScheduleWaitsForTheEndOfMaintenance(t *testing.T) {
 	a := &Activities{Store: store}
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
+	env.SetTestTimeout(waittest.Patience)
 	env.RegisterActivity(a.Submit)
 	_, err = env.ExecuteActivity(a.Submit, deployments.SubmitInput{})
 	var waits *temporal.ApplicationError
