@@ -161,7 +161,7 @@ func TestAWaitForABusyWorkerIsNotCalledOneForAWorkerThatIsMissing(t *testing.T) 
 	} {
 		t.Run(name, func(t *testing.T) {
 			var attended []bool
-			s := New(&c.temporal, nil, Readers{})
+			s := New(&c.temporal, &statestore.Store{}, Readers{})
 			s.Unattended = func(a bool) { attended = append(attended, a) }
 			if c.away > 0 {
 				at := time.Now().Add(-c.away)
@@ -179,7 +179,7 @@ func TestAWaitForABusyWorkerIsNotCalledOneForAWorkerThatIsMissing(t *testing.T) 
 }
 
 func TestAnAnswerThatAPartIsAwayIsRemembered(t *testing.T) {
-	s := New(&deserted{}, nil, Readers{})
+	s := New(&deserted{}, &statestore.Store{}, Readers{})
 	s.Unavailable = func() error { return errors.New("Temporal does not answer") }
 	if err := s.Away(); err == nil || s.away.Load() == nil {
 		t.Errorf("%v, since %v", err, s.away.Load())

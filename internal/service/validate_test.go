@@ -5,11 +5,12 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/statestore"
 )
 
 // The service under test has no Temporal: what is refused does not get there.
 func TestTheServiceRejectsImpossibleRequests(t *testing.T) {
-	s := New(nil, nil, Readers{})
+	s := New(nil, &statestore.Store{}, Readers{})
 	for name, r := range map[string]deployments.UpdateRequest{
 		"a forgotten kind":         {Stack: dev, RequestID: "r"},
 		"a kind that is not known": {Stack: dev, RequestID: "r", Kind: "restore"},
