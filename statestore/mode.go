@@ -48,7 +48,8 @@ func (s *Store) Mode(ctx context.Context) (deployments.Mode, error) {
 		return onlyOn(m, now), nil
 	}
 	var m deployments.Mode
-	if _, err := s.sealed.GetJSON(ctx, modeKey, &m); err != nil && !errors.Is(err, bucket.ErrAbsent) && bucket.Unreadable(err) == nil {
+	_, err := s.sealed.GetJSON(ctx, modeKey, &m)
+	if err != nil && !errors.Is(err, bucket.ErrAbsent) && bucket.Unreadable(err) == nil {
 		return m, err
 	} else if err != nil {
 		m = deployments.Mode{}

@@ -29,9 +29,10 @@ func MaintenanceCommand(s *console.Env) *cli.Command {
 						"schedules, tokens"}),
 				Action: console.Action(s, runMaintenanceOn),
 			},
-			{Name: "off", Usage: "end maintenance before its time", Flags: console.Common(), Action: console.Action(s, runMaintenanceOff)},
-			{Name: "status", Usage: "show whether the service is in maintenance, why and until when", Flags: console.Common(console.JSONFlag),
-				Action: console.Action(s, runMaintenanceStatus)},
+			{Name: "off", Usage: "end maintenance before its time", Flags: console.Common(),
+				Action: console.Action(s, runMaintenanceOff)},
+			{Name: "status", Usage: "show whether the service is in maintenance, why and until when",
+				Flags: console.Common(console.JSONFlag), Action: console.Action(s, runMaintenanceStatus)},
 		},
 	}
 }
