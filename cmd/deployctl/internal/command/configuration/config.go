@@ -200,7 +200,11 @@ func configText(ctx context.Context, s *console.Session, secret bool) (string, e
 	case s.Flags.NArg() > 1:
 		return s.Flags.Args().Get(1), nil
 	case secret && s.Hidden != nil && !s.Flags.Bool("non-interactive"):
-		return s.AskHidden("Value: ")
+		text, err := s.AskHidden("Value: ")
+		if err == nil && text == "" {
+			err = console.NoValue()
+		}
+		return text, err
 	case s.Asks():
 		text, ok, err := s.Ask(ctx, "Value: ")
 		if err == nil && !ok {
