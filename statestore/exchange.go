@@ -254,7 +254,7 @@ func (r *stackKeys) parseImport(
 	if err := checkImported(ctx, compact.Bytes()); err != nil {
 		return nil, refused(err)
 	}
-	c := &Checkpoint{name: "the deployment", imported: true}
+	c := &Checkpoint{name: "the deployment", imported: true, stack: x.Stack}
 	if err := c.parse(ctx, compact.Bytes(), r, x.Secrets); err != nil {
 		return nil, refused(err)
 	}
