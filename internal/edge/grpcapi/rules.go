@@ -1,7 +1,6 @@
 package grpcapi
 
 import (
-	"fmt"
 	"strings"
 
 	api "github.com/deployctl/deployctl/api/deployctl/v1"
@@ -111,8 +110,10 @@ var rules = map[string]rule{
 		role: deployer, scope: onNewStack, touches: stack("from", "to"), does: changes,
 		subject: subject("to.project", "to.stack"),
 	},
-	api.Stacks_TagStack_FullMethodName:   {role: deployer, touches: stack("stack"), does: changes},
-	api.Stacks_ChangeTags_FullMethodName: {role: deployer, touches: stack("stack"), does: changes},
+	api.Stacks_TagStack_FullMethodName: {role: deployer, touches: stack("stack"), does: changes},
+	api.Stacks_ChangeTags_FullMethodName: {
+		role: deployer, touches: stack("stack"), does: changes, subject: subject("set", "removed"),
+	},
 	api.Stacks_Export_FullMethodName: {
 		role: viewer, touches: stack("stack"), raised: "show_secrets", to: deployer, secrets: true, does: discloses,
 		room:    ofExport,
@@ -150,28 +151,30 @@ var rules = map[string]rule{
 
 	api.Tokens_CreateToken_FullMethodName: {
 		role: admin, scope: onAny, does: changes, subject: subject("name", "member", "grant.role",
-			"grant.organization"),
+			"grant.organization", "grant.stacks", "expires"),
 	},
 	api.Tokens_DeriveToken_FullMethodName: {role: viewer, scope: onAny, does: changes, subject: subject("name")},
 	api.Tokens_WhoAmI_FullMethodName:      {role: viewer, scope: onAny, does: reads},
 	api.Tokens_ListTokens_FullMethodName:  {role: admin, scope: onAny, does: reads},
 	api.Tokens_RemoveToken_FullMethodName: {role: admin, scope: onAny, does: changes, subject: subject("name")},
 	api.Members_GrantMember_FullMethodName: {
-		role: admin, scope: onAny, does: changes, subject: subject("name", "grant.role", "grant.organization"),
+		role: admin, scope: onAny, does: changes, subject: subject("name", "grant.role", "grant.organization",
+			"grant.stacks"),
 	},
 	api.Members_ListMembers_FullMethodName: {role: admin, scope: onAny, does: reads},
 	api.Members_RemoveMember_FullMethodName: {
 		role: admin, scope: onAny, does: changes, subject: subject("name", "organization"),
 	},
 	api.Teams_GrantTeam_FullMethodName: {
-		role: admin, scope: onAny, does: changes, subject: subject("name", "grant.role"),
+		role: admin, scope: onAny, does: changes, subject: subject("name", "grant.role", "grant.stacks"),
 	},
 	api.Teams_ListTeams_FullMethodName:  {role: admin, scope: onAny, does: reads},
 	api.Teams_RemoveTeam_FullMethodName: {role: admin, scope: onAny, does: changes, subject: subject("name")},
 	api.Teams_JoinTeam_FullMethodName:   {role: admin, scope: onAny, does: changes, subject: subject("team", "member")},
 	api.Teams_LeaveTeam_FullMethodName:  {role: admin, scope: onAny, does: changes, subject: subject("team", "member")},
 	api.Trusts_PutTrust_FullMethodName: {
-		role: admin, scope: onAny, does: changes, subject: subject("trust.name", "trust.issuer", "trust.grant.role"),
+		role: admin, scope: onAny, does: changes, subject: subject("trust.name", "trust.issuer", "trust.audiences",
+			"trust.conditions", "trust.lifetime", "trust.grant.role", "trust.grant.stacks"),
 	},
 	api.Trusts_ListTrusts_FullMethodName:  {role: admin, scope: onAny, does: reads},
 	api.Trusts_RemoveTrust_FullMethodName: {role: admin, scope: onAny, does: changes, subject: subject("name")},
@@ -271,16 +274,6 @@ func stacksAt(m protoreflect.Message, path string) (names []deployments.StackNam
 	return names
 }
 
-// at gives the value of the field at a path such as "update.stack".
-func at(m protoreflect.Message, path string) protoreflect.Value {
-	name, rest, deeper := strings.Cut(path, ".")
-	value := m.Get(m.Descriptor().Fields().ByName(protoreflect.Name(name)))
-	if deeper {
-		return at(value.Message(), rest)
-	}
-	return value
-}
-
 // allow reports why the caller may not make the call, if so: CodeForbidden, or CodeNotFound for a stack that they may
 // not see.
 func (r rule) allow(caller deployments.Caller, method string, m proto.Message) error {
@@ -374,15 +367,4 @@ func organizationOf(m proto.Message) string {
 		return m.GetOrganization()
 	}
 	return scopeOf(m).GetOrganization()
-}
-
-// fields returns those fields of a message that are set, as NAME=VALUE with a space between.
-func fields(m proto.Message, paths []string) string {
-	var set []string
-	for _, path := range paths {
-		if text := fmt.Sprint(at(m.ProtoReflect(), path).Interface()); text != "" && text != "false" && text != "0" {
-			set = append(set, path[strings.LastIndexByte(path, '.')+1:]+"="+text)
-		}
-	}
-	return strings.Join(set, " ")
 }
