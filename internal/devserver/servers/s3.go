@@ -3,6 +3,7 @@ package servers
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -125,11 +126,34 @@ func openObjects(s parts.S3) (backend.Backend, error) {
 	if err := os.MkdirAll(s.Objects, 0o700); err != nil {
 		return nil, err
 	}
+	if err := whole(attributes, s); err != nil {
+		return nil, err
+	}
 	var err error
 	if d.Posix, err = posix.New(s.Objects, attributes, opts); err != nil {
 		return nil, err
 	}
 	return d, d.dropUnnamed()
+}
+
+// bucketAttribute is metadata that each bucket has.
+const bucketAttribute = "acl"
+
+// whole reports that the bucket of the service has lost its metadata: many tools that copy files leave extended
+// attributes out.
+func whole(attributes meta.MetadataStorer, s parts.S3) error {
+	if !exists(filepath.Join(s.Objects, s.Own)) {
+		return nil
+	}
+	probe := filepath.Join(s.Objects, s.Own)
+	if _, beside := attributes.(meta.XattrMeta); !beside {
+		probe = s.Own
+	}
+	if _, err := attributes.RetrieveAttribute(nil, probe, "", bucketAttribute); errors.Is(err, meta.ErrNoSuchKey) {
+		return fmt.Errorf("the objects in %s have no metadata: this is a copy by a tool that leaves out extended attributes; "+
+			"copy the home again, with cp -a, rsync -aX, or tar --xattrs for packing and unpacking", s.Objects)
+	}
+	return nil
 }
 
 // hasAttributes tries whether files in dir can have extended attributes.
