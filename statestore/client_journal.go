@@ -18,9 +18,10 @@ import (
 
 const (
 	// journalMemory limits the objects of a journal that are in memory while it is replayed.
-	journalMemory = 64 << 20
-	// journalAhead objects are read at a time.
+	journalMemory = 32 << 20
+	// journalAhead objects are read at a time, the one that is needed and others that have no more than aheadMemory.
 	journalAhead = 8
+	aheadMemory  = 16 << 20
 )
 
 // parseJournal returns the entries of an array, each of which could become part of the state of a stack.
@@ -84,7 +85,7 @@ func (s *Store) endJournal(ctx context.Context, u deployments.UpdateName) (*jour
 			return nil, err
 		}
 	}
-	return r, mempool.Take(ctx, min(line.Bytes, 2*journalMemory))
+	return r, mempool.Take(ctx, min(line.Bytes, 2*journalMemory+aheadMemory))
 }
 
 // EndJournal has nothing more written to the journal of a lease whose client has said that it is done. The end says how
@@ -175,10 +176,16 @@ func (r *journalReader) load(ctx context.Context, object int) error {
 			missing = append(missing, n)
 		}
 	}
-	ctx = mempool.Without(ctx) // see endJournal
 	arrays, errs := make([][]byte, len(missing)), make([]error, len(missing))
 	var reading sync.WaitGroup
+	pool := mempool.New(aheadMemory)
 	for i, n := range missing {
+		ctx := mempool.Without(ctx) // see endJournal
+		if n != object {
+			ahead := pool.Claim("", nil)
+			defer ahead.Release()
+			ctx = mempool.With(ctx, ahead, 0)
+		}
 		reading.Go(func() {
 			if _, arrays[i], errs[i] = r.getLog(ctx, journalLog, r.update, n); errors.Is(errs[i], bucket.ErrAbsent) {
 				errs[i] = lostEntries(r.update, n)
@@ -186,11 +193,14 @@ func (r *journalReader) load(ctx context.Context, object int) error {
 		})
 	}
 	reading.Wait()
-	if err := errors.Join(errs...); err != nil {
-		return err
-	}
 	for i, n := range slices.Backward(missing) { // so that the one that was asked for stays
-		r.keep(n, slices.Collect(rawjson.Elements(arrays[i])))
+		switch {
+		case n != object && errors.Is(errs[i], mempool.ErrBusy): // it is read when it is needed
+		case errs[i] != nil:
+			return errs[i]
+		default:
+			r.keep(n, slices.Collect(rawjson.Elements(arrays[i])))
+		}
 	}
 	return nil
 }

@@ -73,6 +73,16 @@ func (p *Pool) Keep(party string, n int64) (forget func(), ok bool) {
 	}), true
 }
 
+// Taken returns how much memory those that have any need, in bytes, also beyond the size of the pool.
+func (p *Pool) Taken() (n int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.holding {
+		n += max(c.held, c.needs-c.wants)
+	}
+	return n
+}
+
 // Claim is what one call has of a pool. It is safe for concurrent use.
 type Claim struct {
 	pool  *Pool

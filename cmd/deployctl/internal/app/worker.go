@@ -44,6 +44,7 @@ var organizationsFlag = &cli.StringSliceFlag{
 // work executes updates until ctx ends; with check it returns before it begins.
 func work(ctx context.Context, o *start, check bool) error {
 	defer o.close()
+	o.in.heap = heapLimit(o.Env, leastOfWorker)
 	for _, organization := range o.in.organizations {
 		o.setting(deployments.ValidateName("organization", organization))
 	}
