@@ -71,8 +71,9 @@ func (s *Store) endJournal(ctx context.Context, u deployments.UpdateName) (*jour
 	r := &journalReader{Store: s, update: u, objects: map[int][][]byte{}, memory: journalMemory}
 	var line logLine
 	for !line.End {
-		last, there, err := s.lastOfLog(ctx, journalLog, u, r.last)
-		if err != nil {
+		part, release := mempool.Part(ctx) // what it reads is not kept
+		last, there, err := s.lastOfLog(part, journalLog, u, r.last)
+		if release(); err != nil {
 			return nil, err
 		}
 		if r.last, line = last, there; line.End {

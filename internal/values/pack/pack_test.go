@@ -21,7 +21,8 @@ func TestATextInPartsIsPackedAsItsWhole(t *testing.T) {
 				t.Fatalf("%d bytes of %d", len(packed), cap(packed))
 			}
 			var frame zstd.Header
-			if err := frame.Decode(packed[5:]); err != nil || !frame.HasFCS || frame.FrameContentSize != uint64(Size(parts)) {
+			size := uint64(Size(parts))
+			if err := frame.Decode(packed[5:]); err != nil || size >= 256 && frame.FrameContentSize != size { // of less it says none
 				t.Errorf("the frame says %+v: %v", frame, err)
 			}
 			reader, err := zstd.NewReader(nil)
