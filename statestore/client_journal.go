@@ -58,6 +58,7 @@ type journalReader struct {
 	*Store
 	update deployments.UpdateName
 	last   int // the number of the last object before the end
+	room   int // what memory was taken for of the state that becomes of it, in bytes
 
 	objects map[int][][]byte // the entries of the objects in memory, by number
 	kept    []int            // of objects, in the order in which they were read
@@ -86,7 +87,9 @@ func (s *Store) endJournal(ctx context.Context, u deployments.UpdateName) (*jour
 			return nil, err
 		}
 	}
-	return r, mempool.Take(ctx, min(line.Bytes, 2*journalMemory+aheadMemory))
+	r.room = int(min(line.Bytes, deployments.MaxClientState))
+	// All is taken at once: ends that all have a part of what they need would wait for each other.
+	return r, mempool.Take(ctx, min(line.Bytes, 2*journalMemory+aheadMemory)+replayTimes*int64(r.room))
 }
 
 // EndJournal has nothing more written to the journal of a lease whose client has said that it is done. The end says how

@@ -31,6 +31,7 @@ type journaling struct {
 type fetches struct {
 	bucket.Memory
 	journal atomic.Int64
+	states  atomic.Int64      // reads of checkpoints
 	before  map[string]func() // by the end of the object's key; each once
 }
 
@@ -46,6 +47,9 @@ func (f *fetches) Put(ctx context.Context, key string, data []byte, cond bucket.
 func (f *fetches) Get(ctx context.Context, key string) (bucket.Object, error) {
 	if strings.Contains(key, "/journal/") {
 		f.journal.Add(1)
+	}
+	if strings.Contains(key, "/checkpoints/") {
+		f.states.Add(1)
 	}
 	return f.Memory.Get(ctx, key)
 }
@@ -364,6 +368,20 @@ func TestTheEndOfAWholeStateMakesNoOtherCopyOfIt(t *testing.T) {
 	j.ok(err)
 	if made, most := after.TotalAlloc-before.TotalAlloc, uint64(len(state))*11/4; made > most {
 		t.Errorf("the end of a state of %d bytes allocates %d, more than %d", len(state), made, most)
+	}
+}
+
+// TestACollectionReadsNoStateWithoutOldRecords collects the garbage of a stack whose state a client has written.
+func TestACollectionReadsNoStateWithoutOldRecords(t *testing.T) {
+	j := newJournaling(t)
+	j.ok(j.store.WriteSnapshot(t.Context(), j.lease, 1, largeState(1, 10)))
+	_, err := j.store.FinishLease(t.Context(), j.lease.Update)
+	j.ok(err)
+	before := j.objects.states.Load()
+	_, err = j.server().Collect(t.Context(), j.lease.Update.StackName, Retention{Versions: 1})
+	j.ok(err)
+	if read := j.objects.states.Load() - before; read > 0 {
+		t.Errorf("%d checkpoints are read", read)
 	}
 }
 

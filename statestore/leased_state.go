@@ -134,7 +134,7 @@ func (s *Store) replayed(ctx context.Context, c Claim, written *journalReader) (
 	most := max(deployments.MaxClientResources, before.Resources)
 	mostReferences := max(deployments.MaxClientReferences, before.References)
 	var rejected error
-	grown := before.Bytes // what was taken: the base has its own memory
+	grown := before.Bytes + written.room // what was taken: the base has its own memory
 	for e, err := range written.entries(ctx) {
 		if err == nil {
 			if err = replay.Add(e); err != nil {

@@ -78,7 +78,9 @@ func (p *Pool) Taken() (n int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range p.holding {
-		n += max(c.held, c.needs-c.wants)
+		if n += c.held; c.wants == 0 {
+			n += max(0, c.needs-c.held)
+		}
 	}
 	return n
 }

@@ -282,3 +282,34 @@ func TestAClaimThatDropsItsMemoryMayTakeMore(t *testing.T) {
 	c.Release()
 	nothing(t, p)
 }
+
+// TestTakenIsWhatThoseNeedThatHaveIt has claims that have, wait and need more than there is.
+func TestTakenIsWhatThoseNeedThatHaveIt(t *testing.T) {
+	p := New(10)
+	taken := func(want int64) {
+		t.Helper()
+		if got := p.Taken(); got != want {
+			t.Errorf("%d are taken, not %d", got, want)
+		}
+	}
+	one, other := p.Claim("a", nil), p.Claim("b", nil)
+	for _, c := range []*Claim{one, other} {
+		if err := c.Take(t.Context(), 4, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	taken(8)
+	if err := one.Take(t.Context(), 100, 0); err == nil {
+		t.Error("it gets what the other one has")
+	}
+	taken(8)
+	other.Release()
+	if err := one.Take(t.Context(), 100, 0); err != nil {
+		t.Fatal(err)
+	}
+	taken(104)
+	one.Return(94)
+	taken(10)
+	one.Release()
+	taken(0)
+}
