@@ -61,8 +61,8 @@ const (
 	// has several copies of its state.
 	largestSettled = 48 << 20
 	// settledMemory is what the states of such updates take of a worker's memory at a time, settledPatience how long one
-	// waits for it before its claim is retried, and settledTime how long it keeps it: a provider that does not answer holds
-	// up nobody for longer.
+	// waits for it before its claim is retried, and settledTime how long it keeps it: a provider that does not answer
+	// holds up nobody for longer.
 	settledMemory   = 4 * largestSettled
 	settledPatience = time.Minute
 	settledTime     = 10 * time.Minute

@@ -106,7 +106,7 @@ func (c *stockClient) begin(kind string) (path, lease string) {
 const leaseScheme = "update-token "
 
 // renew renews a lease once a minute, as the stock CLI does, until the function that it returns is called: on a busy
-// machine what is written takes longer than a lease lasts. Calls go on with the token that each renewal is answered with.
+// machine what is written takes longer than a lease lasts. Calls go on with the token of the newest renewal.
 func (c *stockClient) renew(path, lease string) (stop func()) {
 	ended := make(chan struct{})
 	var renewing sync.WaitGroup

@@ -13,7 +13,8 @@ func TestATextInPartsIsPackedAsItsWhole(t *testing.T) {
 	_, _ = rand.NewChaCha8([32]byte{1}).Read(random) // never fails
 	for name, parts := range map[string][][]byte{
 		"nothing": nil, "one": {[]byte("text")}, "empty ones": {nil, []byte("a"), nil, []byte("b"), nil},
-		"what has no pattern": {random[:7], random[7:]}, "many": bytes.SplitAfter(bytes.Repeat([]byte("line\n"), 100_000), []byte("\n")),
+		"what has no pattern": {random[:7], random[7:]},
+		"many":                bytes.SplitAfter(bytes.Repeat([]byte("line\n"), 100_000), []byte("\n")),
 	} {
 		t.Run(name, func(t *testing.T) {
 			packed := Zstd(parts, zstd.SpeedDefault, 5, 9)
@@ -22,7 +23,8 @@ func TestATextInPartsIsPackedAsItsWhole(t *testing.T) {
 			}
 			var frame zstd.Header
 			size := uint64(Size(parts))
-			if err := frame.Decode(packed[5:]); err != nil || size >= 256 && frame.FrameContentSize != size { // of less it says none
+			// of less than 256 bytes it says no size
+			if err := frame.Decode(packed[5:]); err != nil || size >= 256 && frame.FrameContentSize != size {
 				t.Errorf("the frame says %+v: %v", frame, err)
 			}
 			reader, err := zstd.NewReader(nil)

@@ -45,8 +45,8 @@ func Member(text []byte, name string) (value []byte) {
 	return value
 }
 
-// With returns the JSON of an object, in parts, to which a member is added whose value is a text in parts: encoding/json
-// would copy that several times. Without a value nothing is added.
+// With returns the JSON of an object, in parts, to which a member is added whose value is a text in parts:
+// encoding/json would copy that several times. Without a value nothing is added.
 func With(object any, name string, value ...[]byte) ([][]byte, error) {
 	text, err := json.Marshal(object)
 	if err != nil {
