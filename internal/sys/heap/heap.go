@@ -18,15 +18,19 @@ const growth = 64 << 20
 
 // Limit is the soft memory limit of the process, which is set after each collection.
 type Limit struct {
-	least int64
+	bounds bounds
 
 	mu    sync.Mutex
 	taken []func() int64
 }
 
-// Begin sets the limit from now on. It is never below least, in bytes. A process has one.
-func Begin(least int64) *Limit {
-	l := &Limit{least: least}
+// bounds are the least limit, and the most of what is in use beside pools that the heap grows by, in bytes.
+type bounds struct{ least, most int64 }
+
+// Begin sets the limit from now on. It is never below least, in bytes, and the heap grows by most at most of what is in
+// use beside pools: by none of it where strangers decide about all that there is. A process has one limit.
+func Begin(least, most int64) *Limit {
+	l := &Limit{bounds: bounds{least, most}}
 	l.set()
 	l.follow()
 	return l
@@ -58,7 +62,7 @@ func (l *Limit) set() {
 	for _, taken := range l.taken {
 		given += taken()
 	}
-	debug.SetMemoryLimit(limitOf(read(), given, l.least))
+	debug.SetMemoryLimit(l.bounds.of(read(), given))
 }
 
 // use is what the runtime has, in bytes.
@@ -67,9 +71,9 @@ type use struct {
 	beside int64 // is no part of the heap's objects, nor free: stacks, tables, and gaps between objects
 }
 
-// limitOf returns the limit for what pools have given out.
-func limitOf(u use, given, least int64) int64 {
-	return max(least, u.beside+u.live+max(u.live-given, 0)+growth)
+// of returns the limit for what pools have given out.
+func (b bounds) of(u use, given int64) int64 {
+	return max(b.least, u.beside+u.live+min(b.most, max(u.live-given, 0))+growth)
 }
 
 // The metrics of which use is made.

@@ -313,3 +313,37 @@ func TestTakenIsWhatThoseNeedThatHaveIt(t *testing.T) {
 	one.Release()
 	taken(0)
 }
+
+// TestLargeContentsOfOnePartyArriveOneAfterTheOther has contents arrive in steps that fit only one at a time. Each
+// begins anew when it had to give way, as clients do.
+func TestLargeContentsOfOnePartyArriveOneAfterTheOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := New(20 * Step)
+		var arriving sync.WaitGroup
+		var tries atomic.Int64
+		for range 6 {
+			arriving.Go(func() {
+				for content := func() bool {
+					tries.Add(1)
+					var gone atomic.Bool
+					c := p.Claim("a", func() { gone.Store(true) })
+					defer c.Release()
+					for range 10 {
+						if c.Take(t.Context(), Step, time.Minute) != nil || gone.Load() {
+							return false
+						}
+						time.Sleep(100 * time.Millisecond)
+						c.Moved()
+					}
+					return c.Whole() && c.Take(t.Context(), 30*Step, time.Minute) == nil
+				}; !content(); {
+				}
+			})
+		}
+		arriving.Wait()
+		if n := tries.Load(); n > 60 {
+			t.Errorf("6 contents have begun %d times", n)
+		}
+		nothing(t, p)
+	})
+}

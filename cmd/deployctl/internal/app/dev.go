@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -162,7 +163,7 @@ func serveEmbedded(ctx context.Context, d *devCall, server *devserver.Server, co
 		return err
 	}
 	defer in.metrics.close()
-	in.heap = heapLimit(d.Env, leastOfEmbedded)
+	in.heap = heapLimit(d.Env, leastOfEmbedded, math.MaxInt64)
 	kept, err := auditKept(d.settings)
 	if err != nil {
 		return err

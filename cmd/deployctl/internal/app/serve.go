@@ -44,20 +44,20 @@ const (
 	leastOfEmbedded = 512 << 20
 )
 
-// heapLimit has the collector double only what is in use beside pools of memory, unless GOMEMLIMIT is set: without a
-// limit, the garbage of large files would double the memory of the process.
-func heapLimit(s *console.Env, least int64) *heap.Limit {
+// heapLimit has the collector double at most so much, and only of what is in use beside pools of memory, unless
+// GOMEMLIMIT is set: without a limit, the garbage of large files would double the memory of the process.
+func heapLimit(s *console.Env, least, most int64) *heap.Limit {
 	collector.Begin()
 	if s.Variable("GOMEMLIMIT") != "" {
 		return nil
 	}
-	return heap.Begin(least)
+	return heap.Begin(least, most)
 }
 
 // serve serves the API until ctx ends; with check it returns before it begins to serve.
 func serve(ctx context.Context, o *start, check bool) error {
 	defer o.close()
-	limit := heapLimit(o.Env, leastOfServe)
+	heapLimit(o.Env, leastOfServe, 0) // its callers decide about all that it has
 	api := o.openAPI()
 	pulumi := o.openPulumi(api.secure)
 	lease, err := leaseOf(o.settings)
@@ -83,7 +83,6 @@ func serve(ctx context.Context, o *start, check bool) error {
 	}
 	log.Info("serving", "address", api.Addr().String(), "temporal", in.temporal.address, "bucket", in.s3.bucket)
 	memory, calls := grpcapi.NewMemory(), grpcapi.NewCalls()
-	limit.Count(memory.Taken)
 	config := in.metrics.calls(grpcapi.Config{Memory: memory, Calls: calls,
 		Service: node.service, Authority: authority, Auditor: node.audit, TLS: api.secure, Log: log,
 		Health: node.readiness.grpc,
