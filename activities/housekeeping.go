@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/sys/mempool"
 	"github.com/deployctl/deployctl/statestore"
 )
 
@@ -30,6 +31,8 @@ const (
 func (a *Activities) tidy(ctx context.Context, in deployments.CommitInput, request deployments.UpdateRequest) {
 	ctx, cancel := context.WithTimeout(ctx, collecting)
 	defer cancel()
+	ctx, release := mempool.Part(ctx) // what the update had is given back
+	defer release()
 	stack := in.Update.StackName
 	if changesHead(in.Update, request) && in.Base > 0 {
 		a.Store.Sweep(ctx, stack, in.Base)

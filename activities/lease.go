@@ -57,10 +57,13 @@ const (
 	// it before it is retried.
 	leaseMemory   = 192 << 20
 	leasePatience = 5 * time.Minute
-	// settledMemory is what the states take of it whose updates settle what leases left, settledPatience how long such
-	// an update waits for it before its claim is retried, and settledTime how long it keeps it: a provider that does not
-	// answer holds up nobody for longer.
-	settledMemory   = 192 << 20
+	// largestSettled is how large a state is at most, as JSON, whose update settles by itself what a lease left: an update
+	// has several copies of its state.
+	largestSettled = 48 << 20
+	// settledMemory is what the states of such updates take of a worker's memory at a time, settledPatience how long one
+	// waits for it before its claim is retried, and settledTime how long it keeps it: a provider that does not answer
+	// holds up nobody for longer.
+	settledMemory   = 4 * largestSettled
 	settledPatience = time.Minute
 	settledTime     = 10 * time.Minute
 )
@@ -101,7 +104,7 @@ func (a *Activities) EndLease(ctx context.Context, in deployments.LeaseEnd) (dep
 
 // Settling returns the request that settles what the client of an update began and did not end; nil when nothing is to
 // be settled: the client said that the update succeeded, or something else is the stack's state by now. It is nil, too,
-// when the service has no key of the stack: then the error of the update says so.
+// when the service has no key of the stack, or its state is too large: then the error of the update says so.
 //
 // Of the configuration the request has what is no secret: the rules of settling. Providers have their own in the state.
 // It has the authority of the update: what that could not read, the reads of this one cannot, either.
@@ -111,7 +114,7 @@ func (a *Activities) Settling(ctx context.Context, info deployments.UpdateInfo) 
 		return nil, nil
 	}
 	left, err := a.Store.LeftPending(ctx, u)
-	if err != nil || left.Operations == 0 || !left.Readable {
+	if err != nil || left.Operations == 0 || unsettled(left) != "" {
 		return nil, err
 	}
 	r, err := a.Store.Request(ctx, u)
@@ -180,14 +183,25 @@ func (a *Activities) endLease(ctx context.Context, in deployments.LeaseEnd) (dep
 // unsettledError returns the error of an update that has been committed, with what nobody can settle.
 func (a *Activities) unsettledError(ctx context.Context, in deployments.LeaseEnd) (string, error) {
 	left, err := a.Store.LeftPending(ctx, in.Update)
-	if err != nil || left.Operations == 0 || left.Readable || in.Status == engine.StatusSucceeded {
+	why := unsettled(left)
+	if err != nil || left.Operations == 0 || why == "" || in.Status == engine.StatusSucceeded {
 		return in.Error, err
 	}
-	text := fmt.Sprintf("it left %d operations pending, which the service cannot settle, because it has no key of the "+
-		"stack's secrets provider (%s): look for the resources yourself, and run `pulumi refresh`", left.Operations,
-		left.Secrets)
+	text := fmt.Sprintf("it left %d operations pending, which the service cannot settle, because %s: look for the "+
+		"resources yourself, and run `pulumi refresh`", left.Operations, why)
 	if in.Error != "" {
 		text = in.Error + "; " + text
 	}
 	return text, nil
+}
+
+// unsettled returns why the service does not settle by itself what an update left; empty: it does.
+func unsettled(left statestore.LeftPending) string {
+	switch {
+	case !left.Readable:
+		return fmt.Sprintf("it has no key of the stack's secrets provider (%s)", left.Secrets)
+	case left.Bytes > largestSettled:
+		return fmt.Sprintf("the state has %d MiB, and it reads up to %d by itself", left.Bytes>>20, largestSettled>>20)
+	}
+	return ""
 }

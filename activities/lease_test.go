@@ -10,6 +10,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/statestore"
 )
 
 func TestALeaseWhoseJournalCannotBeReplayedEndsAsFailedWithWhatIsBeforeAndFreesItsStack(t *testing.T) {
@@ -143,5 +144,21 @@ func begun(t *testing.T, h *house, u deployments.UpdateName) {
 			Role: deployments.RoleDeployer, Organization: testStack.Organization}}}}}
 	if _, err := call[struct{}](h, h.acts.BeginLease, deployments.UpdateInput{Update: u, Request: request}); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestALargeStateIsNotSettledByItself has states of which a client has left an operation pending.
+func TestALargeStateIsNotSettledByItself(t *testing.T) {
+	for _, c := range []struct {
+		left statestore.LeftPending
+		says string
+	}{
+		{statestore.LeftPending{Operations: 1, Readable: true, Bytes: largestSettled}, ""},
+		{statestore.LeftPending{Operations: 1, Readable: true, Bytes: 2 * largestSettled}, "the state has 96 MiB"},
+		{statestore.LeftPending{Operations: 1, Secrets: "passphrase"}, "provider (passphrase)"},
+	} {
+		if why := unsettled(c.left); !strings.Contains(why, c.says) || (why == "") != (c.says == "") {
+			t.Errorf("of %+v it says %q", c.left, why)
+		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/sys/mempool"
+	"github.com/deployctl/deployctl/internal/values/pack"
 	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/klauspost/compress/zstd"
 )
@@ -33,13 +34,26 @@ func (s *Store) checkpointMAC(id string, version int, frames []byte) []byte {
 	return s.keys.Box(purposeCheckpoints).Digest(fmt.Appendf(nil, "%s\x00%d\x00%s", id, version, sha256Hex(frames)))
 }
 
-// packed returns a checkpoint as it is stored: compressed, and with its MAC.
-func (s *Store) packed(id string, version int, data []byte) []byte {
-	out := zstdWriter.EncodeAll(data, make([]byte, 0, len(data)/4+frameLength))
+// packed returns a checkpoint, whose text is in parts, as it is stored: compressed, and with its MAC.
+func (s *Store) packed(id string, version int, parts ...[]byte) []byte {
+	out := compressed(parts)
 	mac := s.checkpointMAC(id, version, out)
 	out = binary.LittleEndian.AppendUint32(out, skippable)
 	out = binary.LittleEndian.AppendUint32(out, macLength)
 	return append(out, mac...)
+}
+
+// compressed returns a text with room for the frame of a MAC behind it.
+func compressed(parts [][]byte) []byte {
+	size := pack.Size(parts)
+	if size >= pack.Large {
+		return pack.Zstd(parts, zstd.SpeedDefault, 0, frameLength)
+	}
+	out := zstdWriter.EncodeAll(pack.Whole(parts), make([]byte, 0, size/4+frameLength))
+	if 2*(len(out)+frameLength) < cap(out) { // it is kept, and its buffer is mostly empty
+		out = append(make([]byte, 0, len(out)+frameLength), out...)
+	}
+	return out
 }
 
 // storedCheckpoint is the content of a checkpoint, whoever has written it.

@@ -14,6 +14,7 @@ import (
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/sys/mempool"
 	"github.com/deployctl/deployctl/internal/values/bags"
+	"github.com/deployctl/deployctl/internal/values/pack"
 	"github.com/deployctl/deployctl/internal/values/rawjson"
 	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/klauspost/compress/zstd"
@@ -41,8 +42,9 @@ type draft struct {
 	next map[urn.URN]int
 	// names are the new URNs of resources that an edit has renamed.
 	names map[urn.URN]urn.URN
-	// written, if not nil, is the deployment JSON itself, which a client has made, with so many pending operations.
-	written        []byte
+	// written, if not nil, are the parts of the deployment JSON itself, which a client has made, with so many pending
+	// operations.
+	written        [][]byte
 	writtenPending int
 }
 
@@ -74,9 +76,9 @@ func (h *Head) written() Written {
 	return Written{Version: h.Version, Digest: h.Digest, Resources: h.Resources, Pending: h.Pending}
 }
 
-// encode returns the deployment JSON of a draft. Parts that have not changed since the base are copied, with their
-// ciphertexts.
-func (d *draft) encode(ctx context.Context, manifest apitype.ManifestV1) ([]byte, error) {
+// encode returns the deployment JSON of a draft, in parts. What has not changed since the base is a part of that, with
+// its ciphertexts.
+func (d *draft) encode(ctx context.Context, manifest apitype.ManifestV1) ([][]byte, error) {
 	if d.written != nil {
 		return d.written, nil
 	}
@@ -125,8 +127,9 @@ func (d *draft) encode(ctx context.Context, manifest apitype.ManifestV1) ([]byte
 	return splice(out, resources)
 }
 
-// splice inserts the resources, which are JSON already, into the rest: encoding/json would parse them all again.
-func splice[T ~[]byte](f deploymentFile, resources []T) ([]byte, error) {
+// splice returns the parts of a deployment with resources, which are JSON already: encoding/json would parse them all
+// again.
+func splice[T ~[]byte](f deploymentFile, resources []T) ([][]byte, error) {
 	const mark = `"resources":[0]`
 	f.Deployment.Resources = []json.RawMessage{json.RawMessage("0")}
 	frame, err := json.Marshal(f)
@@ -137,21 +140,19 @@ func splice[T ~[]byte](f deploymentFile, resources []T) ([]byte, error) {
 	if !ok {
 		return nil, errors.New("the deployment has no place for resources")
 	}
-	size := len(frame)
-	for _, r := range resources {
-		size += len(r) + 2
-	}
-	out := append(make([]byte, 0, size), before...)
-	out = append(out, `"resources":[`...)
+	parts := make([][]byte, 0, 2*len(resources)+2)
+	parts = append(parts, append(before, `"resources":[`...))
 	for i, r := range resources {
 		if i > 0 {
-			out = append(out, ",\n"...)
+			parts = append(parts, between)
 		}
-		out = append(out, r...)
+		parts = append(parts, r)
 	}
-	out = append(out, ']')
-	return append(out, after...), nil
+	return append(parts, append([]byte("]"), after...)), nil
 }
+
+// between stands between two resources.
+var between = []byte(",\n")
 
 func (d *draft) resources(ctx context.Context, features map[string]bool) ([][]byte, error) {
 	out := make([][]byte, len(d.states))
@@ -263,14 +264,14 @@ func (s *Store) write(ctx context.Context, c Claim, d *draft) (Written, error) {
 	if err != nil {
 		return Written{}, err
 	}
-	data, err := d.encode(ctx, s.manifest(d.base))
+	parts, err := d.encode(ctx, s.manifest(d.base))
 	if err != nil {
 		return Written{}, deployments.Errorf(deployments.CodeOf(err), "write the state of %s: %w", c.Update, err)
 	}
-	w := Written{Version: c.Update.Number(), Digest: sha256Hex(data), Resources: len(d.states),
+	w := Written{Version: c.Update.Number(), Digest: pack.Digest(parts), Resources: len(d.states),
 		Pending: len(d.pending) + d.writtenPending}
 	key := checkpointKey(c.Update.StackName, w.Version)
-	packed := s.packed(r.id, w.Version, data)
+	packed := s.packed(r.id, w.Version, parts...)
 	tag, err := s.objects.Put(ctx, key, packed, bucket.Condition{Absent: true})
 	for errors.Is(err, bucket.ErrChanged) {
 		if err := s.Holds(ctx, c); err != nil {

@@ -18,9 +18,10 @@ import (
 
 const (
 	// journalMemory limits the objects of a journal that are in memory while it is replayed.
-	journalMemory = 64 << 20
-	// journalAhead objects are read at a time.
+	journalMemory = 32 << 20
+	// journalAhead objects are read at a time, the one that is needed and others that have no more than aheadMemory.
 	journalAhead = 8
+	aheadMemory  = 16 << 20
 )
 
 // parseJournal returns the entries of an array, each of which could become part of the state of a stack.
@@ -57,6 +58,7 @@ type journalReader struct {
 	*Store
 	update deployments.UpdateName
 	last   int // the number of the last object before the end
+	room   int // what memory was taken for of the state that becomes of it, in bytes
 
 	objects map[int][][]byte // the entries of the objects in memory, by number
 	kept    []int            // of objects, in the order in which they were read
@@ -70,8 +72,9 @@ func (s *Store) endJournal(ctx context.Context, u deployments.UpdateName) (*jour
 	r := &journalReader{Store: s, update: u, objects: map[int][][]byte{}, memory: journalMemory}
 	var line logLine
 	for !line.End {
-		last, there, err := s.lastOfLog(ctx, journalLog, u, r.last)
-		if err != nil {
+		part, release := mempool.Part(ctx) // what it reads is not kept
+		last, there, err := s.lastOfLog(part, journalLog, u, r.last)
+		if release(); err != nil {
 			return nil, err
 		}
 		if r.last, line = last, there; line.End {
@@ -84,7 +87,9 @@ func (s *Store) endJournal(ctx context.Context, u deployments.UpdateName) (*jour
 			return nil, err
 		}
 	}
-	return r, mempool.Take(ctx, min(line.Bytes, 2*journalMemory))
+	r.room = int(min(line.Bytes, deployments.MaxClientState))
+	// All is taken at once: ends that all have a part of what they need would wait for each other.
+	return r, mempool.Take(ctx, min(line.Bytes, 2*journalMemory+aheadMemory)+replayTimes*int64(r.room))
 }
 
 // EndJournal has nothing more written to the journal of a lease whose client has said that it is done. The end says how
@@ -175,10 +180,16 @@ func (r *journalReader) load(ctx context.Context, object int) error {
 			missing = append(missing, n)
 		}
 	}
-	ctx = mempool.Without(ctx) // see endJournal
 	arrays, errs := make([][]byte, len(missing)), make([]error, len(missing))
 	var reading sync.WaitGroup
+	pool := mempool.New(aheadMemory)
 	for i, n := range missing {
+		ctx := mempool.Without(ctx) // see endJournal
+		if n != object {
+			ahead := pool.Claim("", nil)
+			defer ahead.Release()
+			ctx = mempool.With(ctx, ahead, 0)
+		}
 		reading.Go(func() {
 			if _, arrays[i], errs[i] = r.getLog(ctx, journalLog, r.update, n); errors.Is(errs[i], bucket.ErrAbsent) {
 				errs[i] = lostEntries(r.update, n)
@@ -186,11 +197,14 @@ func (r *journalReader) load(ctx context.Context, object int) error {
 		})
 	}
 	reading.Wait()
-	if err := errors.Join(errs...); err != nil {
-		return err
-	}
 	for i, n := range slices.Backward(missing) { // so that the one that was asked for stays
-		r.keep(n, slices.Collect(rawjson.Elements(arrays[i])))
+		switch {
+		case n != object && errors.Is(errs[i], mempool.ErrBusy): // it is read when it is needed
+		case errs[i] != nil:
+			return errs[i]
+		default:
+			r.keep(n, slices.Collect(rawjson.Elements(arrays[i])))
+		}
 	}
 	return nil
 }

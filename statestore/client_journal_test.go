@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/sys/mempool"
+	"github.com/deployctl/deployctl/internal/values/pack"
 	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
@@ -29,6 +31,7 @@ type journaling struct {
 type fetches struct {
 	bucket.Memory
 	journal atomic.Int64
+	states  atomic.Int64      // reads of checkpoints
 	before  map[string]func() // by the end of the object's key; each once
 }
 
@@ -44,6 +47,9 @@ func (f *fetches) Put(ctx context.Context, key string, data []byte, cond bucket.
 func (f *fetches) Get(ctx context.Context, key string) (bucket.Object, error) {
 	if strings.Contains(key, "/journal/") {
 		f.journal.Add(1)
+	}
+	if strings.Contains(key, "/checkpoints/") {
+		f.states.Add(1)
 	}
 	return f.Memory.Get(ctx, key)
 }
@@ -318,6 +324,85 @@ func TestTheEndOfALeaseTakesItsMemoryFromWhatItsOrganizationHas(t *testing.T) {
 	}
 }
 
+// largeState returns a deployment of so many resources with values that compress well.
+func largeState(resources, length int) []byte {
+	var list []string
+	for n := range resources {
+		list = append(list, fmt.Sprintf(`{"urn":"urn:pulumi:dev::web::t:m:T::r%d","type":"t:m:T","outputs":{"v":%q}}`, n,
+			strings.Repeat("v", length)))
+	}
+	return []byte(`{"version":3,"deployment":{"manifest":{"time":"2026-01-02T03:04:05Z"},"resources":[` +
+		strings.Join(list, ",") + `]}}`)
+}
+
+// TestAWholeStateTakesItsMemoryHoweverSmallItsObjectIs has the client of an update write a state that becomes a small
+// object, and has it ended.
+func TestAWholeStateTakesItsMemoryHoweverSmallItsObjectIs(t *testing.T) {
+	j := newJournaling(t)
+	state := largeState(512, 16<<10)
+	j.ok(j.store.WriteSnapshot(t.Context(), j.lease, 1, state))
+	pool := mempool.New(1 << 30)
+	own := pool.Claim("acme", nil)
+	defer own.Release()
+	w, err := j.server().FinishLease(mempool.With(t.Context(), own, 0), j.lease.Update)
+	j.ok(err)
+	if w.Resources != 512 {
+		t.Errorf("it has written %+v", w)
+	}
+	if taken := pool.Taken(); taken < int64(2*len(state)) {
+		t.Errorf("the end of a state of %d bytes has taken %d", len(state), taken)
+	}
+}
+
+// TestTheEndOfAWholeStateMakesNoOtherCopyOfIt counts the bytes that an end allocates: those of the state that it reads,
+// and those of each resource while it is judged.
+func TestTheEndOfAWholeStateMakesNoOtherCopyOfIt(t *testing.T) {
+	j := newJournaling(t)
+	state := largeState(2048, 16<<10)
+	j.ok(j.store.WriteSnapshot(t.Context(), j.lease, 1, state))
+	server := j.server()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := server.FinishLease(t.Context(), j.lease.Update)
+	runtime.ReadMemStats(&after)
+	j.ok(err)
+	if made, most := after.TotalAlloc-before.TotalAlloc, uint64(len(state))*11/4; made > most {
+		t.Errorf("the end of a state of %d bytes allocates %d, more than %d", len(state), made, most)
+	}
+}
+
+// TestACollectionReadsNoStateWithoutOldRecords collects the garbage of a stack whose state a client has written.
+func TestACollectionReadsNoStateWithoutOldRecords(t *testing.T) {
+	j := newJournaling(t)
+	j.ok(j.store.WriteSnapshot(t.Context(), j.lease, 1, largeState(1, 10)))
+	_, err := j.store.FinishLease(t.Context(), j.lease.Update)
+	j.ok(err)
+	before := j.objects.states.Load()
+	_, err = j.server().Collect(t.Context(), j.lease.Update.StackName, Retention{Versions: 1})
+	j.ok(err)
+	if read := j.objects.states.Load() - before; read > 0 {
+		t.Errorf("%d checkpoints are read", read)
+	}
+}
+
+// TestAKeptCheckpointHasNoMoreMemoryThanItCounts has ends leave checkpoints that compress well.
+func TestAKeptCheckpointHasNoMoreMemoryThanItCounts(t *testing.T) {
+	for _, resources := range []int{64, 512} {
+		j := newJournaling(t)
+		j.ok(j.store.WriteSnapshot(t.Context(), j.lease, 1, largeState(resources, 16<<10)))
+		_, err := j.store.FinishLease(t.Context(), j.lease.Update)
+		j.ok(err)
+		for key, o := range j.store.recent.objects {
+			if cap(o.Data) > 2*len(o.Data) {
+				t.Errorf("%s has %d bytes, and a buffer of %d", key, len(o.Data), cap(o.Data))
+			}
+		}
+		if len(j.store.recent.objects) == 0 {
+			t.Error("nothing is kept")
+		}
+	}
+}
+
 // FuzzDeployments takes deployments apart as encoding/json does; what is accepted when it is written becomes a state.
 func FuzzDeployments(f *testing.F) {
 	const resource = `{"urn":"urn:pulumi:dev::web::t:m:T::a","type":"t:m:T"}`
@@ -363,8 +448,8 @@ func FuzzDeployments(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%s is accepted and cannot be a state: %v", data, err)
 		}
-		if _, _, err := parseDeployment(t.Context(), d.written); err != nil {
-			t.Errorf("%s becomes %s: %v", data, d.written, err)
+		if _, _, err := parseDeployment(t.Context(), pack.Whole(d.written)); err != nil {
+			t.Errorf("%s becomes %s: %v", data, pack.Whole(d.written), err)
 		}
 	})
 }

@@ -305,7 +305,7 @@ func (s *Store) putLog(
 		return err
 	}
 	key := k.key(u, n)
-	sealed := r.box.Seal(bytes.Join([][]byte{first, array}, []byte("\n")), sealContext(u.StackName, key))
+	sealed := r.box.SealParts(sealContext(u.StackName, key), first, []byte("\n"), array)
 	_, err = s.objects.Put(ctx, key, sealed, bucket.Condition{Absent: true})
 	if errors.Is(err, bucket.ErrChanged) {
 		return err

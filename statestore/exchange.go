@@ -11,6 +11,8 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/values/bags"
+	"github.com/deployctl/deployctl/internal/values/pack"
+	"github.com/deployctl/deployctl/internal/values/rawjson"
 	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
@@ -36,10 +38,21 @@ func (s *Store) Export(
 	if err != nil {
 		return d, err
 	}
-	if err := json.Unmarshal(data, &d); err != nil {
+	if d, err = untyped(data); err != nil {
 		return d, bucket.Damaged(checkpointKey(x.Stack, version), err)
 	}
 	return d, nil
+}
+
+// untyped returns a deployment that is a part of its text, which is valid: encoding/json would copy it.
+func untyped(data []byte) (d apitype.UntypedDeployment, err error) {
+	d.Deployment = rawjson.Member(data, "deployment")
+	for name, field := range map[string]any{"version": &d.Version, "features": &d.Features} {
+		if raw := rawjson.Member(data, name); raw != nil {
+			err = errors.Join(err, rawjson.Unmarshal(raw, field))
+		}
+	}
+	return d, err
 }
 
 // Exchange names the stack of an export or an import, and how its secrets are encrypted.
@@ -82,7 +95,7 @@ func (s *Store) exportJSON(ctx context.Context, x Exchange, version int, showSec
 				return nil, err
 			}
 			f.Deployment.SecretsProviders = &p.section
-			return splice(f, f.Deployment.Resources)
+			return whole(splice(f, f.Deployment.Resources))
 		}
 	}
 	base, err := s.Checkpoint(ctx, x.Stack, version, x.Secrets)
@@ -100,8 +113,10 @@ func (s *Store) exportJSON(ctx context.Context, x Exchange, version int, showSec
 	if version == 0 {
 		manifest = s.manifest(base)
 	}
-	return d.encode(ctx, manifest)
+	return whole(d.encode(ctx, manifest))
 }
+
+func whole(parts [][]byte, err error) ([]byte, error) { return pack.Whole(parts), err }
 
 // asStored reports whether an export keeps the deployment's secrets provider.
 func asStored(f deploymentFile, x Exchange) bool {

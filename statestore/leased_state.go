@@ -12,6 +12,7 @@ import (
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/sys/mempool"
 	"github.com/deployctl/deployctl/internal/sys/panics"
+	"github.com/deployctl/deployctl/internal/values/pack"
 	"github.com/deployctl/deployctl/internal/values/rawjson"
 	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/journal"
@@ -97,6 +98,9 @@ func (s *Store) readLeased(ctx context.Context, c Claim) (*draft, error) {
 	if err != nil || last.tag == "" {
 		return nil, err
 	}
+	if err := mempool.Take(ctx, int64(len(last.deployment))); err != nil { // for what is written of it
+		return nil, err
+	}
 	f, err := parseFile(ctx, last.deployment, false)
 	if bucket.Interrupted(err) {
 		return nil, err
@@ -108,7 +112,7 @@ func (s *Store) readLeased(ctx context.Context, c Claim) (*draft, error) {
 }
 
 // replayTimes is how many copies there are of what a journal adds to a state, until that is written.
-const replayTimes = 3
+const replayTimes = 2
 
 // replayed returns the state that a journal makes of the base of an update.
 func (s *Store) replayed(ctx context.Context, c Claim, written *journalReader) (*draft, error) {
@@ -130,7 +134,7 @@ func (s *Store) replayed(ctx context.Context, c Claim, written *journalReader) (
 	most := max(deployments.MaxClientResources, before.Resources)
 	mostReferences := max(deployments.MaxClientReferences, before.References)
 	var rejected error
-	grown := before.Bytes // what was taken: the base has its own memory
+	grown := before.Bytes + written.room // what was taken: the base has its own memory
 	for e, err := range written.entries(ctx) {
 		if err == nil {
 			if err = replay.Add(e); err != nil {
@@ -303,11 +307,12 @@ func (s *Store) ImportAsIs(ctx context.Context, x Exchange, in apitype.UntypedDe
 func draftAsIs(
 	ctx context.Context, name deployments.StackName, id string, in apitype.UntypedDeployment,
 ) (*draft, error) {
-	data, err := json.Marshal(in)
+	parts, err := rawjson.With(apitype.UntypedDeployment{Version: in.Version, Features: in.Features}, "deployment",
+		in.Deployment)
 	if err != nil {
 		return nil, deployments.Errorf(deployments.CodeInvalid, "the deployment is no JSON: %w", err)
 	}
-	f, err := parseWritten(ctx, data)
+	f, err := parseWritten(ctx, pack.Whole(parts))
 	for i := range f.Deployment.PendingOperations {
 		if err == nil {
 			err = f.Deployment.PendingOperations[i].Resource.wellFormed()

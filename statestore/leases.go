@@ -169,6 +169,7 @@ func (s *Store) nextSnapshot(
 			return s.holdsLease(ctx, lease) // a repeated write
 		}
 		deployment, err := next(last)
+		last.deployment = nil // so that it is not in memory beside the next one
 		if err != nil {
 			return err
 		}
@@ -179,7 +180,7 @@ func (s *Store) nextSnapshot(
 		if err != nil {
 			return err
 		}
-		sealed := r.box.Seal(bytes.Join([][]byte{line, deployment}, []byte("\n")), sealContext(l.Update.StackName, key))
+		sealed := r.box.SealParts(sealContext(l.Update.StackName, key), line, []byte("\n"), deployment)
 		_, err = s.objects.Put(ctx, key, sealed, bucket.Condition{Tag: last.tag, Absent: last.tag == ""})
 		if errors.Is(err, bucket.ErrChanged) {
 			s.snapshots.Remove(lease)

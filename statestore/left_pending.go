@@ -15,6 +15,8 @@ type LeftPending struct {
 	// Readable: the service can decrypt the state by itself. Secrets is the type of the state's secrets provider.
 	Readable bool
 	Secrets  string
+	// Bytes is the size of the state, as JSON.
+	Bytes int
 }
 
 // LeftPending returns what an update left pending. It decrypts nothing, and reads no checkpoint whose head counts no
@@ -39,7 +41,7 @@ func (s *Store) LeftPending(ctx context.Context, u deployments.UpdateName) (left
 	if err := json.Unmarshal(data, &f); err != nil {
 		return left, bucket.Damaged(checkpointKey(u.StackName, h.Version), err)
 	}
-	left.Operations, left.Readable = len(f.Deployment.Pending), true
+	left.Operations, left.Readable, left.Bytes = len(f.Deployment.Pending), true, len(data)
 	if p := f.Deployment.Secrets; p != nil {
 		left.Secrets, left.Readable = p.Type, p.Type == secretsService
 	}

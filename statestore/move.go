@@ -10,6 +10,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/values/bags"
+	"github.com/deployctl/deployctl/internal/values/pack"
 	"github.com/deployctl/deployctl/statestore/stateedit"
 )
 
@@ -160,12 +161,12 @@ func (s *Store) join(ctx context.Context, j joint) (*Checkpoint, error) {
 	if len(file.Deployment.Manifest.Plugins) == 0 {
 		file.Deployment.Manifest.Plugins = j.source.file.Deployment.Manifest.Plugins
 	}
-	data, err := splice(file, list)
+	parts, err := splice(file, list)
 	if err != nil {
 		return nil, err
 	}
 	c := &Checkpoint{Version: j.target.Version, name: "the state of " + j.to.Stack.String(), imported: true}
-	if err := c.parse(ctx, data, toKeys, j.to.Secrets); err != nil {
+	if err := c.parse(ctx, pack.Whole(parts), toKeys, j.to.Secrets); err != nil {
 		return nil, deployments.Errorf(deployments.CodeInvalid, "the state of %s would not be valid: %w", j.to.Stack,
 			err)
 	}

@@ -2,6 +2,8 @@ package statestore
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"path"
 	"slices"
 	"strconv"
@@ -9,6 +11,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/values/rawjson"
 	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
@@ -196,20 +199,10 @@ func (c *collection) blobs(ctx context.Context) error {
 
 // absences removes the records that a resource did not exist before its create, and of what lost creates have made,
 // once no create that may have happened needs them: each create of a type with a settle rule writes one. The next
-// attempt writes a missing record again.
+// attempt writes a missing record again. The state, which may be large, is read only if there are old records.
 func (c *collection) absences(ctx context.Context) error {
 	if c.head.Active != nil {
 		return nil
-	}
-	latest, err := c.Checkpoint(ctx, c.name, c.head.Version, deployments.SecretsProvider{})
-	if err != nil {
-		return nil //nolint:nilerr // it is unknown which are needed
-	}
-	needed := map[string]bool{}
-	for _, p := range latest.Pending() {
-		for _, key := range []func(deployments.StackName, []byte) string{absenceKey, madeKey, markKey} {
-			needed[key(c.name, p.Seed)] = true
-		}
 	}
 	prefix := stackKey(c.name, "creates", "")
 	l, err := c.objects.List(ctx, bucket.Query{Prefix: prefix})
@@ -218,12 +211,46 @@ func (c *collection) absences(ctx context.Context) error {
 	}
 	var gone []string
 	for i, key := range l.Keys {
-		if !needed[key] && l.Written[i].Before(c.before(max(c.keep.Age, minBundleAge))) {
+		if l.Written[i].Before(c.before(max(c.keep.Age, minBundleAge))) {
 			gone = append(gone, key)
 		}
 	}
+	if len(gone) == 0 {
+		return nil
+	}
+	needed, err := c.neededRecords(ctx)
+	if err != nil {
+		return nil //nolint:nilerr // it is unknown which are needed
+	}
 	removed := 0
-	return c.remove(ctx, gone, &removed)
+	return c.remove(ctx, slices.DeleteFunc(gone, func(key string) bool { return needed[key] }), &removed)
+}
+
+// neededRecords returns the keys of the records of the pending operations of the newest state.
+func (c *collection) neededRecords(ctx context.Context) (map[string]bool, error) {
+	needed := map[string]bool{}
+	if c.head.Version == 0 {
+		return needed, nil
+	}
+	data, err := c.checkpointJSON(ctx, c.name, c.head.Version)
+	if err != nil {
+		return nil, err
+	}
+	if !json.Valid(data) {
+		return nil, unusable(checkpointKey(c.name, c.head.Version), errors.New("it is no JSON"))
+	}
+	for raw := range rawjson.Elements(rawjson.Member(rawjson.Member(data, "deployment"), "pending_operations")) {
+		var operation struct {
+			Seed []byte `json:"seed"`
+		}
+		if err := json.Unmarshal(raw, &operation); err != nil {
+			return nil, err
+		}
+		for _, key := range []func(deployments.StackName, []byte) string{absenceKey, madeKey, markKey} {
+			needed[key(c.name, operation.Seed)] = true
+		}
+	}
+	return needed, nil
 }
 
 // removeOld removes the objects directly in a folder that were last written before a time.

@@ -42,6 +42,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/sys/mempool"
 	"github.com/deployctl/deployctl/statestore/access"
 	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/seal"
@@ -238,7 +239,7 @@ func (s *Store) get(ctx context.Context, name deployments.StackName, key string)
 	return plain, err
 }
 
-// getTagged is get that also returns the object's tag.
+// getTagged is get that also returns the object's tag. What it decompresses takes memory before, as what it reads does.
 func (s *Store) getTagged(
 	ctx context.Context, name deployments.StackName, key string,
 ) (plain []byte, tag string, err error) {
@@ -250,16 +251,26 @@ func (s *Store) getTagged(
 	if err != nil {
 		return nil, "", bucket.Failed(err, "read "+key)
 	}
-	plain, err = s.sealed.Open(r.box, o.Data, key, sealContext(name, key))
-	if err == nil {
-		return plain, o.Tag, nil
+	plain, err = s.sealed.OpenWithin(r.box, o.Data, key, sealContext(name, key), roomIn(ctx))
+	if err == nil || bucket.Interrupted(err) {
+		return plain, o.Tag, err
 	}
 	h, _, headErr := s.readHead(ctx, name) // another stack may have got the name
 	if headErr != nil || h.ID == r.id {
 		return nil, "", err
 	}
-	plain, err = s.sealed.Open(s.ring(h.ID).box, o.Data, key, sealContext(name, key))
+	plain, err = s.sealed.OpenWithin(s.ring(h.ID).box, o.Data, key, sealContext(name, key), roomIn(ctx))
 	return plain, o.Tag, err
+}
+
+// roomIn returns what takes the memory of a value from the claim of a context. A call reads many small ones in turn.
+func roomIn(ctx context.Context) func(size int64) error {
+	return func(size int64) error {
+		if size < mempool.Step {
+			return nil
+		}
+		return mempool.Take(ctx, size)
+	}
 }
 
 func (s *Store) putJSON(ctx context.Context, name deployments.StackName, key string, v any) error {

@@ -53,6 +53,8 @@ type Options struct {
 	// Retention is what is kept of stacks; nil: everything. Collected, if not nil, is called with what was removed.
 	Retention *statestore.Retention
 	Collected func(statestore.Collected)
+	// Taken, if not nil, is given what returns how much memory the worker has given to what strangers have made large.
+	Taken func(taken func() int64)
 	// Settled, if not nil, counts what settling a create came to; see activities.Options.CountSettled.
 	Settled func(pkg, rule, result string)
 	// Hosts, if not nil, is called at the start with what tells since when each update is hosted that this worker hosts.
@@ -100,6 +102,9 @@ func (c *Connection) Run(ctx context.Context, o Options) error {
 	}
 	acts := c.newActivities(o, private)
 	c.reports.to(func(token []byte, err error) { activities.Reported(acts, token, err) })
+	if o.Taken != nil {
+		o.Taken(func() int64 { return activities.Taken(acts) })
+	}
 	if o.Hosts != nil {
 		o.Hosts(func() []time.Time { return activities.HostedSince(acts) })
 	}

@@ -28,6 +28,7 @@ const largestWorker = 512
 type stockClient struct {
 	*testing.T
 	api, stack, token string
+	renewed           atomic.Pointer[string] // the authorization of its lease since that was renewed
 }
 
 // ask makes a call, again as long as the service is busy, and returns how it is answered.
@@ -38,6 +39,9 @@ func (c *stockClient) ask(method, path, authorization, body string) (status int,
 	for status = http.StatusServiceUnavailable; status == http.StatusServiceUnavailable; {
 		r, err := http.NewRequestWithContext(ctx, method, c.api+"/api/stacks/org/"+c.stack+path, bytes.NewReader(packed))
 		harness.Must(c.T, err)
+		if newest := c.renewed.Load(); newest != nil && strings.HasPrefix(authorization, leaseScheme) {
+			authorization = *newest
+		}
 		r.Header.Set("Authorization", authorization)
 		r.Header.Set("Content-Encoding", "gzip")
 		answer, err := http.DefaultClient.Do(r)
@@ -82,8 +86,7 @@ func (c *stockClient) want(method, path, authorization, body string, statuses ..
 func (c *stockClient) create() {
 	c.Helper()
 	project, stack, _ := strings.Cut(c.stack, "/")
-	whole := *c
-	whole.stack = project
+	whole := &stockClient{T: c.T, api: c.api, stack: project, token: c.token}
 	whole.want(http.MethodPost, "", c.token, `{"stackName":"`+stack+`"}`, http.StatusOK)
 }
 
@@ -96,11 +99,14 @@ func (c *stockClient) begin(kind string) (path, lease string) {
 	var started struct{ Token string }
 	harness.Must(c.T, json.Unmarshal([]byte(c.want(http.MethodPost, path, c.token, `{"journalVersion":1}`, http.StatusOK)),
 		&started))
-	return path, "update-token " + started.Token
+	return path, leaseScheme + started.Token
 }
 
+// leaseScheme begins the authorization of a lease.
+const leaseScheme = "update-token "
+
 // renew renews a lease once a minute, as the stock CLI does, until the function that it returns is called: on a busy
-// machine what is written takes longer than a lease lasts.
+// machine what is written takes longer than a lease lasts. Calls go on with the token of the newest renewal.
 func (c *stockClient) renew(path, lease string) (stop func()) {
 	ended := make(chan struct{})
 	var renewing sync.WaitGroup
@@ -110,13 +116,18 @@ func (c *stockClient) renew(path, lease string) (stop func()) {
 		for {
 			select {
 			case <-due.C:
-				_, _ = c.ask(http.MethodPost, path+"/renew_lease", lease, `{"duration":300}`) // of an ended one it is refused
+				var answer struct{ Token string }
+				status, text := c.ask(http.MethodPost, path+"/renew_lease", lease, `{"duration":300}`)
+				if status == http.StatusOK && json.Unmarshal([]byte(text), &answer) == nil { // of an ended one it is refused
+					next := leaseScheme + answer.Token
+					c.renewed.Store(&next)
+				}
 			case <-ended:
 				return
 			}
 		}
 	})
-	return func() { close(ended); renewing.Wait() }
+	return func() { close(ended); renewing.Wait(); c.renewed.Store(nil) }
 }
 
 // state returns a whole deployment of about so many MiB.
@@ -136,6 +147,7 @@ const tooLarge = http.StatusRequestEntityTooLarge
 // writeEvents writes many events of a preview, and reads them page by page.
 func (c *stockClient) writeEvents() {
 	path, lease := c.begin("preview")
+	defer c.renew(path, lease)()
 	many := func(event string, n int) string { return `{"events":[` + strings.Repeat(event+",", n-1) + event + `]}` }
 	c.want(http.MethodPost, path+"/events/batch", lease, many(`{}`, 15*mib/3), tooLarge)
 	c.want(http.MethodPost, path+"/events/batch", lease, many(`{"":0}`, 15*mib/7), tooLarge)

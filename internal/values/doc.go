@@ -4,6 +4,7 @@
 //
 //   - bags: turns values into bags and back
 //   - glob: matches texts and paths with patterns of users, in bounded time
+//   - pack: compresses texts that are in parts
 //   - pcl: declarations of resources as PCL, from which language hosts write programs
 //   - properties: transforms property values of resources
 //   - rawjson: takes JSON apart without copies, says what values of it would cost, and what is wrong in it

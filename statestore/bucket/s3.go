@@ -141,10 +141,12 @@ func (s *S3) getOnce(ctx context.Context, key string) (Object, error) {
 			return Object{}, err
 		}
 	}
-	data, err := io.ReadAll(io.LimitReader(out.Body, limit+1))
-	if err != nil {
+	var content bytes.Buffer
+	content.Grow(int(max(size, 0)) + bytes.MinRead) // one that grows would be in memory twice
+	if _, err := content.ReadFrom(io.LimitReader(out.Body, limit+1)); err != nil {
 		return Object{}, s.translate(err)
 	}
+	data := content.Bytes()
 	if int64(len(data)) > limit {
 		return Object{}, overLimit(key, limit)
 	}

@@ -50,9 +50,16 @@ func (s *Sealed) GetJSON(ctx context.Context, key string, v any) (tag string, er
 
 // Open opens the content of a sealed object. The error, CodeFormat, names the object and says what to do.
 func (s *Sealed) Open(box *seal.Box, data []byte, key, context string) ([]byte, error) {
-	plain, err := box.Open(data, context)
-	if err == nil {
-		return plain, nil
+	return s.OpenWithin(box, data, key, context, func(int64) error { return nil })
+}
+
+// OpenWithin is Open that asks for room before it makes a value of a size in bytes.
+func (s *Sealed) OpenWithin(
+	box *seal.Box, data []byte, key, context string, room func(size int64) error,
+) ([]byte, error) {
+	plain, err := box.OpenWithin(data, context, room)
+	if err == nil || Interrupted(err) {
+		return plain, err
 	}
 	next := "put back the last good copy of this object"
 	if outdated := s.Outdated(); outdated != nil && errors.Is(err, seal.ErrUnknownKey) {

@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/values/pack"
 	"github.com/klauspost/compress/zstd"
 )
 
@@ -119,6 +120,23 @@ func (b *Box) Seal(plain []byte, context string) []byte {
 	return sealed
 }
 
+// SealParts is Seal of a text in parts. A large one is compressed part by part, so that it is in memory only as it is,
+// and as it is sealed.
+func (b *Box) SealParts(context string, parts ...[]byte) []byte {
+	size := pack.Size(parts)
+	if size < pack.Large {
+		return b.Seal(pack.Whole(parts), context)
+	}
+	if packed := pack.Zstd(parts, zstd.SpeedFastest, header, overhead); len(packed) < header+size {
+		return b.encrypt(packed, versionKeyedZstd, context)
+	}
+	sealed := make([]byte, header, header+size+overhead)
+	for _, part := range parts {
+		sealed = append(sealed, part...)
+	}
+	return b.encrypt(sealed, versionKeyed, context)
+}
+
 // encrypt encrypts what stands behind the place of a header, where it is.
 func (b *Box) encrypt(sealed []byte, version byte, context string) []byte {
 	key := b.ring.current()
@@ -150,7 +168,7 @@ func (b *Box) Open(sealed []byte, context string) ([]byte, error) {
 	return b.OpenWithin(sealed, context, func(int64) error { return nil })
 }
 
-// OpenWithin is Open that asks for room before it decompresses a value to a size in bytes.
+// OpenWithin is Open that asks for room before it makes a value of a size in bytes.
 func (b *Box) OpenWithin(sealed []byte, context string, room func(size int64) error) ([]byte, error) {
 	if len(sealed) == 0 {
 		return nil, deployments.Errorf(deployments.CodeFormat, "%s is not a sealed value", about(context))
@@ -177,13 +195,19 @@ func (b *Box) OpenWithin(sealed []byte, context string, room func(size int64) er
 	if aead == nil || len(sealed) < header+nonceSize+aead.Overhead() {
 		return nil, deployments.Errorf(deployments.CodeFormat, "%s is not a sealed value", about(context))
 	}
+	plainly := version == versionPlain || version == versionKeyed
+	if plainly {
+		if err := room(int64(len(sealed) - header - nonceSize - aead.Overhead())); err != nil {
+			return nil, err
+		}
+	}
 	body, err := aead.Open(nil, sealed[header:header+nonceSize], sealed[header+nonceSize:],
 		additional(sealed[:header], context))
 	if err != nil {
 		return nil, deployments.Errorf(deployments.CodeFormat,
 			"%s was not sealed with this service's key, or is damaged", about(context))
 	}
-	if version == versionPlain || version == versionKeyed {
+	if plainly {
 		return body, nil
 	}
 	var frame zstd.Header

@@ -3,7 +3,6 @@ package grpcapi
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"runtime/debug"
@@ -65,16 +64,17 @@ func (s *stacks) Export(m *api.ExportRequest, stream api.Stacks_ExportServer) er
 	if err != nil {
 		return err
 	}
-	text, err := json.Marshal(deployment)
+	parts, err := rawjson.With(apitype.UntypedDeployment{Version: deployment.Version, Features: deployment.Features},
+		"deployment", deployment.Deployment)
 	if err != nil {
 		return err
 	}
-	for len(text) > 0 {
-		n := min(len(text), chunkSize)
-		if err := stream.Send(&api.ExportResponse{Chunk: text[:n]}); err != nil {
-			return err
+	for _, part := range parts {
+		for chunk := range slices.Chunk(part, chunkSize) {
+			if err := stream.Send(&api.ExportResponse{Chunk: chunk}); err != nil {
+				return err
+			}
 		}
-		text = text[n:]
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/edge/grpcapi"
 	"github.com/deployctl/deployctl/internal/sys/mempool"
+	"github.com/deployctl/deployctl/internal/values/pack"
 	"github.com/deployctl/deployctl/internal/values/rawjson"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
@@ -300,6 +301,18 @@ type content struct {
 	data []byte
 }
 
+// inParts is an answer whose JSON is in parts, because some are large.
+type inParts interface{ parts() ([][]byte, error) }
+
+// encoded returns the JSON of an answer, in parts.
+func encoded(answer any) ([][]byte, error) {
+	if large, ok := answer.(inParts); ok {
+		return large.parts()
+	}
+	data, err := json.Marshal(answer)
+	return [][]byte{data}, err
+}
+
 // write sends an answer: content as it is, or JSON, compressed when the client takes that.
 func (c *call) write(status int, answer any) {
 	header := c.answer.Header()
@@ -320,19 +333,19 @@ func (c *call) write(status int, answer any) {
 		c.answer.WriteHeader(status)
 		return
 	}
-	data, err := json.Marshal(answer)
+	data, err := encoded(answer)
 	if err != nil {
 		c.edge.Log.Error("an answer cannot be encoded", "request", c.entry.Request, "error", err)
 		c.answer.WriteHeader(http.StatusInternalServerError)
 		return
 	}
 	if c.begun {
-		c.finish(status, answer, data)
+		c.finish(status, answer, pack.Whole(data))
 		return
 	}
 	header.Set("Content-Type", "application/json")
 	header.Set("Vary", "Accept-Encoding")
-	if len(data) < compressible || !acceptsGzip(c.Header) {
+	if pack.Size(data) < compressible || !acceptsGzip(c.Header) {
 		c.answer.WriteHeader(status)
 		c.send(c.answer, data)
 		return
@@ -346,18 +359,20 @@ func (c *call) write(status int, answer any) {
 	}
 }
 
-// send sends data in pieces, for as long as its reader takes them.
-func (c *call) send(to io.Writer, data []byte) {
+// send sends data, which is in parts, in pieces, for as long as its reader takes them.
+func (c *call) send(to io.Writer, data [][]byte) {
 	if c.memory != nil {
 		c.sending.Store(true)
 		c.memory.Sending()
 	}
-	for piece := range slices.Chunk(data, freeBody) {
-		if _, err := to.Write(piece); err != nil {
-			return // its reader has gone, or was too slow
-		}
-		if c.memory != nil {
-			c.memory.Moved()
+	for _, part := range data {
+		for piece := range slices.Chunk(part, freeBody) {
+			if _, err := to.Write(piece); err != nil {
+				return // its reader has gone, or was too slow
+			}
+			if c.memory != nil {
+				c.memory.Moved()
+			}
 		}
 	}
 }

@@ -42,6 +42,50 @@ func TestOutputsAreAnsweredAsTheyAreStored(t *testing.T) {
 	}
 }
 
+// counted is an answer of which only the length is kept.
+type counted struct {
+	header http.Header
+	status int
+	length int
+}
+
+func (c *counted) Header() http.Header    { return c.header }
+func (c *counted) WriteHeader(status int) { c.status = status }
+func (c *counted) Write(p []byte) (int, error) {
+	c.length += len(p)
+	return len(p), nil
+}
+
+// TestAnExportIsSentWithoutACopyOfTheState counts the bytes that the export of a large state allocates.
+func TestAnExportIsSentWithoutACopyOfTheState(t *testing.T) {
+	b := newBench(t)
+	one := `{"urn":"urn:pulumi:dev::shop::t:m:T::%d","type":"t:m:T","outputs":{"v":"` + strings.Repeat("v", 16<<10) + `"}}`
+	var resources []string
+	for n := range 1024 {
+		resources = append(resources, fmt.Sprintf(one, n))
+	}
+	state := `{"manifest":{"time":"2026-01-02T03:04:05Z","magic":"","version":""},"metadata":{},"secrets_providers":` +
+		`{"type":"service","state":{"owner":"acme","project":"shop","stack":"dev"}},"resources":[` +
+		strings.Join(resources, ",") + `]}`
+	if _, err := b.store.ImportAsIs(t.Context(), statestore.Exchange{Stack: dev}, apitype.UntypedDeployment{Version: 3,
+		Deployment: json.RawMessage(state)}); err != nil {
+		t.Fatal(err)
+	}
+	r := httptest.NewRequest(http.MethodGet, "/api/stacks/acme/shop/dev/export", nil)
+	r.Header.Set("Authorization", "token viewer")
+	answer := &counted{header: http.Header{}, status: http.StatusOK}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	b.handler.ServeHTTP(answer, r)
+	runtime.ReadMemStats(&after)
+	if answer.status != http.StatusOK || answer.length < len(state) {
+		t.Errorf("it is answered %d with %d bytes", answer.status, answer.length)
+	}
+	if took := after.TotalAlloc - before.TotalAlloc; took > 2*uint64(len(state)) {
+		t.Errorf("the export of a state of %d bytes allocates %d", len(state), took)
+	}
+}
+
 func TestABodyHasFewMembersAroundItsLargeOne(t *testing.T) {
 	b := newBench(t)
 	var many bytes.Buffer

@@ -6,6 +6,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/values/pack"
 	"github.com/deployctl/deployctl/internal/values/rawjson"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
@@ -33,12 +34,12 @@ func writeCheckpoint(c *call) (any, error) {
 	if r.IsInvalid {
 		return nil, nil // the CLI says that the stored one is outdated, which it is until it writes the next
 	}
-	deployment, err := json.Marshal(apitype.UntypedDeployment{Version: r.Version, Features: r.Features,
-		Deployment: r.Deployment})
+	parts, err := rawjson.With(apitype.UntypedDeployment{Version: r.Version, Features: r.Features}, "deployment",
+		r.Deployment)
 	if err != nil {
 		return nil, deployments.Errorf(deployments.CodeInvalid, "the deployment is no JSON: %w", err)
 	}
-	return nil, c.edge.Service.WriteSnapshot(c.Context(), c.lease, 0, deployment)
+	return nil, c.edge.Service.WriteSnapshot(c.Context(), c.lease, 0, pack.Whole(parts))
 }
 
 // change rejects a write of a preview, and parses the body of any other around its member of a name.

@@ -25,56 +25,81 @@ func exportStack(c *call) (any, error) {
 	return c.export(version)
 }
 
+// exported is a deployment as the stock CLI reads it.
+type exported struct {
+	apitype.UntypedDeployment // as it is stored
+	// section is the secrets provider as the stock CLI writes it; nil: it is that of the deployment.
+	section json.RawMessage
+}
+
+// parts returns the JSON of the deployment, of which nothing large is a copy.
+func (e exported) parts() ([][]byte, error) {
+	deployment := [][]byte{e.Deployment}
+	if e.section != nil {
+		deployment = [][]byte{[]byte("{")}
+		for name, value := range rawjson.Members(e.Deployment) {
+			quoted, err := json.Marshal(name)
+			if err != nil {
+				return nil, err
+			}
+			if value = statestore.WithBase64(value); name == secretsMember {
+				value = e.section
+			}
+			if len(deployment) > 1 {
+				deployment = append(deployment, []byte(","))
+			}
+			deployment = append(deployment, quoted, []byte(":"), value)
+		}
+		deployment = append(deployment, []byte("}"))
+	}
+	return rawjson.With(apitype.UntypedDeployment{Version: e.Version, Features: e.Features}, "deployment", deployment...)
+}
+
+// secretsMember is the member of a deployment that is its secrets provider.
+const secretsMember = "secrets_providers"
+
 // export returns a deployment as the stock CLI reads it; version 0 is the newest. That of a stack without a state is
 // null: the CLI rejects an empty object. Whoever answers with a deployment has one of the places for that until the
 // call ends.
-func (c *call) export(version int) (apitype.UntypedDeployment, error) {
+func (c *call) export(version int) (e exported, err error) {
 	release, err := c.edge.gate.HoldExport(c.Context(), c.party())
 	c.release = append(c.release, release)
 	if err != nil {
-		return apitype.UntypedDeployment{}, err
+		return e, err
 	}
 	if version == 0 {
 		head, err := c.edge.Service.Head(c.Context(), c.stack)
 		if err != nil || head.Version == 0 {
-			return apitype.UntypedDeployment{Version: apitype.DeploymentSchemaVersionCurrent,
-				Deployment: json.RawMessage("null")}, err
+			e.UntypedDeployment = apitype.UntypedDeployment{Version: apitype.DeploymentSchemaVersionCurrent,
+				Deployment: json.RawMessage("null")}
+			return e, err
 		}
 		version = head.Version
 	}
-	d, err := c.edge.Service.Export(c.Context(), c.stack, version, deployments.SecretsProvider{}, false)
-	if err != nil {
-		return d, err
+	e.UntypedDeployment, err = c.edge.Service.Export(c.Context(), c.stack, version, deployments.SecretsProvider{}, false)
+	if err == nil {
+		e.section, err = c.clientSection(e.Deployment)
 	}
-	d.Deployment, err = c.forClient(d.Deployment)
-	return d, err
+	return e, err
 }
 
-// forClient returns a deployment whose secrets provider is as the stock CLI writes it, so that the CLI decrypts the
-// secrets by the address at which it has logged in.
-func (c *call) forClient(deployment json.RawMessage) (json.RawMessage, error) {
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(deployment, &fields); err != nil {
-		return nil, err
-	}
+// clientSection returns the secrets provider of a deployment as the stock CLI writes it, so that the CLI decrypts the
+// secrets by the address at which it has logged in; nil: it is as it is stored.
+func (c *call) clientSection(deployment json.RawMessage) (json.RawMessage, error) {
 	var section *apitype.SecretsProvidersV1
-	if raw := fields["secrets_providers"]; raw != nil {
+	if raw := rawjson.Member(deployment, secretsMember); raw != nil {
 		if err := json.Unmarshal(raw, &section); err != nil {
 			return nil, err
 		}
 	}
 	if section == nil || section.Type != deployments.SecretsService {
-		return deployment, nil
+		return nil, nil
 	}
 	section, err := c.clientProvider()
-	if err == nil {
-		fields["secrets_providers"], err = json.Marshal(section)
-	}
 	if err != nil {
 		return nil, err
 	}
-	out, err := json.Marshal(fields)
-	return statestore.WithBase64(out), err
+	return json.Marshal(section)
 }
 
 // clientProvider returns the service's secrets provider of a stack as the stock CLI writes it.
@@ -104,7 +129,7 @@ func (c *call) address() string {
 // stackOutputs returns the outputs of a stack as they are stored.
 func stackOutputs(c *call) (any, error) {
 	exported, err := c.export(0)
-	if err != nil || isEmpty(exported) {
+	if err != nil || isEmpty(exported.UntypedDeployment) {
 		return rootOutputs{}, err
 	}
 	for r := range rawjson.Elements(rawjson.Member(exported.Deployment, "resources")) {
@@ -113,10 +138,18 @@ func stackOutputs(c *call) (any, error) {
 			return nil, err
 		}
 		if of.Type == string(resource.RootStackType) && of.Parent == "" {
-			return rootOutputs{rawjson.Member(r, "outputs"), rawjson.Member(exported.Deployment, "secrets_providers")}, nil
+			return exported.outputs(r), nil
 		}
 	}
 	return rootOutputs{}, nil
+}
+
+// outputs returns the outputs of the root resource of a deployment.
+func (e exported) outputs(root []byte) rootOutputs {
+	if e.section == nil {
+		return rootOutputs{rawjson.Member(root, "outputs"), rawjson.Member(e.Deployment, secretsMember)}
+	}
+	return rootOutputs{statestore.WithBase64(rawjson.Member(root, "outputs")), e.section}
 }
 
 // rootOutputs is apitype.StackOutputsResponse, whose values nobody looks at.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/values/rawjson"
 	"github.com/deployctl/deployctl/statestore/journal"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
@@ -117,7 +118,7 @@ func beginUpdate(c *call) (any, error) {
 	if requestKinds[kind] == "" {
 		return nil, deployments.Errorf(deployments.CodeInvalid, "%q is not a kind of update", clean(kind))
 	}
-	var answer apitype.BeginUpdateResponse
+	var answer begunUpdate
 	var err error
 	if answer.UpdateProgramResponse, err = c.create(kind, r.Program); err != nil {
 		return nil, err
@@ -125,14 +126,26 @@ func beginUpdate(c *call) (any, error) {
 	if answer.StartUpdateResponse, err = c.start(answer.UpdateID, r.StartUpdateRequest); err != nil {
 		return nil, err
 	}
-	exported, err := c.export(0)
-	if err != nil {
+	if answer.exported, err = c.export(0); err != nil {
 		return nil, err
 	}
-	answer.Deployment = &exported
 	info, err := c.edge.Service.Stack(c.Context(), c.stack)
 	answer.Stack = describe(info)
 	return answer, err
+}
+
+// begunUpdate is the answer to beginUpdate, with a deployment that may be large.
+type begunUpdate struct {
+	apitype.BeginUpdateResponse
+	exported exported
+}
+
+func (b begunUpdate) parts() ([][]byte, error) {
+	deployment, err := b.exported.parts()
+	if err != nil {
+		return nil, err
+	}
+	return rawjson.With(b.BeginUpdateResponse, "deployment", deployment...)
 }
 
 // update returns the name of the update in the path: its version, or the id that its client knows it by.

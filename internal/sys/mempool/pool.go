@@ -51,26 +51,16 @@ func New(size int64) *Pool {
 	return &Pool{size: size, free: size, used: map[string]int64{}, kept: map[string]int64{}}
 }
 
-// keptShare is the part of the size of a pool that a party may Keep.
-const keptShare = 2
-
-// Keep notes that n bytes are kept of what a party has sent, which nobody waits for and nothing takes back: beside the
-// pool, each party may have half its size of such memory. It reports whether that is so with these; then whoever keeps
-// them calls forget once they are gone.
-func (p *Pool) Keep(party string, n int64) (forget func(), ok bool) {
+// Taken returns how much memory those that have any need, in bytes, also beyond the size of the pool.
+func (p *Pool) Taken() (n int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.kept[party]+n > p.size/keptShare {
-		return nil, false
-	}
-	p.kept[party] += n
-	return sync.OnceFunc(func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if p.kept[party] -= n; p.kept[party] == 0 {
-			delete(p.kept, party)
+	for _, c := range p.holding {
+		if n += c.held; c.wants == 0 {
+			n += max(0, c.needs-c.held)
 		}
-	}), true
+	}
+	return n
 }
 
 // Claim is what one call has of a pool. It is safe for concurrent use.
@@ -284,15 +274,37 @@ func (p *Pool) unwait(c *Claim) {
 	}
 }
 
-// next returns the claim that waits whose party would have the least with it; of one party, the smallest.
+// next returns the claim that waits whose party would have the least with it; see first.
 func (p *Pool) next() (next *Claim) {
+	of := map[string]*Claim{}
+	for _, c := range p.waiting {
+		if known := of[c.party]; known == nil || first(c, known) {
+			of[c.party] = c
+		}
+	}
 	least := int64(0)
 	for _, c := range p.waiting {
-		if with := p.used[c.party] + c.wants; next == nil || with < least || with == least && c.asked.Before(next.asked) {
+		with := p.used[c.party] + c.wants
+		if of[c.party] == c && (next == nil || with < least || with == least && c.asked.Before(next.asked)) {
 			next, least = c, with
 		}
 	}
 	return next
+}
+
+// first reports whether a claim gets memory before another one of its party: one whose content has arrived, because
+// what arrives beside it would keep it waiting until it gives way; then the smaller, and of equal ones that which has
+// the most. So contents that do not fit together arrive one after the other, and not all of them in part.
+func first(c, other *Claim) bool {
+	switch {
+	case c.whole != other.whole:
+		return c.whole
+	case c.wants != other.wants:
+		return c.wants < other.wants
+	case c.held != other.held:
+		return c.held > other.held
+	}
+	return c.asked.Before(other.asked)
 }
 
 // clear reports whether there is the memory that a claim wants. If not, it has others give way.

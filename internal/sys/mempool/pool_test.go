@@ -282,3 +282,68 @@ func TestAClaimThatDropsItsMemoryMayTakeMore(t *testing.T) {
 	c.Release()
 	nothing(t, p)
 }
+
+// TestTakenIsWhatThoseNeedThatHaveIt has claims that have, wait and need more than there is.
+func TestTakenIsWhatThoseNeedThatHaveIt(t *testing.T) {
+	p := New(10)
+	taken := func(want int64) {
+		t.Helper()
+		if got := p.Taken(); got != want {
+			t.Errorf("%d are taken, not %d", got, want)
+		}
+	}
+	one, other := p.Claim("a", nil), p.Claim("b", nil)
+	for _, c := range []*Claim{one, other} {
+		if err := c.Take(t.Context(), 4, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	taken(8)
+	if err := one.Take(t.Context(), 100, 0); err == nil {
+		t.Error("it gets what the other one has")
+	}
+	taken(8)
+	other.Release()
+	if err := one.Take(t.Context(), 100, 0); err != nil {
+		t.Fatal(err)
+	}
+	taken(104)
+	one.Return(94)
+	taken(10)
+	one.Release()
+	taken(0)
+}
+
+// TestLargeContentsOfOnePartyArriveOneAfterTheOther has contents arrive in steps that fit only one at a time. Each
+// begins anew when it had to give way, as clients do.
+func TestLargeContentsOfOnePartyArriveOneAfterTheOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := New(20 * Step)
+		var arriving sync.WaitGroup
+		var tries atomic.Int64
+		for range 6 {
+			arriving.Go(func() {
+				for content := func() bool {
+					tries.Add(1)
+					var gone atomic.Bool
+					c := p.Claim("a", func() { gone.Store(true) })
+					defer c.Release()
+					for range 10 {
+						if c.Take(t.Context(), Step, time.Minute) != nil || gone.Load() {
+							return false
+						}
+						time.Sleep(100 * time.Millisecond)
+						c.Moved()
+					}
+					return c.Whole() && c.Take(t.Context(), 30*Step, time.Minute) == nil
+				}; !content(); {
+				}
+			})
+		}
+		arriving.Wait()
+		if n := tries.Load(); n > 60 {
+			t.Errorf("6 contents have begun %d times", n)
+		}
+		nothing(t, p)
+	})
+}

@@ -45,6 +45,28 @@ func Member(text []byte, name string) (value []byte) {
 	return value
 }
 
+// With returns the JSON of an object, in parts, to which a member is added whose value is a text in parts:
+// encoding/json would copy that several times. Without a value nothing is added.
+func With(object any, name string, value ...[]byte) ([][]byte, error) {
+	text, err := json.Marshal(object)
+	if err != nil {
+		return nil, err
+	}
+	if len(value) == 0 || len(value) == 1 && len(value[0]) == 0 {
+		return [][]byte{text}, nil
+	}
+	quoted, err := json.Marshal(name)
+	if err != nil {
+		return nil, err
+	}
+	before := text[:len(text)-1]
+	if len(before) > len("{") {
+		before = append(before, ',')
+	}
+	parts := append([][]byte{append(append(before, quoted...), ':')}, value...)
+	return append(parts, []byte("}")), nil
+}
+
 // IsArray reports whether a valid text is an array.
 func IsArray(text []byte) bool { c := cursor{text: text}; return c.peek() == '[' }
 

@@ -133,3 +133,20 @@ func FuzzTexts(f *testing.F) {
 		}
 	})
 }
+
+func TestAMemberIsAddedToAnObjectInParts(t *testing.T) {
+	for want, c := range map[string]struct {
+		object any
+		value  [][]byte
+	}{
+		`{"a":1,"large":{"b":2}}`: {map[string]int{"a": 1}, [][]byte{[]byte(`{"b"`), []byte(`:2}`)}},
+		`{"large":null}`:          {struct{}{}, [][]byte{[]byte("null")}},
+		`{"a":2}`:                 {map[string]int{"a": 2}, nil},
+		`{"a":3}`:                 {map[string]int{"a": 3}, [][]byte{nil}},
+	} {
+		parts, err := With(c.object, "large", c.value...)
+		if got := string(bytes.Join(parts, nil)); err != nil || got != want {
+			t.Errorf("it is %s, not %s: %v", got, want, err)
+		}
+	}
+}

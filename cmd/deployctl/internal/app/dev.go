@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -162,6 +163,7 @@ func serveEmbedded(ctx context.Context, d *devCall, server *devserver.Server, co
 		return err
 	}
 	defer in.metrics.close()
+	in.heap = heapLimit(d.Env, leastOfEmbedded, math.MaxInt64)
 	kept, err := auditKept(d.settings)
 	if err != nil {
 		return err
@@ -187,6 +189,7 @@ func serveEmbedded(ctx context.Context, d *devCall, server *devserver.Server, co
 	in.metrics.disk(in.dir)
 	authority := grpcapi.OneToken(token, node.authority)
 	memory, calls := grpcapi.NewMemory(), grpcapi.NewCalls()
+	in.heap.Count(memory.Taken)
 	stock := pulumiapi.Config{Memory: memory, Calls: calls,
 		Authority: stockAuthority{authority, server.Status.PulumiTokenFile},
 		Log:       server.Log, Since: time.Now(), Callback: callback, Counted: in.metrics.pulumi()}

@@ -20,6 +20,7 @@ import (
 	"github.com/deployctl/deployctl/internal/plugin/plugins"
 	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/deployctl/deployctl/internal/sys/doors"
+	"github.com/deployctl/deployctl/internal/sys/heap"
 	"github.com/deployctl/deployctl/internal/sys/outbound"
 	"github.com/deployctl/deployctl/internal/terminal/settings"
 	"github.com/deployctl/deployctl/providers"
@@ -41,6 +42,8 @@ type infrastructure struct {
 	gone     []string
 	// organizations are the organizations of a worker; see worker.Options.
 	organizations []string
+	// heap counts what pools of memory have given out; nil: nobody asks.
+	heap *heap.Limit
 	// retention is what garbage collection keeps of a stack.
 	retention statestore.Retention
 	// plugins are the servers from which plugins may be downloaded; nil: none.

@@ -51,6 +51,7 @@ func newNode(ctx context.Context, in infrastructure, connection *worker.Connecti
 		Plugins:  in.plugins, Sources: in.sources, Webhooks: in.webhooks,
 		Interceptors: in.metrics.work(), Retention: &in.retention, Collected: in.metrics.collected(),
 		Settled:    in.metrics.settled(),
+		Taken:      in.heap.Count,
 		Hosts:      in.metrics.hosts(),
 		Deployment: in.temporal.deployment,
 	}

@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"runtime/debug"
 	"time"
 
 	"github.com/deployctl/deployctl/cmd/deployctl/internal/collector"
 	"github.com/deployctl/deployctl/cmd/deployctl/internal/command/console"
 	"github.com/deployctl/deployctl/internal/edge/grpcapi"
 	"github.com/deployctl/deployctl/internal/edge/pulumiapi"
+	"github.com/deployctl/deployctl/internal/sys/heap"
 	"github.com/deployctl/deployctl/internal/sys/outbound"
 	"github.com/deployctl/deployctl/internal/terminal/settings"
 	"github.com/urfave/cli/v2"
@@ -37,18 +37,27 @@ func serveCommand(s *console.Env) *cli.Command {
 	}
 }
 
-// memoryLimit is the soft memory limit of the Go runtime, unless GOMEMLIMIT is set. Without a limit, the garbage of
-// large files would double the memory of the process. It is above the memory that can be in use at a time
-// (grpcapi.MaxContent and some 50 MiB), because the collector runs all the time at the limit.
-const memoryLimit = 320 << 20
+// What the collector leaves a process in any case before it begins; see heapLimit.
+const (
+	leastOfServe    = 320 << 20
+	leastOfWorker   = 256 << 20
+	leastOfEmbedded = 512 << 20
+)
+
+// heapLimit has the collector double at most so much, and only of what is in use beside pools of memory, unless
+// GOMEMLIMIT is set: without a limit, the garbage of large files would double the memory of the process.
+func heapLimit(s *console.Env, least, most int64) *heap.Limit {
+	collector.Begin()
+	if s.Variable("GOMEMLIMIT") != "" {
+		return nil
+	}
+	return heap.Begin(least, most)
+}
 
 // serve serves the API until ctx ends; with check it returns before it begins to serve.
 func serve(ctx context.Context, o *start, check bool) error {
 	defer o.close()
-	collector.Begin()
-	if o.Variable("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(memoryLimit)
-	}
+	heapLimit(o.Env, leastOfServe, 0) // its callers decide about all that it has
 	api := o.openAPI()
 	pulumi := o.openPulumi(api.secure)
 	lease, err := leaseOf(o.settings)

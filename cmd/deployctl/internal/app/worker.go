@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/deployctl/deployctl/cmd/deployctl/internal/command/console"
@@ -44,6 +45,7 @@ var organizationsFlag = &cli.StringSliceFlag{
 // work executes updates until ctx ends; with check it returns before it begins.
 func work(ctx context.Context, o *start, check bool) error {
 	defer o.close()
+	o.in.heap = heapLimit(o.Env, leastOfWorker, math.MaxInt64)
 	for _, organization := range o.in.organizations {
 		o.setting(deployments.ValidateName("organization", organization))
 	}
