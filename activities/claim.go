@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,25 +12,23 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/host/stackconfig"
+	"github.com/deployctl/deployctl/internal/sys/panics"
 	"github.com/deployctl/deployctl/internal/values/redaction"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/access"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"go.temporal.io/sdk/activity"
+	"golang.org/x/sync/errgroup"
 )
 
 // Head returns the version of a stack, its next version and its active update.
 func (a *Activities) Head(ctx context.Context, name deployments.StackName) (deployments.Head, error) {
-	h, err := a.Store.Head(ctx, name)
+	h, next, err := a.Store.HeadAndNext(ctx, name) // the history also has updates that never held the claim
 	if err != nil {
 		return deployments.Head{}, failureAtOnce(err)
 	}
 	head := h.Contract(name)
-	latest, err := a.Store.LatestUpdate(ctx, name) // the history also has updates that never held the claim
-	if err != nil {
-		return head, failureAtOnce(err)
-	}
-	head.Next = max(head.Next, latest+1)
+	head.Next = next
 	if a.Unseen != nil {
 		if head.Next, err = a.Unseen(ctx, name, max(head.Next, head.Version+1)); err != nil {
 			return head, failureAtOnce(err)
@@ -56,56 +55,149 @@ func (a *Activities) claim(ctx context.Context, in deployments.ClaimInput) (depl
 	if r.Lease != nil || r.Submitted == nil {
 		return deployments.Claimed{}, notSubmitted(u)
 	}
-	if queue, err := a.elsewhere(ctx, u.Organization); err != nil || queue != "" {
-		return deployments.Claimed{Queue: queue}, err
+	asked, err := a.ask(ctx, in)
+	if err != nil || asked.queue != "" {
+		return deployments.Claimed{Queue: asked.queue}, err
 	}
 	if err := a.roomFor(ctx, u); err != nil {
 		return deployments.Claimed{}, err
 	}
-	if err := a.mayBegin(ctx, in); err != nil {
+	if asked.held != "" {
+		return deployments.Claimed{}, Postponed(ctx, asked.held, longestHold)
+	}
+	if err := a.request(ctx, in); err != nil {
 		return deployments.Claimed{}, err
 	}
-	if err := a.putRequest(ctx, in); err != nil {
-		return deployments.Claimed{}, err
-	}
-	if err := a.permit(ctx, in); err != nil {
-		return deployments.Claimed{}, err
-	}
-	base, version, missing, err := a.fence(ctx, in)
+	c, version, missing, err := a.fence(ctx, in, asked.head)
 	if err != nil {
 		return deployments.Claimed{}, err
 	}
-	if previewed, confirmed := r.Previewed(); confirmed && previewed != base {
+	if previewed, confirmed := r.Previewed(); confirmed && previewed != c.Base {
 		return deployments.Claimed{}, deployments.Errorf(deployments.CodeConflict,
-			"the stack has moved on to version %d since version %d was previewed; preview again", base, previewed)
+			"the stack has moved on to version %d since version %d was previewed; preview again", c.Base, previewed)
 	}
-	s, err := a.host(ctx, u, base, r, in.Number > 1)
+	s, generations, err := a.beginHosting(ctx, in, c)
 	if err != nil {
 		return deployments.Claimed{}, err
 	}
 	if in.Number <= 1 {
-		s.log.Put(prelude(s.config))
-		if missing != "" {
-			s.log.Put(warning(missing))
-		}
-		if asked := askedParallel(r); s.granted < asked {
-			s.log.Put(warning(fmt.Sprintf("%d steps are made at a time, of %d that were asked for: other updates of %s "+
-				"have their share of the worker.", s.granted, asked, u.Organization)))
-		}
-	}
-	go s.prepare(context.WithoutCancel(ctx))
-	if err := a.Store.PutInfo(ctx, running(u, r, a.started(ctx, u))); err != nil {
-		return deployments.Claimed{}, err
+		s.greet(missing)
 	}
 	goal := goalOf(u, version, r, s.granted)
-	goal.StackID, goal.Identity, goal.Look = s.stackID, s.identity.Seeds, s.look
-	if goal.Generations, err = a.Store.Generations(ctx, u.StackName); err != nil {
-		return deployments.Claimed{}, err
-	}
+	goal.StackID, goal.Identity, goal.Look, goal.Generations = s.stackID, s.identity.Seeds, s.look, generations
 	return deployments.Claimed{
-		Worker: a.Worker, Base: base, Goal: goal, HasProgram: r.HasProgram(),
+		Worker: a.Worker, Base: c.Base, Goal: goal, HasProgram: r.HasProgram(),
 		Retries: s.retries,
 	}, nil
+}
+
+// asked is what is known before the first write of a claim.
+type asked struct {
+	queue string          // of the workers that host the update; empty: this one may
+	held  string          // why the update does not begin now; empty: it does
+	head  statestore.Head // of the stack of a preview, which claims nothing
+}
+
+// ask asks all that decides whether the update begins here and now, at once. A claim needs the head next, so that is
+// read, too.
+func (a *Activities) ask(ctx context.Context, in deployments.ClaimInput) (of asked, err error) {
+	u, r := in.Update, in.Request
+	asking, asks := errgroup.WithContext(ctx)
+	asking.Go(func() (err error) {
+		of.queue, err = a.elsewhere(asks, u.Organization)
+		return err
+	})
+	asking.Go(func() (err error) {
+		if in.Number <= 1 {
+			of.held, err = a.heldBack(asks, u, r)
+		}
+		return err
+	})
+	asking.Go(func() (err error) {
+		if changesHead(u, r) {
+			a.Store.Expect(asks, u.StackName)
+		} else {
+			of.head, err = a.Store.Head(asks, u.StackName)
+		}
+		return err
+	})
+	return of, asking.Wait()
+}
+
+// request stores the request of the update, and fails if its caller may not make it any more.
+func (a *Activities) request(ctx context.Context, in deployments.ClaimInput) error {
+	permitted := make(chan error, 1)
+	go func() {
+		permitted <- panics.Do("looking for who asked for an update", func() error { return a.permit(ctx, in) })
+	}()
+	return cmp.Or(a.putRequest(ctx, in), <-permitted)
+}
+
+// beginHosting opens the session of an update that has its stack, while its description is stored, and begins what it
+// will need. It returns the generations of the next creates, too.
+func (a *Activities) beginHosting(
+	ctx context.Context, in deployments.ClaimInput, c statestore.Claim,
+) (s *session, generations map[string]int, err error) {
+	var since time.Time
+	beginning, begins := errgroup.WithContext(ctx)
+	beginning.Go(func() (err error) {
+		if s, err = a.host(begins, in.Update, c.Base, in.Request, in.Number > 1); err == nil {
+			go s.prepare(context.WithoutCancel(ctx))
+		}
+		return err
+	})
+	beginning.Go(func() (err error) {
+		since, err = a.describe(begins, in, c)
+		return err
+	})
+	beginning.Go(func() (err error) {
+		generations, err = a.Store.Generations(begins, in.Update.StackName)
+		return err
+	})
+	if err := beginning.Wait(); err != nil {
+		if errors.Is(err, errOver) {
+			a.forget(ctx, in.Update)
+		}
+		return nil, nil, err
+	}
+	s.started.Store(&since)
+	return s, generations, nil
+}
+
+// errOver is in the chain of the error about an update that was ended while its claim was under way.
+var errOver = errors.New("it is over")
+
+// describe stores the description of an update that has its stack, and returns since when it runs. If the update was
+// ended while its claim was under way, the claim ends, too.
+func (a *Activities) describe(ctx context.Context, in deployments.ClaimInput, c statestore.Claim) (time.Time, error) {
+	u, since := in.Update, time.Now().UTC()
+	there, begun, err := a.Store.BeginInfo(ctx, running(u, in.Request, since))
+	if err != nil || begun {
+		return since, err
+	}
+	if !there.Ended.IsZero() && changesHead(u, in.Request) {
+		if err := a.Store.Commit(ctx, c, statestore.Written{}); err != nil {
+			return since, err
+		}
+		return since, &deployments.Error{Code: deployments.CodeConflict, Err: errOver,
+			Message: fmt.Sprintf("update %s is over: %s", u, there.Status)}
+	}
+	if !there.Started.IsZero() {
+		since = there.Started
+	}
+	return since, a.Store.PutInfo(ctx, running(u, in.Request, since))
+}
+
+// greet writes what an update begins with to its log.
+func (s *session) greet(missing string) {
+	s.log.Put(prelude(s.config))
+	if missing != "" {
+		s.log.Put(warning(missing))
+	}
+	if asked := askedParallel(s.request); s.granted < asked {
+		s.log.Put(warning(fmt.Sprintf("%d steps are made at a time, of %d that were asked for: other updates of %s "+
+			"have their share of the worker.", s.granted, asked, s.update.Organization)))
+	}
 }
 
 // putRequest stores the request of an update that a worker hosts. That of a preview is stored once, by the workflow run
@@ -196,36 +288,24 @@ func (a *Activities) missing(ctx context.Context, c statestore.Claim) (string, e
 		"the state is different.", known+1, last), nil
 }
 
-// fence claims the stack for this worker. It returns the stack's version, the version that the update makes, and a
-// warning about missing versions between the two. A preview claims nothing; it has the version of the next update, so
-// that both generate the same names.
+// fence claims the stack for this worker. It returns the claim with the stack's version, the version that the update
+// makes, and a warning about missing versions between the two. A preview claims nothing; it has the version of the next
+// update, so that both generate the same names.
 func (a *Activities) fence(
-	ctx context.Context, in deployments.ClaimInput,
-) (base, version int, missing string, err error) {
+	ctx context.Context, in deployments.ClaimInput, h statestore.Head,
+) (c statestore.Claim, version int, missing string, err error) {
 	if !changesHead(in.Update, in.Request) {
-		h, err := a.Store.Head(ctx, in.Update.StackName)
-		if err == nil && h.ID != in.Request.Submitted.StackID {
+		if h.ID != in.Request.Submitted.StackID {
 			err = deployments.Errorf(deployments.CodeConflict, "the preview was asked for when another stack had this name: "+
 				"ask for another one")
 		}
-		return h.Version, max(h.Next, h.Version+1), "", err
+		return statestore.Claim{Base: h.Version}, max(h.Next, h.Version+1), "", err
 	}
-	c, err := a.Store.Claim(ctx, claimant(ctx, in.Update, in.Request, writer(a.Worker, strconv.Itoa(in.Number))))
-	if err != nil {
-		return 0, 0, "", err
+	c, err = a.Store.Claim(ctx, claimant(ctx, in.Update, in.Request, writer(a.Worker, strconv.Itoa(in.Number))))
+	if err == nil {
+		missing, err = a.missing(ctx, c)
 	}
-	info, err := a.Store.Info(ctx, in.Update)
-	if err != nil && deployments.CodeOf(err) != deployments.CodeNotFound {
-		return 0, 0, "", err
-	}
-	if !info.Ended.IsZero() { // it was ended while this claim was under way
-		if err := a.Store.Commit(ctx, c, statestore.Written{}); err != nil {
-			return 0, 0, "", err
-		}
-		return 0, 0, "", deployments.Errorf(deployments.CodeConflict, "update %s is over: %s", in.Update, info.Status)
-	}
-	missing, err = a.missing(ctx, c)
-	return c.Base, in.Update.Number(), missing, err
+	return c, in.Update.Number(), missing, err
 }
 
 // changesHead reports whether an update makes a version of its stack; a preview does not.

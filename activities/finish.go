@@ -12,32 +12,45 @@ import (
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"go.temporal.io/sdk/activity"
+	"golang.org/x/sync/errgroup"
 )
 
 // Settled commits an update: it writes the checkpoint, moves the head, and closes the history and the event log. It may
 // run more than once.
 func (a *Activities) Settled(ctx context.Context, in deployments.CommitInput) (deployments.UpdateInfo, error) {
 	defer Beat(ctx)()
-	var info deployments.UpdateInfo
-	err := a.executes(ctx, in.Update)
-	if err == nil {
-		info, err = a.settled(ctx, in)
-	}
+	info, err := a.settled(ctx, in)
 	return info, failureUntilStored(err)
 }
 
 // executes reports, as CodeConflict, that another workflow run than that of this activity has the stack for an update.
-// A recovery ends what others have begun.
 func (a *Activities) executes(ctx context.Context, u deployments.UpdateName) error {
-	if u.Number() == 0 || !activity.IsActivity(ctx) ||
-		activity.GetInfo(ctx).ActivityType.Name == deployments.ActivityRecover {
+	run := executing(ctx, u)
+	if run == "" {
 		return nil
 	}
 	h, err := a.Store.Head(ctx, u.StackName)
-	if err == nil && h.Active != nil && h.Active.Version == u.Version && h.Active.Run != workflowRun(ctx) {
-		err = deployments.Errorf(deployments.CodeConflict, "another run of its workflow executes update %s", u)
+	if err == nil {
+		err = executedBy(h, u, run)
 	}
 	return err
+}
+
+// executing returns the workflow run that must have the stack for an update; "" if there is none. A recovery ends what
+// others have begun.
+func executing(ctx context.Context, u deployments.UpdateName) string {
+	if u.Number() == 0 || !activity.IsActivity(ctx) ||
+		activity.GetInfo(ctx).ActivityType.Name == deployments.ActivityRecover {
+		return ""
+	}
+	return workflowRun(ctx)
+}
+
+func executedBy(h statestore.Head, u deployments.UpdateName, run string) error {
+	if run != "" && h.Active != nil && h.Active.Version == u.Version && h.Active.Run != run {
+		return deployments.Errorf(deployments.CodeConflict, "another run of its workflow executes update %s", u)
+	}
+	return nil
 }
 
 func (a *Activities) settled(ctx context.Context, in deployments.CommitInput) (deployments.UpdateInfo, error) {
@@ -45,60 +58,166 @@ func (a *Activities) settled(ctx context.Context, in deployments.CommitInput) (d
 	if err != nil {
 		return deployments.UpdateInfo{}, err
 	}
-	info, err := a.Store.Info(ctx, in.Update)
-	if err != nil && deployments.CodeOf(err) != deployments.CodeNotFound {
-		return info, err
-	}
+	e := &ending{acts: a, in: in, request: request}
 	var said sync.WaitGroup
 	if s := a.find(in.Update); s != nil && s.log != nil {
 		said.Go(func() { _ = s.log.Flush(ctx) }) // an error loses only output
 	}
 	defer said.Wait()
-	if info.Ended.IsZero() {
-		if in.Result.Status == "" {
-			return info, deployments.Errorf(deployments.CodeConflict, "update %s is not committed without a result", in.Update)
-		}
-		info = running(in.Update, request, a.started(ctx, in.Update))
-		if in.LastSave != nil {
-			if err := a.save(ctx, *in.LastSave); err != nil {
-				return info, err
-			}
-		}
-		info.Status, info.Error, info.Changes, info.Next = string(in.Result.Status), in.Result.Sentence(), in.Result.Changes,
-			in.Next
-		if in.Result.NamesNothing {
-			info.Code = deployments.CodeInvalid
-		}
-		info.Ended = time.Now().UTC()
-		summarized := a.summarize(ctx, in, summaryOf(info, in.Result))
-		info.Resources, info.Committed, err = a.finish(ctx, in, request)
-		if err = errors.Join(err, <-summarized); err != nil {
-			return info, err
-		}
+	if err := e.commit(ctx); err != nil {
+		return e.info, err
+	}
+	if !e.over {
 		said.Wait() // what has ended has no more events, but for its end
-		if err := a.Store.PutInfo(ctx, info); err != nil {
-			return info, err
+		if err := a.Store.PutInfo(ctx, e.info); err != nil {
+			return e.info, err
 		}
 	}
-	told := a.tell(ctx, info, request)
-	err = errors.Join(a.append(ctx, in.Update, in.Saves+2, []deployments.WatchEvent{{End: &info}}), <-told)
+	told := a.tell(ctx, e.info, request)
+	err = errors.Join(a.append(ctx, in.Update, e.last()+1, []deployments.WatchEvent{{End: &e.info}}), <-told)
 	if err == nil {
 		go a.tidy(context.WithoutCancel(ctx), in, request)
 	}
-	return info, err
+	return e.info, err
 }
 
-// summarize writes the last events before the end to the log of an update, while the caller does something else.
-func (a *Activities) summarize(
-	ctx context.Context, in deployments.CommitInput, last []deployments.WatchEvent,
-) <-chan error {
-	written := make(chan error, 1)
-	go func() {
-		written <- panics.Do("writing the summary of an update", func() error {
-			return a.append(ctx, in.Update, in.Saves+1, last)
-		})
-	}()
-	return written
+// ending is an update that is being ended.
+type ending struct {
+	acts    *Activities
+	in      deployments.CommitInput
+	request deployments.UpdateRequest
+	info    deployments.UpdateInfo
+	over    bool // it had ended before
+}
+
+// last returns the number of the last part of the Run's stream before the end: the save that the commit makes has the
+// summary, too.
+func (e *ending) last() int {
+	if e.in.LastSave != nil {
+		return e.in.Saves
+	}
+	return e.in.Saves + 1
+}
+
+// commit writes the update's checkpoint, its last events and its summary, and then moves the head. One that had ended
+// keeps its end.
+func (e *ending) commit(ctx context.Context) error {
+	if !changesHead(e.in.Update, e.request) {
+		return e.endPreview(ctx)
+	}
+	run, active := executing(ctx, e.in.Update), false
+	f := statestore.Finish{
+		Scope: statestore.Scope{Update: e.in.Update, Base: e.in.Base, Secrets: e.request.Secrets},
+		Saves: e.in.Saves, Integrity: e.in.Result.IntegrityError,
+		Check: func(h statestore.Head) error {
+			active = h.Active != nil && h.Active.Version == e.in.Update.Version
+			return executedBy(h, e.in.Update, run)
+		},
+		Beside: func(ctx context.Context) error {
+			if err := e.begin(ctx, active && run != ""); err != nil || e.over {
+				return err
+			}
+			return e.sayAll(ctx)
+		},
+	}
+	if s := e.in.LastSave; s != nil {
+		f.Saves, f.Extra, f.Carried = s.Number-1, s.Deltas, true
+	}
+	written, err := e.acts.Store.Finish(ctx, f)
+	if err != nil && e.info.Update.Version == "" && deployments.CodeOf(err) == deployments.CodeConflict {
+		return e.endedBefore(ctx, err)
+	}
+	if !e.over {
+		e.info.Resources, e.info.Committed = written.Resources, written.Version != 0
+	}
+	return err
+}
+
+// endedBefore returns nil if the update has ended before, and otherwise why it cannot be committed.
+func (e *ending) endedBefore(ctx context.Context, why error) (err error) {
+	info, err := e.acts.Store.Info(ctx, e.in.Update)
+	if err == nil && !info.Ended.IsZero() {
+		e.info, e.over = info, true
+		return nil
+	}
+	if err != nil && deployments.CodeOf(err) != deployments.CodeNotFound {
+		return err
+	}
+	return why
+}
+
+// begin finds out since when the update runs, and whether it has ended before. One that has the stack has not: the head
+// moves before that is noted.
+func (e *ending) begin(ctx context.Context, active bool) error {
+	u := e.in.Update
+	started := time.Now().UTC()
+	if since := e.acts.startedHere(u); active && since != nil {
+		started = *since
+	} else {
+		info, err := e.acts.Store.Info(ctx, u)
+		if err != nil && deployments.CodeOf(err) != deployments.CodeNotFound {
+			return err
+		}
+		if err == nil && !info.Ended.IsZero() {
+			e.info, e.over = info, true
+			return nil
+		}
+		if err == nil && !info.Started.IsZero() {
+			started = info.Started
+		}
+	}
+	if e.in.Result.Status == "" {
+		return deployments.Errorf(deployments.CodeConflict, "update %s is not committed without a result", u)
+	}
+	e.info = running(u, e.request, started)
+	result := e.in.Result
+	e.info.Status, e.info.Error, e.info.Changes, e.info.Next = string(result.Status), result.Sentence(), result.Changes,
+		e.in.Next
+	if result.NamesNothing {
+		e.info.Code = deployments.CodeInvalid
+	}
+	e.info.Ended = time.Now().UTC()
+	return nil
+}
+
+// startedHere returns since when an update runs, if this worker has claimed it; else nil.
+func (a *Activities) startedHere(u deployments.UpdateName) *time.Time {
+	if s := a.find(u); s != nil {
+		return s.started.Load()
+	}
+	return nil
+}
+
+// sayAll writes what is left of the log of an update before its end: the last save, if it was not made, and the
+// summary.
+func (e *ending) sayAll(ctx context.Context) error {
+	summary := summaryOf(e.info, e.in.Result)
+	s := e.in.LastSave
+	if s == nil {
+		return e.acts.append(ctx, e.in.Update, e.last(), summary)
+	}
+	if len(s.Deltas) > 0 { // the values of its events may be among them
+		if err := e.acts.Store.SaveDeltas(ctx, s.Update, s.Number, s.Deltas); err != nil {
+			return err
+		}
+	}
+	return e.acts.append(ctx, e.in.Update, e.last(), append(e.acts.shown(ctx, *s), summary...))
+}
+
+// endPreview is commit for what makes no version.
+func (e *ending) endPreview(ctx context.Context) error {
+	var h statestore.Head
+	reading, reads := errgroup.WithContext(ctx)
+	reading.Go(func() (err error) {
+		h, err = e.acts.Store.Head(reads, e.in.Update.StackName)
+		return err
+	})
+	reading.Go(func() error { return e.begin(reads, false) })
+	if err := reading.Wait(); err != nil || e.over {
+		return err
+	}
+	e.info.Resources = h.Resources
+	return e.sayAll(ctx)
 }
 
 // tell tells webhooks that an update has ended, while the caller does something else.
@@ -114,22 +233,6 @@ func (a *Activities) tell(
 		told <- panics.Do("telling webhooks", func() error { return a.Ended(ctx, info, request.Scheduled) })
 	}()
 	return told
-}
-
-// finish writes the update's checkpoint, moves the head, and returns the number of resources of the stack, and whether
-// it has a new version.
-func (a *Activities) finish(
-	ctx context.Context, in deployments.CommitInput, request deployments.UpdateRequest,
-) (int, bool, error) {
-	if !changesHead(in.Update, request) {
-		h, err := a.Store.Head(ctx, in.Update.StackName)
-		return h.Resources, false, err
-	}
-	written, err := a.Store.Finish(ctx, statestore.Finish{
-		Scope: statestore.Scope{Update: in.Update, Base: in.Base, Secrets: request.Secrets},
-		Saves: in.Saves, Integrity: in.Result.IntegrityError,
-	})
-	return written.Resources, written.Version != 0, err
 }
 
 var operationResults = map[engine.Status]apitype.OperationResult{

@@ -18,18 +18,6 @@ func HeldBack(ctx context.Context, s interface {
 	return m.Holds(), err
 }
 
-// mayBegin postpones the first claim of an update while nothing new begins.
-func (a *Activities) mayBegin(ctx context.Context, in deployments.ClaimInput) error {
-	if in.Number > 1 {
-		return nil
-	}
-	why, err := a.heldBack(ctx, in.Update, in.Request)
-	if err != nil || why == "" {
-		return err
-	}
-	return Postponed(ctx, why, longestHold)
-}
-
 // heldBack says why an update does not begin now; empty if it does. One that has the stack already has begun, and ends.
 func (a *Activities) heldBack(
 	ctx context.Context, u deployments.UpdateName, r deployments.UpdateRequest,

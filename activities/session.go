@@ -85,6 +85,7 @@ type session struct {
 	memory      *mempool.Claim // of its state; nil: it takes none. See takeSettled
 	phases      phases
 	since       time.Time                    // when it was made
+	started     atomic.Pointer[time.Time]    // when the update was first claimed; nil until that is known
 	ready       chan struct{}                // closed once the session is filled or has failed; see open
 	parallel    ratelimit.Semaphore          // held by each step that runs
 	sent        sync.Map                     // by operation: attempts that have sent their call and are not over

@@ -3,85 +3,59 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"github.com/deployctl/deployctl/e2e/cluster"
+	"github.com/deployctl/deployctl/e2e/traffic"
 )
 
 // counter is a proxy in front of an S3 server that counts requests and the bytes of their bodies, both ways, but for
 // the checkpoint that our updates write at their end.
-type counter struct {
-	*httptest.Server
-	requests, bytes, aside atomic.Int64
-}
+type counter struct{ *traffic.Proxy }
 
-func newCounter(endpoint string) (*counter, error) {
-	to, err := url.Parse(endpoint)
-	if err != nil {
-		return nil, err
+// since gives what was asked of S3 since a moment, and the bytes of written checkpoints.
+func (c counter) since(m traffic.Mark) (of measured, aside float64) {
+	all := c.Since(m)
+	of.requests, of.chain = float64(len(all)), float64(len(traffic.Chain(all)))
+	for _, r := range all {
+		if r.Method == http.MethodPut && strings.Contains(r.Object, "checkpoints/") {
+			aside += float64(r.Bytes)
+		} else {
+			of.carried += float64(r.Bytes)
+		}
 	}
-	c := &counter{}
-	proxy := &httputil.ReverseProxy{
-		Rewrite: func(r *httputil.ProxyRequest) {
-			r.SetURL(to)
-			r.Out.Host = r.In.Host // it is signed
-		},
-		ModifyResponse: func(r *http.Response) error {
-			r.Body = &counted{r.Body, c.of(r.Request)}
-			return nil
-		},
-	}
-	c.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c.requests.Add(1)
-		r.Body = &counted{r.Body, c.of(r)}
-		proxy.ServeHTTP(w, r)
-	}))
-	return c, nil
-}
-
-func (c *counter) of(r *http.Request) *atomic.Int64 {
-	if r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/checkpoints/") {
-		return &c.aside
-	}
-	return &c.bytes
+	return of, aside
 }
 
 // count gives what f asks of S3.
-func (c *counter) count(f func() error) (m measured, err error) {
-	requests, bytes := c.requests.Load(), c.bytes.Load()
-	err = f()
-	return measured{requests: float64(c.requests.Load() - requests), carried: float64(c.bytes.Load() - bytes)}, err
+func (c counter) count(f func() (measured, error)) (measured, error) {
+	before := c.Mark()
+	m, err := f()
+	of, _ := c.since(before)
+	of.wall = m.wall
+	return of, err
 }
 
-type counted struct {
-	io.ReadCloser
-	n *atomic.Int64
-}
-
-func (c *counted) Read(p []byte) (int, error) {
-	n, err := c.ReadCloser.Read(p)
-	c.n.Add(int64(n))
-	return n, err
+// stopHouse stops the embedded service, whose servers others use from then on.
+func (s *stage) stopHouse(ctx context.Context) error {
+	_, err := output(ctx, s.dir, s.house.env, ours, "dev", "stop")
+	return err
 }
 
 // measureApart stops the embedded service, starts its parts one by one with a counting proxy before S3, and measures
 // what can only be seen so: the worker's memory, and what travels to and from S3.
 func (s *stage) measureApart(ctx context.Context, played []row, found results) error {
 	h := s.house
-	if _, err := output(ctx, s.dir, h.env, ours, "dev", "stop"); err != nil {
+	if err := s.stopHouse(ctx); err != nil {
 		return err
 	}
-	proxy, err := newCounter(h.S3Endpoint)
+	through, err := traffic.NewProxy(h.S3Endpoint, 0)
 	if err != nil {
 		return err
 	}
+	proxy := counter{through}
 	defer proxy.Close()
 	parts, err := cluster.Start(ctx, ours, s.dir, s.env, h.Home, proxy.URL, 1)
 	if err != nil {
@@ -111,7 +85,7 @@ func (s *stage) measureApart(ctx context.Context, played []row, found results) e
 				return err
 			}
 			for _, op := range operations {
-				m, err := proxy.count(func() error { _, err := c.play(ctx, dir, op); return err })
+				m, err := proxy.count(func() (measured, error) { return c.play(ctx, dir, op) })
 				if err != nil {
 					return err
 				}
@@ -146,7 +120,7 @@ func (r remote) play(ctx context.Context, dir string, op operation) (measured, e
 }
 
 // bytesOfAChange updates one resource of a large and of a small stack, and gives the ratio of the bytes.
-func (r remote) bytesOfAChange(ctx context.Context, proxy *counter) (float64, error) {
+func (r remote) bytesOfAChange(ctx context.Context, proxy counter) (float64, error) {
 	bytes := map[int]float64{}
 	for _, n := range []int{10, 1000} {
 		changing := row{name: fmt.Sprintf("change-%d", n), n: n}
@@ -160,14 +134,15 @@ func (r remote) bytesOfAChange(ctx context.Context, proxy *counter) (float64, er
 					return 0, err
 				}
 			}
-			m, err := proxy.count(func() error { _, err := r.play(ctx, dir, create); return err })
+			m, err := proxy.count(func() (measured, error) { return r.play(ctx, dir, create) })
 			if err != nil {
 				return 0, err
 			}
 			bytes[n] = m.carried
+			_, aside := proxy.since(0)
 			fmt.Printf("\nS3, stack of %d, %s: %.0f requests, %.1f KiB, and %.1f KiB of written checkpoints so far\n",
 				n, []string{"created", "one resource changed"}[size-1], m.requests, m.carried/1024,
-				float64(proxy.aside.Load())/1024)
+				aside/1024)
 		}
 	}
 	return bytes[1000] / bytes[10], nil

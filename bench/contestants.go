@@ -24,6 +24,7 @@ type measured struct {
 	wall, cpu, memory float64
 	events, bytes     float64 // of the histories of the update's Update and Run
 	requests, carried float64 // to S3, and the bytes of their bodies both ways
+	chain             float64 // of the requests that wait for one another, the longest
 }
 
 // play runs a command and accounts for it and its descendants.

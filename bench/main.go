@@ -47,10 +47,11 @@ func main() {
 	reps := flag.Int("reps", 0, "rounds of each row; 0 means 3, and 1 of the largest")
 	crowd := flag.Int("crowd", 100, "how many stock CLIs update at once on deployctl; 0: none")
 	apart := flag.Bool("apart", true, "also measure with the service's parts in processes of their own")
+	far := flag.Bool("away", true, "also measure with S3 and Temporal far away")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	failed, err := run(ctx, regexp.MustCompile(*only), options{reps: *reps, crowd: *crowd, apart: *apart})
+	failed, err := run(ctx, regexp.MustCompile(*only), options{reps: *reps, crowd: *crowd, apart: *apart, away: *far})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(2)
@@ -63,7 +64,7 @@ func main() {
 // options are what is measured.
 type options struct {
 	reps, crowd int
-	apart       bool
+	apart, away bool
 }
 
 func run(ctx context.Context, only *regexp.Regexp, o options) (failed int, err error) {
@@ -96,6 +97,14 @@ func run(ctx context.Context, only *regexp.Regexp, o options) (failed int, err e
 	if o.apart {
 		if err := stage.measureApart(ctx, played, found); err != nil {
 			return 0, fmt.Errorf("the parts of the service in processes of their own: %w", err)
+		}
+	}
+	if o.away {
+		if err := stage.stopHouse(ctx); err != nil {
+			return 0, err
+		}
+		if err := stage.measureAway(ctx, only, o.reps, found); err != nil {
+			return 0, fmt.Errorf("far away: %w", err)
 		}
 	}
 	return found.judge(), nil

@@ -41,6 +41,9 @@ func memory(m measured) float64 { return m.memory }
 func events(m measured) float64 { return m.events }
 func size(m measured) float64   { return m.bytes / 1024 }
 
+func requests(m measured) float64 { return m.requests }
+func chain(m measured) float64    { return m.chain }
+
 // s3 is the key of a row's traffic with S3, which is counted in a pass of its own.
 func s3(row string) string { return row + ", S3" }
 
@@ -123,6 +126,9 @@ func (r results) targets() []target {
 		return target{fmt.Sprintf("%s, %s: history events a resource", row, op),
 			r.median(key(row, ours, op), events) / n, most}
 	}
+	far := func(row string, op operation) target {
+		return against(row+", far away", op, stockS3, 1)
+	}
 	slow := rows[3]
 	return []target{
 		against("1000 flat", create, stockS3, 0.10),
@@ -148,6 +154,8 @@ func (r results) targets() []target {
 		{"stock CLIs at once, up: p95 / one alone for each core", r.median(crowdRatio, wall), 3},
 		{"stock CLIs at once: p50 of a journal's answer, ms", r.median(journalHalf, wall), 5},
 		{"stock CLIs at once: p99 of a journal's answer, ms", r.median(journalMost, wall), 50},
+		far("10 flat", noChange), far("10 flat", preview), far("10 flat", refresh),
+		far("chain of 20", noChange), far("100 flat", noChange),
 		{"S3 bytes of a one-resource change: stack of 1000 / stack of 10", r.median(bytesRatio, wall), 3},
 		{"peak MiB of a worker apart at 1000 resources", r.median(workerPeak, wall), 400},
 	}

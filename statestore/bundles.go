@@ -52,8 +52,21 @@ func (s *Store) Missing(ctx context.Context, name deployments.StackName, m deplo
 			missing = append(missing, f.Digest)
 		}
 	}
+	if len(missing) == 0 {
+		if _, digest, err := encodeManifest(m); err == nil && there[month+fileHash(r, digest)] {
+			s.bundles.note(month + fileHash(r, digest))
+		}
+	}
 	sort.Strings(missing)
 	return slices.Compact(missing), nil
+}
+
+// encodeManifest returns the content of a manifest as it is stored, and the digest of the bundle.
+func encodeManifest(m deployments.Manifest) (content []byte, digest string, err error) {
+	if content, err = json.Marshal(m); err != nil {
+		return nil, "", deployments.Errorf(deployments.CodeInternal, "write the manifest: %w", err)
+	}
+	return content, Digest(content), nil
 }
 
 // largeFile is the size from which a file is sealed in place.
@@ -89,21 +102,21 @@ func filesKey(r *stackKeys) string { return blobKey(r, "files", "") }
 
 // find returns a stored file: of this month, else of the latest month that has it, else one that an older release
 // stored without a month.
-func (s *Store) find(ctx context.Context, r *stackKeys, hash string) (bucket.Object, error) {
-	o, err := s.objects.Get(ctx, s.month(r)+hash)
+func (s *Store) find(ctx context.Context, r *stackKeys, hash string) (o bucket.Object, thisMonth bool, err error) {
+	o, err = s.objects.Get(ctx, s.month(r)+hash)
 	if !errors.Is(err, bucket.ErrAbsent) {
-		return o, err
+		return o, true, err
 	}
 	l, err := s.objects.List(ctx, bucket.Query{Prefix: filesKey(r), Fold: true})
 	if err != nil {
-		return bucket.Object{}, err
+		return bucket.Object{}, false, err
 	}
 	for _, folder := range slices.Backward(append([]string{blobKey(r, "")}, l.Keys...)) {
 		if o, err = s.objects.Get(ctx, folder+hash); !errors.Is(err, bucket.ErrAbsent) {
 			break
 		}
 	}
-	return o, err
+	return o, false, err
 }
 
 // File returns a file's content; CodeFormat when what is stored does not match the digest.
@@ -112,24 +125,30 @@ func (s *Store) File(ctx context.Context, name deployments.StackName, digest str
 	if err != nil {
 		return nil, err
 	}
+	content, _, err := s.file(ctx, r, digest)
+	return content, err
+}
+
+// file is File that also returns whether the file was sent, or claimed, in this month.
+func (s *Store) file(ctx context.Context, r *stackKeys, digest string) (content []byte, thisMonth bool, err error) {
 	hash := fileHash(r, digest)
-	o, err := s.find(ctx, r, hash)
+	o, thisMonth, err := s.find(ctx, r, hash)
 	if errors.Is(err, bucket.ErrAbsent) {
-		return nil, deployments.Errorf(deployments.CodeNotFound,
+		return nil, false, deployments.Errorf(deployments.CodeNotFound,
 			"the project file %s is not kept any more: %w; send the project again with `deployctl up`", digest, err)
 	}
 	if err != nil {
-		return nil, bucket.Failed(err, "read the file "+digest)
+		return nil, false, bucket.Failed(err, "read the file "+digest)
 	}
-	content, err := s.sealed.Open(r.box, o.Data, "the project file "+digest, "blob "+hash)
+	content, err = s.sealed.Open(r.box, o.Data, "the project file "+digest, "blob "+hash)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if got := Digest(content); got != digest {
-		return nil, deployments.Errorf(deployments.CodeFormat, "the stored file %s has the digest %s: the store is "+
+		return nil, false, deployments.Errorf(deployments.CodeFormat, "the stored file %s has the digest %s: the store is "+
 			"damaged", digest, got)
 	}
-	return content, nil
+	return content, thisMonth, nil
 }
 
 // PutManifest stores a manifest and returns the bundle's digest; CodeInvalid when one of its files is missing.
@@ -138,26 +157,33 @@ func (s *Store) PutManifest(ctx context.Context, name deployments.StackName, m d
 	if err != nil {
 		return "", err
 	}
-	missing, err := s.Missing(ctx, name, m)
+	content, digest, err := encodeManifest(m)
 	if err != nil {
 		return "", err
+	}
+	key := s.month(r) + fileHash(r, digest)
+	if s.bundles.complete(key) && m.Validate() == nil {
+		return digest, nil
+	}
+	missing, err := s.Missing(ctx, name, m)
+	if err != nil || s.bundles.complete(key) {
+		return digest, err
 	}
 	if err := s.copyToMonth(ctx, r, missing); err != nil { // the month may have ended since they were sent
 		return "", err
 	}
-	content, err := json.Marshal(m)
-	if err != nil {
-		return "", deployments.Errorf(deployments.CodeInternal, "write the manifest: %w", err)
+	if err := s.putBlob(ctx, r, key, content); err != nil {
+		return "", err
 	}
-	digest := Digest(content)
-	return digest, s.putBlob(ctx, r, s.month(r)+fileHash(r, digest), content)
+	s.bundles.note(key)
+	return digest, nil
 }
 
 // copyToMonth copies files of earlier months into this one; CodeInvalid when one was never sent.
 func (s *Store) copyToMonth(ctx context.Context, r *stackKeys, digests []string) error {
 	return bucket.Each(digests, func(digest string) error {
 		hash := fileHash(r, digest)
-		o, err := s.find(ctx, r, hash)
+		o, _, err := s.find(ctx, r, hash)
 		if errors.Is(err, bucket.ErrAbsent) {
 			return deployments.Errorf(deployments.CodeInvalid, "%s of the project are not uploaded yet, %s among them",
 				plural(len(digests), "file"), digest)
@@ -175,7 +201,11 @@ func (s *Store) KeepBundle(ctx context.Context, name deployments.StackName, dige
 	if err != nil {
 		return err
 	}
-	if _, err := s.objects.Tag(ctx, s.month(r)+fileHash(r, digest)); !errors.Is(err, bucket.ErrAbsent) {
+	key := s.month(r) + fileHash(r, digest)
+	if s.bundles.complete(key) {
+		return nil
+	}
+	if _, err := s.objects.Tag(ctx, key); !errors.Is(err, bucket.ErrAbsent) {
 		return bucket.Failed(err, "find the bundle "+digest)
 	}
 	m, err := s.Bundle(ctx, name, digest)
@@ -194,15 +224,26 @@ func (s *Store) KeepBundle(ctx context.Context, name deployments.StackName, dige
 
 // Bundle returns the manifest of a bundle. Its files are read with File.
 func (s *Store) Bundle(ctx context.Context, name deployments.StackName, digest string) (deployments.Manifest, error) {
+	r, err := s.stackKeysOf(ctx, name)
+	if err != nil {
+		return deployments.Manifest{}, err
+	}
+	key := s.month(r) + fileHash(r, digest)
+	if m, known := s.bundles.manifest(key); known {
+		return m, nil
+	}
 	var m deployments.Manifest
-	content, err := s.File(ctx, name, digest)
+	content, thisMonth, err := s.file(ctx, r, digest)
 	if err != nil {
 		return m, err
 	}
 	if err := json.Unmarshal(content, &m); err != nil {
 		return m, bucket.Damaged(digest, err)
 	}
-	return m, m.Validate()
+	if err = m.Validate(); err == nil && thisMonth {
+		s.bundles.keep(key, m)
+	}
+	return m, err
 }
 
 // fileHash returns the stored name of a file. It is keyed, so that names do not reveal whether a known file is stored.

@@ -2,6 +2,7 @@ package statestore
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -127,8 +128,16 @@ func (s *Store) Commit(ctx context.Context, c Claim, w Written) error {
 // lost the stack. What cannot be removed now is left to Collect, and so are journals: their ends refuse late writes.
 func (s *Store) Sweep(ctx context.Context, name deployments.StackName, version int) {
 	u := deployments.UpdateName{StackName: name, Version: strconv.Itoa(version)}
+	there, err := s.objects.List(ctx, bucket.Query{Prefix: updateKey(u, ""), Fold: true})
+	if err != nil {
+		return
+	}
 	for _, part := range []string{"delta", "outcome", spillFolder, blobFolder, snapshotFolder} {
-		l, err := s.objects.List(ctx, bucket.Query{Prefix: updateKey(u, part, "")})
+		folder := updateKey(u, part, "")
+		if !slices.Contains(there.Keys, folder) {
+			continue
+		}
+		l, err := s.objects.List(ctx, bucket.Query{Prefix: folder})
 		if err != nil {
 			return
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/sys/panics"
 	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
@@ -13,64 +14,115 @@ import (
 // Finish describes the end of an update.
 type Finish struct {
 	Scope
-	// Saves is the number of the last save.
+	// Saves is the number of the last save that is stored.
 	Saves int
 	// Extra are deltas that were never saved; they follow the saved ones.
 	Extra []engine.Delta
+	// Carried says that Extra are the save after the last one that is stored: an earlier attempt may have stored it.
+	Carried bool
 	// Integrity, if not empty, is an invariant that the snapshot breaks and that cannot be repaired. It is written to
 	// the checkpoint.
 	Integrity string
+	// Check, if not nil, may refuse the end by the stack's head: then nothing is written.
+	Check func(Head) error
+	// Beside, if not nil, is called once the update is known to have the stack, while its checkpoint is written. The head
+	// moves only after it has returned without an error.
+	Beside func(ctx context.Context) error
+}
+
+// saves returns the number of the last save that may be stored.
+func (f Finish) saves() int {
+	if f.Carried {
+		return f.Saves + 1
+	}
+	return f.Saves
 }
 
 // Finish compacts the update's base and deltas into its checkpoint and commits it. A repeated Finish has no effect. A
 // snapshot that breaks an invariant is repaired, or else written with the error in its metadata: results of executed
 // steps are never dropped, and CheckIntegrity reports the error to the next update. CodeConflict: the update does not
 // have the stack (any more).
+//
+// What does not depend on one another is done at once: the head, the deltas and the list of them are read beside each
+// other, and then the checkpoint is written beside what Beside does. The head moves when all of it is there.
 func (s *Store) Finish(ctx context.Context, f Finish) (Written, error) {
-	h, err := s.Head(ctx, f.Update.StackName)
-	if err != nil {
-		return Written{}, err
-	}
-	if n := f.Update.Number(); n > 0 && h.Version == n {
-		return h.written(), nil
-	}
-	claim, err := h.claimOf(f.Update)
-	if err != nil {
-		return Written{}, err
-	}
-	known := make(chan error, 1)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	holding, beside, known := make(chan error, 1), make(chan error, 1), make(chan error, 1)
+	var h Head
+	var claim Claim
+	go func() {
+		var err error
+		h, claim, err = s.mayFinish(ctx, f)
+		if holding <- err; err != nil || f.Beside == nil {
+			beside <- err
+			return
+		}
+		beside <- panics.Do("ending "+f.Update.String(), func() error { return f.Beside(ctx) })
+	}()
 	go func() { known <- s.knowsAll(ctx, f) }()
 	d, err := s.fold(ctx, f)
-	if less := <-known; less != nil {
-		return Written{}, less
+	if not := <-holding; not != nil {
+		return Written{}, not
 	}
-	if bucket.Unreadable(err) != nil && s.untouched(ctx, f) {
+	w, over := h.written(), f.Update.Number() > 0 && h.Version == f.Update.Number()
+	if !over {
+		if w, err = s.writeEnd(ctx, f, claim, d, <-known, err); err != nil {
+			stop()
+		}
+	}
+	if not := <-beside; over || err == nil {
+		err = not
+	}
+	if err != nil || over {
+		return w, err
+	}
+	if w.Version == 0 {
 		return Written{Resources: h.Resources}, s.Commit(ctx, claim, Written{})
 	}
-	if err != nil {
-		return Written{}, err
+	return w, s.Commit(ctx, claim, w)
+}
+
+// writeEnd writes the checkpoint of an update; the zero Written if it may end without one. Less is why what it has
+// saved cannot be committed, and unread why its base and deltas cannot be read.
+func (s *Store) writeEnd(ctx context.Context, f Finish, c Claim, d *draft, less, unread error) (Written, error) {
+	switch {
+	case less != nil:
+		return Written{}, less
+	case bucket.Unreadable(unread) != nil && s.untouched(ctx, f):
+		return Written{}, nil
+	case unread != nil:
+		return Written{}, unread
 	}
-	w, err := s.write(ctx, claim, d)
+	w, err := s.write(ctx, c, d)
 	if err == nil {
 		err = s.noteGenerations(ctx, f.Update.StackName, d)
 	}
-	if err != nil {
-		return Written{}, err
+	return w, err
+}
+
+// mayFinish returns the head of an update's stack, and the update's claim unless it has its version already.
+func (s *Store) mayFinish(ctx context.Context, f Finish) (h Head, c Claim, err error) {
+	if h, err = s.Head(ctx, f.Update.StackName); err == nil && f.Check != nil {
+		err = f.Check(h)
 	}
-	return w, s.Commit(ctx, claim, w)
+	if n := f.Update.Number(); err == nil && (n == 0 || h.Version != n) {
+		c, err = h.claimOf(f.Update)
+	}
+	return h, c, err
 }
 
 // knowsAll reports, as CodeConflict, that an update has saved more than its end knows of, and, as CodeFormat, that one
 // of its saves is missing.
 func (s *Store) knowsAll(ctx context.Context, f Finish) error {
 	last, err := s.LastSave(ctx, f.Update)
-	if err != nil || last <= f.Saves {
+	if err != nil || last <= f.saves() {
 		return err
 	}
-	more, err := s.LoadDeltas(ctx, f.Update, f.Saves, last)
+	more, err := s.LoadDeltas(ctx, f.Update, f.saves(), last)
 	if err == nil && len(more) > 0 {
 		err = deployments.Errorf(deployments.CodeConflict, "update %s has saved more than is to be committed: %d times and "+
-			"not %d", f.Update, last, f.Saves)
+			"not %d", f.Update, last, f.saves())
 	}
 	return err
 }
@@ -79,7 +131,7 @@ func (s *Store) knowsAll(ctx context.Context, f Finish) error {
 // base cannot be read.
 func (s *Store) untouched(ctx context.Context, f Finish) bool {
 	deltas, err := s.LoadDeltas(ctx, f.Update, 0, f.Saves)
-	return err == nil && len(deltas) == 0
+	return err == nil && len(deltas)+len(f.Extra) == 0
 }
 
 // fold applies an update's deltas to its base.
@@ -96,7 +148,8 @@ func (s *Store) fold(ctx context.Context, f Finish) (*draft, error) {
 	if err != nil {
 		return nil, err
 	}
-	codec, err := s.Bags(ctx, f.Scope)
+	deltas = append(deltas, f.Extra...)
+	codec, err := s.bags(ctx, f.Scope, &results{saves: f.saves()}, deltas)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +158,7 @@ func (s *Store) fold(ctx context.Context, f Finish) (*draft, error) {
 		return nil, err
 	}
 	snap := engine.NewSnapshot(base.States(), slices.Clone(base.Pending()))
-	for _, delta := range append(deltas, f.Extra...) {
+	for _, delta := range deltas {
 		snap.Apply(delta)
 		if delta.Next > 0 && delta.State != nil {
 			d.next[delta.State.URN] = max(d.next[delta.State.URN], delta.Next)

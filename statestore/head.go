@@ -136,6 +136,7 @@ func (s *Store) readHead(ctx context.Context, name deployments.StackName) (Head,
 		return Head{}, "", err
 	}
 	s.cacheIdentity(name, h)
+	s.heads.keep(name, o)
 	return h, o.Tag, nil
 }
 
@@ -191,8 +192,24 @@ func damagedHead(key string, err error) error {
 }
 
 // changeHead changes a head by compare-and-swap: change gets the current head and reports whether it must be written.
-// It is called again when another writer was faster.
+// It is called again when another writer was faster. At first it may get a head that was read or written a moment ago:
+// if that is not the current one, nothing is written, and what change says of it counts for nothing.
 func (s *Store) changeHead(
+	ctx context.Context, name deployments.StackName, change func(*Head) (write bool, err error),
+) (Head, error) {
+	if h, tag, known := s.knownHead(name); known {
+		if write, err := change(&h); err == nil && write {
+			err = s.writeHead(ctx, name, h, bucket.Condition{Tag: tag})
+			if !errors.Is(err, bucket.ErrChanged) {
+				return h, err
+			}
+		}
+	}
+	return s.changeReadHead(ctx, name, change)
+}
+
+// changeReadHead is changeHead for whoever needs what the head says now, also if it is not written.
+func (s *Store) changeReadHead(
 	ctx context.Context, name deployments.StackName, change func(*Head) (write bool, err error),
 ) (Head, error) {
 	for {
@@ -211,7 +228,26 @@ func (s *Store) changeHead(
 	}
 }
 
+// Expect reads the head of a stack, unless it was just read, for whoever is about to change it. What is wrong with it
+// is found out then.
+func (s *Store) Expect(ctx context.Context, name deployments.StackName) {
+	if _, known := s.heads.get(name); !known {
+		_, _, _ = s.readHead(ctx, name)
+	}
+}
+
+// knownHead returns a head that was read or written a moment ago, if there is one.
+func (s *Store) knownHead(name deployments.StackName) (h Head, tag string, known bool) {
+	o, known := s.heads.get(name)
+	if !known {
+		return Head{}, "", false
+	}
+	h, err := parseHead(stackKey(name, "head.json"), o.Data)
+	return h, o.Tag, err == nil
+}
+
 func (s *Store) writeHead(ctx context.Context, name deployments.StackName, h Head, c bucket.Condition) error {
+	s.heads.drop(name)
 	h.Nonce, h.MAC = rand.Text(), ""
 	data, err := json.Marshal(h)
 	if err == nil {
@@ -223,6 +259,10 @@ func (s *Store) writeHead(ctx context.Context, name deployments.StackName, h Hea
 	if err != nil {
 		return deployments.Errorf(deployments.CodeInternal, "write the head of %s: %w", name, err)
 	}
-	_, err = s.objects.Put(ctx, stackKey(name, "head.json"), data, c)
+	tag, err := s.objects.Put(ctx, stackKey(name, "head.json"), data, c)
+	if err == nil {
+		s.cacheIdentity(name, h)
+		s.heads.keep(name, bucket.Object{Data: data, Tag: tag})
+	}
 	return bucket.Failed(err, "write the head of "+name.String())
 }

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore/bucket"
 )
@@ -19,6 +21,8 @@ const (
 
 // lastMode is the mode as last read.
 type lastMode struct {
+	reading singleflight.Group // of the only object
+
 	mu   sync.Mutex
 	mode deployments.Mode
 	read time.Time // zero: never
@@ -41,21 +45,42 @@ func (l *lastMode) put(m deployments.Mode, read time.Time) {
 
 // Mode returns the mode that the service is in, as it was deployments.ModeKnownWithin ago at the earliest; the zero
 // Mode if it is in none. An object that this service did not write, or that is damaged, says nothing: whoever can put
-// one there can stop the service in other ways, and SetMode replaces it.
+// one there can stop the service in other ways, and SetMode replaces it. All who ask at once wait for one read.
 func (s *Store) Mode(ctx context.Context) (deployments.Mode, error) {
 	now := s.now()
 	if m, known := s.mode.get(now); known {
 		return onlyOn(m, now), nil
 	}
+	reading := s.mode.reading.DoChan("", func() (any, error) {
+		return nil, s.readMode(context.WithoutCancel(ctx)) // the caller may leave before the others
+	})
+	select {
+	case <-ctx.Done():
+		return deployments.Mode{}, bucket.Failed(ctx.Err(), "read "+modeKey)
+	case read := <-reading:
+		if read.Err != nil {
+			return deployments.Mode{}, read.Err
+		}
+	}
+	m, _ := s.mode.get(now)
+	return onlyOn(m, now), nil
+}
+
+// readMode reads the mode, unless it was read while this one waited.
+func (s *Store) readMode(ctx context.Context) error {
+	now := s.now()
+	if _, known := s.mode.get(now); known {
+		return nil
+	}
 	var m deployments.Mode
 	_, err := s.sealed.GetJSON(ctx, modeKey, &m)
 	if err != nil && !errors.Is(err, bucket.ErrAbsent) && bucket.Unreadable(err) == nil {
-		return m, err
+		return err
 	} else if err != nil {
 		m = deployments.Mode{}
 	}
 	s.mode.put(m, now)
-	return onlyOn(m, now), nil
+	return nil
 }
 
 func onlyOn(m deployments.Mode, now time.Time) deployments.Mode {

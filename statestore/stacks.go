@@ -211,9 +211,24 @@ func (s *Store) ChangeTags(
 	ctx context.Context, name deployments.StackName, set map[string]string, removed []string,
 ) error {
 	if len(set)+len(removed) == 0 {
-		return nil // most updates set none, and need no request of the bucket
+		return nil
 	}
-	_, err := s.changeHead(ctx, name, func(h *Head) (bool, error) {
+	_, err := s.changeTags(ctx, name, set, removed)
+	return err
+}
+
+// Tagged returns the head of a stack, with some tags set. Most updates set none.
+func (s *Store) Tagged(ctx context.Context, name deployments.StackName, set map[string]string) (Head, error) {
+	return s.changeTags(ctx, name, set, nil)
+}
+
+func (s *Store) changeTags(
+	ctx context.Context, name deployments.StackName, set map[string]string, removed []string,
+) (Head, error) {
+	return s.changeReadHead(ctx, name, func(h *Head) (bool, error) {
+		if len(set)+len(removed) == 0 {
+			return false, nil
+		}
 		all := maps.Clone(h.Tags)
 		if all == nil {
 			all = map[string]string{}
@@ -228,7 +243,6 @@ func (s *Store) ChangeTags(
 		h.Tags = all
 		return true, deployments.ValidateTags(all)
 	})
-	return err
 }
 
 // RemoveStack removes a stack with its history. CodeConflict when it has an update running, or, unless forced,

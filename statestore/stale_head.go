@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/statestore/bucket"
@@ -21,12 +23,25 @@ import (
 func (s *Store) believed(
 	ctx context.Context, name deployments.StackName, after int, visit func(deployments.UpdateInfo) bool,
 ) error {
+	l, err := s.newestEntries(ctx, name, "")
+	if err != nil {
+		return err
+	}
+	return s.believedIn(ctx, name, l, after, visit)
+}
+
+// newestEntries returns the names of some entries of a history after one, the newest first.
+func (s *Store) newestEntries(ctx context.Context, name deployments.StackName, after string) (bucket.Listing, error) {
 	prefix := stackKey(name, "history", "")
-	for q := (bucket.Query{Prefix: prefix, Limit: 8}); ; {
-		l, err := s.objects.List(ctx, q)
-		if err != nil {
-			return bucket.Failed(err, "list "+prefix)
-		}
+	l, err := s.objects.List(ctx, bucket.Query{Prefix: prefix, Limit: 8, After: after})
+	return l, bucket.Failed(err, "list "+prefix)
+}
+
+// believedIn is believed for who has listed the newest entries.
+func (s *Store) believedIn(
+	ctx context.Context, name deployments.StackName, l bucket.Listing, after int, visit func(deployments.UpdateInfo) bool,
+) error {
+	for {
 		for _, key := range l.Keys {
 			version := versionOfEntry(key)
 			if version != 0 && version <= after {
@@ -46,8 +61,44 @@ func (s *Store) believed(
 		if !l.More || len(l.Keys) == 0 {
 			return nil
 		}
-		q.After = l.Keys[len(l.Keys)-1]
+		var err error
+		if l, err = s.newestEntries(ctx, name, l.Keys[len(l.Keys)-1]); err != nil {
+			return err
+		}
 	}
+}
+
+// HeadAndNext reads a stack's head, and the next version by it and by the stack's history: that also has updates which
+// never had the stack. Both are read at once.
+func (s *Store) HeadAndNext(ctx context.Context, name deployments.StackName) (Head, int, error) {
+	var h Head
+	var newest bucket.Listing
+	reading, reads := errgroup.WithContext(ctx)
+	reading.Go(func() (err error) {
+		h, err = s.Head(reads, name)
+		return err
+	})
+	reading.Go(func() (err error) {
+		newest, err = s.newestEntries(reads, name, "")
+		return err
+	})
+	if err := reading.Wait(); err != nil {
+		return Head{}, 0, err
+	}
+	next, beyond := h.Next, false
+	all := slices.ContainsFunc(newest.Keys, func(key string) bool {
+		version := versionOfEntry(key)
+		return version != 0 && version <= h.Version
+	}) || !newest.More // what follows the head's version is in what was listed
+	err := s.believedIn(ctx, name, newest, h.Version, func(info deployments.UpdateInfo) bool {
+		next = max(next, info.Update.Number()+1)
+		beyond = beyond || info.Committed && !h.hadState(info.Update.Number())
+		return all
+	})
+	if err == nil && all && !beyond {
+		s.heads.noteCurrent(name, h)
+	}
+	return h, next, err
 }
 
 // LatestUpdate returns the newest version that is in a stack's history; 0 when there is none.
@@ -123,6 +174,9 @@ func (s *Store) begun(ctx context.Context, name deployments.StackName, h Head, n
 // current reports, as CodeFormat, that a head is older than what its stack has. next is the version that is to be given
 // out; it is the head's own, unless something else knows of more versions.
 func (s *Store) current(ctx context.Context, name deployments.StackName, h Head, next int) error {
+	if next == h.Next && s.heads.isCurrent(name, h) {
+		return nil
+	}
 	versions, err := s.beyond(ctx, name, h, next > h.Next)
 	if err != nil {
 		return err

@@ -87,6 +87,8 @@ type Store struct {
 	cache      map[string]*cacheEntry    // by stack id and version
 	cacheOrder []string                  // of cache, oldest first
 	recent     recent
+	heads      recentHeads
+	bundles    recentBundles
 
 	mode       lastMode
 	clientLogs clientLogs
@@ -132,10 +134,18 @@ func New(objects bucket.Objects, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	heads, err := newRecentHeads(o.Now)
+	if err != nil {
+		return nil, err
+	}
+	bundles, err := newRecentBundles(o.Now)
+	if err != nil {
+		return nil, err
+	}
 	objects = bucket.Guarded(objects)
 	s := &Store{
-		snapshots: snapshots,
-		objects:   objects, keys: keys, keepers: o.Keepers, adopt: o.Adopt, keep: o.KeepEmpty, now: o.Now,
+		snapshots: snapshots, heads: heads, bundles: bundles,
+		objects: objects, keys: keys, keepers: o.Keepers, adopt: o.Adopt, keep: o.KeepEmpty, now: o.Now,
 		stackKeys: map[string]*stackKeys{}, names: map[string]cachedIdentity{},
 		cache: map[string]*cacheEntry{}, clientLogs: clientLogs{queues: map[logOfLease]*logQueue{}},
 	}
@@ -218,6 +228,7 @@ func (s *Store) cacheIdentity(name deployments.StackName, h Head) {
 	defer s.mu.Unlock()
 	if h.ID == "" {
 		delete(s.names, name.String())
+		s.heads.drop(name)
 	} else {
 		s.names[name.String()] = cachedIdentity{h.ID, h.Identity, h.Version, h.Digest, time.Now()}
 	}

@@ -43,6 +43,18 @@ func (s *Store) PutInfo(ctx context.Context, info deployments.UpdateInfo) error 
 	return s.putJSON(ctx, info.Update.StackName, infoKey(info.Update), info)
 }
 
+// BeginInfo stores the description of an update that begins, unless there is one: then it returns that one and false.
+func (s *Store) BeginInfo(
+	ctx context.Context, info deployments.UpdateInfo,
+) (there deployments.UpdateInfo, begun bool, err error) {
+	err = s.putIf(ctx, info.Update.StackName, infoKey(info.Update), info, bucket.Condition{Absent: true})
+	if !errors.Is(err, bucket.ErrChanged) {
+		return info, err == nil, err
+	}
+	there, err = s.Info(ctx, info.Update)
+	return there, false, err
+}
+
 // Info returns the description of an update; CodeNotFound when there is none.
 func (s *Store) Info(ctx context.Context, u deployments.UpdateName) (deployments.UpdateInfo, error) {
 	var info deployments.UpdateInfo

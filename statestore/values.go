@@ -26,12 +26,17 @@ type Scope struct {
 // Bags returns the codec for the bags of one update: it knows the stack's key and its blobs, and finds the states that
 // references mean. Make one per update and keep it as long as the update is hosted.
 func (s *Store) Bags(ctx context.Context, sc Scope) (*bags.Codec, error) {
+	return s.bags(ctx, sc, &results{}, nil)
+}
+
+// bags is Bags for who knows deltas of the update already.
+func (s *Store) bags(ctx context.Context, sc Scope, own *results, known []engine.Delta) (*bags.Codec, error) {
 	r, err := s.stackKeysOf(ctx, sc.Update.StackName)
 	if err != nil {
 		return nil, err
 	}
 	c := &bags.Codec{Key: r.digests, Blobs: &blobs{s: s, r: r, update: sc.Update}}
-	own := &results{}
+	own.add(known)
 	c.Resolve = func(ctx context.Context, ref engine.Ref) (resource.PropertyMap, error) {
 		key, _, _ := ref.State()
 		if _, made := key.Op(); made {
@@ -67,11 +72,11 @@ func (m *results) find(ctx context.Context, s *Store, u deployments.UpdateName, 
 		if err != nil {
 			return engine.Bag{}, err
 		}
-		deltas, err := s.LoadDeltas(ctx, u, m.saves, last)
+		deltas, err := s.LoadDeltas(ctx, u, m.saves, max(last, m.saves))
 		if err != nil {
 			return engine.Bag{}, err
 		}
-		m.saves = last
+		m.saves = max(last, m.saves)
 		m.add(deltas)
 	}
 	state, ok := m.states[key]

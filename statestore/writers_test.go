@@ -33,7 +33,8 @@ const crowd = 10
 // writers has each function of the store that looks at bucket.ErrChanged, or writes under a condition on what it
 // has read: TestEachWriterOfTheStoreIsPlayed compares it with the source.
 var writers = map[string]writer{
-	"Store.changeHead":               {play: tagAtOnce},
+	"Store.changeHead":               {play: lockAtOnce},
+	"Store.changeReadHead":           {play: tagAtOnce},
 	"Store.AdoptStack":               {play: adoptAtOnce},
 	"Store.adoptCheckpoint":          {play: adoptAtOnce},
 	"Store.createStack":              {play: createAtOnce},
@@ -61,6 +62,7 @@ var writers = map[string]writer{
 	"Store.writeFirst":               {told: "the keyring that was written first counts"},
 	"PluginArchives.record":          {told: "the digest of a release that was seen first counts"},
 	"Store.BeginPreview":             {told: "a repeated request finds its own preview"},
+	"Store.BeginInfo":                {told: "the one that comes second gets the description that is there"},
 	"Store.Dedicate":                 {told: "it is dedicated then"},
 	"Store.TakeDelivery":             {told: "one attempt of a delivery has it"},
 	"Store.putAuditBatch":            {told: "a batch has a random name, and one that is there is its own"},
@@ -137,6 +139,14 @@ func tagAtOnce(t *testing.T, s *statestore.Store) {
 	})
 	h, err := s.Head(t.Context(), dev)
 	want(t, err, len(h.Tags) == crowd+1 && h.Tags["first"] == "tag", "the tags are %v", h.Tags)
+}
+
+func lockAtOnce(t *testing.T, s *statestore.Store) {
+	atOnce(t, func(ctx context.Context, i int) error {
+		return s.TagStack(ctx, dev, map[string]string{"by": strconv.Itoa(i)})
+	})
+	h, err := s.Head(t.Context(), dev)
+	want(t, err, len(h.Tags) == 1 && h.Tags["by"] != "", "the tags are %v", h.Tags)
 }
 
 func createAtOnce(t *testing.T, s *statestore.Store) {

@@ -49,13 +49,16 @@ func (p snapshot) streams() []string {
 	return append(slices.DeleteFunc(names, func(n string) bool { return n == eventlog.RunStream }), eventlog.RunStream)
 }
 
-// join returns the feed of an update; the caller calls leave when it stops watching.
-func (f *feeds) join(s *Service, u deployments.UpdateName) (joined *feed, leave func()) {
+// join returns the feed of an update, whose log had these parts a moment ago; the caller calls leave when it stops
+// watching.
+func (f *feeds) join(
+	s *Service, u deployments.UpdateName, parts map[string]int,
+) (joined *feed, leave func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	found := f.all[u]
 	if found == nil {
-		found = f.begin(s, u)
+		found = f.begin(s, u, parts)
 	}
 	found.watching++
 	return found, func() {
@@ -164,7 +167,7 @@ func (f *feed) abort(err error) {
 }
 
 // begin makes the feed of an update, and fills it; the caller holds the lock.
-func (f *feeds) begin(s *Service, u deployments.UpdateName) *feed {
+func (f *feeds) begin(s *Service, u deployments.UpdateName, parts map[string]int) *feed {
 	ctx, cancel := context.WithCancel(context.Background())
 	begun := &feed{update: u, stop: cancel, now: snapshot{changed: make(chan struct{})}}
 	if f.all == nil {
@@ -172,7 +175,7 @@ func (f *feeds) begin(s *Service, u deployments.UpdateName) *feed {
 	}
 	f.all[u] = begun
 	go func() {
-		w := &watcher{Service: s, feed: begun, update: u, next: map[string]int{}}
+		w := &watcher{Service: s, feed: begun, update: u, next: maps.Clone(parts)}
 		err := w.watch(ctx)
 		f.remove(begun) // later watchers get a new feed
 		begun.abort(err)

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
@@ -35,13 +37,27 @@ func (sleeping) QueryWorkflowWithOptions(
 	return nil, serviceerror.NewUnavailable("asleep")
 }
 
-func (sleeping) GetWorkflow(context.Context, string, string) client.WorkflowRun { return asleep{} }
+func (sleeping) GetWorkflowHistory(
+	ctx context.Context, _, _ string, _ bool, _ enums.HistoryEventFilterType,
+) client.HistoryEventIterator {
+	return &asleep{ctx: ctx}
+}
 
-type asleep struct{ client.WorkflowRun }
+// asleep is a history in which one activity has ended, and nothing else happens.
+type asleep struct {
+	ctx    context.Context
+	events int
+}
 
-func (asleep) Get(ctx context.Context, _ any) error {
-	<-ctx.Done()
-	return ctx.Err()
+func (a *asleep) HasNext() bool { return true }
+
+func (a *asleep) Next() (*historypb.HistoryEvent, error) {
+	if a.events++; a.events > 1 {
+		<-a.ctx.Done()
+		return nil, a.ctx.Err()
+	}
+	return &historypb.HistoryEvent{Attributes: &historypb.HistoryEvent_ActivityTaskCompletedEventAttributes{
+		ActivityTaskCompletedEventAttributes: &historypb.ActivityTaskCompletedEventAttributes{}}}, nil
 }
 
 // counting counts the requests to an object store.

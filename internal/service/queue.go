@@ -19,14 +19,33 @@ import (
 
 // Stack describes a stack, with its active and waiting updates.
 func (s *Service) Stack(ctx context.Context, name deployments.StackName) (deployments.StackInfo, error) {
-	info, err := s.store.Stack(ctx, name)
-	if err != nil {
+	type answer struct {
+		queue deployments.StackInfo
+		err   error
+	}
+	var info deployments.StackInfo
+	known, asked := make(chan struct{}), make(chan answer, 1)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() { // Temporal is asked while the head is read
+		queue, err := s.queuedOr(ctx, name, func(ctx context.Context) (deployments.StackInfo, error) {
+			if <-known; info.Active == nil {
+				return deployments.StackInfo{}, nil
+			}
+			return s.infoFromHead(ctx, name)
+		})
+		asked <- answer{queue, err}
+	}()
+	var err error
+	info, err = s.store.Stack(ctx, name)
+	if close(known); err != nil {
 		return info, err
 	}
-	queue, err := s.queuedOrHead(ctx, name)
-	if err != nil {
-		return info, err
+	a := <-asked
+	if a.err != nil {
+		return info, a.err
 	}
+	queue := a.queue
 	info.Active, info.Queued = queue.Active, queue.Queued
 	s.detail(ctx, info.Active)
 	return info, nil
@@ -61,24 +80,45 @@ const queueTimeout = 4 * time.Second
 // queuedOrHead is queued, but if the workflow does not answer in time, for lack of a worker, it describes the stack by
 // its head.
 func (s *Service) queuedOrHead(ctx context.Context, name deployments.StackName) (deployments.StackInfo, error) {
+	return s.queuedOr(ctx, name, s.byHead(name))
+}
+
+// queuedOr is queuedOrHead for who knows otherwise what the head says.
+func (s *Service) queuedOr(
+	ctx context.Context, name deployments.StackName, head byHead,
+) (deployments.StackInfo, error) {
 	soon, cancel := context.WithTimeout(ctx, queueTimeout)
 	defer cancel()
-	info, err := s.queued(soon, name)
+	info, err := s.queuedUnless(soon, name, head)
 	if err == nil || ctx.Err() != nil || soon.Err() == nil && deployments.CodeOf(err) != deployments.CodeNoWorker {
 		return info, err
 	}
 	if away := s.Away(); away != nil {
 		return info, away
 	}
-	return s.infoFromHead(ctx, name)
+	return head(ctx)
+}
+
+// byHead describes a stack by its head.
+type byHead func(context.Context) (deployments.StackInfo, error)
+
+func (s *Service) byHead(name deployments.StackName) byHead {
+	return func(ctx context.Context) (deployments.StackInfo, error) { return s.infoFromHead(ctx, name) }
 }
 
 // queued queries a stack's workflow. If that does not run, no update waits, and the active one is that of the head.
 func (s *Service) queued(ctx context.Context, name deployments.StackName) (deployments.StackInfo, error) {
+	return s.queuedUnless(ctx, name, s.byHead(name))
+}
+
+// queuedUnless is queued for who knows otherwise what the head says.
+func (s *Service) queuedUnless(
+	ctx context.Context, name deployments.StackName, head byHead,
+) (deployments.StackInfo, error) {
 	var info deployments.StackInfo
 	err := s.query(ctx, deployments.StackWorkflowID(name), deployments.QueryQueue, &info)
 	if errors.Is(err, errClosed) {
-		return s.infoFromHead(ctx, name)
+		return head(ctx)
 	}
 	if errors.Is(err, errNoWorker) {
 		queue, failed := s.TaskQueue(ctx, name.Organization)

@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
@@ -75,24 +76,41 @@ func (s *Service) Submit(ctx context.Context, r deployments.UpdateRequest) (depl
 	if err := r.Validate(); err != nil {
 		return deployments.Accepted{}, err
 	}
-	head, err := s.Head(ctx, r.Stack)
+	var tags map[string]string
+	if !r.DryRun {
+		var err error
+		if tags, err = r.Tags(); err != nil {
+			return deployments.Accepted{}, err
+		}
+	}
+	head, queue, err := s.toSubmit(ctx, r.Stack, tags)
 	if err != nil {
 		return deployments.Accepted{}, err
 	}
 	r.Submitted = &deployments.Submission{StackID: head.ID, At: time.Now().UTC()}
 	if r.DryRun {
-		return s.preview(ctx, r)
-	}
-	tags, err := r.Tags()
-	if err != nil {
-		return deployments.Accepted{}, err
-	}
-	if err := s.store.ChangeTags(ctx, r.Stack, tags, nil); err != nil {
-		return deployments.Accepted{}, err
+		return s.preview(ctx, r, queue)
 	}
 	var accepted deployments.Accepted
-	err = s.request(ctx, r.Stack, deployments.UpdateSubmit, &accepted, r)
+	err = s.requestOn(ctx, r.Stack, queue, deployments.UpdateSubmit, &accepted, r)
 	return accepted, failure("submit the update", err)
+}
+
+// toSubmit reads at once what a submission needs of the bucket: the head of the stack, which gets the tags, and the
+// task queue of the workers.
+func (s *Service) toSubmit(
+	ctx context.Context, name deployments.StackName, tags map[string]string,
+) (head statestore.Head, queue string, err error) {
+	reading, reads := errgroup.WithContext(ctx)
+	reading.Go(func() (err error) {
+		head, err = s.store.Tagged(reads, name, tags)
+		return err
+	})
+	reading.Go(func() (err error) {
+		queue, err = s.TaskQueue(reads, name.Organization)
+		return err
+	})
+	return head, queue, reading.Wait()
 }
 
 // reserve makes the stack's queue give out a version, which no update gets.
@@ -110,13 +128,27 @@ const submitAttempts = 5
 func (s *Service) request(
 	ctx context.Context, name deployments.StackName, update string, answer any, args ...any,
 ) error {
+	queue, err := s.TaskQueue(ctx, name.Organization)
+	if err != nil {
+		return err
+	}
+	return s.requestOn(ctx, name, queue, update, answer, args...)
+}
+
+// requestOn is request for who has just read the task queue of the stack's workers.
+func (s *Service) requestOn(
+	ctx context.Context, name deployments.StackName, queue, update string, answer any, args ...any,
+) error {
 	for attempt := 1; ; attempt++ {
-		err := s.requestOnce(ctx, name, update, answer, args)
+		err := s.requestOnce(ctx, name, queue, update, answer, args)
 		again := closing(err)
 		if deployments.CodeOf(err) == deployments.CodeNoWorker {
 			again, _ = s.endLeftBehind(ctx, name) // otherwise the caller learns that no worker takes it up
 		}
 		if attempt == submitAttempts || !again {
+			return err
+		}
+		if queue, err = s.TaskQueue(ctx, name.Organization); err != nil {
 			return err
 		}
 	}
@@ -132,12 +164,8 @@ func closing(err error) bool {
 // requestOnce starts the stack's workflow if it does not run. CodeNoWorker when no worker takes the workflow's task;
 // the request may still be handled once there is one.
 func (s *Service) requestOnce(
-	ctx context.Context, name deployments.StackName, update string, answer any, args []any,
+	ctx context.Context, name deployments.StackName, queue, update string, answer any, args []any,
 ) error {
-	queue, err := s.TaskQueue(ctx, name.Organization)
-	if err != nil {
-		return err
-	}
 	patience := noAnswerAfter
 	if update == deployments.UpdateSubmit {
 		patience = noWorkerAfter
@@ -171,13 +199,11 @@ func stackOptions(name deployments.StackName, queue string) client.StartWorkflow
 }
 
 // preview starts the Update workflow itself, with a name made from the request's id.
-func (s *Service) preview(ctx context.Context, r deployments.UpdateRequest) (deployments.Accepted, error) {
+func (s *Service) preview(
+	ctx context.Context, r deployments.UpdateRequest, queue string,
+) (deployments.Accepted, error) {
 	u := deployments.PreviewName(r)
-	queue, err := s.TaskQueue(ctx, r.Stack.Organization)
-	if err != nil {
-		return deployments.Accepted{}, err
-	}
-	_, err = s.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+	_, err := s.temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID: deployments.UpdateWorkflowID(u), TaskQueue: queue,
 		WorkflowIDReusePolicy:    enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
 		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,

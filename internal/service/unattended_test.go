@@ -28,6 +28,7 @@ type retrying struct {
 	sleeping
 	failures map[string][]error // by workflow, then of one look after the other; the last stays
 	kind     string
+	watched  bool // whoever begins to watch an update has asked whether it runs
 }
 
 func (r *retrying) DescribeWorkflowExecution(
@@ -37,7 +38,8 @@ func (r *retrying) DescribeWorkflowExecution(
 		WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{Status: enums.WORKFLOW_EXECUTION_STATUS_RUNNING},
 	}
 	left := r.failures[id]
-	if len(left) == 0 {
+	if len(left) == 0 || !r.watched {
+		r.watched = true
 		return d, nil
 	}
 	if len(left) > 1 {

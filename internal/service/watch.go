@@ -1,19 +1,21 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
 
+	"go.temporal.io/api/enums/v1"
+
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/events/eventlog"
-	"github.com/deployctl/deployctl/statestore"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
 const (
-	// quick and slow limit the pause between reads of a log, which grows while nothing comes.
-	quick, slow = 30 * time.Millisecond, 2 * time.Second
+	// quick and slow limit the pause between reads of a log, which grows while nothing comes. What a program prints is
+	// gathered for longer than quick before it is in the log.
+	quick, slow = 100 * time.Millisecond, 2 * time.Second
 	// endingEvery is how often to check whether an update has begun, before its end can be awaited.
 	endingEvery = 250 * time.Millisecond
 	// brisk is the first pause when the end is about to be written.
@@ -81,23 +83,41 @@ func serviceMessage(u deployments.UpdateName, text string) deployments.WatchEven
 
 // watch sends the events of one update.
 func (s *Service) watch(ctx context.Context, u deployments.UpdateName, send func(deployments.WatchEvent) error) error {
-	info, err := s.Info(ctx, u)
-	switch {
-	case err != nil && deployments.CodeOf(err) == deployments.CodeNotFound:
-		if err := s.checkKnown(ctx, u); err != nil {
-			return err
-		}
-	case err == nil && !info.Ended.IsZero() && time.Since(info.Ended) > collectedAfter:
-		log, err := s.ReadEvents(ctx, statestore.Part{Update: u, Stream: eventlog.RunStream, Number: 1}, 1)
-		if err != nil && !damaged(err) {
-			return err
-		}
-		if err == nil && len(log) == 0 {
-			return send(deployments.WatchEvent{End: &info})
+	parts, err := s.EventParts(ctx, u)
+	if err != nil {
+		return err
+	}
+	if len(parts) == 0 {
+		if ended, err := s.endedWithoutLog(ctx, u); err != nil || ended != nil {
+			return cmp.Or(err, sendEnd(send, ended))
 		}
 	}
-	f, leave := s.feeds.join(s, u)
+	f, leave := s.feeds.join(s, u, parts)
 	defer leave()
 	follower := follower{Service: s, feed: f, send: send, next: map[string]int{}}
 	return follower.follow(ctx)
+}
+
+func sendEnd(send func(deployments.WatchEvent) error, info *deployments.UpdateInfo) error {
+	if info == nil {
+		return nil
+	}
+	return send(deployments.WatchEvent{End: info})
+}
+
+// endedWithoutLog looks at an update that has no log: it returns the end of one whose log was collected, nil for one
+// that has not begun, and an error if there is no such update. One whose workflow runs has the log before it.
+func (s *Service) endedWithoutLog(ctx context.Context, u deployments.UpdateName) (*deployments.UpdateInfo, error) {
+	described, err := s.temporal.DescribeWorkflowExecution(ctx, deployments.UpdateWorkflowID(u), "")
+	if err == nil && described.GetWorkflowExecutionInfo().GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
+		return nil, nil
+	}
+	info, err := s.Info(ctx, u)
+	switch {
+	case err != nil && deployments.CodeOf(err) == deployments.CodeNotFound:
+		return nil, s.checkKnown(ctx, u)
+	case err == nil && !info.Ended.IsZero() && time.Since(info.Ended) > collectedAfter:
+		return &info, nil
+	}
+	return nil, nil //nolint:nilerr // its log may come all the same
 }

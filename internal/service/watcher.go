@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync/atomic"
 	"time"
 
-	"go.temporal.io/sdk/temporal"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/events/eventlog"
@@ -30,6 +31,7 @@ type watcher struct {
 	missed        int         // reads in a row that found nothing of the update
 	runUnattended atomic.Bool // no worker answered the last query
 	trouble       string      // of the stack, as last reported
+	ended         bool        // its log has its end
 }
 
 // send publishes a message of the service, which is in no log. It replaces one that a watcher has not read yet. The
@@ -54,93 +56,126 @@ func (w *watcher) watch(ctx context.Context) error {
 		return err
 	}
 	w.pause = quick
-	ending := w.ending(ctx)
+	begun, ended := w.stages(ctx)
+	if len(w.next) == 0 {
+		w.pause = slow // its log begins with its claim
+	}
 	for {
-		news, err := w.readNews(ctx)
-		if err != nil {
+		if over, err := w.progress(ctx); err != nil || over {
 			return err
-		}
-		if ended, err := w.progress(ctx); err != nil || ended {
-			return err
-		}
-		if news {
-			w.pause = quick
-			continue
 		}
 		select {
 		case <-ctx.Done():
 			return failure("watch the update", ctx.Err())
-		case <-ending:
-			ending, w.pause = nil, brisk
+		case <-begun:
+			begun, w.pause = nil, quick
+			continue
+		case w.ended = <-ended:
+			ended, w.pause = nil, brisk
 		case <-time.After(w.pause):
-			w.pause = min(w.pause*5/4, slow)
+			w.pause = min(w.pause*2, slow)
+		}
+		news, err := w.readNews(ctx)
+		if err != nil {
+			return err
+		}
+		if news {
+			w.pause = quick
 		}
 	}
 }
 
-// begin finds how much of the log there is. The Run's stream is read before the others, because it has the end:
+// begin finds how much of the log there is. The Run's stream was read before the others, because it has the end:
 // everything written before the end is there when the end is.
 func (w *watcher) begin(ctx context.Context) error {
-	run, err := w.EventParts(ctx, w.update)
-	if err != nil {
-		return err
+	if run := w.next[eventlog.RunStream]; run > 0 {
+		all, err := w.EventParts(ctx, w.update)
+		if err != nil {
+			return err
+		}
+		w.next = all
+		w.next[eventlog.RunStream] = run
 	}
-	all, err := w.EventParts(ctx, w.update)
-	if err != nil {
-		return err
-	}
-	all[eventlog.RunStream] = run[eventlog.RunStream]
-	w.next = all
-	w.feed.mark(all)
+	w.feed.mark(w.next)
 	return nil
 }
 
-// ending returns a channel that is closed when the update's Run has ended; its log ends soon after.
-func (w *watcher) ending(ctx context.Context) <-chan struct{} {
-	ended := make(chan struct{})
-	go func() {
-		for pause := quick; ; pause = min(pause*3/2, endingEvery) {
-			err := w.temporal.GetWorkflow(ctx, deployments.RunWorkflowID(w.update), "").Get(ctx, nil)
-			var closed *temporal.WorkflowExecutionError
-			if err == nil || errors.As(err, &closed) {
-				close(ended)
-				return
-			}
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(pause): // it has not begun, or Temporal is unreachable
-			}
-		}
-	}()
-	return ended
-}
+// listedParts is how many parts a log has at most while all of it is listed to find new ones.
+const listedParts = 500
 
-// readNews finds new parts; the Run's stream comes first, see begin.
+// readNews finds new parts, and caches them for the watchers; the Run's stream comes first, see begin.
 func (w *watcher) readNews(ctx context.Context) (news bool, err error) {
-	marks := map[string]int{}
-	if marks[eventlog.RunStream], err = w.lastPart(ctx, eventlog.RunStream); err != nil {
+	var marks map[string]int
+	parts := 0
+	for _, n := range w.next {
+		parts += n
+	}
+	if parts < listedParts {
+		marks, err = w.listNews(ctx)
+	} else {
+		marks, err = w.probeNews(ctx)
+	}
+	if err != nil {
 		return false, err
 	}
+	for stream, mark := range marks {
+		news = news || mark > w.next[stream]
+	}
+	if news {
+		w.next = marks
+		w.feed.mark(marks)
+	}
+	return news, nil
+}
+
+// listNews finds new parts by one list of all. Another one follows if it has parts of the Run's stream, of which one
+// may be the end, unless the end is known to have been written before.
+func (w *watcher) listNews(ctx context.Context) (map[string]int, error) {
+	marks, err := w.EventParts(ctx, w.update)
+	if run := marks[eventlog.RunStream]; err == nil && !w.ended && run > w.next[eventlog.RunStream] {
+		if marks, err = w.EventParts(ctx, w.update); err == nil {
+			marks[eventlog.RunStream] = run
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	reading, reads := errgroup.WithContext(ctx)
+	reading.SetLimit(partsAtOnce)
+	for stream, last := range marks {
+		for n := w.next[stream] + 1; n <= min(last, w.next[stream]+partsAtOnce); n++ {
+			p := statestore.Part{Update: w.update, Stream: stream, Number: n}
+			reading.Go(func() error {
+				data, err := w.ReadEvents(reads, p, 1)
+				if damaged(err) { // the watchers read it again and report it
+					return nil
+				}
+				w.feeds.keep(p, data)
+				return err
+			})
+		}
+	}
+	return marks, reading.Wait()
+}
+
+// probeNews finds new parts of a long log by reading on where each stream ended.
+func (w *watcher) probeNews(ctx context.Context) (marks map[string]int, err error) {
+	marks = maps.Clone(w.next)
+	if marks[eventlog.RunStream], err = w.lastPart(ctx, eventlog.RunStream); err != nil {
+		return nil, err
+	}
 	if err := w.list(ctx, marks[eventlog.RunStream] > w.next[eventlog.RunStream]); err != nil {
-		return false, err
+		return nil, err
 	}
 	for _, stream := range w.streams {
 		if stream == eventlog.RunStream {
 			continue
 		}
 		if marks[stream], err = w.lastPart(ctx, stream); err != nil {
-			return false, err
+			return nil, err
 		}
 	}
-	for stream, mark := range marks {
-		news = news || mark > w.next[stream]
-		w.next[stream] = mark
-	}
-	if news {
-		w.feed.mark(marks)
-	}
-	return news, nil
+	return marks, nil
 }
 
 // lastPart returns the number of the last part of a stream, and caches the new ones for the watchers.

@@ -115,6 +115,7 @@ func (e *edge) run(c *call, srv any, handle grpc.StreamHandler) (err error) {
 			err = fmt.Errorf("panic: %v", broken)
 		}
 	}()
+	e.expectMode(c.ctx)
 	if c.caller, c.refused = e.authenticate(c); c.refused != nil {
 		return c.refused
 	}

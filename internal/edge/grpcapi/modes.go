@@ -7,6 +7,7 @@ import (
 	api "github.com/deployctl/deployctl/api/deployctl/v1"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/edge/grpcapi/wire"
+	"github.com/deployctl/deployctl/internal/sys/panics"
 )
 
 // inModes says what becomes of a call that changes or uploads something while the service is in a mode.
@@ -45,6 +46,20 @@ func (e *edge) inMode(ctx context.Context, w deployments.Work) error {
 		return err
 	}
 	return m.Refuse(w, time.Now())
+}
+
+// expectMode looks for the mode that inMode asks for, while the caller is looked up: also for a call that reads, because
+// one that changes something often follows it. There is one look at a time, and none while the mode is known.
+func (e *edge) expectMode(ctx context.Context) {
+	if e.mode == nil {
+		return
+	}
+	go func() {
+		_ = panics.Do("looking for the mode of the service", func() error {
+			_, err := e.mode(ctx)
+			return err
+		})
+	}()
 }
 
 // operates reports, as CodeForbidden, that the caller is no operator of the service, who administers all organizations.

@@ -1,0 +1,67 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+
+	"github.com/deployctl/deployctl/deployments"
+)
+
+// ends are the activities after which an update's log has its end.
+var ends = map[string]bool{deployments.ActivityCommit: true, deployments.ActivityEndLease: true,
+	deployments.ActivityEnter: true}
+
+// stages tells when the log of an update may have begun, and when its workflow has ended the log, or is closed without
+// that (false). The history of the workflow says both as it happens, however large the update is: its steps are in
+// another one.
+func (w *watcher) stages(ctx context.Context) (begun <-chan struct{}, ended <-chan bool) {
+	begins, end := make(chan struct{}), make(chan bool, 1)
+	begin := sync.OnceFunc(func() { close(begins) })
+	go func() {
+		for pause := brisk; ; pause = min(pause*3/2, endingEvery) {
+			written, err := w.readStages(ctx, begin)
+			if err == nil {
+				begin()
+				end <- written
+				return
+			}
+			if unknown := (*serviceerror.NotFound)(nil); !errors.As(err, &unknown) {
+				begin() // Temporal is unreachable, and the log may go on
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(pause): // it has not begun, or Temporal is unreachable
+			}
+		}
+	}()
+	return begins, end
+}
+
+// readStages reads the history of the update's workflow as it grows, calls begin once an activity has ended, which is
+// the claim, and returns true when the log has its end, or false when the workflow is closed.
+func (w *watcher) readStages(ctx context.Context, begin func()) (written bool, err error) {
+	scheduled := map[int64]string{}
+	events := w.temporal.GetWorkflowHistory(ctx, deployments.UpdateWorkflowID(w.update), "", true,
+		enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for events.HasNext() {
+		e, err := events.Next()
+		if err != nil {
+			return false, err
+		}
+		if a := e.GetActivityTaskScheduledEventAttributes(); a != nil {
+			scheduled[e.GetEventId()] = a.GetActivityType().GetName()
+		}
+		if a := e.GetActivityTaskCompletedEventAttributes(); a != nil {
+			if begin(); ends[scheduled[a.GetScheduledEventId()]] {
+				return true, nil
+			}
+		}
+	}
+	return false, ctx.Err()
+}
