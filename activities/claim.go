@@ -71,6 +71,9 @@ func (a *Activities) claim(ctx context.Context, in deployments.ClaimInput) (depl
 	if err := a.permit(ctx, in); err != nil {
 		return deployments.Claimed{}, err
 	}
+	if err := a.withinQuota(ctx, in); err != nil {
+		return deployments.Claimed{}, err
+	}
 	base, version, missing, err := a.fence(ctx, in)
 	if err != nil {
 		return deployments.Claimed{}, err

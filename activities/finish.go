@@ -70,6 +70,9 @@ func (a *Activities) settled(ctx context.Context, in deployments.CommitInput) (d
 			info.Code = deployments.CodeInvalid
 		}
 		info.Ended = time.Now().UTC()
+		if err := a.Store.CountMinutes(ctx, in.Update, info.Ended.Sub(info.Started)); err != nil {
+			return info, err
+		}
 		summarized := a.summarize(ctx, in, summaryOf(info, in.Result))
 		info.Resources, info.Committed, err = a.finish(ctx, in, request)
 		if err = errors.Join(err, <-summarized); err != nil {

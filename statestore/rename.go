@@ -12,7 +12,8 @@ import (
 )
 
 // RenameStack changes the name, project or organization of a stack with its history, and rewrites the URNs of its
-// resources in a new version. CodeExists when there is a stack of that name; CodeConflict when it has an update
+// resources in a new version. CodeExists when there is a stack of that name; CodeQuota when the organization of that name
+// may not have another one; CodeConflict when it has an update
 // running, or a rename to another name has not ended; CodeInvalid when it has that name already. An interrupted rename
 // is finished by repeating it; until then the stack has both names and cannot be updated.
 func (s *Store) RenameStack(ctx context.Context, from, to deployments.StackName) error {
@@ -38,6 +39,11 @@ func (s *Store) RenameStack(ctx context.Context, from, to deployments.StackName)
 	}
 	if h.Version > 0 { // before anything is locked
 		if _, err := s.checkpointJSON(ctx, from, h.Version); err != nil {
+			return err
+		}
+	}
+	if from.Organization != to.Organization && tag == "" {
+		if err := s.placeStack(ctx, to, h.Resources); err != nil {
 			return err
 		}
 	}

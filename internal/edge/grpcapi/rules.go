@@ -2,6 +2,7 @@ package grpcapi
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	api "github.com/deployctl/deployctl/api/deployctl/v1"
@@ -216,6 +217,11 @@ var rules = map[string]rule{
 		subject: subject("mode.kind", "mode.reason"),
 	},
 
+	api.Quotas_ListQuotas_FullMethodName: {role: viewer, scope: onAny, does: reads},
+	api.Quotas_SetQuota_FullMethodName: {
+		role: admin, scope: onAny, does: changes, subject: subject("set", "removed"),
+	},
+
 	grpc_health_v1.Health_Check_FullMethodName: {scope: open},
 	grpc_health_v1.Health_List_FullMethodName:  {scope: open},
 	grpc_health_v1.Health_Watch_FullMethodName: {scope: open},
@@ -380,9 +386,29 @@ func organizationOf(m proto.Message) string {
 func fields(m proto.Message, paths []string) string {
 	var set []string
 	for _, path := range paths {
-		if text := fmt.Sprint(at(m.ProtoReflect(), path).Interface()); text != "" && text != "false" && text != "0" {
+		if text := shown(at(m.ProtoReflect(), path)); text != "" && text != "false" && text != "0" {
 			set = append(set, path[strings.LastIndexByte(path, '.')+1:]+"="+text)
 		}
 	}
 	return strings.Join(set, " ")
+}
+
+// shown returns the text of a value: of a list as A,B, of a map as A:1,B:2 in the order of its keys.
+func shown(value protoreflect.Value) string {
+	var parts []string
+	switch value := value.Interface().(type) {
+	case protoreflect.List:
+		for i := range value.Len() {
+			parts = append(parts, fmt.Sprint(value.Get(i).Interface()))
+		}
+	case protoreflect.Map:
+		value.Range(func(key protoreflect.MapKey, one protoreflect.Value) bool {
+			parts = append(parts, key.String()+":"+fmt.Sprint(one.Interface()))
+			return true
+		})
+		slices.Sort(parts)
+	default:
+		return fmt.Sprint(value)
+	}
+	return strings.Join(parts, ",")
 }
