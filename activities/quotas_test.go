@@ -165,8 +165,7 @@ func TestAFileThatIsLargerThanItsBundleSaysIsNotUnpacked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	claimed := h.claim(deployments.UpdateRequest{Kind: engine.KindUp, Bundle: bundle})
-	if _, _, err := h.play(claimed, nil); err == nil || !strings.Contains(err.Error(), "the bundle says 1") {
-		t.Errorf("it is run: %v", err)
-	}
+	in := beginning(h, "1", deployments.UpdateRequest{Bundle: bundle, Environment: h.env})
+	_, err = call[deployments.Claimed](h, h.acts.Claim, in)
+	failsAs(t, err, string(deployments.CodeInvalid), "has 22 bytes, and the bundle says 1", false)
 }

@@ -282,8 +282,8 @@ func (s *Store) MayBegin(ctx context.Context, r deployments.UpdateRequest) error
 		}
 		if n >= most {
 			return deployments.OverQuota(organization, deployments.LimitWorkerMinutes, most, "has used "+
-				plural(int(n), "minute")+" of the workers", "wait for a day: those of 30 days ago do not count any more; "+
-				"a destroy is still possible")
+				plural(int(n), "minute")+" of the workers", "wait until those of 30 days ago do not count any more "+
+				"(a destroy is possible meanwhile)")
 		}
 	}
 	return nil

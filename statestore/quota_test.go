@@ -71,8 +71,8 @@ func several(t *testing.T, n int, o statestore.Options) []*statestore.Store {
 	return list
 }
 
-// atOnce calls fn for the numbers below n at the same time.
-func atOnce(n int, fn func(i int)) {
+// together calls fn for the numbers below n at the same time.
+func together(n int, fn func(i int)) {
 	var all sync.WaitGroup
 	for i := range n {
 		all.Go(func() { fn(i) })
@@ -109,7 +109,7 @@ func TestAQuotaHoldsForEachProcessWithinABoundAndChangesByLimit(t *testing.T) {
 
 func TestOperatorsWhoSetLimitsAtTheSameTimeLoseNone(t *testing.T) {
 	stores := several(t, 6, statestore.Options{})
-	atOnce(len(stores), func(i int) {
+	together(len(stores), func(i int) {
 		limited(t, stores[i], deployments.Quota{deployments.Limits()[i]: int64(i + 1)})
 	})
 	list, err := stores[0].Quotas(t.Context(), bounded)
@@ -149,7 +149,7 @@ func TestStacksAreCreatedUpToTheQuotaHoweverManyAreAtOnce(t *testing.T) {
 	created(t, stores[0], "first", "second")
 	limited(t, stores[0], deployments.Quota{deployments.LimitStacks: most})
 	errs := make([]error, asked)
-	atOnce(asked, func(i int) {
+	together(asked, func(i int) {
 		errs[i] = stores[i%len(stores)].CreateStack(t.Context(), named(fmt.Sprint("s", i)), nil)
 	})
 	made := 2
@@ -308,7 +308,7 @@ func TestUpdatesBeginUpToTheQuotaHoweverManyAreAtOnce(t *testing.T) {
 			t.Errorf("%s waits because %s", stack, why)
 		}
 	}
-	atOnce(asked, try)
+	together(asked, try)
 	if len(running) != most || len(waiting) != asked-most {
 		t.Fatalf("%d updates run and %d wait", len(running), len(waiting))
 	}
@@ -322,7 +322,7 @@ func TestUpdatesBeginUpToTheQuotaHoweverManyAreAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	running = running[1:]
-	atOnce(asked, func(i int) {
+	together(asked, func(i int) {
 		mu.Lock()
 		waits := waiting[fmt.Sprint("s", i)]
 		mu.Unlock()
@@ -384,9 +384,9 @@ func TestMinutesOfWorkersAreCountedOnceAndForAMonth(t *testing.T) {
 	mu.Lock()
 	now = now.Add(deployments.QuotaKnownWithin)
 	mu.Unlock()
-	atOnce(20, count)
+	together(20, count)
 	used(30)
-	atOnce(20, count) // their activities again
+	together(20, count) // their activities again
 	used(30)
 	r := deployments.UpdateRequest{Stack: named("dev"), Kind: engine.KindUp}
 	refused := func(want bool) {

@@ -48,7 +48,6 @@ func TestTheStockCLICreatesNoMoreStacksThanTheQuotaAllows(t *testing.T) {
 	b.refuses(stacks, `{"stackName":"third"}`, sentence)
 	b.refuses(stacks, `{"stackName":"third","state":{"version":3,"deployment":`+strings.ReplaceAll(stateOf(1), ":dev:",
 		":third:")+`}}`, sentence)
-	b.want(http.StatusNoContent, http.MethodPost, stacks+"/second/rename", "token deployer", `{"newName":"renamed"}`)
 	b.want(http.StatusOK, http.MethodPost, "/api/stacks/other/shop", "token stranger", `{"stackName":"dev"}`)
 }
 
