@@ -134,7 +134,8 @@ func (s *Store) PlaceUpdate(ctx context.Context, u deployments.UpdateName) (why 
 		return "", err
 	}
 	err = s.changePlaces(ctx, u.Organization, func(p *places) (_ bool, err error) {
-		if why = ""; slices.ContainsFunc(p.Updates, isOf(u.String())) {
+		why = ""
+		if slices.ContainsFunc(p.Updates, isOf(u.String())) {
 			return false, nil // an interrupted attempt
 		}
 		if why, err = s.noPlace(ctx, u.Organization, p, most); err != nil || why != "" {

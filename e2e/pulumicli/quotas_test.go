@@ -101,10 +101,12 @@ func TestAQuotaBoundsOneOrganizationAtBothEdgesAndNoOther(t *testing.T) {
 	if len(quotas) != 1 || quotas[0].Used[deployments.LimitStacks] != 2 || quotas[0].Limits[deployments.LimitStacks] != 2 {
 		t.Errorf("the quota is shown as %+v", quotas)
 	}
+	var status struct{ APIAddress string }
+	harness.Must(t, json.Unmarshal([]byte(operator.Must(t, "dev", "status", "--json")), &status))
 	member := func(organization string) *harness.Tool {
 		token := strings.TrimSpace(operator.Must(t, "token", "create", "admin-of-"+organization, "--role", "admin",
 			"--organization", organization))
-		return h.Deployctl(t.TempDir(), "DEPLOYCTL_TOKEN="+token)
+		return h.Deployctl(t.TempDir(), "DEPLOYCTL_SERVER="+status.APIAddress, "DEPLOYCTL_TOKEN="+token)
 	}
 	if list := member("acme").Must(t, "quota", "show"); !strings.Contains(list, "acme") || strings.Contains(list, "globex") {
 		t.Errorf("an admin of acme sees\n%s", list)

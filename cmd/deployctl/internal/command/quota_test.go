@@ -17,7 +17,7 @@ func TestAQuotaIsSetAndShown(t *testing.T) {
 	}
 	shows("The quota of acme is set", "quota", "set", "acme", "--stacks", "20", "--upload-bytes", "50MiB", "--updates", "3",
 		"--versions", "7")
-	shows("acme 0 of 20 0", "quota", "show", "acme")
+	shows("acme 1 of 20 0 3 - 50MiB 7", "quota", "show", "acme")
 	shows("50MiB 7", "quota", "show")
 	shows("is set", "quota", "set", "acme", "--stacks", "none", "--upload-bytes", "1000")
 	shows("1000B 7", "quota", "show", "acme")
