@@ -22,8 +22,8 @@ func (h *house) limit(q deployments.Quota) {
 	}
 }
 
-// occupy has another update of the organization run, until the returned function ends it.
-func (h *house) occupy() (end func()) {
+// otherRuns has another update of the organization run, until the returned function ends it.
+func (h *house) otherRuns() (end func()) {
 	h.t.Helper()
 	other := deployments.UpdateName{StackName: testStack, Version: "1"}
 	other.Stack = "other"
@@ -59,7 +59,7 @@ const oneAtATime = "runs 1 update, and its quota allows 1 at a time"
 func TestAnUpdateWaitsForAPlaceInTheQuotaAndKeepsIt(t *testing.T) {
 	h := newHouse(t)
 	h.limit(deployments.Quota{deployments.LimitUpdates: 1})
-	end := h.occupy()
+	end := h.otherRuns()
 	first := beginning(h, "1", deployments.UpdateRequest{})
 	_, err := call[deployments.Claimed](h, h.acts.Claim, first)
 	failsAs(t, err, deployments.ErrorPostponed, oneAtATime, true)
@@ -102,7 +102,7 @@ func TestAnUpdateThatHasWaitedInItsQueueIsRefusedOnceTheQuotaIsUsedUp(t *testing
 func TestALeaseWaitsForAPlaceInTheQuotaAndIsRefusedAfterAWhile(t *testing.T) {
 	h := newHouse(t)
 	h.limit(deployments.Quota{deployments.LimitUpdates: 1})
-	end := h.occupy()
+	end := h.otherRuns()
 	in := beginning(h, "1", deployments.UpdateRequest{Lease: &deployments.Lease{Duration: time.Minute}})
 	lease := deployments.UpdateInput{Update: in.Update, Request: in.Request}
 	h.acts.leasePlacePatience = -time.Second
