@@ -2,9 +2,12 @@ package activities
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // longestQuotaPause is the longest pause before an update that has no place in the quota of its organization asks again.
@@ -20,7 +23,11 @@ func (a *Activities) withinQuota(ctx context.Context, in deployments.ClaimInput)
 	if free, err := a.free(ctx, in.Update, in.Request); err != nil || free {
 		return err
 	}
-	if err := a.Store.MayBegin(ctx, in.Request); err != nil || !changesHead(in.Update, in.Request) {
+	continues, err := a.continues(ctx, in.Update, in.Request)
+	if err == nil && !continues {
+		err = a.Store.MayBegin(ctx, in.Request)
+	}
+	if err != nil || !changesHead(in.Update, in.Request) {
 		return err
 	}
 	why, err := a.Store.PlaceUpdate(ctx, in.Update)
@@ -66,6 +73,34 @@ func (a *Activities) free(ctx context.Context, u deployments.UpdateName, r deplo
 		return true, nil
 	}
 	return a.hasStack(ctx, u, r)
+}
+
+// continues reports whether an update goes on with one that no worker could continue: it has begun, and is not left half
+// done. The id of its request, which a client may have chosen, only says where to look for that.
+func (a *Activities) continues(
+	ctx context.Context, u deployments.UpdateName, r deployments.UpdateRequest,
+) (bool, error) {
+	const after = " after "
+	at := strings.LastIndex(r.RequestID, after)
+	if at < 0 {
+		return false, nil
+	}
+	former := deployments.UpdateName{StackName: u.StackName, Version: r.RequestID[at+len(after):]}
+	if former.Validate() != nil || former.Number() == 0 {
+		return false, nil
+	}
+	info, err := a.Store.Info(ctx, former)
+	if err == nil && (info.Status != string(deployments.StatusMigrated) || info.Next != u.Version) {
+		return false, nil
+	}
+	var asked deployments.UpdateRequest
+	if err == nil {
+		asked, err = a.Store.Request(ctx, former)
+	}
+	if deployments.CodeOf(err) == deployments.CodeNotFound || errors.Is(err, bucket.ErrAbsent) {
+		return false, nil // it never came to a worker
+	}
+	return err == nil && asked.RequestID == r.RequestID[:at], err
 }
 
 // hasStack reports whether an update that changes its stack has it.

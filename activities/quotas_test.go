@@ -99,6 +99,36 @@ func TestAnUpdateThatHasWaitedInItsQueueIsRefusedOnceTheQuotaIsUsedUp(t *testing
 	}
 }
 
+func TestAnUpdateThatContinuesOneWhichHadBegunIsNotRefused(t *testing.T) {
+	h := newHouse(t)
+	h.limit(deployments.Quota{deployments.LimitWorkerMinutes: 0})
+	former := deployments.UpdateName{StackName: testStack, Version: "1"}
+	in := beginning(h, "2", deployments.UpdateRequest{RequestID: "first after 1"})
+	in.Request.Kind = engine.KindRefresh
+	for _, c := range []struct {
+		status, next, request string
+		begins                bool
+	}{
+		{string(deployments.StatusMigrated), "2", "", false}, {deployments.StatusSucceeded, "2", "first", false},
+		{string(deployments.StatusMigrated), "3", "first", false},
+		{string(deployments.StatusMigrated), "2", "another", false},
+		{string(deployments.StatusMigrated), "2", "first", true},
+	} {
+		info := running(former, in.Request, time.Now())
+		info.Status, info.Next = c.status, c.next
+		err := h.store.PutInfo(t.Context(), info)
+		if err == nil && c.request != "" {
+			err = h.store.PutRequest(t.Context(), former, deployments.UpdateRequest{RequestID: c.request})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := call[deployments.Claimed](h, h.acts.Claim, in); (err == nil) != c.begins {
+			t.Errorf("after %+v: %v", c, err)
+		}
+	}
+}
+
 func TestALeaseWaitsForAPlaceInTheQuotaAndIsRefusedAfterAWhile(t *testing.T) {
 	h := newHouse(t)
 	h.limit(deployments.Quota{deployments.LimitUpdates: 1})
