@@ -10,7 +10,7 @@ import (
 	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
-// longestQuotaPause is the longest pause before an update that has no place in the quota of its organization asks again.
+// longestQuotaPause is the longest pause before an update asks again for a place in the quota of its organization.
 const longestQuotaPause = 15 * time.Second
 
 // withinQuota reports whether an update begins by the quota of its organization. It is refused, as CodeQuota, when that
@@ -38,8 +38,8 @@ func (a *Activities) withinQuota(ctx context.Context, in deployments.ClaimInput)
 }
 
 const (
-	// leasePlacePatience is how long one attempt to begin a lease waits for a place in the quota, less than an activity may
-	// take; there are five. leasePlaceEvery is the pause between two looks.
+	// leasePlacePatience is how long one attempt to begin a lease waits for a place in the quota, less than an activity
+	// may take; there are five. leasePlaceEvery is the pause between two looks.
 	leasePlacePatience = 90 * time.Second
 	leasePlaceEvery    = time.Second
 )
@@ -75,8 +75,8 @@ func (a *Activities) free(ctx context.Context, u deployments.UpdateName, r deplo
 	return a.hasStack(ctx, u, r)
 }
 
-// continues reports whether an update goes on with one that no worker could continue: it has begun, and is not left half
-// done. The id of its request, which a client may have chosen, only says where to look for that.
+// continues reports whether an update goes on with one that no worker could continue: it has begun, and is not left
+// half done. The id of its request, which a client may have chosen, only says where to look for that.
 func (a *Activities) continues(
 	ctx context.Context, u deployments.UpdateName, r deployments.UpdateRequest,
 ) (bool, error) {

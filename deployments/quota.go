@@ -110,8 +110,8 @@ func (q Quota) Change(c QuotaChange) Quota {
 	return changed
 }
 
-// OverQuota returns the error about what an organization may not do because of a limit, as CodeQuota: what it uses, with
-// a verb, and what can be done instead of asking for more, if anything.
+// OverQuota returns the error about what an organization may not do because of a limit, as CodeQuota: what it uses,
+// with a verb, and what can be done instead of asking for more, if anything.
 func OverQuota(organization string, l Limit, limit int64, uses, instead string) error {
 	if instead != "" {
 		instead += ", or "

@@ -17,8 +17,8 @@ import (
 // quotaFolder has a folder for each organization that has, or had, a quota.
 const quotaFolder = "quotas/"
 
-// limitsKey is the quota of an organization. Who can write the bucket can remove it, or put an earlier one back: a quota
-// bounds those who use the service.
+// limitsKey is the quota of an organization. Who can write the bucket can remove it, or put an earlier one back: a
+// quota bounds those who use the service.
 func limitsKey(organization string) string { return quotaFolder + organization + "/limits" }
 
 // storedQuota is the content of quotas/ORG/limits.

@@ -238,7 +238,8 @@ func TestAnOrganizationWithTooManyResourcesOnlyDoesWhatMakesNone(t *testing.T) {
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	s := opened(t, &bucket.Memory{}, statestore.Options{Now: func() time.Time { return now }})
 	created(t, s, "dev", "live")
-	if _, err := s.ImportAsIs(t.Context(), statestore.Exchange{Stack: named("dev")}, stateOf(named("dev"), 4)); err != nil {
+	if _, err := s.ImportAsIs(t.Context(), statestore.Exchange{Stack: named("dev")},
+		stateOf(named("dev"), 4)); err != nil {
 		t.Fatal(err)
 	}
 	limited(t, s, deployments.Quota{deployments.LimitResources: 4})

@@ -20,8 +20,8 @@ import (
 // stacksFolder has a folder for each organization.
 const stacksFolder = "stacks/"
 
-// CreateStack creates an empty stack; CodeExists when there is one of this name, CodeQuota when its organization may not
-// have another one, CodeFormat when that one is damaged. Its versions continue those of the last stack of that name.
+// CreateStack creates an empty stack; CodeExists when there is one of this name, CodeFormat when that one is damaged,
+// CodeQuota when its organization may not have another one. Its versions continue those of the last stack of that name.
 func (s *Store) CreateStack(ctx context.Context, name deployments.StackName, tags map[string]string) error {
 	return s.createStack(ctx, name, rand.Text(), tags, 0)
 }

@@ -443,8 +443,8 @@ func placesAtOnce(t *testing.T, s *statestore.Store) {
 		want(t, nil, deployments.CodeOf(err) == deployments.CodeQuota, "it fails with %v", err)
 	}
 	q := quotaOf(t, s)
-	want(t, nil, len(errs) == crowd-most+1 && q.Used[deployments.LimitStacks] == most, "%d fail, and there are %v", len(errs),
-		q.Used)
+	want(t, nil, len(errs) == crowd-most+1 && q.Used[deployments.LimitStacks] == most, "%d fail, and there are %v",
+		len(errs), q.Used)
 }
 
 func minutesAtOnce(t *testing.T, s *statestore.Store) {

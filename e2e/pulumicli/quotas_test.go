@@ -108,7 +108,8 @@ func TestAQuotaBoundsOneOrganizationAtBothEdgesAndNoOther(t *testing.T) {
 			"--organization", organization))
 		return h.Deployctl(t.TempDir(), "DEPLOYCTL_SERVER="+status.APIAddress, "DEPLOYCTL_TOKEN="+token)
 	}
-	if list := member("acme").Must(t, "quota", "show"); !strings.Contains(list, "acme") || strings.Contains(list, "globex") {
+	if list := member("acme").Must(t, "quota", "show"); !strings.Contains(list, "acme") ||
+		strings.Contains(list, "globex") {
 		t.Errorf("an admin of acme sees\n%s", list)
 	}
 	rival := member("globex")

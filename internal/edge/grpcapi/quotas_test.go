@@ -40,7 +40,8 @@ func TestOnlyAnOperatorSetsAQuotaAndOnlyThoseOfTheOrganizationSeeIt(t *testing.T
 	set := &api.SetQuotaRequest{Organization: "acme", Set: map[string]int64{"stacks": 3, "updates": 2},
 		Removed: []string{"versions"}}
 	for _, token := range []string{"viewer", "deployer", "admin", "whole", "foreign", "writer", "nothing"} {
-		if got := invoke(t, connection, api.Quotas_SetQuota_FullMethodName, token, set); got.Code() != codes.PermissionDenied {
+		got := invoke(t, connection, api.Quotas_SetQuota_FullMethodName, token, set)
+		if got.Code() != codes.PermissionDenied {
 			t.Errorf("%s sets a quota: %v", token, got)
 		}
 	}

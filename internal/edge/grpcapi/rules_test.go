@@ -263,7 +263,8 @@ func TestAMethodThatAnswersBeforeItReceivesRunsOnlyForThoseWhoMayCallIt(t *testi
 // TestWhichRoleAMethodNeeds is the table once more, in words: a rule that is weakened is noticed.
 func TestWhichRoleAMethodNeeds(t *testing.T) {
 	want := map[deployments.Role]string{
-		viewer: "Deployments/ListOngoing Deployments/Watch Modes/GetMode Quotas/ListQuotas Schedules/GetDrift Schedules/GetSchedule " +
+		viewer: "Deployments/ListOngoing Deployments/Watch Modes/GetMode Quotas/ListQuotas Schedules/GetDrift " +
+			"Schedules/GetSchedule " +
 			"Schedules/ListSchedules " +
 			"Schedules/ScheduleRuns " +
 			"Stacks/Export Stacks/GetStack Stacks/History Stacks/ListStacks Stacks/ListStatuses Tokens/DeriveToken " +

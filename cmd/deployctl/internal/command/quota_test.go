@@ -15,8 +15,8 @@ func TestAQuotaIsSetAndShown(t *testing.T) {
 			t.Errorf("%v does not show %q but\n%s%s", args, text, got.out, got.err)
 		}
 	}
-	shows("The quota of acme is set", "quota", "set", "acme", "--stacks", "20", "--upload-bytes", "50MiB", "--updates", "3",
-		"--versions", "7")
+	shows("The quota of acme is set", "quota", "set", "acme", "--stacks", "20", "--upload-bytes", "50MiB", "--updates",
+		"3", "--versions", "7")
 	shows("acme 1 of 20 0 3 - 50MiB 7", "quota", "show", "acme")
 	shows("50MiB 7", "quota", "show")
 	shows("is set", "quota", "set", "acme", "--stacks", "none", "--upload-bytes", "1000")
