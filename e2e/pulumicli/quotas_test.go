@@ -60,7 +60,16 @@ func TestAQuotaBoundsOneOrganizationAtBothEdgesAndNoOther(t *testing.T) {
 	refused("its quota allows 10 bytes", ours, onFirst("up", "--yes", "--skip-preview")...)
 	operator.Must(t, "quota", "set", "acme", "--upload-bytes", "1MiB")
 
-	// Updates at a time: those of the stock CLI wait for those of deployctl, and the other way round.
+	// Updates at a time: those of deployctl wait, and say why; those of the stock CLI wait for them.
+	operator.Must(t, "quota", "set", "acme", "--updates", "0")
+	held := ours.Begin(t, onFirst("refresh", "--yes", "--skip-preview")...)
+	harness.Eventually(t, "an update of deployctl says why it waits", func() bool {
+		return strings.Contains(ours.Must(t, "ps", "--json"), "runs 0 updates, and its quota allows 0 at a time")
+	})
+	operator.Must(t, "quota", "set", "acme", "--updates", "1")
+	if end := held(); end.Code != 0 {
+		t.Errorf("the update that has waited ends with %d: %s", end.Code, end.Said())
+	}
 	const waits = "the organization acme runs 1 update, and its quota allows 1 at a time"
 	gate, err := cloud.SetGate(t.Context(), fakecloud.Fault{Name: "gate", Op: fakecloud.Create})
 	harness.Must(t, err)
