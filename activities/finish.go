@@ -70,7 +70,7 @@ func (a *Activities) settled(ctx context.Context, in deployments.CommitInput) (d
 			info.Code = deployments.CodeInvalid
 		}
 		info.Ended = time.Now().UTC()
-		if err := a.Store.CountMinutes(ctx, in.Update, info.Ended.Sub(info.Started)); err != nil {
+		if err := a.countMinutes(ctx, info, request); err != nil {
 			return info, err
 		}
 		summarized := a.summarize(ctx, in, summaryOf(info, in.Result))

@@ -113,3 +113,14 @@ func (a *Activities) hasStack(
 	head, err := a.Store.Head(ctx, u.StackName)
 	return err == nil && head.Active != nil && head.Active.Version == u.Version, err
 }
+
+// countMinutes counts for how long a worker has hosted an update that has ended, also when it is ended in the place of
+// its workflow. One that its client has executed had no worker.
+func (a *Activities) countMinutes(
+	ctx context.Context, info deployments.UpdateInfo, request deployments.UpdateRequest,
+) error {
+	if request.Lease != nil {
+		return nil
+	}
+	return a.Store.CountMinutes(ctx, info.Update, info.Ended.Sub(info.Started))
+}
