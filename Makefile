@@ -150,8 +150,8 @@ long: build peers stockengine ## the slow packages with the tests that soaktest.
 bench: build ## the table against the stock CLI
 	$(WITH_PEERS) go run ./bench
 
-chaos: build next-embedded ## show every claim of docs/durability.md; CLAIM=kills SEEDS=1-20 shows, or resumes, a part
-	$(WITH_PEERS) go run ./chaos -claim '$(CLAIM)' -seeds '$(SEEDS)'
+chaos: build next-embedded ## show every claim of docs/durability.md; CLAIM=kills SEEDS=1-20 shows, or resumes, a part; PART=10 a tenth of each
+	$(WITH_PEERS) go run ./chaos -claim '$(CLAIM)' -seeds '$(SEEDS)' $(if $(PART),-part $(PART))
 
 REAL ?= 1-30
 test-real: build ## real providers against real servers: their lives, and REAL (1-30) seeds of lost answers and kills

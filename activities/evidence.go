@@ -74,7 +74,7 @@ func (at *attempt) weigh(
 		return result, err
 	}
 	result.Evidence = &engine.Evidence{Class: verdict.Class, By: verdict.By}
-	if verdict.Typed || verdict.Class == engine.ErrorDefinite {
+	if verdict.Typed && verdict.Class != engine.ErrorAmbiguous || verdict.Class == engine.ErrorDefinite {
 		return result, nil
 	}
 	repeats := at.rule != nil && at.rule.Harmless()

@@ -374,6 +374,9 @@ func (p *toy) Delete(_ context.Context, req *pulumirpc.DeleteRequest) (*emptypb.
 	}
 	if text, ok := strings.CutPrefix(was.Do, "delete-fails: "); ok {
 		_ = os.Remove(filepath.Join(p.world, req.GetId()))
+		if text == codes.NotFound.String() {
+			return nil, status.Error(codes.NotFound, "there is no such thing")
+		}
 		return nil, errors.New(text)
 	}
 	err := os.Remove(filepath.Join(p.world, req.GetId()))

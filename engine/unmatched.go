@@ -30,7 +30,7 @@ func (r *Run) refuseUnmatched() bool {
 	return r.eachUnmatched(func(o option, p string) string {
 		switch {
 		case !urn.URN(p).IsValid():
-			return fmt.Sprintf("%s %q is not a URN%s", o.name, p, r.meant(p))
+			return fmt.Sprintf("%s %q names no resource of the stack, and is not a URN%s", o.name, p, r.meant(p))
 		case !r.hasProgram(), o.name == replaceOption:
 			return r.notFound(o, p)
 		}

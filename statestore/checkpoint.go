@@ -38,7 +38,9 @@ type Checkpoint struct {
 	dec       config.Decrypter
 	// imported means that this service did not write it, so secrets may be in plaintext.
 	imported bool
-	size     int
+	// stack, if it is known, may be named by the secrets provider of what was imported.
+	stack deployments.StackName
+	size  int
 }
 
 // States returns the headers in stored order, with keys and references to the parts of this base.
@@ -275,7 +277,11 @@ func (c *Checkpoint) parse(
 		}
 	}
 	c.size = len(data)
-	c.dec = r.reader(c.file.Deployment.SecretsProviders, p)
+	section, err := ownSection(c.file.Deployment.SecretsProviders, c.stack, r.id)
+	if err != nil {
+		return err
+	}
+	c.dec = r.reader(section, p)
 	c.states = make([]engine.State, len(c.resources))
 	var large sync.Mutex
 	err = parallel(len(c.states), func(i int) (err error) {

@@ -3,6 +3,7 @@ package statestore_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -203,6 +204,50 @@ func TestAChangeOfAnOlderVersionNeverReplacesANewerOne(t *testing.T) {
 	}
 	if h, err := s.Head(t.Context(), dev); err != nil || h.Version != 3 || h.Active != nil {
 		t.Errorf("the stack is at %+v, %v", h, err)
+	}
+}
+
+// TestAMoveThatIsRefusedWritesNeitherStack has moves that only the second of the two stacks refuses.
+func TestAMoveThatIsRefusedWritesNeitherStack(t *testing.T) {
+	s := newStack(t, &bucket.Memory{})
+	prod := deployments.StackName{Organization: "organization", Project: "web", Stack: "prod"}
+	if err := s.CreateStack(t.Context(), prod, nil); err != nil {
+		t.Fatal(err)
+	}
+	from, to := statestore.Exchange{Stack: dev}, statestore.Exchange{Stack: prod}
+	if _, err := s.Import(t.Context(), from, deployment([]string{rootState, thingState}, nil)); err != nil {
+		t.Fatal(err)
+	}
+	request := deployments.MoveRequest{From: dev, To: prod,
+		Resources: []string{"urn:pulumi:dev::web::cloud:index:Thing::a"}}
+	gone := errors.New("its workflow cannot be reached")
+	unreachable := func(context.Context, deployments.StackName) (int, error) { return 0, gone }
+	for name, c := range map[string]struct {
+		from, to statestore.Exchange
+		refused  func(error) bool
+	}{
+		"the last resources of the source": {from, to, func(err error) bool {
+			return deployments.CodeOf(err) == deployments.CodeUnconfirmed
+		}},
+		"the source has no version": {statestore.Exchange{Stack: dev, Forget: true, Reserve: unreachable}, to, nil},
+		"the destination has no version": {statestore.Exchange{Stack: dev, Forget: true},
+			statestore.Exchange{Stack: prod, Reserve: unreachable}, nil},
+	} {
+		if c.refused == nil {
+			c.refused = func(err error) bool { return errors.Is(err, gone) }
+		}
+		if _, err := s.Move(t.Context(), c.from, c.to, request); !c.refused(err) {
+			t.Errorf("%s: %v", name, err)
+		}
+		for stack, want := range map[deployments.StackName]int{dev: 1, prod: 0} {
+			if h, err := s.Head(t.Context(), stack); err != nil || h.Version != want || h.Active != nil {
+				t.Errorf("%s: %s is at %+v, %v", name, stack, h, err)
+			}
+		}
+	}
+	from.Forget = true
+	if moved, err := s.Move(t.Context(), from, to, request); err != nil || moved.FromVersion == 0 || moved.ToVersion == 0 {
+		t.Errorf("%+v %v", moved, err)
 	}
 }
 

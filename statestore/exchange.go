@@ -165,50 +165,78 @@ func (s *Store) Import(ctx context.Context, x Exchange, in apitype.UntypedDeploy
 // replace makes a draft the next version of a stack that has no update. It releases its claim even if the client
 // leaves; if this process dies first, recovery releases it.
 func (s *Store) replace(ctx context.Context, x Exchange, d *draft) (int, error) {
-	h, err := s.Head(ctx, x.Stack)
+	r, err := s.prepare(ctx, x, d)
 	if err != nil {
 		return 0, err
 	}
+	return r.commit(ctx)
+}
+
+// replacement is a draft that may become the next version of a stack, which is claimed for it.
+type replacement struct {
+	store  *Store
+	draft  *draft
+	claim  Claim
+	update deployments.UpdateName
+}
+
+// prepare claims a stack that has no update for a draft, and refuses what may not become its next version. What it
+// returns is to be committed or released.
+func (s *Store) prepare(ctx context.Context, x Exchange, d *draft) (*replacement, error) {
+	h, err := s.Head(ctx, x.Stack)
+	if err != nil {
+		return nil, err
+	}
 	if err := x.stands(h.Version); err != nil {
-		return 0, err
+		return nil, err
 	}
 	if err := s.confirmForget(ctx, x, d); err != nil {
-		return 0, err
+		return nil, err
 	}
 	version := max(h.Next, h.Version+1)
 	if x.Reserve != nil {
 		if version, err = x.Reserve(ctx, x.Stack); err != nil {
-			return 0, err
+			return nil, err
 		}
 	}
-	u := deployments.UpdateName{StackName: x.Stack, Version: strconv.Itoa(version)}
-	uncancelled := context.WithoutCancel(ctx)
-	claim, err := s.Claim(uncancelled, Claimant{Update: u, Writer: exchanging + rand.Text(), Unclaimed: true,
-		StackID: x.ID})
+	r := &replacement{store: s, draft: d,
+		update: deployments.UpdateName{StackName: x.Stack, Version: strconv.Itoa(version)}}
+	r.claim, err = s.Claim(context.WithoutCancel(ctx), Claimant{Update: r.update, Writer: exchanging + rand.Text(),
+		Unclaimed: true, StackID: x.ID})
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	var w Written
-	if claim.Base != h.Version { // an update has ended meanwhile
-		if err = x.stands(claim.Base); err == nil {
+	if r.claim.Base != h.Version { // an update has ended meanwhile
+		if err = x.stands(r.claim.Base); err == nil {
 			err = s.confirmForget(ctx, x, d)
 		}
 	}
-	if err == nil {
-		w, err = s.write(ctx, claim, d)
+	if err != nil {
+		return nil, errors.Join(err, r.release(ctx))
 	}
+	return r, nil
+}
+
+// commit makes the draft the stack's next version, and returns that; if it fails, the stack is released.
+func (r *replacement) commit(ctx context.Context) (int, error) {
+	w, err := r.store.write(ctx, r.claim, r.draft)
 	if err == nil {
-		err = s.Commit(uncancelled, claim, w)
+		err = r.store.Commit(context.WithoutCancel(ctx), r.claim, w)
 	}
 	if deployments.CodeOf(err) == deployments.CodeConflict {
 		err = deployments.Errorf(deployments.CodeConflict,
-			"%s has not become the state, for the stack was given to another update meanwhile: do it again", u)
+			"%s has not become the state, for the stack was given to another update meanwhile: do it again", r.update)
 	}
 	if err != nil {
-		return 0, errors.Join(err, s.Commit(uncancelled, claim, Written{}))
+		return 0, errors.Join(err, r.release(ctx))
 	}
-	s.Sweep(ctx, x.Stack, claim.Base)
+	r.store.Sweep(ctx, r.update.StackName, r.claim.Base)
 	return w.Version, nil
+}
+
+// release gives the claim up, and leaves the stack as it is.
+func (r *replacement) release(ctx context.Context) error {
+	return r.store.Commit(context.WithoutCancel(ctx), r.claim, Written{})
 }
 
 // parseImport parses a deployment that a client sends.
@@ -226,7 +254,7 @@ func (r *stackKeys) parseImport(
 	if err := checkImported(ctx, compact.Bytes()); err != nil {
 		return nil, refused(err)
 	}
-	c := &Checkpoint{name: "the deployment", imported: true}
+	c := &Checkpoint{name: "the deployment", imported: true, stack: x.Stack}
 	if err := c.parse(ctx, compact.Bytes(), r, x.Secrets); err != nil {
 		return nil, refused(err)
 	}

@@ -156,6 +156,39 @@ func TestSecretsMoveFromOneProviderToTheOther(t *testing.T) {
 	}
 }
 
+// TestAnExportOfTheStockCLIIsOfItsStack has the section with which the service answers the stock CLI: the stack by its
+// name.
+func TestAnExportOfTheStockCLIIsOfItsStack(t *testing.T) {
+	s, own := newStack(t, &bucket.Memory{}), statestore.Exchange{Stack: dev}
+	if _, err := s.Import(t.Context(), own, golden(t, "stock_plain.json")); err != nil {
+		t.Fatal(err)
+	}
+	exported, err := s.Export(t.Context(), own, 0, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for stack, theirs := range map[string]bool{dev.Stack: true, "prod": false} {
+		var fields map[string]json.RawMessage
+		if err := json.Unmarshal(exported.Deployment, &fields); err != nil {
+			t.Fatal(err)
+		}
+		fields["secrets_providers"] = json.RawMessage(fmt.Sprintf(`{"type":"service","state":{"url":"http://localhost",`+
+			`"owner":%q,"project":%q,"stack":%q}}`, dev.Organization, dev.Project, stack))
+		in := exported
+		if in.Deployment, err = json.Marshal(fields); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Import(t.Context(), own, in); (err == nil) != theirs {
+			t.Errorf("of stack %s: %v", stack, err)
+		}
+	}
+	again, err := s.Export(t.Context(), own, 0, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantSame(t, again, golden(t, "stock_plain.json"))
+}
+
 func TestAnEmptyStackExportsAnEmptyDeployment(t *testing.T) {
 	d, err := newStack(t, &bucket.Memory{}).Export(t.Context(), statestore.Exchange{Stack: dev}, 0, false)
 	if err != nil || d.Version != 3 || bytes.Contains(d.Deployment, []byte("urn")) {

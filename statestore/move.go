@@ -3,6 +3,7 @@ package statestore
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 
@@ -12,9 +13,10 @@ import (
 	"github.com/deployctl/deployctl/statestore/stateedit"
 )
 
-// Move moves resources from the newest state of one stack to that of another, each as a next version. The destination
-// is written first: if this process dies in between, both stacks have the resources, and the same request again removes
-// them from the first one. It fails as Edit does, for each of the stacks.
+// Move moves resources from the newest state of one stack to that of another, each as a next version. Nothing is
+// written until both stacks are claimed for it. The destination is written first: if this process dies in between, both
+// stacks have the resources, and the same request again removes them from the first one. It fails as Edit does, for each
+// of the stacks.
 func (s *Store) Move(ctx context.Context, from, to Exchange, r deployments.MoveRequest) (deployments.Moved, error) {
 	var moved deployments.Moved
 	source, err := s.newest(ctx, &from)
@@ -48,13 +50,20 @@ func (s *Store) Move(ctx context.Context, from, to Exchange, r deployments.MoveR
 	if err != nil || r.DryRun {
 		return moved, err
 	}
+	leave, err := s.prepareStates(ctx, from, source, plan.Left)
+	if err != nil {
+		return moved, err
+	}
 	if len(plan.Added) > 0 {
-		if moved.ToVersion, err = s.replaceWith(ctx, to, joined, joined.states); err != nil {
-			return moved, err
+		enter, err := s.prepareStates(ctx, to, joined, joined.states)
+		if err == nil {
+			moved.ToVersion, err = enter.commit(ctx)
+		}
+		if err != nil {
+			return moved, errors.Join(err, leave.release(ctx))
 		}
 	}
-	moved.FromVersion, err = s.replaceWith(ctx, from, source, plan.Left)
-	if err != nil {
+	if moved.FromVersion, err = leave.commit(ctx); err != nil {
 		err = deployments.Errorf(deployments.CodeOf(err), "version %d of %s has the resources, and %s still has "+
 			"them, too; do the same again to remove them there: %w", moved.ToVersion, to.Stack, from.Stack, err)
 	}
@@ -79,16 +88,27 @@ func (s *Store) newest(ctx context.Context, x *Exchange) (*Checkpoint, error) {
 
 // replaceWith makes states, whose values a base has, the stack's next version.
 func (s *Store) replaceWith(ctx context.Context, x Exchange, base *Checkpoint, states []engine.State) (int, error) {
-	r, err := s.stackKeysOf(ctx, x.Stack)
+	r, err := s.prepareStates(ctx, x, base, states)
 	if err != nil {
 		return 0, err
+	}
+	return r.commit(ctx)
+}
+
+// prepareStates prepares that states, whose values a base has, become the stack's next version.
+func (s *Store) prepareStates(
+	ctx context.Context, x Exchange, base *Checkpoint, states []engine.State,
+) (*replacement, error) {
+	r, err := s.stackKeysOf(ctx, x.Stack)
+	if err != nil {
+		return nil, err
 	}
 	d := r.copyOf(base)
 	d.states, d.integrity, d.names = states, "", renames(base.states, states)
 	if d.secrets, err = r.provider(x.Secrets); err != nil {
-		return 0, err
+		return nil, err
 	}
-	return s.replace(ctx, x, d)
+	return s.prepare(ctx, x, d)
 }
 
 // joint is what join makes one state of.

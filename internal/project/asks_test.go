@@ -108,11 +108,37 @@ func TestWhatNothingReadsIsNamed(t *testing.T) {
 		t.Errorf("said\n%s", said)
 	}
 	dir = lay(t, map[string]string{
+		"Pulumi.yaml": "name: web\nruntime: nodejs\ndeploy: {include: [.], installScripts: true, includ: [.]}\n" +
+			"plugins: {providrs: []}\n",
+		"Pulumi.dev.yaml": "",
+	})
+	said = strings.Join(opened(t, dir).Unread(), "\n")
+	for _, want := range []string{"deploy.includ", "plugins.providrs"} {
+		if !strings.Contains(said, `"`+want+`"`) {
+			t.Errorf("%s is not in\n%s", want, said)
+		}
+	}
+	if strings.Count(said, "\n") != 1 {
+		t.Errorf("said\n%s", said)
+	}
+	dir = lay(t, map[string]string{
 		"Pulumi.yaml":     "name: web\nruntime: yaml\nresuorces: {}\nvariables: {}\noutputs: {}\nbackend: {}\n",
 		"Pulumi.dev.yaml": "",
 	})
 	if said := opened(t, dir).Unread(); len(said) != 1 || !strings.Contains(said[0], `"resuorces"`) {
 		t.Errorf("of a YAML program is said %q", said)
+	}
+}
+
+func TestSettingsOfDeployctlInAProjectHaveTheirTypes(t *testing.T) {
+	for deploy, fails := range map[string]bool{
+		"{include: ['..', a/b], installScripts: false}": false, "{}": false,
+		"{include: a}": true, "{include: [{a: b}]}": true, "{installScripts: 3}": true, "[include]": true, "yes please": true,
+	} {
+		dir := lay(t, map[string]string{"Pulumi.yaml": "name: web\nruntime: nodejs\ndeploy: " + deploy + "\n"})
+		if _, err := Find(dir); (err != nil) != fails || fails && !strings.Contains(err.Error(), "installScripts, true") {
+			t.Errorf("%s: %v", deploy, err)
+		}
 	}
 }
 

@@ -71,7 +71,8 @@ func Find(dir string) (*Project, error) {
 			"was started and could not be started again after a loss; name the language of the program, such as "+
 			"runtime: yaml", file)
 	}
-	return &Project{File: file, Dir: filepath.Dir(file), Definition: definition}, nil
+	p := &Project{File: file, Dir: filepath.Dir(file), Definition: definition}
+	return p, p.checkOwn()
 }
 
 // innermost keeps of what a project file violates in its schema what is said of the innermost place. All places around

@@ -110,8 +110,10 @@ var rules = map[string]rule{
 		role: deployer, scope: onNewStack, touches: stack("from", "to"), does: changes,
 		subject: subject("to.project", "to.stack"),
 	},
-	api.Stacks_TagStack_FullMethodName:   {role: deployer, touches: stack("stack"), does: changes},
-	api.Stacks_ChangeTags_FullMethodName: {role: deployer, touches: stack("stack"), does: changes},
+	api.Stacks_TagStack_FullMethodName: {role: deployer, touches: stack("stack"), does: changes},
+	api.Stacks_ChangeTags_FullMethodName: {
+		role: deployer, touches: stack("stack"), does: changes, subject: subject("set", "removed"),
+	},
 	api.Stacks_Export_FullMethodName: {
 		role: viewer, touches: stack("stack"), raised: "show_secrets", to: deployer, secrets: true, does: discloses,
 		room:    ofExport,
@@ -149,28 +151,30 @@ var rules = map[string]rule{
 
 	api.Tokens_CreateToken_FullMethodName: {
 		role: admin, scope: onAny, does: changes, subject: subject("name", "member", "grant.role",
-			"grant.organization"),
+			"grant.organization", "grant.stacks", "expires"),
 	},
 	api.Tokens_DeriveToken_FullMethodName: {role: viewer, scope: onAny, does: changes, subject: subject("name")},
 	api.Tokens_WhoAmI_FullMethodName:      {role: viewer, scope: onAny, does: reads},
 	api.Tokens_ListTokens_FullMethodName:  {role: admin, scope: onAny, does: reads},
 	api.Tokens_RemoveToken_FullMethodName: {role: admin, scope: onAny, does: changes, subject: subject("name")},
 	api.Members_GrantMember_FullMethodName: {
-		role: admin, scope: onAny, does: changes, subject: subject("name", "grant.role", "grant.organization"),
+		role: admin, scope: onAny, does: changes, subject: subject("name", "grant.role", "grant.organization",
+			"grant.stacks"),
 	},
 	api.Members_ListMembers_FullMethodName: {role: admin, scope: onAny, does: reads},
 	api.Members_RemoveMember_FullMethodName: {
 		role: admin, scope: onAny, does: changes, subject: subject("name", "organization"),
 	},
 	api.Teams_GrantTeam_FullMethodName: {
-		role: admin, scope: onAny, does: changes, subject: subject("name", "grant.role"),
+		role: admin, scope: onAny, does: changes, subject: subject("name", "grant.role", "grant.stacks"),
 	},
 	api.Teams_ListTeams_FullMethodName:  {role: admin, scope: onAny, does: reads},
 	api.Teams_RemoveTeam_FullMethodName: {role: admin, scope: onAny, does: changes, subject: subject("name")},
 	api.Teams_JoinTeam_FullMethodName:   {role: admin, scope: onAny, does: changes, subject: subject("team", "member")},
 	api.Teams_LeaveTeam_FullMethodName:  {role: admin, scope: onAny, does: changes, subject: subject("team", "member")},
 	api.Trusts_PutTrust_FullMethodName: {
-		role: admin, scope: onAny, does: changes, subject: subject("trust.name", "trust.issuer", "trust.grant.role"),
+		role: admin, scope: onAny, does: changes, subject: subject("trust.name", "trust.issuer", "trust.audiences",
+			"trust.conditions", "trust.lifetime", "trust.grant.role", "trust.grant.stacks"),
 	},
 	api.Trusts_ListTrusts_FullMethodName:  {role: admin, scope: onAny, does: reads},
 	api.Trusts_RemoveTrust_FullMethodName: {role: admin, scope: onAny, does: changes, subject: subject("name")},
@@ -275,16 +279,6 @@ func stacksAt(m protoreflect.Message, path string) (names []deployments.StackNam
 	return names
 }
 
-// at gives the value of the field at a path such as "update.stack".
-func at(m protoreflect.Message, path string) protoreflect.Value {
-	name, rest, deeper := strings.Cut(path, ".")
-	value := m.Get(m.Descriptor().Fields().ByName(protoreflect.Name(name)))
-	if deeper {
-		return at(value.Message(), rest)
-	}
-	return value
-}
-
 // allow reports why the caller may not make the call, if so: CodeForbidden, or CodeNotFound for a stack that they may
 // not see.
 func (r rule) allow(caller deployments.Caller, method string, m proto.Message) error {
@@ -344,4 +338,38 @@ func allowOn(
 			name.Organization)
 	}
 	return deployments.NoStack(name)
+}
+
+// about fills an entry of the audit log from the first message.
+func (r rule) about(m proto.Message, e *deployments.AuditEntry) {
+	if names := r.stacks(m); len(names) > 0 {
+		e.Organization, e.Stack = names[0].Organization, names[0].Project+"/"+names[0].Stack
+	} else {
+		e.Organization = organizationOf(m)
+		if scope := scopeOf(m); wire.ToScope(scope).OfStack() {
+			e.Stack = scope.GetProject() + "/" + scope.GetStack()
+		}
+	}
+	if deployments.ValidateName("organization", e.Organization) != nil {
+		e.Organization = ""
+	}
+	e.Secrets = r.secrets && (r.raised == "" || r.isRaised(m))
+	e.Subject = fields(m, r.subject)
+}
+
+// organizationOf returns the organization that a first message without stacks is about; empty if it names none.
+func organizationOf(m proto.Message) string {
+	switch m := m.(type) {
+	case *api.CreateTokenRequest:
+		return wire.ToNewToken(m).Within()
+	case *api.GrantMemberRequest:
+		return m.GetGrant().GetOrganization()
+	case *api.GrantTeamRequest:
+		return m.GetGrant().GetOrganization()
+	case *api.PutTrustRequest:
+		return m.GetTrust().GetOrganization()
+	case interface{ GetOrganization() string }: // RemoveMember, ReadAudit, and others about one organization
+		return m.GetOrganization()
+	}
+	return scopeOf(m).GetOrganization()
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
+	"unicode/utf8"
 
 	api "github.com/deployctl/deployctl/api/deployctl/v1"
 	"github.com/deployctl/deployctl/deployments"
@@ -24,6 +26,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
 // tokensByText is an authority for tests.
@@ -492,5 +496,34 @@ func TestAForbiddenStackLooksLikeOneThatIsNotThere(t *testing.T) {
 	if err != nil || len(ongoing.GetUpdates()) != 1 ||
 		wire.ToUpdate(ongoing.GetUpdates()[0].GetUpdate()).StackName != own {
 		t.Errorf("what runs is %v, %v", ongoing.GetUpdates(), err)
+	}
+}
+
+// TestTheAuditLogSaysWhatFieldsHave has fields of each kind that rules name.
+func TestTheAuditLogSaysWhatFieldsHave(t *testing.T) {
+	for want, m := range map[string]proto.Message{
+		"edit=delete resources=a,b force=true": &api.EditStateRequest{Edit: "delete", Resources: []string{"a", "b"}, Force: true},
+		"set=color,size removed=old": &api.ChangeTagsRequest{Set: map[string]string{"size": "3", "color": "red"},
+			Removed: []string{"old"}},
+		"name=ci role=deployer organization=acme stacks=shop/*,web/dev expires=2026-01-02T00:00:00Z": &api.CreateTokenRequest{
+			Name: "ci", Grant: &api.Grant{Role: "deployer", Organization: "acme", Stacks: []string{"shop/*", "web/dev"}},
+			Expires: timestamppb.New(time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC))},
+		"name=gh issuer=https://i audiences=a conditions=repo:acme/*,ref:main lifetime=1h0m0s role=admin": &api.PutTrustRequest{
+			Trust: &api.Trust{Name: "gh", Issuer: "https://i", Audiences: []string{"a"}, Lifetime: durationpb.New(time.Hour),
+				Conditions: []*api.Condition{{Claim: "repo", Pattern: "acme/*"}, {Claim: "ref", Pattern: "main"}},
+				Grant:      &api.Grant{Role: "admin"}}},
+		"": &api.CreateTokenRequest{},
+	} {
+		method := map[string]string{"EditStateRequest": api.Stacks_EditState_FullMethodName,
+			"ChangeTagsRequest":  api.Stacks_ChangeTags_FullMethodName,
+			"CreateTokenRequest": api.Tokens_CreateToken_FullMethodName,
+			"PutTrustRequest":    api.Trusts_PutTrust_FullMethodName}[string(m.ProtoReflect().Descriptor().Name())]
+		if got := fields(m, rules[method].subject); got != want {
+			t.Errorf("it says %q, not %q", got, want)
+		}
+	}
+	long := &api.EditStateRequest{Resources: []string{strings.Repeat("ä", longestField)}}
+	if got := fields(long, []string{"resources"}); len(got) > longestField+20 || !utf8.ValidString(got) {
+		t.Errorf("a long field takes %d bytes", len(got))
 	}
 }

@@ -4,75 +4,83 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
-	api "github.com/deployctl/deployctl/api/deployctl/v1"
-	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/edge/grpcapi/wire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// about fills an entry of the audit log from the first message.
-func (r rule) about(m proto.Message, e *deployments.AuditEntry) {
-	if names := r.stacks(m); len(names) > 0 {
-		e.Organization, e.Stack = names[0].Organization, names[0].Project+"/"+names[0].Stack
-	} else {
-		e.Organization = organizationOf(m)
-		if scope := scopeOf(m); wire.ToScope(scope).OfStack() {
-			e.Stack = scope.GetProject() + "/" + scope.GetStack()
-		}
-	}
-	if deployments.ValidateName("organization", e.Organization) != nil {
-		e.Organization = ""
-	}
-	e.Secrets = r.secrets && (r.raised == "" || r.isRaised(m))
-	e.Subject = fields(m, r.subject)
-}
-
-// organizationOf returns the organization that a first message without stacks is about; empty if it names none.
-func organizationOf(m proto.Message) string {
-	switch m := m.(type) {
-	case *api.CreateTokenRequest:
-		return wire.ToNewToken(m).Within()
-	case *api.GrantMemberRequest:
-		return m.GetGrant().GetOrganization()
-	case *api.GrantTeamRequest:
-		return m.GetGrant().GetOrganization()
-	case *api.PutTrustRequest:
-		return m.GetTrust().GetOrganization()
-	case interface{ GetOrganization() string }: // RemoveMember, ReadAudit, and others about one organization
-		return m.GetOrganization()
-	}
-	return scopeOf(m).GetOrganization()
-}
+// longestField bounds what an entry of the audit log says of one field, in bytes.
+const longestField = 500
 
 // fields returns those fields of a message that are set, as NAME=VALUE with a space between.
 func fields(m proto.Message, paths []string) string {
 	var set []string
 	for _, path := range paths {
-		if text := shown(at(m.ProtoReflect(), path)); text != "" && text != "false" && text != "0" {
-			set = append(set, path[strings.LastIndexByte(path, '.')+1:]+"="+text)
+		value, field := fieldAt(m.ProtoReflect(), path)
+		if text := fieldText(field, value); text != "" && text != "false" && text != "0" {
+			if len(text) > longestField {
+				text = strings.ToValidUTF8(text[:longestField], "") + "…"
+			}
+			set = append(set, string(field.Name())+"="+text)
 		}
 	}
 	return strings.Join(set, " ")
 }
 
-// shown returns the text of a value: of a list as A,B, of a map as A:1,B:2 in the order of its keys.
-func shown(value protoreflect.Value) string {
-	var parts []string
-	switch value := value.Interface().(type) {
-	case protoreflect.List:
-		for i := range value.Len() {
-			parts = append(parts, fmt.Sprint(value.Get(i).Interface()))
-		}
-	case protoreflect.Map:
-		value.Range(func(key protoreflect.MapKey, one protoreflect.Value) bool {
-			parts = append(parts, key.String()+":"+fmt.Sprint(one.Interface()))
+// fieldAt returns the field of a message at a path such as update.version, and its value.
+func fieldAt(m protoreflect.Message, path string) (protoreflect.Value, protoreflect.FieldDescriptor) {
+	name, rest, deeper := strings.Cut(path, ".")
+	field := m.Descriptor().Fields().ByName(protoreflect.Name(name))
+	if deeper {
+		return fieldAt(m.Get(field).Message(), rest)
+	}
+	return m.Get(field), field
+}
+
+// fieldText returns the value of a field for people: elements of lists with a comma between, and of maps the keys, with
+// their values if these are numbers.
+func fieldText(field protoreflect.FieldDescriptor, value protoreflect.Value) string {
+	var all []string
+	switch {
+	case field.IsMap():
+		value.Map().Range(func(key protoreflect.MapKey, of protoreflect.Value) bool {
+			text := key.String()
+			if number, ok := of.Interface().(int64); ok {
+				text += fmt.Sprintf(":%d", number)
+			}
+			all = append(all, text)
 			return true
 		})
-		slices.Sort(parts)
+		slices.Sort(all)
+	case field.IsList():
+		for i := range value.List().Len() {
+			all = append(all, elementText(field, value.List().Get(i)))
+		}
+	case field.Message() != nil && !value.Message().IsValid():
 	default:
-		return fmt.Sprint(value)
+		return elementText(field, value)
 	}
-	return strings.Join(parts, ",")
+	return strings.Join(all, ",")
+}
+
+// elementText returns one value of a field: of a message, the texts of its fields with a colon between.
+func elementText(field protoreflect.FieldDescriptor, value protoreflect.Value) string {
+	if field.Message() == nil {
+		return fmt.Sprint(value.Interface())
+	}
+	switch m := value.Message().Interface().(type) {
+	case *timestamppb.Timestamp:
+		return m.AsTime().Format(time.RFC3339)
+	case *durationpb.Duration:
+		return m.AsDuration().String()
+	}
+	var parts []string
+	for i := range field.Message().Fields().Len() {
+		inner := field.Message().Fields().Get(i)
+		parts = append(parts, fieldText(inner, value.Message().Get(inner)))
+	}
+	return strings.Join(parts, ":")
 }

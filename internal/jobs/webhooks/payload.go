@@ -103,7 +103,7 @@ func details(e deployments.WebhookEvent) (facts [][2]string) {
 	if e.Kind == deployments.EventOfDeployment {
 		add("Operation", e.Operation)
 		add("Deployment", e.Version)
-	} else {
+	} else if _, err := strconv.Atoi(e.Version); err == nil { // a preview and a drift check have an id, which says nothing
 		add("Version", e.Version)
 	}
 	add("Message", e.Message)

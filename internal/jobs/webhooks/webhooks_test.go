@@ -261,6 +261,18 @@ func TestPayloadsHaveTheFieldsThatTheirReceiversRead(t *testing.T) {
 	}
 }
 
+func TestTheIDOfAPreviewIsNotTold(t *testing.T) {
+	preview := failure
+	preview.Version = "p-1d1a2454"
+	for _, format := range []deployments.WebhookFormat{deployments.WebhookSlack, deployments.WebhookTeams} {
+		for version, event := range map[string]deployments.WebhookEvent{"42": failure, "p-1d1a2454": preview} {
+			if text, err := Payload(format, event); err != nil || strings.Contains(text, version) != (version == "42") {
+				t.Errorf("%s: %s %v", format, text, err)
+			}
+		}
+	}
+}
+
 func TestADeploymentIsToldByItsNumber(t *testing.T) {
 	e, happens := deployments.EventOfDeployments(deployments.Deployment{Operation: "update", RequestedBy: "ann",
 		Name: deployments.DeploymentName{StackName: dev, Number: 7}, Status: deployments.DeploymentRunning})

@@ -179,7 +179,9 @@ func (f finder) inProject(p plugins.Plugin) (string, error) {
 	found := ""
 	info, err := f.box.Stat(path)
 	if err == nil && info.IsDir() {
-		found, err = runnable(f.box, path, p)
+		if found, err = runnable(f.box, path, p); err != nil {
+			err = fmt.Errorf("the directory %s has neither %s nor %s: %w", path, p.File(), plugins.SourceFile, err)
+		}
 	} else {
 		found, err = f.box.Executable(path)
 	}

@@ -111,9 +111,19 @@ func TestAStacksOwnPatternsAreAskedFirst(t *testing.T) {
 }
 
 func TestAStatusCodeOfTheProtocolSaysTheClass(t *testing.T) {
-	got, err := Table(nil).Classify(Error{"pkg:x:Y", "create", codes.InvalidArgument, "timed out"})
-	if want := (Verdict{engine.ErrorDefinite, "general: gRPC InvalidArgument", true}); got != want || err != nil {
-		t.Errorf("%+v %v", got, err)
+	for _, c := range []struct {
+		step  string
+		code  codes.Code
+		class engine.ErrorClass
+	}{
+		{"create", codes.InvalidArgument, engine.ErrorDefinite},
+		{"update", codes.NotFound, engine.ErrorDefinite},
+		{"delete", codes.NotFound, engine.ErrorAmbiguous}, // it may be gone by a deletion whose answer was lost
+	} {
+		got, err := Table(nil).Classify(Error{"pkg:x:Y", c.step, c.code, "timed out"})
+		if want := (Verdict{c.class, "general: gRPC " + c.code.String(), true}); got != want || err != nil {
+			t.Errorf("%s: %+v %v", c.step, got, err)
+		}
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/deployctl/deployctl/cmd/deployctl/internal/command"
 	"github.com/deployctl/deployctl/cmd/deployctl/internal/command/console"
 	"github.com/deployctl/deployctl/cmd/deployctl/internal/kms"
+	"github.com/deployctl/deployctl/cmd/deployctl/internal/unprobed"
 	"github.com/deployctl/deployctl/internal/devserver/parts"
 	"github.com/deployctl/deployctl/internal/project"
 	"github.com/deployctl/deployctl/internal/sys/build"
@@ -25,6 +26,7 @@ import (
 // Main runs the program and returns its exit code. Servers are those of the embedded service, or
 // nil in a program without them, which leaves that service to deployctl-embedded.
 func Main(servers parts.Servers) int {
+	unprobed.Restore()
 	hasServers = servers != nil
 	name := strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe")
 	if plugin, ok := pluginMains[name]; ok {
@@ -39,11 +41,13 @@ func Main(servers parts.Servers) int {
 	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	s := &console.Env{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Environ: os.Environ(), Dir: dir,
-		Interactive: term.IsTerminal(int(os.Stdin.Fd())), Hidden: readHidden,
 		Interrupts: interrupts, Connect: connect, Keys: openKey, Offers: offers, Build: build.Of(recovery.Build),
 		More: commands(servers),
 	}
 	s.Screen = display.FindScreen(os.Stdout, s.Variable)
+	if term.IsTerminal(int(os.Stdin.Fd())) {
+		s.Interactive, s.Hidden = term.IsTerminal(int(os.Stdout.Fd())), readHidden
+	}
 	return command.Main(context.Background(), s, os.Args)
 }
 

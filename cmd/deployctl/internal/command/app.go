@@ -69,12 +69,20 @@ func NewApp(s *console.Env) *cli.App {
 	return app
 }
 
+// longNames are the other names of commands, for those who know them from the stock CLI.
+var longNames = map[string]string{"cp": "copy", "delete": "remove", "init": "new", "ls": "list", "rm": "remove",
+	"rm-all": "remove-all"}
+
 // complement sets the fields that all commands have in common, and the examples of each command as its UsageText. path
 // is the name of the parent command.
 func complement(commands []*cli.Command, path string) {
 	for _, c := range commands {
 		name := path + " " + c.Name
 		c.UsageText = strings.Join(examples[name], "\n")
+		long := longNames[c.Name]
+		if long != "" && !slices.ContainsFunc(commands, func(c *cli.Command) bool { return c.HasName(long) }) {
+			c.Aliases = append(c.Aliases, long)
+		}
 		c.OnUsageError, c.HideHelpCommand, c.UseShortOptionHandling = usageError, true, false
 		if c.Action == nil && len(c.Subcommands) > 0 {
 			c.Action = cli.ShowSubcommandHelp

@@ -265,3 +265,20 @@ func TestAKeyThatTheProjectDeclaresSecretIsNeverInClear(t *testing.T) {
 		}
 	}
 }
+
+func TestAValueThatNobodyGaveIsNotSet(t *testing.T) {
+	d := inProject(t)
+	d.must("config", "set", "color", "red")
+	before := d.read("Pulumi.dev.yaml")
+	d.person, d.hidden = true, []string{""}
+	for _, args := range [][]string{{"config", "set", "size"}, {"config", "set", "size", "--secret"}} {
+		d.refused(2, "no value was given, and nothing was changed", args...)
+	}
+	if got := d.read("Pulumi.dev.yaml"); got != before {
+		t.Errorf("the file has become\n%s", got)
+	}
+	d.person = false
+	if got := d.must("schedule", "ls", "--json"); got != "[]\n" {
+		t.Errorf("no schedules are %q", got)
+	}
+}

@@ -199,10 +199,18 @@ func configText(ctx context.Context, s *console.Session, secret bool) (string, e
 	switch {
 	case s.Flags.NArg() > 1:
 		return s.Flags.Args().Get(1), nil
-	case s.Asks() && secret && s.Hidden != nil:
-		return s.AskHidden("Value: ")
+	case secret && s.Hidden != nil && !s.Flags.Bool("non-interactive"):
+		text, err := s.AskHidden("Value: ")
+		if err == nil && text == "" {
+			err = console.NoValue()
+		}
+		return text, err
 	case s.Asks():
-		text, _, err := s.Ask(ctx, "Value: ")
+		text, ok, err := s.Ask(ctx, "Value: ")
+		if err == nil && !ok {
+			s.Say("")
+			err = console.NoValue()
+		}
 		return text, err
 	}
 	text, err := io.ReadAll(s.In)

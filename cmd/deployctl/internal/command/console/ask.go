@@ -133,9 +133,14 @@ func (s *Session) AskHidden(question string) (string, error) {
 	text, err := s.Hidden()
 	_, _ = fmt.Fprintln(s.Err)
 	if errors.Is(err, io.EOF) {
-		err = deployments.Errorf(deployments.CodeInvalid, "no value was given, and nothing was changed")
+		err = NoValue()
 	}
 	return text, err
+}
+
+// NoValue is the error of a question for a value whose answer is the end of the input.
+func NoValue() error {
+	return deployments.Errorf(deployments.CodeInvalid, "no value was given, and nothing was changed")
 }
 
 // ConfirmForgetting asks whether to forget the resources that the error refused names. If it cannot ask, it returns an

@@ -22,8 +22,8 @@ import (
 type Env struct {
 	In       io.Reader
 	Out, Err io.Writer
-	// Screen is the terminal of Out, nil if Out is no terminal. Interactive says that In is a terminal too, and Hidden
-	// reads a line from it without showing it.
+	// Screen is the terminal of Out, nil if Out is none, or one that knows no cursor. Interactive says that In and Out are
+	// terminals. Hidden reads a line from In without showing it; nil if In is no terminal.
 	Screen      *display.Screen
 	Interactive bool
 	Hidden      func() (string, error)

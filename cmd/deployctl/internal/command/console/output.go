@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -13,6 +14,9 @@ import (
 
 // SayJSON prints a value as indented JSON.
 func (s *Session) SayJSON(value any) error {
+	if list := reflect.ValueOf(value); list.Kind() == reflect.Slice && list.IsNil() {
+		value = []any{} // an empty list is one, too
+	}
 	encoder := json.NewEncoder(s.Out)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")

@@ -200,8 +200,7 @@ func (s *Session) Say(format string, args ...any) {
 
 // Asks reports whether the command can ask the user.
 func (s *Session) Asks() bool {
-	return s.Interactive && s.Screen != nil && !s.Completing && !s.Flags.Bool("non-interactive") &&
-		!s.Flags.Bool("json")
+	return s.Interactive && !s.Completing && !s.Flags.Bool("non-interactive") && !s.Flags.Bool("json")
 }
 
 // NeedProject loads the project of the working directory.
