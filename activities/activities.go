@@ -76,6 +76,8 @@ type Activities struct {
 	answers   *answers                             // those of an update until its workflow is closed
 	collected map[deployments.StackName]time.Time  // when the worker last collected garbage of a stack
 	groupTime time.Duration
+	// leasePlacePatience is that of this name, except in tests.
+	leasePlacePatience time.Duration
 }
 
 // New returns the activities of a worker.
@@ -86,6 +88,7 @@ func New(o Options) *Activities {
 		settling: mempool.New(settledMemory), messages: mempool.New(messageMemory),
 		sessions: map[string]*session{}, spent: map[deployments.UpdateName]*sync.Map{},
 		answers: newAnswers(), collected: map[deployments.StackName]time.Time{}, groupTime: groupTime,
+		leasePlacePatience: leasePlacePatience,
 	}
 }
 

@@ -139,6 +139,10 @@ func (a *Activities) fetchFile(ctx context.Context, f deployments.File, files un
 	if err != nil {
 		return err
 	}
+	if int64(len(data)) > f.Size { // the quota of its organization was held against the sizes in the manifest
+		return deployments.Errorf(deployments.CodeInvalid, "the file %q has %d bytes, and the bundle says %d: send the "+
+			"project again with `deployctl up`", f.Path, len(data), f.Size)
+	}
 	mode := fs.FileMode(0o600)
 	if f.Mode&0o111 != 0 {
 		mode = 0o700

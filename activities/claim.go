@@ -68,6 +68,9 @@ func (a *Activities) claim(ctx context.Context, in deployments.ClaimInput) (depl
 	if err := a.request(ctx, in); err != nil {
 		return deployments.Claimed{}, err
 	}
+	if err := a.withinQuota(ctx, in); err != nil {
+		return deployments.Claimed{}, err
+	}
 	c, version, missing, err := a.fence(ctx, in, asked.head)
 	if err != nil {
 		return deployments.Claimed{}, err

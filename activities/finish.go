@@ -177,7 +177,7 @@ func (e *ending) begin(ctx context.Context, active bool) error {
 		e.info.Code = deployments.CodeInvalid
 	}
 	e.info.Ended = time.Now().UTC()
-	return nil
+	return e.acts.countMinutes(ctx, e.info, e.request)
 }
 
 // startedHere returns since when an update runs, if this worker has claimed it; else nil.

@@ -35,6 +35,9 @@ func (a *Activities) beginLease(ctx context.Context, in deployments.UpdateInput)
 	if err := a.permit(ctx, deployments.ClaimInput{Update: u, Request: r, Number: 1}); err != nil {
 		return err
 	}
+	if err := a.placeLease(ctx, in); err != nil {
+		return err
+	}
 	claim, err := a.Store.Claim(ctx, claimant(ctx, u, r, statestore.LeaseWriter))
 	if err != nil {
 		return err

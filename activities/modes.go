@@ -23,11 +23,11 @@ func (a *Activities) heldBack(
 	ctx context.Context, u deployments.UpdateName, r deployments.UpdateRequest,
 ) (why string, err error) {
 	why, err = HeldBack(ctx, a.Store)
-	if err != nil || why == "" || !changesHead(u, r) {
+	if err != nil || why == "" {
 		return why, err
 	}
-	head, err := a.Store.Head(ctx, u.StackName)
-	if err == nil && head.Active != nil && head.Active.Version == u.Version {
+	begun, err := a.hasStack(ctx, u, r)
+	if begun {
 		why = ""
 	}
 	return why, err

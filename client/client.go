@@ -56,6 +56,7 @@ type Client struct {
 	schedules  api.SchedulesClient
 	webhooks   api.WebhooksClient
 	modes      api.ModesClient
+	quotas     api.QuotasClient
 	silence    *silence
 }
 
@@ -117,7 +118,7 @@ func Dial(o Options) (*Client, error) {
 		teams: api.NewTeamsClient(connection), trusts: api.NewTrustsClient(connection),
 		members: api.NewMembersClient(connection), audit: api.NewAuditClient(connection),
 		schedules: api.NewSchedulesClient(connection), webhooks: api.NewWebhooksClient(connection),
-		modes:   api.NewModesClient(connection),
+		modes: api.NewModesClient(connection), quotas: api.NewQuotasClient(connection),
 		silence: quiet,
 	}, nil
 }

@@ -299,6 +299,18 @@ func (r *recorder) SetMode(_ context.Context, m deployments.Mode) error {
 	return r.note("SetMode", m)
 }
 
+func (r *recorder) Quotas(_ context.Context, organization string) ([]deployments.QuotaUse, error) {
+	list, err := answer[[]deployments.QuotaUse](r, "Quotas", organization)
+	for i := range list {
+		list[i].Organization = organization // the edge shows no others
+	}
+	return list, err
+}
+
+func (r *recorder) SetQuota(_ context.Context, c deployments.QuotaChange) error {
+	return r.note("SetQuota", c)
+}
+
 func (r *recorder) PutWebhook(_ context.Context, w deployments.Webhook) (deployments.Webhook, error) {
 	return answer[deployments.Webhook](r, "PutWebhook", w)
 }

@@ -276,6 +276,12 @@ var wholes = map[string]whole{
 		return nil, s.SetMode(ctx, deployments.Mode{Kind: deployments.ModeReadOnly, Reason: "why",
 			By: deployments.LocalToken, Since: moment, Until: soon}) // the edge sets who it is by
 	},
+	"Quotas": func(ctx context.Context, s deployments.Service) (any, error) { return of(s.Quotas(ctx, "acme")) },
+	"SetQuota": func(ctx context.Context, s deployments.Service) (any, error) {
+		return nil, s.SetQuota(ctx, deployments.QuotaChange{Organization: "acme",
+			Set:     deployments.Quota{deployments.LimitStacks: 3},
+			Removed: []deployments.Limit{deployments.LimitUpdates}, By: deployments.LocalToken}) // which the edge sets
+	},
 	"PutWebhook": func(ctx context.Context, s deployments.Service) (any, error) {
 		return of(s.PutWebhook(ctx, deployments.Webhook{Name: hook, Title: "t", URL: "https://example.com/in",
 			Format: deployments.WebhookSlack, Events: []string{"update_failed"}, Groups: []string{"deployments"},

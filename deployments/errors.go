@@ -25,6 +25,7 @@ const (
 	CodeUnknown      Code = "unknown-outcome" // it may or may not have happened
 	CodeUnconfirmed  Code = "unconfirmed"     // it would lose something, and was not confirmed
 	CodeMaintenance  Code = "maintenance"     // an operator has stopped this for a time; see Mode
+	CodeQuota        Code = "quota"           // the organization has used up what it may use; see Quota
 )
 
 // Error is an error with a code and a sentence that says what is wrong and what to do next.

@@ -29,6 +29,14 @@ type Manifest struct {
 	Dir string `json:"dir,omitempty"`
 }
 
+// Bytes returns how large all files are.
+func (m Manifest) Bytes() (total int64) {
+	for _, f := range m.Files {
+		total += f.Size
+	}
+	return total
+}
+
 // Validate reports, as CodeInvalid, why the manifest cannot be unpacked: a path outside the directory, a path that is
 // both a file and a directory, files that are not sorted, or more than the limits.
 func (m Manifest) Validate() error {

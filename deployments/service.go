@@ -28,6 +28,7 @@ type Accepted struct {
 //   - CodeNotFound: the stack, update or schedule does not exist, or the caller may not see it.
 //   - CodeUnavailable: a part of the service cannot be reached.
 //   - CodeMaintenance: it begins or changes something, and the service is in a mode that does not take that.
+//   - CodeQuota: it begins, makes or uploads something beyond the quota of its organization.
 //   - CodeFormat: what is stored is damaged, or was written by a newer version.
 //   - CodeCancelled: ctx ended the call.
 //   - CodeInternal: a defect.
@@ -63,6 +64,7 @@ type Service interface {
 	Webhooks
 	Auditing
 	Modes
+	Quotas
 }
 
 // Stacks manages stacks and their state.

@@ -29,10 +29,19 @@ func Digest(content []byte) string {
 // coordination.
 
 // Missing returns which of the manifest's files the stack does not have this month, sorted and without repeats.
+// CodeQuota: they are larger than the stack's organization may upload.
 func (s *Store) Missing(ctx context.Context, name deployments.StackName, m deployments.Manifest) ([]string, error) {
 	if err := m.Validate(); err != nil {
 		return nil, err
 	}
+	if err := s.checkUpload(ctx, name.Organization, m.Bytes()); err != nil {
+		return nil, err
+	}
+	return s.unsent(ctx, name, m)
+}
+
+// unsent is Missing of a manifest that may have been sent before.
+func (s *Store) unsent(ctx context.Context, name deployments.StackName, m deployments.Manifest) ([]string, error) {
 	r, err := s.stackKeysOf(ctx, name)
 	if err != nil {
 		return nil, err
@@ -78,6 +87,9 @@ func (s *Store) PutFile(ctx context.Context, name deployments.StackName, digest 
 	if got := Digest(content); got != digest {
 		return deployments.Errorf(deployments.CodeInvalid, "the content that was sent for %s has the digest %s: it "+
 			"changed while it was read; try again", digest, got)
+	}
+	if err := s.checkUpload(ctx, name.Organization, int64(len(content))); err != nil {
+		return err
 	}
 	r, err := s.stackKeysOf(ctx, name)
 	if err != nil {
@@ -212,7 +224,7 @@ func (s *Store) KeepBundle(ctx context.Context, name deployments.StackName, dige
 	if err != nil {
 		return err
 	}
-	missing, err := s.Missing(ctx, name, m)
+	missing, err := s.unsent(ctx, name, m)
 	if err != nil {
 		return err
 	}

@@ -287,7 +287,8 @@ func (s *Store) firstKeys() (seal.Keys, error) {
 // inUse reports whether the bucket has sealed objects or stacks.
 func (s *Store) inUse(ctx context.Context) (bool, error) {
 	for _, folder := range []string{stacksFolder, access.TokenFolder, access.MemberFolder, "blobs/", "removed/",
-		identityFolder, access.AuditFolder, organizationFolder, serviceFolder} {
+		identityFolder, access.AuditFolder, organizationFolder, serviceFolder,
+		quotaFolder} {
 		l, err := s.objects.List(ctx, bucket.Query{Prefix: folder, Limit: 1})
 		if err != nil {
 			return false, bucket.Failed(err, "list "+folder)

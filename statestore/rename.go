@@ -12,9 +12,10 @@ import (
 )
 
 // RenameStack changes the name, project or organization of a stack with its history, and rewrites the URNs of its
-// resources in a new version. CodeExists when there is a stack of that name; CodeConflict when it has an update
-// running, or a rename to another name has not ended; CodeInvalid when it has that name already. An interrupted rename
-// is finished by repeating it; until then the stack has both names and cannot be updated.
+// resources in a new version. CodeExists when there is a stack of that name; CodeQuota when the organization of that
+// name may not have another one; CodeConflict when it has an update running, or a rename to another name has not ended;
+// CodeInvalid when it has that name already. An interrupted rename is finished by repeating it; until then the stack
+// has both names and cannot be updated.
 func (s *Store) RenameStack(ctx context.Context, from, to deployments.StackName) error {
 	if err := to.Validate(); err != nil {
 		return err
@@ -36,10 +37,8 @@ func (s *Store) RenameStack(ctx context.Context, from, to deployments.StackName)
 	case err == nil && !target.placeholder(): // an earlier attempt did all but the end
 		return s.deleteStack(ctx, from, h, "")
 	}
-	if h.Version > 0 { // before anything is locked
-		if _, err := s.checkpointJSON(ctx, from, h.Version); err != nil {
-			return err
-		}
+	if err := s.mayRename(ctx, from, to, h, tag == ""); err != nil { // before anything is locked
+		return err
 	}
 	if h, err = s.lockStack(ctx, from, to, func(h *Head) error {
 		return s.onlyRenaming(ctx, *h, from, to)
@@ -75,6 +74,20 @@ func (s *Store) RenameStack(ctx context.Context, from, to deployments.StackName)
 		return err
 	}
 	return s.deleteStack(ctx, from, locked, "")
+}
+
+// mayRename reports why a stack does not get a name, which may be free: its state cannot be read, or the organization
+// of the name has used up its quota.
+func (s *Store) mayRename(ctx context.Context, from, to deployments.StackName, h Head, free bool) error {
+	if h.Version > 0 {
+		if _, err := s.checkpointJSON(ctx, from, h.Version); err != nil {
+			return err
+		}
+	}
+	if from.Organization == to.Organization || !free {
+		return nil
+	}
+	return s.placeStack(ctx, to, h.Resources)
 }
 
 // onlyRenaming rejects a rename of a stack that an interrupted rename has left with two names, unless it repeats that

@@ -21,6 +21,17 @@ type Retention struct {
 	Versions int
 	// Age keeps everything younger; at least a day.
 	Age time.Duration
+	// most, if not 0, is the most of the latest checkpoints that are kept, however young they are beyond minAge: the
+	// organization's quota.
+	most int
+}
+
+// keeps reports whether a checkpoint is kept that is the nth of the latest ones, at a time, and was written at another.
+func (r Retention) keeps(nth int, now, written time.Time) bool {
+	if r.most > 0 && nth > r.most {
+		return written.After(now.Add(-minAge))
+	}
+	return nth <= r.Versions || written.After(now.Add(-r.Age))
 }
 
 // minAge: objects younger than this are never collected; a writer may still be using them.
@@ -44,8 +55,12 @@ type Collected struct {
 // given out once, and a month does not come again. What cannot be removed now is removed the next time.
 func (s *Store) Collect(ctx context.Context, name deployments.StackName, keep Retention) (Collected, error) {
 	keep.Versions, keep.Age = max(keep.Versions, 1), max(keep.Age, minAge)
+	most, _, err := s.limit(ctx, name.Organization, deployments.LimitVersions)
+	if err != nil {
+		return Collected{}, err
+	}
+	keep.most = int(most)
 	c := collection{Store: s, name: name, keep: keep}
-	var err error
 	if c.head, err = s.Head(ctx, name); err != nil || c.head.Active != nil && c.head.Active.Version == removal {
 		return Collected{}, err
 	}
@@ -83,7 +98,7 @@ func (c *collection) checkpoints(ctx context.Context) error {
 		if version <= c.head.Version {
 			latest++
 		}
-		if latest <= c.keep.Versions || written[i].After(c.before(c.keep.Age)) {
+		if c.keep.keeps(latest, c.now(), written[i]) {
 			c.oldest = min(c.oldest, version)
 		}
 	}

@@ -20,14 +20,17 @@ import (
 // stacksFolder has a folder for each organization.
 const stacksFolder = "stacks/"
 
-// CreateStack creates an empty stack; CodeExists when there is one of this name, CodeFormat when that one is damaged.
-// Its versions continue those of the last stack of that name.
+// CreateStack creates an empty stack; CodeExists when there is one of this name, CodeFormat when that one is damaged,
+// CodeQuota when its organization may not have another one. Its versions continue those of the last stack of that name.
 func (s *Store) CreateStack(ctx context.Context, name deployments.StackName, tags map[string]string) error {
-	return s.createStack(ctx, name, rand.Text(), tags)
+	return s.createStack(ctx, name, rand.Text(), tags, 0)
 }
 
-// createStack creates an empty stack of an identity, which no other stack has.
-func (s *Store) createStack(ctx context.Context, name deployments.StackName, id string, tags map[string]string) error {
+// createStack creates an empty stack of an identity, which no other stack has, and which is about to get so many
+// resources.
+func (s *Store) createStack(
+	ctx context.Context, name deployments.StackName, id string, tags map[string]string, resources int,
+) error {
 	if err := name.Validate(); err != nil {
 		return err
 	}
@@ -36,6 +39,9 @@ func (s *Store) createStack(ctx context.Context, name deployments.StackName, id 
 		return exists(name)
 	}
 	if deployments.CodeOf(err) != deployments.CodeNotFound {
+		return err
+	}
+	if err := s.placeStack(ctx, name, resources); err != nil {
 		return err
 	}
 	r, _, err := s.readTombstone(ctx, name)
@@ -70,7 +76,7 @@ func (s *Store) CreateAsIs(
 	if err != nil {
 		return 0, err
 	}
-	if err := s.createStack(ctx, x.Stack, x.ID, tags); err != nil {
+	if err := s.createStack(ctx, x.Stack, x.ID, tags, len(d.states)); err != nil {
 		return 0, err
 	}
 	version, err := s.replace(ctx, x, d)

@@ -14,6 +14,8 @@
 //	                                                   master key or a key management service
 //	organizations/ORG                                  the organization has its own workers; has a MAC
 //	service/mode                                       maintenance or read-only mode, until when
+//	quotas/ORG/{limits,places,minutes}                 what the organization may use, what is about to be made or to run
+//	                                                   within that, and how long workers hosted its updates by day
 //	plugins/ORG/{archives/HASH/{index,N},downloads/HASH,versions/HASH}
 //	                                                   plugins that its workers have downloaded
 //
@@ -91,6 +93,7 @@ type Store struct {
 	bundles    recentBundles
 
 	mode       lastMode
+	quotas     *lru.Cache[string, *lastQuota] // by organization
 	clientLogs clientLogs
 	snapshots  *lru.Cache[writtenLease, int64] // the sizes of what leases wrote last; see takeSnapshot
 
@@ -142,9 +145,13 @@ func New(objects bucket.Objects, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	quotas, err := lru.New[string, *lastQuota](quotasKept)
+	if err != nil {
+		return nil, err
+	}
 	objects = bucket.Guarded(objects)
 	s := &Store{
-		snapshots: snapshots, heads: heads, bundles: bundles,
+		snapshots: snapshots, heads: heads, bundles: bundles, quotas: quotas,
 		objects: objects, keys: keys, keepers: o.Keepers, adopt: o.Adopt, keep: o.KeepEmpty, now: o.Now,
 		stackKeys: map[string]*stackKeys{}, names: map[string]cachedIdentity{},
 		cache: map[string]*cacheEntry{}, clientLogs: clientLogs{queues: map[logOfLease]*logQueue{}},

@@ -72,6 +72,9 @@ var writers = map[string]writer{
 	"Store.EndJournal":               {told: "the first end counts, and it is after all that was acknowledged"},
 	"Store.endJournal":               {test: "TestAJournalOfSeveralServersHasWhatWasAcknowledged"},
 	"Store.write":                    {play: editAtOnce},
+	"Store.SetQuota":                 {play: limitsAtOnce},
+	"Store.changePlaces":             {play: placesAtOnce},
+	"Store.CountMinutes":             {play: minutesAtOnce},
 }
 
 func TestTenWritersAtOnceLoseNothing(t *testing.T) {
@@ -417,4 +420,49 @@ func snapshotAtOnce(t *testing.T, s *statestore.Store) {
 	want(t, err, true, "the end")
 	d, err := s.Export(t.Context(), statestore.Exchange{Stack: dev}, 0, false)
 	want(t, err, strings.Contains(string(d.Deployment), "::r"+strconv.Itoa(crowd)+`"`), "the last is %s", d.Deployment)
+}
+
+// quotaOf describes the quota of the organization of dev.
+func quotaOf(t *testing.T, s *statestore.Store) deployments.QuotaUse {
+	t.Helper()
+	list, err := s.Quotas(t.Context(), dev.Organization)
+	want(t, err, len(list) == 1, "%d organizations are described", len(list))
+	return list[0]
+}
+
+func limitsAtOnce(t *testing.T, s *statestore.Store) {
+	atOnce(t, func(ctx context.Context, i int) error {
+		limits := deployments.Limits()
+		return s.SetQuota(ctx, deployments.QuotaChange{Organization: dev.Organization,
+			Set: deployments.Quota{limits[i%len(limits)]: int64(i + 1)}})
+	})
+	q := quotaOf(t, s)
+	want(t, nil, len(q.Limits) == len(deployments.Limits()), "the limits are %v", q.Limits)
+}
+
+func placesAtOnce(t *testing.T, s *statestore.Store) {
+	const most = 4
+	want(t, s.SetQuota(t.Context(), deployments.QuotaChange{Organization: dev.Organization,
+		Set: deployments.Quota{deployments.LimitStacks: most}}), true, "the quota")
+	errs := allAtOnce(t, func(ctx context.Context, i int) error {
+		name := dev
+		name.Stack = "more" + strconv.Itoa(i)
+		return s.CreateStack(ctx, name, nil)
+	})
+	for _, err := range errs {
+		want(t, nil, deployments.CodeOf(err) == deployments.CodeQuota, "it fails with %v", err)
+	}
+	q := quotaOf(t, s)
+	want(t, nil, len(errs) == crowd-most+1 && q.Used[deployments.LimitStacks] == most, "%d fail, and there are %v",
+		len(errs), q.Used)
+}
+
+func minutesAtOnce(t *testing.T, s *statestore.Store) {
+	want(t, s.SetQuota(t.Context(), deployments.QuotaChange{Organization: dev.Organization,
+		Set: deployments.Quota{deployments.LimitWorkerMinutes: 1000}}), true, "the quota")
+	for range 2 { // the second time by activities that run again
+		atOnce(t, func(ctx context.Context, i int) error { return s.CountMinutes(ctx, up(i+1), 90*time.Second) })
+	}
+	q := quotaOf(t, s)
+	want(t, nil, q.Used[deployments.LimitWorkerMinutes] == crowd*3/2, "%v are used", q.Used)
 }

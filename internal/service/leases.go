@@ -48,6 +48,9 @@ func (s *Service) CreateUpdate(ctx context.Context, r deployments.UpdateRequest)
 	if err != nil {
 		return "", err
 	}
+	if err := s.MayBegin(ctx, r); err != nil {
+		return "", err
+	}
 	now := time.Now().UTC()
 	r.Submitted = &deployments.Submission{StackID: head.ID, At: now}
 	return id, s.PutCreated(ctx, deployments.CreatedUpdate{ID: id, Request: r, Created: now})

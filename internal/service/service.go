@@ -87,6 +87,9 @@ func (s *Service) Submit(ctx context.Context, r deployments.UpdateRequest) (depl
 	if err != nil {
 		return deployments.Accepted{}, err
 	}
+	if err := s.MayBegin(ctx, r); err != nil {
+		return deployments.Accepted{}, err
+	}
 	r.Submitted = &deployments.Submission{StackID: head.ID, At: time.Now().UTC()}
 	if r.DryRun {
 		return s.preview(ctx, r, queue)

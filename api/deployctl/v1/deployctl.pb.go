@@ -9234,6 +9234,276 @@ func (*SetModeResponse) Descriptor() ([]byte, []int) {
 	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{156}
 }
 
+// Quota is deployments.QuotaUse.
+type Quota struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Organization  string                 `protobuf:"bytes,1,opt,name=organization,proto3" json:"organization,omitempty"`
+	Limits        map[string]int64       `protobuf:"bytes,2,rep,name=limits,proto3" json:"limits,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	Used          map[string]int64       `protobuf:"bytes,3,rep,name=used,proto3" json:"used,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	By            string                 `protobuf:"bytes,4,opt,name=by,proto3" json:"by,omitempty"`
+	Since         *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=since,proto3" json:"since,omitempty"`
+	Damaged       string                 `protobuf:"bytes,6,opt,name=damaged,proto3" json:"damaged,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Quota) Reset() {
+	*x = Quota{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[157]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Quota) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Quota) ProtoMessage() {}
+
+func (x *Quota) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[157]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Quota.ProtoReflect.Descriptor instead.
+func (*Quota) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{157}
+}
+
+func (x *Quota) GetOrganization() string {
+	if x != nil {
+		return x.Organization
+	}
+	return ""
+}
+
+func (x *Quota) GetLimits() map[string]int64 {
+	if x != nil {
+		return x.Limits
+	}
+	return nil
+}
+
+func (x *Quota) GetUsed() map[string]int64 {
+	if x != nil {
+		return x.Used
+	}
+	return nil
+}
+
+func (x *Quota) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *Quota) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *Quota) GetDamaged() string {
+	if x != nil {
+		return x.Damaged
+	}
+	return ""
+}
+
+type ListQuotasRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Organization  string                 `protobuf:"bytes,1,opt,name=organization,proto3" json:"organization,omitempty"` // empty: all that the caller sees
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListQuotasRequest) Reset() {
+	*x = ListQuotasRequest{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[158]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListQuotasRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListQuotasRequest) ProtoMessage() {}
+
+func (x *ListQuotasRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[158]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListQuotasRequest.ProtoReflect.Descriptor instead.
+func (*ListQuotasRequest) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{158}
+}
+
+func (x *ListQuotasRequest) GetOrganization() string {
+	if x != nil {
+		return x.Organization
+	}
+	return ""
+}
+
+type ListQuotasResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Quotas        []*Quota               `protobuf:"bytes,1,rep,name=quotas,proto3" json:"quotas,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListQuotasResponse) Reset() {
+	*x = ListQuotasResponse{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[159]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListQuotasResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListQuotasResponse) ProtoMessage() {}
+
+func (x *ListQuotasResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[159]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListQuotasResponse.ProtoReflect.Descriptor instead.
+func (*ListQuotasResponse) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{159}
+}
+
+func (x *ListQuotasResponse) GetQuotas() []*Quota {
+	if x != nil {
+		return x.Quotas
+	}
+	return nil
+}
+
+// SetQuotaRequest sets limits by name, so that a service refuses those that it does not know.
+type SetQuotaRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Organization  string                 `protobuf:"bytes,1,opt,name=organization,proto3" json:"organization,omitempty"`
+	Set           map[string]int64       `protobuf:"bytes,2,rep,name=set,proto3" json:"set,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	Removed       []string               `protobuf:"bytes,3,rep,name=removed,proto3" json:"removed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetQuotaRequest) Reset() {
+	*x = SetQuotaRequest{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[160]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetQuotaRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetQuotaRequest) ProtoMessage() {}
+
+func (x *SetQuotaRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[160]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetQuotaRequest.ProtoReflect.Descriptor instead.
+func (*SetQuotaRequest) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{160}
+}
+
+func (x *SetQuotaRequest) GetOrganization() string {
+	if x != nil {
+		return x.Organization
+	}
+	return ""
+}
+
+func (x *SetQuotaRequest) GetSet() map[string]int64 {
+	if x != nil {
+		return x.Set
+	}
+	return nil
+}
+
+func (x *SetQuotaRequest) GetRemoved() []string {
+	if x != nil {
+		return x.Removed
+	}
+	return nil
+}
+
+type SetQuotaResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetQuotaResponse) Reset() {
+	*x = SetQuotaResponse{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[161]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetQuotaResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetQuotaResponse) ProtoMessage() {}
+
+func (x *SetQuotaResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[161]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetQuotaResponse.ProtoReflect.Descriptor instead.
+func (*SetQuotaResponse) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{161}
+}
+
 var File_deployctl_v1_deployctl_proto protoreflect.FileDescriptor
 
 const file_deployctl_v1_deployctl_proto_rawDesc = "" +
@@ -9910,7 +10180,32 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\x04mode\x18\x01 \x01(\v2\x12.deployctl.v1.ModeR\x04mode\"8\n" +
 	"\x0eSetModeRequest\x12&\n" +
 	"\x04mode\x18\x01 \x01(\v2\x12.deployctl.v1.ModeR\x04mode\"\x11\n" +
-	"\x0fSetModeResponse2\xf7\x02\n" +
+	"\x0fSetModeResponse\"\xe7\x02\n" +
+	"\x05Quota\x12\"\n" +
+	"\forganization\x18\x01 \x01(\tR\forganization\x127\n" +
+	"\x06limits\x18\x02 \x03(\v2\x1f.deployctl.v1.Quota.LimitsEntryR\x06limits\x121\n" +
+	"\x04used\x18\x03 \x03(\v2\x1d.deployctl.v1.Quota.UsedEntryR\x04used\x12\x0e\n" +
+	"\x02by\x18\x04 \x01(\tR\x02by\x120\n" +
+	"\x05since\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x18\n" +
+	"\adamaged\x18\x06 \x01(\tR\adamaged\x1a9\n" +
+	"\vLimitsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1a7\n" +
+	"\tUsedEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"7\n" +
+	"\x11ListQuotasRequest\x12\"\n" +
+	"\forganization\x18\x01 \x01(\tR\forganization\"A\n" +
+	"\x12ListQuotasResponse\x12+\n" +
+	"\x06quotas\x18\x01 \x03(\v2\x13.deployctl.v1.QuotaR\x06quotas\"\xc1\x01\n" +
+	"\x0fSetQuotaRequest\x12\"\n" +
+	"\forganization\x18\x01 \x01(\tR\forganization\x128\n" +
+	"\x03set\x18\x02 \x03(\v2&.deployctl.v1.SetQuotaRequest.SetEntryR\x03set\x12\x18\n" +
+	"\aremoved\x18\x03 \x03(\tR\aremoved\x1a6\n" +
+	"\bSetEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\x12\n" +
+	"\x10SetQuotaResponse2\xf7\x02\n" +
 	"\vDeployments\x12C\n" +
 	"\x06Submit\x12\x1b.deployctl.v1.SubmitRequest\x1a\x1c.deployctl.v1.SubmitResponse\x12B\n" +
 	"\x05Watch\x12\x1a.deployctl.v1.WatchRequest\x1a\x1b.deployctl.v1.WatchResponse0\x01\x12C\n" +
@@ -9986,7 +10281,11 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\x11WebhookDeliveries\x12&.deployctl.v1.WebhookDeliveriesRequest\x1a'.deployctl.v1.WebhookDeliveriesResponse2\x97\x01\n" +
 	"\x05Modes\x12F\n" +
 	"\aGetMode\x12\x1c.deployctl.v1.GetModeRequest\x1a\x1d.deployctl.v1.GetModeResponse\x12F\n" +
-	"\aSetMode\x12\x1c.deployctl.v1.SetModeRequest\x1a\x1d.deployctl.v1.SetModeResponseB=Z;github.com/deployctl/deployctl/api/deployctl/v1;deployctlv1b\x06proto3"
+	"\aSetMode\x12\x1c.deployctl.v1.SetModeRequest\x1a\x1d.deployctl.v1.SetModeResponse2\xa4\x01\n" +
+	"\x06Quotas\x12O\n" +
+	"\n" +
+	"ListQuotas\x12\x1f.deployctl.v1.ListQuotasRequest\x1a .deployctl.v1.ListQuotasResponse\x12I\n" +
+	"\bSetQuota\x12\x1d.deployctl.v1.SetQuotaRequest\x1a\x1e.deployctl.v1.SetQuotaResponseB=Z;github.com/deployctl/deployctl/api/deployctl/v1;deployctlv1b\x06proto3"
 
 var (
 	file_deployctl_v1_deployctl_proto_rawDescOnce sync.Once
@@ -10000,7 +10299,7 @@ func file_deployctl_v1_deployctl_proto_rawDescGZIP() []byte {
 	return file_deployctl_v1_deployctl_proto_rawDescData
 }
 
-var file_deployctl_v1_deployctl_proto_msgTypes = make([]protoimpl.MessageInfo, 167)
+var file_deployctl_v1_deployctl_proto_msgTypes = make([]protoimpl.MessageInfo, 175)
 var file_deployctl_v1_deployctl_proto_goTypes = []any{
 	(*ErrorDetail)(nil),               // 0: deployctl.v1.ErrorDetail
 	(*StackName)(nil),                 // 1: deployctl.v1.StackName
@@ -10159,78 +10458,86 @@ var file_deployctl_v1_deployctl_proto_goTypes = []any{
 	(*GetModeResponse)(nil),           // 154: deployctl.v1.GetModeResponse
 	(*SetModeRequest)(nil),            // 155: deployctl.v1.SetModeRequest
 	(*SetModeResponse)(nil),           // 156: deployctl.v1.SetModeResponse
-	nil,                               // 157: deployctl.v1.SubmitRequest.ConfigEntry
-	nil,                               // 158: deployctl.v1.SubmitRequest.VariablesEntry
-	nil,                               // 159: deployctl.v1.SavedPlan.StepsEntry
-	nil,                               // 160: deployctl.v1.UpdateInfo.ChangesEntry
-	nil,                               // 161: deployctl.v1.WatchRequest.AfterEntry
-	nil,                               // 162: deployctl.v1.Progress.DoneEntry
-	nil,                               // 163: deployctl.v1.StackInfo.TagsEntry
-	nil,                               // 164: deployctl.v1.CreateStackRequest.TagsEntry
-	nil,                               // 165: deployctl.v1.TagStackRequest.TagsEntry
-	nil,                               // 166: deployctl.v1.ChangeTagsRequest.SetEntry
-	(*timestamppb.Timestamp)(nil),     // 167: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),       // 168: google.protobuf.Duration
+	(*Quota)(nil),                     // 157: deployctl.v1.Quota
+	(*ListQuotasRequest)(nil),         // 158: deployctl.v1.ListQuotasRequest
+	(*ListQuotasResponse)(nil),        // 159: deployctl.v1.ListQuotasResponse
+	(*SetQuotaRequest)(nil),           // 160: deployctl.v1.SetQuotaRequest
+	(*SetQuotaResponse)(nil),          // 161: deployctl.v1.SetQuotaResponse
+	nil,                               // 162: deployctl.v1.SubmitRequest.ConfigEntry
+	nil,                               // 163: deployctl.v1.SubmitRequest.VariablesEntry
+	nil,                               // 164: deployctl.v1.SavedPlan.StepsEntry
+	nil,                               // 165: deployctl.v1.UpdateInfo.ChangesEntry
+	nil,                               // 166: deployctl.v1.WatchRequest.AfterEntry
+	nil,                               // 167: deployctl.v1.Progress.DoneEntry
+	nil,                               // 168: deployctl.v1.StackInfo.TagsEntry
+	nil,                               // 169: deployctl.v1.CreateStackRequest.TagsEntry
+	nil,                               // 170: deployctl.v1.TagStackRequest.TagsEntry
+	nil,                               // 171: deployctl.v1.ChangeTagsRequest.SetEntry
+	nil,                               // 172: deployctl.v1.Quota.LimitsEntry
+	nil,                               // 173: deployctl.v1.Quota.UsedEntry
+	nil,                               // 174: deployctl.v1.SetQuotaRequest.SetEntry
+	(*timestamppb.Timestamp)(nil),     // 175: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),       // 176: google.protobuf.Duration
 }
 var file_deployctl_v1_deployctl_proto_depIdxs = []int32{
 	1,   // 0: deployctl.v1.UpdateName.stack:type_name -> deployctl.v1.StackName
 	1,   // 1: deployctl.v1.SubmitRequest.stack:type_name -> deployctl.v1.StackName
-	157, // 2: deployctl.v1.SubmitRequest.config:type_name -> deployctl.v1.SubmitRequest.ConfigEntry
+	162, // 2: deployctl.v1.SubmitRequest.config:type_name -> deployctl.v1.SubmitRequest.ConfigEntry
 	4,   // 3: deployctl.v1.SubmitRequest.secrets:type_name -> deployctl.v1.SecretsProvider
 	8,   // 4: deployctl.v1.SubmitRequest.policy_packs:type_name -> deployctl.v1.PolicyPack
 	10,  // 5: deployctl.v1.SubmitRequest.imports:type_name -> deployctl.v1.ImportedResource
-	158, // 6: deployctl.v1.SubmitRequest.variables:type_name -> deployctl.v1.SubmitRequest.VariablesEntry
+	163, // 6: deployctl.v1.SubmitRequest.variables:type_name -> deployctl.v1.SubmitRequest.VariablesEntry
 	9,   // 7: deployctl.v1.SubmitRequest.plan:type_name -> deployctl.v1.SavedPlan
 	6,   // 8: deployctl.v1.SubmitRequest.settle:type_name -> deployctl.v1.Settling
 	7,   // 9: deployctl.v1.Settling.answers:type_name -> deployctl.v1.Answer
-	159, // 10: deployctl.v1.SavedPlan.steps:type_name -> deployctl.v1.SavedPlan.StepsEntry
+	164, // 10: deployctl.v1.SavedPlan.steps:type_name -> deployctl.v1.SavedPlan.StepsEntry
 	2,   // 11: deployctl.v1.SubmitResponse.update:type_name -> deployctl.v1.UpdateName
 	12,  // 12: deployctl.v1.SubmitResponse.behind:type_name -> deployctl.v1.UpdateInfo
 	2,   // 13: deployctl.v1.UpdateInfo.update:type_name -> deployctl.v1.UpdateName
-	167, // 14: deployctl.v1.UpdateInfo.started:type_name -> google.protobuf.Timestamp
-	167, // 15: deployctl.v1.UpdateInfo.ended:type_name -> google.protobuf.Timestamp
-	160, // 16: deployctl.v1.UpdateInfo.changes:type_name -> deployctl.v1.UpdateInfo.ChangesEntry
+	175, // 14: deployctl.v1.UpdateInfo.started:type_name -> google.protobuf.Timestamp
+	175, // 15: deployctl.v1.UpdateInfo.ended:type_name -> google.protobuf.Timestamp
+	165, // 16: deployctl.v1.UpdateInfo.changes:type_name -> deployctl.v1.UpdateInfo.ChangesEntry
 	13,  // 17: deployctl.v1.UpdateInfo.lease:type_name -> deployctl.v1.ClientLease
-	167, // 18: deployctl.v1.ClientLease.heard:type_name -> google.protobuf.Timestamp
-	167, // 19: deployctl.v1.ClientLease.ends:type_name -> google.protobuf.Timestamp
+	175, // 18: deployctl.v1.ClientLease.heard:type_name -> google.protobuf.Timestamp
+	175, // 19: deployctl.v1.ClientLease.ends:type_name -> google.protobuf.Timestamp
 	12,  // 20: deployctl.v1.ListOngoingResponse.updates:type_name -> deployctl.v1.UpdateInfo
 	2,   // 21: deployctl.v1.WatchRequest.update:type_name -> deployctl.v1.UpdateName
-	161, // 22: deployctl.v1.WatchRequest.after:type_name -> deployctl.v1.WatchRequest.AfterEntry
+	166, // 22: deployctl.v1.WatchRequest.after:type_name -> deployctl.v1.WatchRequest.AfterEntry
 	18,  // 23: deployctl.v1.WatchResponse.progress:type_name -> deployctl.v1.Progress
 	12,  // 24: deployctl.v1.WatchResponse.end:type_name -> deployctl.v1.UpdateInfo
 	12,  // 25: deployctl.v1.Progress.behind:type_name -> deployctl.v1.UpdateInfo
 	20,  // 26: deployctl.v1.Progress.running:type_name -> deployctl.v1.RunningStep
-	162, // 27: deployctl.v1.Progress.done:type_name -> deployctl.v1.Progress.DoneEntry
+	167, // 27: deployctl.v1.Progress.done:type_name -> deployctl.v1.Progress.DoneEntry
 	19,  // 28: deployctl.v1.Progress.phase:type_name -> deployctl.v1.Phase
-	167, // 29: deployctl.v1.Phase.since:type_name -> google.protobuf.Timestamp
-	167, // 30: deployctl.v1.RunningStep.started:type_name -> google.protobuf.Timestamp
-	167, // 31: deployctl.v1.RunningStep.next_retry:type_name -> google.protobuf.Timestamp
+	175, // 29: deployctl.v1.Phase.since:type_name -> google.protobuf.Timestamp
+	175, // 30: deployctl.v1.RunningStep.started:type_name -> google.protobuf.Timestamp
+	175, // 31: deployctl.v1.RunningStep.next_retry:type_name -> google.protobuf.Timestamp
 	2,   // 32: deployctl.v1.CancelRequest.update:type_name -> deployctl.v1.UpdateName
 	2,   // 33: deployctl.v1.ResolveRequest.update:type_name -> deployctl.v1.UpdateName
 	1,   // 34: deployctl.v1.StackInfo.stack:type_name -> deployctl.v1.StackName
-	167, // 35: deployctl.v1.StackInfo.updated:type_name -> google.protobuf.Timestamp
+	175, // 35: deployctl.v1.StackInfo.updated:type_name -> google.protobuf.Timestamp
 	12,  // 36: deployctl.v1.StackInfo.active:type_name -> deployctl.v1.UpdateInfo
 	12,  // 37: deployctl.v1.StackInfo.queued:type_name -> deployctl.v1.UpdateInfo
-	163, // 38: deployctl.v1.StackInfo.tags:type_name -> deployctl.v1.StackInfo.TagsEntry
+	168, // 38: deployctl.v1.StackInfo.tags:type_name -> deployctl.v1.StackInfo.TagsEntry
 	1,   // 39: deployctl.v1.CreateStackRequest.stack:type_name -> deployctl.v1.StackName
-	164, // 40: deployctl.v1.CreateStackRequest.tags:type_name -> deployctl.v1.CreateStackRequest.TagsEntry
+	169, // 40: deployctl.v1.CreateStackRequest.tags:type_name -> deployctl.v1.CreateStackRequest.TagsEntry
 	25,  // 41: deployctl.v1.ListStacksResponse.stacks:type_name -> deployctl.v1.StackInfo
 	32,  // 42: deployctl.v1.ListStatusesResponse.stacks:type_name -> deployctl.v1.StackStatus
 	25,  // 43: deployctl.v1.StackStatus.stack:type_name -> deployctl.v1.StackInfo
 	12,  // 44: deployctl.v1.StackStatus.last:type_name -> deployctl.v1.UpdateInfo
 	33,  // 45: deployctl.v1.StackStatus.drift:type_name -> deployctl.v1.DriftStatus
 	34,  // 46: deployctl.v1.StackStatus.schedules:type_name -> deployctl.v1.ScheduleStatus
-	167, // 47: deployctl.v1.DriftStatus.at:type_name -> google.protobuf.Timestamp
-	167, // 48: deployctl.v1.ScheduleStatus.next:type_name -> google.protobuf.Timestamp
+	175, // 47: deployctl.v1.DriftStatus.at:type_name -> google.protobuf.Timestamp
+	175, // 48: deployctl.v1.ScheduleStatus.next:type_name -> google.protobuf.Timestamp
 	1,   // 49: deployctl.v1.GetStackRequest.stack:type_name -> deployctl.v1.StackName
 	25,  // 50: deployctl.v1.GetStackResponse.stack:type_name -> deployctl.v1.StackInfo
 	1,   // 51: deployctl.v1.RemoveStackRequest.stack:type_name -> deployctl.v1.StackName
 	1,   // 52: deployctl.v1.RenameStackRequest.from:type_name -> deployctl.v1.StackName
 	1,   // 53: deployctl.v1.RenameStackRequest.to:type_name -> deployctl.v1.StackName
 	1,   // 54: deployctl.v1.TagStackRequest.stack:type_name -> deployctl.v1.StackName
-	165, // 55: deployctl.v1.TagStackRequest.tags:type_name -> deployctl.v1.TagStackRequest.TagsEntry
+	170, // 55: deployctl.v1.TagStackRequest.tags:type_name -> deployctl.v1.TagStackRequest.TagsEntry
 	1,   // 56: deployctl.v1.ChangeTagsRequest.stack:type_name -> deployctl.v1.StackName
-	166, // 57: deployctl.v1.ChangeTagsRequest.set:type_name -> deployctl.v1.ChangeTagsRequest.SetEntry
+	171, // 57: deployctl.v1.ChangeTagsRequest.set:type_name -> deployctl.v1.ChangeTagsRequest.SetEntry
 	1,   // 58: deployctl.v1.ExportRequest.stack:type_name -> deployctl.v1.StackName
 	4,   // 59: deployctl.v1.ExportRequest.secrets:type_name -> deployctl.v1.SecretsProvider
 	1,   // 60: deployctl.v1.ExportRawRequest.stack:type_name -> deployctl.v1.StackName
@@ -10258,46 +10565,46 @@ var file_deployctl_v1_deployctl_proto_depIdxs = []int32{
 	1,   // 82: deployctl.v1.PutManifestRequest.stack:type_name -> deployctl.v1.StackName
 	66,  // 83: deployctl.v1.PutManifestRequest.manifest:type_name -> deployctl.v1.Manifest
 	73,  // 84: deployctl.v1.CreateTokenRequest.grant:type_name -> deployctl.v1.Grant
-	167, // 85: deployctl.v1.CreateTokenRequest.expires:type_name -> google.protobuf.Timestamp
+	175, // 85: deployctl.v1.CreateTokenRequest.expires:type_name -> google.protobuf.Timestamp
 	78,  // 86: deployctl.v1.WhoAmIResponse.grants:type_name -> deployctl.v1.GrantList
 	73,  // 87: deployctl.v1.GrantList.grants:type_name -> deployctl.v1.Grant
 	81,  // 88: deployctl.v1.ListTokensResponse.tokens:type_name -> deployctl.v1.Token
-	167, // 89: deployctl.v1.Token.created:type_name -> google.protobuf.Timestamp
-	167, // 90: deployctl.v1.Token.used:type_name -> google.protobuf.Timestamp
+	175, // 89: deployctl.v1.Token.created:type_name -> google.protobuf.Timestamp
+	175, // 90: deployctl.v1.Token.used:type_name -> google.protobuf.Timestamp
 	73,  // 91: deployctl.v1.Token.grant:type_name -> deployctl.v1.Grant
-	167, // 92: deployctl.v1.Token.expires:type_name -> google.protobuf.Timestamp
+	175, // 92: deployctl.v1.Token.expires:type_name -> google.protobuf.Timestamp
 	96,  // 93: deployctl.v1.Token.origin:type_name -> deployctl.v1.Origin
 	78,  // 94: deployctl.v1.Token.limit:type_name -> deployctl.v1.GrantList
-	167, // 95: deployctl.v1.Member.created:type_name -> google.protobuf.Timestamp
+	175, // 95: deployctl.v1.Member.created:type_name -> google.protobuf.Timestamp
 	97,  // 96: deployctl.v1.Member.teams:type_name -> deployctl.v1.Team
 	73,  // 97: deployctl.v1.Member.grant:type_name -> deployctl.v1.Grant
 	73,  // 98: deployctl.v1.GrantMemberRequest.grant:type_name -> deployctl.v1.Grant
 	82,  // 99: deployctl.v1.ListMembersResponse.members:type_name -> deployctl.v1.Member
-	167, // 100: deployctl.v1.ReadAuditRequest.since:type_name -> google.protobuf.Timestamp
-	167, // 101: deployctl.v1.ReadAuditRequest.until:type_name -> google.protobuf.Timestamp
+	175, // 100: deployctl.v1.ReadAuditRequest.since:type_name -> google.protobuf.Timestamp
+	175, // 101: deployctl.v1.ReadAuditRequest.until:type_name -> google.protobuf.Timestamp
 	91,  // 102: deployctl.v1.ReadAuditResponse.entries:type_name -> deployctl.v1.AuditEntry
-	167, // 103: deployctl.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
-	167, // 104: deployctl.v1.DeriveTokenRequest.expires:type_name -> google.protobuf.Timestamp
-	167, // 105: deployctl.v1.Origin.made:type_name -> google.protobuf.Timestamp
+	175, // 103: deployctl.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
+	175, // 104: deployctl.v1.DeriveTokenRequest.expires:type_name -> google.protobuf.Timestamp
+	175, // 105: deployctl.v1.Origin.made:type_name -> google.protobuf.Timestamp
 	73,  // 106: deployctl.v1.Team.grant:type_name -> deployctl.v1.Grant
-	167, // 107: deployctl.v1.Team.created:type_name -> google.protobuf.Timestamp
+	175, // 107: deployctl.v1.Team.created:type_name -> google.protobuf.Timestamp
 	73,  // 108: deployctl.v1.GrantTeamRequest.grant:type_name -> deployctl.v1.Grant
 	97,  // 109: deployctl.v1.ListTeamsResponse.teams:type_name -> deployctl.v1.Team
 	109, // 110: deployctl.v1.Trust.conditions:type_name -> deployctl.v1.Condition
 	73,  // 111: deployctl.v1.Trust.grant:type_name -> deployctl.v1.Grant
-	168, // 112: deployctl.v1.Trust.lifetime:type_name -> google.protobuf.Duration
-	167, // 113: deployctl.v1.Trust.created:type_name -> google.protobuf.Timestamp
+	176, // 112: deployctl.v1.Trust.lifetime:type_name -> google.protobuf.Duration
+	175, // 113: deployctl.v1.Trust.created:type_name -> google.protobuf.Timestamp
 	108, // 114: deployctl.v1.PutTrustRequest.trust:type_name -> deployctl.v1.Trust
 	108, // 115: deployctl.v1.ListTrustsResponse.trusts:type_name -> deployctl.v1.Trust
 	1,   // 116: deployctl.v1.ScheduleName.stack:type_name -> deployctl.v1.StackName
 	116, // 117: deployctl.v1.Schedule.name:type_name -> deployctl.v1.ScheduleName
-	168, // 118: deployctl.v1.Schedule.every:type_name -> google.protobuf.Duration
-	167, // 119: deployctl.v1.Schedule.at:type_name -> google.protobuf.Timestamp
-	167, // 120: deployctl.v1.Schedule.created:type_name -> google.protobuf.Timestamp
-	167, // 121: deployctl.v1.Schedule.next:type_name -> google.protobuf.Timestamp
+	176, // 118: deployctl.v1.Schedule.every:type_name -> google.protobuf.Duration
+	175, // 119: deployctl.v1.Schedule.at:type_name -> google.protobuf.Timestamp
+	175, // 120: deployctl.v1.Schedule.created:type_name -> google.protobuf.Timestamp
+	175, // 121: deployctl.v1.Schedule.next:type_name -> google.protobuf.Timestamp
 	118, // 122: deployctl.v1.Schedule.last:type_name -> deployctl.v1.ScheduleRun
-	167, // 123: deployctl.v1.ScheduleRun.started:type_name -> google.protobuf.Timestamp
-	167, // 124: deployctl.v1.ScheduleRun.ended:type_name -> google.protobuf.Timestamp
+	175, // 123: deployctl.v1.ScheduleRun.started:type_name -> google.protobuf.Timestamp
+	175, // 124: deployctl.v1.ScheduleRun.ended:type_name -> google.protobuf.Timestamp
 	2,   // 125: deployctl.v1.ScheduleRun.updates:type_name -> deployctl.v1.UpdateName
 	117, // 126: deployctl.v1.CreateScheduleRequest.schedule:type_name -> deployctl.v1.Schedule
 	1,   // 127: deployctl.v1.ListSchedulesRequest.stack:type_name -> deployctl.v1.StackName
@@ -10312,16 +10619,16 @@ var file_deployctl_v1_deployctl_proto_depIdxs = []int32{
 	1,   // 136: deployctl.v1.GetDriftRequest.stack:type_name -> deployctl.v1.StackName
 	135, // 137: deployctl.v1.GetDriftResponse.drift:type_name -> deployctl.v1.Drift
 	2,   // 138: deployctl.v1.Drift.update:type_name -> deployctl.v1.UpdateName
-	167, // 139: deployctl.v1.Drift.at:type_name -> google.protobuf.Timestamp
+	175, // 139: deployctl.v1.Drift.at:type_name -> google.protobuf.Timestamp
 	136, // 140: deployctl.v1.Drift.resources:type_name -> deployctl.v1.DriftedResource
 	2,   // 141: deployctl.v1.Drift.remedy:type_name -> deployctl.v1.UpdateName
 	137, // 142: deployctl.v1.DriftedResource.properties:type_name -> deployctl.v1.DriftedProperty
 	138, // 143: deployctl.v1.WebhookName.scope:type_name -> deployctl.v1.WebhookScope
 	139, // 144: deployctl.v1.Webhook.name:type_name -> deployctl.v1.WebhookName
-	167, // 145: deployctl.v1.Webhook.created:type_name -> google.protobuf.Timestamp
-	167, // 146: deployctl.v1.WebhookDelivery.at:type_name -> google.protobuf.Timestamp
-	167, // 147: deployctl.v1.WebhookDelivery.sent:type_name -> google.protobuf.Timestamp
-	168, // 148: deployctl.v1.WebhookDelivery.took:type_name -> google.protobuf.Duration
+	175, // 145: deployctl.v1.Webhook.created:type_name -> google.protobuf.Timestamp
+	175, // 146: deployctl.v1.WebhookDelivery.at:type_name -> google.protobuf.Timestamp
+	175, // 147: deployctl.v1.WebhookDelivery.sent:type_name -> google.protobuf.Timestamp
+	176, // 148: deployctl.v1.WebhookDelivery.took:type_name -> google.protobuf.Duration
 	140, // 149: deployctl.v1.PutWebhookRequest.webhook:type_name -> deployctl.v1.Webhook
 	140, // 150: deployctl.v1.PutWebhookResponse.webhook:type_name -> deployctl.v1.Webhook
 	138, // 151: deployctl.v1.ListWebhooksRequest.scope:type_name -> deployctl.v1.WebhookScope
@@ -10331,132 +10638,141 @@ var file_deployctl_v1_deployctl_proto_depIdxs = []int32{
 	141, // 155: deployctl.v1.SendWebhookResponse.delivery:type_name -> deployctl.v1.WebhookDelivery
 	139, // 156: deployctl.v1.WebhookDeliveriesRequest.name:type_name -> deployctl.v1.WebhookName
 	141, // 157: deployctl.v1.WebhookDeliveriesResponse.deliveries:type_name -> deployctl.v1.WebhookDelivery
-	167, // 158: deployctl.v1.Mode.since:type_name -> google.protobuf.Timestamp
-	167, // 159: deployctl.v1.Mode.until:type_name -> google.protobuf.Timestamp
+	175, // 158: deployctl.v1.Mode.since:type_name -> google.protobuf.Timestamp
+	175, // 159: deployctl.v1.Mode.until:type_name -> google.protobuf.Timestamp
 	152, // 160: deployctl.v1.GetModeResponse.mode:type_name -> deployctl.v1.Mode
 	152, // 161: deployctl.v1.SetModeRequest.mode:type_name -> deployctl.v1.Mode
-	3,   // 162: deployctl.v1.SubmitRequest.ConfigEntry.value:type_name -> deployctl.v1.ConfigValue
-	5,   // 163: deployctl.v1.Deployments.Submit:input_type -> deployctl.v1.SubmitRequest
-	16,  // 164: deployctl.v1.Deployments.Watch:input_type -> deployctl.v1.WatchRequest
-	21,  // 165: deployctl.v1.Deployments.Cancel:input_type -> deployctl.v1.CancelRequest
-	23,  // 166: deployctl.v1.Deployments.Resolve:input_type -> deployctl.v1.ResolveRequest
-	14,  // 167: deployctl.v1.Deployments.ListOngoing:input_type -> deployctl.v1.ListOngoingRequest
-	26,  // 168: deployctl.v1.Stacks.CreateStack:input_type -> deployctl.v1.CreateStackRequest
-	28,  // 169: deployctl.v1.Stacks.ListStacks:input_type -> deployctl.v1.ListStacksRequest
-	30,  // 170: deployctl.v1.Stacks.ListStatuses:input_type -> deployctl.v1.ListStatusesRequest
-	35,  // 171: deployctl.v1.Stacks.GetStack:input_type -> deployctl.v1.GetStackRequest
-	37,  // 172: deployctl.v1.Stacks.RemoveStack:input_type -> deployctl.v1.RemoveStackRequest
-	39,  // 173: deployctl.v1.Stacks.RenameStack:input_type -> deployctl.v1.RenameStackRequest
-	41,  // 174: deployctl.v1.Stacks.TagStack:input_type -> deployctl.v1.TagStackRequest
-	43,  // 175: deployctl.v1.Stacks.ChangeTags:input_type -> deployctl.v1.ChangeTagsRequest
-	45,  // 176: deployctl.v1.Stacks.Export:input_type -> deployctl.v1.ExportRequest
-	49,  // 177: deployctl.v1.Stacks.Import:input_type -> deployctl.v1.ImportRequest
-	47,  // 178: deployctl.v1.Stacks.ExportRaw:input_type -> deployctl.v1.ExportRawRequest
-	51,  // 179: deployctl.v1.Stacks.Restore:input_type -> deployctl.v1.RestoreRequest
-	53,  // 180: deployctl.v1.Stacks.EditState:input_type -> deployctl.v1.EditStateRequest
-	55,  // 181: deployctl.v1.Stacks.MoveState:input_type -> deployctl.v1.MoveStateRequest
-	57,  // 182: deployctl.v1.Stacks.Recover:input_type -> deployctl.v1.RecoverRequest
-	59,  // 183: deployctl.v1.Stacks.History:input_type -> deployctl.v1.HistoryRequest
-	61,  // 184: deployctl.v1.Stacks.Encrypt:input_type -> deployctl.v1.EncryptRequest
-	63,  // 185: deployctl.v1.Stacks.Decrypt:input_type -> deployctl.v1.DecryptRequest
-	67,  // 186: deployctl.v1.Bundles.Missing:input_type -> deployctl.v1.MissingRequest
-	69,  // 187: deployctl.v1.Bundles.PutFile:input_type -> deployctl.v1.PutFileRequest
-	71,  // 188: deployctl.v1.Bundles.PutManifest:input_type -> deployctl.v1.PutManifestRequest
-	74,  // 189: deployctl.v1.Tokens.CreateToken:input_type -> deployctl.v1.CreateTokenRequest
-	94,  // 190: deployctl.v1.Tokens.DeriveToken:input_type -> deployctl.v1.DeriveTokenRequest
-	79,  // 191: deployctl.v1.Tokens.ListTokens:input_type -> deployctl.v1.ListTokensRequest
-	92,  // 192: deployctl.v1.Tokens.RemoveToken:input_type -> deployctl.v1.RemoveTokenRequest
-	76,  // 193: deployctl.v1.Tokens.WhoAmI:input_type -> deployctl.v1.WhoAmIRequest
-	83,  // 194: deployctl.v1.Members.GrantMember:input_type -> deployctl.v1.GrantMemberRequest
-	85,  // 195: deployctl.v1.Members.ListMembers:input_type -> deployctl.v1.ListMembersRequest
-	87,  // 196: deployctl.v1.Members.RemoveMember:input_type -> deployctl.v1.RemoveMemberRequest
-	98,  // 197: deployctl.v1.Teams.GrantTeam:input_type -> deployctl.v1.GrantTeamRequest
-	100, // 198: deployctl.v1.Teams.ListTeams:input_type -> deployctl.v1.ListTeamsRequest
-	102, // 199: deployctl.v1.Teams.RemoveTeam:input_type -> deployctl.v1.RemoveTeamRequest
-	104, // 200: deployctl.v1.Teams.JoinTeam:input_type -> deployctl.v1.JoinTeamRequest
-	106, // 201: deployctl.v1.Teams.LeaveTeam:input_type -> deployctl.v1.LeaveTeamRequest
-	110, // 202: deployctl.v1.Trusts.PutTrust:input_type -> deployctl.v1.PutTrustRequest
-	112, // 203: deployctl.v1.Trusts.ListTrusts:input_type -> deployctl.v1.ListTrustsRequest
-	114, // 204: deployctl.v1.Trusts.RemoveTrust:input_type -> deployctl.v1.RemoveTrustRequest
-	89,  // 205: deployctl.v1.Audit.ReadAudit:input_type -> deployctl.v1.ReadAuditRequest
-	119, // 206: deployctl.v1.Schedules.CreateSchedule:input_type -> deployctl.v1.CreateScheduleRequest
-	121, // 207: deployctl.v1.Schedules.ListSchedules:input_type -> deployctl.v1.ListSchedulesRequest
-	123, // 208: deployctl.v1.Schedules.GetSchedule:input_type -> deployctl.v1.GetScheduleRequest
-	125, // 209: deployctl.v1.Schedules.RemoveSchedule:input_type -> deployctl.v1.RemoveScheduleRequest
-	127, // 210: deployctl.v1.Schedules.PauseSchedule:input_type -> deployctl.v1.PauseScheduleRequest
-	129, // 211: deployctl.v1.Schedules.RunSchedule:input_type -> deployctl.v1.RunScheduleRequest
-	131, // 212: deployctl.v1.Schedules.ScheduleRuns:input_type -> deployctl.v1.ScheduleRunsRequest
-	133, // 213: deployctl.v1.Schedules.GetDrift:input_type -> deployctl.v1.GetDriftRequest
-	142, // 214: deployctl.v1.Webhooks.PutWebhook:input_type -> deployctl.v1.PutWebhookRequest
-	144, // 215: deployctl.v1.Webhooks.ListWebhooks:input_type -> deployctl.v1.ListWebhooksRequest
-	146, // 216: deployctl.v1.Webhooks.RemoveWebhook:input_type -> deployctl.v1.RemoveWebhookRequest
-	148, // 217: deployctl.v1.Webhooks.SendWebhook:input_type -> deployctl.v1.SendWebhookRequest
-	150, // 218: deployctl.v1.Webhooks.WebhookDeliveries:input_type -> deployctl.v1.WebhookDeliveriesRequest
-	153, // 219: deployctl.v1.Modes.GetMode:input_type -> deployctl.v1.GetModeRequest
-	155, // 220: deployctl.v1.Modes.SetMode:input_type -> deployctl.v1.SetModeRequest
-	11,  // 221: deployctl.v1.Deployments.Submit:output_type -> deployctl.v1.SubmitResponse
-	17,  // 222: deployctl.v1.Deployments.Watch:output_type -> deployctl.v1.WatchResponse
-	22,  // 223: deployctl.v1.Deployments.Cancel:output_type -> deployctl.v1.CancelResponse
-	24,  // 224: deployctl.v1.Deployments.Resolve:output_type -> deployctl.v1.ResolveResponse
-	15,  // 225: deployctl.v1.Deployments.ListOngoing:output_type -> deployctl.v1.ListOngoingResponse
-	27,  // 226: deployctl.v1.Stacks.CreateStack:output_type -> deployctl.v1.CreateStackResponse
-	29,  // 227: deployctl.v1.Stacks.ListStacks:output_type -> deployctl.v1.ListStacksResponse
-	31,  // 228: deployctl.v1.Stacks.ListStatuses:output_type -> deployctl.v1.ListStatusesResponse
-	36,  // 229: deployctl.v1.Stacks.GetStack:output_type -> deployctl.v1.GetStackResponse
-	38,  // 230: deployctl.v1.Stacks.RemoveStack:output_type -> deployctl.v1.RemoveStackResponse
-	40,  // 231: deployctl.v1.Stacks.RenameStack:output_type -> deployctl.v1.RenameStackResponse
-	42,  // 232: deployctl.v1.Stacks.TagStack:output_type -> deployctl.v1.TagStackResponse
-	44,  // 233: deployctl.v1.Stacks.ChangeTags:output_type -> deployctl.v1.ChangeTagsResponse
-	46,  // 234: deployctl.v1.Stacks.Export:output_type -> deployctl.v1.ExportResponse
-	50,  // 235: deployctl.v1.Stacks.Import:output_type -> deployctl.v1.ImportResponse
-	48,  // 236: deployctl.v1.Stacks.ExportRaw:output_type -> deployctl.v1.ExportRawResponse
-	52,  // 237: deployctl.v1.Stacks.Restore:output_type -> deployctl.v1.RestoreResponse
-	54,  // 238: deployctl.v1.Stacks.EditState:output_type -> deployctl.v1.EditStateResponse
-	56,  // 239: deployctl.v1.Stacks.MoveState:output_type -> deployctl.v1.MoveStateResponse
-	58,  // 240: deployctl.v1.Stacks.Recover:output_type -> deployctl.v1.RecoverResponse
-	60,  // 241: deployctl.v1.Stacks.History:output_type -> deployctl.v1.HistoryResponse
-	62,  // 242: deployctl.v1.Stacks.Encrypt:output_type -> deployctl.v1.EncryptResponse
-	64,  // 243: deployctl.v1.Stacks.Decrypt:output_type -> deployctl.v1.DecryptResponse
-	68,  // 244: deployctl.v1.Bundles.Missing:output_type -> deployctl.v1.MissingResponse
-	70,  // 245: deployctl.v1.Bundles.PutFile:output_type -> deployctl.v1.PutFileResponse
-	72,  // 246: deployctl.v1.Bundles.PutManifest:output_type -> deployctl.v1.PutManifestResponse
-	75,  // 247: deployctl.v1.Tokens.CreateToken:output_type -> deployctl.v1.CreateTokenResponse
-	95,  // 248: deployctl.v1.Tokens.DeriveToken:output_type -> deployctl.v1.DeriveTokenResponse
-	80,  // 249: deployctl.v1.Tokens.ListTokens:output_type -> deployctl.v1.ListTokensResponse
-	93,  // 250: deployctl.v1.Tokens.RemoveToken:output_type -> deployctl.v1.RemoveTokenResponse
-	77,  // 251: deployctl.v1.Tokens.WhoAmI:output_type -> deployctl.v1.WhoAmIResponse
-	84,  // 252: deployctl.v1.Members.GrantMember:output_type -> deployctl.v1.GrantMemberResponse
-	86,  // 253: deployctl.v1.Members.ListMembers:output_type -> deployctl.v1.ListMembersResponse
-	88,  // 254: deployctl.v1.Members.RemoveMember:output_type -> deployctl.v1.RemoveMemberResponse
-	99,  // 255: deployctl.v1.Teams.GrantTeam:output_type -> deployctl.v1.GrantTeamResponse
-	101, // 256: deployctl.v1.Teams.ListTeams:output_type -> deployctl.v1.ListTeamsResponse
-	103, // 257: deployctl.v1.Teams.RemoveTeam:output_type -> deployctl.v1.RemoveTeamResponse
-	105, // 258: deployctl.v1.Teams.JoinTeam:output_type -> deployctl.v1.JoinTeamResponse
-	107, // 259: deployctl.v1.Teams.LeaveTeam:output_type -> deployctl.v1.LeaveTeamResponse
-	111, // 260: deployctl.v1.Trusts.PutTrust:output_type -> deployctl.v1.PutTrustResponse
-	113, // 261: deployctl.v1.Trusts.ListTrusts:output_type -> deployctl.v1.ListTrustsResponse
-	115, // 262: deployctl.v1.Trusts.RemoveTrust:output_type -> deployctl.v1.RemoveTrustResponse
-	90,  // 263: deployctl.v1.Audit.ReadAudit:output_type -> deployctl.v1.ReadAuditResponse
-	120, // 264: deployctl.v1.Schedules.CreateSchedule:output_type -> deployctl.v1.CreateScheduleResponse
-	122, // 265: deployctl.v1.Schedules.ListSchedules:output_type -> deployctl.v1.ListSchedulesResponse
-	124, // 266: deployctl.v1.Schedules.GetSchedule:output_type -> deployctl.v1.GetScheduleResponse
-	126, // 267: deployctl.v1.Schedules.RemoveSchedule:output_type -> deployctl.v1.RemoveScheduleResponse
-	128, // 268: deployctl.v1.Schedules.PauseSchedule:output_type -> deployctl.v1.PauseScheduleResponse
-	130, // 269: deployctl.v1.Schedules.RunSchedule:output_type -> deployctl.v1.RunScheduleResponse
-	132, // 270: deployctl.v1.Schedules.ScheduleRuns:output_type -> deployctl.v1.ScheduleRunsResponse
-	134, // 271: deployctl.v1.Schedules.GetDrift:output_type -> deployctl.v1.GetDriftResponse
-	143, // 272: deployctl.v1.Webhooks.PutWebhook:output_type -> deployctl.v1.PutWebhookResponse
-	145, // 273: deployctl.v1.Webhooks.ListWebhooks:output_type -> deployctl.v1.ListWebhooksResponse
-	147, // 274: deployctl.v1.Webhooks.RemoveWebhook:output_type -> deployctl.v1.RemoveWebhookResponse
-	149, // 275: deployctl.v1.Webhooks.SendWebhook:output_type -> deployctl.v1.SendWebhookResponse
-	151, // 276: deployctl.v1.Webhooks.WebhookDeliveries:output_type -> deployctl.v1.WebhookDeliveriesResponse
-	154, // 277: deployctl.v1.Modes.GetMode:output_type -> deployctl.v1.GetModeResponse
-	156, // 278: deployctl.v1.Modes.SetMode:output_type -> deployctl.v1.SetModeResponse
-	221, // [221:279] is the sub-list for method output_type
-	163, // [163:221] is the sub-list for method input_type
-	163, // [163:163] is the sub-list for extension type_name
-	163, // [163:163] is the sub-list for extension extendee
-	0,   // [0:163] is the sub-list for field type_name
+	172, // 162: deployctl.v1.Quota.limits:type_name -> deployctl.v1.Quota.LimitsEntry
+	173, // 163: deployctl.v1.Quota.used:type_name -> deployctl.v1.Quota.UsedEntry
+	175, // 164: deployctl.v1.Quota.since:type_name -> google.protobuf.Timestamp
+	157, // 165: deployctl.v1.ListQuotasResponse.quotas:type_name -> deployctl.v1.Quota
+	174, // 166: deployctl.v1.SetQuotaRequest.set:type_name -> deployctl.v1.SetQuotaRequest.SetEntry
+	3,   // 167: deployctl.v1.SubmitRequest.ConfigEntry.value:type_name -> deployctl.v1.ConfigValue
+	5,   // 168: deployctl.v1.Deployments.Submit:input_type -> deployctl.v1.SubmitRequest
+	16,  // 169: deployctl.v1.Deployments.Watch:input_type -> deployctl.v1.WatchRequest
+	21,  // 170: deployctl.v1.Deployments.Cancel:input_type -> deployctl.v1.CancelRequest
+	23,  // 171: deployctl.v1.Deployments.Resolve:input_type -> deployctl.v1.ResolveRequest
+	14,  // 172: deployctl.v1.Deployments.ListOngoing:input_type -> deployctl.v1.ListOngoingRequest
+	26,  // 173: deployctl.v1.Stacks.CreateStack:input_type -> deployctl.v1.CreateStackRequest
+	28,  // 174: deployctl.v1.Stacks.ListStacks:input_type -> deployctl.v1.ListStacksRequest
+	30,  // 175: deployctl.v1.Stacks.ListStatuses:input_type -> deployctl.v1.ListStatusesRequest
+	35,  // 176: deployctl.v1.Stacks.GetStack:input_type -> deployctl.v1.GetStackRequest
+	37,  // 177: deployctl.v1.Stacks.RemoveStack:input_type -> deployctl.v1.RemoveStackRequest
+	39,  // 178: deployctl.v1.Stacks.RenameStack:input_type -> deployctl.v1.RenameStackRequest
+	41,  // 179: deployctl.v1.Stacks.TagStack:input_type -> deployctl.v1.TagStackRequest
+	43,  // 180: deployctl.v1.Stacks.ChangeTags:input_type -> deployctl.v1.ChangeTagsRequest
+	45,  // 181: deployctl.v1.Stacks.Export:input_type -> deployctl.v1.ExportRequest
+	49,  // 182: deployctl.v1.Stacks.Import:input_type -> deployctl.v1.ImportRequest
+	47,  // 183: deployctl.v1.Stacks.ExportRaw:input_type -> deployctl.v1.ExportRawRequest
+	51,  // 184: deployctl.v1.Stacks.Restore:input_type -> deployctl.v1.RestoreRequest
+	53,  // 185: deployctl.v1.Stacks.EditState:input_type -> deployctl.v1.EditStateRequest
+	55,  // 186: deployctl.v1.Stacks.MoveState:input_type -> deployctl.v1.MoveStateRequest
+	57,  // 187: deployctl.v1.Stacks.Recover:input_type -> deployctl.v1.RecoverRequest
+	59,  // 188: deployctl.v1.Stacks.History:input_type -> deployctl.v1.HistoryRequest
+	61,  // 189: deployctl.v1.Stacks.Encrypt:input_type -> deployctl.v1.EncryptRequest
+	63,  // 190: deployctl.v1.Stacks.Decrypt:input_type -> deployctl.v1.DecryptRequest
+	67,  // 191: deployctl.v1.Bundles.Missing:input_type -> deployctl.v1.MissingRequest
+	69,  // 192: deployctl.v1.Bundles.PutFile:input_type -> deployctl.v1.PutFileRequest
+	71,  // 193: deployctl.v1.Bundles.PutManifest:input_type -> deployctl.v1.PutManifestRequest
+	74,  // 194: deployctl.v1.Tokens.CreateToken:input_type -> deployctl.v1.CreateTokenRequest
+	94,  // 195: deployctl.v1.Tokens.DeriveToken:input_type -> deployctl.v1.DeriveTokenRequest
+	79,  // 196: deployctl.v1.Tokens.ListTokens:input_type -> deployctl.v1.ListTokensRequest
+	92,  // 197: deployctl.v1.Tokens.RemoveToken:input_type -> deployctl.v1.RemoveTokenRequest
+	76,  // 198: deployctl.v1.Tokens.WhoAmI:input_type -> deployctl.v1.WhoAmIRequest
+	83,  // 199: deployctl.v1.Members.GrantMember:input_type -> deployctl.v1.GrantMemberRequest
+	85,  // 200: deployctl.v1.Members.ListMembers:input_type -> deployctl.v1.ListMembersRequest
+	87,  // 201: deployctl.v1.Members.RemoveMember:input_type -> deployctl.v1.RemoveMemberRequest
+	98,  // 202: deployctl.v1.Teams.GrantTeam:input_type -> deployctl.v1.GrantTeamRequest
+	100, // 203: deployctl.v1.Teams.ListTeams:input_type -> deployctl.v1.ListTeamsRequest
+	102, // 204: deployctl.v1.Teams.RemoveTeam:input_type -> deployctl.v1.RemoveTeamRequest
+	104, // 205: deployctl.v1.Teams.JoinTeam:input_type -> deployctl.v1.JoinTeamRequest
+	106, // 206: deployctl.v1.Teams.LeaveTeam:input_type -> deployctl.v1.LeaveTeamRequest
+	110, // 207: deployctl.v1.Trusts.PutTrust:input_type -> deployctl.v1.PutTrustRequest
+	112, // 208: deployctl.v1.Trusts.ListTrusts:input_type -> deployctl.v1.ListTrustsRequest
+	114, // 209: deployctl.v1.Trusts.RemoveTrust:input_type -> deployctl.v1.RemoveTrustRequest
+	89,  // 210: deployctl.v1.Audit.ReadAudit:input_type -> deployctl.v1.ReadAuditRequest
+	119, // 211: deployctl.v1.Schedules.CreateSchedule:input_type -> deployctl.v1.CreateScheduleRequest
+	121, // 212: deployctl.v1.Schedules.ListSchedules:input_type -> deployctl.v1.ListSchedulesRequest
+	123, // 213: deployctl.v1.Schedules.GetSchedule:input_type -> deployctl.v1.GetScheduleRequest
+	125, // 214: deployctl.v1.Schedules.RemoveSchedule:input_type -> deployctl.v1.RemoveScheduleRequest
+	127, // 215: deployctl.v1.Schedules.PauseSchedule:input_type -> deployctl.v1.PauseScheduleRequest
+	129, // 216: deployctl.v1.Schedules.RunSchedule:input_type -> deployctl.v1.RunScheduleRequest
+	131, // 217: deployctl.v1.Schedules.ScheduleRuns:input_type -> deployctl.v1.ScheduleRunsRequest
+	133, // 218: deployctl.v1.Schedules.GetDrift:input_type -> deployctl.v1.GetDriftRequest
+	142, // 219: deployctl.v1.Webhooks.PutWebhook:input_type -> deployctl.v1.PutWebhookRequest
+	144, // 220: deployctl.v1.Webhooks.ListWebhooks:input_type -> deployctl.v1.ListWebhooksRequest
+	146, // 221: deployctl.v1.Webhooks.RemoveWebhook:input_type -> deployctl.v1.RemoveWebhookRequest
+	148, // 222: deployctl.v1.Webhooks.SendWebhook:input_type -> deployctl.v1.SendWebhookRequest
+	150, // 223: deployctl.v1.Webhooks.WebhookDeliveries:input_type -> deployctl.v1.WebhookDeliveriesRequest
+	153, // 224: deployctl.v1.Modes.GetMode:input_type -> deployctl.v1.GetModeRequest
+	155, // 225: deployctl.v1.Modes.SetMode:input_type -> deployctl.v1.SetModeRequest
+	158, // 226: deployctl.v1.Quotas.ListQuotas:input_type -> deployctl.v1.ListQuotasRequest
+	160, // 227: deployctl.v1.Quotas.SetQuota:input_type -> deployctl.v1.SetQuotaRequest
+	11,  // 228: deployctl.v1.Deployments.Submit:output_type -> deployctl.v1.SubmitResponse
+	17,  // 229: deployctl.v1.Deployments.Watch:output_type -> deployctl.v1.WatchResponse
+	22,  // 230: deployctl.v1.Deployments.Cancel:output_type -> deployctl.v1.CancelResponse
+	24,  // 231: deployctl.v1.Deployments.Resolve:output_type -> deployctl.v1.ResolveResponse
+	15,  // 232: deployctl.v1.Deployments.ListOngoing:output_type -> deployctl.v1.ListOngoingResponse
+	27,  // 233: deployctl.v1.Stacks.CreateStack:output_type -> deployctl.v1.CreateStackResponse
+	29,  // 234: deployctl.v1.Stacks.ListStacks:output_type -> deployctl.v1.ListStacksResponse
+	31,  // 235: deployctl.v1.Stacks.ListStatuses:output_type -> deployctl.v1.ListStatusesResponse
+	36,  // 236: deployctl.v1.Stacks.GetStack:output_type -> deployctl.v1.GetStackResponse
+	38,  // 237: deployctl.v1.Stacks.RemoveStack:output_type -> deployctl.v1.RemoveStackResponse
+	40,  // 238: deployctl.v1.Stacks.RenameStack:output_type -> deployctl.v1.RenameStackResponse
+	42,  // 239: deployctl.v1.Stacks.TagStack:output_type -> deployctl.v1.TagStackResponse
+	44,  // 240: deployctl.v1.Stacks.ChangeTags:output_type -> deployctl.v1.ChangeTagsResponse
+	46,  // 241: deployctl.v1.Stacks.Export:output_type -> deployctl.v1.ExportResponse
+	50,  // 242: deployctl.v1.Stacks.Import:output_type -> deployctl.v1.ImportResponse
+	48,  // 243: deployctl.v1.Stacks.ExportRaw:output_type -> deployctl.v1.ExportRawResponse
+	52,  // 244: deployctl.v1.Stacks.Restore:output_type -> deployctl.v1.RestoreResponse
+	54,  // 245: deployctl.v1.Stacks.EditState:output_type -> deployctl.v1.EditStateResponse
+	56,  // 246: deployctl.v1.Stacks.MoveState:output_type -> deployctl.v1.MoveStateResponse
+	58,  // 247: deployctl.v1.Stacks.Recover:output_type -> deployctl.v1.RecoverResponse
+	60,  // 248: deployctl.v1.Stacks.History:output_type -> deployctl.v1.HistoryResponse
+	62,  // 249: deployctl.v1.Stacks.Encrypt:output_type -> deployctl.v1.EncryptResponse
+	64,  // 250: deployctl.v1.Stacks.Decrypt:output_type -> deployctl.v1.DecryptResponse
+	68,  // 251: deployctl.v1.Bundles.Missing:output_type -> deployctl.v1.MissingResponse
+	70,  // 252: deployctl.v1.Bundles.PutFile:output_type -> deployctl.v1.PutFileResponse
+	72,  // 253: deployctl.v1.Bundles.PutManifest:output_type -> deployctl.v1.PutManifestResponse
+	75,  // 254: deployctl.v1.Tokens.CreateToken:output_type -> deployctl.v1.CreateTokenResponse
+	95,  // 255: deployctl.v1.Tokens.DeriveToken:output_type -> deployctl.v1.DeriveTokenResponse
+	80,  // 256: deployctl.v1.Tokens.ListTokens:output_type -> deployctl.v1.ListTokensResponse
+	93,  // 257: deployctl.v1.Tokens.RemoveToken:output_type -> deployctl.v1.RemoveTokenResponse
+	77,  // 258: deployctl.v1.Tokens.WhoAmI:output_type -> deployctl.v1.WhoAmIResponse
+	84,  // 259: deployctl.v1.Members.GrantMember:output_type -> deployctl.v1.GrantMemberResponse
+	86,  // 260: deployctl.v1.Members.ListMembers:output_type -> deployctl.v1.ListMembersResponse
+	88,  // 261: deployctl.v1.Members.RemoveMember:output_type -> deployctl.v1.RemoveMemberResponse
+	99,  // 262: deployctl.v1.Teams.GrantTeam:output_type -> deployctl.v1.GrantTeamResponse
+	101, // 263: deployctl.v1.Teams.ListTeams:output_type -> deployctl.v1.ListTeamsResponse
+	103, // 264: deployctl.v1.Teams.RemoveTeam:output_type -> deployctl.v1.RemoveTeamResponse
+	105, // 265: deployctl.v1.Teams.JoinTeam:output_type -> deployctl.v1.JoinTeamResponse
+	107, // 266: deployctl.v1.Teams.LeaveTeam:output_type -> deployctl.v1.LeaveTeamResponse
+	111, // 267: deployctl.v1.Trusts.PutTrust:output_type -> deployctl.v1.PutTrustResponse
+	113, // 268: deployctl.v1.Trusts.ListTrusts:output_type -> deployctl.v1.ListTrustsResponse
+	115, // 269: deployctl.v1.Trusts.RemoveTrust:output_type -> deployctl.v1.RemoveTrustResponse
+	90,  // 270: deployctl.v1.Audit.ReadAudit:output_type -> deployctl.v1.ReadAuditResponse
+	120, // 271: deployctl.v1.Schedules.CreateSchedule:output_type -> deployctl.v1.CreateScheduleResponse
+	122, // 272: deployctl.v1.Schedules.ListSchedules:output_type -> deployctl.v1.ListSchedulesResponse
+	124, // 273: deployctl.v1.Schedules.GetSchedule:output_type -> deployctl.v1.GetScheduleResponse
+	126, // 274: deployctl.v1.Schedules.RemoveSchedule:output_type -> deployctl.v1.RemoveScheduleResponse
+	128, // 275: deployctl.v1.Schedules.PauseSchedule:output_type -> deployctl.v1.PauseScheduleResponse
+	130, // 276: deployctl.v1.Schedules.RunSchedule:output_type -> deployctl.v1.RunScheduleResponse
+	132, // 277: deployctl.v1.Schedules.ScheduleRuns:output_type -> deployctl.v1.ScheduleRunsResponse
+	134, // 278: deployctl.v1.Schedules.GetDrift:output_type -> deployctl.v1.GetDriftResponse
+	143, // 279: deployctl.v1.Webhooks.PutWebhook:output_type -> deployctl.v1.PutWebhookResponse
+	145, // 280: deployctl.v1.Webhooks.ListWebhooks:output_type -> deployctl.v1.ListWebhooksResponse
+	147, // 281: deployctl.v1.Webhooks.RemoveWebhook:output_type -> deployctl.v1.RemoveWebhookResponse
+	149, // 282: deployctl.v1.Webhooks.SendWebhook:output_type -> deployctl.v1.SendWebhookResponse
+	151, // 283: deployctl.v1.Webhooks.WebhookDeliveries:output_type -> deployctl.v1.WebhookDeliveriesResponse
+	154, // 284: deployctl.v1.Modes.GetMode:output_type -> deployctl.v1.GetModeResponse
+	156, // 285: deployctl.v1.Modes.SetMode:output_type -> deployctl.v1.SetModeResponse
+	159, // 286: deployctl.v1.Quotas.ListQuotas:output_type -> deployctl.v1.ListQuotasResponse
+	161, // 287: deployctl.v1.Quotas.SetQuota:output_type -> deployctl.v1.SetQuotaResponse
+	228, // [228:288] is the sub-list for method output_type
+	168, // [168:228] is the sub-list for method input_type
+	168, // [168:168] is the sub-list for extension type_name
+	168, // [168:168] is the sub-list for extension extendee
+	0,   // [0:168] is the sub-list for field type_name
 }
 
 func init() { file_deployctl_v1_deployctl_proto_init() }
@@ -10479,9 +10795,9 @@ func file_deployctl_v1_deployctl_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_deployctl_v1_deployctl_proto_rawDesc), len(file_deployctl_v1_deployctl_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   167,
+			NumMessages:   175,
 			NumExtensions: 0,
-			NumServices:   11,
+			NumServices:   12,
 		},
 		GoTypes:           file_deployctl_v1_deployctl_proto_goTypes,
 		DependencyIndexes: file_deployctl_v1_deployctl_proto_depIdxs,

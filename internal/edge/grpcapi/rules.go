@@ -219,6 +219,11 @@ var rules = map[string]rule{
 		subject: subject("mode.kind", "mode.reason"),
 	},
 
+	api.Quotas_ListQuotas_FullMethodName: {role: viewer, scope: onAny, does: reads},
+	api.Quotas_SetQuota_FullMethodName: {
+		role: admin, scope: onAny, does: changes, subject: subject("set", "removed"),
+	},
+
 	grpc_health_v1.Health_Check_FullMethodName: {scope: open},
 	grpc_health_v1.Health_List_FullMethodName:  {scope: open},
 	grpc_health_v1.Health_Watch_FullMethodName: {scope: open},

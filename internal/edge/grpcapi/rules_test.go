@@ -267,7 +267,8 @@ func TestAMethodThatAnswersBeforeItReceivesRunsOnlyForThoseWhoMayCallIt(t *testi
 // TestWhichRoleAMethodNeeds is the table once more, in words: a rule that is weakened is noticed.
 func TestWhichRoleAMethodNeeds(t *testing.T) {
 	want := map[deployments.Role]string{
-		viewer: "Deployments/ListOngoing Deployments/Watch Modes/GetMode Schedules/GetDrift Schedules/GetSchedule " +
+		viewer: "Deployments/ListOngoing Deployments/Watch Modes/GetMode Quotas/ListQuotas Schedules/GetDrift " +
+			"Schedules/GetSchedule " +
 			"Schedules/ListSchedules " +
 			"Schedules/ScheduleRuns " +
 			"Stacks/Export Stacks/GetStack Stacks/History Stacks/ListStacks Stacks/ListStatuses Tokens/DeriveToken " +
@@ -281,7 +282,7 @@ func TestWhichRoleAMethodNeeds(t *testing.T) {
 			"Stacks/Restore Stacks/TagStack Webhooks/ListWebhooks Webhooks/PutWebhook Webhooks/RemoveWebhook " +
 			"Webhooks/SendWebhook Webhooks/WebhookDeliveries",
 		admin: "Audit/ReadAudit Members/GrantMember Members/ListMembers Members/RemoveMember Modes/SetMode " +
-			"Stacks/ExportRaw Teams/GrantTeam Teams/JoinTeam Teams/LeaveTeam Teams/ListTeams Teams/RemoveTeam " +
+			"Quotas/SetQuota Stacks/ExportRaw Teams/GrantTeam Teams/JoinTeam Teams/LeaveTeam Teams/ListTeams Teams/RemoveTeam " +
 			"Tokens/CreateToken " +
 			"Tokens/ListTokens Tokens/RemoveToken Trusts/ListTrusts Trusts/PutTrust Trusts/RemoveTrust",
 		"": "Health/Check Health/List Health/Watch",
@@ -311,7 +312,7 @@ func TestWhichRoleAMethodNeeds(t *testing.T) {
 func TestWhatAMethodDoes(t *testing.T) {
 	want := map[effect]string{
 		reads: "Bundles/Missing Deployments/ListOngoing Deployments/Watch Members/ListMembers Modes/GetMode " +
-			"Schedules/GetDrift " +
+			"Quotas/ListQuotas Schedules/GetDrift " +
 			"Schedules/GetSchedule " +
 			"Schedules/ListSchedules " +
 			"Schedules/ScheduleRuns Stacks/Encrypt Stacks/GetStack Stacks/History Stacks/ListStacks Stacks/ListStatuses " +

@@ -138,5 +138,6 @@ func register(to grpc.ServiceRegistrar, service Service, healthy *health.Server)
 	api.RegisterSchedulesServer(to, &schedules{service: service})
 	api.RegisterWebhooksServer(to, &webhooks{service: service})
 	api.RegisterModesServer(to, &modes{service: service})
+	api.RegisterQuotasServer(to, &quotas{service: service})
 	grpc_health_v1.RegisterHealthServer(to, healthy)
 }

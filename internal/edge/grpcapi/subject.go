@@ -40,13 +40,18 @@ func fieldAt(m protoreflect.Message, path string) (protoreflect.Value, protorefl
 	return m.Get(field), field
 }
 
-// fieldText returns the value of a field for people: elements of lists with a comma between, and of maps the keys.
+// fieldText returns the value of a field for people: elements of lists with a comma between, and of maps the keys, with
+// their values if these are numbers.
 func fieldText(field protoreflect.FieldDescriptor, value protoreflect.Value) string {
 	var all []string
 	switch {
 	case field.IsMap():
-		value.Map().Range(func(key protoreflect.MapKey, _ protoreflect.Value) bool {
-			all = append(all, key.String())
+		value.Map().Range(func(key protoreflect.MapKey, of protoreflect.Value) bool {
+			text := key.String()
+			if number, ok := of.Interface().(int64); ok {
+				text += fmt.Sprintf(":%d", number)
+			}
+			all = append(all, text)
 			return true
 		})
 		slices.Sort(all)

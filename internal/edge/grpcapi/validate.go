@@ -32,6 +32,10 @@ func validate(request any) error {
 		return first(organization(m.GetOrganization()), optional("user", m.GetUser()), stackParts(m.GetStack()))
 	case *api.SetModeRequest:
 		return wire.ToMode(m.GetMode()).Validate(time.Now())
+	case *api.ListQuotasRequest:
+		return optional("organization", m.GetOrganization())
+	case *api.SetQuotaRequest:
+		return wire.ToQuotaChange(m).Validate()
 	case *api.RemoveTokenRequest:
 		return deployments.ValidateName("token", m.GetName())
 	case *api.DeriveTokenRequest:

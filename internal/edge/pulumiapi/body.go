@@ -273,6 +273,7 @@ var statuses = map[deployments.Code]int{
 	deployments.CodeUnavailable: http.StatusServiceUnavailable, deployments.CodeNoWorker: http.StatusServiceUnavailable,
 	deployments.CodeFormat: http.StatusUnprocessableEntity, deployments.CodeCancelled: http.StatusServiceUnavailable,
 	deployments.CodeUnconfirmed: http.StatusBadRequest, deployments.CodeMaintenance: http.StatusServiceUnavailable,
+	deployments.CodeQuota: http.StatusPaymentRequired, // of 429, the stock CLI does not print the sentence
 }
 
 // translate returns the status and the body of an error. The text of an internal error is for the log only.

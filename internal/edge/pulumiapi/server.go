@@ -33,6 +33,8 @@ type Service interface {
 	ReplaceSchedule(ctx context.Context, s deployments.Schedule) error
 	// Head returns what the store knows of a stack, without asking its workflow.
 	Head(ctx context.Context, s deployments.StackName) (statestore.Head, error)
+	// NoPlace says why an update of an organization would have to wait for others of it; empty if it would not.
+	NoPlace(ctx context.Context, organization string) string
 	// UpdatesOf returns the stack's updates, the newest first, as far as they are asked for.
 	UpdatesOf(ctx context.Context, s deployments.StackName) iter.Seq2[deployments.UpdateInfo, error]
 	// HistoryPage returns a page of the stack's updates, the newest first.

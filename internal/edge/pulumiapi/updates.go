@@ -55,7 +55,19 @@ func (c *call) create(kind string, program apitype.UpdateProgramRequest) (apityp
 	}
 	var err error
 	answer.UpdateID, err = c.edge.Service.CreateUpdate(c.Context(), r)
+	if err == nil && !r.DryRun {
+		c.warnPlace()
+	}
 	return answer, err
+}
+
+// warnPlace says that the next update waits for others of its organization, unless it waits for its stack in any case.
+func (c *call) warnPlace() {
+	if header := c.answer.Header(); header.Get(warningHeader) == "" {
+		if why := c.edge.Service.NoPlace(c.Context(), c.stack.Organization); why != "" {
+			header.Set(warningHeader, clean(why))
+		}
+	}
 }
 
 // warnBusy says behind which update the next one waits.

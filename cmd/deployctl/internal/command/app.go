@@ -49,7 +49,7 @@ func NewApp(s *console.Env) *cli.App {
 		update.SettleCommand(s), stack.Command(s), state.Command(s), state.GraphCommand(s), state.WhyCommand(s),
 		configuration.Command(s), schedule.Command(s), webhook.Command(s), update.DriftCommand(s), plugin.InstallCommand(s),
 		plugin.Command(s), access.TokenCommand(s), access.MemberCommand(s), access.TeamCommand(s), access.TrustCommand(s),
-		access.AuditCommand(s), status.MaintenanceCommand(s),
+		access.AuditCommand(s), status.MaintenanceCommand(s), status.QuotaCommand(s),
 	}
 	if s.More != nil {
 		commands = append(commands, s.More(s)...)

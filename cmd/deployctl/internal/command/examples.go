@@ -158,6 +158,11 @@ var examples = map[string][]string{
 	"deployctl maintenance off":    {"deployctl maintenance off"},
 	"deployctl maintenance status": {"deployctl maintenance status --json"},
 
+	"deployctl quota":      {"deployctl quota show"},
+	"deployctl quota show": {"deployctl quota show acme --json"},
+	"deployctl quota set": {"deployctl quota set acme --stacks 50 --resources 20000 --updates 10",
+		"deployctl quota set acme --upload-bytes 50MiB --stacks none"},
+
 	"deployctl dev":        {"deployctl dev", "deployctl dev --background"},
 	"deployctl dev stop":   {"deployctl dev stop"},
 	"deployctl dev status": {"deployctl dev status"},

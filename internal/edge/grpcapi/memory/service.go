@@ -56,6 +56,7 @@ type Service struct {
 	webhooks  map[deployments.WebhookName]deployments.Webhook
 	previews  int
 	mode      deployments.Mode
+	quotas    map[string]deployments.QuotaUse
 	// Requests are all submissions that were accepted, Resolved all answers, in order.
 	Requests []deployments.UpdateRequest
 	Resolved []string

@@ -27,6 +27,7 @@ var statusOf = map[deployments.Code]codes.Code{
 	deployments.CodeUnknown:      codes.Unknown,
 	deployments.CodeUnconfirmed:  codes.FailedPrecondition,
 	deployments.CodeMaintenance:  codes.FailedPrecondition, // not Unavailable, which clients repeat
+	deployments.CodeQuota:        codes.ResourceExhausted,
 }
 
 // codeOf reads a status that has no detail: one that gRPC or a proxy made itself.

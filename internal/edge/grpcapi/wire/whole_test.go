@@ -53,6 +53,10 @@ var pairs = []pair{
 		unsent(&got.Submitted, sent.Submitted)
 	}),
 	pairOf(FromMode, ToMode, nil),
+	pairOf(FromQuota, ToQuota, nil),
+	pairOf(FromQuotaChange, ToQuotaChange, func(got *deployments.QuotaChange, sent deployments.QuotaChange) {
+		got.By += sent.By // a client does not send it: the edge knows who it is
+	}),
 	pairOf(FromEdit, ToEdit, nil),
 	pairOf(FromMove, ToMove, nil),
 	pairOf(FromAccepted, ToAccepted, nil),

@@ -29,8 +29,8 @@ EXIT CODES:
         planned (--plan) does not hold any more
    5    the service, Temporal or S3 cannot be reached, or an operator has put
         the service into maintenance or read-only mode
-   6    the service rejects your token, or Temporal or S3 reject the service's
-        credentials
+   6    the service rejects your token, or what goes beyond the quota of its
+        organization, or Temporal or S3 reject the service's credentials
    130  interrupted after you confirmed: the update continues (if it was just
         being submitted, check with deployctl attach)
 `
@@ -47,6 +47,7 @@ var exitOf = map[deployments.Code]int{
 	deployments.CodeUnavailable:  exitUnavailable,
 	deployments.CodeNoWorker:     exitUnavailable,
 	deployments.CodeMaintenance:  exitUnavailable,
+	deployments.CodeQuota:        exitUnauthorized,
 	deployments.CodeUnauthorized: exitUnauthorized,
 	deployments.CodeForbidden:    exitUnauthorized,
 }
