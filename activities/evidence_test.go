@@ -158,7 +158,8 @@ func TestAReplacementIsNotTakenForWhatItReplaces(t *testing.T) {
 
 func TestAFailedDeletionIsLookedFor(t *testing.T) {
 	for do, outcome := range map[string]engine.Outcome{
-		"delete-fails: " + text500: engine.OutcomeDone, "delete-fails: NotFound": engine.OutcomeDone, "": engine.OutcomeAbsent,
+		"delete-fails: " + text500: engine.OutcomeDone, "delete-fails: NotFound": engine.OutcomeDone,
+		"": engine.OutcomeAbsent,
 	} {
 		h := bench(t, nil)
 		created, err := h.step(h.create(texts("name", "n", "do", do)), 1)

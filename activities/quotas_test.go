@@ -168,6 +168,7 @@ func TestTheMinutesOfAWorkerAreCountedWhenAnUpdateEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	info.Started = info.Started.Add(-7 * time.Minute)
+	h.acts.find(h.update).started.Store(&info.Started)
 	if err := h.store.PutInfo(t.Context(), info); err != nil {
 		t.Fatal(err)
 	}

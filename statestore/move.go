@@ -16,8 +16,8 @@ import (
 
 // Move moves resources from the newest state of one stack to that of another, each as a next version. Nothing is
 // written until both stacks are claimed for it. The destination is written first: if this process dies in between, both
-// stacks have the resources, and the same request again removes them from the first one. It fails as Edit does, for each
-// of the stacks.
+// stacks have the resources, and the same request again removes them from the first one. It fails as Edit does, for
+// each of the stacks.
 func (s *Store) Move(ctx context.Context, from, to Exchange, r deployments.MoveRequest) (deployments.Moved, error) {
 	var moved deployments.Moved
 	source, err := s.newest(ctx, &from)

@@ -108,12 +108,12 @@ func TestWhatNothingReadsIsNamed(t *testing.T) {
 		t.Errorf("said\n%s", said)
 	}
 	dir = lay(t, map[string]string{
-		"Pulumi.yaml": "name: web\nruntime: nodejs\ndeploy: {include: [.], installScripts: true, includ: [.]}\n" +
+		"Pulumi.yaml": "name: web\nruntime: nodejs\ndeploy: {include: [.], installScripts: true, inclusive: [.]}\n" +
 			"plugins: {providrs: []}\n",
 		"Pulumi.dev.yaml": "",
 	})
 	said = strings.Join(opened(t, dir).Unread(), "\n")
-	for _, want := range []string{"deploy.includ", "plugins.providrs"} {
+	for _, want := range []string{"deploy.inclusive", "plugins.providrs"} {
 		if !strings.Contains(said, `"`+want+`"`) {
 			t.Errorf("%s is not in\n%s", want, said)
 		}

@@ -65,8 +65,8 @@ func rootMount(pid int) (string, error) {
 func namespaceOf(pid int) string { return "/proc/" + strconv.Itoa(pid) + "/ns/user" }
 
 const (
-	// endPatience is how long the end of what is left may take: a process that waits for a device does not end. On a machine
-	// that is short of processor time, killed processes take seconds until they have ended.
+	// endPatience is how long the end of what is left may take: a process that waits for a device does not end. On a
+	// machine that is short of processor time, killed processes take seconds until they have ended.
 	endPatience = time.Minute
 	// stopRounds bounds how often new processes are looked for before those that were found are killed.
 	stopRounds = 100

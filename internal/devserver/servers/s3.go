@@ -150,8 +150,8 @@ func whole(attributes meta.MetadataStorer, s parts.S3) error {
 		probe = s.Own
 	}
 	if _, err := attributes.RetrieveAttribute(nil, probe, "", bucketAttribute); errors.Is(err, meta.ErrNoSuchKey) {
-		return fmt.Errorf("the objects in %s have no metadata: this is a copy by a tool that leaves out extended attributes; "+
-			"copy the home again, with cp -a, rsync -aX, or tar --xattrs for packing and unpacking", s.Objects)
+		return fmt.Errorf("the objects in %s have no metadata: this is a copy by a tool that leaves out extended "+
+			"attributes; copy the home again, with cp -a, rsync -aX, or tar --xattrs for packing and unpacking", s.Objects)
 	}
 	return nil
 }

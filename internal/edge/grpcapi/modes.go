@@ -48,7 +48,7 @@ func (e *edge) inMode(ctx context.Context, w deployments.Work) error {
 	return m.Refuse(w, time.Now())
 }
 
-// expectMode looks for the mode that inMode asks for, while the caller is looked up: also for a call that reads, because
+// expectMode looks for the mode that inMode asks for while the caller is looked up: also for a call that reads, because
 // one that changes something often follows it. There is one look at a time, and none while the mode is known.
 func (e *edge) expectMode(ctx context.Context) {
 	if e.mode == nil {

@@ -60,7 +60,7 @@ var stockOnly = map[string]string{
 	"about --transitive":                   "",
 	"config --open":                        "",
 	"config get --open":                    "",
-	"config set --raw":                     "pass the value as an argument: of standard input, a newline at the end is left out",
+	"config set --raw":                     "pass the value as an argument, which stays as it is",
 	"config set-all --json":                "use `deployctl config cp`, or several --plaintext and --secret",
 	"install --parallel":                   "",
 	"install --use-language-version-tools": "install the language's tools on the workers",

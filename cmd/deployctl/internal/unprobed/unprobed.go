@@ -1,9 +1,9 @@
-// Package unprobed keeps the packages of the binary from asking the terminal for its colours while they are initialized.
+// Package unprobed keeps the packages of the binary from asking the terminal for its colors while they are initialized.
 // Bubble Tea does, which Pulumi's SDK imports for a prompt that is not used here: it writes a query to the terminal, and
 // takes the answer from what was typed. On a terminal that does not answer, each command would wait for it, and take
 // away what the user has typed ahead.
 //
-// Go initializes packages in the order of their paths, after those that they import. This one imports only os, so that it
+// Go initializes packages in the order of their paths, after those that they import. This one imports only os, so it
 // comes before termenv, which sends the query, but sends none to a terminal of the type dumb.
 package unprobed
 
