@@ -44,8 +44,6 @@ func listening(t *testing.T, answer http.HandlerFunc) (s *httptest.Server, conne
 
 // A name says nothing of where it leads: what counts is the address to which the connection is made.
 func TestAServerIsJudgedByTheAddressToWhichItsNameLeads(t *testing.T) {
-	s, connected := listening(t, func(http.ResponseWriter, *http.Request) {})
-	_, port, _ := net.SplitHostPort(s.Listener.Addr().String())
 	none, loopback := &httpproxy.Config{}, netip.MustParsePrefix("127.0.0.0/8")
 	for name, c := range map[string]struct {
 		guard Guard
@@ -57,15 +55,16 @@ func TestAServerIsJudgedByTheAddressToWhichItsNameLeads(t *testing.T) {
 		"its address is allowed":  {Guard{Proxies: none, Prefixes: []netip.Prefix{loopback}}, true},
 		"all are allowed":         {Guard{Proxies: none, Private: true}, true},
 	} {
-		before := connected.Load()
+		s, connected := listening(t, func(http.ResponseWriter, *http.Request) {}) // of its own: it counts late
+		_, port, _ := net.SplitHostPort(s.Listener.Addr().String())
 		_, err := c.guard.Client().Get("https://localhost:" + port) // its certificate is not good: it is not read
 		conn, dialled := c.guard.Dial(t.Context(), "tcp", "localhost:"+port)
 		if dialled == nil {
 			_ = conn.Close()
 		}
 		refused := errors.As(err, new(*RefusedError)) && errors.As(dialled, new(*RefusedError))
-		if refused == c.asked || !c.asked && connected.Load() > before || c.asked && dialled != nil {
-			t.Errorf("%s: %v, and by itself %v; %d have connected", name, err, dialled, connected.Load()-before)
+		if refused == c.asked || !c.asked && connected.Load() > 0 || c.asked && dialled != nil {
+			t.Errorf("%s: %v, and by itself %v; %d have connected", name, err, dialled, connected.Load())
 		}
 	}
 }
