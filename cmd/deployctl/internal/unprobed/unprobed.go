@@ -1,5 +1,5 @@
 // Package unprobed keeps the packages of the binary from asking the terminal for its colors while they are initialized.
-// Bubble Tea does, which Pulumi's SDK imports for a prompt that is not used here: it writes a query to the terminal, and
+// Bubble Tea does, which Pulumi's SDK imports for a prompt that is not used here: it writes a query to the terminal and
 // takes the answer from what was typed. On a terminal that does not answer, each command would wait for it, and take
 // away what the user has typed ahead.
 //
