@@ -18,7 +18,6 @@ import (
 	"github.com/deployctl/deployctl/statestore/access"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"go.temporal.io/sdk/activity"
-	"golang.org/x/sync/errgroup"
 )
 
 // Head returns the version of a stack, its next version and its active update.
@@ -105,7 +104,7 @@ type asked struct {
 // read, too.
 func (a *Activities) ask(ctx context.Context, in deployments.ClaimInput) (of asked, err error) {
 	u, r := in.Update, in.Request
-	asking, asks := errgroup.WithContext(ctx)
+	asking, asks := panics.NewGroup(ctx, "beginning an update")
 	asking.Go(func() (err error) {
 		of.queue, err = a.elsewhere(asks, u.Organization)
 		return err
@@ -142,7 +141,7 @@ func (a *Activities) beginHosting(
 	ctx context.Context, in deployments.ClaimInput, c statestore.Claim,
 ) (s *session, generations map[string]int, err error) {
 	var since time.Time
-	beginning, begins := errgroup.WithContext(ctx)
+	beginning, begins := panics.NewGroup(ctx, "opening the session of an update")
 	beginning.Go(func() (err error) {
 		if s, err = a.host(begins, in.Update, c.Base, in.Request, in.Number > 1); err == nil {
 			go s.prepare(context.WithoutCancel(ctx))

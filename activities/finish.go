@@ -12,7 +12,6 @@ import (
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"go.temporal.io/sdk/activity"
-	"golang.org/x/sync/errgroup"
 )
 
 // Settled commits an update: it writes the checkpoint, moves the head, and closes the history and the event log. It may
@@ -207,7 +206,7 @@ func (e *ending) sayAll(ctx context.Context) error {
 // endPreview is commit for what makes no version.
 func (e *ending) endPreview(ctx context.Context) error {
 	var h statestore.Head
-	reading, reads := errgroup.WithContext(ctx)
+	reading, reads := panics.NewGroup(ctx, "ending a preview")
 	reading.Go(func() (err error) {
 		h, err = e.acts.Store.Head(reads, e.in.Update.StackName)
 		return err

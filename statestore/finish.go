@@ -52,15 +52,19 @@ func (s *Store) Finish(ctx context.Context, f Finish) (Written, error) {
 	var h Head
 	var claim Claim
 	go func() {
-		var err error
-		h, claim, err = s.mayFinish(ctx, f)
+		err := panics.Do("ending "+f.Update.String(), func() (err error) {
+			h, claim, err = s.mayFinish(ctx, f)
+			return err
+		})
 		if holding <- err; err != nil || f.Beside == nil {
 			beside <- err
 			return
 		}
 		beside <- panics.Do("ending "+f.Update.String(), func() error { return f.Beside(ctx) })
 	}()
-	go func() { known <- s.knowsAll(ctx, f) }()
+	go func() {
+		known <- panics.Do("ending "+f.Update.String(), func() error { return s.knowsAll(ctx, f) })
+	}()
 	d, err := s.fold(ctx, f)
 	if not := <-holding; not != nil {
 		return Written{}, not

@@ -7,10 +7,9 @@ import (
 	"slices"
 	"strconv"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/sys/panics"
 	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
@@ -73,7 +72,7 @@ func (s *Store) believedIn(
 func (s *Store) HeadAndNext(ctx context.Context, name deployments.StackName) (Head, int, error) {
 	var h Head
 	var newest bucket.Listing
-	reading, reads := errgroup.WithContext(ctx)
+	reading, reads := panics.NewGroup(ctx, "reading a head")
 	reading.Go(func() (err error) {
 		h, err = s.Head(reads, name)
 		return err

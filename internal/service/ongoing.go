@@ -9,10 +9,10 @@ import (
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/converter"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/sys/panics"
 )
 
 const (
@@ -47,7 +47,7 @@ func (s *Service) Ongoing(ctx context.Context, organization string) ([]deploymen
 	}
 	slices.SortFunc(stacks, func(a, b deployments.StackName) int { return strings.Compare(a.String(), b.String()) })
 	lists := make([][]deployments.UpdateInfo, len(stacks))
-	asking, ctx := errgroup.WithContext(ctx)
+	asking, ctx := panics.NewGroup(ctx, "listing what runs")
 	asking.SetLimit(ongoingAtOnce)
 	for i, name := range stacks {
 		asking.Go(func() (err error) {

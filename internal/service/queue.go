@@ -13,6 +13,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/events/eventlog"
+	"github.com/deployctl/deployctl/internal/sys/panics"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/workflows"
 )
@@ -28,13 +29,17 @@ func (s *Service) Stack(ctx context.Context, name deployments.StackName) (deploy
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() { // Temporal is asked while the head is read
-		queue, err := s.queuedOr(ctx, name, func(ctx context.Context) (deployments.StackInfo, error) {
-			if <-known; info.Active == nil {
-				return deployments.StackInfo{}, nil
-			}
-			return s.infoFromHead(ctx, name)
+		var a answer
+		a.err = panics.Do("looking for the queue of a stack", func() (err error) {
+			a.queue, err = s.queuedOr(ctx, name, func(ctx context.Context) (deployments.StackInfo, error) {
+				if <-known; info.Active == nil {
+					return deployments.StackInfo{}, nil
+				}
+				return s.infoFromHead(ctx, name)
+			})
+			return err
 		})
-		asked <- answer{queue, err}
+		asked <- a
 	}()
 	var err error
 	info, err = s.store.Stack(ctx, name)

@@ -12,10 +12,10 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/sys/panics"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/workflows"
 )
@@ -104,7 +104,7 @@ func (s *Service) Submit(ctx context.Context, r deployments.UpdateRequest) (depl
 func (s *Service) toSubmit(
 	ctx context.Context, name deployments.StackName, tags map[string]string,
 ) (head statestore.Head, queue string, err error) {
-	reading, reads := errgroup.WithContext(ctx)
+	reading, reads := panics.NewGroup(ctx, "submitting an update")
 	reading.Go(func() (err error) {
 		head, err = s.store.Tagged(reads, name, tags)
 		return err

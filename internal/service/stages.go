@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/api/serviceerror"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/sys/panics"
 )
 
 // ends are the activities after which an update's log has its end.
@@ -24,7 +25,11 @@ func (w *watcher) stages(ctx context.Context) (begun <-chan struct{}, ended <-ch
 	begin := sync.OnceFunc(func() { close(begins) })
 	go func() {
 		for pause := brisk; ; pause = min(pause*3/2, endingEvery) {
-			written, err := w.readStages(ctx, begin)
+			var written bool
+			err := panics.Do("reading the history of an update", func() (err error) {
+				written, err = w.readStages(ctx, begin)
+				return err
+			})
 			if err == nil {
 				begin()
 				end <- written

@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"go.temporal.io/sdk/client"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/sys/panics"
 )
 
 // statusesAtOnce is how many stacks of a page are read at a time.
@@ -35,7 +35,7 @@ func (s *Service) Statuses(
 		page.Incomplete = "schedules, and what waits for a person, are not known: " + err.Error()
 	}
 	page.Stacks = make([]deployments.StackStatus, len(names))
-	reading, ctx := errgroup.WithContext(ctx)
+	reading, ctx := panics.NewGroup(ctx, "listing stacks")
 	reading.SetLimit(statusesAtOnce)
 	for i, name := range names {
 		reading.Go(func() error {

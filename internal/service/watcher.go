@@ -8,8 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/events/eventlog"
 	"github.com/deployctl/deployctl/internal/sys/panics"
@@ -140,7 +138,7 @@ func (w *watcher) listNews(ctx context.Context) (map[string]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	reading, reads := errgroup.WithContext(ctx)
+	reading, reads := panics.NewGroup(ctx, "reading a log")
 	reading.SetLimit(partsAtOnce)
 	for stream, last := range marks {
 		for n := w.next[stream] + 1; n <= min(last, w.next[stream]+partsAtOnce); n++ {

@@ -90,3 +90,15 @@ func serve(t *testing.T, opts ...grpc.ServerOption) grpc_health_v1.HealthClient 
 	t.Cleanup(func() { _ = conn.Close() })
 	return grpc_health_v1.NewHealthClient(conn)
 }
+
+func TestAPanicOfAGroupIsItsError(t *testing.T) {
+	group, ctx := panics.NewGroup(t.Context(), "testing")
+	group.Go(func() error { panic("broken") })
+	group.Go(func() error {
+		<-ctx.Done()
+		return nil
+	})
+	if err := group.Wait(); !errors.As(err, new(*panics.PanicError)) {
+		t.Errorf("it ends with %v", err)
+	}
+}
