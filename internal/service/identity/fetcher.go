@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"time"
 
 	"golang.org/x/time/rate"
 )
@@ -18,18 +19,19 @@ const (
 // fetcher asks one issuer, not too often, and reads no more than is reasonable.
 type fetcher struct {
 	next  http.RoundTripper
+	now   func() time.Time
 	limit *rate.Limiter
 }
 
-func newFetcher(next http.RoundTripper) *fetcher {
-	return &fetcher{next: next, limit: rate.NewLimiter(asksPerSecond, askBurst)}
+func newFetcher(next http.RoundTripper, now func() time.Time) *fetcher {
+	return &fetcher{next: next, now: now, limit: rate.NewLimiter(asksPerSecond, askBurst)}
 }
 
 var errOften = errors.New("it was asked too often; try again in a few seconds")
 
 // RoundTrip asks the issuer.
 func (f *fetcher) RoundTrip(r *http.Request) (*http.Response, error) {
-	if !f.limit.Allow() {
+	if !f.limit.AllowN(f.now(), 1) {
 		return nil, errOften
 	}
 	answer, err := f.next.RoundTrip(r)

@@ -190,7 +190,7 @@ func (v *Verifier) issuer(from string) *issuer {
 	if v.known == nil || len(v.known) >= maxKnown {
 		v.known = map[string]*issuer{}
 	}
-	made := &issuer{fetch: newFetcher(v.guard.Client().Transport)}
+	made := &issuer{fetch: newFetcher(v.guard.Client().Transport, v.now)}
 	v.known[from] = made
 	return made
 }

@@ -113,19 +113,29 @@ func TestANewKeyOfAnIssuerIsFoundAndARevokedOneForgotten(t *testing.T) {
 	}
 }
 
+// shown returns why a token is not accepted.
+func shown(t *testing.T, v *Verifier, from, token string) error {
+	t.Helper()
+	_, err := v.Verify(t.Context(), from, token)
+	if err == nil {
+		t.Fatal("it is accepted")
+	}
+	return err
+}
+
 func TestAnIssuerIsNotAskedForEachTokenThatAnybodyWrites(t *testing.T) {
 	issuer, key := identitytest.New(t), identitytest.RSA(t, "real")
 	issuer.Publish(key)
-	v := New(local)
+	v, now := New(local), time.Now()
+	v.now = func() time.Time { return now }
 	unknown := key
 	unknown.ID = "unknown"
 	token := issuer.Sign(unknown, issuer.Claims(nil))
-	var last error
-	for range 100 {
-		_, last = v.Verify(t.Context(), issuer.URL, token)
-	}
-	if n := issuer.Asked(); n > askBurst+2 || deployments.CodeOf(last) != deployments.CodeUnavailable {
-		t.Errorf("it was asked %d times; the last answer is %v", n, last)
+	// Some of the tokens share an answer: as many are shown as it takes until the issuer is not asked any more.
+	for deployments.CodeOf(shown(t, v, issuer.URL, token)) != deployments.CodeUnavailable {
+		if n := issuer.Asked(); n > askBurst {
+			t.Fatalf("it was asked %d times", n)
+		}
 	}
 	if _, err := v.Verify(t.Context(), issuer.URL, issuer.Sign(key, issuer.Claims(nil))); err != nil {
 		t.Errorf("a known key: %v", err)
