@@ -420,7 +420,7 @@ func TestAWithdrawnUpdateEndsCancelled(t *testing.T) {
 		!info.Started.Equal(since) || h.claims != 0 {
 		t.Errorf("came to %+v, %v", info, err)
 	}
-	if len(h.entered) != 1 || h.entered[0].Error != info.Error {
-		t.Errorf("the history has %+v", h.entered)
+	if len(h.entered) != 1 || h.entered[0].Error != info.Error || !h.entered[0].Unbegun {
+		t.Errorf("the store has %+v", h.entered)
 	}
 }
