@@ -67,6 +67,14 @@ func (u UpdateInfo) Command() string {
 	return string(u.Kind)
 }
 
+// Took returns how long an update took; 0 if it has not ended, or one of its times is not known.
+func (u UpdateInfo) Took() time.Duration {
+	if u.Started.IsZero() || u.Ended.Before(u.Started) {
+		return 0
+	}
+	return u.Ended.Sub(u.Started)
+}
+
 // EndedUpdate returns the update that the result of an activity says has ended; false when it says nothing like that.
 func EndedUpdate(result any) (UpdateInfo, bool) {
 	switch r := result.(type) {
