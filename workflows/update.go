@@ -199,7 +199,7 @@ func (u *update) commit(ctx workflow.Context, out deployments.RunOutput) (deploy
 	if err != nil {
 		return info, err
 	}
-	return info, failedError(out.Result.Status, out.Result.Error, info)
+	return info, failedError(out.Result.Status, out.Result.Sentence(), info)
 }
 
 // release ends the update's plugins on the workers that are still there.

@@ -39,6 +39,7 @@ type hosts struct {
 	moved []string
 	run   func(ctx workflow.Context, h *hosts) (engine.Result, error)
 	tell  func(deployments.Messages) // signals the Run
+	ended error                      // the error of the workflow, also that of an update that committed
 }
 
 func (h *hosts) Claim(ctx context.Context, in deployments.ClaimInput) (deployments.Claimed, error) {
@@ -176,6 +177,7 @@ func (h *hosts) carryOut(
 	if !env.IsWorkflowCompleted() {
 		t.Fatal("the update has not ended")
 	}
+	h.ended = env.GetWorkflowError()
 	var info deployments.UpdateInfo
 	if settled, ok := InfoOf(env.GetWorkflowError()); ok {
 		if settled.Status != string(engine.StatusFailed) {
@@ -409,6 +411,19 @@ func TestAnUpdateThatNoWorkerClaimsFailsWithoutACommit(t *testing.T) {
 	var failure *temporal.ApplicationError
 	if !errors.As(err, &failure) || failure.Type() != string(deployments.CodeConflict) || h.settled != nil {
 		t.Errorf("ended in %v, settled %v", err, h.settled)
+	}
+}
+
+func TestTheFailureOfAnUpdateNamesTheResource(t *testing.T) {
+	h := &hosts{run: func(workflow.Context, *hosts) (engine.Result, error) {
+		return engine.Result{Status: engine.StatusFailed, Error: "the command exited with code 7",
+			Resource: "urn:pulumi:dev::shop::deployctl:command:Run::bad"}, nil
+	}}
+	_, err := h.carryOut(t, deployments.UpdateInput{}, nil)
+	var failure *temporal.ApplicationError
+	if err != nil || !errors.As(h.ended, &failure) ||
+		failure.Message() != "deployctl:command:Run bad: the command exited with code 7" {
+		t.Errorf("ended in %v, %v", h.ended, err)
 	}
 }
 
