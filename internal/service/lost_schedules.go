@@ -14,12 +14,9 @@ import (
 // Temporal loses its schedules when its namespace is deleted or put back to an earlier time. What is wanted of them is
 // in the bucket (see docs/adr/0029), so whoever looks for one has it made again.
 
-// lostAfter is how long Temporal may take to know a schedule that was just made.
-const lostAfter = time.Minute
-
-// makeAgain makes a schedule that Temporal does not know there again, as the bucket has it. It returns false when the
-// bucket has none, either, when it is just being made, and for a one-time schedule that has run: Temporal removes that
-// once its run is forgotten. An overError says that its time is over.
+// makeAgain makes a schedule that Temporal does not know there again, as the bucket has it, which gets a schedule after
+// Temporal and loses it before. It returns false when the bucket has none, either, and for a one-time schedule that has
+// run: Temporal removes that once its run is forgotten. An overError says that its time is over.
 func (s *Service) makeAgain(ctx context.Context, n deployments.ScheduleName) (bool, error) {
 	w, err := s.store.Schedule(ctx, n)
 	once := !w.Schedule.At.IsZero()
@@ -28,7 +25,7 @@ func (s *Service) makeAgain(ctx context.Context, n deployments.ScheduleName) (bo
 		return false, nil
 	case err != nil:
 		return false, err
-	case time.Since(w.Made) < lostAfter, once && !w.Due.IsZero():
+	case once && !w.Due.IsZero():
 		return false, nil
 	case once && w.Schedule.At.Before(time.Now()):
 		return false, &overError{w}

@@ -63,7 +63,6 @@ func TestAScheduleThatTemporalHasLostIsMadeAgainByWhatLooksForIt(t *testing.T) {
 	} {
 		s, f := newFake(t)
 		n := want(t, s, "nightly", func(w *statestore.DesiredSchedule) { w.ID = "wanted" })
-		want(t, s, "being-made", func(w *statestore.DesiredSchedule) { w.Made = time.Now() })
 		want(t, s, "has-run", func(w *statestore.DesiredSchedule) {
 			w.Schedule.Every, w.Schedule.At, w.Due = 0, time.Now().Add(-time.Hour), time.Now().Add(-time.Hour)
 		})
