@@ -100,6 +100,12 @@ func (s *Store) HistoryPage(
 	}
 	from, to := p.Bounds(mostUpdates)
 	infos, seen := []deployments.UpdateInfo{}, 0
+	if from > 0 { // there may be no such page, which need not be found out by reading all
+		q := bucket.Query{Prefix: stackKey(name, "history", ""), Limit: from + 1}
+		if l, err := s.objects.List(ctx, q); err != nil || len(l.Keys) <= from {
+			return infos, bucket.Failed(err, "list "+q.Prefix)
+		}
+	}
 	for info, err := range s.began(ctx, name, func() int { return min(to-seen, pageAtOnce) }) {
 		if err != nil {
 			return nil, err
