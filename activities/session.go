@@ -97,7 +97,7 @@ type session struct {
 	installing sync.Mutex                  // guards installed
 	installed  bool                        // see installDependencies
 	modules    atomic.Pointer[[]shownPath] // packages of other bundles that this one uses
-	pins       []io.Closer                 // of entries of the bundle cache; guarded by installing once the session is ready
+	pins       []io.Closer                 // of the bundle cache; guarded by installing once the session is ready
 	err        error
 }
 

@@ -286,7 +286,8 @@ func TestWhatIsDeletedOfAJournalIsNoticedWhileMoreIsWritten(t *testing.T) {
 	if deployments.CodeOf(err) != deployments.CodeForbidden {
 		t.Errorf("what is written after the end is answered %v", err)
 	}
-	if _, err := j.server().FinishLease(t.Context(), j.lease.Update, ""); deployments.CodeOf(err) != deployments.CodeFormat {
+	_, err = j.server().FinishLease(t.Context(), j.lease.Update, "")
+	if deployments.CodeOf(err) != deployments.CodeFormat {
 		t.Errorf("it ends with %v", err)
 	}
 }

@@ -158,8 +158,8 @@ func TestACommitIsGivenByItsDigitsATagOrABranch(t *testing.T) {
 			t.Errorf("%s is %+v, %v", given, f, err)
 		}
 	}
-	for _, given := range []string{"v2", "abc", "HEAD~1", "main^", "refs/heads/main:x", "*", "v1..main", "@{-1}", "nothing",
-		strings.Repeat("ab", 20), strings.Repeat("0", 12)} {
+	for _, given := range []string{"v2", "abc", "HEAD~1", "main^", "refs/heads/main:x", "*", "v1..main", "@{-1}",
+		"nothing", strings.Repeat("ab", 20), strings.Repeat("0", 12)} {
 		_, _, err := fetched(t, FetchOrder{URL: at, Private: true, Commit: given})
 		if deployments.CodeOf(err) != deployments.CodeInvalid || !strings.Contains(err.Error(), "no commit") {
 			t.Errorf("%s: %v", given, err)

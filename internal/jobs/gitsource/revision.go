@@ -138,13 +138,13 @@ func (f *fetcher) begunWith(repository *git.Repository, digits string) (plumbing
 			return hash, nil
 		}
 	}
-	return plumbing.ZeroHash, deployments.Errorf(deployments.CodeInvalid, "%d commits of the repository %s begin with %q: "+
-		"give more of its digits", len(found), outbound.Shown(f.url), f.order.Commit)
+	return plumbing.ZeroHash, deployments.Errorf(deployments.CodeInvalid, "%d commits of the repository %s begin with "+
+		"%q: give more of its digits", len(found), outbound.Shown(f.url), f.order.Commit)
 }
 
 // noRevision returns the error about what is neither a commit, nor a tag or a branch.
 func (f *fetcher) noRevision() error {
-	return deployments.Errorf(deployments.CodeInvalid, "the repository %s has no commit %q on its branches and tags, and no "+
-		"tag or branch of this name: give a tag, a branch, or a commit by its 40 digits or the first of them",
+	return deployments.Errorf(deployments.CodeInvalid, "the repository %s has no commit %q on its branches and tags, and "+
+		"no tag or branch of this name: give a tag, a branch, or a commit by its 40 digits or the first of them",
 		outbound.Shown(f.url), f.order.Commit)
 }

@@ -252,7 +252,8 @@ func previewAndAsk(
 // nothingAsked says why a kind of update is not confirmed when its preview changes nothing. It runs nevertheless:
 // schedules repeat the program and the configuration of the last up, and a refresh says that nothing has drifted.
 var nothingAsked = map[engine.Kind]string{
-	engine.KindUp:      "No resource changes, so there is nothing to confirm. The update stops if it comes to a change after all.",
+	engine.KindUp: "No resource changes, so there is nothing to confirm. The update stops if it comes to a change " +
+		"after all.",
 	engine.KindRefresh: "The state is what the resources are, so there is nothing to confirm.",
 }
 
