@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -16,7 +17,7 @@ import (
 
 // makeAgain makes a schedule that Temporal does not know there again, as the bucket has it, which gets a schedule after
 // Temporal and loses it before. It returns false when the bucket has none, either, and for a one-time schedule that has
-// run: Temporal removes that once its run is forgotten. An overError says that its time is over.
+// run: Temporal removes that once its run is forgotten. A lostError says that it stays lost.
 func (s *Service) makeAgain(ctx context.Context, n deployments.ScheduleName) (bool, error) {
 	w, err := s.store.Schedule(ctx, n)
 	once := !w.Schedule.At.IsZero()
@@ -28,7 +29,7 @@ func (s *Service) makeAgain(ctx context.Context, n deployments.ScheduleName) (bo
 	case once && !w.Due.IsZero():
 		return false, nil
 	case once && w.Schedule.At.Before(time.Now()):
-		return false, &overError{w}
+		return false, &lostError{w, "its time is over"} // nobody may expect its run any more
 	}
 	queue, err := s.TaskQueue(ctx, n.Organization)
 	if err != nil {
@@ -43,8 +44,11 @@ func (s *Service) makeAgain(ctx context.Context, n deployments.ScheduleName) (bo
 	if errors.Is(err, temporal.ErrScheduleAlreadyRunning) {
 		return true, nil // another call has made it
 	}
+	if invalid := (*serviceerror.InvalidArgument)(nil); errors.As(err, &invalid) {
+		return false, &lostError{w, "does not take it any more (" + invalid.Message + ")"}
+	}
 	if err != nil {
-		return false, notPossible("make the schedule again", err)
+		return false, failure("make the schedule again", err)
 	}
 	if _, err := s.store.Schedule(ctx, n); notFound(err) { // it was removed meanwhile
 		return false, failure("remove the schedule", handle.Delete(context.WithoutCancel(ctx)))
@@ -52,26 +56,28 @@ func (s *Service) makeAgain(ctx context.Context, n deployments.ScheduleName) (bo
 	return true, nil
 }
 
-// overError says that Temporal has lost a one-time schedule that had not run, and whose time is over. It is not made
-// again: nobody may expect its run any more.
-type overError struct{ wanted statestore.DesiredSchedule }
+// lostError says that Temporal has lost a schedule that is not made again, and why.
+type lostError struct {
+	wanted statestore.DesiredSchedule
+	why    string
+}
 
-func (e *overError) Error() string {
+func (e *lostError) Error() string {
 	return "schedule " + e.wanted.Schedule.Name.Name + " does not run: " + e.note()
 }
 
-func (e *overError) note() string {
-	return "Temporal has lost it, and its time is over: create it again, or remove it with `deployctl schedule rm " +
+func (e *lostError) note() string {
+	return "Temporal has lost it, and " + e.why + ": create it again, or remove it with `deployctl schedule rm " +
 		e.wanted.Schedule.Name.Name + "`"
 }
 
 // Unwrap gives it the code of what is to be decided by a person.
-func (e *overError) Unwrap() error {
+func (e *lostError) Unwrap() error {
 	return &deployments.Error{Code: deployments.CodeConflict, Message: e.Error()}
 }
 
 // schedule describes the schedule, as far as the bucket knows it.
-func (e *overError) schedule() deployments.Schedule {
+func (e *lostError) schedule() deployments.Schedule {
 	sched := e.wanted.Schedule
 	sched.Created, sched.Paused, sched.Note = e.wanted.Made, e.wanted.Paused, e.note()
 	return sched

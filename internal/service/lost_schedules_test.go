@@ -7,6 +7,7 @@ import (
 	"time"
 
 	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 
@@ -134,6 +135,21 @@ func TestALostScheduleWhoseTimeIsOverSaysWhatToDo(t *testing.T) {
 		t.Errorf("Temporal has %+v", f.schedules)
 	}
 	must(t, s.RemoveSchedule(t.Context(), n))
+}
+
+func TestALostScheduleThatTemporalDoesNotTakeAnyMoreSaysSo(t *testing.T) {
+	s, f := newFake(t)
+	n := want(t, s, "nightly", func(*statestore.DesiredSchedule) {})
+	f.refusal = serviceerror.NewInvalidArgument("the interval is too short")
+	sched, err := s.Schedule(t.Context(), n)
+	if must(t, err); sched.Note != "Temporal has lost it, and does not take it any more (the interval is too short): "+
+		"create it again, or remove it with `deployctl schedule rm nightly`" {
+		t.Errorf("it is %+v", sched)
+	}
+	f.refusal = serviceerror.NewUnavailable("later")
+	if _, err := s.Schedule(t.Context(), n); deployments.CodeOf(err) != deployments.CodeUnavailable {
+		t.Errorf("without Temporal it is answered %v", err)
+	}
 }
 
 func TestSchedulesAreCountedByTheirState(t *testing.T) {

@@ -120,8 +120,8 @@ func (s *Service) scheduleNames(ctx context.Context, name deployments.StackName)
 // Schedule describes a schedule.
 func (s *Service) Schedule(ctx context.Context, n deployments.ScheduleName) (deployments.Schedule, error) {
 	d, err := s.describe(ctx, n)
-	if over := (*overError)(nil); errors.As(err, &over) {
-		return over.schedule(), nil
+	if lost := (*lostError)(nil); errors.As(err, &lost) {
+		return lost.schedule(), nil
 	}
 	if err != nil {
 		return deployments.Schedule{}, err

@@ -213,8 +213,11 @@ func runRuns(ctx context.Context, s *console.Session) error {
 			}
 			updates = append(updates, u.Version)
 		}
-		rows = append(rows, []string{console.When(run.Started), console.When(run.Ended), strings.Join(updates, ", "),
-			runText(run)})
+		ended := "-" // it runs
+		if !run.Ended.IsZero() {
+			ended = console.When(run.Ended)
+		}
+		rows = append(rows, []string{console.When(run.Started), ended, strings.Join(updates, ", "), runText(run)})
 	}
 	return s.SayTable(rows)
 }
