@@ -3,7 +3,6 @@ package stack
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 
 	"github.com/deployctl/deployctl/cmd/deployctl/internal/command/console"
@@ -40,8 +39,9 @@ func runRestore(ctx context.Context, s *console.Session) error {
 		return err
 	}
 	if !s.Flags.Bool("yes") {
-		if err := knownVersion(ctx, s, info, version); err != nil {
-			return err
+		if version > info.Version {
+			return deployments.Errorf(deployments.CodeNotFound, "the stack %s has no version %d; `deployctl stack history` "+
+				"lists those there are", info.Stack, version)
 		}
 		if err := s.MustAsk(); err != nil {
 			return err
@@ -68,17 +68,4 @@ func runRestore(ctx context.Context, s *console.Session) error {
 	s.Say("Version %d of %s restores version %d.\n  deployctl refresh   reads what has changed since", next, info.Stack,
 		version)
 	return nil
-}
-
-// knownVersion reports that a stack has no such version. Whether its state is kept is found out by the attempt.
-func knownVersion(ctx context.Context, s *console.Session, info deployments.StackInfo, version int) error {
-	list, err := s.Service.History(ctx, info.Stack, deployments.MaxVersion)
-	if err != nil {
-		return err
-	}
-	if slices.ContainsFunc(list, func(u deployments.UpdateInfo) bool { return u.Update.Number() == version }) {
-		return nil
-	}
-	return deployments.Errorf(deployments.CodeNotFound, "the stack %s has no version %d; `deployctl stack history` lists "+
-		"those there are", info.Stack, version)
 }
