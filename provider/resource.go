@@ -148,7 +148,7 @@ type Request[In, Out any] struct {
 	ID string
 	// News are the checked inputs.
 	News In
-	// Olds are the inputs of the last success; nil on a create and on an adoption.
+	// Olds are the inputs of the last success, or, after an adoption, those that Read has found; nil on a create.
 	Olds *In
 	// Output are the outputs of the last success; nil on a create.
 	Output *Out
