@@ -129,6 +129,11 @@ func (at *attempt) refresh(ctx context.Context, p *pluginhost.Provider) (engine.
 		at.session.tell(diag.Warning, at.step.URN,
 			"refreshed resource is in an unhealthy state:\n* "+strings.Join(reasons, "\n* "))
 	}
+	if at.session.request.Survey {
+		if err := at.survey(ctx, p, oldInputs); err != nil {
+			return engine.StepFinished{}, err
+		}
+	}
 	if at.session.request.TrySettle {
 		if err := at.trySettle(ctx, p, oldInputs); err != nil {
 			return engine.StepFinished{}, err

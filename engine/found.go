@@ -38,8 +38,8 @@ type Found struct {
 	Owner      string `json:"owner,omitempty"`
 }
 
-// lookedAt is how many generations are looked at if nothing says which was the last, as after the loss of all state.
-const lookedAt = 8
+// LookedAt is how many generations are looked at if nothing says which was the last, as after the loss of all state.
+const LookedAt = 8
 
 // look returns what to look for before an entry is created; nil if nothing is.
 func (r *Run) look(e *entry, old *State) *Look {
@@ -50,10 +50,10 @@ func (r *Run) look(e *entry, old *State) *Look {
 	l := &Look{First: r.generation(e.URN), TakeOver: r.takesOver(e)}
 	last := max(l.First-1, 0) // its save may have been lost, or that of the deletion
 	if l.TakeOver {
-		l.First, last = max(l.First, lookedAt-1), 0
+		l.First, last = max(l.First, LookedAt-1), 0
 	}
 	for g := l.First; g >= last; g-- {
-		l.Seeds = append(l.Seeds, seedOf(r.goal.Identity, e.URN, g))
+		l.Seeds = append(l.Seeds, SeedOf(r.goal.Identity, e.URN, g))
 	}
 	return l
 }

@@ -357,6 +357,7 @@ type SubmitRequest struct {
 	TrySettle           bool                    `protobuf:"varint,32,opt,name=try_settle,json=trySettle,proto3" json:"try_settle,omitempty"`                                                         // of a preview of a refresh: it also tries the settle rules of what it reads
 	Adopt               []string                `protobuf:"bytes,33,rep,name=adopt,proto3" json:"adopt,omitempty"`                                                                                   // of an up: URNs, types and patterns of both
 	Force               bool                    `protobuf:"varint,34,opt,name=force,proto3" json:"force,omitempty"`                                                                                  // of an up
+	Survey              bool                    `protobuf:"varint,35,opt,name=survey,proto3" json:"survey,omitempty"`                                                                                // of a preview of an up or a refresh: it also tells what exists of the stack and is not in its state
 	unknownFields       protoimpl.UnknownFields
 	sizeCache           protoimpl.SizeCache
 }
@@ -625,6 +626,13 @@ func (x *SubmitRequest) GetAdopt() []string {
 func (x *SubmitRequest) GetForce() bool {
 	if x != nil {
 		return x.Force
+	}
+	return false
+}
+
+func (x *SubmitRequest) GetSurvey() bool {
+	if x != nil {
+		return x.Survey
 	}
 	return false
 }
@@ -9528,7 +9536,7 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\x04salt\x18\x02 \x01(\tR\x04salt\x12\x10\n" +
 	"\x03key\x18\x03 \x01(\fR\x03key\x12\x10\n" +
 	"\x03url\x18\x04 \x01(\tR\x03url\x12#\n" +
-	"\rencrypted_key\x18\x05 \x01(\tR\fencryptedKey\"\xc2\v\n" +
+	"\rencrypted_key\x18\x05 \x01(\tR\fencryptedKey\"\xda\v\n" +
 	"\rSubmitRequest\x12-\n" +
 	"\x05stack\x18\x01 \x01(\v2\x17.deployctl.v1.StackNameR\x05stack\x12\x1d\n" +
 	"\n" +
@@ -9567,7 +9575,8 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\n" +
 	"try_settle\x18  \x01(\bR\ttrySettle\x12\x14\n" +
 	"\x05adopt\x18! \x03(\tR\x05adopt\x12\x14\n" +
-	"\x05force\x18\" \x01(\bR\x05force\x1aT\n" +
+	"\x05force\x18\" \x01(\bR\x05force\x12\x16\n" +
+	"\x06survey\x18# \x01(\bR\x06survey\x1aT\n" +
 	"\vConfigEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12/\n" +
 	"\x05value\x18\x02 \x01(\v2\x19.deployctl.v1.ConfigValueR\x05value:\x028\x01\x1a<\n" +
