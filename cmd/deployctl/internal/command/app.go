@@ -46,7 +46,7 @@ func NewApp(s *console.Env) *cli.App {
 		newproject.Command(s), update.UpCommand(s), update.WatchCommand(s), update.PreviewCommand(s),
 		update.RefreshCommand(s), update.DestroyCommand(s), update.ImportCommand(s), update.CancelCommand(s),
 		update.AttachCommand(s), update.LogsCommand(s), status.PsCommand(s), status.Command(s), update.ResolveCommand(s),
-		update.SettleCommand(s), stack.Command(s), state.Command(s), state.GraphCommand(s), state.WhyCommand(s),
+		update.SettleCommand(s), stack.Command(s, update.RebuildCommand(s), update.OrphansCommand(s)), state.Command(s), state.GraphCommand(s), state.WhyCommand(s),
 		configuration.Command(s), schedule.Command(s), webhook.Command(s), update.DriftCommand(s), plugin.InstallCommand(s),
 		plugin.Command(s), access.TokenCommand(s), access.MemberCommand(s), access.TeamCommand(s), access.TrustCommand(s),
 		access.AuditCommand(s), status.MaintenanceCommand(s), status.QuotaCommand(s),

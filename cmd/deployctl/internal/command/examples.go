@@ -55,6 +55,8 @@ var examples = map[string][]string{
 		"deployctl stack history --page 2 --page-size 50"},
 	"deployctl stack restore": {"deployctl stack restore 12"},
 	"deployctl stack recover": {"deployctl stack recover"},
+	"deployctl stack rebuild": {"deployctl stack rebuild --dry-run", "deployctl stack rebuild --dry-run --json"},
+	"deployctl stack orphans": {"deployctl stack orphans", "deployctl stack orphans --json"},
 	"deployctl stack tag":     {"deployctl stack tag ls"},
 	"deployctl stack tag ls":  {"deployctl stack tag ls"},
 	"deployctl stack tag get": {"deployctl stack tag get owner"},

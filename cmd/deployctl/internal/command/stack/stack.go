@@ -12,19 +12,19 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// Command returns deployctl stack.
-func Command(s *console.Env) *cli.Command {
+// Command returns deployctl stack, with commands of other groups that belong below it.
+func Command(s *console.Env, more ...*cli.Command) *cli.Command {
 	return &cli.Command{
 		Name: "stack", Usage: "show the stack, or manage stacks",
 		Flags:  console.OnStack(console.JSONFlag),
 		Action: console.Action(s, runStack),
-		Subcommands: []*cli.Command{
+		Subcommands: append([]*cli.Command{
 			initCommand(s), lsCommand(s), selectCommand(s), unselectCommand(s), rmCommand(s),
 			outputCommand(s),
 			exportCommand(s), importCommand(s), historyCommand(s), restoreCommand(s),
 			recoverCommand(s),
 			tagCommand(s), renameCommand(s), secretsCommand(s),
-		},
+		}, more...),
 	}
 }
 
