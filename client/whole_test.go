@@ -148,6 +148,9 @@ var wholes = map[string]whole{
 	"RenameStack": func(ctx context.Context, s deployments.Service) (any, error) {
 		return nil, s.RenameStack(ctx, deployments.RenameRequest{From: dev, To: live, Initiator: "ann"})
 	},
+	"RecreateStack": func(ctx context.Context, s deployments.Service) (any, error) {
+		return nil, s.RecreateStack(ctx, deployments.Caller{}, dev, "acme/shop/old#2")
+	},
 	"ChangeTags": func(ctx context.Context, s deployments.Service) (any, error) {
 		return nil, s.ChangeTags(ctx, dev, map[string]string{"a": "b"}, []string{"c"})
 	},

@@ -43,7 +43,7 @@ var examples = map[string][]string{
 
 	"deployctl stack": {"deployctl stack", "deployctl stack --json --stack prod"},
 	"deployctl stack init": {"deployctl stack init dev", "deployctl stack init acme/shop/prod --secrets-provider " +
-		"passphrase"},
+		"passphrase", "deployctl stack init acme/shop/live --identity acme/shop/prod"},
 	"deployctl stack ls":       {"deployctl stack ls", "deployctl stack ls --all"},
 	"deployctl stack unselect": {"deployctl stack unselect"},
 	"deployctl stack select":   {"deployctl stack select prod"},

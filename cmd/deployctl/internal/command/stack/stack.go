@@ -43,6 +43,9 @@ func runStack(ctx context.Context, s *console.Session) error {
 		s.Say("  version %d of %s, %s with the stack itself and its providers", info.Version,
 			console.When(info.Updated), console.Counted(info.Resources, "resource", "resources"))
 	}
+	if info.Identity != "" && info.Identity != info.Stack.String() {
+		s.Say("  its names and marks are those of %s (stack init --identity)", info.Identity)
+	}
 	last := lastUpdate(ctx, s, info)
 	if last.Update.Version != "" {
 		s.Say("  last: %s", lastText(last))
