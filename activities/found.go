@@ -72,6 +72,9 @@ func (at *attempt) lookFirst(
 		}
 		seen = append(seen, with)
 		found, err := tried.exists(ctx, p, with)
+		if own || with.DeepEquals(inputs) {
+			at.unfound = tried.unfound
+		}
 		switch {
 		case err != nil:
 			return nil, err

@@ -224,7 +224,7 @@ func TestASurveyOfAnUpSaysWhySomethingWasNotFound(t *testing.T) {
 			p := engine.Plan{Op: 3, URN: thingURN, Provider: h.toy(), Seed: seedOf(thingURN), Preview: true,
 				Goal: engine.Registration{Type: thingType, Name: "thing", Custom: true, Inputs: h.bag(inputs)}}
 			if name != "looking is off" {
-				p.Look = &engine.Look{Seeds: [][]byte{seedOf(thingURN)}, TakeOver: true}
+				p.Look = &engine.Look{Seeds: append(generations(), seedOf(thingURN)), First: 2, TakeOver: true}
 			}
 			out, err := call[deployments.PlanOutput](h, h.acts.Plan, deployments.PlanInput{
 				Update: h.update, Base: h.base, Plans: []engine.Plan{p}})

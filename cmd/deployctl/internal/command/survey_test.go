@@ -91,7 +91,7 @@ func TestARebuildListsWhatAnAdoptionWouldFind(t *testing.T) {
 	out := d.run("stack", "rebuild", "--dry-run")
 	for _, want := range []string{"Found, and this stack's:\n  a:b:C ours  o-1\n",
 		"takes it over:\n  a:b:C theirs  t-1  (stack web/prod)\n",
-		"Not found:\n  a:b:C gone: it is not there\n  a:b:C closed: error: 403\n",
+		"Not found:\n  a:b:C closed: error: 403\n  a:b:C gone: it is not there\n",
 		"declared by nobody:\n  a:b:C left: its mark\n", "Nothing was written"} {
 		if !strings.Contains(out.out, want) {
 			t.Errorf("it does not say %q:\n%s", want, out.out)

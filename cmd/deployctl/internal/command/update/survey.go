@@ -1,6 +1,7 @@
 package update
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -156,14 +157,23 @@ func (t *survey) diagnostic(d apitype.DiagnosticEvent) {
 
 // settle leaves out what was told twice, and orphans that the program declares after all.
 func (t *survey) settle() {
-	t.NotFound, t.NotListed = once(t.NotFound), once(t.NotListed)
+	slices.SortFunc(t.Found, func(a, b exists) int { return cmp.Compare(a.URN, b.URN) }) // they come as they are found
+	t.NotFound, t.NotListed = sorted(t.NotFound), sorted(t.NotListed)
 	var left []orphan
 	for _, o := range once(t.Orphans) {
 		if !t.imported[[2]string{string(token.Package(tokens.Type(o.Type))), o.ID}] {
 			left = append(left, o)
 		}
 	}
+	slices.SortFunc(left, func(a, b orphan) int { return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.ID, b.ID)) })
 	t.Orphans = append([]orphan{}, left...)
+}
+
+// sorted returns the different elements of a list, by type and name.
+func sorted(list []missing) []missing {
+	list = once(list)
+	slices.SortStableFunc(list, func(a, b missing) int { return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.URN, b.URN)) })
+	return list
 }
 
 // once returns the different elements of a list, in their order.
