@@ -99,6 +99,11 @@ func (at *attempt) refresh(ctx context.Context, p *pluginhost.Provider) (engine.
 	if err != nil || ended != nil {
 		return deref(ended), err
 	}
+	if at.session.request.Survey {
+		if err := at.survey(ctx, p, oldInputs); err != nil {
+			return engine.StepFinished{}, err
+		}
+	}
 	if found.ID == "" || found.Outputs == nil {
 		return at.finish(ctx, engine.StepFinished{Outcome: engine.OutcomeDone}, nil, nil)
 	}
@@ -128,11 +133,6 @@ func (at *attempt) refresh(ctx context.Context, p *pluginhost.Provider) (engine.
 	if len(reasons) > 0 {
 		at.session.tell(diag.Warning, at.step.URN,
 			"refreshed resource is in an unhealthy state:\n* "+strings.Join(reasons, "\n* "))
-	}
-	if at.session.request.Survey {
-		if err := at.survey(ctx, p, oldInputs); err != nil {
-			return engine.StepFinished{}, err
-		}
 	}
 	if at.session.request.TrySettle {
 		if err := at.trySettle(ctx, p, oldInputs); err != nil {

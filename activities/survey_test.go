@@ -103,6 +103,7 @@ func TestASurveyTellsWhatExistsAndIsNotInTheState(t *testing.T) {
 		declare string // what the provider says of the type
 		inputs  func(*house) resource.PropertyMap
 		there   func(*house) map[string]string // by id; beside the thing itself
+		gone    bool
 		orphans func(*house) []string
 		says    string
 	}{
@@ -110,6 +111,9 @@ func TestASurveyTellsWhatExistsAndIsNotInTheState(t *testing.T) {
 			there:   func(h *house) map[string]string { return map[string]string{h.nameOfCreate(1): "{}", "other": "{}"} },
 			orphans: func(h *house) []string { return []string{h.nameOfCreate(1)} }},
 		"nothing is left": {rule: readName, inputs: generated},
+		"the resource itself is gone": {rule: readName, inputs: generated, gone: true,
+			there:   func(h *house) map[string]string { return map[string]string{h.nameOfCreate(1): "{}"} },
+			orphans: func(h *house) []string { return []string{h.nameOfCreate(1)} }},
 		"a given name has no other": {rule: readName, inputs: given,
 			there: func(h *house) map[string]string { return map[string]string{h.nameOfCreate(1): "{}"} }},
 		"forbidden is not absent": {rule: readName, inputs: generated,
@@ -140,6 +144,9 @@ func TestASurveyTellsWhatExistsAndIsNotInTheState(t *testing.T) {
 				for id, text := range c.there(h) {
 					there[id] = text
 				}
+			}
+			if c.gone {
+				delete(there, old.ID)
 			}
 			if c.declare != "" {
 				there[declaring] = c.declare

@@ -62,7 +62,9 @@ func (r *recorder) ListStacks(_ context.Context, organization, project string) (
 	return answer[[]deployments.StackInfo](r, "ListStacks", organization, project)
 }
 
-func (r *recorder) RecreateStack(_ context.Context, _ deployments.Caller, s deployments.StackName, identity string) error {
+func (r *recorder) RecreateStack(
+	_ context.Context, _ deployments.Caller, s deployments.StackName, identity string,
+) error {
 	return r.note("RecreateStack", s, identity)
 }
 

@@ -35,8 +35,8 @@ func (s *scene) ids(t *testing.T, kind string) (ids []string) {
 	return ids
 }
 
-// TestAStackWhoseStateWasLostIsRebuilt removes a stack's state and history. An object of a given name, one of a generated
-// name and what its replacement has left behind are in the cloud.
+// TestAStackWhoseStateWasLostIsRebuilt removes a stack's state and history. An object of a given name, one of a
+// generated name, and what its replacement has left behind are in the cloud.
 func TestAStackWhoseStateWasLostIsRebuilt(t *testing.T) {
 	t.Parallel()
 	program := func(zone string, more ...string) string {

@@ -11,15 +11,15 @@ import (
 	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
-// A stack may get the identity of one that is gone (docs/adr/0071). Two living stacks never have one identity: each would
-// take the other's resources for its own. So who gives an identity away
+// A stack may get the identity of one that is gone (docs/adr/0071). Two living stacks never have one identity: each
+// would take the other's resources for its own. So who gives an identity away
 //
 //	notes in the tombstone of its name that it has left, as a rename does: the next stack of the name gets another one;
 //	writes the head of the new stack;
 //	looks at the heads of all stacks, and removes the new stack if another one has the identity.
 //
-// Of two that do so at once, at least one sees the other's head. Who creates a stack of the identity's name meanwhile has
-// read the tombstone before the note, and reads it again after its head is there: see keepApart.
+// Of two that do so at once, at least one sees the other's head. Who creates a stack of the identity's name meanwhile
+// has read the tombstone before the note, and reads it again after its head is there: see keepApart.
 
 // RecreateStack creates an empty stack with the identity of one that is gone. Anywhere allows identities that may have
 // left their organization; without it, of such the error is CodeForbidden. CodeConflict when a stack has the identity;
@@ -99,8 +99,8 @@ func (s *Store) keepApart(ctx context.Context, name deployments.StackName, creat
 // mostListings bounds how often unheld begins again because stacks come and go.
 const mostListings = 10
 
-// unheld returns nil if no stack has an identity but, if it is not empty, the one with an id; CodeConflict if one has. A
-// stack that is being renamed may be seen under neither name: so what is listed must be the same before and after.
+// unheld returns nil if no stack has an identity but, if it is not empty, the one with an id; CodeConflict if one has.
+// A stack that is being renamed may be seen under neither name: so what is listed must be the same before and after.
 func (s *Store) unheld(ctx context.Context, identity, id string) error {
 	before, err := s.stackFolders(ctx)
 	for range mostListings {

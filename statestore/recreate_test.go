@@ -43,23 +43,28 @@ func TestAStackIsMadeAgainWithTheIdentityOfOneThatIsGone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	left := func(s *Store) { made(s, old); renamed(s, old, "q/p/x"); removed(s, "q/p/x") }
 	for what, c := range map[string]struct {
 		before   func(*Store)
 		anywhere bool
 		code     deployments.Code
 		next     string // the identity of the next stack of the old name; "": there is one
 	}{
-		"of which nothing is known":   {before: func(*Store) {}, next: "o/p/old#2"},
-		"that was removed":            {before: func(s *Store) { made(s, old); removed(s, old) }, next: "o/p/old#2"},
-		"that is there":               {before: func(s *Store) { made(s, old) }, code: deployments.CodeConflict},
-		"that is there, for anybody":  {before: func(s *Store) { made(s, old) }, anywhere: true, code: deployments.CodeConflict},
-		"that has another name":       {before: func(s *Store) { made(s, old); renamed(s, old, "o/p/x") }, code: deployments.CodeConflict},
-		"that is in another place":    {before: func(s *Store) { made(s, old); renamed(s, old, "q/p/x") }, code: deployments.CodeConflict},
-		"that was renamed, and is no": {before: func(s *Store) { made(s, old); renamed(s, old, "o/p/x"); removed(s, "o/p/x") }, next: "o/p/old#2"},
-		"that had left": {before: func(s *Store) { made(s, old); renamed(s, old, "q/p/x"); removed(s, "q/p/x") },
-			code: deployments.CodeForbidden},
-		"that had left, for an operator": {before: func(s *Store) { made(s, old); renamed(s, old, "q/p/x"); removed(s, "q/p/x") },
-			anywhere: true, next: "o/p/old#2"},
+		"of which nothing is known":  {before: func(*Store) {}, next: "o/p/old#2"},
+		"that was removed":           {before: func(s *Store) { made(s, old); removed(s, old) }, next: "o/p/old#2"},
+		"that is there":              {before: func(s *Store) { made(s, old) }, code: deployments.CodeConflict},
+		"that is there, for anybody": {func(s *Store) { made(s, old) }, true, deployments.CodeConflict, ""},
+		"that has another name": {before: func(s *Store) { made(s, old); renamed(s, old, "o/p/x") },
+			code: deployments.CodeConflict},
+		"that is in another place": {before: func(s *Store) { made(s, old); renamed(s, old, "q/p/x") },
+			code: deployments.CodeConflict},
+		"that was renamed, and is gone": {before: func(s *Store) {
+			made(s, old)
+			renamed(s, old, "o/p/x")
+			removed(s, "o/p/x")
+		}, next: "o/p/old#2"},
+		"that had left":                  {before: left, code: deployments.CodeForbidden},
+		"that had left, for an operator": {before: left, anywhere: true, next: "o/p/old#2"},
 		"that had left later": {before: func(s *Store) {
 			made(s, old)
 			renamed(s, old, "o/p/x")

@@ -6,8 +6,8 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
-// RecreateStack creates an empty stack with the identity of one that is gone. Who has an identity is taken for the owner
-// of what that stack has made: so it is an admin of the whole organization that gives it away, and within the
+// RecreateStack creates an empty stack with the identity of one that is gone. Who has an identity is taken for the
+// owner of what that stack has made: so it is an admin of the whole organization that gives it away, and within the
 // organization. An admin of all organizations may give away any.
 func (s *Service) RecreateStack(
 	ctx context.Context, c deployments.Caller, name deployments.StackName, identity string,

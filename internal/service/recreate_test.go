@@ -14,6 +14,7 @@ func TestWhoMayGiveAnIdentityAway(t *testing.T) {
 	admin := func(organization string, stacks ...string) deployments.Grant {
 		return deployments.Grant{Role: deployments.RoleAdmin, Organization: organization, Stacks: stacks}
 	}
+	deployer := deployments.Grant{Role: deployments.RoleDeployer, Organization: "acme"}
 	for what, c := range map[string]struct {
 		grants []deployments.Grant
 		to     deployments.StackName
@@ -27,7 +28,7 @@ func TestWhoMayGiveAnIdentityAway(t *testing.T) {
 		"an admin of another organization":     {[]deployments.Grant{admin("evil")}, abroad, false},
 		"an admin of both, to another":         {[]deployments.Grant{admin("acme"), admin("evil")}, abroad, false},
 		"nobody":                               {nil, own, false},
-		"a deployer":                           {[]deployments.Grant{{Role: deployments.RoleDeployer, Organization: "acme"}}, own, false},
+		"a deployer":                           {[]deployments.Grant{deployer}, own, false},
 	} {
 		t.Run(what, func(t *testing.T) {
 			store, err := statestore.New(&bucket.Memory{}, statestore.Options{Master: make([]byte, 32)})

@@ -220,13 +220,14 @@ func (b *Bucket) List(ctx context.Context, stack provider.Identity, found func(i
 	if err != nil {
 		return err
 	}
-	closed := 0
+	closed, all := 0, 0
 	for pages := s3.NewListBucketsPaginator(conn.client, &s3.ListBucketsInput{}); pages.HasMorePages(); {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
 			return failed("the list of buckets", err)
 		}
 		for _, bucket := range page.Buckets {
+			all++
 			name := aws.ToString(bucket.Name)
 			tags, err := conn.tags(ctx, name)
 			switch {
@@ -243,8 +244,8 @@ func (b *Bucket) List(ctx context.Context, stack provider.Identity, found func(i
 		}
 	}
 	if closed > 0 {
-		return fmt.Errorf("the tags of %d buckets may not be read, so it is not known whose these are; allow the "+
-			"credentials s3:GetBucketTagging", closed)
+		return fmt.Errorf("the tags of %d of %d buckets may not be read, so it is not known whose these are; allow the "+
+			"credentials s3:GetBucketTagging", closed, all)
 	}
 	return nil
 }

@@ -734,7 +734,7 @@ func TestAListHasWhatBearsTheMarkOfTheStack(t *testing.T) {
 		return true
 	}
 	p.spoil.Store(&closed)
-	if ids, err := e["listed-one"].list("Bucket"); err == nil || !strings.Contains(err.Error(), "tags of 1 buckets") ||
+	if ids, err := e["listed-one"].list("Bucket"); err == nil || !strings.Contains(err.Error(), "tags of 1 of ") ||
 		!slices.Equal(ids, []string{"of-listed-one-x"}) {
 		t.Errorf("a list that is not whole: %q %v", ids, err)
 	}

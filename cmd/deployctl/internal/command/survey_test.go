@@ -59,7 +59,7 @@ func TestOrphansAreListedByAPreviewOfARefresh(t *testing.T) {
 		Orphans []struct{ Type, ID string }
 	}
 	if err := json.Unmarshal([]byte(d.must("stack", "orphans", "--json")), &list); err != nil || len(list.Orphans) != 2 ||
-		list.Orphans[0].ID != "left-1" {
+		list.Orphans[1].ID != "left-1" {
 		t.Errorf("%+v %v", list, err)
 	}
 	told = nil

@@ -172,7 +172,9 @@ func (t *survey) settle() {
 // sorted returns the different elements of a list, by type and name.
 func sorted(list []missing) []missing {
 	list = once(list)
-	slices.SortStableFunc(list, func(a, b missing) int { return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.URN, b.URN)) })
+	slices.SortStableFunc(list, func(a, b missing) int {
+		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.URN, b.URN))
+	})
 	return list
 }
 
