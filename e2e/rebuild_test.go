@@ -7,12 +7,15 @@ import (
 	"testing"
 )
 
+// found is a declared resource that exists.
+type found struct {
+	URN, ID string
+	Foreign bool
+}
+
 // surveyed is what stack rebuild and stack orphans print.
 type surveyed struct {
-	Found []struct {
-		URN, ID string
-		Foreign bool
-	}
+	Found               []found
 	NotFound, NotListed []struct{ URN, Type, Why string }
 	Orphans             []struct{ Type, ID, Why string }
 }
