@@ -435,7 +435,7 @@ func snapshotAtOnce(t *testing.T, s *statestore.Store) {
 		text := fmt.Sprintf(`{"version":3,"deployment":{"manifest":{},"resources":[%s]}}`, resourceJSON("r"+strconv.Itoa(i+1)))
 		return s.WriteSnapshot(ctx, lease, i+1, []byte(text))
 	})
-	_, err = s.FinishLease(t.Context(), up(1))
+	_, err = s.FinishLease(t.Context(), up(1), "")
 	want(t, err, true, "the end")
 	d, err := s.Export(t.Context(), statestore.Exchange{Stack: dev}, 0, false)
 	want(t, err, strings.Contains(string(d.Deployment), "::r"+strconv.Itoa(crowd)+`"`), "the last is %s", d.Deployment)

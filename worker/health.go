@@ -4,16 +4,16 @@ import (
 	"context"
 
 	"go.temporal.io/api/workflowservice/v1"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/sys/panics"
 	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // CheckReachable reports which part does not answer now, Temporal or the object store, or that this process may lack
 // the newest keys of the bucket. It asks each part once.
 func (c *Connection) CheckReachable(ctx context.Context) error {
-	var parts errgroup.Group
+	parts, _ := panics.NewGroup(ctx, "asking whether everything can be reached")
 	parts.Go(func() error {
 		if err := bucket.CheckReachable(ctx, c.once); err != nil {
 			return err

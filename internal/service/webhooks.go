@@ -11,10 +11,10 @@ import (
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/sys/panics"
 	"github.com/deployctl/deployctl/workflows"
 )
 
@@ -204,7 +204,7 @@ func (s *Service) wanting(ctx context.Context, e deployments.WebhookEvent) ([]de
 		scopes = scopes[:1] // a stack does not hear of itself
 	}
 	found := make([][]deployments.Webhook, len(scopes))
-	var reading errgroup.Group
+	reading, ctx := panics.NewGroup(ctx, "reading webhooks")
 	for i, scope := range scopes {
 		reading.Go(func() (err error) {
 			found[i], err = s.store.Webhooks(ctx, scope)

@@ -11,10 +11,10 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/sys/panics"
 	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/seal"
 )
@@ -226,7 +226,7 @@ func (a *AuditLog) putRefused(ctx context.Context, entries []deployments.AuditEn
 	}
 	var mu sync.Mutex
 	var failures []error
-	var writing errgroup.Group
+	writing, _ := panics.NewGroup(ctx, "writing the audit log")
 	writing.SetLimit(writingRefused)
 	for folder, entries := range byFolder {
 		writing.Go(func() error {
@@ -237,8 +237,7 @@ func (a *AuditLog) putRefused(ctx context.Context, entries []deployments.AuditEn
 			return nil
 		})
 	}
-	_ = writing.Wait() // see failures
-	return errors.Join(failures...)
+	return errors.Join(append(failures, writing.Wait())...)
 }
 
 // exists reports whether the log has a folder.

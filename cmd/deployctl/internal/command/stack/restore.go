@@ -3,6 +3,7 @@ package stack
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/deployctl/deployctl/cmd/deployctl/internal/command/console"
@@ -38,10 +39,13 @@ func runRestore(ctx context.Context, s *console.Session) error {
 	if err != nil {
 		return err
 	}
-	if err := s.MustAsk(); err != nil {
-		return err
-	}
 	if !s.Flags.Bool("yes") {
+		if err := knownVersion(ctx, s, info, version); err != nil {
+			return err
+		}
+		if err := s.MustAsk(); err != nil {
+			return err
+		}
 		question := fmt.Sprintf("Make version %d the newest state of %s? Later changes are forgotten, but not undone.",
 			version, info.Stack)
 		if err := s.Confirm(ctx, question, nil); err != nil {
@@ -64,4 +68,17 @@ func runRestore(ctx context.Context, s *console.Session) error {
 	s.Say("Version %d of %s restores version %d.\n  deployctl refresh   reads what has changed since", next, info.Stack,
 		version)
 	return nil
+}
+
+// knownVersion reports that a stack has no such version. Whether its state is kept is found out by the attempt.
+func knownVersion(ctx context.Context, s *console.Session, info deployments.StackInfo, version int) error {
+	list, err := s.Service.History(ctx, info.Stack, deployments.MaxVersion)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(list, func(u deployments.UpdateInfo) bool { return u.Update.Number() == version }) {
+		return nil
+	}
+	return deployments.Errorf(deployments.CodeNotFound, "the stack %s has no version %d; `deployctl stack history` lists "+
+		"those there are", info.Stack, version)
 }
