@@ -71,6 +71,8 @@ type session struct {
 	// told caches what providers have answered to declaredRule.
 	told      sync.Map
 	toldBytes atomic.Int64                   // of the answers
+	surveying sync.Mutex                     // guards surveyed
+	surveyed  *surveyed                      // nil before the first resource of a preview that surveys
 	catalogue settlerule.Catalogue           // nil: none
 	settled   func(pkg, rule, result string) // counts; may be nil
 	host      *pluginhost.Host

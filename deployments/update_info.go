@@ -117,6 +117,9 @@ type StackInfo struct {
 	Active    *UpdateInfo       `json:"active,omitempty"`
 	Queued    []UpdateInfo      `json:"queued,omitempty"`
 	Tags      map[string]string `json:"tags,omitempty"`
+	// Identity is what the names and marks of its resources are derived from: its first name, for most. Stacks of
+	// earlier releases have none.
+	Identity string `json:"identity,omitempty"`
 	// Damaged says what of the stack cannot be read, and what to do. Only lists have such stacks.
 	Damaged string `json:"damaged,omitempty"`
 }

@@ -32,6 +32,7 @@ func FromRequest(r deployments.UpdateRequest) *api.SubmitRequest {
 		Message: r.Message, Initiator: r.Initiator, Scheduled: r.Scheduled, PolicyPacks: packs,
 		Imports: fromImports(r.Imports), Variables: r.Variables, Plan: fromPlan(r.Plan),
 		Settle: fromSettling(r.Settle), TrySettle: r.TrySettle, Adopt: r.Adopt, Force: r.Force,
+		Survey: r.Survey,
 	}
 }
 
@@ -53,7 +54,7 @@ func ToRequest(m *api.SubmitRequest) deployments.UpdateRequest {
 		Message: m.GetMessage(), Initiator: m.GetInitiator(), Scheduled: m.GetScheduled(), PolicyPacks: packs,
 		Imports: toImports(m.GetImports()), Variables: m.GetVariables(), Plan: toPlan(m.GetPlan()),
 		Settle: toSettling(m.GetSettle()), TrySettle: m.GetTrySettle(), Adopt: m.GetAdopt(),
-		Force: m.GetForce(),
+		Force: m.GetForce(), Survey: m.GetSurvey(),
 	}
 }
 
