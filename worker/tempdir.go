@@ -51,14 +51,27 @@ func placeOfPrograms(policy *sandbox.Policy) (string, error) {
 	if policy.Mode() != sandbox.RunAs || open == "" {
 		return parent, nil
 	}
-	if os.Getenv("TMPDIR") == "" && os.MkdirAll(roomy, 0o711) == nil && policy.Above(roomy) == "" &&
-		os.Chmod(roomy, 0o711) == nil { // whatever the umask
+	if os.Getenv("TMPDIR") == "" && os.MkdirAll(roomy, 0o711) == nil && closeIfEmpty(roomy) == nil &&
+		policy.Above(roomy) == "" && os.Chmod(roomy, 0o711) == nil { // whatever the umask
 		removeAbandoned(parent, os.Geteuid()) // of a former release
 		return roomy, nil
 	}
 	return "", deployments.Errorf(deployments.CodeInvalid, "programs of every organization could put files into %s, "+
 		"above the programs of others, whose tools would use them (node_modules, go.work): set TMPDIR to a directory "+
 		"such as %s, made by `install -d -m 711 %s`, on the way to which only root may change anything", open, roomy, roomy)
+}
+
+// closeIfEmpty lets nobody else put files into a directory of this process's user in which nobody has put any. Volumes of
+// containers are such: everybody may write to a new one.
+func closeIfEmpty(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) > 0 {
+		return err
+	}
+	if info, err := os.Lstat(dir); err != nil || !belongsTo(info, os.Geteuid()) {
+		return err
+	}
+	return os.Chmod(dir, 0o711) //nolint:gosec // programs must pass through it
 }
 
 // inUse returns the file that a worker locks while it uses a directory.

@@ -56,3 +56,46 @@ func TestTheFilesOfProgramsLieWhereOtherOrganizationsPutNothingAboveThem(t *test
 		t.Errorf("with a TMPDIR that is root's alone the files of programs are in %s", dir)
 	}
 }
+
+// TestAnEmptyDirectoryForTheFilesOfProgramsBecomesTheWorkersOwn has a directory as a new volume of a container is.
+func TestAnEmptyDirectoryForTheFilesOfProgramsBecomesTheWorkersOwn(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root may run programs as other users")
+	}
+	base, err := os.MkdirTemp("/opt", "tempdir-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := roomy
+	t.Cleanup(func() { roomy = before; _ = os.RemoveAll(base) })
+	roomy = filepath.Join(base, "deployctl-worker")
+	policy, _, err := sandbox.New(sandbox.Options{Mode: sandbox.RunAs, RunAs: "2000000900-2000000909",
+		Record: filepath.Join(base, "users.json")})
+	if err == nil {
+		err = errors.Join(os.Chmod(base, 0o711), os.Mkdir(roomy, 0o700), //nolint:gosec // passing through is all
+			os.Chmod(roomy, 0o777)) //nolint:gosec // as a volume is
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TMPDIR", "")
+	left := filepath.Join(roomy, "go.work")
+	if err := os.WriteFile(left, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if dir, _, err := TemporaryDir(policy); err == nil {
+		t.Errorf("it uses %s, in which others may have put files", dir)
+	}
+	if err := os.Remove(left); err != nil {
+		t.Fatal(err)
+	}
+	dir, remove, err := TemporaryDir(policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer remove()
+	info, err := os.Stat(roomy)
+	if err != nil || filepath.Dir(dir) != roomy || info.Mode().Perm() != 0o711 {
+		t.Errorf("the files of programs are in %s, and %s has %v, %v", dir, roomy, info.Mode(), err)
+	}
+}
