@@ -190,7 +190,7 @@ func holds(t *testing.T, pod corev1.PodSpec) {
 	if !*s.ReadOnlyRootFilesystem || *s.AllowPrivilegeEscalation || !slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}) {
 		t.Errorf("%s may %+v", c.Name, s)
 	}
-	if root := pod.SecurityContext.RunAsNonRoot == nil; root != (len(s.Capabilities.Add) == 6) {
+	if root := pod.SecurityContext.RunAsNonRoot == nil; root != (len(s.Capabilities.Add) == 8) {
 		t.Errorf("%s is root: %v, with %v", c.Name, root, s.Capabilities.Add)
 	}
 	if pod.EnableServiceLinks == nil || *pod.EnableServiceLinks {
