@@ -84,7 +84,7 @@ func tarGz(prefix string, files []file, when time.Time) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// writeZip writes files in the order that they have; directories are made by whoever unpacks it.
+// writeZip writes files in the order that they have; directories are made where it is unpacked.
 func writeZip(w io.Writer, prefix string, files []file, when time.Time) error {
 	out := zip.NewWriter(w)
 	for _, f := range files {

@@ -38,7 +38,7 @@ func (r *release) image(dist string) error {
 	}
 	name := fmt.Sprintf("%s_%s_oci", client, r.version)
 	dir := filepath.Join(dist, name)
-	// Two levels, so that whoever copies the one image of the layout gets the image of their platform.
+	// Two levels, so that a copy of the one image of the layout is an image of all platforms.
 	written, err := layout.Write(dir, empty.Index)
 	if err != nil {
 		return err
