@@ -65,7 +65,8 @@ func (r *release) bill(b build, name string, info *debug.BuildInfo) *cyclonedx.B
 // part describes a module; sum is what go.sum has of it.
 func part(path, version, sum string) cyclonedx.Component {
 	url := "pkg:golang/" + path + "@" + version
-	c := cyclonedx.Component{Type: cyclonedx.ComponentTypeLibrary, Name: path, Version: version, BOMRef: url, PackageURL: url}
+	c := cyclonedx.Component{Type: cyclonedx.ComponentTypeLibrary, Name: path, Version: version, BOMRef: url,
+		PackageURL: url}
 	if digest, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(sum, "h1:")); err == nil && len(digest) > 0 {
 		c.Hashes = &[]cyclonedx.Hash{{Algorithm: cyclonedx.HashAlgoSHA256, Value: hex.EncodeToString(digest)}}
 	}

@@ -101,7 +101,8 @@ func (r *release) configuration(b build, image v1.Image) *v1.ConfigFile {
 		Entrypoint: []string{"/usr/bin/" + client},
 		Cmd:        []string{"serve"},
 		// users.json of a worker is in the directory that it has for all its files.
-		Env:          []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/var/lib/deployctl-worker", "XDG_STATE_HOME=/var/lib"},
+		Env: []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/var/lib/deployctl-worker",
+			"XDG_STATE_HOME=/var/lib"},
 		WorkingDir:   "/",
 		ExposedPorts: map[string]struct{}{"7460/tcp": {}},
 		Labels: map[string]string{

@@ -147,11 +147,14 @@ func TestAReleaseHasAllThatIsSaidOfIt(t *testing.T) {
 	}
 	var bill struct {
 		SpecVersion string
-		Metadata    struct{ Component struct{ Name, Version string } }
-		Components  []struct{ Name string }
+		Metadata    struct {
+			Component struct{ Name, Version string }
+		}
+		Components []struct{ Name string }
 	}
 	err = json.Unmarshal([]byte(tree(t, dist)["deployctl_1.2.3-rc.1_windows_amd64.cdx.json"]), &bill)
-	if err != nil || bill.SpecVersion == "" || bill.Metadata.Component.Version != version || bill.Components[0].Name != "std" {
+	if err != nil || bill.SpecVersion == "" || bill.Metadata.Component.Version != version ||
+		bill.Components[0].Name != "std" {
 		t.Errorf("the list of what is in the program is %+v, %v", bill, err)
 	}
 }
@@ -215,7 +218,9 @@ func TestDebianPackagesHaveWhatTheirUnitsName(t *testing.T) {
 			}
 		}
 	}
-	for script, mode := range map[string]fs.FileMode{"postinst": 0o755, "prerm": 0o755, "postrm": 0o755, "control": 0o644} {
+	for script, mode := range map[string]fs.FileMode{
+		"postinst": 0o755, "prerm": 0o755, "postrm": 0o755, "control": 0o644,
+	} {
 		if e, ok := control["./"+script]; !ok || e.mode != mode {
 			t.Errorf("%s has mode %o", script, e.mode)
 		}
@@ -307,7 +312,8 @@ func layers(t *testing.T, image v1.Image) map[string]entry {
 
 func TestTheChartIsOfTheRelease(t *testing.T) {
 	files := unpack(t, filepath.Join(shared(t), "deployctl-1.2.3-rc.1.tgz"))
-	if text := files["deployctl/Chart.yaml"].content; strings.Count(text, version) != 2 || strings.Contains(text, "0.0.0") {
+	text := files["deployctl/Chart.yaml"].content
+	if strings.Count(text, version) != 2 || strings.Contains(text, "0.0.0") {
 		t.Errorf("it is\n%s", text)
 	}
 	for name, content := range tree(t, filepath.Join(root, "deploy", "helm", client)) {
@@ -343,9 +349,10 @@ func TestOnlyPlatformsThatThereAreAreChosen(t *testing.T) {
 	}
 }
 
-func TestSumsOfAnArAreWhatItsMembersAre(t *testing.T) {
+func TestMembersOfAnArchiveAreReadAsTheyWereWritten(t *testing.T) {
 	var b bytes.Buffer
-	if err := writeAr(&b, time.Unix(1, 0), []file{{name: "a", content: []byte("odd")}, {name: "b", content: []byte("even")}}); err != nil {
+	files := []file{{name: "a", content: []byte("odd")}, {name: "b", content: []byte("even")}}
+	if err := writeAr(&b, time.Unix(1, 0), files); err != nil {
 		t.Fatal(err)
 	}
 	if got := members(t, b.String()); got["a"] != "odd" || got["b"] != "even" {

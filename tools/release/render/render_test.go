@@ -74,12 +74,13 @@ func render(t *testing.T, values string) ([]runtime.Object, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, err := engine.Engine{Strict: true}.Render(chart, full)
+	files, err := engine.Engine{Strict: true}.RenderWithContext(t.Context(), chart, full)
 	if err != nil {
 		return nil, err
 	}
 	scheme := runtime.NewScheme()
-	if err := errors.Join(appsv1.AddToScheme(scheme), corev1.AddToScheme(scheme), policyv1.AddToScheme(scheme)); err != nil {
+	err = errors.Join(appsv1.AddToScheme(scheme), corev1.AddToScheme(scheme), policyv1.AddToScheme(scheme))
+	if err != nil {
 		t.Fatal(err)
 	}
 	decoder := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
@@ -132,7 +133,8 @@ func find[T interface {
 }
 
 func TestTheChartIsRenderedAsKubernetesHasIt(t *testing.T) {
-	for _, values := range []string{least, all, all + "\n", strings.Replace(all, "worker:\n", "worker:\n  sandbox: namespace\n", 1),
+	for _, values := range []string{least, all,
+		strings.Replace(all, "worker:\n", "worker:\n  sandbox: namespace\n", 1),
 		strings.Replace(all, "worker:\n", "worker:\n  sandbox: \"off\"\n", 1),
 		strings.Replace(all, "secrets: {", "secrets: {bootstrapToken: b, s3: s, temporalAPIKey: a, temporalTLS: t, ", 1)} {
 		objects := rendered(t, values)
@@ -187,7 +189,8 @@ func holds(t *testing.T, pod corev1.PodSpec) {
 		}
 	}
 	s := c.SecurityContext
-	if !*s.ReadOnlyRootFilesystem || *s.AllowPrivilegeEscalation || !slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}) {
+	drop := []corev1.Capability{"ALL"}
+	if !*s.ReadOnlyRootFilesystem || *s.AllowPrivilegeEscalation || !slices.Equal(s.Capabilities.Drop, drop) {
 		t.Errorf("%s may %+v", c.Name, s)
 	}
 	if root := pod.SecurityContext.RunAsNonRoot == nil; root != (len(s.Capabilities.Add) == 8) {
@@ -211,7 +214,8 @@ tls-cert: /etc/deployctl/tls/tls.crt
 tls-key: /etc/deployctl/tls/tls.key
 `,
 		strings.NewReplacer("secrets: {key: deployctl-key,", "secrets: {s3: s,", "settings:\n",
-			"settings:\n  key-url: awskms://alias/x\n  listen: elsewhere\n  sandbox: {memory: 1GiB, mode: namespace}\n").Replace(least) +
+			"settings:\n  key-url: awskms://alias/x\n  listen: elsewhere\n  sandbox: {memory: 1GiB, mode: namespace}\n").
+			Replace(least) +
 			"worker: {sandbox: \"off\"}\n": `key-url: awskms://alias/x
 listen: 0.0.0.0:7460
 health-listen: 0.0.0.0:9465
@@ -255,7 +259,8 @@ func TestWhatMustBeGivenIsAskedFor(t *testing.T) {
 			t.Errorf("without %q: %v", without, err)
 		}
 	}
-	if _, err := render(t, least+"worker: {sandbox: none}\n"); err == nil || !strings.Contains(err.Error(), "run-as, namespace or off") {
+	_, err := render(t, least+"worker: {sandbox: none}\n")
+	if err == nil || !strings.Contains(err.Error(), "run-as, namespace or off") {
 		t.Errorf("a sandbox that there is not: %v", err)
 	}
 }
