@@ -51,8 +51,8 @@ func placeOfPrograms(policy *sandbox.Policy) (string, error) {
 	if policy.Mode() != sandbox.RunAs || open == "" {
 		return parent, nil
 	}
-	if os.Getenv("TMPDIR") == "" && os.MkdirAll(roomy, 0o711) == nil && closeIfEmpty(roomy) == nil &&
-		policy.Above(roomy) == "" && os.Chmod(roomy, 0o711) == nil { // whatever the umask
+	if os.Getenv("TMPDIR") == "" && os.MkdirAll(roomy, 0o711) == nil && policy.Above(roomy) == "" &&
+		os.Chmod(roomy, 0o711) == nil { // whatever the umask
 		removeAbandoned(parent, os.Geteuid()) // of a former release
 		return roomy, nil
 	}
@@ -61,17 +61,17 @@ func placeOfPrograms(policy *sandbox.Policy) (string, error) {
 		"such as %s, made by `install -d -m 711 %s`, on the way to which only root may change anything", open, roomy, roomy)
 }
 
-// closeIfEmpty lets nobody else put files into a directory of this process's user in which nobody has put any. Volumes of
-// containers are such: everybody may write to a new one.
-func closeIfEmpty(dir string) error {
-	entries, err := os.ReadDir(dir)
-	if err != nil || len(entries) > 0 {
-		return err
+// CloseDefaultDir lets nobody else put files into the directory that workers have on a machine, if it is this user's and nobody
+// has put any there yet. Volumes of containers are such: everybody may write to a new one. Do it before the sandbox looks
+// at what programs could change; TemporaryDir looks, too. If it fails, those say what is open.
+func CloseDefaultDir() {
+	info, err := os.Lstat(roomy)
+	if err != nil || !info.IsDir() || info.Mode().Perm()&0o022 == 0 || !belongsTo(info, os.Geteuid()) {
+		return
 	}
-	if info, err := os.Lstat(dir); err != nil || !belongsTo(info, os.Geteuid()) {
-		return err
+	if entries, err := os.ReadDir(roomy); err == nil && len(entries) == 0 {
+		_ = os.Chmod(roomy, 0o711) //nolint:gosec // programs must pass through it
 	}
-	return os.Chmod(dir, 0o711) //nolint:gosec // programs must pass through it
 }
 
 // inUse returns the file that a worker locks while it uses a directory.

@@ -83,12 +83,14 @@ func TestAnEmptyDirectoryForTheFilesOfProgramsBecomesTheWorkersOwn(t *testing.T)
 	if err := os.WriteFile(left, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	CloseDefaultDir()
 	if dir, _, err := TemporaryDir(policy); err == nil {
 		t.Errorf("it uses %s, in which others may have put files", dir)
 	}
 	if err := os.Remove(left); err != nil {
 		t.Fatal(err)
 	}
+	CloseDefaultDir()
 	dir, remove, err := TemporaryDir(policy)
 	if err != nil {
 		t.Fatal(err)
