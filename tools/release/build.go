@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -82,22 +83,24 @@ func toolchain(dir string) (string, error) {
 	return "go" + string(found[1]), nil
 }
 
-// gather asks the client of this machine for what is packed beside it, and collects the licences.
-func (r *release) gather() error {
+// gather asks the client for what is packed beside it, and collects the licences. If nothing is released for this
+// machine, its client is built in a directory.
+func (r *release) gather(dir string) error {
+	here := target{os: runtime.GOOS, arch: runtime.GOARCH}
 	var asked, program string
 	for _, b := range r.builds {
-		if b.os == runtime.GOOS && b.arch == runtime.GOARCH {
+		if b.String() == here.String() {
 			asked = b.paths[client]
 		}
-		program = b.paths[client]
-		if b.paths[embedded] != "" { // it has everything that the client has
-			program = b.paths[embedded]
-			break
+		if program == "" || b.paths[embedded] != "" { // which has everything that the client has
+			program = cmp.Or(b.paths[embedded], b.paths[client])
 		}
 	}
 	if asked == "" {
-		return fmt.Errorf("the completions of shells are what the client prints, so %s/%s, which is this machine's, must "+
-			"be among the platforms", runtime.GOOS, runtime.GOARCH)
+		asked = filepath.Join(dir, client+here.extension())
+		if err := compile(r.root, packages[client], asked, here, r.linked()); err != nil {
+			return err
+		}
 	}
 	r.completions = map[string][]byte{}
 	for _, shell := range shells {

@@ -40,7 +40,7 @@ func run(root, dist, version, only string) error {
 	if err := r.buildAll(programs, targets); err != nil {
 		return err
 	}
-	if err := r.gather(); err != nil {
+	if err := r.gather(programs); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(dist); err != nil {
