@@ -31,7 +31,7 @@ func (r *release) debs(dist string, b build) error {
 	})
 	control := r.control(b, client, "Depends: systemd-standalone-sysusers | systemd\nRecommends: ca-certificates, git\n"+
 		"Suggests: "+embedded, "deployment service whose updates survive crashes",
-		"Client, API server and worker of deployctl, with units of systemd for the latter two, which are not enabled.")
+		"Client, API server and worker of deployctl, with units of systemd for the", "latter two, which are not enabled.")
 	scripts := []file{{name: "conffiles", mode: 0o644, content: []byte("/etc/deployctl/config.yaml\n")}}
 	for _, name := range []string{"postinst", "postrm", "prerm"} {
 		scripts = append(scripts, file{name: name, mode: 0o755, source: ours(name)})
@@ -41,8 +41,8 @@ func (r *release) debs(dist string, b build) error {
 	}
 	files = append(r.documents(embedded), file{name: "usr/bin/" + embedded, mode: 0o755, source: b.paths[embedded]})
 	control = r.control(b, embedded, fmt.Sprintf("Depends: %s (= %s)", client, r.debianVersion()),
-		"embedded service of deployctl", "Temporal, its Web UI, an S3 server, the API and a worker in one program, for one "+
-			"user of one machine.\n deployctl starts it when it is needed.")
+		"embedded service of deployctl", "Temporal, its Web UI, an S3 server, the API and a worker in one program, for",
+		"one user of one machine. deployctl starts it when it is needed.")
 	return r.deb(dist, b, embedded, control, nil, files)
 }
 
@@ -58,10 +58,10 @@ func (r *release) documents(name string) []file {
 }
 
 // control is the paragraph that describes a package.
-func (r *release) control(b build, name, relations, title, text string) string {
+func (r *release) control(b build, name, relations, title string, text ...string) string {
 	return fmt.Sprintf("Package: %s\nVersion: %s\nArchitecture: %s\nMaintainer: %s\nSection: admin\nPriority: optional\n"+
 		"%s\nHomepage: https://github.com/deployctl/deployctl\nDescription: %s\n %s\n", name, r.debianVersion(), b.arch,
-		"The authors of deployctl <deployctl@users.noreply.github.com>", relations, title, text)
+		"The authors of deployctl <deployctl@users.noreply.github.com>", relations, title, strings.Join(text, "\n "))
 }
 
 // deb writes a package: control is its paragraph, more what dpkg has of it besides, files what is installed.
