@@ -63,7 +63,8 @@ func compile(dir, pkg, path string, t target, linked string) error {
 	cmd := exec.Command("go", "build", "-ldflags", "-w -buildid= "+linked, "-o", path, pkg)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOFLAGS=-buildvcs=false -trimpath", "CGO_ENABLED=0", "GOWORK=off",
-		"GOTOOLCHAIN="+version, "GOOS="+t.os, "GOARCH="+t.arch, "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=", "GOFIPS140=off")
+		"GOTOOLCHAIN="+version, "GOOS="+t.os, "GOARCH="+t.arch, "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=",
+		"GOFIPS140=off")
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 	return cmd.Run()
 }
