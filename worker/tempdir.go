@@ -61,9 +61,9 @@ func placeOfPrograms(policy *sandbox.Policy) (string, error) {
 		"such as %s, made by `install -d -m 711 %s`, on the way to which only root may change anything", open, roomy, roomy)
 }
 
-// CloseDefaultDir lets nobody else put files into the directory that workers have on a machine, if it is this user's and nobody
-// has put any there yet. Volumes of containers are such: everybody may write to a new one. Do it before the sandbox looks
-// at what programs could change; TemporaryDir looks, too. If it fails, those say what is open.
+// CloseDefaultDir lets nobody else put files into the directory that workers have on a machine, if it is this user's and
+// nobody has put any there yet. Volumes of containers are such: everybody may write to a new one. Do it before the
+// sandbox looks at what programs could change; TemporaryDir looks, too. If it fails, those say what is open.
 func CloseDefaultDir() {
 	info, err := os.Lstat(roomy)
 	if err != nil || !info.IsDir() || info.Mode().Perm()&0o022 == 0 || !belongsTo(info, os.Geteuid()) {
