@@ -57,8 +57,8 @@ func TestTheFilesOfProgramsLieWhereOtherOrganizationsPutNothingAboveThem(t *test
 	}
 }
 
-// TestAnEmptyDirectoryForTheFilesOfProgramsBecomesTheWorkersOwn has a directory as a new volume of a container is.
-func TestAnEmptyDirectoryForTheFilesOfProgramsBecomesTheWorkersOwn(t *testing.T) {
+// TestVolumesOfAContainerGetTheRightsOfDirectoriesOfAMachine has directories as new volumes of a container are.
+func TestVolumesOfAContainerGetTheRightsOfDirectoriesOfAMachine(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root may run programs as other users")
 	}
@@ -66,14 +66,16 @@ func TestAnEmptyDirectoryForTheFilesOfProgramsBecomesTheWorkersOwn(t *testing.T)
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := roomy
-	t.Cleanup(func() { roomy = before; _ = os.RemoveAll(base) })
+	before, theirs := roomy, everybodys
+	t.Cleanup(func() { roomy, everybodys = before, theirs; _ = os.RemoveAll(base) })
 	roomy = filepath.Join(base, "deployctl-worker")
+	everybodys = []string{filepath.Join(base, "tmp"), filepath.Join(base, "missing")}
 	policy, _, err := sandbox.New(sandbox.Options{Mode: sandbox.RunAs, RunAs: "2000000900-2000000909",
 		Record: filepath.Join(base, "users.json")})
 	if err == nil {
-		err = errors.Join(os.Chmod(base, 0o711), os.Mkdir(roomy, 0o700), //nolint:gosec // passing through is all
-			os.Chmod(roomy, 0o777)) //nolint:gosec // as a volume is
+		err = errors.Join(os.Chmod(base, 0o711), //nolint:gosec // passing through is all
+			os.Mkdir(roomy, 0o700), os.Chmod(roomy, 0o777), //nolint:gosec // as a volume is
+			os.Mkdir(everybodys[0], 0o700), os.Chmod(everybodys[0], 0o777)) //nolint:gosec // the same
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -83,14 +85,14 @@ func TestAnEmptyDirectoryForTheFilesOfProgramsBecomesTheWorkersOwn(t *testing.T)
 	if err := os.WriteFile(left, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	CloseDefaultDir()
+	SecureVolumes()
 	if dir, _, err := TemporaryDir(policy); err == nil {
 		t.Errorf("it uses %s, in which others may have put files", dir)
 	}
 	if err := os.Remove(left); err != nil {
 		t.Fatal(err)
 	}
-	CloseDefaultDir()
+	SecureVolumes()
 	dir, remove, err := TemporaryDir(policy)
 	if err != nil {
 		t.Fatal(err)
@@ -99,5 +101,8 @@ func TestAnEmptyDirectoryForTheFilesOfProgramsBecomesTheWorkersOwn(t *testing.T)
 	info, err := os.Stat(roomy)
 	if err != nil || filepath.Dir(dir) != roomy || info.Mode().Perm() != 0o711 {
 		t.Errorf("the files of programs are in %s, and %s has %v, %v", dir, roomy, info.Mode(), err)
+	}
+	if info, err := os.Stat(everybodys[0]); err != nil || info.Mode() != os.ModeDir|os.ModeSticky|0o777 {
+		t.Errorf("%s has %v, %v", everybodys[0], info.Mode(), err)
 	}
 }
