@@ -20,12 +20,21 @@ import (
 	"go.temporal.io/sdk/activity"
 )
 
-// Head returns the version of a stack, its next version and its active update.
+// Head returns the version of a stack, its next version and its active update. An update is mostly about to begin then,
+// so what its claim will ask for is read, too.
 func (a *Activities) Head(ctx context.Context, name deployments.StackName) (deployments.Head, error) {
-	h, next, err := a.Store.HeadAndNext(ctx, name) // the history also has updates that never held the claim
-	if err != nil {
+	var h statestore.Head
+	var next int
+	reading, reads := panics.NewGroup(ctx, "reading a head")
+	reading.Go(func() (err error) {
+		h, next, err = a.Store.HeadAndNext(reads, name) // the history also has updates that never held the claim
+		return err
+	})
+	reading.Go(func() error { a.expect(reads, name.Organization); return nil })
+	if err := reading.Wait(); err != nil {
 		return deployments.Head{}, failureAtOnce(err)
 	}
+	var err error
 	head := h.Contract(name)
 	head.Next = next
 	if a.Unseen != nil {
@@ -54,18 +63,19 @@ func (a *Activities) claim(ctx context.Context, in deployments.ClaimInput) (depl
 	if r.Lease != nil || r.Submitted == nil {
 		return deployments.Claimed{}, notSubmitted(u)
 	}
-	asked, err := a.ask(ctx, in)
+	full := a.roomFor(ctx, u)
+	asked, err := a.ask(ctx, in, full == nil)
 	if err != nil || asked.queue != "" {
 		return deployments.Claimed{Queue: asked.queue}, err
 	}
-	if err := a.roomFor(ctx, u); err != nil {
-		return deployments.Claimed{}, err
+	if full != nil {
+		return deployments.Claimed{}, full
 	}
 	if asked.held != "" {
 		return deployments.Claimed{}, Postponed(ctx, asked.held, longestHold)
 	}
-	if err := a.request(ctx, in); err != nil {
-		return deployments.Claimed{}, err
+	if asked.refused != nil {
+		return deployments.Claimed{}, asked.refused
 	}
 	if err := a.withinQuota(ctx, in); err != nil {
 		return deployments.Claimed{}, err
@@ -93,16 +103,19 @@ func (a *Activities) claim(ctx context.Context, in deployments.ClaimInput) (depl
 	}, nil
 }
 
-// asked is what is known before the first write of a claim.
+// asked is what is known before a claim is made.
 type asked struct {
-	queue string          // of the workers that host the update; empty: this one may
-	held  string          // why the update does not begin now; empty: it does
-	head  statestore.Head // of the stack of a preview, which claims nothing
+	queue   string          // of the workers that host the update; empty: this one may
+	held    string          // why the update does not begin now; empty: it does
+	refused error           // why it does not begin at all, or why its request is not stored
+	head    statestore.Head // of the stack of a preview, which claims nothing
 }
 
-// ask asks all that decides whether the update begins here and now, at once. A claim needs the head next, so that is
-// read, too.
-func (a *Activities) ask(ctx context.Context, in deployments.ClaimInput) (of asked, err error) {
+// ask asks all that decides whether the update begins here and now, at once. A claim needs the head next, and then the
+// quota, so these are read, too; and the request is stored, if there is room for the update: nothing depends on it before
+// the claim, so it does no harm if another worker hosts the update, which stores the same. Only a mode is known before:
+// nothing is written while the service is in one.
+func (a *Activities) ask(ctx context.Context, in deployments.ClaimInput, room bool) (of asked, err error) {
 	u, r := in.Update, in.Request
 	asking, asks := panics.NewGroup(ctx, "beginning an update")
 	asking.Go(func() (err error) {
@@ -112,6 +125,9 @@ func (a *Activities) ask(ctx context.Context, in deployments.ClaimInput) (of ask
 	asking.Go(func() (err error) {
 		if in.Number <= 1 {
 			of.held, err = a.heldBack(asks, u, r)
+		}
+		if err == nil && of.held == "" && room {
+			of.refused = a.request(asks, in)
 		}
 		return err
 	})
@@ -123,7 +139,19 @@ func (a *Activities) ask(ctx context.Context, in deployments.ClaimInput) (of ask
 		}
 		return err
 	})
+	asking.Go(func() error {
+		_, _ = a.Store.Quota(asks, u.Organization) // who asks next meets the error
+		return nil
+	})
 	return of, asking.Wait()
+}
+
+// expect reads what the claim will ask for that is known for some seconds. Whoever asks meets the errors.
+func (a *Activities) expect(ctx context.Context, organization string) {
+	expecting, expects := panics.NewGroup(ctx, "expecting a claim")
+	expecting.Go(func() error { _, _ = a.Store.Mode(expects); return nil })
+	expecting.Go(func() error { _, _ = a.Store.Quota(expects, organization); return nil })
+	_ = expecting.Wait()
 }
 
 // request stores the request of the update, and fails if its caller may not make it any more.
@@ -190,9 +218,8 @@ func (a *Activities) describe(ctx context.Context, in deployments.ClaimInput, c 
 	return since, a.Store.PutInfo(ctx, running(u, in.Request, since))
 }
 
-// greet writes what an update begins with to its log.
+// greet writes to the log of an update what its user may not expect. The log begins with the prelude, see opening.
 func (s *session) greet(missing string) {
-	s.log.Put(prelude(s.config))
 	if missing != "" {
 		s.log.Put(warning(missing))
 	}
@@ -315,14 +342,6 @@ func changesHead(u deployments.UpdateName, r deployments.UpdateRequest) bool {
 	return !r.DryRun && u.Number() > 0
 }
 
-// started returns when the update was first claimed.
-func (a *Activities) started(ctx context.Context, u deployments.UpdateName) time.Time {
-	if info, err := a.Store.Info(ctx, u); err == nil && !info.Started.IsZero() {
-		return info.Started
-	}
-	return time.Now().UTC()
-}
-
 func running(u deployments.UpdateName, r deployments.UpdateRequest, since time.Time) deployments.UpdateInfo {
 	return deployments.UpdateInfo{
 		Update: u, Kind: r.Kind, DryRun: r.DryRun, Status: deployments.StatusRunning, Message: r.Message,
@@ -354,6 +373,16 @@ func warning(text string) apitype.EngineEvent {
 	return apitype.EngineEvent{Timestamp: int(time.Now().Unix()), DiagnosticEvent: &apitype.DiagnosticEvent{
 		Message: text + "\n", Color: "never", Severity: "warning",
 	}}
+}
+
+// opening returns what the nth part of a Run's stream begins with: the first one with the prelude. It is not printed by
+// whoever claims the update, so that an update which prints nothing has no more parts.
+func opening(n int, c stackconfig.Config) []deployments.WatchEvent {
+	if n != 1 {
+		return nil
+	}
+	event := prelude(c)
+	return []deployments.WatchEvent{{Event: &event}}
 }
 
 // prelude returns the first event of a log: the configuration, with secrets redacted.

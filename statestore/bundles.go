@@ -12,6 +12,7 @@ import (
 	"sort"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/sys/panics"
 	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
@@ -34,10 +35,17 @@ func (s *Store) Missing(ctx context.Context, name deployments.StackName, m deplo
 	if err := m.Validate(); err != nil {
 		return nil, err
 	}
-	if err := s.checkUpload(ctx, name.Organization, m.Bytes()); err != nil {
-		return nil, err
+	refused := make(chan error, 1)
+	go func() { // the files are looked for meanwhile
+		refused <- panics.Do("looking for the quota of "+name.Organization, func() error {
+			return s.checkUpload(ctx, name.Organization, m.Bytes())
+		})
+	}()
+	missing, err := s.unsent(ctx, name, m)
+	if not := <-refused; not != nil {
+		return nil, not
 	}
-	return s.unsent(ctx, name, m)
+	return missing, err
 }
 
 // unsent is Missing of a manifest that may have been sent before.

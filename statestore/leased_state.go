@@ -24,10 +24,23 @@ import (
 // committed. From its begin on nothing is accepted from the client. A repeated FinishLease has no effect and the same
 // answer.
 func (s *Store) FinishLease(ctx context.Context, u deployments.UpdateName) (Written, error) {
+	// A head that was just read does, if the claim finds it still there.
+	if h, _, known := s.knownHead(u.StackName, headKnownFor); known && h.Active != nil && h.Active.Version == u.Version {
+		w, err := s.finishLease(ctx, u, h)
+		if deployments.CodeOf(err) != deployments.CodeConflict {
+			return w, err
+		}
+	}
 	h, err := s.Head(ctx, u.StackName)
-	switch {
-	case err != nil:
+	if err != nil {
 		return Written{}, err
+	}
+	return s.finishLease(ctx, u, h)
+}
+
+// finishLease is FinishLease by a head.
+func (s *Store) finishLease(ctx context.Context, u deployments.UpdateName, h Head) (Written, error) {
+	switch {
 	case h.Version == u.Number():
 		return h.written(), s.rejected(ctx, u)
 	case h.Active == nil || h.Active.Version != u.Version: // it has ended without a version, or never began

@@ -96,6 +96,8 @@ type Store struct {
 	quotas     *lru.Cache[string, *lastQuota] // by organization
 	clientLogs clientLogs
 	snapshots  *lru.Cache[writtenLease, int64] // the sizes of what leases wrote last; see takeSnapshot
+	// swept are updates that had nothing for Sweep to remove when they ended.
+	swept *lru.Cache[deployments.UpdateName, struct{}]
 
 	// outdated is the error of reading the newest keys of the bucket, if any.
 	outdated   atomic.Pointer[error]
@@ -111,6 +113,9 @@ type cachedIdentity struct {
 	digest   string
 	read     time.Time
 }
+
+// sweptKept is how many updates the store remembers that have nothing for Sweep.
+const sweptKept = 4096
 
 // identityCacheTime is how long a stack's identity is cached. It changes only when a stack is removed and another one
 // gets its name.
@@ -149,9 +154,13 @@ func New(objects bucket.Objects, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	swept, err := lru.New[deployments.UpdateName, struct{}](sweptKept)
+	if err != nil {
+		return nil, err
+	}
 	objects = bucket.Guarded(objects)
 	s := &Store{
-		snapshots: snapshots, heads: heads, bundles: bundles, quotas: quotas,
+		swept: swept, snapshots: snapshots, heads: heads, bundles: bundles, quotas: quotas,
 		objects: objects, keys: keys, keepers: o.Keepers, adopt: o.Adopt, keep: o.KeepEmpty, now: o.Now,
 		stackKeys: map[string]*stackKeys{}, names: map[string]cachedIdentity{},
 		cache: map[string]*cacheEntry{}, clientLogs: clientLogs{queues: map[logOfLease]*logQueue{}},

@@ -121,7 +121,7 @@ func writesBack(f *ast.FuncDecl) (found bool) {
 }
 
 // again are the functions that call a function which they are given once more after a conflict.
-var again = []string{"changeHead", "changeMember", "nextSnapshot", "ChangeWebhooks", "ChangeSchedule",
+var again = []string{"changeHead", "changeKnownHead", "changeMember", "nextSnapshot", "ChangeWebhooks", "ChangeSchedule",
 	"ChangeDeployment", "ChangeDeploymentSettings", "changeKeyring", "changePlaces"}
 
 // TestWhatRunsAgainBeginsWithTheSame looks at each function that may be called again after a conflict: what it has

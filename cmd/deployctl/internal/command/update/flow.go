@@ -51,11 +51,12 @@ func changeStack(
 	if err != nil {
 		return err
 	}
-	stack, err := existingStack(ctx, s)
+	stack, early, err := stackAndFiles(ctx, s)
+	defer early.end()
 	if err != nil {
 		return err
 	}
-	request, err := newRequest(ctx, s, kind, stack, nil)
+	request, err := newRequest(ctx, s, kind, stack, early.take)
 	if err == nil && complete != nil {
 		err = complete(&request)
 	}

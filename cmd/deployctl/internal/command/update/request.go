@@ -18,9 +18,10 @@ import (
 )
 
 // newRequest returns the request that the flags describe, without the fields that differ between a preview and its
-// update. bundle is what the update takes along; nil: what the project's files are now.
+// update. take returns what the update takes along, once the command changes no file any more; nil: what the project's
+// files are then.
 func newRequest(
-	ctx context.Context, s *console.Session, kind engine.Kind, info deployments.StackInfo, bundle *project.Bundle,
+	ctx context.Context, s *console.Session, kind engine.Kind, info deployments.StackInfo, take func() *project.Bundle,
 ) (deployments.UpdateRequest, error) {
 	stack := info.Stack
 	r := deployments.UpdateRequest{
@@ -61,6 +62,7 @@ func newRequest(
 	if r.PolicyPacks, err = policyPacks(s, kind); err != nil {
 		return r, err
 	}
+	bundle := take()
 	if bundle == nil {
 		if bundle, err = s.Project.Gather(flagPaths(s, "policy-pack")...); err != nil {
 			return r, err
