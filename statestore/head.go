@@ -116,7 +116,12 @@ func (s *Store) readHead(ctx context.Context, name deployments.StackName) (Head,
 		return Head{}, "", err
 	}
 	key := stackKey(name, "head.json")
+	read := s.headReads.begin(name)
+	defer read()
 	o, err := s.objects.Get(ctx, key)
+	if err != nil {
+		read() // what follows may ask for the identity
+	}
 	if errors.Is(err, bucket.ErrAbsent) {
 		s.cacheIdentity(name, Head{})
 		if absent := s.absent(ctx, name); deployments.CodeOf(absent) != deployments.CodeFormat {

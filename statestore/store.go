@@ -90,6 +90,7 @@ type Store struct {
 	cacheOrder []string                  // of cache, oldest first
 	recent     recent
 	heads      recentHeads
+	headReads  headReads
 	bundles    recentBundles
 
 	mode       lastMode
@@ -225,10 +226,7 @@ func (s *Store) IdentityOf(ctx context.Context, name deployments.StackName) (str
 
 // stackKeysOf returns the keys of a stack by its name, from the cache or from its head.
 func (s *Store) stackKeysOf(ctx context.Context, name deployments.StackName) (*stackKeys, error) {
-	s.mu.Lock()
-	k, ok := s.names[name.String()]
-	s.mu.Unlock()
-	if ok && time.Since(k.read) < identityCacheTime {
+	if k, ok := s.knownIdentity(ctx, name); ok {
 		return s.ring(k.id), nil
 	}
 	h, _, err := s.readHead(ctx, name)

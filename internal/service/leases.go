@@ -13,6 +13,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/events/eventlog"
+	"github.com/deployctl/deployctl/internal/sys/panics"
 	"github.com/deployctl/deployctl/statestore"
 )
 
@@ -66,7 +67,7 @@ func (s *Service) CreatedUpdate(
 // StartUpdate begins an update that its client executes.
 func (s *Service) StartUpdate(ctx context.Context, r deployments.StartRequest) (deployments.Leased, error) {
 	name, id := r.Stack, r.ID
-	created, err := s.Created(ctx, name, id)
+	created, queue, err := s.toStart(ctx, name, id)
 	if err != nil {
 		return deployments.Leased{}, err
 	}
@@ -90,7 +91,10 @@ func (s *Service) StartUpdate(ctx context.Context, r deployments.StartRequest) (
 		return l, s.startPreview(ctx, l, request)
 	}
 	var accepted deployments.Accepted
-	until := time.Now().Add(r.Patience)
+	until := time.Now()
+	if r.Patience != nil {
+		until = until.Add(r.Patience())
+	}
 	leave, err := s.turns.start(ctx, name.Organization)
 	if err != nil {
 		return l, failure("wait for a turn to start", err)
@@ -98,7 +102,11 @@ func (s *Service) StartUpdate(ctx context.Context, r deployments.StartRequest) (
 	defer leave()
 	if err := attended(ctx, until, r.NoWorker, func() error {
 		request.Submitted = &deployments.Submission{StackID: request.Submitted.StackID, At: time.Now().UTC()}
-		return s.request(ctx, name, deployments.UpdateSubmit, &accepted, request)
+		workers, err := queue()
+		if err != nil {
+			return err
+		}
+		return s.requestOn(ctx, name, workers, deployments.UpdateSubmit, &accepted, request)
 	}); err != nil {
 		return l, failure("submit the update", err)
 	}
@@ -106,17 +114,57 @@ func (s *Service) StartUpdate(ctx context.Context, r deployments.StartRequest) (
 	for l.Fence == 0 {
 		var next deployments.UpdateName
 		created.Version = l.Update.Number()
-		if err = s.PutCreated(ctx, created); err == nil {
-			next, l.Fence, err = s.awaitLease(ctx, l.Update, until, leave)
+		noting := s.noteStart(ctx, created)
+		next, h, err := s.awaitLease(ctx, l.Update, until, leave)
+		if unnoted := <-noting; err == nil {
+			err = unnoted
 		}
 		if err != nil { // nobody renews it
 			_ = s.Cancel(context.WithoutCancel(ctx), l.Update, false)
 			return l, err
 		}
-		l.Update = next
+		l.Update, l.Fence, l.Tags = next, h.Fence, h.Tags
 	}
 	l.Expires = time.Now().Add(request.Lease.Duration)
 	return l, nil
+}
+
+// queueKnownFor is how long a task queue that was read for a start is good for it.
+const queueKnownFor = time.Second
+
+// toStart reads at once what a start needs of the bucket: what was created, and the task queue of the workers. That is
+// read again if it was read too long ago.
+func (s *Service) toStart(
+	ctx context.Context, name deployments.StackName, id string,
+) (created deployments.CreatedUpdate, queue func() (string, error), err error) {
+	var workers string
+	var unknown error
+	read := time.Now()
+	reading, reads := panics.NewGroup(ctx, "starting an update")
+	reading.Go(func() (err error) {
+		created, err = s.Created(reads, name, id)
+		return err
+	})
+	reading.Go(func() error {
+		workers, unknown = s.TaskQueue(reads, name.Organization) // a preview does not need it
+		return nil
+	})
+	err = reading.Wait()
+	return created, func() (string, error) {
+		if unknown == nil && time.Since(read) < queueKnownFor {
+			return workers, nil
+		}
+		return s.TaskQueue(ctx, name.Organization)
+	}, err
+}
+
+// noteStart notes which version an update has got, while its start waits for the stack.
+func (s *Service) noteStart(ctx context.Context, created deployments.CreatedUpdate) <-chan error {
+	noted := make(chan error, 1)
+	go func() {
+		noted <- panics.Do("starting an update", func() error { return s.PutCreated(ctx, created) })
+	}()
+	return noted
 }
 
 // startPreview describes a preview that its client executes, unless it was started before.
@@ -142,22 +190,22 @@ func attended(ctx context.Context, until time.Time, waits func(error), call func
 	}
 }
 
-// awaitLease waits until an update has its stack, and returns the fence of its claim. If another update was put before
-// it, it has got another version, which is returned without a fence. It leaves its turn when another update has the
+// awaitLease waits until an update has its stack, and returns the head with its claim. If another update was put before
+// it, it has got another version, which is returned without a head. It leaves its turn when another update has the
 // stack, for which it waits up to a time.
 func (s *Service) awaitLease(
 	ctx context.Context, u deployments.UpdateName, until time.Time, leave func(),
-) (_ deployments.UpdateName, fence int, err error) {
+) (_ deployments.UpdateName, has statestore.Head, err error) {
 	s.starting.Add(1)
 	defer s.starting.Add(-1)
 	looked := time.Now()
 	for pause := leasePollFirst; ; pause = min(pause*5/4+time.Millisecond, s.longestPause()) {
 		h, err := s.Head(ctx, u.StackName)
 		if err != nil {
-			return u, 0, err
+			return u, has, err
 		}
 		if h.Active != nil && h.Active.Version == u.Version && h.Active.Writer == statestore.LeaseWriter {
-			return u, h.Fence, nil
+			return u, h, nil
 		}
 		if h.Active != nil && h.Active.Version != u.Version {
 			leave()
@@ -165,14 +213,14 @@ func (s *Service) awaitLease(
 		if time.Since(looked) >= leaseInfoEvery {
 			looked = time.Now()
 			if next, err := s.leftQueue(ctx, u); err != nil || next != u {
-				return next, 0, err
+				return next, has, err
 			}
 		}
 		if h.Active != nil && h.Active.Version != u.Version && time.Now().After(until) {
-			return u, 0, s.stillBusy(ctx, u.StackName)
+			return u, has, s.stillBusy(ctx, u.StackName)
 		}
 		if !sleep(ctx, pause) {
-			return u, 0, failure("wait for the stack", ctx.Err())
+			return u, has, failure("wait for the stack", ctx.Err())
 		}
 	}
 }

@@ -173,18 +173,19 @@ func (w *watcher) listNews(ctx context.Context) (map[string]int, error) {
 	return marks, reading.Wait()
 }
 
-// lastParts is how many parts of the Run's stream follow the last one that is known, in most logs that have their end:
-// the end itself, and what was saved before it.
-const lastParts = 2
-
-// readEnd reads the parts of a log that has its end which follow those that are known, before a list says that they are
-// there. It returns what waits until they are cached. One that is not there, or cannot be read, is found out later.
+// readEnd reads the parts of the Run's stream, of a log that has its end, which mostly follow those that are known, before
+// a list says that they are there. It returns what waits until they are cached. One that is not there, or cannot be read,
+// is found out later.
 func (w *watcher) readEnd(ctx context.Context) (wait func()) {
 	if !w.ended {
 		return func() {}
 	}
 	reading, reads := panics.NewGroup(ctx, "reading the end of a log")
-	for n := range lastParts {
+	parts := 2 // what was saved before the end, and that
+	if w.next[eventlog.RunStream] > 0 {
+		parts = 1
+	}
+	for n := range parts {
 		p := statestore.Part{Update: w.update, Stream: eventlog.RunStream, Number: w.next[eventlog.RunStream] + 1 + n}
 		reading.Go(func() error {
 			if data, err := w.ReadEvents(reads, p, 1); err == nil {
