@@ -84,8 +84,12 @@ func (s *Store) finish(
 		}
 		beside <- panics.Do("ending "+f.Update.String(), func() error { return f.Beside(ctx) })
 	}()
+	leaves := true // something for Sweep
 	go func() {
-		known <- panics.Do("ending "+f.Update.String(), func() error { return s.knowsAll(ctx, f) })
+		known <- panics.Do("ending "+f.Update.String(), func() (err error) {
+			leaves, err = s.knowsAll(ctx, f)
+			return err
+		})
 	}()
 	d, err := s.fold(ctx, f)
 	if not := <-holding; not != nil {
@@ -103,10 +107,13 @@ func (s *Store) finish(
 	if err != nil || over {
 		return w, err
 	}
-	if w.Version == 0 {
-		return Written{Resources: h.Resources}, s.Commit(ctx, claim, Written{})
+	if err = s.Commit(ctx, claim, w); err == nil && !leaves {
+		s.swept.Add(f.Update, struct{}{})
 	}
-	return w, s.Commit(ctx, claim, w)
+	if w.Version == 0 {
+		return Written{Resources: h.Resources}, err
+	}
+	return w, err
 }
 
 // writeEnd writes the checkpoint of an update; the zero Written if it may end without one. Less returns why what it has
@@ -146,27 +153,24 @@ func (f Finish) mayEnd(h Head) (c Claim, err error) {
 }
 
 // knowsAll reports, as CodeConflict, that an update has saved more than its end knows of, and, as CodeFormat, that one
-// of its saves is missing.
-func (s *Store) knowsAll(ctx context.Context, f Finish) error {
+// of its saves is missing. It returns whether the update leaves something that is to be removed once it has ended.
+func (s *Store) knowsAll(ctx context.Context, f Finish) (leaves bool, err error) {
 	if f.Saves == 0 { // mostly there is none: what else the list tells of the update saves another one after the next
 		there, err := s.workingFolders(ctx, f.Update)
-		if err == nil && len(there) == 0 {
-			s.swept.Add(f.Update, struct{}{})
-		}
 		if err != nil || !slices.Contains(there, updateKey(f.Update, "delta", "")) {
-			return err
+			return len(there) > 0, err
 		}
 	}
 	last, err := s.LastSave(ctx, f.Update)
 	if err != nil || last <= f.saves() {
-		return err
+		return true, err
 	}
 	more, err := s.LoadDeltas(ctx, f.Update, f.saves(), last)
 	if err == nil && len(more) > 0 {
 		err = deployments.Errorf(deployments.CodeConflict, "update %s has saved more than is to be committed: %d times and "+
 			"not %d", f.Update, last, f.saves())
 	}
-	return err
+	return true, err
 }
 
 // untouched reports whether an update has changed nothing. Such an update may end without a version, and must when its

@@ -199,3 +199,34 @@ func TestNothingIsLookedForOfAnUpdateThatLeavesNothing(t *testing.T) {
 		t.Errorf("its saves are not removed: %d, %v", last, err)
 	}
 }
+
+// A client asks for its stack and for its files together, with one token.
+func TestCallsThatComeTogetherReadOnce(t *testing.T) {
+	memory := &bucket.Memory{}
+	s := opened(t, memory, statestore.Options{})
+	must(t, s.CreateStack(t.Context(), dev, nil))
+	text, err := s.Access.CreateToken(t.Context(), deployments.Token{Name: "ci", Grant: &deployments.Grant{
+		Role: deployments.RoleDeployer, Organization: dev.Organization}})
+	must(t, err)
+	for held, calls := range map[string][]func(*statestore.Store) error{
+		"head.json": {func(s *statestore.Store) error { _, err := s.Head(t.Context(), dev); return err },
+			func(s *statestore.Store) error {
+				_, err := s.Missing(t.Context(), dev, deployments.Manifest{})
+				return err
+			}},
+		"ci": {func(s *statestore.Store) error { _, err := s.Access.Authenticate(t.Context(), text); return err },
+			func(s *statestore.Store) error { _, err := s.Access.Authenticate(t.Context(), text); return err }},
+	} {
+		objects := &countedReads{Objects: memory, held: held, until: make(chan struct{}), began: make(chan struct{}, 100)}
+		other := opened(t, objects, statestore.Options{})
+		var all sync.WaitGroup
+		all.Go(func() { must(t, calls[0](other)) })
+		<-objects.began
+		all.Go(func() { must(t, calls[1](other)) })
+		close(objects.until)
+		all.Wait()
+		if n := objects.count(held); n != 1 {
+			t.Errorf("%s is read %d times", held, n)
+		}
+	}
+}

@@ -86,9 +86,12 @@ func serviceMessage(u deployments.UpdateName, text string) deployments.WatchEven
 
 // watch sends the events of one update.
 func (s *Service) watch(ctx context.Context, u deployments.UpdateName, send func(deployments.WatchEvent) error) error {
-	// The watcher of an update that runs learns from Temporal when there is something to read.
+	// The watcher of an update that runs learns from Temporal when there is something to read. If Temporal does not say
+	// soon that it runs, the log is looked at.
 	var parts map[string]int
-	if !s.runs(ctx, u) {
+	soon, cancel := context.WithTimeout(ctx, endingEvery)
+	runs := s.runs(soon, u)
+	if cancel(); !runs {
 		var err error
 		if parts, err = s.EventParts(ctx, u); err != nil {
 			return err

@@ -226,11 +226,15 @@ func (s *Store) Authenticate(ctx context.Context, text string) (deployments.Call
 // asks after a change does not get what was read before it.
 func (s *Store) authenticateOnce(ctx context.Context, name string, hash [sha256.Size]byte) (knownCaller, error) {
 	since := s.callers.changes()
-	reading := s.authenticating.DoChan(string(hash[:])+strconv.Itoa(since), func() (any, error) {
-		found, err := s.authenticate(context.WithoutCancel(ctx), name, hash) // the caller may leave before the others
-		if err == nil {
-			s.callers.keep(hash, found, since)
-		}
+	reading := s.authenticating.DoChan(string(hash[:])+strconv.Itoa(since), func() (found any, err error) {
+		err = panics.Do("finding the token "+name, func() error {
+			caller, err := s.authenticate(context.WithoutCancel(ctx), name, hash) // the caller may leave before the others
+			if err == nil {
+				s.callers.keep(hash, caller, since)
+			}
+			found = caller
+			return err
+		})
 		return found, err
 	})
 	select {
