@@ -196,8 +196,8 @@ func (a *Activities) startedHere(u deployments.UpdateName) *time.Time {
 	return nil
 }
 
-// sayAll writes what is left of the log of an update before its end: the events of the last save, if it was not made, and
-// the summary. The deltas of that save are in the Run's result until they are in the checkpoint.
+// sayAll writes what is left of the log of an update before its end: the events of the last save, if it was not made,
+// and the summary. The deltas of that save are in the Run's result until they are in the checkpoint.
 func (e *ending) sayAll(ctx context.Context) error {
 	summary := summaryOf(e.info, e.in.Result)
 	s := e.in.LastSave

@@ -36,15 +36,18 @@ func (h *house) another(objects bucket.Objects) {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	h.store, h.acts = store, New(Options{Store: store, Runs: h.runs, Heart: h.heart, Worker: "worker-2", Dir: h.t.TempDir()})
+	h.store = store
+	h.acts = New(Options{Store: store, Runs: h.runs, Heart: h.heart, Worker: "worker-2", Dir: h.t.TempDir()})
 	acts := h.acts
 	h.t.Cleanup(func() { Close(h.t.Context(), acts) })
 }
 
-// The deltas of the last save are no object of their own: until the head names the checkpoint that has them, they are in
-// the input of the activity that ends the update. So wherever that is interrupted, its next attempt makes the same end.
+// The deltas of the last save are no object of their own: until the head names the checkpoint that has them, they are
+// in the input of the activity that ends the update. So wherever that is interrupted, its next attempt makes the same
+// end.
 func TestAnEndThatIsInterruptedAnywhereIsMadeAgainByAnyWorker(t *testing.T) {
-	for _, at := range []string{"/checkpoints/", "/events/run/00000001", "head.json", "/history/", "/events/run/00000002"} {
+	for _, at := range []string{"/checkpoints/", "/events/run/00000001", "head.json", "/history/",
+		"/events/run/00000002"} {
 		for _, gone := range []bool{false, true} {
 			objects := &refusing{Objects: &bucket.Memory{}}
 			h := newHouseOn(t, objects)

@@ -153,8 +153,8 @@ type StartRequest struct {
 	Stack StackName
 	ID    string
 	By    Holder
-	// Patience, if set, returns how long it waits while another update has the stack, or no worker takes it up. It is called
-	// once, when that is known of what is to start.
+	// Patience, if set, returns how long it waits while another update has the stack, or no worker takes it up. It is
+	// called once, when that is known of what is to start.
 	Patience func() time.Duration
 	// NoWorker, if set, is called with each error of CodeNoWorker that it waits out.
 	NoWorker func(err error)

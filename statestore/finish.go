@@ -46,7 +46,8 @@ func (f Finish) saves() int {
 // have the stack (any more).
 //
 // What does not depend on one another is done at once: the deltas and the list of what there is of the update are read
-// beside each other, and then the checkpoint is written beside what Beside does. The head moves when all of it is there.
+// beside each other, and then the checkpoint is written beside what Beside does. The head moves when all of it is
+// there.
 //
 // The head is mostly that of the claim, which this process has written, and is not read then: it moves on the condition
 // that it is still there. Else, what was written beside counts for nothing, and is written again.
@@ -117,8 +118,9 @@ func (s *Store) finish(
 }
 
 // writeEnd writes the checkpoint of an update; the zero Written if it may end without one. Less returns why what it has
-// saved cannot be committed, once that is known, and unread is why its base and deltas cannot be read. The checkpoint is
-// written before less is known, but does not replace another one, which may have more: the head does not name it yet.
+// saved cannot be committed, once that is known, and unread is why its base and deltas cannot be read. The checkpoint
+// is written before less is known, but does not replace another one, which may have more: the head does not name it
+// yet.
 func (s *Store) writeEnd(
 	ctx context.Context, f Finish, c Claim, d *draft, less func() error, unread error,
 ) (Written, error) {

@@ -25,8 +25,8 @@ var ten = harness.Files{
 		"r-{{i}}\n        type: fake:index:Named\n        properties: {name: \"ten-{{i}}\", size: 1}\n",
 }
 
-// byTime are the requests of which there are as many as time passes: what is known for some seconds is read again, and a
-// log is looked at, and a log and the state are saved in parts, while an update goes on.
+// byTime are the requests of which there are as many as time passes: what is known for some seconds is read again, and
+// a log is looked at, and a log and the state are saved in parts, while an update goes on.
 var byTime = []string{"GET service/mode", "GET quotas/*/limits", "LIST tokens/", "GET tokens/", "PUT tokens/",
 	"HEAD keys/ring.json", "LIST stack/updates/*/events/", "GET stack/updates/*/events/", "PUT stack/updates/*/events/",
 	"PUT stack/updates/*/delta/", "GET stack/updates/*/delta/", "LIST stack/updates/*/delta/",
@@ -53,8 +53,8 @@ func counted(all []traffic.Request) (n, heads int) {
 	return n, heads
 }
 
-// patient reports what an update does before it is time: it saves what it does, and shows what takes long, after a second
-// each. One that is over by then does neither, and leaves nothing for the next one to remove.
+// patient reports what an update does before it is time: it saves what it does, and shows what takes long, after a
+// second each. One that is over by then does neither, and leaves nothing for the next one to remove.
 func patient(all []traffic.Request, took time.Duration) (early string) {
 	kinds := traffic.Kinds(all)
 	for kind, most := range map[string]int{"PUT stack/updates/*/delta/*": 1, "PUT stack/updates/*/events/output/*": 2} {

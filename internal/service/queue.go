@@ -27,8 +27,8 @@ func (s *Service) Stack(ctx context.Context, name deployments.StackName) (deploy
 	return info, err
 }
 
-// StackBriefly describes a stack for whoever needs to know which update has it, but not what waits for that, nor how far
-// it is: it waits for no workflow then.
+// StackBriefly describes a stack for whoever needs to know which update has it, but not what waits for that, nor how
+// far it is: it waits for no workflow then.
 func (s *Service) StackBriefly(ctx context.Context, name deployments.StackName) (deployments.StackInfo, error) {
 	return s.stack(ctx, name, true)
 }

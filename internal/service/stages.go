@@ -17,9 +17,9 @@ import (
 var ends = map[string]bool{deployments.ActivityCommit: true, deployments.ActivityEndLease: true,
 	deployments.ActivityEnter: true}
 
-// stages tells when an update has begun, as soon as it has, and when its workflow has ended the log, or is closed without
-// that (false). The history of the workflow says both as it happens, however large the update is: its steps are in
-// another one.
+// stages tells when an update has begun, as soon as it has, and when its workflow has ended the log, or is closed
+// without that (false). The history of the workflow says both as it happens, however large the update is: its steps are
+// in another one.
 func (w *watcher) stages(ctx context.Context) (begun <-chan time.Time, ended <-chan bool) {
 	begins, end := make(chan time.Time, 1), make(chan bool, 1)
 	var once sync.Once
@@ -50,7 +50,8 @@ func (w *watcher) stages(ctx context.Context) (begun <-chan time.Time, ended <-c
 }
 
 // readStages reads the history of the update's workflow as it grows, calls begin with the time at which an activity has
-// ended, the first of which is the claim, and returns true when the log has its end, or false when the workflow is closed.
+// ended, the first of which is the claim, and returns true when the log has its end, or false when the workflow is
+// closed.
 func (w *watcher) readStages(ctx context.Context, begin func(at time.Time)) (written bool, err error) {
 	scheduled := map[int64]string{}
 	events := w.temporal.GetWorkflowHistory(ctx, deployments.UpdateWorkflowID(w.update), "", true,

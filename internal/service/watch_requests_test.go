@@ -51,19 +51,19 @@ func (b *briefly) HasNext() bool { return b.events < 4 }
 func (b *briefly) Next() (*historypb.HistoryEvent, error) {
 	b.events++
 	e := &historypb.HistoryEvent{EventId: int64(b.events), EventTime: timestamppb.Now()}
-	switch name := map[bool]string{true: deployments.ActivityClaim, false: deployments.ActivityCommit}[b.events < 3]; {
-	case b.events%2 == 1:
+	name := map[bool]string{true: deployments.ActivityClaim, false: deployments.ActivityCommit}[b.events < 3]
+	if b.events%2 == 1 {
 		e.Attributes = &historypb.HistoryEvent_ActivityTaskScheduledEventAttributes{
 			ActivityTaskScheduledEventAttributes: &historypb.ActivityTaskScheduledEventAttributes{
 				ActivityType: &commonpb.ActivityType{Name: name}}}
-	default:
-		if name == deployments.ActivityCommit {
-			time.Sleep(b.committed) // of the bubble
-		}
-		e.Attributes = &historypb.HistoryEvent_ActivityTaskCompletedEventAttributes{
-			ActivityTaskCompletedEventAttributes: &historypb.ActivityTaskCompletedEventAttributes{
-				ScheduledEventId: int64(b.events - 1)}}
+		return e, nil
 	}
+	if name == deployments.ActivityCommit {
+		time.Sleep(b.committed) // of the bubble
+	}
+	e.Attributes = &historypb.HistoryEvent_ActivityTaskCompletedEventAttributes{
+		ActivityTaskCompletedEventAttributes: &historypb.ActivityTaskCompletedEventAttributes{
+			ScheduledEventId: int64(b.events - 1)}}
 	return e, nil
 }
 

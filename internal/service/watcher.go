@@ -173,9 +173,9 @@ func (w *watcher) listNews(ctx context.Context) (map[string]int, error) {
 	return marks, reading.Wait()
 }
 
-// readEnd reads the parts of the Run's stream, of a log that has its end, which mostly follow those that are known, before
-// a list says that they are there. It returns what waits until they are cached. One that is not there, or cannot be read,
-// is found out later.
+// readEnd reads the parts of the Run's stream, of a log that has its end, which mostly follow those that are known,
+// before a list says that they are there. It returns what waits until they are cached. One that is not there, or cannot
+// be read, is found out later.
 func (w *watcher) readEnd(ctx context.Context) (wait func()) {
 	if !w.ended {
 		return func() {}

@@ -56,8 +56,8 @@ func (c *call) create(kind string, program apitype.UpdateProgramRequest) (apityp
 	return answer, err
 }
 
-// createBeside creates an update while it is asked what the update will wait for. One of a stack that cannot be described
-// is never started.
+// createBeside creates an update while it is asked what the update will wait for. One of a stack that cannot be
+// described is never started.
 func (c *call) createBeside(r deployments.UpdateRequest) (id string, err error) {
 	creating, creates := panics.NewGroup(c.Context(), "creating an update")
 	var info deployments.StackInfo

@@ -35,7 +35,9 @@ func gatherEarly(ctx context.Context, s *console.Session, name deployments.Stack
 	return e
 }
 
-func (e *earlyBundle) gather(ctx context.Context, s *console.Session, name deployments.StackName, packs []string) error {
+func (e *earlyBundle) gather(
+	ctx context.Context, s *console.Session, name deployments.StackName, packs []string,
+) error {
 	config, err := s.Project.StackIn(name.Stack, s.ConfigFileText())
 	if err != nil {
 		return err

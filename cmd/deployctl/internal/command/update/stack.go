@@ -16,7 +16,9 @@ func existingStack(ctx context.Context, s *console.Session) (deployments.StackIn
 }
 
 // stackAndFiles is existingStack that gathers the project's files meanwhile. The caller ends that.
-func stackAndFiles(ctx context.Context, s *console.Session) (stack deployments.StackInfo, early *earlyBundle, err error) {
+func stackAndFiles(
+	ctx context.Context, s *console.Session,
+) (stack deployments.StackInfo, early *earlyBundle, err error) {
 	stack, err = stackBeside(ctx, s, func(name deployments.StackName) { early = gatherEarly(ctx, s, name) })
 	return stack, early, err
 }
