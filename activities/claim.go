@@ -1,7 +1,6 @@
 package activities
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,12 +19,21 @@ import (
 	"go.temporal.io/sdk/activity"
 )
 
-// Head returns the version of a stack, its next version and its active update.
+// Head returns the version of a stack, its next version and its active update. An update is mostly about to begin then,
+// so what its claim will ask for is read, too.
 func (a *Activities) Head(ctx context.Context, name deployments.StackName) (deployments.Head, error) {
-	h, next, err := a.Store.HeadAndNext(ctx, name) // the history also has updates that never held the claim
-	if err != nil {
+	var h statestore.Head
+	var next int
+	reading, reads := panics.NewGroup(ctx, "reading a head")
+	reading.Go(func() (err error) {
+		h, next, err = a.Store.HeadAndNext(reads, name) // the history also has updates that never held the claim
+		return err
+	})
+	reading.Go(func() error { a.expect(reads, name.Organization); return nil })
+	if err := reading.Wait(); err != nil {
 		return deployments.Head{}, failureAtOnce(err)
 	}
+	var err error
 	head := h.Contract(name)
 	head.Next = next
 	if a.Unseen != nil {
@@ -54,18 +62,19 @@ func (a *Activities) claim(ctx context.Context, in deployments.ClaimInput) (depl
 	if r.Lease != nil || r.Submitted == nil {
 		return deployments.Claimed{}, notSubmitted(u)
 	}
-	asked, err := a.ask(ctx, in)
+	full := a.roomFor(ctx, u)
+	asked, err := a.ask(ctx, in, full == nil)
 	if err != nil || asked.queue != "" {
 		return deployments.Claimed{Queue: asked.queue}, err
 	}
-	if err := a.roomFor(ctx, u); err != nil {
-		return deployments.Claimed{}, err
+	if full != nil {
+		return deployments.Claimed{}, full
 	}
 	if asked.held != "" {
 		return deployments.Claimed{}, Postponed(ctx, asked.held, longestHold)
 	}
-	if err := a.request(ctx, in); err != nil {
-		return deployments.Claimed{}, err
+	if asked.refused != nil {
+		return deployments.Claimed{}, asked.refused
 	}
 	if err := a.withinQuota(ctx, in); err != nil {
 		return deployments.Claimed{}, err
@@ -91,48 +100,6 @@ func (a *Activities) claim(ctx context.Context, in deployments.ClaimInput) (depl
 		Worker: a.Worker, Base: c.Base, Goal: goal, HasProgram: r.HasProgram(),
 		Retries: s.retries,
 	}, nil
-}
-
-// asked is what is known before the first write of a claim.
-type asked struct {
-	queue string          // of the workers that host the update; empty: this one may
-	held  string          // why the update does not begin now; empty: it does
-	head  statestore.Head // of the stack of a preview, which claims nothing
-}
-
-// ask asks all that decides whether the update begins here and now, at once. A claim needs the head next, so that is
-// read, too.
-func (a *Activities) ask(ctx context.Context, in deployments.ClaimInput) (of asked, err error) {
-	u, r := in.Update, in.Request
-	asking, asks := panics.NewGroup(ctx, "beginning an update")
-	asking.Go(func() (err error) {
-		of.queue, err = a.elsewhere(asks, u.Organization)
-		return err
-	})
-	asking.Go(func() (err error) {
-		if in.Number <= 1 {
-			of.held, err = a.heldBack(asks, u, r)
-		}
-		return err
-	})
-	asking.Go(func() (err error) {
-		if changesHead(u, r) {
-			a.Store.Expect(asks, u.StackName)
-		} else {
-			of.head, err = a.Store.Head(asks, u.StackName)
-		}
-		return err
-	})
-	return of, asking.Wait()
-}
-
-// request stores the request of the update, and fails if its caller may not make it any more.
-func (a *Activities) request(ctx context.Context, in deployments.ClaimInput) error {
-	permitted := make(chan error, 1)
-	go func() {
-		permitted <- panics.Do("looking for who asked for an update", func() error { return a.permit(ctx, in) })
-	}()
-	return cmp.Or(a.putRequest(ctx, in), <-permitted)
 }
 
 // beginHosting opens the session of an update that has its stack, while its description is stored, and begins what it
@@ -190,9 +157,8 @@ func (a *Activities) describe(ctx context.Context, in deployments.ClaimInput, c 
 	return since, a.Store.PutInfo(ctx, running(u, in.Request, since))
 }
 
-// greet writes what an update begins with to its log.
+// greet writes to the log of an update what its user may not expect. The log begins with the prelude, see opening.
 func (s *session) greet(missing string) {
-	s.log.Put(prelude(s.config))
 	if missing != "" {
 		s.log.Put(warning(missing))
 	}
@@ -315,14 +281,6 @@ func changesHead(u deployments.UpdateName, r deployments.UpdateRequest) bool {
 	return !r.DryRun && u.Number() > 0
 }
 
-// started returns when the update was first claimed.
-func (a *Activities) started(ctx context.Context, u deployments.UpdateName) time.Time {
-	if info, err := a.Store.Info(ctx, u); err == nil && !info.Started.IsZero() {
-		return info.Started
-	}
-	return time.Now().UTC()
-}
-
 func running(u deployments.UpdateName, r deployments.UpdateRequest, since time.Time) deployments.UpdateInfo {
 	return deployments.UpdateInfo{
 		Update: u, Kind: r.Kind, DryRun: r.DryRun, Status: deployments.StatusRunning, Message: r.Message,
@@ -354,6 +312,16 @@ func warning(text string) apitype.EngineEvent {
 	return apitype.EngineEvent{Timestamp: int(time.Now().Unix()), DiagnosticEvent: &apitype.DiagnosticEvent{
 		Message: text + "\n", Color: "never", Severity: "warning",
 	}}
+}
+
+// opening returns what the nth part of a Run's stream begins with: the first one with the prelude. It is not printed by
+// whoever claims the update, so that an update which prints nothing has no more parts.
+func opening(n int, c stackconfig.Config) []deployments.WatchEvent {
+	if n != 1 {
+		return nil
+	}
+	event := prelude(c)
+	return []deployments.WatchEvent{{Event: &event}}
 }
 
 // prelude returns the first event of a log: the configuration, with secrets redacted.

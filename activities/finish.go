@@ -109,6 +109,7 @@ func (e *ending) commit(ctx context.Context) error {
 		Scope: statestore.Scope{Update: e.in.Update, Base: e.in.Base, Secrets: e.request.Secrets},
 		Saves: e.in.Saves, Integrity: e.in.Result.IntegrityError,
 		Check: func(h statestore.Head) error {
+			e.info, e.over = deployments.UpdateInfo{}, false
 			active = h.Active != nil && h.Active.Version == e.in.Update.Version
 			return executedBy(h, e.in.Update, run)
 		},
@@ -116,7 +117,7 @@ func (e *ending) commit(ctx context.Context) error {
 			if err := e.begin(ctx, active && run != ""); err != nil || e.over {
 				return err
 			}
-			return e.sayAll(ctx)
+			return e.record(ctx)
 		},
 	}
 	if s := e.in.LastSave; s != nil {
@@ -176,7 +177,15 @@ func (e *ending) begin(ctx context.Context, active bool) error {
 		e.info.Code = deployments.CodeInvalid
 	}
 	e.info.Ended = time.Now().UTC()
-	return e.acts.countMinutes(ctx, e.info, e.request)
+	return nil
+}
+
+// record counts the minutes of an update that ends, and writes what is left of its log before its end.
+func (e *ending) record(ctx context.Context) error {
+	recording, records := panics.NewGroup(ctx, "recording the end of an update")
+	recording.Go(func() error { return e.acts.countMinutes(records, e.info, e.request) })
+	recording.Go(func() error { return e.sayAll(records) })
+	return recording.Wait()
 }
 
 // startedHere returns since when an update runs, if this worker has claimed it; else nil.
@@ -187,18 +196,13 @@ func (a *Activities) startedHere(u deployments.UpdateName) *time.Time {
 	return nil
 }
 
-// sayAll writes what is left of the log of an update before its end: the last save, if it was not made, and the
-// summary.
+// sayAll writes what is left of the log of an update before its end: the events of the last save, if it was not made,
+// and the summary. The deltas of that save are in the Run's result until they are in the checkpoint.
 func (e *ending) sayAll(ctx context.Context) error {
 	summary := summaryOf(e.info, e.in.Result)
 	s := e.in.LastSave
 	if s == nil {
-		return e.acts.append(ctx, e.in.Update, e.last(), summary)
-	}
-	if len(s.Deltas) > 0 { // the values of its events may be among them
-		if err := e.acts.Store.SaveDeltas(ctx, s.Update, s.Number, s.Deltas); err != nil {
-			return err
-		}
+		return e.acts.append(ctx, e.in.Update, e.last(), append(opening(e.last(), e.request.Config), summary...))
 	}
 	return e.acts.append(ctx, e.in.Update, e.last(), append(e.acts.shown(ctx, *s), summary...))
 }
@@ -216,7 +220,7 @@ func (e *ending) endPreview(ctx context.Context) error {
 		return err
 	}
 	e.info.Resources = h.Resources
-	return e.sayAll(ctx)
+	return e.record(ctx)
 }
 
 // tell tells webhooks that an update has ended, while the caller does something else.

@@ -10,6 +10,7 @@ import (
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/events/eventlog"
 	"github.com/deployctl/deployctl/internal/sys/mempool"
+	"github.com/deployctl/deployctl/internal/sys/panics"
 	"github.com/deployctl/deployctl/statestore"
 )
 
@@ -23,16 +24,7 @@ func (a *Activities) beginLease(ctx context.Context, in deployments.UpdateInput)
 	if r.Lease == nil || r.Submitted == nil {
 		return notSubmitted(u)
 	}
-	if err := a.Store.PutRequest(ctx, u, r); err != nil {
-		return err
-	}
-	switch why, err := a.heldBack(ctx, u, r); {
-	case err != nil:
-		return err
-	case why != "": // its client waits for an answer
-		return deployments.Errorf(deployments.CodeMaintenance, "%s: run the command again later", why)
-	}
-	if err := a.permit(ctx, deployments.ClaimInput{Update: u, Request: r, Number: 1}); err != nil {
+	if err := a.mayBeginLease(ctx, in); err != nil {
 		return err
 	}
 	if err := a.placeLease(ctx, in); err != nil {
@@ -42,17 +34,28 @@ func (a *Activities) beginLease(ctx context.Context, in deployments.UpdateInput)
 	if err != nil {
 		return err
 	}
-	info, err := a.Store.Info(ctx, u)
-	if err != nil && deployments.CodeOf(err) != deployments.CodeNotFound {
+	_, err = a.describe(ctx, deployments.ClaimInput{Update: u, Request: r}, claim)
+	return err
+}
+
+// mayBeginLease stores the request of an update that its client executes, and asks at once all that decides whether it
+// begins. The claim needs the head next, and then the quota, so these are read, too.
+func (a *Activities) mayBeginLease(ctx context.Context, in deployments.UpdateInput) error {
+	u, r := in.Update, in.Request
+	var held string
+	asking, asks := panics.NewGroup(ctx, "beginning a lease")
+	asking.Go(func() (err error) {
+		held, err = a.heldBack(asks, u, r)
 		return err
+	})
+	asking.Go(func() error { return a.request(asks, deployments.ClaimInput{Update: u, Request: r, Number: 1}) })
+	asking.Go(func() error { a.Store.Expect(asks, u.StackName); return nil })
+	asking.Go(func() error { _, _ = a.Store.Quota(asks, u.Organization); return nil })
+	err := asking.Wait()
+	if err == nil && held != "" { // its client waits for an answer
+		err = deployments.Errorf(deployments.CodeMaintenance, "%s: run the command again later", held)
 	}
-	if !info.Ended.IsZero() { // it was ended while this claim was under way
-		if err := a.Store.Commit(ctx, claim, statestore.Written{}); err != nil {
-			return err
-		}
-		return deployments.Errorf(deployments.CodeConflict, "update %s is over: %s", u, info.Status)
-	}
-	return a.Store.PutInfo(ctx, running(u, r, a.started(ctx, u)))
+	return err
 }
 
 const (
@@ -94,9 +97,6 @@ func (a *Activities) EndLease(ctx context.Context, in deployments.LeaseEnd) (dep
 	claim := a.leases.Claim(in.Update.Organization, nil)
 	defer claim.Release()
 	ctx = mempool.With(ctx, claim, leasePatience)
-	if err := a.executes(ctx, in.Update); err != nil {
-		return deployments.LeaseEnded{}, failureUntilStored(err)
-	}
 	info, err := a.endLease(ctx, in)
 	if err != nil {
 		return deployments.LeaseEnded{UpdateInfo: info}, failureUntilStored(err)
@@ -142,22 +142,30 @@ func (a *Activities) Settling(ctx context.Context, info deployments.UpdateInfo) 
 const versionOfClient = "pulumi.version"
 
 func (a *Activities) endLease(ctx context.Context, in deployments.LeaseEnd) (deployments.UpdateInfo, error) {
-	request, err := a.Store.Request(ctx, in.Update)
+	request, info, err := a.toEnd(ctx, in.Update)
 	if err != nil {
-		return deployments.UpdateInfo{}, err
-	}
-	info, err := a.Store.Info(ctx, in.Update)
-	if err != nil && deployments.CodeOf(err) != deployments.CodeNotFound {
 		return info, err
 	}
 	base := 0
 	if info.Ended.IsZero() {
-		info = running(in.Update, request, a.started(ctx, in.Update))
+		since := info.Started
+		if since.IsZero() {
+			since = time.Now().UTC()
+		}
+		info = running(in.Update, request, since)
+		counted := make(chan error, 1)
+		go func() {
+			counted <- panics.Do("counting the steps of "+in.Update.String(), func() (err error) {
+				info.Changes, err = a.Store.LeaseChanges(ctx, in.Update)
+				return err
+			})
+		}()
 		client := ""
 		if request.Lease != nil {
 			client = request.Lease.Metadata[versionOfClient]
 		}
 		written, err := a.Store.FinishLease(ctx, in.Update, client)
+		uncounted := <-counted
 		if err != nil && deployments.CodeOf(err) == deployments.CodeInvalid { // a client that does not keep to the format
 			in.Status, in.Error, err = engine.StatusFailed, "what the client wrote is not all in the state: "+err.Error(), nil
 		}
@@ -165,8 +173,8 @@ func (a *Activities) endLease(ctx context.Context, in deployments.LeaseEnd) (dep
 			return info, err
 		}
 		base = written.Base
-		if info.Changes, err = a.Store.LeaseChanges(ctx, in.Update); err != nil {
-			return info, err
+		if uncounted != nil {
+			return info, uncounted
 		}
 		info.Status, info.Resources, info.Committed = string(in.Status), written.Resources, written.Version != 0
 		if info.Error, err = a.unsettledError(ctx, in); err != nil {
@@ -190,11 +198,34 @@ func (a *Activities) endLease(ctx context.Context, in deployments.LeaseEnd) (dep
 	return info, nil
 }
 
+// toEnd reads at once what the end of a lease begins with: the request of the update, and what is known of it, which is
+// nothing if it has not begun. It fails if another workflow run has the stack for the update.
+func (a *Activities) toEnd(
+	ctx context.Context, u deployments.UpdateName,
+) (request deployments.UpdateRequest, info deployments.UpdateInfo, err error) {
+	reading, reads := panics.NewGroup(ctx, "ending a lease")
+	reading.Go(func() error { return a.executes(reads, u) })
+	reading.Go(func() (err error) {
+		request, err = a.Store.Request(reads, u)
+		return err
+	})
+	reading.Go(func() (err error) {
+		if info, err = a.Store.Info(reads, u); deployments.CodeOf(err) == deployments.CodeNotFound {
+			err = nil
+		}
+		return err
+	})
+	return request, info, reading.Wait()
+}
+
 // unsettledError returns the error of an update that has been committed, with what nobody can settle.
 func (a *Activities) unsettledError(ctx context.Context, in deployments.LeaseEnd) (string, error) {
+	if in.Status == engine.StatusSucceeded {
+		return in.Error, nil
+	}
 	left, err := a.Store.LeftPending(ctx, in.Update)
 	why := unsettled(left)
-	if err != nil || left.Operations == 0 || why == "" || in.Status == engine.StatusSucceeded {
+	if err != nil || left.Operations == 0 || why == "" {
 		return in.Error, err
 	}
 	text := fmt.Sprintf("it left %d operations pending, which the service cannot settle, because %s: look for the "+

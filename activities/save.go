@@ -45,18 +45,20 @@ const longestShowing = time.Minute
 // see: an event that cannot be shown becomes a diagnostic. While the store is down that is never written: the append
 // fails, too, and the repeated save shows the event.
 func (a *Activities) shown(ctx context.Context, in deployments.SaveInput) []deployments.WatchEvent {
-	if len(in.Events) == 0 {
+	if len(in.Events) == 0 && in.Number != 1 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, longestShowing)
 	defer cancel()
 	encoder := eventEncoder{now: time.Now()}
+	var first []deployments.WatchEvent
 	if values, request, err := a.valuesOf(ctx, in.Update, in.Base); err != nil {
 		encoder.values = unreadable{err}
 	} else {
-		encoder.values, encoder.preview = values, request.DryRun
+		encoder.values, encoder.preview = statestore.Knowing(values, in.Deltas), request.DryRun
+		first = opening(in.Number, request.Config)
 	}
-	return encoder.events(ctx, in.Events)
+	return append(first, encoder.events(ctx, in.Events)...)
 }
 
 // unreadable is the decoder of values that cannot be read.

@@ -84,7 +84,7 @@ func TestEverySaveIsRepeatedWhateverTheStoreAnswers(t *testing.T) {
 		try  func() error
 	}{
 		"a save": {"/delta/", func() error { _, err := call[struct{}](h, h.acts.Save, save); return err }},
-		"the last save": {"/delta/", func() error {
+		"the last save": {"/checkpoints/", func() error {
 			_, err := call[deployments.UpdateInfo](h, h.acts.Settled, settled)
 			return err
 		}},

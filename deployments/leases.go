@@ -118,6 +118,8 @@ type Leased struct {
 	StackID string `json:"stackID,omitempty"`
 	// Caller is the token that started it: the lease is renewed as long as that may deploy to the stack.
 	Caller Holder `json:"caller"`
+	// Tags are those that the stack had when the update got it. A token does not have them.
+	Tags map[string]string `json:"-"`
 }
 
 // Preview reports whether the lease is of a preview, which changes nothing.
@@ -151,8 +153,9 @@ type StartRequest struct {
 	Stack StackName
 	ID    string
 	By    Holder
-	// Patience is how long it waits while another update has the stack, or no worker takes it up.
-	Patience time.Duration
+	// Patience, if set, returns how long it waits while another update has the stack, or no worker takes it up. It is
+	// called once, when that is known of what is to start.
+	Patience func() time.Duration
 	// NoWorker, if set, is called with each error of CodeNoWorker that it waits out.
 	NoWorker func(err error)
 }

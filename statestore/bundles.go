@@ -12,6 +12,7 @@ import (
 	"sort"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/sys/panics"
 	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
@@ -34,23 +35,26 @@ func (s *Store) Missing(ctx context.Context, name deployments.StackName, m deplo
 	if err := m.Validate(); err != nil {
 		return nil, err
 	}
-	if err := s.checkUpload(ctx, name.Organization, m.Bytes()); err != nil {
-		return nil, err
+	refused := make(chan error, 1)
+	go func() { // the files are looked for meanwhile
+		refused <- panics.Do("looking for the quota of "+name.Organization, func() error {
+			return s.checkUpload(ctx, name.Organization, m.Bytes())
+		})
+	}()
+	missing, err := s.unsent(ctx, name, m)
+	if not := <-refused; not != nil {
+		return nil, not
 	}
-	return s.unsent(ctx, name, m)
+	return missing, err
 }
 
 // unsent is Missing of a manifest that may have been sent before.
 func (s *Store) unsent(ctx context.Context, name deployments.StackName, m deployments.Manifest) ([]string, error) {
-	r, err := s.stackKeysOf(ctx, name)
+	r, l, err := s.listMonth(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	month := s.month(r)
-	l, err := s.objects.List(ctx, bucket.Query{Prefix: month})
-	if err != nil {
-		return nil, bucket.Failed(err, "list the project files of "+name.String())
-	}
 	there := make(map[string]bool, len(l.Keys))
 	for _, key := range l.Keys {
 		there[key] = true
@@ -68,6 +72,37 @@ func (s *Store) unsent(ctx context.Context, name deployments.StackName, m deploy
 	}
 	sort.Strings(missing)
 	return slices.Compact(missing), nil
+}
+
+// listMonth lists the files that a stack has this month. It lists those of the identity that the stack had when it was
+// looked at last, while it finds out whether that is still the stack's.
+func (s *Store) listMonth(ctx context.Context, name deployments.StackName) (r *stackKeys, l bucket.Listing, err error) {
+	list := func(ctx context.Context, r *stackKeys) (bucket.Listing, error) {
+		l, err := s.objects.List(ctx, bucket.Query{Prefix: s.month(r)})
+		return l, bucket.Failed(err, "list the project files of "+name.String())
+	}
+	s.mu.Lock()
+	was, known := s.names[name.String()]
+	s.mu.Unlock()
+	if !known {
+		if r, err = s.stackKeysOf(ctx, name); err == nil {
+			l, err = list(ctx, r)
+		}
+		return r, l, err
+	}
+	listing, lists := panics.NewGroup(ctx, "listing the project files of "+name.String())
+	listing.Go(func() (err error) {
+		r, err = s.stackKeysOf(lists, name)
+		return err
+	})
+	listing.Go(func() (err error) {
+		l, err = list(lists, s.ring(was.id))
+		return err
+	})
+	if err = listing.Wait(); err == nil && r.id != was.id {
+		l, err = list(ctx, r)
+	}
+	return r, l, err
 }
 
 // encodeManifest returns the content of a manifest as it is stored, and the digest of the bundle.

@@ -260,6 +260,11 @@ var zstdWriter, _ = zstd.NewWriter(nil)
 // write stores a draft as the checkpoint of the claim's update. An existing checkpoint was written by an earlier
 // attempt, and is replaced only while the claim holds.
 func (s *Store) write(ctx context.Context, c Claim, d *draft) (Written, error) {
+	return s.writeUnless(ctx, c, d, func() error { return nil })
+}
+
+// writeUnless is write for who may find out meanwhile why no other checkpoint is to be replaced.
+func (s *Store) writeUnless(ctx context.Context, c Claim, d *draft, unless func() error) (Written, error) {
 	r, err := s.stackKeysOf(ctx, c.Update.StackName)
 	if err != nil {
 		return Written{}, err
@@ -274,6 +279,9 @@ func (s *Store) write(ctx context.Context, c Claim, d *draft) (Written, error) {
 	packed := s.packed(r.id, w.Version, parts...)
 	tag, err := s.objects.Put(ctx, key, packed, bucket.Condition{Absent: true})
 	for errors.Is(err, bucket.ErrChanged) {
+		if err := unless(); err != nil {
+			return Written{}, err
+		}
 		if err := s.Holds(ctx, c); err != nil {
 			return Written{}, err
 		}

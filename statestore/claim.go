@@ -105,7 +105,7 @@ func (s *Store) Claim(ctx context.Context, c Claimant) (Claim, error) {
 // Commit ends the claim's update, moves the head to the checkpoint w, and releases the claim; with a zero Written the
 // version stays. A repeated Commit has no effect. CodeConflict: the claim was lost, and nothing was changed.
 func (s *Store) Commit(ctx context.Context, c Claim, w Written) error {
-	_, err := s.changeHead(ctx, c.Update.StackName, func(h *Head) (bool, error) {
+	_, err := s.changeKnownHead(ctx, c.Update.StackName, claimKnownFor, func(h *Head) (bool, error) {
 		if h.Active == nil || h.Active.Version != c.Update.Version || h.Active.Writer != c.Writer ||
 			h.Fence != c.Fence {
 			if w.Version != 0 && h.Version == w.Version && h.Digest == w.Digest {
@@ -128,21 +128,33 @@ func (s *Store) Commit(ctx context.Context, c Claim, w Written) error {
 // lost the stack. What cannot be removed now is left to Collect, and so are journals: their ends refuse late writes.
 func (s *Store) Sweep(ctx context.Context, name deployments.StackName, version int) {
 	u := deployments.UpdateName{StackName: name, Version: strconv.Itoa(version)}
-	there, err := s.objects.List(ctx, bucket.Query{Prefix: updateKey(u, ""), Fold: true})
+	if s.swept.Remove(u) {
+		return
+	}
+	there, err := s.workingFolders(ctx, u)
 	if err != nil {
 		return
 	}
-	for _, part := range []string{"delta", "outcome", spillFolder, blobFolder, snapshotFolder} {
-		folder := updateKey(u, part, "")
-		if !slices.Contains(there.Keys, folder) {
-			continue
-		}
+	for _, folder := range there {
 		l, err := s.objects.List(ctx, bucket.Query{Prefix: folder})
 		if err != nil {
 			return
 		}
 		_ = bucket.Each(l.Keys, func(key string) error { return s.objects.Delete(ctx, key) })
 	}
+}
+
+// workingFolders returns the folders of an update that only its recovery would need, those that there are.
+func (s *Store) workingFolders(ctx context.Context, u deployments.UpdateName) ([]string, error) {
+	prefix := updateKey(u, "")
+	l, err := s.objects.List(ctx, bucket.Query{Prefix: prefix, Fold: true})
+	var there []string
+	for _, part := range []string{"delta", "outcome", spillFolder, blobFolder, snapshotFolder} {
+		if folder := updateKey(u, part, ""); slices.Contains(l.Keys, folder) {
+			there = append(there, folder)
+		}
+	}
+	return there, bucket.Failed(err, "list "+prefix)
 }
 
 // Holds reports, as CodeConflict, that the claim was lost.

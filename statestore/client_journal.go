@@ -105,6 +105,12 @@ func (s *Store) EndJournal(ctx context.Context, l deployments.Leased) error {
 		return err
 	}
 	known, size := s.clientLogs.last(logOfLease{journalLog, lease})
+	if known > 0 { // mostly nobody else has written to it
+		err := s.putLog(ctx, journalLog, l.Update, known+1, logLine{logSize: size, End: true}, nil)
+		if !errors.Is(err, bucket.ErrChanged) {
+			return err
+		}
+	}
 	for {
 		last, line, err := s.lastOfLog(ctx, journalLog, l.Update, known)
 		if err != nil || line.End {

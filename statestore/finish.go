@@ -3,6 +3,7 @@ package statestore
 import (
 	"context"
 	"slices"
+	"sync"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
@@ -23,7 +24,8 @@ type Finish struct {
 	// Integrity, if not empty, is an invariant that the snapshot breaks and that cannot be repaired. It is written to
 	// the checkpoint.
 	Integrity string
-	// Check, if not nil, may refuse the end by the stack's head: then nothing is written.
+	// Check, if not nil, may refuse the end by the stack's head: then nothing is written. It is called again, and Beside
+	// after it, if the head turns out to be another one.
 	Check func(Head) error
 	// Beside, if not nil, is called once the update is known to have the stack, while its checkpoint is written. The head
 	// moves only after it has returned without an error.
@@ -43,9 +45,28 @@ func (f Finish) saves() int {
 // steps are never dropped, and CheckIntegrity reports the error to the next update. CodeConflict: the update does not
 // have the stack (any more).
 //
-// What does not depend on one another is done at once: the head, the deltas and the list of them are read beside each
-// other, and then the checkpoint is written beside what Beside does. The head moves when all of it is there.
+// What does not depend on one another is done at once: the deltas and the list of what there is of the update are read
+// beside each other, and then the checkpoint is written beside what Beside does. The head moves when all of it is
+// there.
+//
+// The head is mostly that of the claim, which this process has written, and is not read then: it moves on the condition
+// that it is still there. Else, what was written beside counts for nothing, and is written again.
 func (s *Store) Finish(ctx context.Context, f Finish) (Written, error) {
+	name := f.Update.StackName
+	if h, _, known := s.knownHead(name, claimKnownFor); known && h.Active != nil && h.Active.Version == f.Update.Version {
+		w, err := s.finish(ctx, f, func(context.Context) (Head, error) { return h, nil })
+		if deployments.CodeOf(err) != deployments.CodeConflict {
+			return w, err
+		}
+		s.heads.drop(name)
+	}
+	return s.finish(ctx, f, func(ctx context.Context) (Head, error) { return s.Head(ctx, name) })
+}
+
+// finish is Finish by a head.
+func (s *Store) finish(
+	ctx context.Context, f Finish, head func(context.Context) (Head, error),
+) (Written, error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	holding, beside, known := make(chan error, 1), make(chan error, 1), make(chan error, 1)
@@ -53,7 +74,9 @@ func (s *Store) Finish(ctx context.Context, f Finish) (Written, error) {
 	var claim Claim
 	go func() {
 		err := panics.Do("ending "+f.Update.String(), func() (err error) {
-			h, claim, err = s.mayFinish(ctx, f)
+			if h, err = head(ctx); err == nil {
+				claim, err = f.mayEnd(h)
+			}
 			return err
 		})
 		if holding <- err; err != nil || f.Beside == nil {
@@ -62,8 +85,12 @@ func (s *Store) Finish(ctx context.Context, f Finish) (Written, error) {
 		}
 		beside <- panics.Do("ending "+f.Update.String(), func() error { return f.Beside(ctx) })
 	}()
+	leaves := true // something for Sweep
 	go func() {
-		known <- panics.Do("ending "+f.Update.String(), func() error { return s.knowsAll(ctx, f) })
+		known <- panics.Do("ending "+f.Update.String(), func() (err error) {
+			leaves, err = s.knowsAll(ctx, f)
+			return err
+		})
 	}()
 	d, err := s.fold(ctx, f)
 	if not := <-holding; not != nil {
@@ -71,7 +98,7 @@ func (s *Store) Finish(ctx context.Context, f Finish) (Written, error) {
 	}
 	w, over := h.written(), f.Update.Number() > 0 && h.Version == f.Update.Number()
 	if !over {
-		if w, err = s.writeEnd(ctx, f, claim, d, <-known, err); err != nil {
+		if w, err = s.writeEnd(ctx, f, claim, d, sync.OnceValue(func() error { return <-known }), err); err != nil {
 			stop()
 		}
 	}
@@ -81,54 +108,71 @@ func (s *Store) Finish(ctx context.Context, f Finish) (Written, error) {
 	if err != nil || over {
 		return w, err
 	}
-	if w.Version == 0 {
-		return Written{Resources: h.Resources}, s.Commit(ctx, claim, Written{})
+	if err = s.Commit(ctx, claim, w); err == nil && !leaves {
+		s.swept.Add(f.Update, struct{}{})
 	}
-	return w, s.Commit(ctx, claim, w)
+	if w.Version == 0 {
+		return Written{Resources: h.Resources}, err
+	}
+	return w, err
 }
 
-// writeEnd writes the checkpoint of an update; the zero Written if it may end without one. Less is why what it has
-// saved cannot be committed, and unread why its base and deltas cannot be read.
-func (s *Store) writeEnd(ctx context.Context, f Finish, c Claim, d *draft, less, unread error) (Written, error) {
-	switch {
-	case less != nil:
-		return Written{}, less
-	case bucket.Unreadable(unread) != nil && s.untouched(ctx, f):
-		return Written{}, nil
-	case unread != nil:
+// writeEnd writes the checkpoint of an update; the zero Written if it may end without one. Less returns why what it has
+// saved cannot be committed, once that is known, and unread is why its base and deltas cannot be read. The checkpoint
+// is written before less is known, but does not replace another one, which may have more: the head does not name it
+// yet.
+func (s *Store) writeEnd(
+	ctx context.Context, f Finish, c Claim, d *draft, less func() error, unread error,
+) (Written, error) {
+	if unread != nil {
+		if err := less(); err != nil {
+			return Written{}, err
+		}
+		if bucket.Unreadable(unread) != nil && s.untouched(ctx, f) {
+			return Written{}, nil
+		}
 		return Written{}, unread
 	}
-	w, err := s.write(ctx, c, d)
+	w, err := s.writeUnless(ctx, c, d, less)
+	if err == nil {
+		err = less()
+	}
 	if err == nil {
 		err = s.noteGenerations(ctx, f.Update.StackName, d)
 	}
 	return w, err
 }
 
-// mayFinish returns the head of an update's stack, and the update's claim unless it has its version already.
-func (s *Store) mayFinish(ctx context.Context, f Finish) (h Head, c Claim, err error) {
-	if h, err = s.Head(ctx, f.Update.StackName); err == nil && f.Check != nil {
+// mayEnd returns the claim of an update by the head of its stack; none if it has its version already.
+func (f Finish) mayEnd(h Head) (c Claim, err error) {
+	if f.Check != nil {
 		err = f.Check(h)
 	}
 	if n := f.Update.Number(); err == nil && (n == 0 || h.Version != n) {
 		c, err = h.claimOf(f.Update)
 	}
-	return h, c, err
+	return c, err
 }
 
 // knowsAll reports, as CodeConflict, that an update has saved more than its end knows of, and, as CodeFormat, that one
-// of its saves is missing.
-func (s *Store) knowsAll(ctx context.Context, f Finish) error {
+// of its saves is missing. It returns whether the update leaves something that is to be removed once it has ended.
+func (s *Store) knowsAll(ctx context.Context, f Finish) (leaves bool, err error) {
+	if f.Saves == 0 { // mostly there is none: what else the list tells of the update saves another one after the next
+		there, err := s.workingFolders(ctx, f.Update)
+		if err != nil || !slices.Contains(there, updateKey(f.Update, "delta", "")) {
+			return len(there) > 0, err
+		}
+	}
 	last, err := s.LastSave(ctx, f.Update)
 	if err != nil || last <= f.saves() {
-		return err
+		return true, err
 	}
 	more, err := s.LoadDeltas(ctx, f.Update, f.saves(), last)
 	if err == nil && len(more) > 0 {
 		err = deployments.Errorf(deployments.CodeConflict, "update %s has saved more than is to be committed: %d times and "+
 			"not %d", f.Update, last, f.saves())
 	}
-	return err
+	return true, err
 }
 
 // untouched reports whether an update has changed nothing. Such an update may end without a version, and must when its

@@ -116,7 +116,12 @@ func (s *Store) readHead(ctx context.Context, name deployments.StackName) (Head,
 		return Head{}, "", err
 	}
 	key := stackKey(name, "head.json")
+	read := s.headReads.begin(name)
+	defer read()
 	o, err := s.objects.Get(ctx, key)
+	if err != nil {
+		read() // what follows may ask for the identity
+	}
 	if errors.Is(err, bucket.ErrAbsent) {
 		s.cacheIdentity(name, Head{})
 		if absent := s.absent(ctx, name); deployments.CodeOf(absent) != deployments.CodeFormat {
@@ -197,7 +202,15 @@ func damagedHead(key string, err error) error {
 func (s *Store) changeHead(
 	ctx context.Context, name deployments.StackName, change func(*Head) (write bool, err error),
 ) (Head, error) {
-	if h, tag, known := s.knownHead(name); known {
+	return s.changeKnownHead(ctx, name, headKnownFor, change)
+}
+
+// changeKnownHead is changeHead of a head that was read or written within a time.
+func (s *Store) changeKnownHead(
+	ctx context.Context, name deployments.StackName, within time.Duration,
+	change func(*Head) (write bool, err error),
+) (Head, error) {
+	if h, tag, known := s.knownHead(name, within); known {
 		if write, err := change(&h); err == nil && write {
 			err = s.writeHead(ctx, name, h, bucket.Condition{Tag: tag})
 			if !errors.Is(err, bucket.ErrChanged) {
@@ -231,14 +244,14 @@ func (s *Store) changeReadHead(
 // Expect reads the head of a stack, unless it was just read, for whoever is about to change it. What is wrong with it
 // is found out then.
 func (s *Store) Expect(ctx context.Context, name deployments.StackName) {
-	if _, known := s.heads.get(name); !known {
+	if _, known := s.heads.get(name, headKnownFor); !known {
 		_, _, _ = s.readHead(ctx, name)
 	}
 }
 
-// knownHead returns a head that was read or written a moment ago, if there is one.
-func (s *Store) knownHead(name deployments.StackName) (h Head, tag string, known bool) {
-	o, known := s.heads.get(name)
+// knownHead returns a head that was read or written within a time, if there is one.
+func (s *Store) knownHead(name deployments.StackName, within time.Duration) (h Head, tag string, known bool) {
+	o, known := s.heads.get(name, within)
 	if !known {
 		return Head{}, "", false
 	}

@@ -26,10 +26,25 @@ import (
 // answer. The state says that it was written by this version of the client, which a journal does not say; empty means
 // that it is not known.
 func (s *Store) FinishLease(ctx context.Context, u deployments.UpdateName, client string) (Written, error) {
+	// A head that was just read does, if the claim finds it still there.
+	if h, _, known := s.knownHead(u.StackName, headKnownFor); known && h.Active != nil && h.Active.Version == u.Version {
+		w, err := s.finishLease(ctx, u, h, client)
+		if deployments.CodeOf(err) != deployments.CodeConflict {
+			return w, err
+		}
+	}
 	h, err := s.Head(ctx, u.StackName)
-	switch {
-	case err != nil:
+	if err != nil {
 		return Written{}, err
+	}
+	return s.finishLease(ctx, u, h, client)
+}
+
+// finishLease is FinishLease by a head.
+func (s *Store) finishLease(
+	ctx context.Context, u deployments.UpdateName, h Head, client string,
+) (Written, error) {
+	switch {
 	case h.Version == u.Number():
 		return h.written(), s.rejected(ctx, u)
 	case h.Active == nil || h.Active.Version != u.Version: // it has ended without a version, or never began

@@ -13,6 +13,9 @@ const (
 	// headKnownFor is how long a head is kept to be changed without another read. It is the time between a look at the
 	// head and the change that follows it; an older one would mostly have changed.
 	headKnownFor = 5 * time.Second
+	// claimKnownFor is headKnownFor of the end of a claim: while an update has its stack, hardly anybody else changes the
+	// head.
+	claimKnownFor = 365 * 24 * time.Hour
 	// maxHeads and maxHeadBytes limit the heads that are kept, and the size of one.
 	maxHeads, maxHeadBytes = 512, 64 << 10
 )
@@ -56,9 +59,10 @@ func (r recentHeads) keep(name deployments.StackName, o bucket.Object) {
 
 func (r recentHeads) drop(name deployments.StackName) { r.known.Remove(name) }
 
-func (r recentHeads) get(name deployments.StackName) (bucket.Object, bool) {
+// get returns a head that was read or written within a time.
+func (r recentHeads) get(name deployments.StackName, within time.Duration) (bucket.Object, bool) {
 	head, ok := r.known.Get(name)
-	if age := r.now().Sub(head.at); !ok || age < 0 || age > headKnownFor {
+	if age := r.now().Sub(head.at); !ok || age < 0 || age > within {
 		return bucket.Object{}, false
 	}
 	return head.Object, true

@@ -90,6 +90,7 @@ type Store struct {
 	cacheOrder []string                  // of cache, oldest first
 	recent     recent
 	heads      recentHeads
+	headReads  headReads
 	bundles    recentBundles
 
 	recreating chan struct{} // held by who reads all heads; see RecreateStack
@@ -97,6 +98,8 @@ type Store struct {
 	quotas     *lru.Cache[string, *lastQuota] // by organization
 	clientLogs clientLogs
 	snapshots  *lru.Cache[writtenLease, int64] // the sizes of what leases wrote last; see takeSnapshot
+	// swept are updates that had nothing for Sweep to remove when they ended.
+	swept *lru.Cache[deployments.UpdateName, struct{}]
 
 	// outdated is the error of reading the newest keys of the bucket, if any.
 	outdated   atomic.Pointer[error]
@@ -112,6 +115,9 @@ type cachedIdentity struct {
 	digest   string
 	read     time.Time
 }
+
+// sweptKept is how many updates the store remembers that have nothing for Sweep.
+const sweptKept = 4096
 
 // identityCacheTime is how long a stack's identity is cached. It changes only when a stack is removed and another one
 // gets its name.
@@ -150,9 +156,13 @@ func New(objects bucket.Objects, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	swept, err := lru.New[deployments.UpdateName, struct{}](sweptKept)
+	if err != nil {
+		return nil, err
+	}
 	objects = bucket.Guarded(objects)
 	s := &Store{
-		snapshots: snapshots, heads: heads, bundles: bundles, quotas: quotas,
+		swept: swept, snapshots: snapshots, heads: heads, bundles: bundles, quotas: quotas,
 		objects: objects, keys: keys, keepers: o.Keepers, adopt: o.Adopt, keep: o.KeepEmpty, now: o.Now,
 		stackKeys: map[string]*stackKeys{}, names: map[string]cachedIdentity{},
 		cache: map[string]*cacheEntry{}, recreating: make(chan struct{}, 1),
@@ -218,10 +228,7 @@ func (s *Store) IdentityOf(ctx context.Context, name deployments.StackName) (str
 
 // stackKeysOf returns the keys of a stack by its name, from the cache or from its head.
 func (s *Store) stackKeysOf(ctx context.Context, name deployments.StackName) (*stackKeys, error) {
-	s.mu.Lock()
-	k, ok := s.names[name.String()]
-	s.mu.Unlock()
-	if ok && time.Since(k.read) < identityCacheTime {
+	if k, ok := s.knownIdentity(ctx, name); ok {
 		return s.ring(k.id), nil
 	}
 	h, _, err := s.readHead(ctx, name)

@@ -98,14 +98,46 @@ func (m *results) add(deltas []engine.Delta) {
 		if _, made := state.Key.Op(); !made {
 			continue
 		}
-		was := m.states[state.Key]
-		for _, part := range engine.Parts {
-			if bag := state.Bag(part); bag.Ref == state.Key.Ref(part) { // as in an earlier delta of the same operation
-				*bag = *was.Bag(part)
-			}
-		}
-		m.states[state.Key] = state
+		m.states[state.Key] = withPartsOf(state, m.states[state.Key])
 	}
+}
+
+// Knowing returns a codec that knows deltas which may not be saved yet, besides what another one knows.
+func Knowing(c *bags.Codec, deltas []engine.Delta) *bags.Codec {
+	states := map[engine.Key]engine.State{}
+	for _, d := range deltas {
+		if d.State == nil {
+			continue
+		}
+		state := *d.State
+		if _, made := state.Key.Op(); !made {
+			continue
+		}
+		if was, again := states[state.Key]; again {
+			state = withPartsOf(state, was)
+		}
+		states[state.Key] = state
+	}
+	with := &bags.Codec{Key: c.Key, Blobs: c.Blobs}
+	with.Resolve = func(ctx context.Context, ref engine.Ref) (resource.PropertyMap, error) {
+		key, part, _ := ref.State()
+		state, known := states[key]
+		if bag := state.Bag(part); known && bag != nil && bag.Ref != ref { // else it is as in a delta that was saved
+			return with.Decode(ctx, *bag)
+		}
+		return c.Resolve(ctx, ref)
+	}
+	return with
+}
+
+// withPartsOf returns a state with those parts of another one of the same operation that are as there.
+func withPartsOf(state, was engine.State) engine.State {
+	for _, part := range engine.Parts {
+		if bag := state.Bag(part); bag.Ref == state.Key.Ref(part) {
+			*bag = *was.Bag(part)
+		}
+	}
+	return state
 }
 
 // blobs stores the large bags of one update. No other update needs them: a checkpoint contains its values.

@@ -121,8 +121,8 @@ func writesBack(f *ast.FuncDecl) (found bool) {
 }
 
 // again are the functions that call a function which they are given once more after a conflict.
-var again = []string{"changeHead", "changeMember", "nextSnapshot", "ChangeWebhooks", "ChangeSchedule",
-	"ChangeDeployment", "ChangeDeploymentSettings", "changeKeyring", "changePlaces"}
+var again = []string{"changeHead", "changeKnownHead", "changeMember", "nextSnapshot", "ChangeWebhooks",
+	"ChangeSchedule", "ChangeDeployment", "ChangeDeploymentSettings", "changeKeyring", "changePlaces"}
 
 // TestWhatRunsAgainBeginsWithTheSame looks at each function that may be called again after a conflict: what it has
 // changed of the variables around it the first time would be there the second time. One that it sets, it sets as a

@@ -33,7 +33,7 @@ const crowd = 10
 // writers has each function of the store that looks at bucket.ErrChanged, or writes under a condition on what it
 // has read: TestEachWriterOfTheStoreIsPlayed compares it with the source.
 var writers = map[string]writer{
-	"Store.changeHead":               {play: lockAtOnce},
+	"Store.changeKnownHead":          {play: lockAtOnce},
 	"Store.changeReadHead":           {play: tagAtOnce},
 	"Store.AdoptStack":               {play: adoptAtOnce},
 	"Store.adoptCheckpoint":          {play: adoptAtOnce},
@@ -72,7 +72,7 @@ var writers = map[string]writer{
 	"Store.putLog":                   {test: "TestAJournalOfSeveralServersHasWhatWasAcknowledged"},
 	"Store.EndJournal":               {told: "the first end counts, and it is after all that was acknowledged"},
 	"Store.endJournal":               {test: "TestAJournalOfSeveralServersHasWhatWasAcknowledged"},
-	"Store.write":                    {play: editAtOnce},
+	"Store.writeUnless":              {play: editAtOnce},
 	"Store.SetQuota":                 {play: limitsAtOnce},
 	"Store.changePlaces":             {play: placesAtOnce},
 	"Store.CountMinutes":             {play: minutesAtOnce},

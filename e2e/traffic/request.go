@@ -46,8 +46,8 @@ func requestOf(r *http.Request) *Request {
 var kept = func() map[string]bool {
 	words := map[string]bool{}
 	for word := range strings.FieldsSeq("aside audit authority blob blobs checkpoints creates delta deliveries events " +
-		"files head.json history identities info journal keys members mode organizations outcome plugins probe removed " +
-		"ring.json run schedules service stacks teams tokens trusts update updates webhooks") {
+		"files head.json history hooks identities info journal keys limits members mode organizations outcome plugins " +
+		"probe quotas removed ring.json run schedules service stacks teams tokens trusts update updates webhooks") {
 		words[word] = true
 	}
 	return words

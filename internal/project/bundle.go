@@ -34,6 +34,13 @@ type Bundle struct {
 	root     string            // directory that the manifest's paths are relative to
 	sources  map[string]string // by digest: a file with that content
 	dirs     []string          // in which files were looked for
+	asked    *asked            // nil: not yet
+}
+
+// asked is which files of a bundle a stack does not have.
+type asked struct {
+	stack   deployments.StackName
+	missing []string
 }
 
 // Root returns the directory that the paths of the manifest are relative to.
@@ -208,12 +215,24 @@ func digestFile(path string) (deployments.File, error) {
 		Size: max(size, info.Size())}, nil
 }
 
+// Ask asks which files of the bundle the service does not have, before the next Upload.
+func (b *Bundle) Ask(ctx context.Context, service deployments.Bundles, stack deployments.StackName) error {
+	missing, err := service.Missing(ctx, stack, b.Manifest)
+	if err == nil {
+		b.asked = &asked{stack, missing}
+	}
+	return err
+}
+
 // Upload sends what the service does not have yet and returns the bundle's digest.
 func (b *Bundle) Upload(ctx context.Context, service deployments.Bundles, stack deployments.StackName) (string, error) {
-	missing, err := service.Missing(ctx, stack, b.Manifest)
-	if err != nil {
-		return "", err
+	if b.asked == nil || b.asked.stack != stack {
+		if err := b.Ask(ctx, service, stack); err != nil {
+			return "", err
+		}
 	}
+	missing := b.asked.missing
+	b.asked = nil
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(uploads)
 	for _, digest := range missing {

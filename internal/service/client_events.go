@@ -8,6 +8,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/events/eventlog"
 	"github.com/deployctl/deployctl/internal/sys/mempool"
+	"github.com/deployctl/deployctl/internal/sys/panics"
 	"github.com/deployctl/deployctl/internal/values/rawjson"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
@@ -28,12 +29,12 @@ func (s *Service) WriteEvents(ctx context.Context, l deployments.Leased, events 
 	if err := s.leaseHasEnded(ctx, l); err != nil {
 		return err
 	}
+	writing, writes := panics.NewGroup(ctx, "storing events of "+l.Update.String())
 	if batch.changes != nil {
-		if err := s.PutLeaseChanges(ctx, l.Update, batch.changes); err != nil {
-			return err
-		}
+		writing.Go(func() error { return s.PutLeaseChanges(writes, l.Update, batch.changes) })
 	}
-	return s.WriteClientEvents(ctx, l, batch.encoded.Bytes(), batch.events)
+	writing.Go(func() error { return s.WriteClientEvents(writes, l, batch.encoded.Bytes(), batch.events) })
+	return writing.Wait()
 }
 
 // eventBatch is what WriteEvents stores of the events of one call.

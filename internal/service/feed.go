@@ -103,6 +103,14 @@ func (f *feeds) keep(p statestore.Part, parts [][]byte) {
 	}
 }
 
+// has reports whether a part is cached.
+func (f *feeds) has(p statestore.Part) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, cached := f.parts[p]
+	return cached
+}
+
 // read returns up to max parts of a stream from p on, from the cache or else from the store.
 func (f *feeds) read(ctx context.Context, s *Service, p statestore.Part, max int) ([][]byte, error) {
 	f.mu.Lock()
@@ -175,7 +183,8 @@ func (f *feeds) begin(s *Service, u deployments.UpdateName, parts map[string]int
 	}
 	f.all[u] = begun
 	go func() {
-		w := &watcher{Service: s, feed: begun, update: u, next: maps.Clone(parts)}
+		w := &watcher{Service: s, feed: begun, update: u, next: map[string]int{}}
+		maps.Copy(w.next, parts)
 		err := w.watch(ctx)
 		f.remove(begun) // later watchers get a new feed
 		begun.abort(err)

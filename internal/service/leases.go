@@ -66,7 +66,7 @@ func (s *Service) CreatedUpdate(
 // StartUpdate begins an update that its client executes.
 func (s *Service) StartUpdate(ctx context.Context, r deployments.StartRequest) (deployments.Leased, error) {
 	name, id := r.Stack, r.ID
-	created, err := s.Created(ctx, name, id)
+	created, queue, err := s.toStart(ctx, name, id)
 	if err != nil {
 		return deployments.Leased{}, err
 	}
@@ -90,7 +90,10 @@ func (s *Service) StartUpdate(ctx context.Context, r deployments.StartRequest) (
 		return l, s.startPreview(ctx, l, request)
 	}
 	var accepted deployments.Accepted
-	until := time.Now().Add(r.Patience)
+	until := time.Now()
+	if r.Patience != nil {
+		until = until.Add(r.Patience())
+	}
 	leave, err := s.turns.start(ctx, name.Organization)
 	if err != nil {
 		return l, failure("wait for a turn to start", err)
@@ -98,34 +101,30 @@ func (s *Service) StartUpdate(ctx context.Context, r deployments.StartRequest) (
 	defer leave()
 	if err := attended(ctx, until, r.NoWorker, func() error {
 		request.Submitted = &deployments.Submission{StackID: request.Submitted.StackID, At: time.Now().UTC()}
-		return s.request(ctx, name, deployments.UpdateSubmit, &accepted, request)
+		workers, err := queue()
+		if err != nil {
+			return err
+		}
+		return s.requestOn(ctx, name, workers, deployments.UpdateSubmit, &accepted, request)
 	}); err != nil {
 		return l, failure("submit the update", err)
 	}
 	l.Update = accepted.Update
 	for l.Fence == 0 {
-		var next deployments.UpdateName
 		created.Version = l.Update.Number()
-		if err = s.PutCreated(ctx, created); err == nil {
-			next, l.Fence, err = s.awaitLease(ctx, l.Update, until, leave)
+		noting := s.noteStart(ctx, created)
+		next, h, err := s.awaitLease(ctx, l.Update, until, leave)
+		if unnoted := <-noting; err == nil {
+			err = unnoted
 		}
 		if err != nil { // nobody renews it
 			_ = s.Cancel(context.WithoutCancel(ctx), l.Update, false)
 			return l, err
 		}
-		l.Update = next
+		l.Update, l.Fence, l.Tags = next, h.Fence, h.Tags
 	}
 	l.Expires = time.Now().Add(request.Lease.Duration)
 	return l, nil
-}
-
-// startPreview describes a preview that its client executes, unless it was started before.
-func (s *Service) startPreview(ctx context.Context, l deployments.Leased, r deployments.UpdateRequest) error {
-	if _, err := s.Info(ctx, l.Update); deployments.CodeOf(err) != deployments.CodeNotFound || err == nil {
-		return errors.Join(err, s.leaseHasEnded(ctx, l))
-	}
-	return s.PutInfo(ctx, deployments.UpdateInfo{Update: l.Update, Kind: r.Kind, DryRun: true,
-		Status: deployments.StatusRunning, Message: r.Message, Initiator: r.Initiator, Started: time.Now().UTC()})
 }
 
 // attended repeats a call until a worker takes it up, or until a time: the stock CLI repeats no such call. It calls
@@ -140,79 +139,6 @@ func attended(ctx context.Context, until time.Time, waits func(error), call func
 			waits(err)
 		}
 	}
-}
-
-// awaitLease waits until an update has its stack, and returns the fence of its claim. If another update was put before
-// it, it has got another version, which is returned without a fence. It leaves its turn when another update has the
-// stack, for which it waits up to a time.
-func (s *Service) awaitLease(
-	ctx context.Context, u deployments.UpdateName, until time.Time, leave func(),
-) (_ deployments.UpdateName, fence int, err error) {
-	s.starting.Add(1)
-	defer s.starting.Add(-1)
-	looked := time.Now()
-	for pause := leasePollFirst; ; pause = min(pause*5/4+time.Millisecond, s.longestPause()) {
-		h, err := s.Head(ctx, u.StackName)
-		if err != nil {
-			return u, 0, err
-		}
-		if h.Active != nil && h.Active.Version == u.Version && h.Active.Writer == statestore.LeaseWriter {
-			return u, h.Fence, nil
-		}
-		if h.Active != nil && h.Active.Version != u.Version {
-			leave()
-		}
-		if time.Since(looked) >= leaseInfoEvery {
-			looked = time.Now()
-			if next, err := s.leftQueue(ctx, u); err != nil || next != u {
-				return next, 0, err
-			}
-		}
-		if h.Active != nil && h.Active.Version != u.Version && time.Now().After(until) {
-			return u, 0, s.stillBusy(ctx, u.StackName)
-		}
-		if !sleep(ctx, pause) {
-			return u, 0, failure("wait for the stack", ctx.Err())
-		}
-	}
-}
-
-// longestPause returns how long an update that waits for its stack pauses at most between reads of the head.
-func (s *Service) longestPause() time.Duration {
-	return min(leasePollLast*time.Duration(1+s.starting.Load()/leasePollFew), leasePollMost)
-}
-
-// leftQueue returns the update that took the place of one that waits for its stack: itself as long as it waits, or the
-// version that it got when another was put before it. It is an error that it has ended.
-func (s *Service) leftQueue(ctx context.Context, u deployments.UpdateName) (deployments.UpdateName, error) {
-	info, err := s.Info(ctx, u)
-	switch {
-	case deployments.CodeOf(err) == deployments.CodeNotFound && err != nil:
-		return u, nil
-	case err != nil:
-		return u, err
-	case info.Next != "":
-		return deployments.UpdateName{StackName: u.StackName, Version: info.Next}, nil
-	case !info.Ended.IsZero():
-		return u, deployments.Errorf(deployments.CodeConflict, "update %s has ended before it began: %s", u, info.Error)
-	}
-	return u, nil
-}
-
-// concurrent is the sentence by which Pulumi's Automation API recognizes that another update has the stack.
-const concurrent = "Conflict: Another update is currently in progress."
-
-// stillBusy returns the error about a stack that an update does not wait for any longer.
-func (s *Service) stillBusy(ctx context.Context, name deployments.StackName) error {
-	info, err := s.Stack(ctx, name)
-	if err != nil {
-		return err
-	}
-	why := "run the command again"
-	if info.Active != nil {
-		why = info.Active.Holds()
-	}
-	return deployments.Errorf(deployments.CodeConflict, "%s The stack %s stays busy: %s", concurrent, name, why)
 }
 
 // RenewLease sets the end of a lease later.

@@ -20,6 +20,22 @@ import (
 
 // Stack describes a stack, with its active and waiting updates.
 func (s *Service) Stack(ctx context.Context, name deployments.StackName) (deployments.StackInfo, error) {
+	info, err := s.stack(ctx, name, false)
+	if err == nil {
+		s.detail(ctx, info.Active)
+	}
+	return info, err
+}
+
+// StackBriefly describes a stack for whoever needs to know which update has it, but not what waits for that, nor how
+// far it is: it waits for no workflow then.
+func (s *Service) StackBriefly(ctx context.Context, name deployments.StackName) (deployments.StackInfo, error) {
+	return s.stack(ctx, name, true)
+}
+
+func (s *Service) stack(
+	ctx context.Context, name deployments.StackName, brief bool,
+) (deployments.StackInfo, error) {
 	type answer struct {
 		queue deployments.StackInfo
 		err   error
@@ -43,7 +59,7 @@ func (s *Service) Stack(ctx context.Context, name deployments.StackName) (deploy
 	}()
 	var err error
 	info, err = s.store.Stack(ctx, name)
-	if close(known); err != nil {
+	if close(known); err != nil || brief && info.Active != nil {
 		return info, err
 	}
 	a := <-asked
@@ -52,7 +68,6 @@ func (s *Service) Stack(ctx context.Context, name deployments.StackName) (deploy
 	}
 	queue := a.queue
 	info.Active, info.Queued = queue.Active, queue.Queued
-	s.detail(ctx, info.Active)
 	return info, nil
 }
 

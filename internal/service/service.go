@@ -113,6 +113,10 @@ func (s *Service) toSubmit(
 		queue, err = s.TaskQueue(reads, name.Organization)
 		return err
 	})
+	reading.Go(func() error {
+		_, _ = s.store.Quota(reads, name.Organization) // who asks next meets the error
+		return nil
+	})
 	return head, queue, reading.Wait()
 }
 

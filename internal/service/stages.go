@@ -17,12 +17,13 @@ import (
 var ends = map[string]bool{deployments.ActivityCommit: true, deployments.ActivityEndLease: true,
 	deployments.ActivityEnter: true}
 
-// stages tells when the log of an update may have begun, and when its workflow has ended the log, or is closed without
-// that (false). The history of the workflow says both as it happens, however large the update is: its steps are in
-// another one.
-func (w *watcher) stages(ctx context.Context) (begun <-chan struct{}, ended <-chan bool) {
-	begins, end := make(chan struct{}), make(chan bool, 1)
-	begin := sync.OnceFunc(func() { close(begins) })
+// stages tells when an update has begun, as soon as it has, and when its workflow has ended the log, or is closed
+// without that (false). The history of the workflow says both as it happens, however large the update is: its steps are
+// in another one.
+func (w *watcher) stages(ctx context.Context) (begun <-chan time.Time, ended <-chan bool) {
+	begins, end := make(chan time.Time, 1), make(chan bool, 1)
+	var once sync.Once
+	begin := func(at time.Time) { once.Do(func() { begins <- at }) }
 	go func() {
 		for pause := brisk; ; pause = min(pause*3/2, endingEvery) {
 			var written bool
@@ -31,12 +32,12 @@ func (w *watcher) stages(ctx context.Context) (begun <-chan struct{}, ended <-ch
 				return err
 			})
 			if err == nil {
-				begin()
+				begin(time.Time{})
 				end <- written
 				return
 			}
 			if unknown := (*serviceerror.NotFound)(nil); !errors.As(err, &unknown) {
-				begin() // Temporal is unreachable, and the log may go on
+				begin(time.Time{}) // Temporal is unreachable, and the log may go on
 			}
 			select {
 			case <-ctx.Done():
@@ -48,9 +49,10 @@ func (w *watcher) stages(ctx context.Context) (begun <-chan struct{}, ended <-ch
 	return begins, end
 }
 
-// readStages reads the history of the update's workflow as it grows, calls begin once an activity has ended, which is
-// the claim, and returns true when the log has its end, or false when the workflow is closed.
-func (w *watcher) readStages(ctx context.Context, begin func()) (written bool, err error) {
+// readStages reads the history of the update's workflow as it grows, calls begin with the time at which an activity has
+// ended, the first of which is the claim, and returns true when the log has its end, or false when the workflow is
+// closed.
+func (w *watcher) readStages(ctx context.Context, begin func(at time.Time)) (written bool, err error) {
 	scheduled := map[int64]string{}
 	events := w.temporal.GetWorkflowHistory(ctx, deployments.UpdateWorkflowID(w.update), "", true,
 		enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
@@ -63,7 +65,7 @@ func (w *watcher) readStages(ctx context.Context, begin func()) (written bool, e
 			scheduled[e.GetEventId()] = a.GetActivityType().GetName()
 		}
 		if a := e.GetActivityTaskCompletedEventAttributes(); a != nil {
-			if begin(); ends[scheduled[a.GetScheduledEventId()]] {
+			if begin(e.GetEventTime().AsTime()); ends[scheduled[a.GetScheduledEventId()]] {
 				return true, nil
 			}
 		}

@@ -16,6 +16,9 @@ const (
 	// quick and slow limit the pause between reads of a log, which grows while nothing comes. What a program prints is
 	// gathered for longer than quick before it is in the log.
 	quick, slow = 100 * time.Millisecond, 2 * time.Second
+	// firstPart is how long it takes at least after an update has begun until its log has something: what is printed is
+	// gathered for a while, and what is done for longer.
+	firstPart = 300 * time.Millisecond
 	// endingEvery is how often to check whether an update has begun, before its end can be awaited.
 	endingEvery = 250 * time.Millisecond
 	// brisk is the first pause when the end is about to be written.
@@ -83,13 +86,20 @@ func serviceMessage(u deployments.UpdateName, text string) deployments.WatchEven
 
 // watch sends the events of one update.
 func (s *Service) watch(ctx context.Context, u deployments.UpdateName, send func(deployments.WatchEvent) error) error {
-	parts, err := s.EventParts(ctx, u)
-	if err != nil {
-		return err
-	}
-	if len(parts) == 0 {
-		if ended, err := s.endedWithoutLog(ctx, u); err != nil || ended != nil {
-			return cmp.Or(err, sendEnd(send, ended))
+	// The watcher of an update that runs learns from Temporal when there is something to read. If Temporal does not say
+	// soon that it runs, the log is looked at.
+	var parts map[string]int
+	soon, cancel := context.WithTimeout(ctx, endingEvery)
+	runs := s.runs(soon, u)
+	if cancel(); !runs {
+		var err error
+		if parts, err = s.EventParts(ctx, u); err != nil {
+			return err
+		}
+		if len(parts) == 0 {
+			if ended, err := s.endedWithoutLog(ctx, u); err != nil || ended != nil {
+				return cmp.Or(err, sendEnd(send, ended))
+			}
 		}
 	}
 	f, leave := s.feeds.join(s, u, parts)
@@ -105,11 +115,16 @@ func sendEnd(send func(deployments.WatchEvent) error, info *deployments.UpdateIn
 	return send(deployments.WatchEvent{End: info})
 }
 
+// runs reports whether the workflow of an update runs, as far as that is known.
+func (s *Service) runs(ctx context.Context, u deployments.UpdateName) bool {
+	described, err := s.temporal.DescribeWorkflowExecution(ctx, deployments.UpdateWorkflowID(u), "")
+	return err == nil && described.GetWorkflowExecutionInfo().GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING
+}
+
 // endedWithoutLog looks at an update that has no log: it returns the end of one whose log was collected, nil for one
 // that has not begun, and an error if there is no such update. One whose workflow runs has the log before it.
 func (s *Service) endedWithoutLog(ctx context.Context, u deployments.UpdateName) (*deployments.UpdateInfo, error) {
-	described, err := s.temporal.DescribeWorkflowExecution(ctx, deployments.UpdateWorkflowID(u), "")
-	if err == nil && described.GetWorkflowExecutionInfo().GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
+	if s.runs(ctx, u) {
 		return nil, nil
 	}
 	info, err := s.Info(ctx, u)

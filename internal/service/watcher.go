@@ -56,7 +56,7 @@ func (w *watcher) watch(ctx context.Context) error {
 	w.pause = quick
 	begun, ended := w.stages(ctx)
 	if len(w.next) == 0 {
-		w.pause = slow // its log begins with its claim
+		w.pause = slow // its log begins after its claim
 	}
 	for {
 		if over, err := w.progress(ctx); err != nil || over {
@@ -65,9 +65,8 @@ func (w *watcher) watch(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return failure("watch the update", ctx.Err())
-		case <-begun:
-			begun, w.pause = nil, quick
-			continue
+		case at := <-begun:
+			begun, ended = nil, w.awaitFirstPart(ctx, at, ended)
 		case w.ended = <-ended:
 			ended, w.pause = nil, brisk
 		case <-time.After(w.pause):
@@ -81,6 +80,19 @@ func (w *watcher) watch(ctx context.Context) error {
 			w.pause = quick
 		}
 	}
+}
+
+// awaitFirstPart waits until the log of an update that has begun at a time may have something, or the update has ended.
+// It returns what tells the end, unless that was told.
+func (w *watcher) awaitFirstPart(ctx context.Context, at time.Time, ended <-chan bool) <-chan bool {
+	w.pause = firstPart
+	select {
+	case <-ctx.Done():
+	case w.ended = <-ended:
+		ended, w.pause = nil, brisk
+	case <-time.After(min(max(firstPart-time.Since(at), 0), firstPart)): // clocks may differ
+	}
+	return ended
 }
 
 // begin finds how much of the log there is. The Run's stream was read before the others, because it has the end:
@@ -129,7 +141,9 @@ func (w *watcher) readNews(ctx context.Context) (news bool, err error) {
 // listNews finds new parts by one list of all. Another one follows if it has parts of the Run's stream, of which one
 // may be the end, unless the end is known to have been written before.
 func (w *watcher) listNews(ctx context.Context) (map[string]int, error) {
+	known := w.readEnd(ctx)
 	marks, err := w.EventParts(ctx, w.update)
+	known()
 	if run := marks[eventlog.RunStream]; err == nil && !w.ended && run > w.next[eventlog.RunStream] {
 		if marks, err = w.EventParts(ctx, w.update); err == nil {
 			marks[eventlog.RunStream] = run
@@ -143,6 +157,9 @@ func (w *watcher) listNews(ctx context.Context) (map[string]int, error) {
 	for stream, last := range marks {
 		for n := w.next[stream] + 1; n <= min(last, w.next[stream]+partsAtOnce); n++ {
 			p := statestore.Part{Update: w.update, Stream: stream, Number: n}
+			if w.feeds.has(p) {
+				continue
+			}
 			reading.Go(func() error {
 				data, err := w.ReadEvents(reads, p, 1)
 				if damaged(err) { // the watchers read it again and report it
@@ -154,6 +171,30 @@ func (w *watcher) listNews(ctx context.Context) (map[string]int, error) {
 		}
 	}
 	return marks, reading.Wait()
+}
+
+// readEnd reads the parts of the Run's stream, of a log that has its end, which mostly follow those that are known,
+// before a list says that they are there. It returns what waits until they are cached. One that is not there, or cannot
+// be read, is found out later.
+func (w *watcher) readEnd(ctx context.Context) (wait func()) {
+	if !w.ended {
+		return func() {}
+	}
+	reading, reads := panics.NewGroup(ctx, "reading the end of a log")
+	parts := 2 // what was saved before the end, and that
+	if w.next[eventlog.RunStream] > 0 {
+		parts = 1
+	}
+	for n := range parts {
+		p := statestore.Part{Update: w.update, Stream: eventlog.RunStream, Number: w.next[eventlog.RunStream] + 1 + n}
+		reading.Go(func() error {
+			if data, err := w.ReadEvents(reads, p, 1); err == nil {
+				w.feeds.keep(p, data)
+			}
+			return nil
+		})
+	}
+	return func() { _ = reading.Wait() }
 }
 
 // probeNews finds new parts of a long log by reading on where each stream ended.

@@ -7,10 +7,12 @@ import (
 	"crypto/subtle"
 	"encoding/hex"
 	"errors"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/sys/panics"
 	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
@@ -205,21 +207,43 @@ func (s *Store) Authenticate(ctx context.Context, text string) (deployments.Call
 	hash := sha256.Sum256([]byte(text))
 	found, ok := s.callers.find(hash, s.sealed.Now())
 	if !ok {
-		since := s.callers.changes()
 		var err error
-		if found, err = s.authenticate(ctx, name, hash); err != nil {
+		if found, err = s.authenticateOnce(ctx, name, hash); err != nil {
 			if deployments.CodeOf(err) == deployments.CodeNotFound {
 				return deployments.Caller{}, wrong
 			}
 			return deployments.Caller{}, err
 		}
-		s.callers.keep(hash, found, since)
 	}
 	if !found.expires.IsZero() && !found.expires.After(s.sealed.Now()) {
 		return deployments.Caller{}, deployments.Errorf(deployments.CodeUnauthorized,
 			"the access token %s expired at %s: ask for a new one", name, found.expires.UTC().Format(time.RFC3339))
 	}
 	return found.Caller, nil
+}
+
+// authenticateOnce is authenticate for all who ask with a token at once: a client's first calls come together. Whoever
+// asks after a change does not get what was read before it.
+func (s *Store) authenticateOnce(ctx context.Context, name string, hash [sha256.Size]byte) (knownCaller, error) {
+	since := s.callers.changes()
+	reading := s.authenticating.DoChan(string(hash[:])+strconv.Itoa(since), func() (found any, err error) {
+		err = panics.Do("finding the token "+name, func() error {
+			caller, err := s.authenticate(context.WithoutCancel(ctx), name, hash) // the caller may leave before the others
+			if err == nil {
+				s.callers.keep(hash, caller, since)
+			}
+			found = caller
+			return err
+		})
+		return found, err
+	})
+	select {
+	case <-ctx.Done():
+		return knownCaller{}, bucket.Failed(ctx.Err(), "find the token "+name)
+	case read := <-reading:
+		found, _ := read.Val.(knownCaller)
+		return found, read.Err
+	}
 }
 
 // authenticate reads the token and its member; CodeNotFound when one of them does not exist, or the hash differs.
@@ -242,7 +266,11 @@ func (s *Store) authenticate(ctx context.Context, name string, hash [sha256.Size
 	now := s.sealed.Now().UTC()
 	if now.Sub(t.Used) > usedStep {
 		t.Used = now
-		_ = s.putToken(ctx, t, bucket.Condition{Tag: tag}) // a failure to record the use is no reason to reject the token
+		go func() { // a failure to record the use is no reason to reject the token, and nobody waits for it
+			_ = panics.Do("noting that a token is used", func() error {
+				return s.putToken(context.WithoutCancel(ctx), t, bucket.Condition{Tag: tag})
+			})
+		}()
 	}
 	caller := deployments.Caller{Token: t.Name, Member: t.Member, Made: t.Created, Authority: authority}
 	if t.Origin != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/testkit/waittest"
 	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/seal"
 )
@@ -33,6 +34,22 @@ func clocked(t *testing.T) (*Store, *time.Time) {
 		t.Fatal(err)
 	}
 	return s, &now
+}
+
+// Nobody waits for it, so that a call costs no write.
+func TestTheLastUseOfATokenIsNoted(t *testing.T) {
+	s, now := clocked(t)
+	text, err := s.CreateToken(t.Context(), deployments.Token{Name: "ci", Grant: &adminOfAll})
+	if err == nil {
+		_, err = s.Authenticate(t.Context(), text)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	waittest.Until(t, "the use is noted", func() bool {
+		token, err := s.Token(t.Context(), "ci")
+		return err != nil || token.Used.Equal(*now)
+	})
 }
 
 func TestAnExpiredTokenIsRefusedWithTheTimeAtWhichItExpired(t *testing.T) {

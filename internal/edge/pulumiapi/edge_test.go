@@ -88,6 +88,10 @@ func (o offline) Stack(ctx context.Context, name deployments.StackName) (deploym
 	return o.store.Stack(ctx, name)
 }
 
+func (o offline) StackBriefly(ctx context.Context, name deployments.StackName) (deployments.StackInfo, error) {
+	return o.store.Stack(ctx, name)
+}
+
 // bench is an edge over a store in memory. Its service has no Temporal.
 type bench struct {
 	testing.TB

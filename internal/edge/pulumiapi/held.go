@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/sys/panics"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
@@ -27,12 +28,28 @@ const (
 // An error after that has no status any more; its text, which is no JSON, fails the client.
 func (c *call) hold(id string) (deployments.Leased, error) {
 	_ = http.NewResponseController(c.answer).SetReadDeadline(time.Time{}) // else waiting ends with it
-	patience := c.patience()
-	if head, err := c.edge.Service.Head(c.Context(), c.stack); err == nil && failsWhenBusy(head.Tags) {
-		patience = 0
-	}
-	if patience > 0 {
-		defer c.beats()()
+	fails := make(chan bool, 1)
+	go func() { // the head is read while it is looked for what is to start
+		err := panics.Do("looking for the tags of a stack", func() error {
+			head, err := c.edge.Service.Head(c.Context(), c.stack)
+			fails <- err == nil && failsWhenBusy(head.Tags)
+			return nil
+		})
+		if err != nil {
+			fails <- false
+		}
+	}()
+	stop := func() {}
+	defer func() { stop() }()
+	patience := func() time.Duration {
+		most := c.patience()
+		if <-fails {
+			most = 0
+		}
+		if most > 0 {
+			stop = c.beats()
+		}
+		return most
 	}
 	return c.edge.Service.StartUpdate(c.Context(), deployments.StartRequest{Stack: c.stack, ID: id, Patience: patience,
 		NoWorker: func(err error) { c.noWorker.Store(&err) },

@@ -32,7 +32,7 @@ func (c crowded) Stack(context.Context, deployments.StackName) (deployments.Stac
 func (c crowded) StartUpdate(ctx context.Context, r deployments.StartRequest) (deployments.Leased, error) {
 	l := deployments.Leased{ID: r.ID, Update: deployments.UpdateName{StackName: dev, Version: "7"},
 		Expires: time.Now().Add(time.Hour)}
-	if r.Patience == 0 {
+	if r.Patience() == 0 {
 		return l, deployments.Errorf(deployments.CodeConflict, "the stack stays busy: update 6 (up) of ann has it")
 	}
 	select {
@@ -142,6 +142,8 @@ func (n noticedLate) Stack(context.Context, deployments.StackName) (deployments.
 }
 
 func (n noticedLate) StartUpdate(ctx context.Context, r deployments.StartRequest) (deployments.Leased, error) {
+	most := r.Patience()
+	r.Patience = func() time.Duration { return most }
 	for range 3 {
 		<-n.looked
 	}
@@ -172,6 +174,7 @@ func (e endsMeanwhile) Stack(ctx context.Context, _ deployments.StackName) (depl
 }
 
 func (e endsMeanwhile) StartUpdate(ctx context.Context, r deployments.StartRequest) (deployments.Leased, error) {
+	r.Patience()
 	<-e.looking
 	return deployments.Leased{}, deployments.Errorf(deployments.CodeConflict, "update 7 was cancelled")
 }

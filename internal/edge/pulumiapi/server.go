@@ -31,6 +31,8 @@ type Service interface {
 	CreateAsIs(ctx context.Context, r deployments.ImportRequest, tags map[string]string) error
 	// ReplaceSchedule gives a schedule other times or another effect; CodeNotFound when there is none.
 	ReplaceSchedule(ctx context.Context, s deployments.Schedule) error
+	// StackBriefly describes a stack without what waits for the update that has it, and how far that is.
+	StackBriefly(ctx context.Context, s deployments.StackName) (deployments.StackInfo, error)
 	// Head returns what the store knows of a stack, without asking its workflow.
 	Head(ctx context.Context, s deployments.StackName) (statestore.Head, error)
 	// NoPlace says why an update of an organization would have to wait for others of it; empty if it would not.

@@ -49,7 +49,7 @@ func createStack(c *call) (any, error) {
 
 // getStack describes a stack. The CLI cancels the update that activeUpdate names, whoever executes it.
 func getStack(c *call) (any, error) {
-	info, err := c.edge.Service.Stack(c.Context(), c.stack)
+	info, err := c.edge.Service.StackBriefly(c.Context(), c.stack)
 	if err != nil {
 		return nil, err
 	}

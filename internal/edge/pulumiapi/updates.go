@@ -9,6 +9,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/sys/panics"
 	"github.com/deployctl/deployctl/internal/values/rawjson"
 	"github.com/deployctl/deployctl/statestore/journal"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
@@ -46,19 +47,35 @@ func (c *call) create(kind string, program apitype.UpdateProgramRequest) (apityp
 	c.entry.Subject = "kind=" + string(r.Kind)
 	if r.DryRun {
 		c.entry.Subject += " dry_run=true"
-	} else {
-		info, err := c.edge.Service.Stack(c.Context(), c.stack)
-		if err != nil {
-			return answer, err
-		}
-		c.warnBusy(info)
 	}
 	var err error
-	answer.UpdateID, err = c.edge.Service.CreateUpdate(c.Context(), r)
+	answer.UpdateID, err = c.createBeside(r)
 	if err == nil && !r.DryRun {
 		c.warnPlace()
 	}
 	return answer, err
+}
+
+// createBeside creates an update while it is asked what the update will wait for. One of a stack that cannot be
+// described is never started.
+func (c *call) createBeside(r deployments.UpdateRequest) (id string, err error) {
+	creating, creates := panics.NewGroup(c.Context(), "creating an update")
+	var info deployments.StackInfo
+	if !r.DryRun {
+		creating.Go(func() (err error) {
+			info, err = c.edge.Service.Stack(creates, c.stack)
+			return err
+		})
+	}
+	creating.Go(func() (err error) {
+		id, err = c.edge.Service.CreateUpdate(creates, r)
+		return err
+	})
+	if err := creating.Wait(); err != nil {
+		return "", err
+	}
+	c.warnBusy(info)
+	return id, nil
 }
 
 // warnPlace says that the next update waits for others of its organization, unless it waits for its stack in any case.
@@ -100,14 +117,16 @@ func (c *call) start(id string, r apitype.StartUpdateRequest) (apitype.StartUpda
 	if err != nil {
 		return answer, err
 	}
-	head, err := c.edge.Service.Head(c.Context(), c.stack)
-	if err != nil {
-		return answer, err
-	}
-	if answer.Version = head.Version; !l.Preview() {
+	if l.Preview() {
+		head, err := c.edge.Service.Head(c.Context(), c.stack)
+		if err != nil {
+			return answer, err
+		}
+		answer.Version = head.Version
+	} else {
 		answer.Version = l.Update.Number()
 		c.entry.Subject = "version=" + l.Update.Version
-		if r.Tags != nil && !maps.Equal(r.Tags, head.Tags) {
+		if r.Tags != nil && !maps.Equal(r.Tags, l.Tags) {
 			if err := c.edge.Service.TagStack(c.Context(), c.stack, r.Tags); err != nil {
 				return answer, err
 			}
@@ -141,7 +160,7 @@ func beginUpdate(c *call) (any, error) {
 	if answer.exported, err = c.export(0); err != nil {
 		return nil, err
 	}
-	info, err := c.edge.Service.Stack(c.Context(), c.stack)
+	info, err := c.edge.Service.StackBriefly(c.Context(), c.stack)
 	answer.Stack = describe(info)
 	return answer, err
 }

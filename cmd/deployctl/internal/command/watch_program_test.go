@@ -25,6 +25,22 @@ func (r *running) rounds(t *testing.T, n int) {
 	r.errs.showsTimes(t, "Watching for changes", n)
 }
 
+// replace writes a file elsewhere, and puts it in its place: one that is read half is a change.
+func (d *desk) replace(name, text string) {
+	d.t.Helper()
+	whole, place := filepath.Join(d.t.TempDir(), "whole"), filepath.Join(d.dir, filepath.FromSlash(name))
+	err := os.WriteFile(whole, []byte(text), 0o644)
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(place), 0o755)
+	}
+	if err == nil {
+		err = os.Rename(whole, place)
+	}
+	if err != nil {
+		d.t.Fatal(err)
+	}
+}
+
 func TestAChangeOfContentIsAnUpdateAndNothingElseIs(t *testing.T) {
 	d := inProject(t)
 	d.write("Pulumi.dev.yaml", "config: {shop:size: 1}\n")
@@ -43,12 +59,12 @@ func TestAChangeOfContentIsAnUpdateAndNothingElseIs(t *testing.T) {
 		change func()
 		names  string // what is said to have changed
 	}{
-		{"a file", func() { d.write("index.html", "hello again") }, "index.html"},
-		{"the configuration", func() { d.write("Pulumi.dev.yaml", "config: {shop:size: 2}\n") }, "Pulumi.dev.yaml"},
-		{"a program that fails", func() { broken.Store(true); d.write("index.html", "broken") }, "index.html"},
-		{"its repair", func() { broken.Store(false); d.write("index.html", "whole") }, "index.html"},
-		{"a new directory", func() { d.write("new/deep/page.html", "new") }, "new/deep/page.html"},
-		{"a file in it", func() { d.write("new/deep/other.html", "new") }, "new/deep/other.html"},
+		{"a file", func() { d.replace("index.html", "hello again") }, "index.html"},
+		{"the configuration", func() { d.replace("Pulumi.dev.yaml", "config: {shop:size: 2}\n") }, "Pulumi.dev.yaml"},
+		{"a program that fails", func() { broken.Store(true); d.replace("index.html", "broken") }, "index.html"},
+		{"its repair", func() { broken.Store(false); d.replace("index.html", "whole") }, "index.html"},
+		{"a new directory", func() { d.replace("new/deep/page.html", "new") }, "new/deep/page.html"},
+		{"a file in it", func() { d.replace("new/deep/other.html", "new") }, "new/deep/other.html"},
 		{"a file that is gone", func() {
 			if err := os.Remove(filepath.Join(d.dir, "new", "deep", "other.html")); err != nil {
 				t.Error(err)
@@ -56,13 +72,7 @@ func TestAChangeOfContentIsAnUpdateAndNothingElseIs(t *testing.T) {
 		}, "new/deep/other.html"},
 	} {
 		// None of these is a change.
-		same := filepath.Join(t.TempDir(), "same") // written elsewhere: a file that is read half is a change
-		if err := os.WriteFile(same, []byte(d.read("index.html")), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(same, filepath.Join(d.dir, "index.html")); err != nil {
-			t.Fatal(err)
-		}
+		d.replace("index.html", d.read("index.html"))
 		d.write("log.txt", strconv.Itoa(n))
 		d.write(".index.html.swp", strconv.Itoa(n))
 		d.write("Pulumi.prod.yaml", "config: {shop:size: "+strconv.Itoa(n)+"}\n")

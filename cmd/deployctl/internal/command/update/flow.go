@@ -51,7 +51,8 @@ func changeStack(
 	if err != nil {
 		return err
 	}
-	stack, err := existingStack(ctx, s)
+	stack, early, err := stackAndFiles(ctx, s)
+	defer early.end()
 	if err != nil {
 		return err
 	}
@@ -63,7 +64,7 @@ func changeStack(
 		err = s.MustAsk()
 	}
 	if err == nil {
-		err = fillRequest(ctx, s, &request, nil)
+		err = fillRequest(ctx, s, &request, early.take)
 	}
 	if busy := stack.Active; err == nil && busy != nil && request.OnBusy == deployments.OnBusyFail && !previewOnly {
 		err = deployments.Errorf(deployments.CodeConflict, "%s is busy with %s; wait for it, or use --on-busy queue",

@@ -39,13 +39,14 @@ func previewKind(ctx context.Context, s *console.Session, kind engine.Kind) erro
 	if err := s.NeedProject(); err != nil {
 		return err
 	}
-	stack, err := existingStack(ctx, s)
+	stack, early, err := stackAndFiles(ctx, s)
+	defer early.end()
 	if err != nil {
 		return err
 	}
 	warnOfOtherDirectory(s, kind, stack)
 	noteRunning(s, stack)
-	request, err := newRequest(ctx, s, kind, stack, nil)
+	request, err := newRequest(ctx, s, kind, stack, early.take)
 	if err != nil {
 		return err
 	}

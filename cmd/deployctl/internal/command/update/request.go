@@ -18,13 +18,14 @@ import (
 )
 
 // newRequest returns the request that the flags describe, without the fields that differ between a preview and its
-// update. bundle is what the update takes along; nil: what the project's files are now.
+// update. take returns what the update takes along, once the command changes no file any more. If it is nil or returns
+// nil, that is what the project's files are then.
 func newRequest(
-	ctx context.Context, s *console.Session, kind engine.Kind, info deployments.StackInfo, bundle *project.Bundle,
+	ctx context.Context, s *console.Session, kind engine.Kind, info deployments.StackInfo, take func() *project.Bundle,
 ) (deployments.UpdateRequest, error) {
 	r, err := flagRequest(ctx, s, kind, info)
 	if err == nil {
-		err = fillRequest(ctx, s, &r, bundle)
+		err = fillRequest(ctx, s, &r, take)
 	}
 	return r, err
 }
@@ -70,13 +71,17 @@ func flagRequest(
 // fillRequest adds the configuration, which gets the values of --config, the environment and the bundle, which it
 // uploads.
 func fillRequest(
-	ctx context.Context, s *console.Session, r *deployments.UpdateRequest, bundle *project.Bundle,
+	ctx context.Context, s *console.Session, r *deployments.UpdateRequest, take func() *project.Bundle,
 ) (err error) {
 	if err := configure(ctx, s, r); err != nil {
 		return err
 	}
 	if s.Service.Embedded {
 		r.Environment = programEnvironment(s.Environ)
+	}
+	var bundle *project.Bundle
+	if take != nil {
+		bundle = take()
 	}
 	if bundle == nil {
 		if bundle, err = s.Project.Gather(flagPaths(s, "policy-pack")...); err != nil {

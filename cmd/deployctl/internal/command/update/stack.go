@@ -12,6 +12,21 @@ import (
 
 // existingStack returns the stack of an update. On a terminal, it offers to create a stack that does not exist.
 func existingStack(ctx context.Context, s *console.Session) (deployments.StackInfo, error) {
+	return stackBeside(ctx, s, func(deployments.StackName) {})
+}
+
+// stackAndFiles is existingStack that gathers the project's files meanwhile. The caller ends that.
+func stackAndFiles(
+	ctx context.Context, s *console.Session,
+) (stack deployments.StackInfo, early *earlyBundle, err error) {
+	stack, err = stackBeside(ctx, s, func(name deployments.StackName) { early = gatherEarly(ctx, s, name) })
+	return stack, early, err
+}
+
+// stackBeside is existingStack that begins something else before it asks for the stack.
+func stackBeside(
+	ctx context.Context, s *console.Session, begin func(deployments.StackName),
+) (deployments.StackInfo, error) {
 	name, err := s.ConnectedStack(ctx)
 	if deployments.CodeOf(err) == deployments.CodeNotFound && s.Asks() {
 		return offerStack(ctx, s)
@@ -19,6 +34,7 @@ func existingStack(ctx context.Context, s *console.Session) (deployments.StackIn
 	if err != nil {
 		return deployments.StackInfo{}, err
 	}
+	begin(name)
 	info, err := s.Service.Stack(ctx, name)
 	if deployments.CodeOf(err) == deployments.CodeNotFound {
 		if s.Asks() && !s.Flags.Bool("yes") && s.MeantStack(ctx, name) == "" {

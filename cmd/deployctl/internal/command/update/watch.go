@@ -157,7 +157,7 @@ func (w *watcher) update(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	request, err := newRequest(ctx, w.Session, engine.KindUp, info, w.bundle)
+	request, err := newRequest(ctx, w.Session, engine.KindUp, info, func() *project.Bundle { return w.bundle })
 	if err != nil {
 		return err
 	}
