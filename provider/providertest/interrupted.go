@@ -1,18 +1,13 @@
 package providertest
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/deployctl/deployctl/provider"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 )
 
 // most is how many calls one operation may make before the test gives up.
 const most = 1000
-
-func isForeign(err error) bool { return status.Code(err) == codes.AlreadyExists }
 
 func interruptedCreate(l *life) error {
 	return l.interrupted("create", func(w *world) (existing, error) { return existing{}, nil },
@@ -56,7 +51,7 @@ func (l *life) interrupted(
 		return err
 	}
 	want := w.Things()
-	for _, kind := range []interruption{unsent, unanswered, killed} {
+	for _, kind := range l.kinds {
 		for at := 1; ; at++ {
 			met, err := l.once(kind, at, want, prepare, act)
 			if err != nil {
@@ -112,72 +107,4 @@ func (l *life) once(
 		err = faultf("reconcile", "%s, and then the id %q leads to what Read calls %q", what, end.id, ownership)
 	}
 	return true, err
-}
-
-// createdAtOnce holds a create before each of its calls, until another create of the same resource is done.
-func createdAtOnce(l *life) error {
-	want, err := l.end(l.Inputs, 0)
-	if err != nil {
-		return err
-	}
-	for at := 1; at <= most; at++ {
-		met, err := l.atOnce(at, want)
-		if err != nil || !met {
-			return err
-		}
-	}
-	return nil
-}
-
-func (l *life) atOnce(at int, want map[string]any) (met bool, err error) {
-	w, err := l.world()
-	if err != nil {
-		return false, err
-	}
-	rule, err := w.settling()
-	if err != nil || rule == provider.SettleByRead { // it is not sent twice
-		return false, err
-	}
-	second, err := w.beside(own)
-	if err != nil {
-		return false, err
-	}
-	checked, err := w.check(l.Inputs, nil, 0)
-	if err != nil {
-		return false, err
-	}
-	armed := w.calls.arm(hold, at)
-	type answer struct {
-		made existing
-		err  error
-	}
-	first := make(chan answer, 1)
-	go func() {
-		made, err := w.create(checked, 0)
-		first <- answer{made, err}
-	}()
-	select {
-	case <-armed.held:
-	case a := <-first:
-		return false, a.err
-	}
-	two, err := second.create(checked, 0)
-	close(armed.resume)
-	one := <-first
-	if errors.Is(err, errNoEnd) { // it waited for the first
-		two, err = second.create(checked, 0)
-	}
-	what := w.calls.disturbed()
-	switch {
-	case err != nil || one.err != nil:
-		return true, fmt.Errorf("of two creates at once, %s until the other was done: %w", what, errors.Join(err, one.err))
-	case one.made.id != two.id:
-		return true, faultf("reconcile", "of two creates at once, %s until the other was done: they made two things, %q and %q. Use a "+
-			"conditional write, or a name that only one can have", what, one.made.id, two.id)
-	}
-	if wrong := same(w.Things(), want); wrong != nil {
-		return true, faultf("reconcile", "of two creates at once, %s until the other was done, and they leave something else than "+
-			"one: %w", what, wrong)
-	}
-	return true, nil
 }

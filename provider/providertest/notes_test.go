@@ -22,6 +22,7 @@ const (
 	createsBlindly      fault = "a create does not look first"
 	createsWithoutMark  fault = "the mark is set by a second call"
 	createsTwice        fault = "the service makes a second thing of the same name"
+	overwrites          fault = "a create overwrites what was made since it looked"
 	refusesAfterLoss    fault = "a lost answer is a plain error"
 	notDoneAfterLoss    fault = "a lost answer is not done"
 	neverFinishes       fault = "an id always comes with an error"
@@ -114,6 +115,7 @@ func (a *noteAPI) put(name string, n storedNote, label string, isNew bool) error
 	return a.call("put "+name, func() error {
 		_, exists := a.store.notes[name]
 		switch {
+		case a.fault == overwrites:
 		case exists && isNew && a.fault == createsTwice:
 			name += "~"
 		case exists && isNew && a.byRead:

@@ -34,6 +34,8 @@ func TestEachFaultOfAProviderIsFound(t *testing.T) {
 		{createsWithoutMark, "a create is interrupted", "the create was made again, and fails"},
 		{createsWithoutMark, "two creates run at once", "met what another process has made"},
 		{createsTwice, "two creates run at once", "they leave something else than one"},
+		{overwrites, "two stacks create it at once", "both have made it"},
+		{refusesForeign, "two stacks create it at once", "must fail with provider.Foreign"},
 		{refusesAfterLoss, "a create is interrupted", "wrap it in provider.Unknown"},
 		{refusesAfterLoss, "an update is interrupted", "wrap it in provider.Unknown"},
 		{refusesAfterLoss, "a delete is interrupted", "wrap it in provider.Unknown"},
@@ -91,7 +93,7 @@ func finds(t *testing.T, name, says string, start Start, c Case) {
 		if check.name != name {
 			continue
 		}
-		if err := check.play(&life{t: t, start: start, Case: c}); err == nil || !strings.Contains(err.Error(), says) {
+		if err := check.play(newLife(t, start, c)); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("it says %v, not %q", err, says)
 		}
 		return
@@ -211,7 +213,7 @@ func TestTheGuideHasTheSectionsThatFailuresName(t *testing.T) {
 		headings[strings.ReplaceAll(strings.ToLower(h[1]), " ", "-")] = true
 	}
 	named := 0
-	for _, file := range []string{"interrupted.go", "lives.go", "secrets.go", "update.go"} {
+	for _, file := range []string{"interrupted.go", "lives.go", "race.go", "secrets.go", "update.go"} {
 		source, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

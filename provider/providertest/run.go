@@ -79,13 +79,17 @@ func Run(t *testing.T, start Start, cases ...Case) {
 		t.Run(cmp.Or(c.Name, c.Type), func(t *testing.T) {
 			for _, check := range checks {
 				t.Run(check.name, func(t *testing.T) {
-					if err := check.play(&life{t: t, start: start, Case: c}); err != nil {
+					if err := check.play(newLife(t, start, c)); err != nil {
 						t.Error(err)
 					}
 				})
 			}
 		})
 	}
+}
+
+func newLife(t *testing.T, start Start, c Case) *life {
+	return &life{t: t, start: start, Case: c, kinds: []interruption{unsent, unanswered, killed}}
 }
 
 // checks are what is played, from the simplest on.
@@ -101,6 +105,7 @@ var checks = []struct {
 	{"a replacement is interrupted", interruptedReplacement},
 	{"a delete is interrupted", interruptedDelete},
 	{"two creates run at once", createdAtOnce},
+	{"two stacks create it at once", createdByTwoStacks},
 	{"the state is lost", lostState},
 	{"properties are changed from outside", changedOutside},
 	{"it is deleted from outside", deletedOutside},

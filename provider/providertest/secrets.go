@@ -42,6 +42,13 @@ func (l *leaks) learn(inputs *structpb.Struct) error {
 	return nil
 }
 
+// any says whether there are secrets to look for.
+func (l *leaks) any() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.secrets) > 0
+}
+
 // search looks for secrets in a text that people see.
 func (l *leaks) search(where, text string) {
 	l.mu.Lock()
@@ -89,13 +96,19 @@ func plainTexts(v resource.PropertyValue) []string {
 // secretsStaySecret lives with secrets, undisturbed and not, and looks for them in what people see: outputs, error
 // messages and logs.
 func secretsStaySecret(l *life) error {
+	none := false
 	written, err := captured(func() {
-		for _, check := range []func(*life) error{undisturbedLife, preview, lostState, interruptedCreate, interruptedUpdate,
+		_ = undisturbedLife(l) // what else is wrong, the other checks say
+		if none = !l.leak.any(); none {
+			return
+		}
+		l.kinds = []interruption{unanswered}
+		for _, check := range []func(*life) error{preview, lostState, interruptedCreate, interruptedUpdate,
 			interruptedDelete, foreignThing} {
-			_ = check(l) // what else is wrong, these checks say themselves
+			_ = check(l)
 		}
 	})
-	if err != nil {
+	if err != nil || none {
 		return err
 	}
 	l.leak.search("what the provider writes to standard output, standard error or its log", written)

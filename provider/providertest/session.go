@@ -28,7 +28,8 @@ type life struct {
 	t     *testing.T
 	start Start
 	Case
-	leak leaks
+	kinds []interruption // those that calls are disturbed by
+	leak  leaks
 }
 
 // world is a service with nothing yet, and a process of the provider for it.
