@@ -11,6 +11,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/deployctl/deployctl/internal/testkit/soaktest"
 	"github.com/deployctl/deployctl/provider"
 	"github.com/deployctl/deployctl/provider/providertest"
 	"github.com/deployctl/deployctl/providers/s3"
@@ -36,9 +37,11 @@ func start(t *testing.T, calls *providertest.Calls) providertest.Setup {
 	}})
 	return providertest.Setup{
 		Package: func() provider.Package {
-			return provider.Package{Name: "deployctl", Version: "0.0.1", Modules: []provider.Module{s3.Module(s3.Config{
-				Endpoint: endpoint, AccessKey: s3test.AccessKey, SecretKey: s3test.SecretKey})}}
+			return provider.Package{Name: "deployctl", Version: "0.0.1",
+				Modules: []provider.Module{s3.Module(s3.Config{})}}
 		},
+		Config: providertest.Inputs{"s3Endpoint": endpoint, "s3AccessKey": s3test.AccessKey,
+			"s3SecretKey": s3test.SecretKey},
 		Things: func() map[string]any { return s.things(t) },
 	}
 }
@@ -160,6 +163,7 @@ func TestBucketsConverge(t *testing.T) {
 }
 
 func TestObjectsConverge(t *testing.T) {
+	soaktest.Only(t)
 	const within = played + "with-objects"
 	providertest.Run(t, func(t *testing.T, calls *providertest.Calls) providertest.Setup {
 		setup := start(t, calls)
