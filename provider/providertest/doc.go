@@ -1,7 +1,7 @@
 // Package providertest plays the life of a resource against a provider that is written with package provider, and
-// breaks it at every place where it may break: each call that the provider makes is cut off once, two creates run at
-// once, properties are changed from outside, and another owner's things are in the way. What is left in the service must
-// be the same as if nothing had happened.
+// disturbs it wherever it can be disturbed: each call that the provider makes is cut off once, two creates run at once,
+// properties are changed from outside, and another owner's things are in the way. What is left in the service must be
+// the same as if nothing had happened.
 //
 //	func TestRecordsConverge(t *testing.T) {
 //		providertest.Run(t, func(t *testing.T, calls *providertest.Calls) providertest.Setup {

@@ -33,7 +33,8 @@ func createdAtOnce(l *life) error {
 		case r.firstErr != nil || r.secondErr != nil:
 			return fmt.Errorf("one fails: %w", errors.Join(r.firstErr, r.secondErr))
 		case r.first.id != r.second.id:
-			return faultf("reconcile", "they made two things, %q and %q. Use a conditional write, or a name that only one can have",
+			return faultf("reconcile", "they made two things, %q and %q. Use a conditional write, or a name that only one "+
+				"can have",
 				r.first.id, r.second.id)
 		}
 		if wrong := same(r.after, want); wrong != nil {
@@ -60,7 +61,8 @@ func createdByTwoStacks(l *life) error {
 		case r.firstErr != nil && r.secondErr != nil:
 			return fmt.Errorf("both fail: %w", errors.Join(r.firstErr, r.secondErr))
 		case !isForeign(loser):
-			return faultf("errors", "the one that is too late must fail with provider.Foreign: it ends with the error: %w", loser)
+			return faultf("errors", "the one that is too late must fail with provider.Foreign: it ends with the error: %w",
+				loser)
 		}
 		if wrong := same(r.after, want); wrong != nil {
 			return faultf("reconcile", "the one that is too late has changed what the other has made: %w", wrong)

@@ -70,11 +70,10 @@ type Case struct {
 	Unseen []string
 }
 
-// Run plays each case in a subtest, and each check in a subtest of that. It sets environment variables and reads what is
-// written to the standard streams, so it is not for parallel tests.
+// Run plays each case in a subtest, and each check in a subtest of that. It sets environment variables and reads what
+// is written to the standard streams, so it is not for parallel tests.
 func Run(t *testing.T, start Start, cases ...Case) {
 	t.Helper()
-	t.Setenv(provider.StackVariable, "identity-of-the-stack")
 	for _, c := range cases {
 		t.Run(cmp.Or(c.Name, c.Type), func(t *testing.T) {
 			for _, check := range checks {

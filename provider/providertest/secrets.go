@@ -117,7 +117,8 @@ func secretsStaySecret(l *life) error {
 	if len(l.leak.seen) == 0 {
 		return nil
 	}
-	return faultf("inputs-and-outputs", "a secret is in %s: mark the output as secret or inherit, and use Redact for messages",
+	return faultf("inputs-and-outputs", "a secret is in %s: mark the output as secret or inherit, and use Redact for "+
+		"messages",
 		strings.Join(l.leak.seen, ", and in "))
 }
 

@@ -91,8 +91,8 @@ func (w *world) truthful(op string, what outcome, err error, now, effect bool) e
 		return faultf("errors", "the create ended with provider.NotDone, although something has been made: return "+
 			"provider.Unknown, or the id together with the error. The error: %w", err)
 	case what == refused && w.calls.state().kind == hold:
-		return faultf("reconcile", "the %s met what another process has made meanwhile, and fails: look once more, or return "+
-			"provider.NotDone. The error: %w", op, err)
+		return faultf("reconcile", "the %s met what another process has made meanwhile, and fails: look once more, or "+
+			"return provider.NotDone. The error: %w", op, err)
 	case what == refused && met:
 		return faultf("reconcile", "the %s was made again, and fails: look at what exists first, and go on from there. "+
 			"The error: %w", op, err)
@@ -149,8 +149,8 @@ func (w *world) settle(lost existing) (existing, error) {
 	case ownership == provider.Absent:
 		return lost, nil
 	case ownership != provider.Owned:
-		return existing{}, faultf("reconcile", "the answer to a create was lost, and Read, which is to settle it, says %q of "+
-			"what the create would make: it must say Owned or Absent", ownership)
+		return existing{}, faultf("reconcile", "the answer to a create was lost, and Read, which is to settle it, says %q "+
+			"of what the create would make: it must say Owned or Absent", ownership)
 	}
 	found.inputs = lost.inputs
 	return found, nil
