@@ -20,6 +20,10 @@ type fault string
 
 const (
 	createsBlindly      fault = "a create does not look first"
+	namesAnew           fault = "each attempt at a create has another name"
+	answersOtherwise    fault = "a create that finds what exists returns another id"
+	labelsFirst         fault = "the label is set before the note is made"
+	neverDone           fault = "nothing is ever done"
 	createsWithoutMark  fault = "the mark is set by a second call"
 	createsTwice        fault = "the service makes a second thing of the same name"
 	overwrites          fault = "a create overwrites what was made since it looked"
@@ -35,6 +39,8 @@ const (
 	readsOtherwise      fault = "Read returns inputs in another form"
 	readsFewerOutputs   fault = "Read forgets an output"
 	readsByIDOnly       fault = "Read finds nothing without an id"
+	readsOtherID        fault = "Read finds an id by which it finds nothing"
+	adoptsMarkOnly      fault = "an update with an id sets the mark and nothing else"
 	readsWhatIsGone     fault = "Read says of what is gone that it is owned"
 	readsAllAsOwned     fault = "Read says of all that it is owned"
 	readsAllAsForeign   fault = "Read says of all that it is another owner's"
@@ -59,6 +65,7 @@ type noteStore struct {
 	mu     sync.Mutex
 	notes  map[string]storedNote
 	labels map[string]string
+	serial int
 }
 
 type storedNote struct{ Text, Key, Colour, Owner string }
@@ -179,6 +186,13 @@ func (n notes) Settling() provider.Settle {
 }
 
 func (n notes) Reconcile(_ context.Context, r provider.Request[noteIn, noteOut]) (string, noteOut, error) {
+	if n.fault == namesAnew {
+		if r.ID == "" {
+			n.store.serial++ // of the test, without a call
+			r.ID = fmt.Sprintf("%s-%d", r.News.Name, n.store.serial)
+		}
+		r.News.Name = r.ID
+	}
 	out, err := n.reconcile(r)
 	if err == nil && n.fault == neverFinishes {
 		return r.News.Name, out, errors.New("it is not ready")
@@ -186,8 +200,14 @@ func (n notes) Reconcile(_ context.Context, r provider.Request[noteIn, noteOut])
 	if err != nil {
 		return "", noteOut{}, err
 	}
+	if n.fault == answersOtherwise && out.Hint == found {
+		return "note/" + r.News.Name, out, nil
+	}
 	return r.News.Name, out, nil
 }
+
+// found is the hint of a create that has found what exists.
+const found = "found"
 
 func (n notes) reconcile(r provider.Request[noteIn, noteOut]) (noteOut, error) {
 	name := r.News.Name
@@ -200,6 +220,8 @@ func (n notes) reconcile(r provider.Request[noteIn, noteOut]) (noteOut, error) {
 		return noteOut{}, fmt.Errorf("with the key %s: %w", r.News.Key, err)
 	case err != nil:
 		return noteOut{}, err
+	case n.fault == neverDone:
+		return noteOut{}, &provider.NotDone{Err: errors.New("try again later")}
 	case have == nil && r.ID != "" && n.fault == trustsItsID:
 		return n.out(r.News, r.ID), nil
 	case have != nil && r.ID == "" && have.Owner != r.Owner() && !n.takes(*have):
@@ -208,6 +230,15 @@ func (n notes) reconcile(r provider.Request[noteIn, noteOut]) (noteOut, error) {
 	want := storedNote{Text: r.News.Text, Key: r.News.Key, Colour: r.News.Colour, Owner: r.Owner()}
 	if have != nil && n.fault == adoptsWithoutMark {
 		want.Owner = have.Owner
+	}
+	if have != nil && have.Owner != r.Owner() && n.fault == adoptsMarkOnly {
+		want.Text = have.Text
+	}
+	if n.fault == labelsFirst && label != r.News.Label {
+		if err := n.setLabel(name, r.News.Label); err != nil {
+			return noteOut{}, err
+		}
+		label = r.News.Label
 	}
 	if have == nil || *have != want || n.byRead && label != r.News.Label {
 		if err := n.write(name, want, r.News.Label, have == nil); err != nil {
@@ -225,7 +256,11 @@ func (n notes) reconcile(r provider.Request[noteIn, noteOut]) (noteOut, error) {
 	case printsSecret:
 		_, _ = fmt.Fprintln(os.Stdout, "key", r.News.Key)
 	}
-	return n.out(r.News, r.ID), nil
+	out := n.out(r.News, r.ID)
+	if have != nil && n.fault == answersOtherwise && r.ID == "" {
+		out.Hint = found
+	}
+	return out, nil
 }
 
 func (n notes) takes(have storedNote) bool {
@@ -320,6 +355,9 @@ func (n notes) Read(_ context.Context, l provider.Lookup[noteIn, noteOut]) (note
 		return noteFound{Ownership: provider.Undecidable}, nil
 	case have == nil:
 		return noteFound{Ownership: provider.Absent}, nil
+	}
+	if l.ID == "" && n.fault == readsOtherID {
+		name = "note/" + name
 	}
 	found := noteFound{Ownership: provider.Unowned, ID: name,
 		Inputs: noteIn{Name: name, Colour: have.Colour, Text: have.Text, Label: label, Key: have.Key}}

@@ -32,6 +32,11 @@ func TestEachFaultOfAProviderIsFound(t *testing.T) {
 	}{
 		{createsBlindly, "a create is interrupted", "look at what exists first"},
 		{createsBlindly, "the state is lost", "look at what exists first"},
+		{namesAnew, "a create is interrupted", "the service does not have what it has undisturbed"},
+		{namesAnew, "two creates run at once", "they made two things"},
+		{answersOtherwise, "a create is interrupted", `the id "note/it-11b0f38" leads to what Read calls "absent"`},
+		{labelsFirst, "two stacks create it at once", "the one that is too late has changed what the other has made"},
+		{neverDone, "a resource lives undisturbed", "the create comes to no end"},
 		{createsWithoutMark, "a create is interrupted", "the create was made again, and fails"},
 		{createsWithoutMark, "two creates run at once", "met what another process has made"},
 		{createsTwice, "two creates run at once", "they leave something else than one"},
@@ -55,6 +60,9 @@ func TestEachFaultOfAProviderIsFound(t *testing.T) {
 		{readsOtherwise, "the state is lost", `when nothing is remembered: ["text"]`},
 		{readsByIDOnly, "the state is lost", `Read without an id says "absent"`},
 		{readsByIDOnly, "another owner's thing is in the way", `Read without an id says "absent"`},
+		{readsOtherID, "the state is lost", `with the id "note/it-11b0f38"`},
+		{readsOtherID, "another owner's thing is in the way", "by the id \"note/it-11b0f38\" that it has returned"},
+		{adoptsMarkOnly, "another owner's thing is in the way", "is not as declared"},
 		{readsWhatIsGone, "it is deleted from outside", "it must say Absent"},
 		{readsAllAsOwned, "another owner's thing is in the way", "say Unowned"},
 		{readsAllAsForeign, "what has not changed needs no change", "it must say Owned"},
@@ -81,6 +89,12 @@ func TestEachFaultOfAProviderIsFound(t *testing.T) {
 	t.Run(string(replacesInPlace), func(t *testing.T) {
 		finds(t, "a resource lives undisturbed", "must ask for DeleteFirst", noteService(replacesInPlace, false),
 			named(noteCase()))
+	})
+	t.Run(string(deletesPartly), func(t *testing.T) {
+		c := noteCase()
+		c.Replace = nil
+		finds(t, "a resource lives undisturbed", "after the delete the service does not have",
+			noteService(deletesPartly, false), c)
 	})
 	t.Run(string(undecided), func(t *testing.T) {
 		finds(t, "a create is interrupted", "it must say Owned or Absent", noteService(undecided, true), noteCase())

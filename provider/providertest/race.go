@@ -103,6 +103,16 @@ func (l *life) race(stack string, at int) (r race, met bool, err error) {
 	if err != nil {
 		return r, false, err
 	}
+	theirs := checked
+	if stack != own { // so that it shows what is whose
+		in, err := given(checked, l.Change)
+		if err != nil {
+			return r, false, err
+		}
+		if theirs, err = rival.check(in, nil, 0); err != nil {
+			return r, false, err
+		}
+	}
 	armed, first := w.calls.arm(hold, at), make(chan struct{})
 	go func() {
 		defer close(first)
@@ -113,12 +123,12 @@ func (l *life) race(stack string, at int) (r race, met bool, err error) {
 	case <-first:
 		return r, false, r.firstErr
 	}
-	second, secondErr := rival.create(checked, 0)
+	second, secondErr := rival.create(theirs, 0)
 	between := w.Things()
 	close(armed.resume)
 	<-first
 	if errors.Is(secondErr, errNoEnd) { // it waited for the first
-		second, secondErr = rival.create(checked, 0)
+		second, secondErr = rival.create(theirs, 0)
 	}
 	r.second, r.secondErr, r.between, r.after, r.call = second, secondErr, between, w.Things(), w.calls.disturbed()
 	w.stop()
