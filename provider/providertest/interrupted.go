@@ -55,7 +55,7 @@ func (l *life) interrupted(
 		for at := 1; ; at++ {
 			met, err := l.once(kind, at, want, prepare, act)
 			if err != nil {
-				return fmt.Errorf("a %s was interrupted: %w", op, err)
+				return fmt.Errorf("the %s was interrupted: %w", op, err)
 			}
 			if !met && at == 1 {
 				return fmt.Errorf("a %s makes no call that passes through Calls: use Serve, Transport or Do", op)
