@@ -10,7 +10,8 @@
 // Reconcile observes, ensures, synchronises and returns. It may be called again after an attempt whose outcome was
 // lost, so a create must find what an earlier attempt made (its physical name comes from the engine's seed, see Naming)
 // and tell it from what belongs to somebody else (see Identity.Owner and Foreign). An engine therefore settles an
-// unknown outcome of such a type by asking for it again; a type that cannot converge says so with Settling.
+// unknown outcome of such a type by asking for it again; a type that cannot converge says so with Settling. Whether it
+// converges, package providertest finds out.
 //
 // # Types
 //
