@@ -36,6 +36,9 @@ func (r *release) image(dist string) error {
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{
 			Platform: &v1.Platform{OS: b.os, Architecture: b.arch}}})
 	}
+	if manifest, err := index.IndexManifest(); err != nil || len(manifest.Manifests) == 0 {
+		return err
+	}
 	name := fmt.Sprintf("%s_%s_oci", client, r.version)
 	dir := filepath.Join(dist, name)
 	// Two levels, so that a copy of the one image of the layout is an image of all platforms.

@@ -55,13 +55,13 @@ func shared(t *testing.T) string {
 	t.Helper()
 	dist := filepath.Join(kept, "dist")
 	if _, err := os.Stat(dist); err != nil {
-		pack(t, standIn(t, kept), dist)
+		pack(t, standIn(t, kept), dist, targets...)
 	}
 	return dist
 }
 
 // pack writes a release whose programs are all one into a directory.
-func pack(t *testing.T, program, dist string) {
+func pack(t *testing.T, program, dist string, targets ...target) {
 	t.Helper()
 	tree, err := filepath.Abs(root)
 	if err != nil {
@@ -104,7 +104,7 @@ func tree(t *testing.T, dir string) map[string]string {
 
 func TestTwoReleasesOfATreeAreEqual(t *testing.T) {
 	again := t.TempDir()
-	pack(t, standIn(t, again), filepath.Join(again, "dist"))
+	pack(t, standIn(t, again), filepath.Join(again, "dist"), targets...)
 	one, other := tree(t, shared(t)), tree(t, filepath.Join(again, "dist"))
 	for name, content := range one {
 		if other[name] != content {
@@ -336,6 +336,16 @@ func TestAReleaseIsRefusedWithoutAVersionOrWhatIsNewInIt(t *testing.T) {
 	for version, want := range map[string]string{"1.1.0": "- b\n", "1.0.0": "- a\n", "0.9.0": "", "1.1": ""} {
 		if got, err := section(changelog, version); got != want || (err == nil) != (want != "") {
 			t.Errorf("of %s it says %q, %v", version, got, err)
+		}
+	}
+}
+
+func TestAReleaseForOtherPlatformsAloneHasNoImage(t *testing.T) {
+	dir := t.TempDir()
+	pack(t, standIn(t, dir), filepath.Join(dir, "dist"), target{"darwin", "arm64", []string{client}})
+	for name := range tree(t, filepath.Join(dir, "dist")) {
+		if strings.Contains(name, "oci") || strings.HasSuffix(name, ".deb") {
+			t.Errorf("it has %s", name)
 		}
 	}
 }
