@@ -97,7 +97,7 @@ func (s *Store) readLeased(ctx context.Context, c Claim) (*draft, error) {
 	if err != nil || last.tag == "" {
 		return nil, err
 	}
-	if err := mempool.Take(ctx, int64(len(last.deployment))); err != nil { // for what is written of it
+	if err := mempool.Take(ctx, packTimes*int64(len(last.deployment))); err != nil {
 		return nil, err
 	}
 	f, err := parseFile(ctx, deploymentText{around: last.deployment}, false)
@@ -109,6 +109,9 @@ func (s *Store) readLeased(ctx context.Context, c Claim) (*draft, error) {
 	}
 	return s.clientDraft(ctx, c.Update.StackName, f)
 }
+
+// packTimes is how much memory is used to write a state, in times its text; see pack.Zstd.
+const packTimes = 2
 
 // replayTimes is how many copies there are of what a journal adds to a state, until that is written.
 const replayTimes = 2
