@@ -236,12 +236,14 @@ func (t deploymentText) of() []byte {
 
 // check reports why a text is no JSON.
 func (t deploymentText) check() error {
-	for _, data := range [][]byte{t.around, t.deployment} {
-		if data != nil && !json.Valid(data) {
-			return jsonError(data, json.Unmarshal(data, &struct{}{}))
-		}
+	data := t.around
+	if t.deployment != nil && json.Valid(data) {
+		data = t.deployment
 	}
-	return nil
+	if json.Valid(data) {
+		return nil
+	}
+	return jsonError(data, json.Unmarshal(data, &struct{}{}))
 }
 
 // takeApart reads deployment JSON of any version. Its resources are parts of the text, so they take no memory of their

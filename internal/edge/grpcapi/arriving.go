@@ -10,8 +10,8 @@ import (
 )
 
 // arriving is the first message of a call, as the codec gets it. A large one takes its memory once it has arrived and
-// before it is decoded: until then it counts as what nobody has read (see backlog), and after that as what the call has.
-// So as many large messages as there are places to receive them (see turns) take no memory beside these.
+// before it is decoded: until then it counts as what nobody has read (see backlog), and after that as what the call
+// has. So as many large messages as there are places to receive them (see turns) take no memory beside these.
 type arriving struct {
 	message proto.Message
 	claim   *mempool.Claim  // is the call's once it has taken anything

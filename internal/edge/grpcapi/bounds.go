@@ -127,8 +127,8 @@ func (b *bounds) export(ctx context.Context, party string) (done func(), err err
 }
 
 // first receives a first message when it is its sender's turn, or gives up when it takes too long or has to give way.
-// What goes on receiving then ends with the call. Whole is closed when the message has arrived. The turn lasts until keep
-// has returned, which takes the memory that the call has, so that no more are in memory beside that.
+// What goes on receiving then ends with the call. Whole is closed when the message has arrived. The turn lasts until
+// keep has returned, which takes the memory that the call has, so that no more are in memory beside that.
 func (b *bounds) first(
 	ctx context.Context, of sender, whole <-chan struct{}, recv, keep func(turn context.Context) error,
 ) error {
@@ -150,8 +150,8 @@ func (b *bounds) first(
 
 var errTurn = busy("a message did not arrive whole while others waited")
 
-// receive receives a message, or gives up when it takes too long until that is whole; nil: until recv has returned. What
-// goes on receiving then ends with the call.
+// receive receives a message, or gives up when it takes too long until that is whole; nil: until recv has returned.
+// What goes on receiving then ends with the call.
 func (b *bounds) receive(
 	ctx context.Context, patience time.Duration, whole <-chan struct{}, recv func() error,
 ) error {
@@ -230,8 +230,8 @@ func (c *call) takeAnswer(size int64) error {
 }
 
 // hold takes what the rest of a call needs, of which its first message has taken some, or gives back what that does not
-// need any more. What its content takes it takes at once, and gives way if that arrives too slowly; what it reads of the
-// store, as it reads it.
+// need any more. What its content takes it takes at once, and gives way if that arrives too slowly; what it reads of
+// the store, as it reads it.
 func (c *call) hold(ctx context.Context, first proto.Message, taken int64) error {
 	needed := memoryOf(c.rule.room, first)
 	if taken > needed {

@@ -58,8 +58,8 @@ func TestTheLimitFollowsWhatPoolsGiveOut(t *testing.T) {
 	none.Count(given.Load)
 }
 
-// garbage leaves so many bytes to a collector that does not begin by itself before the test ends, and returns what is in
-// use with them.
+// garbage leaves so many bytes to a collector that does not begin by itself before the test ends, and returns what is
+// in use with them.
 func garbage(t *testing.T, n int) use {
 	percent, limit := debug.SetGCPercent(-1), debug.SetMemoryLimit(math.MaxInt64)
 	t.Cleanup(func() {
