@@ -69,8 +69,8 @@ func TestACallHasTakenWhatItMakesOfALargeState(t *testing.T) {
 	}
 }
 
-// memoryOf returns how many bytes a call allocates and takes of the pool, and how often it has the garbage collected in a
-// process that may have little.
+// memoryOf returns how many bytes a call allocates and takes of the pool, and how often it has the garbage collected in
+// a process that may have little.
 func memoryOf(t *testing.T, call func(context.Context) error) (made, taken int64, collected uint32) {
 	t.Helper()
 	pool := mempool.New(1 << 30)

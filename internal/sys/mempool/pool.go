@@ -130,7 +130,8 @@ func (c *Claim) Take(ctx context.Context, n int64, patience time.Duration) error
 // the collector keeps up.
 const large = 8 * Step
 
-// TakeRoom is Take of what is used as a few large texts: what had its place in memory has left it when TakeRoom returns.
+// TakeRoom is Take of what is used as a few large texts: what had its place in memory has left it when TakeRoom
+// returns.
 func (c *Claim) TakeRoom(ctx context.Context, n int64, patience time.Duration) error {
 	err := c.Take(ctx, n, patience)
 	if err == nil && n >= large {
