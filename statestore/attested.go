@@ -90,7 +90,7 @@ func (c storedCheckpoint) unpack(ctx context.Context, key string) ([]byte, error
 	if err := mempool.Take(ctx, checkpointTimes*unpackedSize(c.frames)); err != nil {
 		return nil, err
 	}
-	data, err := zstdReader.DecodeAll(c.frames, nil)
+	data, err := zstdReader.Decode(c.frames)
 	if err != nil {
 		return nil, unusable(key, err)
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/sys/mempool"
 	"github.com/deployctl/deployctl/internal/values/bags"
+	"github.com/deployctl/deployctl/internal/values/pack"
 	"github.com/deployctl/deployctl/statestore/bucket"
-	"github.com/klauspost/compress/zstd"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/config"
 )
@@ -252,8 +252,7 @@ func (s *Store) open(
 	return c, nil
 }
 
-// zstdReader is shared: DecodeAll may be called concurrently.
-var zstdReader, _ = zstd.NewReader(nil, zstd.WithDecoderMaxMemory(4<<30), zstd.WithDecoderConcurrency(0))
+var zstdReader = pack.NewDecoder(4 << 30)
 
 // zstdMagic begins every zstd frame. A checkpoint that was repaired by hand may be uncompressed.
 var zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}

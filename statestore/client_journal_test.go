@@ -426,7 +426,7 @@ func FuzzDeployments(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		file, err := takeApart(t.Context(), data, false)
+		file, err := takeApart(t.Context(), deploymentText{around: data}, false)
 		var plain deploymentFile
 		if plainErr := json.Unmarshal(data, &plain); err == nil && plainErr == nil && strings.Count(string(data), `"resources"`) == 1 {
 			same := len(file.Deployment.Resources) == len(plain.Deployment.Resources)
@@ -443,7 +443,7 @@ func FuzzDeployments(f *testing.F) {
 			}
 			return
 		}
-		if file, err = parseFile(t.Context(), data, false); err != nil {
+		if file, err = parseFile(t.Context(), deploymentText{around: data}, false); err != nil {
 			t.Fatal(err)
 		}
 		d, err := store.clientDraft(t.Context(), name, file)

@@ -222,13 +222,16 @@ func (r *storedResource) features(add func(string)) {
 
 // takeApart reads deployment JSON of any version. Its resources are parts of the text, so they take no memory of their
 // own. TooLarge: it is written by a client, and all else would take too much of that.
-func takeApart(ctx context.Context, data []byte, written bool) (f deploymentFile, err error) {
-	if !json.Valid(data) {
-		return f, jsonError(data, json.Unmarshal(data, &struct{}{}))
+func takeApart(ctx context.Context, text deploymentText, written bool) (f deploymentFile, err error) {
+	if err := text.check(); err != nil {
+		return f, err
 	}
 	lists := map[string][]json.RawMessage{"resources": nil, "pending_operations": nil}
 	rest := bytes.NewBuffer(nil)
-	err = members(rest, data, func(name string, value []byte) error {
+	err = members(rest, text.around, func(name string, value []byte) error {
+		if name == "deployment" && text.deployment != nil {
+			value = text.deployment
+		}
 		if name != "deployment" || !rawjson.IsObject(value) {
 			rest.Write(value)
 			return nil
@@ -333,8 +336,8 @@ func members(out *bytes.Buffer, object []byte, value func(name string, value []b
 }
 
 // parseFile reads deployment JSON of a supported version and with supported features, without its resources.
-func parseFile(ctx context.Context, data []byte, written bool) (deploymentFile, error) {
-	f, err := takeApart(ctx, data, written)
+func parseFile(ctx context.Context, text deploymentText, written bool) (deploymentFile, error) {
+	f, err := takeApart(ctx, text, written)
 	var wrongType *json.UnmarshalTypeError
 	switch { // fields of another version may have other types, so the version is checked first
 	case err != nil && !errors.As(err, &wrongType):
@@ -358,7 +361,7 @@ func parseFile(ctx context.Context, data []byte, written bool) (deploymentFile, 
 
 // parseDeployment reads deployment JSON of a supported version and with supported features.
 func parseDeployment(ctx context.Context, data []byte) (deploymentFile, []storedResource, error) {
-	f, err := parseFile(ctx, data, false)
+	f, err := parseFile(ctx, deploymentText{around: data}, false)
 	if err == nil {
 		err = mempool.Take(ctx, headerCost*int64(len(f.Deployment.Resources)))
 	}

@@ -83,7 +83,7 @@ func (s *Store) exportJSON(ctx context.Context, x Exchange, version int, showSec
 		if err != nil {
 			return nil, err
 		}
-		f, err := parseFile(ctx, data, false)
+		f, err := parseFile(ctx, deploymentText{around: data}, false)
 		switch {
 		case err != nil:
 			return nil, bucket.Damaged(checkpointKey(x.Stack, version), err)
@@ -291,7 +291,7 @@ func (r *stackKeys) parseImport(
 
 // checkImported reports why a deployment that a client sends would take too much memory.
 func checkImported(ctx context.Context, data []byte) error {
-	f, err := parseFile(ctx, data, true)
+	f, err := parseFile(ctx, deploymentText{around: data}, true)
 	if n := len(f.Deployment.Resources); err == nil && n > deployments.MaxImportResources {
 		err = deployments.TooLarge("it has %d resources; at most %d are possible", n, deployments.MaxImportResources)
 	}

@@ -45,19 +45,19 @@ func judgeClient(
 }
 
 // parseWritten takes a whole deployment that a client writes apart; CodeInvalid when it is none, or too large.
-func parseWritten(ctx context.Context, data []byte) (deploymentFile, error) {
-	f, err := parseFile(ctx, data, true)
+func parseWritten(ctx context.Context, text deploymentText) (deploymentFile, error) {
+	f, err := parseFile(ctx, text, true)
 	switch {
 	case bucket.Interrupted(err), errors.Is(err, deployments.ErrTooLarge):
 		return f, err
-	case err == nil && (len(data) > deployments.MaxClientState ||
+	case err == nil && (text.size() > deployments.MaxClientState ||
 		len(f.Deployment.Resources) > deployments.MaxClientResources):
 		return f, deployments.TooLarge("this deployment is larger than a client may write: at most %d resources, of %d MiB "+
 			"together; divide the stack", deployments.MaxClientResources, deployments.MaxClientState>>20)
-	case err == nil && !rawjson.IsObject(rawjson.Member(data, "deployment")):
+	case err == nil && !rawjson.IsObject(text.of()):
 		err = errors.New("it has no deployment")
 	case err == nil:
-		return f, deployments.ValidateReferences(referencesOf(f, data))
+		return f, deployments.ValidateReferences(referencesOf(f, text.of()))
 	}
 	if err != nil {
 		err = deployments.Errorf(deployments.CodeInvalid, "this deployment cannot be the state of a stack: %w", err)
@@ -66,11 +66,11 @@ func parseWritten(ctx context.Context, data []byte) (deploymentFile, error) {
 }
 
 // referencesOf returns how many references the resources of a deployment have, and those of its pending operations.
-func referencesOf(f deploymentFile, data []byte) (n int) {
+func referencesOf(f deploymentFile, deployment []byte) (n int) {
 	for _, raw := range f.Deployment.Resources {
 		n += journal.References(raw)
 	}
-	for raw := range rawjson.Elements(rawjson.Member(rawjson.Member(data, "deployment"), "pending_operations")) {
+	for raw := range rawjson.Elements(rawjson.Member(deployment, "pending_operations")) {
 		n += journal.References(raw)
 	}
 	return n
@@ -79,7 +79,7 @@ func referencesOf(f deploymentFile, data []byte) (n int) {
 // checkWritten reports, as CodeInvalid, why a whole deployment that a client writes could not become the state of a
 // stack.
 func checkWritten(ctx context.Context, name deployments.StackName, data []byte) error {
-	f, err := parseWritten(ctx, data)
+	f, err := parseWritten(ctx, deploymentText{around: data})
 	if err == nil {
 		err = judgeClient(ctx, name, f, func(*storedResource) error { return nil })
 	}

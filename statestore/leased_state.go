@@ -13,7 +13,6 @@ import (
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/sys/mempool"
 	"github.com/deployctl/deployctl/internal/sys/panics"
-	"github.com/deployctl/deployctl/internal/values/pack"
 	"github.com/deployctl/deployctl/internal/values/rawjson"
 	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/journal"
@@ -115,10 +114,10 @@ func (s *Store) readLeased(ctx context.Context, c Claim, client string) (*draft,
 	if err != nil || last.tag == "" {
 		return nil, err
 	}
-	if err := mempool.Take(ctx, int64(len(last.deployment))); err != nil { // for what is written of it
+	if err := mempool.Take(ctx, packTimes*int64(len(last.deployment))); err != nil {
 		return nil, err
 	}
-	f, err := parseFile(ctx, last.deployment, false)
+	f, err := parseFile(ctx, deploymentText{around: last.deployment}, false)
 	if bucket.Interrupted(err) {
 		return nil, err
 	}
@@ -130,6 +129,9 @@ func (s *Store) readLeased(ctx context.Context, c Claim, client string) (*draft,
 
 // clientVersion is the form of the version of a client.
 var clientVersion = regexp.MustCompile(`^v?[0-9]+\.[0-9]+\.[0-9]+[-+.0-9A-Za-z]{0,64}$`)
+
+// packTimes is how much memory is used to write a state, in times its text; see pack.Zstd.
+const packTimes = 2
 
 // replayTimes is how many copies there are of what a journal adds to a state, until that is written.
 const replayTimes = 2
@@ -215,7 +217,7 @@ func (s *Store) replayedDraft(ctx context.Context, c Claim, f deploymentFile, st
 
 // partsOf returns the parts of a stored deployment that a journal can change.
 func partsOf(ctx context.Context, data []byte) (deploymentFile, journal.State, error) {
-	f, err := takeApart(ctx, data, false)
+	f, err := takeApart(ctx, deploymentText{around: data}, false)
 	state := journal.State{
 		Secrets: f.Deployment.SecretsProviders, Resources: f.Deployment.Resources, Snippets: f.Deployment.Snippets,
 		Extensions: f.Deployment.Extensions, ByteStrings: slices.Contains(f.Features, featureByteString),
@@ -331,12 +333,16 @@ func (s *Store) ImportAsIs(ctx context.Context, x Exchange, in apitype.UntypedDe
 func draftAsIs(
 	ctx context.Context, name deployments.StackName, id string, in apitype.UntypedDeployment,
 ) (*draft, error) {
-	parts, err := rawjson.With(apitype.UntypedDeployment{Version: in.Version, Features: in.Features}, "deployment",
-		in.Deployment)
+	around, err := json.Marshal(apitype.UntypedDeployment{Version: in.Version, Features: in.Features,
+		Deployment: json.RawMessage("null")})
 	if err != nil {
 		return nil, deployments.Errorf(deployments.CodeInvalid, "the deployment is no JSON: %w", err)
 	}
-	f, err := parseWritten(ctx, pack.Whole(parts))
+	text := deploymentText{around: around}
+	if len(in.Deployment) > 0 {
+		text.deployment = in.Deployment
+	}
+	f, err := parseWritten(ctx, text)
 	for i := range f.Deployment.PendingOperations {
 		if err == nil {
 			err = f.Deployment.PendingOperations[i].Resource.wellFormed()

@@ -8,6 +8,7 @@ import (
 	"errors"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/sys/heap"
 	"github.com/deployctl/deployctl/internal/sys/mempool"
 	"github.com/deployctl/deployctl/statestore/bucket"
 )
@@ -215,6 +216,7 @@ func edit(text []byte, edits []deployments.TextEdit) ([]byte, error) {
 	for _, e := range edits {
 		size += len(e.Text)
 	}
+	heap.Room(int64(size))
 	out := make([]byte, 0, size)
 	at := 0
 	for _, e := range edits {

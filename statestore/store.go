@@ -274,20 +274,28 @@ func (s *Store) getTagged(
 	if err != nil {
 		return nil, "", err
 	}
-	o, err := s.objects.Get(ctx, key)
-	if err != nil {
-		return nil, "", bucket.Failed(err, "read "+key)
-	}
-	plain, err = s.sealed.OpenWithin(r.box, o.Data, key, sealContext(name, key), roomIn(ctx))
-	if err == nil || bucket.Interrupted(err) {
-		return plain, o.Tag, err
+	plain, tag, err = s.getOf(ctx, r, name, key)
+	if deployments.CodeOf(err) != deployments.CodeFormat {
+		return plain, tag, err
 	}
 	h, _, headErr := s.readHead(ctx, name) // another stack may have got the name
 	if headErr != nil || h.ID == r.id {
 		return nil, "", err
 	}
-	plain, err = s.sealed.OpenWithin(s.ring(h.ID).box, o.Data, key, sealContext(name, key), roomIn(ctx))
-	return plain, o.Tag, err
+	return s.getOf(ctx, s.ring(h.ID), name, key)
+}
+
+// getOf is getTagged of the stack that has these keys. Nobody has what was read any more when it is decompressed.
+func (s *Store) getOf(
+	ctx context.Context, r *stackKeys, name deployments.StackName, key string,
+) (plain []byte, tag string, err error) {
+	o, err := s.objects.Get(ctx, key)
+	if err != nil {
+		return nil, "", bucket.Failed(err, "read "+key)
+	}
+	tag = o.Tag
+	plain, err = s.sealed.OpenWithin(r.box, o.Data, key, sealContext(name, key), roomIn(ctx))
+	return plain, tag, err
 }
 
 // roomIn returns what takes the memory of a value from the claim of a context. A call reads many small ones in turn.

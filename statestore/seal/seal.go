@@ -55,10 +55,10 @@ type Box struct {
 	root  cipher.AEAD           // of values that name no key
 }
 
-// Shared by all boxes: EncodeAll and DecodeAll may be called concurrently.
+// Shared by all boxes: they may be used concurrently.
 var (
 	encoder = must(zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest)))
-	decoder = must(zstd.NewReader(nil, zstd.WithDecoderMaxMemory(maxPlain), zstd.WithDecoderConcurrency(0)))
+	decoder = pack.NewDecoder(maxPlain)
 )
 
 func must[T any](v T, err error) T {
@@ -127,10 +127,11 @@ func (b *Box) SealParts(context string, parts ...[]byte) []byte {
 	if size < pack.Large {
 		return b.Seal(pack.Whole(parts), context)
 	}
-	if packed := pack.Zstd(parts, zstd.SpeedFastest, header, overhead); len(packed) < header+size {
-		return b.encrypt(packed, versionKeyedZstd, context)
+	sealed := pack.Zstd(parts, zstd.SpeedFastest, header, overhead)
+	if len(sealed) < header+size {
+		return b.encrypt(sealed, versionKeyedZstd, context)
 	}
-	sealed := make([]byte, header, header+size+overhead)
+	sealed = sealed[:header] // which has become longer than the text
 	for _, part := range parts {
 		sealed = append(sealed, part...)
 	}
@@ -216,7 +217,7 @@ func (b *Box) OpenWithin(sealed []byte, context string, room func(size int64) er
 			return nil, err
 		}
 	}
-	plain, err := decoder.DecodeAll(body, nil)
+	plain, err := decoder.Decode(body)
 	if err != nil {
 		return nil, deployments.Errorf(deployments.CodeFormat, "%s cannot be decompressed: %w", about(context), err)
 	}

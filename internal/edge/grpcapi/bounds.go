@@ -127,10 +127,10 @@ func (b *bounds) export(ctx context.Context, party string) (done func(), err err
 }
 
 // first receives a first message when it is its sender's turn, or gives up when it takes too long or has to give way.
-// What goes on receiving then ends with the call. The turn lasts until keep has returned, which takes the memory that
-// the message has, so that no more are in memory beside that.
+// What goes on receiving then ends with the call. Whole is closed when the message has arrived. The turn lasts until
+// keep has returned, which takes the memory that the call has, so that no more are in memory beside that.
 func (b *bounds) first(
-	ctx context.Context, of sender, recv func() error, keep func(turn context.Context) error,
+	ctx context.Context, of sender, whole <-chan struct{}, recv, keep func(turn context.Context) error,
 ) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -139,7 +139,7 @@ func (b *bounds) first(
 		return err
 	}
 	defer leave()
-	if err = b.receive(ctx, messagePatience, recv); err == nil {
+	if err = b.receive(ctx, messagePatience, whole, func() error { return recv(ctx) }); err == nil {
 		err = keep(ctx)
 	}
 	if errors.Is(context.Cause(ctx), errTurn) {
@@ -150,19 +150,27 @@ func (b *bounds) first(
 
 var errTurn = busy("a message did not arrive whole while others waited")
 
-// receive receives a message, or gives up when it takes too long. What goes on receiving then ends with the call.
-func (b *bounds) receive(ctx context.Context, patience time.Duration, recv func() error) error {
+// receive receives a message, or gives up when it takes too long until that is whole; nil: until recv has returned.
+// What goes on receiving then ends with the call.
+func (b *bounds) receive(
+	ctx context.Context, patience time.Duration, whole <-chan struct{}, recv func() error,
+) error {
 	received := make(chan error, 1)
 	go func() { received <- recv() }()
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
-	select {
-	case err := <-received:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return busy("a message did not arrive whole in time")
+	slow := timer.C
+	for {
+		select {
+		case err := <-received:
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-whole:
+			whole, slow = nil, nil
+		case <-slow:
+			return busy("a message did not arrive whole in time")
+		}
 	}
 }
 
@@ -190,16 +198,23 @@ func (c *call) share() {
 	c.ctx = mempool.With(c.ctx, c.memory, Patience)
 }
 
-// claim gives the call a claim. When it has to give way, so does the call or, if that has ended and its answer is not
-// taken, its connection.
+// claim gives the call a claim, unless its first message has taken one.
 func (c *call) claim() {
-	c.memory = c.edge.bounds.memory.Claim(c.caller.Party(c.entry.Organization), func() {
+	if c.memory == nil {
+		c.memory = c.newClaim(c.entry.Organization)
+		c.release = append(c.release, c.memory.Release)
+	}
+}
+
+// newClaim returns a claim of a call about an organization. When it has to give way, so does the call or, if that has
+// ended and its answer is not taken, its connection.
+func (c *call) newClaim(about string) *mempool.Claim {
+	return c.edge.bounds.memory.Claim(c.caller.Party(about), func() {
 		c.cancel(endedStream{mempool.ErrBusy})
 		if c.unread.ended() {
 			connectionOf(c.ServerStream.Context()).giveWay()
 		}
 	})
-	c.release = append(c.release, c.memory.Release)
 }
 
 // takeAnswer takes memory for a message of the answer, which is given back when the client has taken that.
@@ -214,10 +229,15 @@ func (c *call) takeAnswer(size int64) error {
 	return err
 }
 
-// hold takes what the rest of a call needs. What its content takes it takes at once, and gives way if that arrives too
-// slowly; what it reads of the store, as it reads it.
-func (c *call) hold(ctx context.Context, first proto.Message) error {
+// hold takes what the rest of a call needs, of which its first message has taken some, or gives back what that does not
+// need any more. What its content takes it takes at once, and gives way if that arrives too slowly; what it reads of
+// the store, as it reads it.
+func (c *call) hold(ctx context.Context, first proto.Message, taken int64) error {
 	needed := memoryOf(c.rule.room, first)
+	if taken > needed {
+		c.memory.Return(taken - needed)
+	}
+	needed = max(needed-taken, 0)
 	switch c.rule.room {
 	case ofParts:
 		if needed == 0 {
@@ -238,7 +258,7 @@ func (c *call) hold(ctx context.Context, first proto.Message) error {
 	if needed == 0 {
 		return nil
 	}
-	return c.memory.Take(ctx, needed, Patience)
+	return c.memory.TakeRoom(ctx, needed, Patience)
 }
 
 // sendSlowly sends a part of an answer, and gives up when it is taken too slowly while others wait for its memory.

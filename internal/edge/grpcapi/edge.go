@@ -208,23 +208,29 @@ func (c *call) begin() error {
 		return err
 	}
 	first := kind.New().Interface()
-	large := false
+	a := c.arriving(first)
 	of := sender{c.caller.Party(""), Party(c.entry.Peer), c.caller.Token}
-	if err := c.edge.bounds.first(c.ctx, of, func() error { return c.receiveFirst(first) },
+	if err := c.edge.bounds.first(c.ctx, of, a.whole, func(turn context.Context) error { return c.receiveFirst(turn, a) },
 		func(turn context.Context) error {
-			large = proto.Size(first) > smallMessage
-			if err := c.take(first); err != nil || !large {
+			if a.taken > 0 {
+				c.memory = a.claim
+			}
+			if err := c.take(first); err != nil || a.taken == 0 {
 				return err
 			}
-			return c.hold(turn, first)
-		}); err != nil || large {
+			return c.hold(turn, first, a.taken)
+		}); err != nil || a.taken > 0 {
 		return err
 	}
-	return c.hold(c.ctx, first)
+	return c.hold(c.ctx, first, 0)
 }
 
-func (c *call) receiveFirst(first proto.Message) error {
-	err := c.ServerStream.RecvMsg(first)
+func (c *call) receiveFirst(turn context.Context, a *arriving) error {
+	a.turn = turn
+	err := c.ServerStream.RecvMsg(a)
+	if a.err != nil {
+		return a.err
+	}
 	if errors.Is(err, io.EOF) {
 		return deployments.Errorf(deployments.CodeInvalid, "the call ended without a message")
 	}
@@ -248,7 +254,7 @@ func (c *call) take(first proto.Message) error {
 // RecvMsg gives the method the first message, which was admitted, and receives the others.
 func (c *call) RecvMsg(m any) error {
 	if c.first == nil {
-		err := c.edge.bounds.receive(c.ctx, chunkPatience, func() error { return c.ServerStream.RecvMsg(m) })
+		err := c.edge.bounds.receive(c.ctx, chunkPatience, nil, func() error { return c.ServerStream.RecvMsg(m) })
 		return readable(c.received(err))
 	}
 	to, ok := m.(proto.Message)

@@ -76,7 +76,7 @@ func served(t testing.TB, c Config, reached grpc.StreamHandler, change func(*edg
 			calls:  NewCalls(), open: NewCalls(), entering: NewCalls(),
 			recheckEvery: recheckEvery}
 		change(edge)
-		server := grpc.NewServer(grpc.StreamInterceptor(edge.serve))
+		server := grpc.NewServer(grpc.StreamInterceptor(edge.serve), grpc.ForceServerCodecV2(newCodec()))
 		byService := map[string][]grpc.StreamDesc{}
 		for full := range rules {
 			service, method, _ := strings.Cut(full[1:], "/")

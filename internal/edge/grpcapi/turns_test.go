@@ -22,7 +22,7 @@ func TestAMessageThatWaitsForMemoryKeepsItsTurn(t *testing.T) {
 		received, ended := 0, make(chan error, 2*readers)
 		for range 2 * readers {
 			go func() {
-				ended <- b.first(t.Context(), sender{"evil", "host", "eve"}, func() error {
+				ended <- b.first(t.Context(), sender{"evil", "host", "eve"}, nil, func(context.Context) error {
 					received++
 					return nil
 				}, func(turn context.Context) error {
@@ -35,7 +35,7 @@ func TestAMessageThatWaitsForMemoryKeepsItsTurn(t *testing.T) {
 		if received != readers {
 			t.Errorf("%d messages are in memory, of %d places", received, readers)
 		}
-		if err := b.first(t.Context(), sender{"acme", "host", "ann"}, func() error { return nil }, kept); err != nil {
+		if err := b.first(t.Context(), sender{"acme", "host", "ann"}, nil, kept, kept); err != nil {
 			t.Errorf("another organization is answered %v", err)
 		}
 		if err := <-ended; !errors.Is(err, errTurn) {
@@ -54,7 +54,7 @@ func TestAnOrganizationWhoseMessagesDoNotArriveHoldsUpOnlyItself(t *testing.T) {
 				Grants: [][]deployments.Grant{{{Role: viewer, Organization: "evil"}}}}}
 			of := sender{evil.Party(""), "host", evil.Token} // of several, some would give way to each other
 			go func() {
-				ended <- b.first(t.Context(), of, func() error {
+				ended <- b.first(t.Context(), of, nil, func(context.Context) error {
 					<-t.Context().Done()
 					return nil
 				}, kept)
@@ -62,7 +62,7 @@ func TestAnOrganizationWhoseMessagesDoNotArriveHoldsUpOnlyItself(t *testing.T) {
 		}
 		synctest.Wait()
 		began := time.Now()
-		if err := b.first(t.Context(), sender{"acme", "host", "ann"}, func() error { return nil }, kept); err != nil ||
+		if err := b.first(t.Context(), sender{"acme", "host", "ann"}, nil, kept, kept); err != nil ||
 			time.Since(began) > turnTime {
 			t.Errorf("another organization waits for %s: %v", time.Since(began), err)
 		}

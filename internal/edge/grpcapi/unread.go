@@ -52,6 +52,10 @@ func newCodec() codec { return codec{encoding.GetCodecV2(proto.Name)} }
 // Unmarshal implements encoding.CodecV2. Fields that this build does not know are dropped: they would be in memory as
 // long as the call.
 func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
+	v, err := into(v, data)
+	if err != nil {
+		return err
+	}
 	m, ok := v.(pb.Message)
 	if !ok {
 		return c.CodecV2.Unmarshal(data, v)

@@ -5,6 +5,7 @@ import (
 	"math"
 	"runtime"
 	"runtime/debug"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -32,9 +33,13 @@ func TestOnlyWhatIsInUseBesidePoolsIsDoubled(t *testing.T) {
 
 // TestTheLimitFollowsWhatPoolsGiveOut has a pool give out what a process uses, which uses more after that.
 func TestTheLimitFollowsWhatPoolsGiveOut(t *testing.T) {
-	before := debug.SetMemoryLimit(-1)
-	defer debug.SetMemoryLimit(before)
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(-1))
 	l := Begin(1, math.MaxInt64)
+	defer func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.over = true
+	}()
 	var given atomic.Int64
 	l.Count(given.Load)
 	used := make([]byte, 200*mib)
@@ -51,4 +56,59 @@ func TestTheLimitFollowsWhatPoolsGiveOut(t *testing.T) {
 	runtime.KeepAlive(used)
 	var none *Limit
 	none.Count(given.Load)
+}
+
+// garbage leaves so many bytes to a collector that does not begin by itself before the test ends, and returns what is
+// in use with them.
+func garbage(t *testing.T, n int) use {
+	percent, limit := debug.SetGCPercent(-1), debug.SetMemoryLimit(math.MaxInt64)
+	t.Cleanup(func() {
+		debug.SetGCPercent(percent)
+		debug.SetMemoryLimit(limit)
+	})
+	runtime.KeepAlive(make([]byte, n))
+	return read()
+}
+
+// collected returns how often something has the garbage collected.
+func collected(something func()) uint32 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	something()
+	runtime.ReadMemStats(&after)
+	return after.NumForcedGC - before.NumForcedGC
+}
+
+func TestGarbageIsCollectedBeforeMuchIsUsedThatWouldNotFitBesideIt(t *testing.T) {
+	before := garbage(t, 100*mib)
+	limit := before.objects + before.beside + 50*mib
+	for _, c := range []struct {
+		what     string
+		n, limit int64
+		want     uint32
+	}{
+		{"without a limit", 1000 * mib, math.MaxInt64, 0}, {"what fits", 20 * mib, limit, 0},
+		{"what does not fit", 60 * mib, limit, 1}, {"what fits after that", 60 * mib, limit, 0},
+	} {
+		if got := collected(func() { room(c.n, c.limit) }); got != c.want {
+			t.Errorf("%s: it is collected %d times", c.what, got)
+		}
+	}
+	if after := read(); after.objects > before.objects-90*mib {
+		t.Errorf("%d MiB are there after that, and were %d before", after.objects/mib, before.objects/mib)
+	}
+}
+
+func TestManyWhoNeedRoomWaitForOneCollection(t *testing.T) {
+	before := garbage(t, 200*mib)
+	got := collected(func() {
+		var all sync.WaitGroup
+		for range 16 {
+			all.Go(func() { room(60*mib, before.objects+before.beside+50*mib) })
+		}
+		all.Wait()
+	})
+	if got != 1 {
+		t.Errorf("it is collected %d times", got)
+	}
 }

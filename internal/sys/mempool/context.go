@@ -21,10 +21,11 @@ func With(ctx context.Context, c *Claim, patience time.Duration) context.Context
 // small is what is not worth counting.
 const small = 16 << 10
 
-// Take takes n more bytes from the claim of a context. Without one, memory is not shared, and it takes nothing.
+// Take takes n more bytes from the claim of a context, as Claim.TakeRoom does. Without one, memory is not shared, and
+// it takes nothing.
 func Take(ctx context.Context, n int64) error {
 	if of, ok := ctx.Value(key{}).(claimed); ok && of.claim != nil && n > small {
-		return of.claim.Take(ctx, n, of.patience)
+		return of.claim.TakeRoom(ctx, n, of.patience)
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/sys/heap"
 )
 
 const (
@@ -123,6 +124,20 @@ func (c *Claim) Take(ctx context.Context, n int64, patience time.Duration) error
 		return ctx.Err()
 	}
 	return ErrBusy
+}
+
+// large is what there has to be room for at once; see heap.Room. What is less comes and goes in small steps, with which
+// the collector keeps up.
+const large = 8 * Step
+
+// TakeRoom is Take of what is used as a few large texts: what had its place in memory has left it when TakeRoom
+// returns.
+func (c *Claim) TakeRoom(ctx context.Context, n int64, patience time.Duration) error {
+	err := c.Take(ctx, n, patience)
+	if err == nil && n >= large {
+		heap.Room(n)
+	}
+	return err
 }
 
 // ask has a claim wait for n more bytes; false: it has them.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -264,6 +266,26 @@ func TestACallTakesMemoryFromTheClaimOfItsContext(t *testing.T) {
 	c.Release()
 	if err := Take(ctx, Step); err != nil { // something that the call has left behind
 		t.Error(err)
+	}
+	nothing(t, p)
+}
+
+// TestGarbageLeavesBeforeMuchIsGivenAtOnce has a process that may have less than it uses.
+func TestGarbageLeavesBeforeMuchIsGivenAtOnce(t *testing.T) {
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(1))
+	p := New(testSize)
+	for n, want := range map[int64]bool{small + 1: false, large - 1: false, large: true, testSize: true} {
+		c := p.Claim("a", nil)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if err := Take(With(t.Context(), c, 0), n); err != nil {
+			t.Fatal(err)
+		}
+		runtime.ReadMemStats(&after)
+		if got := after.NumForcedGC > before.NumForcedGC; got != want {
+			t.Errorf("before %d bytes are used, the garbage is collected: %v", n, got)
+		}
+		c.Release()
 	}
 	nothing(t, p)
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 
+	"github.com/deployctl/deployctl/internal/sys/heap"
 	"github.com/klauspost/compress/zstd"
 )
 
@@ -33,43 +34,73 @@ func Digest(parts [][]byte) string {
 }
 
 // Zstd returns a text in parts as one frame of zstd, which says its size, behind room for so many bytes and before
-// spare capacity for so many. Beside the parts only what it returns is in memory, and that twice for a moment.
+// spare capacity for so many. Beside the parts there are never more than one and a half times the text in memory, and
+// of one that compresses well no more than twice what is returned.
 func Zstd(parts [][]byte, level zstd.EncoderLevel, room, spare int) []byte {
-	out := &pieces{}
+	size := Size(parts)
+	out := &packed{room: room, spare: spare, size: size}
 	encoder, _ := zstd.NewWriter(nil, zstd.WithEncoderLevel(level), zstd.WithEncoderConcurrency(1),
 		zstd.WithWindowSize(window)) // fails for options that are wrong, as what follows does for a writer that fails
-	encoder.ResetContentSize(out, int64(Size(parts)))
+	encoder.ResetContentSize(out, int64(size))
 	for _, part := range parts {
 		_, _ = encoder.Write(part)
 	}
 	_ = encoder.Close()
-	whole := make([]byte, room, room+Size(out.list)+spare)
-	for _, piece := range out.list {
-		whole = append(whole, piece...)
+	if out.whole == nil {
+		out.join(out.length)
 	}
-	return whole
+	return out.whole
 }
 
 // pieceSize is the size of a piece of what is written.
 const pieceSize = 256 << 10
 
-// pieces keeps what is written without ever having it twice, as a buffer that grows does.
-type pieces struct{ list [][]byte }
+// packed is what becomes of a text. It is in pieces, so that it is never there twice, as in a buffer that grows, until
+// it is as long as half the text: what is left becomes hardly shorter, and has a buffer that the text would fit into.
+type packed struct {
+	room, spare, size int
+	pieces            [][]byte
+	length            int // of all pieces
+	whole             []byte
+}
 
 // Write implements io.Writer.
-func (p *pieces) Write(data []byte) (int, error) {
+func (p *packed) Write(data []byte) (int, error) {
+	if p.whole != nil {
+		p.whole = append(p.whole, data...)
+		return len(data), nil
+	}
 	n := len(data)
 	for len(data) > 0 {
-		last := len(p.list) - 1
-		if last < 0 || len(p.list[last]) == cap(p.list[last]) {
-			p.list = append(p.list, make([]byte, 0, pieceSize))
+		last := len(p.pieces) - 1
+		if last < 0 || len(p.pieces[last]) == cap(p.pieces[last]) {
+			p.pieces = append(p.pieces, make([]byte, 0, pieceSize))
 			last++
 		}
-		piece := p.list[last]
+		piece := p.pieces[last]
 		fits := min(len(data), cap(piece)-len(piece))
-		p.list[last], data = append(piece, data[:fits]...), data[fits:]
+		p.pieces[last], data = append(piece, data[:fits]...), data[fits:]
+	}
+	if p.length += n; p.size >= Large && p.length > p.size/2 {
+		p.join(p.size + p.size/blocksOf + frame)
 	}
 	return n, nil
+}
+
+// What a text may become longer by: a frame, and a few bytes of each of its blocks, which are larger than blocksOf.
+const (
+	frame    = 64
+	blocksOf = 4 << 10
+)
+
+// join makes the pieces one text, with capacity for one of a size.
+func (p *packed) join(size int) {
+	heap.Room(int64(size))
+	p.whole = make([]byte, p.room, p.room+size+p.spare)
+	for _, piece := range p.pieces {
+		p.whole = append(p.whole, piece...)
+	}
+	p.pieces = nil
 }
 
 // Whole returns the text of its parts.
