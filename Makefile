@@ -23,7 +23,7 @@ UNIT = ./internal/plugin/languagehost ./statestore ./activities \
 
 .PHONY: all build build-client next next-embedded peers stockengine differential demo check test soak static tests unit-short fuzz \
 	mutants race lint workflowcheck imports alerts cross cross-build e2e long test-real attack bench chaos rounds record generate \
-	clean help
+	release clean help
 
 help: ## say what can be made
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -95,6 +95,7 @@ tests:
 	go -C tools/fakeprovider test ./...
 	go -C tools/crosscheck test ./...
 	go -C tools/prometheus test ./...
+	go -C tools/release test .
 
 unit-short:
 	$(TEST) -short $(UNIT)
@@ -146,6 +147,7 @@ long: build peers stockengine ## the slow packages with the tests that soaktest.
 	$(WITH_PEERS) go test -vet=off -p 1 -parallel 4 -count=1 -timeout 2h ./e2e ./e2e/languages ./e2e/interop ./e2e/pulumicli \
 		./e2e/recovery ./chaos ./differential ./internal/plugin/languagehost ./internal/devserver ./internal/sandbox ./internal/terminal/templates ./providers/s3 \
 		-args -full
+	go -C tools/release test ./render
 
 bench: build ## the table against the stock CLI
 	$(WITH_PEERS) go run ./bench
@@ -181,5 +183,8 @@ record: build ## docs/killed-update.svg anew: a real update whose service is kil
 generate: ## the API's generated code
 	go generate ./api/...
 
+release: ## what VERSION is installed from, in dist: archives, packages, an image, a chart; PLATFORMS=linux/amd64 only some
+	go -C tools/release run . -root $(CURDIR) -dist $(CURDIR)/dist -version '$(VERSION)' -platforms '$(PLATFORMS)'
+
 clean:
-	rm -rf bin
+	rm -rf bin dist

@@ -252,7 +252,7 @@ func summaryOf(info deployments.UpdateInfo, r engine.Result) []deployments.Watch
 	return []deployments.WatchEvent{{Event: &apitype.EngineEvent{
 		Timestamp: int(info.Ended.Unix()),
 		SummaryEvent: &apitype.SummaryEvent{
-			MaybeCorrupt: r.IntegrityError != "", DurationSeconds: int(info.Ended.Sub(info.Started).Seconds()),
+			MaybeCorrupt: r.IntegrityError != "", DurationSeconds: int(info.Took().Seconds()),
 			ResourceChanges: changes, IsPreview: info.DryRun, Result: operationResults[r.Status], PolicyPacks: r.Policies,
 		},
 	}}}

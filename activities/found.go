@@ -72,6 +72,9 @@ func (at *attempt) lookFirst(
 		}
 		seen = append(seen, with)
 		found, err := tried.exists(ctx, p, with)
+		if own || with.DeepEquals(inputs) {
+			at.unfound = tried.unfound
+		}
 		switch {
 		case err != nil:
 			return nil, err
@@ -114,8 +117,12 @@ func (at *attempt) exists(
 	if at.session.declared(ctx, p, at.step.Type) != "" {
 		return at.existsByProvider(ctx, p, inputs)
 	}
-	f, _, err := at.finder(ctx, p, inputs, anyRule)
+	f, why, err := at.finder(ctx, p, inputs, anyRule)
 	if err != nil || f == nil || f.Harmless() {
+		at.unfound = notRuled(at.step.Type, inputs, why)
+		if f != nil {
+			at.unfound = "there is nothing outside of the state to be found: " + f.Kind() + " (" + f.from + ")"
+		}
 		return nil, err
 	}
 	declared, err := at.session.values.Decode(ctx, at.step.New.Inputs)
@@ -129,6 +136,7 @@ func (at *attempt) exists(
 	}
 	provable := seeded || at.markIn(f.place, inputs) != "" && f.Accepts(settlerule.ByMark)
 	if !provable && f.Read.IsZero() { // what has such properties need not be what the create would make
+		at.unfound = "nothing would show that what is found " + f.String() + " is the stack's"
 		return nil, nil
 	}
 	found, _, ended, err := at.look(ctx, p, f, inputs)
@@ -137,7 +145,11 @@ func (at *attempt) exists(
 		return nil, err
 	case ended != nil && forbidden.MatchString(ended.Error):
 		return nil, &forbiddenError{ended.Error}
-	case ended != nil, isMissing(found), found.ID == "":
+	case ended != nil:
+		at.unfound = "it could not be looked for " + f.String() + ": " + ended.Error
+		return nil, nil
+	case isMissing(found), found.ID == "":
+		at.unfound = "it was looked for " + f.String() + ", and is not there"
 		return nil, nil
 	case seeded || at.marked(f, found, inputs):
 		return &engine.Found{ID: string(found.ID)}, nil
@@ -175,22 +187,26 @@ func (at *attempt) existsByProvider(
 	case err != nil && forbidden.MatchString(pluginhost.ErrorText(err)):
 		return nil, &forbiddenError{pluginhost.ErrorText(err)}
 	case err != nil:
-		_, err := at.providerUnavailable(err)
+		result, err := at.providerUnavailable(err)
+		at.unfound = "its provider could not look for it: " + result.Error
 		return nil, err
 	case found.ID == "":
+		at.unfound = "its provider has looked for it, and it is not there"
 		return nil, nil
 	case found.Ownership == provider.Owned:
 		return &engine.Found{ID: string(found.ID)}, nil
 	case found.Ownership == provider.Unowned:
 		return &engine.Found{ID: string(found.ID), Foreign: true, Owner: found.Owner}, nil
 	}
+	at.unfound = "its provider cannot tell whether it exists"
 	return nil, nil
 }
 
 // look looks for a resource that the stack does not have, with the inputs that were checked.
 func (pl *planner) look(ctx context.Context, checked resource.PropertyMap) (*engine.Found, error) {
 	p, ok := pl.provider.(*pluginhost.Provider)
-	if pl.ask.Look == nil || !ok {
+	surveys := pl.session.request.Survey && pl.ask.Preview
+	if !ok || pl.ask.Look == nil && !surveys {
 		return nil, nil
 	}
 	account, err := pl.session.accountOf(ctx, pl.ask.Provider)
@@ -208,5 +224,30 @@ func (pl *planner) look(ctx context.Context, checked resource.PropertyMap) (*eng
 			at.views.Close()
 		}
 	}()
-	return at.lookFirst(ctx, p, checked)
+	if surveys {
+		if err := at.survey(ctx, p, checked); err != nil {
+			return nil, err
+		}
+	}
+	found, err := at.lookFirst(ctx, p, checked)
+	if surveys && err == nil && found == nil && pl.ask.Old == nil {
+		pl.notFound(ctx, at, checked)
+	}
+	return found, err
+}
+
+// notFound tells why what would be created was not found.
+func (pl *planner) notFound(ctx context.Context, at *attempt, checked resource.PropertyMap) {
+	why := at.unfound
+	switch {
+	case !pl.session.look:
+		why = "it was not looked for (" + lookKey + ")"
+	case pl.ask.Look == nil:
+		why = "an earlier update has begun to create it, and the next one settles that"
+	case checked.ContainsUnknowns():
+		why = "its inputs are known only after other resources are made"
+	}
+	hide := pl.session.redactor(ctx, bagsOf(pl.ask.Provider, at.step.New)...)
+	pl.session.tell(diag.Info, pl.ask.URN, deployments.Finding{Kind: deployments.NotFound,
+		Type: string(pl.ask.Goal.Type), Why: hide(why)}.String())
 }

@@ -184,6 +184,9 @@ func (s *session) useModules(ctx context.Context, modules string) bool {
 	if err := s.pin(ctx, entry); err != nil {
 		return false
 	}
-	_, err = s.box.Stat(real)
-	return err == nil
+	if _, err = s.box.Stat(real); err != nil {
+		return false
+	}
+	s.showModules(real, modules)
+	return true
 }

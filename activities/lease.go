@@ -138,6 +138,9 @@ func (a *Activities) Settling(ctx context.Context, info deployments.UpdateInfo) 
 	}, nil
 }
 
+// versionOfClient is the entry of an update's metadata with the version of the stock CLI.
+const versionOfClient = "pulumi.version"
+
 func (a *Activities) endLease(ctx context.Context, in deployments.LeaseEnd) (deployments.UpdateInfo, error) {
 	request, err := a.Store.Request(ctx, in.Update)
 	if err != nil {
@@ -150,7 +153,11 @@ func (a *Activities) endLease(ctx context.Context, in deployments.LeaseEnd) (dep
 	base := 0
 	if info.Ended.IsZero() {
 		info = running(in.Update, request, a.started(ctx, in.Update))
-		written, err := a.Store.FinishLease(ctx, in.Update)
+		client := ""
+		if request.Lease != nil {
+			client = request.Lease.Metadata[versionOfClient]
+		}
+		written, err := a.Store.FinishLease(ctx, in.Update, client)
 		if err != nil && deployments.CodeOf(err) == deployments.CodeInvalid { // a client that does not keep to the format
 			in.Status, in.Error, err = engine.StatusFailed, "what the client wrote is not all in the state: "+err.Error(), nil
 		}

@@ -122,5 +122,5 @@ func (a *Activities) countMinutes(
 	if request.Lease != nil {
 		return nil
 	}
-	return a.Store.CountMinutes(ctx, info.Update, info.Ended.Sub(info.Started))
+	return a.Store.CountMinutes(ctx, info.Update, info.Took())
 }

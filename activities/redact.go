@@ -12,8 +12,8 @@ import (
 	"go.temporal.io/sdk/temporal"
 )
 
-// redactor replaces the secrets in a text of a provider before it leaves an activity: users read the text, the store
-// keeps it, and Temporal shows it as the failure of an attempt.
+// redactor replaces the secrets in a text of a provider, and the paths of the worker, before it leaves an activity:
+// users read the text, the store keeps it, and Temporal shows it as the failure of an attempt.
 type redactor func(text string) string
 
 // redactor returns a redactor of the secrets in the configuration and in the bags of a call. The bags are decoded only
@@ -40,7 +40,7 @@ func (s *session) redactor(ctx context.Context, bags ...engine.Bag) redactor {
 			return "the message of the provider has no readable text" // without a text it would not count as an error
 		}
 		if r := replacer(); r != nil {
-			return cut(ctx, r.Replace(text), maxText)
+			return cut(ctx, s.inProject(r.Replace(text)), maxText)
 		}
 		return "the message of the provider is not shown: it may contain secrets, and these could not be read from the store"
 	}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -73,6 +71,8 @@ type session struct {
 	// told caches what providers have answered to declaredRule.
 	told      sync.Map
 	toldBytes atomic.Int64                   // of the answers
+	surveying sync.Mutex                     // guards surveyed
+	surveyed  *surveyed                      // nil before the first resource of a preview that surveys
 	catalogue settlerule.Catalogue           // nil: none
 	settled   func(pkg, rule, result string) // counts; may be nil
 	host      *pluginhost.Host
@@ -96,9 +96,10 @@ type session struct {
 	again       bool                         // another session has had the update: the store says what was answered
 	link        atomic.Pointer[runlink.Link] // of the running program; nil if none runs
 
-	installing sync.Mutex  // guards installed
-	installed  bool        // see installDependencies
-	pins       []io.Closer // of entries of the bundle cache; guarded by installing once the session is ready
+	installing sync.Mutex                  // guards installed
+	installed  bool                        // see installDependencies
+	modules    atomic.Pointer[[]shownPath] // packages of other bundles that this one uses
+	pins       []io.Closer                 // of the bundle cache; guarded by installing once the session is ready
 	err        error
 }
 
@@ -129,20 +130,6 @@ func (s *session) print(m pluginhost.Message) {
 		URN: string(m.URN), Message: s.inProject(m.Text), Severity: string(m.Severity), StreamID: int(m.Stream),
 		Ephemeral: m.Ephemeral,
 	})
-}
-
-// inProject writes paths in a text of the program as the user knows them: relative to the project's directory, where
-// the text has those of the worker's copy.
-func (s *session) inProject(text string) string {
-	if s.place == "" {
-		return text
-	}
-	const url = "file://"
-	above := ""
-	if below, err := filepath.Rel(s.place, s.dir); err == nil && below != "." {
-		above = strings.Repeat("../", strings.Count(filepath.ToSlash(below), "/")+1)
-	}
-	return strings.NewReplacer(url+s.dir+"/", "", s.dir+"/", "", url+s.place+"/", above, s.place+"/", above).Replace(text)
 }
 
 // close ends the update's plugins and forgets its secrets.

@@ -120,6 +120,7 @@ const noID = "the provider answers with an id that is no text of 1 to 2048 print
 // mostPages bounds the pages of a list: a provider may send empty ones.
 const mostPages = 1000
 
+// pages returns the ids of all pages of a list; with an error, those before it.
 func (at *attempt) pages(ctx context.Context, p *pluginhost.Provider, f *finder) ([]string, error) {
 	var ids []string
 	token := ""
@@ -131,14 +132,14 @@ func (at *attempt) pages(ctx context.Context, p *pluginhost.Provider, f *finder)
 			Token: at.step.Type, Query: f.query, ContinuationToken: token, Limit: int64(f.Items) + 1,
 		})
 		if err != nil {
-			return nil, err
+			return ids, err
 		}
 		for item, err := range stream.Items {
 			if err != nil {
-				return nil, err
+				return ids, err
 			}
 			if !settlerule.Usable(string(item.ID)) {
-				return nil, errors.New(noID)
+				return ids, errors.New(noID)
 			}
 			if ids = append(ids, string(item.ID)); len(ids) > f.Items {
 				return ids, nil

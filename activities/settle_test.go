@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -353,7 +354,9 @@ func TestACallThatOverrunsItsStepIsSettledByItsLateAnswer(t *testing.T) {
 			t.Parallel()
 			h := bench(t, nil)
 			step := h.overrun(time.Now().Add(time.Hour))
-			go answer(h)
+			var answering sync.WaitGroup
+			defer answering.Wait() // its own context ends with the test
+			answering.Go(func() { answer(h) })
 			result, err := h.settleStep(step)
 			if err != nil || result.Outcome != engine.OutcomeDone || result.ID != "n" || result.Inputs == nil ||
 				result.Op != step.Op {

@@ -110,6 +110,7 @@ type attempt struct {
 	noted    statestore.CreateMark // the mark that an attempt of this create has recorded
 	place    settlerule.Mark       // where its resource bears a mark; zero without a place
 	noRule   string                // why no rule can be used; empty if there is none
+	unfound  string                // why exists has found nothing
 	provider *pluginhost.Provider  // the provider that is called
 	views    *pluginhost.Views     // what the provider publishes during its last call; nil before the first
 	until    time.Time             // the deadline of the call

@@ -99,6 +99,11 @@ func (at *attempt) refresh(ctx context.Context, p *pluginhost.Provider) (engine.
 	if err != nil || ended != nil {
 		return deref(ended), err
 	}
+	if at.session.request.Survey {
+		if err := at.survey(ctx, p, oldInputs); err != nil {
+			return engine.StepFinished{}, err
+		}
+	}
 	if found.ID == "" || found.Outputs == nil {
 		return at.finish(ctx, engine.StepFinished{Outcome: engine.OutcomeDone}, nil, nil)
 	}

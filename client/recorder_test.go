@@ -62,6 +62,12 @@ func (r *recorder) ListStacks(_ context.Context, organization, project string) (
 	return answer[[]deployments.StackInfo](r, "ListStacks", organization, project)
 }
 
+func (r *recorder) RecreateStack(
+	_ context.Context, _ deployments.Caller, s deployments.StackName, identity string,
+) error {
+	return r.note("RecreateStack", s, identity)
+}
+
 func (r *recorder) Statuses(
 	_ context.Context, _ deployments.Caller, q deployments.StatusQuery,
 ) (deployments.StatusPage, error) {

@@ -21,6 +21,15 @@ func (c *Client) CreateStack(ctx context.Context, s deployments.StackName, tags 
 	return err
 }
 
+// RecreateStack creates an empty stack that has the identity of one that is gone. The service takes the caller from the
+// token.
+func (c *Client) RecreateStack(
+	ctx context.Context, _ deployments.Caller, s deployments.StackName, identity string,
+) error {
+	_, err := once(ctx, c, c.stacks.RecreateStack, &api.RecreateStackRequest{Stack: wire.FromStack(s), Identity: identity})
+	return err
+}
+
 // ListStacks lists the stacks of a project; an empty project means all.
 func (c *Client) ListStacks(ctx context.Context, organization, project string) ([]deployments.StackInfo, error) {
 	m, err := repeat(ctx, c, c.stacks.ListStacks, &api.ListStacksRequest{Organization: organization, Project: project})

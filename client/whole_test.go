@@ -84,7 +84,7 @@ func fullRequest() deployments.UpdateRequest {
 		Config:      map[string]deployments.ConfigValue{"shop:size": {Value: "3", Secret: true, Object: true}},
 		Environment: []string{"A=B"}, Secrets: passphrase, Refresh: true, Targets: []string{"t"},
 		TargetDependents: true, ExcludeDependents: true, IgnoreProtect: true, Replace: []string{"r"},
-		Adopt: []string{"a"}, Force: true,
+		Adopt: []string{"a"}, Force: true, Survey: true,
 		ContinueOnError: true, Parallel: 7, WaitOnUnknown: true, Message: "m", Initiator: "ann", Scheduled: true,
 		PolicyPacks: []deployments.PolicyPack{{Dir: "pack", Config: "{}"}},
 	}
@@ -96,10 +96,10 @@ var wholes = map[string]whole{
 		excluding := fullRequest()
 		excluding.Kind, excluding.Targets, excluding.Excludes = engine.KindDestroy, nil, []string{"x"}
 		excluding.ExcludeProtected, excluding.IgnoreProtect, excluding.RunProgram = true, false, true
-		excluding.PolicyPacks, excluding.Adopt, excluding.Force = nil, nil, false
+		excluding.PolicyPacks, excluding.Adopt, excluding.Force, excluding.Survey = nil, nil, false, false
 		refreshing := fullRequest()
 		refreshing.Kind, refreshing.RunProgram, refreshing.ClearPendingCreates = engine.KindRefresh, true, true
-		refreshing.PolicyPacks, refreshing.Adopt, refreshing.Force = nil, nil, false
+		refreshing.PolicyPacks, refreshing.Adopt, refreshing.Force, refreshing.Survey = nil, nil, false, false
 		if _, err := s.Submit(ctx, refreshing); err != nil {
 			return nil, err
 		}
@@ -147,6 +147,9 @@ var wholes = map[string]whole{
 	},
 	"RenameStack": func(ctx context.Context, s deployments.Service) (any, error) {
 		return nil, s.RenameStack(ctx, deployments.RenameRequest{From: dev, To: live, Initiator: "ann"})
+	},
+	"RecreateStack": func(ctx context.Context, s deployments.Service) (any, error) {
+		return nil, s.RecreateStack(ctx, deployments.Caller{}, dev, "acme/shop/old#2")
 	},
 	"ChangeTags": func(ctx context.Context, s deployments.Service) (any, error) {
 		return nil, s.ChangeTags(ctx, dev, map[string]string{"a": "b"}, []string{"c"})

@@ -13,7 +13,7 @@ const (
 	// ActivityStop ends the workflows of a closed update and returns its host's queue: UpdateName → string
 	ActivityStop        = "Stop"
 	ActivityRecover     = "Recover"  // RecoverInput → Recovered
-	ActivityEnter       = "Enter"    // Entry → nothing: adds an update that never began to its stack's history
+	ActivityEnter       = "Enter"    // Entry → nothing: stores an update that never began
 	ActivitySpill       = "PutAside" // SpilledPart → nothing: stored until the update has committed
 	ActivityLoadSpilled = "TakeUp"   // SpilledPart without Data → []byte
 	ActivityEnded       = "Ended"    // UpdateName → nothing, once the update's workflow is closed or does not exist

@@ -71,6 +71,11 @@ type Service interface {
 type Stacks interface {
 	// CreateStack makes an empty stack. Needs RoleDeployer. CodeExists: there is a stack of this name.
 	CreateStack(ctx context.Context, s StackName, tags map[string]string) error
+	// RecreateStack makes an empty stack that has the identity of one that is gone, and so knows again what that one has
+	// made. Needs RoleAdmin. CodeForbidden: also when the caller is no admin of all of the identity's organization, or,
+	// if the identity may have left it, of every organization. CodeExists: there is a stack of this name. CodeConflict:
+	// a stack has this identity.
+	RecreateStack(ctx context.Context, c Caller, s StackName, identity string) error
 	// ListStacks describes the stacks that the caller may see, of a project or an organization; empty names mean all.
 	// Needs RoleViewer. Fails as every method does.
 	ListStacks(ctx context.Context, organization, project string) ([]StackInfo, error)

@@ -62,7 +62,7 @@ func (t Trust) Size() int64 {
 
 // Size returns about how many bytes the description of a stack takes in memory.
 func (i StackInfo) Size() int64 {
-	size := 2*sizeOfThing + sizeOf(i.Stack.Organization, i.Stack.Project, i.Stack.Stack, i.Damaged)
+	size := 2*sizeOfThing + sizeOf(i.Stack.Organization, i.Stack.Project, i.Stack.Stack, i.Damaged, i.Identity)
 	for name, value := range i.Tags {
 		size += sizeOf(name, value)
 	}

@@ -35,6 +35,9 @@ type UpdateInfo struct {
 	Error     string         `json:"error,omitempty"`
 	// Committed means that it made the version of the stack that it names.
 	Committed bool `json:"committed,omitempty"`
+	// Unbegun means that it never began, and so has changed nothing: it was withdrawn while it waited, or the client that
+	// would have executed it was refused. It has a version; its stack's history leaves it out.
+	Unbegun bool `json:"unbegun,omitempty"`
 	// Code classifies Error, for errors after which its reader can do something special.
 	Code Code `json:"code,omitempty"`
 	// Next is the version of the update that continues a migrated one.
@@ -62,6 +65,14 @@ func (u UpdateInfo) Command() string {
 		return "preview"
 	}
 	return string(u.Kind)
+}
+
+// Took returns how long an update took; 0 if it has not ended, or one of its times is not known.
+func (u UpdateInfo) Took() time.Duration {
+	if u.Started.IsZero() || u.Ended.Before(u.Started) {
+		return 0
+	}
+	return u.Ended.Sub(u.Started)
 }
 
 // EndedUpdate returns the update that the result of an activity says has ended; false when it says nothing like that.
@@ -106,6 +117,9 @@ type StackInfo struct {
 	Active    *UpdateInfo       `json:"active,omitempty"`
 	Queued    []UpdateInfo      `json:"queued,omitempty"`
 	Tags      map[string]string `json:"tags,omitempty"`
+	// Identity is what the names and marks of its resources are derived from: its first name, for most. Stacks of
+	// earlier releases have none.
+	Identity string `json:"identity,omitempty"`
 	// Damaged says what of the stack cannot be read, and what to do. Only lists have such stacks.
 	Damaged string `json:"damaged,omitempty"`
 }

@@ -58,8 +58,11 @@ type UpdateRequest struct {
 	// ClearPendingCreates forgets creates of earlier updates whose outcome cannot be found out; of a refresh.
 	ClearPendingCreates bool `json:"clearPendingCreates,omitempty"`
 	// TrySettle tries how lost creates of the resources would be found; of a preview of a refresh.
-	TrySettle bool     `json:"trySettle,omitempty"`
-	Replace   []string `json:"replace,omitempty"`
+	TrySettle bool `json:"trySettle,omitempty"`
+	// Survey tells, as diagnostics that ParseFinding reads, what exists of the stack and is not in its state; and, of an
+	// up, why something was not found that would be created. Of a preview of an up or of a refresh.
+	Survey  bool     `json:"survey,omitempty"`
+	Replace []string `json:"replace,omitempty"`
 	// Adopt are URNs, types and patterns of both: what is somebody else's in the place of such a resource that is to be
 	// created is taken over; of an up.
 	Adopt []string `json:"adopt,omitempty"`

@@ -63,6 +63,9 @@ func (r UpdateRequest) validateModes() error {
 		return Errorf(CodeInvalid, "only a refresh forgets pending creates (--clear-pending-creates)")
 	case r.TrySettle && (r.Kind != engine.KindRefresh || !r.DryRun || r.RunProgram || r.Settle != nil):
 		return Errorf(CodeInvalid, "settle rules are tried by a preview of a refresh without a program")
+	case r.Survey && (r.Kind != engine.KindRefresh && r.Kind != engine.KindUp || !r.DryRun || r.RunProgram ||
+		r.Settle != nil):
+		return Errorf(CodeInvalid, "what a stack has left is told by a preview of an up, or of a refresh without a program")
 	case r.Settle != nil && (r.Kind != engine.KindRefresh || r.RunProgram || r.ClearPendingCreates):
 		return Errorf(CodeInvalid, "only a refresh without a program settles alone")
 	case r.Plan != nil && r.Kind != engine.KindUp:

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -27,7 +28,7 @@ func TestTheTestsThatThePagesNameExist(t *testing.T) {
 			known[name] = true
 		}
 	}
-	for _, name := range []string{"compatibility.md", "conformance.md", "stock-cli.md"} {
+	for _, name := range []string{"compatibility.md", "conformance.md", "convergence.md", "stock-cli.md"} {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
@@ -77,6 +78,30 @@ func TestEveryLineOfConformanceIsShownOrSaysWhyNot(t *testing.T) {
 	}
 	if rows < 50 {
 		t.Errorf("only %d rows were found", rows)
+	}
+}
+
+// statements is how many statements the reference of convergence.md has.
+const statements = 41
+
+// TestEveryStatementOfTheLifecycleIsShownOrOpen holds that convergence.md goes through all statements of its reference,
+// in their order, and that each is shown by a test or said to be open.
+func TestEveryStatementOfTheLifecycleIsShownOrOpen(t *testing.T) {
+	text, err := os.ReadFile("convergence.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	row, last := regexp.MustCompile(`(?m)^\| (\d+) \| ([^|]+) \| (.+) \|$`), 0
+	for _, m := range row.FindAllStringSubmatch(string(text), -1) {
+		if last++; m[1] != strconv.Itoa(last) {
+			t.Fatalf("statement %s stands in the place of %d", m[1], last)
+		}
+		if !shown.MatchString(m[3]) && !strings.HasPrefix(m[3], "Open: ") {
+			t.Errorf("nothing shows statement %s, and it is not said to be open: %s", m[1], m[2])
+		}
+	}
+	if last != statements {
+		t.Errorf("there are %d statements, not %d", last, statements)
 	}
 }
 

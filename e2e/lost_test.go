@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -31,10 +32,11 @@ func TestWhoLostEverythingManagesTheWebsiteAgain(t *testing.T) {
 	must(t, os.RemoveAll(filepath.Join(h.state(), "data", "s3", "deployctl")))
 
 	p.must(t, "stack", "init", "dev")
-	preview := p.run(t, "preview", "--adopt")
-	preview.mustEnd(t, 0)
-	if said := preview.said(); strings.Count(said, "recovered") < 8 {
-		t.Errorf("the preview says\n%s", said)
+	var told surveyed
+	must(t, json.Unmarshal([]byte(p.must(t, "stack", "rebuild", "--dry-run", "--json")), &told))
+	if foreign := slices.ContainsFunc(told.Found, func(f found) bool { return f.Foreign }); len(told.Found) != 8 ||
+		foreign || len(told.NotFound) != 0 || len(told.Orphans) != 0 {
+		t.Errorf("it lists %+v", told)
 	}
 	if left := p.exported(t).Resources; len(left) != 0 {
 		t.Errorf("the preview has stored %d resources", len(left))

@@ -315,6 +315,33 @@ func TestOnlyFewUpdatesBeginBySchedule(t *testing.T) {
 	}
 }
 
+func TestAScheduleThatTemporalHasLostRunsAgainOnceSomebodyLooksForIt(t *testing.T) {
+	soaktest.Only(t)
+	t.Parallel()
+	s := newScene(t, twoThings)
+	s.must(t, "schedule", "new", "drift", "--every", "1h")
+	s.must(t, "schedule", "new", "drift", "--name", "later", "--every", "1h", "--paused")
+	schedules := s.dial(t).ScheduleClient()
+	for _, name := range []string{"drift", "later"} {
+		id := deployments.ScheduleID(deployments.ScheduleName{StackName: deployments.StackName{
+			Organization: "organization", Project: projectName(t), Stack: "dev"}, Name: name})
+		must(t, schedules.GetHandle(t.Context(), id).Delete(t.Context()))
+	}
+	eventually(t, "Temporal does not know them", func() bool {
+		said := s.must(t, "schedule", "show", "drift")
+		return strings.Contains(said, "next run: 20")
+	})
+	s.succeeds(t, "drift", 0, 1) // its run is admitted
+	if said := s.must(t, "schedule", "show", "later"); !strings.Contains(said, "it was paused when Temporal lost it") {
+		t.Errorf("the paused one is shown as\n%s", said)
+	}
+	s.must(t, "schedule", "resume", "later")
+	s.must(t, "schedule", "rm", "later")
+	if said := s.must(t, "schedule", "ls"); strings.Contains(said, "later") || !strings.Contains(said, "drift") {
+		t.Errorf("the list is\n%s", said)
+	}
+}
+
 func TestSchedulesGoWithTheirStack(t *testing.T) {
 	soaktest.Only(t)
 	t.Parallel()

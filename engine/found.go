@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"fmt"
+	"strings"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
@@ -38,8 +39,8 @@ type Found struct {
 	Owner      string `json:"owner,omitempty"`
 }
 
-// lookedAt is how many generations are looked at if nothing says which was the last, as after the loss of all state.
-const lookedAt = 8
+// LookedAt is how many generations are looked at if nothing says which was the last, as after the loss of all state.
+const LookedAt = 8
 
 // look returns what to look for before an entry is created; nil if nothing is.
 func (r *Run) look(e *entry, old *State) *Look {
@@ -50,10 +51,10 @@ func (r *Run) look(e *entry, old *State) *Look {
 	l := &Look{First: r.generation(e.URN), TakeOver: r.takesOver(e)}
 	last := max(l.First-1, 0) // its save may have been lost, or that of the deletion
 	if l.TakeOver {
-		l.First, last = max(l.First, lookedAt-1), 0
+		l.First, last = max(l.First, LookedAt-1), 0
 	}
 	for g := l.First; g >= last; g-- {
-		l.Seeds = append(l.Seeds, seedOf(r.goal.Identity, e.URN, g))
+		l.Seeds = append(l.Seeds, SeedOf(r.goal.Identity, e.URN, g))
 	}
 	return l
 }
@@ -79,11 +80,11 @@ func (r *Run) found(e *entry, f Found, op *operation) {
 		r.refuse(e)
 		return
 	}
+	severity := "info"
 	if f.Foreign {
-		r.diagnose("warning", e.URN, "%s exists already%s, and is taken over: %s", e.URN, f.owner(), f.shown())
-	} else {
-		r.diagnose("info", e.URN, "%s exists already, and is this stack's: recovered %s", e.URN, f.shown())
+		severity = "warning"
 	}
+	r.diagnose(severity, e.URN, "%s%s", e.URN, f.told())
 	r.decide(e)
 }
 
@@ -101,6 +102,32 @@ func (r *Run) ownedBySomeoneElse(e *entry, f Found, op *operation) {
 	r.bail(e, message)
 }
 
+// Parts of what is told of something that was found, and is taken in.
+const existsAlready, recovered, takenOver, ownedBy = " exists already", ", and is this stack's: recovered ",
+	", and is taken over: ", ", owned by "
+
+// told completes the sentence about a resource that was found and is taken in. ParseFound reads it.
+func (f Found) told() string {
+	if f.Foreign {
+		return existsAlready + f.owner() + takenOver + f.shown()
+	}
+	return existsAlready + recovered + f.shown()
+}
+
+// ParseFound reads what a diagnostic tells of a resource that was found and is taken in; ok is false if it tells
+// anything else.
+func ParseFound(u urn.URN, text string) (f Found, ok bool) {
+	rest, ok := strings.CutPrefix(text, string(u)+existsAlready)
+	if !ok {
+		return f, false
+	}
+	if f.ID, ok = strings.CutPrefix(rest, recovered); ok {
+		return f, true
+	}
+	owner, id, ok := strings.Cut(rest, takenOver)
+	return Found{ID: id, Foreign: true, Owner: strings.TrimPrefix(owner, ownedBy)}, ok
+}
+
 func (f Found) shown() string { return cmp.Or(f.Shown, f.ID) }
 
 // owner says whose it is, as a part of a sentence.
@@ -108,7 +135,7 @@ func (f Found) owner() string {
 	if f.Owner == "" {
 		return ""
 	}
-	return ", owned by " + f.Owner
+	return ownedBy + f.Owner
 }
 
 // takeIn completes the state of what was found and read. The next create is of the generation after it. What was taken

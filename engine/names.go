@@ -90,7 +90,7 @@ func (r *Run) seed(u urn.URN) []byte {
 	}
 	g := r.goal
 	if len(g.Identity) > 0 {
-		return seedOf(g.Identity, u, r.generation(u))
+		return SeedOf(g.Identity, u, r.generation(u))
 	}
 	text := cmp.Or(g.StackID, g.Organization+"/"+g.Project+"/"+g.Stack) + "\x00" + string(u) + "\x00" +
 		strconv.Itoa(g.Version)
@@ -102,9 +102,9 @@ func (r *Run) seed(u urn.URN) []byte {
 	return sum[:]
 }
 
-// seedOf returns the seed of one generation of a resource. The names of stack and project are no part of it, because a
+// SeedOf returns the seed of one generation of a resource. The names of stack and project are no part of it, because a
 // rename changes them.
-func seedOf(identity []byte, u urn.URN, generation int) []byte {
+func SeedOf(identity []byte, u urn.URN, generation int) []byte {
 	sum := hmac.New(sha256.New, identity)
 	_, _ = sum.Write([]byte("seed\x00" + string(qualifiedType(u)) + "\x00" + NameOf(u) + "\x00" +
 		strconv.Itoa(generation)))

@@ -46,7 +46,7 @@ func (r *Run) enqueue(e *entry, check bool) {
 		step.Look = r.look(e, nil)
 	}
 	if e.Kind == StepImport && e.Found != nil {
-		step.Found, step.Seed = true, seedOf(r.goal.Identity, e.URN, e.Found.Generation)
+		step.Found, step.Seed = true, SeedOf(r.goal.Identity, e.URN, e.Found.Generation)
 	}
 	if e.Kind == StepUpdate {
 		step.Views = r.viewStates(e.Old)

@@ -28,6 +28,13 @@ type Reader[In, Out any] interface {
 	Read(ctx context.Context, r Lookup[In, Out]) (Found[In, Out], error)
 }
 
+// Lister is a Reconciler that can list what bears the mark of a stack, of whichever of its resources: so what was left
+// behind is found, although nothing declares it any more. Only Identity.StackID of its argument is set. What may not be
+// looked at is an error, at the end: a list that is not whole says so.
+type Lister interface {
+	List(ctx context.Context, stack Identity, found func(id string) error) error
+}
+
 // Checker is a Reconciler with rules for its inputs beyond their types. It gets what could be decoded and reports every
 // violation at once; it judges only what is Known.
 type Checker[In any] interface {
@@ -148,7 +155,7 @@ type Request[In, Out any] struct {
 	ID string
 	// News are the checked inputs.
 	News In
-	// Olds are the inputs of the last success; nil on a create and on an adoption.
+	// Olds are the inputs of the last success, or, after an adoption, those that Read has found; nil on a create.
 	Olds *In
 	// Output are the outputs of the last success; nil on a create.
 	Output *Out

@@ -3,6 +3,7 @@ package provider
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -151,9 +152,35 @@ func (s *server) Call(context.Context, *pulumirpc.CallRequest) (*pulumirpc.CallR
 	return nil, status.Errorf(codes.Unimplemented, "package %s has no methods", s.pkg.Name)
 }
 
-func (s *server) List(*pulumirpc.ListRequest, pulumirpc.ResourceProvider_ListServer) error {
-	return status.Errorf(codes.Unimplemented, "package %s lists nothing", s.pkg.Name)
+// List lists what bears the mark of this server's stack. It has one page.
+func (s *server) List(req *pulumirpc.ListRequest, stream pulumirpc.ResourceProvider_ListServer) error {
+	r, ok := s.resources[req.GetToken()]
+	if !ok {
+		return status.Errorf(codes.NotFound, "package %s %s has no resource type %q", s.pkg.Name, s.pkg.Version,
+			req.GetToken())
+	}
+	lister, ok := r.ops.lister()
+	if !ok {
+		return status.Errorf(codes.Unimplemented, "resources of the type %s cannot be listed", req.GetToken())
+	}
+	ctx, end := s.scope(stream.Context(), 0)
+	defer end()
+	sent := int64(0)
+	err := lister.List(ctx, s.identity(""), func(id string) error {
+		if sent++; req.GetLimit() > 0 && sent > req.GetLimit() {
+			return errListed
+		}
+		return stream.Send(&pulumirpc.ListResponse{Response: &pulumirpc.ListResponse_Result_{
+			Result: &pulumirpc.ListResponse_Result{Id: id}}})
+	})
+	if err == nil || errors.Is(err, errListed) {
+		return nil
+	}
+	return statusOf(err)
 }
+
+// errListed ends a list that has as many resources as were asked for.
+var errListed = errors.New("the list is as long as it may be")
 
 // identity returns a URN, which is not checked, with the ID of this server's stack.
 func (s *server) identity(text string) Identity {

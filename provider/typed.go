@@ -18,6 +18,7 @@ type operations interface {
 	reconcile(ctx context.Context, s state) (id string, outputs properties, err error)
 	read(ctx context.Context, s state) (found, error)
 	delete(ctx context.Context, s state) error
+	lister() (Lister, bool)
 }
 
 // state is a resource as the engine sends it: nil bags are absent.
@@ -252,4 +253,9 @@ func (t typed[In, Out]) delete(ctx context.Context, s state) error {
 		return fmt.Errorf("old outputs: %w", err)
 	}
 	return t.impl.Delete(ctx, e)
+}
+
+func (t typed[In, Out]) lister() (Lister, bool) {
+	l, ok := t.impl.(Lister)
+	return l, ok
 }

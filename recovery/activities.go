@@ -222,14 +222,14 @@ func (a *Activities) endUnclaimed(
 		}
 		info = deployments.UpdateInfo{
 			Update: in.Update, Kind: request.Kind, Message: request.Message, Initiator: request.Initiator,
-			Started: time.Now().UTC(),
+			Started: time.Now().UTC(), Unbegun: request.Lease != nil, // its client was refused, and has executed nothing
 		}
 	}
 	info.Status, info.Error, info.Next, info.Ended = string(statusOf(in)), in.Error, in.Next, time.Now().UTC()
 	return info, a.enter(ctx, info)
 }
 
-// Enter adds an update that ended without claiming its stack to the stack's history; its log is its end. A repeated one
+// Enter stores an update that ended without claiming its stack; its log is its end. A repeated one
 // has no effect, and neither has that of an earlier stack of the name.
 func (a *Activities) Enter(ctx context.Context, in deployments.Entry) error {
 	head, err := a.recovery.Store.Head(ctx, in.Info.Update.StackName)

@@ -385,3 +385,26 @@ func TestAClaimThatLandsAfterItsUpdateHasEndedIsGivenBack(t *testing.T) {
 		free(t, store, 0)
 	}
 }
+
+func TestAnUpdateThatItsClientIsRefusedNeverBegan(t *testing.T) {
+	r, store := lostHouse(t, &archive{})
+	_, err := r.Recover(t.Context(), deployments.RecoverInput{Update: lostUpdate, Error: "over"})
+	must(t, err)
+	for version, c := range map[string]struct {
+		request deployments.UpdateRequest
+		unbegun bool
+	}{
+		"2": {deployments.UpdateRequest{Lease: &deployments.Lease{}}, true},
+		"3": {deployments.UpdateRequest{}, false}, // who asked for it looks for it in the history
+	} {
+		u := deployments.UpdateName{StackName: lostUpdate.StackName, Version: version}
+		c.request.Stack, c.request.Kind = u.StackName, engine.KindUp
+		must(t, store.PutRequest(t.Context(), u, c.request))
+		out, err := r.Recover(t.Context(), deployments.RecoverInput{Update: u, Error: "its caller may not deploy"})
+		must(t, err)
+		stored, err := store.Info(t.Context(), u)
+		if must(t, err); out.Unbegun != c.unbegun || stored.Unbegun != c.unbegun || stored.Error != out.Error {
+			t.Errorf("update %s came to %+v, and is stored as %+v", version, out.UpdateInfo, stored)
+		}
+	}
+}

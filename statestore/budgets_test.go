@@ -91,7 +91,7 @@ func TestWhatAClientWritesTakesTheMemoryThatItNeeds(t *testing.T) {
 		"a checkpoint that is read": {
 			before: func(j *journaling) {
 				snapshot(j)
-				_, err := j.store.FinishLease(t.Context(), j.lease.Update)
+				_, err := j.store.FinishLease(t.Context(), j.lease.Update, "")
 				j.ok(err)
 			},
 			call: func(ctx context.Context, j *journaling) error {
@@ -101,7 +101,7 @@ func TestWhatAClientWritesTakesTheMemoryThatItNeeds(t *testing.T) {
 		"what an update left pending, which is nothing": {
 			before: func(j *journaling) {
 				snapshot(j)
-				_, err := j.store.FinishLease(t.Context(), j.lease.Update)
+				_, err := j.store.FinishLease(t.Context(), j.lease.Update, "")
 				j.ok(err)
 			},
 			call: func(ctx context.Context, j *journaling) error {

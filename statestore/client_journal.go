@@ -57,8 +57,9 @@ type journalEntry struct {
 type journalReader struct {
 	*Store
 	update deployments.UpdateName
-	last   int // the number of the last object before the end
-	room   int // what memory was taken for of the state that becomes of it, in bytes
+	last   int    // the number of the last object before the end
+	room   int    // what memory was taken for of the state that becomes of it, in bytes
+	client string // the version of the client; see FinishLease
 
 	objects map[int][][]byte // the entries of the objects in memory, by number
 	kept    []int            // of objects, in the order in which they were read

@@ -17,6 +17,7 @@ import (
 	"github.com/deployctl/deployctl/internal/sys/mempool"
 	"github.com/deployctl/deployctl/internal/values/pack"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
 // journaling is a store with a stack whose update a client executes.
@@ -125,7 +126,7 @@ func TestAJournalIsReplayedUpToWhatCannotBeReplayed(t *testing.T) {
 			j.put(1, logSize{}, `[`+bad+`,`+made(1, 1)+`]`)
 			j.put(2, logSize{}, `[`+made(100, 1)+`,`+made(2, 1)+`]`)
 			for range 2 { // a repeated end has the same answer
-				w, err := j.store.FinishLease(t.Context(), j.lease.Update)
+				w, err := j.store.FinishLease(t.Context(), j.lease.Update, "")
 				if deployments.CodeOf(err) != deployments.CodeInvalid {
 					t.Errorf("it ends with %v", err)
 				}
@@ -154,7 +155,7 @@ func TestAStateThatAJournalMakesTooLargeEndsItsUpdate(t *testing.T) {
 	j := newJournaling(t)
 	j.ok(j.store.WriteJournal(t.Context(), j.lease, json.RawMessage(`[{"sequenceID":0,"kind":5,"newSnapshot":{"resources":[`+
 		all.String()[1:]+`]}},`+made(1, 1)+`,`+made(2, 1)+`]`)))
-	w, err := j.store.FinishLease(t.Context(), j.lease.Update)
+	w, err := j.store.FinishLease(t.Context(), j.lease.Update, "")
 	if !errors.Is(err, deployments.ErrTooLarge) || w.Resources != deployments.MaxClientResources+1 {
 		t.Errorf("it has written %+v, %v", w, err)
 	}
@@ -217,7 +218,7 @@ func TestAnUpdateWritesNoMoreThanItsBudgetOnWhicheverServer(t *testing.T) {
 			t.Errorf("server %d answers %v", n, err)
 		}
 	}
-	w, err := j.store.FinishLease(t.Context(), j.lease.Update)
+	w, err := j.store.FinishLease(t.Context(), j.lease.Update, "")
 	j.ok(err)
 	if w.Resources != 4 {
 		t.Errorf("it has written %+v", w)
@@ -251,14 +252,14 @@ func TestWhatIsDeletedOfAJournalBeforeItsEndIsNoticed(t *testing.T) {
 		if !before {
 			j.ok(j.objects.Delete(t.Context(), key))
 		}
-		_, err = j.server().FinishLease(t.Context(), j.lease.Update)
+		_, err = j.server().FinishLease(t.Context(), j.lease.Update, "")
 		if deployments.CodeOf(err) != deployments.CodeFormat ||
 			!strings.Contains(err.Error(), "put back the last good copy") {
 			t.Errorf("deleted before its end (%v): it ends with %v", before, err)
 		}
 		_, err = j.objects.Put(t.Context(), key, deleted.Data, bucket.Condition{Absent: true})
 		j.ok(err)
-		_, err = j.server().FinishLease(t.Context(), j.lease.Update)
+		_, err = j.server().FinishLease(t.Context(), j.lease.Update, "")
 		j.ok(err)
 		if got := j.resources(); len(got) != 3 {
 			t.Errorf("deleted before its end (%v): the state has %v", before, got)
@@ -285,7 +286,8 @@ func TestWhatIsDeletedOfAJournalIsNoticedWhileMoreIsWritten(t *testing.T) {
 	if deployments.CodeOf(err) != deployments.CodeForbidden {
 		t.Errorf("what is written after the end is answered %v", err)
 	}
-	if _, err := j.server().FinishLease(t.Context(), j.lease.Update); deployments.CodeOf(err) != deployments.CodeFormat {
+	_, err = j.server().FinishLease(t.Context(), j.lease.Update, "")
+	if deployments.CodeOf(err) != deployments.CodeFormat {
 		t.Errorf("it ends with %v", err)
 	}
 }
@@ -312,12 +314,12 @@ func TestTheEndOfALeaseTakesItsMemoryFromWhatItsOrganizationHas(t *testing.T) {
 	j.ok(other.Take(t.Context(), 1<<20, time.Second))
 	own := pool.Claim("acme", nil)
 	defer own.Release()
-	_, err := j.store.FinishLease(mempool.With(t.Context(), own, 0), j.lease.Update)
+	_, err := j.store.FinishLease(mempool.With(t.Context(), own, 0), j.lease.Update, "")
 	if !errors.Is(err, mempool.ErrBusy) {
 		t.Errorf("without memory it ends with %v", err)
 	}
 	other.Release()
-	w, err := j.store.FinishLease(mempool.With(t.Context(), own, 0), j.lease.Update)
+	w, err := j.store.FinishLease(mempool.With(t.Context(), own, 0), j.lease.Update, "")
 	j.ok(err)
 	if w.Resources != 1 {
 		t.Errorf("it has written %+v", w)
@@ -344,7 +346,7 @@ func TestAWholeStateTakesItsMemoryHoweverSmallItsObjectIs(t *testing.T) {
 	pool := mempool.New(1 << 30)
 	own := pool.Claim("acme", nil)
 	defer own.Release()
-	w, err := j.server().FinishLease(mempool.With(t.Context(), own, 0), j.lease.Update)
+	w, err := j.server().FinishLease(mempool.With(t.Context(), own, 0), j.lease.Update, "")
 	j.ok(err)
 	if w.Resources != 512 {
 		t.Errorf("it has written %+v", w)
@@ -363,7 +365,7 @@ func TestTheEndOfAWholeStateMakesNoOtherCopyOfIt(t *testing.T) {
 	server := j.server()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	_, err := server.FinishLease(t.Context(), j.lease.Update)
+	_, err := server.FinishLease(t.Context(), j.lease.Update, "")
 	runtime.ReadMemStats(&after)
 	j.ok(err)
 	if made, most := after.TotalAlloc-before.TotalAlloc, uint64(len(state))*11/4; made > most {
@@ -375,7 +377,7 @@ func TestTheEndOfAWholeStateMakesNoOtherCopyOfIt(t *testing.T) {
 func TestACollectionReadsNoStateWithoutOldRecords(t *testing.T) {
 	j := newJournaling(t)
 	j.ok(j.store.WriteSnapshot(t.Context(), j.lease, 1, largeState(1, 10)))
-	_, err := j.store.FinishLease(t.Context(), j.lease.Update)
+	_, err := j.store.FinishLease(t.Context(), j.lease.Update, "")
 	j.ok(err)
 	before := j.objects.states.Load()
 	_, err = j.server().Collect(t.Context(), j.lease.Update.StackName, Retention{Versions: 1})
@@ -390,7 +392,7 @@ func TestAKeptCheckpointHasNoMoreMemoryThanItCounts(t *testing.T) {
 	for _, resources := range []int{64, 512} {
 		j := newJournaling(t)
 		j.ok(j.store.WriteSnapshot(t.Context(), j.lease, 1, largeState(resources, 16<<10)))
-		_, err := j.store.FinishLease(t.Context(), j.lease.Update)
+		_, err := j.store.FinishLease(t.Context(), j.lease.Update, "")
 		j.ok(err)
 		for key, o := range j.store.recent.objects {
 			if cap(o.Data) > 2*len(o.Data) {
@@ -452,4 +454,21 @@ func FuzzDeployments(f *testing.F) {
 			t.Errorf("%s becomes %s: %v", data, pack.Whole(d.written), err)
 		}
 	})
+}
+
+func TestAStateSaysWhichVersionOfTheClientHasWrittenItsJournal(t *testing.T) {
+	for client, want := range map[string]string{"v3.259.0": "v3.259.0", "3.246.0-dev.0+x1": "3.246.0-dev.0+x1",
+		"": engineVersion, "v3\x1b[31m": engineVersion, "3.1.0 and more": engineVersion} {
+		j := newJournaling(t)
+		j.ok(j.store.WriteJournal(t.Context(), j.lease, json.RawMessage("["+made(1, 1)+"]")))
+		_, err := j.store.FinishLease(t.Context(), j.lease.Update, client)
+		j.ok(err)
+		out, err := j.store.Export(t.Context(), Exchange{Stack: j.lease.Update.StackName}, 0, false)
+		j.ok(err)
+		var d apitype.DeploymentV3
+		j.ok(json.Unmarshal(out.Deployment, &d))
+		if m := d.Manifest; m.Version != want || m.Magic != m.NewMagic() {
+			t.Errorf("written by %q, it has the manifest %+v", client, m)
+		}
+	}
 }

@@ -53,7 +53,7 @@ func imported(t *testing.T) *journaling {
 	j := newJournaling(t)
 	j.store.authenticated.Store(true)
 	name := j.lease.Update.StackName
-	_, err := j.store.FinishLease(t.Context(), j.lease.Update)
+	_, err := j.store.FinishLease(t.Context(), j.lease.Update, "")
 	j.ok(err)
 	version, err := j.store.Import(t.Context(), Exchange{Stack: name}, apitype.UntypedDeployment{Version: 3,
 		Deployment: json.RawMessage(`{"manifest":{"time":"2026-01-02T03:04:05Z"},"resources":[{"urn":` +

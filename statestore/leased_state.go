@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -22,8 +23,9 @@ import (
 // FinishLease commits what the client of an update has written: the journal, or else the last whole deployment. Without
 // either the stack keeps its version. CodeInvalid: it cannot be a state from some point on; what is before that is
 // committed. From its begin on nothing is accepted from the client. A repeated FinishLease has no effect and the same
-// answer.
-func (s *Store) FinishLease(ctx context.Context, u deployments.UpdateName) (Written, error) {
+// answer. The state says that it was written by this version of the client, which a journal does not say; empty means
+// that it is not known.
+func (s *Store) FinishLease(ctx context.Context, u deployments.UpdateName, client string) (Written, error) {
 	h, err := s.Head(ctx, u.StackName)
 	switch {
 	case err != nil:
@@ -38,7 +40,7 @@ func (s *Store) FinishLease(ctx context.Context, u deployments.UpdateName) (Writ
 		return Written{}, err
 	}
 	w := Written{Resources: h.Resources, Base: claim.Base}
-	d, rejected := s.leasedState(ctx, claim)
+	d, rejected := s.leasedState(ctx, claim, client)
 	if rejected != nil {
 		if deployments.CodeOf(rejected) != deployments.CodeInvalid {
 			return w, rejected
@@ -75,9 +77,9 @@ func (s *Store) rejected(ctx context.Context, u deployments.UpdateName) error {
 // leasedState returns the state that a client has written; nil when there is none. What cannot be a state is the
 // client's fault (CodeInvalid), even if it makes this service panic: otherwise the stack would never be free again.
 // With that error it returns the state before, if there is one.
-func (s *Store) leasedState(ctx context.Context, c Claim) (d *draft, err error) {
+func (s *Store) leasedState(ctx context.Context, c Claim, client string) (d *draft, err error) {
 	err = panics.Do("reading what the client of update "+c.Update.String()+" wrote", func() error {
-		d, err = s.readLeased(ctx, c)
+		d, err = s.readLeased(ctx, c, client)
 		return err
 	})
 	if defect := (*panics.PanicError)(nil); errors.As(err, &defect) {
@@ -86,12 +88,12 @@ func (s *Store) leasedState(ctx context.Context, c Claim) (d *draft, err error) 
 	return d, err
 }
 
-func (s *Store) readLeased(ctx context.Context, c Claim) (*draft, error) {
+func (s *Store) readLeased(ctx context.Context, c Claim, client string) (*draft, error) {
 	written, err := s.endJournal(ctx, c.Update)
 	if err != nil {
 		return nil, err
 	}
-	if written.last > 0 {
+	if written.client = client; written.last > 0 {
 		return s.replayed(ctx, c, written)
 	}
 	last, err := s.lastSnapshot(ctx, c.Update)
@@ -110,6 +112,9 @@ func (s *Store) readLeased(ctx context.Context, c Claim) (*draft, error) {
 	}
 	return s.clientDraft(ctx, c.Update.StackName, f)
 }
+
+// clientVersion is the form of the version of a client.
+var clientVersion = regexp.MustCompile(`^v?[0-9]+\.[0-9]+\.[0-9]+[-+.0-9A-Za-z]{0,64}$`)
 
 // replayTimes is how many copies there are of what a journal adds to a state, until that is written.
 const replayTimes = 2
@@ -166,13 +171,17 @@ func (s *Store) replayed(ctx context.Context, c Claim, written *journalReader) (
 		return nil, deployments.Errorf(deployments.CodeInvalid, "the journal of update %s cannot be replayed: %w", c.Update,
 			err)
 	}
+	f.Deployment.Manifest = s.manifest(&Checkpoint{file: f})
+	if version := written.client; clientVersion.MatchString(version) {
+		f.Deployment.Manifest.Version = version
+		f.Deployment.Manifest.Magic = f.Deployment.Manifest.NewMagic()
+	}
 	d, err := s.replayedDraft(ctx, c, f, state)
 	return d, errors.Join(rejected, err)
 }
 
 // replayedDraft returns a draft of a state that a journal has made.
 func (s *Store) replayedDraft(ctx context.Context, c Claim, f deploymentFile, state journal.State) (*draft, error) {
-	f.Deployment.Manifest = s.manifest(&Checkpoint{file: f})
 	f.Deployment.Resources, f.Deployment.Snippets = state.Resources, state.Snippets
 	f.Deployment.SecretsProviders, f.Deployment.PendingOperations = state.Secrets, nil
 	if f.Features = nil; state.ByteStrings {

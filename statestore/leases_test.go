@@ -109,7 +109,7 @@ func TestTheEndOfALeaseCommitsTheJournalAndNothingLater(t *testing.T) {
 	l.ok(l.store.WriteJournal(t.Context(), lease, json.RawMessage(
 		`[{"sequenceID":3,"kind":0,"operationID":2,"operation":{"type":"creating","resource":`+resourceJSON("b")+`}}]`)))
 	for range 2 {
-		w, err := l.store.FinishLease(t.Context(), lease.Update)
+		w, err := l.store.FinishLease(t.Context(), lease.Update, "")
 		l.ok(err)
 		if w.Version != 1 || w.Resources != 1 {
 			t.Errorf("it has written %+v", w)
@@ -163,7 +163,7 @@ func TestJournalEntriesThatArriveTogetherAreWrittenTogether(t *testing.T) {
 		if n := objects.journal.Load(); n != 2 {
 			t.Errorf("%d objects were written", n)
 		}
-		w, err := l.store.FinishLease(t.Context(), lease.Update)
+		w, err := l.store.FinishLease(t.Context(), lease.Update, "")
 		l.ok(err)
 		if w.Resources != burst {
 			t.Errorf("it has written %+v", w)
@@ -199,7 +199,7 @@ func TestAJournalOfSeveralServersHasWhatWasAcknowledged(t *testing.T) {
 				})
 			}
 		}
-		w, err := l.store.FinishLease(t.Context(), lease.Update)
+		w, err := l.store.FinishLease(t.Context(), lease.Update, "")
 		l.ok(err)
 		writers.Wait()
 		if int(acknowledged.Load()) != w.Resources {
@@ -219,7 +219,7 @@ func TestRepeatedJournalEntriesLoseNoOthers(t *testing.T) {
 	end := `{"sequenceID":2,"kind":1,"operationID":1,"state":` + resourceJSON("a") + `}`
 	l.ok(l.store.WriteJournal(t.Context(), lease, json.RawMessage("["+begin+","+end+"]")))
 	l.ok(l.store.WriteJournal(t.Context(), lease, json.RawMessage("["+begin+"]")))
-	_, err := l.store.FinishLease(t.Context(), lease.Update)
+	_, err := l.store.FinishLease(t.Context(), lease.Update, "")
 	l.ok(err)
 	if got := l.state(); got != "a +0" {
 		t.Errorf("the state is %q", got)
@@ -230,7 +230,7 @@ func TestAWriteAfterTheEndOfItsLeaseNeverMovesTheHead(t *testing.T) {
 	l := newLeasing(t)
 	dead := l.begin("1")
 	l.ok(l.store.WriteSnapshot(t.Context(), dead, 1, whole("a")))
-	_, err := l.store.FinishLease(t.Context(), dead.Update)
+	_, err := l.store.FinishLease(t.Context(), dead.Update, "")
 	l.ok(err)
 	next := l.begin("2")
 	l.forbidden(l.store.WriteSnapshot(t.Context(), dead, 2, whole("a", "late")))
@@ -240,7 +240,7 @@ func TestAWriteAfterTheEndOfItsLeaseNeverMovesTheHead(t *testing.T) {
 	forged.Fence--
 	l.forbidden(l.store.WriteSnapshot(t.Context(), forged, 2, whole("forged")))
 	l.ok(l.store.WriteSnapshot(t.Context(), next, 3, whole("a", "b")))
-	_, err = l.store.FinishLease(t.Context(), next.Update)
+	_, err = l.store.FinishLease(t.Context(), next.Update, "")
 	l.ok(err)
 	if got := l.state(); got != "a b +0" {
 		t.Errorf("the state is %q", got)
@@ -280,7 +280,7 @@ func TestSnapshotsAreChangedBySequenceAndDigest(t *testing.T) {
 			t.Errorf("%+v is answered %v", wrong, err)
 		}
 	}
-	_, err := l.store.FinishLease(t.Context(), lease.Update)
+	_, err := l.store.FinishLease(t.Context(), lease.Update, "")
 	l.ok(err)
 	if got := l.state(); got != "a b +0" {
 		t.Errorf("the state is %q", got)
@@ -315,7 +315,7 @@ func TestADeploymentThatCannotBeAStateIsRejectedWhenItIsWritten(t *testing.T) {
 			}
 		}
 	}
-	_, err := l.store.FinishLease(t.Context(), lease.Update)
+	_, err := l.store.FinishLease(t.Context(), lease.Update, "")
 	l.ok(err)
 	if got := l.state(); got != "a +0" {
 		t.Errorf("the state is %q", got)
@@ -350,7 +350,7 @@ func TestAJournalEntryThatCannotBePartOfAStateIsRejectedWhenItIsWritten(t *testi
 			t.Errorf("%s is answered %v", name, err)
 		}
 	}
-	_, err := l.store.FinishLease(t.Context(), lease.Update)
+	_, err := l.store.FinishLease(t.Context(), lease.Update, "")
 	l.ok(err)
 	if got := l.state(); got != "a +0" {
 		t.Errorf("the state is %q", got)
@@ -360,7 +360,7 @@ func TestAJournalEntryThatCannotBePartOfAStateIsRejectedWhenItIsWritten(t *testi
 func TestAnUpdateThatWroteNothingLeavesTheStateAsItIs(t *testing.T) {
 	l := newLeasing(t)
 	lease := l.begin("1")
-	w, err := l.store.FinishLease(t.Context(), lease.Update)
+	w, err := l.store.FinishLease(t.Context(), lease.Update, "")
 	l.ok(err)
 	h, err := l.store.Head(t.Context(), dev)
 	l.ok(err)
@@ -445,7 +445,7 @@ func TestWhatAClientWritesOfAnotherStackIsNeverTheState(t *testing.T) {
 			!strings.Contains(err.Error(), "another stack") {
 			t.Errorf("%s is answered %v", name, err)
 		}
-		_, err = l.store.FinishLease(t.Context(), lease.Update)
+		_, err = l.store.FinishLease(t.Context(), lease.Update, "")
 		l.ok(err)
 		if h, err = l.store.Head(t.Context(), dev); err != nil || h.Version != 0 || h.Active != nil {
 			t.Errorf("%s: the head is %+v, %v", name, h, err)

@@ -54,7 +54,7 @@ func (s *Store) createStack(
 		return exists(name)
 	}
 	if err == nil {
-		s.cacheIdentity(name, h)
+		err = s.keepApart(ctx, name, h)
 	}
 	return err
 }
@@ -111,7 +111,7 @@ func (s *Store) Stack(ctx context.Context, name deployments.StackName) (deployme
 		return deployments.StackInfo{}, err
 	}
 	info := deployments.StackInfo{Stack: name, Version: h.Version, Updated: h.Updated, Resources: h.Resources,
-		Pending: h.Pending, Tags: h.Tags}
+		Pending: h.Pending, Tags: h.Tags, Identity: h.Identity}
 	if h.Active != nil {
 		u := deployments.UpdateName{StackName: name, Version: h.Active.Version}
 		active, err := s.Info(ctx, u)
@@ -302,7 +302,7 @@ func (s *Store) deleteStack(ctx context.Context, name deployments.StackName, loc
 	if id == "" {
 		moved = locked.Identity
 	}
-	if err := s.writeTombstone(ctx, name, locked.Next, moved); err != nil {
+	if err := s.writeTombstone(ctx, name, locked.Next, moved, locked.Peer); err != nil {
 		return err
 	}
 	if id != "" && locked.Identity == "" { // nobody gets it again

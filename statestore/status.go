@@ -46,20 +46,15 @@ func (s *Store) Status(ctx context.Context, name deployments.StackName) (st depl
 	return st, err
 }
 
-// lastEnded returns the latest update of a stack that has ended; nil: none has.
+// lastEnded returns the latest update of a stack that has ended, of those that began; nil: none has. The newest may
+// run; those before it have ended.
 func (s *Store) lastEnded(ctx context.Context, name deployments.StackName) (*deployments.UpdateInfo, error) {
-	prefix := stackKey(name, "history", "")
-	// The newest may run; those before it, that did not begin in their turn, have ended.
-	l, err := s.objects.List(ctx, bucket.Query{Prefix: prefix, Limit: 2})
-	if err != nil {
-		return nil, bucket.Failed(err, "list "+prefix)
-	}
-	for _, key := range l.Keys {
-		list, err := s.entries(ctx, name, []string{key})
+	ahead := 0
+	for info, err := range s.began(ctx, name, func() int { ahead++; return ahead }) {
 		if err != nil {
 			return nil, err
 		}
-		if info := list[0]; !info.Ended.IsZero() || info.Status == deployments.StatusDamaged {
+		if !info.Ended.IsZero() || info.Status == deployments.StatusDamaged {
 			return &info, nil
 		}
 	}

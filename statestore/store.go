@@ -92,6 +92,7 @@ type Store struct {
 	heads      recentHeads
 	bundles    recentBundles
 
+	recreating chan struct{} // held by who reads all heads; see RecreateStack
 	mode       lastMode
 	quotas     *lru.Cache[string, *lastQuota] // by organization
 	clientLogs clientLogs
@@ -154,7 +155,8 @@ func New(objects bucket.Objects, o Options) (*Store, error) {
 		snapshots: snapshots, heads: heads, bundles: bundles, quotas: quotas,
 		objects: objects, keys: keys, keepers: o.Keepers, adopt: o.Adopt, keep: o.KeepEmpty, now: o.Now,
 		stackKeys: map[string]*stackKeys{}, names: map[string]cachedIdentity{},
-		cache: map[string]*cacheEntry{}, clientLogs: clientLogs{queues: map[logOfLease]*logQueue{}},
+		cache: map[string]*cacheEntry{}, recreating: make(chan struct{}, 1),
+		clientLogs: clientLogs{queues: map[logOfLease]*logQueue{}},
 	}
 	s.sealed = &bucket.Sealed{Objects: objects, Keys: keys, Now: o.Now, Outdated: s.KeysOutdated}
 	s.Access, err = access.New(s.sealed)

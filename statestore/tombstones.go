@@ -17,6 +17,8 @@ type tombstone struct {
 	Next int `json:"next"`
 	// Moved are the identities of stacks that have left the name by a rename: they are none of the next one.
 	Moved []string `json:"moved,omitempty"`
+	// To has the names under which they went on, by identity; earlier releases have noted none.
+	To map[string]string `json:"to,omitempty"`
 }
 
 func removedKey(name deployments.StackName) string {
@@ -41,21 +43,31 @@ func (s *Store) readTombstone(ctx context.Context, name deployments.StackName) (
 
 // writeTombstone stores the next version of a stack that is about to be deleted; versions before it include those of
 // updates that never had the stack and are only in its history. Moved, if not empty, is the identity with which the
-// stack goes on under another name.
-func (s *Store) writeTombstone(ctx context.Context, name deployments.StackName, next int, moved string) error {
+// stack goes on under the name to.
+func (s *Store) writeTombstone(ctx context.Context, name deployments.StackName, next int, moved, to string) error {
 	latest, err := s.LatestUpdate(ctx, name)
 	if err != nil {
 		return err
 	}
-	next = max(next, latest+1)
+	return s.raiseTombstone(ctx, name, max(next, latest+1), moved, to)
+}
+
+func (s *Store) raiseTombstone(ctx context.Context, name deployments.StackName, next int, moved, to string) error {
 	for {
 		r, unchanged, err := s.readTombstone(ctx, name)
-		known := moved == "" || slices.Contains(r.Moved, moved)
+		known := moved == "" || slices.Contains(r.Moved, moved) && r.To[moved] == to
 		if err != nil || r.Next >= next && known {
 			return err
 		}
-		if r.Next = max(r.Next, next); !known {
+		r.Next = max(r.Next, next)
+		if !known && !slices.Contains(r.Moved, moved) {
 			r.Moved = append(r.Moved, moved)
+		}
+		if !known {
+			if r.To == nil {
+				r.To = map[string]string{}
+			}
+			r.To[moved] = to
 		}
 		if err = s.sealed.PutReadable(ctx, removedKey(name), r, unchanged); !errors.Is(err, bucket.ErrChanged) {
 			return err

@@ -72,8 +72,9 @@ func noUpdate(u deployments.UpdateName, err error) error {
 }
 
 // History returns the latest updates of a stack, newest first, and which of their versions are kept; limit 0 means all.
-// Previews are not included. An entry that cannot be read has the status "damaged", with the reason as its error. Only
-// the newest state is checked: it does not count as kept when it is damaged.
+// Previews are not included, and neither are updates that never began. An entry that cannot be read has the status
+// "damaged", with the reason as its error. Only the newest state is checked: it does not count as kept when it is
+// damaged.
 func (s *Store) History(ctx context.Context, name deployments.StackName, limit int) ([]deployments.UpdateInfo, error) {
 	if limit <= 0 {
 		limit = mostUpdates
@@ -84,7 +85,8 @@ func (s *Store) History(ctx context.Context, name deployments.StackName, limit i
 // mostUpdates is more than the updates that a stack can have.
 const mostUpdates = deployments.MaxVersion + 1
 
-// HistoryPage returns a page of what History returns. It reads no update of another page.
+// HistoryPage returns a page of what History returns. It reads the pages before it, too: only an entry says whether its
+// update began.
 func (s *Store) HistoryPage(
 	ctx context.Context, name deployments.StackName, p deployments.Page,
 ) ([]deployments.UpdateInfo, error) {
@@ -92,22 +94,63 @@ func (s *Store) HistoryPage(
 	if err != nil {
 		return nil, err
 	}
-	prefix := stackKey(name, "history", "")
-	from, to := p.Bounds(mostUpdates)
-	l, err := s.objects.List(ctx, bucket.Query{Prefix: prefix, Limit: to})
-	if err != nil {
-		return nil, bucket.Failed(err, "list "+prefix)
-	}
-	l.Keys = l.Keys[min(from, len(l.Keys)):]
 	kept, err := s.kept(ctx, name, h)
 	if err != nil {
 		return nil, err
 	}
-	infos, err := s.entries(ctx, name, l.Keys)
-	for i := range infos {
-		infos[i].Kept = slices.Contains(kept, infos[i].Update.Number())
+	from, to := p.Bounds(mostUpdates)
+	infos, seen := []deployments.UpdateInfo{}, 0
+	if from > 0 { // there may be no such page, which need not be found out by reading all
+		q := bucket.Query{Prefix: stackKey(name, "history", ""), Limit: from + 1}
+		if l, err := s.objects.List(ctx, q); err != nil || len(l.Keys) <= from {
+			return infos, bucket.Failed(err, "list "+q.Prefix)
+		}
 	}
-	return infos, err
+	for info, err := range s.began(ctx, name, func() int { return min(to-seen, pageAtOnce) }) {
+		if err != nil {
+			return nil, err
+		}
+		if seen++; seen > from {
+			info.Kept = slices.Contains(kept, info.Update.Number())
+			infos = append(infos, info)
+		}
+		if seen == to {
+			break
+		}
+	}
+	return infos, nil
+}
+
+// began returns the updates of a stack that began, the newest first. Ahead says how many of the following it reads at
+// once. An error is the last thing that it returns.
+func (s *Store) began(
+	ctx context.Context, name deployments.StackName, ahead func() int,
+) iter.Seq2[deployments.UpdateInfo, error] {
+	return func(yield func(deployments.UpdateInfo, error) bool) {
+		q := bucket.Query{Prefix: stackKey(name, "history", "")}
+		for {
+			q.Limit = ahead()
+			l, err := s.objects.List(ctx, q)
+			err = bucket.Failed(err, "list "+q.Prefix)
+			var infos []deployments.UpdateInfo
+			if err == nil {
+				infos, err = s.entries(ctx, name, l.Keys)
+			}
+			if err != nil {
+				yield(deployments.UpdateInfo{}, err)
+				return
+			}
+			for _, info := range infos {
+				if !info.Unbegun && !yield(info, nil) {
+					return
+				}
+			}
+			if !l.More || len(l.Keys) == 0 {
+				return
+			}
+			q.After = l.Keys[len(l.Keys)-1]
+		}
+	}
 }
 
 // entries reads entries of a history. One that cannot be read has the status "damaged".
@@ -130,41 +173,24 @@ func (s *Store) entries(
 	return infos, err
 }
 
-// entriesAtOnce limits the entries of a history that UpdatesOf reads ahead.
-const entriesAtOnce = 64
+// entriesAtOnce limits the entries of a history that UpdatesOf reads ahead, and pageAtOnce those that HistoryPage does.
+const entriesAtOnce, pageAtOnce = 64, 1024
 
 // UpdatesOf returns the updates of a stack, the newest first, as History does, but without Kept. Reading them stops
 // with the loop over them, so a search reads little more than what it needs. An error is the last thing that it
 // returns.
 func (s *Store) UpdatesOf(ctx context.Context, name deployments.StackName) iter.Seq2[deployments.UpdateInfo, error] {
 	return func(yield func(deployments.UpdateInfo, error) bool) {
-		prefix := stackKey(name, "history", "")
-		q := bucket.Query{Prefix: prefix, Limit: 1}
 		if _, err := s.Head(ctx, name); err != nil {
 			yield(deployments.UpdateInfo{}, err)
 			return
 		}
-		for {
-			l, err := s.objects.List(ctx, q)
-			err = bucket.Failed(err, "list "+prefix)
-			var infos []deployments.UpdateInfo
-			if err == nil {
-				infos, err = s.entries(ctx, name, l.Keys)
-			}
-			if err != nil {
-				yield(deployments.UpdateInfo{}, err)
-				return
-			}
-			for _, info := range infos {
-				if !yield(info, nil) {
-					return
-				}
-			}
-			if !l.More || len(l.Keys) == 0 {
-				return
-			}
-			q.After, q.Limit = l.Keys[len(l.Keys)-1], min(2*q.Limit, entriesAtOnce)
-		}
+		next := 1
+		s.began(ctx, name, func() int {
+			ahead := next
+			next = min(2*next, entriesAtOnce)
+			return ahead
+		})(yield)
 	}
 }
 

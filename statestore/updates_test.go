@@ -54,6 +54,11 @@ func TestASearchOfTheHistoryReadsLittleMoreThanItNeeds(t *testing.T) {
 			t.Errorf("for %d updates it reads %d", wanted, read)
 		}
 	}
+	objects.n.Store(0)
+	page, err := s.HistoryPage(t.Context(), dev, deployments.Page{Number: 1 << 20, Size: 1000})
+	if read := objects.n.Load(); err != nil || len(page) > 0 || read > 0 {
+		t.Errorf("a page after the last has %d updates and reads %d, %v", len(page), read, err)
+	}
 	for _, err := range s.UpdatesOf(t.Context(), deployments.StackName{Organization: "o", Project: "p", Stack: "s"}) {
 		if deployments.CodeOf(err) != deployments.CodeNotFound {
 			t.Errorf("of a stack that is not there it returns %v", err)

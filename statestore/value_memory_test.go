@@ -116,7 +116,7 @@ func TestAJournalWhoseStateHasTooManyReferencesEndsItsUpdate(t *testing.T) {
 	if err := j.store.WriteJournal(t.Context(), j.lease, entry(11)); !errors.Is(err, deployments.ErrTooLarge) {
 		t.Errorf("more than a journal may have is answered %v", err)
 	}
-	w, err := j.store.FinishLease(t.Context(), j.lease.Update)
+	w, err := j.store.FinishLease(t.Context(), j.lease.Update, "")
 	if !errors.Is(err, deployments.ErrTooLarge) || w.Version != 1 || w.Resources != 3 {
 		t.Errorf("it has written %+v, %v", w, err)
 	}

@@ -41,7 +41,8 @@ var writers = map[string]writer{
 	"Store.RenameStack":              {play: renameAtOnce},
 	"Store.reserveName":              {play: renameAtOnce},
 	"Store.giveFree":                 {play: renameAtOnce},
-	"Store.writeTombstone":           {play: removeAtOnce},
+	"Store.raiseTombstone":           {play: removeAtOnce},
+	"Store.RecreateStack":            {play: recreateAtOnce},
 	"Store.readTombstone":            {play: removeAtOnce},
 	"Store.noteGenerations":          {told: "the greatest number counts, whoever has written it"},
 	"Store.readGenerations":          {told: "the greatest number counts, whoever has written it"},
@@ -163,6 +164,24 @@ func createAtOnce(t *testing.T, s *statestore.Store) {
 	}
 	h, err := s.Head(t.Context(), other)
 	want(t, err, len(errs) == crowd-1 && len(h.Tags) == 1, "%d fail, and the stack is %+v", len(errs), h)
+}
+
+func recreateAtOnce(t *testing.T, s *statestore.Store) {
+	const gone = "o/p/gone"
+	as := func(i int) deployments.StackName {
+		return deployments.StackName{Organization: "o", Project: "p", Stack: "as" + strconv.Itoa(i)}
+	}
+	errs := allAtOnce(t, func(ctx context.Context, i int) error { return s.RecreateStack(ctx, as(i), gone, false) })
+	for _, err := range errs {
+		want(t, nil, deployments.CodeOf(err) == deployments.CodeConflict, "it fails with %v", err)
+	}
+	holders := 0
+	for i := range crowd {
+		if h, err := s.Head(t.Context(), as(i)); err == nil && h.Identity == gone {
+			holders++
+		}
+	}
+	want(t, nil, len(errs) == crowd-1 && holders == 1, "%d fail, and %d have the identity", len(errs), holders)
 }
 
 func renameAtOnce(t *testing.T, s *statestore.Store) {
@@ -416,7 +435,7 @@ func snapshotAtOnce(t *testing.T, s *statestore.Store) {
 		text := fmt.Sprintf(`{"version":3,"deployment":{"manifest":{},"resources":[%s]}}`, resourceJSON("r"+strconv.Itoa(i+1)))
 		return s.WriteSnapshot(ctx, lease, i+1, []byte(text))
 	})
-	_, err = s.FinishLease(t.Context(), up(1))
+	_, err = s.FinishLease(t.Context(), up(1), "")
 	want(t, err, true, "the end")
 	d, err := s.Export(t.Context(), statestore.Exchange{Stack: dev}, 0, false)
 	want(t, err, strings.Contains(string(d.Deployment), "::r"+strconv.Itoa(crowd)+`"`), "the last is %s", d.Deployment)

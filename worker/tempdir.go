@@ -61,6 +61,35 @@ func placeOfPrograms(policy *sandbox.Policy) (string, error) {
 		"such as %s, made by `install -d -m 711 %s`, on the way to which only root may change anything", open, roomy, roomy)
 }
 
+// everybodys are directories in which programs of all organizations may put files if they run as other users.
+var everybodys = []string{"/tmp", "/var/tmp", "/dev/shm"}
+
+// SecureVolumes gives the directories of a container the rights that those of a machine have. Everybody may do anything
+// in a new volume: if it is this user's, nobody else may put files into the directory that workers have on a machine,
+// unless somebody has already, nor remove or replace those of others where everybody has some. Do it before the sandbox
+// looks at what programs could change; TemporaryDir looks, too. If it fails, those say what is open.
+func SecureVolumes() {
+	if info := openToAll(roomy); info != nil {
+		if entries, err := os.ReadDir(roomy); err == nil && len(entries) == 0 {
+			_ = os.Chmod(roomy, 0o711) //nolint:gosec // programs must pass through it
+		}
+	}
+	for _, dir := range everybodys {
+		if info := openToAll(dir); info != nil && info.Mode()&os.ModeSticky == 0 {
+			_ = os.Chmod(dir, info.Mode().Perm()|os.ModeSticky)
+		}
+	}
+}
+
+// openToAll describes a directory of this user to which others may write; nil: it is not such a one.
+func openToAll(dir string) os.FileInfo {
+	info, err := os.Lstat(dir)
+	if err != nil || !info.IsDir() || info.Mode().Perm()&0o022 == 0 || !belongsTo(info, os.Geteuid()) {
+		return nil
+	}
+	return info
+}
+
 // inUse returns the file that a worker locks while it uses a directory.
 func inUse(dir string) string { return filepath.Join(dir, "in-use") }
 

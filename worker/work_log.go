@@ -142,7 +142,7 @@ func ended(log *slog.Logger, result any, what string) {
 		return
 	}
 	log = ofUpdate(log, info.Update).With("kind", info.Command(), "result", info.Status, "took",
-		info.Ended.Sub(info.Started).Round(time.Millisecond).String(), "resources", info.Resources)
+		info.Took().Round(time.Millisecond).String(), "resources", info.Resources)
 	if info.Next != "" {
 		log = log.With("next", info.Next)
 	}

@@ -81,13 +81,14 @@ func runError(err error) error {
 	return temporal.NewNonRetryableApplicationError(clip(messageOf(err), messageBytes), kind, nil)
 }
 
-// endWithdrawn ends an update that never began. It adds the update to the stack's history, so that its version is not
-// given out again.
+// endWithdrawn ends an update that never began. It enters the update in the store, so that its version is not given out
+// again.
 func endWithdrawn(ctx workflow.Context, in deployments.UpdateInput) (deployments.UpdateInfo, error) {
 	now := workflow.Now(ctx)
 	info := deployments.UpdateInfo{
 		Update: in.Update, Kind: in.Request.Kind, DryRun: in.Request.DryRun, Status: string(engine.StatusCancelled),
 		Message: in.Request.Message, Initiator: in.Request.Initiator, Started: now, Ended: now, Error: in.Withdrawn,
+		Unbegun: true,
 	}
 	if in.Next != "" {
 		info.Status, info.Next = string(deployments.StatusMigrated), in.Next
@@ -198,7 +199,7 @@ func (u *update) commit(ctx workflow.Context, out deployments.RunOutput) (deploy
 	if err != nil {
 		return info, err
 	}
-	return info, failedError(out.Result.Status, out.Result.Error, info)
+	return info, failedError(out.Result.Status, out.Result.Sentence(), info)
 }
 
 // release ends the update's plugins on the workers that are still there.

@@ -39,6 +39,7 @@ type hosts struct {
 	moved []string
 	run   func(ctx workflow.Context, h *hosts) (engine.Result, error)
 	tell  func(deployments.Messages) // signals the Run
+	ended error                      // the error of the workflow, also that of an update that committed
 }
 
 func (h *hosts) Claim(ctx context.Context, in deployments.ClaimInput) (deployments.Claimed, error) {
@@ -176,6 +177,7 @@ func (h *hosts) carryOut(
 	if !env.IsWorkflowCompleted() {
 		t.Fatal("the update has not ended")
 	}
+	h.ended = env.GetWorkflowError()
 	var info deployments.UpdateInfo
 	if settled, ok := InfoOf(env.GetWorkflowError()); ok {
 		if settled.Status != string(engine.StatusFailed) {
@@ -412,6 +414,19 @@ func TestAnUpdateThatNoWorkerClaimsFailsWithoutACommit(t *testing.T) {
 	}
 }
 
+func TestTheFailureOfAnUpdateNamesTheResource(t *testing.T) {
+	h := &hosts{run: func(workflow.Context, *hosts) (engine.Result, error) {
+		return engine.Result{Status: engine.StatusFailed, Error: "the command exited with code 7",
+			Resource: "urn:pulumi:dev::shop::deployctl:command:Run::bad"}, nil
+	}}
+	_, err := h.carryOut(t, deployments.UpdateInput{}, nil)
+	var failure *temporal.ApplicationError
+	if err != nil || !errors.As(h.ended, &failure) ||
+		failure.Message() != "deployctl:command:Run bad: the command exited with code 7" {
+		t.Errorf("ended in %v, %v", h.ended, err)
+	}
+}
+
 func TestAWithdrawnUpdateEndsCancelled(t *testing.T) {
 	h := &hosts{}
 	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -420,7 +435,7 @@ func TestAWithdrawnUpdateEndsCancelled(t *testing.T) {
 		!info.Started.Equal(since) || h.claims != 0 {
 		t.Errorf("came to %+v, %v", info, err)
 	}
-	if len(h.entered) != 1 || h.entered[0].Error != info.Error {
-		t.Errorf("the history has %+v", h.entered)
+	if len(h.entered) != 1 || h.entered[0].Error != info.Error || !h.entered[0].Unbegun {
+		t.Errorf("the store has %+v", h.entered)
 	}
 }

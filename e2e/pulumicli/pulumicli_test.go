@@ -154,6 +154,9 @@ func playCommands(t *testing.T, p *harness.Tool) {
 	said(t, p, "", "config", "set", "password", secret, "--secret")
 	said(t, p, "3 to create", "preview", "--non-interactive")
 	said(t, p, "3 created", with("up")...)
+	if shown := p.Must(t, "stack"); strings.Contains(shown, "Pulumi version used: deployctl") {
+		t.Errorf("the state that the CLI wrote is shown as\n%s", shown)
+	}
 	said(t, p, "3 unchanged", with("refresh")...)
 	said(t, p, secret, "stack", "output", "password", "--show-secrets")
 	file := filepath.Join(t.TempDir(), "state.json")
@@ -265,6 +268,16 @@ func waits(t *testing.T, h *harness.Home, s service) {
 	harness.Eventually(t, "the second update waits, and has a sign of life", func() bool {
 		return strings.Contains(ours.Must(t, "stack", "history"), "queued") && strings.Count(said(), "is busy") > 1
 	})
+	p.Must(t, "stack", "tag", "set", deployments.TagOnBusy, "fail")
+	if refused := p.Run(t, with("up", "--message", "refused")...); refused.Code == 0 ||
+		!strings.Contains(refused.Said(), "[409] Conflict: Another update is currently in progress.") {
+		t.Errorf("a third ends with %d: %s", refused.Code, refused.Said())
+	}
+	history := p.Must(t, "stack", "history")
+	if strings.Contains(history, "refused") || strings.Contains(history, "took -") ||
+		!strings.Contains(history, "Status: in-progress") {
+		t.Errorf("with one that runs, and one that was refused, the history is\n%s", history)
+	}
 	harness.Must(t, gate.Open(t.Context()))
 	if end := first(); end.Code != 0 {
 		t.Errorf("the first ends with %d: %s", end.Code, end.Said())

@@ -12,14 +12,15 @@ import (
 )
 
 // switching are the capabilities with which a process that is not root's runs others under another user id: to start
-// them, give them directories, end them, and, for the last two, see whose a connection is: the list of the files of
-// another user's process, and then each file.
+// them, give them directories, end them, move and remove what they have made (two), and, for the last two, see whose a
+// connection is: the list of the files of another user's process, and then each file.
 var switching = []struct {
 	name   string
 	number uint
 }{
 	{"CAP_SETUID", unix.CAP_SETUID}, {"CAP_SETGID", unix.CAP_SETGID}, {"CAP_CHOWN", unix.CAP_CHOWN},
-	{"CAP_KILL", unix.CAP_KILL}, {"CAP_DAC_READ_SEARCH", unix.CAP_DAC_READ_SEARCH},
+	{"CAP_KILL", unix.CAP_KILL}, {"CAP_DAC_OVERRIDE", unix.CAP_DAC_OVERRIDE}, {"CAP_FOWNER", unix.CAP_FOWNER},
+	{"CAP_DAC_READ_SEARCH", unix.CAP_DAC_READ_SEARCH},
 	{"CAP_SYS_PTRACE", unix.CAP_SYS_PTRACE},
 }
 

@@ -22,11 +22,52 @@ func TestAllOfThisHoldsForAWorkerThatIsNotRoot(t *testing.T) {
 	soaktest.Only(t)
 	t.Run("without a capability", func(t *testing.T) { usertest.Run(t, ".") })
 	t.Run("with those of run-as", func(t *testing.T) {
-		var numbers []uintptr
-		for _, c := range switching {
-			numbers = append(numbers, uintptr(c.number))
+		usertest.Run(t, ".", ofRunAs()...)
+	})
+}
+
+// ofRunAs are the capabilities that a worker which is not root needs.
+func ofRunAs() (numbers []uintptr) {
+	for _, c := range switching {
+		numbers = append(numbers, uintptr(c.number))
+	}
+	return numbers
+}
+
+func TestAWorkerThatIsNotRootMovesAndRemovesWhatBelongsToPrograms(t *testing.T) {
+	usertest.Run(t, "^TestWhatBelongsToProgramsIsMovedAndRemoved$", ofRunAs()...)
+}
+
+// TestWhatBelongsToProgramsIsMovedAndRemoved does what a worker does with bundles, and at its end.
+func TestWhatBelongsToProgramsIsMovedAndRemoved(t *testing.T) {
+	modes(t, func(t *testing.T, o Options) {
+		p, rooms := policy(t, o), place(t)
+		b, err := p.Box("mine", rooms)
+		if err != nil {
+			t.Fatal(err)
 		}
-		usertest.Run(t, ".", numbers...)
+		bundles, err := b.Bundles()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Do(func() error { return bundles.MkdirAll("unpacking/src", 0o700) }); err != nil {
+			t.Fatal(err)
+		}
+		if err := bundles.Rename("unpacking", "bundle"); err != nil {
+			t.Errorf("a bundle: %v", err)
+		}
+		if out, err := inBox(t, b, "mkdir -p deep/deeper && touch deep/deeper/file && chmod 0 deep/deeper deep"); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		if err := bundles.RemoveAll("bundle"); err != nil {
+			t.Errorf("a bundle that is not used any more: %v", err)
+		}
+		if err := errors.Join(bundles.Close(), b.Close()); err != nil {
+			t.Errorf("the end of an update: %v", err)
+		}
+		if err := RemoveAll(rooms); err != nil {
+			t.Errorf("the end of the worker: %v", err)
+		}
 	})
 }
 

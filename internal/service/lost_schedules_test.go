@@ -6,7 +6,10 @@ import (
 	"testing"
 	"time"
 
+	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore"
@@ -23,31 +26,129 @@ func want(t *testing.T, s *Service, name string, change func(*statestore.Desired
 	return n
 }
 
-func TestAScheduleThatTemporalHasLostIsListedWithAWarningAndCanBeRemoved(t *testing.T) {
-	s, _ := newFake(t)
-	lost := want(t, s, "nightly", func(w *statestore.DesiredSchedule) { w.Paused = true })
-	want(t, s, "being-made", func(w *statestore.DesiredSchedule) { w.Made = time.Now() })
-	want(t, s, "over", func(w *statestore.DesiredSchedule) {
-		w.Schedule.Every, w.Schedule.At, w.Due = 0, time.Now().Add(-time.Hour), time.Now().Add(-time.Hour)
-	})
-	list, err := s.Schedules(t.Context(), dev)
+func TestAScheduleThatTemporalHasLostIsMadeAgainByWhatLooksForIt(t *testing.T) {
+	for name, look := range map[string]func(*Service, deployments.ScheduleName) error{
+		"list": func(s *Service, n deployments.ScheduleName) error {
+			list, err := s.Schedules(t.Context(), n.StackName)
+			if err == nil && (len(list) != 1 || list[0].Name != n || list[0].Note != "") {
+				t.Errorf("there are %+v", list)
+			}
+			return err
+		},
+		"status": func(s *Service, n deployments.ScheduleName) error {
+			page, err := s.Statuses(t.Context(), everyone, deployments.StatusQuery{})
+			if err == nil && (len(page.Stacks) != 1 || len(page.Stacks[0].Schedules) != 1 ||
+				len(page.Stacks[0].Needs()) != 0) {
+				t.Errorf("the status is %+v", page.Stacks)
+			}
+			return err
+		},
+		"show": func(s *Service, n deployments.ScheduleName) error {
+			sched, err := s.Schedule(t.Context(), n)
+			if sched.Note != "" || sched.Every != time.Hour {
+				t.Errorf("it is shown as %+v", sched)
+			}
+			return err
+		},
+		"runs": func(s *Service, n deployments.ScheduleName) error {
+			_, err := s.ScheduleRuns(t.Context(), n, 9)
+			return err
+		},
+		"run": func(s *Service, n deployments.ScheduleName) error { return s.RunSchedule(t.Context(), n) },
+		"pause": func(s *Service, n deployments.ScheduleName) error {
+			return s.PauseSchedule(t.Context(), n, true, "bob")
+		},
+		"resume": func(s *Service, n deployments.ScheduleName) error {
+			return s.PauseSchedule(t.Context(), n, false, "bob")
+		},
+	} {
+		s, f := newFake(t)
+		n := want(t, s, "nightly", func(w *statestore.DesiredSchedule) { w.ID = "wanted" })
+		want(t, s, "has-run", func(w *statestore.DesiredSchedule) {
+			w.Schedule.Every, w.Schedule.At, w.Due = 0, time.Now().Add(-time.Hour), time.Now().Add(-time.Hour)
+		})
+		if err := look(s, n); err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		d := f.schedules[deployments.ScheduleID(n)]
+		if d == nil || len(f.schedules) != 1 || d.Schedule.State.Paused != (name == "pause") {
+			t.Errorf("after %s, Temporal has %+v", name, f.schedules)
+			continue
+		}
+		var in deployments.ScheduledInput
+		payload := d.Schedule.Action.(*client.ScheduleWorkflowAction).Args[0].(*commonpb.Payload)
+		must(t, converter.GetDefaultDataConverter().FromPayload(payload, &in))
+		if in.ID != "wanted" || in.Schedule.Name != n { // by which its runs are admitted
+			t.Errorf("after %s it runs with %+v", name, in)
+		}
+	}
+}
+
+func TestAScheduleThatTemporalHasLostIsMadeAgainPausedIfItWasPaused(t *testing.T) {
+	s, f := newFake(t)
+	n := want(t, s, "nightly", func(w *statestore.DesiredSchedule) { w.Paused = true })
+	sched, err := s.Schedule(t.Context(), n)
 	must(t, err)
-	if len(list) != 1 || list[0].Name != lost || list[0].Kind != deployments.ScheduleDrift || !list[0].Paused ||
-		!strings.HasPrefix(list[0].Note, "Temporal has lost it, so it does not run: ") {
-		t.Fatalf("there are %+v", list)
+	if !sched.Paused || sched.Note != "it was paused when Temporal lost it" ||
+		!f.schedules[deployments.ScheduleID(n)].Schedule.State.Paused {
+		t.Errorf("it is %+v", sched)
+	}
+	if err := s.RenameStack(t.Context(), deployments.RenameRequest{From: dev, To: dev}); deployments.CodeOf(err) !=
+		deployments.CodeConflict {
+		t.Errorf("its stack is renamed: %v", err)
+	}
+	must(t, s.RemoveSchedule(t.Context(), n))
+	if _, err := s.Schedule(t.Context(), n); !notFound(err) || len(f.schedules) != 0 {
+		t.Errorf("it is made again though it was removed: %v, %+v", err, f.schedules)
+	}
+	if err := s.RemoveSchedule(t.Context(), n); !notFound(err) {
+		t.Errorf("it is removed a second time: %v", err)
+	}
+}
+
+func TestALostScheduleWhoseTimeIsOverSaysWhatToDo(t *testing.T) {
+	s, f := newFake(t)
+	n := want(t, s, "later", func(w *statestore.DesiredSchedule) {
+		w.Schedule.Every, w.Schedule.At = 0, time.Now().Add(-time.Minute)
+	})
+	const note = "Temporal has lost it, and its time is over: create it again, or remove it with " +
+		"`deployctl schedule rm later`"
+	if sched, err := s.Schedule(t.Context(), n); err != nil || sched.Note != note {
+		t.Errorf("it is %+v, %v", sched, err)
+	}
+	if list, err := s.Schedules(t.Context(), dev); err != nil || len(list) != 1 || list[0].Note != note {
+		t.Errorf("there are %+v, %v", list, err)
 	}
 	page, err := s.Statuses(t.Context(), everyone, deployments.StatusQuery{})
 	must(t, err)
-	if len(page.Stacks) != 1 || len(page.Stacks[0].Schedules) != 1 || len(page.Stacks[0].Needs()) != 1 ||
-		!strings.HasPrefix(page.Stacks[0].Needs()[0], "schedule nightly: Temporal has lost it") {
-		t.Errorf("the status is %+v", page.Stacks)
+	if needs := page.Stacks[0].Needs(); len(needs) != 1 || needs[0] != "schedule later: "+note {
+		t.Errorf("what it needs is %q", needs)
 	}
-	must(t, s.RemoveSchedule(t.Context(), lost))
-	if list, err := s.Schedules(t.Context(), dev); err != nil || len(list) != 0 {
-		t.Errorf("there are %+v, %v", list, err)
+	for name, err := range map[string]error{"run": s.RunSchedule(t.Context(), n),
+		"pause": s.PauseSchedule(t.Context(), n, true, "bob")} {
+		if deployments.CodeOf(err) != deployments.CodeConflict || !strings.HasSuffix(err.Error(), note) {
+			t.Errorf("%s is answered %v", name, err)
+		}
 	}
-	if err := s.RemoveSchedule(t.Context(), lost); deployments.CodeOf(err) != deployments.CodeNotFound {
-		t.Errorf("it is removed a second time: %v", err)
+	if len(f.schedules) != 0 {
+		t.Errorf("Temporal has %+v", f.schedules)
+	}
+	must(t, s.RemoveSchedule(t.Context(), n))
+}
+
+func TestALostScheduleThatTemporalDoesNotTakeAnyMoreSaysSo(t *testing.T) {
+	s, f := newFake(t)
+	n := want(t, s, "nightly", func(*statestore.DesiredSchedule) {})
+	f.refusal = serviceerror.NewInvalidArgument("the interval is too short")
+	sched, err := s.Schedule(t.Context(), n)
+	if must(t, err); sched.Note != "Temporal has lost it, and does not take it any more (the interval is too short): "+
+		"create it again, or remove it with `deployctl schedule rm nightly`" {
+		t.Errorf("it is %+v", sched)
+	}
+	f.refusal = serviceerror.NewUnavailable("later")
+	if _, err := s.Schedule(t.Context(), n); deployments.CodeOf(err) != deployments.CodeUnavailable {
+		t.Errorf("without Temporal it is answered %v", err)
 	}
 }
 

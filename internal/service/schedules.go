@@ -51,8 +51,8 @@ func (s *Service) CountSchedules(ctx context.Context) (active, paused int, err e
 	return active, paused, err
 }
 
-// Schedules lists a stack's schedules by name: those that Temporal has, and those that only the bucket knows, because
-// Temporal has lost them.
+// Schedules lists a stack's schedules by name: those that Temporal has, and those that it has lost, which only the
+// bucket knows.
 func (s *Service) Schedules(ctx context.Context, name deployments.StackName) ([]deployments.Schedule, error) {
 	if _, err := s.Head(ctx, name); err != nil {
 		return nil, err
@@ -69,48 +69,28 @@ func (s *Service) Schedules(ctx context.Context, name deployments.StackName) ([]
 	slices.SortFunc(names, func(a, b deployments.ScheduleName) int { return strings.Compare(a.Name, b.Name) })
 	var list []deployments.Schedule
 	for _, n := range slices.Compact(names) {
-		sched, err := s.Schedule(ctx, n)
-		switch {
-		case deployments.CodeOf(err) == deployments.CodeNotFound && err != nil:
-			lost, err := s.lost(ctx, n)
-			if err != nil {
-				return nil, err
-			}
-			if lost == nil {
-				continue // removed meanwhile
-			}
-			sched = *lost
-		case deployments.CodeOf(err) == deployments.CodeFormat:
-			sched = deployments.Schedule{Name: n, Note: err.Error() + ": remove it with `deployctl schedule rm " +
-				n.Name + "`, and create it again"}
-		case err != nil:
+		sched, err := s.listedSchedule(ctx, n)
+		if err != nil {
 			return nil, err
 		}
-		list = append(list, sched)
+		if sched != nil {
+			list = append(list, *sched)
+		}
 	}
 	return list, nil
 }
 
-// lostAfter is how long Temporal may take to know a schedule that was just made.
-const lostAfter = time.Minute
-
-// lost describes a schedule that Temporal does not know and the bucket does; nil when that has none, either, or it is
-// just being made. A one-time schedule whose time is over is not lost: Temporal removes it once its run is forgotten.
-func (s *Service) lost(ctx context.Context, n deployments.ScheduleName) (*deployments.Schedule, error) {
-	w, err := s.store.Schedule(ctx, n)
+// listedSchedule describes a schedule for a list, also one that cannot be read; nil when it was removed meanwhile.
+func (s *Service) listedSchedule(ctx context.Context, n deployments.ScheduleName) (*deployments.Schedule, error) {
+	sched, err := s.Schedule(ctx, n)
 	switch {
-	case err != nil && deployments.CodeOf(err) == deployments.CodeNotFound:
+	case notFound(err):
 		return nil, nil
-	case err != nil && deployments.CodeOf(err) != deployments.CodeFormat:
-		return nil, err
-	case time.Since(w.Made) < lostAfter, !w.Schedule.At.IsZero() && !w.Due.IsZero():
-		return nil, nil
+	case deployments.CodeOf(err) == deployments.CodeFormat:
+		return &deployments.Schedule{Name: n, Note: err.Error() + ": remove it with `deployctl schedule rm " +
+			n.Name + "`, and create it again"}, nil
 	}
-	sched := w.Schedule
-	sched.Name, sched.Created, sched.Paused = n, w.Made, w.Paused
-	sched.Note = "Temporal has lost it, so it does not run: create it again, or remove it with `deployctl schedule rm " +
-		n.Name + "`"
-	return &sched, nil
+	return &sched, err
 }
 
 // scheduleNames returns the names of a stack's schedules, sorted. A schedule that was just created may be missing.
@@ -140,6 +120,9 @@ func (s *Service) scheduleNames(ctx context.Context, name deployments.StackName)
 // Schedule describes a schedule.
 func (s *Service) Schedule(ctx context.Context, n deployments.ScheduleName) (deployments.Schedule, error) {
 	d, err := s.describe(ctx, n)
+	if lost := (*lostError)(nil); errors.As(err, &lost) {
+		return lost.schedule(), nil
+	}
 	if err != nil {
 		return deployments.Schedule{}, err
 	}
@@ -175,6 +158,8 @@ func (s *Service) Schedule(ctx context.Context, n deployments.ScheduleName) (dep
 		sched.Note = noSchedule(n).Error()
 	case err != nil:
 		return sched, err
+	case wanted.Made.Before(sched.Created): // Temporal had lost it
+		sched.Created = wanted.Made
 	}
 	return sched, nil
 }
@@ -192,12 +177,23 @@ func noteOf(n deployments.ScheduleName, note string, last *deployments.ScheduleR
 		last.Error)
 }
 
+// describe describes a schedule in Temporal, which gets one that it has lost again.
 func (s *Service) describe(ctx context.Context, n deployments.ScheduleName) (*client.ScheduleDescription, error) {
 	if err := n.Validate(); err != nil {
 		return nil, err
 	}
 	d, err := s.handle(ctx, n).Describe(ctx)
-	return d, unknownSchedule(n, failure("find the schedule", err))
+	if err = failure("find the schedule", err); notFound(err) {
+		made, lost := s.makeAgain(ctx, n)
+		if lost != nil {
+			return nil, lost
+		}
+		if made {
+			d, err = s.handle(ctx, n).Describe(ctx)
+			err = failure("find the schedule", err)
+		}
+	}
+	return d, unknownSchedule(n, err)
 }
 
 func (s *Service) handle(ctx context.Context, n deployments.ScheduleName) client.ScheduleHandle {
@@ -234,7 +230,6 @@ func (s *Service) PauseSchedule(ctx context.Context, n deployments.ScheduleName,
 	if err := n.Validate(); err != nil {
 		return err
 	}
-	handle := s.handle(ctx, n)
 	_, err := s.store.ChangeSchedule(ctx, n, func(w *statestore.DesiredSchedule) error {
 		if w.Paused && !paused {
 			w.Since = later(w.Since, time.Now().Add(-skew)) // missed runs are not caught up
@@ -242,20 +237,33 @@ func (s *Service) PauseSchedule(ctx context.Context, n deployments.ScheduleName,
 		w.Paused = paused
 		return nil
 	})
-	if err != nil && deployments.CodeOf(err) != deployments.CodeNotFound {
+	unknown := notFound(err)
+	if err != nil && !unknown {
 		return err
 	}
-	if paused {
-		return unknownSchedule(n, failure("pause the schedule", handle.Pause(ctx,
-			client.SchedulePauseOptions{Note: pausedBy(initiator)})))
-	}
-	if err != nil {
+	if unknown && !paused {
 		if _, missing := s.describe(ctx, n); missing != nil {
 			return missing
 		}
 		return noSchedule(n)
 	}
-	return unknownSchedule(n, failure("resume the schedule", handle.Unpause(ctx,
+	err = s.pauseInTemporal(ctx, n, paused, initiator)
+	if notFound(err) {
+		if _, err = s.describe(ctx, n); err == nil { // it is there again
+			err = s.pauseInTemporal(ctx, n, paused, initiator)
+		}
+	}
+	return err
+}
+
+func (s *Service) pauseInTemporal(
+	ctx context.Context, n deployments.ScheduleName, paused bool, initiator string,
+) error {
+	if paused {
+		return unknownSchedule(n, failure("pause the schedule", s.handle(ctx, n).Pause(ctx,
+			client.SchedulePauseOptions{Note: pausedBy(initiator)})))
+	}
+	return unknownSchedule(n, failure("resume the schedule", s.handle(ctx, n).Unpause(ctx,
 		client.ScheduleUnpauseOptions{Note: "resumed by " + initiator})))
 }
 
@@ -308,14 +316,14 @@ func (s *Service) RemoveStack(ctx context.Context, name deployments.StackName, f
 
 // RenameStack renames a stack. Schedules name their stack, so it must have none.
 func (s *Service) RenameStack(ctx context.Context, r deployments.RenameRequest) error {
-	names, err := s.scheduleNames(ctx, r.From)
+	list, err := s.Schedules(ctx, r.From)
 	if err != nil {
 		return err
 	}
-	if len(names) > 0 {
+	if len(list) > 0 {
 		return deployments.Errorf(deployments.CodeConflict,
 			"%s has a schedule %s, which knows it by its name: remove it with `deployctl schedule rm %s`, rename the "+
-				"stack, and create it again", r.From, names[0].Name, names[0].Name)
+				"stack, and create it again", r.From, list[0].Name.Name, list[0].Name.Name)
 	}
 	if err := s.store.Store.RenameStack(ctx, r.From, r.To); err != nil {
 		return err

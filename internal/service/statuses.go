@@ -59,7 +59,7 @@ func (s *Service) Statuses(
 	return page, err
 }
 
-// addLost adds the schedules of a stack that Temporal has lost.
+// addLost adds the schedules of a stack that Temporal has lost; those that can run are made again.
 func (s *Service) addLost(ctx context.Context, st *deployments.StackStatus) error {
 	wanted, err := s.store.ScheduleNames(ctx, st.Stack)
 	if err != nil {
@@ -69,12 +69,13 @@ func (s *Service) addLost(ctx context.Context, st *deployments.StackStatus) erro
 		if slices.ContainsFunc(st.Schedules, func(known deployments.ScheduleStatus) bool { return known.Name == n.Name }) {
 			continue
 		}
-		lost, err := s.lost(ctx, n)
+		sched, err := s.listedSchedule(ctx, n)
 		if err != nil {
 			return err
 		}
-		if lost != nil {
-			st.Schedules = append(st.Schedules, deployments.ScheduleStatus{Name: n.Name, Note: lost.Note})
+		if sched != nil {
+			st.Schedules = append(st.Schedules, deployments.ScheduleStatus{Name: n.Name, Paused: sched.Paused,
+				Next: sched.Next, Note: sched.Note})
 		}
 	}
 	return nil

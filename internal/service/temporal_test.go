@@ -51,6 +51,7 @@ type fakeTemporal struct {
 	updating  func()    // called while a schedule is being updated
 	since     time.Time // when every workflow began
 	listed    int       // how often the schedules were listed
+	refusal   error     // of schedules that are to be made
 	// attributes are the search attributes of workflows.
 	attributes map[string]*commonpb.SearchAttributes
 }
@@ -316,6 +317,9 @@ func (s fakeSchedules) Create(_ context.Context, o client.ScheduleOptions) (clie
 	defer unlock()
 	if _, known := s.f.schedules[o.ID]; err == nil && known {
 		err = temporal.ErrScheduleAlreadyRunning
+	}
+	if err == nil {
+		err = s.f.refusal
 	}
 	if err != nil {
 		return nil, err

@@ -214,6 +214,42 @@ func (b *Bucket) Read(
 	}, nil
 }
 
+// List asks for the tags of every bucket. Those that may not be looked at are counted.
+func (b *Bucket) List(ctx context.Context, stack provider.Identity, found func(id string) error) error {
+	conn, err := b.conn.get()
+	if err != nil {
+		return err
+	}
+	closed, all := 0, 0
+	for pages := s3.NewListBucketsPaginator(conn.client, &s3.ListBucketsInput{}); pages.HasMorePages(); {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return failed("the list of buckets", err)
+		}
+		for _, bucket := range page.Buckets {
+			all++
+			name := aws.ToString(bucket.Name)
+			tags, err := conn.tags(ctx, name)
+			switch {
+			case forbidden(err):
+				closed++
+			case absent(err): // deleted meanwhile
+			case err != nil:
+				return failed("tags of bucket "+name, err)
+			case stampIn(tags).of(stack):
+				if err := found(name); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	if closed > 0 {
+		return fmt.Errorf("the tags of %d of %d buckets may not be read, so it is not known whose these are; allow the "+
+			"credentials s3:GetBucketTagging", closed, all)
+	}
+	return nil
+}
+
 // Delete leaves a bucket alone that another resource has taken over.
 func (b *Bucket) Delete(ctx context.Context, r provider.Existing[BucketIn, BucketOut]) error {
 	conn, err := b.conn.get()

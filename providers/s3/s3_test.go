@@ -2,6 +2,7 @@ package s3_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -688,5 +689,53 @@ func TestBadInputsAreAllReported(t *testing.T) {
 	slices.Sort(failed)
 	if want := []string{"bucket", "contnet", "key", "source"}; !slices.Equal(failed, want) {
 		t.Errorf("failures %v, want %v", failed, want)
+	}
+}
+
+// list returns what the provider lists of a type, and the error at the end.
+func (e engine) list(typ string) (ids []string, err error) {
+	e.t.Helper()
+	stream, err := e.List(e.t.Context(), &pulumirpc.ListRequest{Token: "deployctl:s3:" + typ})
+	for err == nil {
+		var item *pulumirpc.ListResponse
+		if item, err = stream.Recv(); err == nil {
+			ids = append(ids, item.GetResult().GetId())
+		}
+	}
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return ids, err
+}
+
+func TestAListHasWhatBearsTheMarkOfTheStack(t *testing.T) {
+	p := newProxy(t)
+	e := map[string]engine{}
+	for _, stack := range []string{"listed-one", "listed-two", ""} {
+		t.Setenv(provider.StackVariable, stack)
+		e[stack] = open(t, p.URL)
+		e[stack].mustCreate(urnOf("dev", "Bucket", "b"), props{"name": str("of-" + stack + "-x")})
+	}
+	if ids, err := e["listed-one"].list("Bucket"); err != nil || !slices.Equal(ids, []string{"of-listed-one-x"}) {
+		t.Errorf("%q %v", ids, err)
+	}
+	if ids, err := e[""].list("Bucket"); err != nil || len(ids) != 0 {
+		t.Errorf("whose stack is not known lists %q %v", ids, err)
+	}
+	if _, err := e["listed-one"].list("Object"); status.Code(err) != codes.Unimplemented {
+		t.Errorf("objects are listed: %v", err)
+	}
+	closed := func(w http.ResponseWriter, r *http.Request, _ http.Handler) bool {
+		if !r.URL.Query().Has("tagging") || !strings.Contains(r.URL.Path, "listed-two") {
+			return false
+		}
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = io.WriteString(w, "<Error><Code>AccessDenied</Code></Error>")
+		return true
+	}
+	p.spoil.Store(&closed)
+	if ids, err := e["listed-one"].list("Bucket"); err == nil || !strings.Contains(err.Error(), "tags of 1 of ") ||
+		!slices.Equal(ids, []string{"of-listed-one-x"}) {
+		t.Errorf("a list that is not whole: %q %v", ids, err)
 	}
 }

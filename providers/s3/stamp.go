@@ -38,6 +38,11 @@ func (s stamp) admits(who provider.Identity) bool {
 	return s.owner != "" && (s.owner == want.owner || s.sameStack(want))
 }
 
+// of says whether the thing is one of the stack of that identity, whose resource is not known.
+func (s stamp) of(stack provider.Identity) bool {
+	return s.owner != "" && stack.StackID != "" && s.sameStack(stampOf(stack))
+}
+
 // ownership is the answer to a Read; remembered is the owner in the state, which an alias may have moved to another
 // URN.
 func (s stamp) ownership(who provider.Identity, remembered string) provider.Ownership {

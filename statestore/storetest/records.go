@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
@@ -349,18 +350,47 @@ func history(t *testing.T, f fixture) {
 	for _, n := range []int{1, 2, 9, 10, 11} {
 		ok(t, f.PutInfo(t.Context(), deployments.UpdateInfo{Update: up(n), Status: "succeeded"}))
 	}
+	for _, n := range []int{3, 4, 5, 12, 13} {
+		ok(t, f.PutInfo(t.Context(), deployments.UpdateInfo{Update: up(n), Status: "cancelled", Ended: time.Now(),
+			Unbegun: true}))
+	}
 	ok(t, f.PutInfo(t.Context(), deployments.UpdateInfo{Update: deployments.UpdateName{StackName: dev, Version: "p1"},
 		DryRun: true}))
-	for limit, want := range map[int]string{0: "11 10 9 2 1", 2: "11 10"} {
-		list, err := f.History(t.Context(), dev, limit)
-		ok(t, err)
+	versions := func(list []deployments.UpdateInfo) string {
 		var got []string
 		for _, i := range list {
 			got = append(got, i.Update.Version)
 		}
-		if strings.Join(got, " ") != want {
-			t.Errorf("%d of the history are %q; want %q", limit, got, want)
+		return strings.Join(got, " ")
+	}
+	for limit, want := range map[int]string{0: "11 10 9 2 1", 1: "11", 2: "11 10"} {
+		list, err := f.History(t.Context(), dev, limit)
+		if ok(t, err); versions(list) != want {
+			t.Errorf("%d of the history are %q; want %q", limit, versions(list), want)
 		}
+	}
+	for page, want := range map[int]string{1: "11 10", 2: "9 2", 3: "1", 4: ""} {
+		list, err := f.HistoryPage(t.Context(), dev, deployments.Page{Number: page, Size: 2})
+		if ok(t, err); versions(list) != want {
+			t.Errorf("page %d of the history is %q; want %q", page, versions(list), want)
+		}
+	}
+	info, err := f.Info(t.Context(), up(12))
+	if ok(t, err); !info.Unbegun {
+		t.Errorf("an update that never began is %+v", info)
+	}
+}
+
+func lastOfStatus(t *testing.T, f fixture) {
+	f.create(t)
+	ended := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for n, info := range []deployments.UpdateInfo{{Status: "succeeded", Ended: ended}, {Status: "failed", Ended: ended},
+		{Status: "running"}, {Status: "cancelled", Ended: ended, Unbegun: true}} {
+		info.Update = up(n + 1)
+		ok(t, f.PutInfo(t.Context(), info))
+	}
+	if st, err := f.Status(t.Context(), dev); err != nil || st.Last == nil || st.Last.Update != up(2) {
+		t.Errorf("the last update that ended is %+v, %v", st.Last, err)
 	}
 }
 

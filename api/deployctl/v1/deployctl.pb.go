@@ -357,6 +357,7 @@ type SubmitRequest struct {
 	TrySettle           bool                    `protobuf:"varint,32,opt,name=try_settle,json=trySettle,proto3" json:"try_settle,omitempty"`                                                         // of a preview of a refresh: it also tries the settle rules of what it reads
 	Adopt               []string                `protobuf:"bytes,33,rep,name=adopt,proto3" json:"adopt,omitempty"`                                                                                   // of an up: URNs, types and patterns of both
 	Force               bool                    `protobuf:"varint,34,opt,name=force,proto3" json:"force,omitempty"`                                                                                  // of an up
+	Survey              bool                    `protobuf:"varint,35,opt,name=survey,proto3" json:"survey,omitempty"`                                                                                // of a preview of an up or a refresh: it also tells what exists of the stack and is not in its state
 	unknownFields       protoimpl.UnknownFields
 	sizeCache           protoimpl.SizeCache
 }
@@ -625,6 +626,13 @@ func (x *SubmitRequest) GetAdopt() []string {
 func (x *SubmitRequest) GetForce() bool {
 	if x != nil {
 		return x.Force
+	}
+	return false
+}
+
+func (x *SubmitRequest) GetSurvey() bool {
+	if x != nil {
+		return x.Survey
 	}
 	return false
 }
@@ -1037,6 +1045,7 @@ type UpdateInfo struct {
 	Committed     bool                   `protobuf:"varint,16,opt,name=committed,proto3" json:"committed,omitempty"`   // it made the version of the stack that it names
 	Cancelling    bool                   `protobuf:"varint,17,opt,name=cancelling,proto3" json:"cancelling,omitempty"` // somebody has asked for its end; of a stack's active update
 	Lease         *ClientLease           `protobuf:"bytes,18,opt,name=lease,proto3" json:"lease,omitempty"`            // of a stack's active update that a client executes itself
+	Unbegun       bool                   `protobuf:"varint,19,opt,name=unbegun,proto3" json:"unbegun,omitempty"`       // it never began, and so has changed nothing
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1195,6 +1204,13 @@ func (x *UpdateInfo) GetLease() *ClientLease {
 		return x.Lease
 	}
 	return nil
+}
+
+func (x *UpdateInfo) GetUnbegun() bool {
+	if x != nil {
+		return x.Unbegun
+	}
+	return false
 }
 
 type ClientLease struct {
@@ -1936,8 +1952,9 @@ type StackInfo struct {
 	Active        *UpdateInfo            `protobuf:"bytes,5,opt,name=active,proto3" json:"active,omitempty"`
 	Queued        []*UpdateInfo          `protobuf:"bytes,6,rep,name=queued,proto3" json:"queued,omitempty"`
 	Tags          map[string]string      `protobuf:"bytes,7,rep,name=tags,proto3" json:"tags,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	Pending       int64                  `protobuf:"varint,8,opt,name=pending,proto3" json:"pending,omitempty"` // operations of an unknown outcome in its state
-	Damaged       string                 `protobuf:"bytes,15,opt,name=damaged,proto3" json:"damaged,omitempty"` // what of it cannot be read, and what to do; then the rest may be missing
+	Pending       int64                  `protobuf:"varint,8,opt,name=pending,proto3" json:"pending,omitempty"`  // operations of an unknown outcome in its state
+	Identity      string                 `protobuf:"bytes,9,opt,name=identity,proto3" json:"identity,omitempty"` // from which the names and marks of its resources are derived; empty: its id
+	Damaged       string                 `protobuf:"bytes,15,opt,name=damaged,proto3" json:"damaged,omitempty"`  // what of it cannot be read, and what to do; then the rest may be missing
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2026,6 +2043,13 @@ func (x *StackInfo) GetPending() int64 {
 		return x.Pending
 	}
 	return 0
+}
+
+func (x *StackInfo) GetIdentity() string {
+	if x != nil {
+		return x.Identity
+	}
+	return ""
 }
 
 func (x *StackInfo) GetDamaged() string {
@@ -2123,6 +2147,95 @@ func (*CreateStackResponse) Descriptor() ([]byte, []int) {
 	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{27}
 }
 
+// RecreateStackRequest creates an empty stack that has the identity of one that is gone.
+type RecreateStackRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Stack         *StackName             `protobuf:"bytes,1,opt,name=stack,proto3" json:"stack,omitempty"`
+	Identity      string                 `protobuf:"bytes,2,opt,name=identity,proto3" json:"identity,omitempty"` // ORGANIZATION/PROJECT/STACK, or that and #2, #3 and so on
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecreateStackRequest) Reset() {
+	*x = RecreateStackRequest{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecreateStackRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecreateStackRequest) ProtoMessage() {}
+
+func (x *RecreateStackRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecreateStackRequest.ProtoReflect.Descriptor instead.
+func (*RecreateStackRequest) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *RecreateStackRequest) GetStack() *StackName {
+	if x != nil {
+		return x.Stack
+	}
+	return nil
+}
+
+func (x *RecreateStackRequest) GetIdentity() string {
+	if x != nil {
+		return x.Identity
+	}
+	return ""
+}
+
+type RecreateStackResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecreateStackResponse) Reset() {
+	*x = RecreateStackResponse{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecreateStackResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecreateStackResponse) ProtoMessage() {}
+
+func (x *RecreateStackResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecreateStackResponse.ProtoReflect.Descriptor instead.
+func (*RecreateStackResponse) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{29}
+}
+
 type ListStacksRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Organization  string                 `protobuf:"bytes,1,opt,name=organization,proto3" json:"organization,omitempty"`
@@ -2133,7 +2246,7 @@ type ListStacksRequest struct {
 
 func (x *ListStacksRequest) Reset() {
 	*x = ListStacksRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[28]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2145,7 +2258,7 @@ func (x *ListStacksRequest) String() string {
 func (*ListStacksRequest) ProtoMessage() {}
 
 func (x *ListStacksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[28]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2158,7 +2271,7 @@ func (x *ListStacksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListStacksRequest.ProtoReflect.Descriptor instead.
 func (*ListStacksRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{28}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ListStacksRequest) GetOrganization() string {
@@ -2184,7 +2297,7 @@ type ListStacksResponse struct {
 
 func (x *ListStacksResponse) Reset() {
 	*x = ListStacksResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[29]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2196,7 +2309,7 @@ func (x *ListStacksResponse) String() string {
 func (*ListStacksResponse) ProtoMessage() {}
 
 func (x *ListStacksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[29]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2209,7 +2322,7 @@ func (x *ListStacksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListStacksResponse.ProtoReflect.Descriptor instead.
 func (*ListStacksResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{29}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ListStacksResponse) GetStacks() []*StackInfo {
@@ -2231,7 +2344,7 @@ type ListStatusesRequest struct {
 
 func (x *ListStatusesRequest) Reset() {
 	*x = ListStatusesRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[30]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2243,7 +2356,7 @@ func (x *ListStatusesRequest) String() string {
 func (*ListStatusesRequest) ProtoMessage() {}
 
 func (x *ListStatusesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[30]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2256,7 +2369,7 @@ func (x *ListStatusesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListStatusesRequest.ProtoReflect.Descriptor instead.
 func (*ListStatusesRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{30}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ListStatusesRequest) GetOrganization() string {
@@ -2298,7 +2411,7 @@ type ListStatusesResponse struct {
 
 func (x *ListStatusesResponse) Reset() {
 	*x = ListStatusesResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[31]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2310,7 +2423,7 @@ func (x *ListStatusesResponse) String() string {
 func (*ListStatusesResponse) ProtoMessage() {}
 
 func (x *ListStatusesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[31]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2323,7 +2436,7 @@ func (x *ListStatusesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListStatusesResponse.ProtoReflect.Descriptor instead.
 func (*ListStatusesResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{31}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ListStatusesResponse) GetStacks() []*StackStatus {
@@ -2359,7 +2472,7 @@ type StackStatus struct {
 
 func (x *StackStatus) Reset() {
 	*x = StackStatus{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[32]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2371,7 +2484,7 @@ func (x *StackStatus) String() string {
 func (*StackStatus) ProtoMessage() {}
 
 func (x *StackStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[32]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2384,7 +2497,7 @@ func (x *StackStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StackStatus.ProtoReflect.Descriptor instead.
 func (*StackStatus) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{32}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *StackStatus) GetStack() *StackInfo {
@@ -2427,7 +2540,7 @@ type DriftStatus struct {
 
 func (x *DriftStatus) Reset() {
 	*x = DriftStatus{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[33]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2439,7 +2552,7 @@ func (x *DriftStatus) String() string {
 func (*DriftStatus) ProtoMessage() {}
 
 func (x *DriftStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[33]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2452,7 +2565,7 @@ func (x *DriftStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DriftStatus.ProtoReflect.Descriptor instead.
 func (*DriftStatus) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{33}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *DriftStatus) GetAt() *timestamppb.Timestamp {
@@ -2488,7 +2601,7 @@ type ScheduleStatus struct {
 
 func (x *ScheduleStatus) Reset() {
 	*x = ScheduleStatus{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[34]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2500,7 +2613,7 @@ func (x *ScheduleStatus) String() string {
 func (*ScheduleStatus) ProtoMessage() {}
 
 func (x *ScheduleStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[34]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2513,7 +2626,7 @@ func (x *ScheduleStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleStatus.ProtoReflect.Descriptor instead.
 func (*ScheduleStatus) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{34}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ScheduleStatus) GetName() string {
@@ -2553,7 +2666,7 @@ type GetStackRequest struct {
 
 func (x *GetStackRequest) Reset() {
 	*x = GetStackRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[35]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2565,7 +2678,7 @@ func (x *GetStackRequest) String() string {
 func (*GetStackRequest) ProtoMessage() {}
 
 func (x *GetStackRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[35]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2578,7 +2691,7 @@ func (x *GetStackRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStackRequest.ProtoReflect.Descriptor instead.
 func (*GetStackRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{35}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *GetStackRequest) GetStack() *StackName {
@@ -2597,7 +2710,7 @@ type GetStackResponse struct {
 
 func (x *GetStackResponse) Reset() {
 	*x = GetStackResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[36]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2609,7 +2722,7 @@ func (x *GetStackResponse) String() string {
 func (*GetStackResponse) ProtoMessage() {}
 
 func (x *GetStackResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[36]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2622,7 +2735,7 @@ func (x *GetStackResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStackResponse.ProtoReflect.Descriptor instead.
 func (*GetStackResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{36}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *GetStackResponse) GetStack() *StackInfo {
@@ -2642,7 +2755,7 @@ type RemoveStackRequest struct {
 
 func (x *RemoveStackRequest) Reset() {
 	*x = RemoveStackRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[37]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2654,7 +2767,7 @@ func (x *RemoveStackRequest) String() string {
 func (*RemoveStackRequest) ProtoMessage() {}
 
 func (x *RemoveStackRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[37]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2667,7 +2780,7 @@ func (x *RemoveStackRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveStackRequest.ProtoReflect.Descriptor instead.
 func (*RemoveStackRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{37}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *RemoveStackRequest) GetStack() *StackName {
@@ -2692,7 +2805,7 @@ type RemoveStackResponse struct {
 
 func (x *RemoveStackResponse) Reset() {
 	*x = RemoveStackResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[38]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2704,7 +2817,7 @@ func (x *RemoveStackResponse) String() string {
 func (*RemoveStackResponse) ProtoMessage() {}
 
 func (x *RemoveStackResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[38]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2717,7 +2830,7 @@ func (x *RemoveStackResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveStackResponse.ProtoReflect.Descriptor instead.
 func (*RemoveStackResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{38}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{40}
 }
 
 type RenameStackRequest struct {
@@ -2731,7 +2844,7 @@ type RenameStackRequest struct {
 
 func (x *RenameStackRequest) Reset() {
 	*x = RenameStackRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[39]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2743,7 +2856,7 @@ func (x *RenameStackRequest) String() string {
 func (*RenameStackRequest) ProtoMessage() {}
 
 func (x *RenameStackRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[39]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2756,7 +2869,7 @@ func (x *RenameStackRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenameStackRequest.ProtoReflect.Descriptor instead.
 func (*RenameStackRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{39}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *RenameStackRequest) GetFrom() *StackName {
@@ -2788,7 +2901,7 @@ type RenameStackResponse struct {
 
 func (x *RenameStackResponse) Reset() {
 	*x = RenameStackResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[40]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2800,7 +2913,7 @@ func (x *RenameStackResponse) String() string {
 func (*RenameStackResponse) ProtoMessage() {}
 
 func (x *RenameStackResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[40]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2813,7 +2926,7 @@ func (x *RenameStackResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenameStackResponse.ProtoReflect.Descriptor instead.
 func (*RenameStackResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{40}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{42}
 }
 
 type TagStackRequest struct {
@@ -2826,7 +2939,7 @@ type TagStackRequest struct {
 
 func (x *TagStackRequest) Reset() {
 	*x = TagStackRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[41]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2838,7 +2951,7 @@ func (x *TagStackRequest) String() string {
 func (*TagStackRequest) ProtoMessage() {}
 
 func (x *TagStackRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[41]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2851,7 +2964,7 @@ func (x *TagStackRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TagStackRequest.ProtoReflect.Descriptor instead.
 func (*TagStackRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{41}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *TagStackRequest) GetStack() *StackName {
@@ -2876,7 +2989,7 @@ type TagStackResponse struct {
 
 func (x *TagStackResponse) Reset() {
 	*x = TagStackResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[42]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2888,7 +3001,7 @@ func (x *TagStackResponse) String() string {
 func (*TagStackResponse) ProtoMessage() {}
 
 func (x *TagStackResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[42]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2901,7 +3014,7 @@ func (x *TagStackResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TagStackResponse.ProtoReflect.Descriptor instead.
 func (*TagStackResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{42}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{44}
 }
 
 type ChangeTagsRequest struct {
@@ -2915,7 +3028,7 @@ type ChangeTagsRequest struct {
 
 func (x *ChangeTagsRequest) Reset() {
 	*x = ChangeTagsRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[43]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2927,7 +3040,7 @@ func (x *ChangeTagsRequest) String() string {
 func (*ChangeTagsRequest) ProtoMessage() {}
 
 func (x *ChangeTagsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[43]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2940,7 +3053,7 @@ func (x *ChangeTagsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeTagsRequest.ProtoReflect.Descriptor instead.
 func (*ChangeTagsRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{43}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ChangeTagsRequest) GetStack() *StackName {
@@ -2972,7 +3085,7 @@ type ChangeTagsResponse struct {
 
 func (x *ChangeTagsResponse) Reset() {
 	*x = ChangeTagsResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[44]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2984,7 +3097,7 @@ func (x *ChangeTagsResponse) String() string {
 func (*ChangeTagsResponse) ProtoMessage() {}
 
 func (x *ChangeTagsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[44]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2997,7 +3110,7 @@ func (x *ChangeTagsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeTagsResponse.ProtoReflect.Descriptor instead.
 func (*ChangeTagsResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{44}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{46}
 }
 
 type ExportRequest struct {
@@ -3012,7 +3125,7 @@ type ExportRequest struct {
 
 func (x *ExportRequest) Reset() {
 	*x = ExportRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[45]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3024,7 +3137,7 @@ func (x *ExportRequest) String() string {
 func (*ExportRequest) ProtoMessage() {}
 
 func (x *ExportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[45]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3037,7 +3150,7 @@ func (x *ExportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRequest.ProtoReflect.Descriptor instead.
 func (*ExportRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{45}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ExportRequest) GetStack() *StackName {
@@ -3078,7 +3191,7 @@ type ExportResponse struct {
 
 func (x *ExportResponse) Reset() {
 	*x = ExportResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[46]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3090,7 +3203,7 @@ func (x *ExportResponse) String() string {
 func (*ExportResponse) ProtoMessage() {}
 
 func (x *ExportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[46]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3103,7 +3216,7 @@ func (x *ExportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportResponse.ProtoReflect.Descriptor instead.
 func (*ExportResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{46}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ExportResponse) GetChunk() []byte {
@@ -3122,7 +3235,7 @@ type ExportRawRequest struct {
 
 func (x *ExportRawRequest) Reset() {
 	*x = ExportRawRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[47]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3134,7 +3247,7 @@ func (x *ExportRawRequest) String() string {
 func (*ExportRawRequest) ProtoMessage() {}
 
 func (x *ExportRawRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[47]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3147,7 +3260,7 @@ func (x *ExportRawRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRawRequest.ProtoReflect.Descriptor instead.
 func (*ExportRawRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{47}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ExportRawRequest) GetStack() *StackName {
@@ -3167,7 +3280,7 @@ type ExportRawResponse struct {
 
 func (x *ExportRawResponse) Reset() {
 	*x = ExportRawResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[48]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3179,7 +3292,7 @@ func (x *ExportRawResponse) String() string {
 func (*ExportRawResponse) ProtoMessage() {}
 
 func (x *ExportRawResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[48]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3192,7 +3305,7 @@ func (x *ExportRawResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRawResponse.ProtoReflect.Descriptor instead.
 func (*ExportRawResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{48}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ExportRawResponse) GetChunk() []byte {
@@ -3218,7 +3331,7 @@ type ImportRequest struct {
 
 func (x *ImportRequest) Reset() {
 	*x = ImportRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[49]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3230,7 +3343,7 @@ func (x *ImportRequest) String() string {
 func (*ImportRequest) ProtoMessage() {}
 
 func (x *ImportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[49]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3243,7 +3356,7 @@ func (x *ImportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportRequest.ProtoReflect.Descriptor instead.
 func (*ImportRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{49}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ImportRequest) GetStack() *StackName {
@@ -3304,7 +3417,7 @@ type ImportResponse struct {
 
 func (x *ImportResponse) Reset() {
 	*x = ImportResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[50]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3316,7 +3429,7 @@ func (x *ImportResponse) String() string {
 func (*ImportResponse) ProtoMessage() {}
 
 func (x *ImportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[50]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3329,7 +3442,7 @@ func (x *ImportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportResponse.ProtoReflect.Descriptor instead.
 func (*ImportResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{50}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ImportResponse) GetVersion() int64 {
@@ -3352,7 +3465,7 @@ type RestoreRequest struct {
 
 func (x *RestoreRequest) Reset() {
 	*x = RestoreRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[51]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3364,7 +3477,7 @@ func (x *RestoreRequest) String() string {
 func (*RestoreRequest) ProtoMessage() {}
 
 func (x *RestoreRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[51]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3377,7 +3490,7 @@ func (x *RestoreRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreRequest.ProtoReflect.Descriptor instead.
 func (*RestoreRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{51}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *RestoreRequest) GetStack() *StackName {
@@ -3424,7 +3537,7 @@ type RestoreResponse struct {
 
 func (x *RestoreResponse) Reset() {
 	*x = RestoreResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[52]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3436,7 +3549,7 @@ func (x *RestoreResponse) String() string {
 func (*RestoreResponse) ProtoMessage() {}
 
 func (x *RestoreResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[52]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3449,7 +3562,7 @@ func (x *RestoreResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreResponse.ProtoReflect.Descriptor instead.
 func (*RestoreResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{52}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *RestoreResponse) GetVersion() int64 {
@@ -3481,7 +3594,7 @@ type EditStateRequest struct {
 
 func (x *EditStateRequest) Reset() {
 	*x = EditStateRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[53]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3493,7 +3606,7 @@ func (x *EditStateRequest) String() string {
 func (*EditStateRequest) ProtoMessage() {}
 
 func (x *EditStateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[53]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3506,7 +3619,7 @@ func (x *EditStateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditStateRequest.ProtoReflect.Descriptor instead.
 func (*EditStateRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{53}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *EditStateRequest) GetStack() *StackName {
@@ -3617,7 +3730,7 @@ type EditStateResponse struct {
 
 func (x *EditStateResponse) Reset() {
 	*x = EditStateResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[54]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3629,7 +3742,7 @@ func (x *EditStateResponse) String() string {
 func (*EditStateResponse) ProtoMessage() {}
 
 func (x *EditStateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[54]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3642,7 +3755,7 @@ func (x *EditStateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditStateResponse.ProtoReflect.Descriptor instead.
 func (*EditStateResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{54}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *EditStateResponse) GetVersion() int64 {
@@ -3677,7 +3790,7 @@ type MoveStateRequest struct {
 
 func (x *MoveStateRequest) Reset() {
 	*x = MoveStateRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[55]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3689,7 +3802,7 @@ func (x *MoveStateRequest) String() string {
 func (*MoveStateRequest) ProtoMessage() {}
 
 func (x *MoveStateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[55]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3702,7 +3815,7 @@ func (x *MoveStateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveStateRequest.ProtoReflect.Descriptor instead.
 func (*MoveStateRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{55}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *MoveStateRequest) GetFrom() *StackName {
@@ -3786,7 +3899,7 @@ type MoveStateResponse struct {
 
 func (x *MoveStateResponse) Reset() {
 	*x = MoveStateResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[56]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3798,7 +3911,7 @@ func (x *MoveStateResponse) String() string {
 func (*MoveStateResponse) ProtoMessage() {}
 
 func (x *MoveStateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[56]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3811,7 +3924,7 @@ func (x *MoveStateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveStateResponse.ProtoReflect.Descriptor instead.
 func (*MoveStateResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{56}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *MoveStateResponse) GetFromVersion() int64 {
@@ -3845,7 +3958,7 @@ type RecoverRequest struct {
 
 func (x *RecoverRequest) Reset() {
 	*x = RecoverRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[57]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3857,7 +3970,7 @@ func (x *RecoverRequest) String() string {
 func (*RecoverRequest) ProtoMessage() {}
 
 func (x *RecoverRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[57]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3870,7 +3983,7 @@ func (x *RecoverRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecoverRequest.ProtoReflect.Descriptor instead.
 func (*RecoverRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{57}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *RecoverRequest) GetStack() *StackName {
@@ -3896,7 +4009,7 @@ type RecoverResponse struct {
 
 func (x *RecoverResponse) Reset() {
 	*x = RecoverResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[58]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3908,7 +4021,7 @@ func (x *RecoverResponse) String() string {
 func (*RecoverResponse) ProtoMessage() {}
 
 func (x *RecoverResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[58]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3921,7 +4034,7 @@ func (x *RecoverResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecoverResponse.ProtoReflect.Descriptor instead.
 func (*RecoverResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{58}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *RecoverResponse) GetUpdate() *UpdateInfo {
@@ -3941,7 +4054,7 @@ type HistoryRequest struct {
 
 func (x *HistoryRequest) Reset() {
 	*x = HistoryRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[59]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3953,7 +4066,7 @@ func (x *HistoryRequest) String() string {
 func (*HistoryRequest) ProtoMessage() {}
 
 func (x *HistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[59]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3966,7 +4079,7 @@ func (x *HistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryRequest.ProtoReflect.Descriptor instead.
 func (*HistoryRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{59}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *HistoryRequest) GetStack() *StackName {
@@ -3992,7 +4105,7 @@ type HistoryResponse struct {
 
 func (x *HistoryResponse) Reset() {
 	*x = HistoryResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[60]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4004,7 +4117,7 @@ func (x *HistoryResponse) String() string {
 func (*HistoryResponse) ProtoMessage() {}
 
 func (x *HistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[60]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4017,7 +4130,7 @@ func (x *HistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryResponse.ProtoReflect.Descriptor instead.
 func (*HistoryResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{60}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *HistoryResponse) GetUpdates() []*UpdateInfo {
@@ -4037,7 +4150,7 @@ type EncryptRequest struct {
 
 func (x *EncryptRequest) Reset() {
 	*x = EncryptRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[61]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4049,7 +4162,7 @@ func (x *EncryptRequest) String() string {
 func (*EncryptRequest) ProtoMessage() {}
 
 func (x *EncryptRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[61]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4062,7 +4175,7 @@ func (x *EncryptRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EncryptRequest.ProtoReflect.Descriptor instead.
 func (*EncryptRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{61}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *EncryptRequest) GetStack() *StackName {
@@ -4088,7 +4201,7 @@ type EncryptResponse struct {
 
 func (x *EncryptResponse) Reset() {
 	*x = EncryptResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[62]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4100,7 +4213,7 @@ func (x *EncryptResponse) String() string {
 func (*EncryptResponse) ProtoMessage() {}
 
 func (x *EncryptResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[62]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4113,7 +4226,7 @@ func (x *EncryptResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EncryptResponse.ProtoReflect.Descriptor instead.
 func (*EncryptResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{62}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *EncryptResponse) GetSealed() []string {
@@ -4133,7 +4246,7 @@ type DecryptRequest struct {
 
 func (x *DecryptRequest) Reset() {
 	*x = DecryptRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[63]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4145,7 +4258,7 @@ func (x *DecryptRequest) String() string {
 func (*DecryptRequest) ProtoMessage() {}
 
 func (x *DecryptRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[63]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4158,7 +4271,7 @@ func (x *DecryptRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecryptRequest.ProtoReflect.Descriptor instead.
 func (*DecryptRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{63}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *DecryptRequest) GetStack() *StackName {
@@ -4184,7 +4297,7 @@ type DecryptResponse struct {
 
 func (x *DecryptResponse) Reset() {
 	*x = DecryptResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[64]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4196,7 +4309,7 @@ func (x *DecryptResponse) String() string {
 func (*DecryptResponse) ProtoMessage() {}
 
 func (x *DecryptResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[64]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4209,7 +4322,7 @@ func (x *DecryptResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecryptResponse.ProtoReflect.Descriptor instead.
 func (*DecryptResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{64}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *DecryptResponse) GetPlain() []string {
@@ -4231,7 +4344,7 @@ type File struct {
 
 func (x *File) Reset() {
 	*x = File{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[65]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4243,7 +4356,7 @@ func (x *File) String() string {
 func (*File) ProtoMessage() {}
 
 func (x *File) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[65]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4256,7 +4369,7 @@ func (x *File) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use File.ProtoReflect.Descriptor instead.
 func (*File) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{65}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *File) GetPath() string {
@@ -4297,7 +4410,7 @@ type Manifest struct {
 
 func (x *Manifest) Reset() {
 	*x = Manifest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[66]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4309,7 +4422,7 @@ func (x *Manifest) String() string {
 func (*Manifest) ProtoMessage() {}
 
 func (x *Manifest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[66]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4322,7 +4435,7 @@ func (x *Manifest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Manifest.ProtoReflect.Descriptor instead.
 func (*Manifest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{66}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *Manifest) GetFiles() []*File {
@@ -4349,7 +4462,7 @@ type MissingRequest struct {
 
 func (x *MissingRequest) Reset() {
 	*x = MissingRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[67]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4361,7 +4474,7 @@ func (x *MissingRequest) String() string {
 func (*MissingRequest) ProtoMessage() {}
 
 func (x *MissingRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[67]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4374,7 +4487,7 @@ func (x *MissingRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MissingRequest.ProtoReflect.Descriptor instead.
 func (*MissingRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{67}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *MissingRequest) GetStack() *StackName {
@@ -4400,7 +4513,7 @@ type MissingResponse struct {
 
 func (x *MissingResponse) Reset() {
 	*x = MissingResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[68]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4412,7 +4525,7 @@ func (x *MissingResponse) String() string {
 func (*MissingResponse) ProtoMessage() {}
 
 func (x *MissingResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[68]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4425,7 +4538,7 @@ func (x *MissingResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MissingResponse.ProtoReflect.Descriptor instead.
 func (*MissingResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{68}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *MissingResponse) GetDigests() []string {
@@ -4448,7 +4561,7 @@ type PutFileRequest struct {
 
 func (x *PutFileRequest) Reset() {
 	*x = PutFileRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[69]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4460,7 +4573,7 @@ func (x *PutFileRequest) String() string {
 func (*PutFileRequest) ProtoMessage() {}
 
 func (x *PutFileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[69]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4473,7 +4586,7 @@ func (x *PutFileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutFileRequest.ProtoReflect.Descriptor instead.
 func (*PutFileRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{69}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *PutFileRequest) GetStack() *StackName {
@@ -4512,7 +4625,7 @@ type PutFileResponse struct {
 
 func (x *PutFileResponse) Reset() {
 	*x = PutFileResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[70]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4524,7 +4637,7 @@ func (x *PutFileResponse) String() string {
 func (*PutFileResponse) ProtoMessage() {}
 
 func (x *PutFileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[70]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4537,7 +4650,7 @@ func (x *PutFileResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutFileResponse.ProtoReflect.Descriptor instead.
 func (*PutFileResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{70}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{72}
 }
 
 type PutManifestRequest struct {
@@ -4550,7 +4663,7 @@ type PutManifestRequest struct {
 
 func (x *PutManifestRequest) Reset() {
 	*x = PutManifestRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[71]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4562,7 +4675,7 @@ func (x *PutManifestRequest) String() string {
 func (*PutManifestRequest) ProtoMessage() {}
 
 func (x *PutManifestRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[71]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4575,7 +4688,7 @@ func (x *PutManifestRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutManifestRequest.ProtoReflect.Descriptor instead.
 func (*PutManifestRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{71}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *PutManifestRequest) GetStack() *StackName {
@@ -4601,7 +4714,7 @@ type PutManifestResponse struct {
 
 func (x *PutManifestResponse) Reset() {
 	*x = PutManifestResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[72]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4613,7 +4726,7 @@ func (x *PutManifestResponse) String() string {
 func (*PutManifestResponse) ProtoMessage() {}
 
 func (x *PutManifestResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[72]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4626,7 +4739,7 @@ func (x *PutManifestResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutManifestResponse.ProtoReflect.Descriptor instead.
 func (*PutManifestResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{72}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *PutManifestResponse) GetBundle() string {
@@ -4648,7 +4761,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[73]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4660,7 +4773,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[73]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4673,7 +4786,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{73}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *Grant) GetRole() string {
@@ -4710,7 +4823,7 @@ type CreateTokenRequest struct {
 
 func (x *CreateTokenRequest) Reset() {
 	*x = CreateTokenRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[74]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4722,7 +4835,7 @@ func (x *CreateTokenRequest) String() string {
 func (*CreateTokenRequest) ProtoMessage() {}
 
 func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[74]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4735,7 +4848,7 @@ func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateTokenRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{74}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *CreateTokenRequest) GetName() string {
@@ -4782,7 +4895,7 @@ type CreateTokenResponse struct {
 
 func (x *CreateTokenResponse) Reset() {
 	*x = CreateTokenResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[75]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4794,7 +4907,7 @@ func (x *CreateTokenResponse) String() string {
 func (*CreateTokenResponse) ProtoMessage() {}
 
 func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[75]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4807,7 +4920,7 @@ func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenResponse.ProtoReflect.Descriptor instead.
 func (*CreateTokenResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{75}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *CreateTokenResponse) GetText() string {
@@ -4825,7 +4938,7 @@ type WhoAmIRequest struct {
 
 func (x *WhoAmIRequest) Reset() {
 	*x = WhoAmIRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[76]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4837,7 +4950,7 @@ func (x *WhoAmIRequest) String() string {
 func (*WhoAmIRequest) ProtoMessage() {}
 
 func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[76]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4850,7 +4963,7 @@ func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIRequest.ProtoReflect.Descriptor instead.
 func (*WhoAmIRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{76}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{78}
 }
 
 // WhoAmIResponse: the caller may do what each of the lists of grants allows.
@@ -4867,7 +4980,7 @@ type WhoAmIResponse struct {
 
 func (x *WhoAmIResponse) Reset() {
 	*x = WhoAmIResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[77]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4879,7 +4992,7 @@ func (x *WhoAmIResponse) String() string {
 func (*WhoAmIResponse) ProtoMessage() {}
 
 func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[77]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4892,7 +5005,7 @@ func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIResponse.ProtoReflect.Descriptor instead.
 func (*WhoAmIResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{77}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *WhoAmIResponse) GetToken() string {
@@ -4939,7 +5052,7 @@ type GrantList struct {
 
 func (x *GrantList) Reset() {
 	*x = GrantList{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[78]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4951,7 +5064,7 @@ func (x *GrantList) String() string {
 func (*GrantList) ProtoMessage() {}
 
 func (x *GrantList) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[78]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4964,7 +5077,7 @@ func (x *GrantList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrantList.ProtoReflect.Descriptor instead.
 func (*GrantList) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{78}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *GrantList) GetGrants() []*Grant {
@@ -4982,7 +5095,7 @@ type ListTokensRequest struct {
 
 func (x *ListTokensRequest) Reset() {
 	*x = ListTokensRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[79]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4994,7 +5107,7 @@ func (x *ListTokensRequest) String() string {
 func (*ListTokensRequest) ProtoMessage() {}
 
 func (x *ListTokensRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[79]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5007,7 +5120,7 @@ func (x *ListTokensRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTokensRequest.ProtoReflect.Descriptor instead.
 func (*ListTokensRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{79}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{81}
 }
 
 type ListTokensResponse struct {
@@ -5019,7 +5132,7 @@ type ListTokensResponse struct {
 
 func (x *ListTokensResponse) Reset() {
 	*x = ListTokensResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[80]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5031,7 +5144,7 @@ func (x *ListTokensResponse) String() string {
 func (*ListTokensResponse) ProtoMessage() {}
 
 func (x *ListTokensResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[80]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5044,7 +5157,7 @@ func (x *ListTokensResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTokensResponse.ProtoReflect.Descriptor instead.
 func (*ListTokensResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{80}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *ListTokensResponse) GetTokens() []*Token {
@@ -5072,7 +5185,7 @@ type Token struct {
 
 func (x *Token) Reset() {
 	*x = Token{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[81]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5084,7 +5197,7 @@ func (x *Token) String() string {
 func (*Token) ProtoMessage() {}
 
 func (x *Token) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[81]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5097,7 +5210,7 @@ func (x *Token) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Token.ProtoReflect.Descriptor instead.
 func (*Token) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{81}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *Token) GetName() string {
@@ -5184,7 +5297,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[82]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5196,7 +5309,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[82]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5209,7 +5322,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{82}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *Member) GetName() string {
@@ -5264,7 +5377,7 @@ type GrantMemberRequest struct {
 
 func (x *GrantMemberRequest) Reset() {
 	*x = GrantMemberRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[83]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5276,7 +5389,7 @@ func (x *GrantMemberRequest) String() string {
 func (*GrantMemberRequest) ProtoMessage() {}
 
 func (x *GrantMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[83]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5289,7 +5402,7 @@ func (x *GrantMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrantMemberRequest.ProtoReflect.Descriptor instead.
 func (*GrantMemberRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{83}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *GrantMemberRequest) GetName() string {
@@ -5314,7 +5427,7 @@ type GrantMemberResponse struct {
 
 func (x *GrantMemberResponse) Reset() {
 	*x = GrantMemberResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[84]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5326,7 +5439,7 @@ func (x *GrantMemberResponse) String() string {
 func (*GrantMemberResponse) ProtoMessage() {}
 
 func (x *GrantMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[84]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5339,7 +5452,7 @@ func (x *GrantMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrantMemberResponse.ProtoReflect.Descriptor instead.
 func (*GrantMemberResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{84}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{86}
 }
 
 type ListMembersRequest struct {
@@ -5350,7 +5463,7 @@ type ListMembersRequest struct {
 
 func (x *ListMembersRequest) Reset() {
 	*x = ListMembersRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[85]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5362,7 +5475,7 @@ func (x *ListMembersRequest) String() string {
 func (*ListMembersRequest) ProtoMessage() {}
 
 func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[85]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5375,7 +5488,7 @@ func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersRequest.ProtoReflect.Descriptor instead.
 func (*ListMembersRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{85}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{87}
 }
 
 type ListMembersResponse struct {
@@ -5387,7 +5500,7 @@ type ListMembersResponse struct {
 
 func (x *ListMembersResponse) Reset() {
 	*x = ListMembersResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[86]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5399,7 +5512,7 @@ func (x *ListMembersResponse) String() string {
 func (*ListMembersResponse) ProtoMessage() {}
 
 func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[86]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5412,7 +5525,7 @@ func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersResponse.ProtoReflect.Descriptor instead.
 func (*ListMembersResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{86}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *ListMembersResponse) GetMembers() []*Member {
@@ -5432,7 +5545,7 @@ type RemoveMemberRequest struct {
 
 func (x *RemoveMemberRequest) Reset() {
 	*x = RemoveMemberRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[87]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5444,7 +5557,7 @@ func (x *RemoveMemberRequest) String() string {
 func (*RemoveMemberRequest) ProtoMessage() {}
 
 func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[87]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5457,7 +5570,7 @@ func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberRequest.ProtoReflect.Descriptor instead.
 func (*RemoveMemberRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{87}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *RemoveMemberRequest) GetName() string {
@@ -5482,7 +5595,7 @@ type RemoveMemberResponse struct {
 
 func (x *RemoveMemberResponse) Reset() {
 	*x = RemoveMemberResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[88]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5494,7 +5607,7 @@ func (x *RemoveMemberResponse) String() string {
 func (*RemoveMemberResponse) ProtoMessage() {}
 
 func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[88]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5507,7 +5620,7 @@ func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberResponse.ProtoReflect.Descriptor instead.
 func (*RemoveMemberResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{88}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{90}
 }
 
 type ReadAuditRequest struct {
@@ -5523,7 +5636,7 @@ type ReadAuditRequest struct {
 
 func (x *ReadAuditRequest) Reset() {
 	*x = ReadAuditRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[89]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5535,7 +5648,7 @@ func (x *ReadAuditRequest) String() string {
 func (*ReadAuditRequest) ProtoMessage() {}
 
 func (x *ReadAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[89]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5548,7 +5661,7 @@ func (x *ReadAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadAuditRequest.ProtoReflect.Descriptor instead.
 func (*ReadAuditRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{89}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *ReadAuditRequest) GetOrganization() string {
@@ -5595,7 +5708,7 @@ type ReadAuditResponse struct {
 
 func (x *ReadAuditResponse) Reset() {
 	*x = ReadAuditResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[90]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5607,7 +5720,7 @@ func (x *ReadAuditResponse) String() string {
 func (*ReadAuditResponse) ProtoMessage() {}
 
 func (x *ReadAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[90]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5620,7 +5733,7 @@ func (x *ReadAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadAuditResponse.ProtoReflect.Descriptor instead.
 func (*ReadAuditResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{90}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *ReadAuditResponse) GetEntries() []*AuditEntry {
@@ -5652,7 +5765,7 @@ type AuditEntry struct {
 
 func (x *AuditEntry) Reset() {
 	*x = AuditEntry{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[91]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5664,7 +5777,7 @@ func (x *AuditEntry) String() string {
 func (*AuditEntry) ProtoMessage() {}
 
 func (x *AuditEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[91]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5677,7 +5790,7 @@ func (x *AuditEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEntry.ProtoReflect.Descriptor instead.
 func (*AuditEntry) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{91}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *AuditEntry) GetTime() *timestamppb.Timestamp {
@@ -5787,7 +5900,7 @@ type RemoveTokenRequest struct {
 
 func (x *RemoveTokenRequest) Reset() {
 	*x = RemoveTokenRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[92]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5799,7 +5912,7 @@ func (x *RemoveTokenRequest) String() string {
 func (*RemoveTokenRequest) ProtoMessage() {}
 
 func (x *RemoveTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[92]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5812,7 +5925,7 @@ func (x *RemoveTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveTokenRequest.ProtoReflect.Descriptor instead.
 func (*RemoveTokenRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{92}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *RemoveTokenRequest) GetName() string {
@@ -5830,7 +5943,7 @@ type RemoveTokenResponse struct {
 
 func (x *RemoveTokenResponse) Reset() {
 	*x = RemoveTokenResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[93]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5842,7 +5955,7 @@ func (x *RemoveTokenResponse) String() string {
 func (*RemoveTokenResponse) ProtoMessage() {}
 
 func (x *RemoveTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[93]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5855,7 +5968,7 @@ func (x *RemoveTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveTokenResponse.ProtoReflect.Descriptor instead.
 func (*RemoveTokenResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{93}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{95}
 }
 
 type DeriveTokenRequest struct {
@@ -5868,7 +5981,7 @@ type DeriveTokenRequest struct {
 
 func (x *DeriveTokenRequest) Reset() {
 	*x = DeriveTokenRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[94]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5880,7 +5993,7 @@ func (x *DeriveTokenRequest) String() string {
 func (*DeriveTokenRequest) ProtoMessage() {}
 
 func (x *DeriveTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[94]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5893,7 +6006,7 @@ func (x *DeriveTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeriveTokenRequest.ProtoReflect.Descriptor instead.
 func (*DeriveTokenRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{94}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *DeriveTokenRequest) GetName() string {
@@ -5919,7 +6032,7 @@ type DeriveTokenResponse struct {
 
 func (x *DeriveTokenResponse) Reset() {
 	*x = DeriveTokenResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[95]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5931,7 +6044,7 @@ func (x *DeriveTokenResponse) String() string {
 func (*DeriveTokenResponse) ProtoMessage() {}
 
 func (x *DeriveTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[95]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5944,7 +6057,7 @@ func (x *DeriveTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeriveTokenResponse.ProtoReflect.Descriptor instead.
 func (*DeriveTokenResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{95}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *DeriveTokenResponse) GetText() string {
@@ -5966,7 +6079,7 @@ type Origin struct {
 
 func (x *Origin) Reset() {
 	*x = Origin{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[96]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5978,7 +6091,7 @@ func (x *Origin) String() string {
 func (*Origin) ProtoMessage() {}
 
 func (x *Origin) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[96]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5991,7 +6104,7 @@ func (x *Origin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Origin.ProtoReflect.Descriptor instead.
 func (*Origin) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{96}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *Origin) GetTrust() string {
@@ -6035,7 +6148,7 @@ type Team struct {
 
 func (x *Team) Reset() {
 	*x = Team{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[97]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6047,7 +6160,7 @@ func (x *Team) String() string {
 func (*Team) ProtoMessage() {}
 
 func (x *Team) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[97]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6060,7 +6173,7 @@ func (x *Team) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Team.ProtoReflect.Descriptor instead.
 func (*Team) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{97}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *Team) GetName() string {
@@ -6108,7 +6221,7 @@ type GrantTeamRequest struct {
 
 func (x *GrantTeamRequest) Reset() {
 	*x = GrantTeamRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[98]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6120,7 +6233,7 @@ func (x *GrantTeamRequest) String() string {
 func (*GrantTeamRequest) ProtoMessage() {}
 
 func (x *GrantTeamRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[98]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6133,7 +6246,7 @@ func (x *GrantTeamRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrantTeamRequest.ProtoReflect.Descriptor instead.
 func (*GrantTeamRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{98}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *GrantTeamRequest) GetName() string {
@@ -6158,7 +6271,7 @@ type GrantTeamResponse struct {
 
 func (x *GrantTeamResponse) Reset() {
 	*x = GrantTeamResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[99]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6170,7 +6283,7 @@ func (x *GrantTeamResponse) String() string {
 func (*GrantTeamResponse) ProtoMessage() {}
 
 func (x *GrantTeamResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[99]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6183,7 +6296,7 @@ func (x *GrantTeamResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrantTeamResponse.ProtoReflect.Descriptor instead.
 func (*GrantTeamResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{99}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{101}
 }
 
 type ListTeamsRequest struct {
@@ -6194,7 +6307,7 @@ type ListTeamsRequest struct {
 
 func (x *ListTeamsRequest) Reset() {
 	*x = ListTeamsRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[100]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6206,7 +6319,7 @@ func (x *ListTeamsRequest) String() string {
 func (*ListTeamsRequest) ProtoMessage() {}
 
 func (x *ListTeamsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[100]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6219,7 +6332,7 @@ func (x *ListTeamsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTeamsRequest.ProtoReflect.Descriptor instead.
 func (*ListTeamsRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{100}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{102}
 }
 
 type ListTeamsResponse struct {
@@ -6231,7 +6344,7 @@ type ListTeamsResponse struct {
 
 func (x *ListTeamsResponse) Reset() {
 	*x = ListTeamsResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[101]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6243,7 +6356,7 @@ func (x *ListTeamsResponse) String() string {
 func (*ListTeamsResponse) ProtoMessage() {}
 
 func (x *ListTeamsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[101]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6256,7 +6369,7 @@ func (x *ListTeamsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTeamsResponse.ProtoReflect.Descriptor instead.
 func (*ListTeamsResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{101}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *ListTeamsResponse) GetTeams() []*Team {
@@ -6276,7 +6389,7 @@ type RemoveTeamRequest struct {
 
 func (x *RemoveTeamRequest) Reset() {
 	*x = RemoveTeamRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[102]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6288,7 +6401,7 @@ func (x *RemoveTeamRequest) String() string {
 func (*RemoveTeamRequest) ProtoMessage() {}
 
 func (x *RemoveTeamRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[102]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6301,7 +6414,7 @@ func (x *RemoveTeamRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveTeamRequest.ProtoReflect.Descriptor instead.
 func (*RemoveTeamRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{102}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *RemoveTeamRequest) GetOrganization() string {
@@ -6326,7 +6439,7 @@ type RemoveTeamResponse struct {
 
 func (x *RemoveTeamResponse) Reset() {
 	*x = RemoveTeamResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[103]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6338,7 +6451,7 @@ func (x *RemoveTeamResponse) String() string {
 func (*RemoveTeamResponse) ProtoMessage() {}
 
 func (x *RemoveTeamResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[103]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6351,7 +6464,7 @@ func (x *RemoveTeamResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveTeamResponse.ProtoReflect.Descriptor instead.
 func (*RemoveTeamResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{103}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{105}
 }
 
 type JoinTeamRequest struct {
@@ -6365,7 +6478,7 @@ type JoinTeamRequest struct {
 
 func (x *JoinTeamRequest) Reset() {
 	*x = JoinTeamRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[104]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6377,7 +6490,7 @@ func (x *JoinTeamRequest) String() string {
 func (*JoinTeamRequest) ProtoMessage() {}
 
 func (x *JoinTeamRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[104]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6390,7 +6503,7 @@ func (x *JoinTeamRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinTeamRequest.ProtoReflect.Descriptor instead.
 func (*JoinTeamRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{104}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *JoinTeamRequest) GetOrganization() string {
@@ -6422,7 +6535,7 @@ type JoinTeamResponse struct {
 
 func (x *JoinTeamResponse) Reset() {
 	*x = JoinTeamResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[105]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6434,7 +6547,7 @@ func (x *JoinTeamResponse) String() string {
 func (*JoinTeamResponse) ProtoMessage() {}
 
 func (x *JoinTeamResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[105]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6447,7 +6560,7 @@ func (x *JoinTeamResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinTeamResponse.ProtoReflect.Descriptor instead.
 func (*JoinTeamResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{105}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{107}
 }
 
 type LeaveTeamRequest struct {
@@ -6461,7 +6574,7 @@ type LeaveTeamRequest struct {
 
 func (x *LeaveTeamRequest) Reset() {
 	*x = LeaveTeamRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[106]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6473,7 +6586,7 @@ func (x *LeaveTeamRequest) String() string {
 func (*LeaveTeamRequest) ProtoMessage() {}
 
 func (x *LeaveTeamRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[106]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6486,7 +6599,7 @@ func (x *LeaveTeamRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveTeamRequest.ProtoReflect.Descriptor instead.
 func (*LeaveTeamRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{106}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *LeaveTeamRequest) GetOrganization() string {
@@ -6518,7 +6631,7 @@ type LeaveTeamResponse struct {
 
 func (x *LeaveTeamResponse) Reset() {
 	*x = LeaveTeamResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[107]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6530,7 +6643,7 @@ func (x *LeaveTeamResponse) String() string {
 func (*LeaveTeamResponse) ProtoMessage() {}
 
 func (x *LeaveTeamResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[107]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6543,7 +6656,7 @@ func (x *LeaveTeamResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveTeamResponse.ProtoReflect.Descriptor instead.
 func (*LeaveTeamResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{107}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{109}
 }
 
 type Trust struct {
@@ -6563,7 +6676,7 @@ type Trust struct {
 
 func (x *Trust) Reset() {
 	*x = Trust{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[108]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6575,7 +6688,7 @@ func (x *Trust) String() string {
 func (*Trust) ProtoMessage() {}
 
 func (x *Trust) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[108]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6588,7 +6701,7 @@ func (x *Trust) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Trust.ProtoReflect.Descriptor instead.
 func (*Trust) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{108}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *Trust) GetOrganization() string {
@@ -6664,7 +6777,7 @@ type Condition struct {
 
 func (x *Condition) Reset() {
 	*x = Condition{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[109]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6676,7 +6789,7 @@ func (x *Condition) String() string {
 func (*Condition) ProtoMessage() {}
 
 func (x *Condition) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[109]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6689,7 +6802,7 @@ func (x *Condition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Condition.ProtoReflect.Descriptor instead.
 func (*Condition) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{109}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *Condition) GetClaim() string {
@@ -6715,7 +6828,7 @@ type PutTrustRequest struct {
 
 func (x *PutTrustRequest) Reset() {
 	*x = PutTrustRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[110]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6727,7 +6840,7 @@ func (x *PutTrustRequest) String() string {
 func (*PutTrustRequest) ProtoMessage() {}
 
 func (x *PutTrustRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[110]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6740,7 +6853,7 @@ func (x *PutTrustRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutTrustRequest.ProtoReflect.Descriptor instead.
 func (*PutTrustRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{110}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *PutTrustRequest) GetTrust() *Trust {
@@ -6758,7 +6871,7 @@ type PutTrustResponse struct {
 
 func (x *PutTrustResponse) Reset() {
 	*x = PutTrustResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[111]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6770,7 +6883,7 @@ func (x *PutTrustResponse) String() string {
 func (*PutTrustResponse) ProtoMessage() {}
 
 func (x *PutTrustResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[111]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6783,7 +6896,7 @@ func (x *PutTrustResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutTrustResponse.ProtoReflect.Descriptor instead.
 func (*PutTrustResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{111}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{113}
 }
 
 type ListTrustsRequest struct {
@@ -6794,7 +6907,7 @@ type ListTrustsRequest struct {
 
 func (x *ListTrustsRequest) Reset() {
 	*x = ListTrustsRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[112]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6806,7 +6919,7 @@ func (x *ListTrustsRequest) String() string {
 func (*ListTrustsRequest) ProtoMessage() {}
 
 func (x *ListTrustsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[112]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6819,7 +6932,7 @@ func (x *ListTrustsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTrustsRequest.ProtoReflect.Descriptor instead.
 func (*ListTrustsRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{112}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{114}
 }
 
 type ListTrustsResponse struct {
@@ -6831,7 +6944,7 @@ type ListTrustsResponse struct {
 
 func (x *ListTrustsResponse) Reset() {
 	*x = ListTrustsResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[113]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6843,7 +6956,7 @@ func (x *ListTrustsResponse) String() string {
 func (*ListTrustsResponse) ProtoMessage() {}
 
 func (x *ListTrustsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[113]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6856,7 +6969,7 @@ func (x *ListTrustsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTrustsResponse.ProtoReflect.Descriptor instead.
 func (*ListTrustsResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{113}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *ListTrustsResponse) GetTrusts() []*Trust {
@@ -6876,7 +6989,7 @@ type RemoveTrustRequest struct {
 
 func (x *RemoveTrustRequest) Reset() {
 	*x = RemoveTrustRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[114]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6888,7 +7001,7 @@ func (x *RemoveTrustRequest) String() string {
 func (*RemoveTrustRequest) ProtoMessage() {}
 
 func (x *RemoveTrustRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[114]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6901,7 +7014,7 @@ func (x *RemoveTrustRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveTrustRequest.ProtoReflect.Descriptor instead.
 func (*RemoveTrustRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{114}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *RemoveTrustRequest) GetOrganization() string {
@@ -6926,7 +7039,7 @@ type RemoveTrustResponse struct {
 
 func (x *RemoveTrustResponse) Reset() {
 	*x = RemoveTrustResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[115]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6938,7 +7051,7 @@ func (x *RemoveTrustResponse) String() string {
 func (*RemoveTrustResponse) ProtoMessage() {}
 
 func (x *RemoveTrustResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[115]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6951,7 +7064,7 @@ func (x *RemoveTrustResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveTrustResponse.ProtoReflect.Descriptor instead.
 func (*RemoveTrustResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{115}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{117}
 }
 
 type ScheduleName struct {
@@ -6964,7 +7077,7 @@ type ScheduleName struct {
 
 func (x *ScheduleName) Reset() {
 	*x = ScheduleName{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[116]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6976,7 +7089,7 @@ func (x *ScheduleName) String() string {
 func (*ScheduleName) ProtoMessage() {}
 
 func (x *ScheduleName) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[116]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6989,7 +7102,7 @@ func (x *ScheduleName) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleName.ProtoReflect.Descriptor instead.
 func (*ScheduleName) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{116}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{118}
 }
 
 func (x *ScheduleName) GetStack() *StackName {
@@ -7036,7 +7149,7 @@ type Schedule struct {
 
 func (x *Schedule) Reset() {
 	*x = Schedule{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[117]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7048,7 +7161,7 @@ func (x *Schedule) String() string {
 func (*Schedule) ProtoMessage() {}
 
 func (x *Schedule) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[117]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7061,7 +7174,7 @@ func (x *Schedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Schedule.ProtoReflect.Descriptor instead.
 func (*Schedule) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{117}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{119}
 }
 
 func (x *Schedule) GetName() *ScheduleName {
@@ -7219,7 +7332,7 @@ type ScheduleRun struct {
 
 func (x *ScheduleRun) Reset() {
 	*x = ScheduleRun{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[118]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7231,7 +7344,7 @@ func (x *ScheduleRun) String() string {
 func (*ScheduleRun) ProtoMessage() {}
 
 func (x *ScheduleRun) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[118]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7244,7 +7357,7 @@ func (x *ScheduleRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleRun.ProtoReflect.Descriptor instead.
 func (*ScheduleRun) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{118}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{120}
 }
 
 func (x *ScheduleRun) GetId() string {
@@ -7305,7 +7418,7 @@ type CreateScheduleRequest struct {
 
 func (x *CreateScheduleRequest) Reset() {
 	*x = CreateScheduleRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[119]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7317,7 +7430,7 @@ func (x *CreateScheduleRequest) String() string {
 func (*CreateScheduleRequest) ProtoMessage() {}
 
 func (x *CreateScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[119]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7330,7 +7443,7 @@ func (x *CreateScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateScheduleRequest.ProtoReflect.Descriptor instead.
 func (*CreateScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{119}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{121}
 }
 
 func (x *CreateScheduleRequest) GetSchedule() *Schedule {
@@ -7348,7 +7461,7 @@ type CreateScheduleResponse struct {
 
 func (x *CreateScheduleResponse) Reset() {
 	*x = CreateScheduleResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[120]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7360,7 +7473,7 @@ func (x *CreateScheduleResponse) String() string {
 func (*CreateScheduleResponse) ProtoMessage() {}
 
 func (x *CreateScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[120]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7373,7 +7486,7 @@ func (x *CreateScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateScheduleResponse.ProtoReflect.Descriptor instead.
 func (*CreateScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{120}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{122}
 }
 
 type ListSchedulesRequest struct {
@@ -7385,7 +7498,7 @@ type ListSchedulesRequest struct {
 
 func (x *ListSchedulesRequest) Reset() {
 	*x = ListSchedulesRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[121]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7397,7 +7510,7 @@ func (x *ListSchedulesRequest) String() string {
 func (*ListSchedulesRequest) ProtoMessage() {}
 
 func (x *ListSchedulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[121]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7410,7 +7523,7 @@ func (x *ListSchedulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSchedulesRequest.ProtoReflect.Descriptor instead.
 func (*ListSchedulesRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{121}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{123}
 }
 
 func (x *ListSchedulesRequest) GetStack() *StackName {
@@ -7429,7 +7542,7 @@ type ListSchedulesResponse struct {
 
 func (x *ListSchedulesResponse) Reset() {
 	*x = ListSchedulesResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[122]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7441,7 +7554,7 @@ func (x *ListSchedulesResponse) String() string {
 func (*ListSchedulesResponse) ProtoMessage() {}
 
 func (x *ListSchedulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[122]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7454,7 +7567,7 @@ func (x *ListSchedulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSchedulesResponse.ProtoReflect.Descriptor instead.
 func (*ListSchedulesResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{122}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{124}
 }
 
 func (x *ListSchedulesResponse) GetSchedules() []*Schedule {
@@ -7473,7 +7586,7 @@ type GetScheduleRequest struct {
 
 func (x *GetScheduleRequest) Reset() {
 	*x = GetScheduleRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[123]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[125]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7485,7 +7598,7 @@ func (x *GetScheduleRequest) String() string {
 func (*GetScheduleRequest) ProtoMessage() {}
 
 func (x *GetScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[123]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[125]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7498,7 +7611,7 @@ func (x *GetScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetScheduleRequest.ProtoReflect.Descriptor instead.
 func (*GetScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{123}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{125}
 }
 
 func (x *GetScheduleRequest) GetName() *ScheduleName {
@@ -7517,7 +7630,7 @@ type GetScheduleResponse struct {
 
 func (x *GetScheduleResponse) Reset() {
 	*x = GetScheduleResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[124]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[126]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7529,7 +7642,7 @@ func (x *GetScheduleResponse) String() string {
 func (*GetScheduleResponse) ProtoMessage() {}
 
 func (x *GetScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[124]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[126]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7542,7 +7655,7 @@ func (x *GetScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetScheduleResponse.ProtoReflect.Descriptor instead.
 func (*GetScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{124}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{126}
 }
 
 func (x *GetScheduleResponse) GetSchedule() *Schedule {
@@ -7561,7 +7674,7 @@ type RemoveScheduleRequest struct {
 
 func (x *RemoveScheduleRequest) Reset() {
 	*x = RemoveScheduleRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[125]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[127]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7573,7 +7686,7 @@ func (x *RemoveScheduleRequest) String() string {
 func (*RemoveScheduleRequest) ProtoMessage() {}
 
 func (x *RemoveScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[125]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[127]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7586,7 +7699,7 @@ func (x *RemoveScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveScheduleRequest.ProtoReflect.Descriptor instead.
 func (*RemoveScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{125}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{127}
 }
 
 func (x *RemoveScheduleRequest) GetName() *ScheduleName {
@@ -7604,7 +7717,7 @@ type RemoveScheduleResponse struct {
 
 func (x *RemoveScheduleResponse) Reset() {
 	*x = RemoveScheduleResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[126]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[128]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7616,7 +7729,7 @@ func (x *RemoveScheduleResponse) String() string {
 func (*RemoveScheduleResponse) ProtoMessage() {}
 
 func (x *RemoveScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[126]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[128]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7629,7 +7742,7 @@ func (x *RemoveScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveScheduleResponse.ProtoReflect.Descriptor instead.
 func (*RemoveScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{126}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{128}
 }
 
 type PauseScheduleRequest struct {
@@ -7643,7 +7756,7 @@ type PauseScheduleRequest struct {
 
 func (x *PauseScheduleRequest) Reset() {
 	*x = PauseScheduleRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[127]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[129]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7655,7 +7768,7 @@ func (x *PauseScheduleRequest) String() string {
 func (*PauseScheduleRequest) ProtoMessage() {}
 
 func (x *PauseScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[127]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[129]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7668,7 +7781,7 @@ func (x *PauseScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseScheduleRequest.ProtoReflect.Descriptor instead.
 func (*PauseScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{127}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{129}
 }
 
 func (x *PauseScheduleRequest) GetName() *ScheduleName {
@@ -7700,7 +7813,7 @@ type PauseScheduleResponse struct {
 
 func (x *PauseScheduleResponse) Reset() {
 	*x = PauseScheduleResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[128]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[130]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7712,7 +7825,7 @@ func (x *PauseScheduleResponse) String() string {
 func (*PauseScheduleResponse) ProtoMessage() {}
 
 func (x *PauseScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[128]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[130]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7725,7 +7838,7 @@ func (x *PauseScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseScheduleResponse.ProtoReflect.Descriptor instead.
 func (*PauseScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{128}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{130}
 }
 
 type RunScheduleRequest struct {
@@ -7737,7 +7850,7 @@ type RunScheduleRequest struct {
 
 func (x *RunScheduleRequest) Reset() {
 	*x = RunScheduleRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[129]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[131]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7749,7 +7862,7 @@ func (x *RunScheduleRequest) String() string {
 func (*RunScheduleRequest) ProtoMessage() {}
 
 func (x *RunScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[129]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[131]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7762,7 +7875,7 @@ func (x *RunScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunScheduleRequest.ProtoReflect.Descriptor instead.
 func (*RunScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{129}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{131}
 }
 
 func (x *RunScheduleRequest) GetName() *ScheduleName {
@@ -7780,7 +7893,7 @@ type RunScheduleResponse struct {
 
 func (x *RunScheduleResponse) Reset() {
 	*x = RunScheduleResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[130]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[132]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7792,7 +7905,7 @@ func (x *RunScheduleResponse) String() string {
 func (*RunScheduleResponse) ProtoMessage() {}
 
 func (x *RunScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[130]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[132]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7805,7 +7918,7 @@ func (x *RunScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunScheduleResponse.ProtoReflect.Descriptor instead.
 func (*RunScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{130}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{132}
 }
 
 type ScheduleRunsRequest struct {
@@ -7818,7 +7931,7 @@ type ScheduleRunsRequest struct {
 
 func (x *ScheduleRunsRequest) Reset() {
 	*x = ScheduleRunsRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[131]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[133]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7830,7 +7943,7 @@ func (x *ScheduleRunsRequest) String() string {
 func (*ScheduleRunsRequest) ProtoMessage() {}
 
 func (x *ScheduleRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[131]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[133]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7843,7 +7956,7 @@ func (x *ScheduleRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleRunsRequest.ProtoReflect.Descriptor instead.
 func (*ScheduleRunsRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{131}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{133}
 }
 
 func (x *ScheduleRunsRequest) GetName() *ScheduleName {
@@ -7869,7 +7982,7 @@ type ScheduleRunsResponse struct {
 
 func (x *ScheduleRunsResponse) Reset() {
 	*x = ScheduleRunsResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[132]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[134]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7881,7 +7994,7 @@ func (x *ScheduleRunsResponse) String() string {
 func (*ScheduleRunsResponse) ProtoMessage() {}
 
 func (x *ScheduleRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[132]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[134]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7894,7 +8007,7 @@ func (x *ScheduleRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduleRunsResponse.ProtoReflect.Descriptor instead.
 func (*ScheduleRunsResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{132}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{134}
 }
 
 func (x *ScheduleRunsResponse) GetRuns() []*ScheduleRun {
@@ -7913,7 +8026,7 @@ type GetDriftRequest struct {
 
 func (x *GetDriftRequest) Reset() {
 	*x = GetDriftRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[133]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[135]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7925,7 +8038,7 @@ func (x *GetDriftRequest) String() string {
 func (*GetDriftRequest) ProtoMessage() {}
 
 func (x *GetDriftRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[133]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[135]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7938,7 +8051,7 @@ func (x *GetDriftRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDriftRequest.ProtoReflect.Descriptor instead.
 func (*GetDriftRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{133}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{135}
 }
 
 func (x *GetDriftRequest) GetStack() *StackName {
@@ -7957,7 +8070,7 @@ type GetDriftResponse struct {
 
 func (x *GetDriftResponse) Reset() {
 	*x = GetDriftResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[134]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[136]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7969,7 +8082,7 @@ func (x *GetDriftResponse) String() string {
 func (*GetDriftResponse) ProtoMessage() {}
 
 func (x *GetDriftResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[134]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[136]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7982,7 +8095,7 @@ func (x *GetDriftResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDriftResponse.ProtoReflect.Descriptor instead.
 func (*GetDriftResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{134}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{136}
 }
 
 func (x *GetDriftResponse) GetDrift() *Drift {
@@ -8004,7 +8117,7 @@ type Drift struct {
 
 func (x *Drift) Reset() {
 	*x = Drift{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[135]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[137]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8016,7 +8129,7 @@ func (x *Drift) String() string {
 func (*Drift) ProtoMessage() {}
 
 func (x *Drift) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[135]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[137]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8029,7 +8142,7 @@ func (x *Drift) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drift.ProtoReflect.Descriptor instead.
 func (*Drift) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{135}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{137}
 }
 
 func (x *Drift) GetUpdate() *UpdateName {
@@ -8071,7 +8184,7 @@ type DriftedResource struct {
 
 func (x *DriftedResource) Reset() {
 	*x = DriftedResource{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[136]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[138]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8083,7 +8196,7 @@ func (x *DriftedResource) String() string {
 func (*DriftedResource) ProtoMessage() {}
 
 func (x *DriftedResource) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[136]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[138]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8096,7 +8209,7 @@ func (x *DriftedResource) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DriftedResource.ProtoReflect.Descriptor instead.
 func (*DriftedResource) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{136}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{138}
 }
 
 func (x *DriftedResource) GetUrn() string {
@@ -8131,7 +8244,7 @@ type DriftedProperty struct {
 
 func (x *DriftedProperty) Reset() {
 	*x = DriftedProperty{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[137]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[139]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8143,7 +8256,7 @@ func (x *DriftedProperty) String() string {
 func (*DriftedProperty) ProtoMessage() {}
 
 func (x *DriftedProperty) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[137]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[139]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8156,7 +8269,7 @@ func (x *DriftedProperty) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DriftedProperty.ProtoReflect.Descriptor instead.
 func (*DriftedProperty) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{137}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{139}
 }
 
 func (x *DriftedProperty) GetPath() string {
@@ -8192,7 +8305,7 @@ type WebhookScope struct {
 
 func (x *WebhookScope) Reset() {
 	*x = WebhookScope{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[138]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[140]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8204,7 +8317,7 @@ func (x *WebhookScope) String() string {
 func (*WebhookScope) ProtoMessage() {}
 
 func (x *WebhookScope) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[138]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[140]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8217,7 +8330,7 @@ func (x *WebhookScope) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WebhookScope.ProtoReflect.Descriptor instead.
 func (*WebhookScope) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{138}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{140}
 }
 
 func (x *WebhookScope) GetOrganization() string {
@@ -8251,7 +8364,7 @@ type WebhookName struct {
 
 func (x *WebhookName) Reset() {
 	*x = WebhookName{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[139]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[141]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8263,7 +8376,7 @@ func (x *WebhookName) String() string {
 func (*WebhookName) ProtoMessage() {}
 
 func (x *WebhookName) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[139]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[141]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8276,7 +8389,7 @@ func (x *WebhookName) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WebhookName.ProtoReflect.Descriptor instead.
 func (*WebhookName) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{139}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{141}
 }
 
 func (x *WebhookName) GetScope() *WebhookScope {
@@ -8311,7 +8424,7 @@ type Webhook struct {
 
 func (x *Webhook) Reset() {
 	*x = Webhook{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[140]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[142]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8323,7 +8436,7 @@ func (x *Webhook) String() string {
 func (*Webhook) ProtoMessage() {}
 
 func (x *Webhook) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[140]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[142]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8336,7 +8449,7 @@ func (x *Webhook) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Webhook.ProtoReflect.Descriptor instead.
 func (*Webhook) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{140}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{142}
 }
 
 func (x *Webhook) GetName() *WebhookName {
@@ -8431,7 +8544,7 @@ type WebhookDelivery struct {
 
 func (x *WebhookDelivery) Reset() {
 	*x = WebhookDelivery{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[141]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[143]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8443,7 +8556,7 @@ func (x *WebhookDelivery) String() string {
 func (*WebhookDelivery) ProtoMessage() {}
 
 func (x *WebhookDelivery) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[141]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[143]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8456,7 +8569,7 @@ func (x *WebhookDelivery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WebhookDelivery.ProtoReflect.Descriptor instead.
 func (*WebhookDelivery) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{141}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{143}
 }
 
 func (x *WebhookDelivery) GetId() string {
@@ -8566,7 +8679,7 @@ type PutWebhookRequest struct {
 
 func (x *PutWebhookRequest) Reset() {
 	*x = PutWebhookRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[142]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[144]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8578,7 +8691,7 @@ func (x *PutWebhookRequest) String() string {
 func (*PutWebhookRequest) ProtoMessage() {}
 
 func (x *PutWebhookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[142]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[144]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8591,7 +8704,7 @@ func (x *PutWebhookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutWebhookRequest.ProtoReflect.Descriptor instead.
 func (*PutWebhookRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{142}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{144}
 }
 
 func (x *PutWebhookRequest) GetWebhook() *Webhook {
@@ -8610,7 +8723,7 @@ type PutWebhookResponse struct {
 
 func (x *PutWebhookResponse) Reset() {
 	*x = PutWebhookResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[143]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[145]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8622,7 +8735,7 @@ func (x *PutWebhookResponse) String() string {
 func (*PutWebhookResponse) ProtoMessage() {}
 
 func (x *PutWebhookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[143]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[145]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8635,7 +8748,7 @@ func (x *PutWebhookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutWebhookResponse.ProtoReflect.Descriptor instead.
 func (*PutWebhookResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{143}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{145}
 }
 
 func (x *PutWebhookResponse) GetWebhook() *Webhook {
@@ -8654,7 +8767,7 @@ type ListWebhooksRequest struct {
 
 func (x *ListWebhooksRequest) Reset() {
 	*x = ListWebhooksRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[144]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[146]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8666,7 +8779,7 @@ func (x *ListWebhooksRequest) String() string {
 func (*ListWebhooksRequest) ProtoMessage() {}
 
 func (x *ListWebhooksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[144]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[146]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8679,7 +8792,7 @@ func (x *ListWebhooksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWebhooksRequest.ProtoReflect.Descriptor instead.
 func (*ListWebhooksRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{144}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{146}
 }
 
 func (x *ListWebhooksRequest) GetScope() *WebhookScope {
@@ -8698,7 +8811,7 @@ type ListWebhooksResponse struct {
 
 func (x *ListWebhooksResponse) Reset() {
 	*x = ListWebhooksResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[145]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[147]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8710,7 +8823,7 @@ func (x *ListWebhooksResponse) String() string {
 func (*ListWebhooksResponse) ProtoMessage() {}
 
 func (x *ListWebhooksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[145]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[147]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8723,7 +8836,7 @@ func (x *ListWebhooksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWebhooksResponse.ProtoReflect.Descriptor instead.
 func (*ListWebhooksResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{145}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{147}
 }
 
 func (x *ListWebhooksResponse) GetWebhooks() []*Webhook {
@@ -8742,7 +8855,7 @@ type RemoveWebhookRequest struct {
 
 func (x *RemoveWebhookRequest) Reset() {
 	*x = RemoveWebhookRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[146]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[148]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8754,7 +8867,7 @@ func (x *RemoveWebhookRequest) String() string {
 func (*RemoveWebhookRequest) ProtoMessage() {}
 
 func (x *RemoveWebhookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[146]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[148]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8767,7 +8880,7 @@ func (x *RemoveWebhookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveWebhookRequest.ProtoReflect.Descriptor instead.
 func (*RemoveWebhookRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{146}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{148}
 }
 
 func (x *RemoveWebhookRequest) GetName() *WebhookName {
@@ -8785,7 +8898,7 @@ type RemoveWebhookResponse struct {
 
 func (x *RemoveWebhookResponse) Reset() {
 	*x = RemoveWebhookResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[147]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[149]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8797,7 +8910,7 @@ func (x *RemoveWebhookResponse) String() string {
 func (*RemoveWebhookResponse) ProtoMessage() {}
 
 func (x *RemoveWebhookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[147]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[149]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8810,7 +8923,7 @@ func (x *RemoveWebhookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveWebhookResponse.ProtoReflect.Descriptor instead.
 func (*RemoveWebhookResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{147}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{149}
 }
 
 type SendWebhookRequest struct {
@@ -8823,7 +8936,7 @@ type SendWebhookRequest struct {
 
 func (x *SendWebhookRequest) Reset() {
 	*x = SendWebhookRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[148]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[150]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8835,7 +8948,7 @@ func (x *SendWebhookRequest) String() string {
 func (*SendWebhookRequest) ProtoMessage() {}
 
 func (x *SendWebhookRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[148]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[150]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8848,7 +8961,7 @@ func (x *SendWebhookRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SendWebhookRequest.ProtoReflect.Descriptor instead.
 func (*SendWebhookRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{148}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{150}
 }
 
 func (x *SendWebhookRequest) GetName() *WebhookName {
@@ -8874,7 +8987,7 @@ type SendWebhookResponse struct {
 
 func (x *SendWebhookResponse) Reset() {
 	*x = SendWebhookResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[149]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[151]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8886,7 +8999,7 @@ func (x *SendWebhookResponse) String() string {
 func (*SendWebhookResponse) ProtoMessage() {}
 
 func (x *SendWebhookResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[149]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[151]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8899,7 +9012,7 @@ func (x *SendWebhookResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SendWebhookResponse.ProtoReflect.Descriptor instead.
 func (*SendWebhookResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{149}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{151}
 }
 
 func (x *SendWebhookResponse) GetDelivery() *WebhookDelivery {
@@ -8918,7 +9031,7 @@ type WebhookDeliveriesRequest struct {
 
 func (x *WebhookDeliveriesRequest) Reset() {
 	*x = WebhookDeliveriesRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[150]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[152]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8930,7 +9043,7 @@ func (x *WebhookDeliveriesRequest) String() string {
 func (*WebhookDeliveriesRequest) ProtoMessage() {}
 
 func (x *WebhookDeliveriesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[150]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[152]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8943,7 +9056,7 @@ func (x *WebhookDeliveriesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WebhookDeliveriesRequest.ProtoReflect.Descriptor instead.
 func (*WebhookDeliveriesRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{150}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{152}
 }
 
 func (x *WebhookDeliveriesRequest) GetName() *WebhookName {
@@ -8962,7 +9075,7 @@ type WebhookDeliveriesResponse struct {
 
 func (x *WebhookDeliveriesResponse) Reset() {
 	*x = WebhookDeliveriesResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[151]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[153]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8974,7 +9087,7 @@ func (x *WebhookDeliveriesResponse) String() string {
 func (*WebhookDeliveriesResponse) ProtoMessage() {}
 
 func (x *WebhookDeliveriesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[151]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[153]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8987,7 +9100,7 @@ func (x *WebhookDeliveriesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WebhookDeliveriesResponse.ProtoReflect.Descriptor instead.
 func (*WebhookDeliveriesResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{151}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{153}
 }
 
 func (x *WebhookDeliveriesResponse) GetDeliveries() []*WebhookDelivery {
@@ -9011,7 +9124,7 @@ type Mode struct {
 
 func (x *Mode) Reset() {
 	*x = Mode{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[152]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[154]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9023,7 +9136,7 @@ func (x *Mode) String() string {
 func (*Mode) ProtoMessage() {}
 
 func (x *Mode) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[152]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[154]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9036,7 +9149,7 @@ func (x *Mode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mode.ProtoReflect.Descriptor instead.
 func (*Mode) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{152}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{154}
 }
 
 func (x *Mode) GetKind() string {
@@ -9082,7 +9195,7 @@ type GetModeRequest struct {
 
 func (x *GetModeRequest) Reset() {
 	*x = GetModeRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[153]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[155]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9094,7 +9207,7 @@ func (x *GetModeRequest) String() string {
 func (*GetModeRequest) ProtoMessage() {}
 
 func (x *GetModeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[153]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[155]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9107,7 +9220,7 @@ func (x *GetModeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetModeRequest.ProtoReflect.Descriptor instead.
 func (*GetModeRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{153}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{155}
 }
 
 type GetModeResponse struct {
@@ -9119,7 +9232,7 @@ type GetModeResponse struct {
 
 func (x *GetModeResponse) Reset() {
 	*x = GetModeResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[154]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[156]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9131,7 +9244,7 @@ func (x *GetModeResponse) String() string {
 func (*GetModeResponse) ProtoMessage() {}
 
 func (x *GetModeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[154]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[156]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9144,7 +9257,7 @@ func (x *GetModeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetModeResponse.ProtoReflect.Descriptor instead.
 func (*GetModeResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{154}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{156}
 }
 
 func (x *GetModeResponse) GetMode() *Mode {
@@ -9163,7 +9276,7 @@ type SetModeRequest struct {
 
 func (x *SetModeRequest) Reset() {
 	*x = SetModeRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[155]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[157]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9175,7 +9288,7 @@ func (x *SetModeRequest) String() string {
 func (*SetModeRequest) ProtoMessage() {}
 
 func (x *SetModeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[155]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[157]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9188,7 +9301,7 @@ func (x *SetModeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetModeRequest.ProtoReflect.Descriptor instead.
 func (*SetModeRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{155}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{157}
 }
 
 func (x *SetModeRequest) GetMode() *Mode {
@@ -9206,7 +9319,7 @@ type SetModeResponse struct {
 
 func (x *SetModeResponse) Reset() {
 	*x = SetModeResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[156]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[158]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9218,7 +9331,7 @@ func (x *SetModeResponse) String() string {
 func (*SetModeResponse) ProtoMessage() {}
 
 func (x *SetModeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[156]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[158]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9231,7 +9344,7 @@ func (x *SetModeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetModeResponse.ProtoReflect.Descriptor instead.
 func (*SetModeResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{156}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{158}
 }
 
 // Quota is deployments.QuotaUse.
@@ -9249,7 +9362,7 @@ type Quota struct {
 
 func (x *Quota) Reset() {
 	*x = Quota{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[157]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[159]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9261,7 +9374,7 @@ func (x *Quota) String() string {
 func (*Quota) ProtoMessage() {}
 
 func (x *Quota) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[157]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[159]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9274,7 +9387,7 @@ func (x *Quota) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Quota.ProtoReflect.Descriptor instead.
 func (*Quota) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{157}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{159}
 }
 
 func (x *Quota) GetOrganization() string {
@@ -9328,7 +9441,7 @@ type ListQuotasRequest struct {
 
 func (x *ListQuotasRequest) Reset() {
 	*x = ListQuotasRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[158]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[160]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9340,7 +9453,7 @@ func (x *ListQuotasRequest) String() string {
 func (*ListQuotasRequest) ProtoMessage() {}
 
 func (x *ListQuotasRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[158]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[160]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9353,7 +9466,7 @@ func (x *ListQuotasRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQuotasRequest.ProtoReflect.Descriptor instead.
 func (*ListQuotasRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{158}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{160}
 }
 
 func (x *ListQuotasRequest) GetOrganization() string {
@@ -9372,7 +9485,7 @@ type ListQuotasResponse struct {
 
 func (x *ListQuotasResponse) Reset() {
 	*x = ListQuotasResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[159]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[161]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9384,7 +9497,7 @@ func (x *ListQuotasResponse) String() string {
 func (*ListQuotasResponse) ProtoMessage() {}
 
 func (x *ListQuotasResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[159]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[161]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9397,7 +9510,7 @@ func (x *ListQuotasResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQuotasResponse.ProtoReflect.Descriptor instead.
 func (*ListQuotasResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{159}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{161}
 }
 
 func (x *ListQuotasResponse) GetQuotas() []*Quota {
@@ -9419,7 +9532,7 @@ type SetQuotaRequest struct {
 
 func (x *SetQuotaRequest) Reset() {
 	*x = SetQuotaRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[160]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[162]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9431,7 +9544,7 @@ func (x *SetQuotaRequest) String() string {
 func (*SetQuotaRequest) ProtoMessage() {}
 
 func (x *SetQuotaRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[160]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[162]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9444,7 +9557,7 @@ func (x *SetQuotaRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetQuotaRequest.ProtoReflect.Descriptor instead.
 func (*SetQuotaRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{160}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{162}
 }
 
 func (x *SetQuotaRequest) GetOrganization() string {
@@ -9476,7 +9589,7 @@ type SetQuotaResponse struct {
 
 func (x *SetQuotaResponse) Reset() {
 	*x = SetQuotaResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[161]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[163]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9488,7 +9601,7 @@ func (x *SetQuotaResponse) String() string {
 func (*SetQuotaResponse) ProtoMessage() {}
 
 func (x *SetQuotaResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[161]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[163]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9501,7 +9614,7 @@ func (x *SetQuotaResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetQuotaResponse.ProtoReflect.Descriptor instead.
 func (*SetQuotaResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{161}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{163}
 }
 
 var File_deployctl_v1_deployctl_proto protoreflect.FileDescriptor
@@ -9528,7 +9641,7 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\x04salt\x18\x02 \x01(\tR\x04salt\x12\x10\n" +
 	"\x03key\x18\x03 \x01(\fR\x03key\x12\x10\n" +
 	"\x03url\x18\x04 \x01(\tR\x03url\x12#\n" +
-	"\rencrypted_key\x18\x05 \x01(\tR\fencryptedKey\"\xc2\v\n" +
+	"\rencrypted_key\x18\x05 \x01(\tR\fencryptedKey\"\xda\v\n" +
 	"\rSubmitRequest\x12-\n" +
 	"\x05stack\x18\x01 \x01(\v2\x17.deployctl.v1.StackNameR\x05stack\x12\x1d\n" +
 	"\n" +
@@ -9567,7 +9680,8 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\n" +
 	"try_settle\x18  \x01(\bR\ttrySettle\x12\x14\n" +
 	"\x05adopt\x18! \x03(\tR\x05adopt\x12\x14\n" +
-	"\x05force\x18\" \x01(\bR\x05force\x1aT\n" +
+	"\x05force\x18\" \x01(\bR\x05force\x12\x16\n" +
+	"\x06survey\x18# \x01(\bR\x06survey\x1aT\n" +
 	"\vConfigEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12/\n" +
 	"\x05value\x18\x02 \x01(\v2\x19.deployctl.v1.ConfigValueR\x05value:\x028\x01\x1a<\n" +
@@ -9609,7 +9723,7 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\x0eSubmitResponse\x120\n" +
 	"\x06update\x18\x01 \x01(\v2\x18.deployctl.v1.UpdateNameR\x06update\x12\x1a\n" +
 	"\bposition\x18\x02 \x01(\x05R\bposition\x120\n" +
-	"\x06behind\x18\x03 \x01(\v2\x18.deployctl.v1.UpdateInfoR\x06behind\"\x99\x05\n" +
+	"\x06behind\x18\x03 \x01(\v2\x18.deployctl.v1.UpdateInfoR\x06behind\"\xb3\x05\n" +
 	"\n" +
 	"UpdateInfo\x120\n" +
 	"\x06update\x18\x01 \x01(\v2\x18.deployctl.v1.UpdateNameR\x06update\x12\x12\n" +
@@ -9632,7 +9746,8 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\n" +
 	"cancelling\x18\x11 \x01(\bR\n" +
 	"cancelling\x12/\n" +
-	"\x05lease\x18\x12 \x01(\v2\x19.deployctl.v1.ClientLeaseR\x05lease\x1a:\n" +
+	"\x05lease\x18\x12 \x01(\v2\x19.deployctl.v1.ClientLeaseR\x05lease\x12\x18\n" +
+	"\aunbegun\x18\x13 \x01(\bR\aunbegun\x1a:\n" +
 	"\fChangesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"o\n" +
@@ -9691,7 +9806,7 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\x06update\x18\x01 \x01(\v2\x18.deployctl.v1.UpdateNameR\x06update\x12\x10\n" +
 	"\x03urn\x18\x02 \x01(\tR\x03urn\x12\x0e\n" +
 	"\x02id\x18\x03 \x01(\tR\x02id\"\x11\n" +
-	"\x0fResolveResponse\"\xb0\x03\n" +
+	"\x0fResolveResponse\"\xcc\x03\n" +
 	"\tStackInfo\x12-\n" +
 	"\x05stack\x18\x01 \x01(\v2\x17.deployctl.v1.StackNameR\x05stack\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x03R\aversion\x124\n" +
@@ -9700,7 +9815,8 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\x06active\x18\x05 \x01(\v2\x18.deployctl.v1.UpdateInfoR\x06active\x120\n" +
 	"\x06queued\x18\x06 \x03(\v2\x18.deployctl.v1.UpdateInfoR\x06queued\x125\n" +
 	"\x04tags\x18\a \x03(\v2!.deployctl.v1.StackInfo.TagsEntryR\x04tags\x12\x18\n" +
-	"\apending\x18\b \x01(\x03R\apending\x12\x18\n" +
+	"\apending\x18\b \x01(\x03R\apending\x12\x1a\n" +
+	"\bidentity\x18\t \x01(\tR\bidentity\x12\x18\n" +
 	"\adamaged\x18\x0f \x01(\tR\adamaged\x1a7\n" +
 	"\tTagsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
@@ -9711,7 +9827,11 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\tTagsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x15\n" +
-	"\x13CreateStackResponse\"Q\n" +
+	"\x13CreateStackResponse\"a\n" +
+	"\x14RecreateStackRequest\x12-\n" +
+	"\x05stack\x18\x01 \x01(\v2\x17.deployctl.v1.StackNameR\x05stack\x12\x1a\n" +
+	"\bidentity\x18\x02 \x01(\tR\bidentity\"\x17\n" +
+	"\x15RecreateStackResponse\"Q\n" +
 	"\x11ListStacksRequest\x12\"\n" +
 	"\forganization\x18\x01 \x01(\tR\forganization\x12\x18\n" +
 	"\aproject\x18\x02 \x01(\tR\aproject\"E\n" +
@@ -10211,10 +10331,10 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\x05Watch\x12\x1a.deployctl.v1.WatchRequest\x1a\x1b.deployctl.v1.WatchResponse0\x01\x12C\n" +
 	"\x06Cancel\x12\x1b.deployctl.v1.CancelRequest\x1a\x1c.deployctl.v1.CancelResponse\x12F\n" +
 	"\aResolve\x12\x1c.deployctl.v1.ResolveRequest\x1a\x1d.deployctl.v1.ResolveResponse\x12R\n" +
-	"\vListOngoing\x12 .deployctl.v1.ListOngoingRequest\x1a!.deployctl.v1.ListOngoingResponse2\xf5\n" +
-	"\n" +
+	"\vListOngoing\x12 .deployctl.v1.ListOngoingRequest\x1a!.deployctl.v1.ListOngoingResponse2\xcf\v\n" +
 	"\x06Stacks\x12R\n" +
-	"\vCreateStack\x12 .deployctl.v1.CreateStackRequest\x1a!.deployctl.v1.CreateStackResponse\x12O\n" +
+	"\vCreateStack\x12 .deployctl.v1.CreateStackRequest\x1a!.deployctl.v1.CreateStackResponse\x12X\n" +
+	"\rRecreateStack\x12\".deployctl.v1.RecreateStackRequest\x1a#.deployctl.v1.RecreateStackResponse\x12O\n" +
 	"\n" +
 	"ListStacks\x12\x1f.deployctl.v1.ListStacksRequest\x1a .deployctl.v1.ListStacksResponse\x12U\n" +
 	"\fListStatuses\x12!.deployctl.v1.ListStatusesRequest\x1a\".deployctl.v1.ListStatusesResponse\x12I\n" +
@@ -10299,7 +10419,7 @@ func file_deployctl_v1_deployctl_proto_rawDescGZIP() []byte {
 	return file_deployctl_v1_deployctl_proto_rawDescData
 }
 
-var file_deployctl_v1_deployctl_proto_msgTypes = make([]protoimpl.MessageInfo, 175)
+var file_deployctl_v1_deployctl_proto_msgTypes = make([]protoimpl.MessageInfo, 177)
 var file_deployctl_v1_deployctl_proto_goTypes = []any{
 	(*ErrorDetail)(nil),               // 0: deployctl.v1.ErrorDetail
 	(*StackName)(nil),                 // 1: deployctl.v1.StackName
@@ -10329,450 +10449,455 @@ var file_deployctl_v1_deployctl_proto_goTypes = []any{
 	(*StackInfo)(nil),                 // 25: deployctl.v1.StackInfo
 	(*CreateStackRequest)(nil),        // 26: deployctl.v1.CreateStackRequest
 	(*CreateStackResponse)(nil),       // 27: deployctl.v1.CreateStackResponse
-	(*ListStacksRequest)(nil),         // 28: deployctl.v1.ListStacksRequest
-	(*ListStacksResponse)(nil),        // 29: deployctl.v1.ListStacksResponse
-	(*ListStatusesRequest)(nil),       // 30: deployctl.v1.ListStatusesRequest
-	(*ListStatusesResponse)(nil),      // 31: deployctl.v1.ListStatusesResponse
-	(*StackStatus)(nil),               // 32: deployctl.v1.StackStatus
-	(*DriftStatus)(nil),               // 33: deployctl.v1.DriftStatus
-	(*ScheduleStatus)(nil),            // 34: deployctl.v1.ScheduleStatus
-	(*GetStackRequest)(nil),           // 35: deployctl.v1.GetStackRequest
-	(*GetStackResponse)(nil),          // 36: deployctl.v1.GetStackResponse
-	(*RemoveStackRequest)(nil),        // 37: deployctl.v1.RemoveStackRequest
-	(*RemoveStackResponse)(nil),       // 38: deployctl.v1.RemoveStackResponse
-	(*RenameStackRequest)(nil),        // 39: deployctl.v1.RenameStackRequest
-	(*RenameStackResponse)(nil),       // 40: deployctl.v1.RenameStackResponse
-	(*TagStackRequest)(nil),           // 41: deployctl.v1.TagStackRequest
-	(*TagStackResponse)(nil),          // 42: deployctl.v1.TagStackResponse
-	(*ChangeTagsRequest)(nil),         // 43: deployctl.v1.ChangeTagsRequest
-	(*ChangeTagsResponse)(nil),        // 44: deployctl.v1.ChangeTagsResponse
-	(*ExportRequest)(nil),             // 45: deployctl.v1.ExportRequest
-	(*ExportResponse)(nil),            // 46: deployctl.v1.ExportResponse
-	(*ExportRawRequest)(nil),          // 47: deployctl.v1.ExportRawRequest
-	(*ExportRawResponse)(nil),         // 48: deployctl.v1.ExportRawResponse
-	(*ImportRequest)(nil),             // 49: deployctl.v1.ImportRequest
-	(*ImportResponse)(nil),            // 50: deployctl.v1.ImportResponse
-	(*RestoreRequest)(nil),            // 51: deployctl.v1.RestoreRequest
-	(*RestoreResponse)(nil),           // 52: deployctl.v1.RestoreResponse
-	(*EditStateRequest)(nil),          // 53: deployctl.v1.EditStateRequest
-	(*EditStateResponse)(nil),         // 54: deployctl.v1.EditStateResponse
-	(*MoveStateRequest)(nil),          // 55: deployctl.v1.MoveStateRequest
-	(*MoveStateResponse)(nil),         // 56: deployctl.v1.MoveStateResponse
-	(*RecoverRequest)(nil),            // 57: deployctl.v1.RecoverRequest
-	(*RecoverResponse)(nil),           // 58: deployctl.v1.RecoverResponse
-	(*HistoryRequest)(nil),            // 59: deployctl.v1.HistoryRequest
-	(*HistoryResponse)(nil),           // 60: deployctl.v1.HistoryResponse
-	(*EncryptRequest)(nil),            // 61: deployctl.v1.EncryptRequest
-	(*EncryptResponse)(nil),           // 62: deployctl.v1.EncryptResponse
-	(*DecryptRequest)(nil),            // 63: deployctl.v1.DecryptRequest
-	(*DecryptResponse)(nil),           // 64: deployctl.v1.DecryptResponse
-	(*File)(nil),                      // 65: deployctl.v1.File
-	(*Manifest)(nil),                  // 66: deployctl.v1.Manifest
-	(*MissingRequest)(nil),            // 67: deployctl.v1.MissingRequest
-	(*MissingResponse)(nil),           // 68: deployctl.v1.MissingResponse
-	(*PutFileRequest)(nil),            // 69: deployctl.v1.PutFileRequest
-	(*PutFileResponse)(nil),           // 70: deployctl.v1.PutFileResponse
-	(*PutManifestRequest)(nil),        // 71: deployctl.v1.PutManifestRequest
-	(*PutManifestResponse)(nil),       // 72: deployctl.v1.PutManifestResponse
-	(*Grant)(nil),                     // 73: deployctl.v1.Grant
-	(*CreateTokenRequest)(nil),        // 74: deployctl.v1.CreateTokenRequest
-	(*CreateTokenResponse)(nil),       // 75: deployctl.v1.CreateTokenResponse
-	(*WhoAmIRequest)(nil),             // 76: deployctl.v1.WhoAmIRequest
-	(*WhoAmIResponse)(nil),            // 77: deployctl.v1.WhoAmIResponse
-	(*GrantList)(nil),                 // 78: deployctl.v1.GrantList
-	(*ListTokensRequest)(nil),         // 79: deployctl.v1.ListTokensRequest
-	(*ListTokensResponse)(nil),        // 80: deployctl.v1.ListTokensResponse
-	(*Token)(nil),                     // 81: deployctl.v1.Token
-	(*Member)(nil),                    // 82: deployctl.v1.Member
-	(*GrantMemberRequest)(nil),        // 83: deployctl.v1.GrantMemberRequest
-	(*GrantMemberResponse)(nil),       // 84: deployctl.v1.GrantMemberResponse
-	(*ListMembersRequest)(nil),        // 85: deployctl.v1.ListMembersRequest
-	(*ListMembersResponse)(nil),       // 86: deployctl.v1.ListMembersResponse
-	(*RemoveMemberRequest)(nil),       // 87: deployctl.v1.RemoveMemberRequest
-	(*RemoveMemberResponse)(nil),      // 88: deployctl.v1.RemoveMemberResponse
-	(*ReadAuditRequest)(nil),          // 89: deployctl.v1.ReadAuditRequest
-	(*ReadAuditResponse)(nil),         // 90: deployctl.v1.ReadAuditResponse
-	(*AuditEntry)(nil),                // 91: deployctl.v1.AuditEntry
-	(*RemoveTokenRequest)(nil),        // 92: deployctl.v1.RemoveTokenRequest
-	(*RemoveTokenResponse)(nil),       // 93: deployctl.v1.RemoveTokenResponse
-	(*DeriveTokenRequest)(nil),        // 94: deployctl.v1.DeriveTokenRequest
-	(*DeriveTokenResponse)(nil),       // 95: deployctl.v1.DeriveTokenResponse
-	(*Origin)(nil),                    // 96: deployctl.v1.Origin
-	(*Team)(nil),                      // 97: deployctl.v1.Team
-	(*GrantTeamRequest)(nil),          // 98: deployctl.v1.GrantTeamRequest
-	(*GrantTeamResponse)(nil),         // 99: deployctl.v1.GrantTeamResponse
-	(*ListTeamsRequest)(nil),          // 100: deployctl.v1.ListTeamsRequest
-	(*ListTeamsResponse)(nil),         // 101: deployctl.v1.ListTeamsResponse
-	(*RemoveTeamRequest)(nil),         // 102: deployctl.v1.RemoveTeamRequest
-	(*RemoveTeamResponse)(nil),        // 103: deployctl.v1.RemoveTeamResponse
-	(*JoinTeamRequest)(nil),           // 104: deployctl.v1.JoinTeamRequest
-	(*JoinTeamResponse)(nil),          // 105: deployctl.v1.JoinTeamResponse
-	(*LeaveTeamRequest)(nil),          // 106: deployctl.v1.LeaveTeamRequest
-	(*LeaveTeamResponse)(nil),         // 107: deployctl.v1.LeaveTeamResponse
-	(*Trust)(nil),                     // 108: deployctl.v1.Trust
-	(*Condition)(nil),                 // 109: deployctl.v1.Condition
-	(*PutTrustRequest)(nil),           // 110: deployctl.v1.PutTrustRequest
-	(*PutTrustResponse)(nil),          // 111: deployctl.v1.PutTrustResponse
-	(*ListTrustsRequest)(nil),         // 112: deployctl.v1.ListTrustsRequest
-	(*ListTrustsResponse)(nil),        // 113: deployctl.v1.ListTrustsResponse
-	(*RemoveTrustRequest)(nil),        // 114: deployctl.v1.RemoveTrustRequest
-	(*RemoveTrustResponse)(nil),       // 115: deployctl.v1.RemoveTrustResponse
-	(*ScheduleName)(nil),              // 116: deployctl.v1.ScheduleName
-	(*Schedule)(nil),                  // 117: deployctl.v1.Schedule
-	(*ScheduleRun)(nil),               // 118: deployctl.v1.ScheduleRun
-	(*CreateScheduleRequest)(nil),     // 119: deployctl.v1.CreateScheduleRequest
-	(*CreateScheduleResponse)(nil),    // 120: deployctl.v1.CreateScheduleResponse
-	(*ListSchedulesRequest)(nil),      // 121: deployctl.v1.ListSchedulesRequest
-	(*ListSchedulesResponse)(nil),     // 122: deployctl.v1.ListSchedulesResponse
-	(*GetScheduleRequest)(nil),        // 123: deployctl.v1.GetScheduleRequest
-	(*GetScheduleResponse)(nil),       // 124: deployctl.v1.GetScheduleResponse
-	(*RemoveScheduleRequest)(nil),     // 125: deployctl.v1.RemoveScheduleRequest
-	(*RemoveScheduleResponse)(nil),    // 126: deployctl.v1.RemoveScheduleResponse
-	(*PauseScheduleRequest)(nil),      // 127: deployctl.v1.PauseScheduleRequest
-	(*PauseScheduleResponse)(nil),     // 128: deployctl.v1.PauseScheduleResponse
-	(*RunScheduleRequest)(nil),        // 129: deployctl.v1.RunScheduleRequest
-	(*RunScheduleResponse)(nil),       // 130: deployctl.v1.RunScheduleResponse
-	(*ScheduleRunsRequest)(nil),       // 131: deployctl.v1.ScheduleRunsRequest
-	(*ScheduleRunsResponse)(nil),      // 132: deployctl.v1.ScheduleRunsResponse
-	(*GetDriftRequest)(nil),           // 133: deployctl.v1.GetDriftRequest
-	(*GetDriftResponse)(nil),          // 134: deployctl.v1.GetDriftResponse
-	(*Drift)(nil),                     // 135: deployctl.v1.Drift
-	(*DriftedResource)(nil),           // 136: deployctl.v1.DriftedResource
-	(*DriftedProperty)(nil),           // 137: deployctl.v1.DriftedProperty
-	(*WebhookScope)(nil),              // 138: deployctl.v1.WebhookScope
-	(*WebhookName)(nil),               // 139: deployctl.v1.WebhookName
-	(*Webhook)(nil),                   // 140: deployctl.v1.Webhook
-	(*WebhookDelivery)(nil),           // 141: deployctl.v1.WebhookDelivery
-	(*PutWebhookRequest)(nil),         // 142: deployctl.v1.PutWebhookRequest
-	(*PutWebhookResponse)(nil),        // 143: deployctl.v1.PutWebhookResponse
-	(*ListWebhooksRequest)(nil),       // 144: deployctl.v1.ListWebhooksRequest
-	(*ListWebhooksResponse)(nil),      // 145: deployctl.v1.ListWebhooksResponse
-	(*RemoveWebhookRequest)(nil),      // 146: deployctl.v1.RemoveWebhookRequest
-	(*RemoveWebhookResponse)(nil),     // 147: deployctl.v1.RemoveWebhookResponse
-	(*SendWebhookRequest)(nil),        // 148: deployctl.v1.SendWebhookRequest
-	(*SendWebhookResponse)(nil),       // 149: deployctl.v1.SendWebhookResponse
-	(*WebhookDeliveriesRequest)(nil),  // 150: deployctl.v1.WebhookDeliveriesRequest
-	(*WebhookDeliveriesResponse)(nil), // 151: deployctl.v1.WebhookDeliveriesResponse
-	(*Mode)(nil),                      // 152: deployctl.v1.Mode
-	(*GetModeRequest)(nil),            // 153: deployctl.v1.GetModeRequest
-	(*GetModeResponse)(nil),           // 154: deployctl.v1.GetModeResponse
-	(*SetModeRequest)(nil),            // 155: deployctl.v1.SetModeRequest
-	(*SetModeResponse)(nil),           // 156: deployctl.v1.SetModeResponse
-	(*Quota)(nil),                     // 157: deployctl.v1.Quota
-	(*ListQuotasRequest)(nil),         // 158: deployctl.v1.ListQuotasRequest
-	(*ListQuotasResponse)(nil),        // 159: deployctl.v1.ListQuotasResponse
-	(*SetQuotaRequest)(nil),           // 160: deployctl.v1.SetQuotaRequest
-	(*SetQuotaResponse)(nil),          // 161: deployctl.v1.SetQuotaResponse
-	nil,                               // 162: deployctl.v1.SubmitRequest.ConfigEntry
-	nil,                               // 163: deployctl.v1.SubmitRequest.VariablesEntry
-	nil,                               // 164: deployctl.v1.SavedPlan.StepsEntry
-	nil,                               // 165: deployctl.v1.UpdateInfo.ChangesEntry
-	nil,                               // 166: deployctl.v1.WatchRequest.AfterEntry
-	nil,                               // 167: deployctl.v1.Progress.DoneEntry
-	nil,                               // 168: deployctl.v1.StackInfo.TagsEntry
-	nil,                               // 169: deployctl.v1.CreateStackRequest.TagsEntry
-	nil,                               // 170: deployctl.v1.TagStackRequest.TagsEntry
-	nil,                               // 171: deployctl.v1.ChangeTagsRequest.SetEntry
-	nil,                               // 172: deployctl.v1.Quota.LimitsEntry
-	nil,                               // 173: deployctl.v1.Quota.UsedEntry
-	nil,                               // 174: deployctl.v1.SetQuotaRequest.SetEntry
-	(*timestamppb.Timestamp)(nil),     // 175: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),       // 176: google.protobuf.Duration
+	(*RecreateStackRequest)(nil),      // 28: deployctl.v1.RecreateStackRequest
+	(*RecreateStackResponse)(nil),     // 29: deployctl.v1.RecreateStackResponse
+	(*ListStacksRequest)(nil),         // 30: deployctl.v1.ListStacksRequest
+	(*ListStacksResponse)(nil),        // 31: deployctl.v1.ListStacksResponse
+	(*ListStatusesRequest)(nil),       // 32: deployctl.v1.ListStatusesRequest
+	(*ListStatusesResponse)(nil),      // 33: deployctl.v1.ListStatusesResponse
+	(*StackStatus)(nil),               // 34: deployctl.v1.StackStatus
+	(*DriftStatus)(nil),               // 35: deployctl.v1.DriftStatus
+	(*ScheduleStatus)(nil),            // 36: deployctl.v1.ScheduleStatus
+	(*GetStackRequest)(nil),           // 37: deployctl.v1.GetStackRequest
+	(*GetStackResponse)(nil),          // 38: deployctl.v1.GetStackResponse
+	(*RemoveStackRequest)(nil),        // 39: deployctl.v1.RemoveStackRequest
+	(*RemoveStackResponse)(nil),       // 40: deployctl.v1.RemoveStackResponse
+	(*RenameStackRequest)(nil),        // 41: deployctl.v1.RenameStackRequest
+	(*RenameStackResponse)(nil),       // 42: deployctl.v1.RenameStackResponse
+	(*TagStackRequest)(nil),           // 43: deployctl.v1.TagStackRequest
+	(*TagStackResponse)(nil),          // 44: deployctl.v1.TagStackResponse
+	(*ChangeTagsRequest)(nil),         // 45: deployctl.v1.ChangeTagsRequest
+	(*ChangeTagsResponse)(nil),        // 46: deployctl.v1.ChangeTagsResponse
+	(*ExportRequest)(nil),             // 47: deployctl.v1.ExportRequest
+	(*ExportResponse)(nil),            // 48: deployctl.v1.ExportResponse
+	(*ExportRawRequest)(nil),          // 49: deployctl.v1.ExportRawRequest
+	(*ExportRawResponse)(nil),         // 50: deployctl.v1.ExportRawResponse
+	(*ImportRequest)(nil),             // 51: deployctl.v1.ImportRequest
+	(*ImportResponse)(nil),            // 52: deployctl.v1.ImportResponse
+	(*RestoreRequest)(nil),            // 53: deployctl.v1.RestoreRequest
+	(*RestoreResponse)(nil),           // 54: deployctl.v1.RestoreResponse
+	(*EditStateRequest)(nil),          // 55: deployctl.v1.EditStateRequest
+	(*EditStateResponse)(nil),         // 56: deployctl.v1.EditStateResponse
+	(*MoveStateRequest)(nil),          // 57: deployctl.v1.MoveStateRequest
+	(*MoveStateResponse)(nil),         // 58: deployctl.v1.MoveStateResponse
+	(*RecoverRequest)(nil),            // 59: deployctl.v1.RecoverRequest
+	(*RecoverResponse)(nil),           // 60: deployctl.v1.RecoverResponse
+	(*HistoryRequest)(nil),            // 61: deployctl.v1.HistoryRequest
+	(*HistoryResponse)(nil),           // 62: deployctl.v1.HistoryResponse
+	(*EncryptRequest)(nil),            // 63: deployctl.v1.EncryptRequest
+	(*EncryptResponse)(nil),           // 64: deployctl.v1.EncryptResponse
+	(*DecryptRequest)(nil),            // 65: deployctl.v1.DecryptRequest
+	(*DecryptResponse)(nil),           // 66: deployctl.v1.DecryptResponse
+	(*File)(nil),                      // 67: deployctl.v1.File
+	(*Manifest)(nil),                  // 68: deployctl.v1.Manifest
+	(*MissingRequest)(nil),            // 69: deployctl.v1.MissingRequest
+	(*MissingResponse)(nil),           // 70: deployctl.v1.MissingResponse
+	(*PutFileRequest)(nil),            // 71: deployctl.v1.PutFileRequest
+	(*PutFileResponse)(nil),           // 72: deployctl.v1.PutFileResponse
+	(*PutManifestRequest)(nil),        // 73: deployctl.v1.PutManifestRequest
+	(*PutManifestResponse)(nil),       // 74: deployctl.v1.PutManifestResponse
+	(*Grant)(nil),                     // 75: deployctl.v1.Grant
+	(*CreateTokenRequest)(nil),        // 76: deployctl.v1.CreateTokenRequest
+	(*CreateTokenResponse)(nil),       // 77: deployctl.v1.CreateTokenResponse
+	(*WhoAmIRequest)(nil),             // 78: deployctl.v1.WhoAmIRequest
+	(*WhoAmIResponse)(nil),            // 79: deployctl.v1.WhoAmIResponse
+	(*GrantList)(nil),                 // 80: deployctl.v1.GrantList
+	(*ListTokensRequest)(nil),         // 81: deployctl.v1.ListTokensRequest
+	(*ListTokensResponse)(nil),        // 82: deployctl.v1.ListTokensResponse
+	(*Token)(nil),                     // 83: deployctl.v1.Token
+	(*Member)(nil),                    // 84: deployctl.v1.Member
+	(*GrantMemberRequest)(nil),        // 85: deployctl.v1.GrantMemberRequest
+	(*GrantMemberResponse)(nil),       // 86: deployctl.v1.GrantMemberResponse
+	(*ListMembersRequest)(nil),        // 87: deployctl.v1.ListMembersRequest
+	(*ListMembersResponse)(nil),       // 88: deployctl.v1.ListMembersResponse
+	(*RemoveMemberRequest)(nil),       // 89: deployctl.v1.RemoveMemberRequest
+	(*RemoveMemberResponse)(nil),      // 90: deployctl.v1.RemoveMemberResponse
+	(*ReadAuditRequest)(nil),          // 91: deployctl.v1.ReadAuditRequest
+	(*ReadAuditResponse)(nil),         // 92: deployctl.v1.ReadAuditResponse
+	(*AuditEntry)(nil),                // 93: deployctl.v1.AuditEntry
+	(*RemoveTokenRequest)(nil),        // 94: deployctl.v1.RemoveTokenRequest
+	(*RemoveTokenResponse)(nil),       // 95: deployctl.v1.RemoveTokenResponse
+	(*DeriveTokenRequest)(nil),        // 96: deployctl.v1.DeriveTokenRequest
+	(*DeriveTokenResponse)(nil),       // 97: deployctl.v1.DeriveTokenResponse
+	(*Origin)(nil),                    // 98: deployctl.v1.Origin
+	(*Team)(nil),                      // 99: deployctl.v1.Team
+	(*GrantTeamRequest)(nil),          // 100: deployctl.v1.GrantTeamRequest
+	(*GrantTeamResponse)(nil),         // 101: deployctl.v1.GrantTeamResponse
+	(*ListTeamsRequest)(nil),          // 102: deployctl.v1.ListTeamsRequest
+	(*ListTeamsResponse)(nil),         // 103: deployctl.v1.ListTeamsResponse
+	(*RemoveTeamRequest)(nil),         // 104: deployctl.v1.RemoveTeamRequest
+	(*RemoveTeamResponse)(nil),        // 105: deployctl.v1.RemoveTeamResponse
+	(*JoinTeamRequest)(nil),           // 106: deployctl.v1.JoinTeamRequest
+	(*JoinTeamResponse)(nil),          // 107: deployctl.v1.JoinTeamResponse
+	(*LeaveTeamRequest)(nil),          // 108: deployctl.v1.LeaveTeamRequest
+	(*LeaveTeamResponse)(nil),         // 109: deployctl.v1.LeaveTeamResponse
+	(*Trust)(nil),                     // 110: deployctl.v1.Trust
+	(*Condition)(nil),                 // 111: deployctl.v1.Condition
+	(*PutTrustRequest)(nil),           // 112: deployctl.v1.PutTrustRequest
+	(*PutTrustResponse)(nil),          // 113: deployctl.v1.PutTrustResponse
+	(*ListTrustsRequest)(nil),         // 114: deployctl.v1.ListTrustsRequest
+	(*ListTrustsResponse)(nil),        // 115: deployctl.v1.ListTrustsResponse
+	(*RemoveTrustRequest)(nil),        // 116: deployctl.v1.RemoveTrustRequest
+	(*RemoveTrustResponse)(nil),       // 117: deployctl.v1.RemoveTrustResponse
+	(*ScheduleName)(nil),              // 118: deployctl.v1.ScheduleName
+	(*Schedule)(nil),                  // 119: deployctl.v1.Schedule
+	(*ScheduleRun)(nil),               // 120: deployctl.v1.ScheduleRun
+	(*CreateScheduleRequest)(nil),     // 121: deployctl.v1.CreateScheduleRequest
+	(*CreateScheduleResponse)(nil),    // 122: deployctl.v1.CreateScheduleResponse
+	(*ListSchedulesRequest)(nil),      // 123: deployctl.v1.ListSchedulesRequest
+	(*ListSchedulesResponse)(nil),     // 124: deployctl.v1.ListSchedulesResponse
+	(*GetScheduleRequest)(nil),        // 125: deployctl.v1.GetScheduleRequest
+	(*GetScheduleResponse)(nil),       // 126: deployctl.v1.GetScheduleResponse
+	(*RemoveScheduleRequest)(nil),     // 127: deployctl.v1.RemoveScheduleRequest
+	(*RemoveScheduleResponse)(nil),    // 128: deployctl.v1.RemoveScheduleResponse
+	(*PauseScheduleRequest)(nil),      // 129: deployctl.v1.PauseScheduleRequest
+	(*PauseScheduleResponse)(nil),     // 130: deployctl.v1.PauseScheduleResponse
+	(*RunScheduleRequest)(nil),        // 131: deployctl.v1.RunScheduleRequest
+	(*RunScheduleResponse)(nil),       // 132: deployctl.v1.RunScheduleResponse
+	(*ScheduleRunsRequest)(nil),       // 133: deployctl.v1.ScheduleRunsRequest
+	(*ScheduleRunsResponse)(nil),      // 134: deployctl.v1.ScheduleRunsResponse
+	(*GetDriftRequest)(nil),           // 135: deployctl.v1.GetDriftRequest
+	(*GetDriftResponse)(nil),          // 136: deployctl.v1.GetDriftResponse
+	(*Drift)(nil),                     // 137: deployctl.v1.Drift
+	(*DriftedResource)(nil),           // 138: deployctl.v1.DriftedResource
+	(*DriftedProperty)(nil),           // 139: deployctl.v1.DriftedProperty
+	(*WebhookScope)(nil),              // 140: deployctl.v1.WebhookScope
+	(*WebhookName)(nil),               // 141: deployctl.v1.WebhookName
+	(*Webhook)(nil),                   // 142: deployctl.v1.Webhook
+	(*WebhookDelivery)(nil),           // 143: deployctl.v1.WebhookDelivery
+	(*PutWebhookRequest)(nil),         // 144: deployctl.v1.PutWebhookRequest
+	(*PutWebhookResponse)(nil),        // 145: deployctl.v1.PutWebhookResponse
+	(*ListWebhooksRequest)(nil),       // 146: deployctl.v1.ListWebhooksRequest
+	(*ListWebhooksResponse)(nil),      // 147: deployctl.v1.ListWebhooksResponse
+	(*RemoveWebhookRequest)(nil),      // 148: deployctl.v1.RemoveWebhookRequest
+	(*RemoveWebhookResponse)(nil),     // 149: deployctl.v1.RemoveWebhookResponse
+	(*SendWebhookRequest)(nil),        // 150: deployctl.v1.SendWebhookRequest
+	(*SendWebhookResponse)(nil),       // 151: deployctl.v1.SendWebhookResponse
+	(*WebhookDeliveriesRequest)(nil),  // 152: deployctl.v1.WebhookDeliveriesRequest
+	(*WebhookDeliveriesResponse)(nil), // 153: deployctl.v1.WebhookDeliveriesResponse
+	(*Mode)(nil),                      // 154: deployctl.v1.Mode
+	(*GetModeRequest)(nil),            // 155: deployctl.v1.GetModeRequest
+	(*GetModeResponse)(nil),           // 156: deployctl.v1.GetModeResponse
+	(*SetModeRequest)(nil),            // 157: deployctl.v1.SetModeRequest
+	(*SetModeResponse)(nil),           // 158: deployctl.v1.SetModeResponse
+	(*Quota)(nil),                     // 159: deployctl.v1.Quota
+	(*ListQuotasRequest)(nil),         // 160: deployctl.v1.ListQuotasRequest
+	(*ListQuotasResponse)(nil),        // 161: deployctl.v1.ListQuotasResponse
+	(*SetQuotaRequest)(nil),           // 162: deployctl.v1.SetQuotaRequest
+	(*SetQuotaResponse)(nil),          // 163: deployctl.v1.SetQuotaResponse
+	nil,                               // 164: deployctl.v1.SubmitRequest.ConfigEntry
+	nil,                               // 165: deployctl.v1.SubmitRequest.VariablesEntry
+	nil,                               // 166: deployctl.v1.SavedPlan.StepsEntry
+	nil,                               // 167: deployctl.v1.UpdateInfo.ChangesEntry
+	nil,                               // 168: deployctl.v1.WatchRequest.AfterEntry
+	nil,                               // 169: deployctl.v1.Progress.DoneEntry
+	nil,                               // 170: deployctl.v1.StackInfo.TagsEntry
+	nil,                               // 171: deployctl.v1.CreateStackRequest.TagsEntry
+	nil,                               // 172: deployctl.v1.TagStackRequest.TagsEntry
+	nil,                               // 173: deployctl.v1.ChangeTagsRequest.SetEntry
+	nil,                               // 174: deployctl.v1.Quota.LimitsEntry
+	nil,                               // 175: deployctl.v1.Quota.UsedEntry
+	nil,                               // 176: deployctl.v1.SetQuotaRequest.SetEntry
+	(*timestamppb.Timestamp)(nil),     // 177: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),       // 178: google.protobuf.Duration
 }
 var file_deployctl_v1_deployctl_proto_depIdxs = []int32{
 	1,   // 0: deployctl.v1.UpdateName.stack:type_name -> deployctl.v1.StackName
 	1,   // 1: deployctl.v1.SubmitRequest.stack:type_name -> deployctl.v1.StackName
-	162, // 2: deployctl.v1.SubmitRequest.config:type_name -> deployctl.v1.SubmitRequest.ConfigEntry
+	164, // 2: deployctl.v1.SubmitRequest.config:type_name -> deployctl.v1.SubmitRequest.ConfigEntry
 	4,   // 3: deployctl.v1.SubmitRequest.secrets:type_name -> deployctl.v1.SecretsProvider
 	8,   // 4: deployctl.v1.SubmitRequest.policy_packs:type_name -> deployctl.v1.PolicyPack
 	10,  // 5: deployctl.v1.SubmitRequest.imports:type_name -> deployctl.v1.ImportedResource
-	163, // 6: deployctl.v1.SubmitRequest.variables:type_name -> deployctl.v1.SubmitRequest.VariablesEntry
+	165, // 6: deployctl.v1.SubmitRequest.variables:type_name -> deployctl.v1.SubmitRequest.VariablesEntry
 	9,   // 7: deployctl.v1.SubmitRequest.plan:type_name -> deployctl.v1.SavedPlan
 	6,   // 8: deployctl.v1.SubmitRequest.settle:type_name -> deployctl.v1.Settling
 	7,   // 9: deployctl.v1.Settling.answers:type_name -> deployctl.v1.Answer
-	164, // 10: deployctl.v1.SavedPlan.steps:type_name -> deployctl.v1.SavedPlan.StepsEntry
+	166, // 10: deployctl.v1.SavedPlan.steps:type_name -> deployctl.v1.SavedPlan.StepsEntry
 	2,   // 11: deployctl.v1.SubmitResponse.update:type_name -> deployctl.v1.UpdateName
 	12,  // 12: deployctl.v1.SubmitResponse.behind:type_name -> deployctl.v1.UpdateInfo
 	2,   // 13: deployctl.v1.UpdateInfo.update:type_name -> deployctl.v1.UpdateName
-	175, // 14: deployctl.v1.UpdateInfo.started:type_name -> google.protobuf.Timestamp
-	175, // 15: deployctl.v1.UpdateInfo.ended:type_name -> google.protobuf.Timestamp
-	165, // 16: deployctl.v1.UpdateInfo.changes:type_name -> deployctl.v1.UpdateInfo.ChangesEntry
+	177, // 14: deployctl.v1.UpdateInfo.started:type_name -> google.protobuf.Timestamp
+	177, // 15: deployctl.v1.UpdateInfo.ended:type_name -> google.protobuf.Timestamp
+	167, // 16: deployctl.v1.UpdateInfo.changes:type_name -> deployctl.v1.UpdateInfo.ChangesEntry
 	13,  // 17: deployctl.v1.UpdateInfo.lease:type_name -> deployctl.v1.ClientLease
-	175, // 18: deployctl.v1.ClientLease.heard:type_name -> google.protobuf.Timestamp
-	175, // 19: deployctl.v1.ClientLease.ends:type_name -> google.protobuf.Timestamp
+	177, // 18: deployctl.v1.ClientLease.heard:type_name -> google.protobuf.Timestamp
+	177, // 19: deployctl.v1.ClientLease.ends:type_name -> google.protobuf.Timestamp
 	12,  // 20: deployctl.v1.ListOngoingResponse.updates:type_name -> deployctl.v1.UpdateInfo
 	2,   // 21: deployctl.v1.WatchRequest.update:type_name -> deployctl.v1.UpdateName
-	166, // 22: deployctl.v1.WatchRequest.after:type_name -> deployctl.v1.WatchRequest.AfterEntry
+	168, // 22: deployctl.v1.WatchRequest.after:type_name -> deployctl.v1.WatchRequest.AfterEntry
 	18,  // 23: deployctl.v1.WatchResponse.progress:type_name -> deployctl.v1.Progress
 	12,  // 24: deployctl.v1.WatchResponse.end:type_name -> deployctl.v1.UpdateInfo
 	12,  // 25: deployctl.v1.Progress.behind:type_name -> deployctl.v1.UpdateInfo
 	20,  // 26: deployctl.v1.Progress.running:type_name -> deployctl.v1.RunningStep
-	167, // 27: deployctl.v1.Progress.done:type_name -> deployctl.v1.Progress.DoneEntry
+	169, // 27: deployctl.v1.Progress.done:type_name -> deployctl.v1.Progress.DoneEntry
 	19,  // 28: deployctl.v1.Progress.phase:type_name -> deployctl.v1.Phase
-	175, // 29: deployctl.v1.Phase.since:type_name -> google.protobuf.Timestamp
-	175, // 30: deployctl.v1.RunningStep.started:type_name -> google.protobuf.Timestamp
-	175, // 31: deployctl.v1.RunningStep.next_retry:type_name -> google.protobuf.Timestamp
+	177, // 29: deployctl.v1.Phase.since:type_name -> google.protobuf.Timestamp
+	177, // 30: deployctl.v1.RunningStep.started:type_name -> google.protobuf.Timestamp
+	177, // 31: deployctl.v1.RunningStep.next_retry:type_name -> google.protobuf.Timestamp
 	2,   // 32: deployctl.v1.CancelRequest.update:type_name -> deployctl.v1.UpdateName
 	2,   // 33: deployctl.v1.ResolveRequest.update:type_name -> deployctl.v1.UpdateName
 	1,   // 34: deployctl.v1.StackInfo.stack:type_name -> deployctl.v1.StackName
-	175, // 35: deployctl.v1.StackInfo.updated:type_name -> google.protobuf.Timestamp
+	177, // 35: deployctl.v1.StackInfo.updated:type_name -> google.protobuf.Timestamp
 	12,  // 36: deployctl.v1.StackInfo.active:type_name -> deployctl.v1.UpdateInfo
 	12,  // 37: deployctl.v1.StackInfo.queued:type_name -> deployctl.v1.UpdateInfo
-	168, // 38: deployctl.v1.StackInfo.tags:type_name -> deployctl.v1.StackInfo.TagsEntry
+	170, // 38: deployctl.v1.StackInfo.tags:type_name -> deployctl.v1.StackInfo.TagsEntry
 	1,   // 39: deployctl.v1.CreateStackRequest.stack:type_name -> deployctl.v1.StackName
-	169, // 40: deployctl.v1.CreateStackRequest.tags:type_name -> deployctl.v1.CreateStackRequest.TagsEntry
-	25,  // 41: deployctl.v1.ListStacksResponse.stacks:type_name -> deployctl.v1.StackInfo
-	32,  // 42: deployctl.v1.ListStatusesResponse.stacks:type_name -> deployctl.v1.StackStatus
-	25,  // 43: deployctl.v1.StackStatus.stack:type_name -> deployctl.v1.StackInfo
-	12,  // 44: deployctl.v1.StackStatus.last:type_name -> deployctl.v1.UpdateInfo
-	33,  // 45: deployctl.v1.StackStatus.drift:type_name -> deployctl.v1.DriftStatus
-	34,  // 46: deployctl.v1.StackStatus.schedules:type_name -> deployctl.v1.ScheduleStatus
-	175, // 47: deployctl.v1.DriftStatus.at:type_name -> google.protobuf.Timestamp
-	175, // 48: deployctl.v1.ScheduleStatus.next:type_name -> google.protobuf.Timestamp
-	1,   // 49: deployctl.v1.GetStackRequest.stack:type_name -> deployctl.v1.StackName
-	25,  // 50: deployctl.v1.GetStackResponse.stack:type_name -> deployctl.v1.StackInfo
-	1,   // 51: deployctl.v1.RemoveStackRequest.stack:type_name -> deployctl.v1.StackName
-	1,   // 52: deployctl.v1.RenameStackRequest.from:type_name -> deployctl.v1.StackName
-	1,   // 53: deployctl.v1.RenameStackRequest.to:type_name -> deployctl.v1.StackName
-	1,   // 54: deployctl.v1.TagStackRequest.stack:type_name -> deployctl.v1.StackName
-	170, // 55: deployctl.v1.TagStackRequest.tags:type_name -> deployctl.v1.TagStackRequest.TagsEntry
-	1,   // 56: deployctl.v1.ChangeTagsRequest.stack:type_name -> deployctl.v1.StackName
-	171, // 57: deployctl.v1.ChangeTagsRequest.set:type_name -> deployctl.v1.ChangeTagsRequest.SetEntry
-	1,   // 58: deployctl.v1.ExportRequest.stack:type_name -> deployctl.v1.StackName
-	4,   // 59: deployctl.v1.ExportRequest.secrets:type_name -> deployctl.v1.SecretsProvider
-	1,   // 60: deployctl.v1.ExportRawRequest.stack:type_name -> deployctl.v1.StackName
-	1,   // 61: deployctl.v1.ImportRequest.stack:type_name -> deployctl.v1.StackName
-	4,   // 62: deployctl.v1.ImportRequest.secrets:type_name -> deployctl.v1.SecretsProvider
-	1,   // 63: deployctl.v1.RestoreRequest.stack:type_name -> deployctl.v1.StackName
-	4,   // 64: deployctl.v1.RestoreRequest.secrets:type_name -> deployctl.v1.SecretsProvider
-	1,   // 65: deployctl.v1.EditStateRequest.stack:type_name -> deployctl.v1.StackName
-	4,   // 66: deployctl.v1.EditStateRequest.secrets:type_name -> deployctl.v1.SecretsProvider
-	4,   // 67: deployctl.v1.EditStateRequest.new_secrets:type_name -> deployctl.v1.SecretsProvider
-	1,   // 68: deployctl.v1.MoveStateRequest.from:type_name -> deployctl.v1.StackName
-	1,   // 69: deployctl.v1.MoveStateRequest.to:type_name -> deployctl.v1.StackName
-	4,   // 70: deployctl.v1.MoveStateRequest.from_secrets:type_name -> deployctl.v1.SecretsProvider
-	4,   // 71: deployctl.v1.MoveStateRequest.to_secrets:type_name -> deployctl.v1.SecretsProvider
-	1,   // 72: deployctl.v1.RecoverRequest.stack:type_name -> deployctl.v1.StackName
-	12,  // 73: deployctl.v1.RecoverResponse.update:type_name -> deployctl.v1.UpdateInfo
-	1,   // 74: deployctl.v1.HistoryRequest.stack:type_name -> deployctl.v1.StackName
-	12,  // 75: deployctl.v1.HistoryResponse.updates:type_name -> deployctl.v1.UpdateInfo
-	1,   // 76: deployctl.v1.EncryptRequest.stack:type_name -> deployctl.v1.StackName
-	1,   // 77: deployctl.v1.DecryptRequest.stack:type_name -> deployctl.v1.StackName
-	65,  // 78: deployctl.v1.Manifest.files:type_name -> deployctl.v1.File
-	1,   // 79: deployctl.v1.MissingRequest.stack:type_name -> deployctl.v1.StackName
-	66,  // 80: deployctl.v1.MissingRequest.manifest:type_name -> deployctl.v1.Manifest
-	1,   // 81: deployctl.v1.PutFileRequest.stack:type_name -> deployctl.v1.StackName
-	1,   // 82: deployctl.v1.PutManifestRequest.stack:type_name -> deployctl.v1.StackName
-	66,  // 83: deployctl.v1.PutManifestRequest.manifest:type_name -> deployctl.v1.Manifest
-	73,  // 84: deployctl.v1.CreateTokenRequest.grant:type_name -> deployctl.v1.Grant
-	175, // 85: deployctl.v1.CreateTokenRequest.expires:type_name -> google.protobuf.Timestamp
-	78,  // 86: deployctl.v1.WhoAmIResponse.grants:type_name -> deployctl.v1.GrantList
-	73,  // 87: deployctl.v1.GrantList.grants:type_name -> deployctl.v1.Grant
-	81,  // 88: deployctl.v1.ListTokensResponse.tokens:type_name -> deployctl.v1.Token
-	175, // 89: deployctl.v1.Token.created:type_name -> google.protobuf.Timestamp
-	175, // 90: deployctl.v1.Token.used:type_name -> google.protobuf.Timestamp
-	73,  // 91: deployctl.v1.Token.grant:type_name -> deployctl.v1.Grant
-	175, // 92: deployctl.v1.Token.expires:type_name -> google.protobuf.Timestamp
-	96,  // 93: deployctl.v1.Token.origin:type_name -> deployctl.v1.Origin
-	78,  // 94: deployctl.v1.Token.limit:type_name -> deployctl.v1.GrantList
-	175, // 95: deployctl.v1.Member.created:type_name -> google.protobuf.Timestamp
-	97,  // 96: deployctl.v1.Member.teams:type_name -> deployctl.v1.Team
-	73,  // 97: deployctl.v1.Member.grant:type_name -> deployctl.v1.Grant
-	73,  // 98: deployctl.v1.GrantMemberRequest.grant:type_name -> deployctl.v1.Grant
-	82,  // 99: deployctl.v1.ListMembersResponse.members:type_name -> deployctl.v1.Member
-	175, // 100: deployctl.v1.ReadAuditRequest.since:type_name -> google.protobuf.Timestamp
-	175, // 101: deployctl.v1.ReadAuditRequest.until:type_name -> google.protobuf.Timestamp
-	91,  // 102: deployctl.v1.ReadAuditResponse.entries:type_name -> deployctl.v1.AuditEntry
-	175, // 103: deployctl.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
-	175, // 104: deployctl.v1.DeriveTokenRequest.expires:type_name -> google.protobuf.Timestamp
-	175, // 105: deployctl.v1.Origin.made:type_name -> google.protobuf.Timestamp
-	73,  // 106: deployctl.v1.Team.grant:type_name -> deployctl.v1.Grant
-	175, // 107: deployctl.v1.Team.created:type_name -> google.protobuf.Timestamp
-	73,  // 108: deployctl.v1.GrantTeamRequest.grant:type_name -> deployctl.v1.Grant
-	97,  // 109: deployctl.v1.ListTeamsResponse.teams:type_name -> deployctl.v1.Team
-	109, // 110: deployctl.v1.Trust.conditions:type_name -> deployctl.v1.Condition
-	73,  // 111: deployctl.v1.Trust.grant:type_name -> deployctl.v1.Grant
-	176, // 112: deployctl.v1.Trust.lifetime:type_name -> google.protobuf.Duration
-	175, // 113: deployctl.v1.Trust.created:type_name -> google.protobuf.Timestamp
-	108, // 114: deployctl.v1.PutTrustRequest.trust:type_name -> deployctl.v1.Trust
-	108, // 115: deployctl.v1.ListTrustsResponse.trusts:type_name -> deployctl.v1.Trust
-	1,   // 116: deployctl.v1.ScheduleName.stack:type_name -> deployctl.v1.StackName
-	116, // 117: deployctl.v1.Schedule.name:type_name -> deployctl.v1.ScheduleName
-	176, // 118: deployctl.v1.Schedule.every:type_name -> google.protobuf.Duration
-	175, // 119: deployctl.v1.Schedule.at:type_name -> google.protobuf.Timestamp
-	175, // 120: deployctl.v1.Schedule.created:type_name -> google.protobuf.Timestamp
-	175, // 121: deployctl.v1.Schedule.next:type_name -> google.protobuf.Timestamp
-	118, // 122: deployctl.v1.Schedule.last:type_name -> deployctl.v1.ScheduleRun
-	175, // 123: deployctl.v1.ScheduleRun.started:type_name -> google.protobuf.Timestamp
-	175, // 124: deployctl.v1.ScheduleRun.ended:type_name -> google.protobuf.Timestamp
-	2,   // 125: deployctl.v1.ScheduleRun.updates:type_name -> deployctl.v1.UpdateName
-	117, // 126: deployctl.v1.CreateScheduleRequest.schedule:type_name -> deployctl.v1.Schedule
-	1,   // 127: deployctl.v1.ListSchedulesRequest.stack:type_name -> deployctl.v1.StackName
-	117, // 128: deployctl.v1.ListSchedulesResponse.schedules:type_name -> deployctl.v1.Schedule
-	116, // 129: deployctl.v1.GetScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
-	117, // 130: deployctl.v1.GetScheduleResponse.schedule:type_name -> deployctl.v1.Schedule
-	116, // 131: deployctl.v1.RemoveScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
-	116, // 132: deployctl.v1.PauseScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
-	116, // 133: deployctl.v1.RunScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
-	116, // 134: deployctl.v1.ScheduleRunsRequest.name:type_name -> deployctl.v1.ScheduleName
-	118, // 135: deployctl.v1.ScheduleRunsResponse.runs:type_name -> deployctl.v1.ScheduleRun
-	1,   // 136: deployctl.v1.GetDriftRequest.stack:type_name -> deployctl.v1.StackName
-	135, // 137: deployctl.v1.GetDriftResponse.drift:type_name -> deployctl.v1.Drift
-	2,   // 138: deployctl.v1.Drift.update:type_name -> deployctl.v1.UpdateName
-	175, // 139: deployctl.v1.Drift.at:type_name -> google.protobuf.Timestamp
-	136, // 140: deployctl.v1.Drift.resources:type_name -> deployctl.v1.DriftedResource
-	2,   // 141: deployctl.v1.Drift.remedy:type_name -> deployctl.v1.UpdateName
-	137, // 142: deployctl.v1.DriftedResource.properties:type_name -> deployctl.v1.DriftedProperty
-	138, // 143: deployctl.v1.WebhookName.scope:type_name -> deployctl.v1.WebhookScope
-	139, // 144: deployctl.v1.Webhook.name:type_name -> deployctl.v1.WebhookName
-	175, // 145: deployctl.v1.Webhook.created:type_name -> google.protobuf.Timestamp
-	175, // 146: deployctl.v1.WebhookDelivery.at:type_name -> google.protobuf.Timestamp
-	175, // 147: deployctl.v1.WebhookDelivery.sent:type_name -> google.protobuf.Timestamp
-	176, // 148: deployctl.v1.WebhookDelivery.took:type_name -> google.protobuf.Duration
-	140, // 149: deployctl.v1.PutWebhookRequest.webhook:type_name -> deployctl.v1.Webhook
-	140, // 150: deployctl.v1.PutWebhookResponse.webhook:type_name -> deployctl.v1.Webhook
-	138, // 151: deployctl.v1.ListWebhooksRequest.scope:type_name -> deployctl.v1.WebhookScope
-	140, // 152: deployctl.v1.ListWebhooksResponse.webhooks:type_name -> deployctl.v1.Webhook
-	139, // 153: deployctl.v1.RemoveWebhookRequest.name:type_name -> deployctl.v1.WebhookName
-	139, // 154: deployctl.v1.SendWebhookRequest.name:type_name -> deployctl.v1.WebhookName
-	141, // 155: deployctl.v1.SendWebhookResponse.delivery:type_name -> deployctl.v1.WebhookDelivery
-	139, // 156: deployctl.v1.WebhookDeliveriesRequest.name:type_name -> deployctl.v1.WebhookName
-	141, // 157: deployctl.v1.WebhookDeliveriesResponse.deliveries:type_name -> deployctl.v1.WebhookDelivery
-	175, // 158: deployctl.v1.Mode.since:type_name -> google.protobuf.Timestamp
-	175, // 159: deployctl.v1.Mode.until:type_name -> google.protobuf.Timestamp
-	152, // 160: deployctl.v1.GetModeResponse.mode:type_name -> deployctl.v1.Mode
-	152, // 161: deployctl.v1.SetModeRequest.mode:type_name -> deployctl.v1.Mode
-	172, // 162: deployctl.v1.Quota.limits:type_name -> deployctl.v1.Quota.LimitsEntry
-	173, // 163: deployctl.v1.Quota.used:type_name -> deployctl.v1.Quota.UsedEntry
-	175, // 164: deployctl.v1.Quota.since:type_name -> google.protobuf.Timestamp
-	157, // 165: deployctl.v1.ListQuotasResponse.quotas:type_name -> deployctl.v1.Quota
-	174, // 166: deployctl.v1.SetQuotaRequest.set:type_name -> deployctl.v1.SetQuotaRequest.SetEntry
-	3,   // 167: deployctl.v1.SubmitRequest.ConfigEntry.value:type_name -> deployctl.v1.ConfigValue
-	5,   // 168: deployctl.v1.Deployments.Submit:input_type -> deployctl.v1.SubmitRequest
-	16,  // 169: deployctl.v1.Deployments.Watch:input_type -> deployctl.v1.WatchRequest
-	21,  // 170: deployctl.v1.Deployments.Cancel:input_type -> deployctl.v1.CancelRequest
-	23,  // 171: deployctl.v1.Deployments.Resolve:input_type -> deployctl.v1.ResolveRequest
-	14,  // 172: deployctl.v1.Deployments.ListOngoing:input_type -> deployctl.v1.ListOngoingRequest
-	26,  // 173: deployctl.v1.Stacks.CreateStack:input_type -> deployctl.v1.CreateStackRequest
-	28,  // 174: deployctl.v1.Stacks.ListStacks:input_type -> deployctl.v1.ListStacksRequest
-	30,  // 175: deployctl.v1.Stacks.ListStatuses:input_type -> deployctl.v1.ListStatusesRequest
-	35,  // 176: deployctl.v1.Stacks.GetStack:input_type -> deployctl.v1.GetStackRequest
-	37,  // 177: deployctl.v1.Stacks.RemoveStack:input_type -> deployctl.v1.RemoveStackRequest
-	39,  // 178: deployctl.v1.Stacks.RenameStack:input_type -> deployctl.v1.RenameStackRequest
-	41,  // 179: deployctl.v1.Stacks.TagStack:input_type -> deployctl.v1.TagStackRequest
-	43,  // 180: deployctl.v1.Stacks.ChangeTags:input_type -> deployctl.v1.ChangeTagsRequest
-	45,  // 181: deployctl.v1.Stacks.Export:input_type -> deployctl.v1.ExportRequest
-	49,  // 182: deployctl.v1.Stacks.Import:input_type -> deployctl.v1.ImportRequest
-	47,  // 183: deployctl.v1.Stacks.ExportRaw:input_type -> deployctl.v1.ExportRawRequest
-	51,  // 184: deployctl.v1.Stacks.Restore:input_type -> deployctl.v1.RestoreRequest
-	53,  // 185: deployctl.v1.Stacks.EditState:input_type -> deployctl.v1.EditStateRequest
-	55,  // 186: deployctl.v1.Stacks.MoveState:input_type -> deployctl.v1.MoveStateRequest
-	57,  // 187: deployctl.v1.Stacks.Recover:input_type -> deployctl.v1.RecoverRequest
-	59,  // 188: deployctl.v1.Stacks.History:input_type -> deployctl.v1.HistoryRequest
-	61,  // 189: deployctl.v1.Stacks.Encrypt:input_type -> deployctl.v1.EncryptRequest
-	63,  // 190: deployctl.v1.Stacks.Decrypt:input_type -> deployctl.v1.DecryptRequest
-	67,  // 191: deployctl.v1.Bundles.Missing:input_type -> deployctl.v1.MissingRequest
-	69,  // 192: deployctl.v1.Bundles.PutFile:input_type -> deployctl.v1.PutFileRequest
-	71,  // 193: deployctl.v1.Bundles.PutManifest:input_type -> deployctl.v1.PutManifestRequest
-	74,  // 194: deployctl.v1.Tokens.CreateToken:input_type -> deployctl.v1.CreateTokenRequest
-	94,  // 195: deployctl.v1.Tokens.DeriveToken:input_type -> deployctl.v1.DeriveTokenRequest
-	79,  // 196: deployctl.v1.Tokens.ListTokens:input_type -> deployctl.v1.ListTokensRequest
-	92,  // 197: deployctl.v1.Tokens.RemoveToken:input_type -> deployctl.v1.RemoveTokenRequest
-	76,  // 198: deployctl.v1.Tokens.WhoAmI:input_type -> deployctl.v1.WhoAmIRequest
-	83,  // 199: deployctl.v1.Members.GrantMember:input_type -> deployctl.v1.GrantMemberRequest
-	85,  // 200: deployctl.v1.Members.ListMembers:input_type -> deployctl.v1.ListMembersRequest
-	87,  // 201: deployctl.v1.Members.RemoveMember:input_type -> deployctl.v1.RemoveMemberRequest
-	98,  // 202: deployctl.v1.Teams.GrantTeam:input_type -> deployctl.v1.GrantTeamRequest
-	100, // 203: deployctl.v1.Teams.ListTeams:input_type -> deployctl.v1.ListTeamsRequest
-	102, // 204: deployctl.v1.Teams.RemoveTeam:input_type -> deployctl.v1.RemoveTeamRequest
-	104, // 205: deployctl.v1.Teams.JoinTeam:input_type -> deployctl.v1.JoinTeamRequest
-	106, // 206: deployctl.v1.Teams.LeaveTeam:input_type -> deployctl.v1.LeaveTeamRequest
-	110, // 207: deployctl.v1.Trusts.PutTrust:input_type -> deployctl.v1.PutTrustRequest
-	112, // 208: deployctl.v1.Trusts.ListTrusts:input_type -> deployctl.v1.ListTrustsRequest
-	114, // 209: deployctl.v1.Trusts.RemoveTrust:input_type -> deployctl.v1.RemoveTrustRequest
-	89,  // 210: deployctl.v1.Audit.ReadAudit:input_type -> deployctl.v1.ReadAuditRequest
-	119, // 211: deployctl.v1.Schedules.CreateSchedule:input_type -> deployctl.v1.CreateScheduleRequest
-	121, // 212: deployctl.v1.Schedules.ListSchedules:input_type -> deployctl.v1.ListSchedulesRequest
-	123, // 213: deployctl.v1.Schedules.GetSchedule:input_type -> deployctl.v1.GetScheduleRequest
-	125, // 214: deployctl.v1.Schedules.RemoveSchedule:input_type -> deployctl.v1.RemoveScheduleRequest
-	127, // 215: deployctl.v1.Schedules.PauseSchedule:input_type -> deployctl.v1.PauseScheduleRequest
-	129, // 216: deployctl.v1.Schedules.RunSchedule:input_type -> deployctl.v1.RunScheduleRequest
-	131, // 217: deployctl.v1.Schedules.ScheduleRuns:input_type -> deployctl.v1.ScheduleRunsRequest
-	133, // 218: deployctl.v1.Schedules.GetDrift:input_type -> deployctl.v1.GetDriftRequest
-	142, // 219: deployctl.v1.Webhooks.PutWebhook:input_type -> deployctl.v1.PutWebhookRequest
-	144, // 220: deployctl.v1.Webhooks.ListWebhooks:input_type -> deployctl.v1.ListWebhooksRequest
-	146, // 221: deployctl.v1.Webhooks.RemoveWebhook:input_type -> deployctl.v1.RemoveWebhookRequest
-	148, // 222: deployctl.v1.Webhooks.SendWebhook:input_type -> deployctl.v1.SendWebhookRequest
-	150, // 223: deployctl.v1.Webhooks.WebhookDeliveries:input_type -> deployctl.v1.WebhookDeliveriesRequest
-	153, // 224: deployctl.v1.Modes.GetMode:input_type -> deployctl.v1.GetModeRequest
-	155, // 225: deployctl.v1.Modes.SetMode:input_type -> deployctl.v1.SetModeRequest
-	158, // 226: deployctl.v1.Quotas.ListQuotas:input_type -> deployctl.v1.ListQuotasRequest
-	160, // 227: deployctl.v1.Quotas.SetQuota:input_type -> deployctl.v1.SetQuotaRequest
-	11,  // 228: deployctl.v1.Deployments.Submit:output_type -> deployctl.v1.SubmitResponse
-	17,  // 229: deployctl.v1.Deployments.Watch:output_type -> deployctl.v1.WatchResponse
-	22,  // 230: deployctl.v1.Deployments.Cancel:output_type -> deployctl.v1.CancelResponse
-	24,  // 231: deployctl.v1.Deployments.Resolve:output_type -> deployctl.v1.ResolveResponse
-	15,  // 232: deployctl.v1.Deployments.ListOngoing:output_type -> deployctl.v1.ListOngoingResponse
-	27,  // 233: deployctl.v1.Stacks.CreateStack:output_type -> deployctl.v1.CreateStackResponse
-	29,  // 234: deployctl.v1.Stacks.ListStacks:output_type -> deployctl.v1.ListStacksResponse
-	31,  // 235: deployctl.v1.Stacks.ListStatuses:output_type -> deployctl.v1.ListStatusesResponse
-	36,  // 236: deployctl.v1.Stacks.GetStack:output_type -> deployctl.v1.GetStackResponse
-	38,  // 237: deployctl.v1.Stacks.RemoveStack:output_type -> deployctl.v1.RemoveStackResponse
-	40,  // 238: deployctl.v1.Stacks.RenameStack:output_type -> deployctl.v1.RenameStackResponse
-	42,  // 239: deployctl.v1.Stacks.TagStack:output_type -> deployctl.v1.TagStackResponse
-	44,  // 240: deployctl.v1.Stacks.ChangeTags:output_type -> deployctl.v1.ChangeTagsResponse
-	46,  // 241: deployctl.v1.Stacks.Export:output_type -> deployctl.v1.ExportResponse
-	50,  // 242: deployctl.v1.Stacks.Import:output_type -> deployctl.v1.ImportResponse
-	48,  // 243: deployctl.v1.Stacks.ExportRaw:output_type -> deployctl.v1.ExportRawResponse
-	52,  // 244: deployctl.v1.Stacks.Restore:output_type -> deployctl.v1.RestoreResponse
-	54,  // 245: deployctl.v1.Stacks.EditState:output_type -> deployctl.v1.EditStateResponse
-	56,  // 246: deployctl.v1.Stacks.MoveState:output_type -> deployctl.v1.MoveStateResponse
-	58,  // 247: deployctl.v1.Stacks.Recover:output_type -> deployctl.v1.RecoverResponse
-	60,  // 248: deployctl.v1.Stacks.History:output_type -> deployctl.v1.HistoryResponse
-	62,  // 249: deployctl.v1.Stacks.Encrypt:output_type -> deployctl.v1.EncryptResponse
-	64,  // 250: deployctl.v1.Stacks.Decrypt:output_type -> deployctl.v1.DecryptResponse
-	68,  // 251: deployctl.v1.Bundles.Missing:output_type -> deployctl.v1.MissingResponse
-	70,  // 252: deployctl.v1.Bundles.PutFile:output_type -> deployctl.v1.PutFileResponse
-	72,  // 253: deployctl.v1.Bundles.PutManifest:output_type -> deployctl.v1.PutManifestResponse
-	75,  // 254: deployctl.v1.Tokens.CreateToken:output_type -> deployctl.v1.CreateTokenResponse
-	95,  // 255: deployctl.v1.Tokens.DeriveToken:output_type -> deployctl.v1.DeriveTokenResponse
-	80,  // 256: deployctl.v1.Tokens.ListTokens:output_type -> deployctl.v1.ListTokensResponse
-	93,  // 257: deployctl.v1.Tokens.RemoveToken:output_type -> deployctl.v1.RemoveTokenResponse
-	77,  // 258: deployctl.v1.Tokens.WhoAmI:output_type -> deployctl.v1.WhoAmIResponse
-	84,  // 259: deployctl.v1.Members.GrantMember:output_type -> deployctl.v1.GrantMemberResponse
-	86,  // 260: deployctl.v1.Members.ListMembers:output_type -> deployctl.v1.ListMembersResponse
-	88,  // 261: deployctl.v1.Members.RemoveMember:output_type -> deployctl.v1.RemoveMemberResponse
-	99,  // 262: deployctl.v1.Teams.GrantTeam:output_type -> deployctl.v1.GrantTeamResponse
-	101, // 263: deployctl.v1.Teams.ListTeams:output_type -> deployctl.v1.ListTeamsResponse
-	103, // 264: deployctl.v1.Teams.RemoveTeam:output_type -> deployctl.v1.RemoveTeamResponse
-	105, // 265: deployctl.v1.Teams.JoinTeam:output_type -> deployctl.v1.JoinTeamResponse
-	107, // 266: deployctl.v1.Teams.LeaveTeam:output_type -> deployctl.v1.LeaveTeamResponse
-	111, // 267: deployctl.v1.Trusts.PutTrust:output_type -> deployctl.v1.PutTrustResponse
-	113, // 268: deployctl.v1.Trusts.ListTrusts:output_type -> deployctl.v1.ListTrustsResponse
-	115, // 269: deployctl.v1.Trusts.RemoveTrust:output_type -> deployctl.v1.RemoveTrustResponse
-	90,  // 270: deployctl.v1.Audit.ReadAudit:output_type -> deployctl.v1.ReadAuditResponse
-	120, // 271: deployctl.v1.Schedules.CreateSchedule:output_type -> deployctl.v1.CreateScheduleResponse
-	122, // 272: deployctl.v1.Schedules.ListSchedules:output_type -> deployctl.v1.ListSchedulesResponse
-	124, // 273: deployctl.v1.Schedules.GetSchedule:output_type -> deployctl.v1.GetScheduleResponse
-	126, // 274: deployctl.v1.Schedules.RemoveSchedule:output_type -> deployctl.v1.RemoveScheduleResponse
-	128, // 275: deployctl.v1.Schedules.PauseSchedule:output_type -> deployctl.v1.PauseScheduleResponse
-	130, // 276: deployctl.v1.Schedules.RunSchedule:output_type -> deployctl.v1.RunScheduleResponse
-	132, // 277: deployctl.v1.Schedules.ScheduleRuns:output_type -> deployctl.v1.ScheduleRunsResponse
-	134, // 278: deployctl.v1.Schedules.GetDrift:output_type -> deployctl.v1.GetDriftResponse
-	143, // 279: deployctl.v1.Webhooks.PutWebhook:output_type -> deployctl.v1.PutWebhookResponse
-	145, // 280: deployctl.v1.Webhooks.ListWebhooks:output_type -> deployctl.v1.ListWebhooksResponse
-	147, // 281: deployctl.v1.Webhooks.RemoveWebhook:output_type -> deployctl.v1.RemoveWebhookResponse
-	149, // 282: deployctl.v1.Webhooks.SendWebhook:output_type -> deployctl.v1.SendWebhookResponse
-	151, // 283: deployctl.v1.Webhooks.WebhookDeliveries:output_type -> deployctl.v1.WebhookDeliveriesResponse
-	154, // 284: deployctl.v1.Modes.GetMode:output_type -> deployctl.v1.GetModeResponse
-	156, // 285: deployctl.v1.Modes.SetMode:output_type -> deployctl.v1.SetModeResponse
-	159, // 286: deployctl.v1.Quotas.ListQuotas:output_type -> deployctl.v1.ListQuotasResponse
-	161, // 287: deployctl.v1.Quotas.SetQuota:output_type -> deployctl.v1.SetQuotaResponse
-	228, // [228:288] is the sub-list for method output_type
-	168, // [168:228] is the sub-list for method input_type
-	168, // [168:168] is the sub-list for extension type_name
-	168, // [168:168] is the sub-list for extension extendee
-	0,   // [0:168] is the sub-list for field type_name
+	171, // 40: deployctl.v1.CreateStackRequest.tags:type_name -> deployctl.v1.CreateStackRequest.TagsEntry
+	1,   // 41: deployctl.v1.RecreateStackRequest.stack:type_name -> deployctl.v1.StackName
+	25,  // 42: deployctl.v1.ListStacksResponse.stacks:type_name -> deployctl.v1.StackInfo
+	34,  // 43: deployctl.v1.ListStatusesResponse.stacks:type_name -> deployctl.v1.StackStatus
+	25,  // 44: deployctl.v1.StackStatus.stack:type_name -> deployctl.v1.StackInfo
+	12,  // 45: deployctl.v1.StackStatus.last:type_name -> deployctl.v1.UpdateInfo
+	35,  // 46: deployctl.v1.StackStatus.drift:type_name -> deployctl.v1.DriftStatus
+	36,  // 47: deployctl.v1.StackStatus.schedules:type_name -> deployctl.v1.ScheduleStatus
+	177, // 48: deployctl.v1.DriftStatus.at:type_name -> google.protobuf.Timestamp
+	177, // 49: deployctl.v1.ScheduleStatus.next:type_name -> google.protobuf.Timestamp
+	1,   // 50: deployctl.v1.GetStackRequest.stack:type_name -> deployctl.v1.StackName
+	25,  // 51: deployctl.v1.GetStackResponse.stack:type_name -> deployctl.v1.StackInfo
+	1,   // 52: deployctl.v1.RemoveStackRequest.stack:type_name -> deployctl.v1.StackName
+	1,   // 53: deployctl.v1.RenameStackRequest.from:type_name -> deployctl.v1.StackName
+	1,   // 54: deployctl.v1.RenameStackRequest.to:type_name -> deployctl.v1.StackName
+	1,   // 55: deployctl.v1.TagStackRequest.stack:type_name -> deployctl.v1.StackName
+	172, // 56: deployctl.v1.TagStackRequest.tags:type_name -> deployctl.v1.TagStackRequest.TagsEntry
+	1,   // 57: deployctl.v1.ChangeTagsRequest.stack:type_name -> deployctl.v1.StackName
+	173, // 58: deployctl.v1.ChangeTagsRequest.set:type_name -> deployctl.v1.ChangeTagsRequest.SetEntry
+	1,   // 59: deployctl.v1.ExportRequest.stack:type_name -> deployctl.v1.StackName
+	4,   // 60: deployctl.v1.ExportRequest.secrets:type_name -> deployctl.v1.SecretsProvider
+	1,   // 61: deployctl.v1.ExportRawRequest.stack:type_name -> deployctl.v1.StackName
+	1,   // 62: deployctl.v1.ImportRequest.stack:type_name -> deployctl.v1.StackName
+	4,   // 63: deployctl.v1.ImportRequest.secrets:type_name -> deployctl.v1.SecretsProvider
+	1,   // 64: deployctl.v1.RestoreRequest.stack:type_name -> deployctl.v1.StackName
+	4,   // 65: deployctl.v1.RestoreRequest.secrets:type_name -> deployctl.v1.SecretsProvider
+	1,   // 66: deployctl.v1.EditStateRequest.stack:type_name -> deployctl.v1.StackName
+	4,   // 67: deployctl.v1.EditStateRequest.secrets:type_name -> deployctl.v1.SecretsProvider
+	4,   // 68: deployctl.v1.EditStateRequest.new_secrets:type_name -> deployctl.v1.SecretsProvider
+	1,   // 69: deployctl.v1.MoveStateRequest.from:type_name -> deployctl.v1.StackName
+	1,   // 70: deployctl.v1.MoveStateRequest.to:type_name -> deployctl.v1.StackName
+	4,   // 71: deployctl.v1.MoveStateRequest.from_secrets:type_name -> deployctl.v1.SecretsProvider
+	4,   // 72: deployctl.v1.MoveStateRequest.to_secrets:type_name -> deployctl.v1.SecretsProvider
+	1,   // 73: deployctl.v1.RecoverRequest.stack:type_name -> deployctl.v1.StackName
+	12,  // 74: deployctl.v1.RecoverResponse.update:type_name -> deployctl.v1.UpdateInfo
+	1,   // 75: deployctl.v1.HistoryRequest.stack:type_name -> deployctl.v1.StackName
+	12,  // 76: deployctl.v1.HistoryResponse.updates:type_name -> deployctl.v1.UpdateInfo
+	1,   // 77: deployctl.v1.EncryptRequest.stack:type_name -> deployctl.v1.StackName
+	1,   // 78: deployctl.v1.DecryptRequest.stack:type_name -> deployctl.v1.StackName
+	67,  // 79: deployctl.v1.Manifest.files:type_name -> deployctl.v1.File
+	1,   // 80: deployctl.v1.MissingRequest.stack:type_name -> deployctl.v1.StackName
+	68,  // 81: deployctl.v1.MissingRequest.manifest:type_name -> deployctl.v1.Manifest
+	1,   // 82: deployctl.v1.PutFileRequest.stack:type_name -> deployctl.v1.StackName
+	1,   // 83: deployctl.v1.PutManifestRequest.stack:type_name -> deployctl.v1.StackName
+	68,  // 84: deployctl.v1.PutManifestRequest.manifest:type_name -> deployctl.v1.Manifest
+	75,  // 85: deployctl.v1.CreateTokenRequest.grant:type_name -> deployctl.v1.Grant
+	177, // 86: deployctl.v1.CreateTokenRequest.expires:type_name -> google.protobuf.Timestamp
+	80,  // 87: deployctl.v1.WhoAmIResponse.grants:type_name -> deployctl.v1.GrantList
+	75,  // 88: deployctl.v1.GrantList.grants:type_name -> deployctl.v1.Grant
+	83,  // 89: deployctl.v1.ListTokensResponse.tokens:type_name -> deployctl.v1.Token
+	177, // 90: deployctl.v1.Token.created:type_name -> google.protobuf.Timestamp
+	177, // 91: deployctl.v1.Token.used:type_name -> google.protobuf.Timestamp
+	75,  // 92: deployctl.v1.Token.grant:type_name -> deployctl.v1.Grant
+	177, // 93: deployctl.v1.Token.expires:type_name -> google.protobuf.Timestamp
+	98,  // 94: deployctl.v1.Token.origin:type_name -> deployctl.v1.Origin
+	80,  // 95: deployctl.v1.Token.limit:type_name -> deployctl.v1.GrantList
+	177, // 96: deployctl.v1.Member.created:type_name -> google.protobuf.Timestamp
+	99,  // 97: deployctl.v1.Member.teams:type_name -> deployctl.v1.Team
+	75,  // 98: deployctl.v1.Member.grant:type_name -> deployctl.v1.Grant
+	75,  // 99: deployctl.v1.GrantMemberRequest.grant:type_name -> deployctl.v1.Grant
+	84,  // 100: deployctl.v1.ListMembersResponse.members:type_name -> deployctl.v1.Member
+	177, // 101: deployctl.v1.ReadAuditRequest.since:type_name -> google.protobuf.Timestamp
+	177, // 102: deployctl.v1.ReadAuditRequest.until:type_name -> google.protobuf.Timestamp
+	93,  // 103: deployctl.v1.ReadAuditResponse.entries:type_name -> deployctl.v1.AuditEntry
+	177, // 104: deployctl.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
+	177, // 105: deployctl.v1.DeriveTokenRequest.expires:type_name -> google.protobuf.Timestamp
+	177, // 106: deployctl.v1.Origin.made:type_name -> google.protobuf.Timestamp
+	75,  // 107: deployctl.v1.Team.grant:type_name -> deployctl.v1.Grant
+	177, // 108: deployctl.v1.Team.created:type_name -> google.protobuf.Timestamp
+	75,  // 109: deployctl.v1.GrantTeamRequest.grant:type_name -> deployctl.v1.Grant
+	99,  // 110: deployctl.v1.ListTeamsResponse.teams:type_name -> deployctl.v1.Team
+	111, // 111: deployctl.v1.Trust.conditions:type_name -> deployctl.v1.Condition
+	75,  // 112: deployctl.v1.Trust.grant:type_name -> deployctl.v1.Grant
+	178, // 113: deployctl.v1.Trust.lifetime:type_name -> google.protobuf.Duration
+	177, // 114: deployctl.v1.Trust.created:type_name -> google.protobuf.Timestamp
+	110, // 115: deployctl.v1.PutTrustRequest.trust:type_name -> deployctl.v1.Trust
+	110, // 116: deployctl.v1.ListTrustsResponse.trusts:type_name -> deployctl.v1.Trust
+	1,   // 117: deployctl.v1.ScheduleName.stack:type_name -> deployctl.v1.StackName
+	118, // 118: deployctl.v1.Schedule.name:type_name -> deployctl.v1.ScheduleName
+	178, // 119: deployctl.v1.Schedule.every:type_name -> google.protobuf.Duration
+	177, // 120: deployctl.v1.Schedule.at:type_name -> google.protobuf.Timestamp
+	177, // 121: deployctl.v1.Schedule.created:type_name -> google.protobuf.Timestamp
+	177, // 122: deployctl.v1.Schedule.next:type_name -> google.protobuf.Timestamp
+	120, // 123: deployctl.v1.Schedule.last:type_name -> deployctl.v1.ScheduleRun
+	177, // 124: deployctl.v1.ScheduleRun.started:type_name -> google.protobuf.Timestamp
+	177, // 125: deployctl.v1.ScheduleRun.ended:type_name -> google.protobuf.Timestamp
+	2,   // 126: deployctl.v1.ScheduleRun.updates:type_name -> deployctl.v1.UpdateName
+	119, // 127: deployctl.v1.CreateScheduleRequest.schedule:type_name -> deployctl.v1.Schedule
+	1,   // 128: deployctl.v1.ListSchedulesRequest.stack:type_name -> deployctl.v1.StackName
+	119, // 129: deployctl.v1.ListSchedulesResponse.schedules:type_name -> deployctl.v1.Schedule
+	118, // 130: deployctl.v1.GetScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
+	119, // 131: deployctl.v1.GetScheduleResponse.schedule:type_name -> deployctl.v1.Schedule
+	118, // 132: deployctl.v1.RemoveScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
+	118, // 133: deployctl.v1.PauseScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
+	118, // 134: deployctl.v1.RunScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
+	118, // 135: deployctl.v1.ScheduleRunsRequest.name:type_name -> deployctl.v1.ScheduleName
+	120, // 136: deployctl.v1.ScheduleRunsResponse.runs:type_name -> deployctl.v1.ScheduleRun
+	1,   // 137: deployctl.v1.GetDriftRequest.stack:type_name -> deployctl.v1.StackName
+	137, // 138: deployctl.v1.GetDriftResponse.drift:type_name -> deployctl.v1.Drift
+	2,   // 139: deployctl.v1.Drift.update:type_name -> deployctl.v1.UpdateName
+	177, // 140: deployctl.v1.Drift.at:type_name -> google.protobuf.Timestamp
+	138, // 141: deployctl.v1.Drift.resources:type_name -> deployctl.v1.DriftedResource
+	2,   // 142: deployctl.v1.Drift.remedy:type_name -> deployctl.v1.UpdateName
+	139, // 143: deployctl.v1.DriftedResource.properties:type_name -> deployctl.v1.DriftedProperty
+	140, // 144: deployctl.v1.WebhookName.scope:type_name -> deployctl.v1.WebhookScope
+	141, // 145: deployctl.v1.Webhook.name:type_name -> deployctl.v1.WebhookName
+	177, // 146: deployctl.v1.Webhook.created:type_name -> google.protobuf.Timestamp
+	177, // 147: deployctl.v1.WebhookDelivery.at:type_name -> google.protobuf.Timestamp
+	177, // 148: deployctl.v1.WebhookDelivery.sent:type_name -> google.protobuf.Timestamp
+	178, // 149: deployctl.v1.WebhookDelivery.took:type_name -> google.protobuf.Duration
+	142, // 150: deployctl.v1.PutWebhookRequest.webhook:type_name -> deployctl.v1.Webhook
+	142, // 151: deployctl.v1.PutWebhookResponse.webhook:type_name -> deployctl.v1.Webhook
+	140, // 152: deployctl.v1.ListWebhooksRequest.scope:type_name -> deployctl.v1.WebhookScope
+	142, // 153: deployctl.v1.ListWebhooksResponse.webhooks:type_name -> deployctl.v1.Webhook
+	141, // 154: deployctl.v1.RemoveWebhookRequest.name:type_name -> deployctl.v1.WebhookName
+	141, // 155: deployctl.v1.SendWebhookRequest.name:type_name -> deployctl.v1.WebhookName
+	143, // 156: deployctl.v1.SendWebhookResponse.delivery:type_name -> deployctl.v1.WebhookDelivery
+	141, // 157: deployctl.v1.WebhookDeliveriesRequest.name:type_name -> deployctl.v1.WebhookName
+	143, // 158: deployctl.v1.WebhookDeliveriesResponse.deliveries:type_name -> deployctl.v1.WebhookDelivery
+	177, // 159: deployctl.v1.Mode.since:type_name -> google.protobuf.Timestamp
+	177, // 160: deployctl.v1.Mode.until:type_name -> google.protobuf.Timestamp
+	154, // 161: deployctl.v1.GetModeResponse.mode:type_name -> deployctl.v1.Mode
+	154, // 162: deployctl.v1.SetModeRequest.mode:type_name -> deployctl.v1.Mode
+	174, // 163: deployctl.v1.Quota.limits:type_name -> deployctl.v1.Quota.LimitsEntry
+	175, // 164: deployctl.v1.Quota.used:type_name -> deployctl.v1.Quota.UsedEntry
+	177, // 165: deployctl.v1.Quota.since:type_name -> google.protobuf.Timestamp
+	159, // 166: deployctl.v1.ListQuotasResponse.quotas:type_name -> deployctl.v1.Quota
+	176, // 167: deployctl.v1.SetQuotaRequest.set:type_name -> deployctl.v1.SetQuotaRequest.SetEntry
+	3,   // 168: deployctl.v1.SubmitRequest.ConfigEntry.value:type_name -> deployctl.v1.ConfigValue
+	5,   // 169: deployctl.v1.Deployments.Submit:input_type -> deployctl.v1.SubmitRequest
+	16,  // 170: deployctl.v1.Deployments.Watch:input_type -> deployctl.v1.WatchRequest
+	21,  // 171: deployctl.v1.Deployments.Cancel:input_type -> deployctl.v1.CancelRequest
+	23,  // 172: deployctl.v1.Deployments.Resolve:input_type -> deployctl.v1.ResolveRequest
+	14,  // 173: deployctl.v1.Deployments.ListOngoing:input_type -> deployctl.v1.ListOngoingRequest
+	26,  // 174: deployctl.v1.Stacks.CreateStack:input_type -> deployctl.v1.CreateStackRequest
+	28,  // 175: deployctl.v1.Stacks.RecreateStack:input_type -> deployctl.v1.RecreateStackRequest
+	30,  // 176: deployctl.v1.Stacks.ListStacks:input_type -> deployctl.v1.ListStacksRequest
+	32,  // 177: deployctl.v1.Stacks.ListStatuses:input_type -> deployctl.v1.ListStatusesRequest
+	37,  // 178: deployctl.v1.Stacks.GetStack:input_type -> deployctl.v1.GetStackRequest
+	39,  // 179: deployctl.v1.Stacks.RemoveStack:input_type -> deployctl.v1.RemoveStackRequest
+	41,  // 180: deployctl.v1.Stacks.RenameStack:input_type -> deployctl.v1.RenameStackRequest
+	43,  // 181: deployctl.v1.Stacks.TagStack:input_type -> deployctl.v1.TagStackRequest
+	45,  // 182: deployctl.v1.Stacks.ChangeTags:input_type -> deployctl.v1.ChangeTagsRequest
+	47,  // 183: deployctl.v1.Stacks.Export:input_type -> deployctl.v1.ExportRequest
+	51,  // 184: deployctl.v1.Stacks.Import:input_type -> deployctl.v1.ImportRequest
+	49,  // 185: deployctl.v1.Stacks.ExportRaw:input_type -> deployctl.v1.ExportRawRequest
+	53,  // 186: deployctl.v1.Stacks.Restore:input_type -> deployctl.v1.RestoreRequest
+	55,  // 187: deployctl.v1.Stacks.EditState:input_type -> deployctl.v1.EditStateRequest
+	57,  // 188: deployctl.v1.Stacks.MoveState:input_type -> deployctl.v1.MoveStateRequest
+	59,  // 189: deployctl.v1.Stacks.Recover:input_type -> deployctl.v1.RecoverRequest
+	61,  // 190: deployctl.v1.Stacks.History:input_type -> deployctl.v1.HistoryRequest
+	63,  // 191: deployctl.v1.Stacks.Encrypt:input_type -> deployctl.v1.EncryptRequest
+	65,  // 192: deployctl.v1.Stacks.Decrypt:input_type -> deployctl.v1.DecryptRequest
+	69,  // 193: deployctl.v1.Bundles.Missing:input_type -> deployctl.v1.MissingRequest
+	71,  // 194: deployctl.v1.Bundles.PutFile:input_type -> deployctl.v1.PutFileRequest
+	73,  // 195: deployctl.v1.Bundles.PutManifest:input_type -> deployctl.v1.PutManifestRequest
+	76,  // 196: deployctl.v1.Tokens.CreateToken:input_type -> deployctl.v1.CreateTokenRequest
+	96,  // 197: deployctl.v1.Tokens.DeriveToken:input_type -> deployctl.v1.DeriveTokenRequest
+	81,  // 198: deployctl.v1.Tokens.ListTokens:input_type -> deployctl.v1.ListTokensRequest
+	94,  // 199: deployctl.v1.Tokens.RemoveToken:input_type -> deployctl.v1.RemoveTokenRequest
+	78,  // 200: deployctl.v1.Tokens.WhoAmI:input_type -> deployctl.v1.WhoAmIRequest
+	85,  // 201: deployctl.v1.Members.GrantMember:input_type -> deployctl.v1.GrantMemberRequest
+	87,  // 202: deployctl.v1.Members.ListMembers:input_type -> deployctl.v1.ListMembersRequest
+	89,  // 203: deployctl.v1.Members.RemoveMember:input_type -> deployctl.v1.RemoveMemberRequest
+	100, // 204: deployctl.v1.Teams.GrantTeam:input_type -> deployctl.v1.GrantTeamRequest
+	102, // 205: deployctl.v1.Teams.ListTeams:input_type -> deployctl.v1.ListTeamsRequest
+	104, // 206: deployctl.v1.Teams.RemoveTeam:input_type -> deployctl.v1.RemoveTeamRequest
+	106, // 207: deployctl.v1.Teams.JoinTeam:input_type -> deployctl.v1.JoinTeamRequest
+	108, // 208: deployctl.v1.Teams.LeaveTeam:input_type -> deployctl.v1.LeaveTeamRequest
+	112, // 209: deployctl.v1.Trusts.PutTrust:input_type -> deployctl.v1.PutTrustRequest
+	114, // 210: deployctl.v1.Trusts.ListTrusts:input_type -> deployctl.v1.ListTrustsRequest
+	116, // 211: deployctl.v1.Trusts.RemoveTrust:input_type -> deployctl.v1.RemoveTrustRequest
+	91,  // 212: deployctl.v1.Audit.ReadAudit:input_type -> deployctl.v1.ReadAuditRequest
+	121, // 213: deployctl.v1.Schedules.CreateSchedule:input_type -> deployctl.v1.CreateScheduleRequest
+	123, // 214: deployctl.v1.Schedules.ListSchedules:input_type -> deployctl.v1.ListSchedulesRequest
+	125, // 215: deployctl.v1.Schedules.GetSchedule:input_type -> deployctl.v1.GetScheduleRequest
+	127, // 216: deployctl.v1.Schedules.RemoveSchedule:input_type -> deployctl.v1.RemoveScheduleRequest
+	129, // 217: deployctl.v1.Schedules.PauseSchedule:input_type -> deployctl.v1.PauseScheduleRequest
+	131, // 218: deployctl.v1.Schedules.RunSchedule:input_type -> deployctl.v1.RunScheduleRequest
+	133, // 219: deployctl.v1.Schedules.ScheduleRuns:input_type -> deployctl.v1.ScheduleRunsRequest
+	135, // 220: deployctl.v1.Schedules.GetDrift:input_type -> deployctl.v1.GetDriftRequest
+	144, // 221: deployctl.v1.Webhooks.PutWebhook:input_type -> deployctl.v1.PutWebhookRequest
+	146, // 222: deployctl.v1.Webhooks.ListWebhooks:input_type -> deployctl.v1.ListWebhooksRequest
+	148, // 223: deployctl.v1.Webhooks.RemoveWebhook:input_type -> deployctl.v1.RemoveWebhookRequest
+	150, // 224: deployctl.v1.Webhooks.SendWebhook:input_type -> deployctl.v1.SendWebhookRequest
+	152, // 225: deployctl.v1.Webhooks.WebhookDeliveries:input_type -> deployctl.v1.WebhookDeliveriesRequest
+	155, // 226: deployctl.v1.Modes.GetMode:input_type -> deployctl.v1.GetModeRequest
+	157, // 227: deployctl.v1.Modes.SetMode:input_type -> deployctl.v1.SetModeRequest
+	160, // 228: deployctl.v1.Quotas.ListQuotas:input_type -> deployctl.v1.ListQuotasRequest
+	162, // 229: deployctl.v1.Quotas.SetQuota:input_type -> deployctl.v1.SetQuotaRequest
+	11,  // 230: deployctl.v1.Deployments.Submit:output_type -> deployctl.v1.SubmitResponse
+	17,  // 231: deployctl.v1.Deployments.Watch:output_type -> deployctl.v1.WatchResponse
+	22,  // 232: deployctl.v1.Deployments.Cancel:output_type -> deployctl.v1.CancelResponse
+	24,  // 233: deployctl.v1.Deployments.Resolve:output_type -> deployctl.v1.ResolveResponse
+	15,  // 234: deployctl.v1.Deployments.ListOngoing:output_type -> deployctl.v1.ListOngoingResponse
+	27,  // 235: deployctl.v1.Stacks.CreateStack:output_type -> deployctl.v1.CreateStackResponse
+	29,  // 236: deployctl.v1.Stacks.RecreateStack:output_type -> deployctl.v1.RecreateStackResponse
+	31,  // 237: deployctl.v1.Stacks.ListStacks:output_type -> deployctl.v1.ListStacksResponse
+	33,  // 238: deployctl.v1.Stacks.ListStatuses:output_type -> deployctl.v1.ListStatusesResponse
+	38,  // 239: deployctl.v1.Stacks.GetStack:output_type -> deployctl.v1.GetStackResponse
+	40,  // 240: deployctl.v1.Stacks.RemoveStack:output_type -> deployctl.v1.RemoveStackResponse
+	42,  // 241: deployctl.v1.Stacks.RenameStack:output_type -> deployctl.v1.RenameStackResponse
+	44,  // 242: deployctl.v1.Stacks.TagStack:output_type -> deployctl.v1.TagStackResponse
+	46,  // 243: deployctl.v1.Stacks.ChangeTags:output_type -> deployctl.v1.ChangeTagsResponse
+	48,  // 244: deployctl.v1.Stacks.Export:output_type -> deployctl.v1.ExportResponse
+	52,  // 245: deployctl.v1.Stacks.Import:output_type -> deployctl.v1.ImportResponse
+	50,  // 246: deployctl.v1.Stacks.ExportRaw:output_type -> deployctl.v1.ExportRawResponse
+	54,  // 247: deployctl.v1.Stacks.Restore:output_type -> deployctl.v1.RestoreResponse
+	56,  // 248: deployctl.v1.Stacks.EditState:output_type -> deployctl.v1.EditStateResponse
+	58,  // 249: deployctl.v1.Stacks.MoveState:output_type -> deployctl.v1.MoveStateResponse
+	60,  // 250: deployctl.v1.Stacks.Recover:output_type -> deployctl.v1.RecoverResponse
+	62,  // 251: deployctl.v1.Stacks.History:output_type -> deployctl.v1.HistoryResponse
+	64,  // 252: deployctl.v1.Stacks.Encrypt:output_type -> deployctl.v1.EncryptResponse
+	66,  // 253: deployctl.v1.Stacks.Decrypt:output_type -> deployctl.v1.DecryptResponse
+	70,  // 254: deployctl.v1.Bundles.Missing:output_type -> deployctl.v1.MissingResponse
+	72,  // 255: deployctl.v1.Bundles.PutFile:output_type -> deployctl.v1.PutFileResponse
+	74,  // 256: deployctl.v1.Bundles.PutManifest:output_type -> deployctl.v1.PutManifestResponse
+	77,  // 257: deployctl.v1.Tokens.CreateToken:output_type -> deployctl.v1.CreateTokenResponse
+	97,  // 258: deployctl.v1.Tokens.DeriveToken:output_type -> deployctl.v1.DeriveTokenResponse
+	82,  // 259: deployctl.v1.Tokens.ListTokens:output_type -> deployctl.v1.ListTokensResponse
+	95,  // 260: deployctl.v1.Tokens.RemoveToken:output_type -> deployctl.v1.RemoveTokenResponse
+	79,  // 261: deployctl.v1.Tokens.WhoAmI:output_type -> deployctl.v1.WhoAmIResponse
+	86,  // 262: deployctl.v1.Members.GrantMember:output_type -> deployctl.v1.GrantMemberResponse
+	88,  // 263: deployctl.v1.Members.ListMembers:output_type -> deployctl.v1.ListMembersResponse
+	90,  // 264: deployctl.v1.Members.RemoveMember:output_type -> deployctl.v1.RemoveMemberResponse
+	101, // 265: deployctl.v1.Teams.GrantTeam:output_type -> deployctl.v1.GrantTeamResponse
+	103, // 266: deployctl.v1.Teams.ListTeams:output_type -> deployctl.v1.ListTeamsResponse
+	105, // 267: deployctl.v1.Teams.RemoveTeam:output_type -> deployctl.v1.RemoveTeamResponse
+	107, // 268: deployctl.v1.Teams.JoinTeam:output_type -> deployctl.v1.JoinTeamResponse
+	109, // 269: deployctl.v1.Teams.LeaveTeam:output_type -> deployctl.v1.LeaveTeamResponse
+	113, // 270: deployctl.v1.Trusts.PutTrust:output_type -> deployctl.v1.PutTrustResponse
+	115, // 271: deployctl.v1.Trusts.ListTrusts:output_type -> deployctl.v1.ListTrustsResponse
+	117, // 272: deployctl.v1.Trusts.RemoveTrust:output_type -> deployctl.v1.RemoveTrustResponse
+	92,  // 273: deployctl.v1.Audit.ReadAudit:output_type -> deployctl.v1.ReadAuditResponse
+	122, // 274: deployctl.v1.Schedules.CreateSchedule:output_type -> deployctl.v1.CreateScheduleResponse
+	124, // 275: deployctl.v1.Schedules.ListSchedules:output_type -> deployctl.v1.ListSchedulesResponse
+	126, // 276: deployctl.v1.Schedules.GetSchedule:output_type -> deployctl.v1.GetScheduleResponse
+	128, // 277: deployctl.v1.Schedules.RemoveSchedule:output_type -> deployctl.v1.RemoveScheduleResponse
+	130, // 278: deployctl.v1.Schedules.PauseSchedule:output_type -> deployctl.v1.PauseScheduleResponse
+	132, // 279: deployctl.v1.Schedules.RunSchedule:output_type -> deployctl.v1.RunScheduleResponse
+	134, // 280: deployctl.v1.Schedules.ScheduleRuns:output_type -> deployctl.v1.ScheduleRunsResponse
+	136, // 281: deployctl.v1.Schedules.GetDrift:output_type -> deployctl.v1.GetDriftResponse
+	145, // 282: deployctl.v1.Webhooks.PutWebhook:output_type -> deployctl.v1.PutWebhookResponse
+	147, // 283: deployctl.v1.Webhooks.ListWebhooks:output_type -> deployctl.v1.ListWebhooksResponse
+	149, // 284: deployctl.v1.Webhooks.RemoveWebhook:output_type -> deployctl.v1.RemoveWebhookResponse
+	151, // 285: deployctl.v1.Webhooks.SendWebhook:output_type -> deployctl.v1.SendWebhookResponse
+	153, // 286: deployctl.v1.Webhooks.WebhookDeliveries:output_type -> deployctl.v1.WebhookDeliveriesResponse
+	156, // 287: deployctl.v1.Modes.GetMode:output_type -> deployctl.v1.GetModeResponse
+	158, // 288: deployctl.v1.Modes.SetMode:output_type -> deployctl.v1.SetModeResponse
+	161, // 289: deployctl.v1.Quotas.ListQuotas:output_type -> deployctl.v1.ListQuotasResponse
+	163, // 290: deployctl.v1.Quotas.SetQuota:output_type -> deployctl.v1.SetQuotaResponse
+	230, // [230:291] is the sub-list for method output_type
+	169, // [169:230] is the sub-list for method input_type
+	169, // [169:169] is the sub-list for extension type_name
+	169, // [169:169] is the sub-list for extension extendee
+	0,   // [0:169] is the sub-list for field type_name
 }
 
 func init() { file_deployctl_v1_deployctl_proto_init() }
@@ -10786,16 +10911,16 @@ func file_deployctl_v1_deployctl_proto_init() {
 		(*WatchResponse_Progress)(nil),
 		(*WatchResponse_End)(nil),
 	}
-	file_deployctl_v1_deployctl_proto_msgTypes[49].OneofWrappers = []any{}
-	file_deployctl_v1_deployctl_proto_msgTypes[53].OneofWrappers = []any{}
+	file_deployctl_v1_deployctl_proto_msgTypes[51].OneofWrappers = []any{}
 	file_deployctl_v1_deployctl_proto_msgTypes[55].OneofWrappers = []any{}
+	file_deployctl_v1_deployctl_proto_msgTypes[57].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_deployctl_v1_deployctl_proto_rawDesc), len(file_deployctl_v1_deployctl_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   175,
+			NumMessages:   177,
 			NumExtensions: 0,
 			NumServices:   12,
 		},

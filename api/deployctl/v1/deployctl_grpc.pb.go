@@ -290,24 +290,25 @@ var Deployments_ServiceDesc = grpc.ServiceDesc{
 }
 
 const (
-	Stacks_CreateStack_FullMethodName  = "/deployctl.v1.Stacks/CreateStack"
-	Stacks_ListStacks_FullMethodName   = "/deployctl.v1.Stacks/ListStacks"
-	Stacks_ListStatuses_FullMethodName = "/deployctl.v1.Stacks/ListStatuses"
-	Stacks_GetStack_FullMethodName     = "/deployctl.v1.Stacks/GetStack"
-	Stacks_RemoveStack_FullMethodName  = "/deployctl.v1.Stacks/RemoveStack"
-	Stacks_RenameStack_FullMethodName  = "/deployctl.v1.Stacks/RenameStack"
-	Stacks_TagStack_FullMethodName     = "/deployctl.v1.Stacks/TagStack"
-	Stacks_ChangeTags_FullMethodName   = "/deployctl.v1.Stacks/ChangeTags"
-	Stacks_Export_FullMethodName       = "/deployctl.v1.Stacks/Export"
-	Stacks_Import_FullMethodName       = "/deployctl.v1.Stacks/Import"
-	Stacks_ExportRaw_FullMethodName    = "/deployctl.v1.Stacks/ExportRaw"
-	Stacks_Restore_FullMethodName      = "/deployctl.v1.Stacks/Restore"
-	Stacks_EditState_FullMethodName    = "/deployctl.v1.Stacks/EditState"
-	Stacks_MoveState_FullMethodName    = "/deployctl.v1.Stacks/MoveState"
-	Stacks_Recover_FullMethodName      = "/deployctl.v1.Stacks/Recover"
-	Stacks_History_FullMethodName      = "/deployctl.v1.Stacks/History"
-	Stacks_Encrypt_FullMethodName      = "/deployctl.v1.Stacks/Encrypt"
-	Stacks_Decrypt_FullMethodName      = "/deployctl.v1.Stacks/Decrypt"
+	Stacks_CreateStack_FullMethodName   = "/deployctl.v1.Stacks/CreateStack"
+	Stacks_RecreateStack_FullMethodName = "/deployctl.v1.Stacks/RecreateStack"
+	Stacks_ListStacks_FullMethodName    = "/deployctl.v1.Stacks/ListStacks"
+	Stacks_ListStatuses_FullMethodName  = "/deployctl.v1.Stacks/ListStatuses"
+	Stacks_GetStack_FullMethodName      = "/deployctl.v1.Stacks/GetStack"
+	Stacks_RemoveStack_FullMethodName   = "/deployctl.v1.Stacks/RemoveStack"
+	Stacks_RenameStack_FullMethodName   = "/deployctl.v1.Stacks/RenameStack"
+	Stacks_TagStack_FullMethodName      = "/deployctl.v1.Stacks/TagStack"
+	Stacks_ChangeTags_FullMethodName    = "/deployctl.v1.Stacks/ChangeTags"
+	Stacks_Export_FullMethodName        = "/deployctl.v1.Stacks/Export"
+	Stacks_Import_FullMethodName        = "/deployctl.v1.Stacks/Import"
+	Stacks_ExportRaw_FullMethodName     = "/deployctl.v1.Stacks/ExportRaw"
+	Stacks_Restore_FullMethodName       = "/deployctl.v1.Stacks/Restore"
+	Stacks_EditState_FullMethodName     = "/deployctl.v1.Stacks/EditState"
+	Stacks_MoveState_FullMethodName     = "/deployctl.v1.Stacks/MoveState"
+	Stacks_Recover_FullMethodName       = "/deployctl.v1.Stacks/Recover"
+	Stacks_History_FullMethodName       = "/deployctl.v1.Stacks/History"
+	Stacks_Encrypt_FullMethodName       = "/deployctl.v1.Stacks/Encrypt"
+	Stacks_Decrypt_FullMethodName       = "/deployctl.v1.Stacks/Decrypt"
 )
 
 // StacksClient is the client API for Stacks service.
@@ -315,6 +316,7 @@ const (
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 type StacksClient interface {
 	CreateStack(ctx context.Context, in *CreateStackRequest, opts ...grpc.CallOption) (*CreateStackResponse, error)
+	RecreateStack(ctx context.Context, in *RecreateStackRequest, opts ...grpc.CallOption) (*RecreateStackResponse, error)
 	ListStacks(ctx context.Context, in *ListStacksRequest, opts ...grpc.CallOption) (*ListStacksResponse, error)
 	// ListStatuses lists stacks that the caller may see with what an operator looks at: last result, drift, schedules.
 	ListStatuses(ctx context.Context, in *ListStatusesRequest, opts ...grpc.CallOption) (*ListStatusesResponse, error)
@@ -354,6 +356,16 @@ func (c *stacksClient) CreateStack(ctx context.Context, in *CreateStackRequest, 
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(CreateStackResponse)
 	err := c.cc.Invoke(ctx, Stacks_CreateStack_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *stacksClient) RecreateStack(ctx context.Context, in *RecreateStackRequest, opts ...grpc.CallOption) (*RecreateStackResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RecreateStackResponse)
+	err := c.cc.Invoke(ctx, Stacks_RecreateStack_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -556,6 +568,7 @@ func (c *stacksClient) Decrypt(ctx context.Context, in *DecryptRequest, opts ...
 // for forward compatibility.
 type StacksServer interface {
 	CreateStack(context.Context, *CreateStackRequest) (*CreateStackResponse, error)
+	RecreateStack(context.Context, *RecreateStackRequest) (*RecreateStackResponse, error)
 	ListStacks(context.Context, *ListStacksRequest) (*ListStacksResponse, error)
 	// ListStatuses lists stacks that the caller may see with what an operator looks at: last result, drift, schedules.
 	ListStatuses(context.Context, *ListStatusesRequest) (*ListStatusesResponse, error)
@@ -593,6 +606,9 @@ type UnimplementedStacksServer struct{}
 
 func (UnimplementedStacksServer) CreateStack(context.Context, *CreateStackRequest) (*CreateStackResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method CreateStack not implemented")
+}
+func (UnimplementedStacksServer) RecreateStack(context.Context, *RecreateStackRequest) (*RecreateStackResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RecreateStack not implemented")
 }
 func (UnimplementedStacksServer) ListStacks(context.Context, *ListStacksRequest) (*ListStacksResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListStacks not implemented")
@@ -680,6 +696,24 @@ func _Stacks_CreateStack_Handler(srv interface{}, ctx context.Context, dec func(
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(StacksServer).CreateStack(ctx, req.(*CreateStackRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Stacks_RecreateStack_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RecreateStackRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(StacksServer).RecreateStack(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Stacks_RecreateStack_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(StacksServer).RecreateStack(ctx, req.(*RecreateStackRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -975,6 +1009,10 @@ var Stacks_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "CreateStack",
 			Handler:    _Stacks_CreateStack_Handler,
+		},
+		{
+			MethodName: "RecreateStack",
+			Handler:    _Stacks_RecreateStack_Handler,
 		},
 		{
 			MethodName: "ListStacks",

@@ -99,7 +99,10 @@ var rules = map[string]rule{
 	},
 	api.Deployments_ListOngoing_FullMethodName: {role: viewer, scope: onAny, does: reads},
 
-	api.Stacks_CreateStack_FullMethodName:  {role: deployer, scope: onNewStack, touches: stack("stack"), does: changes},
+	api.Stacks_CreateStack_FullMethodName: {role: deployer, scope: onNewStack, touches: stack("stack"), does: changes},
+	api.Stacks_RecreateStack_FullMethodName: {
+		role: admin, scope: onNewStack, touches: stack("stack"), does: changes, subject: subject("identity"),
+	},
 	api.Stacks_ListStacks_FullMethodName:   {role: viewer, scope: onAny, does: reads},
 	api.Stacks_ListStatuses_FullMethodName: {role: viewer, scope: onAny, does: reads},
 	api.Stacks_GetStack_FullMethodName:     {role: viewer, touches: stack("stack"), does: reads},

@@ -282,7 +282,8 @@ func TestWhichRoleAMethodNeeds(t *testing.T) {
 			"Stacks/Restore Stacks/TagStack Webhooks/ListWebhooks Webhooks/PutWebhook Webhooks/RemoveWebhook " +
 			"Webhooks/SendWebhook Webhooks/WebhookDeliveries",
 		admin: "Audit/ReadAudit Members/GrantMember Members/ListMembers Members/RemoveMember Modes/SetMode " +
-			"Quotas/SetQuota Stacks/ExportRaw Teams/GrantTeam Teams/JoinTeam Teams/LeaveTeam Teams/ListTeams Teams/RemoveTeam " +
+			"Quotas/SetQuota Stacks/ExportRaw Stacks/RecreateStack " +
+			"Teams/GrantTeam Teams/JoinTeam Teams/LeaveTeam Teams/ListTeams Teams/RemoveTeam " +
 			"Tokens/CreateToken " +
 			"Tokens/ListTokens Tokens/RemoveToken Trusts/ListTrusts Trusts/PutTrust Trusts/RemoveTrust",
 		"": "Health/Check Health/List Health/Watch",

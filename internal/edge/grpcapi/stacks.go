@@ -24,6 +24,13 @@ func (s *stacks) CreateStack(ctx context.Context, m *api.CreateStackRequest) (*a
 	return &api.CreateStackResponse{}, s.service.CreateStack(ctx, wire.ToStack(m.GetStack()), m.GetTags())
 }
 
+func (s *stacks) RecreateStack(
+	ctx context.Context, m *api.RecreateStackRequest,
+) (*api.RecreateStackResponse, error) {
+	return &api.RecreateStackResponse{}, s.service.RecreateStack(ctx, callerOf(ctx), wire.ToStack(m.GetStack()),
+		m.GetIdentity())
+}
+
 func (s *stacks) ListStacks(ctx context.Context, m *api.ListStacksRequest) (*api.ListStacksResponse, error) {
 	list, err := Visible{s.service, callerOf(ctx)}.ListStacks(ctx, m.GetOrganization(), m.GetProject())
 	return &api.ListStacksResponse{Stacks: wire.FromStackInfos(list)}, err

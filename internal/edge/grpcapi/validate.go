@@ -126,6 +126,9 @@ func validateRest(request any) error {
 		return nil
 	case *api.CreateStackRequest:
 		return deployments.ValidateTags(m.GetTags())
+	case *api.RecreateStackRequest:
+		_, err := deployments.ParseIdentity(m.GetIdentity())
+		return err
 	case *api.TagStackRequest:
 		return deployments.ValidateTags(m.GetTags())
 	case *api.ChangeTagsRequest:

@@ -3,6 +3,7 @@ package pulumiapi
 import (
 	"errors"
 	"strconv"
+	"time"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
@@ -118,13 +119,10 @@ func textOf(u apitype.UpdateInfo) (bytes int) {
 // describe describes an update, with its configuration if a client has executed it.
 func (c *call) describe(u deployments.UpdateInfo) (apitype.UpdateInfo, error) {
 	info := apitype.UpdateInfo{
-		Kind: kindOf(u), StartTime: u.Started.Unix(), Message: u.Message, Environment: map[string]string{},
-		Config: map[string]apitype.ConfigValue{}, Result: resultOf(u), EndTime: u.Ended.Unix(),
-		Version: u.Update.Number(), ResourceCount: u.Resources,
+		Kind: kindOf(u), Message: u.Message, Environment: map[string]string{},
+		Config: map[string]apitype.ConfigValue{}, Result: resultOf(u), Version: u.Update.Number(), ResourceCount: u.Resources,
 	}
-	if u.Ended.IsZero() {
-		info.EndTime = 0
-	}
+	info.StartTime, info.EndTime = timesOf(u, time.Now())
 	if len(u.Changes) > 0 {
 		info.ResourceChanges = make(map[apitype.OpType]int, len(u.Changes))
 		for kind, n := range u.Changes {
@@ -143,6 +141,18 @@ func (c *call) describe(u deployments.UpdateInfo) (apitype.UpdateInfo, error) {
 	}
 	info.Config, err = c.configuration(r)
 	return info, err
+}
+
+// timesOf returns when an update began and ended. The CLI subtracts one from the other, whatever they are: an update
+// that runs ends now, and of one whose times are not known both are 0.
+func timesOf(u deployments.UpdateInfo, now time.Time) (start, end int64) {
+	if u.Started.IsZero() {
+		return 0, 0
+	}
+	if u.Ended.IsZero() {
+		u.Ended = now
+	}
+	return u.Started.Unix(), u.Started.Add(u.Took()).Unix()
 }
 
 // named returns the name of an update of the stack by its present name: the history has the name at that time.

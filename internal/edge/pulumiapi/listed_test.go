@@ -4,10 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
@@ -83,5 +86,39 @@ func TestAnUpdateThatWaitedIsInTheHistoryOnce(t *testing.T) {
 	}
 	if fmt.Sprint(got) != "[4 3 1]" {
 		t.Errorf("the history lists %v", got)
+	}
+}
+
+func TestTheHistoryHasOnlyUpdatesThatBeganAndTimesThatCanBeSubtracted(t *testing.T) {
+	b := newBench(t)
+	began := time.Now().Add(-time.Minute).UTC()
+	for n, info := range []deployments.UpdateInfo{
+		{Status: deployments.StatusSucceeded, Started: began, Ended: began.Add(30 * time.Second)},
+		{Status: deployments.StatusFailed}, // of which the times are not known
+		{Status: deployments.StatusRunning, Started: began},
+		{Status: "cancelled", Started: began, Ended: began, Unbegun: true}, // its start was refused
+	} {
+		info.Update, info.Kind = deployments.UpdateName{StackName: dev, Version: fmt.Sprint(n + 1)}, engine.KindUp
+		if err := b.store.PutInfo(t.Context(), info); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for query, want := range map[string][]int{"": {3, 2, 1}, "?page=1&pageSize=1": {3}, "?page=2&pageSize=2": {1}} {
+		var answer apitype.GetHistoryResponse
+		if err := json.Unmarshal([]byte(b.want(http.StatusOK, http.MethodGet, "/api/stacks/acme/shop/dev/updates"+query,
+			"token viewer", "")), &answer); err != nil {
+			t.Fatal(err)
+		}
+		got := []int{}
+		for _, u := range answer.Updates {
+			got = append(got, u.Version)
+			least := map[int]int64{1: 30, 2: 0, 3: 60}[u.Version]
+			if took := u.EndTime - u.StartTime; took < least || u.Version < 3 && took > least {
+				t.Errorf("update %d took %d s, and %d at least", u.Version, took, least)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%q lists %v, not %v", query, got, want)
+		}
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/sys/outbound"
 	"github.com/go-git/go-git/v6"
-	"github.com/go-git/go-git/v6/config"
 	"github.com/go-git/go-git/v6/plumbing"
 	"github.com/go-git/go-git/v6/plumbing/client"
 	"github.com/go-git/go-git/v6/plumbing/transport"
@@ -65,11 +64,11 @@ func fetch(ctx context.Context, o FetchOrder, said io.Writer) (Fetched, error) {
 	return Fetched{Commit: hash.String(), Message: subject, HostKey: f.hostKey}, nil
 }
 
-// checkout clones the branch, or fetches the commit: by itself if the server gives it so, else with all branches.
+// checkout clones the branch, or fetches the commit.
 func (f *fetcher) checkout(ctx context.Context, options []client.Option) (*git.Repository, plumbing.Hash, error) {
-	clone := &git.CloneOptions{URL: f.url.String(), ClientOptions: options, Tags: git.NoTags, Depth: 1,
-		SingleBranch: true, Progress: f.said}
 	if f.order.Commit == "" {
+		clone := &git.CloneOptions{URL: f.url.String(), ClientOptions: options, Tags: git.NoTags, Depth: 1,
+			SingleBranch: true, Progress: f.said}
 		if f.order.Branch != "" {
 			clone.ReferenceName = plumbing.NewBranchReferenceName(strings.TrimPrefix(f.order.Branch, "refs/heads/"))
 		}
@@ -83,47 +82,15 @@ func (f *fetcher) checkout(ctx context.Context, options []client.Option) (*git.R
 		}
 		return repository, head.Hash(), nil
 	}
-	repository, hash, err := f.exactly(ctx, options)
+	repository, hash, err := f.revision(ctx, options)
 	if err != nil {
-		if err := os.RemoveAll(f.order.Dir); err != nil {
-			return nil, hash, err
-		}
-		clone.Depth, clone.SingleBranch, clone.NoCheckout = 0, false, true
-		if repository, err = git.PlainCloneContext(ctx, f.order.Dir, clone); err != nil {
-			return nil, hash, err
-		}
-		resolved, err := repository.ResolveRevision(plumbing.Revision(f.order.Commit))
-		if err != nil {
-			return nil, hash, deployments.Errorf(deployments.CodeInvalid, "the repository has no commit %s on any of its "+
-				"branches", f.order.Commit)
-		}
-		hash = *resolved
+		return nil, hash, err
 	}
 	worktree, err := repository.Worktree()
 	if err != nil {
 		return nil, hash, err
 	}
 	return repository, hash, worktree.Checkout(&git.CheckoutOptions{Hash: hash, Force: true})
-}
-
-// exactly fetches nothing but the commit.
-func (f *fetcher) exactly(ctx context.Context, options []client.Option) (*git.Repository, plumbing.Hash, error) {
-	hash := plumbing.NewHash(f.order.Commit)
-	if !plumbing.IsHash(f.order.Commit) {
-		return nil, hash, errors.New("a short commit is looked for in the branches")
-	}
-	repository, err := git.PlainInit(f.order.Dir, false)
-	if err != nil {
-		return nil, hash, err
-	}
-	remote, err := repository.CreateRemote(&config.RemoteConfig{Name: git.DefaultRemoteName,
-		URLs: []string{f.url.String()}})
-	if err != nil {
-		return nil, hash, err
-	}
-	err = remote.FetchContext(ctx, &git.FetchOptions{ClientOptions: options, Depth: 1, Tags: git.NoTags,
-		Progress: f.said, RefSpecs: []config.RefSpec{config.RefSpec(f.order.Commit + ":refs/heads/deployed")}})
-	return repository, hash, err
 }
 
 // client returns the options that make go-git ask only servers that may be asked, with the credentials.
@@ -265,13 +232,8 @@ func (f *fetcher) explain(err error) error {
 		text = fmt.Sprintf("the git server does not accept the credentials for %s: check them", at)
 	case errors.Is(err, transport.ErrRepositoryNotFound):
 		text = fmt.Sprintf("there is no repository %s, or these credentials may not see it", at)
-	case errors.Is(err, plumbing.ErrReferenceNotFound), strings.Contains(err.Error(), "couldn't find remote ref"),
-		errors.Is(err, transport.ErrEmptyRemoteRepository) && f.order.Branch+f.order.Commit != "": // nothing of this name
+	case f.order.Branch != "" && (errors.Is(err, plumbing.ErrReferenceNotFound) || absentRef(err)): // nothing of this name
 		text = fmt.Sprintf("the repository %s has no branch %q", at, f.order.Branch)
-		if f.order.Commit != "" {
-			text = fmt.Sprintf("the repository %s has no commit %q that can be fetched; give all 40 digits of a commit, not a "+
-				"tag or an abbreviation", at, f.order.Commit)
-		}
 	case errors.Is(err, transport.ErrEmptyRemoteRepository):
 		text = fmt.Sprintf("the repository %s is empty", at)
 	case errors.Is(err, errTooMuch):

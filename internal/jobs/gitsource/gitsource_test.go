@@ -4,6 +4,7 @@ package gitsource
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/cgi"
 	"net/http/httptest"
@@ -115,7 +116,7 @@ func TestABranchOrACommitIsFetched(t *testing.T) {
 		}
 	}
 	for why, o := range map[string]FetchOrder{
-		"no branch": {Branch: "other"}, "no commit": {Commit: strings.Repeat("ab", 20)},
+		"no branch \"other\"": {Branch: "other"}, "no commit": {Commit: strings.Repeat("ab", 20)},
 		"no repository": {URL: strings.Replace(at, "shop", "none", 1)},
 	} {
 		if o.URL == "" {
@@ -130,6 +131,74 @@ func TestABranchOrACommitIsFetched(t *testing.T) {
 	if deployments.CodeOf(err) != deployments.CodeInvalid || !strings.Contains(err.Error(), "credentials") {
 		t.Errorf("with a wrong password: %v", err)
 	}
+}
+
+func TestACommitIsGivenByItsDigitsATagOrABranch(t *testing.T) {
+	r := newRepository(t, map[string]string{"a": "first"})
+	work := filepath.Join(r.root, "work")
+	runGit(t, work, "tag", "v1")
+	runGit(t, work, "tag", "--annotate", "--message", "about it", "release/1.0")
+	runGit(t, work, "tag", r.commit[:8]) // a tag goes before an abbreviation
+	runGit(t, work, "tag", "nothing", "HEAD:a")
+	runGit(t, work, "checkout", "--quiet", "-b", "feature/x")
+	runGit(t, work, "commit", "--quiet", "--allow-empty", "--message", "The second")
+	second := runGit(t, work, "rev-parse", "HEAD")
+	runGit(t, work, "checkout", "--quiet", "--detach")
+	runGit(t, work, "commit", "--quiet", "--allow-empty", "--message", "The third")
+	runGit(t, work, "tag", "only-tagged")
+	third := runGit(t, work, "rev-parse", "HEAD")
+	runGit(t, work, "push", "--quiet", "origin", "main", "feature/x", "--tags")
+	at := r.serve(t, "").URL + "/shop.git"
+	for given, want := range map[string]string{
+		"v1": r.commit, "release/1.0": r.commit, r.commit[:8]: r.commit, "main": r.commit, "feature/x": second,
+		"only-tagged": third, second: second, second[:7]: second, strings.ToUpper(second[:10]): second, third[:9]: third,
+		third: third,
+	} {
+		if f, _, err := fetched(t, FetchOrder{URL: at, Private: true, Commit: given}); err != nil || f.Commit != want {
+			t.Errorf("%s is %+v, %v", given, f, err)
+		}
+	}
+	for _, given := range []string{"v2", "abc", "HEAD~1", "main^", "refs/heads/main:x", "*", "v1..main", "@{-1}",
+		"nothing", strings.Repeat("ab", 20), strings.Repeat("0", 12)} {
+		_, _, err := fetched(t, FetchOrder{URL: at, Private: true, Commit: given})
+		if deployments.CodeOf(err) != deployments.CodeInvalid || !strings.Contains(err.Error(), "no commit") {
+			t.Errorf("%s: %v", given, err)
+		}
+	}
+	begin := alike(t, r)
+	_, _, err := fetched(t, FetchOrder{URL: at, Private: true, Commit: begin})
+	if deployments.CodeOf(err) != deployments.CodeInvalid || !strings.Contains(err.Error(), "begin with \""+begin) {
+		t.Errorf("%s: %v", begin, err)
+	}
+	empty := repository{root: t.TempDir()}
+	runGit(t, empty.root, "init", "--quiet", "--bare", filepath.Join(empty.root, "shop.git"))
+	_, _, err = fetched(t, FetchOrder{URL: empty.serve(t, "").URL + "/shop.git", Private: true, Commit: "v1"})
+	if err == nil || !strings.Contains(err.Error(), "no commit \"v1\"") {
+		t.Errorf("of an empty repository: %v", err)
+	}
+}
+
+// alike makes a branch on which some commits begin with the same four digits, and returns them.
+func alike(t *testing.T, r repository) string {
+	t.Helper()
+	var many strings.Builder
+	for n := range 1000 {
+		fmt.Fprintf(&many, "commit refs/heads/many\ncommitter Ann <ann@example.com> %d +0000\ndata 0\n\n", n+1)
+	}
+	cmd := exec.Command("git", "fast-import", "--quiet")
+	cmd.Dir, cmd.Stdin = r.bare, strings.NewReader(many.String())
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("git fast-import: %v\n%s", err, out)
+	}
+	seen := map[string]bool{}
+	for _, hash := range strings.Fields(runGit(t, r.bare, "rev-list", "many")) {
+		if seen[hash[:4]] {
+			return hash[:4]
+		}
+		seen[hash[:4]] = true
+	}
+	t.Fatal("no two commits begin alike")
+	return ""
 }
 
 func TestOnlyAllowedServersAreAsked(t *testing.T) {

@@ -18,7 +18,8 @@ type Order struct {
 // FetchOrder asks for the files of a commit.
 type FetchOrder struct {
 	URL string
-	// Branch or Commit says which; without both it is the default branch of the repository.
+	// Branch or Commit says which; without both it is the default branch of the repository. A commit is given by its
+	// digits or the first of them, or by a tag or a branch.
 	Branch, Commit string
 	Auth           Auth
 	// Dir is where the files go; it does not exist.

@@ -102,7 +102,7 @@ func (m *Metrics) PreviewEnded(info deployments.UpdateInfo) { m.update(toolPulum
 
 func (m *Metrics) update(tool string, info deployments.UpdateInfo) {
 	m.updates.WithLabelValues(tool, info.Command(), info.Status).Inc()
-	m.updateTime.WithLabelValues(tool, info.Command()).Observe(info.Ended.Sub(info.Started).Seconds())
+	m.updateTime.WithLabelValues(tool, info.Command()).Observe(info.Took().Seconds())
 }
 
 // outcomeOf names how an attempt of a step ended.

@@ -30,17 +30,9 @@ func SummaryOf(end deployments.UpdateInfo) Summary {
 		changes[op] = n
 	}
 	return Summary{
-		Type: "summary", Result: end.Status, Changes: changes, Seconds: seconds(end),
+		Type: "summary", Result: end.Status, Changes: changes, Seconds: float64(end.Took().Milliseconds()) / 1000,
 		Update: end.Update.String(), Error: end.Error,
 	}
-}
-
-// seconds returns the duration of an update, to the millisecond.
-func seconds(end deployments.UpdateInfo) float64 {
-	if end.Started.IsZero() || end.Ended.Before(end.Started) {
-		return 0
-	}
-	return float64(end.Ended.Sub(end.Started).Milliseconds()) / 1000
 }
 
 // jsonLines prints engine events unchanged.

@@ -163,7 +163,7 @@ func found(changes map[string]int) map[string]int {
 // verdict returns the last line.
 func verdict(s *projection.State, o Options, paint painter) string {
 	end, what := *s.End, o.what()
-	took := elapsed(end.Ended.Sub(end.Started))
+	took := elapsed(end.Took())
 	text := ""
 	switch end.Status {
 	case deployments.StatusSucceeded:

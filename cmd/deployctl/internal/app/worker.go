@@ -69,6 +69,7 @@ func (o *start) openPlace() {
 	if home, err := devserver.DefaultHome(); err == nil { // of an embedded service of this user
 		hide = append(hide, home)
 	}
+	worker.SecureVolumes()
 	policy, warnings, err := newSandbox(o.settings, sandbox.Options{Hide: hide,
 		Several: len(o.in.organizations) != 1})
 	if err != nil {

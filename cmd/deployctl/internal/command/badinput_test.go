@@ -36,7 +36,7 @@ func TestBadInputIsRefusedWithASentenceAndANonZeroExit(t *testing.T) {
 			"create one with deployctl stack init"},
 		{"up of an unknown stack", map[string]string{"Pulumi.yaml": yamlProject},
 			[]string{"up", "--yes", "--stack", "prod"}, 2, "create it with deployctl stack init prod"},
-		{"up with nobody to confirm", map[string]string{"Pulumi.yaml": yamlProject}, []string{"up"}, 2, "pass --yes"},
+		{"up without a stack", map[string]string{"Pulumi.yaml": yamlProject}, []string{"up"}, 2, "project shop has no stack"},
 		{"selecting an unknown stack", map[string]string{"Pulumi.yaml": yamlProject},
 			[]string{"stack", "select", "prod"}, 2, "there is no stack organization/shop/prod"},
 		{"removing an unknown stack", map[string]string{"Pulumi.yaml": yamlProject},

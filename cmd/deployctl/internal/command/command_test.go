@@ -56,7 +56,12 @@ func (d *desk) write(name, text string) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		d.t.Fatal(err)
 	}
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+	part := filepath.Join(d.t.TempDir(), "part") // renamed: nobody reads a half of it
+	err := os.WriteFile(part, []byte(text), 0o644)
+	if err == nil {
+		err = os.Rename(part, path)
+	}
+	if err != nil {
 		d.t.Fatal(err)
 	}
 }

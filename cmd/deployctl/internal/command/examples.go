@@ -43,7 +43,7 @@ var examples = map[string][]string{
 
 	"deployctl stack": {"deployctl stack", "deployctl stack --json --stack prod"},
 	"deployctl stack init": {"deployctl stack init dev", "deployctl stack init acme/shop/prod --secrets-provider " +
-		"passphrase"},
+		"passphrase", "deployctl stack init acme/shop/live --identity acme/shop/prod"},
 	"deployctl stack ls":       {"deployctl stack ls", "deployctl stack ls --all"},
 	"deployctl stack unselect": {"deployctl stack unselect"},
 	"deployctl stack select":   {"deployctl stack select prod"},
@@ -55,6 +55,8 @@ var examples = map[string][]string{
 		"deployctl stack history --page 2 --page-size 50"},
 	"deployctl stack restore": {"deployctl stack restore 12"},
 	"deployctl stack recover": {"deployctl stack recover"},
+	"deployctl stack rebuild": {"deployctl stack rebuild --dry-run", "deployctl stack rebuild --dry-run --json"},
+	"deployctl stack orphans": {"deployctl stack orphans", "deployctl stack orphans --json"},
 	"deployctl stack tag":     {"deployctl stack tag ls"},
 	"deployctl stack tag ls":  {"deployctl stack tag ls"},
 	"deployctl stack tag get": {"deployctl stack tag get owner"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -384,6 +385,65 @@ func TestAnUpThatChangesNothingIsNotConfirmedAndMayDoNothing(t *testing.T) {
 	d.must("up", "--yes")
 	if last := d.service.Requests[len(d.service.Requests)-1]; last.Plan != nil {
 		t.Error("what is confirmed beforehand is limited")
+	}
+}
+
+func TestARefreshThatWouldWriteNothingIsNotConfirmed(t *testing.T) {
+	d := inProject(t)
+	d.person, d.service.Play = true, nil
+	o := d.run("refresh")
+	if n := len(d.service.Requests); o.code != 0 || strings.Contains(o.out+o.err, "[yes/no") || n != 2 ||
+		d.service.Requests[1].DryRun || d.service.Requests[1].Plan != nil {
+		t.Errorf("exit code %d, requests %+v\n%s%s", o.code, d.service.Requests, o.out, o.err)
+	}
+	drifted := apitype.StepEventMetadata{Op: apitype.OpUpdate, URN: "urn:pulumi:dev::shop::deployctl:s3:Bucket::site",
+		Type: "deployctl:s3:Bucket"}
+	d.service.Play = func(deployments.UpdateRequest) memoryScript {
+		return memoryScript{Items: []deployments.WatchEvent{
+			{Event: &apitype.EngineEvent{ResOutputsEvent: &apitype.ResOutputsEvent{Metadata: drifted, Planning: true}}}},
+			Changes: map[string]int{"update": 1}}
+	}
+	d.input = "no\n"
+	if o := d.run("refresh"); o.code != 3 || !strings.Contains(o.out, "Write this to the state of") {
+		t.Errorf("exit code %d\n%s%s", o.code, o.out, o.err)
+	}
+	d.service.Play = nil
+	if o := d.run("destroy"); o.code != 3 || !strings.Contains(o.out, "Destroy all of this") {
+		t.Errorf("exit code %d\n%s%s", o.code, o.out, o.err)
+	}
+}
+
+// TestWhatIsWrongIsSaidBeforeTheMissingConfirmation runs the commands that ask where nobody can be asked.
+func TestWhatIsWrongIsSaidBeforeTheMissingConfirmation(t *testing.T) {
+	d := inProject(t)
+	d.must("up", "--yes")
+	submitted := len(d.service.Requests)
+	d.environ = append(d.environ, "EDITOR=true")
+	_, before := os.Stat(filepath.Join(d.dir, "Pulumi.dev.yaml"))
+	const noStack, confirm = "there is no stack organization/shop/nowhere", "pass --yes to confirm"
+	for _, args := range [][]string{{"up"}, {"refresh"}, {"destroy"}, {"import", "deployctl:s3:Bucket", "b", "id"},
+		{"cancel", "1"}, {"stack", "rm"}, {"stack", "restore", "1"}, {"stack", "recover", "--discard"}, {"state", "edit"},
+		{"state", "move", "site", "--dest", "prod"}} {
+		d.refused(2, noStack, append(args, "--stack", "nowhere")...)
+	}
+	for sentence, args := range map[string][]string{
+		"update organization/shop/dev/99 neither runs nor waits": {"cancel", "99"},
+		"update organization/shop/dev/1 neither runs nor waits":  {"cancel", "1"},
+		"has no version 99":               {"stack", "restore", "99"},
+		"--on-busy takes queue":           {"up", "--on-busy", "sometimes"},
+		"--parallel must be":              {"up", "--parallel", "0"},
+		"--policy-pack-config: ":          {"up", "--policy-pack", "p", "--policy-pack-config", "nofile"},
+		"there is no stack organization/": {"state", "move", "site", "--dest", "prod"},
+	} {
+		d.refused(2, sentence, args...)
+	}
+	for _, args := range [][]string{{"up", "--config", "a=b"}, {"refresh"}, {"destroy"}, {"stack", "restore", "1"},
+		{"stack", "rm", "--force"}, {"stack", "recover", "--discard"}, {"state", "edit"}} {
+		d.refused(2, confirm, args...)
+	}
+	if _, after := os.Stat(filepath.Join(d.dir, "Pulumi.dev.yaml")); len(d.service.Requests) != submitted ||
+		os.IsNotExist(after) != os.IsNotExist(before) {
+		t.Errorf("something was done: %+v", d.service.Requests[submitted:])
 	}
 }
 

@@ -271,6 +271,7 @@ var furtherArguments = map[string][]string{
 	"resolve":                       {"--absent", "urn:pulumi:qa::net::t:m:T::x"},
 	"schedule new":                  {"drift", "--every", "1h"},
 	"stack change-secrets-provider": {"default"},
+	"stack rebuild":                 {"--dry-run"},
 	"stack restore":                 {"1"},
 	"stack tag set":                 {"x", "y"},
 	"state move":                    {"--dest", "dev", "x"},

@@ -39,6 +39,24 @@ func TestASchedulesLife(t *testing.T) {
 	d.refused(2, "there is no schedule", "schedule", "show", "drift")
 }
 
+func TestAScheduleThatDoesNotRunSaysWhyAndARunThatGoesOnHasNoEnd(t *testing.T) {
+	d := inProject(t)
+	name := deployments.ScheduleName{StackName: deployments.StackName{Organization: "organization", Project: "shop",
+		Stack: "dev"}, Name: "later"}
+	if err := d.service.CreateSchedule(t.Context(), deployments.Schedule{Kind: deployments.ScheduleDrift, Name: name,
+		Every: time.Hour, Note: "Temporal has lost it", Last: &deployments.ScheduleRun{Started: time.Now(),
+			Status: deployments.StatusRunning}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := d.must("schedule", "show", "later"); !strings.Contains(got, "Temporal has lost it") ||
+		strings.Contains(got, "next run") {
+		t.Errorf("it is shown as\n%s", got)
+	}
+	if got := d.must("schedule", "runs", "later"); strings.Contains(got, "never") || !strings.Contains(got, "running") {
+		t.Errorf("its runs are\n%s", got)
+	}
+}
+
 func TestTheSchedulesOfAllStacksAreListedWithoutAProject(t *testing.T) {
 	d := newDesk(t, nil) // without a Pulumi.yaml
 	shop := deployments.StackName{Organization: "acme", Project: "shop", Stack: "dev"}

@@ -321,3 +321,20 @@ func TestAnImportThatForgetsEverythingAsksOrNeedsForce(t *testing.T) {
 	d.person = false
 	d.must("stack", "import", "--file", "empty.json", "--force")
 }
+
+func TestAStackIsMadeWithTheIdentityOfOneThatIsGone(t *testing.T) {
+	d := inProject(t)
+	const identity = "organization/shop/old#2"
+	d.refused(2, "is not the identity of a stack", "stack", "init", "live", "--identity", "old")
+	d.must("stack", "init", "live", "--identity", identity)
+	if said := d.must("stack", "--stack", "live"); !strings.Contains(said, identity) {
+		t.Errorf("it says\n%s", said)
+	}
+	if said := d.must("stack", "--stack", "live", "--json"); !strings.Contains(said, `"identity": "`+identity+`"`) {
+		t.Errorf("it prints\n%s", said)
+	}
+	if said := d.must("stack", "--stack", "dev"); strings.Contains(said, "identity") {
+		t.Errorf("of a stack with its own it says\n%s", said)
+	}
+	d.refused(2, "already exists", "stack", "init", "live", "--identity", identity)
+}

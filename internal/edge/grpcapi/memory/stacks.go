@@ -27,6 +27,22 @@ func (s *Service) CreateStack(_ context.Context, name deployments.StackName, tag
 	return nil
 }
 
+// RecreateStack makes a stack with an identity, whoever has it.
+func (s *Service) RecreateStack(
+	ctx context.Context, _ deployments.Caller, name deployments.StackName, identity string,
+) error {
+	if _, err := deployments.ParseIdentity(identity); err != nil {
+		return err
+	}
+	if err := s.CreateStack(ctx, name, nil); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stacks[name].info.Identity = identity
+	return nil
+}
+
 // ListStacks lists stacks by name.
 func (s *Service) ListStacks(_ context.Context, organization, project string) ([]deployments.StackInfo, error) {
 	s.mu.Lock()

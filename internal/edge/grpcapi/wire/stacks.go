@@ -9,7 +9,7 @@ import (
 func FromStackInfo(s deployments.StackInfo) *api.StackInfo {
 	return &api.StackInfo{
 		Stack: FromStack(s.Stack), Version: int64(s.Version), Updated: fromTime(s.Updated),
-		Resources: int64(s.Resources), Pending: int64(s.Pending),
+		Resources: int64(s.Resources), Pending: int64(s.Pending), Identity: s.Identity,
 		Active: fromInfoPointer(s.Active), Queued: FromInfos(s.Queued), Tags: s.Tags, Damaged: s.Damaged,
 	}
 }
@@ -18,7 +18,7 @@ func FromStackInfo(s deployments.StackInfo) *api.StackInfo {
 func ToStackInfo(m *api.StackInfo) deployments.StackInfo {
 	return deployments.StackInfo{
 		Stack: ToStack(m.GetStack()), Version: int(m.GetVersion()), Updated: toTime(m.GetUpdated()),
-		Resources: int(m.GetResources()), Pending: int(m.GetPending()),
+		Resources: int(m.GetResources()), Pending: int(m.GetPending()), Identity: m.GetIdentity(),
 		Active: toInfoPointer(m.GetActive()), Queued: ToInfos(m.GetQueued()), Tags: m.GetTags(),
 		Damaged: m.GetDamaged(),
 	}

@@ -32,6 +32,7 @@ func FromRequest(r deployments.UpdateRequest) *api.SubmitRequest {
 		Message: r.Message, Initiator: r.Initiator, Scheduled: r.Scheduled, PolicyPacks: packs,
 		Imports: fromImports(r.Imports), Variables: r.Variables, Plan: fromPlan(r.Plan),
 		Settle: fromSettling(r.Settle), TrySettle: r.TrySettle, Adopt: r.Adopt, Force: r.Force,
+		Survey: r.Survey,
 	}
 }
 
@@ -53,7 +54,7 @@ func ToRequest(m *api.SubmitRequest) deployments.UpdateRequest {
 		Message: m.GetMessage(), Initiator: m.GetInitiator(), Scheduled: m.GetScheduled(), PolicyPacks: packs,
 		Imports: toImports(m.GetImports()), Variables: m.GetVariables(), Plan: toPlan(m.GetPlan()),
 		Settle: toSettling(m.GetSettle()), TrySettle: m.GetTrySettle(), Adopt: m.GetAdopt(),
-		Force: m.GetForce(),
+		Force: m.GetForce(), Survey: m.GetSurvey(),
 	}
 }
 
@@ -94,7 +95,7 @@ func FromInfo(u deployments.UpdateInfo) *api.UpdateInfo {
 		Initiator: u.Initiator, Started: fromTime(u.Started), Ended: fromTime(u.Ended),
 		Changes: fromCounts(u.Changes), Resources: int64(u.Resources), Error: u.Error, Kept: u.Kept, Next: u.Next,
 		Waiting: u.Waiting, Committed: u.Committed, Cancelling: u.Cancelling, Lease: fromLease(u.Lease),
-		Code: string(u.Code),
+		Code: string(u.Code), Unbegun: u.Unbegun,
 	}
 }
 
@@ -107,6 +108,7 @@ func ToInfo(m *api.UpdateInfo) deployments.UpdateInfo {
 		Changes: toCounts(m.GetChanges()), Resources: int(m.GetResources()), Error: m.GetError(), Kept: m.GetKept(),
 		Next: m.GetNext(), Waiting: m.GetWaiting(), Committed: m.GetCommitted(),
 		Code: deployments.Code(m.GetCode()), Cancelling: m.GetCancelling(), Lease: toLease(m.GetLease()),
+		Unbegun: m.GetUnbegun(),
 	}
 }
 

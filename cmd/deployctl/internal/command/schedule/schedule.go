@@ -165,9 +165,12 @@ func runShow(ctx context.Context, s *console.Session) error {
 	s.Say("%s of %s", sched.Name.Name, sched.Name.StackName)
 	s.Say("  %s, %s", kindText(sched), whenText(sched))
 	s.Say("  created by %s at %s", sched.Initiator, console.When(sched.Created))
-	if sched.Paused {
+	switch {
+	case sched.Paused:
 		s.Say("  %s\n  deployctl schedule resume %s   resumes it", sched.Note, name.Name)
-	} else {
+	case sched.Note != "":
+		s.Say("  %s", sched.Note)
+	default:
 		s.Say("  next run: %s", console.When(sched.Next))
 	}
 	if sched.Last != nil {
@@ -210,8 +213,11 @@ func runRuns(ctx context.Context, s *console.Session) error {
 			}
 			updates = append(updates, u.Version)
 		}
-		rows = append(rows, []string{console.When(run.Started), console.When(run.Ended), strings.Join(updates, ", "),
-			runText(run)})
+		ended := "-" // it runs
+		if !run.Ended.IsZero() {
+			ended = console.When(run.Ended)
+		}
+		rows = append(rows, []string{console.When(run.Started), ended, strings.Join(updates, ", "), runText(run)})
 	}
 	return s.SayTable(rows)
 }

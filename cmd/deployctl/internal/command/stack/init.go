@@ -16,7 +16,9 @@ func initCommand(s *console.Env) *cli.Command {
 		Name: "init", Usage: "create a stack and select it", ArgsUsage: "[STACK]",
 		Flags: console.OnStack(
 			console.SecretsProviderFlag,
-			&cli.BoolFlag{Name: "no-select", Usage: "do not select the stack"}),
+			&cli.BoolFlag{Name: "no-select", Usage: "do not select the stack"},
+			&cli.StringFlag{Name: "identity", Usage: "`IDENTITY` of a stack that is gone, whose resources this one finds " +
+				"again: its first name, ORG/PROJECT/STACK, as deployctl stack showed; needs the role admin"}),
 		Action: console.Action(s, runInit),
 	}
 }
@@ -37,12 +39,31 @@ func runInit(ctx context.Context, s *console.Session) error {
 	if err != nil {
 		return err
 	}
-	return InitStack(ctx, s, text, name, s.Flags.String("secrets-provider"), !s.Flags.Bool("no-select"))
+	identity := s.Flags.String("identity")
+	if identity != "" {
+		if _, err := deployments.ParseIdentity(identity); err != nil {
+			return err
+		}
+	}
+	return initStack(ctx, s, text, name, s.Flags.String("secrets-provider"), !s.Flags.Bool("no-select"),
+		func() error {
+			if identity != "" {
+				return s.Service.RecreateStack(ctx, deployments.Caller{}, name, identity)
+			}
+			return s.Service.CreateStack(ctx, name, nil)
+		})
 }
 
 // InitStack creates a stack, named by text, whose secrets are encrypted by a provider.
 func InitStack(
 	ctx context.Context, s *console.Session, text string, name deployments.StackName, provider string, selects bool,
+) error {
+	return initStack(ctx, s, text, name, provider, selects, func() error { return s.Service.CreateStack(ctx, name, nil) })
+}
+
+func initStack(
+	ctx context.Context, s *console.Session, text string, name deployments.StackName, provider string, selects bool,
+	create func() error,
 ) error {
 	provider, err := project.ParseProvider(provider)
 	if err != nil {
@@ -63,7 +84,7 @@ func InitStack(
 			return err
 		}
 	}
-	if err := s.Service.CreateStack(ctx, name, nil); err != nil {
+	if err := create(); err != nil {
 		if deployments.CodeOf(err) == deployments.CodeExists {
 			return deployments.Errorf(deployments.CodeExists, "stack %s already exists; select it with deployctl "+
 				"stack select %s", name, name.Stack)

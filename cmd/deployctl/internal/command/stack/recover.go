@@ -30,16 +30,14 @@ func recoverCommand(s *console.Env) *cli.Command {
 
 func runRecover(ctx context.Context, s *console.Session) error {
 	discard := s.Flags.Bool("discard")
-	if discard {
-		if err := s.MustAsk(); err != nil {
-			return err
-		}
-	}
 	stack, err := s.KnownStack(ctx)
 	if err != nil {
 		return err
 	}
 	if discard && !s.Flags.Bool("yes") {
+		if err := s.MustAsk(); err != nil {
+			return err
+		}
 		if err := confirmName(ctx, s, stack.Stack, "This gives up what the active update of stack %s did, if nothing can "+
 			"recover it; `deployctl stack export --raw FILE` keeps what it has written."); err != nil {
 			return err

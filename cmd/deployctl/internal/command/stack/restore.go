@@ -38,10 +38,14 @@ func runRestore(ctx context.Context, s *console.Session) error {
 	if err != nil {
 		return err
 	}
-	if err := s.MustAsk(); err != nil {
-		return err
-	}
 	if !s.Flags.Bool("yes") {
+		if version > info.Version {
+			return deployments.Errorf(deployments.CodeNotFound, "the stack %s has no version %d; `deployctl stack history` "+
+				"lists those there are", info.Stack, version)
+		}
+		if err := s.MustAsk(); err != nil {
+			return err
+		}
 		question := fmt.Sprintf("Make version %d the newest state of %s? Later changes are forgotten, but not undone.",
 			version, info.Stack)
 		if err := s.Confirm(ctx, question, nil); err != nil {

@@ -25,9 +25,6 @@ func rmCommand(s *console.Env) *cli.Command {
 }
 
 func runRm(ctx context.Context, s *console.Session) error {
-	if err := s.MustAsk(); err != nil {
-		return err
-	}
 	text, err := s.StackArgument()
 	if err != nil {
 		return err
@@ -57,6 +54,9 @@ func runRm(ctx context.Context, s *console.Session) error {
 			name, console.Counted(info.Resources, "resource", "resources"))
 	}
 	if !s.Flags.Bool("yes") {
+		if err := s.MustAsk(); err != nil {
+			return err
+		}
 		if err := confirmName(ctx, s, name, "This removes stack %s and its history."); err != nil {
 			return err
 		}

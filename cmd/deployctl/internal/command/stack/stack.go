@@ -12,19 +12,19 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// Command returns deployctl stack.
-func Command(s *console.Env) *cli.Command {
+// Command returns deployctl stack, with commands of other groups that belong below it.
+func Command(s *console.Env, more ...*cli.Command) *cli.Command {
 	return &cli.Command{
 		Name: "stack", Usage: "show the stack, or manage stacks",
 		Flags:  console.OnStack(console.JSONFlag),
 		Action: console.Action(s, runStack),
-		Subcommands: []*cli.Command{
+		Subcommands: append([]*cli.Command{
 			initCommand(s), lsCommand(s), selectCommand(s), unselectCommand(s), rmCommand(s),
 			outputCommand(s),
 			exportCommand(s), importCommand(s), historyCommand(s), restoreCommand(s),
 			recoverCommand(s),
 			tagCommand(s), renameCommand(s), secretsCommand(s),
-		},
+		}, more...),
 	}
 }
 
@@ -42,6 +42,9 @@ func runStack(ctx context.Context, s *console.Session) error {
 	} else {
 		s.Say("  version %d of %s, %s with the stack itself and its providers", info.Version,
 			console.When(info.Updated), console.Counted(info.Resources, "resource", "resources"))
+	}
+	if info.Identity != "" && info.Identity != info.Stack.String() {
+		s.Say("  its names and marks are those of %s (stack init --identity)", info.Identity)
 	}
 	last := lastUpdate(ctx, s, info)
 	if last.Update.Version != "" {

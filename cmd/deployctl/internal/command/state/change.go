@@ -198,12 +198,12 @@ func runMove(ctx context.Context, s *console.Session) error {
 // move shows what would be moved, asks, and moves it.
 func move(ctx context.Context, s *console.Session, r deployments.MoveRequest) error {
 	if !s.Flags.Bool("yes") {
-		if err := s.MustAsk(); err != nil {
-			return err
-		}
 		r.DryRun = true
 		planned, err := s.Service.MoveState(ctx, r)
 		if err != nil {
+			return err
+		}
+		if err := s.MustAsk(); err != nil {
 			return err
 		}
 		sayChanges(s, planned.Changes)

@@ -38,9 +38,6 @@ func runEdit(ctx context.Context, s *console.Session) error {
 	if editor == "" {
 		return deployments.Errorf(deployments.CodeInvalid, "there is no editor: set EDITOR, for example to vi")
 	}
-	if err := s.MustAsk(); err != nil {
-		return err
-	}
 	info, err := s.KnownStack(ctx)
 	if err != nil {
 		return err
@@ -51,6 +48,9 @@ func runEdit(ctx context.Context, s *console.Session) error {
 	}
 	untyped, err := s.Service.Export(ctx, info.Stack, info.Version, provider, false)
 	if err != nil {
+		return err
+	}
+	if err := s.MustAsk(); err != nil {
 		return err
 	}
 	before, err := json.MarshalIndent(untyped, "", "    ")

@@ -3,8 +3,10 @@ package update
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/deployctl/deployctl/cmd/deployctl/internal/command/console"
+	"github.com/deployctl/deployctl/deployments"
 	"github.com/urfave/cli/v2"
 )
 
@@ -32,10 +34,13 @@ func runCancel(ctx context.Context, s *console.Session) error {
 	if force {
 		question = fmt.Sprintf("Cancel %s and its running steps? Whether they took effect may stay unknown.", u.Update)
 	}
-	if err := s.MustAsk(); err != nil {
-		return err
-	}
-	if s.Asks() && !s.Flags.Bool("yes") {
+	if !s.Flags.Bool("yes") {
+		if err := mayBeCancelled(ctx, s, u.Update); err != nil {
+			return err
+		}
+		if err := s.MustAsk(); err != nil {
+			return err
+		}
 		if err := s.Confirm(ctx, question, nil); err != nil {
 			return err
 		}
@@ -48,4 +53,19 @@ func runCancel(ctx context.Context, s *console.Session) error {
 		s.Say("  deployctl cancel --force %s   also cancels the running steps", u.Update)
 	}
 	return nil
+}
+
+// mayBeCancelled reports that an update, of a stack that is known, neither runs nor waits. Whether a preview runs is
+// found out by the attempt.
+func mayBeCancelled(ctx context.Context, s *console.Session, u deployments.UpdateName) error {
+	info, err := s.Service.Stack(ctx, u.StackName)
+	if deployments.CodeOf(err) == deployments.CodeNotFound {
+		return s.UnknownStack(ctx, u.StackName)
+	}
+	is := func(other deployments.UpdateInfo) bool { return other.Update == u }
+	if err != nil || u.Number() == 0 || info.Active != nil && is(*info.Active) || slices.ContainsFunc(info.Queued, is) {
+		return nil //nolint:nilerr // the attempt says what is wrong
+	}
+	return deployments.Errorf(deployments.CodeNotFound, "update %s neither runs nor waits; `deployctl stack history` "+
+		"lists those that did", u)
 }

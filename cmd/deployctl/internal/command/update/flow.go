@@ -55,9 +55,15 @@ func changeStack(
 	if err != nil {
 		return err
 	}
-	request, err := newRequest(ctx, s, kind, stack, nil)
+	request, err := flagRequest(ctx, s, kind, stack)
 	if err == nil && complete != nil {
 		err = complete(&request)
+	}
+	if err == nil && !previewOnly { // whatever else is wrong is said first; from here on something is stored
+		err = s.MustAsk()
+	}
+	if err == nil {
+		err = fillRequest(ctx, s, &request, nil)
 	}
 	if busy := stack.Active; err == nil && busy != nil && request.OnBusy == deployments.OnBusyFail && !previewOnly {
 		err = deployments.Errorf(deployments.CodeConflict, "%s is busy with %s; wait for it, or use --on-busy queue",
@@ -86,12 +92,12 @@ func confirmAndRun(
 	var previewed *projection.State
 	for plan := request.Plan; ; {
 		if !skip {
-			if previewed, err = previewAndAsk(ctx, s, request); err != nil {
+			if previewed, err = previewAndAsk(ctx, s, stack, request); err != nil {
 				return err
 			}
 			version := stack.Version
 			request.BaseVersion = &version
-			if request.Plan = plan; asksNothing(s, request, previewed) {
+			if request.Plan = plan; request.Kind == engine.KindUp && asksNothing(s, stack, request, previewed) {
 				request.Plan = &engine.SavedPlan{Steps: map[urn.URN]engine.StepKind{}} // nothing that nobody has confirmed
 			}
 		} else if err := askBlindly(ctx, s, request); err != nil {
@@ -135,10 +141,10 @@ func noteRunning(s *console.Session, stack deployments.StackInfo) {
 	}
 }
 
-// onlyPreviews reports whether the command only previews. If it does not, it must be possible to ask for confirmation.
+// onlyPreviews reports whether the command only previews.
 func onlyPreviews(s *console.Session) (bool, error) {
 	if !s.Flags.Bool("preview-only") {
-		return false, s.MustAsk()
+		return false, nil
 	}
 	for _, other := range []string{"yes", "skip-preview"} {
 		if s.Flags.Bool(other) {
@@ -222,14 +228,14 @@ func askBlindly(ctx context.Context, s *console.Session, request deployments.Upd
 
 // previewAndAsk shows what the request would do, and asks for confirmation.
 func previewAndAsk(
-	ctx context.Context, s *console.Session, request deployments.UpdateRequest,
+	ctx context.Context, s *console.Session, stack deployments.StackInfo, request deployments.UpdateRequest,
 ) (*projection.State, error) {
 	state, err := showPreview(ctx, s, request, fmt.Sprintf("Preview of %s (%s):", request.Kind, request.Stack))
 	if err != nil || s.Flags.Bool("yes") {
 		return state, err
 	}
-	if asksNothing(s, request, state) {
-		s.Say("No resource changes, so there is nothing to confirm. The update stops if it comes to a change after all.")
+	if asksNothing(s, stack, request, state) {
+		s.Say("%s", nothingAsked[request.Kind])
 		return state, nil
 	}
 	return state, s.Confirm(ctx, question(s, request), func() {
@@ -243,10 +249,23 @@ func previewAndAsk(
 	})
 }
 
-// asksNothing reports whether an up has nothing that is to be confirmed. It runs nevertheless: schedules repeat the
-// program and the configuration of the last one.
-func asksNothing(s *console.Session, r deployments.UpdateRequest, preview *projection.State) bool {
-	return r.Kind == engine.KindUp && !s.Flags.Bool("yes") && !preview.Changed() && !preview.Noted()
+// nothingAsked says why a kind of update is not confirmed when its preview changes nothing. It runs nevertheless:
+// schedules repeat the program and the configuration of the last up, and a refresh says that nothing has drifted.
+var nothingAsked = map[engine.Kind]string{
+	engine.KindUp: "No resource changes, so there is nothing to confirm. The update stops if it comes to a change " +
+		"after all.",
+	engine.KindRefresh: "The state is what the resources are, so there is nothing to confirm.",
+}
+
+// asksNothing reports whether an update has nothing that is to be confirmed. A refresh that settles what is pending may
+// write what its preview does not know.
+func asksNothing(
+	s *console.Session, stack deployments.StackInfo, r deployments.UpdateRequest, preview *projection.State,
+) bool {
+	if nothingAsked[r.Kind] == "" || r.Kind == engine.KindRefresh && stack.Pending > 0 {
+		return false
+	}
+	return !s.Flags.Bool("yes") && !preview.Changed() && !preview.Noted()
 }
 
 // showPreview runs and shows a preview of the request. An interrupt cancels the preview too. The heading is printed

@@ -22,6 +22,17 @@ import (
 func newRequest(
 	ctx context.Context, s *console.Session, kind engine.Kind, info deployments.StackInfo, bundle *project.Bundle,
 ) (deployments.UpdateRequest, error) {
+	r, err := flagRequest(ctx, s, kind, info)
+	if err == nil {
+		err = fillRequest(ctx, s, &r, bundle)
+	}
+	return r, err
+}
+
+// flagRequest returns the part of a request for which only flags are read.
+func flagRequest(
+	ctx context.Context, s *console.Session, kind engine.Kind, info deployments.StackInfo,
+) (deployments.UpdateRequest, error) {
 	stack := info.Stack
 	r := deployments.UpdateRequest{
 		Stack: stack, Kind: kind, Initiator: console.Initiator(), Message: s.Flags.String("message"),
@@ -52,22 +63,28 @@ func newRequest(
 	if s.Project == nil {
 		return r, s.Elsewhere(stack)
 	}
-	if err := configure(ctx, s, &r); err != nil {
-		return r, err
+	r.PolicyPacks, err = policyPacks(s, kind)
+	return r, err
+}
+
+// fillRequest adds the configuration, which gets the values of --config, the environment and the bundle, which it
+// uploads.
+func fillRequest(
+	ctx context.Context, s *console.Session, r *deployments.UpdateRequest, bundle *project.Bundle,
+) (err error) {
+	if err := configure(ctx, s, r); err != nil {
+		return err
 	}
 	if s.Service.Embedded {
 		r.Environment = programEnvironment(s.Environ)
 	}
-	if r.PolicyPacks, err = policyPacks(s, kind); err != nil {
-		return r, err
-	}
 	if bundle == nil {
 		if bundle, err = s.Project.Gather(flagPaths(s, "policy-pack")...); err != nil {
-			return r, err
+			return err
 		}
 	}
-	r.Bundle, err = bundle.Upload(ctx, s.Service, stack)
-	return r, err
+	r.Bundle, err = bundle.Upload(ctx, s.Service, r.Stack)
+	return err
 }
 
 // refreshes reports whether an update begins with a refresh: as --refresh says, else as the project does.

@@ -54,6 +54,9 @@ func runWatch(ctx context.Context, s *console.Session) error {
 	}
 	w.stack = stack.Stack
 	if !w.previewOnly && !s.Flags.Bool("yes") {
+		if err := s.MustAsk(); err != nil {
+			return err
+		}
 		question := fmt.Sprintf("Update %s now, and after every change of its program, without a preview?", w.stack)
 		if err := s.Confirm(ctx, question, nil); err != nil {
 			return err

@@ -1,0 +1,314 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
+	"github.com/deployctl/deployctl/internal/settle/settlerule"
+	"github.com/deployctl/deployctl/internal/values/token"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+)
+
+// A preview that surveys tells what else of the stack exists: what bears its mark, or has a name that was generated for
+// one of its resources, and is not in its state. It looks where it reads, or plans, a resource anyway:
+//
+//	in the list of the resource's type, once for each provider: there may be what nothing declares any more
+//	under the names of the resource's other generations: there may be what a replacement has left
+//
+// Nothing is changed. What is told may still be in the state of another stack, if it was moved there.
+
+// mostListed bounds what is looked through of one type.
+const mostListed = 10_000
+
+// surveyed is what a survey knows of the stack; it is read once.
+type surveyed struct {
+	urns map[urn.URN]bool   // of the resources of plugins
+	has  map[[2]string]bool // their packages and ids
+	next map[string]int     // the generations of the next creates, by engine.Label
+}
+
+// stateOfSurvey returns what a survey compares with.
+func (s *session) stateOfSurvey(ctx context.Context) (*surveyed, error) {
+	s.surveying.Lock()
+	defer s.surveying.Unlock()
+	if s.surveyed != nil {
+		return s.surveyed, nil
+	}
+	base, err := s.store.Checkpoint(ctx, s.update.StackName, s.base, s.request.Secrets)
+	if err != nil {
+		return nil, internalError(err)
+	}
+	known := &surveyed{urns: map[urn.URN]bool{}, has: map[[2]string]bool{}}
+	for _, state := range base.States() {
+		if state.Custom && !token.IsProvider(state.Type) {
+			known.urns[state.URN] = true
+			known.has[[2]string{string(token.Package(state.Type)), state.ID}] = true
+		}
+	}
+	if known.next, err = s.store.Generations(ctx, s.update.StackName); err != nil {
+		return nil, internalError(err)
+	}
+	s.surveyed = known
+	return known, nil
+}
+
+// generations returns the generations of a resource that may exist, the newest first.
+func (k *surveyed) generations(u urn.URN) (all []int) {
+	last := k.next[engine.Label(u)]
+	if k.urns[u] {
+		last = max(last, 1)
+	}
+	for g := last; g >= 0 && len(all) < engine.LookedAt; g-- {
+		all = append(all, g)
+	}
+	return all
+}
+
+// survey looks for what the attempt's stack has left, near a resource with these inputs, as its provider has checked
+// them.
+func (at *attempt) survey(ctx context.Context, p *pluginhost.Provider, inputs resource.PropertyMap) error {
+	known, err := at.session.stateOfSurvey(ctx)
+	if err != nil {
+		return err
+	}
+	f, why, err := at.lists(ctx, p, inputs)
+	if err != nil {
+		return err
+	}
+	asked := [3]string{at.step.Provider.Ref, string(at.step.Type), f.digest()}
+	kept, _ := at.session.known.LoadOrStore(asked, newKnownValue())
+	if _, err := kept.(*knownValue).get(ctx, func() (string, error) {
+		switch {
+		case why != "":
+			at.notListed(ctx, why)
+			return "", nil
+		case f.from == "":
+			return "", at.surveyList(ctx, p, known, f)
+		}
+		return "", at.surveyMarks(ctx, p, known, f)
+	}); err != nil {
+		return err
+	}
+	if !known.urns[at.step.URN] { // looking before the create has done it
+		return nil
+	}
+	return at.surveyNames(ctx, p, known, inputs)
+}
+
+// lists returns how the resource's type is listed: by its provider, which knows what is the stack's (without a "from"),
+// or by a rule that says where marks are. If it is not listed, why says the reason.
+func (at *attempt) lists(
+	ctx context.Context, p *pluginhost.Provider, inputs resource.PropertyMap,
+) (f *finder, why string, err error) {
+	all := &finder{Rule: &settlerule.Rule{List: &settlerule.List{}, Items: mostListed}}
+	if at.session.declared(ctx, p, at.step.Type) != "" {
+		return all, "", nil
+	}
+	account, err := at.session.accountOf(ctx, at.step.Provider)
+	if err != nil {
+		return nil, "", err
+	}
+	why = "no settle rule lists what bears marks"
+	for _, set := range at.session.knownRules(ctx, p, at.step.Type, account.checkedVersion()) {
+		for i := range set.Rules {
+			rule := set.Rules[i]
+			if rule.Mark.IsZero() || !rule.AppliesTo(set.version) || rule.List == nil && rule.Invoke == nil {
+				continue
+			}
+			if rule.List != nil { // all of them, and not the one that it matches
+				rule.List = &settlerule.List{Query: rule.List.Query}
+			} else {
+				call := *rule.Invoke
+				call.Match = nil
+				rule.Invoke = &call
+			}
+			f, err := newFinder(&rule, set.From, at.scope(ctx, p, account, inputs, set.Values))
+			var missing *settlerule.MissingError
+			if err == nil || !errors.As(err, &missing) {
+				return f, "", err
+			}
+			why = missing.Error()
+		}
+	}
+	return all, why, nil
+}
+
+// orphan tells of what exists, unless the state has it.
+func (at *attempt) orphan(ctx context.Context, known *surveyed, id, why string) {
+	if known.has[[2]string{string(token.Package(at.step.Type)), id}] {
+		return
+	}
+	hide := at.session.redactor(ctx, bagsOf(at.step.Provider, at.step.New, at.step.Old)...)
+	at.session.tell(diag.Info, at.step.URN, deployments.Finding{Kind: deployments.FoundOrphan,
+		Type: string(at.step.Type), ID: hide(id), Why: why}.String())
+}
+
+// surveyList tells what of the resource's type the provider lists as the stack's.
+func (at *attempt) surveyList(ctx context.Context, p *pluginhost.Provider, known *surveyed, f *finder) error {
+	ids, err := pluginhost.Await(ctx, func() ([]string, error) { return at.pages(ctx, p, f) })
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	for _, id := range ids[:min(len(ids), mostListed)] {
+		at.orphan(ctx, known, id, "it bears the stack's mark")
+	}
+	switch {
+	case isApplication(err):
+		return err
+	case err != nil:
+		result, err := at.providerUnavailable(err)
+		if err != nil {
+			return err
+		}
+		at.notListed(ctx, result.Error)
+	case len(ids) > mostListed:
+		at.notListed(ctx, "there are too many")
+	}
+	return nil
+}
+
+// notListed tells that a type was not looked through, or not wholly.
+func (at *attempt) notListed(ctx context.Context, why string) {
+	hide := at.session.redactor(ctx, bagsOf(at.step.Provider, at.step.New, at.step.Old)...)
+	at.session.tell(diag.Info, at.step.URN, deployments.Finding{Kind: deployments.NotListed,
+		Type: string(at.step.Type), Why: hide(why)}.String())
+}
+
+// surveyMarks looks among what a settle rule lists for marks of creates of the resources that the state has.
+func (at *attempt) surveyMarks(ctx context.Context, p *pluginhost.Provider, known *surveyed, f *finder) error {
+	ids, err := at.candidates(ctx, p, f)
+	if refused := (*refusedError)(nil); errors.As(err, &refused) {
+		at.notListed(ctx, refused.text)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	marks := at.session.marksOf(known)
+	for _, id := range ids {
+		found, _, ended, err := at.ask(ctx, p, id, nil, nil)
+		if err != nil {
+			return err
+		}
+		if ended != nil {
+			at.notListed(ctx, id+": "+ended.Error)
+			continue
+		}
+		if u := marks[f.Rule.Mark.Get(found.Outputs)]; u != "" {
+			at.orphan(ctx, known, id, "it bears the mark of a create of "+engine.NameOf(u))
+		}
+	}
+	return nil
+}
+
+// marksOf returns the marks of creates that the stack has, or may have, made, with their resources.
+func (s *session) marksOf(known *surveyed) map[string]urn.URN {
+	marks := map[string]urn.URN{}
+	for u := range known.urns {
+		for _, g := range known.generations(u) {
+			marks[s.mark(engine.SeedOf(s.identity.Seeds, u, g))] = u
+		}
+	}
+	return marks
+}
+
+// surveyNames tells what exists under the names that other creates of the resource have generated.
+func (at *attempt) surveyNames(
+	ctx context.Context, p *pluginhost.Provider, known *surveyed, inputs resource.PropertyMap,
+) error {
+	generations := known.generations(at.step.URN)
+	without, own, err := at.generatedIn(ctx, p, inputs, generations)
+	if err != nil || own < 0 {
+		return err
+	}
+	bag, err := at.session.values.Encode(ctx, without)
+	if err != nil {
+		return internalError(err)
+	}
+	for _, g := range generations {
+		if g == own {
+			continue
+		}
+		found, err := at.otherCreate(ctx, p, bag, g)
+		if err != nil {
+			return err
+		}
+		if found != nil && !found.Foreign {
+			at.orphan(ctx, known, found.ID, "an earlier or lost create of "+engine.NameOf(at.step.URN)+" has made it")
+		}
+	}
+	return nil
+}
+
+// otherCreate looks for what the create of a generation has made, with these declared inputs.
+func (at *attempt) otherCreate(
+	ctx context.Context, p *pluginhost.Provider, declared engine.Bag, generation int,
+) (*engine.Found, error) {
+	tried := at.under(engine.SeedOf(at.session.identity.Seeds, at.step.URN, generation))
+	defer func() {
+		if tried.views != nil {
+			tried.views.Close()
+		}
+	}()
+	tried.step.Kind, tried.step.Look = engine.StepCreate, &engine.Look{TakeOver: true}
+	tried.step.New = &engine.State{URN: at.step.URN, Type: at.step.Type, Inputs: declared}
+	inputs, _, ended, err := tried.inputs(ctx, p)
+	if err != nil || ended != nil || inputs.ContainsUnknowns() {
+		return nil, err
+	}
+	found, err := tried.exists(ctx, p, inputs)
+	if forbidden := (*forbiddenError)(nil); errors.As(err, &forbidden) {
+		at.notListed(ctx, forbidden.text)
+		return nil, nil
+	}
+	return found, err
+}
+
+// generatedIn returns inputs without those texts that were generated for a create of the resource, and the generation
+// of that create; -1 if nothing was generated.
+func (at *attempt) generatedIn(
+	ctx context.Context, p *pluginhost.Provider, inputs resource.PropertyMap, generations []int,
+) (without resource.PropertyMap, own int, err error) {
+	without, own = inputs.Copy(), -1
+	delete(without, defaultsKey)
+	for _, key := range inputs.StableKeys() {
+		value := inputs[key]
+		if !value.IsString() || value.StringValue() == "" || key == defaultsKey {
+			continue
+		}
+		declared := without.Copy()
+		delete(declared, key)
+		i := slices.IndexFunc(generations, func(g int) bool {
+			resp, checkErr := at.checkWith(ctx, p, declared, engine.SeedOf(at.session.identity.Seeds, at.step.URN, g))
+			if checkErr != nil && isTransient(checkErr) {
+				err = checkErr
+			}
+			got := resp.Properties[key]
+			return err == nil && checkErr == nil && len(resp.Failures) == 0 && got.IsString() &&
+				got.StringValue() == value.StringValue()
+		})
+		if err != nil {
+			_, err = at.providerUnavailable(err)
+			return nil, -1, err
+		}
+		if i >= 0 && !at.isDefault(ctx, p, declared, key, value) {
+			without, own = declared, generations[i]
+		}
+	}
+	return without, own, nil
+}
+
+// isDefault reports whether an input comes out the same whatever the seed is.
+func (at *attempt) isDefault(
+	ctx context.Context, p *pluginhost.Provider, declared resource.PropertyMap, key resource.PropertyKey,
+	value resource.PropertyValue,
+) bool {
+	resp, err := at.checkWith(ctx, p, declared, []byte("another seed, of no create"))
+	return err != nil || resp.Properties[key].DeepEquals(value)
+}
