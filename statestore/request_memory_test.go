@@ -50,7 +50,7 @@ func TestACallHasTakenWhatItMakesOfALargeState(t *testing.T) {
 				return nil
 			}},
 			{anEnd, func(ctx context.Context) error {
-				_, err := j.server().FinishLease(ctx, j.lease.Update)
+				_, err := j.server().FinishLease(ctx, j.lease.Update, "")
 				return err
 			}},
 			{"an export", func(ctx context.Context) error {
