@@ -68,7 +68,7 @@ var trusted = map[string]string{
 	"internal/devserver":                     "files of the home",
 	"internal/sandbox":                       "files of the worker, and its launcher's answers",
 	"internal/sandbox/launcher":              "the worker's order",
-	"statestore/seal":                        "what the service has sealed",
+	"internal/values/pack":                   "what the service has sealed",
 	"statestore/access":                      "what the service has sealed",
 	"statestore/bucket":                      "what the service has sealed or has given a MAC",
 	"internal/events/eventlog":               "what the service has sealed",
