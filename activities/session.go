@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -119,9 +120,21 @@ func (s *session) tell(severity diag.Severity, u urn.URN, text string) {
 
 // hear receives the messages of the program and the plugins.
 func (s *session) hear(m pluginhost.Message) {
-	if !s.refusals.Explain(m) {
-		s.print(m)
+	if s.refusals.Explain(m) {
+		return
 	}
+	if s.request.Survey && findingText(m) { // only the survey itself tells what exists
+		m.Text = "a program or plugin says: " + m.Text
+	}
+	s.print(m)
+}
+
+// findingText reports whether a message reads as what a survey tells.
+func findingText(m pluginhost.Message) bool {
+	text := strings.TrimSpace(m.Text)
+	_, finding := deployments.ParseFinding(text)
+	_, found := engine.ParseFound(m.URN, text)
+	return finding || found
 }
 
 // print writes a message to the update's event log.

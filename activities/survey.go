@@ -139,12 +139,16 @@ func (at *attempt) lists(
 	return all, why, nil
 }
 
+// hides returns what hides the secrets of the step.
+func (at *attempt) hides(ctx context.Context) redactor {
+	return at.session.redactor(ctx, bagsOf(at.step.Provider, at.step.New, at.step.Old)...)
+}
+
 // orphan tells of what exists, unless the state has it.
-func (at *attempt) orphan(ctx context.Context, known *surveyed, id, why string) {
+func (at *attempt) orphan(known *surveyed, id, why string, hide redactor) {
 	if known.has[[2]string{string(token.Package(at.step.Type)), id}] {
 		return
 	}
-	hide := at.session.redactor(ctx, bagsOf(at.step.Provider, at.step.New, at.step.Old)...)
 	at.session.tell(diag.Info, at.step.URN, deployments.Finding{Kind: deployments.FoundOrphan,
 		Type: string(at.step.Type), ID: hide(id), Why: why}.String())
 }
@@ -155,8 +159,9 @@ func (at *attempt) surveyList(ctx context.Context, p *pluginhost.Provider, known
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	hide := at.hides(ctx)
 	for _, id := range ids[:min(len(ids), mostListed)] {
-		at.orphan(ctx, known, id, "it bears the stack's mark")
+		at.orphan(known, id, "it bears the stack's mark", hide)
 	}
 	switch {
 	case isApplication(err):
@@ -175,9 +180,8 @@ func (at *attempt) surveyList(ctx context.Context, p *pluginhost.Provider, known
 
 // notListed tells that a type was not looked through, or not wholly.
 func (at *attempt) notListed(ctx context.Context, why string) {
-	hide := at.session.redactor(ctx, bagsOf(at.step.Provider, at.step.New, at.step.Old)...)
 	at.session.tell(diag.Info, at.step.URN, deployments.Finding{Kind: deployments.NotListed,
-		Type: string(at.step.Type), Why: hide(why)}.String())
+		Type: string(at.step.Type), Why: at.hides(ctx)(why)}.String())
 }
 
 // surveyMarks looks among what a settle rule lists for marks of creates of the resources that the state has.
@@ -201,7 +205,7 @@ func (at *attempt) surveyMarks(ctx context.Context, p *pluginhost.Provider, know
 			continue
 		}
 		if u := marks[f.Rule.Mark.Get(found.Outputs)]; u != "" {
-			at.orphan(ctx, known, id, "it bears the mark of a create of "+engine.NameOf(u))
+			at.orphan(known, id, "it bears the mark of a create of "+engine.NameOf(u), at.hides(ctx))
 		}
 	}
 	return nil
@@ -240,7 +244,8 @@ func (at *attempt) surveyNames(
 			return err
 		}
 		if found != nil && !found.Foreign {
-			at.orphan(ctx, known, found.ID, "an earlier or lost create of "+engine.NameOf(at.step.URN)+" has made it")
+			at.orphan(known, found.ID, "an earlier or lost create of "+engine.NameOf(at.step.URN)+" has made it",
+				at.hides(ctx))
 		}
 	}
 	return nil

@@ -108,6 +108,11 @@ func (s *Store) finish(
 	if err != nil || over {
 		return w, err
 	}
+	if w.Version == 0 { // the head that is remembered may be another one by now, and Commit has nothing to write to it
+		if err := s.Holds(ctx, claim); err != nil {
+			return Written{}, err
+		}
+	}
 	if err = s.Commit(ctx, claim, w); err == nil && !leaves {
 		s.swept.Add(f.Update, struct{}{})
 	}

@@ -15,8 +15,10 @@ import (
 // would take the other's resources for its own. So who gives an identity away
 //
 //	notes in the tombstone of its name that it has left, as a rename does: the next stack of the name gets another one;
-//	writes the head of the new stack;
-//	looks at the heads of all stacks, and removes the new stack if another one has the identity.
+//	writes the head of the new stack, locked as by a removal, so that nothing can be made with the identity yet;
+//	looks at the heads of all stacks, and removes the new stack if another one has the identity, or else unlocks it.
+//
+// A crash in between leaves a locked stack, whose name `deployctl stack rm` gives free.
 //
 // Of two that do so at once, at least one sees the other's head. Who creates a stack of the identity's name meanwhile
 // has read the tombstone before the note, and reads it again after its head is there: see keepApart.
@@ -64,7 +66,8 @@ func (s *Store) RecreateStack(
 	if err := s.raiseTombstone(ctx, first, 0, identity, name.String()); err != nil {
 		return err
 	}
-	h := Head{Format: Format, ID: rand.Text(), Identity: identity, Next: max(r.Next, 1)}
+	h := Head{Format: Format, ID: rand.Text(), Identity: identity, Next: max(r.Next, 1),
+		Active: &Active{Version: removal, Writer: rand.Text(), Since: s.now().UTC()}}
 	if err := s.writeHead(ctx, name, h, bucket.Condition{Absent: true}); errors.Is(err, bucket.ErrChanged) {
 		return exists(name)
 	} else if err != nil {
@@ -73,7 +76,10 @@ func (s *Store) RecreateStack(
 	if err := s.unheld(ctx, identity, h.ID); err != nil {
 		return errors.Join(err, s.undoCreation(context.WithoutCancel(ctx), name, h.ID))
 	}
-	return nil
+	if err := s.stillLocked(ctx, name, h); err != nil {
+		return err
+	}
+	return s.unlockStack(ctx, name, h)
 }
 
 // keepApart gives a stack that was just created the next identity of its name if its own was given away meanwhile.

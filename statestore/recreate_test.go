@@ -214,3 +214,49 @@ func TestTwoStacksNeverGetOneIdentity(t *testing.T) {
 		})
 	}
 }
+
+// noting tells of each write that was made.
+type noting struct {
+	bucket.Objects
+	put func(key string)
+}
+
+func (o *noting) Put(ctx context.Context, key string, data []byte, c bucket.Condition) (string, error) {
+	tag, err := o.Objects.Put(ctx, key, data, c)
+	if err == nil {
+		o.put(key)
+	}
+	return tag, err
+}
+
+func TestNothingIsMadeWithAnIdentityBeforeItIsKnownThatNoOtherStackHasIt(t *testing.T) {
+	name := named(t, "o/p/new")
+	claim := Claimant{Update: deployments.UpdateName{StackName: name, Version: "1"}, Writer: "w"}
+	var s *Store
+	var early []error
+	objects := &noting{Objects: &bucket.Memory{}, put: func(key string) {
+		if len(early) == 0 && strings.HasSuffix(key, "new/head.json") {
+			_, err := s.Claim(t.Context(), claim)
+			early = append(early, err)
+		}
+	}}
+	s, err := New(objects, Options{Master: make([]byte, 32)})
+	if err == nil {
+		err = s.Check(t.Context())
+	}
+	if err == nil {
+		err = s.SetUp(t.Context())
+	}
+	if err == nil {
+		err = s.RecreateStack(t.Context(), name, "o/p/old", true)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(early) != 1 || deployments.CodeOf(early[0]) != deployments.CodeConflict {
+		t.Errorf("an update meanwhile comes to %v", early)
+	}
+	if _, err := s.Claim(t.Context(), claim); err != nil {
+		t.Errorf("the first update comes to %v", err)
+	}
+}

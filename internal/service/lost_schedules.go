@@ -29,7 +29,12 @@ func (s *Service) makeAgain(ctx context.Context, n deployments.ScheduleName) (bo
 	case once && !w.Due.IsZero():
 		return false, nil
 	case once && w.Schedule.At.Before(time.Now()):
-		return false, &lostError{w, "its time is over"} // nobody may expect its run any more
+		return false, &lostError{wanted: w, why: "its time is over"} // nobody may expect its run any more
+	}
+	if mode, err := s.store.Mode(ctx); err != nil {
+		return false, err
+	} else if mode.On(time.Now()) { // also who only looks makes it again
+		return false, &lostError{wanted: w, why: "the service begins nothing now", passes: true}
 	}
 	queue, err := s.TaskQueue(ctx, n.Organization)
 	if err != nil {
@@ -45,10 +50,13 @@ func (s *Service) makeAgain(ctx context.Context, n deployments.ScheduleName) (bo
 		return true, nil // another call has made it
 	}
 	if invalid := (*serviceerror.InvalidArgument)(nil); errors.As(err, &invalid) {
-		return false, &lostError{w, "does not take it any more (" + invalid.Message + ")"}
+		return false, &lostError{wanted: w, why: "does not take it any more (" + invalid.Message + ")"}
 	}
-	if err != nil {
-		return false, failure("make the schedule again", err)
+	if err = failure("make the schedule again", err); err != nil {
+		if deployments.CodeOf(err) == deployments.CodeUnavailable || ctx.Err() != nil {
+			return false, err
+		}
+		return false, &lostError{wanted: w, why: "does not take it now (" + err.Error() + ")", passes: true}
 	}
 	if _, err := s.store.Schedule(ctx, n); notFound(err) { // it was removed meanwhile
 		return false, failure("remove the schedule", handle.Delete(context.WithoutCancel(ctx)))
@@ -60,6 +68,7 @@ func (s *Service) makeAgain(ctx context.Context, n deployments.ScheduleName) (bo
 type lostError struct {
 	wanted statestore.DesiredSchedule
 	why    string
+	passes bool // the reason; then it is made again
 }
 
 func (e *lostError) Error() string {
@@ -67,6 +76,9 @@ func (e *lostError) Error() string {
 }
 
 func (e *lostError) note() string {
+	if e.passes {
+		return "Temporal has lost it, and " + e.why + ": it is made again when it is looked for later"
+	}
 	return "Temporal has lost it, and " + e.why + ": create it again, or remove it with `deployctl schedule rm " +
 		e.wanted.Schedule.Name.Name + "`"
 }

@@ -2,18 +2,16 @@ package access
 
 import (
 	lru "github.com/hashicorp/golang-lru/v2"
-	"golang.org/x/sync/singleflight"
 
 	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
 // Store is the typed store of who may do what, and of the audit log. See the package's description.
 type Store struct {
-	sealed  *bucket.Sealed
-	callers callers
-	// authenticating are tokens that are being read.
-	authenticating singleflight.Group
-	tokensOf       *lru.Cache[string, string] // the organizations of tokens, by name; see roomForToken
+	sealed   *bucket.Sealed
+	callers  callers
+	lookups  lookups                    // tokens that are being read
+	tokensOf *lru.Cache[string, string] // the organizations of tokens, by name; see roomForToken
 }
 
 // New returns the store over a bucket. A process has one for a bucket, because it remembers callers.

@@ -35,6 +35,8 @@ const (
 	tokenPrefix = "dctl."
 	// usedStep is the precision of the recorded last use.
 	usedStep = time.Minute
+	// usedPatience bounds how long a use is being recorded.
+	usedPatience = 10 * time.Second
 	// maxTokensKnown limits the tokens of which the store remembers the organization.
 	maxTokensKnown = 100_000
 	// maxTokenText limits the texts that are looked up.
@@ -226,24 +228,17 @@ func (s *Store) Authenticate(ctx context.Context, text string) (deployments.Call
 // asks after a change does not get what was read before it.
 func (s *Store) authenticateOnce(ctx context.Context, name string, hash [sha256.Size]byte) (knownCaller, error) {
 	since := s.callers.changes()
-	reading := s.authenticating.DoChan(string(hash[:])+strconv.Itoa(since), func() (found any, err error) {
-		err = panics.Do("finding the token "+name, func() error {
-			caller, err := s.authenticate(context.WithoutCancel(ctx), name, hash) // the caller may leave before the others
-			if err == nil {
-				s.callers.keep(hash, caller, since)
-			}
-			found = caller
-			return err
-		})
-		return found, err
+	found, err := s.lookups.join(ctx, string(hash[:])+strconv.Itoa(since), func(ctx context.Context) (knownCaller, error) {
+		caller, err := s.authenticate(ctx, name, hash)
+		if err == nil {
+			s.callers.keep(hash, caller, since)
+		}
+		return caller, err
 	})
-	select {
-	case <-ctx.Done():
-		return knownCaller{}, bucket.Failed(ctx.Err(), "find the token "+name)
-	case read := <-reading:
-		found, _ := read.Val.(knownCaller)
-		return found, read.Err
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		err = bucket.Failed(err, "find the token "+name)
 	}
+	return found, err
 }
 
 // authenticate reads the token and its member; CodeNotFound when one of them does not exist, or the hash differs.
@@ -267,8 +262,10 @@ func (s *Store) authenticate(ctx context.Context, name string, hash [sha256.Size
 	if now.Sub(t.Used) > usedStep {
 		t.Used = now
 		go func() { // a failure to record the use is no reason to reject the token, and nobody waits for it
+			ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), usedPatience)
+			defer stop()
 			_ = panics.Do("noting that a token is used", func() error {
-				return s.putToken(context.WithoutCancel(ctx), t, bucket.Condition{Tag: tag})
+				return s.putToken(ctx, t, bucket.Condition{Tag: tag})
 			})
 		}()
 	}

@@ -22,6 +22,7 @@ func (r *release) debs(dist string, b build) error {
 		{name: "etc/deployctl/", mode: 0o750},
 		{name: "etc/deployctl/keys/", mode: 0o750},
 		{name: "etc/deployctl/config.yaml", mode: 0o640, source: ours("config.yaml")},
+		{name: "etc/default/deployctl", mode: 0o600, source: ours("default")}, // systemd reads it as root
 		{name: "usr/lib/systemd/system/deployctl-serve.service", mode: 0o644, source: ours("deployctl-serve.service")},
 		{name: "usr/lib/systemd/system/deployctl-worker.service", mode: 0o644, source: ours("deployctl-worker.service")},
 		{name: "usr/lib/sysusers.d/deployctl.conf", mode: 0o644, source: ours("deployctl.sysusers")},
@@ -32,7 +33,8 @@ func (r *release) debs(dist string, b build) error {
 	control := r.control(b, client, "Depends: systemd-standalone-sysusers | systemd\nRecommends: ca-certificates, git\n"+
 		"Suggests: "+embedded, "deployment service whose updates survive crashes",
 		"Client, API server and worker of deployctl, with units of systemd for the", "latter two, which are not enabled.")
-	scripts := []file{{name: "conffiles", mode: 0o644, content: []byte("/etc/deployctl/config.yaml\n")}}
+	scripts := []file{{name: "conffiles", mode: 0o644,
+		content: []byte("/etc/default/deployctl\n/etc/deployctl/config.yaml\n")}}
 	for _, name := range []string{"postinst", "postrm", "prerm"} {
 		scripts = append(scripts, file{name: name, mode: 0o755, source: ours(name)})
 	}

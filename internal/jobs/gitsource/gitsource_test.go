@@ -138,11 +138,12 @@ func TestACommitIsGivenByItsDigitsATagOrABranch(t *testing.T) {
 	work := filepath.Join(r.root, "work")
 	runGit(t, work, "tag", "v1")
 	runGit(t, work, "tag", "--annotate", "--message", "about it", "release/1.0")
-	runGit(t, work, "tag", r.commit[:8]) // a tag goes before an abbreviation
+	runGit(t, work, "tag", "cafecafecafe") // which no commit begins with
 	runGit(t, work, "tag", "nothing", "HEAD:a")
 	runGit(t, work, "checkout", "--quiet", "-b", "feature/x")
 	runGit(t, work, "commit", "--quiet", "--allow-empty", "--message", "The second")
 	second := runGit(t, work, "rev-parse", "HEAD")
+	runGit(t, work, "tag", second[:8], r.commit) // a commit goes before who takes its name
 	runGit(t, work, "checkout", "--quiet", "--detach")
 	runGit(t, work, "commit", "--quiet", "--allow-empty", "--message", "The third")
 	runGit(t, work, "tag", "only-tagged")
@@ -150,8 +151,8 @@ func TestACommitIsGivenByItsDigitsATagOrABranch(t *testing.T) {
 	runGit(t, work, "push", "--quiet", "origin", "main", "feature/x", "--tags")
 	at := r.serve(t, "").URL + "/shop.git"
 	for given, want := range map[string]string{
-		"v1": r.commit, "release/1.0": r.commit, r.commit[:8]: r.commit, "main": r.commit, "feature/x": second,
-		"only-tagged": third, second: second, second[:7]: second, strings.ToUpper(second[:10]): second, third[:9]: third,
+		"v1": r.commit, "release/1.0": r.commit, "cafecafecafe": r.commit, second[:8]: second, "main": r.commit,
+		"feature/x": second, "only-tagged": third, second: second, second[:7]: second, strings.ToUpper(second[:10]): second, third[:9]: third,
 		third: third,
 	} {
 		if f, _, err := fetched(t, FetchOrder{URL: at, Private: true, Commit: given}); err != nil || f.Commit != want {

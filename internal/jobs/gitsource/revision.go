@@ -19,9 +19,10 @@ import (
 // leastDigits is how many digits a commit is abbreviated to at least, as for git.
 const leastDigits = 4
 
-// revision fetches what the order calls a commit: one by all its digits, a tag, a branch, or one by its first digits.
-// The server is asked for that alone, except for a commit that it does not give by itself or of which only the first
-// digits are known: then for all branches and tags.
+// revision fetches what the order calls a commit: one by all its digits, or the first of them, a tag, or a branch. A
+// commit goes before a tag or a branch that somebody has given the name of its digits. The server is asked for that
+// alone, except for a commit that it does not give by itself or of which only the first digits are known: then for all
+// branches and tags.
 func (f *fetcher) revision(ctx context.Context, options []client.Option) (*git.Repository, plumbing.Hash, error) {
 	digits := strings.ToLower(f.order.Commit)
 	if plumbing.IsHash(digits) {
@@ -29,30 +30,20 @@ func (f *fetcher) revision(ctx context.Context, options []client.Option) (*git.R
 		if err == nil {
 			return repository, plumbing.NewHash(digits), nil
 		}
-	} else {
-		for _, kind := range []string{"refs/tags/", "refs/heads/"} {
-			repository, hash, err := f.named(ctx, options, plumbing.ReferenceName(kind+f.order.Commit))
-			if !absentRef(err) {
-				return repository, hash, err
-			}
-		}
-		if len(digits) < leastDigits || !isHex(digits) {
-			return nil, plumbing.ZeroHash, f.noRevision()
+	}
+	if len(digits) >= leastDigits && isHex(digits) {
+		repository, hash, err := f.begunWith(ctx, options, digits)
+		if err != nil || !hash.IsZero() {
+			return repository, hash, err
 		}
 	}
-	if err := os.RemoveAll(f.order.Dir); err != nil {
-		return nil, plumbing.ZeroHash, err
+	for _, kind := range []string{"refs/tags/", "refs/heads/"} {
+		repository, hash, err := f.named(ctx, options, plumbing.ReferenceName(kind+f.order.Commit))
+		if !absentRef(err) {
+			return repository, hash, err
+		}
 	}
-	repository, err := git.PlainCloneContext(ctx, f.order.Dir, &git.CloneOptions{URL: f.url.String(),
-		ClientOptions: options, Tags: git.AllTags, NoCheckout: true, Progress: f.said})
-	if errors.Is(err, transport.ErrEmptyRemoteRepository) {
-		err = f.noRevision()
-	}
-	if err != nil {
-		return nil, plumbing.ZeroHash, err
-	}
-	hash, err := f.begunWith(repository, digits)
-	return repository, hash, err
+	return nil, plumbing.ZeroHash, f.noRevision()
 }
 
 func isHex(digits string) bool { return strings.Trim(digits, "0123456789abcdef") == "" }
@@ -100,29 +91,32 @@ func (f *fetcher) only(ctx context.Context, options []client.Option, what, to st
 		Progress: f.said, RefSpecs: []config.RefSpec{config.RefSpec(what + ":" + to)}})
 }
 
-// begunWith returns the commit of a repository whose digits begin with these. It is an error that there is none, or
-// more than one.
-func (f *fetcher) begunWith(repository *git.Repository, digits string) (plumbing.Hash, error) {
-	if plumbing.IsHash(digits) {
-		hash := plumbing.NewHash(digits)
-		if _, err := repository.CommitObject(hash); err != nil {
-			return hash, f.noRevision()
-		}
-		return hash, nil
+// begunWith fetches all branches and tags, and returns the commit whose digits begin with these; the zero hash when
+// there is none. It is an error that there is more than one.
+func (f *fetcher) begunWith(
+	ctx context.Context, options []client.Option, digits string,
+) (*git.Repository, plumbing.Hash, error) {
+	if err := os.RemoveAll(f.order.Dir); err != nil { // of an attempt before
+		return nil, plumbing.ZeroHash, err
 	}
+	repository, err := git.PlainCloneContext(ctx, f.order.Dir, &git.CloneOptions{URL: f.url.String(),
+		ClientOptions: options, Tags: git.AllTags, NoCheckout: true, Progress: f.said})
+	if errors.Is(err, transport.ErrEmptyRemoteRepository) {
+		return nil, plumbing.ZeroHash, nil
+	}
+	if err != nil {
+		return nil, plumbing.ZeroHash, err
+	}
+	whole, err := hex.DecodeString(digits[:len(digits)&^1])
 	known, ok := repository.Storer.(interface {
 		HashesWithPrefix(prefix []byte) ([]plumbing.Hash, error)
 	})
-	if !ok {
-		return plumbing.ZeroHash, f.noRevision()
-	}
-	whole, err := hex.DecodeString(digits[:len(digits)&^1])
-	if err != nil {
-		return plumbing.ZeroHash, f.noRevision()
+	if err != nil || !ok {
+		return nil, plumbing.ZeroHash, err
 	}
 	candidates, err := known.HashesWithPrefix(whole)
 	if err != nil {
-		return plumbing.ZeroHash, err
+		return nil, plumbing.ZeroHash, err
 	}
 	found := map[plumbing.Hash]bool{}
 	for _, hash := range candidates {
@@ -130,16 +124,14 @@ func (f *fetcher) begunWith(repository *git.Repository, digits string) (plumbing
 			found[hash] = true
 		}
 	}
-	switch len(found) {
-	case 0:
-		return plumbing.ZeroHash, f.noRevision()
-	case 1:
-		for hash := range found {
-			return hash, nil
-		}
+	if len(found) > 1 {
+		return nil, plumbing.ZeroHash, deployments.Errorf(deployments.CodeInvalid, "%d commits of the repository %s begin "+
+			"with %q: give more of its digits", len(found), outbound.Shown(f.url), f.order.Commit)
 	}
-	return plumbing.ZeroHash, deployments.Errorf(deployments.CodeInvalid, "%d commits of the repository %s begin with "+
-		"%q: give more of its digits", len(found), outbound.Shown(f.url), f.order.Commit)
+	for hash := range found {
+		return repository, hash, nil
+	}
+	return repository, plumbing.ZeroHash, nil
 }
 
 // noRevision returns the error about what is neither a commit, nor a tag or a branch.
