@@ -152,8 +152,8 @@ func TestACommitIsGivenByItsDigitsATagOrABranch(t *testing.T) {
 	at := r.serve(t, "").URL + "/shop.git"
 	for given, want := range map[string]string{
 		"v1": r.commit, "release/1.0": r.commit, "cafecafecafe": r.commit, second[:8]: second, "main": r.commit,
-		"feature/x": second, "only-tagged": third, second: second, second[:7]: second, strings.ToUpper(second[:10]): second, third[:9]: third,
-		third: third,
+		"feature/x": second, "only-tagged": third, second: second, second[:7]: second, strings.ToUpper(second[:10]): second,
+		third[:9]: third, third: third,
 	} {
 		if f, _, err := fetched(t, FetchOrder{URL: at, Private: true, Commit: given}); err != nil || f.Commit != want {
 			t.Errorf("%s is %+v, %v", given, f, err)
