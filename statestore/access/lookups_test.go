@@ -40,7 +40,9 @@ func TestAReadOfATokenIsSharedAndEndsWithTheLastWhoWaitsForIt(t *testing.T) {
 			t.Fatalf("%d reads; that of who stays has ended: %v", reads, len(ended) > 0)
 		}
 		leave[1]()
-		<-left
+		if err := <-left; !errors.Is(err, context.Canceled) {
+			t.Errorf("who leaves last gets %v", err)
+		}
 		if err := <-ended; !errors.Is(err, context.Canceled) {
 			t.Errorf("the read ended with %v", err)
 		}
