@@ -68,8 +68,9 @@ func TestAnUpdateThatDoesNotEndGivesItsSlotBackAndIsLookedAtWithoutAWait(t *test
 		_, err := env.ExecuteActivity(activity, u)
 		return err
 	}
+	patience := time.Millisecond
 	follow := func(ctx context.Context, u deployments.UpdateName) (deployments.UpdateInfo, error) {
-		return Follow(ctx, a, u, time.Millisecond)
+		return Follow(ctx, a, u, patience)
 	}
 	var postponed *temporal.ApplicationError
 	if err := run(follow); !errors.As(err, &postponed) || postponed.Type() != deployments.ErrorPostponed ||
@@ -87,6 +88,7 @@ func TestAnUpdateThatDoesNotEndGivesItsSlotBackAndIsLookedAtWithoutAWait(t *test
 		t.Errorf("a look waits %d times: %v", temporalServer.waited-1, err)
 	}
 	close(temporalServer.ended)
+	patience = waittest.Patience // else a slow machine gives the slot back before the end is seen
 	for _, found := range []any{look, follow} {
 		if err := run(found); err != nil {
 			t.Errorf("one that has ended: %v", err)
