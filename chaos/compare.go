@@ -85,8 +85,11 @@ func (s *stage) exported(ctx context.Context) (state apitype.DeploymentV3, err e
 	return parseState(text)
 }
 
-// parseState reads an export.
+// parseState reads an export. What a command says of a service that is slow to answer comes before it.
 func parseState(text string) (state apitype.DeploymentV3, err error) {
+	if _, export, found := strings.Cut("\n"+text, "\n{"); found {
+		text = "{" + export
+	}
 	var exported apitype.UntypedDeployment
 	if err := json.Unmarshal([]byte(text), &exported); err != nil {
 		return state, fmt.Errorf("read the exported stack: %w", err)
