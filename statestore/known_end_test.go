@@ -112,6 +112,31 @@ func TestAnUpdateEndsByTheHeadThatIsThere(t *testing.T) {
 	}
 }
 
+// A late end of an update that was given up does not count, also if it would end without a version.
+func TestAnEndWithoutAVersionIsTheUpdatesOwn(t *testing.T) {
+	objects := &bucket.Memory{}
+	s, other := opened(t, objects, statestore.Options{}), opened(t, objects, statestore.Options{})
+	must(t, s.CreateStack(t.Context(), dev, nil))
+	first, err := s.Claim(t.Context(), claimant(1))
+	must(t, err)
+	_, err = s.Finish(t.Context(), finishOf(first))
+	must(t, err)
+	c, err := s.Claim(t.Context(), claimant(2))
+	must(t, err)
+	l, err := objects.List(t.Context(), bucket.Query{})
+	must(t, err)
+	for _, key := range l.Keys {
+		if strings.HasSuffix(key, "/checkpoints/1.json.zst") { // an update that changed nothing may end all the same
+			_, err := objects.Put(t.Context(), key, []byte("damaged"), bucket.Condition{})
+			must(t, err)
+		}
+	}
+	must(t, other.Commit(t.Context(), c, statestore.Written{}))
+	if w, err := s.Finish(t.Context(), finishOf(c)); deployments.CodeOf(err) != deployments.CodeConflict {
+		t.Errorf("it ends as %+v, %v", w, err)
+	}
+}
+
 // What ends an update with less than it has saved neither ends it, nor replaces what another process has written.
 func TestACheckpointWithLessDoesNotReplaceAnother(t *testing.T) {
 	objects := &bucket.Memory{}

@@ -52,10 +52,12 @@ func (s *Service) makeAgain(ctx context.Context, n deployments.ScheduleName) (bo
 	if invalid := (*serviceerror.InvalidArgument)(nil); errors.As(err, &invalid) {
 		return false, &lostError{wanted: w, why: "does not take it any more (" + invalid.Message + ")"}
 	}
-	if err = failure("make the schedule again", err); err != nil {
-		if deployments.CodeOf(err) == deployments.CodeUnavailable || ctx.Err() != nil {
-			return false, err
-		}
+	unavailable, late := (*serviceerror.Unavailable)(nil), (*serviceerror.DeadlineExceeded)(nil)
+	switch {
+	case err == nil:
+	case errors.As(err, &unavailable), errors.As(err, &late), ctx.Err() != nil: // nothing else is known, either
+		return false, failure("make the schedule again", err)
+	default: // the others of a list are shown
 		return false, &lostError{wanted: w, why: "does not take it now (" + err.Error() + ")", passes: true}
 	}
 	if _, err := s.store.Schedule(ctx, n); notFound(err) { // it was removed meanwhile

@@ -152,6 +152,25 @@ func TestALostScheduleThatTemporalDoesNotTakeAnyMoreSaysSo(t *testing.T) {
 	}
 }
 
+func TestALostScheduleThatIsNotMadeAgainNowIsShownWithTheOthers(t *testing.T) {
+	s, f := newFake(t)
+	n := want(t, s, "nightly", func(*statestore.DesiredSchedule) {})
+	shown := func(why string) {
+		t.Helper()
+		list, err := s.Schedules(t.Context(), n.StackName)
+		if must(t, err); len(list) != 1 || !strings.Contains(list[0].Note, why) ||
+			!strings.Contains(list[0].Note, "made again when it is looked for later") || len(f.schedules) != 0 {
+			t.Errorf("there are %+v, and in Temporal %+v", list, f.schedules)
+		}
+	}
+	f.refusal = serviceerror.NewPermissionDenied("not now", "")
+	shown("not now")
+	f.refusal = nil
+	must(t, s.store.SetMode(t.Context(), deployments.Mode{Kind: deployments.ModeReadOnly, Reason: "a move",
+		Until: time.Now().Add(time.Hour)}))
+	shown("begins nothing") // a viewer's look writes nothing
+}
+
 func TestSchedulesAreCountedByTheirState(t *testing.T) {
 	s, f := newFake(t)
 	for id, paused := range map[string]bool{"a": false, "b": true, "c": false} {
