@@ -53,6 +53,9 @@ func (r *release) linked() string {
 	return strings.Join(flags, " ")
 }
 
+// goflags are the flags of the Makefile: what is released is what was tested.
+const goflags = "-buildvcs=false -trimpath -tags=release,disable_grpc_modules"
+
 // compile builds a package of the module in a directory into a program that is the same wherever, whenever and by whom
 // it is built: without paths of this machine, an id of the build, C, and what variables of Go here may say.
 func compile(dir, pkg, path string, t target, linked string) error {
@@ -62,7 +65,7 @@ func compile(dir, pkg, path string, t target, linked string) error {
 	}
 	cmd := exec.Command("go", "build", "-ldflags", "-w -buildid= "+linked, "-o", path, pkg)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOFLAGS=-buildvcs=false -trimpath", "CGO_ENABLED=0", "GOWORK=off",
+	cmd.Env = append(os.Environ(), "GOFLAGS="+goflags, "CGO_ENABLED=0", "GOWORK=off",
 		"GOTOOLCHAIN="+version, "GOOS="+t.os, "GOARCH="+t.arch, "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=",
 		"GOFIPS140=off")
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
