@@ -87,7 +87,7 @@ func (s *session) plan(ctx context.Context, p engine.Plan) (planned engine.Plann
 		planned, err = s.planOne(ctx, p)
 		return err
 	})
-	hide := s.redactor(ctx, append(bagsOf(p.Provider, p.Old), p.Goal.Inputs)...)
+	hide := s.redactor(ctx, append(append(bagsOf(p.Provider, p.Old), p.Goal.Inputs), p.Goal.Bound...)...)
 	planned.Error, err = hide(planned.Error), hide.failure(err)
 	hide.found(planned.Found)
 	hide.failures(planned.Failures)
@@ -130,7 +130,8 @@ type planner struct {
 	provider resourceProvider
 	// The values of the goal and, unless it is a recreation, of the stored resource.
 	news, oldInputs, oldOutputs resource.PropertyMap
-	continues                   bool // the goal is compared with a stored resource
+	bound                       []resource.PropertyMap // its bindings
+	continues                   bool                   // the goal is compared with a stored resource
 }
 
 // resourceProvider is the part of a provider that planning needs. For provider resources it is a configurator.
@@ -144,6 +145,13 @@ type resourceProvider interface {
 func (s *session) newPlanner(ctx context.Context, p engine.Plan) (*planner, error) {
 	pl := &planner{session: s, ask: p, continues: p.Old != nil && !p.Recreate && !p.Old.External}
 	var err error
+	for _, bag := range p.Goal.Bound {
+		b, err := s.values.Decode(ctx, bag)
+		if err != nil {
+			return nil, err
+		}
+		pl.bound = append(pl.bound, b)
+	}
 	if pl.news, err = s.values.Decode(ctx, p.Goal.Inputs); err != nil || !pl.continues {
 		return pl, err
 	}
@@ -169,6 +177,11 @@ func (pl *planner) plan(ctx context.Context) (engine.Planned, error) {
 	if !pl.ask.Goal.Custom {
 		return pl.planComponent(ctx)
 	}
+	news, conflicts := withBound(pl.news, pl.bound)
+	if len(conflicts) > 0 {
+		return engine.Planned{Failures: conflicts}, nil
+	}
+	pl.news, pl.bound = news, nil // it may be tried again
 	inputs := pl.news
 	if pl.continues {
 		var skipped []string

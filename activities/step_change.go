@@ -222,6 +222,9 @@ func (at *attempt) update(ctx context.Context, p *pluginhost.Provider) (engine.S
 			return at.publish(ctx, result)
 		}
 		result.ID, result.InitErrors, result.RefreshBeforeUpdate = at.step.Old.ID, reasons, resp.RefreshBeforeUpdate
+		if at.step.Again {
+			result.Moved = moved(oldOutputs, resp.Properties, inputs)
+		}
 		return at.finish(ctx, result, resp.Properties, inputs)
 	})
 }

@@ -37,10 +37,10 @@ func TestTheExamplesOfTheReferenceRun(t *testing.T) {
 	p.write(t, "Pulumi.yaml", "name: "+projectName(t)+"\nruntime: yaml\nresources:\n"+resources)
 	p.write(t, "www/index.html", "<h1>hello</h1>")
 	p.must(t, "stack", "init", "dev")
-	// The stack, a bucket, a directory with a file and its index, an object, and a command.
-	p.update(t, "up").expect(t, map[string]int{"create": 7})
-	p.update(t, "up").expect(t, map[string]int{"same": 7})
-	p.update(t, "destroy").expect(t, map[string]int{"delete": 7})
+	// The stack, a bucket, a directory with a file and its index, an object, a command, and a binding of the bucket.
+	p.update(t, "up").expect(t, map[string]int{"create": 8, "update": 1})
+	p.update(t, "up").expect(t, map[string]int{"same": 8})
+	p.update(t, "destroy").expect(t, map[string]int{"delete": 8})
 }
 
 // TestGettingStartedRunsAsItIsWritten runs the scripts of docs/getting-started.md in a shell, after the one that builds

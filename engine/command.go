@@ -154,6 +154,8 @@ type Step struct {
 	// Answer is the reply that the program gets when the step is done, but for its ID and Object, which are the step's.
 	// The host that executes the step may send it to the program at once, and then sets StepFinished.Answered.
 	Answer *Reply `json:"answer,omitempty"`
+	// Again: the resource is reconciled a second time, so others may have been made from the outputs that it had.
+	Again bool `json:"again,omitempty"`
 	// Retries counts the repetitions that error hooks have asked for.
 	Retries int `json:"retries,omitempty"`
 }

@@ -65,7 +65,7 @@ func (r *Run) resetEpoch() {
 // epoch and sequence number, so its reply goes to the program that is running now; a reply that was sent ahead for the
 // earlier epoch does not count as an answer, see Reply.to.
 func (r *Run) attach(e *entry, op *operation) bool {
-	if op.For != forGoal || op.Entry.Reg.Digest != e.Reg.Digest || op.Entry.Read != e.Read {
+	if op.For != forGoal || op.Entry.Again != nil || op.Entry.goal() != e.goal() || op.Entry.Read != e.Read {
 		return false
 	}
 	running := op.Entry

@@ -48,6 +48,8 @@ type Registration struct {
 	SourcePosition          string               `json:"sourcePosition,omitempty"`
 	// Digest covers everything above but SourcePosition; equal digests in two epochs are the same goal.
 	Digest string `json:"digest"`
+	// Bound are the inputs of the bindings of the resource, which add to its own; the core sets it.
+	Bound []Bag `json:"bound,omitempty"`
 }
 
 // Alias is another name that a resource had: a URN, or the parts in which it differed.
@@ -269,6 +271,8 @@ type StepFinished struct {
 	Found *Found `json:"found,omitempty"`
 	// Evidence is what the error of a failed step tells; nil if its provider was not asked.
 	Evidence *Evidence `json:"evidence,omitempty"`
+	// Moved are the outputs that are no inputs and that an update changed, sorted; only of a Step with Again.
+	Moved []string `json:"moved,omitempty"`
 	// Attempt says of which attempt this is the result, from 1 on, so that no result counts for a later one. 0: a worker
 	// of an earlier build does not say it. The core does not need it: its caller has checked it.
 	Attempt int `json:"attempt,omitempty"`

@@ -48,6 +48,7 @@ func TestEveryFieldOfARegistrationHasAnEffect(t *testing.T) {
 		"Aliases":             "find the stored state",
 		"DeleteBeforeReplace": "decides how the resource is replaced",
 		"Digest":              "compares the goals of two epochs",
+		"Bound":               "adds to the inputs that are planned",
 	}
 	state := reflect.TypeFor[State]()
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[Registration]()) {

@@ -14,7 +14,7 @@ import (
 func (r *Run) Check() error {
 	var c checker
 	for i, e := range r.Entries {
-		c.that(e.Order == i && r.byURN[e.URN] == e, "%s is not found where it was registered", e.URN)
+		c.that(e.Order == i && (r.byURN[e.URN] == e || e.Again != nil), "%s is not found where it was registered", e.URN)
 		r.checkEntry(&c, e)
 	}
 	r.checkOperations(&c)
@@ -50,9 +50,12 @@ func (r *Run) checkEntry(c *checker, e *entry) {
 	}
 	c.that(e.listed || !e.runnable(), "%s is %s and not listed", e.URN, e.Stage)
 	c.that(e.listed == slices.Contains(r.runnable, e), "%s: listed is %v", e.URN, e.listed)
-	// Each entry waits only for an earlier one, so there is no circle of entries that wait for each other.
+	// Each entry waits only for an earlier one, or a binding for its resource, which has been done before. So there is no
+	// circle of entries that wait for each other.
 	if w := e.blockedOn; w != nil {
-		c.that(r.byURN[w.URN] == w && w.Order < e.Order, "%s waits for %s, which is not before it", e.URN, w.URN)
+		before := r.byURN[w.URN] == w && w.Order < e.Order
+		again := r.repeated[w.URN] == w && e.Reg.Type == BindingType
+		c.that(before || again, "%s waits for %s, which is not before it", e.URN, w.URN)
 	}
 	c.that(e.Stage != stageDone || e.Result != "", "%s is done without a result", e.URN)
 	ends := e.Stage == stageDone || r.running(e) || r.promised(e)

@@ -64,11 +64,17 @@ func (r *Run) derive() {
 	r.byURN, r.bySeq = map[urn.URN]*entry{}, map[int]bool{}
 	r.runnable = nil
 	r.openFrom, r.cascading, r.sweeper, r.comparing = 0, 0, nil, nil
+	r.repeated, r.bindings = map[urn.URN]*entry{}, map[urn.URN][]urn.URN{}
+	r.snap.All(r.noteBinding)
 	for _, e := range r.Entries {
 		if e.Stage == stageSweeping {
 			r.sweeper = e
 		}
 		r.list(e)
+		if e.Again != nil {
+			r.repeated[e.URN] = e
+			continue
+		}
 		r.byURN[r.urnOf(e.Reg)], r.byURN[e.URN] = e, e // two names if it was left alone, see keepName
 		r.bySeq[e.Seq] = true
 	}

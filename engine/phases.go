@@ -91,6 +91,9 @@ func (r *Run) advanceProgram() bool {
 	if !r.idle() || r.undecided() {
 		return false
 	}
+	if r.goal.Kind == KindUp && !r.Stopped && r.FirstError == "" && r.unbind() {
+		return true
+	}
 	unmatched := r.hasProgram() && !r.Stopped && r.failUnmatched()
 	r.exportOutputs()
 	if r.Stopped || r.Refusals > 0 || unmatched || (r.Exit != nil && r.Exit.Error != "") ||

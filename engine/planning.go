@@ -38,6 +38,8 @@ func (r *Run) decide(e *entry) {
 		r.decideRead(e, old)
 	case e.imports(old):
 		r.decideImport(e, old)
+	case e.New.Type == BindingType:
+		r.decideBinding(e, old)
 	case !e.New.Custom:
 		r.decideComponent(e, old)
 	case old != nil && r.compare(e, old):
@@ -51,7 +53,7 @@ func (r *Run) decide(e *entry) {
 // it, and its step ends at once. A replacement of one goes through commit all the same, with a plan made here, because
 // resources that are replaced with it may have to be deleted first.
 func (r *Run) decideComponent(e *entry, old *State) {
-	if r.goal.Policies {
+	if r.goal.Policies && e.New.Type != BindingType {
 		r.plan(e, old)
 		return
 	}
@@ -125,7 +127,7 @@ func (r *Run) plan(e *entry, old *State) {
 	// A hook gets the inputs that the provider has checked.
 	look := r.look(e, old)
 	if old == nil && !r.goal.DryRun && len(e.New.Hooks[BeforeCreate])+len(e.New.Hooks[OnError]) == 0 &&
-		!r.analyses(e) && (look == nil || r.goal.Plan == nil) {
+		e.Reg.Bound == nil && !r.analyses(e) && (look == nil || r.goal.Plan == nil) {
 		e.Kind = StepCreate
 		r.enqueue(e, true)
 		return
@@ -201,7 +203,7 @@ func (r *Run) commit(e *entry) bool {
 		r.enqueue(e, false)
 	// replace also makes the create of a resource that is pending its replacement: the delete half is done.
 	case old.External || old.PendingReplacement || e.Forced != nil || p.Diff.Change == ChangeReplace:
-		return r.replace(e, old)
+		return r.refuseReplacement(e) || r.replace(e, old)
 	// A resource that did not initialise is updated even without a difference, which is how its provider repairs it.
 	case p.Diff.Change == ChangeUpdate || len(old.InitErrors) > 0:
 		e.Kind, e.New.ID = StepUpdate, old.ID

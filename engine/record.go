@@ -145,6 +145,11 @@ func (r *Run) same(e *entry, old *State, stables []string) {
 	}
 	op, was := r.newOp(), header(old)
 	r.keepValues(e, old, op)
+	if e.Again != nil { // it is shown and counted already
+		r.keepViews(e.New.Key)
+		r.done(e, stables)
+		return
+	}
 	r.count(StepSame, e.URN)
 	if was.URN == e.URN && (!was.Protect || e.New.Protect) {
 		r.emitSame(op, e, nil)

@@ -79,12 +79,13 @@ func (r *Run) start(e *entry) bool {
 		r.refuse(e)
 		return true
 	}
+	r.bind(e)
 	if op := r.stepOf(e.URN); op != nil {
 		return r.attach(e, op)
 	}
 	// The same goal was carried out in an earlier epoch. If a cascade has deleted the result since, or another goal has
 	// replaced it, the answer would be wrong, and the entry is decided like a new one.
-	if f := r.marked(e.URN).Done; f != nil && f.Digest == e.Reg.Digest && r.isLive(e.URN, f.Key) {
+	if f := r.marked(e.URN).Done; f != nil && f.Digest == e.goal() && r.isLive(e.URN, f.Key) {
 		r.repeatAnswer(e, f)
 		return true
 	}
@@ -98,7 +99,10 @@ func (r *Run) start(e *entry) bool {
 		return true
 	}
 	// Skipped without an error of its own: the one that failed has been reported.
-	if failed := r.failedDependency(e); failed != "" {
+	if r.awaitsResource(e) {
+		return false
+	}
+	if r.failedDependency(e) != "" || r.bindingFails(e) {
 		r.finish(e, Reply{Result: ResultSkip})
 		return true
 	}
@@ -117,6 +121,7 @@ func (r *Run) start(e *entry) bool {
 	default:
 		r.continueOld(e, old)
 	}
+	r.bind(e)
 	r.prepare(e)
 	// It is left as it is stored, with the references of its old state and not those of its goal.
 	if !r.selected(e) && r.oldInProgress(e) {

@@ -12,7 +12,7 @@ import (
 
 // answer queues the reply to an entry, unless the program has it already or is not the one that asked.
 func (r *Run) answer(e *entry, reply Reply) {
-	if e.Epoch != r.Epoch || e.Answered {
+	if e.Epoch != r.Epoch || e.Answered || e.Again != nil {
 		return
 	}
 	reply.Epoch, reply.Seq, reply.URN = e.Epoch, e.Seq, e.URN
@@ -92,7 +92,8 @@ func (r *Run) finish(e *entry, reply Reply) {
 // done ends an entry well and remembers it for later epochs. Its state must be recorded before: Done refers to it by
 // key.
 func (r *Run) done(e *entry, stables []string) {
-	r.mark(e.URN).Done = &finished{Digest: e.Reg.Digest, Key: e.New.Key, Kind: e.Kind, Stables: stables}
+	r.mark(e.URN).Done = &finished{Digest: e.goal(), Key: e.New.Key, Kind: e.Kind, Stables: stables}
+	r.bound(e)
 	r.finish(e, r.success(e, stables))
 }
 
@@ -130,7 +131,7 @@ func (e *entry) stables() []string {
 // afterStep is the reply to the entry if its step is done; nil if that is not certain before. After an import a plan
 // follows. A preview has no step to send it with.
 func (r *Run) afterStep(e *entry) *Reply {
-	if r.goal.DryRun || !e.New.Custom || !slices.Contains(mutating, e.Kind) ||
+	if r.goal.DryRun || !e.New.Custom || e.Again != nil || !slices.Contains(mutating, e.Kind) ||
 		len(e.New.Hooks[hookPoints[e.Kind].after]) > 0 {
 		return nil
 	}
@@ -141,7 +142,7 @@ func (r *Run) afterStep(e *entry) *Reply {
 // registered earlier and is not done could decide otherwise, by a cascade that takes the entry's old state. What is
 // registered later cannot: its cascades wait for the entry.
 func (r *Run) afterPlan(e *entry, old *State) *Reply {
-	certain := old != nil && e.Ahead == nil && e.New.Custom && !e.Imported && e.Forced == nil &&
+	certain := old != nil && e.Ahead == nil && e.Again == nil && e.New.Custom && !e.Imported && e.Forced == nil &&
 		!old.External && !old.PendingReplacement && len(old.InitErrors) == 0
 	if !certain || r.Entries[r.firstOpen()] != e {
 		return nil

@@ -28,6 +28,8 @@ type Run struct {
 	byURN      map[urn.URN]*entry // entries of this epoch
 	bySeq      map[int]bool       // sequence numbers seen in this epoch
 	deletionOf map[Key]*deletion
+	repeated   map[urn.URN]*entry    // by resource: the entry that reconciles it again, see bindings.go
+	bindings   map[urn.URN][]urn.URN // those that are stored, by the resource that they name
 
 	// Needed only while something is in flight or Ready runs, so Suspend does not store it.
 	runnable  []*entry // entries that may advance without an external event
@@ -200,6 +202,9 @@ func (r *Run) change(d Delta) {
 	r.NextSeq++
 	d.Seq = r.NextSeq
 	r.snap.Apply(d)
+	if d.State != nil {
+		r.noteBinding(d.State)
+	}
 	if d.State != nil && r.Broken == "" && !r.goal.DryRun { // a preview's states have no ids
 		r.Broken = r.snap.flaw(d.State.Key)
 	}

@@ -49,7 +49,7 @@ func (r *Run) unplanned(u urn.URN, kind StepKind) string {
 // errors: the plan does not hold. It reports whether it did.
 func (r *Run) departs(e *entry) bool {
 	why := r.unplanned(e.URN, e.Kind)
-	if why == "" {
+	if why == "" || e.Again != nil { // what a binding adds follows from what was planned
 		return false
 	}
 	r.diagnose("error", e.URN, "%s", why)

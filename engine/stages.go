@@ -47,7 +47,8 @@ var transitions = map[stage][]stage{
 // Invariant: in the stages planning, cascading and stepping, Op is the operation in flight (or queued) that has this
 // entry; in every other stage it is 0. In comparing, the operation is the one in Run.comparing with the entry's pair.
 // Invariant: a runnable entry is listed, and an entry is listed exactly if it is in Run.runnable.
-// Invariant: blockedOn is nil, or an entry of this epoch that was registered earlier.
+// Invariant: blockedOn is nil, or an entry of this epoch that was registered earlier or, of a binding, its resource
+// that is reconciled again.
 // Invariant: a done entry has a Result.
 //
 // Old and what follows from it (Plan, Forced, Changed) are set by start and decide. What is not valid any more is
@@ -86,6 +87,8 @@ type entry struct {
 	ViewError string `json:",omitempty"`
 	// Ahead is what a replica has found out about it.
 	Ahead *Ahead `json:",omitempty"`
+	// Again: the program did not register it; see bindings.go.
+	Again *again `json:",omitempty"`
 }
 
 // become moves an entry to a stage; op is the operation whose completion it then waits for, 0 for none. It panics on a

@@ -38,7 +38,7 @@ func (r *Run) enqueue(e *entry, check bool) {
 	}
 	step := &Step{
 		Op: r.newOp(), Kind: e.Kind, URN: e.URN, Type: e.New.Type, Provider: r.providerFor(&e.New), Seed: e.Seed,
-		Check: check, Preview: r.goal.DryRun, Timeout: e.timeout(), Since: r.since(e.URN),
+		Check: check, Preview: r.goal.DryRun, Timeout: e.timeout(), Since: r.since(e.URN), Again: e.Again != nil,
 	}
 	if e.Kind != StepCreate {
 		step.Old = r.reference(e.Old)
@@ -282,6 +282,7 @@ func (r *Run) goalFinished(op *operation, ev StepFinished) {
 		r.partial(e, op, ev)
 		return
 	}
+	r.warnOfMoved(e, ev.Moved)
 	e.Answered = ev.Answered && op.Step.Answer.to(e)
 	if !ev.Answered {
 		e.ViewError = ViewError(ev.Views)

@@ -86,7 +86,10 @@ func (r *Run) lightMemory() memory {
 		if e.Stage == stageDone {
 			light := *e
 			light.Plan, light.Ahead, light.Seed, light.Members = nil, nil, nil, nil
-			light.Reg.Inputs, light.Reg.Trigger = e.Reg.Inputs.light(), e.Reg.Trigger.light()
+			if light.Reg.Bound == nil { // otherwise it may be reconciled again without what was bound
+				light.Reg.Inputs = e.Reg.Inputs.light()
+			}
+			light.Reg.Trigger = e.Reg.Trigger.light()
 			light.New.Inputs, light.New.Outputs = e.New.Inputs.light(), e.New.Outputs.light()
 			light.New.Trigger = e.New.Trigger.light()
 			light.Reg.Extension, light.New.Extension = e.Reg.Extension.light(), e.New.Extension.light()
@@ -172,8 +175,8 @@ func (r *Run) relink() {
 		if op.Entry == nil {
 			continue
 		}
-		if e := r.byURN[op.Entry.URN]; e != nil && e.Seq == op.Entry.Seq && e.Epoch == op.Entry.Epoch {
-			op.Entry = e
+		if e := op.Entry; e.Epoch == r.Epoch && e.Order < len(r.Entries) && r.Entries[e.Order].Seq == e.Seq {
+			op.Entry = r.Entries[e.Order]
 		}
 	}
 }

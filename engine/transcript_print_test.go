@@ -18,7 +18,7 @@ func (w *stage) command(c engine.Command) {
 	case engine.Plan:
 		w.open = append(w.open, c)
 		w.printf("> plan %s%s%s%s%s\n", short(c.URN), from(c.Old), when(c.Recreate, ", which is replaced"),
-			extended(c.Provider)+looks(c.Look), once(c.Aliases))
+			extended(c.Provider)+looks(c.Look), bound(c.Goal)+once(c.Aliases))
 	case engine.Compare:
 		w.open = append(w.open, c)
 		w.printf("> compare %s %s\n", reference(c.Old.Ref), reference(c.New.Ref))
@@ -99,6 +99,14 @@ func looks(l *engine.Look) string {
 		return ""
 	}
 	return fmt.Sprintf(", looked for as %d to %d%s", l.First, l.First+1-len(l.Seeds), when(l.TakeOver, " by whoever"))
+}
+
+// bound says what the bindings of a resource add to its inputs.
+func bound(g engine.Registration) (text string) {
+	for _, b := range g.Bound {
+		text += ", bound to" + values(b)
+	}
+	return text
 }
 
 // extended says what a provider must have been extended by.

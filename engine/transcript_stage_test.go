@@ -266,6 +266,9 @@ func (w *stage) plan(rest string) (engine.Event, error) {
 		return nil, err
 	}
 	ev := engine.Planned{Op: p.Op, Inputs: p.Goal.Inputs}
+	for _, b := range p.Goal.Bound {
+		ev.Inputs = merged(ev.Inputs, b)
+	}
 	what, ev.Views = views(what)
 	word, tail, _ := strings.Cut(what, " ")
 	if word == "checked" { // the provider fills its defaults in

@@ -213,6 +213,8 @@ func (w *stage) effect(step engine.Step, ev *engine.StepFinished, rest string) e
 			ev.Diff.Change = engine.ChangeNone
 		case "view":
 			ev.Views = append(ev.Views, viewStep(value))
+		case "moved":
+			ev.Moved = strings.Split(value, ",")
 		default:
 			return fmt.Errorf("an outcome has no option %q", o)
 		}

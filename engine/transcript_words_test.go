@@ -21,6 +21,7 @@ var types = map[string]tokens.Type{
 	"composite": "test:x:G", // a component, too
 	"provider":  "pulumi:providers:test",
 	"stack":     "pulumi:pulumi:Stack",
+	"binding":   engine.BindingType,
 }
 
 // name is what a transcript's name of a resource stands for.
@@ -70,6 +71,18 @@ func bag(props []string) engine.Bag {
 	}
 	inline, _ := json.Marshal(text)
 	return engine.Bag{Digest: text, Inline: inline}
+}
+
+// merged are the inputs of a bag with those that a binding adds.
+func merged(own, added engine.Bag) engine.Bag {
+	props := strings.Fields(own.Digest)
+	for _, p := range strings.Fields(added.Digest) {
+		key, _, _ := strings.Cut(p, "=")
+		props = slices.DeleteFunc(props, func(p string) bool { return strings.HasPrefix(p, key+"=") })
+		props = append(props, p)
+	}
+	slices.Sort(props)
+	return bag(props)
 }
 
 // short is how a transcript names a URN: by its name, after the types of its parents if it has any but the stack.
@@ -176,10 +189,8 @@ func (w *stage) state(it item) (engine.State, error) {
 
 // registration reads what a program registers; options that it does not know are given back.
 func (w *stage) registration(it item) (engine.Registration, []string, error) {
-	g := engine.Registration{
-		Type: types[it.kind], Name: it.name, Custom: !slices.Contains([]string{"component", "composite", "stack"}, it.kind),
-		Inputs: bag(it.props),
-	}
+	component := slices.Contains([]string{"component", "composite", "stack", "binding"}, it.kind)
+	g := engine.Registration{Type: types[it.kind], Name: it.name, Custom: !component, Inputs: bag(it.props)}
 	if it.kind == "stack" {
 		g.Name = "proj-dev"
 	}

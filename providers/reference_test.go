@@ -45,6 +45,12 @@ var examples = map[string]string{
       bucket: ${site.name}
       key: robots.txt
       content: "User-agent: *"`,
+	"deployctl:index:Binding": `
+  label:
+    type: deployctl:index:Binding
+    properties:
+      resource: ${site.urn}
+      inputs: {tags: {team: web, robots: "${robots.key}"}}`,
 	"deployctl:command:Run": `
   orders:
     type: deployctl:command:Run

@@ -36,6 +36,10 @@ func TestNodePrograms(t *testing.T) {
 	})
 	t.Run("a policy pack checks a program", func(t *testing.T) { nodePolicies(t, h) })
 	t.Run("a component of a plugin that is source code is made", func(t *testing.T) { sourcePlugin(t, h) })
+	t.Run("two that need each other are bound", func(t *testing.T) {
+		soaktest.Only(t)
+		programBindingLives(t, h, projectOf(t, "typescript", "index.ts", boundInNode))
+	})
 	t.Run("hooks run around steps", func(t *testing.T) {
 		soaktest.Only(t)
 		hooks(t, h, projectOf(t, "typescript", "index.ts", hooksInNode))
@@ -53,6 +57,9 @@ func TestGoPrograms(t *testing.T) {
 	t.Run("a program lives", func(t *testing.T) { goProgramLives(t, h) })
 	t.Run("a program that is killed is started again", func(t *testing.T) {
 		startedAgain(t, h, projectOf(t, "go", "main.go", chainInGo))
+	})
+	t.Run("two that need each other are bound", func(t *testing.T) {
+		programBindingLives(t, h, projectOf(t, "go", "main.go", boundInGo))
 	})
 	t.Run("transforms are applied in order", func(t *testing.T) {
 		said := transforms(t, h, projectOf(t, "go", "main.go", transformsInGo), map[string]string{"first": "own box stack"})
@@ -82,6 +89,7 @@ func TestYAMLPrograms(t *testing.T) {
 	t.Parallel()
 	h := harness.NewHome(t, harness.Binary())
 	t.Run("a program lives", func(t *testing.T) { yamlProgramLives(t, h) })
+	t.Run("two that need each other are bound", func(t *testing.T) { yamlBindingLives(t, h) })
 	t.Run("a program keeps a value and reads another stack", func(t *testing.T) {
 		soaktest.Only(t)
 		yamlProgramKeeps(t, h)

@@ -23,7 +23,8 @@ import (
 // read makes a goal of a request. The caller sets its Inputs.
 func (m *Monitor) read(ctx context.Context, req *pulumirpc.RegisterResourceRequest) (*goal, error) {
 	g := &goal{Registration: engine.Registration{
-		Type: tokens.Type(req.GetType()), Name: req.GetName(), Custom: req.GetCustom(), Remote: req.GetRemote(),
+		Type: tokens.Type(req.GetType()), Name: req.GetName(), Remote: req.GetRemote(),
+		Custom: req.GetCustom() && tokens.Type(req.GetType()) != engine.BindingType,
 		Parent: urn.URN(req.GetParent()), Protect: req.Protect, RetainOnDelete: req.RetainOnDelete,
 		IgnoreChanges: req.GetIgnoreChanges(), ReplaceOnChanges: req.GetReplaceOnChanges(),
 		HideDiff:                req.GetHideDiffs(),
@@ -50,6 +51,9 @@ func (m *Monitor) read(ctx context.Context, req *pulumirpc.RegisterResourceReque
 		if err := fill(ctx, req, g); err != nil {
 			return nil, err
 		}
+	}
+	if err := readBinding(g); err != nil {
+		return nil, err
 	}
 	aliases, err := readAliases(req, fromNode(ctx) && !req.GetAliasSpecs())
 	g.Aliases = aliases

@@ -86,6 +86,9 @@ func (m *Monitor) registerResource(
 	if err := m.remember(ctx, g, reply); err != nil {
 		return nil, err
 	}
+	if g.Type == engine.BindingType && reply.Result == engine.ResultSuccess {
+		reply.ID = g.Name // SDKs want one of a custom resource
+	}
 	return m.respond(ctx, req, reply)
 }
 

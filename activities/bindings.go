@@ -1,0 +1,54 @@
+package activities
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/deployctl/deployctl/engine"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+)
+
+// withBound returns the inputs of a resource with those that its bindings add. Each takes the place of the resource's
+// own of this name; two bindings must not add the same. What a preview does not know yet of a binding is left out.
+func withBound(
+	own resource.PropertyMap, bindings []resource.PropertyMap,
+) (resource.PropertyMap, []engine.CheckFailure) {
+	if len(bindings) == 0 {
+		return own, nil
+	}
+	inputs, bound := maps.Clone(own), map[resource.PropertyKey]bool{}
+	var failures []engine.CheckFailure
+	for _, b := range bindings {
+		added, secret := b["inputs"], false
+		for added.IsSecret() {
+			added, secret = added.SecretValue().Element, true
+		}
+		if !added.IsObject() {
+			continue
+		}
+		for key, v := range added.ObjectValue() {
+			if bound[key] {
+				failures = append(failures, engine.CheckFailure{
+					Property: string(key), Reason: "two bindings of the resource add it; let one of them do so",
+				})
+			}
+			if bound[key] = true; secret {
+				v = resource.MakeSecret(v)
+			}
+			inputs[key] = v
+		}
+	}
+	return inputs, failures
+}
+
+// moved returns the names of the outputs that an update changed and that are no inputs, sorted.
+func moved(before, after, inputs resource.PropertyMap) (names []string) {
+	for key, v := range after {
+		was, had := before[key]
+		if _, input := inputs[key]; !input && (!had || !was.DeepEquals(v)) {
+			names = append(names, string(key))
+		}
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,60 @@
+package activities
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+)
+
+// TestABindingAddsInputsInThePlaceOfTheResourcesOwn holds that what is bound replaces properties as a whole, keeps its
+// secrets, and that nothing is guessed: neither what a preview does not know nor which of two bindings is meant.
+func TestABindingAddsInputsInThePlaceOfTheResourcesOwn(t *testing.T) {
+	text := func(s string) resource.PropertyValue { return resource.NewProperty(s) }
+	adds := func(v resource.PropertyValue) resource.PropertyMap {
+		return resource.PropertyMap{"resource": text("urn"), "inputs": v}
+	}
+	object := func(key resource.PropertyKey, v resource.PropertyValue) resource.PropertyValue {
+		return resource.NewProperty(resource.PropertyMap{key: v})
+	}
+	own := resource.PropertyMap{"name": text("a"), "peers": object("x", text("own"))}
+	for name, c := range map[string]struct {
+		bindings []resource.PropertyMap
+		want     resource.PropertyMap
+		conflict string
+	}{
+		"none": {nil, own, ""},
+		"one": {[]resource.PropertyMap{adds(object("peers", object("y", text("b"))))},
+			resource.PropertyMap{"name": text("a"), "peers": object("y", text("b"))}, ""},
+		"a secret": {[]resource.PropertyMap{adds(resource.MakeSecret(object("key", text("hush"))))},
+			resource.PropertyMap{"name": text("a"), "peers": own["peers"], "key": resource.MakeSecret(text("hush"))}, ""},
+		"not known": {[]resource.PropertyMap{adds(resource.MakeComputed(text("")))}, own, ""},
+		"two": {[]resource.PropertyMap{adds(object("p", text("1"))), adds(object("q", text("2")))},
+			resource.PropertyMap{"name": text("a"), "peers": own["peers"], "p": text("1"), "q": text("2")}, ""},
+		"two of one": {[]resource.PropertyMap{adds(object("p", text("1"))), adds(object("p", text("1")))}, nil, "p"},
+	} {
+		got, failures := withBound(own, c.bindings)
+		switch {
+		case c.conflict != "":
+			if len(failures) != 1 || failures[0].Property != c.conflict {
+				t.Errorf("%s: %v", name, failures)
+			}
+		case len(failures) > 0 || !got.DeepEquals(c.want):
+			t.Errorf("%s: %v, %v", name, got, failures)
+		}
+	}
+	if len(own) != 2 || own["peers"].ObjectValue()["x"].StringValue() != "own" {
+		t.Errorf("the resource's own inputs have become %v", own)
+	}
+}
+
+// TestOnlyOutputsThatAreNoInputsHaveMoved holds that what was bound is not taken for a change of what others use.
+func TestOnlyOutputsThatAreNoInputsHaveMoved(t *testing.T) {
+	n := resource.NewProperty[float64]
+	before := resource.PropertyMap{"generation": n(1), "arn": n(7), "size": n(1)}
+	after := resource.PropertyMap{"generation": n(2), "arn": n(7), "size": n(2), "fresh": n(1)}
+	got := moved(before, after, resource.PropertyMap{"size": n(2)})
+	if !slices.Equal(got, []string{"fresh", "generation"}) {
+		t.Errorf("%q have moved", got)
+	}
+}
