@@ -81,6 +81,9 @@ func (c redactor) step(result *engine.StepFinished) {
 		result.Evidence = &engine.Evidence{Class: e.Class, By: c(e.By), Look: e.Look, Looked: c(e.Looked)}
 	}
 	c.found(result.Found)
+	if w := result.Awaited; w != nil {
+		result.Awaited = &engine.Awaited{For: c(w.For), After: w.After}
+	}
 	c.failures(result.Failures)
 	for i, reason := range result.InitErrors {
 		result.InitErrors[i] = c(reason)

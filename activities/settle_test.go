@@ -76,6 +76,7 @@ func parts(dir string) provider.Module {
 		provider.NewResource[partIn, partIn]("parts:index:Blind", part{dir}),
 		provider.NewResource[partIn, partIn]("parts:index:Visible", visiblePart{part{dir}}),
 		provider.NewResource[partIn, partIn]("parts:index:Silent", silentPart{part{dir}}),
+		provider.NewResource[partIn, slowOut]("parts:index:Slow", slowPart{part{dir}}),
 	}}
 }
 

@@ -18,7 +18,6 @@ import (
 	"github.com/deployctl/deployctl/internal/values/token"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
-	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 )
@@ -65,7 +64,7 @@ func (a *Activities) Step(ctx context.Context, in deployments.StepInput) (deploy
 	case err != nil:
 	case at.heartbeat.lastBeatRejected() || errors.Is(ctx.Err(), context.DeadlineExceeded):
 		at.leave(ctx, result)
-	case in.Step.Answer != nil && result.Outcome == engine.OutcomeDone && result.Found == nil &&
+	case in.Step.Answer != nil && result.Outcome == engine.OutcomeDone && result.Found == nil && result.Awaited == nil &&
 		engine.ViewError(result.Views) == "":
 		reply := *in.Step.Answer
 		reply.ID, reply.Object = result.ID, result.Outputs
@@ -305,55 +304,6 @@ func notCalled(err error) error {
 // observe reports to the limiter whether the provider's account throttled a call.
 func (at *attempt) observe(err error) {
 	at.pause = at.limiter.Observe(at.session.request.Scheduled, pluginhost.Throttled(err))
-}
-
-// judge turns the answer of a changing call into the result of the step, or into an error of the activity. Reasons are
-// those of a failed initialisation.
-func (at *attempt) judge(
-	ctx context.Context, p *pluginhost.Provider, err error,
-) (result engine.StepFinished, reasons []string, end error) {
-	if temporal.IsCanceledError(err) || isApplication(err) {
-		return engine.StepFinished{}, nil, err
-	}
-	v := p.Classify(err)
-	switch v.Outcome {
-	case pluginhost.Answered:
-		return engine.StepFinished{Outcome: engine.OutcomeDone}, nil, nil
-	case pluginhost.Exists:
-		var init *plugin.InitError
-		if errors.As(err, &init) {
-			reasons = init.Reasons
-		}
-		return engine.StepFinished{Outcome: engine.OutcomePartial, Error: pluginhost.ErrorText(err)}, reasons, nil
-	case pluginhost.NotDone:
-		return engine.StepFinished{}, nil, notDone(pluginhost.ErrorText(err), v.RetryAfter)
-	case pluginhost.Unknown:
-		if !v.Died {
-			v.Reason = pluginhost.ErrorText(err)
-		}
-		return engine.StepFinished{}, nil, unknownOutcome(head(v.Reason, maxFailure))
-	case pluginhost.Unreadable: // a repeated call would have the same answer, and possibly a second effect
-		return engine.StepFinished{Outcome: engine.OutcomeUndecidable,
-			Error: "the call was made, and its answer cannot be read: " + v.Reason}, nil, nil
-	default:
-		result, end = at.weigh(ctx, p, v.Code, pluginhost.ErrorText(err))
-		return result, nil, end
-	}
-}
-
-// hadEffect reports whether a call is known to have had its effect.
-func hadEffect(result engine.StepFinished) bool {
-	return result.Outcome == engine.OutcomeDone || result.Outcome == engine.OutcomePartial
-}
-
-func isApplication(err error) bool {
-	var application *temporal.ApplicationError
-	return errors.As(err, &application)
-}
-
-func isType(err error, kind string) bool {
-	var application *temporal.ApplicationError
-	return errors.As(err, &application) && application.Type() == kind
 }
 
 // finish completes the result of a step that had its effect: it marks secret outputs and stores the outputs as a bag.

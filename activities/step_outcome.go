@@ -3,10 +3,13 @@ package activities
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
 	"github.com/deployctl/deployctl/internal/sys/panics"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 	"go.temporal.io/sdk/temporal"
 )
 
@@ -63,4 +66,58 @@ func unsent(result engine.StepFinished, err error) (engine.StepFinished, error) 
 		return result, postponed(err.Error(), 0)
 	}
 	return failed(err.Error()), nil
+}
+
+// judge turns the answer of a changing call into the result of the step, or into an error of the activity. Reasons are
+// those of a failed initialisation.
+func (at *attempt) judge(
+	ctx context.Context, p *pluginhost.Provider, err error,
+) (result engine.StepFinished, reasons []string, end error) {
+	if temporal.IsCanceledError(err) || isApplication(err) {
+		return engine.StepFinished{}, nil, err
+	}
+	v := p.Classify(err)
+	switch v.Outcome {
+	case pluginhost.Answered:
+		return engine.StepFinished{Outcome: engine.OutcomeDone}, nil, nil
+	case pluginhost.Exists:
+		var init *plugin.InitError
+		if errors.As(err, &init) {
+			reasons = init.Reasons
+		}
+		if notReady := (*pluginhost.NotReady)(nil); errors.As(err, &notReady) && !at.step.Preview {
+			why := strings.TrimPrefix(strings.Join(reasons, "; "), "it waits for ")
+			return engine.StepFinished{Outcome: engine.OutcomeDone,
+				Awaited: &engine.Awaited{For: why, After: notReady.After.Seconds()}}, reasons, nil
+		}
+		return engine.StepFinished{Outcome: engine.OutcomePartial, Error: pluginhost.ErrorText(err)}, reasons, nil
+	case pluginhost.NotDone:
+		return engine.StepFinished{}, nil, notDone(pluginhost.ErrorText(err), v.RetryAfter)
+	case pluginhost.Unknown:
+		if !v.Died {
+			v.Reason = pluginhost.ErrorText(err)
+		}
+		return engine.StepFinished{}, nil, unknownOutcome(head(v.Reason, maxFailure))
+	case pluginhost.Unreadable: // a repeated call would have the same answer, and possibly a second effect
+		return engine.StepFinished{Outcome: engine.OutcomeUndecidable,
+			Error: "the call was made, and its answer cannot be read: " + v.Reason}, nil, nil
+	default:
+		result, end = at.weigh(ctx, p, v.Code, pluginhost.ErrorText(err))
+		return result, nil, end
+	}
+}
+
+// hadEffect reports whether a call is known to have had its effect.
+func hadEffect(result engine.StepFinished) bool {
+	return result.Outcome == engine.OutcomeDone || result.Outcome == engine.OutcomePartial
+}
+
+func isApplication(err error) bool {
+	var application *temporal.ApplicationError
+	return errors.As(err, &application)
+}
+
+func isType(err error, kind string) bool {
+	var application *temporal.ApplicationError
+	return errors.As(err, &application) && application.Type() == kind
 }

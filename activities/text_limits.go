@@ -54,6 +54,9 @@ func cutStep(ctx context.Context, result *engine.StepFinished) {
 	for i := range result.InitErrors {
 		result.InitErrors[i] = cut(ctx, result.InitErrors[i], limit)
 	}
+	if result.Awaited != nil {
+		result.Awaited.For = cut(ctx, result.Awaited.For, maxFailure)
+	}
 }
 
 // cutFailures shortens the failures of a check, beside which there are other texts.

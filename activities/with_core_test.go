@@ -135,6 +135,8 @@ func (r *realRun) carryOut(c engine.Command) {
 	case engine.Settle:
 		event, err = call[engine.StepFinished](h, h.acts.Settle, deployments.SettleInput{Update: h.update, Base: h.base,
 			Settle: c})
+	case engine.Pause:
+		event = engine.PauseEnded{Op: c.Op}
 	case engine.Cascade:
 		event, err = call[engine.CascadePlanned](h, h.acts.Cascade,
 			deployments.CascadeInput{Update: h.update, Base: h.base, Cascade: c})

@@ -263,7 +263,8 @@ type Emit struct {
 	Violation   *Violation   `json:"violation,omitempty"`
 }
 
-// Abandon asks to cancel a running step, or what policy packs analyse; only after a forced cancel.
+// Abandon asks to cancel a pause, which is not answered then; or after a forced cancel a running step, or what policy
+// packs analyse.
 //
 // The command still has to be answered: a step by StepFinished, cancelled if its call was not sent, unknown if it may
 // have been, or with its real outcome if that came first; an analysis by Planned or StackAnalyzed, with an error.
@@ -271,7 +272,17 @@ type Abandon struct {
 	Op int `json:"op"`
 }
 
+// Pause asks to wait, and nothing else: the resource is not ready, and is looked at after that. Answered by PauseEnded.
+type Pause struct {
+	Op      int         `json:"op"`
+	URN     urn.URN     `json:"urn"`
+	Type    tokens.Type `json:"type"`
+	Seconds float64     `json:"seconds"`
+	For     string      `json:"for"` // what is awaited, in words
+}
+
 func (Plan) command()         {}
+func (Pause) command()        {}
 func (AnalyzeStack) command() {}
 func (Cascade) command()      {}
 func (Compare) command()      {}

@@ -32,6 +32,7 @@ func (r *Run) startEpoch(epoch int) {
 			r.drop(e.Op)
 		}
 	}
+	r.dropPaused()
 	queue := r.Queue
 	r.Queue = nil
 	for _, op := range queue {

@@ -271,6 +271,9 @@ type StepFinished struct {
 	Found *Found `json:"found,omitempty"`
 	// Evidence is what the error of a failed step tells; nil if its provider was not asked.
 	Evidence *Evidence `json:"evidence,omitempty"`
+	// Awaited: the resource exists and is not ready, for the reasons in InitErrors. Only of a create or an update that is
+	// done.
+	Awaited *Awaited `json:"awaited,omitempty"`
 	// Moved are the outputs that are no inputs and that an update changed, sorted; only of a Step with Again.
 	Moved []string `json:"moved,omitempty"`
 	// Attempt says of which attempt this is the result, from 1 on, so that no result counts for a later one. 0: a worker
@@ -293,7 +296,13 @@ type Resolved struct {
 	ID string `json:"id,omitempty"`
 }
 
+// PauseEnded says that a Pause is over.
+type PauseEnded struct {
+	Op int `json:"op"`
+}
+
 func (RunStarted) event()        {}
+func (PauseEnded) event()        {}
 func (Registered) event()        {}
 func (OutputsRegistered) event() {}
 func (ReadRequested) event()     {}

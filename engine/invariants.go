@@ -67,7 +67,7 @@ func (r *Run) checkEntry(c *checker, e *entry) {
 // changes nothing and has nothing pending.
 func (r *Run) checkOperations(c *checker) {
 	questions, places := 0, map[int]int{}
-	for _, list := range [][]int{r.Queue, r.Slots, r.Waiting} {
+	for _, list := range [][]int{r.Queue, r.Slots, r.Paused, r.Waiting} {
 		for _, n := range list {
 			places[n]++
 		}

@@ -10,7 +10,7 @@ import "github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 // says which are open. Forced implies Cancelled, and Cancelled implies Stopped; an error stops a run without cancelling
 // it.
 //
-// Invariant: every operation in Slots and Waiting is in Ops. Queue may hold some that were dropped.
+// Invariant: every operation in Slots, Paused and Waiting is in Ops. Queue may hold some that were dropped.
 // Invariant: once the run has stopped, Queue is empty, and every entry is done, has a running step, or has a plan with
 // the reply that the program may have got.
 type memory struct {
@@ -31,6 +31,7 @@ type memory struct {
 	Queue      []int              // steps that wait for a slot, in order
 	Slots      []int              // steps that were issued and not answered, in order
 	Asked      int                // plans, cascades and comparisons that were issued and not answered
+	Paused     []int              `json:",omitempty"` // steps that look again after a pause, which is under way
 	Waiting    []int              // undecidable creates that wait for a person
 
 	Deletions []*deletion

@@ -8,8 +8,8 @@ import (
 
 // operation is one command in flight, or one that waits for a slot.
 //
-// Invariant: an operation with a Step stands in exactly one of Queue, Slots and Waiting; one without is counted in
-// Asked.
+// Invariant: an operation with a Step stands in exactly one of Queue, Slots, Paused and Waiting; one without is counted
+// in Asked.
 // Invariant: a mutating operation that was issued is pending in the snapshot until its outcome is recorded. While hooks
 // run for it, its call was not made yet, or its outcome is recorded.
 type operation struct {
@@ -45,6 +45,8 @@ type operation struct {
 	// Ended is how a step ended, while it is found out whether it, or an attempt that was lost before it, had its effect
 	// after all.
 	Ended *StepFinished `json:",omitempty"`
+	// Awaits: it looks again at a resource that was not ready.
+	Awaits *awaiting `json:",omitempty"`
 	// Doubted: it is found out whether the attempt that has ended had its effect, in spite of its error.
 	Doubted bool `json:",omitempty"`
 }
@@ -114,6 +116,10 @@ func (r *Run) issueSteps() {
 		r.Slots = append(r.Slots, op.Op)
 		if op.For == forPending {
 			r.settle(op)
+			continue
+		}
+		if op.Awaits != nil {
+			r.send(op)
 			continue
 		}
 		r.show(op)
@@ -248,4 +254,4 @@ func (r *Run) stepOf(u urn.URN) *operation {
 
 // InFlight counts the commands whose completion the driver owes. An undecidable create that waits for a person is not
 // among them, so a Run can be suspended while it waits.
-func (r *Run) InFlight() int { return r.Asked + len(r.Slots) }
+func (r *Run) InFlight() int { return r.Asked + len(r.Slots) + len(r.Paused) }

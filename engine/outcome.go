@@ -64,6 +64,7 @@ func (r *Run) stop() {
 	for _, op := range slices.Clone(r.Waiting) {
 		r.leavePending(r.Ops[op], "the update ended while it waited for an answer")
 	}
+	r.leavePaused()
 	for _, op := range r.Queue {
 		r.drop(op)
 	}

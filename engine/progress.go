@@ -8,8 +8,16 @@ type Progress struct {
 	Running []RunningStep  `json:"running,omitempty"` // in order of start
 	Queued  int            `json:"queued,omitempty"`
 	Waiting []urn.URN      `json:"waiting,omitempty"` // undecidable creates
+	// NotReady are the resources that are waited for, in order of beginning.
+	NotReady []NotReady `json:"notReady,omitempty"`
 	// Cancelled: it ends because somebody has asked for that.
 	Cancelled bool `json:"cancelled,omitempty"`
+}
+
+// NotReady is a resource that exists, and what it waits for.
+type NotReady struct {
+	URN urn.URN `json:"urn"`
+	For string  `json:"for"`
 }
 
 // RunningStep is a step in flight.
@@ -26,6 +34,9 @@ type RunningStep struct {
 // run. Done is the run's own map: do not change it.
 func (r *Run) Progress() Progress {
 	p := Progress{Done: r.Changes, Queued: len(r.Queue), Cancelled: r.Cancelled}
+	for _, n := range r.Paused {
+		p.NotReady = append(p.NotReady, NotReady{r.Ops[n].URN, r.Ops[n].Awaits.For})
+	}
 	for i, op := range r.Slots {
 		p.Running = append(p.Running, RunningStep{
 			Op: op, URN: r.Ops[op].URN, Step: r.Ops[op].Step.Kind, Ahead: i >= r.goal.Parallel,

@@ -134,6 +134,8 @@ func (r *Run) Handle(ev Event) {
 		r.stepFinished(ev)
 	case StackAnalyzed:
 		r.stackAnalyzed(ev)
+	case PauseEnded:
+		r.pauseEnded(ev)
 	case HookFinished:
 		r.hookFinished(ev)
 	case ProgramWaits:

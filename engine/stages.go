@@ -38,8 +38,9 @@ var transitions = map[stage][]stage{
 	stageCascading: {stageSweeping, stageClearing, stageDone},
 	stageSweeping:  {stageSweeping, stageClearing, stageDone}, // again: another copy stands in the way now
 	stageClearing:  {stageStepping, stageDone},
-	stageStepping:  {stageHeld, stageDone}, // back to held: an import is compared with its goal
-	stageDone:      {},
+	// back to held: an import is compared with its goal; again: it is not ready, and looked at once more
+	stageStepping: {stageHeld, stageStepping, stageDone},
+	stageDone:     {},
 }
 
 // entry is a registration or a read of this epoch on its way to a reply.
@@ -87,6 +88,8 @@ type entry struct {
 	ViewError string `json:",omitempty"`
 	// Ahead is what a replica has found out about it.
 	Ahead *Ahead `json:",omitempty"`
+	// Awaited: its step is done, and what it made is not ready.
+	Awaited *Awaited `json:",omitempty"`
 	// Again: the program did not register it; see bindings.go.
 	Again *again `json:",omitempty"`
 }

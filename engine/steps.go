@@ -117,7 +117,7 @@ func (r *Run) stepFinished(ev StepFinished) {
 		return
 	}
 	final, ok := r.finalOutcome(op, ev)
-	if !ok || r.askErrorHooks(op, final) {
+	if !ok || op.Awaits == nil && r.askErrorHooks(op, final) {
 		return
 	}
 	r.release(op)
@@ -133,6 +133,15 @@ func (r *Run) finalOutcome(op *operation, ev StepFinished) (StepFinished, bool) 
 	switch ev.Outcome {
 	case OutcomeUnknown:
 		op.Reason = ev.Error
+		switch {
+		case op.Awaits == nil:
+		case r.Stopped: // the state says that it is not ready
+			ev.Outcome = OutcomeCancelled
+			return ev, true
+		default: // it changes nothing to look once more
+			r.ready.Start = append(r.ready.Start, *op.Step)
+			return ev, false
+		}
 		r.settle(op)
 		return ev, false
 	case OutcomeAbsent:
@@ -247,6 +256,9 @@ func (r *Run) complete(op *operation, ev StepFinished) {
 func (r *Run) goalFinished(op *operation, ev StepFinished) {
 	e := op.Entry
 	switch {
+	case op.Awaits != nil:
+		r.looked(op, ev)
+		return
 	case e.Kind == StepRefresh:
 		r.entryRefreshed(op, ev)
 		return
@@ -283,6 +295,7 @@ func (r *Run) goalFinished(op *operation, ev StepFinished) {
 		return
 	}
 	r.warnOfMoved(e, ev.Moved)
+	e.Awaited = ev.Awaited
 	e.Answered = ev.Answered && op.Step.Answer.to(e)
 	if !ev.Answered {
 		e.ViewError = ViewError(ev.Views)
@@ -308,6 +321,10 @@ func (r *Run) succeed(e *entry, op int) {
 	}
 	if e.ViewError != "" { // as in Pulumi, nothing goes on from it
 		r.failEntry(e, e.ViewError)
+		return
+	}
+	if e.Awaited != nil && !r.Stopped {
+		r.await(e, 0)
 		return
 	}
 	r.done(e, e.stables())

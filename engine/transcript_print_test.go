@@ -42,8 +42,15 @@ func (w *stage) command(c engine.Command) {
 			how = "settle for good"
 		}
 		w.printf("> %s %s%s\n", how, stepLine(c.Step), when(c.After != nil, " after an error"))
+	case engine.Pause:
+		w.open = append(w.open, c)
+		w.printf("> pause %s for %v s: it waits for %s\n", short(c.URN), c.Seconds, c.For)
 	case engine.Abandon:
 		w.printf("> abandon %s\n", w.stepWithOp(c.Op))
+		w.open = slices.DeleteFunc(w.open, func(o engine.Command) bool {
+			p, ok := o.(engine.Pause)
+			return ok && p.Op == c.Op
+		})
 	}
 }
 
@@ -64,6 +71,9 @@ func (w *stage) stepWithOp(op int) string {
 		}
 		if a, ok := c.(engine.AnalyzeStack); ok && a.Op == op {
 			return "the analysis of the stack"
+		}
+		if p, ok := c.(engine.Pause); ok && p.Op == op {
+			return "the pause of " + short(p.URN)
 		}
 		if p, ok := c.(engine.Plan); ok && p.Op == op {
 			return "the plan of " + short(p.URN)

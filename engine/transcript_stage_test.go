@@ -196,6 +196,9 @@ func (w *stage) event(word, rest string) (engine.Event, error) {
 	case "resolve":
 		who, id, _ := strings.Cut(rest, " ")
 		return engine.Resolved{URN: w.urnOf(who), ID: strings.TrimPrefix(id, "id=")}, nil
+	case "pause-ended":
+		p, err := take[engine.Pause](w, w.urnOf(rest))
+		return engine.PauseEnded{Op: p.Op}, err
 	case "plan":
 		return w.plan(rest)
 	case "compare":

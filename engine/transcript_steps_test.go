@@ -37,6 +37,8 @@ func about(c engine.Command) urn.URN {
 		return c.URN
 	case engine.Settle:
 		return c.Step.URN
+	case engine.Pause:
+		return c.URN
 	}
 	return ""
 }
@@ -213,6 +215,8 @@ func (w *stage) effect(step engine.Step, ev *engine.StepFinished, rest string) e
 			ev.Diff.Change = engine.ChangeNone
 		case "view":
 			ev.Views = append(ev.Views, viewStep(value))
+		case "awaits":
+			ev.Awaited, ev.InitErrors = &engine.Awaited{For: value, After: 5}, []string{value}
 		case "moved":
 			ev.Moved = strings.Split(value, ",")
 		default:

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/protoadapt"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/structpb"
 )
@@ -39,6 +41,19 @@ type Unknown struct {
 
 func (e *Unknown) Error() string { return e.Err.Error() }
 func (e *Unknown) Unwrap() error { return e.Err }
+
+// NotReady says that the resource exists as declared, and that something of it becomes true later: an address, a
+// certificate. It comes with the outputs that are known and, on a create, with the id. Reconcile is called again After
+// that, as an update without a change, until it returns no error; nothing waits meanwhile but what depends on the
+// resource.
+type NotReady struct {
+	// For is what is awaited, as in "an address".
+	For string
+	// After is the pause; 0 is a second. The engine waits at most a minute at a time.
+	After time.Duration
+}
+
+func (e *NotReady) Error() string { return "it waits for " + e.For }
 
 // Foreign says that the physical thing exists and was not made for this resource, so it was left alone.
 type Foreign struct {
@@ -110,11 +125,19 @@ func definite(err error) bool {
 		!errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled)
 }
 
-// partialStatus tells the engine that the resource exists with this state but is not as declared.
+// partialStatus tells the engine that the resource exists with this state but is not as declared, or not ready: then it
+// also has a RetryInfo.
 func partialStatus(id string, outputs, inputs *structpb.Struct, err error) error {
-	s, derr := status.New(codes.Unknown, err.Error()).WithDetails(&pulumirpc.ErrorResourceInitFailed{
+	details := []protoadapt.MessageV1{&pulumirpc.ErrorResourceInitFailed{
 		Id: id, Properties: outputs, Inputs: inputs, Reasons: []string{err.Error()},
-	})
+	}}
+	var notReady *NotReady
+	if errors.As(err, &notReady) {
+		details = append(details, &errdetails.RetryInfo{
+			RetryDelay: durationpb.New(cmp.Or(notReady.After, time.Second)),
+		})
+	}
+	s, derr := status.New(codes.Unknown, err.Error()).WithDetails(details...)
 	if derr != nil {
 		return statusOf(err)
 	}

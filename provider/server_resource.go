@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"errors"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
@@ -173,6 +174,9 @@ func (r Resource) bring(ctx context.Context, st state, preview bool) (string, *s
 		return st.id, wire, err
 	}
 	id, outputs, err := r.ops.reconcile(ctx, st)
+	if notReady := (*NotReady)(nil); errors.As(err, &notReady) && id == "" {
+		id = st.id
+	}
 	if err != nil && (id == "" || st.id != "" && !definite(err)) {
 		return "", nil, statusOf(err) // what is known to the engine may be asked for again
 	}

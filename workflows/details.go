@@ -82,6 +82,9 @@ func progressTable(p engine.Progress, waitingForWorker int) string {
 		fmt.Fprintf(&b, "\n**%s waits:** it is unknown whether it was created. Answer with `deployctl resolve`.\n",
 			engine.NameOf(u))
 	}
+	for _, n := range p.NotReady {
+		fmt.Fprintf(&b, "\n**%s is not ready:** it waits for %s.\n", engine.NameOf(n.URN), n.For)
+	}
 	if len(p.Running) > 0 {
 		b.WriteString("\n| running | type | name |\n|---|---|---|\n")
 	}

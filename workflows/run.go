@@ -27,6 +27,7 @@ type run struct {
 	outgoing                                         []workflow.Future      // signals to the Update
 
 	flights          []flight       // in order of start
+	pauses           []pausing      // in order of start
 	waitingForWorker []call         // calls that found no worker
 	suspect          string         // the worker that was reported as lost
 	toRefresh        []engine.Step  // refreshes that are to be gathered into groups
@@ -186,6 +187,11 @@ func (r *run) hasWork() bool {
 			return true
 		}
 	}
+	for _, p := range r.pauses {
+		if p.timer.IsReady() {
+			return true
+		}
+	}
 	return r.hasInput() || r.saver.hasWork() || r.quiesce.expired()
 }
 
@@ -200,6 +206,7 @@ func (r *run) hasInput() bool {
 func (r *run) receive(ctx workflow.Context) {
 	r.deliverAll(ctx, r.drainSignals())
 	r.collectResults(ctx)
+	r.endPauses()
 	r.deliverBatches(ctx) // that came with results
 }
 

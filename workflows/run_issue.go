@@ -2,7 +2,9 @@ package workflows
 
 import (
 	"errors"
+	"fmt"
 	"slices"
+	"time"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -46,6 +48,8 @@ func (r *run) issue(ctx workflow.Context) {
 				r.analyzeStack(ctx, c)
 			case engine.Settle:
 				r.start(ctx, r.settleCall(c))
+			case engine.Pause:
+				r.pause(ctx, c)
 			case engine.Abandon:
 				r.abandon(c.Op)
 			}
@@ -69,8 +73,43 @@ func (r *run) start(ctx workflow.Context, c call) {
 	r.flights = append(r.flights, c.start(ctx, r.in.Worker))
 }
 
-// abandon cancels a step, the settling of one, or an analysis. A call that waits for a worker ends at once.
+// pausing is a pause that the core has asked for.
+type pausing struct {
+	op     int
+	timer  workflow.Future
+	cancel workflow.CancelFunc
+}
+
+// pause waits for the core.
+func (r *run) pause(ctx workflow.Context, p engine.Pause) {
+	ctx, cancel := workflow.WithCancel(ctx)
+	d := time.Duration(p.Seconds * float64(time.Second))
+	summary := clip(fmt.Sprintf("%s %s is not ready: it waits for %s", p.Type, engine.NameOf(p.URN), p.For), summaryBytes)
+	r.pauses = append(r.pauses, pausing{
+		op: p.Op, timer: workflow.NewTimerWithOptions(ctx, d, workflow.TimerOptions{Summary: summary}), cancel: cancel,
+	})
+}
+
+// endPauses tells the core of the pauses that are over.
+func (r *run) endPauses() {
+	r.pauses = slices.DeleteFunc(r.pauses, func(p pausing) bool {
+		over := p.timer.IsReady()
+		if over {
+			p.cancel()
+			r.handle(engine.PauseEnded{Op: p.op})
+		}
+		return over
+	})
+}
+
+// abandon cancels a pause, a step, the settling of one, or an analysis. A call that waits for a worker ends at once.
 func (r *run) abandon(op int) {
+	r.pauses = slices.DeleteFunc(r.pauses, func(p pausing) bool {
+		if p.op == op {
+			p.cancel()
+		}
+		return p.op == op
+	})
 	for _, f := range r.flights {
 		if slices.Contains(f.ops, op) {
 			f.cancel()

@@ -369,6 +369,38 @@ func TestACancelEndsTheRunAndKeepsWhatIsThere(t *testing.T) {
 	}
 }
 
+// TestWhatIsNotReadyIsWaitedForByTimers holds that the Run, and no activity, waits until a resource is looked at again,
+// and that what does not depend on it goes on.
+func TestWhatIsNotReadyIsWaitedForByTimers(t *testing.T) {
+	w, p := newWorld(), &program{names: names(3)}
+	slow := p.names[1]
+	w.awaits = map[string]int{slow: 2}
+	var waited time.Duration
+	out, _ := perform(t, w, p, deployments.RunInput{}, func(env *testsuite.TestWorkflowEnvironment) {
+		env.SetOnTimerScheduledListener(func(_ string, d time.Duration) {
+			if d == 30*time.Second {
+				waited += d
+			}
+		})
+	})
+	if out.Result.Status != engine.StatusSucceeded || out.Result.Changes["create"] != 3 {
+		t.Errorf("came to %+v", out.Result)
+	}
+	if w.calls[slow] != 3 || waited != time.Minute {
+		t.Errorf("%d steps, and timers of %v", w.calls[slow], waited)
+	}
+}
+
+func TestACancelDoesNotWaitForWhatIsNotReady(t *testing.T) {
+	w, p := newWorld(), &program{names: names(1)}
+	w.awaits = map[string]int{p.names[0]: 1000}
+	out, _ := perform(t, w, p, deployments.RunInput{}, p.cancelledByForce(10*time.Second))
+	if out.Result.Status != engine.StatusCancelled || w.calls[p.names[0]] != 1 {
+		t.Errorf("came to %+v after %d steps", out.Result, w.calls[p.names[0]])
+	}
+	wantSnapshot(t, w, names(1))
+}
+
 // cancelledByForce cancels the update after some time, when the program has asked for everything.
 func (p *program) cancelledByForce(after time.Duration) func(*testsuite.TestWorkflowEnvironment) {
 	return func(env *testsuite.TestWorkflowEnvironment) {

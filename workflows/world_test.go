@@ -45,6 +45,7 @@ type world struct {
 	dead       map[string]bool              // workers that do not answer
 	outcomes   map[string]func(n int) error // by resource name: the error of its nth step, after its effect
 	calls      map[string]int               // steps by resource name
+	awaits     map[string]int               // by resource name: how many steps find it not ready
 	settled    engine.Outcome
 	settling   error                                    // the error of settling, if not nil
 	looked     []int                                    // the rounds that were settled
@@ -89,6 +90,9 @@ func (w *world) Step(ctx context.Context, in deployments.StepInput) (engine.Step
 		ID: "id-" + name, At: "2026-01-01T00:00:00Z"}
 	if in.Step.Kind == engine.StepCreateReplacement {
 		done.ID += "-again"
+	}
+	if w.calls[name] <= w.awaits[name] {
+		done.Awaited, done.InitErrors = &engine.Awaited{For: "an address", After: 30}, []string{"an address"}
 	}
 	if in.Step.New != nil {
 		done.Outputs, done.Inputs = in.Step.New.Inputs, &in.Step.New.Inputs

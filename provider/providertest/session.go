@@ -160,6 +160,7 @@ type existing struct {
 	inputs, outputs *structpb.Struct
 	// unfinished: it exists and is not as declared, so that the next update updates it whatever the diff is.
 	unfinished bool
+	pause      time.Duration // it is only not ready, and is to be looked at after that
 	generation int
 }
 

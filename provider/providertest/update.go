@@ -3,10 +3,12 @@ package providertest
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/deployctl/deployctl/provider"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/structpb"
@@ -29,15 +31,28 @@ const (
 	refused         // nothing happened
 )
 
-func outcomeOf(err error) (outcome, *pulumirpc.ErrorResourceInitFailed) {
+// unfinished is what exists and is not as declared or, with a pause, not ready.
+type unfinished struct {
+	*pulumirpc.ErrorResourceInitFailed
+	pause time.Duration
+}
+
+func outcomeOf(err error) (outcome, *unfinished) {
 	if err == nil {
 		return done, nil
 	}
 	s := status.Convert(err)
+	var exists unfinished
 	for _, detail := range s.Details() {
-		if failed, ok := detail.(*pulumirpc.ErrorResourceInitFailed); ok {
-			return partly, failed
+		switch d := detail.(type) {
+		case *pulumirpc.ErrorResourceInitFailed:
+			exists.ErrorResourceInitFailed = d
+		case *errdetails.RetryInfo:
+			exists.pause = d.GetRetryDelay().AsDuration()
 		}
+	}
+	if exists.ErrorResourceInitFailed != nil {
+		return partly, &exists
 	}
 	switch s.Code() {
 	case codes.Unavailable, codes.Canceled, codes.DeadlineExceeded:
@@ -51,7 +66,7 @@ func outcomeOf(err error) (outcome, *pulumirpc.ErrorResourceInitFailed) {
 
 // repeat makes a call as an engine does: again after a lost answer, with a new process after one that was killed. It
 // returns what exists if that is not as declared.
-func (w *world) repeat(op string, once func() error) (*pulumirpc.ErrorResourceInitFailed, error) {
+func (w *world) repeat(op string, once func() error) (*unfinished, error) {
 	var last error
 	for range attempts {
 		before, _ := w.calls.interrupted()
@@ -134,7 +149,7 @@ func (w *world) create(inputs *structpb.Struct, generation int) (existing, error
 		return err
 	})
 	if failed != nil {
-		made.id, made.outputs, made.unfinished = failed.GetId(), failed.GetProperties(), true
+		made.id, made.outputs, made.unfinished, made.pause = failed.GetId(), failed.GetProperties(), true, failed.pause
 	}
 	w.leak.bag("the outputs of a create", made.outputs)
 	return made, err
@@ -166,7 +181,7 @@ func (w *world) update(old existing, news *structpb.Struct) (existing, error) {
 		return err
 	})
 	if failed != nil {
-		next.outputs, next.unfinished = failed.GetProperties(), true
+		next.outputs, next.unfinished, next.pause = failed.GetProperties(), true, failed.pause
 	}
 	w.leak.bag("the outputs of an update", next.outputs)
 	return next, err
@@ -182,12 +197,22 @@ func (w *world) remove(old existing) error {
 	return err
 }
 
-// bring brings a resource to a program's inputs, as the updates of a stack do; one with no id is created.
+// bring brings a resource to a program's inputs, as the updates of a stack do; one with no id is created. What is not
+// ready is looked at until it is, after the pauses that the provider asks for.
 func (w *world) bring(st existing, in Inputs) (existing, error) {
 	var err error
-	for range attempts {
+	for n := 0; n < attempts; {
 		if st, err = w.once(st, in); err != nil || !st.unfinished {
 			return st, err
+		}
+		if st.pause == 0 {
+			n++
+			continue
+		}
+		select {
+		case <-time.After(st.pause):
+		case <-w.t.Context().Done():
+			return st, fmt.Errorf("it is still not ready: %w", w.t.Context().Err())
 		}
 	}
 	return st, fmt.Errorf("after %d updates Reconcile still returns an id together with an error", attempts)

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/deployctl/deployctl/internal/plugin/intake"
 	"github.com/deployctl/deployctl/internal/plugin/plugins"
@@ -135,9 +136,11 @@ func (p *Provider) configure(ctx context.Context, req plugin.ConfigureRequest) e
 type wire struct {
 	pulumirpc.ResourceProviderClient
 
-	mu         sync.Mutex
-	sent       map[string]int          // changing calls by URN
-	holds      map[string]*intake.Hold // of calls that are made, by URN: the SDK does not pass their contexts on
+	mu    sync.Mutex
+	sent  map[string]int          // changing calls by URN
+	holds map[string]*intake.Hold // of calls that are made, by URN: the SDK does not pass their contexts on
+	// by URN: what a changing call has made is not ready, and is to be looked at after that
+	notReady   map[string]time.Duration
 	configured chan error
 }
 

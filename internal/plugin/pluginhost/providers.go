@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/blang/semver"
 	"github.com/deployctl/deployctl/internal/plugin/intake"
@@ -302,7 +303,7 @@ func (h *Host) openProvider(e *endpoint, dir string, parameter *Parameter) (*Pro
 		return nil, err
 	}
 	w := &wire{ResourceProviderClient: pulumirpc.NewResourceProviderClient(e.conn), sent: map[string]int{},
-		holds: map[string]*intake.Hold{}}
+		holds: map[string]*intake.Hold{}, notReady: map[string]time.Duration{}}
 	p := &Provider{
 		Provider: guarded{plugin.NewProviderWithClient(pctx, w, false)},
 		end:      e, wire: w, configured: make(chan struct{}),
