@@ -87,7 +87,11 @@ func (s *session) plan(ctx context.Context, p engine.Plan) (planned engine.Plann
 		planned, err = s.planOne(ctx, p)
 		return err
 	})
-	hide := s.redactor(ctx, append(append(bagsOf(p.Provider, p.Old), p.Goal.Inputs), p.Goal.Bound...)...)
+	seen := append(bagsOf(p.Provider, p.Old), p.Goal.Inputs)
+	for _, b := range p.Goal.Bound {
+		seen = append(seen, b.Bag)
+	}
+	hide := s.redactor(ctx, seen...)
 	planned.Error, err = hide(planned.Error), hide.failure(err)
 	hide.found(planned.Found)
 	hide.failures(planned.Failures)
@@ -130,8 +134,8 @@ type planner struct {
 	provider resourceProvider
 	// The values of the goal and, unless it is a recreation, of the stored resource.
 	news, oldInputs, oldOutputs resource.PropertyMap
-	bound                       []resource.PropertyMap // its bindings
-	continues                   bool                   // the goal is compared with a stored resource
+	bound                       []boundInputs // of its bindings
+	continues                   bool          // the goal is compared with a stored resource
 }
 
 // resourceProvider is the part of a provider that planning needs. For provider resources it is a configurator.
@@ -145,12 +149,12 @@ type resourceProvider interface {
 func (s *session) newPlanner(ctx context.Context, p engine.Plan) (*planner, error) {
 	pl := &planner{session: s, ask: p, continues: p.Old != nil && !p.Recreate && !p.Old.External}
 	var err error
-	for _, bag := range p.Goal.Bound {
-		b, err := s.values.Decode(ctx, bag)
+	for _, b := range p.Goal.Bound {
+		values, err := s.values.Decode(ctx, b.Bag)
 		if err != nil {
 			return nil, err
 		}
-		pl.bound = append(pl.bound, b)
+		pl.bound = append(pl.bound, boundInputs{values, b.Registered})
 	}
 	if pl.news, err = s.values.Decode(ctx, p.Goal.Inputs); err != nil || !pl.continues {
 		return pl, err

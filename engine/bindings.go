@@ -23,6 +23,13 @@ import (
 // BindingType is the type of a binding. Its property "resource" depends on one resource, whose inputs it adds to.
 const BindingType tokens.Type = "deployctl:index:Binding"
 
+// Bound is the bag of a binding. Registered: the program has registered it, so that it must not add what another one
+// adds.
+type Bound struct {
+	Bag
+	Registered bool `json:"registered,omitempty"`
+}
+
 // boundProperty is the property of a binding that names the resource.
 const boundProperty = "resource"
 
@@ -53,42 +60,71 @@ func (e *entry) goal() string {
 
 // noteBinding makes a binding that is stored findable by the resource that it adds inputs to.
 func (r *Run) noteBinding(s *State) {
-	if on := boundResource(s.PropertyDependencies); s.Type == BindingType && !slices.Contains(r.bindings[on], s.URN) {
+	if s.Type != BindingType {
+		return
+	}
+	on := r.snap.current(boundResource(s.PropertyDependencies))
+	if !slices.Contains(r.bindings[on], s.URN) {
 		r.bindings[on] = append(r.bindings[on], s.URN)
 	}
 }
 
 // bind gives an entry what the bindings of its resource add: those that are stored, and the one for which it is
 // reconciled again. What was stored under a former name is found once the entry has continued it.
+//
+// What the program has registered counts for more than what is only stored, which may not be declared any more; so it
+// comes last. Of each kind the order is that of the names, whatever led to it.
 func (r *Run) bind(e *entry) {
 	names := []urn.URN{e.URN}
 	if old := r.snap.Get(e.Old); old != nil && old.URN != e.URN {
 		names = append(names, old.URN)
 	}
-	e.Reg.Bound = nil
 	var by *entry
 	unbinds := false // what the program registers may arrive together with its end, and is decided without looking at that
 	if e.Again != nil {
 		by, unbinds = e.Again.Binding, e.Again.Binding == nil
 	}
+	found := map[urn.URN]Bag{}
 	for _, name := range names {
 		for _, u := range r.bindings[name] {
 			s := r.snap.Live(r.current(u))
-			switch {
-			case by != nil && r.current(u) == by.URN:
-			case s != nil && r.current(boundResource(s.PropertyDependencies)) == e.URN && !(unbinds && r.dropsBinding(s)):
-				e.Reg.Bound = append(e.Reg.Bound, s.Inputs)
+			if s == nil { // it is not recorded under its new name yet
+				s = r.snap.Live(u)
+			}
+			if s != nil && r.current(boundResource(s.PropertyDependencies)) == e.URN && !(unbinds && r.dropsBinding(s)) {
+				found[r.current(u)] = s.Inputs
 			}
 		}
 	}
 	if by != nil {
-		e.Reg.Bound = append(e.Reg.Bound, by.Reg.Inputs)
+		found[by.URN] = by.Reg.Inputs
 	}
+	var stored, registered []Bound
+	each(found, func(u urn.URN, b Bag) {
+		switch now := r.registeredFor(u, e); {
+		case now == nil:
+			stored = append(stored, Bound{Bag: b})
+		case boundResource(now.Reg.PropertyDependencies) == e.URN: // otherwise it is another resource's now
+			registered = append(registered, Bound{b, true})
+		}
+	})
+	e.Reg.Bound = append(stored, registered...)
+}
+
+// registeredFor returns the registration of a binding, if it came before its resource is reconciled again for e: up to
+// the binding that e is for. What has arrived since makes no difference.
+func (r *Run) registeredFor(binding urn.URN, e *entry) *entry {
+	b := r.byURN[binding]
+	if b != nil && e.Again != nil && (e.Again.Binding == nil || b.Order <= e.Again.Binding.Order) {
+		return b
+	}
+	return nil
 }
 
 // dropsBinding reports that the program, which has ended, has not registered a binding.
 func (r *Run) dropsBinding(s *State) bool {
-	return !r.registered(s.URN) && !r.wants(s.URN) && r.mayChange(s)
+	return !r.registered(s.URN) && !r.wants(s.URN) && (!s.Protect || r.goal.IgnoreProtect) && r.mayChange(s) &&
+		r.unplanned(s.URN, StepDelete) == ""
 }
 
 // lastOf returns the entry that has reconciled a resource last in this epoch, or still does; nil if there is none.
@@ -109,9 +145,16 @@ func (r *Run) decideBinding(e *entry, old *State) {
 	case on == nil || !on.New.Custom || on.Read || IsProvider(on.New.Type):
 		r.reject(e, "%s binds no resource that this stack manages: its property %q must be the urn of one that the "+
 			"program registers before, which is not a component, a provider or the result of a read", e.URN, boundProperty)
-	case !r.selected(on), on.boundTo(e.Reg.Inputs), r.goal.DryRun && on.Kind != StepSame:
+	case r.goal.Kind != KindUp, !r.tookPart(on), on.boundTo(e.Reg.Inputs), r.goal.DryRun && on.Kind != StepSame:
 		r.decideComponent(e, old)
 	default:
+		if e.Kind = StepCreate; old != nil {
+			e.Kind = StepUpdate
+		}
+		if r.departs(e) {
+			return
+		}
+		e.Kind = ""
 		waiting := *e
 		r.reconcileAgain(on, &again{Binding: &waiting}, e.Seq)
 		r.become(e, stageHeld, 0)
@@ -119,7 +162,9 @@ func (r *Run) decideBinding(e *entry, old *State) {
 }
 
 // boundTo reports that an entry's resource gets what a binding adds.
-func (e *entry) boundTo(inputs Bag) bool { return slices.ContainsFunc(e.Reg.Bound, inputs.Same) }
+func (e *entry) boundTo(inputs Bag) bool {
+	return slices.ContainsFunc(e.Reg.Bound, func(b Bound) bool { return b.Same(inputs) })
+}
 
 // reconcileAgain registers the resource of an entry, which has ended well, once more. It is numbered like the binding
 // that asked for it, whose plan a replica makes for it.
@@ -174,8 +219,12 @@ func (r *Run) bound(e *entry) {
 		return
 	}
 	b := *e.Again.Binding
+	old := r.snap.Get(b.Old)
+	if old == nil {
+		old = r.snap.Live(b.URN)
+	}
 	b.Old, b.Kind = "", StepCreate
-	if old := r.snap.Live(b.URN); old != nil {
+	if old != nil {
 		b.Old, b.Kind, b.New.Outputs = old.Key, StepUpdate, old.Outputs
 	}
 	op := r.newOp()
@@ -227,15 +276,35 @@ func (r *Run) unbind() bool {
 	found := false
 	for _, e := range slices.Clone(r.Entries) {
 		on := r.lastOf(e.URN)
-		if len(on.Reg.Bound) == 0 || on.Result != ResultSuccess || !r.selected(on) || r.goal.DryRun && on.Kind != StepSame {
+		switch {
+		case on.Stage == stageDone && on.Result != ResultSuccess:
+			r.keepBindings(on.URN)
+			continue
+		case on.Stage != stageDone, len(on.Reg.Bound) == 0, r.goal.DryRun && on.Kind != StepSame, !r.tookPart(on):
 			continue
 		}
 		next := &entry{URN: on.URN, Again: &again{}}
 		r.bind(next)
-		if slices.ContainsFunc(on.Reg.Bound, func(b Bag) bool { return !next.boundTo(b) }) {
+		if slices.ContainsFunc(on.Reg.Bound, func(b Bound) bool { return !next.boundTo(b.Bag) }) {
 			found = true
 			r.reconcileAgain(on, &again{}, 0)
 		}
 	}
 	return found
+}
+
+// keepBindings keeps the bindings of a resource that failed, because it may still have what they add.
+func (r *Run) keepBindings(u urn.URN) {
+	for _, b := range r.bindings[u] {
+		if s := r.snap.Live(r.current(b)); s != nil && r.dropsBinding(s) {
+			r.mark(s.URN).Wanted = true
+		}
+	}
+}
+
+// tookPart reports that an entry is selected, by both of its names if it was left alone under a former one.
+func (r *Run) tookPart(on *entry) bool {
+	declared := *on
+	declared.URN = r.urnOf(on.Reg)
+	return r.selected(on) && r.selected(&declared)
 }

@@ -49,7 +49,7 @@ type Registration struct {
 	// Digest covers everything above but SourcePosition; equal digests in two epochs are the same goal.
 	Digest string `json:"digest"`
 	// Bound are the inputs of the bindings of the resource, which add to its own; the core sets it.
-	Bound []Bag `json:"bound,omitempty"`
+	Bound []Bound `json:"bound,omitempty"`
 }
 
 // Alias is another name that a resource had: a URN, or the parts in which it differed.

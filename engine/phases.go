@@ -91,7 +91,8 @@ func (r *Run) advanceProgram() bool {
 	if !r.idle() || r.undecided() {
 		return false
 	}
-	if r.goal.Kind == KindUp && !r.Stopped && r.FirstError == "" && r.unbind() {
+	goesOn := !r.Stopped && r.Refusals == 0 && (r.FirstError == "" || r.goal.ContinueOnError)
+	if r.goal.Kind == KindUp && goesOn && r.unbind() {
 		return true
 	}
 	unmatched := r.hasProgram() && !r.Stopped && r.failUnmatched()

@@ -207,6 +207,13 @@ func (r *Run) change(d Delta) {
 	if d.State != nil {
 		r.noteBinding(d.State)
 	}
+	if d.Kind == DeltaAlias {
+		for _, u := range r.bindings[d.From] {
+			if !slices.Contains(r.bindings[d.To], u) {
+				r.bindings[d.To] = append(r.bindings[d.To], u)
+			}
+		}
+	}
 	if d.State != nil && r.Broken == "" && !r.goal.DryRun { // a preview's states have no ids
 		r.Broken = r.snap.flaw(d.State.Key)
 	}

@@ -114,7 +114,7 @@ func looks(l *engine.Look) string {
 // bound says what the bindings of a resource add to its inputs.
 func bound(g engine.Registration) (text string) {
 	for _, b := range g.Bound {
-		text += ", bound to" + values(b)
+		text += ", bound to" + values(b.Bag) + when(b.Registered, "!")
 	}
 	return text
 }

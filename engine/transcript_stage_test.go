@@ -270,7 +270,7 @@ func (w *stage) plan(rest string) (engine.Event, error) {
 	}
 	ev := engine.Planned{Op: p.Op, Inputs: p.Goal.Inputs}
 	for _, b := range p.Goal.Bound {
-		ev.Inputs = merged(ev.Inputs, b)
+		ev.Inputs = merged(ev.Inputs, b.Bag)
 	}
 	what, ev.Views = views(what)
 	word, tail, _ := strings.Cut(what, " ")

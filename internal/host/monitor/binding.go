@@ -21,6 +21,10 @@ func readBinding(g *goal) error {
 	if g.ImportID != "" {
 		return status.Errorf(codes.InvalidArgument, "%s is a binding, of which nothing exists that could be imported", g.Name)
 	}
+	if len(g.Hooks) > 0 {
+		return status.Errorf(codes.InvalidArgument, "%s is a binding, which has no steps of its own: hooks belong to the "+
+			"resource that it is of", g.Name)
+	}
 	inputs := properties.WithoutOutputs(g.inputs)
 	on, added := inputs["resource"], inputs["inputs"]
 	for on.IsSecret() {
