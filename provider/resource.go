@@ -184,6 +184,7 @@ type Lookup[In, Out any] struct {
 	// Inputs and Output are what is remembered, nil when nothing is.
 	Inputs *In
 	Output *Out
+	secrets
 }
 
 // Ownership is the answer to a Lookup.

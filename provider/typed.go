@@ -192,7 +192,7 @@ func (t typed[In, Out]) read(ctx context.Context, s state) (found, error) {
 	if !ok {
 		return found{ownership: Undecidable}, nil
 	}
-	l := Lookup[In, Out]{Identity: s.Identity, ID: s.id}
+	l := Lookup[In, Out]{Identity: s.Identity, ID: s.id, secrets: secretsOf(nil, s.olds, s.oldOutputs)}
 	var err error
 	if l.Inputs, err = decodeOptional[In](ctx, t.in, s.olds); err != nil {
 		return found{}, err

@@ -9,6 +9,7 @@ import (
 	"github.com/deployctl/deployctl/provider"
 	"github.com/deployctl/deployctl/providers/binding"
 	"github.com/deployctl/deployctl/providers/command"
+	"github.com/deployctl/deployctl/providers/http"
 	"github.com/deployctl/deployctl/providers/s3"
 )
 
@@ -53,8 +54,9 @@ func TakeDefaults() (d Defaults, err error) {
 func Package(d Defaults) provider.Package {
 	return provider.Package{
 		Name: Name, Version: Version, DisplayName: "deployctl",
-		Description: "The first-party resources of deployctl: S3 buckets, objects and directories, commands, and bindings.",
-		Homepage:    "https://github.com/deployctl/deployctl",
-		Modules:     []provider.Module{s3.Module(d.S3), command.Module(), binding.Module()},
+		Description: "The first-party resources of deployctl: S3 buckets, objects and directories, resources of REST APIs, " +
+			"commands, and bindings.",
+		Homepage: "https://github.com/deployctl/deployctl",
+		Modules:  []provider.Module{s3.Module(d.S3), http.Module(), command.Module(), binding.Module()},
 	}
 }

@@ -23,7 +23,8 @@ const (
 	docColumns = 130
 )
 
-// examples are parts of one YAML program, by type. An end-to-end test runs them as they stand in the page.
+// examples are parts of one YAML program, by type. An end-to-end test runs them as they stand in the page, but for
+// those that are a program of their own, because they need a server that the test does not have.
 var examples = map[string]string{
 	"deployctl:s3:Bucket": `
   site:
@@ -51,6 +52,24 @@ var examples = map[string]string{
     properties:
       resource: ${site.urn}
       inputs: {tags: {team: web, robots: "${robots.key}"}}`,
+	"deployctl:http:Resource": `name: team
+runtime: yaml
+config:
+  deployctl:httpEndpoint: {value: "https://api.example.com/v1"}
+resources:
+  ann:
+    type: deployctl:http:Resource
+    properties:
+      properties: {login: ann, role: editor}
+      create: {path: "/users"}
+      read: {path: "/users/{id}"}
+      update: {path: "/users/{id}"}
+      delete: {path: "/users/{id}"}
+      idPath: id
+      lookup: {path: "/users?login={properties.login}", match: {login: "{properties.login}"}}
+      outputs: {avatar: profile.avatarUrl}
+outputs:
+  avatar: ${ann.result["avatar"]}`,
 	"deployctl:command:Run": `
   orders:
     type: deployctl:command:Run
@@ -136,7 +155,7 @@ func reference(t *testing.T) string {
 			t.Errorf("%s has no example", token)
 		}
 		fmt.Fprintf(&b, "\n### `%s`\n\n%s\n", token, folded(r.Description+" "+settling[p.Settlements()[token]]))
-		fmt.Fprintf(&b, "\n```yaml\nresources:%s\n```\n", examples[token])
+		fmt.Fprintf(&b, "\n```yaml\n%s\n```\n", program(examples[token]))
 		b.WriteString("\n| input | type | | meaning |\n|---|---|---|---|\n")
 		for _, name := range requiredFirst(r.InputProperties, r.RequiredInputs) {
 			v := r.InputProperties[name]
@@ -150,6 +169,14 @@ func reference(t *testing.T) string {
 		}
 	}
 	return b.String()
+}
+
+// program is an example as the page shows it.
+func program(example string) string {
+	if strings.HasPrefix(example, "\n") {
+		return "resources:" + example
+	}
+	return example
 }
 
 func requiredFirst(properties map[string]property, required []string) []string {
