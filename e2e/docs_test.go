@@ -28,8 +28,8 @@ func blocks(t *testing.T, page string, pattern *regexp.Regexp, without int) stri
 	return b.String()
 }
 
-// TestTheExamplesOfTheReferenceRun deploys the examples of docs/resources.md as one program. An example that begins with
-// the name of a project is a program of its own, of a server that is not here.
+// TestTheExamplesOfTheReferenceRun deploys the examples of docs/resources.md as one program. An example that begins
+// with the name of a project is a program of its own, of a server that is not here.
 func TestTheExamplesOfTheReferenceRun(t *testing.T) {
 	soaktest.Only(t)
 	t.Parallel()

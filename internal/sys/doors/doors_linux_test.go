@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/deployctl/deployctl/internal/testkit/porttest"
 	"github.com/deployctl/deployctl/internal/testkit/waittest"
 	"golang.org/x/sys/unix"
 )
@@ -362,25 +363,41 @@ func backlog(t *testing.T) (l net.Listener, address *net.TCPAddr) {
 	return l, l.Addr().(*net.TCPAddr)
 }
 
-// says connects, from a port unless that is nil, and says something.
-func says(t *testing.T, from, to *net.TCPAddr, text string) *net.TCPConn {
+// says connects from an address, which is reserved for the test, or from any if that is empty, and says something. If
+// that fails, the test does; it may be called on any goroutine.
+func says(t *testing.T, from string, to *net.TCPAddr, text string) *net.TCPConn {
 	t.Helper()
-	conn, err := net.DialTCP("tcp", from, to)
+	dialer := net.Dialer{Control: func(_, _ string, c syscall.RawConn) (err error) {
+		if wrong := c.Control(func(fd uintptr) { // beside the reservation
+			err = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1)
+		}); wrong != nil {
+			return wrong
+		}
+		return err
+	}}
+	if from != "" {
+		dialer.LocalAddr = net.TCPAddrFromAddrPort(netip.MustParseAddrPort(from))
+	}
+	conn, err := dialer.DialContext(t.Context(), "tcp", to.String())
 	if err != nil {
-		t.Fatal(err)
+		t.Error(err)
+		return nil
 	}
 	t.Cleanup(func() { _ = conn.Close() })
 	if _, err := conn.Write([]byte(text)); err != nil {
-		t.Fatal(err)
+		t.Error(err)
 	}
-	return conn
+	return conn.(*net.TCPConn)
 }
 
 // reset ends a connection so that its addresses are free.
 func reset(t *testing.T, conn *net.TCPConn) {
 	t.Helper()
+	if conn == nil {
+		return // which has been reported
+	}
 	if err := errors.Join(conn.SetLinger(0), conn.Close()); err != nil {
-		t.Fatal(err)
+		t.Error(err)
 	}
 }
 
@@ -394,10 +411,11 @@ func TestADeadConnectionIsNotTakenForTheNextOneFromItsAddress(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, address := backlog(t)
-			dead := says(t, nil, address, "a stranger's request")
-			from := dead.LocalAddr().(*net.TCPAddr)
-			reset(t, dead)
-			says(t, from, address, "ours")
+			from := porttest.Address(t)
+			reset(t, says(t, from, address, "a stranger's request"))
+			if says(t, from, address, "ours") == nil {
+				return
+			}
 			conn, err := guarded(l).Accept()
 			if err != nil {
 				t.Fatal(err)
@@ -414,14 +432,15 @@ func TestADeadConnectionIsNotTakenForTheNextOneFromItsAddress(t *testing.T) {
 // TestAConnectionThatDiesWhileItIsLookedUpIsNotLetIn has its address taken over before the answer is there.
 func TestAConnectionThatDiesWhileItIsLookedUpIsNotLetIn(t *testing.T) {
 	l, address := backlog(t)
-	dead := says(t, nil, address, "a stranger's request")
-	from := dead.LocalAddr().(*net.TCPAddr)
+	from := porttest.Address(t)
+	dead := says(t, from, address, "a stranger's request")
 	first := true
 	guarded := guard(l, func(conn net.Conn) bool {
 		if first {
 			first = false
-			reset(t, dead)
-			says(t, from, address, "ours")
+			if reset(t, dead); says(t, from, address, "ours") == nil {
+				_ = l.Close() // nobody else comes
+			}
 		}
 		return ofThisUser(conn)
 	})
@@ -477,10 +496,10 @@ func TestAProcessThatIsKilledWhileItIsLookedUpIsNoStranger(t *testing.T) {
 func TestADeadConnectionIsClosedWithoutALookup(t *testing.T) {
 	l, address := backlog(t)
 	for range 100 {
-		reset(t, says(t, nil, address, "gone"))
-		_ = says(t, nil, address, "half gone").CloseWrite()
+		reset(t, says(t, "", address, "gone"))
+		_ = says(t, "", address, "half gone").CloseWrite()
 	}
-	lives := says(t, nil, address, "lives")
+	lives := says(t, "", address, "lives")
 	asked := make(chan net.Addr, 300)
 	conn, err := guard(l, func(conn net.Conn) bool { asked <- conn.RemoteAddr(); return true }).Accept()
 	if err != nil {
@@ -494,8 +513,8 @@ func TestADeadConnectionIsClosedWithoutALookup(t *testing.T) {
 
 func TestALookupThatTakesLongHoldsUpNoOtherConnection(t *testing.T) {
 	l, address := backlog(t)
-	slow := says(t, nil, address, "slow").LocalAddr().String()
-	fast := says(t, nil, address, "fast").LocalAddr().String()
+	slow := says(t, "", address, "slow").LocalAddr().String()
+	fast := says(t, "", address, "fast").LocalAddr().String()
 	over := make(chan struct{})
 	guarded := guard(l, func(conn net.Conn) bool {
 		if conn.RemoteAddr().String() == slow {
@@ -520,7 +539,7 @@ func TestALookupThatTakesLongHoldsUpNoOtherConnection(t *testing.T) {
 
 func TestAListenerThatIsClosedClosesWhatNobodyHasTaken(t *testing.T) {
 	l, address := backlog(t)
-	conn := says(t, nil, address, "hello")
+	conn := says(t, "", address, "hello")
 	found := make(chan struct{})
 	guarded := guard(l, func(net.Conn) bool { close(found); return true })
 	<-found
