@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -81,5 +82,22 @@ steps:
 	result, run = h.carryOut(deployments.UpdateRequest{Bundle: program})
 	if result.Status != engine.StatusSucceeded || result.Changes["same"] != 3 {
 		t.Errorf("the next update: %+v %+v", result, run.emits)
+	}
+}
+
+// TestACoreThatDoesNotWaitIsToldThatWhatIsNotReadyHasNotInitialised holds that a Run of an earlier build does not take
+// what is not ready for done: it does not know Awaited.
+func TestACoreThatDoesNotWaitIsToldThatWhatIsNotReadyHasNotInitialised(t *testing.T) {
+	h := newHouse(t)
+	h.claim(deployments.UpdateRequest{Kind: engine.KindDestroy})
+	for op, want := range []engine.Outcome{engine.OutcomePartial, engine.OutcomeDone} {
+		step := h.createPart("parts:index:Slow", fmt.Sprint("part-", op))
+		waits := want == engine.OutcomeDone
+		step.Op, step.Await = 10+op, waits
+		result, err := call[engine.StepFinished](h, h.acts.Step,
+			deployments.StepInput{Update: h.update, Base: h.base, Step: step, Round: 1})
+		if err != nil || result.Outcome != want || (result.Awaited != nil) != waits || len(result.InitErrors) != 1 {
+			t.Errorf("of one that waits (%v): %+v %v", waits, result, err)
+		}
 	}
 }

@@ -10,9 +10,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/settle/settlerule"
-	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
-	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
 // The texts of errors, all with code Unknown, as bridged providers report them.
@@ -216,15 +214,7 @@ func TestACallThatIsRejectedInWordsIsRepeatedForAWhile(t *testing.T) {
 func TestAPlainErrorOfAConvergentProviderIsDefinite(t *testing.T) {
 	h := newHouse(t)
 	h.claim(deployments.UpdateRequest{Kind: engine.KindDestroy})
-	const kind = "parts:index:Blind"
-	u := urn.New("dev", "test", "", kind, "part")
-	ref := string(urn.New("dev", "test", "", providers.MakeProviderType("parts"), "default")) + "::1234"
-	step := engine.Step{
-		Op: 5, Kind: engine.StepCreate, URN: u, Type: kind, Check: true, Seed: seedOf(u),
-		Provider: &engine.Provider{Ref: ref},
-		New: &engine.State{Key: "o5", URN: u, Type: kind, Custom: true, Provider: ref,
-			Inputs: h.bag(texts("name", "no/such/directory"))},
-	}
+	step := h.createPart("parts:index:Blind", "no/such/directory")
 	result, err := call[engine.StepFinished](h, h.acts.Step,
 		deployments.StepInput{Update: h.update, Base: h.base, Step: step, Round: 1})
 	if err != nil || result.Outcome != engine.OutcomeFailed || result.Evidence == nil ||

@@ -116,19 +116,21 @@ func (p visiblePart) Read(
 	return f, nil
 }
 
+// createPart is the create of a part.
+func (h *house) createPart(kind tokens.Type, name string) engine.Step {
+	u := urn.New("dev", "test", "", kind, name)
+	ref := string(urn.New("dev", "test", "", providers.MakeProviderType("parts"), "default")) + "::1234"
+	return engine.Step{
+		Op: 5, Kind: engine.StepCreate, URN: u, Type: kind, Check: true, Seed: seedOf(u),
+		Provider: &engine.Provider{Ref: ref},
+		New: &engine.State{Key: "o5", URN: u, Type: kind, Custom: true, Provider: ref,
+			Inputs: h.bag(texts("name", name))},
+	}
+}
+
 func TestALostConvergentCreateThatIsNotMadeAgainIsLookedFor(t *testing.T) {
 	h := newHouse(t)
 	h.claim(deployments.UpdateRequest{Kind: engine.KindDestroy})
-	step := func(kind tokens.Type, name string) engine.Step {
-		u := urn.New("dev", "test", "", kind, name)
-		ref := string(urn.New("dev", "test", "", providers.MakeProviderType("parts"), "default")) + "::1234"
-		return engine.Step{
-			Op: 5, Kind: engine.StepCreate, URN: u, Type: kind, Check: true, Seed: seedOf(u),
-			Provider: &engine.Provider{Ref: ref},
-			New: &engine.State{Key: "o5", URN: u, Type: kind, Custom: true, Provider: ref,
-				Inputs: h.bag(texts("name", name))},
-		}
-	}
 	put := func(name, owner string) {
 		if err := os.WriteFile(filepath.Join(h.world, name), []byte(owner), 0o600); err != nil {
 			t.Fatal(err)
@@ -138,7 +140,7 @@ func TestALostConvergentCreateThatIsNotMadeAgainIsLookedFor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ours := step("parts:index:Visible", "ours")
+	ours := h.createPart("parts:index:Visible", "ours")
 	put("ours", provider.Identity{URN: ours.URN, StackID: identity.Owner}.Owner())
 	put("theirs", "somebody")
 	for _, c := range []struct {
@@ -148,9 +150,9 @@ func TestALostConvergentCreateThatIsNotMadeAgainIsLookedFor(t *testing.T) {
 	}{
 		{ours, true, engine.OutcomeAbsent},
 		{ours, false, engine.OutcomeDone},
-		{step("parts:index:Visible", "nobody"), false, engine.OutcomeAbsent},
-		{step("parts:index:Visible", "theirs"), false, engine.OutcomeAbsent},
-		{step("parts:index:Blind", "ours"), false, engine.OutcomeUndecidable},
+		{h.createPart("parts:index:Visible", "nobody"), false, engine.OutcomeAbsent},
+		{h.createPart("parts:index:Visible", "theirs"), false, engine.OutcomeAbsent},
+		{h.createPart("parts:index:Blind", "ours"), false, engine.OutcomeUndecidable},
 	} {
 		got, err := call[engine.StepFinished](h, h.acts.Settle, deployments.SettleInput{
 			Update: h.update, Base: h.base, Settle: engine.Settle{Step: c.step, Again: c.again},
@@ -399,18 +401,10 @@ func (p silentPart) Read(
 func TestAForcedCancelEndsALookThatIsNotAnswered(t *testing.T) {
 	h := newHouse(t)
 	h.claim(deployments.UpdateRequest{Kind: engine.KindDestroy})
-	const kind = "parts:index:Silent"
-	u := urn.New("dev", "test", "", kind, "mute")
-	ref := string(urn.New("dev", "test", "", providers.MakeProviderType("parts"), "default")) + "::1234"
 	ended := make(chan error, 1)
 	go func() {
 		_, err := call[engine.StepFinished](h, h.acts.Settle, deployments.SettleInput{Update: h.update, Base: h.base,
-			Settle: engine.Settle{Step: engine.Step{
-				Op: 5, Kind: engine.StepCreate, URN: u, Type: kind, Check: true, Seed: seedOf(u),
-				Provider: &engine.Provider{Ref: ref},
-				New: &engine.State{Key: "o5", URN: u, Type: kind, Custom: true, Provider: ref,
-					Inputs: h.bag(texts("name", "mute"))},
-			}}})
+			Settle: engine.Settle{Step: h.createPart("parts:index:Silent", "mute")}})
 		ended <- err
 	}()
 	waittest.Until(t, "the provider is asked", func() bool {

@@ -85,7 +85,7 @@ func (at *attempt) judge(
 		if errors.As(err, &init) {
 			reasons = init.Reasons
 		}
-		if notReady := (*pluginhost.NotReady)(nil); errors.As(err, &notReady) && !at.step.Preview {
+		if notReady := (*pluginhost.NotReady)(nil); errors.As(err, &notReady) && at.step.Await {
 			why := strings.TrimPrefix(strings.Join(reasons, "; "), "it waits for ")
 			return engine.StepFinished{Outcome: engine.OutcomeDone,
 				Awaited: &engine.Awaited{For: why, After: notReady.After.Seconds()}}, reasons, nil

@@ -45,6 +45,7 @@ func (r *Run) await(e *entry, waited float64) {
 	step := &Step{
 		Op: r.newOp(), Kind: StepUpdate, URN: e.URN, Type: e.New.Type, Provider: r.providerFor(&e.New), Seed: e.Seed,
 		Old: r.reference(e.New.Key), New: &next, Timeout: e.timeout(), Views: r.viewStates(e.New.Key),
+		Await: true,
 	}
 	a := *e.Awaited
 	if !(a.After >= shortestPause) { // also if it is no number

@@ -156,6 +156,9 @@ type Step struct {
 	Answer *Reply `json:"answer,omitempty"`
 	// Again: the resource is reconciled a second time, so others may have been made from the outputs that it had.
 	Again bool `json:"again,omitempty"`
+	// Await: the core waits for what exists and is not ready, so StepFinished.Awaited may say that. Without it, as from an
+	// earlier build, what is not ready has not initialised.
+	Await bool `json:"await,omitempty"`
 	// Retries counts the repetitions that error hooks have asked for.
 	Retries int `json:"retries,omitempty"`
 }

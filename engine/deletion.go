@@ -247,6 +247,7 @@ func (r *Run) deleted(d *deletion, op *operation) {
 		r.change(Delta{Kind: DeltaSet, State: &next})
 	default:
 		r.change(Delta{Kind: DeltaRemove, Removes: []Key{d.Key}})
+		r.moveStranded(d.Key)
 		if d.For != "" {
 			r.dropReferences(nil) // of members, which stay
 		}

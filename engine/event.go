@@ -271,8 +271,7 @@ type StepFinished struct {
 	Found *Found `json:"found,omitempty"`
 	// Evidence is what the error of a failed step tells; nil if its provider was not asked.
 	Evidence *Evidence `json:"evidence,omitempty"`
-	// Awaited: the resource exists and is not ready, for the reasons in InitErrors. Only of a create or an update that is
-	// done.
+	// Awaited: the resource exists and is not ready, for the reasons in InitErrors. Only of a Step with Await, done.
 	Awaited *Awaited `json:"awaited,omitempty"`
 	// Moved are the outputs that are no inputs and that an update changed, sorted; only of a Step with Again.
 	Moved []string `json:"moved,omitempty"`

@@ -120,6 +120,22 @@ func (r *Run) moveDependents(u urn.URN, from, end int) {
 	}
 }
 
+// moveStranded moves the states that referred to a removed copy, and to nothing else before them, behind what took its
+// place. Only a restricted update leaves such states: copies that wait for their deletion and are no targets.
+func (r *Run) moveStranded(removed Key) {
+	i := r.snap.place[removed]
+	if !r.restricted() || i >= 0 { // what took the place of a base state precedes the base
+		return
+	}
+	for j, end := -i, len(r.snap.news); j < end; j++ {
+		at := &r.snap.news[j]
+		if !at.Gone && r.snap.stranded(at.State) {
+			state := at.State
+			r.change(Delta{Kind: DeltaPut, State: &state, Removes: []Key{state.Key}})
+		}
+	}
+}
+
 // replaces reports that the entry's step puts something else in the place of the old resource, which stays until the
 // delete phase if it was not deleted before.
 // The same kinds are used when the old resource has been deleted first; record tells the two cases apart by

@@ -39,6 +39,7 @@ func (r *Run) enqueue(e *entry, check bool) {
 	step := &Step{
 		Op: r.newOp(), Kind: e.Kind, URN: e.URN, Type: e.New.Type, Provider: r.providerFor(&e.New), Seed: e.Seed,
 		Check: check, Preview: r.goal.DryRun, Timeout: e.timeout(), Since: r.since(e.URN), Again: e.Again != nil,
+		Await: !r.goal.DryRun && slices.Contains(mutating, e.Kind),
 	}
 	if e.Kind != StepCreate {
 		step.Old = r.reference(e.Old)
