@@ -43,7 +43,10 @@ func (s *stage) reached(ctx context.Context) (r reached, err error) {
 			continue
 		}
 		_, name, _ := strings.Cut(o.Owner, "$")
-		chance = append(chance, o.ID, "id("+name+o.Owner[strings.LastIndex(o.Owner, "::")+2:]+")")
+		of := "(" + name + o.Owner[strings.LastIndex(o.Owner, "::")+2:] + ")"
+		if chance = append(chance, o.ID, "id"+of); o.Name != "" && o.Name != o.ID {
+			chance = append(chance, o.Name, "name"+of)
+		}
 	}
 	plain := strings.NewReplacer(append(chance, "urn:pulumi:"+s.stack+"::", "urn:pulumi:STACK::", project+"-"+s.stack,
 		project+"-STACK", s.cloud.URL(), "CLOUD")...)
@@ -144,12 +147,24 @@ func (r reached) differs(from reached) error {
 		if slices.Equal(part.a, part.b) {
 			continue
 		}
-		more := slices.DeleteFunc(slices.Clone(part.a), func(s string) bool { return slices.Contains(part.b, s) })
-		less := slices.DeleteFunc(slices.Clone(part.b), func(s string) bool { return slices.Contains(part.a, s) })
+		more, less := without(part.a, part.b), without(part.b, part.a)
 		return fmt.Errorf("the %s differs from an undisturbed run's: it has\n  %s\n  and not\n  %s", part.what,
 			strings.Join(more[:min(3, len(more))], "\n  "), strings.Join(less[:min(3, len(less))], "\n  "))
 	}
 	return nil
+}
+
+// without returns what a list has more of than another.
+func without(a, b []string) (more []string) {
+	b = slices.Clone(b)
+	for _, s := range a {
+		if i := slices.Index(b, s); i >= 0 {
+			b = slices.Delete(b, i, i+1)
+		} else {
+			more = append(more, s)
+		}
+	}
+	return more
 }
 
 // variant is a program that seeds share, and what an undisturbed run of it comes to.

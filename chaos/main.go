@@ -43,6 +43,7 @@ var claims = []claim{
 	{name: "cancel", seeds: 20, run: cancelling, line: cancellingLine},
 	{name: "locks", seeds: 50, run: locking, line: lockingLine},
 	{name: "state", seeds: 40, run: closing, line: closingLine},
+	{name: "lost", seeds: 300, run: forgetting, line: forgettingLine},
 	{name: "cli", seeds: 200, env: []string{shortLease}, run: clientKilled, line: cliLine},
 	{name: "served", seeds: 200, env: []string{shortLease}, run: serviceKilled, line: servedLine},
 	{name: "tools", seeds: 50, run: interleaved, line: toolsLine},

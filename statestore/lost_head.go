@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path"
 	"strconv"
+	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore/bucket"
@@ -29,8 +30,74 @@ func (s *Store) absent(ctx context.Context, name deployments.StackName) error {
 	key := stackKey(name, "head.json")
 	return deployments.Errorf(deployments.CodeFormat,
 		"the stack %s is damaged: its head %s is missing, though version %d of it is there; put back the last good "+
-			"copy of this object "+
-			"(an earlier version of the bucket's, or of its backup)", name, key, latest)
+			"copy of this object (an earlier version of the bucket's, or of its backup). If there is none, an admin can "+
+			"remove what is left of the stack with `deployctl stack rm --force`, and have it rebuilt from its program and "+
+			"what exists: `deployctl stack init`, then `deployctl up --adopt`", name, key, latest)
+}
+
+// removeRemains removes what is left of a stack whose head was lost. Its identity is not known, so
+// neither are the objects that its names have shared: those stay.
+//
+// Until its last version is noted, the stack is damaged, and nobody can make another of its name. After that only
+// objects of its versions are left, which another stack never gets.
+func (s *Store) removeRemains(ctx context.Context, name deployments.StackName) error {
+	prefix := stackKey(name, "")
+	l, err := s.objects.List(ctx, bucket.Query{Prefix: prefix})
+	if err != nil {
+		return bucket.Failed(err, "list the stack "+name.String())
+	}
+	latest := 0
+	var versioned, rest []string
+	for _, key := range l.Keys {
+		version := versionOf(key[len(prefix):])
+		latest = max(latest, version)
+		if version > 0 {
+			versioned = append(versioned, key)
+		} else {
+			rest = append(rest, key)
+		}
+	}
+	remove := func(key string) error { return bucket.Failed(s.objects.Delete(ctx, key), "delete "+key) }
+	if err := bucket.Each(rest, remove); err != nil {
+		return err
+	}
+	if err := s.hasNoHead(ctx, name); err != nil {
+		return err
+	}
+	s.cacheIdentity(name, Head{})
+	if err := s.raiseTombstone(ctx, name, latest+1, "", ""); err != nil {
+		return err
+	}
+	return bucket.Each(versioned, remove)
+}
+
+// hasNoHead returns nil if a stack has no head, CodeConflict if it has one: it was put back.
+func (s *Store) hasNoHead(ctx context.Context, name deployments.StackName) error {
+	head := stackKey(name, "head.json")
+	switch _, err := s.objects.Tag(ctx, head); {
+	case errors.Is(err, bucket.ErrAbsent):
+		return nil
+	case err != nil:
+		return bucket.Failed(err, "read "+head)
+	}
+	return deployments.Errorf(deployments.CodeConflict, "the head of the stack %s was put back meanwhile", name)
+}
+
+// versionOf returns the version to which an object in the folder of a stack belongs; 0 if to none.
+func versionOf(key string) int {
+	part, rest, _ := strings.Cut(key, "/")
+	switch part {
+	case "history":
+		return versionOfEntry(key)
+	case "checkpoints":
+		rest, _ = strings.CutSuffix(rest, checkpointForm)
+	case "updates":
+		rest, _, _ = strings.Cut(rest, "/")
+	default:
+		return 0
+	}
+	version, _ := strconv.Atoi(rest) // a person's copy has none
+	return version
 }
 
 // latestTrace returns the newest version that has a checkpoint or an entry in the history; 0 when there is none.

@@ -59,7 +59,7 @@ func TestAStackWhoseHeadWasLostIsDamagedAndNotAbsent(t *testing.T) {
 				},
 				"its creation": func(ctx context.Context) error { return s.CreateStack(ctx, dev, nil) },
 				"its adoption": func(ctx context.Context) error { return s.AdoptStack(ctx, dev) },
-				"its removal":  func(ctx context.Context) error { return s.RemoveStack(ctx, dev, true) },
+				"its removal":  func(ctx context.Context) error { return s.RemoveStack(ctx, dev, false) },
 				"a renaming to its name": func(ctx context.Context) error {
 					other := deployments.StackName{Organization: "organization", Project: "web", Stack: "other"}
 					_ = s.CreateStack(ctx, other, nil) // it may be there
@@ -79,7 +79,54 @@ func TestAStackWhoseHeadWasLostIsDamagedAndNotAbsent(t *testing.T) {
 				list[i].Damaged == "" {
 				t.Errorf("the stacks are %+v", list)
 			}
+			must(t, s.RemoveStack(t.Context(), dev, true))
+			if l, err := objects.List(t.Context(), bucket.Query{Prefix: devFolder}); err != nil || len(l.Keys) > 0 {
+				t.Errorf("there are still %q, %v", l.Keys, err)
+			}
+			must(t, s.CreateStack(t.Context(), dev, nil))
+			if _, next, err := s.HeadAndNext(t.Context(), dev); err != nil || next != 2 {
+				t.Errorf("the next version is %d, %v", next, err)
+			}
 		})
+	}
+}
+
+// TestWhatIsLeftOfAStackIsRemovedToItsEnd interrupts the removal of a stack without a head before and after each write.
+// The versions that it has given out are not given out again, also that of an update which has only begun.
+func TestWhatIsLeftOfAStackIsRemovedToItsEnd(t *testing.T) {
+	for interrupted := 0; ; interrupted++ {
+		objects := &bucket.Memory{}
+		s := newStack(t, objects)
+		must(t, s.PutInfo(t.Context(), deployments.UpdateInfo{Update: up(1), Status: "succeeded"}))
+		put(t, objects, devFolder+"updates/2/delta/00000001", []byte("x"))
+		lose(t, objects, devFolder+"head.json")
+		writes := 0
+		through, err := statestore.New(storetest.NewFaulty(objects, func(call, _ string) storetest.Fault {
+			if call == "put" || call == "delete" {
+				writes++
+			}
+			if writes > interrupted {
+				return storetest.Refused
+			}
+			return storetest.None
+		}), statestore.Options{Master: storetest.Master})
+		must(t, err)
+		failed := through.RemoveStack(t.Context(), dev, true)
+		if failed != nil {
+			if err := s.RemoveStack(t.Context(), dev, true); err != nil && deployments.CodeOf(err) != deployments.CodeNotFound {
+				t.Fatalf("after an interruption at write %d: %v", interrupted, err)
+			}
+		}
+		must(t, s.CreateStack(t.Context(), dev, nil))
+		if _, next, err := s.HeadAndNext(t.Context(), dev); err != nil || next != 3 {
+			t.Errorf("after an interruption at write %d the next version is %d, %v", interrupted, next, err)
+		}
+		if failed == nil {
+			if interrupted < 3 {
+				t.Errorf("only %d writes could be interrupted", interrupted)
+			}
+			return
+		}
 	}
 }
 

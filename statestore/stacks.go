@@ -252,7 +252,7 @@ func (s *Store) changeTags(
 }
 
 // RemoveStack removes a stack with its history. CodeConflict when it has an update running, or, unless forced,
-// resources.
+// resources. Of a stack whose head was lost it removes what is left, if forced.
 func (s *Store) RemoveStack(ctx context.Context, name deployments.StackName, force bool) error {
 	h, err := s.lockStack(ctx, name, deployments.StackName{}, func(h *Head) error {
 		if left := s.left(ctx, name, h); left > 0 && !force {
@@ -261,6 +261,9 @@ func (s *Store) RemoveStack(ctx context.Context, name deployments.StackName, for
 		}
 		return nil
 	})
+	if force && deployments.CodeOf(err) == deployments.CodeFormat && s.hasNoHead(ctx, name) == nil {
+		return s.removeRemains(ctx, name)
+	}
 	if err != nil {
 		return err
 	}

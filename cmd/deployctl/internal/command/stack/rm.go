@@ -45,7 +45,8 @@ func runRm(ctx context.Context, s *console.Session) error {
 	if deployments.CodeOf(err) == deployments.CodeNotFound {
 		return s.UnknownStack(ctx, name)
 	}
-	if err != nil {
+	lost := s.Flags.Bool("force") && deployments.CodeOf(err) == deployments.CodeFormat // the service looks
+	if err != nil && !lost {
 		return err
 	}
 	if info.Resources > 1 && !s.Flags.Bool("force") { // one may be the stack's own: the service looks
