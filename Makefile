@@ -146,7 +146,7 @@ e2e: build peers stockengine ## the end-to-end tests alone
 
 long: build peers stockengine ## the slow packages with the tests that soaktest.Only keeps out of `make test`
 	$(WITH_PEERS) go test -vet=off -p 1 -parallel 4 -count=1 -timeout 2h ./e2e ./e2e/languages ./e2e/interop ./e2e/pulumicli \
-		./e2e/recovery ./chaos ./differential ./internal/plugin/languagehost ./internal/devserver ./internal/sandbox ./internal/terminal/templates ./providers/s3 \
+		./e2e/recovery ./chaos ./differential ./internal/plugin/languagehost ./internal/devserver ./internal/sandbox ./internal/terminal/templates ./providers/s3 ./providers/postgres \
 		-args -full
 	go -C tools/release test ./render
 

@@ -10,6 +10,7 @@ import (
 	"github.com/deployctl/deployctl/providers/binding"
 	"github.com/deployctl/deployctl/providers/command"
 	"github.com/deployctl/deployctl/providers/http"
+	"github.com/deployctl/deployctl/providers/postgres"
 	"github.com/deployctl/deployctl/providers/s3"
 )
 
@@ -55,8 +56,9 @@ func Package(d Defaults) provider.Package {
 	return provider.Package{
 		Name: Name, Version: Version, DisplayName: "deployctl",
 		Description: "The first-party resources of deployctl: S3 buckets, objects and directories, resources of REST APIs, " +
-			"commands, and bindings.",
+			"PostgreSQL, commands, and bindings.",
 		Homepage: "https://github.com/deployctl/deployctl",
-		Modules:  []provider.Module{s3.Module(d.S3), http.Module(), command.Module(), binding.Module()},
+		Modules: []provider.Module{s3.Module(d.S3), http.Module(), postgres.Module(), command.Module(),
+			binding.Module()},
 	}
 }

@@ -70,6 +70,41 @@ resources:
       outputs: {avatar: profile.avatarUrl}
 outputs:
   avatar: ${ann.result["avatar"]}`,
+	"deployctl:postgres:Database": `name: shop
+runtime: yaml
+resources:
+  shop:
+    type: deployctl:postgres:Database
+    properties: {owner: shop_owner, encoding: UTF8, locale: C.UTF-8, comment: what the shop sells}
+    options: {protect: true}
+outputs:
+  database: ${shop.name}`,
+	"deployctl:postgres:Role": `name: app
+runtime: yaml
+config:
+  password: {type: string, secret: true}
+resources:
+  app:
+    type: deployctl:postgres:Role
+    properties: {name: app, login: true, password: "${password}", memberOf: [readers]}`,
+	"deployctl:postgres:Schema": `name: sales
+runtime: yaml
+resources:
+  sales:
+    type: deployctl:postgres:Schema
+    properties: {name: sales, database: shop, owner: shop_owner}`,
+	"deployctl:postgres:Extension": `name: crypto
+runtime: yaml
+resources:
+  crypto:
+    type: deployctl:postgres:Extension
+    properties: {name: pgcrypto, database: shop, schema: sales}`,
+	"deployctl:postgres:Grant": `name: reads
+runtime: yaml
+resources:
+  reads:
+    type: deployctl:postgres:Grant
+    properties: {role: app, on: table, database: shop, schema: sales, object: orders, privileges: [SELECT]}`,
 	"deployctl:command:Run": `
   orders:
     type: deployctl:command:Run

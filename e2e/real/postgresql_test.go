@@ -2,19 +2,16 @@ package real
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
-	"os/user"
-	"path/filepath"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/deployctl/deployctl/e2e/harness"
-	"github.com/deployctl/deployctl/internal/testkit/porttest"
+	"github.com/deployctl/deployctl/internal/testkit/postgrestest"
 )
 
 // database is a PostgreSQL server.
@@ -45,54 +42,13 @@ func postgres(t *testing.T) string {
 	if given := os.Getenv("REAL_POSTGRESQL_ADDRESS"); given != "" {
 		return given
 	}
-	program := func(name string) string {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-		found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/" + name) // where Debian has it
-		if len(found) == 0 {
-			t.Skip("no PostgreSQL server: install Debian's package postgresql, or set REAL_POSTGRESQL_ADDRESS")
-		}
-		return found[len(found)-1]
+	server, err := postgrestest.Start()
+	if errors.Is(err, postgrestest.ErrNone) {
+		t.Skipf("%v, or set REAL_POSTGRESQL_ADDRESS", err)
 	}
-	initdb, server := program("initdb"), program("postgres")
-	dir, err := os.MkdirTemp("", "postgresql") // below t.TempDir its user could not reach it
 	harness.Must(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	var as *syscall.Credential
-	if os.Getuid() == 0 { // the server refuses to run as root
-		u, err := user.Lookup("postgres")
-		if err != nil {
-			t.Skip("no user postgres, as which the server could run")
-		}
-		uid, _ := strconv.Atoi(u.Uid) // it is a number
-		gid, _ := strconv.Atoi(u.Gid)
-		as = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)} //nolint:gosec // they are not negative
-		harness.Must(t, os.Chown(dir, uid, gid))
-	}
-	address := porttest.Address(t)
-	_, port, _ := net.SplitHostPort(address) // it has a port
-	start := func(path string, args ...string) *exec.Cmd {
-		cmd := exec.Command(path, args...)
-		cmd.Dir, cmd.SysProcAttr = dir, &syscall.SysProcAttr{Credential: as}
-		return cmd
-	}
-	if out, err := start(initdb, "-D", dir+"/data", "-U", "postgres", "-A", "trust").CombinedOutput(); err != nil {
-		t.Fatalf("initdb: %v\n%s", err, out)
-	}
-	cmd := start(server, "-D", dir+"/data", "-p", port, "-c", "listen_addresses=127.0.0.1", "-c",
-		"unix_socket_directories="+dir, "-c", "fsync=off")
-	harness.Must(t, cmd.Start())
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGINT) // ends its connections, too
-		_ = cmd.Wait()
-	})
-	d := &database{address}
-	harness.Eventually(t, "PostgreSQL answers", func() bool {
-		_, err := d.ask(context.Background(), "select 1")
-		return err == nil
-	})
-	return address
+	t.Cleanup(server.Stop)
+	return server.Address
 }
 
 func postgresqlProgram(s stage) string {

@@ -6,6 +6,7 @@
 //   - mutanttest: plays a package's tests against versions of it that are wrong in one place
 //   - peertest: finds the stock CLI and language hosts for tests
 //   - porttest: ports for tests that nobody else gets
+//   - postgrestest: a PostgreSQL server for tests
 //   - rapidtest: checks properties with the same draws in every run
 //   - soaktest: leaves tests to make soak
 //   - usertest: runs tests again as a user other than root

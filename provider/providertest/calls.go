@@ -113,6 +113,14 @@ func (c *Calls) arm(kind interruption, at int) disturbance {
 	return next
 }
 
+// deleted has what comes next judged by what the service has now: a create after a delete has done nothing yet.
+func (c *Calls) deleted() {
+	now := c.things()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.before = now
+}
+
 // disarm lets all calls pass: what was killed is started again.
 func (c *Calls) disarm() {
 	c.mu.Lock()

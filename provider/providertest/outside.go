@@ -176,6 +176,9 @@ func (l *life) foreignThing(whose string, make func(*world, *structpb.Struct) er
 	if err != nil {
 		return err
 	}
+	if l.Shared {
+		return w.share(whose, ownership, checked)
+	}
 	if ownership != provider.Unowned {
 		return faultf("optional-methods", "%s thing is in the way of a create, and Read without an id says %q: it must "+
 			"find it by the inputs and say Unowned", whose, ownership)
@@ -191,6 +194,27 @@ func (l *life) foreignThing(whose string, make func(*world, *structpb.Struct) er
 			whose, err)
 	}
 	return w.adopt(whose, found.id, checked)
+}
+
+// share makes what is there already, of a type that whoever declares it has.
+func (w *world) share(whose string, ownership provider.Ownership, checked *structpb.Struct) error {
+	if ownership != provider.Owned {
+		return faultf("optional-methods", "%s thing is what a create would make, of a type that is Shared, and Read without "+
+			"an id says %q: it must say Owned", whose, ownership)
+	}
+	if _, err := w.create(checked, 0); err != nil {
+		return faultf("reconcile", "%s thing is what a create would make, of a type that is Shared, and the create fails: "+
+			"%w", whose, err)
+	}
+	want, err := w.end(w.Inputs, 0)
+	if err != nil {
+		return err
+	}
+	if wrong := same(w.Things(), want); wrong != nil {
+		return faultf("reconcile", "%s thing is what a create would make, of a type that is Shared, and the create does not "+
+			"come to what is declared: %w", whose, wrong)
+	}
+	return nil
 }
 
 // adopt takes a thing over, as --adopt does: it is imported, and updated.

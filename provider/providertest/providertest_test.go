@@ -96,6 +96,16 @@ func TestEachFaultOfAProviderIsFound(t *testing.T) {
 		finds(t, "a resource lives undisturbed", "after the delete the service does not have",
 			noteService(deletesPartly, false), c)
 	})
+	shared := noteCase()
+	shared.Shared = true
+	t.Run("what is shared is another's", func(t *testing.T) {
+		finds(t, "another owner's thing is in the way", "that is Shared, and Read without an id says", noteService("", false),
+			shared)
+	})
+	t.Run("what is shared is refused", func(t *testing.T) {
+		finds(t, "another owner's thing is in the way", "that is Shared, and the create fails",
+			noteService(readsAllAsOwned, false), shared)
+	})
 	t.Run(string(undecided), func(t *testing.T) {
 		finds(t, "a create is interrupted", "it must say Owned or Absent", noteService(undecided, true), noteCase())
 	})

@@ -47,7 +47,7 @@ func createdAtOnce(l *life) error {
 // createdByTwoStacks is createdAtOnce with two stacks that want the same thing: one gets it.
 func createdByTwoStacks(l *life) error {
 	ours, err := l.end(l.Inputs, 0)
-	if err != nil {
+	if err != nil || l.Shared {
 		return err
 	}
 	return l.races(other, func(r race) error {

@@ -68,6 +68,10 @@ type Case struct {
 	// Unseen are inputs and outputs that Read cannot see as they are: passwords that the service does not tell, and what
 	// only the state has. They are not changed from outside.
 	Unseen []string
+	// Shared says that the service has no place for a mark, and that making what is there already is nothing, as a
+	// membership or a right: each resource that declares it has it. So what is in the way of a create is found as Owned,
+	// and the create brings it to what is declared.
+	Shared bool
 }
 
 // Run plays each case in a subtest, and each check in a subtest of that. It sets environment variables and reads what

@@ -253,6 +253,7 @@ func (w *world) replace(old existing, in Inputs, deleteFirst bool) (existing, er
 		if err := w.remove(old); err != nil {
 			return old, err
 		}
+		w.calls.deleted()
 	}
 	made, err := w.create(checked, old.generation+1)
 	if err != nil || deleteFirst {

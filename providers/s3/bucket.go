@@ -126,8 +126,8 @@ func (o *opened) ensureBucket(
 	}
 	mark, known := stampIn(have), r.ID == name
 	switch {
-	case forbidden(err) && !known, err == nil && exists && mark.refuses(r.Identity, known, r.Output.owner()):
-		return nil, false, mark.foreign("bucket "+name, name)
+	case forbidden(err) && !known, err == nil && exists && mark.Refuses(r.Identity, known, r.Output.owner()):
+		return nil, false, mark.Foreign("bucket "+name, name)
 	case err == nil && !exists:
 		return nil, false, &provider.Unknown{Err: fmt.Errorf("bucket %s comes and goes", name)}
 	}
@@ -204,13 +204,13 @@ func (b *Bucket) Read(
 	if len(in.Tags) == 0 {
 		in.Tags = nil
 	}
-	owned := mark.ownership(r.Identity, remembered)
+	owned := mark.Ownership(r.Identity, remembered)
 	if r.ID == "" {
-		owned = mark.lookedUp(r.Identity)
+		owned = mark.LookedUp(r.Identity)
 	}
 	return provider.Found[BucketIn, BucketOut]{
-		Ownership: owned, Owner: mark.people(), ID: in.Name, Inputs: in,
-		Output: conn.bucketOut(in, mark.kept(r.Identity, remembered)),
+		Ownership: owned, Owner: mark.People(), ID: in.Name, Inputs: in,
+		Output: conn.bucketOut(in, mark.Kept(r.Identity, remembered)),
 	}, nil
 }
 
@@ -236,7 +236,7 @@ func (b *Bucket) List(ctx context.Context, stack provider.Identity, found func(i
 			case absent(err): // deleted meanwhile
 			case err != nil:
 				return failed("tags of bucket "+name, err)
-			case stampIn(tags).of(stack):
+			case stampIn(tags).Of(stack):
 				if err := found(name); err != nil {
 					return err
 				}
@@ -260,7 +260,7 @@ func (b *Bucket) Delete(ctx context.Context, r provider.Existing[BucketIn, Bucke
 	switch {
 	case err != nil:
 		return failed("bucket "+r.ID, err)
-	case !exists || stampIn(tags).lost(r.Identity, r.Output.Owner):
+	case !exists || stampIn(tags).Lost(r.Identity, r.Output.Owner):
 		return nil
 	}
 	if r.Output.ForceDestroy {

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/deployctl/deployctl/provider"
+	"github.com/deployctl/deployctl/providers/stamp"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/asset"
 )
 
@@ -117,7 +118,7 @@ type observed struct {
 	exists                   bool
 	etag, mediaType, caching string
 	size                     int
-	mark                     stamp
+	mark                     stamp.Stamp
 	digest                   string
 }
 
@@ -132,7 +133,8 @@ func (o *opened) observeObject(ctx context.Context, bucket, key string) (observe
 	return observed{
 		exists: true, etag: aws.ToString(head.ETag), mediaType: aws.ToString(head.ContentType),
 		caching: aws.ToString(head.CacheControl), size: int(aws.ToInt64(head.ContentLength)),
-		mark: stamp{head.Metadata[ownerMeta], head.Metadata[stackMeta]}, digest: head.Metadata[digestMeta],
+		mark:   stamp.Stamp{Owner: head.Metadata[ownerMeta], Stack: head.Metadata[stackMeta]},
+		digest: head.Metadata[digestMeta],
 	}, nil
 }
 
@@ -140,7 +142,7 @@ func (seen observed) out(conn *opened, in ObjectIn) ObjectOut {
 	return ObjectOut{
 		Bucket: in.Bucket, Key: in.Key, ContentType: seen.mediaType, CacheControl: seen.caching,
 		URL: conn.objectURL(in.Bucket, in.Key), ETag: seen.etag, SHA256: seen.digest, Size: seen.size,
-		Owner: seen.mark.owner,
+		Owner: seen.mark.Owner,
 	}
 }
 
@@ -170,8 +172,8 @@ func (o *Object) Reconcile(ctx context.Context, r provider.Request[ObjectIn, Obj
 	if err != nil {
 		return "", none, failed("object "+id, err)
 	}
-	if seen.exists && seen.mark.refuses(r.Identity, r.ID == id, r.Output.owner()) {
-		return "", none, seen.mark.foreign("object "+id, id)
+	if seen.exists && seen.mark.Refuses(r.Identity, r.ID == id, r.Output.owner()) {
+		return "", none, seen.mark.Foreign("object "+id, id)
 	}
 	body, err := open(ctx, r.News)
 	if err != nil && seen.has(r) {
@@ -240,7 +242,7 @@ func (seen observed) is(want observed) bool {
 func wanted(r provider.Request[ObjectIn, ObjectOut], body *content) (observed, error) {
 	want := observed{
 		mediaType: r.News.ContentType, caching: r.News.CacheControl, size: int(body.size),
-		mark: stampOf(r.Identity), digest: r.News.digest(),
+		mark: stamp.For(r.Identity), digest: r.News.digest(),
 	}
 	if want.mediaType == "" {
 		want.mediaType = typeByName(r.News.Key)
@@ -257,7 +259,7 @@ func wanted(r provider.Request[ObjectIn, ObjectOut], body *content) (observed, e
 func (o *opened) put(ctx context.Context, in ObjectIn, body *content, want observed) (etag string, err error) {
 	req := &s3.PutObjectInput{
 		Bucket: &in.Bucket, Key: &in.Key, Body: body.reader, ContentLength: &body.size, ContentType: &want.mediaType,
-		Metadata: map[string]string{ownerMeta: want.mark.owner, stackMeta: want.mark.stack, digestMeta: want.digest},
+		Metadata: map[string]string{ownerMeta: want.mark.Owner, stackMeta: want.mark.Stack, digestMeta: want.digest},
 	}
 	if want.caching != "" {
 		req.CacheControl = &want.caching
@@ -313,13 +315,13 @@ func (o *Object) Read(
 	}
 	in.CacheControl = seen.caching
 	out := seen.out(conn, in)
-	out.Owner = seen.mark.kept(r.Identity, remembered.Owner)
-	owned := seen.mark.ownership(r.Identity, remembered.Owner)
+	out.Owner = seen.mark.Kept(r.Identity, remembered.Owner)
+	owned := seen.mark.Ownership(r.Identity, remembered.Owner)
 	if r.ID == "" {
-		owned = seen.mark.lookedUp(r.Identity)
+		owned = seen.mark.LookedUp(r.Identity)
 	}
 	return provider.Found[ObjectIn, ObjectOut]{
-		Ownership: owned, Owner: seen.mark.people(), ID: in.Bucket + "/" + in.Key, Inputs: in,
+		Ownership: owned, Owner: seen.mark.People(), ID: in.Bucket + "/" + in.Key, Inputs: in,
 		Output: out,
 	}, nil
 }
@@ -335,7 +337,7 @@ func (o *Object) Delete(ctx context.Context, r provider.Existing[ObjectIn, Objec
 	if err != nil {
 		return failed("object "+r.ID, err)
 	}
-	if !seen.exists || seen.mark.lost(r.Identity, r.Output.Owner) {
+	if !seen.exists || seen.mark.Lost(r.Identity, r.Output.Owner) {
 		return nil
 	}
 	_, err = conn.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &bucket, Key: &key})

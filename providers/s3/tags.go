@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/deployctl/deployctl/provider"
+	"github.com/deployctl/deployctl/providers/stamp"
 )
 
 // The tags of a bucket that hold its stamp.
@@ -23,12 +24,14 @@ func stamped(tags map[string]string, who provider.Identity) map[string]string {
 	if out == nil {
 		out = map[string]string{}
 	}
-	mark := stampOf(who)
-	out[ownerTag], out[stackTag] = mark.owner, mark.stack
+	mark := stamp.For(who)
+	out[ownerTag], out[stackTag] = mark.Owner, mark.Stack
 	return out
 }
 
-func stampIn(tags map[string]string) stamp { return stamp{tags[ownerTag], tags[stackTag]} }
+func stampIn(tags map[string]string) stamp.Stamp {
+	return stamp.Stamp{Owner: tags[ownerTag], Stack: tags[stackTag]}
+}
 
 // tags returns the tags of a bucket. A server that does not know tags of buckets has none.
 func (o *opened) tags(ctx context.Context, name string) (map[string]string, error) {
