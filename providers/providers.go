@@ -11,6 +11,7 @@ import (
 	"github.com/deployctl/deployctl/providers/command"
 	"github.com/deployctl/deployctl/providers/http"
 	"github.com/deployctl/deployctl/providers/s3"
+	"github.com/deployctl/deployctl/providers/temporal"
 )
 
 // Name is the package's name, and Version its version.
@@ -54,9 +55,10 @@ func TakeDefaults() (d Defaults, err error) {
 func Package(d Defaults) provider.Package {
 	return provider.Package{
 		Name: Name, Version: Version, DisplayName: "deployctl",
-		Description: "The first-party resources of deployctl: S3 buckets, objects and directories, resources of REST APIs, " +
-			"commands, and bindings.",
+		Description: "The first-party resources of deployctl: S3 buckets, objects and directories, resources of REST APIs, of " +
+			"Temporal servers, commands, and bindings.",
 		Homepage: "https://github.com/deployctl/deployctl",
-		Modules:  []provider.Module{s3.Module(d.S3), http.Module(), command.Module(), binding.Module()},
+		Modules: []provider.Module{s3.Module(d.S3), http.Module(), temporal.Module(), command.Module(),
+			binding.Module()},
 	}
 }
