@@ -55,8 +55,8 @@ func TakeDefaults() (d Defaults, err error) {
 func Package(d Defaults) provider.Package {
 	return provider.Package{
 		Name: Name, Version: Version, DisplayName: "deployctl",
-		Description: "The first-party resources of deployctl: S3 buckets, objects and directories, resources of REST APIs, of " +
-			"Temporal servers, commands, and bindings.",
+		Description: "The first-party resources of deployctl: S3 buckets, objects and directories, resources of REST APIs, " +
+			"of Temporal servers, commands, and bindings.",
 		Homepage: "https://github.com/deployctl/deployctl",
 		Modules: []provider.Module{s3.Module(d.S3), http.Module(), temporal.Module(), command.Module(),
 			binding.Module()},

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"os"
@@ -104,7 +105,7 @@ func (p *playground) proxy(t *testing.T, calls *providertest.Calls) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := grpc.NewServer(grpc.ForceServerCodec(frames{}), //nolint:staticcheck // there is no other way
+	server := grpc.NewServer(grpc.ForceServerCodec(frames{}),
 		grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
 			method, _ := grpc.MethodFromServerStream(stream)
 			var in, out frame
@@ -325,6 +326,22 @@ func (e engine) make(token string, in providertest.Inputs) (id string, err error
 	return "", err
 }
 
+// list returns what bears the mark of the stack.
+func (e engine) list(token string) (ids []string) {
+	e.t.Helper()
+	stream, err := e.List(e.t.Context(), &pulumirpc.ListRequest{Token: token})
+	for err == nil {
+		var item *pulumirpc.ListResponse
+		if item, err = stream.Recv(); err == nil && item.GetResult() != nil {
+			ids = append(ids, item.GetResult().GetId())
+		}
+	}
+	if !errors.Is(err, io.EOF) {
+		e.t.Errorf("the list of %s: %v", token, err)
+	}
+	return ids
+}
+
 func (e engine) remove(token, id string, in providertest.Inputs) {
 	e.t.Helper()
 	if _, err := e.Delete(e.t.Context(), &pulumirpc.DeleteRequest{Urn: urn(token), Id: id, OldInputs: wire(e.t, in),
@@ -382,6 +399,7 @@ func TestTheProgramOfThePageRuns(t *testing.T) {
 	if err := yaml.Unmarshal([]byte(strings.ReplaceAll(text, "${orders.name}", "orders")), &program); err != nil {
 		t.Fatal(err)
 	}
+	t.Setenv(provider.StackVariable, "identity-of-orders")
 	e := startPlayground(t).engine(t)
 	var made [][2]string
 	for range 2 {
@@ -403,6 +421,13 @@ func TestTheProgramOfThePageRuns(t *testing.T) {
 	}
 	if len(made) != 4 {
 		t.Errorf("the page declares %d resources, not one of each type", len(made))
+	}
+	for token, want := range map[string]string{
+		"deployctl:temporal:Namespace": "orders", "deployctl:temporal:NexusEndpoint": "payments",
+	} {
+		if ids := e.list(token); !slices.Equal(ids, []string{want}) {
+			t.Errorf("the stack's list of %s is %v", token, ids)
+		}
 	}
 	for _, one := range slices.Backward(made) {
 		read, err := e.Read(t.Context(), &pulumirpc.ReadRequest{Urn: urn(one[0]), Id: one[1]})

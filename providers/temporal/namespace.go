@@ -196,8 +196,8 @@ func (s *namespaceSeen) change(r provider.Request[NamespaceIn, NamespaceOut]) *w
 		Config: &namespace.NamespaceConfig{WorkflowExecutionRetentionTtl: r.News.Retention.proto()}}
 }
 
-// stale says whether a frontend may not know yet that a namespace exists: each has a list of its own, which it refreshes.
-// There may be none, or an earlier one of that name, which is deleted.
+// stale says whether a frontend may not know yet that a namespace exists: each has a list of its own, which it
+// refreshes. In that there may be none, or an earlier one of that name, which is deleted.
 func stale(err error) bool {
 	if err == nil {
 		return false

@@ -38,7 +38,7 @@ type ScheduleIn struct {
 	Overlap          string         `pulumi:"overlap,optional" default:"Skip" doc:"What happens if the workflow before still runs: Skip, BufferOne, BufferAll, CancelOther, TerminateOther or AllowAll."`
 	CatchupWindow    Duration       `pulumi:"catchupWindow,optional" default:"365d" doc:"How late a run may begin that the server has missed."`
 	PauseOnFailure   bool           `pulumi:"pauseOnFailure,optional" doc:"Whether a workflow that fails pauses the schedule."`
-	Paused           *bool          `pulumi:"paused,optional" doc:"Whether it is paused. Without it, whoever pauses it decides."`
+	Paused           *bool          `pulumi:"paused,optional" doc:"Whether it is paused. Without it, a pause by hand stays."`
 	Note             string         `pulumi:"note,optional" doc:"A note, such as why it is paused. Without it, what is there stays."`
 }
 

@@ -90,7 +90,8 @@ func TestAMarkTellsWhoseAThingIs(t *testing.T) {
 		t.Error("a create takes what is not ours")
 	case theirs.refuses(us, "it", "id", true, ours.owner) == nil, !theirs.lost(us, ours.owner):
 		t.Error("an update takes back what another stack has taken over")
-	case theirs.refuses(us, "it", "id", true, theirs.owner) != nil, mark{}.refuses(us, "it", "id", true, ours.owner) != nil:
+	case theirs.refuses(us, "it", "id", true, theirs.owner) != nil,
+		mark{}.refuses(us, "it", "id", true, ours.owner) != nil:
 		t.Error("what was adopted, or has lost its mark, is refused")
 	case !ours.of(us), ours.of(them), mark{}.of(us):
 		t.Error("a list has others' things")
