@@ -80,6 +80,7 @@ var trusted = map[string]string{
 	"providers":                              "in the sandbox of the program",
 	"providers/s3":                           "in the sandbox of the program",
 	"providers/http":                         "in the sandbox of the program",
+	"providers/temporal":                     "in the sandbox of the program",
 }
 
 // targets name the fuzz targets of other packages by which the parsers of a package are reached.

@@ -12,6 +12,7 @@ import (
 	"github.com/deployctl/deployctl/providers/http"
 	"github.com/deployctl/deployctl/providers/postgres"
 	"github.com/deployctl/deployctl/providers/s3"
+	"github.com/deployctl/deployctl/providers/temporal"
 )
 
 // Name is the package's name, and Version its version.
@@ -56,9 +57,9 @@ func Package(d Defaults) provider.Package {
 	return provider.Package{
 		Name: Name, Version: Version, DisplayName: "deployctl",
 		Description: "The first-party resources of deployctl: S3 buckets, objects and directories, resources of REST APIs, " +
-			"PostgreSQL, commands, and bindings.",
+			"PostgreSQL, Temporal servers, commands, and bindings.",
 		Homepage: "https://github.com/deployctl/deployctl",
-		Modules: []provider.Module{s3.Module(d.S3), http.Module(), postgres.Module(), command.Module(),
+		Modules: []provider.Module{s3.Module(d.S3), http.Module(), postgres.Module(), temporal.Module(), command.Module(),
 			binding.Module()},
 	}
 }

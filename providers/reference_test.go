@@ -105,6 +105,44 @@ resources:
   reads:
     type: deployctl:postgres:Grant
     properties: {role: app, on: table, database: shop, schema: sales, object: orders, privileges: [SELECT]}`,
+	"deployctl:temporal:Namespace": `name: orders
+runtime: yaml
+config:
+  deployctl:temporalAddress: {value: "temporal.internal:7233"}
+resources:
+  orders:
+    type: deployctl:temporal:Namespace
+    properties: {retention: 30d, description: Orders and their payments, data: {team: shop}}`,
+	"deployctl:temporal:SearchAttribute": `name: orders
+runtime: yaml
+config:
+  deployctl:temporalAddress: {value: "temporal.internal:7233"}
+resources:
+  customer:
+    type: deployctl:temporal:SearchAttribute
+    properties: {namespace: orders, name: Customer, type: Keyword}`,
+	"deployctl:temporal:Schedule": `name: orders
+runtime: yaml
+config:
+  deployctl:temporalAddress: {value: "temporal.internal:7233"}
+resources:
+  report:
+    type: deployctl:temporal:Schedule
+    properties:
+      namespace: orders
+      cron: ["0 3 * * MON-FRI"]
+      timezone: Europe/Berlin
+      workflowType: DailyReport
+      taskQueue: reports
+      input: [{region: north}]`,
+	"deployctl:temporal:NexusEndpoint": `name: orders
+runtime: yaml
+config:
+  deployctl:temporalAddress: {value: "temporal.internal:7233"}
+resources:
+  payments:
+    type: deployctl:temporal:NexusEndpoint
+    properties: {targetNamespace: orders, taskQueue: payments}`,
 	"deployctl:command:Run": `
   orders:
     type: deployctl:command:Run
