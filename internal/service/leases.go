@@ -13,6 +13,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/events/eventlog"
+	"github.com/deployctl/deployctl/internal/sys/tracing"
 	"github.com/deployctl/deployctl/statestore"
 )
 
@@ -101,6 +102,7 @@ func (s *Service) StartUpdate(ctx context.Context, r deployments.StartRequest) (
 	defer leave()
 	if err := attended(ctx, until, r.NoWorker, func() error {
 		request.Submitted = &deployments.Submission{StackID: request.Submitted.StackID, At: time.Now().UTC()}
+		request.Trace = tracing.Place(ctx)
 		workers, err := queue()
 		if err != nil {
 			return err
