@@ -44,7 +44,7 @@ func (s *Span) EndRPC(err error) {
 func Unary(within *Span) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker,
 		opts ...grpc.CallOption) error {
-		if within == nil {
+		if within == nil || !ours(method) {
 			return invoke(ctx, method, req, reply, conn, opts...)
 		}
 		ctx, span := calling(within.In(ctx), method)
@@ -53,6 +53,9 @@ func Unary(within *Span) grpc.UnaryClientInterceptor {
 		return err
 	}
 }
+
+// ours reports whether a method is one of the API: a check of the service's health is nobody's work.
+func ours(method string) bool { return strings.HasPrefix(method, "/deployctl.") }
 
 // calling begins the span of a call.
 func calling(ctx context.Context, method string) (context.Context, *Span) {
@@ -69,7 +72,7 @@ func calling(ctx context.Context, method string) (context.Context, *Span) {
 func Streaming(within *Span) grpc.StreamClientInterceptor {
 	return func(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer,
 		opts ...grpc.CallOption) (grpc.ClientStream, error) {
-		if within == nil {
+		if within == nil || !ours(method) {
 			return open(ctx, desc, conn, method, opts...)
 		}
 		ctx, span := calling(within.In(ctx), method)

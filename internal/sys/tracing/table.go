@@ -75,7 +75,7 @@ var (
 var Table = []Row{
 	{"deployctl COMMAND", []Key{ExitCode, ErrorType}},
 	{"deployctl.v1.SERVICE/METHOD", append([]Key{Request}, ofRPC...)},
-	{"METHOD ROUTE", []Key{HTTPMethod, HTTPRoute, HTTPStatus, Request, ErrorType}},
+	{"METHOD /ROUTE", []Key{HTTPMethod, HTTPRoute, HTTPStatus, Request, ErrorType}},
 	{SpanStack, append([]Key{UpdateKind, Result}, ofUpdate...)},
 	{SpanUpdate, append([]Key{UpdateKind, Result, Resources, ErrorType}, ofUpdate...)},
 	{SpanClaim, append([]Key{Claim}, ofUpdate...)},
