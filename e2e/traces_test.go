@@ -1,12 +1,14 @@
 package e2e
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
-	"github.com/deployctl/deployctl/internal/sys/tracing/tracingtest"
+	"github.com/deployctl/deployctl/internal/sys/tracing"
 	"github.com/deployctl/deployctl/internal/testkit/collectortest"
 )
 
@@ -34,10 +36,10 @@ func TestAnUpdateIsOneTraceFromTheCommandToTheCallsOfProviders(t *testing.T) {
 	}
 	var spans []collectortest.Span
 	eventually(t, "the spans of the update are exported", func() bool {
-		spans = tracingtest.Of(collector.Spans(), ciTrace)
-		return tracingtest.Has(spans, "update") && tracingtest.Has(spans, "commit") && tracingtest.Has(spans, "run")
+		spans = collectortest.Of(collector.Spans(), ciTrace)
+		return collectortest.Has(spans, "update") && collectortest.Has(spans, "commit") && collectortest.Has(spans, "run")
 	})
-	tracingtest.Check(t, collector.Spans())
+	collectortest.Check(t, collector.Spans(), tracing.Table)
 	byID := map[string]collectortest.Span{}
 	for _, span := range spans {
 		byID[span.ID] = span
@@ -61,7 +63,7 @@ func TestAnUpdateIsOneTraceFromTheCommandToTheCallsOfProviders(t *testing.T) {
 		update + " > step create > pulumirpc.ResourceProvider/Create", update + " > run", update + " > commit",
 	} {
 		if !paths[path] {
-			t.Errorf("no span is %s, but\n%s", path, tracingtest.Lines(paths))
+			t.Errorf("no span is %s, but\n%s", path, strings.Join(slices.Sorted(maps.Keys(paths)), "\n"))
 		}
 	}
 }

@@ -28,6 +28,9 @@ type traces struct {
 	sealed func(workflow, activity string) converter.DataConverter
 }
 
+// ofTrace is the content of the header.
+type ofTrace string
+
 // placeHeader is the header with the place of an update.
 const placeHeader = "deployctl-trace"
 
@@ -112,7 +115,7 @@ type tracedCalls struct {
 func (c *tracedCalls) ExecuteActivity(ctx workflow.Context, name string, args ...any) workflow.Future {
 	if header := interceptor.WorkflowHeader(ctx); header != nil && c.of.place != "" && spanned[name] {
 		data := c.of.traces.sealed(workflow.GetInfo(ctx).WorkflowExecution.ID, name)
-		if place, err := data.ToPayload(c.of.place); err == nil {
+		if place, err := data.ToPayload(ofTrace(c.of.place)); err == nil {
 			header[placeHeader] = place
 		}
 	}
@@ -191,16 +194,17 @@ func (a *tracedActivity) begin(ctx context.Context, arg any) (context.Context, *
 
 // place returns the place that the header of an activity names. Without one that can be read there is none: a span is
 // no reason not to do something.
-func (a *tracedActivity) place(ctx context.Context, info activity.Info) (place string) {
+func (a *tracedActivity) place(ctx context.Context, info activity.Info) string {
 	header := interceptor.Header(ctx)[placeHeader]
 	if header == nil {
 		return ""
 	}
 	data := a.traces.sealed(info.WorkflowExecution.ID, info.ActivityType.Name)
+	var place ofTrace
 	if data.FromPayload(header, &place) != nil {
 		return ""
 	}
-	return place
+	return string(place)
 }
 
 // described is what the span of an activity says. An epoch is that of a program.

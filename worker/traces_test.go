@@ -21,7 +21,6 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/sys/tracing"
-	"github.com/deployctl/deployctl/internal/sys/tracing/tracingtest"
 	"github.com/deployctl/deployctl/internal/testkit/collectortest"
 	"github.com/deployctl/deployctl/internal/testkit/waittest"
 )
@@ -51,7 +50,7 @@ func newTracedWorker(t *testing.T) *tracedWorker {
 func (w *tracedWorker) spans(t *testing.T) []collectortest.Span {
 	t.Helper()
 	w.tracing.Close(waittest.Context(t))
-	tracingtest.Check(t, w.collector.Spans())
+	collectortest.Check(t, w.collector.Spans(), tracing.Table)
 	return w.collector.Spans()
 }
 
@@ -62,7 +61,7 @@ func (w *tracedWorker) activity(t *testing.T, name string, in, result any, err e
 	env := suite.NewTestActivityEnvironment()
 	env.SetTestTimeout(waittest.Patience)
 	env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{w.traces, &replaced{result: result, err: err}}})
-	place, sealing := w.sealed("default-test-workflow-id", name).ToPayload(placeOfUpdate(tracedPlace, tracedUpdate))
+	place, sealing := w.sealed("default-test-workflow-id", name).ToPayload(ofTrace(placeOfUpdate(tracedPlace, tracedUpdate)))
 	must(t, sealing)
 	env.SetHeader(&commonpb.Header{Fields: map[string]*commonpb.Payload{placeHeader: place}})
 	env.RegisterActivityWithOptions(inputs[name], activity.RegisterOptions{Name: name})

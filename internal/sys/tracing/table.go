@@ -59,38 +59,33 @@ const (
 	SpanDeployment = "deployment"
 )
 
-// Row says which attributes the spans of a name may have. In a name, words in capitals stand for any text.
-type Row struct {
-	Name       string
-	Attributes []Key
-}
-
 var (
 	ofUpdate   = []Key{Organization, Stack, Update}
 	ofRPC      = []Key{RPCSystem, RPCService, RPCMethod, RPCStatus, ErrorType}
 	ofActivity = append([]Key{Attempt, ErrorType}, ofUpdate...)
 )
 
-// Table has every span. docs/observability.md repeats it.
-var Table = []Row{
-	{"deployctl COMMAND", []Key{ExitCode, ErrorType}},
-	{"deployctl.v1.SERVICE/METHOD", append([]Key{Request}, ofRPC...)},
-	{"METHOD /ROUTE", []Key{HTTPMethod, HTTPRoute, HTTPStatus, Request, ErrorType}},
-	{SpanStack, append([]Key{UpdateKind, Result}, ofUpdate...)},
-	{SpanUpdate, append([]Key{UpdateKind, Result, Resources, ErrorType}, ofUpdate...)},
-	{SpanClaim, append([]Key{Claim}, ofUpdate...)},
-	{SpanRun, append([]Key{TemporalRun, ErrorType}, ofUpdate...)},
-	{SpanProgram, append([]Key{Epoch}, ofActivity...)},
-	{SpanPlan, append([]Key{Count}, ofActivity...)},
-	{SpanCascade, ofActivity},
-	{SpanCompare, ofActivity},
-	{SpanAnalyze, ofActivity},
-	{SpanHook, ofActivity},
-	{SpanStep + " KIND", append([]Key{ResourceType, ResourceName, Outcome}, ofActivity...)},
-	{SpanRefresh, append([]Key{Count}, ofActivity...)},
-	{SpanSettle, append([]Key{ResourceType, ResourceName, Outcome}, ofActivity...)},
-	{SpanCommit, ofActivity},
-	{SpanSchedule, []Key{Organization, Stack, Attempt, ErrorType}},
-	{SpanDeployment, []Key{Organization, Stack, Attempt, ErrorType}},
-	{"pulumirpc.SERVICE/METHOD", ofRPC},
+// Table has the attributes that spans may have, by name. In a name, words in capitals stand for any text.
+// docs/observability.md repeats it.
+var Table = map[string][]Key{
+	"deployctl COMMAND":           {ExitCode, ErrorType},
+	"deployctl.v1.SERVICE/METHOD": append([]Key{Request}, ofRPC...),
+	"METHOD /ROUTE":               {HTTPMethod, HTTPRoute, HTTPStatus, Request, ErrorType},
+	SpanStack:                     append([]Key{UpdateKind, Result}, ofUpdate...),
+	SpanUpdate:                    append([]Key{UpdateKind, Result, Resources, ErrorType}, ofUpdate...),
+	SpanClaim:                     append([]Key{Claim}, ofUpdate...),
+	SpanRun:                       append([]Key{TemporalRun, ErrorType}, ofUpdate...),
+	SpanProgram:                   append([]Key{Epoch}, ofActivity...),
+	SpanPlan:                      append([]Key{Count}, ofActivity...),
+	SpanCascade:                   ofActivity,
+	SpanCompare:                   ofActivity,
+	SpanAnalyze:                   ofActivity,
+	SpanHook:                      ofActivity,
+	SpanStep + " KIND":            append([]Key{ResourceType, ResourceName, Outcome}, ofActivity...),
+	SpanRefresh:                   append([]Key{Count}, ofActivity...),
+	SpanSettle:                    append([]Key{ResourceType, ResourceName, Outcome}, ofActivity...),
+	SpanCommit:                    ofActivity,
+	SpanSchedule:                  {Organization, Stack, Attempt, ErrorType},
+	SpanDeployment:                {Organization, Stack, Attempt, ErrorType},
+	"pulumirpc.SERVICE/METHOD":    ofRPC,
 }

@@ -219,19 +219,32 @@ func TestThePageOfObservabilityListsEverySpanWithItsAttributes(t *testing.T) {
 	_, section, _ := strings.Cut(string(page), "\n## Traces\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	var told, made []string
+	for phrase, keys := range map[string][]Key{"of an update": ofUpdate, "of an activity": ofActivity, "of a call": ofRPC} {
+		text := ""
+		for _, key := range keys {
+			text += "`" + string(key) + "`, "
+		}
+		section = strings.ReplaceAll(section, phrase+" |", strings.TrimSuffix(text, ", ")+" |")
+		if !strings.Contains(section, "*"+phrase+"*") {
+			t.Errorf("the page does not explain %s", phrase)
+		}
+	}
+	section = strings.ReplaceAll(section, " if it never begins", "")
 	for _, row := range listed.FindAllStringSubmatch(section, -1) {
 		keys := strings.FieldsFunc(row[2], func(r rune) bool { return strings.ContainsRune("`, ", r) })
 		slices.Sort(keys)
 		told = append(told, row[1]+": "+strings.Join(keys, " "))
 	}
-	for _, row := range Table {
+	for name, attributes := range Table {
 		var keys []string
-		for _, key := range row.Attributes {
+		for _, key := range attributes {
 			keys = append(keys, string(key))
 		}
 		slices.Sort(keys)
-		made = append(made, row.Name+": "+strings.Join(keys, " "))
+		made = append(made, name+": "+strings.Join(keys, " "))
 	}
+	slices.Sort(told)
+	slices.Sort(made)
 	if !slices.Equal(told, made) {
 		t.Errorf("the page lists\n%s\nand there are\n%s", strings.Join(told, "\n"), strings.Join(made, "\n"))
 	}

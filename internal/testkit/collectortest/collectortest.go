@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/hex"
 	"net"
+	"regexp"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -114,4 +116,41 @@ func (c *Collector) Headers() metadata.MD {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.headers
+}
+
+// placeholder is a word of a name in a table that stands for any text.
+var placeholder = regexp.MustCompile(`[A-Z]{2,}`)
+
+// Check fails the test if a span has a name that is not in the table, or an attribute that the table does not have for
+// it. Words in capitals of a name in the table stand for any text.
+func Check[K ~string](t testing.TB, spans []Span, table map[string][]K) {
+	t.Helper()
+	for _, span := range spans {
+		known := false
+		for name, keys := range table {
+			pattern := placeholder.ReplaceAllString(regexp.QuoteMeta(name), ".+")
+			if !regexp.MustCompile("^" + pattern + "$").MatchString(span.Name) {
+				continue
+			}
+			known = true
+			for key := range span.Attributes {
+				if !slices.Contains(keys, K(key)) {
+					t.Errorf("the table has no attribute %s of %s", key, name)
+				}
+			}
+		}
+		if !known {
+			t.Errorf("the table has no span %s", span.Name)
+		}
+	}
+}
+
+// Of returns the spans of a trace.
+func Of(spans []Span, trace string) []Span {
+	return slices.DeleteFunc(spans, func(s Span) bool { return s.Trace != trace })
+}
+
+// Has reports whether a span has a name.
+func Has(spans []Span, name string) bool {
+	return slices.ContainsFunc(spans, func(s Span) bool { return s.Name == name })
 }
