@@ -2,6 +2,8 @@ package tracing
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -122,6 +124,14 @@ func (q *queue) export(group []sdk.ReadOnlySpan) {
 	q.failed.Add(int64(len(group)))
 	if q.tell != nil && time.Since(q.told) >= tellEvery {
 		q.told = time.Now()
-		q.tell(err)
+		q.tell(clipped(err))
 	}
+}
+
+// clipped returns an error with the begin of its text, which may be the collector's.
+func clipped(err error) error {
+	if text := err.Error(); len(text) > maxText {
+		return errors.New(strings.ToValidUTF8(text[:maxText], "") + "…")
+	}
+	return err
 }

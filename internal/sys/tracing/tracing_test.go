@@ -155,12 +155,18 @@ func TestNobodyWaitsForACollectorThatDoesNotAnswer(t *testing.T) {
 // refusing is a collector that refuses everything.
 type refusing struct{ slow }
 
-func (*refusing) ExportSpans(context.Context, []sdk.ReadOnlySpan) error { return errors.New("refused") }
+func (*refusing) ExportSpans(context.Context, []sdk.ReadOnlySpan) error {
+	return errors.New(strings.Repeat("refused ", 1000))
+}
 
 func TestErrorsOfTheExportAreToldOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := 0
-		traced := open(Options{Sample: 1, Failed: func(error) { told++ }}, &refusing{})
+		traced := open(Options{Sample: 1, Failed: func(err error) {
+			if told++; len(err.Error()) > 2*maxText {
+				t.Errorf("%d bytes are told", len(err.Error()))
+			}
+		}}, &refusing{})
 		for range 90 {
 			_, span := traced.Start(t.Context(), "step", Internal)
 			span.End("")
