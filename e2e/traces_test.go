@@ -23,16 +23,18 @@ func TestAnUpdateIsOneTraceFromTheCommandToTheCallsOfProviders(t *testing.T) {
 	h.env = append(h.env, "DEPLOYCTL_TRACING_ENDPOINT="+collector.URL)
 	s := newStage(t, h)
 	s.env = append(s.env, "TRACEPARENT=00-"+ciTrace+"-"+ciSpan+"-01")
+	s.write(t, "scenario.yaml", strings.Replace(layers, "outputs:", "  - {invoke: found, token: fake:index:lookup, "+
+		"args: {name: \"${named-1.id}\"}}\noutputs:", 1))
 	s.update(t, "up")
 	if history := s.must(t, "stack", "history", "--json"); !strings.Contains(history, `"00-`+ciTrace+"-") {
 		t.Errorf("the history does not say the trace:\n%s", history)
 	}
-	log, err := os.ReadFile(filepath.Join(h.state(), "logs", "service.log"))
-	must(t, err)
 	for _, line := range []string{"msg=call ", `msg="update begins"`, `msg="update ended"`} {
-		if !hasLine(string(log), line, "trace_id="+ciTrace) {
-			t.Errorf("no line %s has the trace in\n%s", line, log)
-		}
+		eventually(t, "the log has the trace in a line "+line, func() bool {
+			log, err := os.ReadFile(filepath.Join(h.state(), "logs", "service.log"))
+			must(t, err)
+			return hasLine(string(log), line, "trace_id="+ciTrace)
+		})
 	}
 	var spans []collectortest.Span
 	eventually(t, "the spans of the update are exported", func() bool {
@@ -59,7 +61,8 @@ func TestAnUpdateIsOneTraceFromTheCommandToTheCallsOfProviders(t *testing.T) {
 	}
 	const update = "deployctl up > deployctl.v1.Deployments/Submit > deployctl.v1.Deployments/Submit > stack > update"
 	for _, path := range []string{
-		update + " > claim", update + " > program", update + " > step create > pulumirpc.ResourceProvider/Check",
+		update + " > claim", update + " > program > pulumirpc.ResourceProvider/Invoke",
+		update + " > step create > pulumirpc.ResourceProvider/Check",
 		update + " > step create > pulumirpc.ResourceProvider/Create", update + " > run", update + " > commit",
 	} {
 		if !paths[path] {

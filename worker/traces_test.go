@@ -60,8 +60,10 @@ func (w *tracedWorker) activity(t *testing.T, name string, in, result any, err e
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
 	env.SetTestTimeout(waittest.Patience)
-	env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{w.traces, &replaced{result: result, err: err}}})
-	place, sealing := w.sealed("default-test-workflow-id", name).ToPayload(ofTrace(placeOfUpdate(tracedPlace, tracedUpdate)))
+	env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{w.traces,
+		&replaced{result: result, err: err}}})
+	update := ofTrace(placeOfUpdate(tracedPlace, tracedUpdate))
+	place, sealing := w.sealed("default-test-workflow-id", name).ToPayload(update)
 	must(t, sealing)
 	env.SetHeader(&commonpb.Header{Fields: map[string]*commonpb.Payload{placeHeader: place}})
 	env.RegisterActivityWithOptions(inputs[name], activity.RegisterOptions{Name: name})
@@ -161,7 +163,8 @@ func TestASpanOfAStepHasItsResourceAndItsOutcomeAndNoText(t *testing.T) {
 			deployments.StepOutput{StepFinished: finished(engine.OutcomeFailed, "quota")}), "failed", "quota"},
 		"not known": {nil, temporal.NewNonRetryableApplicationError(secret, deployments.ErrorUnknownOutcome, nil), "unknown",
 			deployments.ErrorUnknownOutcome},
-		"throttled":      {nil, temporal.NewApplicationError(secret, deployments.ErrorThrottled), "", deployments.ErrorThrottled},
+		"throttled": {nil, temporal.NewApplicationError(secret, deployments.ErrorThrottled), "",
+			deployments.ErrorThrottled},
 		"broken":         {nil, errors.New(secret), "", string(deployments.CodeInternal)},
 		"cancelled":      {nil, temporal.NewCanceledError(secret), "", string(deployments.CodeCancelled)},
 		"of a settle":    {finished(engine.OutcomeUndecidable, ""), nil, "undecidable", "undecidable"},
@@ -200,8 +203,8 @@ func TestASpanOfAStepHasItsResourceAndItsOutcomeAndNoText(t *testing.T) {
 
 func TestAnUpdateThatIsRecoveredOrNeverBeganHasItsSpan(t *testing.T) {
 	w := newTracedWorker(t)
-	info := deployments.UpdateInfo{Update: tracedUpdate, Kind: engine.KindUp, Status: "failed", Error: "a text", Trace: tracedPlace,
-		Started: time.Now().Add(-time.Hour), Ended: time.Now().Add(time.Hour)}
+	info := deployments.UpdateInfo{Update: tracedUpdate, Kind: engine.KindUp, Status: "failed", Error: "a text",
+		Trace: tracedPlace, Started: time.Now().Add(-time.Hour), Ended: time.Now().Add(time.Hour)}
 	w.activity(t, deployments.ActivityRecover, deployments.RecoverInput{Update: tracedUpdate},
 		deployments.Recovered{UpdateInfo: info}, nil)
 	before := info

@@ -132,7 +132,8 @@ func succeeded(log *slog.Logger, place string, arg, result any) {
 		}
 	case deployments.SubmitDeploymentInput:
 		u, _ := result.(deployments.UpdateName)
-		inTrace(ofUpdate(log, u), place).Info("update of a deployment", "deployment", arg.Name.Number, "request_id", arg.Request.RequestID)
+		inTrace(ofUpdate(log, u), place).Info("update of a deployment", "deployment", arg.Name.Number, "request_id",
+			arg.Request.RequestID)
 	case deployments.EndDeploymentInput:
 		ofStack(log, arg.Name.StackName).Info("deployment ended", "deployment", arg.Name.Number, "result",
 			string(arg.Status))
@@ -141,7 +142,8 @@ func succeeded(log *slog.Logger, place string, arg, result any) {
 
 func begins(log *slog.Logger, u deployments.UpdateName, r deployments.UpdateRequest, what string, more ...any) {
 	kind := deployments.UpdateInfo{Kind: r.Kind, DryRun: r.DryRun}.Command()
-	inTrace(ofUpdate(log, u), r.Trace).With(more...).Info(what, "kind", kind, "initiator", r.Initiator, "request_id", r.RequestID)
+	inTrace(ofUpdate(log, u), r.Trace).With(more...).Info(what, "kind", kind, "initiator", r.Initiator, "request_id",
+		r.RequestID)
 }
 
 // ended logs the end of an update, if the result of an activity describes one.

@@ -90,8 +90,8 @@ func TestProcessesAgreeOnTheIdsOfWhatIsOfTheSame(t *testing.T) {
 	child.End("NotDone")
 	span.End("")
 	begun := time.Now().Add(-time.Hour)
-	traced.Add(Whole{As: Within(place, "claim", "2"), In: update, Name: "claim", Begun: begun, Ended: begun.Add(time.Second),
-		After: Within(place, "claim", "1")})
+	traced.Add(Whole{As: Within(place, "claim", "2"), In: update, Name: "claim", Begun: begun,
+		Ended: begun.Add(time.Second), After: Within(place, "claim", "1")})
 	made := map[string]tracetest.SpanStub{}
 	for _, s := range spans() {
 		made[s.Name] = s
@@ -181,12 +181,13 @@ func TestErrorsOfTheExportAreToldOnceAMinute(t *testing.T) {
 
 func TestSpansReachACollectorWithItsHeaders(t *testing.T) {
 	collector := collectortest.Start(t)
-	traced, err := Open(Options{Endpoint: collector.URL, Headers: map[string]string{"authorization": "Bearer it"}, Sample: 1,
-		Service: "test", Instance: "here", Version: "1"})
+	traced, err := Open(Options{Endpoint: collector.URL, Headers: map[string]string{"authorization": "Bearer it"},
+		Sample: 1, Service: "test", Instance: "here", Version: "1"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, span := traced.Start(t.Context(), "step create", Internal, ResourceName.Of(strings.Repeat("n", 1000)), Attempt.Int(2))
+	_, span := traced.Start(t.Context(), "step create", Internal, ResourceName.Of(strings.Repeat("n", 1000)),
+		Attempt.Int(2))
 	span.End("NotDone")
 	traced.Close(waittest.Context(t))
 	spans := collector.Spans()
@@ -225,7 +226,8 @@ func TestThePageOfObservabilityListsEverySpanWithItsAttributes(t *testing.T) {
 	_, section, _ := strings.Cut(string(page), "\n## Traces\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	var told, made []string
-	for phrase, keys := range map[string][]Key{"of an update": ofUpdate, "of an activity": ofActivity, "of a call": ofRPC} {
+	for phrase, keys := range map[string][]Key{"of an update": ofUpdate, "of an activity": ofActivity,
+		"of a call": ofRPC} {
 		text := ""
 		for _, key := range keys {
 			text += "`" + string(key) + "`, "
