@@ -286,6 +286,7 @@ func running(u deployments.UpdateName, r deployments.UpdateRequest, since time.T
 		Update: u, Kind: r.Kind, DryRun: r.DryRun, Status: deployments.StatusRunning, Message: r.Message,
 		Initiator: r.Initiator,
 		Started:   since,
+		Trace:     r.Trace,
 	}
 }
 

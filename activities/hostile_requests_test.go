@@ -57,7 +57,7 @@ func (h *house) openWild(request deployments.UpdateRequest) *wildProgram {
 	go func() { defer close(closed); w.link.Serve(serving) }()
 	h.t.Cleanup(func() { closeLink(); <-closed })
 	w.link.Send(deployments.Message{Started: &engine.RunStarted{Epoch: 1}})
-	m, err := s.serveMonitor(w.link, claimed.Goal, nil)
+	m, err := s.serveMonitor(h.t.Context(), w.link, claimed.Goal, nil)
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/deployctl/deployctl/internal/host/monitor"
 	"github.com/deployctl/deployctl/internal/host/runlink"
 	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
+	"github.com/deployctl/deployctl/internal/sys/tracing"
 	"github.com/deployctl/deployctl/internal/values/bags"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
@@ -19,12 +20,12 @@ type monitorHost struct{ *session }
 
 // serveMonitor serves a monitor for one epoch of the program. The caller stops it.
 func (s *session) serveMonitor(
-	link *runlink.Link, goal engine.Goal, required []pluginhost.Package,
+	ctx context.Context, link *runlink.Link, goal engine.Goal, required []pluginhost.Package,
 ) (*monitor.Monitor, error) {
 	return monitor.Serve(monitor.Options{
 		Host: monitorHost{s}, Link: link, Goal: goal, Values: s.values, Config: s.config, Names: s.names,
 		Project:  monitor.Project{Root: s.root(), ProgramDir: s.programDir(), Box: s.box, Assets: s.assets},
-		Required: required, Refusals: &s.refusals, Hooks: &s.hooks, Started: s.phases.begin(startingPhase(s.project)),
+		Required: required, Refusals: &s.refusals, Hooks: &s.hooks, Span: tracing.Of(ctx), Started: s.phases.begin(startingPhase(s.project)),
 	})
 }
 

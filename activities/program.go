@@ -127,7 +127,7 @@ func (e *epoch) program(ctx context.Context) error {
 	for _, pkg := range required[:min(len(required), mostPrepared)] {
 		s.host.Prepare(pkg) // the plugin starts while the program does
 	}
-	m, err := s.serveMonitor(e.link, e.goal, required)
+	m, err := s.serveMonitor(ctx, e.link, e.goal, required)
 	if err != nil {
 		return err
 	}

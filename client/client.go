@@ -11,6 +11,7 @@ import (
 	api "github.com/deployctl/deployctl/api/deployctl/v1"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/sys/doors"
+	"github.com/deployctl/deployctl/internal/sys/tracing"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials"
@@ -36,6 +37,8 @@ type Options struct {
 	// Waiting is called with the part of the service that does not answer, in the service's words, once until the next
 	// call succeeds, and then with "". It may be nil.
 	Waiting func(why string)
+	// Span, if not nil, is what the calls are for: each has a span within it, and tells the service its place.
+	Span *tracing.Span
 	// Unreachable is called with true when the service has not been reached for a few seconds, and with false when it
 	// is reached again. It may be nil.
 	Unreachable func(bool)
@@ -104,8 +107,8 @@ func Dial(o Options) (*Client, error) {
 			}))
 	}
 	quiet := &silence{tell: o.Unreachable, tellPart: o.Waiting}
-	dial = append(dial, grpc.WithStatsHandler(quiet), grpc.WithUnaryInterceptor(encoded),
-		grpc.WithStreamInterceptor(encodedStream))
+	dial = append(dial, grpc.WithStatsHandler(quiet), grpc.WithChainUnaryInterceptor(tracing.Unary(o.Span), encoded),
+		grpc.WithChainStreamInterceptor(tracing.Streaming(o.Span), encodedStream))
 	connection, err := grpc.NewClient(o.Address, dial...)
 	if err != nil {
 		return nil, deployments.Errorf(deployments.CodeInvalid, "%q is not the address of a service: %w", o.Address,

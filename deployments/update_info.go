@@ -51,6 +51,8 @@ type UpdateInfo struct {
 	// Lease, if not nil, is that of a client which executes the update itself, as the stock CLI does. Only Stack and
 	// Watch set it, on the active update.
 	Lease *ClientLease `json:"lease,omitempty"`
+	// Trace is that of the update's request.
+	Trace string `json:"trace,omitempty"`
 }
 
 // ClientLease tells of the client of an update that executes it itself. Its times are zero if they are not known.

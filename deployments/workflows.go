@@ -174,6 +174,8 @@ type RunInput struct {
 	Base int `json:"base"`
 	// Retries are the stack's own retry policies.
 	Retries Retries `json:"retries,omitempty"`
+	// Trace is that of the update's request.
+	Trace string `json:"trace,omitempty"`
 	// Suspended is the core, suspended by continue-as-new; nil at the start.
 	Suspended json.RawMessage `json:"suspended,omitempty"`
 	// Spilled names the stored core, if it is too large for an input.

@@ -64,6 +64,7 @@ var trusted = map[string]string{
 	"internal/events/projection":             "events, on the client",
 	"internal/terminal/templates":            "files of the client's user",
 	"internal/terminal/settings":             "settings",
+	"internal/sys/tracing":                   "settings; a caller's place is parsed by OpenTelemetry's library",
 	"cmd/deployctl/internal/kms":             "settings",
 	"internal/devserver":                     "files of the home",
 	"internal/sandbox":                       "files of the worker, and its launcher's answers",

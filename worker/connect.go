@@ -11,6 +11,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/service"
+	"github.com/deployctl/deployctl/internal/sys/tracing"
 	"github.com/deployctl/deployctl/recovery"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/bucket"
@@ -34,6 +35,8 @@ type Config struct {
 	Log      *slog.Logger
 	// Metrics gets the SDK's metrics; nil for none.
 	Metrics client.MetricsHandler
+	// Tracing makes spans of the worker's activities; nil: none.
+	Tracing *tracing.Tracing
 	// WrapObjects decorates the object store, for metrics; nil for none.
 	WrapObjects func(bucket.Objects) bucket.Objects
 }

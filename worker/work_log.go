@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/sys/tracing"
 )
 
 // workLog logs what a worker does, one line for each begin and end: of updates, of those of the stock CLI, of
@@ -48,7 +49,7 @@ func (l *loggedActivity) ExecuteActivity(ctx context.Context, in *interceptor.Ex
 	if err != nil {
 		failed(log, in.Args[0], info.Attempt, err)
 	} else {
-		succeeded(log, in.Args[0], result)
+		succeeded(log, tracing.Place(ctx), in.Args[0], result)
 	}
 	return result, err
 }
@@ -61,6 +62,14 @@ func ofStack(log *slog.Logger, s deployments.StackName) *slog.Logger {
 // ofUpdate returns a log about an update.
 func ofUpdate(log *slog.Logger, u deployments.UpdateName) *slog.Logger {
 	return ofStack(log, u.StackName).With("update", u.Version)
+}
+
+// inTrace returns a log about what is in the trace of a place.
+func inTrace(log *slog.Logger, place string) *slog.Logger {
+	if id := tracing.ID(place); id != "" {
+		return log.With("trace_id", id)
+	}
+	return log
 }
 
 // failed logs an attempt that failed, if nothing else says so: all others are logged by the SDK, with their retries.
@@ -92,8 +101,8 @@ func ofSchedule(log *slog.Logger, in deployments.SubmitInput) *slog.Logger {
 		in.RequestID)
 }
 
-// succeeded logs what begins or has ended with an activity.
-func succeeded(log *slog.Logger, arg, result any) {
+// succeeded logs what begins or has ended with an activity, which has a place in a trace.
+func succeeded(log *slog.Logger, place string, arg, result any) {
 	switch arg := arg.(type) {
 	case deployments.ClaimInput:
 		claimed, _ := result.(deployments.Claimed)
@@ -116,14 +125,15 @@ func succeeded(log *slog.Logger, arg, result any) {
 		ended(log, result, "update of a client ended")
 	case deployments.SubmitInput:
 		accepted, _ := result.(deployments.Accepted)
-		ofSchedule(log, arg).Info("schedule runs", "update", accepted.Update.Version)
+		inTrace(ofSchedule(log, arg), place).Info("schedule runs", "update", accepted.Update.Version)
 	case deployments.DeliverInput:
 		if d, _ := result.(deployments.WebhookDelivery); d.Error != "" {
 			webhookFailed(log, arg, d.Attempt, errors.New(d.Error))
 		}
 	case deployments.SubmitDeploymentInput:
 		u, _ := result.(deployments.UpdateName)
-		ofUpdate(log, u).Info("update of a deployment", "deployment", arg.Name.Number, "request_id", arg.Request.RequestID)
+		inTrace(ofUpdate(log, u), place).Info("update of a deployment", "deployment", arg.Name.Number, "request_id",
+			arg.Request.RequestID)
 	case deployments.EndDeploymentInput:
 		ofStack(log, arg.Name.StackName).Info("deployment ended", "deployment", arg.Name.Number, "result",
 			string(arg.Status))
@@ -132,7 +142,8 @@ func succeeded(log *slog.Logger, arg, result any) {
 
 func begins(log *slog.Logger, u deployments.UpdateName, r deployments.UpdateRequest, what string, more ...any) {
 	kind := deployments.UpdateInfo{Kind: r.Kind, DryRun: r.DryRun}.Command()
-	ofUpdate(log, u).With(more...).Info(what, "kind", kind, "initiator", r.Initiator, "request_id", r.RequestID)
+	inTrace(ofUpdate(log, u), r.Trace).With(more...).Info(what, "kind", kind, "initiator", r.Initiator, "request_id",
+		r.RequestID)
 }
 
 // ended logs the end of an update, if the result of an activity describes one.
@@ -141,7 +152,7 @@ func ended(log *slog.Logger, result any, what string) {
 	if !ok {
 		return
 	}
-	log = ofUpdate(log, info.Update).With("kind", info.Command(), "result", info.Status, "took",
+	log = inTrace(ofUpdate(log, info.Update), info.Trace).With("kind", info.Command(), "result", info.Status, "took",
 		info.Took().Round(time.Millisecond).String(), "resources", info.Resources)
 	if info.Next != "" {
 		log = log.With("next", info.Next)

@@ -145,7 +145,12 @@ func (c *Connection) Run(ctx context.Context, o Options) error {
 // workers makes the workers of each queue, the private one first. broken takes the error after which one cannot go on.
 func (c *Connection) workers(o Options, acts *activities.Activities, broken func(error)) ([]worker.Worker, error) {
 	private := deployments.PrivateTaskQueue(o.Instance)
-	options := workerOptions(private, c.config.log(), &runFence{data: c.readers.Data}, o.Interceptors)
+	fence := &runFence{data: c.readers.Data}
+	options := workerOptions(private, c.config.log(), fence, o.Interceptors)
+	if c.config.Tracing != nil {
+		options.Interceptors = append([]interceptor.WorkerInterceptor{&traces{tracing: c.config.Tracing, sealed: fence.at}},
+			options.Interceptors...)
+	}
 	options.OnFatalError = broken
 	alone := options
 	alone.DisableWorkflowWorker = true

@@ -326,7 +326,7 @@ func (q *queue) info() deployments.StackInfo {
 func describe(u deployments.QueuedUpdate) deployments.UpdateInfo {
 	return deployments.UpdateInfo{
 		Update: u.Update, Kind: u.Request.Kind, Status: deployments.StatusQueued, Message: u.Request.Message,
-		Initiator: u.Request.Initiator, Started: u.Since,
+		Initiator: u.Request.Initiator, Started: u.Since, Trace: u.Request.Trace,
 	}
 }
 
@@ -338,5 +338,6 @@ func (q *queue) adopt(h deployments.Head, now time.Time) {
 	if r := h.Running; r != nil {
 		q.Active.Since = r.Started
 		q.Active.Request.Kind, q.Active.Request.Message, q.Active.Request.Initiator = r.Kind, r.Message, r.Initiator
+		q.Active.Request.Trace = r.Trace
 	}
 }

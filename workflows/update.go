@@ -88,7 +88,7 @@ func endWithdrawn(ctx workflow.Context, in deployments.UpdateInput) (deployments
 	info := deployments.UpdateInfo{
 		Update: in.Update, Kind: in.Request.Kind, DryRun: in.Request.DryRun, Status: string(engine.StatusCancelled),
 		Message: in.Request.Message, Initiator: in.Request.Initiator, Started: now, Ended: now, Error: in.Withdrawn,
-		Unbegun: true,
+		Unbegun: true, Trace: in.Request.Trace,
 	}
 	if in.Next != "" {
 		info.Status, info.Next = string(deployments.StatusMigrated), in.Next
@@ -169,7 +169,7 @@ func (u *update) startRun(ctx workflow.Context, forceContinue int) error {
 	})
 	u.run = workflow.ExecuteChildWorkflow(ctx, deployments.WorkflowRun, deployments.RunInput{
 		Update: u.in.Update, Goal: u.claimed.Goal, Worker: u.claimed.Worker, Base: u.claimed.Base,
-		Retries: u.claimed.Retries, ForceContinue: forceContinue,
+		Retries: u.claimed.Retries, Trace: u.in.Request.Trace, ForceContinue: forceContinue,
 	})
 	return u.run.GetChildWorkflowExecution().Get(ctx, nil)
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/deployctl/deployctl/e2e/fakecloud"
 	"github.com/deployctl/deployctl/e2e/harness"
+	"github.com/deployctl/deployctl/internal/testkit/collectortest"
 	"github.com/deployctl/deployctl/internal/testkit/soaktest"
 )
 
@@ -105,7 +106,8 @@ func live(t *testing.T, h *harness.Home, provider string) (secrets needles, show
 	cloud, env := harness.Cloud(t)
 	dir := t.TempDir()
 	harness.Files{"Pulumi.yaml": "name: secrecy\nruntime: scenario\n", "scenario.yaml": program}.Write(t, dir)
-	h.Env = append(h.Env, "TMPDIR="+temporary)
+	collector := collectortest.Start(t)
+	h.Env = append(h.Env, "TMPDIR="+temporary, "DEPLOYCTL_TRACING_ENDPOINT="+collector.URL)
 	p := h.Deployctl(dir, env, "ENVIRONMENT_SECRET="+string(secrets["environment"]))
 	p.Must(t, "stack", "init", "dev", "--secrets-provider", provider)
 	for _, place := range places {
@@ -143,6 +145,13 @@ func live(t *testing.T, h *harness.Home, provider string) (secrets needles, show
 	look(0, "destroy", "--yes", "--skip-preview", "--json")
 	look(0, "dev", "stop")
 	stop()
+	exported := collector.Texts()
+	for _, text := range exported {
+		shown.add("exported spans", secrets.in([]byte(text)))
+	}
+	if all := strings.Join(exported, ""); !strings.Contains(all, `"step create"`) || !strings.Contains(all, "failed") {
+		t.Errorf("no span of a step that failed was exported, but %d exports", len(exported))
+	}
 	return secrets, shown
 }
 

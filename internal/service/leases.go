@@ -13,6 +13,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/events/eventlog"
+	"github.com/deployctl/deployctl/internal/sys/tracing"
 	"github.com/deployctl/deployctl/statestore"
 )
 
@@ -70,7 +71,7 @@ func (s *Service) StartUpdate(ctx context.Context, r deployments.StartRequest) (
 	if err != nil {
 		return deployments.Leased{}, err
 	}
-	request := created.Request
+	request := within(ctx, created.Request)
 	if request.Authority == nil || !slices.ContainsFunc(request.Authority.Holders, r.By.Is) {
 		return deployments.Leased{}, deployments.Errorf(deployments.CodeNotFound, "the stack %s has no update %s of yours",
 			name, id)
@@ -125,6 +126,12 @@ func (s *Service) StartUpdate(ctx context.Context, r deployments.StartRequest) (
 	}
 	l.Expires = time.Now().Add(request.Lease.Duration)
 	return l, nil
+}
+
+// within returns a request with the place of the call that submits it in its trace.
+func within(ctx context.Context, r deployments.UpdateRequest) deployments.UpdateRequest {
+	r.Trace = tracing.Place(ctx)
+	return r
 }
 
 // attended repeats a call until a worker takes it up, or until a time: the stock CLI repeats no such call. It calls

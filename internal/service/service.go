@@ -16,6 +16,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/sys/panics"
+	"github.com/deployctl/deployctl/internal/sys/tracing"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/workflows"
 )
@@ -91,6 +92,7 @@ func (s *Service) Submit(ctx context.Context, r deployments.UpdateRequest) (depl
 		return deployments.Accepted{}, err
 	}
 	r.Submitted = &deployments.Submission{StackID: head.ID, At: time.Now().UTC()}
+	r.Trace = tracing.Place(ctx)
 	if r.DryRun {
 		return s.preview(ctx, r, queue)
 	}

@@ -11,4 +11,5 @@
 //   - outbound: guards requests to servers that users name: public addresses and TLS only
 //   - panics: turns panics into errors
 //   - share: shares slots, such as those of a worker, among organizations (ADR 0066)
+//   - tracing: makes spans and exports them (ADR 0078)
 package sys

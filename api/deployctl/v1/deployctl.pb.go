@@ -1046,6 +1046,7 @@ type UpdateInfo struct {
 	Cancelling    bool                   `protobuf:"varint,17,opt,name=cancelling,proto3" json:"cancelling,omitempty"` // somebody has asked for its end; of a stack's active update
 	Lease         *ClientLease           `protobuf:"bytes,18,opt,name=lease,proto3" json:"lease,omitempty"`            // of a stack's active update that a client executes itself
 	Unbegun       bool                   `protobuf:"varint,19,opt,name=unbegun,proto3" json:"unbegun,omitempty"`       // it never began, and so has changed nothing
+	Trace         string                 `protobuf:"bytes,20,opt,name=trace,proto3" json:"trace,omitempty"`            // the place of the call that asked for it in its trace, as a traceparent; empty if that is not exported
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1211,6 +1212,13 @@ func (x *UpdateInfo) GetUnbegun() bool {
 		return x.Unbegun
 	}
 	return false
+}
+
+func (x *UpdateInfo) GetTrace() string {
+	if x != nil {
+		return x.Trace
+	}
+	return ""
 }
 
 type ClientLease struct {
@@ -9723,7 +9731,7 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\x0eSubmitResponse\x120\n" +
 	"\x06update\x18\x01 \x01(\v2\x18.deployctl.v1.UpdateNameR\x06update\x12\x1a\n" +
 	"\bposition\x18\x02 \x01(\x05R\bposition\x120\n" +
-	"\x06behind\x18\x03 \x01(\v2\x18.deployctl.v1.UpdateInfoR\x06behind\"\xb3\x05\n" +
+	"\x06behind\x18\x03 \x01(\v2\x18.deployctl.v1.UpdateInfoR\x06behind\"\xc9\x05\n" +
 	"\n" +
 	"UpdateInfo\x120\n" +
 	"\x06update\x18\x01 \x01(\v2\x18.deployctl.v1.UpdateNameR\x06update\x12\x12\n" +
@@ -9747,7 +9755,8 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"cancelling\x18\x11 \x01(\bR\n" +
 	"cancelling\x12/\n" +
 	"\x05lease\x18\x12 \x01(\v2\x19.deployctl.v1.ClientLeaseR\x05lease\x12\x18\n" +
-	"\aunbegun\x18\x13 \x01(\bR\aunbegun\x1a:\n" +
+	"\aunbegun\x18\x13 \x01(\bR\aunbegun\x12\x14\n" +
+	"\x05trace\x18\x14 \x01(\tR\x05trace\x1a:\n" +
 	"\fChangesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"o\n" +

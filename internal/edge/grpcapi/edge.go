@@ -15,6 +15,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/edge/grpcapi/wire"
 	"github.com/deployctl/deployctl/internal/sys/mempool"
+	"github.com/deployctl/deployctl/internal/sys/tracing"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
@@ -52,6 +53,7 @@ type edge struct {
 	mode func(context.Context) (deployments.Mode, error)
 	// recheckEvery is how often the caller of an open stream is checked again.
 	recheckEvery time.Duration
+	tracing      *tracing.Tracing
 }
 
 // requestHeader is the header of an answer that has the call's id.
@@ -74,6 +76,7 @@ type call struct {
 	memory   *mempool.Claim // see share
 	release  []func()
 	unread   unread
+	span     *tracing.Span // nil: it is not exported, or the caller is not known
 
 	sending sync.Mutex
 	sent    bool // the header, at least; under sending
@@ -103,7 +106,9 @@ func (e *edge) serve(srv any, s grpc.ServerStream, info *grpc.StreamServerInfo, 
 	if err != nil && !e.unary[c.full] && e.streams.Err() != nil && s.Context().Err() == nil {
 		err = status.Error(codes.Unavailable, "the service is stopping")
 	}
-	return c.end(e.unanswered(s.Context(), err))
+	ended := c.end(e.unanswered(s.Context(), err))
+	c.span.EndRPC(ended)
+	return ended
 }
 
 // run authenticates the call and hands it to its method.
@@ -119,6 +124,8 @@ func (e *edge) run(c *call, srv any, handle grpc.StreamHandler) (err error) {
 	if c.caller, c.refused = e.authenticate(c); c.refused != nil {
 		return c.refused
 	}
+	c.ctx, c.span = e.tracing.Start(tracing.At(c.ctx, tracing.CallerPlace(c.ctx)), c.full[1:], tracing.Server,
+		append(tracing.RPC(c.full), tracing.Request.Of(c.entry.Request))...)
 	c.ctx, c.cancel = context.WithCancelCause(context.WithValue(c.ctx, callerKey{}, c.caller))
 	defer c.cancel(nil)
 	if !e.unary[c.full] {
@@ -351,6 +358,9 @@ func (c *call) end(err error) error {
 	log := c.edge.log
 	if err != nil {
 		log = log.With("error", c.entry.Error)
+	}
+	if id := c.span.TraceID(); id != "" {
+		log = log.With("trace_id", id)
 	}
 	log.Info("call", "request", c.entry.Request, "method", c.method, "code", code.String(), "token",
 		c.entry.Token, "member", c.entry.Member,

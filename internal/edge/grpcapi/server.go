@@ -10,6 +10,7 @@ import (
 
 	api "github.com/deployctl/deployctl/api/deployctl/v1"
 	"github.com/deployctl/deployctl/internal/sys/mempool"
+	"github.com/deployctl/deployctl/internal/sys/tracing"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/health"
@@ -54,6 +55,8 @@ type Config struct {
 	Health *health.Server
 	// Away says which part of the service does not answer now, if one does not, and returns at once; it may be nil.
 	Away func() error
+	// Tracing makes a span of each call of a caller who is known; nil: none.
+	Tracing *tracing.Tracing
 	// Log gets the errors whose text is not for callers.
 	Log *slog.Logger
 
@@ -98,7 +101,7 @@ func newServer(streams context.Context, c Config) (*grpc.Server, *health.Server,
 	edge := &edge{authority: c.Authority, auditor: c.Auditor, log: c.Log, streams: streams, unary: unary,
 		bounds: newBounds(c.Memory), calls: cmp.Or(c.Calls, NewCalls()), away: c.Away,
 		open: newCalls(mostOpen, mostOfHost, mostOfHost), entering: newEntering(),
-		recheckEvery: cmp.Or(c.recheckEvery, recheckEvery)}
+		recheckEvery: cmp.Or(c.recheckEvery, recheckEvery), tracing: c.Tracing}
 	if c.Service != nil {
 		edge.mode = c.Service.Mode
 	}

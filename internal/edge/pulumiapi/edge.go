@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/edge/grpcapi"
 	"github.com/deployctl/deployctl/internal/sys/mempool"
+	"github.com/deployctl/deployctl/internal/sys/tracing"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
@@ -126,7 +128,8 @@ type call struct {
 	memory   *mempool.Claim // see share; nil before
 	sending  atomic.Bool    // the answer, from that claim
 	release  []func()
-	queried  url.Values // see query
+	queried  url.Values    // see query
+	span     *tracing.Span // nil: it is not exported, or the caller is not known
 }
 
 // query returns the query of a call. It is parsed once, however often it is looked at: its length is the caller's
@@ -182,12 +185,42 @@ func (e *edge) run(c *call) (answer any, err error) {
 		c.refused = true
 		return nil, err
 	}
+	if c.route.by != byAnyone {
+		c.beginSpan()
+	}
 	if err := c.inMode(); err != nil {
 		c.refused = true
 		return nil, err
 	}
 	c.share()
 	return c.route.handle(c)
+}
+
+// beginSpan begins the call's span.
+func (c *call) beginSpan() {
+	place := ""
+	if said := c.Header.Values(tracing.Header); len(said) == 1 {
+		place = said[0]
+	}
+	var ctx context.Context
+	ctx, c.span = c.edge.Tracing.Start(tracing.At(c.Context(), place), c.route.name(), tracing.Server,
+		tracing.HTTPMethod.Of(c.Method), tracing.HTTPRoute.Of(c.route.path), tracing.Request.Of(c.entry.Request))
+	if c.span != nil {
+		c.Request = c.WithContext(ctx)
+	}
+}
+
+// endSpan ends the call's span. A status of the client's making is no failure of the server.
+func (c *call) endSpan(status int) {
+	if c.span == nil {
+		return
+	}
+	class := ""
+	if status >= http.StatusInternalServerError {
+		class = strconv.Itoa(status)
+	}
+	c.span.Set(tracing.HTTPStatus.Int(status))
+	c.span.End(class)
 }
 
 // admit authenticates the caller and checks the route's rule. What the path names is looked at once it is known who
@@ -323,11 +356,15 @@ func (e *edge) end(c *call, answer any, err error) {
 	if err != nil {
 		log = log.With("error", c.entry.Error)
 	}
+	if id := c.span.TraceID(); id != "" {
+		log = log.With("trace_id", id)
+	}
 	log.Info("pulumi call", "request", c.entry.Request, "method", c.Method, "route", c.route.path, "code", status,
 		"token", c.entry.Token, "member", c.entry.Member, "identity", c.entry.Identity, "peer", c.entry.Peer,
 		"organization", c.entry.Organization,
 		"stack", c.entry.Stack, "subject", c.entry.Subject, "took", time.Since(c.entry.Time).Round(time.Microsecond).String())
 	c.write(status, answer)
+	c.endSpan(status)
 	if e.Counted != nil {
 		e.Counted(c.route.name(), status, time.Since(c.entry.Time))
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/edge/grpcapi"
 	"github.com/deployctl/deployctl/internal/sys/mempool"
+	"github.com/deployctl/deployctl/internal/sys/tracing"
 	"github.com/deployctl/deployctl/statestore"
 )
 
@@ -71,7 +72,9 @@ type Config struct {
 	// Callback, if not nil, reports why the token of a login with a browser may not be sent to a port of loopback, where
 	// the CLI is said to listen.
 	Callback func(port int) error
-	Log      *slog.Logger
+	// Tracing makes a span of each call of a caller who is known; nil: none.
+	Tracing *tracing.Tracing
+	Log     *slog.Logger
 	// Counted, if not nil, is called with each call that has ended: the method and the path of its route, "unknown" for
 	// a path without one, the status of the answer, and how long it took.
 	Counted func(route string, status int, took time.Duration)

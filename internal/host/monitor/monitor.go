@@ -14,6 +14,7 @@ import (
 	"github.com/deployctl/deployctl/internal/host/stackconfig"
 	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
 	"github.com/deployctl/deployctl/internal/sandbox"
+	"github.com/deployctl/deployctl/internal/sys/tracing"
 	"github.com/deployctl/deployctl/internal/values/bags"
 	"github.com/deployctl/deployctl/internal/values/properties"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
@@ -55,6 +56,8 @@ type Options struct {
 	Required []pluginhost.Package // what the program says it needs
 	Refusals *Refusals
 	Hooks    *Hooks
+	// Span is what the program's calls are within; nil: it is not exported.
+	Span *tracing.Span
 	// Started is called with the program's first call and when the monitor stops, so more than once.
 	Started func()
 }
@@ -122,7 +125,8 @@ func Serve(o Options) (*Monitor, error) {
 		hooks:      o.Hooks,
 	}
 	m.hooked = m.hooks.begin(m.link.Epoch(), m.callbacks)
-	m.server = grpc.NewServer(pluginhost.ServerOptions(m.callFailed)...)
+	m.server = grpc.NewServer(append(pluginhost.ServerOptions(m.callFailed),
+		grpc.ChainUnaryInterceptor(o.Span.Serving()))...)
 	pulumirpc.RegisterResourceMonitorServer(m.server, m)
 	go func() { _ = m.server.Serve(listener) }() // ends by Stop
 	return m, nil

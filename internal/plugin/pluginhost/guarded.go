@@ -2,19 +2,36 @@ package pluginhost
 
 import (
 	"context"
+	"errors"
 
 	"github.com/deployctl/deployctl/internal/sys/panics"
+	"github.com/deployctl/deployctl/internal/sys/tracing"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/util/rpcutil/rpcerror"
+	"google.golang.org/grpc/status"
 )
 
 // guarded turns panics of the SDK's client of a provider into errors: the client panics if a provider's answer is not
 // as it expects. Methods of plugin.Provider that guarded lacks are not called.
 type guarded struct{ plugin.Provider }
 
+// providerService is the service of providers, in the names of spans.
+const providerService = "pulumirpc.ResourceProvider"
+
+// plainStatus returns the error of a call with the status that the SDK has wrapped.
+func plainStatus(err error) error {
+	if e := (*rpcerror.Error)(nil); errors.As(err, &e) {
+		return status.Error(e.Code(), "")
+	}
+	return err
+}
+
 func guard[Request, Response any](
 	ctx context.Context, name string, req Request, call func(context.Context, Request) (Response, error),
 ) (resp Response, err error) {
+	ctx, span := tracing.Child(ctx, providerService+"/"+name, tracing.Client, tracing.RPC(providerService+"/"+name)...)
+	defer func() { span.EndRPC(plainStatus(err)) }()
 	defer panics.Into(&err, "calling "+name+" of a provider")
 	return call(ctx, req)
 }

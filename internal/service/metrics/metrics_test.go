@@ -53,6 +53,7 @@ func everything() *Metrics {
 	m.CertificateEnds(func() (time.Time, error) { return time.Now(), nil })
 	m.FreeDisk(func() (uint64, bool) { return 1, true })
 	m.Schedules(func(context.Context) (active, paused int, err error) { return 1, 1, nil })
+	m.Spans(func() (exported, dropped, failed int64) { return 1, 1, 1 })
 	return m
 }
 

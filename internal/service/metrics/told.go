@@ -61,6 +61,30 @@ func (m *Metrics) FreeDisk(free func() (bytes uint64, known bool)) {
 	m.freeDisk.tell.Store(&tell)
 }
 
+// Spans shows what became of the spans of the process.
+func (m *Metrics) Spans(counts func() (exported, dropped, failed int64)) {
+	m.registry.MustRegister(&spanCounts{desc: prometheus.NewDesc("deployctl_spans_total",
+		"Spans that were exported, dropped because the queue was full, and lost with a failed export.", []string{"result"},
+		nil), counts: counts})
+}
+
+// spanCounts counts spans.
+type spanCounts struct {
+	desc   *prometheus.Desc
+	counts func() (exported, dropped, failed int64)
+}
+
+// Describe names the counter.
+func (s *spanCounts) Describe(to chan<- *prometheus.Desc) { to <- s.desc }
+
+// Collect shows the counts.
+func (s *spanCounts) Collect(to chan<- prometheus.Metric) {
+	exported, dropped, failed := s.counts()
+	for result, n := range map[string]int64{"exported": exported, "dropped": dropped, "failed": failed} {
+		to <- prometheus.MustNewConstMetric(s.desc, prometheus.CounterValue, float64(n), result)
+	}
+}
+
 // AuditFailed counts entries that could not be written to the audit log.
 func (m *Metrics) AuditFailed(entries int) { m.audit.Add(float64(entries)) }
 

@@ -18,6 +18,12 @@ const (
 	Metrics Key = "metrics-listen"
 	Health  Key = "health-listen"
 
+	TracingEndpoint    Key = "tracing.endpoint"
+	TracingSample      Key = "tracing.sample"
+	TracingHeaders     Key = "tracing.headers"
+	TracingHeadersFile Key = "tracing.headers-file"
+	TracingCACert      Key = "tracing.ca-cert"
+
 	LogFormat Key = "log.format"
 	LogLevel  Key = "log.level"
 
@@ -74,11 +80,13 @@ const (
 // Group says which commands a setting is for.
 type Group int
 
-// The groups: every command that speaks to a service; serve alone; serve and worker.
+// The groups: every command that speaks to a service; serve alone; serve and worker; all of these, where only serve and
+// worker have flags for it.
 const (
 	ForClient Group = iota
 	ForServe
 	ForService
+	ForEach
 )
 
 // Definition describes a setting.
@@ -109,6 +117,15 @@ var Table = []Definition{
 		"more loses its stack"},
 	{BootstrapToken, ForServe, "", true, "serve's own token, which creates the first admin's token"},
 	{BootstrapTokenFile, ForServe, "", false, "`FILE` that holds serve's own token"},
+	{TracingEndpoint, ForEach, "", false, "`URL` of a collector to which traces are exported (OTLP over gRPC), such as " +
+		"http://127.0.0.1:4317 or https://collector.internal:4317; not set: there are none"},
+	{TracingSample, ForEach, "1", false, "`SHARE` of the traces that are exported, from 0 to 1; one that has begun " +
+		"elsewhere is exported if it is there"},
+	{TracingHeaders, ForEach, "", true, "NAME=VALUE, separated by commas: headers that the collector wants, such as a " +
+		"token"},
+	{TracingHeadersFile, ForEach, "", false, "`FILE` that holds those headers"},
+	{TracingCACert, ForEach, "", false, "`FILE` of CA certificates (PEM) that the collector's certificate is checked " +
+		"against; not set: the system's"},
 	{TLSCert, ForService, "", false, "`FILE` of the certificate (PEM) of the API and of metrics; required off " +
 		"loopback"},
 	{TLSKey, ForService, "", false, "`FILE` of the certificate's key (PEM)"},

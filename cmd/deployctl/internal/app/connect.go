@@ -10,21 +10,28 @@ import (
 	"github.com/deployctl/deployctl/cmd/deployctl/internal/command/console"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/devserver"
+	"github.com/deployctl/deployctl/internal/sys/tracing"
 	"github.com/deployctl/deployctl/internal/terminal/settings"
 )
 
 // connect connects to the service that the settings name. If they name none, it connects to the embedded service and
 // starts it if necessary.
-func connect(ctx context.Context, s settings.Settings, n console.Notifier) (console.Connection, error) {
+func (t *commandTrace) connect(
+	ctx context.Context, s settings.Settings, n console.Notifier,
+) (console.Connection, error) {
+	span, err := t.begin(s, n.Command)
+	if err != nil {
+		return console.Connection{}, err
+	}
 	if address := s.Get(settings.Server); address != "" {
 		token, err := s.Secret(settings.Token)
 		if err != nil {
 			return console.Connection{}, err
 		}
 		return dial(ctx, client.Options{Address: address, Token: token, CAFile: authorityOf(s, address),
-			Unreachable: n.Unreachable, Waiting: n.Waiting, FirstPatience: firstPatience}, false)
+			Unreachable: n.Unreachable, Waiting: n.Waiting, FirstPatience: firstPatience, Span: span}, false)
 	}
-	return connectEmbedded(ctx, s, n)
+	return connectEmbedded(ctx, s, n, span)
 }
 
 // authorityOf returns the file with the certificates that must have signed that of the service at an address: that of
@@ -40,7 +47,9 @@ func authorityOf(s settings.Settings, address string) string {
 }
 
 // connectEmbedded connects to the embedded service. If it dies meanwhile, it is restarted once.
-func connectEmbedded(ctx context.Context, s settings.Settings, n console.Notifier) (console.Connection, error) {
+func connectEmbedded(
+	ctx context.Context, s settings.Settings, n console.Notifier, span *tracing.Span,
+) (console.Connection, error) {
 	for attempt := 1; ; attempt++ {
 		status, err := findEmbedded(ctx, s, n)
 		if err != nil {
@@ -54,6 +63,7 @@ func connectEmbedded(ctx context.Context, s settings.Settings, n console.Notifie
 		connection, err := dial(ctx, client.Options{
 			Address: status.APIAddress, Token: strings.TrimSpace(string(token)), CAFile: status.Certificate,
 			Unreachable: n.Unreachable, Waiting: n.Waiting, FirstPatience: firstPatience,
+			Span:   span,
 			Missed: (&restarter{home: status.Home, settings: s, say: n.Say}).look,
 		}, true)
 		if err == nil {

@@ -163,6 +163,7 @@ func serveEmbedded(ctx context.Context, d *devCall, server *devserver.Server, co
 		return err
 	}
 	defer in.metrics.close()
+	defer closeTracing(in.tracing, exportRest)
 	in.heap = heapLimit(d.Env, leastOfEmbedded, math.MaxInt64)
 	kept, err := auditKept(d.settings)
 	if err != nil {
@@ -192,7 +193,7 @@ func serveEmbedded(ctx context.Context, d *devCall, server *devserver.Server, co
 	in.heap.Count(memory.Taken)
 	stock := pulumiapi.Config{Memory: memory, Calls: calls,
 		Authority: stockAuthority{authority, server.Status.PulumiTokenFile},
-		Log:       server.Log, Since: time.Now(), Callback: callback, Counted: in.metrics.pulumi()}
+		Log:       server.Log, Since: time.Now(), Callback: callback, Counted: in.metrics.pulumi(), Tracing: in.tracing}
 	return together(ctx,
 		func(ctx context.Context) error { return node.servePulumi(ctx, listeners.api, stock) },
 		func(ctx context.Context) error { return node.servePulumi(ctx, listeners.console, stock) },
@@ -200,7 +201,7 @@ func serveEmbedded(ctx context.Context, d *devCall, server *devserver.Server, co
 			return grpcapi.Serve(ctx, doors.SameUser(listener), in.metrics.calls(grpcapi.Config{Memory: memory, Calls: calls,
 				Service: node.service, Authority: authority, Auditor: node.audit, TLS: server.TLS,
 				Log: server.Log, Health: node.readiness.grpc,
-				Away: node.stock.Away,
+				Away: node.stock.Away, Tracing: in.tracing,
 			}))
 		},
 		node.work,
@@ -252,7 +253,12 @@ func (d *devCall) infrastructure(server *devserver.Server) (in infrastructure, e
 	if in.lease, err = leaseOf(d.settings); err != nil {
 		return in, err
 	}
-	in.metrics, err = openExporter(d.settings, server.Log)
+	if in.tracing, err = tracingOf(d.settings, "deployctl-dev", server.Status.Instance, server.Log); err != nil {
+		return in, err
+	}
+	if in.metrics, err = openExporter(d.settings, server.Log); err == nil {
+		in.metrics.spans(in.tracing)
+	}
 	return in, err
 }
 

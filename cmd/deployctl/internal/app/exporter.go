@@ -13,6 +13,7 @@ import (
 	"github.com/deployctl/deployctl/internal/service/metrics"
 	"github.com/deployctl/deployctl/internal/sys/build"
 	"github.com/deployctl/deployctl/internal/sys/diskspace"
+	"github.com/deployctl/deployctl/internal/sys/tracing"
 	"github.com/deployctl/deployctl/internal/terminal/settings"
 	"github.com/deployctl/deployctl/recovery"
 	"github.com/deployctl/deployctl/statestore"
@@ -146,6 +147,13 @@ func (e *exporter) previewEnded() func(deployments.UpdateInfo) {
 		return nil
 	}
 	return e.PreviewEnded
+}
+
+// spans shows what became of the spans of this process.
+func (e *exporter) spans(t *tracing.Tracing) {
+	if e != nil && t != nil {
+		e.Spans(t.Counts)
+	}
 }
 
 // pulumi counts calls of the Pulumi Service API.

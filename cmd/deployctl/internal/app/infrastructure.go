@@ -22,6 +22,7 @@ import (
 	"github.com/deployctl/deployctl/internal/sys/doors"
 	"github.com/deployctl/deployctl/internal/sys/heap"
 	"github.com/deployctl/deployctl/internal/sys/outbound"
+	"github.com/deployctl/deployctl/internal/sys/tracing"
 	"github.com/deployctl/deployctl/internal/terminal/settings"
 	"github.com/deployctl/deployctl/providers"
 	"github.com/deployctl/deployctl/providers/s3"
@@ -65,6 +66,7 @@ type infrastructure struct {
 	// sandbox isolates the programs of a worker.
 	sandbox *sandbox.Policy
 	metrics *exporter
+	tracing *tracing.Tracing // nil: no spans
 	log     *slog.Logger
 }
 
@@ -226,6 +228,7 @@ func (in infrastructure) config() worker.Config {
 			Dial: in.s3.dial,
 		},
 		Keepers: in.keepers, Adopt: in.adopt, Log: in.log, Metrics: in.metrics.sdk(), WrapObjects: in.metrics.objects(),
+		Tracing: in.tracing,
 	}
 }
 

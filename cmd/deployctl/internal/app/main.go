@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	_ "github.com/deployctl/deployctl/cmd/deployctl/internal/collector" // puts off the first garbage collection
 	"github.com/deployctl/deployctl/cmd/deployctl/internal/command"
@@ -18,6 +19,7 @@ import (
 	"github.com/deployctl/deployctl/internal/devserver/parts"
 	"github.com/deployctl/deployctl/internal/project"
 	"github.com/deployctl/deployctl/internal/sys/build"
+	"github.com/deployctl/deployctl/internal/sys/tracing"
 	"github.com/deployctl/deployctl/internal/terminal/display"
 	"github.com/deployctl/deployctl/recovery"
 	"golang.org/x/term"
@@ -39,16 +41,19 @@ func Main(servers parts.Servers) int {
 	// An update does not end with its terminal: SIGHUP detaches, as Ctrl-C does.
 	interrupts := make(chan os.Signal, 2)
 	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	trace := &commandTrace{begun: time.Now(), caller: os.Getenv(strings.ToUpper(tracing.Header))}
 	s := &console.Env{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Environ: os.Environ(), Dir: dir,
-		Interrupts: interrupts, Connect: connect, Keys: openKey, Offers: offers, Build: build.Of(recovery.Build),
+		Interrupts: interrupts, Connect: trace.connect, Keys: openKey, Offers: offers, Build: build.Of(recovery.Build),
 		More: commands(servers),
 	}
 	s.Screen = display.FindScreen(os.Stdout, s.Variable)
 	if term.IsTerminal(int(os.Stdin.Fd())) {
 		s.Interactive, s.Hidden = term.IsTerminal(int(os.Stdout.Fd())), readHidden
 	}
-	return command.Main(context.Background(), s, os.Args)
+	code := command.Main(context.Background(), s, os.Args)
+	trace.end(code)
+	return code
 }
 
 // openKey finds a key of a key management service.

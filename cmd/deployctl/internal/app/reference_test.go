@@ -193,6 +193,7 @@ func settingsReference() string {
 		{settings.ForClient, "Commands that call a service"},
 		{settings.ForServe, "`serve`"},
 		{settings.ForService, "`serve` and `worker`"},
+		{settings.ForEach, "Every command"},
 	} {
 		fmt.Fprintf(&b, "\n### %s\n\n| setting | environment variable | default | meaning |\n|---|---|---|---|\n",
 			group.title)

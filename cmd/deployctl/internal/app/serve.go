@@ -24,7 +24,7 @@ func serveCommand(s *console.Env) *cli.Command {
 	return &cli.Command{
 		Name: "serve", Usage: "serve the API, with your own Temporal cluster and S3 bucket",
 		Flags: append([]cli.Flag{settingsFlag, checkFlag}, console.SettingFlags(settings.ForServe,
-			settings.ForService)...),
+			settings.ForService, settings.ForEach)...),
 		Action: func(c *cli.Context) error {
 			loaded, err := console.LoadSettings(s, c)
 			if err != nil {
@@ -66,6 +66,7 @@ func serve(ctx context.Context, o *start, check bool) error {
 	o.in.issuers = outbound.Hosts(o.settings.Get(settings.TrustPrivateHosts))
 	kept, err := auditKept(o.settings)
 	o.setting(err)
+	o.openTracing("deployctl-serve")
 	token, err := o.settings.Secret(settings.BootstrapToken)
 	o.setting(err)
 	o.setUp = true
@@ -85,15 +86,16 @@ func serve(ctx context.Context, o *start, check bool) error {
 	memory, calls := grpcapi.NewMemory(), grpcapi.NewCalls()
 	config := in.metrics.calls(grpcapi.Config{Memory: memory, Calls: calls,
 		Service: node.service, Authority: authority, Auditor: node.audit, TLS: api.secure, Log: log,
-		Health: node.readiness.grpc,
-		Away:   node.stock.Away,
+		Tracing: in.tracing,
+		Health:  node.readiness.grpc,
+		Away:    node.stock.Away,
 	})
 	return together(ctx,
 		func(ctx context.Context) error { return grpcapi.Serve(ctx, api, config) },
 		func(ctx context.Context) error {
 			return node.servePulumi(ctx, pulumi, pulumiapi.Config{Memory: memory, Calls: calls, Authority: authority,
 				TLS: api.secure,
-				Log: log, Counted: in.metrics.pulumi()})
+				Log: log, Counted: in.metrics.pulumi(), Tracing: in.tracing})
 		},
 		func(ctx context.Context) error { return collectAudit(ctx, node.store, kept, log) },
 		node.readiness.watch,

@@ -20,7 +20,7 @@ func workerCommand(s *console.Env) *cli.Command {
 	return &cli.Command{
 		Name: "worker", Usage: "run updates, with your own Temporal cluster and S3 bucket",
 		Flags: append([]cli.Flag{settingsFlag, checkFlag, organizationsFlag},
-			console.SettingFlags(settings.ForService)...),
+			console.SettingFlags(settings.ForService, settings.ForEach)...),
 		Action: func(c *cli.Context) error {
 			loaded, err := console.LoadSettings(s, c)
 			if err != nil {
@@ -50,6 +50,7 @@ func work(ctx context.Context, o *start, check bool) error {
 		o.setting(deployments.ValidateName("organization", organization))
 	}
 	o.openPlace()
+	o.openTracing("deployctl-worker")
 	o.stand(ctx, check)
 	if begins, err := o.begins(check); !begins {
 		return err

@@ -51,6 +51,7 @@ var pairs = []pair{
 		unsent(&got.Authority, sent.Authority)
 		unsent(&got.Lease, sent.Lease)
 		unsent(&got.Submitted, sent.Submitted)
+		got.Trace += sent.Trace // a client does not send it: the service sets it
 	}),
 	pairOf(FromMode, ToMode, nil),
 	pairOf(FromQuota, ToQuota, nil),

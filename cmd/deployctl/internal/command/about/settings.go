@@ -17,7 +17,7 @@ func SettingsCommand(s *console.Env) *cli.Command {
 			"default.\n\n" + settingsDoc(),
 		Flags: append([]cli.Flag{console.SettingsFlag, console.JSONFlag}, console.SettingFlags(settings.ForClient,
 			settings.ForServe,
-			settings.ForService)...),
+			settings.ForService, settings.ForEach)...),
 		Action: func(c *cli.Context) error {
 			session, err := console.NewSession(s, c)
 			if err != nil {

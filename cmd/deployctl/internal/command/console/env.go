@@ -51,6 +51,7 @@ type Dialer func(ctx context.Context, s settings.Settings, n Notifier) (Connecti
 
 // Notifier has the functions with which a connection reports its state to the user.
 type Notifier struct {
+	Command     string       // the name of the command, as in deployctl stack ls
 	Say         func(string) // one line
 	Found       bool         // connect only to a running service: do not start the embedded one
 	Unreachable func(bool)   // see client.Options

@@ -118,20 +118,21 @@ func (s *Session) Dial(ctx context.Context) error {
 	if address := s.Settings.Get(settings.Server); address != "" {
 		where, restart = "the service at "+address, ""
 	}
-	service, err := s.Connect(ctx, s.Settings, Notifier{Say: s.Note, Found: s.Completing, Waiting: func(why string) {
-		if why == "" {
-			s.Note(where + " answers again")
-			return
-		}
-		s.Note(why + "; waiting…")
-	}, Unreachable: func(lost bool) {
-		if lost {
-			s.Note(where + " has been unreachable since " + time.Now().Add(-client.Quiet).Format(time.TimeOnly) +
-				"; waiting…" + restart)
-		} else {
-			s.Note(where + " is reachable again")
-		}
-	}})
+	service, err := s.Connect(ctx, s.Settings, Notifier{Command: s.Flags.Command.HelpName, Say: s.Note,
+		Found: s.Completing, Waiting: func(why string) {
+			if why == "" {
+				s.Note(where + " answers again")
+				return
+			}
+			s.Note(why + "; waiting…")
+		}, Unreachable: func(lost bool) {
+			if lost {
+				s.Note(where + " has been unreachable since " + time.Now().Add(-client.Quiet).Format(time.TimeOnly) +
+					"; waiting…" + restart)
+			} else {
+				s.Note(where + " is reachable again")
+			}
+		}})
 	s.Service = service
 	return err
 }
