@@ -235,15 +235,17 @@ func (w *watcher) position(info deployments.StackInfo) *deployments.Progress {
 }
 
 // sendUnbegunEnd sends the end of an update that ended before it began: a withdrawn one, which has a result but no log,
-// or a preview that no worker took, which is not recovered. It gives up an update that is unknown. The log is read
-// after the result is there, because an update with a log closes the log first.
+// or a preview that no worker took, which is not recovered. It gives up an update that is unknown, or has it recovered
+// if it has its stack. The log is read after the result is there, because an update with a log closes the log first.
 func (w *watcher) sendUnbegunEnd(ctx context.Context, queue deployments.StackInfo) (bool, error) {
 	id := deployments.UpdateWorkflowID(w.update)
 	described, err := w.temporal.DescribeWorkflowExecution(ctx, id, "")
-	if unknown := (*serviceerror.NotFound)(nil); errors.As(err, &unknown) &&
-		(queue.Active == nil || queue.Active.Update != w.update) {
+	if unknown := (*serviceerror.NotFound)(nil); errors.As(err, &unknown) {
 		if w.missed++; w.missed < patience {
 			return false, nil
+		}
+		if queue.Active != nil && queue.Active.Update == w.update {
+			return false, w.recoverLost(ctx)
 		}
 		return false, deployments.Errorf(deployments.CodeNotFound,
 			"%s is not waiting any more, and never began: its stack's workflow was ended from outside; ask for it "+
@@ -275,6 +277,18 @@ func (w *watcher) sendUnbegunEnd(ctx context.Context, queue deployments.StackInf
 		return false, err
 	}
 	return true, w.send(deployments.WatchEvent{End: &info})
+}
+
+// recoverLost has the stack recover an update that Temporal does not know any more: nothing else would, until the next
+// command for the stack.
+func (w *watcher) recoverLost(ctx context.Context) error {
+	w.missed = 0
+	if err := w.send(serviceMessage(w.update, "Temporal has no workflow of "+w.update.String()+" any more: what it has "+
+		"saved is recovered.")); err != nil {
+		return err
+	}
+	_, _ = w.Recover(ctx, deployments.RecoverRequest{Stack: w.update.StackName}) // the stack says why it cannot
+	return nil
 }
 
 // reason returns the message of a workflow's error without the text that Temporal adds.

@@ -1,7 +1,9 @@
 package service
 
 import (
+	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/testkit/waittest"
@@ -35,4 +37,35 @@ func TestAFailedStackRecoverSaysWhatToRepair(t *testing.T) {
 		err.Error() != "checkpoints/1 is damaged" {
 		t.Errorf("it came to %s: %v", deployments.CodeOf(err), err)
 	}
+}
+
+// TestAWatcherHasAnUpdateRecoveredThatTemporalHasLost holds that who waits for an update sees its end although Temporal
+// knows none of its workflows any more, and although nobody asks anything else of the stack.
+func TestAWatcherHasAnUpdateRecoveredThatTemporalHasLost(t *testing.T) {
+	warmed(t)
+	synctest.Test(t, func(t *testing.T) {
+		s, f := newFake(t)
+		lost := deployments.UpdateName{StackName: dev, Version: "1"}
+		_, err := s.Claim(t.Context(), statestore.Claimant{Update: lost, Writer: "w#1"})
+		must(t, err)
+		must(t, s.PutInfo(t.Context(), deployments.UpdateInfo{Update: lost, Status: deployments.StatusRunning}))
+		f.active = &lost
+		f.recovered = func() error {
+			closeLog(t, s, deployments.UpdateInfo{Update: lost, Status: "failed", Error: "its workflow was ended from outside"})
+			return nil
+		}
+		var said, status string
+		must(t, s.Watch(t.Context(), lost, func(e deployments.WatchEvent) error {
+			switch {
+			case e.Event != nil && e.Event.DiagnosticEvent != nil:
+				said += e.Event.DiagnosticEvent.Message
+			case e.End != nil:
+				status += e.End.Status
+			}
+			return nil
+		}))
+		if status != "failed" || !strings.Contains(said, "Temporal has no workflow of "+lost.String()) {
+			t.Errorf("it ended %q and said %q", status, said)
+		}
+	})
 }
