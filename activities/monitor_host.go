@@ -25,7 +25,8 @@ func (s *session) serveMonitor(
 	return monitor.Serve(monitor.Options{
 		Host: monitorHost{s}, Link: link, Goal: goal, Values: s.values, Config: s.config, Names: s.names,
 		Project:  monitor.Project{Root: s.root(), ProgramDir: s.programDir(), Box: s.box, Assets: s.assets},
-		Required: required, Refusals: &s.refusals, Hooks: &s.hooks, Span: tracing.Of(ctx), Started: s.phases.begin(startingPhase(s.project)),
+		Required: required, Refusals: &s.refusals, Hooks: &s.hooks, Span: tracing.Of(ctx),
+		Started: s.phases.begin(startingPhase(s.project)),
 	})
 }
 
