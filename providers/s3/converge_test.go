@@ -2,6 +2,7 @@ package s3_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"maps"
 	"net/http/httputil"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/deployctl/deployctl/internal/testkit/soaktest"
 	"github.com/deployctl/deployctl/provider"
 	"github.com/deployctl/deployctl/provider/providertest"
@@ -65,24 +67,28 @@ func (s playground) buckets(t *testing.T) []string {
 	return names
 }
 
-// keys returns the objects of a bucket.
-func (s playground) keys(t *testing.T, bucket string) []string {
+// keys returns the objects of a bucket; false if it is gone: a delete whose caller was killed may go on in the server
+// while the buckets are looked at.
+func (s playground) keys(t *testing.T, bucket string) (keys []string, exists bool) {
 	t.Helper()
 	page, err := s.ListObjectsV2(context.Background(), &awss3.ListObjectsV2Input{Bucket: &bucket})
+	if gone := (*types.NoSuchBucket)(nil); errors.As(err, &gone) {
+		return nil, false
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	var keys []string
 	for _, o := range page.Contents {
 		keys = append(keys, aws.ToString(o.Key))
 	}
-	return keys
+	return keys, true
 }
 
 func (s playground) empty(t *testing.T) {
 	t.Helper()
 	for _, bucket := range s.buckets(t) {
-		for _, key := range s.keys(t, bucket) {
+		keys, _ := s.keys(t, bucket)
+		for _, key := range keys {
 			if _, err := s.DeleteObject(t.Context(), &awss3.DeleteObjectInput{Bucket: &bucket, Key: &key}); err != nil {
 				t.Fatal(err)
 			}
@@ -119,17 +125,27 @@ func (s playground) things(t *testing.T) map[string]any {
 		if p, err := s.GetBucketPolicy(context.Background(), &awss3.GetBucketPolicyInput{Bucket: &name}); err == nil {
 			b.Policy = aws.ToString(p.Policy)
 		}
+		keys, exists := s.keys(t, name)
+		if !exists {
+			continue
+		}
 		all["bucket "+name] = b
-		for _, key := range s.keys(t, name) {
-			all["object "+name+"/"+key] = s.object(t, name, key)
+		for _, key := range keys {
+			if o, exists := s.object(t, name, key); exists {
+				all["object "+name+"/"+key] = o
+			}
 		}
 	}
 	return all
 }
 
-func (s playground) object(t *testing.T, bucket, key string) object {
+// object returns an object; false if it is gone, see keys.
+func (s playground) object(t *testing.T, bucket, key string) (o object, exists bool) {
 	t.Helper()
 	got, err := s.GetObject(context.Background(), &awss3.GetObjectInput{Bucket: &bucket, Key: &key})
+	if gone := (*types.NoSuchKey)(nil); errors.As(err, &gone) {
+		return o, false
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +155,7 @@ func (s playground) object(t *testing.T, bucket, key string) object {
 		t.Fatal(err)
 	}
 	return object{string(content), aws.ToString(got.ContentType), aws.ToString(got.CacheControl),
-		maps.Clone(got.Metadata)}
+		maps.Clone(got.Metadata)}, true
 }
 
 func TestBucketsConverge(t *testing.T) {
