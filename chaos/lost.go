@@ -347,7 +347,9 @@ func (f *forgetful) loseBucket(ctx context.Context, c *command) error {
 // absent, and it is repeated.
 func (f *forgetful) rebuild(ctx context.Context, forbidden bool) (map[string]int, error) {
 	tally := map[string]int{"losses": 1}
-	adopts := func() (string, error) { return f.deployctl(ctx, append(slices.Clone(nextUp), "--adopt", "--refresh")...) }
+	adopts := func() (string, error) {
+		return f.deployctl(ctx, append(slices.Clone(nextUp), "--adopt", "--refresh")...)
+	}
 	if forbidden {
 		if err := f.cloud.Set(ctx, fakecloud.Fault{Name: "forbidden", Op: fakecloud.Read, Do: fakecloud.Fail,
 			Status: http.StatusForbidden, Chance: 0.5, Seed: f.r.Uint64()}); err != nil {

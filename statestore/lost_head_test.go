@@ -130,6 +130,30 @@ func TestWhatIsLeftOfAStackIsRemovedToItsEnd(t *testing.T) {
 	}
 }
 
+// TestALateRecordOfACreateIsNoneOfTheNextStack has an update of a stack that is gone record a mark, in a process that
+// takes the name for the stack that it knew. The next stack of the name has the same seeds.
+func TestALateRecordOfACreateIsNoneOfTheNextStack(t *testing.T) {
+	objects := &bucket.Memory{}
+	s := newStack(t, objects)
+	late, err := statestore.New(objects, statestore.Options{Master: storetest.Master})
+	must(t, err)
+	seed, mark := []byte("seed"), statestore.CreateMark{Place: "tags.mark", Text: "m"}
+	must(t, late.NoteMark(t.Context(), dev, seed, mark))
+	if noted, err := s.NotedMark(t.Context(), dev, seed); err != nil || noted != mark {
+		t.Fatalf("it noted %+v, %v", noted, err)
+	}
+	must(t, s.RemoveStack(t.Context(), dev, true))
+	must(t, s.CreateStack(t.Context(), dev, nil))
+	must(t, late.NoteMark(t.Context(), dev, seed, mark))
+	must(t, late.PutMade(t.Context(), dev, seed, "id"))
+	if noted, err := s.NotedMark(t.Context(), dev, seed); err != nil || noted != (statestore.CreateMark{}) {
+		t.Errorf("the next stack has %+v, %v", noted, err)
+	}
+	if id, err := s.Made(t.Context(), dev, seed); err != nil || id != "" {
+		t.Errorf("the next stack has made %q, %v", id, err)
+	}
+}
+
 func TestLateWritesOfARemovedStackDoNotTakeItsName(t *testing.T) {
 	objects := &bucket.Memory{}
 	s := newStack(t, objects)

@@ -86,7 +86,7 @@ func (a *absence) UnmarshalJSON(data []byte) error {
 func (s *Store) NoteAbsence(
 	ctx context.Context, name deployments.StackName, seed []byte, sought string, version int,
 ) error {
-	return s.putJSON(ctx, name, absenceKey(name, seed), absence{sought, version})
+	return s.putRecord(ctx, name, seed, absenceRecord, absence{sought, version})
 }
 
 // SawAbsence reports whether the last call of NoteAbsence for a create was for the same search, in an update since a
@@ -95,11 +95,8 @@ func (s *Store) SawAbsence(
 	ctx context.Context, name deployments.StackName, seed []byte, sought string, since int,
 ) (bool, error) {
 	var noted absence
-	err := s.getJSON(ctx, name, absenceKey(name, seed), &noted)
-	if errors.Is(err, bucket.ErrAbsent) {
-		return false, nil
-	}
-	return err == nil && noted.Sought == sought && noted.Version >= since, err
+	err := s.record(ctx, name, seed, absenceRecord, &noted)
+	return err == nil && noted != (absence{}) && noted.Sought == sought && noted.Version >= since, err
 }
 
 // CreateMark is the mark of a create, and where its resource bears it. The zero value is none.
@@ -110,38 +107,63 @@ type CreateMark struct {
 
 // NoteMark records before a create which mark its inputs have. Without it, what bears no mark may be of this create.
 func (s *Store) NoteMark(ctx context.Context, name deployments.StackName, seed []byte, mark CreateMark) error {
-	return s.putJSON(ctx, name, markKey(name, seed), mark)
+	return s.putRecord(ctx, name, seed, markRecord, mark)
 }
 
 // NotedMark returns what NoteMark recorded last for a create; the zero value when there is nothing.
 func (s *Store) NotedMark(ctx context.Context, name deployments.StackName, seed []byte) (mark CreateMark, err error) {
-	if err = s.getJSON(ctx, name, markKey(name, seed), &mark); errors.Is(err, bucket.ErrAbsent) {
-		return CreateMark{}, nil
-	}
+	err = s.record(ctx, name, seed, markRecord, &mark)
 	return mark, err
 }
 
 // PutMade records under which id a create has made its resource, when its update may not hear of it any more.
 func (s *Store) PutMade(ctx context.Context, name deployments.StackName, seed []byte, id string) error {
-	return s.putJSON(ctx, name, madeKey(name, seed), id)
+	return s.putRecord(ctx, name, seed, madeRecord, id)
 }
 
 // Made returns what PutMade recorded for a create; "" when there is nothing.
 func (s *Store) Made(ctx context.Context, name deployments.StackName, seed []byte) (id string, err error) {
-	if err = s.getJSON(ctx, name, madeKey(name, seed), &id); errors.Is(err, bucket.ErrAbsent) {
-		return "", nil
-	}
+	err = s.record(ctx, name, seed, madeRecord, &id)
 	return id, err
 }
 
-func madeKey(name deployments.StackName, seed []byte) string {
-	return stackKey(name, "creates", hex.EncodeToString(seed), "made")
+// createRecord is what is recorded of a create.
+type createRecord string
+
+// The records of a create.
+const (
+	madeRecord    createRecord = "made"
+	absenceRecord createRecord = "absence"
+	markRecord    createRecord = "mark"
+)
+
+// createKey returns the key of a record of a create. A stack that is made again has the seeds of the former one of its
+// name, and an update of that one may still write: so the key has what no two stacks share.
+func createKey(r *stackKeys, name deployments.StackName, seed []byte, record createRecord) string {
+	return stackKey(name, "creates", r.id, hex.EncodeToString(seed), string(record))
 }
 
-func absenceKey(name deployments.StackName, seed []byte) string {
-	return stackKey(name, "creates", hex.EncodeToString(seed), "absence")
+// putRecord stores a record of a create.
+func (s *Store) putRecord(
+	ctx context.Context, name deployments.StackName, seed []byte, record createRecord, v any,
+) error {
+	r, err := s.stackKeysOf(ctx, name)
+	if err != nil {
+		return err
+	}
+	return s.putJSON(ctx, name, createKey(r, name, seed, record), v)
 }
 
-func markKey(name deployments.StackName, seed []byte) string {
-	return stackKey(name, "creates", hex.EncodeToString(seed), "mark")
+// record reads a record of a create; v stays as it is when there is none.
+func (s *Store) record(
+	ctx context.Context, name deployments.StackName, seed []byte, record createRecord, v any,
+) error {
+	r, err := s.stackKeysOf(ctx, name)
+	if err == nil {
+		err = s.getJSON(ctx, name, createKey(r, name, seed, record), v)
+	}
+	if errors.Is(err, bucket.ErrAbsent) {
+		return nil
+	}
+	return err
 }

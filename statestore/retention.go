@@ -261,8 +261,8 @@ func (c *collection) neededRecords(ctx context.Context) (map[string]bool, error)
 		if err := json.Unmarshal(raw, &operation); err != nil {
 			return nil, err
 		}
-		for _, key := range []func(deployments.StackName, []byte) string{absenceKey, madeKey, markKey} {
-			needed[key(c.name, operation.Seed)] = true
+		for _, record := range []createRecord{absenceRecord, madeRecord, markRecord} {
+			needed[createKey(c.ring(c.head.ID), c.name, operation.Seed, record)] = true
 		}
 	}
 	return needed, nil

@@ -261,7 +261,7 @@ func (w *watcher) progress(ctx context.Context) (ended bool, err error) {
 	if err != nil {
 		queue, err := w.queued(ctx, w.update.StackName)
 		if err != nil {
-			return false, nil //nolint:nilerr // the next query may succeed
+			return false, w.stackLost(err)
 		}
 		if err := w.reportTrouble(queue); err != nil {
 			return false, err
@@ -279,6 +279,18 @@ func (w *watcher) progress(ctx context.Context) (ended bool, err error) {
 		w.steps, w.pause = steps, quick // its log will have news soon
 	}
 	return false, w.send(deployments.WatchEvent{Progress: &p})
+}
+
+// stackLost returns the error of looking at the stack if it says, again and again, that the stack is not there or cannot
+// be read, and nothing of the update runs: nothing will end it. Another one may pass.
+func (w *watcher) stackLost(err error) error {
+	if code := deployments.CodeOf(err); code != deployments.CodeNotFound && code != deployments.CodeFormat {
+		return nil
+	}
+	if w.missed++; w.missed < patience {
+		return nil
+	}
+	return err
 }
 
 // reportTrouble publishes, whenever it changes, why the stack cannot run or end this update.
