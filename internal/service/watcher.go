@@ -281,8 +281,8 @@ func (w *watcher) progress(ctx context.Context) (ended bool, err error) {
 	return false, w.send(deployments.WatchEvent{Progress: &p})
 }
 
-// stackLost returns the error of looking at the stack if it says, again and again, that the stack is not there or cannot
-// be read, and nothing of the update runs: nothing will end it. Another one may pass.
+// stackLost returns the error of looking at the stack if it says, again and again, that the stack is not there or
+// cannot be read, while nothing of the update runs: nothing will end it. Another one may pass.
 func (w *watcher) stackLost(err error) error {
 	if code := deployments.CodeOf(err); code != deployments.CodeNotFound && code != deployments.CodeFormat {
 		return nil
