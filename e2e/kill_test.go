@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/e2e/fakecloud"
 	"github.com/deployctl/deployctl/internal/testkit/soaktest"
 	"github.com/deployctl/deployctl/internal/testkit/waittest"
@@ -263,6 +264,14 @@ func asked(events []event) bool {
 	return false
 }
 
+// attempts reports whether an activity of a workflow is being attempted.
+func (h *home) attempts(t *testing.T, workflow, activity string) bool {
+	t.Helper()
+	return slices.ContainsFunc(h.describe(t, workflow).PendingActivities, func(a pendingActivity) bool {
+		return a.ActivityType.Name == activity && a.State == "PENDING_ACTIVITY_STATE_STARTED"
+	})
+}
+
 // TestASaveIsInterrupted kills the store, and the service, in the middle of a save: the store stands still until it is
 // under way.
 func TestASaveIsInterrupted(t *testing.T) {
@@ -283,11 +292,10 @@ func TestASaveIsInterrupted(t *testing.T) {
 			}
 			must(t, syscall.Kill(store[0], syscall.SIGSTOP))
 			must(t, gate.Open(t.Context()))
-			run := "run/organization/" + projectName(t) + "/dev/1"
-			eventually(t, "a save is under way", func() bool {
-				return slices.ContainsFunc(s.describe(t, run).PendingActivities, func(a pendingActivity) bool {
-					return a.ActivityType.Name == "Save" && a.State == "PENDING_ACTIVITY_STATE_STARTED"
-				})
+			name := "/organization/" + projectName(t) + "/dev/1"
+			eventually(t, "a save is under way", func() bool { // the last one, if everything else has been made meanwhile
+				return s.attempts(t, "run"+name, deployments.ActivitySave) ||
+					s.attempts(t, "update"+name, deployments.ActivityCommit)
 			})
 			killed[victim](t, s, up)
 			_ = syscall.Kill(store[0], syscall.SIGCONT) // unless it went with the service
