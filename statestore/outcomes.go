@@ -86,7 +86,7 @@ func (a *absence) UnmarshalJSON(data []byte) error {
 func (s *Store) NoteAbsence(
 	ctx context.Context, name deployments.StackName, seed []byte, sought string, version int,
 ) error {
-	return s.putRecord(ctx, name, seed, absenceRecord, absence{sought, version})
+	return s.putRecord(ctx, name, seed, absenceObject, absence{sought, version})
 }
 
 // SawAbsence reports whether the last call of NoteAbsence for a create was for the same search, in an update since a
@@ -95,7 +95,7 @@ func (s *Store) SawAbsence(
 	ctx context.Context, name deployments.StackName, seed []byte, sought string, since int,
 ) (bool, error) {
 	var noted absence
-	err := s.record(ctx, name, seed, absenceRecord, &noted)
+	err := s.record(ctx, name, seed, absenceObject, &noted)
 	return err == nil && noted != (absence{}) && noted.Sought == sought && noted.Version >= since, err
 }
 
@@ -107,45 +107,45 @@ type CreateMark struct {
 
 // NoteMark records before a create which mark its inputs have. Without it, what bears no mark may be of this create.
 func (s *Store) NoteMark(ctx context.Context, name deployments.StackName, seed []byte, mark CreateMark) error {
-	return s.putRecord(ctx, name, seed, markRecord, mark)
+	return s.putRecord(ctx, name, seed, markObject, mark)
 }
 
 // NotedMark returns what NoteMark recorded last for a create; the zero value when there is nothing.
 func (s *Store) NotedMark(ctx context.Context, name deployments.StackName, seed []byte) (mark CreateMark, err error) {
-	err = s.record(ctx, name, seed, markRecord, &mark)
+	err = s.record(ctx, name, seed, markObject, &mark)
 	return mark, err
 }
 
 // PutMade records under which id a create has made its resource, when its update may not hear of it any more.
 func (s *Store) PutMade(ctx context.Context, name deployments.StackName, seed []byte, id string) error {
-	return s.putRecord(ctx, name, seed, madeRecord, id)
+	return s.putRecord(ctx, name, seed, madeObject, id)
 }
 
 // Made returns what PutMade recorded for a create; "" when there is nothing.
 func (s *Store) Made(ctx context.Context, name deployments.StackName, seed []byte) (id string, err error) {
-	err = s.record(ctx, name, seed, madeRecord, &id)
+	err = s.record(ctx, name, seed, madeObject, &id)
 	return id, err
 }
 
-// createRecord is what is recorded of a create.
-type createRecord string
+// createObject is the name of an object with what is recorded of a create.
+type createObject string
 
-// The records of a create.
+// The objects of a create.
 const (
-	madeRecord    createRecord = "made"
-	absenceRecord createRecord = "absence"
-	markRecord    createRecord = "mark"
+	madeObject    createObject = "made"
+	absenceObject createObject = "absence"
+	markObject    createObject = "mark"
 )
 
 // createKey returns the key of a record of a create. A stack that is made again has the seeds of the former one of its
 // name, and an update of that one may still write: so the key has what no two stacks share.
-func createKey(r *stackKeys, name deployments.StackName, seed []byte, record createRecord) string {
+func createKey(r *stackKeys, name deployments.StackName, seed []byte, record createObject) string {
 	return stackKey(name, "creates", r.id, hex.EncodeToString(seed), string(record))
 }
 
 // putRecord stores a record of a create.
 func (s *Store) putRecord(
-	ctx context.Context, name deployments.StackName, seed []byte, record createRecord, v any,
+	ctx context.Context, name deployments.StackName, seed []byte, record createObject, v any,
 ) error {
 	r, err := s.stackKeysOf(ctx, name)
 	if err != nil {
@@ -156,7 +156,7 @@ func (s *Store) putRecord(
 
 // record reads a record of a create; v stays as it is when there is none.
 func (s *Store) record(
-	ctx context.Context, name deployments.StackName, seed []byte, record createRecord, v any,
+	ctx context.Context, name deployments.StackName, seed []byte, record createObject, v any,
 ) error {
 	r, err := s.stackKeysOf(ctx, name)
 	if err == nil {

@@ -261,7 +261,7 @@ func (c *collection) neededRecords(ctx context.Context) (map[string]bool, error)
 		if err := json.Unmarshal(raw, &operation); err != nil {
 			return nil, err
 		}
-		for _, record := range []createRecord{absenceRecord, madeRecord, markRecord} {
+		for _, record := range []createObject{absenceObject, madeObject, markObject} {
 			needed[createKey(c.ring(c.head.ID), c.name, operation.Seed, record)] = true
 		}
 	}
