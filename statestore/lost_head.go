@@ -35,8 +35,8 @@ func (s *Store) absent(ctx context.Context, name deployments.StackName) error {
 			"what exists: `deployctl stack init`, then `deployctl up --adopt`", name, key, latest)
 }
 
-// removeRemains removes what is left of a stack whose head was lost. Its identity is not known, so
-// neither are the objects that its names have shared: those stay.
+// removeRemains removes what is left of a stack whose head was lost. Its identity is not known, so neither are the
+// objects that its names have shared: those stay.
 //
 // Until its last version is noted, the stack is damaged, and nobody can make another of its name. After that only
 // objects of its versions are left, which another stack never gets.
@@ -96,7 +96,10 @@ func versionOf(key string) int {
 	default:
 		return 0
 	}
-	version, _ := strconv.Atoi(rest) // a person's copy has none
+	version, err := strconv.Atoi(rest)
+	if err != nil || version > deployments.MaxVersion { // a person's copy, or nobody's version
+		return 0
+	}
 	return version
 }
 

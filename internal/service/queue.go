@@ -280,14 +280,27 @@ func (w *watcher) sendUnbegunEnd(ctx context.Context, queue deployments.StackInf
 }
 
 // recoverLost has the stack recover an update that Temporal does not know any more: nothing else would, until the next
-// command for the stack.
+// command for the stack. The watch goes on meanwhile: an update that has only not begun yet is not recovered, and the
+// stack answers at its end.
 func (w *watcher) recoverLost(ctx context.Context) error {
 	w.missed = 0
-	if err := w.send(serviceMessage(w.update, "Temporal has no workflow of "+w.update.String()+" any more: what it has "+
-		"saved is recovered.")); err != nil {
-		return err
+	if !w.recovering.CompareAndSwap(false, true) {
+		return nil
 	}
-	_, _ = w.Recover(ctx, deployments.RecoverRequest{Stack: w.update.StackName}) // the stack says why it cannot
+	if !w.lost {
+		w.lost = true
+		if err := w.send(serviceMessage(w.update, "Temporal has no workflow of "+w.update.String()+": if it has lost it, "+
+			"what the update has saved is recovered.")); err != nil {
+			return err
+		}
+	}
+	go func() {
+		defer w.recovering.Store(false)
+		_ = panics.Do("recovering update "+w.update.String(), func() error { // the stack says why it cannot
+			_, err := w.Recover(ctx, deployments.RecoverRequest{Stack: w.update.StackName})
+			return err
+		})
+	}()
 	return nil
 }
 

@@ -54,16 +54,7 @@ func TestAWatcherHasAnUpdateRecoveredThatTemporalHasLost(t *testing.T) {
 			closeLog(t, s, deployments.UpdateInfo{Update: lost, Status: "failed", Error: "its workflow was ended from outside"})
 			return nil
 		}
-		var said, status string
-		must(t, s.Watch(t.Context(), lost, func(e deployments.WatchEvent) error {
-			switch {
-			case e.Event != nil && e.Event.DiagnosticEvent != nil:
-				said += e.Event.DiagnosticEvent.Message
-			case e.End != nil:
-				status += e.End.Status
-			}
-			return nil
-		}))
+		said, status := watchedToItsEnd(t, s, lost)
 		if status != "failed" || !strings.Contains(said, "Temporal has no workflow of "+lost.String()) {
 			t.Errorf("it ended %q and said %q", status, said)
 		}

@@ -54,6 +54,21 @@ func closeLog(t *testing.T, s *Service, info deployments.UpdateInfo) {
 		log))
 }
 
+// watchedToItsEnd watches an update to its end, and returns what is said meanwhile, and the status at the end.
+func watchedToItsEnd(t *testing.T, s *Service, u deployments.UpdateName) (said, status string) {
+	t.Helper()
+	must(t, s.Watch(t.Context(), u, func(e deployments.WatchEvent) error {
+		switch {
+		case e.Event != nil && e.Event.DiagnosticEvent != nil:
+			said += e.Event.DiagnosticEvent.Message
+		case e.End != nil:
+			status += e.End.Status
+		}
+		return nil
+	}))
+	return said, status
+}
+
 // The end of an update that moves is written before the update that it goes on as is queued.
 func TestAWatcherWaitsForTheContinuationOfAnUpdate(t *testing.T) {
 	s := newService(t)
@@ -66,16 +81,7 @@ func TestAWatcherWaitsForTheContinuationOfAnUpdate(t *testing.T) {
 	closeLog(t, s, deployments.UpdateInfo{Update: first, Status: string(deployments.StatusMigrated), Next: "2",
 		Error: "its build is gone"})
 
-	var said, status string
-	must(t, s.Watch(t.Context(), first, func(e deployments.WatchEvent) error {
-		switch {
-		case e.Event != nil && e.Event.DiagnosticEvent != nil:
-			said += e.Event.DiagnosticEvent.Message
-		case e.End != nil:
-			status += e.End.Status
-		}
-		return nil
-	}))
+	said, status := watchedToItsEnd(t, s, first)
 	if want := "update 1 continues as update 2: its build is gone\n"; said != want || status != "succeeded" {
 		t.Errorf("it said %q and ended %q after %d looks", said, status, temporal.looks)
 	}

@@ -30,6 +30,8 @@ type watcher struct {
 	runUnattended atomic.Bool // no worker answered the last query
 	trouble       string      // of the stack, as last reported
 	ended         bool        // its log has its end
+	lost          bool        // it was said that Temporal has no workflow of it
+	recovering    atomic.Bool // because of that
 }
 
 // send publishes a message of the service, which is in no log. It replaces one that a watcher has not read yet. The
