@@ -161,13 +161,20 @@ func (s *Store) ChangeDeployment(
 
 // putIf seals and writes an object under a condition; the error about one that does not hold wraps ErrChanged.
 func (s *Store) putIf(ctx context.Context, name deployments.StackName, key string, v any, c bucket.Condition) error {
-	plain, err := json.Marshal(v)
-	if err != nil {
-		return deployments.Errorf(deployments.CodeInternal, "write %s: %w", key, err)
-	}
 	r, err := s.stackKeysOf(ctx, name)
 	if err != nil {
 		return err
+	}
+	return s.putOf(ctx, r, name, key, v, c)
+}
+
+// putOf is putIf of the stack that has these keys.
+func (s *Store) putOf(
+	ctx context.Context, r *stackKeys, name deployments.StackName, key string, v any, c bucket.Condition,
+) error {
+	plain, err := json.Marshal(v)
+	if err != nil {
+		return deployments.Errorf(deployments.CodeInternal, "write %s: %w", key, err)
 	}
 	if _, err = s.objects.Put(ctx, key, r.box.Seal(plain, sealContext(name, key)), c); errors.Is(err, bucket.ErrChanged) {
 		return err

@@ -154,6 +154,35 @@ func TestALateRecordOfACreateIsNoneOfTheNextStack(t *testing.T) {
 	}
 }
 
+// TestAProcessThatKnowsAFormerStackServesTheNextOne has a process that has just read a stack host an update, and serve
+// a lease, of the next stack of the name.
+func TestAProcessThatKnowsAFormerStackServesTheNextOne(t *testing.T) {
+	objects := &bucket.Memory{}
+	s := newStack(t, objects)
+	late, err := statestore.New(objects, statestore.Options{Master: storetest.Master})
+	must(t, err)
+	former, err := late.StackID(t.Context(), dev)
+	must(t, err)
+	must(t, s.RemoveStack(t.Context(), dev, true))
+	must(t, s.CreateStack(t.Context(), dev, nil))
+	h, err := s.Head(t.Context(), dev)
+	must(t, err)
+	request := deployments.UpdateRequest{Message: "m", Submitted: &deployments.Submission{StackID: h.ID}}
+	for version, put := range map[string]func(context.Context, deployments.UpdateName, deployments.UpdateRequest) error{
+		"1": late.PutRequest, "preview-1": late.BeginPreview,
+	} {
+		u := deployments.UpdateName{StackName: dev, Version: version}
+		must(t, put(t.Context(), u, request))
+		if r, err := s.Request(t.Context(), u); err != nil || r.Message != "m" {
+			t.Errorf("the request of update %s is %+v, %v", version, r, err)
+		}
+	}
+	there, err := late.IsStack(t.Context(), dev, h.ID)
+	want(t, err, there, "the stack is taken for the former one")
+	there, err = late.IsStack(t.Context(), dev, former)
+	want(t, err, !there, "the former stack is there still")
+}
+
 func TestLateWritesOfARemovedStackDoNotTakeItsName(t *testing.T) {
 	objects := &bucket.Memory{}
 	s := newStack(t, objects)

@@ -216,14 +216,14 @@ func (s *Store) ring(id string) *stackKeys {
 	return r
 }
 
-// IdentityOf returns the identity of a stack, as it was identityCacheTime ago at the earliest; CodeNotFound when there
-// is none.
-func (s *Store) IdentityOf(ctx context.Context, name deployments.StackName) (string, error) {
-	r, err := s.stackKeysOf(ctx, name)
-	if err != nil {
-		return "", err
+// IsStack reports whether the stack of a name is the one with this identity, Head.ID; CodeNotFound when there is none.
+// The cache is believed if it agrees: another stack may just have got the name.
+func (s *Store) IsStack(ctx context.Context, name deployments.StackName, id string) (bool, error) {
+	if k, ok := s.knownIdentity(ctx, name); ok && k.id == id {
+		return true, nil
 	}
-	return r.id, nil
+	h, _, err := s.readHead(ctx, name)
+	return err == nil && h.ID == id, err
 }
 
 // stackKeysOf returns the keys of a stack by its name, from the cache or from its head.

@@ -15,12 +15,23 @@ import (
 
 // PutRequest stores an update's request, sealed, including secrets, so that any worker can host the update later.
 func (s *Store) PutRequest(ctx context.Context, u deployments.UpdateName, r deployments.UpdateRequest) error {
-	return s.putJSON(ctx, u.StackName, updateKey(u, "update"), r)
+	return s.putRequest(ctx, u, r, bucket.Condition{})
+}
+
+// putRequest seals a request for the stack for which it was submitted. The process may still know a former stack of the
+// name: it reads the head meanwhile.
+func (s *Store) putRequest(
+	ctx context.Context, u deployments.UpdateName, r deployments.UpdateRequest, c bucket.Condition,
+) error {
+	if r.Submitted == nil || r.Submitted.StackID == "" {
+		return s.putIf(ctx, u.StackName, updateKey(u, "update"), r, c)
+	}
+	return s.putOf(ctx, s.ring(r.Submitted.StackID), u.StackName, updateKey(u, "update"), r, c)
 }
 
 // BeginPreview stores the request of a preview. CodeConflict: another workflow run has begun the preview.
 func (s *Store) BeginPreview(ctx context.Context, u deployments.UpdateName, r deployments.UpdateRequest) error {
-	err := s.putIf(ctx, u.StackName, updateKey(u, "update"), r, bucket.Condition{Absent: true})
+	err := s.putRequest(ctx, u, r, bucket.Condition{Absent: true})
 	if !errors.Is(err, bucket.ErrChanged) {
 		return err
 	}

@@ -54,7 +54,7 @@ var writers = map[string]writer{
 	"Store.ChangeWebhooks":           {play: hookAtOnce},
 	"Store.ChangeSchedule":           {play: runAtOnce},
 	"Store.AddDeployment":            {play: deployAtOnce},
-	"Store.putIf":                    {play: deployAtOnce},
+	"Store.putOf":                    {play: deployAtOnce},
 	"Store.ChangeDeployment":         {play: stepAtOnce},
 	"Store.ChangeDeploymentSettings": {play: settingsAtOnce},
 	"Store.PutGitHostKey":            {told: "the key that was seen first counts"},

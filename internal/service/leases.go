@@ -189,8 +189,8 @@ func (s *Service) mayDeployStill(ctx context.Context, l deployments.Leased) erro
 // leaseHasEnded reports, as CodeForbidden, that an update has ended, and its lease with it, or that its stack is gone,
 // whatever has its name now.
 func (s *Service) leaseHasEnded(ctx context.Context, l deployments.Leased) error {
-	id, err := s.IdentityOf(ctx, l.Update.StackName)
-	if notFound(err) || err == nil && l.StackID != "" && id != l.StackID {
+	there, err := s.IsStack(ctx, l.Update.StackName, l.StackID)
+	if notFound(err) || err == nil && l.StackID != "" && !there {
 		return leaseEnded(l.Update)
 	}
 	if err != nil {
