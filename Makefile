@@ -126,7 +126,7 @@ FUZZED_PARTS = activities:FuzzRegisterResource activities:FuzzReadResource activ
 	deployments:FuzzDeploymentSettings internal/host/autonaming:FuzzPatterns internal/edge/grpcapi:FuzzCalls internal/values/token:FuzzTokens \
 	engine:FuzzRun internal/values/safetext:FuzzNothingThatATerminalObeysIsLeft internal/settle/errorclass:FuzzPatterns \
 	internal/values/valuediff:FuzzADiffIsEmptyExactlyForEqualTexts internal/plugin/intake:FuzzFrames internal/plugin/intake:FuzzValues \
-	internal/settle/settlerule:FuzzRules \
+	internal/settle/settlerule:FuzzRules internal/settle/stackkeys:FuzzValues \
 	catalogue:FuzzMapping internal/service:FuzzCron internal/service/identity:FuzzIssuers internal/plugin/plugins:FuzzLocks \
 	internal/plugin/plugins:FuzzArchives internal/host/policies:FuzzConfigurations internal/project/pythonproject:FuzzProjects \
 	internal/project/npmworkspace:FuzzWorkspaces internal/host/assets:FuzzAnswers internal/sys/outbound:FuzzURLs worker:FuzzPayloads

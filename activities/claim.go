@@ -95,10 +95,10 @@ func (a *Activities) claim(ctx context.Context, in deployments.ClaimInput) (depl
 		s.greet(missing)
 	}
 	goal := goalOf(u, version, r, s.granted)
-	goal.StackID, goal.Identity, goal.Look, goal.Generations = s.stackID, s.identity.Seeds, s.look, generations
+	goal.StackID, goal.Identity, goal.Look, goal.Generations = s.stackID, s.identity.Seeds, s.own.Look, generations
 	return deployments.Claimed{
 		Worker: a.Worker, Base: c.Base, Goal: goal, HasProgram: r.HasProgram(),
-		Retries: s.retries,
+		Retries: s.own.Retries,
 	}, nil
 }
 

@@ -2,14 +2,10 @@ package activities
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
-	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
-	"github.com/deployctl/deployctl/internal/host/stackconfig"
 	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
 	"github.com/deployctl/deployctl/internal/settle/errorclass"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
@@ -18,37 +14,12 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// errorsKey is the configuration key of the stack's patterns of errors, by package or type: {"aws": [{"class":
-// "definite", "code": ["InvalidThing"]}]}. They are asked before those of internal/settle/errorclass.
-const errorsKey = "deployctl:errors"
-
 // longestThrottled and longestNotReady are how long a call that its provider rejects in words only is repeated, if the
 // resource has no customTimeouts. A throttled one passes by itself; one that is not ready may never be.
 const (
 	longestThrottled = 20 * time.Minute
 	longestNotReady  = 5 * time.Minute
 )
-
-// readErrors reads the stack's configuration of errors.
-func readErrors(config stackconfig.Config) (errorclass.Table, error) {
-	text := config[errorsKey].Value
-	if text == "" {
-		return nil, nil
-	}
-	var table errorclass.Table
-	d := json.NewDecoder(strings.NewReader(text))
-	d.DisallowUnknownFields()
-	err := d.Decode(&table)
-	if err == nil {
-		err = table.Compile()
-	}
-	if err != nil {
-		return nil, deployments.Errorf(deployments.CodeInvalid,
-			`configuration %s must be JSON like {"PACKAGE or TYPE": [{"class": "definite", "code": ["InvalidThing"]}]}: %w`,
-			errorsKey, err)
-	}
-	return table, nil
-}
 
 // weigh turns an error that a provider has answered into the result of the step, or into an error of the activity if
 // the call is to be repeated. A provider that knows of settle rules says by its type what an error means, and a plain
@@ -67,7 +38,7 @@ func (at *attempt) weigh(
 	}
 	hide := at.session.redactor(ctx, bagsOf(at.step.Provider, at.step.New, at.step.Old)...) // the verdict quotes the text
 	call := callOf(at.step.Kind)
-	verdict, err := at.session.errors.Classify(errorclass.Error{
+	verdict, err := at.session.own.Errors.Classify(errorclass.Error{
 		Type: string(at.step.Type), Step: call, Code: code, Text: hide(text),
 	})
 	if err != nil {
@@ -120,7 +91,8 @@ func (at *attempt) passes(ctx context.Context, text string) bool {
 	if !activity.IsActivity(ctx) || time.Since(activity.GetInfo(ctx).ScheduledTime) > settlePatience {
 		return false
 	}
-	v, err := at.session.errors.Classify(errorclass.Error{Type: string(at.step.Type), Step: "read", Code: codes.Unknown,
+	v, err := at.session.own.Errors.Classify(errorclass.Error{
+		Type: string(at.step.Type), Step: "read", Code: codes.Unknown,
 		Text: text})
 	return err == nil && (v.Class == engine.ErrorAmbiguous || v.Class == engine.ErrorThrottled)
 }

@@ -4,34 +4,17 @@ import (
 	"context"
 	"regexp"
 	"slices"
-	"strconv"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
-	"github.com/deployctl/deployctl/internal/host/stackconfig"
 	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
 	"github.com/deployctl/deployctl/internal/settle/settlerule"
+	"github.com/deployctl/deployctl/internal/settle/stackkeys"
 	"github.com/deployctl/deployctl/provider"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 )
-
-// lookKey is the configuration key by which a stack says that nothing is looked for before it is created.
-const lookKey = "deployctl:look"
-
-// readLook reads whether what is to be created is looked for first.
-func readLook(config stackconfig.Config) (bool, error) {
-	text := config[lookKey].Value
-	if text == "" {
-		return true, nil
-	}
-	look, err := strconv.ParseBool(text)
-	if err != nil {
-		return false, deployments.Errorf(deployments.CodeInvalid, "configuration %s must be true or false", lookKey)
-	}
-	return look, nil
-}
 
 // forbidden is in the errors of providers that were not allowed to look. Such an error is never taken for absence.
 var forbidden = regexp.MustCompile(`(?i)\b403\b|access ?denied|forbidden|permission ?denied|not authorized|unauthorized` +
@@ -42,7 +25,7 @@ type forbiddenError struct{ text string }
 
 func (e *forbiddenError) Error() string {
 	return "it could not be looked for before it is created, so it may exist already: " + e.text +
-		"; allow to read it, or set " + lookKey + " to false"
+		"; allow to read it, or set " + stackkeys.Look + " to false"
 }
 
 // lookFirst looks for what the create would make with these inputs, and what creates of other generations would have
@@ -240,8 +223,8 @@ func (pl *planner) look(ctx context.Context, checked resource.PropertyMap) (*eng
 func (pl *planner) notFound(ctx context.Context, at *attempt, checked resource.PropertyMap) {
 	why := at.unfound
 	switch {
-	case !pl.session.look:
-		why = "it was not looked for (" + lookKey + ")"
+	case !pl.session.own.Look:
+		why = "it was not looked for (" + stackkeys.Look + ")"
 	case pl.ask.Look == nil:
 		why = "an earlier update has begun to create it, and the next one settles that"
 	case checked.ContainsUnknowns():

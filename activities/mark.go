@@ -8,11 +8,8 @@ import (
 	"encoding/hex"
 	"regexp"
 	"slices"
-	"strconv"
 
-	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
-	"github.com/deployctl/deployctl/internal/host/stackconfig"
 	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
 	"github.com/deployctl/deployctl/internal/settle/settlerule"
 	"github.com/deployctl/deployctl/statestore"
@@ -25,24 +22,8 @@ import (
 // create has made. It is part of the inputs from then on: the inputs of every later update get it from the state, so
 // that no comparison finds a difference. What exists without a mark never gets one.
 
-// markKey is the configuration key by which a stack asks for marks.
-const markKey = "deployctl:mark"
-
 // aMark has the form of marks. Labels of all clouds may have such a value.
 var aMark = regexp.MustCompile(`^[0-9a-f]{32}$`)
-
-// readMarks reads whether a stack asks for marks.
-func readMarks(config stackconfig.Config) (bool, error) {
-	text := config[markKey].Value
-	if text == "" {
-		return false, nil
-	}
-	marks, err := strconv.ParseBool(text)
-	if err != nil {
-		return false, deployments.Errorf(deployments.CodeInvalid, "configuration %s must be true or false", markKey)
-	}
-	return marks, nil
-}
 
 // mark returns the mark of the create with a seed; "" without one.
 // The URN is no part of it: a rename of the stack changes it, and the seed is of one create alone.
@@ -105,7 +86,7 @@ func (s *session) withMark(
 	ctx context.Context, p resourceProvider, provider *engine.Provider, t tokens.Type, seed []byte,
 	declared, olds resource.PropertyMap,
 ) resource.PropertyMap {
-	if olds == nil && !s.marks || olds != nil && !mayBear(resource.NewProperty(olds), markDepth) {
+	if olds == nil && !s.own.Marks || olds != nil && !mayBear(resource.NewProperty(olds), markDepth) {
 		return declared
 	}
 	all := s.rulesOfMarks(ctx, p, provider, t)
@@ -185,7 +166,7 @@ func (at *attempt) beginMark(
 	case !at.step.Check, at.place.IsZero(): // its plan has put the mark, or none can be put
 	case at.noted.Text != "" || at.step.Adopt:
 		return at.notedMark(declared), nil
-	case at.session.marks:
+	case at.session.own.Marks:
 		return putMark(at.place, declared, at.mark()), nil
 	}
 	return declared, nil

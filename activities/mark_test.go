@@ -1,7 +1,6 @@
 package activities
 
 import (
-	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -10,8 +9,8 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
-	"github.com/deployctl/deployctl/internal/host/stackconfig"
 	"github.com/deployctl/deployctl/internal/settle/settlerule"
+	"github.com/deployctl/deployctl/internal/settle/stackkeys"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 )
 
@@ -21,7 +20,7 @@ const byMark = `{"list": {"match": {"labels.deployctl-mark": "${mark}"}}, "mark"
 // marking asks for marks.
 func marking(rule string) map[string]deployments.ConfigValue {
 	config := maps.Clone(ruled(rule))
-	config[markKey] = deployments.ConfigValue{Value: "true"}
+	config[stackkeys.Mark] = deployments.ConfigValue{Value: "true"}
 	return config
 }
 
@@ -143,17 +142,5 @@ func TestEveryCreateHasAMarkOfItsOwn(t *testing.T) {
 	}
 	if first == s.mark([]byte{2}) || s.mark(nil) != "" {
 		t.Error("two creates have one mark")
-	}
-}
-
-func TestARuleOrAMarkThatIsWrongFailsTheUpdateAtItsStart(t *testing.T) {
-	for key, says := range map[string]string{markKey: "true or false", settlerule.StackKey: "a:b:C: read: character 1"} {
-		config := stackconfig.Config{key: {Value: `{"a:b:C": {"read": "${"}}`}}
-		_, wrongMark := readMarks(config)
-		_, wrongRule := readRules(config)
-		if err := errors.Join(wrongMark, wrongRule); err == nil ||
-			!strings.Contains(err.Error(), key) || !strings.Contains(err.Error(), says) {
-			t.Errorf("%s: %v", key, err)
-		}
 	}
 }

@@ -8,48 +8,12 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
-	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
+	"github.com/deployctl/deployctl/internal/settle/stackkeys"
 	"go.temporal.io/sdk/temporal"
 )
 
 func retrying(text string) map[string]deployments.ConfigValue {
-	return map[string]deployments.ConfigValue{retryKey: {Value: text}}
-}
-
-func TestTheMostExactNameOfARetryPolicyWins(t *testing.T) {
-	retries, err := readRetries(retrying(`{"toy": {"attempts": 5, "initial": "2s", "backoff": 1.5, "longest": "1m"}, "` + thingType + `": {"attempts": 2}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, want := range map[string]deployments.Retry{
-		thingType:         {Attempts: 2},
-		"toy:index:Other": {Attempts: 5, Initial: 2 * time.Second, Backoff: 1.5, Longest: time.Minute},
-		"tin:index:Thing": {},
-	} {
-		if got := retries.Of(tokens.Type(name)); got != want {
-			t.Errorf("%s: %+v", name, got)
-		}
-	}
-}
-
-func TestARetryPolicyThatCannotBeMeantIsRefused(t *testing.T) {
-	for text, says := range map[string]string{
-		`five`:                                          "must be JSON like",
-		`{"toy": 5}`:                                    `the policy of "toy"`,
-		`{"toy": {"attempt": 5}}`:                       `unknown field "attempt"`,
-		`{"toy": {"attempts": 0}}`:                      "attempts must be at least 1",
-		`{"toy": {"backoff": 0.5}}`:                     "backoff must be at least 1",
-		`{"toy": {"initial": "soon"}}`:                  `initial must be a duration such as 500ms, 1s or 2m, not "soon"`,
-		`{"toy": {"longest": "-1s"}}`:                   `longest must be a duration`,
-		`{"toy": {"initial": "2m", "longest": "1m"}}`:   "longest must not be shorter than initial",
-		`{"a": {"attempts": 1}, "toy": {"initial": 1}}`: `the policy of "toy"`,
-	} {
-		_, err := readRetries(retrying(text))
-		if deployments.CodeOf(err) != deployments.CodeInvalid || !strings.Contains(err.Error(), says) ||
-			!strings.Contains(err.Error(), retryKey) {
-			t.Errorf("%s: %v", text, err)
-		}
-	}
+	return map[string]deployments.ConfigValue{stackkeys.Retry: {Value: text}}
 }
 
 func TestAStepFailsWhenItsProviderWasAskedAsOftenAsTheStackAllows(t *testing.T) {

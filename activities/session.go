@@ -21,8 +21,8 @@ import (
 	"github.com/deployctl/deployctl/internal/host/stackconfig"
 	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
 	"github.com/deployctl/deployctl/internal/sandbox"
-	"github.com/deployctl/deployctl/internal/settle/errorclass"
 	"github.com/deployctl/deployctl/internal/settle/settlerule"
+	"github.com/deployctl/deployctl/internal/settle/stackkeys"
 	"github.com/deployctl/deployctl/internal/sys/mempool"
 	"github.com/deployctl/deployctl/internal/values/bags"
 	"github.com/deployctl/deployctl/internal/values/token"
@@ -51,12 +51,8 @@ type session struct {
 	store    *statestore.Store
 	values   *bags.Codec
 	config   stackconfig.Config
-	rules    *settlerule.Stack
-	marks    bool // what is created gets a mark
-	look     bool // what is created is looked for first
+	own      stackkeys.Settings
 	names    *autonaming.Rules
-	retries  deployments.Retries
-	errors   errorclass.Table   // the stack's own
 	project  *workspace.Project // nil without a program
 	place    string             // the directory of the bundle
 	dir      string             // the directory of its Pulumi.yaml

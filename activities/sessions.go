@@ -18,6 +18,7 @@ import (
 	"github.com/deployctl/deployctl/internal/plugin/intake"
 	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
 	"github.com/deployctl/deployctl/internal/settle/settlerule"
+	"github.com/deployctl/deployctl/internal/settle/stackkeys"
 	"github.com/deployctl/deployctl/internal/sys/panics"
 	"github.com/deployctl/deployctl/internal/values/token"
 	"github.com/deployctl/deployctl/provider"
@@ -135,19 +136,7 @@ func (a *Activities) fill(ctx context.Context, s *session) error {
 
 // readConfig reads what the configuration of the stack says about steps.
 func (s *session) readConfig() (err error) {
-	if s.rules, err = readRules(s.config); err != nil {
-		return err
-	}
-	if s.marks, err = readMarks(s.config); err != nil {
-		return err
-	}
-	if s.look, err = readLook(s.config); err != nil {
-		return err
-	}
-	if s.retries, err = readRetries(s.config); err != nil {
-		return err
-	}
-	if s.errors, err = readErrors(s.config); err != nil {
+	if s.own, err = stackkeys.Read(func(key string) string { return s.config[key].Value }); err != nil {
 		return err
 	}
 	s.names, err = autonaming.Read(s.config, autonaming.Stack{

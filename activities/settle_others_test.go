@@ -8,7 +8,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
-	"github.com/deployctl/deployctl/internal/settle/settlerule"
+	"github.com/deployctl/deployctl/internal/settle/stackkeys"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 )
 
@@ -39,7 +39,7 @@ func TestACreateOfAnotherEngineIsFoundByANameThatWasGeneratedForIt(t *testing.T)
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := bench(t, map[string]deployments.ConfigValue{settlerule.StackKey: {Value: `{"` + thingType +
+			h := bench(t, map[string]deployments.ConfigValue{stackkeys.Settle: {Value: `{"` + thingType +
 				`": {"read": "property:name"}}`}})
 			inputs := texts("name", c.name)
 			if c.set != nil {

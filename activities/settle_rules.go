@@ -10,9 +10,7 @@ import (
 	"maps"
 	"strings"
 
-	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
-	"github.com/deployctl/deployctl/internal/host/stackconfig"
 	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
 	"github.com/deployctl/deployctl/internal/settle/settlerule"
 	"github.com/deployctl/deployctl/internal/values/token"
@@ -21,19 +19,6 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
 )
-
-// readRules reads the settle rules of a stack's configuration.
-func readRules(config stackconfig.Config) (*settlerule.Stack, error) {
-	text := config[settlerule.StackKey].Value
-	if text == "" {
-		return nil, nil
-	}
-	rules, err := settlerule.ParseStack(text)
-	if err != nil {
-		return nil, deployments.Errorf(deployments.CodeInvalid, "configuration %s: %w", settlerule.StackKey, err)
-	}
-	return rules, nil
-}
 
 // finder is how a create with certain inputs is found: a rule whose variables are all known.
 type finder struct {
@@ -70,7 +55,7 @@ func (s *session) knownRules(ctx context.Context, p *pluginhost.Provider, t toke
 		return cached.([]known)
 	}
 	var all []known
-	own := s.rules.For(string(t))
+	own := s.own.Rules.For(string(t))
 	if len(own.Rules) > 0 {
 		all = append(all, known{Set: own})
 	}
@@ -223,7 +208,7 @@ func (s *session) reconciled(ctx context.Context, p *pluginhost.Provider, t toke
 
 // declared returns what a provider says of a type, unless the stack has rules for it.
 func (s *session) declared(ctx context.Context, p *pluginhost.Provider, t tokens.Type) provider.Settle {
-	if len(s.rules.For(string(t)).Rules) > 0 {
+	if len(s.own.Rules.For(string(t)).Rules) > 0 {
 		return ""
 	}
 	by, _ := s.declaredRule(ctx, p, t)

@@ -12,12 +12,13 @@ import (
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
 	"github.com/deployctl/deployctl/internal/settle/settlerule"
+	"github.com/deployctl/deployctl/internal/settle/stackkeys"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 )
 
 // ruled has a settle rule for things.
 func ruled(rule string) map[string]deployments.ConfigValue {
-	return map[string]deployments.ConfigValue{settlerule.StackKey: {Value: `{"` + thingType + `": ` + rule + `,
+	return map[string]deployments.ConfigValue{stackkeys.Settle: {Value: `{"` + thingType + `": ` + rule + `,
 		"toy": {"values": {"account": [{"function": "toy:index:broken", "result": "x"},
 			{"function": "toy:index:getAccount", "result": "account"}]}}}`}}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
-	"github.com/deployctl/deployctl/internal/settle/settlerule"
+	"github.com/deployctl/deployctl/internal/settle/stackkeys"
 	"github.com/deployctl/deployctl/internal/testkit/waittest"
 	"github.com/deployctl/deployctl/provider"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
@@ -242,7 +242,7 @@ func TestALostCreateIsFoundAmongAllByWhatTellsItFromOthers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := bench(t, map[string]deployments.ConfigValue{settlerule.StackKey: {Value: `{"` + thingType +
+			h := bench(t, map[string]deployments.ConfigValue{stackkeys.Settle: {Value: `{"` + thingType +
 				`": {"list": "property:tags.Name"}}`}})
 			put := func(things map[string]string) {
 				for id, text := range things {
@@ -272,7 +272,7 @@ func TestALostCreateIsFoundAmongAllByWhatTellsItFromOthers(t *testing.T) {
 
 // The first attempt was lost before it looked for the resource.
 func TestARepeatedAttemptLooksToo(t *testing.T) {
-	h := bench(t, map[string]deployments.ConfigValue{settlerule.StackKey: {Value: `{"` + thingType +
+	h := bench(t, map[string]deployments.ConfigValue{stackkeys.Settle: {Value: `{"` + thingType +
 		`": {"read": "property:name"}}`}})
 	step := h.create(texts("name", "ours", "do", "die-after"))
 	step.Check = false // the program sets the name
@@ -286,7 +286,7 @@ func TestARepeatedAttemptLooksToo(t *testing.T) {
 
 func TestAProviderThatStopsInTheMiddleOfAListIsAskedAgain(t *testing.T) {
 	t.Parallel()
-	h := bench(t, map[string]deployments.ConfigValue{settlerule.StackKey: {Value: `{"` + thingType +
+	h := bench(t, map[string]deployments.ConfigValue{stackkeys.Settle: {Value: `{"` + thingType +
 		`": {"list": "property:tags.Name"}}`}})
 	inputs := texts("do", "die-after")
 	inputs["tags"] = resource.NewProperty(resource.PropertyMap{"Name": resource.NewProperty("ours")})
@@ -370,7 +370,7 @@ func TestACallThatOverrunsItsStepIsSettledByItsLateAnswer(t *testing.T) {
 }
 
 func TestACallThatIsNeverAnsweredIsNotTakenForAbsent(t *testing.T) {
-	h := bench(t, map[string]deployments.ConfigValue{settlerule.StackKey: {Value: `{"` + thingType +
+	h := bench(t, map[string]deployments.ConfigValue{stackkeys.Settle: {Value: `{"` + thingType +
 		`": {"read": "property:name"}}`}})
 	step := h.overrun(time.Now().Add(-overtime))
 	if err := os.Remove(filepath.Join(h.world, "n")); err != nil { // its effect is still to come

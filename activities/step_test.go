@@ -14,7 +14,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/host/runlink"
-	"github.com/deployctl/deployctl/internal/settle/settlerule"
+	"github.com/deployctl/deployctl/internal/settle/stackkeys"
 	"github.com/deployctl/deployctl/internal/testkit/waittest"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
@@ -198,7 +198,7 @@ func TestNothingIsSentByAnAttemptThatNobodyCountsOn(t *testing.T) {
 
 func TestALostCreateIsSettledByTheRuleOfItsType(t *testing.T) {
 	byName := map[string]deployments.ConfigValue{
-		settlerule.StackKey: {Value: `{"` + thingType + `": {"read": "property:name"}}`},
+		stackkeys.Settle: {Value: `{"` + thingType + `": {"read": "property:name"}}`},
 	}
 	for name, c := range map[string]struct {
 		config  map[string]deployments.ConfigValue
@@ -240,7 +240,7 @@ func TestALostCreateIsSettledByTheRuleOfItsType(t *testing.T) {
 }
 
 func TestAThingOfAnothersThatHasTheNameIsNotAdopted(t *testing.T) {
-	h := bench(t, map[string]deployments.ConfigValue{settlerule.StackKey: {Value: `{"` + thingType +
+	h := bench(t, map[string]deployments.ConfigValue{stackkeys.Settle: {Value: `{"` + thingType +
 		`": {"read": "property:name"}}`}})
 	if err := os.WriteFile(filepath.Join(h.world, "n"), []byte(`{"name": "n"}`), 0o600); err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/events/eventlog"
 	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
+	"github.com/deployctl/deployctl/internal/settle/stackkeys"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
@@ -211,7 +212,7 @@ func TestASurveyOfAnUpSaysWhySomethingWasNotFound(t *testing.T) {
 	}{
 		"it is not there":   {ruled(readName), "it was looked for as n (deployctl:settle), and is not there"},
 		"there is no rule":  {nil, "no settle rule says how to find a " + thingType},
-		"looking is off":    {map[string]deployments.ConfigValue{lookKey: {Value: "false"}}, lookKey},
+		"looking is off":    {map[string]deployments.ConfigValue{stackkeys.Look: {Value: "false"}}, stackkeys.Look},
 		"nothing to find":   {ruled(`{"nothing": true}`), "nothing outside of the state"},
 		"no proof":          {ruled(byMatch), "nothing would show"},
 		"it fails":          {ruled(`{"read": "bad"}`), "it could not be looked for as bad"},

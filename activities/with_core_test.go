@@ -12,7 +12,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/host/runlink/runlinktest"
-	"github.com/deployctl/deployctl/internal/settle/settlerule"
+	"github.com/deployctl/deployctl/internal/settle/stackkeys"
 	"github.com/deployctl/deployctl/internal/testkit/waittest"
 )
 
@@ -254,7 +254,7 @@ func TestALostCreateIsFoundAgainThroughTheRealCore(t *testing.T) {
 	script := "steps: [{register: a, type: 'toy:index:Thing', properties: {do: die-after}}]"
 	result, run := h.carryOut(deployments.UpdateRequest{
 		Bundle: h.upload(scenarioProject(script)),
-		Config: map[string]deployments.ConfigValue{settlerule.StackKey: {Value: `{"` + thingType +
+		Config: map[string]deployments.ConfigValue{stackkeys.Settle: {Value: `{"` + thingType +
 			`": {"read": "property:name"}}`}},
 	})
 	if result.Status != engine.StatusSucceeded || len(h.effects()) != 1 {

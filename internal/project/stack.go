@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/settle/settlerule"
+	"github.com/deployctl/deployctl/internal/settle/stackkeys"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/config"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
@@ -69,14 +69,18 @@ func (s *Stack) Set(key config.Key, v config.Value, path bool) error {
 	if err := s.change(func(m config.Map) error { return m.Set(key, v, path) }); err != nil {
 		return deployments.Errorf(deployments.CodeInvalid, "cannot set %s: %w", key, err)
 	}
-	return s.checkSettle(key)
+	return s.checkOwn(key)
 }
 
-// checkSettle checks the settle rules, if they were set: a create whose answer was lost is no time to find out that a
-// rule is wrong.
-func (s *Stack) checkSettle(set config.Key) error {
-	key, err := config.ParseKey(settlerule.StackKey)
-	if err != nil || set.Namespace() != key.Namespace() || !strings.HasPrefix(set.Name(), key.Name()) {
+// checkOwn checks the value of a key that deployctl itself reads, if it was set: a create whose answer was lost is no
+// time to find out that a rule is wrong.
+func (s *Stack) checkOwn(set config.Key) error {
+	own := stackkeys.Of(set.String())
+	if own == "" {
+		return nil
+	}
+	key, err := config.ParseKey(own)
+	if err != nil {
 		return err
 	}
 	v, ok, err := s.Get(key, false)
@@ -87,13 +91,10 @@ func (s *Stack) checkSettle(set config.Key) error {
 		return deployments.Errorf(deployments.CodeInvalid, "%s is no secret: set it without --secret", key)
 	}
 	text, err := v.Value(config.NopDecrypter)
-	if err == nil {
-		_, err = settlerule.ParseStack(text)
-	}
 	if err != nil {
 		return deployments.Errorf(deployments.CodeInvalid, "%s: %w", key, err)
 	}
-	return nil
+	return stackkeys.Check(own, text)
 }
 
 // Remove removes a value; it is not saved. It reports CodeNotFound when there is none.

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/settle/stackkeys"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/config"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
 	"gopkg.in/yaml.v3"
 )
@@ -126,10 +128,36 @@ func (s *Stack) Unread() []string {
 		names[key.String()] = s.Path
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		if strings.HasPrefix(name, "pulumi:") && !slices.Contains(pulumiKeys, name) {
-			said = append(said, fmt.Sprintf("%s has %s, which means nothing to deployctl; it knows %s", names[name], name,
-				strings.Join(pulumiKeys, ", ")))
+		if sentence := s.unreadKey(name, names[name]); sentence != "" {
+			said = append(said, sentence)
 		}
 	}
 	return said
+}
+
+// UnreadKey describes a key of the configuration that is in Pulumi's or deployctl's namespace and that nothing reads;
+// "" if something does, or may.
+func (s *Stack) UnreadKey(key config.Key) string { return s.unreadKey(key.String(), s.Path) }
+
+func (s *Stack) unreadKey(name, file string) string {
+	namespace, short, _ := strings.Cut(name, ":")
+	name = namespace + ":" + strings.TrimPrefix(short, "config:") // how keys were written long ago
+	known, others := pulumiKeys, ""
+	switch namespace {
+	case s.project.Name(): // the program's
+		return ""
+	case "pulumi":
+	case "deployctl":
+		if slices.Contains(stackkeys.OfProvider(), name) {
+			return ""
+		}
+		known, others = stackkeys.All(), ", and the configuration of its provider"
+	default:
+		return ""
+	}
+	if slices.Contains(known, name) {
+		return ""
+	}
+	return fmt.Sprintf("%s has %s, which means nothing to deployctl; it knows %s%s", file, name,
+		strings.Join(known, ", "), others)
 }

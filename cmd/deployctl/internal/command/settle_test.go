@@ -36,8 +36,9 @@ func topicDesk(t *testing.T) *desk {
 
 func TestASettleRuleIsExplainedWithWhatItMakesOfAResource(t *testing.T) {
 	d := topicDesk(t)
-	if got := d.must("settle", "explain", "events"); !strings.Contains(got, "has no rule for gcp:pubsub/topic:Topic") {
-		t.Errorf("without a rule it says\n%s", got)
+	if got := d.must("settle", "explain", "events"); !strings.Contains(got, "has no rule for gcp:pubsub/topic:Topic") ||
+		!strings.Contains(got, "These are the catalogue's") || !strings.Contains(got, "a worker finds it out") {
+		t.Errorf("without a rule of the stack it says\n%s", got)
 	}
 	for rule, want := range map[string]string{
 		"projects/${config:project}/topics/${name}": "projects/web/topics/events-1, which is the resource's id",
@@ -57,6 +58,41 @@ func TestASettleRuleIsExplainedWithWhatItMakesOfAResource(t *testing.T) {
 		"1. The provider reads the id") {
 		t.Errorf("of a type it says\n%s", got)
 	}
+}
+
+func TestTheCataloguesRulesAreExplainedAndWhetherTheyNeedMarks(t *testing.T) {
+	d := inProject(t)
+	const hint = "deployctl config set deployctl:mark true"
+	got := d.must("settle", "explain", "aws:kms/key:Key")
+	if !strings.Contains(got, "the catalogue's") || !strings.Contains(got, "1. The function aws:") ||
+		!strings.Contains(got, hint) {
+		t.Errorf("of a type that needs marks it says\n%s", got)
+	}
+	d.must("config", "set", "deployctl:mark", "true")
+	if got := d.must("settle", "explain", "aws:kms/key:Key"); strings.Contains(got, hint) {
+		t.Errorf("of a stack that asks for marks it says\n%s", got)
+	}
+	if got := d.must("settle", "explain", "own:a:B"); !strings.Contains(got, "Neither deployctl:settle nor the") {
+		t.Errorf("of a type without a rule it says\n%s", got)
+	}
+}
+
+func TestAKeyThatNothingReadsIsSaidWhenItIsSet(t *testing.T) {
+	d := inProject(t)
+	for _, args := range [][]string{
+		{"config", "set", "deployctl:mrak", "true"}, {"config", "set-all", "--plaintext", "pulumi:tgas=x"},
+	} {
+		if got := d.run(args...); got.code != 0 || !strings.Contains(got.err, "means nothing to deployctl; it knows ") {
+			t.Errorf("%v: %+v", args, got)
+		}
+	}
+	for _, key := range []string{"deployctl:look", "deployctl:s3Endpoint", "shop:mrak", "pulumi:tags", "aws:region"} {
+		if got := d.run("config", "set", key, "true"); strings.Contains(got.err, "means nothing") {
+			t.Errorf("%s: %+v", key, got)
+		}
+	}
+	d.refused(2, `true or false, not "yess"`, "config", "set", "deployctl:mark", "yess")
+	d.refused(2, "must be JSON like", "config", "set", "deployctl:retry", "five")
 }
 
 func TestASettleRuleThatIsWrongIsNotSet(t *testing.T) {

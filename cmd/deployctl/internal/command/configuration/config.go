@@ -93,7 +93,19 @@ func runSet(ctx context.Context, s *console.Session) error {
 	if err := Set(ctx, secrets, set, path); err != nil {
 		return err
 	}
+	warnUnread(s, secrets.Stack, set.Key, path)
 	return secrets.Stack.Save()
+}
+
+// warnUnread warns that nothing reads a key that was set.
+func warnUnread(s *console.Session, stack *project.Stack, name string, path bool) {
+	key, err := settableKey(stack, name, path, true)
+	if err != nil || path && strings.ContainsAny(key.Name(), ".[") {
+		return
+	}
+	if sentence := stack.UnreadKey(key); sentence != "" {
+		s.Note("warning: " + sentence)
+	}
 }
 
 // configType reads --type for a text.

@@ -51,6 +51,7 @@ func runSetAll(ctx context.Context, s *console.Session) error {
 			if err := Set(ctx, secrets, set, s.Flags.Bool("path")); err != nil {
 				return err
 			}
+			warnUnread(s, secrets.Stack, key, s.Flags.Bool("path"))
 			values++
 		}
 	}

@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/deployctl/deployctl/catalogue"
 	"github.com/deployctl/deployctl/cmd/deployctl/internal/command/configuration"
 	"github.com/deployctl/deployctl/cmd/deployctl/internal/command/console"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/project"
 	"github.com/deployctl/deployctl/internal/settle/settlerule"
+	"github.com/deployctl/deployctl/internal/settle/stackkeys"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/config"
@@ -23,7 +26,7 @@ func SettleCommand(s *console.Env) *cli.Command {
 		Name: "settle", Usage: "explain and try settle rules: how creates are found whose answer was lost",
 		Subcommands: []*cli.Command{
 			{
-				Name: "explain", Usage: "show the stack's settle rules for a type, or for a resource and what they make of it",
+				Name: "explain", Usage: "show the settle rules for a type, or for a resource and what they make of it",
 				ArgsUsage: "TYPE|RESOURCE", Flags: console.OnStack(console.ConfigFileFlag),
 				Description: "RESOURCE is a URN, or a name that only one resource has.",
 				Action:      console.Action(s, runSettleExplain),
@@ -44,17 +47,13 @@ func runSettleExplain(ctx context.Context, s *console.Session) error {
 	if err != nil {
 		return err
 	}
-	text, err := settleRules(secrets.Stack)
+	own, err := stackkeys.Read(func(key string) string { return plainText(secrets.Stack, key) })
 	if err != nil {
 		return err
 	}
-	rules, err := settlerule.ParseStack(text)
-	if err != nil {
-		return deployments.Errorf(deployments.CodeInvalid, "%s: %w", settlerule.StackKey, err)
-	}
 	word := s.Flags.Args().First()
 	if strings.Count(word, ":") == 2 {
-		return sayRules(s, word, rules.For(word), nil)
+		return sayRules(ctx, s, word, own, nil)
 	}
 	info, err := s.KnownStack(ctx)
 	if err != nil {
@@ -70,25 +69,27 @@ func runSettleExplain(ctx context.Context, s *console.Session) error {
 	}
 	for _, r := range list {
 		if r.URN == u && !r.Delete {
-			return sayRules(s, string(r.Type), rules.For(string(r.Type)), made(r, list))
+			return sayRules(ctx, s, string(r.Type), own, made(r, list))
 		}
 	}
 	return deployments.Errorf(deployments.CodeNotFound, "%s is about to be deleted", u)
 }
 
-// settleRules returns the text of the stack's settle rules; that of none without any.
-func settleRules(file interface {
-	Get(config.Key, bool) (config.Value, bool, error)
-}) (string, error) {
-	key, err := config.ParseKey(settlerule.StackKey)
+// plainText returns a value of a stack's configuration; "" if there is none, or it is secret.
+func plainText(stack *project.Stack, name string) string {
+	key, err := config.ParseKey(name)
 	if err != nil {
-		return "", err
+		return ""
 	}
-	v, ok, err := file.Get(key, false)
+	v, ok, err := stack.Get(key, false)
 	if err != nil || !ok || v.Secure() {
-		return "{}", err
+		return ""
 	}
-	return v.Value(config.NopDecrypter)
+	text, err := v.Value(config.NopDecrypter)
+	if err != nil {
+		return ""
+	}
+	return text
 }
 
 // made tells what a rule makes of a resource of the state, and whether that is its id.
@@ -128,16 +129,31 @@ func stateValues(values map[string]any) resource.PropertyMap {
 	})
 }
 
-// sayRules prints the rules of a type; tell, which may be nil, says more of each.
-func sayRules(s *console.Session, t string, set settlerule.Set, tell func(*settlerule.Rule) string) error {
+// sayRules prints the rules of a type: those of the stack or, if it has none, those of the catalogue. tell, which may
+// be nil, says more of each.
+func sayRules(
+	ctx context.Context, s *console.Session, t string, own stackkeys.Settings, tell func(*settlerule.Rule) string,
+) error {
+	set := own.Rules.For(t)
 	if len(set.Rules) == 0 {
-		s.Say("%s has no rule for %s. If the answer to its create is lost, a rule of its provider or of the catalogue "+
-			"decides.", settlerule.StackKey, t)
-		return nil
+		listed, found, err := catalogue.New().Rules(ctx, t, "", nil)
+		if err != nil {
+			return err
+		}
+		if !found {
+			s.Say("Neither %s nor the catalogue has a rule for %s. If its provider has none either, and the answer to a create "+
+				"is lost, a person decides what became of it.", stackkeys.Settle, t)
+			return nil
+		}
+		s.Say("%s has no rule for %s. These are the catalogue's.", stackkeys.Settle, t)
+		set = listed
 	}
 	for i := range set.Rules {
 		rule := &set.Rules[i]
 		s.Say("%d. %s", i+1, rule.Explain())
+		if rule.NeedsMark() && !own.Marks {
+			s.Say("   It needs marks, which the stack does not ask for: deployctl config set %s true", stackkeys.Mark)
+		}
 		if tell != nil {
 			if text := tell(rule); text != "" {
 				s.Say("   %s", text)
