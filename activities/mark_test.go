@@ -17,6 +17,10 @@ import (
 const byMark = `{"list": {"match": {"labels.deployctl-mark": "${mark}"}}, "mark": "labels.deployctl-mark",
 	"proof": ["mark"]}`
 
+// byOneMark is a rule that finds one mark at a time.
+const byOneMark = `{"invoke": {"function": "toy:index:getThings", "args": {"mark": "${mark}"}, "ids": "things[*].arn",
+	"after": "/"}, "mark": "labels.deployctl-mark", "proof": ["mark"]}`
+
 // marking asks for marks.
 func marking(rule string) map[string]deployments.ConfigValue {
 	config := maps.Clone(ruled(rule))

@@ -246,6 +246,7 @@ func TestTheStacksRulesGoBeforeThoseOfTheCatalogue(t *testing.T) {
 }
 
 func TestARuleIsTriedOnAResourceThatExists(t *testing.T) {
+	marks := map[string]string{"north_main_s_n": strings.Repeat("a1", 16), "other": strings.Repeat("b2", 16)}
 	for rule, says := range map[string]string{
 		byScope:                 "would be looked for as north_main_s_n (deployctl:settle), and would be found",
 		`{"read": "${name}"}`:   "would not be found although it exists",
@@ -254,16 +255,19 @@ func TestARuleIsTriedOnAResourceThatExists(t *testing.T) {
 		`{"read": "${absent}"}`: "could not be looked for: no settle rule can be used",
 		`{"nothing": true}`:     "would be made again: nothing",
 		strings.Replace(byFunction, "getThings", "broken", 1): "which fails: toy:index:broken: access is denied",
+		byOneMark: "and would be found; that it is ours is shown by its mark",
 	} {
 		t.Run(rule, func(t *testing.T) {
 			h := newHouse(t)
 			h.claim(deployments.UpdateRequest{Kind: engine.KindRefresh, DryRun: true, TrySettle: true, Config: ruled(rule)})
 			for _, id := range []string{"north_main_s_n", "other"} {
-				if err := os.WriteFile(filepath.Join(h.world, id), []byte(`{"name": "`+id[len(id)-1:]+`"}`), 0o600); err != nil {
+				if err := os.WriteFile(filepath.Join(h.world, id), []byte(`{"name": "`+id[len(id)-1:]+
+					`", "labels": {"deployctl-mark": "`+marks[id]+`"}}`), 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}
 			inputs := texts("name", "n", "scope", "s", "realm", "main")
+			inputs["labels"] = labels("deployctl-mark", marks["north_main_s_n"])
 			old := h.thing("north_main_s_n", inputs, inputs)
 			step := engine.Step{Op: 2, Kind: engine.StepRefresh, Old: old, Preview: true}
 			if result, err := h.step(step, 1); err != nil || result.Outcome != engine.OutcomeDone {

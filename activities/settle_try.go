@@ -39,6 +39,8 @@ func (at *attempt) tryRule(
 	case provider.SettleByRead:
 		return "would be looked for by its provider", nil
 	}
+	// Its create is not known any more, and its mark is.
+	at.noted.Text = placeIn(at.session.rulesOfMarks(ctx, p, at.step.Provider, at.step.Type), inputs).Get(inputs)
 	f, why, err := at.finder(ctx, p, inputs, anyRule)
 	switch {
 	case err != nil:

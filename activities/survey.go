@@ -77,23 +77,25 @@ func (at *attempt) survey(ctx context.Context, p *pluginhost.Provider, inputs re
 	if err != nil {
 		return err
 	}
-	f, why, err := at.lists(ctx, p, inputs)
+	lists, why, err := at.lists(ctx, p, known, inputs)
 	if err != nil {
 		return err
 	}
-	asked := [3]string{at.step.Provider.Ref, string(at.step.Type), f.digest()}
-	kept, _ := at.session.known.LoadOrStore(asked, newKnownValue())
-	if _, err := kept.(*knownValue).get(ctx, func() (string, error) {
-		switch {
-		case why != "":
-			at.notListed(ctx, why)
-			return "", nil
-		case f.from == "":
-			return "", at.surveyList(ctx, p, known, f)
+	for _, f := range lists {
+		asked := [3]string{at.step.Provider.Ref, string(at.step.Type), f.digest()}
+		kept, _ := at.session.known.LoadOrStore(asked, newKnownValue())
+		if _, err := kept.(*knownValue).get(ctx, func() (string, error) {
+			switch {
+			case why != "":
+				at.notListed(ctx, why)
+				return "", nil
+			case f.from == "":
+				return "", at.surveyList(ctx, p, known, f)
+			}
+			return "", at.surveyMarks(ctx, p, known, f)
+		}); err != nil {
+			return err
 		}
-		return "", at.surveyMarks(ctx, p, known, f)
-	}); err != nil {
-		return err
 	}
 	if !known.urns[at.step.URN] { // looking before the create has done it
 		return nil
@@ -102,13 +104,14 @@ func (at *attempt) survey(ctx context.Context, p *pluginhost.Provider, inputs re
 }
 
 // lists returns how the resource's type is listed: by its provider, which knows what is the stack's (without a "from"),
-// or by a rule that says where marks are. If it is not listed, why says the reason.
+// or by a rule that says where marks are. A rule that finds one mark at a time is asked for that of each create of the
+// resource. If the type is not listed, why says the reason.
 func (at *attempt) lists(
-	ctx context.Context, p *pluginhost.Provider, inputs resource.PropertyMap,
-) (f *finder, why string, err error) {
-	all := &finder{Rule: &settlerule.Rule{List: &settlerule.List{}, Items: mostListed}}
+	ctx context.Context, p *pluginhost.Provider, known *surveyed, inputs resource.PropertyMap,
+) (lists []*finder, why string, err error) {
+	lists = []*finder{{Rule: &settlerule.Rule{List: &settlerule.List{}, Items: mostListed}}}
 	if at.session.declared(ctx, p, at.step.Type) != "" {
-		return all, "", nil
+		return lists, "", nil
 	}
 	account, err := at.session.accountOf(ctx, at.step.Provider)
 	if err != nil {
@@ -121,22 +124,36 @@ func (at *attempt) lists(
 			if rule.Mark.IsZero() || !rule.AppliesTo(set.version) || rule.List == nil && rule.Invoke == nil {
 				continue
 			}
-			if rule.List != nil { // all of them, and not the one that it matches
-				rule.List = &settlerule.List{Query: rule.List.Query}
-			} else {
-				call := *rule.Invoke
-				call.Match = nil
-				rule.Invoke = &call
-			}
-			f, err := newFinder(&rule, set.From, at.scope(ctx, p, account, inputs, set.Values))
+			found, err := at.listed(rule.WithoutMatch(), set.From, at.scope(ctx, p, account, inputs, set.Values), known)
 			var missing *settlerule.MissingError
 			if err == nil || !errors.As(err, &missing) {
-				return f, "", err
+				return found, "", err
 			}
 			why = missing.Error()
 		}
 	}
-	return all, why, nil
+	return lists, why, nil
+}
+
+// listed returns the finders that list by a rule.
+func (at *attempt) listed(
+	rule *settlerule.Rule, from string, scope settlerule.Scope, known *surveyed,
+) (lists []*finder, err error) {
+	marks := []string{""}
+	if rule.NeedsMark() {
+		marks = nil
+		for _, g := range known.generations(at.step.URN) {
+			marks = append(marks, at.session.mark(engine.SeedOf(at.session.identity.Seeds, at.step.URN, g)))
+		}
+	}
+	for _, scope.Mark = range marks {
+		f, err := newFinder(rule, from, scope)
+		if err != nil {
+			return nil, err
+		}
+		lists = append(lists, f)
+	}
+	return lists, nil
 }
 
 // hides returns what hides the secrets of the step.

@@ -128,6 +128,12 @@ func TestASurveyTellsWhatExistsAndIsNotInTheState(t *testing.T) {
 					"x": `{"labels": {"deployctl-mark": "` + strings.Repeat("0", 32) + `"}}`, "y": "{}"}
 			},
 			orphans: func(*house) []string { return []string{"m"} }},
+		"a rule that finds one mark is asked for each": {rule: byOneMark, inputs: given,
+			there: func(h *house) map[string]string {
+				return map[string]string{"m": `{"labels": {"deployctl-mark": "` + h.markOfCreate(1) + `"}}`,
+					"x": `{"labels": {"deployctl-mark": "` + strings.Repeat("0", 32) + `"}}`, "y": "{}"}
+			},
+			orphans: func(*house) []string { return []string{"m"} }},
 		"without marks nothing is listed": {rule: `{"list": "property:name"}`, inputs: given,
 			there: func(*house) map[string]string { return map[string]string{"x": `{"name": "n"}`} },
 			says:  "no settle rule lists"},

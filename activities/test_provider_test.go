@@ -432,7 +432,10 @@ func (p *toy) Invoke(_ context.Context, req *pulumirpc.InvokeRequest) (*pulumirp
 		entries, err := os.ReadDir(p.world)
 		found := []any{}
 		for _, e := range entries {
-			if p.nameOf(e.Name()) == req.GetArgs().GetFields()["name"].GetStringValue() {
+			text, _ := os.ReadFile(filepath.Join(p.world, e.Name()))
+			asked := req.GetArgs().GetFields()
+			if mark := asked["mark"].GetStringValue(); mark != "" && strings.Contains(string(text), mark) ||
+				mark == "" && p.nameOf(e.Name()) == asked["name"].GetStringValue() {
 				found = append(found, map[string]any{"arn": "toy/thing/" + e.Name()})
 			}
 		}

@@ -144,6 +144,20 @@ func (r *Rule) Variables() []Variable {
 	return all
 }
 
+// WithoutMatch returns a rule that finds all candidates, and not only those that match.
+func (r *Rule) WithoutMatch() *Rule {
+	all := *r
+	if r.List != nil {
+		all.List = &List{Query: r.List.Query}
+	}
+	if r.Invoke != nil {
+		call := *r.Invoke
+		call.Match = nil
+		all.Invoke = &call
+	}
+	return &all
+}
+
 // NeedsMark reports whether the rule can be used only for what bears a mark.
 func (r *Rule) NeedsMark() bool {
 	return slices.ContainsFunc(r.Variables(), func(v Variable) bool { return v.Origin == Marked })

@@ -47,7 +47,7 @@ func (s Scope) value(v Variable) (found resource.PropertyValue, err error) {
 		return resource.NewProperty(text), err
 	case Marked:
 		if s.Mark == "" {
-			return found, &MissingError{v, "needs the stack's deployctl:mark"}
+			return found, &MissingError{v, "needs the stack's deployctl:mark, set before the resource is created"}
 		}
 		return resource.NewProperty(s.Mark), nil
 	default:
