@@ -88,9 +88,12 @@ func (at *attempt) notLooked(ctx context.Context) string {
 // passes reports whether the error of a look may pass, so that it is worth to look again: for a while, since the error
 // may mean something else.
 func (at *attempt) passes(ctx context.Context, text string) bool {
-	if !activity.IsActivity(ctx) || time.Since(activity.GetInfo(ctx).ScheduledTime) > settlePatience {
-		return false
-	}
+	return activity.IsActivity(ctx) && time.Since(activity.GetInfo(ctx).ScheduledTime) <= settlePatience &&
+		at.mayPass(text)
+}
+
+// mayPass is passes without a bound.
+func (at *attempt) mayPass(text string) bool {
 	v, err := at.session.own.Errors.Classify(errorclass.Error{
 		Type: string(at.step.Type), Step: "read", Code: codes.Unknown,
 		Text: text})

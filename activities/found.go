@@ -20,12 +20,16 @@ import (
 var forbidden = regexp.MustCompile(`(?i)\b403\b|access ?denied|forbidden|permission ?denied|not authorized|unauthorized` +
 	`|AuthorizationFailed`)
 
-// forbiddenError says that a resource could not be looked for.
-type forbiddenError struct{ text string }
+// lookError says that a resource could not be looked for, and may exist.
+type lookError struct{ text string }
 
-func (e *forbiddenError) Error() string {
-	return "it could not be looked for before it is created, so it may exist already: " + e.text +
-		"; allow to read it, or set " + stackkeys.Look + " to false"
+func (e *lookError) Error() string {
+	remedy := "update again"
+	if forbidden.MatchString(e.text) {
+		remedy = "allow to read it"
+	}
+	return "it could not be looked for before it is created, so it may exist already: " + e.text + "; " + remedy +
+		", or set " + stackkeys.Look + " to false"
 }
 
 // lookFirst looks for what the create would make with these inputs, and what creates of other generations would have
@@ -126,18 +130,23 @@ func (at *attempt) exists(
 	switch {
 	case err != nil:
 		return nil, err
-	case ended != nil && forbidden.MatchString(ended.Error):
-		return nil, &forbiddenError{ended.Error}
+	case ended != nil && at.passes(ctx, ended.Error):
+		return nil, notDone(ended.Error, 0)
+	case ended != nil && (ended.Outcome == engine.OutcomeUndecidable || forbidden.MatchString(ended.Error) ||
+		at.mayPass(ended.Error)):
+		return nil, &lookError{ended.Error}
 	case ended != nil:
 		at.unfound = "it could not be looked for " + f.String() + ": " + ended.Error
 		return nil, nil
 	case isMissing(found), found.ID == "":
 		at.unfound = "it was looked for " + f.String() + ", and is not there"
 		return nil, nil
-	case seeded || at.marked(f, found, inputs):
-		return &engine.Found{ID: string(found.ID)}, nil
 	}
-	return at.unproven(ctx, string(found.ID)), nil
+	at.realID = string(found.ID)
+	if seeded || at.marked(f, found, inputs) {
+		return &engine.Found{ID: at.askedBy}, nil
+	}
+	return at.unproven(ctx, at.askedBy), nil
 }
 
 // unproven decides about what bears the name that a create would use, without anything that shows whose it is. It may
@@ -168,7 +177,7 @@ func (at *attempt) existsByProvider(
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case err != nil && forbidden.MatchString(pluginhost.ErrorText(err)):
-		return nil, &forbiddenError{pluginhost.ErrorText(err)}
+		return nil, &lookError{pluginhost.ErrorText(err)}
 	case err != nil:
 		result, err := at.providerUnavailable(err)
 		at.unfound = "its provider could not look for it: " + result.Error

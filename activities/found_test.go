@@ -95,6 +95,69 @@ func TestWhatExistsIsFoundBeforeItIsCreated(t *testing.T) {
 	}
 }
 
+// TestALookThatFailsIsNoAbsence has something exist that cannot be read, or not now: nothing is created.
+func TestALookThatFailsIsNoAbsence(t *testing.T) {
+	for name, c := range map[string]struct {
+		config map[string]deployments.ConfigValue
+		there  func(h *house) map[string]string // by id
+		again  bool                             // the attempt is repeated
+		says   string
+	}{
+		"it may pass": {config: ruled(readName), again: true,
+			there: func(*house) map[string]string { return map[string]string{"n": "away"} }},
+		"what a function has found by its mark cannot be read": {config: marking(byOneMark), says: "update again, or set",
+			there: func(h *house) map[string]string {
+				return map[string]string{"m": "no JSON " + h.acts.find(h.update).mark(generations()[0])}
+			}},
+		"nor now": {config: marking(byOneMark), again: true,
+			there: func(h *house) map[string]string {
+				return map[string]string{"m": "away " + h.acts.find(h.update).mark(generations()[0])}
+			}},
+		"two bear the mark": {config: marking(byMark), says: "both a and b match",
+			there: func(h *house) map[string]string {
+				text := `{"labels": {"deployctl-mark": "` + h.acts.find(h.update).mark(generations()[0]) + `"}}`
+				return map[string]string{"a": text, "b": text}
+			}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := bench(t, c.config)
+			for id, text := range c.there(h) {
+				if err := os.WriteFile(filepath.Join(h.world, id), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			step := h.create(texts("name", "n"))
+			step.Look = &engine.Look{Seeds: generations(), First: 7}
+			result, err := h.step(step, 1)
+			if again := errorType(err) == deployments.ErrorNotDone; again != c.again || err != nil && !again {
+				t.Errorf("%+v %v", result, err)
+			}
+			if err == nil && (result.Outcome != engine.OutcomeFailed || !strings.Contains(result.Error, c.says) ||
+				!strings.Contains(result.Error, "it may exist already")) {
+				t.Errorf("%+v", result)
+			}
+			if effects := h.effects(); len(effects) > 0 {
+				t.Errorf("it had effects: %q", effects)
+			}
+		})
+	}
+}
+
+// TestWhatIsFoundIsImportedByTheIDThatItWasAskedBy is of providers whose imports take another id than their resources
+// have.
+func TestWhatIsFoundIsImportedByTheIDThatItWasAskedBy(t *testing.T) {
+	h := bench(t, ruled(readName))
+	if err := os.WriteFile(filepath.Join(h.world, "n"), []byte(`{"name": "n", "knownAs": "thing/n"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	step := h.create(texts("name", "n"))
+	step.Look = &engine.Look{Seeds: generations(), First: 7, TakeOver: true}
+	if result, err := h.step(step, 1); err != nil || result.Found == nil || result.Found.ID != "n" {
+		t.Fatalf("%+v %v", result, err)
+	}
+}
+
 func TestAPlanFindsWhatExistsAndAPreviewCreatesNothing(t *testing.T) {
 	h := bench(t, ruled(readName))
 	h.put("n")

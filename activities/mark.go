@@ -182,6 +182,25 @@ func (at *attempt) notedMark(declared resource.PropertyMap) resource.PropertyMap
 	return putMark(place, declared, at.noted.Text)
 }
 
+// unsent reports whether the lost attempts of a create have certainly not called its provider: this update has begun
+// the create and asks for marks, one can be put into these declared inputs, and none was noted, which comes before a
+// call.
+func (at *attempt) unsent(ctx context.Context, p *pluginhost.Provider, declared resource.PropertyMap) (bool, error) {
+	s := at.session
+	if !s.own.Marks || at.step.Adopt || at.noted.Text != "" || at.step.Since == 0 || at.step.Since != s.update.Number() {
+		return false, nil
+	}
+	place := markPlace(s.rulesOfMarks(ctx, p, at.step.Provider, at.step.Type))
+	if place.IsZero() {
+		return false, nil
+	}
+	if !at.step.Check { // its plan has put the mark
+		return at.markIn(place, declared) != "", nil
+	}
+	resp, err := at.checkWith(ctx, p, putMark(place, declared, at.mark()), at.step.Seed)
+	return err == nil && at.markIn(place, resp.Properties) != "", err
+}
+
 // noteMark records which mark a create has, before the call: a lost create is sought by a mark only if it had one.
 func (at *attempt) noteMark(ctx context.Context, inputs resource.PropertyMap) error {
 	if at.step.Preview || len(at.step.Seed) == 0 {

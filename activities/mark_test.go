@@ -93,6 +93,56 @@ func TestALostCreateIsFoundByItsMark(t *testing.T) {
 	}
 }
 
+// TestACreateOfWhichNoMarkIsNotedWasNotSent settles creates whose attempts have ended before they called.
+func TestACreateOfWhichNoMarkIsNotedWasNotSent(t *testing.T) {
+	for name, c := range map[string]struct {
+		config  map[string]deployments.ConfigValue
+		earlier bool // an earlier update has begun it
+		declare resource.PropertyMap
+		outcome engine.Outcome
+	}{
+		"this update puts marks":      {config: marking(byOneMark), outcome: engine.OutcomeAbsent},
+		"an earlier one may not have": {config: marking(byOneMark), earlier: true, outcome: engine.OutcomeUndecidable},
+		"marks are not asked for":     {config: ruled(byOneMark), outcome: engine.OutcomeUndecidable},
+		"the resource has no place for it": {config: marking(byOneMark), declare: texts("labels", "a=b"),
+			outcome: engine.OutcomeUndecidable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := bench(t, c.config)
+			inputs := texts("serverMade", "yes")
+			maps.Copy(inputs, c.declare)
+			step := h.create(inputs)
+			if step.Since = h.update.Number(); c.earlier {
+				step.Since--
+			}
+			if result, err := h.settleStep(step); err != nil || result.Outcome != c.outcome {
+				t.Errorf("%+v %v", result, err)
+			}
+		})
+	}
+}
+
+// TestWhatBearsTheMarkOfAnotherCreateIsNotFound has a function find all things, whatever it is asked for.
+func TestWhatBearsTheMarkOfAnotherCreateIsNotFound(t *testing.T) {
+	const all = `{"invoke": {"function": "toy:index:getThings",
+		"args": {"all": "${absent|yes}"}, "ids": "things[*].arn", "after": "/"},
+		"mark": "labels.deployctl-mark", "proof": ["mark"]}`
+	h := bench(t, marking(all))
+	text := `{"labels": {"deployctl-mark": "` + strings.Repeat("0", 32) + `"}}`
+	if err := os.WriteFile(filepath.Join(h.world, "another"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	step := h.create(texts("serverMade", "yes", "do", "die-after"))
+	if _, err := h.step(step, 1); errorType(err) != deployments.ErrorUnknownOutcome {
+		t.Fatalf("%v", err)
+	}
+	result, err := h.settleStep(step)
+	if err != nil || result.Outcome != engine.OutcomeDone || result.ID == "another" {
+		t.Errorf("%+v %v", result, err)
+	}
+}
+
 func TestAMarkIsNoDifference(t *testing.T) {
 	mark := strings.Repeat("a1", 16)
 	for name, c := range map[string]struct {

@@ -124,6 +124,13 @@ func (at *attempt) settleCreate(
 	if err != nil {
 		return at.settleFailed(err)
 	}
+	if asked.After == nil {
+		if unsent, err := at.unsent(ctx, p, declared); err != nil {
+			return at.settleFailed(err)
+		} else if unsent {
+			return absent, nil
+		}
+	}
 	f, why, err := at.finder(ctx, p, inputs, func(r *settlerule.Rule) bool { return at.settles(r, asked) })
 	switch {
 	case err != nil:

@@ -13,7 +13,8 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 )
 
-// look finds the resource that a create with these inputs makes. Its results are those of ask.
+// look finds the resource that a create with these inputs makes. Its results are those of ask, and askedBy. If
+// something exists that may be it, and which cannot be told, the outcome of ended is undecidable.
 func (at *attempt) look(
 	ctx context.Context, p *pluginhost.Provider, f *finder, inputs resource.PropertyMap,
 ) (found plugin.ReadResponse, reasons []string, ended *engine.StepFinished, err error) {
@@ -21,6 +22,7 @@ func (at *attempt) look(
 	if old := at.step.Old; old != nil && !old.PendingReplacement {
 		replaced = resource.ID(old.ID)
 	}
+	at.askedBy = f.id
 	if f.id != "" {
 		if found, reasons, ended, err = at.ask(ctx, p, f.id, inputs, nil); found.ID == replaced {
 			found = plugin.ReadResponse{}
@@ -39,12 +41,19 @@ func (at *attempt) look(
 	for _, id := range ids {
 		one, _, ended, err := at.ask(ctx, p, id, nil, nil)
 		switch {
-		case err != nil || ended != nil:
-			return one, nil, ended, err
-		case one.ID == "" || one.ID == replaced || !f.matching(one):
+		case err != nil:
+			return one, nil, nil, err
+		case ended != nil:
+			if f.Invoke != nil { // which was asked for what is ours
+				ended.Outcome = engine.OutcomeUndecidable
+				ended.Error = id + ": " + ended.Error
+			}
+			return one, nil, ended, nil
+		case one.ID == "" || one.ID == replaced || !f.matching(one) || at.marksAnother(f.place, one, inputs):
 			continue
 		case match != "":
 			result := failed(fmt.Sprintf("both %s and %s match the settle rule, which must find one resource", match, id))
+			result.Outcome = engine.OutcomeUndecidable
 			return found, nil, &result, nil
 		}
 		match = id
@@ -52,7 +61,18 @@ func (at *attempt) look(
 	if match == "" {
 		return found, nil, nil, nil
 	}
+	at.askedBy = match
 	return at.ask(ctx, p, match, inputs, nil)
+}
+
+// marksAnother reports whether a candidate bears the mark of another create. Some servers ignore what a function asks
+// them to filter by.
+func (at *attempt) marksAnother(place settlerule.Mark, found plugin.ReadResponse, inputs resource.PropertyMap) bool {
+	if place.IsZero() {
+		return false
+	}
+	mark := place.Get(found.Outputs)
+	return aMark.MatchString(mark) && mark != at.markIn(place, inputs)
 }
 
 // matching reports whether a candidate has the properties that the rule asks for.

@@ -110,6 +110,8 @@ type attempt struct {
 	place    settlerule.Mark       // where its resource bears a mark; zero without a place
 	noRule   string                // why no rule can be used; empty if there is none
 	unfound  string                // why exists has found nothing
+	askedBy  string                // the id by which look has found a resource; that of the resource may be another
+	realID   string                // that of what exists has found
 	provider *pluginhost.Provider  // the provider that is called
 	views    *pluginhost.Views     // what the provider publishes during its last call; nil before the first
 	until    time.Time             // the deadline of the call

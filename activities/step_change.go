@@ -26,7 +26,7 @@ func (at *attempt) create(ctx context.Context, p *pluginhost.Provider) (engine.S
 		return deref(ended), err
 	}
 	found, err := at.lookFirst(ctx, p, inputs)
-	if denied := (*forbiddenError)(nil); errors.As(err, &denied) {
+	if denied := (*lookError)(nil); errors.As(err, &denied) {
 		return failed(denied.Error()), nil
 	}
 	if err != nil || found != nil {
@@ -135,6 +135,8 @@ func (at *attempt) lookBefore(
 	}
 	found, reasons, ended, err := at.look(ctx, p, f, inputs)
 	switch {
+	case err == nil && ended != nil && !at.first(ctx) && at.passes(ctx, ended.Error):
+		return nil, notDone(ended.Error, 0) // an attempt before this one may have made it
 	case err != nil || ended != nil:
 		return nil, err
 	case found.ID == "" || found.Outputs == nil:

@@ -256,7 +256,7 @@ func (at *attempt) surveyNames(
 		if g == own {
 			continue
 		}
-		found, err := at.otherCreate(ctx, p, bag, g)
+		found, err := at.otherCreate(ctx, p, known, bag, g)
 		if err != nil {
 			return err
 		}
@@ -268,9 +268,9 @@ func (at *attempt) surveyNames(
 	return nil
 }
 
-// otherCreate looks for what the create of a generation has made, with these declared inputs.
+// otherCreate looks for what the create of a generation has made, with these declared inputs, and the state has not.
 func (at *attempt) otherCreate(
-	ctx context.Context, p *pluginhost.Provider, declared engine.Bag, generation int,
+	ctx context.Context, p *pluginhost.Provider, known *surveyed, declared engine.Bag, generation int,
 ) (*engine.Found, error) {
 	tried := at.under(engine.SeedOf(at.session.identity.Seeds, at.step.URN, generation))
 	defer func() {
@@ -285,11 +285,14 @@ func (at *attempt) otherCreate(
 		return nil, err
 	}
 	found, err := tried.exists(ctx, p, inputs)
-	if forbidden := (*forbiddenError)(nil); errors.As(err, &forbidden) {
-		at.notListed(ctx, forbidden.text)
+	if unseen := (*lookError)(nil); errors.As(err, &unseen) {
+		at.notListed(ctx, unseen.text)
 		return nil, nil
 	}
-	return found, err
+	if err != nil || known.has[[2]string{string(token.Package(at.step.Type)), tried.realID}] {
+		return nil, err
+	}
+	return found, nil
 }
 
 // generatedIn returns inputs without those texts that were generated for a create of the resource, and the generation

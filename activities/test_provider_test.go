@@ -329,8 +329,11 @@ func (p *toy) Read(_ context.Context, req *pulumirpc.ReadRequest) (*pulumirpc.Re
 	if err != nil {
 		return &pulumirpc.ReadResponse{}, nil
 	}
-	if string(data) == "forbidden" {
+	switch text := string(data); {
+	case text == "forbidden":
 		return nil, errors.New("AccessDenied: status code 403")
+	case strings.HasPrefix(text, "away"):
+		return nil, errors.New("reading a thing: 503 Service Unavailable")
 	}
 	var props map[string]any
 	if err := json.Unmarshal(data, &props); err != nil {
@@ -346,7 +349,11 @@ func (p *toy) Read(_ context.Context, req *pulumirpc.ReadRequest) (*pulumirpc.Re
 			in.Fields[k] = v
 		}
 	}
-	return &pulumirpc.ReadResponse{Id: req.GetId(), Properties: out, Inputs: in}, nil
+	id := req.GetId()
+	if other := out.GetFields()["knownAs"].GetStringValue(); other != "" { // an import has another id than the resource
+		id = other
+	}
+	return &pulumirpc.ReadResponse{Id: id, Properties: out, Inputs: in}, nil
 }
 
 func (p *toy) Update(_ context.Context, req *pulumirpc.UpdateRequest) (*pulumirpc.UpdateResponse, error) {
@@ -434,8 +441,11 @@ func (p *toy) Invoke(_ context.Context, req *pulumirpc.InvokeRequest) (*pulumirp
 		for _, e := range entries {
 			text, _ := os.ReadFile(filepath.Join(p.world, e.Name()))
 			asked := req.GetArgs().GetFields()
+			if strings.HasPrefix(e.Name(), ".") { // a note of its own
+				continue
+			}
 			if mark := asked["mark"].GetStringValue(); mark != "" && strings.Contains(string(text), mark) ||
-				mark == "" && p.nameOf(e.Name()) == asked["name"].GetStringValue() {
+				asked["all"].GetStringValue() != "" || mark == "" && p.nameOf(e.Name()) == asked["name"].GetStringValue() {
 				found = append(found, map[string]any{"arn": "toy/thing/" + e.Name()})
 			}
 		}
