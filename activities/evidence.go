@@ -142,7 +142,7 @@ func (at *attempt) takeOver(
 			urn: at.step.URN, id: string(found.ID), oldInputs: old, oldOutputs: found.Outputs, newInputs: inputs,
 		}.diff(ctx, p)
 		if err == nil && d.Changes == plugin.DiffSome {
-			reasons = []string{"it was created, and is not as declared; the next update changes it"}
+			reasons = []string{"it was created, and is not as declared"}
 		}
 	}
 	return at.found(ctx, found, reasons, inputs)

@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -265,7 +266,10 @@ func (at *attempt) found(
 	result := engine.StepFinished{
 		Outcome: engine.OutcomeDone, ID: string(r.ID), InitErrors: reasons, RefreshBeforeUpdate: r.RefreshBeforeUpdate,
 	}
-	if len(reasons) > 0 {
+	switch {
+	case len(reasons) > 0 && at.step.Await: // nobody has failed: what is not finished is gone on with
+		result.Awaited = &engine.Awaited{For: "its update: " + strings.Join(reasons, "; "), After: 1}
+	case len(reasons) > 0:
 		result.Outcome = engine.OutcomePartial
 	}
 	if at.step.Check {
