@@ -98,8 +98,8 @@ func classed(class string) map[string]deployments.ConfigValue {
 		stackkeys.Errors: {Value: `{"toy": [{"class": "` + class + `", "http": ["500"]}]}`}}
 }
 
-// TestACreateThatEndedInTheMiddleIsGoneOnWith has a create fail whose resource is there, and is not as declared: the core
-// makes an update of it at once, or leaves that to the next update if it does not wait.
+// TestACreateThatEndedInTheMiddleIsGoneOnWith has a create fail whose resource is there, and is not as declared: the
+// core makes an update of it at once, or leaves that to the next update if it does not wait.
 func TestACreateThatEndedInTheMiddleIsGoneOnWith(t *testing.T) {
 	h := bench(t, byName)
 	step := h.create(texts("name", "n", "size", "2", "do", "fail-before: "+text500))
@@ -117,6 +117,34 @@ func TestACreateThatEndedInTheMiddleIsGoneOnWith(t *testing.T) {
 		if err != nil || found.Outcome != outcome || len(found.InitErrors) != 1 || waits != (found.Awaited != nil) {
 			t.Errorf("%t: %+v %v", waits, found, err)
 		}
+	}
+}
+
+// TestWhatAnotherOwnerHasMadeMeanwhileIsNotTakenOver has a create be refused because its name is taken, although nothing
+// had it a moment before: if it is as declared, the provider has sent its call twice, and else somebody was faster.
+func TestWhatAnotherOwnerHasMadeMeanwhileIsNotTakenOver(t *testing.T) {
+	const refused = "fail-before: n already exists"
+	for name, c := range map[string]struct {
+		size    string
+		outcome engine.Outcome
+	}{"as declared": {"2", engine.OutcomeDone}, "another": {"3", engine.OutcomeAbsent}} {
+		t.Run(name, func(t *testing.T) {
+			h := bench(t, byName)
+			step := h.create(texts("name", "n", "size", "2", "do", refused))
+			failed, err := h.step(step, 1)
+			if err != nil || failed.Evidence == nil || failed.Evidence.Class != engine.ErrorExists {
+				t.Fatalf("%+v %v", failed, err)
+			}
+			text := `{"name": "n", "size": "` + c.size + `", "do": "` + refused + `"}`
+			if err := os.WriteFile(filepath.Join(h.world, "n"), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			step.Await = true
+			found, err := h.settleAfter(step, failed.Evidence)
+			if err != nil || found.Outcome != c.outcome || found.Awaited != nil {
+				t.Errorf("%+v %v", found, err)
+			}
+		})
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
 	"github.com/deployctl/deployctl/internal/settle/settlerule"
 	"github.com/deployctl/deployctl/internal/settle/stackkeys"
+	"github.com/deployctl/deployctl/internal/values/token"
 	"github.com/deployctl/deployctl/provider"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
@@ -146,20 +147,31 @@ func (at *attempt) exists(
 	if seeded || at.marked(f, found, inputs) {
 		return &engine.Found{ID: at.askedBy}, nil
 	}
-	return at.unproven(ctx, at.askedBy), nil
+	return at.unproven(ctx, at.askedBy)
 }
 
 // unproven decides about what bears the name that a create would use, without anything that shows whose it is. It may
 // be meant to be there: a preview that writes a file for an import, a setting that exists from the start. So it is left
 // to the create, unless a person takes it over.
-func (at *attempt) unproven(ctx context.Context, id string) *engine.Found {
-	if at.step.Look != nil && at.step.Look.TakeOver {
-		return &engine.Found{ID: id, Foreign: true}
-	}
+func (at *attempt) unproven(ctx context.Context, id string) (*engine.Found, error) {
 	hide := at.session.redactor(ctx, bagsOf(at.step.Provider, at.step.New)...)
-	at.session.tell(diag.Warning, at.step.URN, "something exists under its name, and nothing shows that it is this "+
-		"stack's: "+hide(id)+"; the create may fail, or change it; import it, or take it over with --adopt")
-	return nil
+	if at.step.Look == nil || !at.step.Look.TakeOver {
+		at.session.tell(diag.Warning, at.step.URN, "something exists under its name, and nothing shows that it is this "+
+			"stack's: "+hide(id)+"; the create may fail, or change it; import it, or take it over with --adopt")
+		return nil, nil
+	}
+	known, err := at.session.stateOfSurvey(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, has := range []string{id, at.realID} {
+		if u := known.has[[2]string{string(token.Package(at.step.Type)), has}]; u != "" && u != at.step.URN {
+			at.session.tell(diag.Warning, at.step.URN, "what exists under its name, "+hide(id)+", is "+engine.NameOf(u)+
+				" of this stack, and is not taken over; if it was renamed in the program, give it the alias "+string(u))
+			return nil, nil
+		}
+	}
+	return &engine.Found{ID: id, Foreign: true}, nil
 }
 
 // existsByProvider asks a provider that knows what is its own. If it cannot say, its create finds out.

@@ -10,6 +10,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
 const readName = `{"read": "${name}"}`
@@ -155,6 +156,53 @@ func TestWhatIsFoundIsImportedByTheIDThatItWasAskedBy(t *testing.T) {
 	step.Look = &engine.Look{Seeds: generations(), First: 7, TakeOver: true}
 	if result, err := h.step(step, 1); err != nil || result.Found == nil || result.Found.ID != "n" {
 		t.Fatalf("%+v %v", result, err)
+	}
+}
+
+// TestANameThatIsMadeUpAnewIsNotLookedFor has a provider make up names whatever the seed is: the one that was sent is
+// not known, and what is not found under another is no absence.
+func TestANameThatIsMadeUpAnewIsNotLookedFor(t *testing.T) {
+	h := bench(t, ruled(readName))
+	step := h.create(texts("own", "names", "do", "die-after"))
+	h.lose(step, 1)
+	result, err := h.settleStep(step)
+	if err != nil || result.Outcome != engine.OutcomeUndecidable || !strings.Contains(result.Error, "makes up another name") {
+		t.Errorf("%+v %v", result, err)
+	}
+}
+
+// TestALookBeforeACreateIsRepeated has the look fail that would show later that what is found is ours.
+func TestALookBeforeACreateIsRepeated(t *testing.T) {
+	h := bench(t, ruled(readName))
+	if err := os.WriteFile(filepath.Join(h.world, "n"), []byte("away"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if result, err := h.step(h.create(texts("name", "n")), 1); errorType(err) != deployments.ErrorNotDone {
+		t.Errorf("%+v %v", result, err)
+	}
+	if effects := h.effects(); len(effects) > 0 {
+		t.Errorf("it had effects: %q", effects)
+	}
+}
+
+// TestWhatTheStackHasUnderAnotherNameIsNotTakenOver is of a resource that was renamed in the program, without an alias:
+// its old name is deleted in the end, and with it the one thing that there is.
+func TestWhatTheStackHasUnderAnotherNameIsNotTakenOver(t *testing.T) {
+	h, old := surveying(t, engine.KindUp, ruled(readName), func(*house) resource.PropertyMap { return texts("name", "n") })
+	h.put("n")
+	step := h.create(texts("name", "n"))
+	step.URN = urn.URN(strings.TrimSuffix(string(old.URN), old.URN.Name()) + "renamed")
+	step.Type, step.Provider, step.Seed, step.Preview = thingType, h.toy(), seedOf(step.URN), true
+	step.New.URN = step.URN
+	step.Look = &engine.Look{Seeds: [][]byte{step.Seed}, First: 7, TakeOver: true}
+	result, err := call[engine.StepFinished](h, h.acts.Step, deployments.StepInput{Update: h.update, Base: h.base,
+		Step: step, Round: 1})
+	if err != nil || result.Found != nil {
+		t.Errorf("%+v, %+v %v", result, result.Found, err)
+	}
+	release(h)
+	if said := h.log(); !strings.Contains(said, "give it the alias "+string(old.URN)) {
+		t.Errorf("it says %s", said)
 	}
 }
 

@@ -88,6 +88,9 @@ var (
 	// The reasons for which only a person can decide the outcome of a create.
 	undecidableNoLookup = engine.StepFinished{Outcome: engine.OutcomeUndecidable,
 		Error: "its answer was lost, and its provider does not say how to find it"}
+	madeUp = engine.StepFinished{Outcome: engine.OutcomeUndecidable,
+		Error: "its answer was lost, and its provider makes up another name each time that it is asked, so the one that it " +
+			"was sent is not known; a name that the program gives would be"}
 	undecidableForeign = engine.StepFinished{Outcome: engine.OutcomeUndecidable, Foreign: true,
 		Error: "its answer was lost, and what was found under its name may belong to another owner"}
 )
@@ -143,6 +146,12 @@ func (at *attempt) settleCreate(
 		at.session.count(at.step.Type, f, countedRepeated)
 		return absent, nil
 	}
+	if again, err := at.makesAgain(ctx, p, f, inputs); err != nil {
+		return at.settleFailed(err)
+	} else if !again {
+		at.session.count(at.step.Type, f, countedAmbiguous)
+		return madeUp, nil
+	}
 	result, err := at.settleByRule(ctx, p, asked, f, declared, inputs)
 	if err == nil {
 		at.session.count(at.step.Type, f, counted(result))
@@ -191,7 +200,11 @@ func (at *attempt) settleByRule(
 		case !ours && !seen:
 			return foreign(asked.After), nil // it may have existed before the create
 		case asked.After != nil:
-			return at.takeOver(ctx, p, found, reasons, inputs)
+			result, err := at.takeOver(ctx, p, found, reasons, inputs)
+			if err == nil && !ours && asked.After.Class == engine.ErrorExists && len(result.InitErrors) > 0 {
+				return foreign(asked.After), nil // what another owner has made meanwhile is not as declared
+			}
+			return result, err
 		}
 		return at.found(ctx, found, reasons, inputs)
 	}

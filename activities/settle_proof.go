@@ -53,6 +53,26 @@ func (at *attempt) seeded(
 	return false, nil
 }
 
+// makesAgain reports whether Check has the same inputs each time, as far as the rule asks for them: some providers make
+// up names, whatever the seed is, and which one was sent is then not known.
+func (at *attempt) makesAgain(
+	ctx context.Context, p *pluginhost.Provider, f *finder, inputs resource.PropertyMap,
+) (bool, error) {
+	if !at.step.Check {
+		return true, nil
+	}
+	_, again, err := at.checked(ctx, p)
+	if err != nil {
+		return false, err
+	}
+	for _, v := range f.Variables() {
+		if v.Origin == settlerule.Input && settlerule.Text(again, v.Path) != settlerule.Text(inputs, v.Path) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
 // leastRandom is how many bits of a value must be random, so that it can be nobody else's: four hexadecimal digits.
 const leastRandom = 16
 

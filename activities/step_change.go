@@ -135,8 +135,8 @@ func (at *attempt) lookBefore(
 	}
 	found, reasons, ended, err := at.look(ctx, p, f, inputs)
 	switch {
-	case err == nil && ended != nil && !at.first(ctx) && at.passes(ctx, ended.Error):
-		return nil, notDone(ended.Error, 0) // an attempt before this one may have made it
+	case err == nil && ended != nil && at.passes(ctx, ended.Error):
+		return nil, notDone(ended.Error, 0) // without the look, nothing would show whose it is
 	case err != nil || ended != nil:
 		return nil, err
 	case found.ID == "" || found.Outputs == nil:

@@ -28,9 +28,9 @@ const mostListed = 10_000
 
 // surveyed is what a survey knows of the stack; it is read once.
 type surveyed struct {
-	urns map[urn.URN]bool   // of the resources of plugins
-	has  map[[2]string]bool // their packages and ids
-	next map[string]int     // the generations of the next creates, by engine.Label
+	urns map[urn.URN]bool      // of the resources of plugins
+	has  map[[2]string]urn.URN // their packages and ids
+	next map[string]int        // the generations of the next creates, by engine.Label
 }
 
 // stateOfSurvey returns what a survey compares with.
@@ -44,11 +44,11 @@ func (s *session) stateOfSurvey(ctx context.Context) (*surveyed, error) {
 	if err != nil {
 		return nil, internalError(err)
 	}
-	known := &surveyed{urns: map[urn.URN]bool{}, has: map[[2]string]bool{}}
+	known := &surveyed{urns: map[urn.URN]bool{}, has: map[[2]string]urn.URN{}}
 	for _, state := range base.States() {
 		if state.Custom && !token.IsProvider(state.Type) {
 			known.urns[state.URN] = true
-			known.has[[2]string{string(token.Package(state.Type)), state.ID}] = true
+			known.has[[2]string{string(token.Package(state.Type)), state.ID}] = state.URN
 		}
 	}
 	if known.next, err = s.store.Generations(ctx, s.update.StackName); err != nil {
@@ -163,7 +163,7 @@ func (at *attempt) hides(ctx context.Context) redactor {
 
 // orphan tells of what exists, unless the state has it.
 func (at *attempt) orphan(known *surveyed, id, why string, hide redactor) {
-	if known.has[[2]string{string(token.Package(at.step.Type)), id}] {
+	if known.has[[2]string{string(token.Package(at.step.Type)), id}] != "" {
 		return
 	}
 	at.session.tell(diag.Info, at.step.URN, deployments.Finding{Kind: deployments.FoundOrphan,
@@ -289,7 +289,7 @@ func (at *attempt) otherCreate(
 		at.notListed(ctx, unseen.text)
 		return nil, nil
 	}
-	if err != nil || known.has[[2]string{string(token.Package(at.step.Type)), tried.realID}] {
+	if err != nil || known.has[[2]string{string(token.Package(at.step.Type)), tried.realID}] != "" {
 		return nil, err
 	}
 	return found, nil

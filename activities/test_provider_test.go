@@ -137,6 +137,9 @@ func (p *toy) Check(_ context.Context, req *pulumirpc.CheckRequest) (*pulumirpc.
 	}
 	if _, ok := news["name"]; !ok {
 		name := fmt.Sprintf("%s-%x", req.GetName(), req.GetRandomSeed()[:4])
+		if news["own"].IsString() { // it makes up names, whatever the seed is
+			name = "made-up-" + rand.Text()
+		}
 		if old := req.GetOlds().GetFields()["name"].GetStringValue(); old != "" {
 			name = old
 		}

@@ -57,7 +57,10 @@ func (c *Catalogue) Rules(
 		set, err := f.set(key, names{})
 		return set, err == nil, err
 	}
-	if _, known := f.without[t]; !known && f.Terraform != "" && mapping != nil {
+	if f.without[t] {
+		return settlerule.Set{}, false, nil
+	}
+	if f.Terraform != "" && mapping != nil {
 		named, err := c.ask(ctx, pkg+"@"+version, f, mapping)
 		if err != nil {
 			return settlerule.Set{}, false, err

@@ -150,7 +150,11 @@ func (m *maker) fileOf(c *curated, s *sdk, newest *file) (*file, error) {
 		f.bind(slices.Sorted(maps.Keys(c.Wrong)))
 	}
 	for key, why := range c.Wrong {
-		f.curated[key], f.Left[f.bound[key]] = true, why
+		token := f.bound[key]
+		if f.Terraform == "" {
+			token = c.Package + ":" + key
+		}
+		f.curated[key], f.Left[token] = true, why
 	}
 	for key, r := range rules {
 		token := key

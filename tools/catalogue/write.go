@@ -54,6 +54,12 @@ func (f *file) write(dir string) error {
 			}
 		}
 	}
+	if f.Terraform == "" && len(f.Rules) > 0 && len(f.Left) > 0 {
+		fmt.Fprintln(&b, "without: # types that have no rule")
+		for _, token := range slices.Sorted(maps.Keys(f.Left)) {
+			fmt.Fprintf(&b, "  %s: \"\"\n", quoted(token))
+		}
+	}
 	return os.WriteFile(filepath.Join(dir, f.Package+".yaml"), b.Bytes(), 0o644)
 }
 
