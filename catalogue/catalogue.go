@@ -74,6 +74,13 @@ func (c *Catalogue) Rules(
 	return set, err == nil && len(set.Rules) > 0, err
 }
 
+// AsksPlugins reports whether plugins of a package are asked for their names: of types that a plugin makes at run time
+// alone they know which rules apply.
+func AsksPlugins(pkg string) bool {
+	f, err := packageFile(pkg)
+	return err == nil && f != nil && f.Terraform != ""
+}
+
 // ask returns what a plugin says about its names. One that does not say it in time, or says too much, has none. The
 // question goes on when the look that began it is over, because others wait for it.
 func (c *Catalogue) ask(ctx context.Context, key string, f *file, mapping Mapping) (names, error) {

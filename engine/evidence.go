@@ -86,6 +86,18 @@ func (r *Run) doubted(op *operation, found StepFinished) StepFinished {
 	return found
 }
 
+// readNextTime has the next update read a resource before it is compared, if an error leaves open whether it was changed:
+// what was changed already may be refused for ever.
+func (r *Run) readNextTime(e *entry, ev StepFinished) {
+	old := r.snap.Get(e.Old)
+	if e.Kind != StepUpdate || old == nil || ev.Evidence == nil || ev.Evidence.Class != ErrorAmbiguous {
+		return
+	}
+	next := *old
+	next.RefreshBeforeUpdate = true
+	r.change(Delta{Kind: DeltaSet, State: &next})
+}
+
 // told returns the error of a failed step with what is known about its effect.
 func (ev StepFinished) told(step *Step) string {
 	e := ev.Evidence
@@ -102,7 +114,7 @@ func (ev StepFinished) told(step *Step) string {
 			"(deployctl:settle in docs/how-an-update-survives.md: read if an input is its id, list if an input tells it "+
 			"from others)", step.Type)
 	case e.Class == ErrorAmbiguous:
-		note = "it may have been changed; the next update decides about it again"
+		note = "it may have been changed; the next update reads it, and decides about it again"
 	default:
 		return ev.Error
 	}

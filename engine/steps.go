@@ -278,6 +278,7 @@ func (r *Run) goalFinished(op *operation, ev StepFinished) {
 	case ev.Outcome == OutcomeFailed:
 		r.emitFailed(op, ev.Error)
 		r.recordViews(op, e.Old, ev.Views)
+		r.readNextTime(e, ev)
 		r.diagnose("error", e.URN, "%s", ev.told(op.Step))
 		r.failEntry(e, ev.Error)
 		return

@@ -72,6 +72,9 @@ func TestTheCataloguesRulesAreExplainedAndWhetherTheyNeedMarks(t *testing.T) {
 	if got := d.must("settle", "explain", "aws:kms/key:Key"); strings.Contains(got, hint) {
 		t.Errorf("of a stack that asks for marks it says\n%s", got)
 	}
+	if got := d.must("settle", "explain", "aws:index/vpc:Vpc"); !strings.Contains(got, "its plugin knows") {
+		t.Errorf("of a type that is made at run time it says\n%s", got)
+	}
 	if got := d.must("settle", "explain", "own:a:B"); !strings.Contains(got, "Neither deployctl:settle nor the") {
 		t.Errorf("of a type without a rule it says\n%s", got)
 	}

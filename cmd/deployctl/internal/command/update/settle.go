@@ -140,7 +140,14 @@ func sayRules(
 		if err != nil {
 			return err
 		}
-		if !found {
+		pkg, module, _ := strings.Cut(t, ":")
+		switch {
+		case found:
+		case catalogue.AsksPlugins(pkg) && strings.HasPrefix(module, "index/"):
+			s.Say("%s has no rule for %s. Whether the catalogue has one, its plugin knows, which makes the package at run time: "+
+				"try a resource of the type with `deployctl settle try`.", stackkeys.Settle, t)
+			return nil
+		default:
 			s.Say("Neither %s nor the catalogue has a rule for %s. If its provider has none either, and the answer to a create "+
 				"is lost, a person decides what became of it.", stackkeys.Settle, t)
 			return nil
