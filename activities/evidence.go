@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/deployctl/deployctl/engine"
@@ -97,7 +98,8 @@ func (at *attempt) mayPass(text string) bool {
 	v, err := at.session.own.Errors.Classify(errorclass.Error{
 		Type: string(at.step.Type), Step: "read", Code: codes.Unknown,
 		Text: text})
-	return err == nil && (v.Class == engine.ErrorAmbiguous || v.Class == engine.ErrorThrottled)
+	return err == nil && slices.Contains([]engine.ErrorClass{engine.ErrorAmbiguous, engine.ErrorThrottled,
+		engine.ErrorNotReady}, v.Class)
 }
 
 const notLookedFor = "it could not be looked for: "

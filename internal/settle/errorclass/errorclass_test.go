@@ -69,6 +69,11 @@ func TestErrorsAsProvidersReportThemHaveTheClassThatTheyMean(t *testing.T) {
 			`request (post configmaps)`, engine.ErrorAmbiguous},
 		{k8s, "create", `Internal error occurred: failed calling webhook "w": Post "https://w": no endpoints`,
 			engine.ErrorNotReady},
+		{k8s, "create", `configured Kubernetes cluster is unreachable: unable to load schema information from the API server: ` +
+			`Get "http://h/openapi/v2?timeout=32s": dial tcp: connect: connection refused`, engine.ErrorNotReady},
+		{"pkg:x:Y", "create", `Get "http://h/v2?timeout=32s": connect: connection refused`, engine.ErrorNotReady},
+		{"pkg:x:Y", "create", `Get "http://h/v2?timeout=32s": request timed out`, engine.ErrorAmbiguous},
+		{k8s, "read", "failed to read resource state due to unreachable cluster", engine.ErrorNotReady},
 		{k8s, "create", `ConfigMap "c" is invalid: metadata.name: Invalid value`, engine.ErrorDefinite},
 		{"pkg:x:Y", "create", "Put \"http://h/\": read tcp 1:2->3:4: read: connection reset by peer", engine.ErrorAmbiguous},
 		{"pkg:x:Y", "create", "dial tcp 10.0.0.1:443: connect: connection refused", engine.ErrorNotReady},
