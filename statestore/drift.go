@@ -19,8 +19,8 @@ func (s *Store) Drift(ctx context.Context, name deployments.StackName) (deployme
 	err := s.getJSON(ctx, name, stackKey(name, "drift"), &d)
 	if errors.Is(err, bucket.ErrAbsent) {
 		return d, deployments.Errorf(deployments.CodeNotFound,
-			"%s has not been checked for drift yet: schedule a check with `deployctl schedule new drift --every 1h`, "+
-				"and run it at once with `deployctl schedule run drift`", name)
+			"%s has not been checked for drift by a schedule yet: `deployctl drift detect` checks it now, and shows what it "+
+				"finds; `deployctl schedule new drift --every 1h` has it checked from now on", name)
 	}
 	return d, err
 }

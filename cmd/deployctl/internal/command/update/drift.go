@@ -13,7 +13,7 @@ import (
 // DriftCommand returns deployctl drift.
 func DriftCommand(s *console.Env) *cli.Command {
 	return &cli.Command{
-		Name: "drift", Usage: "show the result of the last drift check (same as drift status)",
+		Name: "drift", Usage: "show the result of the last scheduled drift check (same as drift status)",
 		Flags: console.OnStack(console.JSONFlag), Action: console.Action(s, runDriftStatus),
 		Subcommands: []*cli.Command{{
 			Name: "status", Usage: "show the result of the last drift check, property by property",
