@@ -10,7 +10,6 @@ import (
 	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
 	"github.com/deployctl/deployctl/internal/settle/settlerule"
 	"github.com/deployctl/deployctl/internal/settle/stackkeys"
-	"github.com/deployctl/deployctl/internal/values/token"
 	"github.com/deployctl/deployctl/provider"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
@@ -164,8 +163,9 @@ func (at *attempt) unproven(ctx context.Context, id string) (*engine.Found, erro
 	if err != nil {
 		return nil, err
 	}
-	for _, has := range []string{id, at.realID} {
-		if u := known.has[[2]string{string(token.Package(at.step.Type)), has}]; u != "" && u != at.step.URN {
+	for _, has := range slices.Concat(known.with(at.step.Type, id), known.with(at.step.Type, at.realID)) {
+		u := has.urn
+		if u.Type() == at.step.Type && u != at.step.URN && has.provider == at.step.Provider.Ref { // the same account
 			at.session.tell(diag.Warning, at.step.URN, "what exists under its name, "+hide(id)+", is "+engine.NameOf(u)+
 				" of this stack, and is not taken over; if it was renamed in the program, give it the alias "+string(u))
 			return nil, nil

@@ -13,6 +13,7 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
 )
 
 // A preview that surveys tells what else of the stack exists: what bears its mark, or has a name that was generated for
@@ -28,9 +29,15 @@ const mostListed = 10_000
 
 // surveyed is what a survey knows of the stack; it is read once.
 type surveyed struct {
-	urns map[urn.URN]bool      // of the resources of plugins
-	has  map[[2]string]urn.URN // their packages and ids
-	next map[string]int        // the generations of the next creates, by engine.Label
+	urns map[urn.URN]bool       // of the resources of plugins
+	has  map[[2]string][]stored // by their packages and ids
+	next map[string]int         // the generations of the next creates, by engine.Label
+}
+
+// stored is a resource of the state.
+type stored struct {
+	urn      urn.URN
+	provider string // the reference of its provider
 }
 
 // stateOfSurvey returns what a survey compares with.
@@ -44,11 +51,12 @@ func (s *session) stateOfSurvey(ctx context.Context) (*surveyed, error) {
 	if err != nil {
 		return nil, internalError(err)
 	}
-	known := &surveyed{urns: map[urn.URN]bool{}, has: map[[2]string]urn.URN{}}
+	known := &surveyed{urns: map[urn.URN]bool{}, has: map[[2]string][]stored{}}
 	for _, state := range base.States() {
 		if state.Custom && !token.IsProvider(state.Type) {
 			known.urns[state.URN] = true
-			known.has[[2]string{string(token.Package(state.Type)), state.ID}] = state.URN
+			key := [2]string{string(token.Package(state.Type)), state.ID}
+			known.has[key] = append(known.has[key], stored{state.URN, state.Provider})
 		}
 	}
 	if known.next, err = s.store.Generations(ctx, s.update.StackName); err != nil {
@@ -56,6 +64,11 @@ func (s *session) stateOfSurvey(ctx context.Context) (*surveyed, error) {
 	}
 	s.surveyed = known
 	return known, nil
+}
+
+// with returns the resources of a type's package with an id: others call the type otherwise.
+func (k *surveyed) with(t tokens.Type, id string) []stored {
+	return k.has[[2]string{string(token.Package(t)), id}]
 }
 
 // generations returns the generations of a resource that may exist, the newest first.
@@ -163,7 +176,7 @@ func (at *attempt) hides(ctx context.Context) redactor {
 
 // orphan tells of what exists, unless the state has it.
 func (at *attempt) orphan(known *surveyed, id, why string, hide redactor) {
-	if known.has[[2]string{string(token.Package(at.step.Type)), id}] != "" {
+	if len(known.with(at.step.Type, id)) > 0 {
 		return
 	}
 	at.session.tell(diag.Info, at.step.URN, deployments.Finding{Kind: deployments.FoundOrphan,
@@ -289,7 +302,7 @@ func (at *attempt) otherCreate(
 		at.notListed(ctx, unseen.text)
 		return nil, nil
 	}
-	if err != nil || known.has[[2]string{string(token.Package(at.step.Type)), tried.realID}] != "" {
+	if err != nil || len(known.with(at.step.Type, tried.realID)) > 0 {
 		return nil, err
 	}
 	return found, nil
