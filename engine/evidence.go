@@ -86,8 +86,8 @@ func (r *Run) doubted(op *operation, found StepFinished) StepFinished {
 	return found
 }
 
-// readNextTime has the next update read a resource before it is compared, if an error leaves open whether it was changed:
-// what was changed already may be refused for ever.
+// readNextTime has the next update read a resource before it is compared, if an error leaves open whether it was
+// changed: what was changed already may be refused for ever.
 func (r *Run) readNextTime(e *entry, ev StepFinished) {
 	old := r.snap.Get(e.Old)
 	if e.Kind != StepUpdate || old == nil || ev.Evidence == nil || ev.Evidence.Class != ErrorAmbiguous {

@@ -144,8 +144,8 @@ func sayRules(
 		switch {
 		case found:
 		case catalogue.AsksPlugins(pkg) && strings.HasPrefix(module, "index/"):
-			s.Say("%s has no rule for %s. Whether the catalogue has one, its plugin knows, which makes the package at run time: "+
-				"try a resource of the type with `deployctl settle try`.", stackkeys.Settle, t)
+			s.Say("%s has no rule for %s. Whether the catalogue has one, its plugin knows, which makes the package at run "+
+				"time: try a resource of the type with `deployctl settle try`.", stackkeys.Settle, t)
 			return nil
 		default:
 			s.Say("Neither %s nor the catalogue has a rule for %s. If its provider has none either, and the answer to a create "+
