@@ -120,8 +120,9 @@ func TestACreateThatEndedInTheMiddleIsGoneOnWith(t *testing.T) {
 	}
 }
 
-// TestWhatAnotherOwnerHasMadeMeanwhileIsNotTakenOver has a create be refused because its name is taken, although nothing
-// had it a moment before: if it is as declared, the provider has sent its call twice, and else somebody was faster.
+// TestWhatAnotherOwnerHasMadeMeanwhileIsNotTakenOver has a create be refused because its name is taken, although
+// nothing had it a moment before: if it is as declared, the provider has sent its call twice, and else another user was
+// faster.
 func TestWhatAnotherOwnerHasMadeMeanwhileIsNotTakenOver(t *testing.T) {
 	const refused = "fail-before: n already exists"
 	for name, c := range map[string]struct {

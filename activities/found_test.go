@@ -166,7 +166,7 @@ func TestANameThatIsMadeUpAnewIsNotLookedFor(t *testing.T) {
 	step := h.create(texts("own", "names", "do", "die-after"))
 	h.lose(step, 1)
 	result, err := h.settleStep(step)
-	if err != nil || result.Outcome != engine.OutcomeUndecidable || !strings.Contains(result.Error, "makes up another name") {
+	if err != nil || result.Outcome != engine.OutcomeUndecidable || !strings.Contains(result.Error, "makes up another") {
 		t.Errorf("%+v %v", result, err)
 	}
 }
