@@ -39,7 +39,13 @@ type awaiting struct {
 }
 
 // await looks at an entry's resource again, after a pause. The operation is another one: that of the step has ended.
+// For an entry of an earlier epoch nobody waits any more: the program that is running now registers the resource, and
+// that looks at it.
 func (r *Run) await(e *entry, waited float64) {
+	if e.Epoch != r.Epoch {
+		r.become(e, stageDone, 0)
+		return
+	}
 	next := e.New
 	next.InitErrors = nil
 	step := &Step{

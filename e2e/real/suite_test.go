@@ -268,16 +268,19 @@ func TestLostAnswersAndKillsOf(t *testing.T) {
 				faults := NewFaults(seed, kinds...)
 				faults.Kill = w.kills(t)
 				a := w.actor(t, fmt.Sprintf("seed%d", seed), faults)
-				n := a.disturbed(t, faults)
-				mu.Lock()
-				defer mu.Unlock()
-				for kind, times := range faults.Struck() {
-					total[kind] += times
-				}
-				updates += n
-				if t.Failed() {
-					failed++
-				}
+				n := 0
+				defer func() { // also if it ends early
+					mu.Lock()
+					defer mu.Unlock()
+					for kind, times := range faults.Struck() {
+						total[kind] += times
+					}
+					updates += n
+					if t.Failed() {
+						failed++
+					}
+				}()
+				n = a.disturbed(t, faults)
 			})
 		}
 		all := 0
