@@ -30,6 +30,14 @@ var mutants = []mutanttest.Mutant{
 		Old: `case all(sweeps):`, New: `case true:`,
 	},
 	{
+		Name: "what may use a copy stays where it was when the copy moves", File: "record.go",
+		Old: `case !r.recorded(&state) &&`, New: `case false &&`,
+	},
+	{
+		Name: "what targets leave alone loses the copy that it may use", File: "targets.go",
+		Old: `if k.r.snap.Get(used).Delete &&`, New: `if false &&`,
+	},
+	{
 		Name: "an alias is claimed twice", File: "aliases.go",
 		Old: `case name != e.URN && by != "" && by != e.URN:`, New: `case false:`,
 	},
@@ -63,8 +71,8 @@ var mutants = []mutanttest.Mutant{
 	},
 	{
 		Name: "an unknown outcome is taken for a failure and tried again", File: "steps.go",
-		Old: "r.settle(op)\n\t\treturn\n\tcase OutcomeAbsent",
-		New: "r.ready.Start = append(r.ready.Start, *op.Step)\n\t\treturn\n\tcase OutcomeAbsent",
+		Old: "r.settle(op)\n\t\treturn ev, false\n\tcase OutcomeAbsent",
+		New: "r.ready.Start = append(r.ready.Start, *op.Step)\n\t\treturn ev, false\n\tcase OutcomeAbsent",
 	},
 	{
 		Name: "another start of the program repeats what runs", File: "registration.go",

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
@@ -97,14 +98,21 @@ func (r *Run) record(e *entry, op int) {
 
 // moveDependents moves the states of a stretch of the new list that depend on a URN, however far, behind what now
 // stands for it: an earlier start of the program, or targets, had put them there. A copy that waits for its deletion
-// moves only when nothing that it refers to stands before it any more. It takes along only what is left alone and has
-// no other copy to refer to.
+// moves only when nothing that it refers to stands before it any more. It takes along what is left alone and has no
+// other copy to refer to, and what may use it (see usersOfCopies), unless the copy now refers to that.
+// What targets have left alone may refer, in a circle, to no more than such a copy: it loses that reference until a
+// registration gives it its own.
 //
 // The stretch begins where the old state stood, or at the end of the list if that was in the base, and ends before the
 // new state. Moved states go to the end in the order in which they stood, so they keep their order among each other.
+// Without a URN only those move to whose references nothing stands before them.
 func (r *Run) moveDependents(u urn.URN, from, end int) {
-	moved := map[urn.URN]bool{u: true}
+	moved, copies, needed := map[urn.URN]bool{u: u != ""}, map[Key]bool{}, map[Key]bool{}
 	depends := func(ref urn.URN) bool { return moved[r.current(ref)] }
+	uses := func(s *State) bool {
+		return len(copies) > 0 && slices.ContainsFunc(r.needs(s.Key), func(k Key) bool { return copies[k] })
+	}
+	circle := false
 	for i := from; i < end; i++ {
 		at := &r.snap.news[i]
 		if at.Gone {
@@ -112,12 +120,48 @@ func (r *Run) moveDependents(u urn.URN, from, end int) {
 		}
 		state := at.State
 		switch {
-		case state.Delete && !r.snap.stranded(state):
-		case state.Delete, slices.ContainsFunc(state.References(), depends), r.snap.stranded(state):
-			moved[r.current(state.URN)] = moved[r.current(state.URN)] || !state.Delete
-			r.change(Delta{Kind: DeltaPut, State: &state, Removes: []Key{state.Key}})
+		case needed[state.Key] && r.snap.stranded(state):
+			circle = true
+			continue
+		case r.snap.stranded(state):
+		case !state.Delete && slices.ContainsFunc(state.References(), depends):
+		case !r.recorded(&state) && uses(&state) && !needed[state.Key]:
+		default:
+			continue
+		}
+		if !state.Delete {
+			moved[r.current(state.URN)] = true
+		} else {
+			copies[state.Key] = true
+			maps.Copy(needed, r.snap.ancestors(state))
+		}
+		r.change(Delta{Kind: DeltaPut, State: &state, Removes: []Key{state.Key}})
+	}
+	if circle {
+		r.dropReferences(nil)
+	}
+}
+
+// ancestors returns the live states of the new list to which a state refers, however far.
+func (s *Snapshot) ancestors(state State) map[Key]bool {
+	out, wanted := map[Key]bool{}, map[urn.URN]bool{}
+	want := func(state State) {
+		for _, u := range state.References() {
+			wanted[u] = true
 		}
 	}
+	want(s.renamed(state))
+	for i := range s.news {
+		at := &s.news[len(s.news)-1-i]
+		if at.Gone || at.State.Delete {
+			continue
+		}
+		if other := s.renamed(at.State); wanted[other.URN] {
+			out[other.Key] = true
+			want(other)
+		}
+	}
+	return out
 }
 
 // moveStranded moves the states that referred to a removed copy, and to nothing else before them, behind what took its
@@ -127,13 +171,7 @@ func (r *Run) moveStranded(removed Key) {
 	if !r.restricted() || i >= 0 { // what took the place of a base state precedes the base
 		return
 	}
-	for j, end := -i, len(r.snap.news); j < end; j++ {
-		at := &r.snap.news[j]
-		if !at.Gone && r.snap.stranded(at.State) {
-			state := at.State
-			r.change(Delta{Kind: DeltaPut, State: &state, Removes: []Key{state.Key}})
-		}
-	}
+	r.moveDependents("", -i, len(r.snap.news))
 }
 
 // replaces reports that the entry's step puts something else in the place of the old resource, which stays until the

@@ -69,11 +69,12 @@ func (r *Run) dependentCopies(e *entry, group []*deletion) []Key {
 }
 
 // usersOfCopies returns, for every copy that waits for its deletion, the states that may use it: those that refer to
-// its URN and stand after it. What has been registered since the copy was replaced stands before it.
+// its URN, stand after it, and have not been recorded since. So what may use a copy must not come to stand before it
+// when one of them moves: moveDependents and keeping see to that.
 func (r *Run) usersOfCopies() map[Key][]Key {
 	users := map[Key][]Key{}
 	r.snap.All(func(s *State) {
-		if s.isView() {
+		if s.isView() || r.recorded(s) {
 			return
 		}
 		for _, k := range r.needs(s.Key) {
@@ -83,6 +84,13 @@ func (r *Run) usersOfCopies() map[Key][]Key {
 		}
 	})
 	return users
+}
+
+// recorded reports that a registration of this epoch has recorded a live state, so that it uses what is live. What
+// targets leave alone is as it was.
+func (r *Run) recorded(s *State) bool {
+	e := r.byURN[r.current(s.URN)]
+	return e != nil && e.Stage == stageDone && e.New.Key == s.Key && !r.restricted()
 }
 
 // sweep deletes the copies that are deleted ahead of a cascade; the entry goes on when they are. No other cascade

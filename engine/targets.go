@@ -56,11 +56,8 @@ func (r *Run) leaveOut(e *entry, object Bag) {
 
 // keepOld moves the old state of an entry to the new list, behind what it refers to, and gives the entry its name.
 func (r *Run) keepOld(e *entry, old *State) {
-	r.markKept(r.keepReferences(*old))
+	r.markKept(r.keep(old.Key))
 	e.New = *r.snap.Get(old.Key)
-	if i, ok := r.snap.place[e.New.Key]; ok && i >= 0 {
-		r.change(Delta{Kind: DeltaKeep, First: i, Count: 1})
-	}
 	r.keepName(e)
 }
 
@@ -81,22 +78,23 @@ func (r *Run) keepName(e *entry) {
 // state; that includes a provider that has been replaced since. It returns the URNs of the live states that it found by
 // reference and moved, however far. It must be called before the state itself is moved or recorded.
 func (r *Run) keepReferences(s State) []urn.URN {
-	k := keeping{r: r, seen: map[urn.URN]bool{}}
+	k := keeping{r: r, seen: map[Key]bool{}}
 	k.references(s)
 	return k.moved
 }
 
-// keep moves a stored resource to the new list as it is, behind what it refers to.
-func (r *Run) keep(key Key) {
-	k := keeping{r: r, seen: map[urn.URN]bool{}}
+// keep moves a stored resource to the new list as it is, behind what it refers to. It returns what keepReferences does.
+func (r *Run) keep(key Key) []urn.URN {
+	k := keeping{r: r, seen: map[Key]bool{}}
 	k.state(key)
+	return k.moved
 }
 
 // keeping is keepReferences or keep at work. By their URNs, copies from different times can refer to each other, so
 // seen ends what would be an endless recursion.
 type keeping struct {
 	r     *Run
-	seen  map[urn.URN]bool
+	seen  map[Key]bool
 	moved []urn.URN
 }
 
@@ -104,11 +102,11 @@ func (k *keeping) references(s State) {
 	snap := k.r.snap
 	for _, u := range s.References() {
 		key, ok := snap.live[u]
-		moved := func(copied Key) bool { return snap.place[copied] < 0 }
+		moved := func(key Key) bool { return snap.place[key] < 0 || k.seen[key] }
 		// It is what took the place of a copy that a state of today means by the former name.
 		now, renamed := snap.live[snap.current(u)]
 		switch copies := snap.copies[u]; {
-		case k.seen[u] || ok && moved(key) || renamed && moved(now) && !s.Delete:
+		case ok && moved(key) || renamed && moved(now) && !s.Delete:
 			continue
 		case ok:
 			k.moved = append(k.moved, u)
@@ -117,7 +115,6 @@ func (k *keeping) references(s State) {
 		default:
 			continue
 		}
-		k.seen[u] = true
 		k.state(key)
 	}
 	if p := snap.provider(s.Provider); p != nil {
@@ -125,12 +122,21 @@ func (k *keeping) references(s State) {
 	}
 }
 
-// state moves a state behind its references, unless it stands in the new list already.
+// state moves a state behind its references and the copies that it may use (see usersOfCopies), unless it stands in the
+// new list already.
 func (k *keeping) state(key Key) {
-	if i := k.r.snap.place[key]; i >= 0 {
-		k.references(*k.r.snap.Get(key))
-		k.r.change(Delta{Kind: DeltaKeep, First: i, Count: 1})
+	i := k.r.snap.place[key]
+	if i < 0 || k.seen[key] {
+		return
 	}
+	k.seen[key] = true
+	k.references(*k.r.snap.Get(key))
+	for _, used := range k.r.needs(key) {
+		if k.r.snap.Get(used).Delete && k.r.snap.place[used] < i {
+			k.state(used)
+		}
+	}
+	k.r.change(Delta{Kind: DeltaKeep, First: i, Count: 1})
 }
 
 // oldInProgress reports that something which an entry's old state refers to was registered before it and is not done.

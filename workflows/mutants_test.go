@@ -14,7 +14,7 @@ func TestMutantsAreCaught(t *testing.T) {
 		},
 		{
 			Name: "a request that comes again is another update", File: "queue.go",
-			Old: "if a.RequestID == requestID {", New: "if false {",
+			Old: "return a.RequestID == requestID", New: "return false",
 		},
 		{
 			Name: "what is superseded still waits", File: "queue.go",

@@ -28,6 +28,7 @@ type driver struct {
 	ahead      ahead
 	replayed   *engine.Snapshot
 	open       []engine.Command
+	paused     []int                       // operations whose pauses have not ended
 	lost       map[int]engine.StepFinished // effects nobody was told of
 	epochs     int
 	registered []declared      // in this epoch, in order
@@ -107,7 +108,14 @@ func (d *driver) settle() error {
 		}
 		for _, c := range ready.Start {
 			d.say("> " + line(c))
-			d.open = append(d.open, c)
+			switch c := c.(type) {
+			case engine.Pause:
+				d.paused = append(d.paused, c.Op)
+			case engine.Abandon:
+				d.paused = slices.DeleteFunc(d.paused, func(op int) bool { return op == c.Op })
+			default:
+				d.open = append(d.open, c)
+			}
 		}
 		for _, reply := range ready.Replies {
 			d.say("> " + line(reply))
@@ -121,8 +129,8 @@ func (d *driver) settle() error {
 	if err := d.run.Check(); err != nil {
 		return fmt.Errorf("an invariant does not hold: %w", err)
 	}
-	if d.run.InFlight() != len(d.open) {
-		return fmt.Errorf("%d are in flight, %d open", d.run.InFlight(), len(d.open))
+	if d.run.InFlight() != len(d.open)+len(d.paused) {
+		return fmt.Errorf("%d are in flight, %d open, %d paused", d.run.InFlight(), len(d.open), len(d.paused))
 	}
 	if err := engine.Verify(states); err != nil {
 		return fmt.Errorf("%w in\n%s\n", err, strings.Join(headers(states), "\n"))
@@ -171,7 +179,7 @@ func (d *driver) handOver(c *engine.Reply, id string) bool {
 
 // next lets one thing happen; it reports whether anything could.
 func (d *driver) next() bool {
-	if len(d.open) == 0 && d.rng.IntN(3) == 0 && !d.putAway() {
+	if len(d.open)+len(d.paused) == 0 && d.rng.IntN(3) == 0 && !d.putAway() {
 		return false
 	}
 	if d.epochs < 4 && !d.exited && d.rng.IntN(40) == 0 {
@@ -189,6 +197,13 @@ func (d *driver) next() bool {
 	}
 	if waiting := d.run.Progress().Waiting; len(waiting) > 0 && (len(d.open) == 0 || d.rng.IntN(4) == 0) {
 		d.resolve(waiting[d.rng.IntN(len(waiting))])
+		return true
+	}
+	if n := len(d.paused); n > 0 && (len(d.open) == 0 || d.rng.IntN(4) == 0) {
+		i := d.rng.IntN(n)
+		op := d.paused[i]
+		d.paused = slices.Delete(d.paused, i, i+1)
+		d.handle(engine.PauseEnded{Op: op})
 		return true
 	}
 	if n := len(d.open); n > 0 && d.rng.IntN(2) == 0 {
@@ -300,8 +315,16 @@ func (d *driver) answer(i int) {
 	case engine.Step:
 		d.handle(d.step(c))
 	case engine.Settle:
-		d.handle(d.found(c.Step))
+		d.handle(d.awaited(c.Step, d.found(c.Step)))
 	}
+}
+
+// awaited sometimes has what was found, or was made, not be ready.
+func (d *driver) awaited(s engine.Step, ev engine.StepFinished) engine.StepFinished {
+	if s.Await && ev.Outcome == engine.OutcomeDone && !ev.Answered && d.rng.IntN(4) == 0 {
+		ev.Awaited, ev.InitErrors = &engine.Awaited{For: "a moment", After: 1}, []string{"a moment"}
+	}
+	return ev
 }
 
 // planned is what a provider says of a plan.
@@ -366,6 +389,10 @@ func (d *driver) step(s engine.Step) engine.StepFinished {
 		}
 		return engine.StepFinished{Op: s.Op, Outcome: engine.OutcomeFailed, Error: "500",
 			Evidence: &engine.Evidence{Class: engine.ErrorAmbiguous, Look: true}}
+	case n == 5 && d.fails && s.Kind == engine.StepUpdate:
+		d.failed = true // without an effect: what it would depend on then is in no state
+		return engine.StepFinished{Op: s.Op, Outcome: engine.OutcomeFailed, Error: "500",
+			Evidence: &engine.Evidence{Class: engine.ErrorAmbiguous}}
 	case n == 3 && d.fails && s.New != nil:
 		d.failed = true
 		ev := d.cloud.apply(s)
@@ -374,7 +401,7 @@ func (d *driver) step(s engine.Step) engine.StepFinished {
 	}
 	ev := d.cloud.apply(s)
 	ev.Answered = d.handOver(s.Answer, ev.ID)
-	return ev
+	return d.awaited(s, ev)
 }
 
 func bag(text string) engine.Bag {

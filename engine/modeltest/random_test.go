@@ -23,7 +23,7 @@ var (
 func TestRandomRunsEndAsTheModelSays(t *testing.T) {
 	last := *first + *runs
 	if testing.Short() {
-		last = *first + 1500
+		last = *first + 2000
 	}
 	for seed := *first; seed < last; seed++ {
 		if err := history(rand.New(rand.NewPCG(uint64(seed), 7))); err != nil { //nolint:gosec // repeatable on purpose

@@ -35,9 +35,12 @@ func Only(t *testing.T) {
 
 // Play fails the test for each mutant that no test notices. Tests are runs of `go test -short` in the package's
 // directory, as arguments; the second is made if the first notices nothing. That they pass without a mutant is shown by
-// the package's own run of them.
+// the package's own run of them. A mutant that does not fit its file any more fails the test in every run.
 func Play(t *testing.T, mutants []Mutant, tests ...[]string) {
 	t.Helper()
+	for _, m := range mutants {
+		m.source(t)
+	}
 	Only(t)
 	for _, m := range mutants {
 		t.Run(m.Name, func(t *testing.T) {
@@ -49,16 +52,23 @@ func Play(t *testing.T, mutants []Mutant, tests ...[]string) {
 	}
 }
 
-// overlay returns the name of a file that has the go command see the mutant.
-func (m Mutant) overlay(t *testing.T) string {
+// source returns the file of the mutant as it is; the mutant must fit it.
+func (m Mutant) source(t *testing.T) string {
 	t.Helper()
 	source, err := os.ReadFile(m.File)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if strings.Count(string(source), m.Old) != 1 {
-		t.Fatalf("%s does not have exactly one %q: adapt the mutant", m.File, m.Old)
+		t.Errorf("%s does not have exactly one %q: adapt the mutant %q", m.File, m.Old, m.Name)
 	}
+	return string(source)
+}
+
+// overlay returns the name of a file that has the go command see the mutant.
+func (m Mutant) overlay(t *testing.T) string {
+	t.Helper()
+	source := m.source(t)
 	original, err := filepath.Abs(m.File)
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +77,7 @@ func (m Mutant) overlay(t *testing.T) string {
 	changed, overlay := filepath.Join(dir, m.File), filepath.Join(dir, "overlay.json")
 	replace, _ := json.Marshal(map[string]any{"Replace": map[string]string{original: changed}})
 	for name, data := range map[string]string{
-		changed: strings.Replace(string(source), m.Old, m.New, 1),
+		changed: strings.Replace(source, m.Old, m.New, 1),
 		overlay: string(replace),
 	} {
 		if err := os.WriteFile(name, []byte(data), 0o600); err != nil {
