@@ -71,10 +71,10 @@ type Activities struct {
 	settling  *mempool.Pool // of the updates that settle what leases left
 	messages  *mempool.Pool // of what plugins and programs send
 	mu        sync.Mutex
-	sessions  map[string]*session                  // by update
-	spent     map[deployments.UpdateName]*sync.Map // until the update's workflow is closed; see session.spent
-	answers   *answers                             // those of an update until its workflow is closed
-	collected map[deployments.StackName]time.Time  // when the worker last collected garbage of a stack
+	sessions  map[string]*session                 // by update
+	spent     map[updateOf]*sync.Map              // until the update's workflow is closed; see session.spent
+	answers   *answers                            // those of an update until its workflow is closed
+	collected map[deployments.StackName]time.Time // when the worker last collected garbage of a stack
 	groupTime time.Duration
 	// leasePlacePatience is that of this name, except in tests.
 	leasePlacePatience time.Duration
@@ -86,7 +86,7 @@ func New(o Options) *Activities {
 		Options: o, bundles: bundlecache.New(o.Dir), reserve: process.NewReserve(o.Sandbox),
 		accounts: ratelimit.NewAccounts(), compared: newComparisons(), leases: mempool.New(leaseMemory),
 		settling: mempool.New(settledMemory), messages: mempool.New(messageMemory),
-		sessions: map[string]*session{}, spent: map[deployments.UpdateName]*sync.Map{},
+		sessions: map[string]*session{}, spent: map[updateOf]*sync.Map{},
 		answers: newAnswers(), collected: map[deployments.StackName]time.Time{}, groupTime: groupTime,
 		leasePlacePatience: leasePlacePatience,
 	}

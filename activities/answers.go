@@ -19,10 +19,26 @@ type answers struct {
 	byToken map[string]*answer // by the task token of their activities
 }
 
+// updateOf names an update of one stack. If all that is known of the stack is lost, its first update has the same name as
+// that of the stack that is made again in its place, and as its workflow.
+type updateOf struct {
+	update deployments.UpdateName
+	stack  string // the stack's identity
+}
+
+// requested names the update of a request.
+func requested(u deployments.UpdateName, r deployments.UpdateRequest) updateOf {
+	of := updateOf{update: u}
+	if r.Submitted != nil {
+		of.stack = r.Submitted.StackID
+	}
+	return of
+}
+
 // stepOf names a step of an update.
 type stepOf struct {
-	update deployments.UpdateName
-	op     int
+	updateOf
+	op int
 }
 
 // answer is the result of one attempt.
@@ -37,7 +53,9 @@ func newAnswers() *answers {
 	return &answers{byStep: map[stepOf]*answer{}, byToken: map[string]*answer{}}
 }
 
-func (at *attempt) stepOf() stepOf { return stepOf{at.session.update, at.step.Op} }
+func (at *attempt) stepOf() stepOf {
+	return stepOf{requested(at.session.update, at.session.request), at.step.Op}
+}
 
 // keep remembers the result of an attempt, whose activity is about to report it.
 func (l *answers) keep(a *answer) {

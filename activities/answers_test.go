@@ -9,6 +9,8 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/testkit/waittest"
+	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/storetest"
 )
 
 // tokens are those of what is kept.
@@ -96,6 +98,35 @@ func TestWhatTemporalDidNotAcceptIsStored(t *testing.T) {
 	Forget(t.Context(), h.acts, h.update)
 	if left := h.acts.answers; len(left.byStep)+len(left.byToken) > 0 {
 		t.Errorf("after the end of its workflow it is kept: %v", left.tokens())
+	}
+}
+
+// If all is lost that is known of a stack, the first update of the one that is made again in its place has the same
+// name, also where the workers go on.
+func TestAnAnswerForAFormerStackIsNoneForALaterOne(t *testing.T) {
+	t.Parallel()
+	objects := &bucket.Memory{}
+	h := newHouseOn(t, objects)
+	h.claim(deployments.UpdateRequest{Kind: engine.KindUp})
+	h.unheard = true
+	step := h.create(texts("name", "n"))
+	if _, err := h.step(step, 1); err != nil {
+		t.Fatal(err)
+	}
+	former := h.update
+	storetest.Lose(t, objects)
+	if err := h.store.CreateStack(t.Context(), testStack, nil); err != nil {
+		t.Fatal(err)
+	}
+	h.claim(deployments.UpdateRequest{Kind: engine.KindUp})
+	if h.update != former {
+		t.Fatalf("it is update %s, and was %s", h.update, former)
+	}
+	if got := h.inquire(step, 1); got.Outcome != engine.OutcomeAbsent {
+		t.Errorf("the later stack's worker knows %+v", got)
+	}
+	if _, err := h.step(step, 1); err != nil {
+		t.Errorf("its step: %v", err)
 	}
 }
 

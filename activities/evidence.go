@@ -47,6 +47,9 @@ func (at *attempt) weigh(
 	}
 	result.Evidence = &engine.Evidence{Class: verdict.Class, By: verdict.By}
 	if verdict.Typed && verdict.Class != engine.ErrorAmbiguous || verdict.Class == engine.ErrorDefinite {
+		if verdict.Class == engine.ErrorExists {
+			result.Evidence.Looked = existed
+		}
 		return result, nil
 	}
 	repeats := at.rule != nil && at.rule.Harmless()
@@ -101,6 +104,11 @@ func (at *attempt) mayPass(text string) bool {
 	return err == nil && slices.Contains([]engine.ErrorClass{engine.ErrorAmbiguous, engine.ErrorThrottled,
 		engine.ErrorNotReady}, v.Class)
 }
+
+// existed is what a provider means that says by a code that something exists, not in words that another call inside
+// its own may have led to.
+const existed = "this create has not made it; take it over with `deployctl import`, or with --adopt if a settle rule " +
+	"can find it, or give the resource another name"
 
 const notLookedFor = "it could not be looked for: "
 

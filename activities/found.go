@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"math"
 	"regexp"
 	"slices"
 
@@ -97,20 +98,39 @@ func (at *attempt) createInputs(
 	return inputs, ended, err
 }
 
-// exists looks for what a create with these inputs would make: by its provider, or by the settle rule of its type.
+// exists looks for what a create with these inputs would make: by its provider, or by the settle rule of its type. A
+// person who has things taken over may have lost the state since they were made, and changed what the id follows from:
+// then the other rules of the type are used, too, until one finds something.
 func (at *attempt) exists(
 	ctx context.Context, p *pluginhost.Provider, inputs resource.PropertyMap,
 ) (*engine.Found, error) {
 	if at.session.declared(ctx, p, at.step.Type) != "" {
 		return at.existsByProvider(ctx, p, inputs)
 	}
-	f, why, err := at.finder(ctx, p, inputs, anyRule)
-	if err != nil || f == nil || f.Harmless() {
+	most := 1
+	if at.step.Look != nil && at.step.Look.TakeOver {
+		most = math.MaxInt
+	}
+	rules, why, err := at.finders(ctx, p, inputs, most, anyRule)
+	if err != nil || len(rules) == 0 {
 		at.unfound = notRuled(at.step.Type, inputs, why)
-		if f != nil {
-			at.unfound = "there is nothing outside of the state to be found: " + f.Kind() + " (" + f.from + ")"
-		}
 		return nil, err
+	}
+	for _, f := range rules {
+		if found, err := at.existsBy(ctx, p, f, inputs); found != nil || err != nil {
+			return found, err
+		}
+	}
+	return nil, nil
+}
+
+// existsBy is exists by one rule.
+func (at *attempt) existsBy(
+	ctx context.Context, p *pluginhost.Provider, f *finder, inputs resource.PropertyMap,
+) (*engine.Found, error) {
+	if f.Harmless() {
+		at.unfound = "there is nothing outside of the state to be found: " + f.Kind() + " (" + f.from + ")"
+		return nil, nil
 	}
 	declared, err := at.session.values.Decode(ctx, at.step.New.Inputs)
 	if err != nil {

@@ -13,7 +13,10 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
-const readName = `{"read": "${name}"}`
+const (
+	readName     = `{"read": "${name}"}`
+	movedOrNamed = `[{"read": "${zone}"}, {"read": "${name}"}]`
+)
 
 // generations are seeds to look under, the newest first: the second is of what made makes.
 func generations() [][]byte { return [][]byte{seedOf(thingURN), []byte("an earlier generation")} }
@@ -47,6 +50,10 @@ func TestWhatExistsIsFoundBeforeItIsCreated(t *testing.T) {
 			says: "n exists already"}, // by the create
 		"a given name is taken over": {rule: readName, inputs: texts("name", "n"), there: "{}", takeOver: true,
 			found: engine.Found{Foreign: true}},
+		"another rule takes over what has moved": {rule: movedOrNamed, inputs: texts("name", "n", "zone", "elsewhere"),
+			there: "{}", takeOver: true, found: engine.Found{Foreign: true}},
+		"another rule is for taking over": {rule: movedOrNamed, inputs: texts("name", "n", "zone", "elsewhere"),
+			there: "{}", says: "n exists already"}, // by the create
 		"there is no rule": {inputs: texts("name", "n2"), there: "{}"},
 		"what has the properties need not be the one": {rule: byMatch, there: `{"name": "n"}`,
 			inputs: texts("name", "n", "serverMade", "yes")},

@@ -326,9 +326,15 @@ func internalError(err error) error {
 func isInternal(err error, target **serviceError) bool { return errors.As(err, target) }
 
 // leaveOutcome stores the result of an attempt for Settle, and what a create has made also for later updates, which its
-// own may leave to them. It retries until the store accepts it or ctx ends.
+// own may leave to them. It retries until the store accepts it or ctx ends. An update of a later stack of the name has
+// other attempts.
 func (s *session) leaveOutcome(ctx context.Context, round int, step engine.Step, result engine.StepFinished) {
-	_ = persist(ctx, mayPass, func() error { return s.store.PutOutcome(ctx, s.update, round, result) })
+	_ = persist(ctx, mayPass, func() error {
+		if there, err := s.store.IsStack(ctx, s.update.StackName, s.stackID); err != nil || !there {
+			return err
+		}
+		return s.store.PutOutcome(ctx, s.update, round, result)
+	})
 	if isCreate(step) && len(step.Seed) > 0 && hadEffect(result) && result.ID != "" {
 		_ = persist(ctx, mayPass, func() error { return s.store.PutMade(ctx, s.update.StackName, step.Seed, result.ID) })
 	}

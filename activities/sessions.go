@@ -77,14 +77,18 @@ func (a *Activities) find(u deployments.UpdateName) *session {
 func (a *Activities) host(
 	ctx context.Context, u deployments.UpdateName, base int, request deployments.UpdateRequest, again bool,
 ) (*session, error) {
+	of := requested(u, request)
+	if s := a.find(u); s != nil && requested(u, s.request) != of {
+		Forget(ctx, a, u)
+	}
 	a.mu.Lock()
 	s, ok := a.sessions[u.String()]
 	if !ok {
-		if a.spent[u] == nil {
-			a.spent[u] = &sync.Map{}
+		if a.spent[of] == nil {
+			a.spent[of] = &sync.Map{}
 		}
 		s = &session{
-			spent: a.spent[u], answers: a.answers, again: again && u.Number() > 0,
+			spent: a.spent[of], answers: a.answers, again: again && u.Number() > 0,
 			update: u, base: base, request: request, store: a.Store, bundles: a.bundles, limits: a.accounts,
 			granted:  a.grant(u.Organization, askedParallel(request)),
 			compared: a.compared, config: request.Config, catalogue: a.newCatalogue(), settled: a.CountSettled,
@@ -298,8 +302,8 @@ func Hosted(a *Activities) []deployments.UpdateName {
 	updates := a.answers.updates()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for u := range a.spent {
-		updates[u] = true
+	for of := range a.spent {
+		updates[of.update] = true
 	}
 	return slices.Collect(maps.Keys(updates))
 }
@@ -321,7 +325,7 @@ func Forget(ctx context.Context, a *Activities, u deployments.UpdateName) {
 	a.answers.forget(u)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.spent, u)
+	maps.DeleteFunc(a.spent, func(of updateOf, _ *sync.Map) bool { return of.update == u })
 }
 
 // spend notes that the call of a round of an operation may have had its effect.

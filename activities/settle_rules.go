@@ -91,11 +91,24 @@ func (a *account) checkedVersion() string {
 	return a.pkg.Version
 }
 
-// finder returns how a create with these inputs is found: by the first rule that can be used. Without one, why says
-// what is missing; it is empty if there are no rules at all. Errors are those of calls that may be repeated.
+// finder returns how a create with these inputs is found: by the first rule that can be used. Its other results are those
+// of finders.
 func (at *attempt) finder(
 	ctx context.Context, p *pluginhost.Provider, inputs resource.PropertyMap, may func(*settlerule.Rule) bool,
 ) (f *finder, why string, err error) {
+	all, why, err := at.finders(ctx, p, inputs, 1, may)
+	if err != nil || len(all) == 0 {
+		return nil, why, err
+	}
+	return all[0], "", nil
+}
+
+// finders returns the first rules that can be used for a create with these inputs, in their order. Without one, why says
+// what is missing; it is empty if there are no rules at all. Errors are those of calls that may be repeated.
+func (at *attempt) finders(
+	ctx context.Context, p *pluginhost.Provider, inputs resource.PropertyMap, most int,
+	may func(*settlerule.Rule) bool,
+) (usable []*finder, why string, err error) {
 	account, err := at.session.accountOf(ctx, at.step.Provider)
 	if err != nil {
 		return nil, "", err
@@ -116,14 +129,17 @@ func (at *attempt) finder(
 			switch {
 			case err == nil:
 				f.place = place
-				return f, "", nil
+				if usable = append(usable, f); len(usable) == most {
+					return usable, "", nil
+				}
+				continue
 			case !errors.As(err, &missing):
 				return nil, "", err
 			}
 			reasons = append(reasons, fmt.Sprintf("%s (%s of %s)", missing, rule.Kind(), set.From))
 		}
 	}
-	return nil, strings.Join(reasons, "; "), nil
+	return usable, strings.Join(reasons, "; "), nil
 }
 
 func newFinder(rule *settlerule.Rule, from string, scope settlerule.Scope) (f *finder, err error) {

@@ -33,9 +33,10 @@ var phases = []struct {
 	{name: "destroy", op: fakecloud.Delete},
 }
 
-// findableByMark are the rules by which all is found again: what the server names, by the mark that it has got.
+// findableByMark are the rules by which all is found again: what the server names, by the mark that it has got; what has
+// been replaced in another zone since, by its name.
 const findableByMark = `{"` + named + `": {"read": "property:name"}, "` + auto + `": {"read": "property:name"}, "` +
-	scoped + `": {"read": "${config:account}:${zone}:${name}"}, "` + tagged +
+	scoped + `": [{"read": "${config:account}:${zone}:${name}"}, {"list": {"match": {"name": "${name}"}}}], "` + tagged +
 	`": {"list": {"match": {"settings.mark": "${mark}"}}, "mark": "settings.mark", "proof": ["mark"]}, "` + filed +
 	`": {"invoke": {"function": "fake:index:search", "args": {"mark": "${mark}"}, "ids": "things[*].arn", "after": ":"},
 		"mark": "settings.mark", "proof": ["mark"]}}`

@@ -14,21 +14,27 @@ import (
 // cachedBytes limits the cached parts of logs, of all watched updates together.
 const cachedBytes = 32 << 20
 
-// feeds has a feed for each watched update, and a cache of parts of logs. An update's log is read once for all its
-// watchers.
+// feeds has a feed for each watched update, with a cache of parts of its log: that is read once for all watchers.
 type feeds struct {
 	mu    sync.Mutex
 	all   map[deployments.UpdateName]*feed
-	parts map[statestore.Part][]byte
-	order []statestore.Part // of parts, oldest first
+	order []cachedPart // the oldest first
 	bytes int
+}
+
+// cachedPart is a part in the cache of a feed. A cache ends with its feed, because a later stack of the same name may
+// have an update with the same number.
+type cachedPart struct {
+	feed *feed
+	part statestore.Part
 }
 
 // feed is the state of one watched update: its log, and messages that are in no log.
 type feed struct {
 	update   deployments.UpdateName
-	watching int // watchers, under the mutex of feeds
 	stop     context.CancelFunc
+	watching int                        // watchers, under the mutex of feeds
+	parts    map[statestore.Part][]byte // the cache, under the mutex of feeds
 
 	mu  sync.Mutex
 	now snapshot
@@ -66,6 +72,7 @@ func (f *feeds) join(
 		defer f.mu.Unlock()
 		if found.watching--; found.watching == 0 {
 			found.stop()
+			f.forget(found)
 			if f.all[u] == found {
 				delete(f.all, u)
 			}
@@ -81,42 +88,55 @@ func (f *feeds) remove(gone *feed) {
 	}
 }
 
-// keep caches parts that were read, and evicts the oldest.
-func (f *feeds) keep(p statestore.Part, parts [][]byte) {
+// forget empties the cache of a feed that nobody watches any more; the caller holds the lock.
+func (f *feeds) forget(gone *feed) {
+	for _, data := range gone.parts {
+		f.bytes -= len(data)
+	}
+	gone.parts = nil
+	f.order = slices.DeleteFunc(f.order, func(c cachedPart) bool { return c.feed == gone })
+}
+
+// keep caches parts that were read for a feed, and evicts the oldest of all feeds.
+func (f *feeds) keep(of *feed, p statestore.Part, parts [][]byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.parts == nil {
-		f.parts = map[statestore.Part][]byte{}
+	if of.watching == 0 {
+		return
+	}
+	if of.parts == nil {
+		of.parts = map[statestore.Part][]byte{}
 	}
 	for _, data := range parts {
-		if _, there := f.parts[p]; !there {
-			f.parts[p] = data
-			f.order = append(f.order, p)
+		if _, there := of.parts[p]; !there {
+			of.parts[p] = data
+			f.order = append(f.order, cachedPart{of, p})
 			f.bytes += len(data)
 		}
 		p.Number++
 	}
 	for f.bytes > cachedBytes {
-		f.bytes -= len(f.parts[f.order[0]])
-		delete(f.parts, f.order[0])
+		oldest := f.order[0]
+		f.bytes -= len(oldest.feed.parts[oldest.part])
+		delete(oldest.feed.parts, oldest.part)
 		f.order = f.order[1:]
 	}
 }
 
 // has reports whether a part is cached.
-func (f *feeds) has(p statestore.Part) bool {
+func (f *feeds) has(of *feed, p statestore.Part) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	_, cached := f.parts[p]
+	_, cached := of.parts[p]
 	return cached
 }
 
 // read returns up to max parts of a stream from p on, from the cache or else from the store.
-func (f *feeds) read(ctx context.Context, s *Service, p statestore.Part, max int) ([][]byte, error) {
+func (f *feeds) read(ctx context.Context, s *Service, of *feed, p statestore.Part, max int) ([][]byte, error) {
 	f.mu.Lock()
 	var parts [][]byte
 	for next := p; len(parts) < max; next.Number++ {
-		data, ok := f.parts[next]
+		data, ok := of.parts[next]
 		if !ok {
 			break
 		}

@@ -151,10 +151,16 @@ func TestManyWatchersOfAnIdleUpdateCostTheStoreAsMuchAsOne(t *testing.T) {
 
 func TestTheCacheOfLogsIsBounded(t *testing.T) {
 	var f feeds
+	of := []*feed{{watching: 1}, {watching: 1}, {}}
 	for i := range 100 {
-		f.keep(statestore.Part{Stream: "output", Number: i + 1}, [][]byte{make([]byte, 1<<20)})
+		f.keep(of[i%3], statestore.Part{Stream: "output", Number: i + 1}, [][]byte{make([]byte, 1<<20)})
 	}
-	if f.bytes > cachedBytes || len(f.parts) != len(f.order) || len(f.parts) != cachedBytes>>20 {
-		t.Errorf("%d bytes in %d parts are kept", f.bytes, len(f.parts))
+	parts := len(of[0].parts) + len(of[1].parts)
+	if f.bytes > cachedBytes || parts != len(f.order) || parts != cachedBytes>>20 || len(of[2].parts) > 0 {
+		t.Errorf("%d bytes in %d parts are kept, and %d that nobody watches", f.bytes, parts, len(of[2].parts))
+	}
+	f.forget(of[0])
+	if f.bytes != len(of[1].parts)<<20 || len(f.order) != len(of[1].parts) || of[0].parts != nil {
+		t.Errorf("with one feed less %d bytes in %d parts are kept", f.bytes, len(f.order))
 	}
 }

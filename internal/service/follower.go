@@ -63,7 +63,7 @@ func (f *follower) follow(ctx context.Context) error {
 // the next one.
 func (f *follower) sendParts(ctx context.Context, p statestore.Part, last int) (ended bool, err error) {
 	for p.Number <= last {
-		parts, err := f.feeds.read(ctx, f.Service, p, min(last-p.Number+1, partsAtOnce))
+		parts, err := f.feeds.read(ctx, f.Service, f.feed, p, min(last-p.Number+1, partsAtOnce))
 		if err != nil && !damaged(err) {
 			return false, err
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/deployctl/deployctl/internal/events/eventlog"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/storetest"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
@@ -84,6 +85,29 @@ func TestAWatcherWaitsForTheContinuationOfAnUpdate(t *testing.T) {
 	said, status := watchedToItsEnd(t, s, first)
 	if want := "update 1 continues as update 2: its build is gone\n"; said != want || status != "succeeded" {
 		t.Errorf("it said %q and ended %q after %d looks", said, status, temporal.looks)
+	}
+}
+
+// All that the service knew of the former stack, in its bucket and in Temporal, was lost.
+func TestAWatcherIsNotToldTheLogOfAFormerStack(t *testing.T) {
+	objects := &bucket.Memory{}
+	store, err := statestore.New(objects, statestore.Options{Master: make([]byte, 32)})
+	must(t, err)
+	must(t, store.CreateStack(t.Context(), dev, nil))
+	s := New(sleeping{}, store, Readers{})
+	u := deployments.UpdateName{StackName: dev, Version: "1"}
+	closeLog(t, s, deployments.UpdateInfo{Update: u, Status: "succeeded"})
+	followed, leave := s.feeds.join(s, u, map[string]int{})
+	p := statestore.Part{Update: u, Stream: eventlog.RunStream, Number: 1}
+	parts, err := s.ReadEvents(t.Context(), p, 1)
+	must(t, err)
+	s.feeds.keep(followed, p, parts)
+	leave()
+	storetest.Lose(t, objects)
+	must(t, s.CreateStack(t.Context(), dev, nil))
+	closeLog(t, s, deployments.UpdateInfo{Update: u, Status: "failed"})
+	if _, status := watchedToItsEnd(t, s, u); status != "failed" {
+		t.Errorf("the first update of the stack ended %q", status)
 	}
 }
 

@@ -159,7 +159,7 @@ func (w *watcher) listNews(ctx context.Context) (map[string]int, error) {
 	for stream, last := range marks {
 		for n := w.next[stream] + 1; n <= min(last, w.next[stream]+partsAtOnce); n++ {
 			p := statestore.Part{Update: w.update, Stream: stream, Number: n}
-			if w.feeds.has(p) {
+			if w.feeds.has(w.feed, p) {
 				continue
 			}
 			reading.Go(func() error {
@@ -167,7 +167,7 @@ func (w *watcher) listNews(ctx context.Context) (map[string]int, error) {
 				if damaged(err) { // the watchers read it again and report it
 					return nil
 				}
-				w.feeds.keep(p, data)
+				w.feeds.keep(w.feed, p, data)
 				return err
 			})
 		}
@@ -191,7 +191,7 @@ func (w *watcher) readEnd(ctx context.Context) (wait func()) {
 		p := statestore.Part{Update: w.update, Stream: eventlog.RunStream, Number: w.next[eventlog.RunStream] + 1 + n}
 		reading.Go(func() error {
 			if data, err := w.ReadEvents(reads, p, 1); err == nil {
-				w.feeds.keep(p, data)
+				w.feeds.keep(w.feed, p, data)
 			}
 			return nil
 		})
@@ -223,7 +223,7 @@ func (w *watcher) probeNews(ctx context.Context) (marks map[string]int, err erro
 func (w *watcher) lastPart(ctx context.Context, stream string) (int, error) {
 	p := statestore.Part{Update: w.update, Stream: stream, Number: w.next[stream] + 1}
 	parts, err := w.ReadEvents(ctx, p, partsAtOnce)
-	w.feeds.keep(p, parts)
+	w.feeds.keep(w.feed, p, parts)
 	if damaged(err) { // the watchers read it again and report it
 		return w.next[stream] + len(parts) + 1, nil
 	}

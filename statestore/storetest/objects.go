@@ -299,3 +299,22 @@ func cancelled(t *testing.T, o bucket.Objects) {
 		t.Errorf("put gave %v", err)
 	}
 }
+
+// Lose removes every object, behind the back of the stores that know them.
+func Lose(t *testing.T, objects bucket.Objects) {
+	t.Helper()
+	for {
+		l, err := objects.List(t.Context(), bucket.Query{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(l.Keys) == 0 {
+			return
+		}
+		for _, key := range l.Keys {
+			if err := objects.Delete(t.Context(), key); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
