@@ -19,8 +19,8 @@ type answers struct {
 	byToken map[string]*answer // by the task token of their activities
 }
 
-// updateOf names an update of one stack. If all that is known of the stack is lost, its first update has the same name as
-// that of the stack that is made again in its place, and as its workflow.
+// updateOf names an update of one stack. If all that is known of the stack is lost, the first update of the one that is
+// made again in its place has the same name, and its workflow, too.
 type updateOf struct {
 	update deployments.UpdateName
 	stack  string // the stack's identity

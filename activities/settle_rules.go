@@ -91,8 +91,8 @@ func (a *account) checkedVersion() string {
 	return a.pkg.Version
 }
 
-// finder returns how a create with these inputs is found: by the first rule that can be used. Its other results are those
-// of finders.
+// finder returns how a create with these inputs is found: by the first rule that can be used. Its other results are
+// those of finders.
 func (at *attempt) finder(
 	ctx context.Context, p *pluginhost.Provider, inputs resource.PropertyMap, may func(*settlerule.Rule) bool,
 ) (f *finder, why string, err error) {
@@ -103,8 +103,8 @@ func (at *attempt) finder(
 	return all[0], "", nil
 }
 
-// finders returns the first rules that can be used for a create with these inputs, in their order. Without one, why says
-// what is missing; it is empty if there are no rules at all. Errors are those of calls that may be repeated.
+// finders returns the first rules that can be used for a create with these inputs, in their order. Without one, why
+// says what is missing; it is empty if there are no rules at all. Errors are those of calls that may be repeated.
 func (at *attempt) finders(
 	ctx context.Context, p *pluginhost.Provider, inputs resource.PropertyMap, most int,
 	may func(*settlerule.Rule) bool,

@@ -33,8 +33,8 @@ var phases = []struct {
 	{name: "destroy", op: fakecloud.Delete},
 }
 
-// findableByMark are the rules by which all is found again: what the server names, by the mark that it has got; what has
-// been replaced in another zone since, by its name.
+// findableByMark are the rules by which all is found again: what the server names, by the mark that it has got; what
+// has been replaced in another zone since, by its name.
 const findableByMark = `{"` + named + `": {"read": "property:name"}, "` + auto + `": {"read": "property:name"}, "` +
 	scoped + `": [{"read": "${config:account}:${zone}:${name}"}, {"list": {"match": {"name": "${name}"}}}], "` + tagged +
 	`": {"list": {"match": {"settings.mark": "${mark}"}}, "mark": "settings.mark", "proof": ["mark"]}, "` + filed +
@@ -111,7 +111,12 @@ func forgetting(ctx context.Context, w *world, seed int) (o outcome, err error) 
 	}
 	o.Tally["orphans that were listed"] = left
 	end, err := s.reachedAnyHow(ctx)
+	if err != nil {
+		return o, err
+	}
+	twice, err := s.cloud.Duplicates(ctx) // what was replaced was created twice, too
 	o.Counts = end.counts
+	o.Counts.Duplicates = len(twice)
 	return o, errors.Join(err, end.differs(plain), f.untouched(ctx))
 }
 
