@@ -240,6 +240,9 @@ func lookup(properties map[string]any, path string) any {
 			}
 			at = in[i]
 		default:
+			if at == secretText { // and all that is in it
+				return at
+			}
 			return nil
 		}
 	}
@@ -254,6 +257,9 @@ const (
 	archiveMark  = sig.ArchiveSig
 	unknownText  = sig.UnknownStringValue
 )
+
+// secretText stands for a secret.
+const secretText = "[secret]"
 
 // FormatValue writes a value on one line.
 func FormatValue(value any) string { return safetext.Visible(valuediff.OneLine(Readable(value))) }
@@ -291,7 +297,7 @@ func Readable(value any) any {
 func readableObject(v map[string]any) any {
 	switch v[signatureKey] {
 	case secretMark:
-		return "[secret]"
+		return secretText
 	case assetMark:
 		return "asset " + asset(v)
 	case archiveMark:

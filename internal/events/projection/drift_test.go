@@ -9,6 +9,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/testkit/rapidtest"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/sig"
 	"pgregory.net/rapid"
 )
 
@@ -26,9 +27,10 @@ func TestALongTableOfDriftSaysHowMuchMoreThereIs(t *testing.T) {
 
 // Many providers read no inputs: of those, only the outputs tell that somebody has changed what an input says.
 func TestAnOutputThatAProviderNamesDrifts(t *testing.T) {
-	inputs := map[string]any{"text": "card", "nested": map[string]any{"in": 1.0}}
+	secret := map[string]any{sig.Key: sig.Secret, "ciphertext": "AAA="}
+	inputs := map[string]any{"text": "card", "nested": map[string]any{"in": 1.0}, "data": secret}
 	outputs := func(text string, in, seen float64) map[string]any {
-		return map[string]any{"text": text, "nested": map[string]any{"in": in}, "seen": seen}
+		return map[string]any{"text": text, "nested": map[string]any{"in": in}, "seen": seen, "data": secret}
 	}
 	for name, c := range map[string]struct {
 		now         map[string]any
@@ -36,6 +38,7 @@ func TestAnOutputThatAProviderNamesDrifts(t *testing.T) {
 	}{
 		"an input":                         {outputs("hacked", 1, 2), "text", `text "card" "hacked"`},
 		"a part of an input":               {outputs("card", 2, 2), "nested.in", `nested.in 1 2`},
+		"a part of a secret":               {outputs("card", 1, 2), "data.password", `data.password "[secret]" "[secret]"`},
 		"what no update would change back": {outputs("hacked", 1, 2), "", ""},
 	} {
 		m := apitype.StepEventMetadata{Op: apitype.OpRefresh, URN: "urn:pulumi:dev::shop::a:b:C::c", Type: "a:b:C",
