@@ -161,6 +161,10 @@ func (r *Run) dropReferences(above map[urn.URN]urn.URN) {
 		earlier[s.URN] = true
 	})
 	for i := range repaired {
-		r.change(Delta{Kind: DeltaSet, State: &repaired[i]})
+		s := &repaired[i]
+		if done := r.marked(s.URN).Done; done != nil && done.Key == s.Key {
+			r.mark(s.URN).Done = nil // another start of the program records it again
+		}
+		r.change(Delta{Kind: DeltaSet, State: s})
 	}
 }

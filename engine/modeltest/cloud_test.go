@@ -52,6 +52,11 @@ func (c *cloud) apply(s engine.Step) engine.StepFinished {
 		o.inputs = s.New.Inputs.Digest
 		c.objects[s.Old.ID] = o
 		ev.ID, ev.Outputs = s.Old.ID, s.New.Inputs
+	case engine.StepImport, engine.StepImportReplacement:
+		inputs := bag(c.objects[s.New.ID].inputs)
+		if ev.ID, ev.Inputs, ev.Outputs = s.New.ID, &inputs, inputs; inputs.Digest == "" {
+			c.wrong("%s is imported, but %s is gone", s.URN, s.New.ID)
+		}
 	case engine.StepDelete, engine.StepDeleteReplaced:
 		c.remove(s)
 	case engine.StepRefresh:

@@ -14,6 +14,7 @@ import (
 // driver plays one update against the cloud: whatever may happen next happens in random order.
 type driver struct {
 	rng      *rand.Rand
+	memory   *memory
 	cloud    *cloud
 	goal     engine.Goal
 	base     []engine.State
@@ -30,6 +31,7 @@ type driver struct {
 	open       []engine.Command
 	paused     []int                       // operations whose pauses have not ended
 	lost       map[int]engine.StepFinished // effects nobody was told of
+	called     map[int]bool                // operations whose providers were called, so that nothing is looked for
 	epochs     int
 	registered []declared      // in this epoch, in order
 	ids        map[int]string  // replies of this epoch
@@ -44,7 +46,7 @@ type driver struct {
 func (d *driver) play() error {
 	d.run = engine.New(d.goal, d.base, d.pending)
 	d.replayed = engine.NewSnapshot(d.base, d.pending)
-	d.lost = map[int]engine.StepFinished{}
+	d.lost, d.called = map[int]engine.StepFinished{}, map[int]bool{}
 	for _, s := range headers(d.base) {
 		d.say(s)
 	}
@@ -92,6 +94,7 @@ func (d *driver) settle() error {
 	for ready := d.run.Ready(); !ready.Empty(); ready = d.run.Ready() {
 		for _, delta := range ready.Changes {
 			d.retain(delta)
+			d.memory.learn(delta)
 			d.replayed.Apply(delta)
 		}
 		for _, e := range ready.Events {
@@ -263,8 +266,8 @@ func (d *driver) registration(r declared) engine.Registration {
 	for s := r.suffix; s != ""; s = s[1:] {
 		g.Aliases = append(g.Aliases, engine.Alias{Name: declared{number: r.number, suffix: s[1:]}.name()})
 	}
-	g.Protect, g.RetainOnDelete = &r.protect, &r.retain
 	g.Digest = fmt.Sprint(g, r.protect, r.retain)
+	g.Protect, g.RetainOnDelete = &r.protect, &r.retain
 	return g
 }
 
@@ -301,6 +304,10 @@ func (d *driver) answer(i int) {
 	switch c := c.(type) {
 	case engine.Plan:
 		ev := planned(c)
+		if ev.Found = d.cloud.looked(c.Look); ev.Found != nil {
+			d.handle(ev)
+			return
+		}
 		ev.Answered = ev.Diff.Change == engine.ChangeNone && d.handOver(c.Answer, c.Old.ID)
 		d.handle(ev)
 	case engine.Cascade:
@@ -341,14 +348,17 @@ func planned(c engine.Plan) engine.Planned {
 func (d *driver) found(s engine.Step) engine.StepFinished {
 	ev, ok := d.lost[s.Op]
 	delete(d.lost, s.Op)
-	creates := s.Kind == engine.StepCreate || s.Kind == engine.StepCreateReplacement
-	if id := d.cloud.find(s.Seed); creates && id != "" {
+	if id := d.cloud.find(s.Seed); isCreate(s) && id != "" {
 		outputs := bag(d.cloud.objects[id].inputs)
 		ev, ok = engine.StepFinished{Op: s.Op, Outcome: engine.OutcomeDone, ID: id, Inputs: &outputs, Outputs: outputs},
 			true
+		if s.Await && outputs.Digest != s.New.Inputs.Digest { // an earlier stack's: it is gone on with
+			ev.Awaited, ev.InitErrors = &engine.Awaited{For: "the rest", After: 1}, []string{"it is not as declared"}
+			ev.Inputs = nil // the create's own, which the update will give it
+		}
 	}
 	switch {
-	case creates && (d.fails || d.goal.WaitOnUnknown) && d.rng.IntN(3) == 0:
+	case isCreate(s) && (d.fails || d.goal.WaitOnUnknown) && d.rng.IntN(3) == 0:
 		d.failed = d.failed || !d.goal.WaitOnUnknown
 		return engine.StepFinished{Op: s.Op, Outcome: engine.OutcomeUndecidable, Error: "no rule"}
 	case !ok:
@@ -369,8 +379,23 @@ func (d *driver) resolve(u urn.URN) {
 	d.handle(ev)
 }
 
+func isCreate(s engine.Step) bool {
+	return s.Kind == engine.StepCreate || s.Kind == engine.StepCreateReplacement
+}
+
+// reads change nothing.
+var reads = []engine.StepKind{engine.StepRefresh, engine.StepImport, engine.StepImportReplacement}
+
 // step carries a step out, more or less.
 func (d *driver) step(s engine.Step) engine.StepFinished {
+	if found := d.cloud.looked(s.Look); found != nil && !d.called[s.Op] && !s.Adopt {
+		return engine.StepFinished{Op: s.Op, Outcome: engine.OutcomeDone, Found: found}
+	}
+	d.called[s.Op] = true
+	if isCreate(s) && d.cloud.retained[d.cloud.find(s.Seed)] && !s.Adopt {
+		return engine.StepFinished{Op: s.Op, Outcome: engine.OutcomeFailed, Error: "409",
+			Evidence: &engine.Evidence{Class: engine.ErrorExists, Look: true}}
+	}
 	switch n := d.rng.IntN(20); {
 	case n == 0 && !s.Adopt:
 		return engine.StepFinished{Op: s.Op, Outcome: engine.OutcomeUnknown}
@@ -381,7 +406,7 @@ func (d *driver) step(s engine.Step) engine.StepFinished {
 	case n == 2 && d.fails && !s.Adopt:
 		d.failed = true
 		return engine.StepFinished{Op: s.Op, Outcome: engine.OutcomeFailed, Error: "quota"}
-	case n == 4 && d.fails && s.Kind != engine.StepUpdate && s.Kind != engine.StepRefresh && !s.Adopt:
+	case n == 4 && d.fails && !slices.Contains(reads, s.Kind) && s.Kind != engine.StepUpdate && !s.Adopt:
 		if d.rng.IntN(2) == 0 {
 			d.lost[s.Op] = d.cloud.apply(s)
 		} else {
@@ -393,7 +418,7 @@ func (d *driver) step(s engine.Step) engine.StepFinished {
 		d.failed = true // without an effect: what it would depend on then is in no state
 		return engine.StepFinished{Op: s.Op, Outcome: engine.OutcomeFailed, Error: "500",
 			Evidence: &engine.Evidence{Class: engine.ErrorAmbiguous}}
-	case n == 3 && d.fails && s.New != nil:
+	case n == 3 && d.fails && s.New != nil && !slices.Contains(reads, s.Kind):
 		d.failed = true
 		ev := d.cloud.apply(s)
 		ev.Outcome, ev.InitErrors = engine.OutcomePartial, []string{"it does not answer"}
