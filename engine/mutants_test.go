@@ -31,7 +31,7 @@ var mutants = []mutanttest.Mutant{
 	},
 	{
 		Name: "what may use a copy stays where it was when the copy moves", File: "record.go",
-		Old: `case !r.recorded(&state) &&`, New: `case false &&`,
+		Old: `if !must && (r.recorded(&state) || !uses(&state)) {`, New: `if !must || false && uses(&state) {`,
 	},
 	{
 		Name: "what targets leave alone loses the copy that it may use", File: "targets.go",

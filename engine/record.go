@@ -99,19 +99,21 @@ func (r *Run) record(e *entry, op int) {
 // moveDependents moves the states of a stretch of the new list that depend on a URN, however far, behind what now
 // stands for it: an earlier start of the program, or targets, had put them there. A copy that waits for its deletion
 // moves only when nothing that it refers to stands before it any more. It takes along what is left alone and has no
-// other copy to refer to, and what may use it (see usersOfCopies), unless the copy now refers to that.
-// What targets have left alone may refer, in a circle, to no more than such a copy: it loses that reference until a
-// registration gives it its own.
+// other copy to refer to, and what may use it (see usersOfCopies).
+//
+// What the new state or such a copy refers to stays before it. By what it referred to before this update, targets may
+// have left it alone in a circle: it loses that reference until a registration gives it its own.
 //
 // The stretch begins where the old state stood, or at the end of the list if that was in the base, and ends before the
 // new state. Moved states go to the end in the order in which they stood, so they keep their order among each other.
 // Without a URN only those move to whose references nothing stands before them.
 func (r *Run) moveDependents(u urn.URN, from, end int) {
-	moved, copies, needed := map[urn.URN]bool{u: u != ""}, map[Key]bool{}, map[Key]bool{}
+	moved, copies := map[urn.URN]bool{u: u != ""}, map[Key]bool{}
 	depends := func(ref urn.URN) bool { return moved[r.current(ref)] }
 	uses := func(s *State) bool {
 		return len(copies) > 0 && slices.ContainsFunc(r.needs(s.Key), func(k Key) bool { return copies[k] })
 	}
+	var needed map[Key]bool // to stay where it is; known when the first state moves
 	circle := false
 	for i := from; i < end; i++ {
 		at := &r.snap.news[i]
@@ -119,27 +121,37 @@ func (r *Run) moveDependents(u urn.URN, from, end int) {
 			continue
 		}
 		state := at.State
-		switch {
-		case needed[state.Key] && r.snap.stranded(state):
-			circle = true
-			continue
-		case r.snap.stranded(state):
-		case !state.Delete && slices.ContainsFunc(state.References(), depends):
-		case !r.recorded(&state) && uses(&state) && !needed[state.Key]:
-		default:
+		must := r.snap.stranded(state) || !state.Delete && slices.ContainsFunc(state.References(), depends)
+		if !must && (r.recorded(&state) || !uses(&state)) {
 			continue
 		}
-		if !state.Delete {
-			moved[r.current(state.URN)] = true
-		} else {
+		if needed == nil {
+			needed = r.leftBefore(end)
+		}
+		if needed[state.Key] {
+			circle = circle || must
+			continue
+		}
+		if state.Delete {
 			copies[state.Key] = true
 			maps.Copy(needed, r.snap.ancestors(state))
+		} else {
+			moved[r.current(state.URN)] = true
 		}
 		r.change(Delta{Kind: DeltaPut, State: &state, Removes: []Key{state.Key}})
 	}
 	if circle {
 		r.dropReferences(nil)
 	}
+}
+
+// leftBefore returns what a new state refers to, however far, if targets may have left that alone: without them, all of
+// it was recorded before. At the end of the list there is no state.
+func (r *Run) leftBefore(place int) map[Key]bool {
+	if !r.restricted() || place >= len(r.snap.news) {
+		return map[Key]bool{}
+	}
+	return r.snap.ancestors(r.snap.news[place].State)
 }
 
 // ancestors returns the live states of the new list to which a state refers, however far.
