@@ -50,6 +50,14 @@ func validate(request any) error {
 		return wire.ToTrust(m.GetTrust()).Validate()
 	case *api.RemoveTrustRequest:
 		return named(m.GetOrganization(), "trust", m.GetName())
+	case *api.ChangeProfileRequest:
+		return wire.ToProfileChange(m).Validate()
+	case *api.GetProfileRequest:
+		return named(m.GetOrganization(), "profile", m.GetName())
+	case *api.RemoveProfileRequest:
+		return named(m.GetOrganization(), "profile", m.GetName())
+	case *api.ListProfilesRequest:
+		return deployments.ValidateName("organization", m.GetOrganization())
 	case *api.ListTeamsRequest, *api.ListTrustsRequest, *api.ListTokensRequest, *api.ListMembersRequest,
 		*api.WhoAmIRequest, *api.GetModeRequest,
 		*grpc_health_v1.HealthCheckRequest,

@@ -49,6 +49,7 @@ func TestAValueThatCannotBeMeantIsRefusedByItsKey(t *testing.T) {
 		},
 		stackkeys.Mark:   {"yess": `true or false, not "yess"`},
 		stackkeys.Look:   {"never": `true or false, not "never"`},
+		stackkeys.Profile: {"acme/aws": `"acme/aws" cannot be the name of a profile`, "*": "cannot be the name"},
 		stackkeys.Settle: {`{"a:b:C": {"read": "${"}}`: "a:b:C: read: character 1"},
 	} {
 		for text, says := range texts {
