@@ -11,9 +11,9 @@ import (
 
 // asked is what is known before a claim is made.
 type asked struct {
-	queue   string          // of the workers that host the update; empty: this one may
-	held    string          // why the update does not begin now; empty: it does
-	refused error           // why it does not begin at all, or why its request is not stored
+	queue   string // of the workers that host the update; empty: this one may
+	held    string // why the update does not begin now; empty: it does
+	refused error  // why it does not begin at all, or why its request is not stored
 	profile *deployments.PinnedProfile
 	head    statestore.Head // of the stack of a preview, which claims nothing
 }

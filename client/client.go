@@ -123,7 +123,7 @@ func Dial(o Options) (*Client, error) {
 		members: api.NewMembersClient(connection), audit: api.NewAuditClient(connection),
 		schedules: api.NewSchedulesClient(connection), webhooks: api.NewWebhooksClient(connection),
 		profiles: api.NewProfilesClient(connection),
-		modes: api.NewModesClient(connection), quotas: api.NewQuotasClient(connection),
+		modes:    api.NewModesClient(connection), quotas: api.NewQuotasClient(connection),
 		silence: quiet,
 	}, nil
 }

@@ -159,9 +159,10 @@ func everyMethodElsewhere(t *testing.T, f *field) {
 var readable = []string{
 	"Watch", "ListOngoing", "ListStacks", "ListStatuses", "GetStack", "Export", "History", "ListSchedules", "GetSchedule",
 	"ScheduleRuns", "GetDrift",
-	"DeriveToken", // which has no more rights than the caller's own
-	"ListQuotas",  // of the organizations that a caller sees anything of
-	"GetMode",     // why the service begins nothing, which is told to everybody who is refused
+	"DeriveToken",  // which has no more rights than the caller's own
+	"ListProfiles", // their names, of the organizations that a caller sees anything of
+	"ListQuotas",   // of the organizations that a caller sees anything of
+	"GetMode",      // why the service begins nothing, which is told to everybody who is refused
 	"WhoAmI",
 }
 

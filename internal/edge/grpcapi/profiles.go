@@ -64,7 +64,9 @@ type profiles struct {
 	service                  Service
 }
 
-func (s *profiles) of(ctx context.Context) Administered { return Administered{s.service, callerOf(ctx)} }
+func (s *profiles) of(ctx context.Context) Administered {
+	return Administered{s.service, callerOf(ctx)}
+}
 
 func (s *profiles) ChangeProfile(
 	ctx context.Context, m *api.ChangeProfileRequest,

@@ -522,10 +522,10 @@ func TestTheAuditLogSaysWhatFieldsHave(t *testing.T) {
 		"": &api.CreateTokenRequest{},
 	} {
 		method := map[string]string{"EditStateRequest": api.Stacks_EditState_FullMethodName,
-			"ChangeTagsRequest":  api.Stacks_ChangeTags_FullMethodName,
+			"ChangeTagsRequest":    api.Stacks_ChangeTags_FullMethodName,
 			"ChangeProfileRequest": api.Profiles_ChangeProfile_FullMethodName,
-			"CreateTokenRequest": api.Tokens_CreateToken_FullMethodName,
-			"PutTrustRequest":    api.Trusts_PutTrust_FullMethodName}[string(m.ProtoReflect().Descriptor().Name())]
+			"CreateTokenRequest":   api.Tokens_CreateToken_FullMethodName,
+			"PutTrustRequest":      api.Trusts_PutTrust_FullMethodName}[string(m.ProtoReflect().Descriptor().Name())]
 		if got := fields(m, rules[method].subject); got != want {
 			t.Errorf("it says %q, not %q", got, want)
 		}

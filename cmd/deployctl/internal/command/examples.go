@@ -154,8 +154,8 @@ var examples = map[string][]string{
 	"deployctl profile":      {"deployctl profile ls"},
 	"deployctl profile ls":   {"deployctl profile ls --organization acme"},
 	"deployctl profile show": {"deployctl profile show aws --json"},
-	"deployctl profile set": {"deployctl profile set aws AWS_REGION=eu-central-1 AWS_ACCESS_KEY_ID=AKIAIOSFODNN7EXAMPLE " +
-		"--stacks 'shop/*'", "deployctl profile set aws --secret AWS_SECRET_ACCESS_KEY < secret-key.txt"},
+	"deployctl profile set": {"deployctl profile set aws AWS_REGION=eu-central-1 --stacks 'shop/*'",
+		"deployctl profile set aws --secret AWS_SECRET_ACCESS_KEY < secret-key.txt"},
 	"deployctl profile unset": {"deployctl profile unset aws AWS_SESSION_TOKEN"},
 	"deployctl profile rm":    {"deployctl profile rm aws"},
 	"deployctl audit": {"deployctl audit --since 12h --user ci",

@@ -49,7 +49,7 @@ func ProfileCommand(s *console.Env) *cli.Command {
 			},
 			{
 				Name: "unset", Usage: "remove variables of a profile", ArgsUsage: "NAME KEY...",
-				Flags: console.Common(&cli.IntFlag{Name: "if-version", Usage: "change it only if it has version `N`"}),
+				Flags:  console.Common(&cli.IntFlag{Name: "if-version", Usage: "change it only if it has version `N`"}),
 				Action: console.Action(s, runProfileUnset),
 			},
 			{
@@ -146,23 +146,27 @@ func runProfileSet(ctx context.Context, s *console.Session) error {
 
 // addSecrets adds the variables of --secret. One may be without a value, which is read then.
 func addSecrets(s *console.Session, c *deployments.ProfileChange) error {
-	asked := false
+	asked := -1 // which of c.Set
 	for _, text := range s.Flags.StringSlice("secret") {
 		name, value, found := strings.Cut(text, "=")
+		if !found && asked >= 0 {
+			return deployments.Errorf(deployments.CodeInvalid, "only one --secret can be without a value, and %s is another "+
+				"one: set it by a command of its own", name)
+		}
 		if !found {
-			if asked {
-				return deployments.Errorf(deployments.CodeInvalid, "only one --secret can be without a value, and %s is "+
-					"another one: set it by a command of its own", name)
-			}
-			asked = true
-			var err error
-			if value, err = secretValue(s, name); err != nil {
-				return err
-			}
+			asked = len(c.Set)
 		}
 		c.Set = append(c.Set, deployments.ProfileVariable{Name: name, Value: value, Secret: true})
 	}
-	return nil
+	if asked < 0 {
+		return nil
+	}
+	if err := c.Validate(); err != nil {
+		return err // before a person is asked
+	}
+	var err error
+	c.Set[asked].Value, err = secretValue(s, c.Set[asked].Name)
+	return err
 }
 
 // secretValue reads the value of a variable from the terminal or the standard input.
