@@ -49,8 +49,8 @@ func TestAStackUsesTheNewestVersionOfItsProfileAndShowsNoSecretOfIt(t *testing.T
 			t.Errorf("%q in the state: %t, want %t\n%s", text, !in, in, state)
 		}
 	}
-	seen += p.must(t, "logs", "--all") + p.must(t, "stack", "export") + p.must(t, "stack", "output") +
-		p.must(t, "attach", "3") + p.must(t, "profile", "show", profile, "--json") + p.must(t, "config") +
+	seen += p.must(t, "logs") + p.must(t, "stack", "export") + p.must(t, "stack", "output") +
+		p.must(t, "attach") + p.must(t, "profile", "show", profile, "--json") + p.must(t, "config") +
 		p.must(t, "audit")
 	if strings.Contains(seen, hush) || !strings.Contains(seen, "[secret]") {
 		t.Errorf("the secret of the profile is seen:\n%s", seen)
