@@ -34,6 +34,7 @@ var memberAttacks = []attack{
 	{"member/worthless-tokens", worthlessTokens},
 	{"member/removed-member", removedMember},
 	{"member/stack-reference", stackReference},
+	{"member/borrowed-profile", borrowedProfile},
 	{"member/left-schedule", leftSchedule},
 	{"member/left-queue", leftQueue},
 	{"member/taken-bundle", takenBundle},
