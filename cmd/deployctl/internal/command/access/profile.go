@@ -22,7 +22,7 @@ func ProfileCommand(s *console.Env) *cli.Command {
 	return &cli.Command{
 		Name: "profile", Usage: "manage named sets of environment variables, and which stacks may use them",
 		Description: "A stack uses the profile that its configuration names: deployctl config set deployctl:profile NAME. " +
-			"Programs, plugins and hooks of its updates then get the variables. Whoever may deploy to such a stack can read " +
+			"Programs, plugins and hooks of its updates then get the variables. Who may deploy to such a stack can read " +
 			"them.",
 		Subcommands: []*cli.Command{
 			{
