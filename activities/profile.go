@@ -10,9 +10,10 @@ import (
 	"github.com/deployctl/deployctl/internal/values/redaction"
 )
 
-// requestWithProfile is request for an update that a worker hosts: the request is stored with what the update has of the
-// profile that its configuration names, which it returns; nil if it names none. The profile is read after the caller was
-// found to be permitted. Where it is refused, the request is stored without it: the history says what was asked for.
+// requestWithProfile is request for an update that a worker hosts: the request is stored with what the update has of
+// the profile that its configuration names, which it returns; nil if it names none. The profile is read after the
+// caller was found to be permitted. Where it is refused, the request is stored without it: the history says what was
+// asked for.
 func (a *Activities) requestWithProfile(
 	ctx context.Context, in deployments.ClaimInput,
 ) (*deployments.PinnedProfile, error) {

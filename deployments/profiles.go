@@ -149,7 +149,8 @@ func (c ProfileChange) Validate() error {
 			MaxProfileVariables)
 	}
 	if c.Description == nil && c.Stacks == nil && len(c.Set)+len(c.Removed) == 0 {
-		return Errorf(CodeInvalid, "nothing of the profile %s would change: name a variable, a stack or a description", c.Name)
+		return Errorf(CodeInvalid, "nothing of the profile %s would change: name a variable, a stack or a description",
+			c.Name)
 	}
 	names := slices.Clone(c.Removed)
 	for _, v := range c.Set {

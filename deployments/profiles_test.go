@@ -51,8 +51,8 @@ func TestAProfileIsForTheStacksThatItNames(t *testing.T) {
 	shop := deployments.StackName{Organization: "acme", Project: "shop", Stack: "dev"}
 	other := shop
 	other.Organization = "evil"
-	for glob, is := range map[string]bool{"shop/dev": true, "shop/*": true, "*/dev": true, "sho?/dev": true, "shop/de": false,
-		"*/prod": false, "hop/dev": false, "SHOP/dev": false} {
+	for glob, is := range map[string]bool{"shop/dev": true, "shop/*": true, "*/dev": true, "sho?/dev": true,
+		"shop/de": false, "*/prod": false, "hop/dev": false, "SHOP/dev": false} {
 		p := deployments.Profile{Organization: "acme", Stacks: []string{"x/y", glob}}
 		if p.For(shop) != is || p.For(other) {
 			t.Errorf("%s: %t, and of another organization %t", glob, p.For(shop), p.For(other))

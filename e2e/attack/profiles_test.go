@@ -12,8 +12,8 @@ import (
 	"github.com/deployctl/deployctl/e2e/harness"
 )
 
-// borrowedProfile has an admin of another organization, a deployer of another stack, a viewer and the admin of some stacks
-// look at a profile and change it, and stacks name it that it is not for.
+// borrowedProfile has an admin of another organization, a deployer of another stack, a viewer and the admin of some
+// stacks look at a profile and change it, and stacks name it that it is not for.
 func borrowedProfile(t *testing.T, f *field) {
 	f.victim.Must(t, "profile", "set", "keys", "--secret", "KEY="+needles[0], "--stacks", "precious/*")
 	profiles := api.NewProfilesClient(f.conn)

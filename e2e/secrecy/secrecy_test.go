@@ -42,7 +42,9 @@ steps:
     properties: {account: one, token: "${config.provider}"}
   - register: web
     type: fake:index:Auto
-    properties: {settings: {deep: [{password: "${config.input}"}], open: ["${env.PROFILE_SECRET}"]}, secretText: !secret "${env.ENVIRONMENT_SECRET}"}
+    properties:
+      settings: {deep: [{password: "${config.input}"}], open: ["${env.PROFILE_SECRET}"]}
+      secretText: !secret "${env.ENVIRONMENT_SECRET}"
     options: {provider: elsewhere}
   - register: large
     type: fake:index:Server

@@ -14,8 +14,8 @@ func (a Administered) profiles(organization string) error {
 	if a.whole(organization) {
 		return nil
 	}
-	return deployments.Errorf(deployments.CodeForbidden, "profiles of an organization need the role admin over all of %s, "+
-		"which this token does not have: ask an admin of that organization", organization)
+	return deployments.Errorf(deployments.CodeForbidden, "profiles of an organization need the role admin over all of "+
+		"%s, which this token does not have: ask an admin of that organization", organization)
 }
 
 // ChangeProfile changes a profile in the caller's name, or makes one.

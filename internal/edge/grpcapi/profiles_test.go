@@ -16,7 +16,8 @@ import (
 func TestOnlyAnAdminOfAWholeOrganizationManagesItsProfilesAndNobodySeesASecret(t *testing.T) {
 	s := memory.New()
 	connection := serving(t, Config{Authority: quotaCallers(), Service: s, Auditor: s}, nil)
-	set := &api.ChangeProfileRequest{Organization: "acme", Name: "aws", Stacks: &api.ProfileStacks{Stacks: []string{"shop/*"}},
+	set := &api.ChangeProfileRequest{Organization: "acme", Name: "aws",
+		Stacks: &api.ProfileStacks{Stacks: []string{"shop/*"}},
 		Set: []*api.ProfileVariable{{Name: "KEY", Value: "hush", Secret: true}, {Name: "REGION", Value: "eu"}}}
 	profiles := api.NewProfilesClient(connection)
 	as := func(token string) context.Context {

@@ -267,7 +267,8 @@ func TestAMethodThatAnswersBeforeItReceivesRunsOnlyForThoseWhoMayCallIt(t *testi
 // TestWhichRoleAMethodNeeds is the table once more, in words: a rule that is weakened is noticed.
 func TestWhichRoleAMethodNeeds(t *testing.T) {
 	want := map[deployments.Role]string{
-		viewer: "Deployments/ListOngoing Deployments/Watch Modes/GetMode Profiles/ListProfiles Quotas/ListQuotas Schedules/GetDrift " +
+		viewer: "Deployments/ListOngoing Deployments/Watch Modes/GetMode Profiles/ListProfiles " +
+			"Quotas/ListQuotas Schedules/GetDrift " +
 			"Schedules/GetSchedule " +
 			"Schedules/ListSchedules " +
 			"Schedules/ScheduleRuns " +

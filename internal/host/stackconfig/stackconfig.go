@@ -49,8 +49,9 @@ func (c Config) SecretKeys() []string {
 	return secret
 }
 
-// ForPackage returns the configuration of a package's default provider: what is in the package's namespace, but not what
-// tells deployctl itself what to do. Dynamic providers are part of the program, so they get everything, by its whole key.
+// ForPackage returns the configuration of a package's default provider: what is in the package's namespace, but not
+// what tells deployctl itself what to do. Dynamic providers are part of the program, so they get everything, by its
+// whole key.
 func (c Config) ForPackage(pkg string) resource.PropertyMap {
 	inputs := resource.PropertyMap{}
 	for key, v := range c {

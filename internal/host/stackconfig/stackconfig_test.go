@@ -9,8 +9,8 @@ import (
 	"github.com/deployctl/deployctl/internal/settle/stackkeys"
 )
 
-// TestAProviderDoesNotGetWhatTellsDeployctlWhatToDo has a stack set every key of deployctl: its provider refuses what it
-// does not know.
+// TestAProviderDoesNotGetWhatTellsDeployctlWhatToDo has a stack set every key of deployctl: its provider refuses what
+// it does not know.
 func TestAProviderDoesNotGetWhatTellsDeployctlWhatToDo(t *testing.T) {
 	c := stackconfig.Config{"deployctl:s3Endpoint": {Value: "here"}, "deployctl:config:s3Region": {Value: "there"},
 		"aws:profile": {Value: "x"}, "deployctl:settle.a": {Value: "{}"}}

@@ -24,8 +24,8 @@ func TestAProfileIsSetShownAndRemoved(t *testing.T) {
 	d.input = "hush-from-input\n"
 	shows("has version 2 now.", "profile", "set", "aws", "--secret", "TOKEN", "--stacks", "shop/*", "--stacks", "*/prod",
 		"--if-version", "1")
-	shows("of the shop stacks: shop/* */prod VARIABLE VALUE EMPTY KEY [secret] REGION eu TOKEN [secret]", "profile", "show",
-		"aws")
+	shows("of the shop stacks: shop/* */prod VARIABLE VALUE EMPTY KEY [secret] REGION eu TOKEN [secret]",
+		"profile", "show", "aws")
 	shows("aws 2 ", "profile", "ls")
 	shows("shop/* */prod of the shop", "profile", "ls")
 	shows(`"name": "KEY", "secret": true`, "profile", "show", "aws", "--json")
