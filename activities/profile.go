@@ -8,6 +8,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/settle/stackkeys"
 	"github.com/deployctl/deployctl/internal/values/redaction"
+	"github.com/deployctl/deployctl/statestore/access"
 )
 
 // requestWithProfile is request for an update that a worker hosts: the request is stored with what the update has of
@@ -33,7 +34,8 @@ func (a *Activities) requestWithProfile(
 }
 
 // pin returns what an update has of its profile. That is stored with its request when it begins: the newest version
-// counts, and counts until its end, on whatever worker it goes on.
+// counts, and counts until its end, on whatever worker it goes on. As long as it waits to begin, the profile is looked at
+// each time.
 func (a *Activities) pin(
 	ctx context.Context, in deployments.ClaimInput, name string,
 ) (*deployments.PinnedProfile, error) {
@@ -42,17 +44,41 @@ func (a *Activities) pin(
 	if err != nil && deployments.CodeOf(err) != deployments.CodeNotFound {
 		return nil, err
 	}
-	if p := stored.Profile; err == nil && stored.RequestID == r.RequestID && p != nil && p.Name == name {
-		return p, nil
+	known := stored.Profile
+	if err != nil || stored.RequestID != r.RequestID || known != nil && known.Name != name {
+		known = nil
 	}
-	p, err := a.Store.Access.UseProfile(ctx, r.Authority, u.StackName, name, deployments.AuditEntry{
-		Request: r.RequestID, Peer: "queue", Method: "Profiles/Use",
-		Subject: fmt.Sprintf("kind=%s dry_run=%t update=%s", r.Kind, r.DryRun, u.Version),
-	})
+	if known != nil {
+		if begun, err := a.hasBegun(ctx, in); err != nil || begun {
+			return known, err
+		}
+	}
+	used := 0 // the version whose use is in the audit log
+	if known != nil {
+		used = known.Version
+	}
+	p, err := a.Store.Access.UseProfile(ctx, r.Authority, u.StackName, access.ProfileUse{Name: name, Logged: used,
+		Entry: deployments.AuditEntry{Request: r.RequestID, Peer: "queue", Method: "Profiles/Use",
+			Subject: fmt.Sprintf("kind=%s dry_run=%t update=%s", r.Kind, r.DryRun, u.Version)}})
 	if err != nil {
 		return nil, err
 	}
+	if known != nil && !changesHead(u, r) {
+		return known, nil // the request of a preview is stored once
+	}
 	return p.Pin(), nil
+}
+
+// hasBegun reports whether an earlier attempt or claim has begun the update.
+func (a *Activities) hasBegun(ctx context.Context, in deployments.ClaimInput) (bool, error) {
+	if in.Number > 1 {
+		return true, nil
+	}
+	_, err := a.Store.Info(ctx, in.Update)
+	if deployments.CodeOf(err) == deployments.CodeNotFound {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // secretTexts returns the texts that must not appear in output: the secrets of the configuration and of the profile,

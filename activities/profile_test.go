@@ -170,6 +170,42 @@ func TestAnUpdateKeepsTheVersionOfItsProfileAndTheNextOneTakesTheNewest(t *testi
 	}
 }
 
+func TestTheProfileOfAnUpdateThatWaitsIsLookedAtUntilItBegins(t *testing.T) {
+	h := newHouse(t)
+	variable := deployments.ProfileVariable{Name: "KEY", Value: "x"}
+	h.setProfile([]string{"test/*"}, variable)
+	h.limit(deployments.Quota{deployments.LimitUpdates: 1})
+	end := h.otherRuns()
+	in := beginning(h, "1", deployments.UpdateRequest{RequestID: "waits", Config: useProfile})
+	waits := func(stacks []string, kind, sentence string, again bool, uses int) {
+		t.Helper()
+		h.setProfile(stacks, variable)
+		for range 2 {
+			_, err := call[deployments.Claimed](h, h.acts.Claim, in)
+			failsAs(t, err, kind, sentence, again)
+		}
+		if got := h.usesOf(); len(got) != uses {
+			t.Errorf("the audit log has the uses %q", got)
+		}
+	}
+	waits([]string{"test/dev"}, deployments.ErrorPostponed, oneAtATime, true, 1)
+	waits([]string{"*/dev"}, deployments.ErrorPostponed, oneAtATime, true, 2)
+	waits([]string{"test/prod"}, string(deployments.CodeForbidden), "is not for the stack", false, 4)
+	h.setProfile([]string{"test/dev"}, variable)
+	end()
+	if _, err := call[deployments.Claimed](h, h.acts.Claim, in); err != nil {
+		t.Fatal(err)
+	}
+	h.setProfile(nil, variable)
+	if _, err := call[deployments.Claimed](h, h.acts.Claim, in); err != nil { // its answer was lost
+		t.Errorf("the first claim, once more: %v", err)
+	}
+	r, err := h.store.Request(t.Context(), in.Update)
+	if err != nil || r.Profile == nil || r.Profile.Version != 5 {
+		t.Errorf("it has begun with %+v, %v", r.Profile, err)
+	}
+}
+
 func TestAnUpdateWhoseProfileIsRefusedDoesNotBegin(t *testing.T) {
 	for name, c := range map[string]struct {
 		stacks []string

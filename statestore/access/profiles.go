@@ -76,12 +76,21 @@ func (s *Store) RemoveProfile(ctx context.Context, organization, name string) er
 	return s.profiles().remove(ctx, organization, name)
 }
 
+// ProfileUse is the use of a profile by an update.
+type ProfileUse struct {
+	Name  string                 // of the profile, as the configuration of the stack names it
+	Entry deployments.AuditEntry // what the update is
+	// Logged is the version of which the audit log has the use already; 0: none.
+	Logged int
+}
+
 // UseProfile returns the profile that the configuration of a stack names, with its secrets, for an update that an
 // authority has asked for. The use is in the audit log before it returns, also when it is refused: CodeNotFound when
-// there is no such profile, and CodeForbidden when it is not for the stack. The entry e says what the update is.
+// there is no such profile, and CodeForbidden when it is not for the stack.
 func (s *Store) UseProfile(
-	ctx context.Context, a *deployments.Authority, stack deployments.StackName, name string, e deployments.AuditEntry,
+	ctx context.Context, a *deployments.Authority, stack deployments.StackName, use ProfileUse,
 ) (deployments.Profile, error) {
+	name, e := use.Name, use.Entry
 	p, _, err := s.profiles().get(ctx, stack.Organization, name)
 	switch {
 	case errors.Is(err, bucket.ErrAbsent):
@@ -94,6 +103,9 @@ func (s *Store) UseProfile(
 		err = deployments.Errorf(deployments.CodeForbidden, "the profile %s is not for the stack %s: ask an admin of %s to "+
 			"add the stack to those that may use it (`deployctl profile set %s --stacks %s/%s`), or remove the key (`deployctl "+
 			"config rm deployctl:profile`)", name, stack, stack.Organization, name, stack.Project, stack.Stack)
+	}
+	if err == nil && p.Version == use.Logged {
+		return p, nil
 	}
 	e.Time, e.Organization, e.Stack = s.sealed.Now().UTC(), stack.Organization, stack.Project+"/"+stack.Stack
 	if a != nil && len(a.Holders) > 0 {

@@ -34,7 +34,7 @@ func TestASecretOfAProfileIsForUpdatesAlone(t *testing.T) {
 	if _, err := s.Profiles(t.Context(), deployments.AnyOrganization); deployments.CodeOf(err) != deployments.CodeInvalid {
 		t.Errorf("those of all organizations are listed: %v", err)
 	}
-	used, err := s.UseProfile(t.Context(), nil, shop, "aws", deployments.AuditEntry{})
+	used, err := s.UseProfile(t.Context(), nil, shop, ProfileUse{Name: "aws"})
 	if err != nil || used.Variables[0].Value != "hush" {
 		t.Errorf("an update gets %+v, %v", used, err)
 	}
@@ -59,8 +59,8 @@ func TestEachUseOfAProfileIsInTheAuditLog(t *testing.T) {
 		{shop, "gcp", deployments.CodeNotFound, "the organization acme has none"},
 		{foreign, "aws", deployments.CodeNotFound, "the organization evil has none"},
 	} {
-		p, err := s.UseProfile(t.Context(), by, c.stack, c.name, deployments.AuditEntry{Method: "Profiles/Use",
-			Subject: "kind=up"})
+		p, err := s.UseProfile(t.Context(), by, c.stack, ProfileUse{Name: c.name,
+			Entry: deployments.AuditEntry{Method: "Profiles/Use", Subject: "kind=up"}})
 		if deployments.CodeOf(err) != c.code || err != nil && !strings.Contains(err.Error(), c.reason) ||
 			(len(p.Variables) == 2) != (c.code == "") {
 			t.Errorf("%s uses %s: %+v, %v", c.stack, c.name, p, err)
@@ -90,7 +90,7 @@ func TestAProfileThatIsGoneOrDamagedIsNotUsed(t *testing.T) {
 	if _, err := objects.Put(t.Context(), "profiles/acme/aws", []byte("x"), bucket.Condition{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.UseProfile(t.Context(), nil, shop, "aws", deployments.AuditEntry{}); deployments.CodeOf(
+	if _, err := s.UseProfile(t.Context(), nil, shop, ProfileUse{Name: "aws"}); deployments.CodeOf(
 		err) != deployments.CodeFormat {
 		t.Errorf("a damaged one is used: %v", err)
 	}

@@ -18,7 +18,7 @@ func TestOnlyAnAdminOfAWholeOrganizationManagesItsProfilesAndNobodySeesASecret(t
 	connection := serving(t, Config{Authority: quotaCallers(), Service: s, Auditor: s}, nil)
 	set := &api.ChangeProfileRequest{Organization: "acme", Name: "aws",
 		Stacks: &api.ProfileStacks{Stacks: []string{"shop/*"}},
-		Set: []*api.ProfileVariable{{Name: "KEY", Value: "hush", Secret: true}, {Name: "REGION", Value: "eu"}}}
+		Set:    []*api.ProfileVariable{{Name: "KEY", Value: "hush", Secret: true}, {Name: "REGION", Value: "eu"}}}
 	profiles := api.NewProfilesClient(connection)
 	as := func(token string) context.Context {
 		return metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token)
