@@ -34,8 +34,8 @@ func (a *Activities) requestWithProfile(
 }
 
 // pin returns what an update has of its profile. That is stored with its request when it begins: the newest version
-// counts, and counts until its end, on whatever worker it goes on. As long as it waits to begin, the profile is looked at
-// each time.
+// counts, and counts until its end, on whatever worker it goes on. As long as it waits to begin, the profile is looked
+// at each time.
 func (a *Activities) pin(
 	ctx context.Context, in deployments.ClaimInput, name string,
 ) (*deployments.PinnedProfile, error) {

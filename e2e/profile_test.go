@@ -1,8 +1,11 @@
 package e2e
 
 import (
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/deployctl/deployctl/deployments"
 )
 
 // profiled prints a variable of a profile to a file, and another one to its output.
@@ -61,8 +64,20 @@ func TestAStackUsesTheNewestVersionOfItsProfileAndShowsNoSecretOfIt(t *testing.T
 			t.Errorf("nothing says %q:\n%s", text, seen)
 		}
 	}
-	if history := p.must(t, "stack", "history", "--json"); !strings.Contains(history, `"version": 3`) {
-		t.Errorf("the history does not say which version was used:\n%s", history)
+	p.must(t, "schedule", "new", "update", "--name", "again", "--every", "24h")
+	p.must(t, "profile", "set", profile, "PROFILE_REGION=west")
+	if run := (&scene{stage: &stage{project: p}}).now(t, "again"); run.Status != "succeeded" {
+		t.Errorf("its schedule came to %+v", run)
+	}
+	var used []int
+	for _, u := range told[[]deployments.UpdateInfo](t, p, "stack", "history") {
+		if u.Profile == nil || u.Profile.Name != profile {
+			t.Fatalf("the history says %+v", u)
+		}
+		used = append(used, u.Profile.Version)
+	}
+	if !slices.Equal(used, []int{4, 3, 2}) {
+		t.Errorf("the updates used the versions %d, the latest first", used)
 	}
 	p.must(t, "destroy", "--yes")
 	p.must(t, "profile", "rm", profile)
