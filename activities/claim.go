@@ -76,6 +76,7 @@ func (a *Activities) claim(ctx context.Context, in deployments.ClaimInput) (depl
 	if asked.refused != nil {
 		return deployments.Claimed{}, asked.refused
 	}
+	in.Request.Profile = asked.profile
 	if err := a.withinQuota(ctx, in); err != nil {
 		return deployments.Claimed{}, err
 	}
@@ -157,8 +158,12 @@ func (a *Activities) describe(ctx context.Context, in deployments.ClaimInput, c 
 	return since, a.Store.PutInfo(ctx, running(u, in.Request, since))
 }
 
-// greet writes to the log of an update what its user may not expect. The log begins with the prelude, see opening.
+// greet writes to the log of an update what its user may not expect, and which profile it uses. The log begins with the
+// prelude, see opening.
 func (s *session) greet(missing string) {
+	if p := s.request.Profile.Used(); p != nil {
+		s.log.Put(note(fmt.Sprintf("The update uses version %d of the profile %s.", p.Version, p.Name)))
+	}
 	if missing != "" {
 		s.log.Put(warning(missing))
 	}
@@ -286,6 +291,7 @@ func running(u deployments.UpdateName, r deployments.UpdateRequest, since time.T
 		Update: u, Kind: r.Kind, DryRun: r.DryRun, Status: deployments.StatusRunning, Message: r.Message,
 		Initiator: r.Initiator,
 		Started:   since,
+		Profile:   r.Profile.Used(),
 		Trace:     r.Trace,
 	}
 }
@@ -309,9 +315,14 @@ func goalOf(u deployments.UpdateName, version int, r deployments.UpdateRequest, 
 }
 
 // warning returns an event that warns of something.
-func warning(text string) apitype.EngineEvent {
+func warning(text string) apitype.EngineEvent { return diagnostic("warning", text) }
+
+// note returns an event that says something.
+func note(text string) apitype.EngineEvent { return diagnostic("info", text) }
+
+func diagnostic(severity, text string) apitype.EngineEvent {
 	return apitype.EngineEvent{Timestamp: int(time.Now().Unix()), DiagnosticEvent: &apitype.DiagnosticEvent{
-		Message: text + "\n", Color: "never", Severity: "warning",
+		Message: text + "\n", Color: "never", Severity: severity,
 	}}
 }
 

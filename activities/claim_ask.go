@@ -11,9 +11,10 @@ import (
 
 // asked is what is known before a claim is made.
 type asked struct {
-	queue   string          // of the workers that host the update; empty: this one may
-	held    string          // why the update does not begin now; empty: it does
-	refused error           // why it does not begin at all, or why its request is not stored
+	queue   string // of the workers that host the update; empty: this one may
+	held    string // why the update does not begin now; empty: it does
+	refused error  // why it does not begin at all, or why its request is not stored
+	profile *deployments.PinnedProfile
 	head    statestore.Head // of the stack of a preview, which claims nothing
 }
 
@@ -33,7 +34,7 @@ func (a *Activities) ask(ctx context.Context, in deployments.ClaimInput, room bo
 			of.held, err = a.heldBack(asks, u, r)
 		}
 		if err == nil && of.held == "" && room {
-			of.refused = a.request(asks, in)
+			of.profile, of.refused = a.requestWithProfile(asks, in)
 		}
 		return err
 	})

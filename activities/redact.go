@@ -22,7 +22,7 @@ func (s *session) redactor(ctx context.Context, bags ...engine.Bag) redactor {
 	replacer := sync.OnceValue(func() *redaction.Redactor {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 		defer cancel()
-		secrets := s.config.SecretTexts()
+		secrets := s.secretTexts()
 		for _, bag := range bags {
 			values, err := s.values.Decode(ctx, bag)
 			if err != nil {

@@ -128,7 +128,7 @@ func (a *Activities) fill(ctx context.Context, s *session) error {
 		return err
 	}
 	s.parallel = ratelimit.NewSemaphore(s.granted)
-	s.log = eventlog.NewOutput(a.Store, s.update, s.config.SecretTexts())
+	s.log = eventlog.NewOutput(a.Store, s.update, s.secretTexts())
 	s.phases.tell = s.log.Phase
 	if err := a.openHost(s); err != nil {
 		return err
@@ -170,6 +170,7 @@ func (a *Activities) fillFromStore(ctx context.Context, s *session) (err error) 
 	if s.values, err = a.Store.Bags(ctx, scope); err != nil {
 		return err
 	}
+	s.values.Secret = s.secretsOfProfile()
 	if s.stackID, err = a.Store.StackID(ctx, s.update.StackName); err != nil {
 		return err
 	}
@@ -193,8 +194,8 @@ func (a *Activities) fillDirectory(ctx context.Context, s *session) (err error) 
 
 // openHost makes the host of the update's program and plugins.
 func (a *Activities) openHost(s *session) error {
-	env := append(append(Environment(s.request.Environment, a.Env), provider.StackVariable+"="+s.identity.Owner),
-		s.box.Environment()...)
+	sent := slices.Concat(s.request.Environment, s.request.Profile.Environment())
+	env := append(append(Environment(sent, a.Env), provider.StackVariable+"="+s.identity.Owner), s.box.Environment()...)
 	fetch, err := a.openPlugins(s, s.request.Environment)
 	if err != nil {
 		return err

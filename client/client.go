@@ -58,6 +58,7 @@ type Client struct {
 	audit      api.AuditClient
 	schedules  api.SchedulesClient
 	webhooks   api.WebhooksClient
+	profiles   api.ProfilesClient
 	modes      api.ModesClient
 	quotas     api.QuotasClient
 	silence    *silence
@@ -121,7 +122,8 @@ func Dial(o Options) (*Client, error) {
 		teams: api.NewTeamsClient(connection), trusts: api.NewTrustsClient(connection),
 		members: api.NewMembersClient(connection), audit: api.NewAuditClient(connection),
 		schedules: api.NewSchedulesClient(connection), webhooks: api.NewWebhooksClient(connection),
-		modes: api.NewModesClient(connection), quotas: api.NewQuotasClient(connection),
+		profiles: api.NewProfilesClient(connection),
+		modes:    api.NewModesClient(connection), quotas: api.NewQuotasClient(connection),
 		silence: quiet,
 	}, nil
 }

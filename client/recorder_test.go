@@ -317,6 +317,22 @@ func (r *recorder) SetQuota(_ context.Context, c deployments.QuotaChange) error 
 	return r.note("SetQuota", c)
 }
 
+func (r *recorder) ChangeProfile(_ context.Context, c deployments.ProfileChange) (deployments.Profile, error) {
+	return answer[deployments.Profile](r, "ChangeProfile", c)
+}
+
+func (r *recorder) Profile(_ context.Context, organization, name string) (deployments.Profile, error) {
+	return answer[deployments.Profile](r, "Profile", organization, name)
+}
+
+func (r *recorder) Profiles(_ context.Context, organization string) ([]deployments.Profile, error) {
+	return answer[[]deployments.Profile](r, "Profiles", organization)
+}
+
+func (r *recorder) RemoveProfile(_ context.Context, organization, name string) error {
+	return r.note("RemoveProfile", organization, name)
+}
+
 func (r *recorder) PutWebhook(_ context.Context, w deployments.Webhook) (deployments.Webhook, error) {
 	return answer[deployments.Webhook](r, "PutWebhook", w)
 }

@@ -285,6 +285,19 @@ var wholes = map[string]whole{
 			Set:     deployments.Quota{deployments.LimitStacks: 3},
 			Removed: []deployments.Limit{deployments.LimitUpdates}, By: deployments.LocalToken}) // which the edge sets
 	},
+	"ChangeProfile": func(ctx context.Context, s deployments.Service) (any, error) {
+		about, globs := "keys", []string{"shop/*"}
+		return of(s.ChangeProfile(ctx, deployments.ProfileChange{Organization: "acme", Name: "aws", Base: &three,
+			Description: &about, Stacks: &globs, Set: []deployments.ProfileVariable{{Name: "KEY", Value: "v", Secret: true}},
+			Removed: []string{"OLD"}, By: deployments.LocalToken})) // which the edge sets
+	},
+	"Profile": func(ctx context.Context, s deployments.Service) (any, error) {
+		return of(s.Profile(ctx, "acme", "aws"))
+	},
+	"Profiles": func(ctx context.Context, s deployments.Service) (any, error) { return of(s.Profiles(ctx, "acme")) },
+	"RemoveProfile": func(ctx context.Context, s deployments.Service) (any, error) {
+		return nil, s.RemoveProfile(ctx, "acme", "aws")
+	},
 	"PutWebhook": func(ctx context.Context, s deployments.Service) (any, error) {
 		return of(s.PutWebhook(ctx, deployments.Webhook{Name: hook, Title: "t", URL: "https://example.com/in",
 			Format: deployments.WebhookSlack, Events: []string{"update_failed"}, Groups: []string{"deployments"},
@@ -346,8 +359,8 @@ func wantFull(t *testing.T, arg any) {
 	if v.Kind() != reflect.Struct {
 		return
 	}
-	// Authority, Lease, Submitted and Trace are set on the other side; a request has only some of the others.
-	elsewhere := []string{"Authority", "Lease", "Submitted", "Trace", "Targets", "Excludes", "ExcludeProtected",
+	// Authority, Lease, Submitted, Profile and Trace are set on the other side; a request has only some of the others.
+	elsewhere := []string{"Authority", "Lease", "Submitted", "Profile", "Trace", "Targets", "Excludes", "ExcludeProtected",
 		"IgnoreProtect", "RunProgram", "ClearPendingCreates", "TrySettle", "Imports", "Variables", "Plan", "Settle"}
 	switch arg.(type) {
 	case deployments.Schedule: // of the times, a schedule has one, and no check removes; the rest is told

@@ -80,7 +80,12 @@ func (g Grant) allows(role Role, s StackName) bool {
 	if !g.Role.Includes(role) || g.Organization != AnyOrganization && g.Organization != s.Organization {
 		return false
 	}
-	return len(g.Stacks) == 0 || slices.ContainsFunc(g.Stacks, func(glob string) bool {
+	return len(g.Stacks) == 0 || matchesStack(g.Stacks, s)
+}
+
+// matchesStack reports whether one of the globs of PROJECT/STACK matches a stack.
+func matchesStack(globs []string, s StackName) bool {
+	return slices.ContainsFunc(globs, func(glob string) bool {
 		matches, err := path.Match(glob, s.Project+"/"+s.Stack)
 		return err == nil && matches
 	})

@@ -14,9 +14,9 @@ import (
 
 // TestALimitOfWhatIsKeptIsWhereItIsSaidToBe is TestALimitIsWhereItIsSaidToBe for what outlasts an update.
 func TestALimitOfWhatIsKeptIsWhereItIsSaidToBe(t *testing.T) {
-	if got, want := []int{deployments.MaxTokens, deployments.MaxMembers, deployments.MaxOwned}, []int{20_000, 10_000,
-		1_000}; !slices.Equal(got, want) { // the store checks them, and its test where
-		t.Errorf("an organization has at most %d tokens, members, and teams or trusts", got)
+	if got, want := []int{deployments.MaxTokens, deployments.MaxMembers, deployments.MaxOwned, deployments.MaxProfiles},
+		[]int{20_000, 10_000, 1_000, 100}; !slices.Equal(got, want) { // the store checks them, and its test where
+		t.Errorf("an organization has at most %d tokens, members, teams or trusts, and profiles", got)
 	}
 	text := func(n int) string { return strings.Repeat("a", n) }
 	trust := func(change func(*deployments.Trust)) error {

@@ -62,6 +62,7 @@ type Service interface {
 	Trusts
 	Schedules
 	Webhooks
+	Profiles
 	Auditing
 	Modes
 	Quotas

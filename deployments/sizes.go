@@ -60,6 +60,15 @@ func (t Trust) Size() int64 {
 	return size
 }
 
+// Size returns about how many bytes the profile takes in memory.
+func (p Profile) Size() int64 {
+	size := 2*sizeOfThing + sizeOf(p.Stacks...) + sizeOf(p.Organization, p.Name, p.Description, p.By, p.Damaged)
+	for _, v := range p.Variables {
+		size += sizeOf(v.Name, v.Value)
+	}
+	return size
+}
+
 // Size returns about how many bytes the description of a stack takes in memory.
 func (i StackInfo) Size() int64 {
 	size := 2*sizeOfThing + sizeOf(i.Stack.Organization, i.Stack.Project, i.Stack.Stack, i.Damaged, i.Identity)

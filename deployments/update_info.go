@@ -51,6 +51,8 @@ type UpdateInfo struct {
 	// Lease, if not nil, is that of a client which executes the update itself, as the stock CLI does. Only Stack and
 	// Watch set it, on the active update.
 	Lease *ClientLease `json:"lease,omitempty"`
+	// Profile is the version of the profile that the update uses; nil if its stack names none, or it has not begun.
+	Profile *ProfileVersion `json:"profile,omitempty"`
 	// Trace is that of the update's request.
 	Trace string `json:"trace,omitempty"`
 }

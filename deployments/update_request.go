@@ -92,6 +92,9 @@ type UpdateRequest struct {
 	Lease *Lease `json:"lease,omitempty"`
 	// Submitted binds the request to a stack and a time. The service sets it, never a client; without it nothing begins.
 	Submitted *Submission `json:"submitted,omitempty"`
+	// Profile is what the update has of the profile that its configuration names. The worker sets it in the stored request
+	// when the update begins, never a client.
+	Profile *PinnedProfile `json:"profile,omitempty"`
 	// Trace is the place of the call that has submitted the request in its trace, as a traceparent; empty if that is not
 	// exported. The service sets it, never a client.
 	Trace string `json:"trace,omitempty"`

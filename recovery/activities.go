@@ -94,6 +94,7 @@ func (a *Activities) resume(ctx context.Context, in deployments.RecoverInput) (o
 		return out, err
 	}
 	out.Request, err = a.recovery.Store.Request(ctx, in.Update)
+	out.Request.Profile = nil // what continues it begins, and so takes the newest version
 	switch {
 	case err != nil && deployments.CodeOf(err) != deployments.CodeNotFound:
 		return out, err

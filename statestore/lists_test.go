@@ -59,6 +59,7 @@ func TestAListTakesTheMemoryOfWhatIsInItAndNothingForOthers(t *testing.T) {
 			s.Access.PutTrust(ctx, deployments.Trust{Organization: "evil", Name: fmt.Sprint("t", n),
 				Issuer:     "https://issuer.example",
 				Conditions: []deployments.Condition{{Claim: "sub", Pattern: "a"}}, Grant: *large("evil")}),
+			changeProfile(ctx, s, fmt.Sprint("p", n)),
 			s.CreateStack(ctx, deployments.StackName{Organization: "evil", Project: "p", Stack: fmt.Sprint("s", n)},
 				map[string]string{"a": strings.Repeat("v", 1000)}))
 		for tag := range 9 {
@@ -72,7 +73,11 @@ func TestAListTakesTheMemoryOfWhatIsInItAndNothingForOthers(t *testing.T) {
 		"members": func(ctx context.Context, of string) error { _, err := s.Access.MembersOf(ctx, of); return err },
 		"teams":   func(ctx context.Context, of string) error { _, err := s.Access.TeamsOf(ctx, of); return err },
 		"trusts":  func(ctx context.Context, of string) error { _, err := s.Access.TrustsOf(ctx, of); return err },
-		"stacks":  func(ctx context.Context, of string) error { _, err := s.ListStacks(ctx, of, ""); return err },
+		"profiles": func(ctx context.Context, of string) error {
+			_, err := s.Access.Profiles(ctx, of)
+			return err
+		},
+		"stacks": func(ctx context.Context, of string) error { _, err := s.ListStacks(ctx, of, ""); return err },
 	} {
 		if err := list(busy, "acme"); err != nil {
 			t.Errorf("the %s of acme, which has none: %v", what, err)
@@ -106,4 +111,11 @@ func TestWhatManyResourcesNameIsInMemoryOnce(t *testing.T) {
 			}
 		}
 	}
+}
+
+// changeProfile makes a profile of evil that is large.
+func changeProfile(ctx context.Context, s *Store, name string) error {
+	_, err := s.Access.ChangeProfile(ctx, deployments.ProfileChange{Organization: "evil", Name: name,
+		Set: []deployments.ProfileVariable{{Name: "A", Value: strings.Repeat("v", 9000)}}})
+	return err
 }

@@ -48,6 +48,7 @@ var writers = map[string]writer{
 	"Store.readGenerations":          {told: "the greatest number counts, whoever has written it"},
 	"Store.changeMember":             {play: joinAtOnce},
 	"owned.put":                      {play: trustAtOnce},
+	"Store.ChangeProfile":            {play: profileAtOnce},
 	"Store.newToken":                 {play: tokensAtOnce},
 	"Store.authenticate":             {told: "only the time of the last use may be lost, which is known by the hour"},
 	"Store.spend":                    {told: "an identity token is good for one exchange"},
@@ -256,6 +257,37 @@ func trustAtOnce(t *testing.T, s *statestore.Store) {
 		again, err := s.Access.AnyTrust(t.Context(), "acme", of.Name)
 		want(t, err, again.Created.Equal(before), "%s was created at %s and %s", of.Name, before, again.Created)
 	}
+}
+
+// profileAtOnce has each of ten set a variable of its own, and change one as of the version that it read, again when it
+// is told that this is old.
+func profileAtOnce(t *testing.T, s *statestore.Store) {
+	count := func(p deployments.Profile) (n int) {
+		for _, v := range p.Variables {
+			if v.Name == "COUNT" {
+				n, _ = strconv.Atoi(v.Value)
+			}
+		}
+		return n
+	}
+	atOnce(t, func(ctx context.Context, i int) error {
+		_, err := s.Access.ChangeProfile(ctx, deployments.ProfileChange{Organization: "acme", Name: "aws",
+			Set: []deployments.ProfileVariable{{Name: "V" + strconv.Itoa(i), Value: "x", Secret: true}}})
+		for err == nil {
+			p, err := s.Access.Profile(ctx, "acme", "aws")
+			if err != nil {
+				return err
+			}
+			_, err = s.Access.ChangeProfile(ctx, deployments.ProfileChange{Organization: "acme", Name: "aws",
+				Base: &p.Version, Set: []deployments.ProfileVariable{{Name: "COUNT", Value: strconv.Itoa(count(p) + 1)}}})
+			if deployments.CodeOf(err) != deployments.CodeConflict {
+				return err
+			}
+		}
+		return err
+	})
+	p, err := s.Access.Profile(t.Context(), "acme", "aws")
+	want(t, err, len(p.Variables) == crowd+1 && count(p) == crowd && p.Version == 2*crowd, "it is %+v", p)
 }
 
 func tokensAtOnce(t *testing.T, s *statestore.Store) {

@@ -34,6 +34,7 @@ var memberAttacks = []attack{
 	{"member/worthless-tokens", worthlessTokens},
 	{"member/removed-member", removedMember},
 	{"member/stack-reference", stackReference},
+	{"member/borrowed-profile", borrowedProfile},
 	{"member/left-schedule", leftSchedule},
 	{"member/left-queue", leftQueue},
 	{"member/taken-bundle", takenBundle},
@@ -159,9 +160,10 @@ func everyMethodElsewhere(t *testing.T, f *field) {
 var readable = []string{
 	"Watch", "ListOngoing", "ListStacks", "ListStatuses", "GetStack", "Export", "History", "ListSchedules", "GetSchedule",
 	"ScheduleRuns", "GetDrift",
-	"DeriveToken", // which has no more rights than the caller's own
-	"ListQuotas",  // of the organizations that a caller sees anything of
-	"GetMode",     // why the service begins nothing, which is told to everybody who is refused
+	"DeriveToken",  // which has no more rights than the caller's own
+	"ListProfiles", // their names, of the organizations that a caller sees anything of
+	"ListQuotas",   // of the organizations that a caller sees anything of
+	"GetMode",      // why the service begins nothing, which is told to everybody who is refused
 	"WhoAmI",
 }
 

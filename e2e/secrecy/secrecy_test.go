@@ -26,7 +26,8 @@ import (
 // The configuration's secrets are named by where the program puts them.
 var places = []string{"input", "large", "output", "provider", "command", "printed", "logged", "failure"}
 
-// program puts every secret where it belongs. The secret of the environment is an input too.
+// program puts every secret where it belongs. The secret of the environment is an input too. That of the profile is a
+// variable of the environment: nothing says that it is secret where it is used.
 const program = `
 steps:
   - print: "on standard output ${config.printed}"
@@ -34,12 +35,16 @@ steps:
     to: stderr
   - log: "in a log ${config.logged}"
     severity: warning
+  - print: "of the profile ${env.PROFILE_SECRET}"
+  - log: "of the profile ${env.PROFILE_SECRET}"
   - register: elsewhere
     type: pulumi:providers:fake
     properties: {account: one, token: "${config.provider}"}
   - register: web
     type: fake:index:Auto
-    properties: {settings: {deep: [{password: "${config.input}"}]}, secretText: !secret "${env.ENVIRONMENT_SECRET}"}
+    properties:
+      settings: {deep: [{password: "${config.input}"}], open: ["${env.PROFILE_SECRET}"]}
+      secretText: !secret "${env.ENVIRONMENT_SECRET}"
     options: {provider: elsewhere}
   - register: large
     type: fake:index:Server
@@ -47,6 +52,11 @@ steps:
   - register: command
     type: deployctl:command:Run
     properties: {create: cat, stdin: "${config.command}", environment: {ALSO: "${config.command}"}}
+  - register: profiled
+    type: deployctl:command:Run
+    properties:
+      create: printenv PROFILE_SECRET; printenv PROFILE_SECRET >&2; test "$FAILS" != true
+      environment: {FAILS: "${config.fails}"}
   - register: failure
     type: fake:index:Named
     properties: {name: "${config.failure}"}
@@ -54,6 +64,7 @@ steps:
 outputs:
   output: !secret "${config.output}"
   command: ${command.stdout}
+  profile: ["${env.PROFILE_SECRET}", "${profiled.stdout}"]
 `
 
 func TestNothingSecretIsReadable(t *testing.T) {
@@ -102,7 +113,7 @@ func live(t *testing.T, h *harness.Home, provider string) (secrets needles, show
 	t.Helper()
 	temporary := filepath.Join(h.Dir, "tmp")
 	harness.Must(t, os.MkdirAll(temporary, 0o700))
-	secrets, shown = needles{"environment": needle()}, found{}
+	secrets, shown = needles{"environment": needle(), "profile": needle()}, found{}
 	cloud, env := harness.Cloud(t)
 	dir := t.TempDir()
 	harness.Files{"Pulumi.yaml": "name: secrecy\nruntime: scenario\n", "scenario.yaml": program}.Write(t, dir)
@@ -118,6 +129,10 @@ func live(t *testing.T, h *harness.Home, provider string) (secrets needles, show
 		}
 		set.Must(t, "config", "set", place, "--secret")
 	}
+	set := *p
+	set.Stdin = string(secrets["profile"])
+	set.Must(t, "profile", "set", "keys", "--stacks", "secrecy/*", "--secret", "PROFILE_SECRET")
+	p.Must(t, "config", "set", "deployctl:profile", "keys")
 	harness.Must(t, cloud.Put(t.Context(), fakecloud.Object{Kind: "named", ID: string(secrets["failure"])}))
 	secrets.ofService(t, h)
 
@@ -142,6 +157,9 @@ func live(t *testing.T, h *harness.Home, provider string) (secrets needles, show
 	look(1, "up", "--yes", "--skip-preview")
 	look(1, "up", "--yes", "--skip-preview", "--json")
 	look(0, "stack", "history")
+	look(0, "profile", "show", "keys", "--json")
+	look(0, "audit", "--json")
+	look(0, "logs")
 	look(0, "destroy", "--yes", "--skip-preview", "--json")
 	look(0, "dev", "stop")
 	stop()

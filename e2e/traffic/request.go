@@ -47,7 +47,7 @@ var kept = func() map[string]bool {
 	words := map[string]bool{}
 	for word := range strings.FieldsSeq("aside audit authority blob blobs checkpoints creates delta deliveries events " +
 		"files head.json history hooks identities info journal keys limits members mode organizations outcome plugins " +
-		"probe quotas removed ring.json run schedules service stacks teams tokens trusts update updates webhooks") {
+		"probe profiles quotas removed ring.json run schedules service stacks teams tokens trusts update updates webhooks") {
 		words[word] = true
 	}
 	return words

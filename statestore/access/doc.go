@@ -1,5 +1,5 @@
 // Package access keeps who may do what, and what they did: access tokens, members, teams, trusts in issuers of identity
-// tokens, what all these allow at a time, and the audit log.
+// tokens, profiles of environment variables, what all these allow at a time, and the audit log.
 //
 // The layout, under the bucket's prefix:
 //
@@ -7,6 +7,7 @@
 //	members/ORG/NAME            owners of tokens, and their grants; ORG is _ for all of them
 //	teams/ORG/NAME              grants of teams; who is in one is in the members
 //	trusts/ORG/NAME             which identities get tokens
+//	profiles/ORG/NAME           environment variables for programs, and which stacks may use them
 //	exchanged/DAY/HASH          identity tokens that were exchanged, by the day on which they expire
 //	audit/ORG/DAY/TIME-ID       the audit log
 //

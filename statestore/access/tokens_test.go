@@ -128,10 +128,10 @@ func TestATokenThatWasRemovedByAnotherProcessIsKnownForSecondsOnly(t *testing.T)
 // adminOfAll is what an admin of every organization has.
 var adminOfAll = deployments.Grant{Role: deployments.RoleAdmin, Organization: deployments.AnyOrganization}
 
-func TestAnOrganizationHasSoManyTokensMembersTeamsAndTrustsAndNoMore(t *testing.T) {
-	before := []int{maxTokens, maxMembers, maxOwned}
-	defer func() { maxTokens, maxMembers, maxOwned = before[0], before[1], before[2] }()
-	maxTokens, maxMembers, maxOwned = 3, 3, 3
+func TestAnOrganizationHasSoManyTokensMembersTeamsTrustsAndProfilesAndNoMore(t *testing.T) {
+	before := []int{maxTokens, maxMembers, maxOwned, maxProfiles}
+	defer func() { maxTokens, maxMembers, maxOwned, maxProfiles = before[0], before[1], before[2], before[3] }()
+	maxTokens, maxMembers, maxOwned, maxProfiles = 3, 3, 3, 3
 	s, _ := clocked(t)
 	role := func(organization string) deployments.Grant {
 		return deployments.Grant{Role: deployments.RoleViewer, Organization: organization}
@@ -151,6 +151,12 @@ func TestAnOrganizationHasSoManyTokensMembersTeamsAndTrustsAndNoMore(t *testing.
 		},
 		"teams": func(organization string, i int) error {
 			return s.GrantTeam(t.Context(), fmt.Sprint("t", i), role(organization))
+		},
+		"profiles": func(organization string, i int) error {
+			about := "x"
+			_, err := s.ChangeProfile(t.Context(), deployments.ProfileChange{Organization: organization,
+				Name: fmt.Sprint("p", i), Description: &about})
+			return err
 		},
 		"trusts": func(organization string, i int) error {
 			return s.PutTrust(t.Context(), deployments.Trust{Organization: organization, Name: fmt.Sprint("t", i),

@@ -14,6 +14,7 @@ var largest = []struct {
 }{
 	{"*/head.json", 16 << 20},
 	{"keys/", small}, {"tokens/", small}, {"members/", small}, {"teams/", small}, {"trusts/", small},
+	{"profiles/", small},
 	{"exchanged/", small}, {"hooks/", small}, {"organizations/", small}, {"removed/", small}, {"identities/", small},
 	{"audit/", 64 << 20},
 	{"plugins/", PluginPart + small},

@@ -1047,6 +1047,7 @@ type UpdateInfo struct {
 	Lease         *ClientLease           `protobuf:"bytes,18,opt,name=lease,proto3" json:"lease,omitempty"`            // of a stack's active update that a client executes itself
 	Unbegun       bool                   `protobuf:"varint,19,opt,name=unbegun,proto3" json:"unbegun,omitempty"`       // it never began, and so has changed nothing
 	Trace         string                 `protobuf:"bytes,20,opt,name=trace,proto3" json:"trace,omitempty"`            // the place of the call that asked for it in its trace, as a traceparent; empty if that is not exported
+	Profile       *ProfileVersion        `protobuf:"bytes,21,opt,name=profile,proto3" json:"profile,omitempty"`        // which version of its profile it uses
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1219,6 +1220,13 @@ func (x *UpdateInfo) GetTrace() string {
 		return x.Trace
 	}
 	return ""
+}
+
+func (x *UpdateInfo) GetProfile() *ProfileVersion {
+	if x != nil {
+		return x.Profile
+	}
+	return nil
 }
 
 type ClientLease struct {
@@ -9118,6 +9126,687 @@ func (x *WebhookDeliveriesResponse) GetDeliveries() []*WebhookDelivery {
 	return nil
 }
 
+// Profile is a named set of environment variables.
+type Profile struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Organization  string                 `protobuf:"bytes,1,opt,name=organization,proto3" json:"organization,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Description   string                 `protobuf:"bytes,3,opt,name=description,proto3" json:"description,omitempty"`
+	Variables     []*ProfileVariable     `protobuf:"bytes,4,rep,name=variables,proto3" json:"variables,omitempty"`
+	Stacks        []string               `protobuf:"bytes,5,rep,name=stacks,proto3" json:"stacks,omitempty"` // globs of PROJECT/STACK; none: no stack may use it
+	Version       int64                  `protobuf:"varint,6,opt,name=version,proto3" json:"version,omitempty"`
+	Created       *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=created,proto3" json:"created,omitempty"`
+	Changed       *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=changed,proto3" json:"changed,omitempty"`
+	By            string                 `protobuf:"bytes,9,opt,name=by,proto3" json:"by,omitempty"`
+	Damaged       string                 `protobuf:"bytes,15,opt,name=damaged,proto3" json:"damaged,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Profile) Reset() {
+	*x = Profile{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[154]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Profile) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Profile) ProtoMessage() {}
+
+func (x *Profile) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[154]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Profile.ProtoReflect.Descriptor instead.
+func (*Profile) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{154}
+}
+
+func (x *Profile) GetOrganization() string {
+	if x != nil {
+		return x.Organization
+	}
+	return ""
+}
+
+func (x *Profile) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Profile) GetDescription() string {
+	if x != nil {
+		return x.Description
+	}
+	return ""
+}
+
+func (x *Profile) GetVariables() []*ProfileVariable {
+	if x != nil {
+		return x.Variables
+	}
+	return nil
+}
+
+func (x *Profile) GetStacks() []string {
+	if x != nil {
+		return x.Stacks
+	}
+	return nil
+}
+
+func (x *Profile) GetVersion() int64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *Profile) GetCreated() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Created
+	}
+	return nil
+}
+
+func (x *Profile) GetChanged() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Changed
+	}
+	return nil
+}
+
+func (x *Profile) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *Profile) GetDamaged() string {
+	if x != nil {
+		return x.Damaged
+	}
+	return ""
+}
+
+type ProfileVariable struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Value         string                 `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"` // never answered of a secret
+	Secret        bool                   `protobuf:"varint,3,opt,name=secret,proto3" json:"secret,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProfileVariable) Reset() {
+	*x = ProfileVariable{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[155]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProfileVariable) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProfileVariable) ProtoMessage() {}
+
+func (x *ProfileVariable) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[155]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProfileVariable.ProtoReflect.Descriptor instead.
+func (*ProfileVariable) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{155}
+}
+
+func (x *ProfileVariable) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ProfileVariable) GetValue() string {
+	if x != nil {
+		return x.Value
+	}
+	return ""
+}
+
+func (x *ProfileVariable) GetSecret() bool {
+	if x != nil {
+		return x.Secret
+	}
+	return false
+}
+
+type ProfileVersion struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Version       int64                  `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProfileVersion) Reset() {
+	*x = ProfileVersion{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[156]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProfileVersion) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProfileVersion) ProtoMessage() {}
+
+func (x *ProfileVersion) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[156]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProfileVersion.ProtoReflect.Descriptor instead.
+func (*ProfileVersion) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{156}
+}
+
+func (x *ProfileVersion) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ProfileVersion) GetVersion() int64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+type ChangeProfileRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Organization  string                 `protobuf:"bytes,1,opt,name=organization,proto3" json:"organization,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Base          *int64                 `protobuf:"varint,3,opt,name=base,proto3,oneof" json:"base,omitempty"` // the version that was read, 0 when there was none; not set: any
+	Description   *string                `protobuf:"bytes,4,opt,name=description,proto3,oneof" json:"description,omitempty"`
+	Stacks        *ProfileStacks         `protobuf:"bytes,5,opt,name=stacks,proto3" json:"stacks,omitempty"` // not set: they stay
+	Set           []*ProfileVariable     `protobuf:"bytes,6,rep,name=set,proto3" json:"set,omitempty"`
+	Removed       []string               `protobuf:"bytes,7,rep,name=removed,proto3" json:"removed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChangeProfileRequest) Reset() {
+	*x = ChangeProfileRequest{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[157]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChangeProfileRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChangeProfileRequest) ProtoMessage() {}
+
+func (x *ChangeProfileRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[157]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChangeProfileRequest.ProtoReflect.Descriptor instead.
+func (*ChangeProfileRequest) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{157}
+}
+
+func (x *ChangeProfileRequest) GetOrganization() string {
+	if x != nil {
+		return x.Organization
+	}
+	return ""
+}
+
+func (x *ChangeProfileRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ChangeProfileRequest) GetBase() int64 {
+	if x != nil && x.Base != nil {
+		return *x.Base
+	}
+	return 0
+}
+
+func (x *ChangeProfileRequest) GetDescription() string {
+	if x != nil && x.Description != nil {
+		return *x.Description
+	}
+	return ""
+}
+
+func (x *ChangeProfileRequest) GetStacks() *ProfileStacks {
+	if x != nil {
+		return x.Stacks
+	}
+	return nil
+}
+
+func (x *ChangeProfileRequest) GetSet() []*ProfileVariable {
+	if x != nil {
+		return x.Set
+	}
+	return nil
+}
+
+func (x *ChangeProfileRequest) GetRemoved() []string {
+	if x != nil {
+		return x.Removed
+	}
+	return nil
+}
+
+type ChangeProfileResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Profile       *Profile               `protobuf:"bytes,1,opt,name=profile,proto3" json:"profile,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChangeProfileResponse) Reset() {
+	*x = ChangeProfileResponse{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[158]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChangeProfileResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChangeProfileResponse) ProtoMessage() {}
+
+func (x *ChangeProfileResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[158]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChangeProfileResponse.ProtoReflect.Descriptor instead.
+func (*ChangeProfileResponse) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{158}
+}
+
+func (x *ChangeProfileResponse) GetProfile() *Profile {
+	if x != nil {
+		return x.Profile
+	}
+	return nil
+}
+
+type ProfileStacks struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Stacks        []string               `protobuf:"bytes,1,rep,name=stacks,proto3" json:"stacks,omitempty"` // globs of PROJECT/STACK
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProfileStacks) Reset() {
+	*x = ProfileStacks{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[159]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProfileStacks) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProfileStacks) ProtoMessage() {}
+
+func (x *ProfileStacks) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[159]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProfileStacks.ProtoReflect.Descriptor instead.
+func (*ProfileStacks) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{159}
+}
+
+func (x *ProfileStacks) GetStacks() []string {
+	if x != nil {
+		return x.Stacks
+	}
+	return nil
+}
+
+type GetProfileRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Organization  string                 `protobuf:"bytes,1,opt,name=organization,proto3" json:"organization,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetProfileRequest) Reset() {
+	*x = GetProfileRequest{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[160]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetProfileRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetProfileRequest) ProtoMessage() {}
+
+func (x *GetProfileRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[160]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetProfileRequest.ProtoReflect.Descriptor instead.
+func (*GetProfileRequest) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{160}
+}
+
+func (x *GetProfileRequest) GetOrganization() string {
+	if x != nil {
+		return x.Organization
+	}
+	return ""
+}
+
+func (x *GetProfileRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type GetProfileResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Profile       *Profile               `protobuf:"bytes,1,opt,name=profile,proto3" json:"profile,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetProfileResponse) Reset() {
+	*x = GetProfileResponse{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[161]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetProfileResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetProfileResponse) ProtoMessage() {}
+
+func (x *GetProfileResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[161]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetProfileResponse.ProtoReflect.Descriptor instead.
+func (*GetProfileResponse) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{161}
+}
+
+func (x *GetProfileResponse) GetProfile() *Profile {
+	if x != nil {
+		return x.Profile
+	}
+	return nil
+}
+
+type ListProfilesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Organization  string                 `protobuf:"bytes,1,opt,name=organization,proto3" json:"organization,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListProfilesRequest) Reset() {
+	*x = ListProfilesRequest{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[162]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListProfilesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListProfilesRequest) ProtoMessage() {}
+
+func (x *ListProfilesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[162]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListProfilesRequest.ProtoReflect.Descriptor instead.
+func (*ListProfilesRequest) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{162}
+}
+
+func (x *ListProfilesRequest) GetOrganization() string {
+	if x != nil {
+		return x.Organization
+	}
+	return ""
+}
+
+type ListProfilesResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Profiles      []*Profile             `protobuf:"bytes,1,rep,name=profiles,proto3" json:"profiles,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListProfilesResponse) Reset() {
+	*x = ListProfilesResponse{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[163]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListProfilesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListProfilesResponse) ProtoMessage() {}
+
+func (x *ListProfilesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[163]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListProfilesResponse.ProtoReflect.Descriptor instead.
+func (*ListProfilesResponse) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{163}
+}
+
+func (x *ListProfilesResponse) GetProfiles() []*Profile {
+	if x != nil {
+		return x.Profiles
+	}
+	return nil
+}
+
+type RemoveProfileRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Organization  string                 `protobuf:"bytes,1,opt,name=organization,proto3" json:"organization,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveProfileRequest) Reset() {
+	*x = RemoveProfileRequest{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[164]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveProfileRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveProfileRequest) ProtoMessage() {}
+
+func (x *RemoveProfileRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[164]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveProfileRequest.ProtoReflect.Descriptor instead.
+func (*RemoveProfileRequest) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{164}
+}
+
+func (x *RemoveProfileRequest) GetOrganization() string {
+	if x != nil {
+		return x.Organization
+	}
+	return ""
+}
+
+func (x *RemoveProfileRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type RemoveProfileResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveProfileResponse) Reset() {
+	*x = RemoveProfileResponse{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[165]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveProfileResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveProfileResponse) ProtoMessage() {}
+
+func (x *RemoveProfileResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[165]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveProfileResponse.ProtoReflect.Descriptor instead.
+func (*RemoveProfileResponse) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{165}
+}
+
 // Mode is deployments.Mode; none without a kind.
 type Mode struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -9132,7 +9821,7 @@ type Mode struct {
 
 func (x *Mode) Reset() {
 	*x = Mode{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[154]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[166]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9144,7 +9833,7 @@ func (x *Mode) String() string {
 func (*Mode) ProtoMessage() {}
 
 func (x *Mode) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[154]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[166]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9157,7 +9846,7 @@ func (x *Mode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mode.ProtoReflect.Descriptor instead.
 func (*Mode) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{154}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{166}
 }
 
 func (x *Mode) GetKind() string {
@@ -9203,7 +9892,7 @@ type GetModeRequest struct {
 
 func (x *GetModeRequest) Reset() {
 	*x = GetModeRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[155]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[167]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9215,7 +9904,7 @@ func (x *GetModeRequest) String() string {
 func (*GetModeRequest) ProtoMessage() {}
 
 func (x *GetModeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[155]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[167]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9228,7 +9917,7 @@ func (x *GetModeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetModeRequest.ProtoReflect.Descriptor instead.
 func (*GetModeRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{155}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{167}
 }
 
 type GetModeResponse struct {
@@ -9240,7 +9929,7 @@ type GetModeResponse struct {
 
 func (x *GetModeResponse) Reset() {
 	*x = GetModeResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[156]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[168]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9252,7 +9941,7 @@ func (x *GetModeResponse) String() string {
 func (*GetModeResponse) ProtoMessage() {}
 
 func (x *GetModeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[156]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[168]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9265,7 +9954,7 @@ func (x *GetModeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetModeResponse.ProtoReflect.Descriptor instead.
 func (*GetModeResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{156}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{168}
 }
 
 func (x *GetModeResponse) GetMode() *Mode {
@@ -9284,7 +9973,7 @@ type SetModeRequest struct {
 
 func (x *SetModeRequest) Reset() {
 	*x = SetModeRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[157]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[169]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9296,7 +9985,7 @@ func (x *SetModeRequest) String() string {
 func (*SetModeRequest) ProtoMessage() {}
 
 func (x *SetModeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[157]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[169]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9309,7 +9998,7 @@ func (x *SetModeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetModeRequest.ProtoReflect.Descriptor instead.
 func (*SetModeRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{157}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{169}
 }
 
 func (x *SetModeRequest) GetMode() *Mode {
@@ -9327,7 +10016,7 @@ type SetModeResponse struct {
 
 func (x *SetModeResponse) Reset() {
 	*x = SetModeResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[158]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[170]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9339,7 +10028,7 @@ func (x *SetModeResponse) String() string {
 func (*SetModeResponse) ProtoMessage() {}
 
 func (x *SetModeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[158]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[170]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9352,7 +10041,7 @@ func (x *SetModeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetModeResponse.ProtoReflect.Descriptor instead.
 func (*SetModeResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{158}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{170}
 }
 
 // Quota is deployments.QuotaUse.
@@ -9370,7 +10059,7 @@ type Quota struct {
 
 func (x *Quota) Reset() {
 	*x = Quota{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[159]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[171]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9382,7 +10071,7 @@ func (x *Quota) String() string {
 func (*Quota) ProtoMessage() {}
 
 func (x *Quota) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[159]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[171]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9395,7 +10084,7 @@ func (x *Quota) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Quota.ProtoReflect.Descriptor instead.
 func (*Quota) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{159}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{171}
 }
 
 func (x *Quota) GetOrganization() string {
@@ -9449,7 +10138,7 @@ type ListQuotasRequest struct {
 
 func (x *ListQuotasRequest) Reset() {
 	*x = ListQuotasRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[160]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[172]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9461,7 +10150,7 @@ func (x *ListQuotasRequest) String() string {
 func (*ListQuotasRequest) ProtoMessage() {}
 
 func (x *ListQuotasRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[160]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[172]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9474,7 +10163,7 @@ func (x *ListQuotasRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQuotasRequest.ProtoReflect.Descriptor instead.
 func (*ListQuotasRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{160}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{172}
 }
 
 func (x *ListQuotasRequest) GetOrganization() string {
@@ -9493,7 +10182,7 @@ type ListQuotasResponse struct {
 
 func (x *ListQuotasResponse) Reset() {
 	*x = ListQuotasResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[161]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[173]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9505,7 +10194,7 @@ func (x *ListQuotasResponse) String() string {
 func (*ListQuotasResponse) ProtoMessage() {}
 
 func (x *ListQuotasResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[161]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[173]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9518,7 +10207,7 @@ func (x *ListQuotasResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQuotasResponse.ProtoReflect.Descriptor instead.
 func (*ListQuotasResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{161}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{173}
 }
 
 func (x *ListQuotasResponse) GetQuotas() []*Quota {
@@ -9540,7 +10229,7 @@ type SetQuotaRequest struct {
 
 func (x *SetQuotaRequest) Reset() {
 	*x = SetQuotaRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[162]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[174]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9552,7 +10241,7 @@ func (x *SetQuotaRequest) String() string {
 func (*SetQuotaRequest) ProtoMessage() {}
 
 func (x *SetQuotaRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[162]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[174]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9565,7 +10254,7 @@ func (x *SetQuotaRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetQuotaRequest.ProtoReflect.Descriptor instead.
 func (*SetQuotaRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{162}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{174}
 }
 
 func (x *SetQuotaRequest) GetOrganization() string {
@@ -9597,7 +10286,7 @@ type SetQuotaResponse struct {
 
 func (x *SetQuotaResponse) Reset() {
 	*x = SetQuotaResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[163]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[175]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9609,7 +10298,7 @@ func (x *SetQuotaResponse) String() string {
 func (*SetQuotaResponse) ProtoMessage() {}
 
 func (x *SetQuotaResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[163]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[175]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9622,7 +10311,7 @@ func (x *SetQuotaResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetQuotaResponse.ProtoReflect.Descriptor instead.
 func (*SetQuotaResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{163}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{175}
 }
 
 var File_deployctl_v1_deployctl_proto protoreflect.FileDescriptor
@@ -9731,7 +10420,7 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\x0eSubmitResponse\x120\n" +
 	"\x06update\x18\x01 \x01(\v2\x18.deployctl.v1.UpdateNameR\x06update\x12\x1a\n" +
 	"\bposition\x18\x02 \x01(\x05R\bposition\x120\n" +
-	"\x06behind\x18\x03 \x01(\v2\x18.deployctl.v1.UpdateInfoR\x06behind\"\xc9\x05\n" +
+	"\x06behind\x18\x03 \x01(\v2\x18.deployctl.v1.UpdateInfoR\x06behind\"\x81\x06\n" +
 	"\n" +
 	"UpdateInfo\x120\n" +
 	"\x06update\x18\x01 \x01(\v2\x18.deployctl.v1.UpdateNameR\x06update\x12\x12\n" +
@@ -9756,7 +10445,8 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"cancelling\x12/\n" +
 	"\x05lease\x18\x12 \x01(\v2\x19.deployctl.v1.ClientLeaseR\x05lease\x12\x18\n" +
 	"\aunbegun\x18\x13 \x01(\bR\aunbegun\x12\x14\n" +
-	"\x05trace\x18\x14 \x01(\tR\x05trace\x1a:\n" +
+	"\x05trace\x18\x14 \x01(\tR\x05trace\x126\n" +
+	"\aprofile\x18\x15 \x01(\v2\x1c.deployctl.v1.ProfileVersionR\aprofile\x1a:\n" +
 	"\fChangesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"o\n" +
@@ -10297,7 +10987,52 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\x19WebhookDeliveriesResponse\x12=\n" +
 	"\n" +
 	"deliveries\x18\x01 \x03(\v2\x1d.deployctl.v1.WebhookDeliveryR\n" +
-	"deliveries\"\xa6\x01\n" +
+	"deliveries\"\xe8\x02\n" +
+	"\aProfile\x12\"\n" +
+	"\forganization\x18\x01 \x01(\tR\forganization\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12 \n" +
+	"\vdescription\x18\x03 \x01(\tR\vdescription\x12;\n" +
+	"\tvariables\x18\x04 \x03(\v2\x1d.deployctl.v1.ProfileVariableR\tvariables\x12\x16\n" +
+	"\x06stacks\x18\x05 \x03(\tR\x06stacks\x12\x18\n" +
+	"\aversion\x18\x06 \x01(\x03R\aversion\x124\n" +
+	"\acreated\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\acreated\x124\n" +
+	"\achanged\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\achanged\x12\x0e\n" +
+	"\x02by\x18\t \x01(\tR\x02by\x12\x18\n" +
+	"\adamaged\x18\x0f \x01(\tR\adamaged\"S\n" +
+	"\x0fProfileVariable\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\x12\x16\n" +
+	"\x06secret\x18\x03 \x01(\bR\x06secret\">\n" +
+	"\x0eProfileVersion\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\x03R\aversion\"\xa7\x02\n" +
+	"\x14ChangeProfileRequest\x12\"\n" +
+	"\forganization\x18\x01 \x01(\tR\forganization\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x17\n" +
+	"\x04base\x18\x03 \x01(\x03H\x00R\x04base\x88\x01\x01\x12%\n" +
+	"\vdescription\x18\x04 \x01(\tH\x01R\vdescription\x88\x01\x01\x123\n" +
+	"\x06stacks\x18\x05 \x01(\v2\x1b.deployctl.v1.ProfileStacksR\x06stacks\x12/\n" +
+	"\x03set\x18\x06 \x03(\v2\x1d.deployctl.v1.ProfileVariableR\x03set\x12\x18\n" +
+	"\aremoved\x18\a \x03(\tR\aremovedB\a\n" +
+	"\x05_baseB\x0e\n" +
+	"\f_description\"H\n" +
+	"\x15ChangeProfileResponse\x12/\n" +
+	"\aprofile\x18\x01 \x01(\v2\x15.deployctl.v1.ProfileR\aprofile\"'\n" +
+	"\rProfileStacks\x12\x16\n" +
+	"\x06stacks\x18\x01 \x03(\tR\x06stacks\"K\n" +
+	"\x11GetProfileRequest\x12\"\n" +
+	"\forganization\x18\x01 \x01(\tR\forganization\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"E\n" +
+	"\x12GetProfileResponse\x12/\n" +
+	"\aprofile\x18\x01 \x01(\v2\x15.deployctl.v1.ProfileR\aprofile\"9\n" +
+	"\x13ListProfilesRequest\x12\"\n" +
+	"\forganization\x18\x01 \x01(\tR\forganization\"I\n" +
+	"\x14ListProfilesResponse\x121\n" +
+	"\bprofiles\x18\x01 \x03(\v2\x15.deployctl.v1.ProfileR\bprofiles\"N\n" +
+	"\x14RemoveProfileRequest\x12\"\n" +
+	"\forganization\x18\x01 \x01(\tR\forganization\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"\x17\n" +
+	"\x15RemoveProfileResponse\"\xa6\x01\n" +
 	"\x04Mode\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x0e\n" +
@@ -10407,7 +11142,13 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\fListWebhooks\x12!.deployctl.v1.ListWebhooksRequest\x1a\".deployctl.v1.ListWebhooksResponse\x12X\n" +
 	"\rRemoveWebhook\x12\".deployctl.v1.RemoveWebhookRequest\x1a#.deployctl.v1.RemoveWebhookResponse\x12R\n" +
 	"\vSendWebhook\x12 .deployctl.v1.SendWebhookRequest\x1a!.deployctl.v1.SendWebhookResponse\x12d\n" +
-	"\x11WebhookDeliveries\x12&.deployctl.v1.WebhookDeliveriesRequest\x1a'.deployctl.v1.WebhookDeliveriesResponse2\x97\x01\n" +
+	"\x11WebhookDeliveries\x12&.deployctl.v1.WebhookDeliveriesRequest\x1a'.deployctl.v1.WebhookDeliveriesResponse2\xe6\x02\n" +
+	"\bProfiles\x12X\n" +
+	"\rChangeProfile\x12\".deployctl.v1.ChangeProfileRequest\x1a#.deployctl.v1.ChangeProfileResponse\x12O\n" +
+	"\n" +
+	"GetProfile\x12\x1f.deployctl.v1.GetProfileRequest\x1a .deployctl.v1.GetProfileResponse\x12U\n" +
+	"\fListProfiles\x12!.deployctl.v1.ListProfilesRequest\x1a\".deployctl.v1.ListProfilesResponse\x12X\n" +
+	"\rRemoveProfile\x12\".deployctl.v1.RemoveProfileRequest\x1a#.deployctl.v1.RemoveProfileResponse2\x97\x01\n" +
 	"\x05Modes\x12F\n" +
 	"\aGetMode\x12\x1c.deployctl.v1.GetModeRequest\x1a\x1d.deployctl.v1.GetModeResponse\x12F\n" +
 	"\aSetMode\x12\x1c.deployctl.v1.SetModeRequest\x1a\x1d.deployctl.v1.SetModeResponse2\xa4\x01\n" +
@@ -10428,7 +11169,7 @@ func file_deployctl_v1_deployctl_proto_rawDescGZIP() []byte {
 	return file_deployctl_v1_deployctl_proto_rawDescData
 }
 
-var file_deployctl_v1_deployctl_proto_msgTypes = make([]protoimpl.MessageInfo, 177)
+var file_deployctl_v1_deployctl_proto_msgTypes = make([]protoimpl.MessageInfo, 189)
 var file_deployctl_v1_deployctl_proto_goTypes = []any{
 	(*ErrorDetail)(nil),               // 0: deployctl.v1.ErrorDetail
 	(*StackName)(nil),                 // 1: deployctl.v1.StackName
@@ -10584,329 +11325,358 @@ var file_deployctl_v1_deployctl_proto_goTypes = []any{
 	(*SendWebhookResponse)(nil),       // 151: deployctl.v1.SendWebhookResponse
 	(*WebhookDeliveriesRequest)(nil),  // 152: deployctl.v1.WebhookDeliveriesRequest
 	(*WebhookDeliveriesResponse)(nil), // 153: deployctl.v1.WebhookDeliveriesResponse
-	(*Mode)(nil),                      // 154: deployctl.v1.Mode
-	(*GetModeRequest)(nil),            // 155: deployctl.v1.GetModeRequest
-	(*GetModeResponse)(nil),           // 156: deployctl.v1.GetModeResponse
-	(*SetModeRequest)(nil),            // 157: deployctl.v1.SetModeRequest
-	(*SetModeResponse)(nil),           // 158: deployctl.v1.SetModeResponse
-	(*Quota)(nil),                     // 159: deployctl.v1.Quota
-	(*ListQuotasRequest)(nil),         // 160: deployctl.v1.ListQuotasRequest
-	(*ListQuotasResponse)(nil),        // 161: deployctl.v1.ListQuotasResponse
-	(*SetQuotaRequest)(nil),           // 162: deployctl.v1.SetQuotaRequest
-	(*SetQuotaResponse)(nil),          // 163: deployctl.v1.SetQuotaResponse
-	nil,                               // 164: deployctl.v1.SubmitRequest.ConfigEntry
-	nil,                               // 165: deployctl.v1.SubmitRequest.VariablesEntry
-	nil,                               // 166: deployctl.v1.SavedPlan.StepsEntry
-	nil,                               // 167: deployctl.v1.UpdateInfo.ChangesEntry
-	nil,                               // 168: deployctl.v1.WatchRequest.AfterEntry
-	nil,                               // 169: deployctl.v1.Progress.DoneEntry
-	nil,                               // 170: deployctl.v1.StackInfo.TagsEntry
-	nil,                               // 171: deployctl.v1.CreateStackRequest.TagsEntry
-	nil,                               // 172: deployctl.v1.TagStackRequest.TagsEntry
-	nil,                               // 173: deployctl.v1.ChangeTagsRequest.SetEntry
-	nil,                               // 174: deployctl.v1.Quota.LimitsEntry
-	nil,                               // 175: deployctl.v1.Quota.UsedEntry
-	nil,                               // 176: deployctl.v1.SetQuotaRequest.SetEntry
-	(*timestamppb.Timestamp)(nil),     // 177: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),       // 178: google.protobuf.Duration
+	(*Profile)(nil),                   // 154: deployctl.v1.Profile
+	(*ProfileVariable)(nil),           // 155: deployctl.v1.ProfileVariable
+	(*ProfileVersion)(nil),            // 156: deployctl.v1.ProfileVersion
+	(*ChangeProfileRequest)(nil),      // 157: deployctl.v1.ChangeProfileRequest
+	(*ChangeProfileResponse)(nil),     // 158: deployctl.v1.ChangeProfileResponse
+	(*ProfileStacks)(nil),             // 159: deployctl.v1.ProfileStacks
+	(*GetProfileRequest)(nil),         // 160: deployctl.v1.GetProfileRequest
+	(*GetProfileResponse)(nil),        // 161: deployctl.v1.GetProfileResponse
+	(*ListProfilesRequest)(nil),       // 162: deployctl.v1.ListProfilesRequest
+	(*ListProfilesResponse)(nil),      // 163: deployctl.v1.ListProfilesResponse
+	(*RemoveProfileRequest)(nil),      // 164: deployctl.v1.RemoveProfileRequest
+	(*RemoveProfileResponse)(nil),     // 165: deployctl.v1.RemoveProfileResponse
+	(*Mode)(nil),                      // 166: deployctl.v1.Mode
+	(*GetModeRequest)(nil),            // 167: deployctl.v1.GetModeRequest
+	(*GetModeResponse)(nil),           // 168: deployctl.v1.GetModeResponse
+	(*SetModeRequest)(nil),            // 169: deployctl.v1.SetModeRequest
+	(*SetModeResponse)(nil),           // 170: deployctl.v1.SetModeResponse
+	(*Quota)(nil),                     // 171: deployctl.v1.Quota
+	(*ListQuotasRequest)(nil),         // 172: deployctl.v1.ListQuotasRequest
+	(*ListQuotasResponse)(nil),        // 173: deployctl.v1.ListQuotasResponse
+	(*SetQuotaRequest)(nil),           // 174: deployctl.v1.SetQuotaRequest
+	(*SetQuotaResponse)(nil),          // 175: deployctl.v1.SetQuotaResponse
+	nil,                               // 176: deployctl.v1.SubmitRequest.ConfigEntry
+	nil,                               // 177: deployctl.v1.SubmitRequest.VariablesEntry
+	nil,                               // 178: deployctl.v1.SavedPlan.StepsEntry
+	nil,                               // 179: deployctl.v1.UpdateInfo.ChangesEntry
+	nil,                               // 180: deployctl.v1.WatchRequest.AfterEntry
+	nil,                               // 181: deployctl.v1.Progress.DoneEntry
+	nil,                               // 182: deployctl.v1.StackInfo.TagsEntry
+	nil,                               // 183: deployctl.v1.CreateStackRequest.TagsEntry
+	nil,                               // 184: deployctl.v1.TagStackRequest.TagsEntry
+	nil,                               // 185: deployctl.v1.ChangeTagsRequest.SetEntry
+	nil,                               // 186: deployctl.v1.Quota.LimitsEntry
+	nil,                               // 187: deployctl.v1.Quota.UsedEntry
+	nil,                               // 188: deployctl.v1.SetQuotaRequest.SetEntry
+	(*timestamppb.Timestamp)(nil),     // 189: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),       // 190: google.protobuf.Duration
 }
 var file_deployctl_v1_deployctl_proto_depIdxs = []int32{
 	1,   // 0: deployctl.v1.UpdateName.stack:type_name -> deployctl.v1.StackName
 	1,   // 1: deployctl.v1.SubmitRequest.stack:type_name -> deployctl.v1.StackName
-	164, // 2: deployctl.v1.SubmitRequest.config:type_name -> deployctl.v1.SubmitRequest.ConfigEntry
+	176, // 2: deployctl.v1.SubmitRequest.config:type_name -> deployctl.v1.SubmitRequest.ConfigEntry
 	4,   // 3: deployctl.v1.SubmitRequest.secrets:type_name -> deployctl.v1.SecretsProvider
 	8,   // 4: deployctl.v1.SubmitRequest.policy_packs:type_name -> deployctl.v1.PolicyPack
 	10,  // 5: deployctl.v1.SubmitRequest.imports:type_name -> deployctl.v1.ImportedResource
-	165, // 6: deployctl.v1.SubmitRequest.variables:type_name -> deployctl.v1.SubmitRequest.VariablesEntry
+	177, // 6: deployctl.v1.SubmitRequest.variables:type_name -> deployctl.v1.SubmitRequest.VariablesEntry
 	9,   // 7: deployctl.v1.SubmitRequest.plan:type_name -> deployctl.v1.SavedPlan
 	6,   // 8: deployctl.v1.SubmitRequest.settle:type_name -> deployctl.v1.Settling
 	7,   // 9: deployctl.v1.Settling.answers:type_name -> deployctl.v1.Answer
-	166, // 10: deployctl.v1.SavedPlan.steps:type_name -> deployctl.v1.SavedPlan.StepsEntry
+	178, // 10: deployctl.v1.SavedPlan.steps:type_name -> deployctl.v1.SavedPlan.StepsEntry
 	2,   // 11: deployctl.v1.SubmitResponse.update:type_name -> deployctl.v1.UpdateName
 	12,  // 12: deployctl.v1.SubmitResponse.behind:type_name -> deployctl.v1.UpdateInfo
 	2,   // 13: deployctl.v1.UpdateInfo.update:type_name -> deployctl.v1.UpdateName
-	177, // 14: deployctl.v1.UpdateInfo.started:type_name -> google.protobuf.Timestamp
-	177, // 15: deployctl.v1.UpdateInfo.ended:type_name -> google.protobuf.Timestamp
-	167, // 16: deployctl.v1.UpdateInfo.changes:type_name -> deployctl.v1.UpdateInfo.ChangesEntry
+	189, // 14: deployctl.v1.UpdateInfo.started:type_name -> google.protobuf.Timestamp
+	189, // 15: deployctl.v1.UpdateInfo.ended:type_name -> google.protobuf.Timestamp
+	179, // 16: deployctl.v1.UpdateInfo.changes:type_name -> deployctl.v1.UpdateInfo.ChangesEntry
 	13,  // 17: deployctl.v1.UpdateInfo.lease:type_name -> deployctl.v1.ClientLease
-	177, // 18: deployctl.v1.ClientLease.heard:type_name -> google.protobuf.Timestamp
-	177, // 19: deployctl.v1.ClientLease.ends:type_name -> google.protobuf.Timestamp
-	12,  // 20: deployctl.v1.ListOngoingResponse.updates:type_name -> deployctl.v1.UpdateInfo
-	2,   // 21: deployctl.v1.WatchRequest.update:type_name -> deployctl.v1.UpdateName
-	168, // 22: deployctl.v1.WatchRequest.after:type_name -> deployctl.v1.WatchRequest.AfterEntry
-	18,  // 23: deployctl.v1.WatchResponse.progress:type_name -> deployctl.v1.Progress
-	12,  // 24: deployctl.v1.WatchResponse.end:type_name -> deployctl.v1.UpdateInfo
-	12,  // 25: deployctl.v1.Progress.behind:type_name -> deployctl.v1.UpdateInfo
-	20,  // 26: deployctl.v1.Progress.running:type_name -> deployctl.v1.RunningStep
-	169, // 27: deployctl.v1.Progress.done:type_name -> deployctl.v1.Progress.DoneEntry
-	19,  // 28: deployctl.v1.Progress.phase:type_name -> deployctl.v1.Phase
-	177, // 29: deployctl.v1.Phase.since:type_name -> google.protobuf.Timestamp
-	177, // 30: deployctl.v1.RunningStep.started:type_name -> google.protobuf.Timestamp
-	177, // 31: deployctl.v1.RunningStep.next_retry:type_name -> google.protobuf.Timestamp
-	2,   // 32: deployctl.v1.CancelRequest.update:type_name -> deployctl.v1.UpdateName
-	2,   // 33: deployctl.v1.ResolveRequest.update:type_name -> deployctl.v1.UpdateName
-	1,   // 34: deployctl.v1.StackInfo.stack:type_name -> deployctl.v1.StackName
-	177, // 35: deployctl.v1.StackInfo.updated:type_name -> google.protobuf.Timestamp
-	12,  // 36: deployctl.v1.StackInfo.active:type_name -> deployctl.v1.UpdateInfo
-	12,  // 37: deployctl.v1.StackInfo.queued:type_name -> deployctl.v1.UpdateInfo
-	170, // 38: deployctl.v1.StackInfo.tags:type_name -> deployctl.v1.StackInfo.TagsEntry
-	1,   // 39: deployctl.v1.CreateStackRequest.stack:type_name -> deployctl.v1.StackName
-	171, // 40: deployctl.v1.CreateStackRequest.tags:type_name -> deployctl.v1.CreateStackRequest.TagsEntry
-	1,   // 41: deployctl.v1.RecreateStackRequest.stack:type_name -> deployctl.v1.StackName
-	25,  // 42: deployctl.v1.ListStacksResponse.stacks:type_name -> deployctl.v1.StackInfo
-	34,  // 43: deployctl.v1.ListStatusesResponse.stacks:type_name -> deployctl.v1.StackStatus
-	25,  // 44: deployctl.v1.StackStatus.stack:type_name -> deployctl.v1.StackInfo
-	12,  // 45: deployctl.v1.StackStatus.last:type_name -> deployctl.v1.UpdateInfo
-	35,  // 46: deployctl.v1.StackStatus.drift:type_name -> deployctl.v1.DriftStatus
-	36,  // 47: deployctl.v1.StackStatus.schedules:type_name -> deployctl.v1.ScheduleStatus
-	177, // 48: deployctl.v1.DriftStatus.at:type_name -> google.protobuf.Timestamp
-	177, // 49: deployctl.v1.ScheduleStatus.next:type_name -> google.protobuf.Timestamp
-	1,   // 50: deployctl.v1.GetStackRequest.stack:type_name -> deployctl.v1.StackName
-	25,  // 51: deployctl.v1.GetStackResponse.stack:type_name -> deployctl.v1.StackInfo
-	1,   // 52: deployctl.v1.RemoveStackRequest.stack:type_name -> deployctl.v1.StackName
-	1,   // 53: deployctl.v1.RenameStackRequest.from:type_name -> deployctl.v1.StackName
-	1,   // 54: deployctl.v1.RenameStackRequest.to:type_name -> deployctl.v1.StackName
-	1,   // 55: deployctl.v1.TagStackRequest.stack:type_name -> deployctl.v1.StackName
-	172, // 56: deployctl.v1.TagStackRequest.tags:type_name -> deployctl.v1.TagStackRequest.TagsEntry
-	1,   // 57: deployctl.v1.ChangeTagsRequest.stack:type_name -> deployctl.v1.StackName
-	173, // 58: deployctl.v1.ChangeTagsRequest.set:type_name -> deployctl.v1.ChangeTagsRequest.SetEntry
-	1,   // 59: deployctl.v1.ExportRequest.stack:type_name -> deployctl.v1.StackName
-	4,   // 60: deployctl.v1.ExportRequest.secrets:type_name -> deployctl.v1.SecretsProvider
-	1,   // 61: deployctl.v1.ExportRawRequest.stack:type_name -> deployctl.v1.StackName
-	1,   // 62: deployctl.v1.ImportRequest.stack:type_name -> deployctl.v1.StackName
-	4,   // 63: deployctl.v1.ImportRequest.secrets:type_name -> deployctl.v1.SecretsProvider
-	1,   // 64: deployctl.v1.RestoreRequest.stack:type_name -> deployctl.v1.StackName
-	4,   // 65: deployctl.v1.RestoreRequest.secrets:type_name -> deployctl.v1.SecretsProvider
-	1,   // 66: deployctl.v1.EditStateRequest.stack:type_name -> deployctl.v1.StackName
-	4,   // 67: deployctl.v1.EditStateRequest.secrets:type_name -> deployctl.v1.SecretsProvider
-	4,   // 68: deployctl.v1.EditStateRequest.new_secrets:type_name -> deployctl.v1.SecretsProvider
-	1,   // 69: deployctl.v1.MoveStateRequest.from:type_name -> deployctl.v1.StackName
-	1,   // 70: deployctl.v1.MoveStateRequest.to:type_name -> deployctl.v1.StackName
-	4,   // 71: deployctl.v1.MoveStateRequest.from_secrets:type_name -> deployctl.v1.SecretsProvider
-	4,   // 72: deployctl.v1.MoveStateRequest.to_secrets:type_name -> deployctl.v1.SecretsProvider
-	1,   // 73: deployctl.v1.RecoverRequest.stack:type_name -> deployctl.v1.StackName
-	12,  // 74: deployctl.v1.RecoverResponse.update:type_name -> deployctl.v1.UpdateInfo
-	1,   // 75: deployctl.v1.HistoryRequest.stack:type_name -> deployctl.v1.StackName
-	12,  // 76: deployctl.v1.HistoryResponse.updates:type_name -> deployctl.v1.UpdateInfo
-	1,   // 77: deployctl.v1.EncryptRequest.stack:type_name -> deployctl.v1.StackName
-	1,   // 78: deployctl.v1.DecryptRequest.stack:type_name -> deployctl.v1.StackName
-	67,  // 79: deployctl.v1.Manifest.files:type_name -> deployctl.v1.File
-	1,   // 80: deployctl.v1.MissingRequest.stack:type_name -> deployctl.v1.StackName
-	68,  // 81: deployctl.v1.MissingRequest.manifest:type_name -> deployctl.v1.Manifest
-	1,   // 82: deployctl.v1.PutFileRequest.stack:type_name -> deployctl.v1.StackName
-	1,   // 83: deployctl.v1.PutManifestRequest.stack:type_name -> deployctl.v1.StackName
-	68,  // 84: deployctl.v1.PutManifestRequest.manifest:type_name -> deployctl.v1.Manifest
-	75,  // 85: deployctl.v1.CreateTokenRequest.grant:type_name -> deployctl.v1.Grant
-	177, // 86: deployctl.v1.CreateTokenRequest.expires:type_name -> google.protobuf.Timestamp
-	80,  // 87: deployctl.v1.WhoAmIResponse.grants:type_name -> deployctl.v1.GrantList
-	75,  // 88: deployctl.v1.GrantList.grants:type_name -> deployctl.v1.Grant
-	83,  // 89: deployctl.v1.ListTokensResponse.tokens:type_name -> deployctl.v1.Token
-	177, // 90: deployctl.v1.Token.created:type_name -> google.protobuf.Timestamp
-	177, // 91: deployctl.v1.Token.used:type_name -> google.protobuf.Timestamp
-	75,  // 92: deployctl.v1.Token.grant:type_name -> deployctl.v1.Grant
-	177, // 93: deployctl.v1.Token.expires:type_name -> google.protobuf.Timestamp
-	98,  // 94: deployctl.v1.Token.origin:type_name -> deployctl.v1.Origin
-	80,  // 95: deployctl.v1.Token.limit:type_name -> deployctl.v1.GrantList
-	177, // 96: deployctl.v1.Member.created:type_name -> google.protobuf.Timestamp
-	99,  // 97: deployctl.v1.Member.teams:type_name -> deployctl.v1.Team
-	75,  // 98: deployctl.v1.Member.grant:type_name -> deployctl.v1.Grant
-	75,  // 99: deployctl.v1.GrantMemberRequest.grant:type_name -> deployctl.v1.Grant
-	84,  // 100: deployctl.v1.ListMembersResponse.members:type_name -> deployctl.v1.Member
-	177, // 101: deployctl.v1.ReadAuditRequest.since:type_name -> google.protobuf.Timestamp
-	177, // 102: deployctl.v1.ReadAuditRequest.until:type_name -> google.protobuf.Timestamp
-	93,  // 103: deployctl.v1.ReadAuditResponse.entries:type_name -> deployctl.v1.AuditEntry
-	177, // 104: deployctl.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
-	177, // 105: deployctl.v1.DeriveTokenRequest.expires:type_name -> google.protobuf.Timestamp
-	177, // 106: deployctl.v1.Origin.made:type_name -> google.protobuf.Timestamp
-	75,  // 107: deployctl.v1.Team.grant:type_name -> deployctl.v1.Grant
-	177, // 108: deployctl.v1.Team.created:type_name -> google.protobuf.Timestamp
-	75,  // 109: deployctl.v1.GrantTeamRequest.grant:type_name -> deployctl.v1.Grant
-	99,  // 110: deployctl.v1.ListTeamsResponse.teams:type_name -> deployctl.v1.Team
-	111, // 111: deployctl.v1.Trust.conditions:type_name -> deployctl.v1.Condition
-	75,  // 112: deployctl.v1.Trust.grant:type_name -> deployctl.v1.Grant
-	178, // 113: deployctl.v1.Trust.lifetime:type_name -> google.protobuf.Duration
-	177, // 114: deployctl.v1.Trust.created:type_name -> google.protobuf.Timestamp
-	110, // 115: deployctl.v1.PutTrustRequest.trust:type_name -> deployctl.v1.Trust
-	110, // 116: deployctl.v1.ListTrustsResponse.trusts:type_name -> deployctl.v1.Trust
-	1,   // 117: deployctl.v1.ScheduleName.stack:type_name -> deployctl.v1.StackName
-	118, // 118: deployctl.v1.Schedule.name:type_name -> deployctl.v1.ScheduleName
-	178, // 119: deployctl.v1.Schedule.every:type_name -> google.protobuf.Duration
-	177, // 120: deployctl.v1.Schedule.at:type_name -> google.protobuf.Timestamp
-	177, // 121: deployctl.v1.Schedule.created:type_name -> google.protobuf.Timestamp
-	177, // 122: deployctl.v1.Schedule.next:type_name -> google.protobuf.Timestamp
-	120, // 123: deployctl.v1.Schedule.last:type_name -> deployctl.v1.ScheduleRun
-	177, // 124: deployctl.v1.ScheduleRun.started:type_name -> google.protobuf.Timestamp
-	177, // 125: deployctl.v1.ScheduleRun.ended:type_name -> google.protobuf.Timestamp
-	2,   // 126: deployctl.v1.ScheduleRun.updates:type_name -> deployctl.v1.UpdateName
-	119, // 127: deployctl.v1.CreateScheduleRequest.schedule:type_name -> deployctl.v1.Schedule
-	1,   // 128: deployctl.v1.ListSchedulesRequest.stack:type_name -> deployctl.v1.StackName
-	119, // 129: deployctl.v1.ListSchedulesResponse.schedules:type_name -> deployctl.v1.Schedule
-	118, // 130: deployctl.v1.GetScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
-	119, // 131: deployctl.v1.GetScheduleResponse.schedule:type_name -> deployctl.v1.Schedule
-	118, // 132: deployctl.v1.RemoveScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
-	118, // 133: deployctl.v1.PauseScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
-	118, // 134: deployctl.v1.RunScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
-	118, // 135: deployctl.v1.ScheduleRunsRequest.name:type_name -> deployctl.v1.ScheduleName
-	120, // 136: deployctl.v1.ScheduleRunsResponse.runs:type_name -> deployctl.v1.ScheduleRun
-	1,   // 137: deployctl.v1.GetDriftRequest.stack:type_name -> deployctl.v1.StackName
-	137, // 138: deployctl.v1.GetDriftResponse.drift:type_name -> deployctl.v1.Drift
-	2,   // 139: deployctl.v1.Drift.update:type_name -> deployctl.v1.UpdateName
-	177, // 140: deployctl.v1.Drift.at:type_name -> google.protobuf.Timestamp
-	138, // 141: deployctl.v1.Drift.resources:type_name -> deployctl.v1.DriftedResource
-	2,   // 142: deployctl.v1.Drift.remedy:type_name -> deployctl.v1.UpdateName
-	139, // 143: deployctl.v1.DriftedResource.properties:type_name -> deployctl.v1.DriftedProperty
-	140, // 144: deployctl.v1.WebhookName.scope:type_name -> deployctl.v1.WebhookScope
-	141, // 145: deployctl.v1.Webhook.name:type_name -> deployctl.v1.WebhookName
-	177, // 146: deployctl.v1.Webhook.created:type_name -> google.protobuf.Timestamp
-	177, // 147: deployctl.v1.WebhookDelivery.at:type_name -> google.protobuf.Timestamp
-	177, // 148: deployctl.v1.WebhookDelivery.sent:type_name -> google.protobuf.Timestamp
-	178, // 149: deployctl.v1.WebhookDelivery.took:type_name -> google.protobuf.Duration
-	142, // 150: deployctl.v1.PutWebhookRequest.webhook:type_name -> deployctl.v1.Webhook
-	142, // 151: deployctl.v1.PutWebhookResponse.webhook:type_name -> deployctl.v1.Webhook
-	140, // 152: deployctl.v1.ListWebhooksRequest.scope:type_name -> deployctl.v1.WebhookScope
-	142, // 153: deployctl.v1.ListWebhooksResponse.webhooks:type_name -> deployctl.v1.Webhook
-	141, // 154: deployctl.v1.RemoveWebhookRequest.name:type_name -> deployctl.v1.WebhookName
-	141, // 155: deployctl.v1.SendWebhookRequest.name:type_name -> deployctl.v1.WebhookName
-	143, // 156: deployctl.v1.SendWebhookResponse.delivery:type_name -> deployctl.v1.WebhookDelivery
-	141, // 157: deployctl.v1.WebhookDeliveriesRequest.name:type_name -> deployctl.v1.WebhookName
-	143, // 158: deployctl.v1.WebhookDeliveriesResponse.deliveries:type_name -> deployctl.v1.WebhookDelivery
-	177, // 159: deployctl.v1.Mode.since:type_name -> google.protobuf.Timestamp
-	177, // 160: deployctl.v1.Mode.until:type_name -> google.protobuf.Timestamp
-	154, // 161: deployctl.v1.GetModeResponse.mode:type_name -> deployctl.v1.Mode
-	154, // 162: deployctl.v1.SetModeRequest.mode:type_name -> deployctl.v1.Mode
-	174, // 163: deployctl.v1.Quota.limits:type_name -> deployctl.v1.Quota.LimitsEntry
-	175, // 164: deployctl.v1.Quota.used:type_name -> deployctl.v1.Quota.UsedEntry
-	177, // 165: deployctl.v1.Quota.since:type_name -> google.protobuf.Timestamp
-	159, // 166: deployctl.v1.ListQuotasResponse.quotas:type_name -> deployctl.v1.Quota
-	176, // 167: deployctl.v1.SetQuotaRequest.set:type_name -> deployctl.v1.SetQuotaRequest.SetEntry
-	3,   // 168: deployctl.v1.SubmitRequest.ConfigEntry.value:type_name -> deployctl.v1.ConfigValue
-	5,   // 169: deployctl.v1.Deployments.Submit:input_type -> deployctl.v1.SubmitRequest
-	16,  // 170: deployctl.v1.Deployments.Watch:input_type -> deployctl.v1.WatchRequest
-	21,  // 171: deployctl.v1.Deployments.Cancel:input_type -> deployctl.v1.CancelRequest
-	23,  // 172: deployctl.v1.Deployments.Resolve:input_type -> deployctl.v1.ResolveRequest
-	14,  // 173: deployctl.v1.Deployments.ListOngoing:input_type -> deployctl.v1.ListOngoingRequest
-	26,  // 174: deployctl.v1.Stacks.CreateStack:input_type -> deployctl.v1.CreateStackRequest
-	28,  // 175: deployctl.v1.Stacks.RecreateStack:input_type -> deployctl.v1.RecreateStackRequest
-	30,  // 176: deployctl.v1.Stacks.ListStacks:input_type -> deployctl.v1.ListStacksRequest
-	32,  // 177: deployctl.v1.Stacks.ListStatuses:input_type -> deployctl.v1.ListStatusesRequest
-	37,  // 178: deployctl.v1.Stacks.GetStack:input_type -> deployctl.v1.GetStackRequest
-	39,  // 179: deployctl.v1.Stacks.RemoveStack:input_type -> deployctl.v1.RemoveStackRequest
-	41,  // 180: deployctl.v1.Stacks.RenameStack:input_type -> deployctl.v1.RenameStackRequest
-	43,  // 181: deployctl.v1.Stacks.TagStack:input_type -> deployctl.v1.TagStackRequest
-	45,  // 182: deployctl.v1.Stacks.ChangeTags:input_type -> deployctl.v1.ChangeTagsRequest
-	47,  // 183: deployctl.v1.Stacks.Export:input_type -> deployctl.v1.ExportRequest
-	51,  // 184: deployctl.v1.Stacks.Import:input_type -> deployctl.v1.ImportRequest
-	49,  // 185: deployctl.v1.Stacks.ExportRaw:input_type -> deployctl.v1.ExportRawRequest
-	53,  // 186: deployctl.v1.Stacks.Restore:input_type -> deployctl.v1.RestoreRequest
-	55,  // 187: deployctl.v1.Stacks.EditState:input_type -> deployctl.v1.EditStateRequest
-	57,  // 188: deployctl.v1.Stacks.MoveState:input_type -> deployctl.v1.MoveStateRequest
-	59,  // 189: deployctl.v1.Stacks.Recover:input_type -> deployctl.v1.RecoverRequest
-	61,  // 190: deployctl.v1.Stacks.History:input_type -> deployctl.v1.HistoryRequest
-	63,  // 191: deployctl.v1.Stacks.Encrypt:input_type -> deployctl.v1.EncryptRequest
-	65,  // 192: deployctl.v1.Stacks.Decrypt:input_type -> deployctl.v1.DecryptRequest
-	69,  // 193: deployctl.v1.Bundles.Missing:input_type -> deployctl.v1.MissingRequest
-	71,  // 194: deployctl.v1.Bundles.PutFile:input_type -> deployctl.v1.PutFileRequest
-	73,  // 195: deployctl.v1.Bundles.PutManifest:input_type -> deployctl.v1.PutManifestRequest
-	76,  // 196: deployctl.v1.Tokens.CreateToken:input_type -> deployctl.v1.CreateTokenRequest
-	96,  // 197: deployctl.v1.Tokens.DeriveToken:input_type -> deployctl.v1.DeriveTokenRequest
-	81,  // 198: deployctl.v1.Tokens.ListTokens:input_type -> deployctl.v1.ListTokensRequest
-	94,  // 199: deployctl.v1.Tokens.RemoveToken:input_type -> deployctl.v1.RemoveTokenRequest
-	78,  // 200: deployctl.v1.Tokens.WhoAmI:input_type -> deployctl.v1.WhoAmIRequest
-	85,  // 201: deployctl.v1.Members.GrantMember:input_type -> deployctl.v1.GrantMemberRequest
-	87,  // 202: deployctl.v1.Members.ListMembers:input_type -> deployctl.v1.ListMembersRequest
-	89,  // 203: deployctl.v1.Members.RemoveMember:input_type -> deployctl.v1.RemoveMemberRequest
-	100, // 204: deployctl.v1.Teams.GrantTeam:input_type -> deployctl.v1.GrantTeamRequest
-	102, // 205: deployctl.v1.Teams.ListTeams:input_type -> deployctl.v1.ListTeamsRequest
-	104, // 206: deployctl.v1.Teams.RemoveTeam:input_type -> deployctl.v1.RemoveTeamRequest
-	106, // 207: deployctl.v1.Teams.JoinTeam:input_type -> deployctl.v1.JoinTeamRequest
-	108, // 208: deployctl.v1.Teams.LeaveTeam:input_type -> deployctl.v1.LeaveTeamRequest
-	112, // 209: deployctl.v1.Trusts.PutTrust:input_type -> deployctl.v1.PutTrustRequest
-	114, // 210: deployctl.v1.Trusts.ListTrusts:input_type -> deployctl.v1.ListTrustsRequest
-	116, // 211: deployctl.v1.Trusts.RemoveTrust:input_type -> deployctl.v1.RemoveTrustRequest
-	91,  // 212: deployctl.v1.Audit.ReadAudit:input_type -> deployctl.v1.ReadAuditRequest
-	121, // 213: deployctl.v1.Schedules.CreateSchedule:input_type -> deployctl.v1.CreateScheduleRequest
-	123, // 214: deployctl.v1.Schedules.ListSchedules:input_type -> deployctl.v1.ListSchedulesRequest
-	125, // 215: deployctl.v1.Schedules.GetSchedule:input_type -> deployctl.v1.GetScheduleRequest
-	127, // 216: deployctl.v1.Schedules.RemoveSchedule:input_type -> deployctl.v1.RemoveScheduleRequest
-	129, // 217: deployctl.v1.Schedules.PauseSchedule:input_type -> deployctl.v1.PauseScheduleRequest
-	131, // 218: deployctl.v1.Schedules.RunSchedule:input_type -> deployctl.v1.RunScheduleRequest
-	133, // 219: deployctl.v1.Schedules.ScheduleRuns:input_type -> deployctl.v1.ScheduleRunsRequest
-	135, // 220: deployctl.v1.Schedules.GetDrift:input_type -> deployctl.v1.GetDriftRequest
-	144, // 221: deployctl.v1.Webhooks.PutWebhook:input_type -> deployctl.v1.PutWebhookRequest
-	146, // 222: deployctl.v1.Webhooks.ListWebhooks:input_type -> deployctl.v1.ListWebhooksRequest
-	148, // 223: deployctl.v1.Webhooks.RemoveWebhook:input_type -> deployctl.v1.RemoveWebhookRequest
-	150, // 224: deployctl.v1.Webhooks.SendWebhook:input_type -> deployctl.v1.SendWebhookRequest
-	152, // 225: deployctl.v1.Webhooks.WebhookDeliveries:input_type -> deployctl.v1.WebhookDeliveriesRequest
-	155, // 226: deployctl.v1.Modes.GetMode:input_type -> deployctl.v1.GetModeRequest
-	157, // 227: deployctl.v1.Modes.SetMode:input_type -> deployctl.v1.SetModeRequest
-	160, // 228: deployctl.v1.Quotas.ListQuotas:input_type -> deployctl.v1.ListQuotasRequest
-	162, // 229: deployctl.v1.Quotas.SetQuota:input_type -> deployctl.v1.SetQuotaRequest
-	11,  // 230: deployctl.v1.Deployments.Submit:output_type -> deployctl.v1.SubmitResponse
-	17,  // 231: deployctl.v1.Deployments.Watch:output_type -> deployctl.v1.WatchResponse
-	22,  // 232: deployctl.v1.Deployments.Cancel:output_type -> deployctl.v1.CancelResponse
-	24,  // 233: deployctl.v1.Deployments.Resolve:output_type -> deployctl.v1.ResolveResponse
-	15,  // 234: deployctl.v1.Deployments.ListOngoing:output_type -> deployctl.v1.ListOngoingResponse
-	27,  // 235: deployctl.v1.Stacks.CreateStack:output_type -> deployctl.v1.CreateStackResponse
-	29,  // 236: deployctl.v1.Stacks.RecreateStack:output_type -> deployctl.v1.RecreateStackResponse
-	31,  // 237: deployctl.v1.Stacks.ListStacks:output_type -> deployctl.v1.ListStacksResponse
-	33,  // 238: deployctl.v1.Stacks.ListStatuses:output_type -> deployctl.v1.ListStatusesResponse
-	38,  // 239: deployctl.v1.Stacks.GetStack:output_type -> deployctl.v1.GetStackResponse
-	40,  // 240: deployctl.v1.Stacks.RemoveStack:output_type -> deployctl.v1.RemoveStackResponse
-	42,  // 241: deployctl.v1.Stacks.RenameStack:output_type -> deployctl.v1.RenameStackResponse
-	44,  // 242: deployctl.v1.Stacks.TagStack:output_type -> deployctl.v1.TagStackResponse
-	46,  // 243: deployctl.v1.Stacks.ChangeTags:output_type -> deployctl.v1.ChangeTagsResponse
-	48,  // 244: deployctl.v1.Stacks.Export:output_type -> deployctl.v1.ExportResponse
-	52,  // 245: deployctl.v1.Stacks.Import:output_type -> deployctl.v1.ImportResponse
-	50,  // 246: deployctl.v1.Stacks.ExportRaw:output_type -> deployctl.v1.ExportRawResponse
-	54,  // 247: deployctl.v1.Stacks.Restore:output_type -> deployctl.v1.RestoreResponse
-	56,  // 248: deployctl.v1.Stacks.EditState:output_type -> deployctl.v1.EditStateResponse
-	58,  // 249: deployctl.v1.Stacks.MoveState:output_type -> deployctl.v1.MoveStateResponse
-	60,  // 250: deployctl.v1.Stacks.Recover:output_type -> deployctl.v1.RecoverResponse
-	62,  // 251: deployctl.v1.Stacks.History:output_type -> deployctl.v1.HistoryResponse
-	64,  // 252: deployctl.v1.Stacks.Encrypt:output_type -> deployctl.v1.EncryptResponse
-	66,  // 253: deployctl.v1.Stacks.Decrypt:output_type -> deployctl.v1.DecryptResponse
-	70,  // 254: deployctl.v1.Bundles.Missing:output_type -> deployctl.v1.MissingResponse
-	72,  // 255: deployctl.v1.Bundles.PutFile:output_type -> deployctl.v1.PutFileResponse
-	74,  // 256: deployctl.v1.Bundles.PutManifest:output_type -> deployctl.v1.PutManifestResponse
-	77,  // 257: deployctl.v1.Tokens.CreateToken:output_type -> deployctl.v1.CreateTokenResponse
-	97,  // 258: deployctl.v1.Tokens.DeriveToken:output_type -> deployctl.v1.DeriveTokenResponse
-	82,  // 259: deployctl.v1.Tokens.ListTokens:output_type -> deployctl.v1.ListTokensResponse
-	95,  // 260: deployctl.v1.Tokens.RemoveToken:output_type -> deployctl.v1.RemoveTokenResponse
-	79,  // 261: deployctl.v1.Tokens.WhoAmI:output_type -> deployctl.v1.WhoAmIResponse
-	86,  // 262: deployctl.v1.Members.GrantMember:output_type -> deployctl.v1.GrantMemberResponse
-	88,  // 263: deployctl.v1.Members.ListMembers:output_type -> deployctl.v1.ListMembersResponse
-	90,  // 264: deployctl.v1.Members.RemoveMember:output_type -> deployctl.v1.RemoveMemberResponse
-	101, // 265: deployctl.v1.Teams.GrantTeam:output_type -> deployctl.v1.GrantTeamResponse
-	103, // 266: deployctl.v1.Teams.ListTeams:output_type -> deployctl.v1.ListTeamsResponse
-	105, // 267: deployctl.v1.Teams.RemoveTeam:output_type -> deployctl.v1.RemoveTeamResponse
-	107, // 268: deployctl.v1.Teams.JoinTeam:output_type -> deployctl.v1.JoinTeamResponse
-	109, // 269: deployctl.v1.Teams.LeaveTeam:output_type -> deployctl.v1.LeaveTeamResponse
-	113, // 270: deployctl.v1.Trusts.PutTrust:output_type -> deployctl.v1.PutTrustResponse
-	115, // 271: deployctl.v1.Trusts.ListTrusts:output_type -> deployctl.v1.ListTrustsResponse
-	117, // 272: deployctl.v1.Trusts.RemoveTrust:output_type -> deployctl.v1.RemoveTrustResponse
-	92,  // 273: deployctl.v1.Audit.ReadAudit:output_type -> deployctl.v1.ReadAuditResponse
-	122, // 274: deployctl.v1.Schedules.CreateSchedule:output_type -> deployctl.v1.CreateScheduleResponse
-	124, // 275: deployctl.v1.Schedules.ListSchedules:output_type -> deployctl.v1.ListSchedulesResponse
-	126, // 276: deployctl.v1.Schedules.GetSchedule:output_type -> deployctl.v1.GetScheduleResponse
-	128, // 277: deployctl.v1.Schedules.RemoveSchedule:output_type -> deployctl.v1.RemoveScheduleResponse
-	130, // 278: deployctl.v1.Schedules.PauseSchedule:output_type -> deployctl.v1.PauseScheduleResponse
-	132, // 279: deployctl.v1.Schedules.RunSchedule:output_type -> deployctl.v1.RunScheduleResponse
-	134, // 280: deployctl.v1.Schedules.ScheduleRuns:output_type -> deployctl.v1.ScheduleRunsResponse
-	136, // 281: deployctl.v1.Schedules.GetDrift:output_type -> deployctl.v1.GetDriftResponse
-	145, // 282: deployctl.v1.Webhooks.PutWebhook:output_type -> deployctl.v1.PutWebhookResponse
-	147, // 283: deployctl.v1.Webhooks.ListWebhooks:output_type -> deployctl.v1.ListWebhooksResponse
-	149, // 284: deployctl.v1.Webhooks.RemoveWebhook:output_type -> deployctl.v1.RemoveWebhookResponse
-	151, // 285: deployctl.v1.Webhooks.SendWebhook:output_type -> deployctl.v1.SendWebhookResponse
-	153, // 286: deployctl.v1.Webhooks.WebhookDeliveries:output_type -> deployctl.v1.WebhookDeliveriesResponse
-	156, // 287: deployctl.v1.Modes.GetMode:output_type -> deployctl.v1.GetModeResponse
-	158, // 288: deployctl.v1.Modes.SetMode:output_type -> deployctl.v1.SetModeResponse
-	161, // 289: deployctl.v1.Quotas.ListQuotas:output_type -> deployctl.v1.ListQuotasResponse
-	163, // 290: deployctl.v1.Quotas.SetQuota:output_type -> deployctl.v1.SetQuotaResponse
-	230, // [230:291] is the sub-list for method output_type
-	169, // [169:230] is the sub-list for method input_type
-	169, // [169:169] is the sub-list for extension type_name
-	169, // [169:169] is the sub-list for extension extendee
-	0,   // [0:169] is the sub-list for field type_name
+	156, // 18: deployctl.v1.UpdateInfo.profile:type_name -> deployctl.v1.ProfileVersion
+	189, // 19: deployctl.v1.ClientLease.heard:type_name -> google.protobuf.Timestamp
+	189, // 20: deployctl.v1.ClientLease.ends:type_name -> google.protobuf.Timestamp
+	12,  // 21: deployctl.v1.ListOngoingResponse.updates:type_name -> deployctl.v1.UpdateInfo
+	2,   // 22: deployctl.v1.WatchRequest.update:type_name -> deployctl.v1.UpdateName
+	180, // 23: deployctl.v1.WatchRequest.after:type_name -> deployctl.v1.WatchRequest.AfterEntry
+	18,  // 24: deployctl.v1.WatchResponse.progress:type_name -> deployctl.v1.Progress
+	12,  // 25: deployctl.v1.WatchResponse.end:type_name -> deployctl.v1.UpdateInfo
+	12,  // 26: deployctl.v1.Progress.behind:type_name -> deployctl.v1.UpdateInfo
+	20,  // 27: deployctl.v1.Progress.running:type_name -> deployctl.v1.RunningStep
+	181, // 28: deployctl.v1.Progress.done:type_name -> deployctl.v1.Progress.DoneEntry
+	19,  // 29: deployctl.v1.Progress.phase:type_name -> deployctl.v1.Phase
+	189, // 30: deployctl.v1.Phase.since:type_name -> google.protobuf.Timestamp
+	189, // 31: deployctl.v1.RunningStep.started:type_name -> google.protobuf.Timestamp
+	189, // 32: deployctl.v1.RunningStep.next_retry:type_name -> google.protobuf.Timestamp
+	2,   // 33: deployctl.v1.CancelRequest.update:type_name -> deployctl.v1.UpdateName
+	2,   // 34: deployctl.v1.ResolveRequest.update:type_name -> deployctl.v1.UpdateName
+	1,   // 35: deployctl.v1.StackInfo.stack:type_name -> deployctl.v1.StackName
+	189, // 36: deployctl.v1.StackInfo.updated:type_name -> google.protobuf.Timestamp
+	12,  // 37: deployctl.v1.StackInfo.active:type_name -> deployctl.v1.UpdateInfo
+	12,  // 38: deployctl.v1.StackInfo.queued:type_name -> deployctl.v1.UpdateInfo
+	182, // 39: deployctl.v1.StackInfo.tags:type_name -> deployctl.v1.StackInfo.TagsEntry
+	1,   // 40: deployctl.v1.CreateStackRequest.stack:type_name -> deployctl.v1.StackName
+	183, // 41: deployctl.v1.CreateStackRequest.tags:type_name -> deployctl.v1.CreateStackRequest.TagsEntry
+	1,   // 42: deployctl.v1.RecreateStackRequest.stack:type_name -> deployctl.v1.StackName
+	25,  // 43: deployctl.v1.ListStacksResponse.stacks:type_name -> deployctl.v1.StackInfo
+	34,  // 44: deployctl.v1.ListStatusesResponse.stacks:type_name -> deployctl.v1.StackStatus
+	25,  // 45: deployctl.v1.StackStatus.stack:type_name -> deployctl.v1.StackInfo
+	12,  // 46: deployctl.v1.StackStatus.last:type_name -> deployctl.v1.UpdateInfo
+	35,  // 47: deployctl.v1.StackStatus.drift:type_name -> deployctl.v1.DriftStatus
+	36,  // 48: deployctl.v1.StackStatus.schedules:type_name -> deployctl.v1.ScheduleStatus
+	189, // 49: deployctl.v1.DriftStatus.at:type_name -> google.protobuf.Timestamp
+	189, // 50: deployctl.v1.ScheduleStatus.next:type_name -> google.protobuf.Timestamp
+	1,   // 51: deployctl.v1.GetStackRequest.stack:type_name -> deployctl.v1.StackName
+	25,  // 52: deployctl.v1.GetStackResponse.stack:type_name -> deployctl.v1.StackInfo
+	1,   // 53: deployctl.v1.RemoveStackRequest.stack:type_name -> deployctl.v1.StackName
+	1,   // 54: deployctl.v1.RenameStackRequest.from:type_name -> deployctl.v1.StackName
+	1,   // 55: deployctl.v1.RenameStackRequest.to:type_name -> deployctl.v1.StackName
+	1,   // 56: deployctl.v1.TagStackRequest.stack:type_name -> deployctl.v1.StackName
+	184, // 57: deployctl.v1.TagStackRequest.tags:type_name -> deployctl.v1.TagStackRequest.TagsEntry
+	1,   // 58: deployctl.v1.ChangeTagsRequest.stack:type_name -> deployctl.v1.StackName
+	185, // 59: deployctl.v1.ChangeTagsRequest.set:type_name -> deployctl.v1.ChangeTagsRequest.SetEntry
+	1,   // 60: deployctl.v1.ExportRequest.stack:type_name -> deployctl.v1.StackName
+	4,   // 61: deployctl.v1.ExportRequest.secrets:type_name -> deployctl.v1.SecretsProvider
+	1,   // 62: deployctl.v1.ExportRawRequest.stack:type_name -> deployctl.v1.StackName
+	1,   // 63: deployctl.v1.ImportRequest.stack:type_name -> deployctl.v1.StackName
+	4,   // 64: deployctl.v1.ImportRequest.secrets:type_name -> deployctl.v1.SecretsProvider
+	1,   // 65: deployctl.v1.RestoreRequest.stack:type_name -> deployctl.v1.StackName
+	4,   // 66: deployctl.v1.RestoreRequest.secrets:type_name -> deployctl.v1.SecretsProvider
+	1,   // 67: deployctl.v1.EditStateRequest.stack:type_name -> deployctl.v1.StackName
+	4,   // 68: deployctl.v1.EditStateRequest.secrets:type_name -> deployctl.v1.SecretsProvider
+	4,   // 69: deployctl.v1.EditStateRequest.new_secrets:type_name -> deployctl.v1.SecretsProvider
+	1,   // 70: deployctl.v1.MoveStateRequest.from:type_name -> deployctl.v1.StackName
+	1,   // 71: deployctl.v1.MoveStateRequest.to:type_name -> deployctl.v1.StackName
+	4,   // 72: deployctl.v1.MoveStateRequest.from_secrets:type_name -> deployctl.v1.SecretsProvider
+	4,   // 73: deployctl.v1.MoveStateRequest.to_secrets:type_name -> deployctl.v1.SecretsProvider
+	1,   // 74: deployctl.v1.RecoverRequest.stack:type_name -> deployctl.v1.StackName
+	12,  // 75: deployctl.v1.RecoverResponse.update:type_name -> deployctl.v1.UpdateInfo
+	1,   // 76: deployctl.v1.HistoryRequest.stack:type_name -> deployctl.v1.StackName
+	12,  // 77: deployctl.v1.HistoryResponse.updates:type_name -> deployctl.v1.UpdateInfo
+	1,   // 78: deployctl.v1.EncryptRequest.stack:type_name -> deployctl.v1.StackName
+	1,   // 79: deployctl.v1.DecryptRequest.stack:type_name -> deployctl.v1.StackName
+	67,  // 80: deployctl.v1.Manifest.files:type_name -> deployctl.v1.File
+	1,   // 81: deployctl.v1.MissingRequest.stack:type_name -> deployctl.v1.StackName
+	68,  // 82: deployctl.v1.MissingRequest.manifest:type_name -> deployctl.v1.Manifest
+	1,   // 83: deployctl.v1.PutFileRequest.stack:type_name -> deployctl.v1.StackName
+	1,   // 84: deployctl.v1.PutManifestRequest.stack:type_name -> deployctl.v1.StackName
+	68,  // 85: deployctl.v1.PutManifestRequest.manifest:type_name -> deployctl.v1.Manifest
+	75,  // 86: deployctl.v1.CreateTokenRequest.grant:type_name -> deployctl.v1.Grant
+	189, // 87: deployctl.v1.CreateTokenRequest.expires:type_name -> google.protobuf.Timestamp
+	80,  // 88: deployctl.v1.WhoAmIResponse.grants:type_name -> deployctl.v1.GrantList
+	75,  // 89: deployctl.v1.GrantList.grants:type_name -> deployctl.v1.Grant
+	83,  // 90: deployctl.v1.ListTokensResponse.tokens:type_name -> deployctl.v1.Token
+	189, // 91: deployctl.v1.Token.created:type_name -> google.protobuf.Timestamp
+	189, // 92: deployctl.v1.Token.used:type_name -> google.protobuf.Timestamp
+	75,  // 93: deployctl.v1.Token.grant:type_name -> deployctl.v1.Grant
+	189, // 94: deployctl.v1.Token.expires:type_name -> google.protobuf.Timestamp
+	98,  // 95: deployctl.v1.Token.origin:type_name -> deployctl.v1.Origin
+	80,  // 96: deployctl.v1.Token.limit:type_name -> deployctl.v1.GrantList
+	189, // 97: deployctl.v1.Member.created:type_name -> google.protobuf.Timestamp
+	99,  // 98: deployctl.v1.Member.teams:type_name -> deployctl.v1.Team
+	75,  // 99: deployctl.v1.Member.grant:type_name -> deployctl.v1.Grant
+	75,  // 100: deployctl.v1.GrantMemberRequest.grant:type_name -> deployctl.v1.Grant
+	84,  // 101: deployctl.v1.ListMembersResponse.members:type_name -> deployctl.v1.Member
+	189, // 102: deployctl.v1.ReadAuditRequest.since:type_name -> google.protobuf.Timestamp
+	189, // 103: deployctl.v1.ReadAuditRequest.until:type_name -> google.protobuf.Timestamp
+	93,  // 104: deployctl.v1.ReadAuditResponse.entries:type_name -> deployctl.v1.AuditEntry
+	189, // 105: deployctl.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
+	189, // 106: deployctl.v1.DeriveTokenRequest.expires:type_name -> google.protobuf.Timestamp
+	189, // 107: deployctl.v1.Origin.made:type_name -> google.protobuf.Timestamp
+	75,  // 108: deployctl.v1.Team.grant:type_name -> deployctl.v1.Grant
+	189, // 109: deployctl.v1.Team.created:type_name -> google.protobuf.Timestamp
+	75,  // 110: deployctl.v1.GrantTeamRequest.grant:type_name -> deployctl.v1.Grant
+	99,  // 111: deployctl.v1.ListTeamsResponse.teams:type_name -> deployctl.v1.Team
+	111, // 112: deployctl.v1.Trust.conditions:type_name -> deployctl.v1.Condition
+	75,  // 113: deployctl.v1.Trust.grant:type_name -> deployctl.v1.Grant
+	190, // 114: deployctl.v1.Trust.lifetime:type_name -> google.protobuf.Duration
+	189, // 115: deployctl.v1.Trust.created:type_name -> google.protobuf.Timestamp
+	110, // 116: deployctl.v1.PutTrustRequest.trust:type_name -> deployctl.v1.Trust
+	110, // 117: deployctl.v1.ListTrustsResponse.trusts:type_name -> deployctl.v1.Trust
+	1,   // 118: deployctl.v1.ScheduleName.stack:type_name -> deployctl.v1.StackName
+	118, // 119: deployctl.v1.Schedule.name:type_name -> deployctl.v1.ScheduleName
+	190, // 120: deployctl.v1.Schedule.every:type_name -> google.protobuf.Duration
+	189, // 121: deployctl.v1.Schedule.at:type_name -> google.protobuf.Timestamp
+	189, // 122: deployctl.v1.Schedule.created:type_name -> google.protobuf.Timestamp
+	189, // 123: deployctl.v1.Schedule.next:type_name -> google.protobuf.Timestamp
+	120, // 124: deployctl.v1.Schedule.last:type_name -> deployctl.v1.ScheduleRun
+	189, // 125: deployctl.v1.ScheduleRun.started:type_name -> google.protobuf.Timestamp
+	189, // 126: deployctl.v1.ScheduleRun.ended:type_name -> google.protobuf.Timestamp
+	2,   // 127: deployctl.v1.ScheduleRun.updates:type_name -> deployctl.v1.UpdateName
+	119, // 128: deployctl.v1.CreateScheduleRequest.schedule:type_name -> deployctl.v1.Schedule
+	1,   // 129: deployctl.v1.ListSchedulesRequest.stack:type_name -> deployctl.v1.StackName
+	119, // 130: deployctl.v1.ListSchedulesResponse.schedules:type_name -> deployctl.v1.Schedule
+	118, // 131: deployctl.v1.GetScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
+	119, // 132: deployctl.v1.GetScheduleResponse.schedule:type_name -> deployctl.v1.Schedule
+	118, // 133: deployctl.v1.RemoveScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
+	118, // 134: deployctl.v1.PauseScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
+	118, // 135: deployctl.v1.RunScheduleRequest.name:type_name -> deployctl.v1.ScheduleName
+	118, // 136: deployctl.v1.ScheduleRunsRequest.name:type_name -> deployctl.v1.ScheduleName
+	120, // 137: deployctl.v1.ScheduleRunsResponse.runs:type_name -> deployctl.v1.ScheduleRun
+	1,   // 138: deployctl.v1.GetDriftRequest.stack:type_name -> deployctl.v1.StackName
+	137, // 139: deployctl.v1.GetDriftResponse.drift:type_name -> deployctl.v1.Drift
+	2,   // 140: deployctl.v1.Drift.update:type_name -> deployctl.v1.UpdateName
+	189, // 141: deployctl.v1.Drift.at:type_name -> google.protobuf.Timestamp
+	138, // 142: deployctl.v1.Drift.resources:type_name -> deployctl.v1.DriftedResource
+	2,   // 143: deployctl.v1.Drift.remedy:type_name -> deployctl.v1.UpdateName
+	139, // 144: deployctl.v1.DriftedResource.properties:type_name -> deployctl.v1.DriftedProperty
+	140, // 145: deployctl.v1.WebhookName.scope:type_name -> deployctl.v1.WebhookScope
+	141, // 146: deployctl.v1.Webhook.name:type_name -> deployctl.v1.WebhookName
+	189, // 147: deployctl.v1.Webhook.created:type_name -> google.protobuf.Timestamp
+	189, // 148: deployctl.v1.WebhookDelivery.at:type_name -> google.protobuf.Timestamp
+	189, // 149: deployctl.v1.WebhookDelivery.sent:type_name -> google.protobuf.Timestamp
+	190, // 150: deployctl.v1.WebhookDelivery.took:type_name -> google.protobuf.Duration
+	142, // 151: deployctl.v1.PutWebhookRequest.webhook:type_name -> deployctl.v1.Webhook
+	142, // 152: deployctl.v1.PutWebhookResponse.webhook:type_name -> deployctl.v1.Webhook
+	140, // 153: deployctl.v1.ListWebhooksRequest.scope:type_name -> deployctl.v1.WebhookScope
+	142, // 154: deployctl.v1.ListWebhooksResponse.webhooks:type_name -> deployctl.v1.Webhook
+	141, // 155: deployctl.v1.RemoveWebhookRequest.name:type_name -> deployctl.v1.WebhookName
+	141, // 156: deployctl.v1.SendWebhookRequest.name:type_name -> deployctl.v1.WebhookName
+	143, // 157: deployctl.v1.SendWebhookResponse.delivery:type_name -> deployctl.v1.WebhookDelivery
+	141, // 158: deployctl.v1.WebhookDeliveriesRequest.name:type_name -> deployctl.v1.WebhookName
+	143, // 159: deployctl.v1.WebhookDeliveriesResponse.deliveries:type_name -> deployctl.v1.WebhookDelivery
+	155, // 160: deployctl.v1.Profile.variables:type_name -> deployctl.v1.ProfileVariable
+	189, // 161: deployctl.v1.Profile.created:type_name -> google.protobuf.Timestamp
+	189, // 162: deployctl.v1.Profile.changed:type_name -> google.protobuf.Timestamp
+	159, // 163: deployctl.v1.ChangeProfileRequest.stacks:type_name -> deployctl.v1.ProfileStacks
+	155, // 164: deployctl.v1.ChangeProfileRequest.set:type_name -> deployctl.v1.ProfileVariable
+	154, // 165: deployctl.v1.ChangeProfileResponse.profile:type_name -> deployctl.v1.Profile
+	154, // 166: deployctl.v1.GetProfileResponse.profile:type_name -> deployctl.v1.Profile
+	154, // 167: deployctl.v1.ListProfilesResponse.profiles:type_name -> deployctl.v1.Profile
+	189, // 168: deployctl.v1.Mode.since:type_name -> google.protobuf.Timestamp
+	189, // 169: deployctl.v1.Mode.until:type_name -> google.protobuf.Timestamp
+	166, // 170: deployctl.v1.GetModeResponse.mode:type_name -> deployctl.v1.Mode
+	166, // 171: deployctl.v1.SetModeRequest.mode:type_name -> deployctl.v1.Mode
+	186, // 172: deployctl.v1.Quota.limits:type_name -> deployctl.v1.Quota.LimitsEntry
+	187, // 173: deployctl.v1.Quota.used:type_name -> deployctl.v1.Quota.UsedEntry
+	189, // 174: deployctl.v1.Quota.since:type_name -> google.protobuf.Timestamp
+	171, // 175: deployctl.v1.ListQuotasResponse.quotas:type_name -> deployctl.v1.Quota
+	188, // 176: deployctl.v1.SetQuotaRequest.set:type_name -> deployctl.v1.SetQuotaRequest.SetEntry
+	3,   // 177: deployctl.v1.SubmitRequest.ConfigEntry.value:type_name -> deployctl.v1.ConfigValue
+	5,   // 178: deployctl.v1.Deployments.Submit:input_type -> deployctl.v1.SubmitRequest
+	16,  // 179: deployctl.v1.Deployments.Watch:input_type -> deployctl.v1.WatchRequest
+	21,  // 180: deployctl.v1.Deployments.Cancel:input_type -> deployctl.v1.CancelRequest
+	23,  // 181: deployctl.v1.Deployments.Resolve:input_type -> deployctl.v1.ResolveRequest
+	14,  // 182: deployctl.v1.Deployments.ListOngoing:input_type -> deployctl.v1.ListOngoingRequest
+	26,  // 183: deployctl.v1.Stacks.CreateStack:input_type -> deployctl.v1.CreateStackRequest
+	28,  // 184: deployctl.v1.Stacks.RecreateStack:input_type -> deployctl.v1.RecreateStackRequest
+	30,  // 185: deployctl.v1.Stacks.ListStacks:input_type -> deployctl.v1.ListStacksRequest
+	32,  // 186: deployctl.v1.Stacks.ListStatuses:input_type -> deployctl.v1.ListStatusesRequest
+	37,  // 187: deployctl.v1.Stacks.GetStack:input_type -> deployctl.v1.GetStackRequest
+	39,  // 188: deployctl.v1.Stacks.RemoveStack:input_type -> deployctl.v1.RemoveStackRequest
+	41,  // 189: deployctl.v1.Stacks.RenameStack:input_type -> deployctl.v1.RenameStackRequest
+	43,  // 190: deployctl.v1.Stacks.TagStack:input_type -> deployctl.v1.TagStackRequest
+	45,  // 191: deployctl.v1.Stacks.ChangeTags:input_type -> deployctl.v1.ChangeTagsRequest
+	47,  // 192: deployctl.v1.Stacks.Export:input_type -> deployctl.v1.ExportRequest
+	51,  // 193: deployctl.v1.Stacks.Import:input_type -> deployctl.v1.ImportRequest
+	49,  // 194: deployctl.v1.Stacks.ExportRaw:input_type -> deployctl.v1.ExportRawRequest
+	53,  // 195: deployctl.v1.Stacks.Restore:input_type -> deployctl.v1.RestoreRequest
+	55,  // 196: deployctl.v1.Stacks.EditState:input_type -> deployctl.v1.EditStateRequest
+	57,  // 197: deployctl.v1.Stacks.MoveState:input_type -> deployctl.v1.MoveStateRequest
+	59,  // 198: deployctl.v1.Stacks.Recover:input_type -> deployctl.v1.RecoverRequest
+	61,  // 199: deployctl.v1.Stacks.History:input_type -> deployctl.v1.HistoryRequest
+	63,  // 200: deployctl.v1.Stacks.Encrypt:input_type -> deployctl.v1.EncryptRequest
+	65,  // 201: deployctl.v1.Stacks.Decrypt:input_type -> deployctl.v1.DecryptRequest
+	69,  // 202: deployctl.v1.Bundles.Missing:input_type -> deployctl.v1.MissingRequest
+	71,  // 203: deployctl.v1.Bundles.PutFile:input_type -> deployctl.v1.PutFileRequest
+	73,  // 204: deployctl.v1.Bundles.PutManifest:input_type -> deployctl.v1.PutManifestRequest
+	76,  // 205: deployctl.v1.Tokens.CreateToken:input_type -> deployctl.v1.CreateTokenRequest
+	96,  // 206: deployctl.v1.Tokens.DeriveToken:input_type -> deployctl.v1.DeriveTokenRequest
+	81,  // 207: deployctl.v1.Tokens.ListTokens:input_type -> deployctl.v1.ListTokensRequest
+	94,  // 208: deployctl.v1.Tokens.RemoveToken:input_type -> deployctl.v1.RemoveTokenRequest
+	78,  // 209: deployctl.v1.Tokens.WhoAmI:input_type -> deployctl.v1.WhoAmIRequest
+	85,  // 210: deployctl.v1.Members.GrantMember:input_type -> deployctl.v1.GrantMemberRequest
+	87,  // 211: deployctl.v1.Members.ListMembers:input_type -> deployctl.v1.ListMembersRequest
+	89,  // 212: deployctl.v1.Members.RemoveMember:input_type -> deployctl.v1.RemoveMemberRequest
+	100, // 213: deployctl.v1.Teams.GrantTeam:input_type -> deployctl.v1.GrantTeamRequest
+	102, // 214: deployctl.v1.Teams.ListTeams:input_type -> deployctl.v1.ListTeamsRequest
+	104, // 215: deployctl.v1.Teams.RemoveTeam:input_type -> deployctl.v1.RemoveTeamRequest
+	106, // 216: deployctl.v1.Teams.JoinTeam:input_type -> deployctl.v1.JoinTeamRequest
+	108, // 217: deployctl.v1.Teams.LeaveTeam:input_type -> deployctl.v1.LeaveTeamRequest
+	112, // 218: deployctl.v1.Trusts.PutTrust:input_type -> deployctl.v1.PutTrustRequest
+	114, // 219: deployctl.v1.Trusts.ListTrusts:input_type -> deployctl.v1.ListTrustsRequest
+	116, // 220: deployctl.v1.Trusts.RemoveTrust:input_type -> deployctl.v1.RemoveTrustRequest
+	91,  // 221: deployctl.v1.Audit.ReadAudit:input_type -> deployctl.v1.ReadAuditRequest
+	121, // 222: deployctl.v1.Schedules.CreateSchedule:input_type -> deployctl.v1.CreateScheduleRequest
+	123, // 223: deployctl.v1.Schedules.ListSchedules:input_type -> deployctl.v1.ListSchedulesRequest
+	125, // 224: deployctl.v1.Schedules.GetSchedule:input_type -> deployctl.v1.GetScheduleRequest
+	127, // 225: deployctl.v1.Schedules.RemoveSchedule:input_type -> deployctl.v1.RemoveScheduleRequest
+	129, // 226: deployctl.v1.Schedules.PauseSchedule:input_type -> deployctl.v1.PauseScheduleRequest
+	131, // 227: deployctl.v1.Schedules.RunSchedule:input_type -> deployctl.v1.RunScheduleRequest
+	133, // 228: deployctl.v1.Schedules.ScheduleRuns:input_type -> deployctl.v1.ScheduleRunsRequest
+	135, // 229: deployctl.v1.Schedules.GetDrift:input_type -> deployctl.v1.GetDriftRequest
+	144, // 230: deployctl.v1.Webhooks.PutWebhook:input_type -> deployctl.v1.PutWebhookRequest
+	146, // 231: deployctl.v1.Webhooks.ListWebhooks:input_type -> deployctl.v1.ListWebhooksRequest
+	148, // 232: deployctl.v1.Webhooks.RemoveWebhook:input_type -> deployctl.v1.RemoveWebhookRequest
+	150, // 233: deployctl.v1.Webhooks.SendWebhook:input_type -> deployctl.v1.SendWebhookRequest
+	152, // 234: deployctl.v1.Webhooks.WebhookDeliveries:input_type -> deployctl.v1.WebhookDeliveriesRequest
+	157, // 235: deployctl.v1.Profiles.ChangeProfile:input_type -> deployctl.v1.ChangeProfileRequest
+	160, // 236: deployctl.v1.Profiles.GetProfile:input_type -> deployctl.v1.GetProfileRequest
+	162, // 237: deployctl.v1.Profiles.ListProfiles:input_type -> deployctl.v1.ListProfilesRequest
+	164, // 238: deployctl.v1.Profiles.RemoveProfile:input_type -> deployctl.v1.RemoveProfileRequest
+	167, // 239: deployctl.v1.Modes.GetMode:input_type -> deployctl.v1.GetModeRequest
+	169, // 240: deployctl.v1.Modes.SetMode:input_type -> deployctl.v1.SetModeRequest
+	172, // 241: deployctl.v1.Quotas.ListQuotas:input_type -> deployctl.v1.ListQuotasRequest
+	174, // 242: deployctl.v1.Quotas.SetQuota:input_type -> deployctl.v1.SetQuotaRequest
+	11,  // 243: deployctl.v1.Deployments.Submit:output_type -> deployctl.v1.SubmitResponse
+	17,  // 244: deployctl.v1.Deployments.Watch:output_type -> deployctl.v1.WatchResponse
+	22,  // 245: deployctl.v1.Deployments.Cancel:output_type -> deployctl.v1.CancelResponse
+	24,  // 246: deployctl.v1.Deployments.Resolve:output_type -> deployctl.v1.ResolveResponse
+	15,  // 247: deployctl.v1.Deployments.ListOngoing:output_type -> deployctl.v1.ListOngoingResponse
+	27,  // 248: deployctl.v1.Stacks.CreateStack:output_type -> deployctl.v1.CreateStackResponse
+	29,  // 249: deployctl.v1.Stacks.RecreateStack:output_type -> deployctl.v1.RecreateStackResponse
+	31,  // 250: deployctl.v1.Stacks.ListStacks:output_type -> deployctl.v1.ListStacksResponse
+	33,  // 251: deployctl.v1.Stacks.ListStatuses:output_type -> deployctl.v1.ListStatusesResponse
+	38,  // 252: deployctl.v1.Stacks.GetStack:output_type -> deployctl.v1.GetStackResponse
+	40,  // 253: deployctl.v1.Stacks.RemoveStack:output_type -> deployctl.v1.RemoveStackResponse
+	42,  // 254: deployctl.v1.Stacks.RenameStack:output_type -> deployctl.v1.RenameStackResponse
+	44,  // 255: deployctl.v1.Stacks.TagStack:output_type -> deployctl.v1.TagStackResponse
+	46,  // 256: deployctl.v1.Stacks.ChangeTags:output_type -> deployctl.v1.ChangeTagsResponse
+	48,  // 257: deployctl.v1.Stacks.Export:output_type -> deployctl.v1.ExportResponse
+	52,  // 258: deployctl.v1.Stacks.Import:output_type -> deployctl.v1.ImportResponse
+	50,  // 259: deployctl.v1.Stacks.ExportRaw:output_type -> deployctl.v1.ExportRawResponse
+	54,  // 260: deployctl.v1.Stacks.Restore:output_type -> deployctl.v1.RestoreResponse
+	56,  // 261: deployctl.v1.Stacks.EditState:output_type -> deployctl.v1.EditStateResponse
+	58,  // 262: deployctl.v1.Stacks.MoveState:output_type -> deployctl.v1.MoveStateResponse
+	60,  // 263: deployctl.v1.Stacks.Recover:output_type -> deployctl.v1.RecoverResponse
+	62,  // 264: deployctl.v1.Stacks.History:output_type -> deployctl.v1.HistoryResponse
+	64,  // 265: deployctl.v1.Stacks.Encrypt:output_type -> deployctl.v1.EncryptResponse
+	66,  // 266: deployctl.v1.Stacks.Decrypt:output_type -> deployctl.v1.DecryptResponse
+	70,  // 267: deployctl.v1.Bundles.Missing:output_type -> deployctl.v1.MissingResponse
+	72,  // 268: deployctl.v1.Bundles.PutFile:output_type -> deployctl.v1.PutFileResponse
+	74,  // 269: deployctl.v1.Bundles.PutManifest:output_type -> deployctl.v1.PutManifestResponse
+	77,  // 270: deployctl.v1.Tokens.CreateToken:output_type -> deployctl.v1.CreateTokenResponse
+	97,  // 271: deployctl.v1.Tokens.DeriveToken:output_type -> deployctl.v1.DeriveTokenResponse
+	82,  // 272: deployctl.v1.Tokens.ListTokens:output_type -> deployctl.v1.ListTokensResponse
+	95,  // 273: deployctl.v1.Tokens.RemoveToken:output_type -> deployctl.v1.RemoveTokenResponse
+	79,  // 274: deployctl.v1.Tokens.WhoAmI:output_type -> deployctl.v1.WhoAmIResponse
+	86,  // 275: deployctl.v1.Members.GrantMember:output_type -> deployctl.v1.GrantMemberResponse
+	88,  // 276: deployctl.v1.Members.ListMembers:output_type -> deployctl.v1.ListMembersResponse
+	90,  // 277: deployctl.v1.Members.RemoveMember:output_type -> deployctl.v1.RemoveMemberResponse
+	101, // 278: deployctl.v1.Teams.GrantTeam:output_type -> deployctl.v1.GrantTeamResponse
+	103, // 279: deployctl.v1.Teams.ListTeams:output_type -> deployctl.v1.ListTeamsResponse
+	105, // 280: deployctl.v1.Teams.RemoveTeam:output_type -> deployctl.v1.RemoveTeamResponse
+	107, // 281: deployctl.v1.Teams.JoinTeam:output_type -> deployctl.v1.JoinTeamResponse
+	109, // 282: deployctl.v1.Teams.LeaveTeam:output_type -> deployctl.v1.LeaveTeamResponse
+	113, // 283: deployctl.v1.Trusts.PutTrust:output_type -> deployctl.v1.PutTrustResponse
+	115, // 284: deployctl.v1.Trusts.ListTrusts:output_type -> deployctl.v1.ListTrustsResponse
+	117, // 285: deployctl.v1.Trusts.RemoveTrust:output_type -> deployctl.v1.RemoveTrustResponse
+	92,  // 286: deployctl.v1.Audit.ReadAudit:output_type -> deployctl.v1.ReadAuditResponse
+	122, // 287: deployctl.v1.Schedules.CreateSchedule:output_type -> deployctl.v1.CreateScheduleResponse
+	124, // 288: deployctl.v1.Schedules.ListSchedules:output_type -> deployctl.v1.ListSchedulesResponse
+	126, // 289: deployctl.v1.Schedules.GetSchedule:output_type -> deployctl.v1.GetScheduleResponse
+	128, // 290: deployctl.v1.Schedules.RemoveSchedule:output_type -> deployctl.v1.RemoveScheduleResponse
+	130, // 291: deployctl.v1.Schedules.PauseSchedule:output_type -> deployctl.v1.PauseScheduleResponse
+	132, // 292: deployctl.v1.Schedules.RunSchedule:output_type -> deployctl.v1.RunScheduleResponse
+	134, // 293: deployctl.v1.Schedules.ScheduleRuns:output_type -> deployctl.v1.ScheduleRunsResponse
+	136, // 294: deployctl.v1.Schedules.GetDrift:output_type -> deployctl.v1.GetDriftResponse
+	145, // 295: deployctl.v1.Webhooks.PutWebhook:output_type -> deployctl.v1.PutWebhookResponse
+	147, // 296: deployctl.v1.Webhooks.ListWebhooks:output_type -> deployctl.v1.ListWebhooksResponse
+	149, // 297: deployctl.v1.Webhooks.RemoveWebhook:output_type -> deployctl.v1.RemoveWebhookResponse
+	151, // 298: deployctl.v1.Webhooks.SendWebhook:output_type -> deployctl.v1.SendWebhookResponse
+	153, // 299: deployctl.v1.Webhooks.WebhookDeliveries:output_type -> deployctl.v1.WebhookDeliveriesResponse
+	158, // 300: deployctl.v1.Profiles.ChangeProfile:output_type -> deployctl.v1.ChangeProfileResponse
+	161, // 301: deployctl.v1.Profiles.GetProfile:output_type -> deployctl.v1.GetProfileResponse
+	163, // 302: deployctl.v1.Profiles.ListProfiles:output_type -> deployctl.v1.ListProfilesResponse
+	165, // 303: deployctl.v1.Profiles.RemoveProfile:output_type -> deployctl.v1.RemoveProfileResponse
+	168, // 304: deployctl.v1.Modes.GetMode:output_type -> deployctl.v1.GetModeResponse
+	170, // 305: deployctl.v1.Modes.SetMode:output_type -> deployctl.v1.SetModeResponse
+	173, // 306: deployctl.v1.Quotas.ListQuotas:output_type -> deployctl.v1.ListQuotasResponse
+	175, // 307: deployctl.v1.Quotas.SetQuota:output_type -> deployctl.v1.SetQuotaResponse
+	243, // [243:308] is the sub-list for method output_type
+	178, // [178:243] is the sub-list for method input_type
+	178, // [178:178] is the sub-list for extension type_name
+	178, // [178:178] is the sub-list for extension extendee
+	0,   // [0:178] is the sub-list for field type_name
 }
 
 func init() { file_deployctl_v1_deployctl_proto_init() }
@@ -10923,15 +11693,16 @@ func file_deployctl_v1_deployctl_proto_init() {
 	file_deployctl_v1_deployctl_proto_msgTypes[51].OneofWrappers = []any{}
 	file_deployctl_v1_deployctl_proto_msgTypes[55].OneofWrappers = []any{}
 	file_deployctl_v1_deployctl_proto_msgTypes[57].OneofWrappers = []any{}
+	file_deployctl_v1_deployctl_proto_msgTypes[157].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_deployctl_v1_deployctl_proto_rawDesc), len(file_deployctl_v1_deployctl_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   177,
+			NumMessages:   189,
 			NumExtensions: 0,
-			NumServices:   12,
+			NumServices:   13,
 		},
 		GoTypes:           file_deployctl_v1_deployctl_proto_goTypes,
 		DependencyIndexes: file_deployctl_v1_deployctl_proto_depIdxs,

@@ -2877,6 +2877,226 @@ var Webhooks_ServiceDesc = grpc.ServiceDesc{
 }
 
 const (
+	Profiles_ChangeProfile_FullMethodName = "/deployctl.v1.Profiles/ChangeProfile"
+	Profiles_GetProfile_FullMethodName    = "/deployctl.v1.Profiles/GetProfile"
+	Profiles_ListProfiles_FullMethodName  = "/deployctl.v1.Profiles/ListProfiles"
+	Profiles_RemoveProfile_FullMethodName = "/deployctl.v1.Profiles/RemoveProfile"
+)
+
+// ProfilesClient is the client API for Profiles service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+type ProfilesClient interface {
+	// ChangeProfile changes a profile, or makes one.
+	ChangeProfile(ctx context.Context, in *ChangeProfileRequest, opts ...grpc.CallOption) (*ChangeProfileResponse, error)
+	GetProfile(ctx context.Context, in *GetProfileRequest, opts ...grpc.CallOption) (*GetProfileResponse, error)
+	// ListProfiles lists those of an organization; only to its admins with what is in them.
+	ListProfiles(ctx context.Context, in *ListProfilesRequest, opts ...grpc.CallOption) (*ListProfilesResponse, error)
+	RemoveProfile(ctx context.Context, in *RemoveProfileRequest, opts ...grpc.CallOption) (*RemoveProfileResponse, error)
+}
+
+type profilesClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewProfilesClient(cc grpc.ClientConnInterface) ProfilesClient {
+	return &profilesClient{cc}
+}
+
+func (c *profilesClient) ChangeProfile(ctx context.Context, in *ChangeProfileRequest, opts ...grpc.CallOption) (*ChangeProfileResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ChangeProfileResponse)
+	err := c.cc.Invoke(ctx, Profiles_ChangeProfile_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *profilesClient) GetProfile(ctx context.Context, in *GetProfileRequest, opts ...grpc.CallOption) (*GetProfileResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetProfileResponse)
+	err := c.cc.Invoke(ctx, Profiles_GetProfile_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *profilesClient) ListProfiles(ctx context.Context, in *ListProfilesRequest, opts ...grpc.CallOption) (*ListProfilesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListProfilesResponse)
+	err := c.cc.Invoke(ctx, Profiles_ListProfiles_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *profilesClient) RemoveProfile(ctx context.Context, in *RemoveProfileRequest, opts ...grpc.CallOption) (*RemoveProfileResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RemoveProfileResponse)
+	err := c.cc.Invoke(ctx, Profiles_RemoveProfile_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// ProfilesServer is the server API for Profiles service.
+// All implementations must embed UnimplementedProfilesServer
+// for forward compatibility.
+type ProfilesServer interface {
+	// ChangeProfile changes a profile, or makes one.
+	ChangeProfile(context.Context, *ChangeProfileRequest) (*ChangeProfileResponse, error)
+	GetProfile(context.Context, *GetProfileRequest) (*GetProfileResponse, error)
+	// ListProfiles lists those of an organization; only to its admins with what is in them.
+	ListProfiles(context.Context, *ListProfilesRequest) (*ListProfilesResponse, error)
+	RemoveProfile(context.Context, *RemoveProfileRequest) (*RemoveProfileResponse, error)
+	mustEmbedUnimplementedProfilesServer()
+}
+
+// UnimplementedProfilesServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedProfilesServer struct{}
+
+func (UnimplementedProfilesServer) ChangeProfile(context.Context, *ChangeProfileRequest) (*ChangeProfileResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ChangeProfile not implemented")
+}
+func (UnimplementedProfilesServer) GetProfile(context.Context, *GetProfileRequest) (*GetProfileResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetProfile not implemented")
+}
+func (UnimplementedProfilesServer) ListProfiles(context.Context, *ListProfilesRequest) (*ListProfilesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListProfiles not implemented")
+}
+func (UnimplementedProfilesServer) RemoveProfile(context.Context, *RemoveProfileRequest) (*RemoveProfileResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RemoveProfile not implemented")
+}
+func (UnimplementedProfilesServer) mustEmbedUnimplementedProfilesServer() {}
+func (UnimplementedProfilesServer) testEmbeddedByValue()                  {}
+
+// UnsafeProfilesServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to ProfilesServer will
+// result in compilation errors.
+type UnsafeProfilesServer interface {
+	mustEmbedUnimplementedProfilesServer()
+}
+
+func RegisterProfilesServer(s grpc.ServiceRegistrar, srv ProfilesServer) {
+	// If the following call panics, it indicates UnimplementedProfilesServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&Profiles_ServiceDesc, srv)
+}
+
+func _Profiles_ChangeProfile_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ChangeProfileRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ProfilesServer).ChangeProfile(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Profiles_ChangeProfile_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ProfilesServer).ChangeProfile(ctx, req.(*ChangeProfileRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Profiles_GetProfile_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetProfileRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ProfilesServer).GetProfile(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Profiles_GetProfile_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ProfilesServer).GetProfile(ctx, req.(*GetProfileRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Profiles_ListProfiles_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListProfilesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ProfilesServer).ListProfiles(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Profiles_ListProfiles_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ProfilesServer).ListProfiles(ctx, req.(*ListProfilesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Profiles_RemoveProfile_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RemoveProfileRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ProfilesServer).RemoveProfile(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Profiles_RemoveProfile_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ProfilesServer).RemoveProfile(ctx, req.(*RemoveProfileRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+// Profiles_ServiceDesc is the grpc.ServiceDesc for Profiles service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var Profiles_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "deployctl.v1.Profiles",
+	HandlerType: (*ProfilesServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "ChangeProfile",
+			Handler:    _Profiles_ChangeProfile_Handler,
+		},
+		{
+			MethodName: "GetProfile",
+			Handler:    _Profiles_GetProfile_Handler,
+		},
+		{
+			MethodName: "ListProfiles",
+			Handler:    _Profiles_ListProfiles_Handler,
+		},
+		{
+			MethodName: "RemoveProfile",
+			Handler:    _Profiles_RemoveProfile_Handler,
+		},
+	},
+	Streams:  []grpc.StreamDesc{},
+	Metadata: "deployctl/v1/deployctl.proto",
+}
+
+const (
 	Modes_GetMode_FullMethodName = "/deployctl.v1.Modes/GetMode"
 	Modes_SetMode_FullMethodName = "/deployctl.v1.Modes/SetMode"
 )

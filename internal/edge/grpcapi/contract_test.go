@@ -14,7 +14,7 @@ import (
 
 // The parts of deployments.Service.
 var serviceInterfaces = []string{"Service", "Stacks", "Bundles", "Tokens", "Members", "Teams", "Trusts", "Schedules",
-	"Webhooks", "Auditing", "Modes", "Quotas"}
+	"Webhooks", "Profiles", "Auditing", "Modes", "Quotas"}
 
 var (
 	neededRole = regexp.MustCompile(`Needs Role(\w+)(?:, or Role(\w+) with \w+)?( on both names)?\.`)
@@ -69,8 +69,8 @@ func TestEachMethodOfTheServiceSaysWhoMayCallItAndHowItFails(t *testing.T) {
 func contract(t *testing.T) (methods map[string]string, codes map[string]bool) {
 	t.Helper()
 	methods, codes = map[string]string{}, map[string]bool{}
-	for _, name := range []string{"service.go", "people.go", "schedules.go", "webhooks.go", "mode.go", "quota.go",
-		"errors.go"} {
+	for _, name := range []string{"service.go", "people.go", "schedules.go", "webhooks.go", "profiles.go", "mode.go",
+		"quota.go", "errors.go"} {
 		file, err := parser.ParseFile(token.NewFileSet(), "../../../deployments/"+name, nil, parser.ParseComments)
 		if err != nil {
 			t.Fatal(err)

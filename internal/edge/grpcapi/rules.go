@@ -216,6 +216,16 @@ var rules = map[string]rule{
 	},
 	api.Webhooks_WebhookDeliveries_FullMethodName: {role: deployer, scope: onAny, does: reads},
 
+	api.Profiles_ChangeProfile_FullMethodName: {
+		role: admin, scope: onAny, does: changes, subject: subject("name", "base", "stacks.stacks", "set.name", "removed"),
+		answered: subject("profile.version"),
+	},
+	api.Profiles_GetProfile_FullMethodName:   {role: admin, scope: onAny, does: reads},
+	api.Profiles_ListProfiles_FullMethodName: {role: viewer, scope: onAny, does: reads},
+	api.Profiles_RemoveProfile_FullMethodName: {
+		role: admin, scope: onAny, does: changes, subject: subject("name"),
+	},
+
 	api.Modes_GetMode_FullMethodName: {role: viewer, scope: onAny, does: reads},
 	api.Modes_SetMode_FullMethodName: {
 		role: admin, scope: onAny, does: changes, modes: goesOn,

@@ -267,7 +267,8 @@ func TestAMethodThatAnswersBeforeItReceivesRunsOnlyForThoseWhoMayCallIt(t *testi
 // TestWhichRoleAMethodNeeds is the table once more, in words: a rule that is weakened is noticed.
 func TestWhichRoleAMethodNeeds(t *testing.T) {
 	want := map[deployments.Role]string{
-		viewer: "Deployments/ListOngoing Deployments/Watch Modes/GetMode Quotas/ListQuotas Schedules/GetDrift " +
+		viewer: "Deployments/ListOngoing Deployments/Watch Modes/GetMode Profiles/ListProfiles " +
+			"Quotas/ListQuotas Schedules/GetDrift " +
 			"Schedules/GetSchedule " +
 			"Schedules/ListSchedules " +
 			"Schedules/ScheduleRuns " +
@@ -282,6 +283,7 @@ func TestWhichRoleAMethodNeeds(t *testing.T) {
 			"Stacks/Restore Stacks/TagStack Webhooks/ListWebhooks Webhooks/PutWebhook Webhooks/RemoveWebhook " +
 			"Webhooks/SendWebhook Webhooks/WebhookDeliveries",
 		admin: "Audit/ReadAudit Members/GrantMember Members/ListMembers Members/RemoveMember Modes/SetMode " +
+			"Profiles/ChangeProfile Profiles/GetProfile Profiles/RemoveProfile " +
 			"Quotas/SetQuota Stacks/ExportRaw Stacks/RecreateStack " +
 			"Teams/GrantTeam Teams/JoinTeam Teams/LeaveTeam Teams/ListTeams Teams/RemoveTeam " +
 			"Tokens/CreateToken " +
@@ -313,6 +315,7 @@ func TestWhichRoleAMethodNeeds(t *testing.T) {
 func TestWhatAMethodDoes(t *testing.T) {
 	want := map[effect]string{
 		reads: "Bundles/Missing Deployments/ListOngoing Deployments/Watch Members/ListMembers Modes/GetMode " +
+			"Profiles/GetProfile Profiles/ListProfiles " +
 			"Quotas/ListQuotas Schedules/GetDrift " +
 			"Schedules/GetSchedule " +
 			"Schedules/ListSchedules " +
@@ -514,12 +517,16 @@ func TestTheAuditLogSaysWhatFieldsHave(t *testing.T) {
 			Trust: &api.Trust{Name: "g", Issuer: "i", Audiences: []string{"a"}, Lifetime: durationpb.New(time.Hour),
 				Conditions: []*api.Condition{{Claim: "repo", Pattern: "acme/*"}, {Claim: "ref", Pattern: "main"}},
 				Grant:      &api.Grant{Role: "admin"}}},
+		"name=aws base=3 stacks=shop/* set=REGION,KEY removed=OLD": &api.ChangeProfileRequest{Name: "aws",
+			Base: proto.Int64(3), Stacks: &api.ProfileStacks{Stacks: []string{"shop/*"}}, Removed: []string{"OLD"},
+			Set: []*api.ProfileVariable{{Name: "REGION", Value: "eu"}, {Name: "KEY", Value: "hush", Secret: true}}},
 		"": &api.CreateTokenRequest{},
 	} {
 		method := map[string]string{"EditStateRequest": api.Stacks_EditState_FullMethodName,
-			"ChangeTagsRequest":  api.Stacks_ChangeTags_FullMethodName,
-			"CreateTokenRequest": api.Tokens_CreateToken_FullMethodName,
-			"PutTrustRequest":    api.Trusts_PutTrust_FullMethodName}[string(m.ProtoReflect().Descriptor().Name())]
+			"ChangeTagsRequest":    api.Stacks_ChangeTags_FullMethodName,
+			"ChangeProfileRequest": api.Profiles_ChangeProfile_FullMethodName,
+			"CreateTokenRequest":   api.Tokens_CreateToken_FullMethodName,
+			"PutTrustRequest":      api.Trusts_PutTrust_FullMethodName}[string(m.ProtoReflect().Descriptor().Name())]
 		if got := fields(m, rules[method].subject); got != want {
 			t.Errorf("it says %q, not %q", got, want)
 		}

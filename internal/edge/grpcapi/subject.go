@@ -19,25 +19,35 @@ const longestField = 500
 func fields(m proto.Message, paths []string) string {
 	var set []string
 	for _, path := range paths {
-		value, field := fieldAt(m.ProtoReflect(), path)
-		if text := fieldText(field, value); text != "" && text != "false" && text != "0" {
+		name, text := textAt(m.ProtoReflect(), path)
+		if text != "" && text != "false" && text != "0" {
 			if len(text) > longestField {
 				text = strings.ToValidUTF8(text[:longestField], "") + "…"
 			}
-			set = append(set, string(field.Name())+"="+text)
+			set = append(set, name+"="+text)
 		}
 	}
 	return strings.Join(set, " ")
 }
 
-// fieldAt returns the field of a message at a path such as update.version, and its value.
-func fieldAt(m protoreflect.Message, path string) (protoreflect.Value, protoreflect.FieldDescriptor) {
+// textAt returns the name and the text of the field of a message at a path such as update.version. A path such as
+// set.name leads into each element of a list, which the name is of.
+func textAt(m protoreflect.Message, path string) (name, text string) {
 	name, rest, deeper := strings.Cut(path, ".")
 	field := m.Descriptor().Fields().ByName(protoreflect.Name(name))
-	if deeper {
-		return fieldAt(m.Get(field).Message(), rest)
+	value := m.Get(field)
+	switch {
+	case !deeper:
+		return name, fieldText(field, value)
+	case field.IsList():
+		var all []string
+		for i := range value.List().Len() {
+			_, of := textAt(value.List().Get(i).Message(), rest)
+			all = append(all, of)
+		}
+		return name, strings.Join(all, ",")
 	}
-	return m.Get(field), field
+	return textAt(value.Message(), rest)
 }
 
 // fieldText returns the value of a field for people: elements of lists with a comma between, and of maps the keys, with

@@ -50,6 +50,8 @@ func validate(request any) error {
 		return wire.ToTrust(m.GetTrust()).Validate()
 	case *api.RemoveTrustRequest:
 		return named(m.GetOrganization(), "trust", m.GetName())
+	case *api.ChangeProfileRequest, *api.GetProfileRequest, *api.RemoveProfileRequest, *api.ListProfilesRequest:
+		return validateProfile(m)
 	case *api.ListTeamsRequest, *api.ListTrustsRequest, *api.ListTokensRequest, *api.ListMembersRequest,
 		*api.WhoAmIRequest, *api.GetModeRequest,
 		*grpc_health_v1.HealthCheckRequest,
@@ -76,6 +78,22 @@ func validate(request any) error {
 // named checks a name within an organization.
 func named(of, what, name string) error {
 	return first(deployments.ValidateName("organization", of), deployments.ValidateName(what, name))
+}
+
+// validateProfile checks requests about profiles.
+func validateProfile(request any) error {
+	switch m := request.(type) {
+	case *api.ChangeProfileRequest:
+		return wire.ToProfileChange(m).Validate()
+	case *api.ListProfilesRequest:
+		return deployments.ValidateName("organization", m.GetOrganization())
+	case interface {
+		GetOrganization() string
+		GetName() string
+	}:
+		return named(m.GetOrganization(), "profile", m.GetName())
+	}
+	return deployments.Errorf(deployments.CodeInternal, "%T names no profile", request)
 }
 
 // validateTeam checks requests about who is in a team.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
+	"github.com/deployctl/deployctl/internal/settle/stackkeys"
 	"github.com/deployctl/deployctl/internal/values/redaction"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	sdkconfig "github.com/pulumi/pulumi/sdk/v3/go/common/resource/config"
@@ -48,8 +49,9 @@ func (c Config) SecretKeys() []string {
 	return secret
 }
 
-// ForPackage returns the configuration of a package's default provider: what is in the package's namespace. Dynamic
-// providers are part of the program, so they get everything, by its whole key.
+// ForPackage returns the configuration of a package's default provider: what is in the package's namespace, but not
+// what tells deployctl itself what to do. Dynamic providers are part of the program, so they get everything, by its
+// whole key.
 func (c Config) ForPackage(pkg string) resource.PropertyMap {
 	inputs := resource.PropertyMap{}
 	for key, v := range c {
@@ -58,7 +60,7 @@ func (c Config) ForPackage(pkg string) resource.PropertyMap {
 		if pluginhost.IsDynamic(pkg) {
 			name, ok = key, true
 		}
-		if !ok {
+		if !ok || !pluginhost.IsDynamic(pkg) && stackkeys.Of(pkg+":"+name) != "" {
 			continue
 		}
 		value := resource.NewProperty(v.Value)

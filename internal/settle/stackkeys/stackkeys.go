@@ -30,6 +30,8 @@ const (
 	Retry = Namespace + "retry"
 	// Errors has patterns of errors by package or type, which are asked before those of errorclass; see errorclass.Table.
 	Errors = Namespace + "errors"
+	// Profile names the profile of the organization whose variables programs, plugins and hooks get.
+	Profile = Namespace + "profile"
 )
 
 // Settings are what the keys say.
@@ -38,6 +40,7 @@ type Settings struct {
 	Marks, Look bool
 	Retries     deployments.Retries
 	Errors      errorclass.Table
+	Profile     string
 }
 
 // readers read the text of each key, which is not empty.
@@ -50,6 +53,10 @@ var readers = []struct {
 	{Look, func(s *Settings, text string) (err error) { s.Look, err = readBool(text); return err }},
 	{Retry, func(s *Settings, text string) (err error) { s.Retries, err = readRetries(text); return err }},
 	{Errors, func(s *Settings, text string) (err error) { s.Errors, err = readErrors(text); return err }},
+	{Profile, func(s *Settings, text string) error {
+		s.Profile = text
+		return deployments.ValidateName("profile", text)
+	}},
 }
 
 // Read reads the keys; value returns the text of one, which is empty if it is not set. An error names its key.

@@ -47,9 +47,10 @@ func TestAValueThatCannotBeMeantIsRefusedByItsKey(t *testing.T) {
 			`{"aws": [{"class": "no"}]}`: "must be JSON like",
 			`{"aws": [{"class": "definite", "texts": ["x"]}]}`: `unknown field "texts"`,
 		},
-		stackkeys.Mark:   {"yess": `true or false, not "yess"`},
-		stackkeys.Look:   {"never": `true or false, not "never"`},
-		stackkeys.Settle: {`{"a:b:C": {"read": "${"}}`: "a:b:C: read: character 1"},
+		stackkeys.Mark:    {"yess": `true or false, not "yess"`},
+		stackkeys.Look:    {"never": `true or false, not "never"`},
+		stackkeys.Profile: {"acme/aws": `"acme/aws" cannot be the name of a profile`, "*": "cannot be the name"},
+		stackkeys.Settle:  {`{"a:b:C": {"read": "${"}}`: "a:b:C: read: character 1"},
 	} {
 		for text, says := range texts {
 			err := stackkeys.Check(key, text)

@@ -45,6 +45,9 @@ type Codec struct {
 	// Resolve returns the values behind a reference to a state. The codec does not change or keep them.
 	Resolve func(ctx context.Context, ref engine.Ref) (resource.PropertyMap, error)
 
+	// Secret, if not nil, reports that a text has a secret in it which no value says is one: Encode makes it one.
+	Secret func(text string) bool
+
 	mu    sync.Mutex
 	blobs map[engine.Ref]resource.PropertyMap // of the latest blobs, by reference
 }
@@ -62,7 +65,7 @@ func (c *Codec) EncodeWithin(ctx context.Context, values resource.PropertyMap, i
 	if len(values) == 0 {
 		return engine.Bag{}, nil
 	}
-	plain, digest, err := encode(c.Key, values)
+	plain, digest, err := encode(c.Key, c.concealed(values))
 	if err != nil {
 		return engine.Bag{}, err
 	}

@@ -50,6 +50,7 @@ func NewApp(s *console.Env) *cli.App {
 		state.Command(s), state.GraphCommand(s), state.WhyCommand(s),
 		configuration.Command(s), schedule.Command(s), webhook.Command(s), update.DriftCommand(s), plugin.InstallCommand(s),
 		plugin.Command(s), access.TokenCommand(s), access.MemberCommand(s), access.TeamCommand(s), access.TrustCommand(s),
+		access.ProfileCommand(s),
 		access.AuditCommand(s), status.MaintenanceCommand(s), status.QuotaCommand(s),
 	}
 	if s.More != nil {

@@ -54,8 +54,9 @@ var argumentSources = map[string]source{
 	"KEY":           configKeys,
 	"schedule NAME": scheduleNames, "stack output NAME": outputNames, "stack tag KEY": tagNames,
 	"token rm NAME": tokenNames, "member rm NAME": memberNames, "MEMBER": memberNames, "TEAM": teamNames,
-	"trust rm NAME": trustNames,
-	"PROVIDER":      func(context.Context, *console.Session) []string { return choices["secrets-provider"] },
+	"trust rm NAME": trustNames, "profile show NAME": profileNames, "profile set NAME": profileNames,
+	"profile unset NAME": profileNames, "profile rm NAME": profileNames, "profile unset KEY": variableNames,
+	"PROVIDER": func(context.Context, *console.Session) []string { return choices["secrets-provider"] },
 	"TEMPLATE": func(context.Context, *console.Session) []string {
 		return slices.Concat(templates.Names, []string{filesWanted})
 	},

@@ -184,6 +184,37 @@ func trustNames(ctx context.Context, s *console.Session) []string {
 	return list
 }
 
+func profileNames(ctx context.Context, s *console.Session) []string {
+	if s.Dial(ctx) != nil {
+		return nil
+	}
+	profiles, err := s.Service.Profiles(ctx, s.Settings.Get(settings.Organization))
+	if err != nil {
+		return nil
+	}
+	var list []string
+	for _, p := range profiles {
+		list = append(list, p.Name)
+	}
+	return list
+}
+
+// variableNames lists the variables of the profile that the first argument names.
+func variableNames(ctx context.Context, s *console.Session) []string {
+	if s.Dial(ctx) != nil {
+		return nil
+	}
+	p, err := s.Service.Profile(ctx, s.Settings.Get(settings.Organization), s.Flags.Args().First())
+	if err != nil {
+		return nil
+	}
+	var list []string
+	for _, v := range p.Variables {
+		list = append(list, v.Name)
+	}
+	return list
+}
+
 func configKeys(ctx context.Context, s *console.Session) []string {
 	secrets, err := configuration.Configured(ctx, s)
 	if err != nil {

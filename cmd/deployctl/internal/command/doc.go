@@ -6,7 +6,7 @@
 // a service in memory. Commands that need parts of the service itself (dev, serve, worker) come from package app.
 //
 //   - about: this binary and its settings: about, version, settings
-//   - access: who may do what: member, team, token, trust, whoami, audit
+//   - access: who may do what: member, team, token, trust, profile, whoami, audit
 //   - configuration: the values in a stack's configuration file: config
 //   - console: what the groups share: the session of a command, its flags, its questions, its output
 //   - newproject: a project from a template, with its first stack: new

@@ -151,6 +151,13 @@ var examples = map[string][]string{
 	"deployctl trust add":    {"deployctl trust add ci --issuer https://ci.example.com --claim 'sub=acme/*'"},
 	"deployctl trust ls":     {"deployctl trust ls"},
 	"deployctl trust rm":     {"deployctl trust rm github --organization acme"},
+	"deployctl profile":      {"deployctl profile ls"},
+	"deployctl profile ls":   {"deployctl profile ls --organization acme"},
+	"deployctl profile show": {"deployctl profile show aws --json"},
+	"deployctl profile set": {"deployctl profile set aws AWS_REGION=eu-central-1 --stacks 'shop/*'",
+		"deployctl profile set aws --secret AWS_SECRET_ACCESS_KEY < secret-key.txt"},
+	"deployctl profile unset": {"deployctl profile unset aws AWS_SESSION_TOKEN"},
+	"deployctl profile rm":    {"deployctl profile rm aws"},
 	"deployctl audit": {"deployctl audit --since 12h --user ci",
 		"deployctl audit --since 90d --format csv > audit.csv"},
 

@@ -50,6 +50,7 @@ type Service struct {
 	members   map[string]deployments.Member
 	teams     map[string]deployments.Team  // by ORGANIZATION/NAME
 	trusts    map[string]deployments.Trust // the same
+	profiles  map[string]deployments.Profile
 	files     map[string][]byte
 	bundles   map[string]deployments.Manifest
 	schedules map[deployments.ScheduleName]*deployments.Schedule
@@ -89,6 +90,7 @@ func New() *Service {
 		requests: map[string]deployments.Accepted{},
 		tokens:   map[string]deployments.Token{}, members: map[string]deployments.Member{},
 		teams: map[string]deployments.Team{}, trusts: map[string]deployments.Trust{}, files: map[string][]byte{},
+		profiles:  map[string]deployments.Profile{},
 		bundles:   map[string]deployments.Manifest{},
 		schedules: map[deployments.ScheduleName]*deployments.Schedule{},
 		webhooks:  map[deployments.WebhookName]deployments.Webhook{},

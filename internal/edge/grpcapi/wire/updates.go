@@ -95,7 +95,7 @@ func FromInfo(u deployments.UpdateInfo) *api.UpdateInfo {
 		Initiator: u.Initiator, Started: fromTime(u.Started), Ended: fromTime(u.Ended),
 		Changes: fromCounts(u.Changes), Resources: int64(u.Resources), Error: u.Error, Kept: u.Kept, Next: u.Next,
 		Waiting: u.Waiting, Committed: u.Committed, Cancelling: u.Cancelling, Lease: fromLease(u.Lease),
-		Code: string(u.Code), Unbegun: u.Unbegun, Trace: u.Trace,
+		Code: string(u.Code), Unbegun: u.Unbegun, Trace: u.Trace, Profile: fromProfileVersion(u.Profile),
 	}
 }
 
@@ -108,7 +108,7 @@ func ToInfo(m *api.UpdateInfo) deployments.UpdateInfo {
 		Changes: toCounts(m.GetChanges()), Resources: int(m.GetResources()), Error: m.GetError(), Kept: m.GetKept(),
 		Next: m.GetNext(), Waiting: m.GetWaiting(), Committed: m.GetCommitted(),
 		Code: deployments.Code(m.GetCode()), Cancelling: m.GetCancelling(), Lease: toLease(m.GetLease()),
-		Unbegun: m.GetUnbegun(), Trace: m.GetTrace(),
+		Unbegun: m.GetUnbegun(), Trace: m.GetTrace(), Profile: toProfileVersion(m.GetProfile()),
 	}
 }
 

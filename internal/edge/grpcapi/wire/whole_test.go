@@ -50,6 +50,7 @@ var pairs = []pair{
 	pairOf(FromRequest, ToRequest, func(got *deployments.UpdateRequest, sent deployments.UpdateRequest) {
 		unsent(&got.Authority, sent.Authority)
 		unsent(&got.Lease, sent.Lease)
+		unsent(&got.Profile, sent.Profile)
 		unsent(&got.Submitted, sent.Submitted)
 		got.Trace += sent.Trace // a client does not send it: the service sets it
 	}),
@@ -86,6 +87,10 @@ var pairs = []pair{
 	pairOf(FromWebhook, ToWebhook, nil),
 	pairOf(FromDelivery, ToDelivery, nil),
 	pairOf(FromTrust, ToTrust, nil),
+	pairOf(FromProfile, ToProfile, nil),
+	pairOf(FromProfileChange, ToProfileChange, func(got *deployments.ProfileChange, sent deployments.ProfileChange) {
+		got.By = sent.By // the edge sets it
+	}),
 	pairOf(FromAuditEntry, ToAuditEntry, func(got *deployments.AuditEntry, sent deployments.AuditEntry) {
 		got.Refused, got.Party = sent.Refused, sent.Party // they are not kept
 	}),
