@@ -215,7 +215,7 @@ func TestAnUpdateWhoseProfileIsRefusedDoesNotBegin(t *testing.T) {
 	}{
 		"one that is not there": {[]string{"test/dev"}, "gcp", deployments.CodeNotFound, "deployctl profile set gcp"},
 		"one for another stack": {[]string{"test/prod", "web/*"}, "aws", deployments.CodeForbidden,
-			"deployctl profile set aws --stacks test/dev"},
+			"deployctl profile set aws --stacks"},
 		"one for no stack": {nil, "aws", deployments.CodeForbidden, "is not for the stack"},
 		"one of another organization": {[]string{"*/*"}, "evil/aws", deployments.CodeInvalid,
 			"configuration deployctl:profile"},

@@ -101,8 +101,9 @@ func (s *Store) UseProfile(
 		return deployments.Profile{}, err
 	case !p.For(stack):
 		err = deployments.Errorf(deployments.CodeForbidden, "the profile %s is not for the stack %s: ask an admin of %s to "+
-			"add the stack to those that may use it (`deployctl profile set %s --stacks %s/%s`), or remove the key (`deployctl "+
-			"config rm deployctl:profile`)", name, stack, stack.Organization, name, stack.Project, stack.Stack)
+			"name it beside those that may use it (`deployctl profile show %s` lists them, `deployctl profile set %s --stacks` "+
+			"sets them all), or remove the key (`deployctl config rm deployctl:profile`)", name, stack, stack.Organization, name,
+			name)
 	}
 	if err == nil && p.Version == use.Logged {
 		return p, nil

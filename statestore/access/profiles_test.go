@@ -55,7 +55,7 @@ func TestEachUseOfAProfileIsInTheAuditLog(t *testing.T) {
 		reason string
 	}{
 		{shop, "aws", "", ""},
-		{other, "aws", deployments.CodeForbidden, "deployctl profile set aws --stacks web/dev"},
+		{other, "aws", deployments.CodeForbidden, "deployctl profile set aws --stacks"},
 		{shop, "gcp", deployments.CodeNotFound, "the organization acme has none"},
 		{foreign, "aws", deployments.CodeNotFound, "the organization evil has none"},
 	} {
