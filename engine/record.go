@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
@@ -134,7 +133,7 @@ func (r *Run) moveDependents(u urn.URN, from, end int) {
 		}
 		if state.Delete {
 			copies[state.Key] = true
-			maps.Copy(needed, r.snap.ancestors(state))
+			r.snap.ancestors(state, needed)
 		} else {
 			moved[r.current(state.URN)] = true
 		}
@@ -148,15 +147,16 @@ func (r *Run) moveDependents(u urn.URN, from, end int) {
 // leftBefore returns what a new state refers to, however far, if targets may have left that alone: without them, all of
 // it was recorded before. At the end of the list there is no state.
 func (r *Run) leftBefore(place int) map[Key]bool {
-	if !r.restricted() || place >= len(r.snap.news) {
-		return map[Key]bool{}
+	left := map[Key]bool{}
+	if r.restricted() && place < len(r.snap.news) {
+		r.snap.ancestors(r.snap.news[place].State, left)
 	}
-	return r.snap.ancestors(r.snap.news[place].State)
+	return left
 }
 
-// ancestors returns the live states of the new list to which a state refers, however far.
-func (s *Snapshot) ancestors(state State) map[Key]bool {
-	out, wanted := map[Key]bool{}, map[urn.URN]bool{}
+// ancestors adds the live states of the new list to which a state refers, however far.
+func (s *Snapshot) ancestors(state State, to map[Key]bool) {
+	wanted := map[urn.URN]bool{}
 	want := func(state State) {
 		for _, u := range state.References() {
 			wanted[u] = true
@@ -169,11 +169,10 @@ func (s *Snapshot) ancestors(state State) map[Key]bool {
 			continue
 		}
 		if other := s.renamed(at.State); wanted[other.URN] {
-			out[other.Key] = true
+			to[other.Key] = true
 			want(other)
 		}
 	}
-	return out
 }
 
 // moveStranded moves the states that referred to a removed copy, and to nothing else before them, behind what took its
