@@ -3,11 +3,10 @@ package sandbox
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"sync"
-	"syscall"
 )
 
 // Box is what the processes of one update are started in, and the directories that are theirs. Its methods may be
@@ -27,6 +26,8 @@ type Box struct {
 	mu      sync.Mutex
 	started map[int]bool
 	left    left // in mode namespace: where what they leave is found
+
+	starting sync.RWMutex // held for reading while a process is started that runs before it is one of started
 }
 
 // Box makes a Box for an update of an organization, whose directory is rooms/RoomName(organization). Close it.
@@ -235,8 +236,11 @@ func (b *Box) UID() int {
 	return b.id.uid
 }
 
-// Processes are those that were started in the box and have not been waited for.
+// Processes are those that were started in the box and have not been waited for. It waits for those that are being
+// started: they may run already.
 func (b *Box) Processes() []int {
+	b.starting.Lock()
+	defer b.starting.Unlock()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	pids := make([]int, 0, len(b.started))
@@ -254,6 +258,20 @@ func (b *Box) remember(pid int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.left.remember(pid)
+}
+
+// start starts a command, by a function, that is one of the box from its first instruction on; of none if b is nil.
+func (b *Box) start(cmd *exec.Cmd, start func() error) error {
+	if b == nil {
+		return start()
+	}
+	b.starting.RLock()
+	defer b.starting.RUnlock()
+	err := start()
+	if err == nil {
+		b.add(cmd.Process.Pid)
+	}
+	return err
 }
 
 func (b *Box) add(pid int) {
@@ -279,85 +297,6 @@ func (b *Box) Do(f func() error) error {
 		return f()
 	}
 	return b.id.do(f)
-}
-
-// Open opens a file or a directory for reading that a program has named, if the program itself could read it. Pipes and
-// devices, which may have no end, are refused, and so is what the system says of the process that reads it, below
-// /proc. What the system links to there, the files and directories of other processes, is not found: this process may
-// follow such links where the program may not.
-func (b *Box) Open(path string) (*os.File, error) {
-	var file *os.File
-	err := b.Do(func() (err error) {
-		if b.Apart() {
-			file, err = openWithoutMagic(b.outside(path))
-		} else {
-			file, err = os.OpenFile(path, os.O_RDONLY|nonblocking, 0)
-		}
-		return err
-	})
-	if named := (*os.PathError)(nil); errors.As(err, &named) {
-		named.Path = path // as the program has named it
-	}
-	if err != nil {
-		return nil, err
-	}
-	if b != nil && b.policy.Mode() == Namespace {
-		err = b.visible(file, path)
-	}
-	if err == nil {
-		err = ordinary(file, path)
-	}
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	return file, nil
-}
-
-// ordinary is an error unless a file is a directory or has content of its own.
-func ordinary(file *os.File, path string) error {
-	info, err := file.Stat()
-	if err != nil {
-		return err
-	}
-	if !info.IsDir() && !info.Mode().IsRegular() || ofTheKernel(file) {
-		return fmt.Errorf("%s is neither a directory nor a file with content of its own", path)
-	}
-	return nil
-}
-
-// maxFile bounds the files that are read whole: those of programs that the worker itself understands are far smaller.
-const maxFile = 16 << 20
-
-// ReadFile reads a whole file of at most 16 MiB as Open opens it.
-func (b *Box) ReadFile(path string) ([]byte, error) {
-	file, err := b.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }()
-	text, err := io.ReadAll(io.LimitReader(file, maxFile+1))
-	if err == nil && len(text) > maxFile {
-		return nil, fmt.Errorf("%s is larger than %d MiB: make it smaller", path, maxFile>>20)
-	}
-	return text, err
-}
-
-// visible is an error if a file lies in what the box's processes do not see: the same as if it were not there.
-func (b *Box) visible(file *os.File, path string) error {
-	real, err := realPath(file)
-	if err != nil {
-		return err
-	}
-	if b.whole().hides(real) {
-		return &os.PathError{Op: "open", Path: path, Err: syscall.ENOENT}
-	}
-	return nil
-}
-
-// below tells whether a path is a directory or in it.
-func below(dir, path string) bool {
-	rest, err := filepath.Rel(dir, path)
-	return err == nil && filepath.IsLocal(rest)
 }
 
 // EndLeft ends what the box's processes, which have ended, have left behind. Only in mode namespace it is found.

@@ -26,8 +26,8 @@ type Launch struct {
 	staged  bool          // an outer launcher is what is started
 }
 
-// Prepare makes a command that was not started yet one of the box. Start it with what Prepare has made of it, at once,
-// and call Started with the result.
+// Prepare makes a command that was not started yet one of the box. Start it with what Prepare has made of it, at once:
+// see Launch.Start.
 func (b *Box) Prepare(cmd *exec.Cmd) (*Launch, error) {
 	if !b.Apart() || cmd.Err != nil {
 		return &Launch{box: b}, nil
@@ -44,7 +44,7 @@ func (b *Box) Prepare(cmd *exec.Cmd) (*Launch, error) {
 func (b *Box) Apart() bool { return b != nil && b.policy.Mode() != Off }
 
 // Spare makes a process of the box of which nobody knows yet what command it will be: what takes a while is done before
-// it is needed. Start it, at once, and call Started with the result, and then Become, or Discard.
+// it is needed. Start it, at once, and then call Become, or Discard.
 func (b *Box) Spare(cmd *exec.Cmd) (*Launch, error) {
 	l := &Launch{box: b}
 	if err := l.make(cmd, b.policy.mode, b.id); err != nil {
@@ -56,8 +56,7 @@ func (b *Box) Spare(cmd *exec.Cmd) (*Launch, error) {
 // Early tells whether processes of all boxes start in the same way, so that there can be spare ones of no box yet.
 func (p *Policy) Early() bool { return p.Mode() == Namespace }
 
-// Spare makes a process that is of no box yet, nor knows its command. Start it, at once, and call Started with the
-// result, and then Join, or Discard.
+// Spare makes a process that is of no box yet, nor knows its command. Start it, at once, and then call Join or Discard.
 func (p *Policy) Spare(cmd *exec.Cmd) (*Launch, error) {
 	l := &Launch{}
 	return l, l.make(cmd, p.mode, nil)
@@ -123,13 +122,18 @@ func (l *Launch) make(cmd *exec.Cmd, mode Mode, id *identity) error {
 	return nil
 }
 
-// Started is called after the command's Start with its result. It returns once the command runs, or the spare process;
-// or the reason why it does not: then the process was killed and waited for. The command's Process may be another
-// afterwards.
-func (l *Launch) Started(cmd *exec.Cmd, err error) error {
-	if l.wire != nil {
-		_ = l.theirs.Close() // the launcher's own is what holds the socket open now
+// Start starts the process, by a function that starts the command. It returns once the command runs, or the spare
+// process; or the reason why it does not: then the process was killed and waited for. The command's Process may be
+// another afterwards. The process is one of the box before anybody is told which ones are.
+func (l *Launch) Start(cmd *exec.Cmd, start func() error) error {
+	if l.wire == nil {
+		return scarce(l.box.start(cmd, start))
 	}
+	return l.started(cmd, start())
+}
+
+func (l *Launch) started(cmd *exec.Cmd, err error) error {
+	_ = l.theirs.Close() // the launcher's own is what holds the socket open now
 	if err != nil {
 		return scarce(errors.Join(err, l.Discard()))
 	}
@@ -141,16 +145,15 @@ func (l *Launch) Started(cmd *exec.Cmd, err error) error {
 	}
 	if l.box != nil {
 		l.box.remember(cmd.Process.Pid)
+		l.box.add(cmd.Process.Pid)
 	}
 	if l.command != nil {
 		if err := l.become(*l.command); err != nil {
 			_ = cmd.Process.Kill()
 			_ = cmd.Wait() // says that it was killed, or that it gave up
+			l.box.Ended(cmd.Process.Pid)
 			return err
 		}
-	}
-	if l.box != nil {
-		l.box.add(cmd.Process.Pid)
 	}
 	return nil
 }
@@ -272,7 +275,7 @@ func (p *Policy) probe() error {
 	if err := json.NewEncoder(l.wire).Encode(l.orders); err != nil {
 		return errors.Join(err, l.Discard())
 	}
-	if err := l.Started(cmd, cmd.Start()); err != nil {
+	if err := l.Start(cmd, cmd.Start); err != nil {
 		return err
 	}
 	return cmd.Wait()

@@ -65,10 +65,5 @@ func (l *Launch) Discard() error { return errors.ErrUnsupported }
 // Prepare makes a command that was not started yet one of the box.
 func (b *Box) Prepare(*exec.Cmd) (*Launch, error) { return &Launch{b}, nil }
 
-// Started is called after the command's Start with its result, and returns it.
-func (l *Launch) Started(cmd *exec.Cmd, err error) error {
-	if err == nil && l.box != nil {
-		l.box.add(cmd.Process.Pid)
-	}
-	return err
-}
+// Start starts the process, by a function that starts the command.
+func (l *Launch) Start(cmd *exec.Cmd, start func() error) error { return l.box.start(cmd, start) }

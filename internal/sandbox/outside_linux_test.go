@@ -33,7 +33,7 @@ func startAsked(t *testing.T, b *Box) asked {
 	if err := errors.Join(err1, err2, err); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Started(cmd, cmd.Start()); err != nil {
+	if err := l.Start(cmd, cmd.Start); err != nil {
 		t.Fatal(err)
 	}
 	_ = errors.Join(in.Close(), out.Close())

@@ -284,7 +284,7 @@ func observe(t *testing.T, o Options) (rows []string, seen []string) {
 	cmd.Stdout, cmd.Stderr = &out, &complaint
 	l, err := b.Prepare(cmd)
 	if err == nil {
-		err = l.Started(cmd, cmd.Start())
+		err = l.Start(cmd, cmd.Start)
 	}
 	if err == nil {
 		err = cmd.Wait()

@@ -16,6 +16,85 @@ import (
 // What is learned of a file is learned from the descriptor that Open returns: a program can put something else in its
 // place at any time.
 
+// Open opens a file or a directory for reading that a program has named, if the program itself could read it. Pipes and
+// devices, which may have no end, are refused, and so is what the system says of the process that reads it, below
+// /proc. What the system links to there, the files and directories of other processes, is not found: this process may
+// follow such links where the program may not.
+func (b *Box) Open(path string) (*os.File, error) {
+	var file *os.File
+	err := b.Do(func() (err error) {
+		if b.Apart() {
+			file, err = openWithoutMagic(b.outside(path))
+		} else {
+			file, err = os.OpenFile(path, os.O_RDONLY|nonblocking, 0)
+		}
+		return err
+	})
+	if named := (*os.PathError)(nil); errors.As(err, &named) {
+		named.Path = path // as the program has named it
+	}
+	if err != nil {
+		return nil, err
+	}
+	if b != nil && b.policy.Mode() == Namespace {
+		err = b.visible(file, path)
+	}
+	if err == nil {
+		err = ordinary(file, path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+// ordinary is an error unless a file is a directory or has content of its own.
+func ordinary(file *os.File, path string) error {
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() && !info.Mode().IsRegular() || ofTheKernel(file) {
+		return fmt.Errorf("%s is neither a directory nor a file with content of its own", path)
+	}
+	return nil
+}
+
+// maxFile bounds the files that are read whole: those of programs that the worker itself understands are far smaller.
+const maxFile = 16 << 20
+
+// ReadFile reads a whole file of at most 16 MiB as Open opens it.
+func (b *Box) ReadFile(path string) ([]byte, error) {
+	file, err := b.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	text, err := io.ReadAll(io.LimitReader(file, maxFile+1))
+	if err == nil && len(text) > maxFile {
+		return nil, fmt.Errorf("%s is larger than %d MiB: make it smaller", path, maxFile>>20)
+	}
+	return text, err
+}
+
+// visible is an error if a file lies in what the box's processes do not see: the same as if it were not there.
+func (b *Box) visible(file *os.File, path string) error {
+	real, err := realPath(file)
+	if err != nil {
+		return err
+	}
+	if b.whole().hides(real) {
+		return &os.PathError{Op: "open", Path: path, Err: syscall.ENOENT}
+	}
+	return nil
+}
+
+// below tells whether a path is a directory or in it.
+func below(dir, path string) bool {
+	rest, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rest)
+}
+
 // Stat describes what Open opens.
 func (b *Box) Stat(path string) (fs.FileInfo, error) {
 	file, err := b.Open(path)

@@ -45,7 +45,7 @@ func inBox(t *testing.T, b *Box, script string) (string, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Started(cmd, cmd.Start()); err != nil {
+	if err := l.Start(cmd, cmd.Start); err != nil {
 		return "", err
 	}
 	err = cmd.Wait()
@@ -421,7 +421,7 @@ func TestAMissingExecutableIsToldAsWithoutASandbox(t *testing.T) {
 		cmd := exec.Command("/nowhere/tool")
 		l, err := b.Prepare(cmd)
 		if err == nil {
-			err = l.Started(cmd, cmd.Start())
+			err = l.Start(cmd, cmd.Start)
 		}
 		if want := exec.Command("/nowhere/tool").Start(); err == nil || err.Error() != want.Error() ||
 			!errors.Is(err, fs.ErrNotExist) {
@@ -440,7 +440,7 @@ func TestAProcessGroupCanBeKilledAndItsEndIsSeen(t *testing.T) {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 		l, err := b.Prepare(cmd)
 		if err == nil {
-			err = l.Started(cmd, cmd.Start())
+			err = l.Start(cmd, cmd.Start)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -516,7 +516,7 @@ func BenchmarkStart(b *testing.B) {
 			for b.Loop() {
 				cmd := exec.Command("/bin/true")
 				l, err := box.Prepare(cmd)
-				if err := errors.Join(err, l.Started(cmd, cmd.Start()), cmd.Wait()); err != nil {
+				if err := errors.Join(err, l.Start(cmd, cmd.Start), cmd.Wait()); err != nil {
 					b.Fatal(err)
 				}
 				box.Ended(cmd.Process.Pid)

@@ -96,7 +96,7 @@ func TestAStartForWhichThereIsNoRoomIsRepeated(t *testing.T) {
 		for _, err := range []error{
 			explain(launcher.Failure{Errno: errno}, "/bin/true"),
 			explain(launcher.Failure{Step: "enter namespaces", Errno: errno}, "the launcher"),
-			(&Launch{}).Started(nil, os.NewSyscallError("fork/exec", errno)),
+			(&Launch{}).Start(nil, func() error { return os.NewSyscallError("fork/exec", errno) }),
 		} {
 			if deployments.CodeOf(err) != deployments.CodeUnavailable || !errors.Is(err, errno) {
 				t.Errorf("%v", err)

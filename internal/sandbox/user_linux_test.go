@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -111,7 +112,7 @@ func TestTheProcessesOfABoxAreLetInAndNoOthersOfTheirUser(t *testing.T) {
 			ended := exec.Command("/bin/true")
 			l, err := b.Prepare(ended)
 			if err == nil {
-				err = l.Started(ended, ended.Start())
+				err = l.Start(ended, ended.Start)
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -134,6 +135,50 @@ func TestTheProcessesOfABoxAreLetInAndNoOthersOfTheirUser(t *testing.T) {
 	})
 }
 
+// telling is a box that tells when somebody asks for its processes.
+type telling struct {
+	*Box
+	by chan struct{}
+}
+
+func (t telling) Processes() []int {
+	select {
+	case t.by <- struct{}{}:
+	default: // it was told before
+	}
+	return t.Box.Processes()
+}
+
+// TestAProcessThatConnectsBeforeItsStartHasReturnedIsLetIn is what a worker sees that is short of processor time. Only
+// a process that is no launcher first can run before it is known.
+func TestAProcessThatConnectsBeforeItsStartHasReturnedIsLetIn(t *testing.T) {
+	b := telling{Open(), make(chan struct{}, 1)}
+	listener, err := doors.Listen(b, func(net.Addr) {})
+	address := greet(t, listener, err)
+	at := strings.Replace(address, ":", "/", 1)
+	cmd := exec.Command("/bin/bash", "-c", "exec 3<>/dev/tcp/"+at+"; read -u 3; echo $REPLY")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := b.Prepare(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Start(cmd, func() error {
+		err := cmd.Start()
+		<-b.by // the process has connected
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	heard, err := io.ReadAll(out)
+	if got := strings.TrimSpace(string(heard)); err != nil || got != needleText {
+		t.Errorf("it hears %q, %v", got, err)
+	}
+	_ = cmd.Wait() // it has said what it has heard
+}
+
 // listening is the port of a process of a box.
 func listening(t *testing.T, b *Box) uint16 {
 	t.Helper()
@@ -149,7 +194,7 @@ func listening(t *testing.T, b *Box) uint16 {
 	}
 	l, err := b.Prepare(cmd)
 	if err == nil {
-		err = l.Started(cmd, cmd.Start())
+		err = l.Start(cmd, cmd.Start)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -104,7 +104,7 @@ func (s Starter) run(ctx context.Context, o Order, answers func(message) answer)
 	cmd.Stdout, cmd.Stderr = output, stderr
 	launch, err := s.Box.Prepare(cmd)
 	if err == nil {
-		err = launch.Started(cmd, cmd.Start())
+		err = launch.Start(cmd, cmd.Start)
 	}
 	if err != nil {
 		return m, fmt.Errorf("start the process that gets the program: %w", err)

@@ -197,7 +197,7 @@ func (s *spare) start(cmd *exec.Cmd) error {
 
 // run starts the process as what launch has made of it.
 func (s *spare) run(launch *sandbox.Launch) error {
-	err := launch.Started(s.cmd, startProcess(s.box.Party(), s.cmd))
+	err := launch.Start(s.cmd, func() error { return startProcess(s.box.Party(), s.cmd) })
 	if err == nil {
 		guarded.add(s.cmd.Process.Pid)
 	}
