@@ -98,7 +98,8 @@ func TestWhatNothingCanRecoverIsExportedAsItIsWithItsSecretsEncrypted(t *testing
 
 	files, names, faults := j.rawOf()
 	at := "updates/" + u.Version + "/"
-	want := []string{"head.json", "checkpoints/" + strings.TrimPrefix(checkpointKey(u.StackName, 2), stackobjects.Key(u.StackName,
+	want := []string{"head.json", "checkpoints/" + strings.TrimPrefix(checkpointKey(u.StackName, 2), stackobjects.Key(
+		u.StackName,
 		"checkpoints", "")), at + "delta/00000001", at + "delta/00000002", at + "delta/00000003.sealed", at + "blob/abc",
 		at + "journal/00000001", at + "journal/00000002", at + "journal/00000003", at + "journal/00000004.sealed",
 		at + "snapshot/last", "index.json"}

@@ -258,7 +258,8 @@ func (s *Store) moveObjects(ctx context.Context, from, to deployments.StackName)
 		return bucket.Failed(err, "list the stack "+from.String())
 	}
 	return bucket.Each(l.Keys, func(key string) error {
-		if key == stackobjects.Key(from, "head.json") || strings.HasPrefix(key, stackobjects.Key(from, jobs.ScheduleFolder, "")) {
+		if key == stackobjects.Key(from, "head.json") ||
+			strings.HasPrefix(key, stackobjects.Key(from, jobs.ScheduleFolder, "")) {
 			return nil // schedules do not follow a rename
 		}
 		o, err := s.objects.Get(ctx, key)

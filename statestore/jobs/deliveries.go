@@ -56,7 +56,8 @@ func (s *Store) TakeDelivery(ctx context.Context, name deployments.StackName, d 
 // forgetDeliveries removes what is remembered of messages that are too old to be taken. What cannot be removed now is
 // removed the next time.
 func (s *Store) forgetDeliveries(ctx context.Context, name deployments.StackName, lasts time.Duration) {
-	l, err := s.sealed.Objects.List(ctx, bucket.Query{Prefix: stackobjects.Key(name, deploymentFolder, deliveryFolder, recentFolder, "")})
+	recent := stackobjects.Key(name, deploymentFolder, deliveryFolder, recentFolder, "")
+	l, err := s.sealed.Objects.List(ctx, bucket.Query{Prefix: recent})
 	if err != nil {
 		return
 	}

@@ -141,7 +141,8 @@ func (s *Store) ChangeDeployment(
 			return d, err
 		}
 		d.Modified = s.sealed.Now().UTC()
-		if err = s.stacks.PutIf(ctx, n.StackName, recordKey(n), d, bucket.Condition{Tag: tag}); !errors.Is(err, bucket.ErrChanged) {
+		err = s.stacks.PutIf(ctx, n.StackName, recordKey(n), d, bucket.Condition{Tag: tag})
+		if !errors.Is(err, bucket.ErrChanged) {
 			return d, err
 		}
 	}

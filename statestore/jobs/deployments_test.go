@@ -82,7 +82,8 @@ func TestTheSecretsOfSettingsAreSealedInTheBucketAndWhenTheyAreShown(t *testing.
 		t.Errorf("it is opened as another setting: %v", err)
 	}
 	for _, text := range []string{"", "AAAA", "no base64"} {
-		if _, err := s.Jobs.OpenSetting(t.Context(), dev, "webhook", text); deployments.CodeOf(err) != deployments.CodeInvalid {
+		_, err := s.Jobs.OpenSetting(t.Context(), dev, "webhook", text)
+		if deployments.CodeOf(err) != deployments.CodeInvalid {
 			t.Errorf("%q is opened: %v", text, err)
 		}
 	}

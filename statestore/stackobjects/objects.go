@@ -32,8 +32,8 @@ type Stack struct {
 // Objects are the sealed objects of all stacks.
 type Objects struct {
 	Sealed *bucket.Sealed // of the bucket, and of the service as a whole
-	// Of returns the stack with a name, which may be of some seconds ago; Now as its head says now. CodeNotFound when there
-	// is none.
+	// Of returns the stack with a name, which may be of some seconds ago; Now as its head says now. CodeNotFound when
+	// there is none.
 	Of, Now func(context.Context, deployments.StackName) (Stack, error)
 }
 
@@ -73,7 +73,8 @@ func (o *Objects) PutIn(
 	if err != nil {
 		return deployments.Errorf(deployments.CodeInternal, "write %s: %w", key, err)
 	}
-	if _, err = o.Sealed.Objects.Put(ctx, key, s.Box.Seal(plain, Context(name, key)), c); errors.Is(err, bucket.ErrChanged) {
+	_, err = o.Sealed.Objects.Put(ctx, key, s.Box.Seal(plain, Context(name, key)), c)
+	if errors.Is(err, bucket.ErrChanged) {
 		return err
 	}
 	return bucket.Failed(err, "write "+key)
@@ -81,7 +82,9 @@ func (o *Objects) PutIn(
 
 // Get reads a sealed value, and returns the object's tag; bucket.ErrAbsent when there is none. What it decompresses
 // takes memory before, as what it reads does.
-func (o *Objects) Get(ctx context.Context, name deployments.StackName, key string) (plain []byte, tag string, err error) {
+func (o *Objects) Get(
+	ctx context.Context, name deployments.StackName, key string,
+) (plain []byte, tag string, err error) {
 	s, err := o.Of(ctx, name)
 	if err != nil {
 		return nil, "", err
