@@ -155,7 +155,7 @@ var examples = map[string][]string{
 	"deployctl profile ls":   {"deployctl profile ls --organization acme"},
 	"deployctl profile show": {"deployctl profile show aws --json"},
 	"deployctl profile set": {"deployctl profile set aws AWS_REGION=eu-central-1 --stacks 'shop/*'",
-		"deployctl profile set aws --aws-role arn:aws:iam::123456789012:role/deploy --stacks 'shop/*'",
+		"deployctl profile set aws --aws-role arn:aws:iam::123456789012:role/deploy",
 		"deployctl profile set aws --secret AWS_SECRET_ACCESS_KEY < secret-key.txt"},
 	"deployctl profile unset": {"deployctl profile unset aws AWS_SESSION_TOKEN", "deployctl profile unset aws --aws"},
 	"deployctl profile rm":    {"deployctl profile rm aws"},
