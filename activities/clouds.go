@@ -19,8 +19,8 @@ import (
 // unwrittenRetry is how long after a failure the tokens of an update are made again.
 const unwrittenRetry = 10 * time.Second
 
-// workloadTokens are the files by which the processes of one update say to clouds what it is. They are made anew for as
-// long as the session lives; another worker that goes on with the update makes its own.
+// workloadTokens are the files by which the processes of one update say to clouds what it is. They are made again for
+// as long as the session lives; another worker that goes on with the update makes its own.
 type workloadTokens struct {
 	session *session
 	issuer  string

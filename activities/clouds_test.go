@@ -101,7 +101,7 @@ func TestAnUpdateHasATokenForEachCloudOfItsProfile(t *testing.T) {
 	}
 }
 
-func TestATokenIsMadeAnewForAsLongAsASessionLives(t *testing.T) {
+func TestATokenIsMadeAgainForAsLongAsASessionLives(t *testing.T) {
 	h := newHouse(t)
 	h.setClouds(deployments.Clouds{AWS: testClouds.AWS})
 	synctest.Test(t, func(t *testing.T) {

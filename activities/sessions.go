@@ -198,7 +198,8 @@ func (a *Activities) fillDirectory(ctx context.Context, s *session) (err error) 
 
 // openHost makes the host of the update's program and plugins.
 func (a *Activities) openHost(s *session) error {
-	env := append(append(Environment(s.environment(), a.Env), provider.StackVariable+"="+s.identity.Owner), s.box.Environment()...)
+	env := append(Environment(s.environment(), a.Env), provider.StackVariable+"="+s.identity.Owner)
+	env = append(env, s.box.Environment()...)
 	fetch, err := a.openPlugins(s, s.request.Environment)
 	if err != nil {
 		return err

@@ -104,7 +104,8 @@ func (c Clouds) with(set Clouds, removed []string) Clouds {
 
 // has reports whether there is the cloud of a name.
 func (c Clouds) has(name string) bool {
-	return name == CloudAWS && c.AWS != nil || name == CloudGoogle && c.Google != nil || name == CloudAzure && c.Azure != nil
+	return name == CloudAWS && c.AWS != nil || name == CloudGoogle && c.Google != nil ||
+		name == CloudAzure && c.Azure != nil
 }
 
 // Names of the files that the processes of an update find in its directory of tokens.

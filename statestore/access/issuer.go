@@ -16,7 +16,7 @@ import (
 // issuerKeys has the keys that sign workload tokens, sealed: all processes of the service share them.
 const issuerKeys = "service/issuer-keys"
 
-// keysKnownWithin is how old the keys may be that a process goes by: a new key is published by all long before it signs.
+// keysKnownWithin is how old the keys may be that a process goes by: all publish a new key long before it signs.
 const keysKnownWithin = time.Minute
 
 // keysCountWithin is how old they may be while the store cannot be reached.

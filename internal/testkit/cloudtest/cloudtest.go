@@ -1,8 +1,8 @@
 // Package cloudtest has fakes of the endpoints at which AWS, Google and Azure give credentials for workload tokens, and
 // the clouds' own libraries that ask them.
 //
-// A fake is as careful as the cloud: it reads discovery and keys from the issuer, and checks signature, issuer, audience,
-// times and subject of a token before it answers.
+// A fake is as careful as the cloud: it reads discovery and keys from the issuer, and checks signature, issuer,
+// audience, times and subject of a token before it answers.
 package cloudtest
 
 import (
@@ -105,8 +105,8 @@ func (c *Clouds) Verify(r *http.Request, token, audience string) (subject string
 // verified is Verify for an endpoint, which answers that a token is refused.
 func (c *Clouds) verified(w http.ResponseWriter, r *http.Request, token, audience string) (subject string, ok bool) {
 	subject, claims, err := c.Verify(r, token, audience)
-	if want := fmt.Sprintf("stack:%s/%s/%s:%s", claims.Organization, claims.Project, claims.Stack, claims.Kind); err == nil &&
-		want != subject {
+	want := fmt.Sprintf("stack:%s/%s/%s:%s", claims.Organization, claims.Project, claims.Stack, claims.Kind)
+	if err == nil && want != subject {
 		err = fmt.Errorf("the claims are of %s, and the subject is %s", want, subject)
 	}
 	if err != nil {
@@ -129,7 +129,7 @@ func (c *Clouds) aws(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	type credentials struct{ AccessKeyId, SecretAccessKey, SessionToken, Expiration string } //nolint:revive // AWS's names
+	type credentials struct{ AccessKeyId, SecretAccessKey, SessionToken, Expiration string }
 	type result struct{ Credentials credentials }
 	w.Header().Set("Content-Type", "text/xml")
 	_ = xml.NewEncoder(w).Encode(struct { // its reader has gone
@@ -198,5 +198,5 @@ func (v via) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	r = r.Clone(r.Context())
 	r.URL.Scheme, r.URL.Host = to.Scheme, to.Host
-	return http.DefaultTransport.RoundTrip(r)
+	return (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
 }

@@ -114,8 +114,9 @@ func GoogleCredentials(g deployments.GoogleWorkload, tokenFile string) ([]byte, 
 		TokenURL      string `json:"token_url"`
 		Impersonation string `json:"service_account_impersonation_url,omitempty"`
 		Source        source `json:"credential_source"`
-	}{"external_account", strings.TrimPrefix(audienceGoogle, "https:") + g.Provider, "urn:ietf:params:oauth:token-type:jwt",
-		"https://sts.googleapis.com/v1/token", impersonated, source{tokenFile, format{"text"}}})
+	}{"external_account", strings.TrimPrefix(audienceGoogle, "https:") + g.Provider,
+		"urn:ietf:params:oauth:token-type:jwt", "https://sts.googleapis.com/v1/token", impersonated,
+		source{tokenFile, format{"text"}}})
 }
 
 // maxSession is the longest name of a session that AWS takes.
@@ -131,8 +132,8 @@ func Session(u deployments.UpdateName) string {
 // Sign makes a token of claims, with the times of one that is made now.
 func Sign(k Key, c Claims, id string, now time.Time) (string, error) {
 	c.Issued, c.Begins, c.Expires, c.ID = now.Unix(), now.Add(-skew).Unix(), now.Add(Life).Unix(), id
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: jose.JSONWebKey{Key: k.Private, KeyID: k.ID}},
-		(&jose.SignerOptions{}).WithType("JWT"))
+	key := jose.SigningKey{Algorithm: jose.RS256, Key: jose.JSONWebKey{Key: k.Private, KeyID: k.ID}}
+	signer, err := jose.NewSigner(key, (&jose.SignerOptions{}).WithType("JWT"))
 	if err != nil {
 		return "", err
 	}

@@ -26,8 +26,7 @@ func opened(t *testing.T, r Ring) Keys {
 	return keys
 }
 
-// TestAKeyIsPublishedBeforeItSignsAndAsLongAsItsTokensCount looks at an issuer each hour of half a year, of whose keys a
-// cloud keeps what it has read for a day.
+// TestAKeyIsPublishedBeforeItSignsAndAsLongAsItsTokensCount looks at an issuer each hour of half a year.
 func TestAKeyIsPublishedBeforeItSignsAndAsLongAsItsTokensCount(t *testing.T) {
 	var ring Ring
 	published := map[string]time.Time{} // since when, by key

@@ -64,7 +64,8 @@ func TestAProfileHasClouds(t *testing.T) {
 	says := func(want string, code bool, args ...string) {
 		t.Helper()
 		got := d.run(append([]string{"profile"}, args...)...)
-		if said := strings.Join(strings.Fields(got.out+got.err), " "); got.code == 0 != code || !strings.Contains(said, want) {
+		said := strings.Join(strings.Fields(got.out+got.err), " ")
+		if got.code == 0 != code || !strings.Contains(said, want) {
 			t.Errorf("%v says %d %q, not %q", args, got.code, said, want)
 		}
 	}
@@ -83,12 +84,14 @@ func TestAProfileHasClouds(t *testing.T) {
 		", subscription "+id+" VARIABLE VALUE AWS_REGION eu", true, "show", "clouds")
 	says(`"role": "`+role+`"`, true, "show", "clouds", "--json")
 	for want, args := range map[string][]string{
-		"is not the ARN of a role":                          {"set", "clouds", "--aws-role", "deploy"},
-		"is not a provider of a workload identity pool":     {"set", "clouds", "--google-provider", "pool"},
-		"is not a service account":                          {"set", "clouds", "--google-provider", provider, "--google-service-account", "me"},
-		"--google-service-account needs --google-provider":  {"set", "clouds", "--google-service-account", account},
-		"--azure-client needs --azure-tenant":               {"set", "clouds", "--azure-client", id},
-		"is not the id of a tenant":                         {"set", "clouds", "--azure-client", id, "--azure-tenant", "mine"},
+		"is not the ARN of a role":                      {"set", "clouds", "--aws-role", "deploy"},
+		"is not a provider of a workload identity pool": {"set", "clouds", "--google-provider", "pool"},
+		"is not a service account": {"set", "clouds", "--google-provider", provider,
+			"--google-service-account", "me"},
+		"--google-service-account needs --google-provider": {"set", "clouds", "--google-service-account", account},
+		"--azure-client needs --azure-tenant":              {"set", "clouds", "--azure-client", id},
+		"is not the id of a tenant": {"set", "clouds", "--azure-client", id,
+			"--azure-tenant", "mine"},
 		"variable AWS_ACCESS_KEY_ID beside the role of AWS": {"set", "clouds", "AWS_ACCESS_KEY_ID=AKIA"},
 		"variable ARM_CLIENT_SECRET beside the client of":   {"set", "clouds", "--secret", "ARM_CLIENT_SECRET=x"},
 		"variable GOOGLE_CREDENTIALS beside the workload":   {"set", "clouds", "GOOGLE_CREDENTIALS=x"},

@@ -24,8 +24,8 @@ func cloudFlags() []cli.Flag {
 		&cli.StringFlag{Name: awsRole, Usage: "updates take the role of AWS with this `ARN`"},
 		&cli.StringFlag{Name: googleProvider, Usage: "updates are known to Google by this `PROVIDER` of a workload identity " +
 			"pool, its full name"},
-		&cli.StringFlag{Name: googleServiceAccount, Usage: "with --google-provider: updates impersonate the service account " +
-			"`EMAIL`"},
+		&cli.StringFlag{Name: googleServiceAccount, Usage: "with --google-provider: updates impersonate the service " +
+			"account `EMAIL`"},
 		&cli.StringFlag{Name: azureTenant, Usage: "with --azure-client: the `ID` of its tenant"},
 		&cli.StringFlag{Name: azureClient, Usage: "updates are the application or managed identity of Azure with this " +
 			"client `ID`"},
