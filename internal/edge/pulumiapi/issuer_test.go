@@ -19,7 +19,8 @@ func TestAnybodyReadsWhatTheIssuerSaysOfItself(t *testing.T) {
 	b.serve()
 	get := func(path string, into any) {
 		t.Helper()
-		status, body, header := b.do(http.MethodGet, path, "", nil)
+		status, body, header := b.do(http.MethodGet, path, "", nil, "X-Forwarded-Host", "evil.example",
+			"X-Forwarded-Proto", "http", "Forwarded", "host=evil.example")
 		if err := json.Unmarshal([]byte(body), into); err != nil || status != http.StatusOK ||
 			header.Get("Cache-Control") != issuerCache || header.Get("Content-Type") != "application/json" {
 			t.Fatalf("%s is answered %d %q %v, %v", path, status, body, header, err)
