@@ -73,6 +73,7 @@ var trusted = map[string]string{
 	"internal/values/workload":               "settings",
 	"statestore/access":                      "what the service has sealed",
 	"statestore/bucket":                      "what the service has sealed or has given a MAC",
+	"statestore/stackobjects":                "what the service has sealed",
 	"internal/events/eventlog":               "what the service has sealed",
 	"internal/host/assets/digest":            "in the sandbox of the program",
 	"internal/sandbox/remote":                "in the sandbox of the program",
