@@ -70,6 +70,7 @@ var trusted = map[string]string{
 	"internal/sandbox":                       "files of the worker, and its launcher's answers",
 	"internal/sandbox/launcher":              "the worker's order",
 	"internal/values/pack":                   "what the service has sealed",
+	"internal/values/workload":               "settings",
 	"statestore/access":                      "what the service has sealed",
 	"statestore/bucket":                      "what the service has sealed or has given a MAC",
 	"statestore/stackobjects":                "what the service has sealed",

@@ -50,6 +50,7 @@ var writers = map[string]writer{
 	"Store.changeMember":             {play: joinAtOnce},
 	"owned.put":                      {play: trustAtOnce},
 	"Store.ChangeProfile":            {play: profileAtOnce},
+	"Store.readIssuerKeys":           {play: issuerAtOnce},
 	"Store.newToken":                 {play: tokensAtOnce},
 	"Store.authenticate":             {told: "only the time of the last use may be lost, which is known by the hour"},
 	"Store.spend":                    {told: "an identity token is good for one exchange"},
@@ -289,6 +290,20 @@ func profileAtOnce(t *testing.T, s *statestore.Store) {
 	})
 	p, err := s.Access.Profile(t.Context(), "acme", "aws")
 	want(t, err, len(p.Variables) == crowd+1 && count(p) == crowd && p.Version == 2*crowd, "it is %+v", p)
+}
+
+// issuerAtOnce has each of ten make the first key of the issuer: one counts, for all.
+func issuerAtOnce(t *testing.T, s *statestore.Store) {
+	ids := make([]string, crowd)
+	atOnce(t, func(ctx context.Context, i int) error {
+		keys, err := s.Access.IssuerKeys(ctx)
+		if err == nil {
+			ids[i] = keys[0].ID
+		}
+		return err
+	})
+	slices.Sort(ids)
+	want(t, nil, len(slices.Compact(ids)) == 1, "the keys are %q", ids)
 }
 
 func tokensAtOnce(t *testing.T, s *statestore.Store) {

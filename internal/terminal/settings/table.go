@@ -33,6 +33,7 @@ const (
 
 	PulumiListen Key = "pulumi-listen"
 	PulumiLease  Key = "pulumi-lease"
+	Issuer       Key = "issuer"
 
 	MetricsToken     Key = "metrics-token"
 	MetricsTokenFile Key = "metrics-token-file"
@@ -115,6 +116,8 @@ var Table = []Definition{
 		"set: it is not served"},
 	{PulumiLease, ForServe, "5m", false, "`DURATION` after which an update of the stock CLI that does not answer any " +
 		"more loses its stack"},
+	{Issuer, ForService, "", false, "`URL` under which clouds reach this service as an OpenID Connect issuer, the same " +
+		"for every serve and worker, such as https://deploy.example.com; not set: it is none"},
 	{BootstrapToken, ForServe, "", true, "serve's own token, which creates the first admin's token"},
 	{BootstrapTokenFile, ForServe, "", false, "`FILE` that holds serve's own token"},
 	{TracingEndpoint, ForEach, "", false, "`URL` of a collector to which traces are exported (OTLP over gRPC), such as " +

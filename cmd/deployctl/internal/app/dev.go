@@ -253,6 +253,9 @@ func (d *devCall) infrastructure(server *devserver.Server) (in infrastructure, e
 	if in.lease, err = leaseOf(d.settings); err != nil {
 		return in, err
 	}
+	if in.issuer, err = issuerOf(d.settings); err != nil {
+		return in, err
+	}
 	if in.tracing, err = tracingOf(d.settings, "deployctl-dev", server.Status.Instance, server.Log); err != nil {
 		return in, err
 	}
