@@ -282,10 +282,11 @@ func goesOnReplacing(ours, stock *side) bool {
 
 // namesRenamed reports whether the engines disagree about an update that names a resource which it also renames: about
 // what changes, or about what of a dependent is stored. That deployctl alone fails is meant only of one that it would
-// have to delete first, before it knows the new name.
+// have to delete first, before it knows the new name, and of dependents that the program does not register any more.
 func namesRenamed(u update, ours, stock *side) bool {
 	refuses := slices.ContainsFunc(ours.errors, func(e string) bool {
-		return strings.Contains(e, "would have to be replaced with it, and is not a target")
+		return strings.Contains(e, "would have to be replaced with it, and is not a target") ||
+			strings.Contains(e, "would be deleted, because it depends on a target")
 	})
 	agree := slices.Equal(ours.changing(), stock.changing()) && !storesOneOnly(ours, stock)
 	if ours.failed && !stock.failed && !refuses || agree {
