@@ -288,8 +288,11 @@ func namesRenamed(u update, ours, stock *side) bool {
 		return strings.Contains(e, "would have to be replaced with it, and is not a target") ||
 			strings.Contains(e, "would be deleted, because it depends on a target")
 	})
-	agree := slices.Equal(ours.changing(), stock.changing()) && !storesOneOnly(ours, stock)
-	if ours.failed && !stock.failed && !refuses || agree {
+	disagree := !slices.Equal(ours.changing(), stock.changing()) || storesOneOnly(ours, stock)
+	if ours.failed && !stock.failed {
+		disagree = refuses
+	}
+	if !disagree {
 		return false
 	}
 	return slices.ContainsFunc(slices.Concat(u.Targets, u.Excludes), func(name string) bool {
