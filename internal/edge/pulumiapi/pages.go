@@ -181,8 +181,22 @@ func (c *call) enter() (url.Values, error) {
 	return form, err
 }
 
-// askPage asks for a token to show what is at the path.
-func askPage(c *call) (any, error) { return c.page("ask", c.stack.String(), nil) }
+// consolePath is where the console has its pages.
+const consolePath = "/console"
+
+// ofConsole reports whether a path is the console's.
+func ofConsole(path string) bool {
+	return path == consolePath || strings.HasPrefix(path, consolePath+"/")
+}
+
+// askPage leads to the page of the console or, without one, asks for a token to show what is at the path.
+func askPage(c *call) (any, error) {
+	if c.edge.Console != nil {
+		c.answer.Header().Set("Location", consolePath+c.URL.EscapedPath())
+		return redirect{}, nil
+	}
+	return c.page("ask", c.stack.String(), nil)
+}
 
 // shownUpdates is how many updates the page of a stack lists.
 const shownUpdates = 50

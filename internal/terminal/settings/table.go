@@ -33,6 +33,7 @@ const (
 
 	PulumiListen Key = "pulumi-listen"
 	PulumiLease  Key = "pulumi-lease"
+	Console      Key = "console"
 
 	MetricsToken     Key = "metrics-token"
 	MetricsTokenFile Key = "metrics-token-file"
@@ -46,6 +47,7 @@ const (
 	TemporalCACert     Key = "temporal.ca-cert"
 	TemporalServerName Key = "temporal.tls-server-name"
 	TemporalDeployment Key = "temporal.worker-deployment"
+	TemporalWebUI      Key = "temporal.web-ui"
 
 	S3Endpoint      Key = "s3.endpoint"
 	S3Bucket        Key = "s3.bucket"
@@ -115,6 +117,8 @@ var Table = []Definition{
 		"set: it is not served"},
 	{PulumiLease, ForServe, "5m", false, "`DURATION` after which an update of the stock CLI that does not answer any " +
 		"more loses its stack"},
+	{Console, ForServe, "on", false, "serve the console for browsers at pulumi-listen: `on`, or off"},
+	{TemporalWebUI, ForServe, "", false, "`URL` of Temporal's Web UI, to which the console links; not set: it does not"},
 	{BootstrapToken, ForServe, "", true, "serve's own token, which creates the first admin's token"},
 	{BootstrapTokenFile, ForServe, "", false, "`FILE` that holds serve's own token"},
 	{TracingEndpoint, ForEach, "", false, "`URL` of a collector to which traces are exported (OTLP over gRPC), such as " +

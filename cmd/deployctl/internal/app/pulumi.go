@@ -36,12 +36,17 @@ func (o *start) openPulumi(secure *tls.Config) net.Listener {
 	return listener
 }
 
-// servePulumi serves the Pulumi Service API until ctx ends; with a nil listener it only waits.
-func (n *node) servePulumi(ctx context.Context, listener net.Listener, c pulumiapi.Config) error {
+// servePulumi serves the Pulumi Service API, with the console unless pages is nil, until ctx ends; with a nil listener
+// it only waits.
+func (n *node) servePulumi(ctx context.Context, listener net.Listener, c pulumiapi.Config, pages *pages) error {
 	if listener == nil {
 		<-ctx.Done()
 		return nil
 	}
 	c.Service, c.Auditor = n.stock, n.audit
+	if err := n.addConsole(ctx, &c, pages); err != nil {
+		_ = listener.Close() // nobody was served
+		return err
+	}
 	return pulumiapi.Serve(ctx, listener, c)
 }
