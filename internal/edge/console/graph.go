@@ -7,6 +7,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/values/safetext"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
@@ -74,7 +75,7 @@ func (d *drawing) chosen(s state) (drawn []int, matches map[int]bool) {
 	if find != "" {
 		for i, r := range s.resources {
 			for _, id := range append([]urn.URN{r.Parent}, r.Dependencies...) {
-				if to, ok := known[id]; ok && matches[i] {
+				if to, ok := known[id]; ok && matches[i] && r.Type != string(resource.RootStackType) {
 					wanted[to] = true
 				} else if ok && matches[to] {
 					wanted[i] = true
@@ -82,7 +83,11 @@ func (d *drawing) chosen(s state) (drawn []int, matches map[int]bool) {
 			}
 		}
 	}
+	root := s.root() // all would hang on it
 	for i := range s.resources {
+		if i == root {
+			continue
+		}
 		if wanted[i] && len(drawn) < mostNodes {
 			drawn = append(drawn, i)
 		} else if wanted[i] {

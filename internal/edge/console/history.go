@@ -30,12 +30,16 @@ func (c *call) history(p deployments.Page) (rows []historyRow, err error) {
 	return rows, err
 }
 
+// past are the words for what was done.
+var past = map[string]string{"create": "created", "update": "updated", "delete": "deleted", "replace": "replaced",
+	"import": "imported", "refresh": "refreshed"}
+
 // changed says how many resources an update has changed, and how.
 func changed(changes map[string]int) string {
 	var parts []string
 	for _, kind := range slices.Sorted(maps.Keys(changes)) {
 		if n := changes[kind]; n > 0 && kind != "same" {
-			parts = append(parts, fmt.Sprintf("%d %s", n, kind))
+			parts = append(parts, fmt.Sprintf("%d %s", n, cmp.Or(past[kind], kind)))
 		}
 	}
 	if len(parts) == 0 && changes["same"] > 0 {

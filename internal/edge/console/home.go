@@ -105,7 +105,7 @@ func (h *home) readStacks(ctx context.Context, c *call, after string) error {
 	}
 	for _, st := range found.Stacks {
 		row := stackRow{StackStatus: st}
-		for _, text := range st.Needs() {
+		for _, text := range append(st.Needs(), troubles(st)...) {
 			h.Needs = append(h.Needs, need{st.Stack, text})
 		}
 		for _, sched := range st.Schedules {
@@ -117,6 +117,17 @@ func (h *home) readStacks(ctx context.Context, c *call, after string) error {
 		h.Stacks = append(h.Stacks, row)
 	}
 	return nil
+}
+
+// troubles are what a person may want to look at, though nothing waits for them.
+func troubles(st deployments.StackStatus) (list []string) {
+	if last := st.Last; last != nil && st.Active == nil && last.Status == deployments.StatusFailed {
+		list = append(list, "its last "+last.Command()+" failed: "+short(200, last.Error))
+	}
+	if n := st.Drifted(); n > 0 {
+		list = append(list, plural(n, "resource")+" drifted")
+	}
+	return list
 }
 
 // urlOf returns the page of an update of a stack, which may have had another name at that time; empty for none.

@@ -60,6 +60,7 @@ func routes() []*route {
 	return []*route{
 		open(http.MethodGet, Root+"style.css", asset("style.css", "text/css; charset=utf-8")),
 		open(http.MethodGet, Root+"script.js", asset("script.js", "text/javascript; charset=utf-8")),
+		open(http.MethodGet, Root+"icon.svg", asset("icon.svg", "image/svg+xml")),
 		open(http.MethodGet, Root+"login", loginPage), open(http.MethodPost, Root+"logout", logout),
 		// its form has the token, so that the handler checks the rule
 		{method: http.MethodPost, path: Root + "login", handle: login},

@@ -42,14 +42,14 @@ type drift struct {
 // stackPageOf returns what the pages of a stack have in common.
 func (c *call) stackPageOf(current string) page {
 	at := stackURL(c.stack)
-	p := page{Title: c.stack.Stack, Path: []link{{c.stack.Organization, (&home{Organization: c.stack.Organization}).url("")},
+	p := page{Title: c.stack.Project + "/" + c.stack.Stack, Path: []link{{c.stack.Organization, (&home{Organization: c.stack.Organization}).url("")},
 		{c.stack.Project, at}, {c.stack.Stack, at}}}
 	for _, t := range []link{{"Overview", ""}, {"Resources", "/resources"}, {"Graph", "/graph"}, {"Outputs", "/outputs"},
 		{"Updates", "/updates"}} {
 		p.Tabs = append(p.Tabs, tab{link{t.Text, at + t.To}, t.Text == current})
 	}
 	if current != "Overview" {
-		p.Title = current + " of " + c.stack.Stack
+		p.Title = current + " of " + p.Title
 	}
 	return p
 }

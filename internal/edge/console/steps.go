@@ -125,14 +125,20 @@ func criticalOf(rows []*projection.Row, t *told) map[*projection.Row]bool {
 		return cmp.Or(b.Finished.Compare(a.Finished), a.Started.Compare(b.Started))
 	})
 	chain := map[*projection.Row]bool{}
-	var before time.Time
-	for _, row := range steps {
-		if !before.IsZero() && row.Finished.After(before) {
-			continue
+	if len(steps) == 0 {
+		return chain
+	}
+	last := steps[0]
+	for _, row := range steps { // of those that ended last, the one that began last
+		if row.Finished.Equal(last.Finished) && row.Started.After(last.Started) {
+			last = row
 		}
-		chain[row] = true
-		if before = row.Started; row.Finished.Equal(row.Started) {
-			before = before.Add(-time.Second) // times are known to the second: else all of one second were a chain
+	}
+	chain[last] = true
+	for _, row := range steps {
+		// Times are known to the second: of what took none of it, the chain has one at a time.
+		if !row.Finished.After(last.Started) && row.Started.Before(last.Started) {
+			chain[row], last = true, row
 		}
 	}
 	return chain

@@ -2,6 +2,7 @@ package console
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -65,6 +66,7 @@ func (t *told) apply(e deployments.WatchEvent) {
 	if t.beyond(e.Event) {
 		return
 	}
+	e.Event = cut(e.Event)
 	var at time.Time
 	if e.Event != nil {
 		at = time.Unix(int64(e.Event.Timestamp), 0)
@@ -88,6 +90,18 @@ func (t *told) apply(e deployments.WatchEvent) {
 	if row != nil {
 		t.keep(row, e.Event)
 	}
+}
+
+// cut returns an event with as much of its message as may be kept: the rest is not worth to be looked at.
+func cut(e *apitype.EngineEvent) *apitype.EngineEvent {
+	const most = 2 * messageText
+	if e == nil || e.DiagnosticEvent == nil || len(e.DiagnosticEvent.Message) <= most {
+		return e
+	}
+	short, d := *e, *e.DiagnosticEvent
+	d.Message = fmt.Sprintf("%s… (%d more bytes)", strings.ToValidUTF8(d.Message[:most], ""), len(d.Message)-most)
+	short.DiagnosticEvent = &d
+	return &short
 }
 
 // beyond reports whether an event is about one resource, or one violation, too many.
@@ -191,11 +205,7 @@ func (t *told) say(at time.Time, d apitype.DiagnosticEvent) {
 	if d.URN != "" {
 		m.Name = projection.Violation{URN: d.URN}.Of().Name
 	}
-	if runes := []rune(m.Text); len(runes) > messageText {
-		m.Text = string(runes[:messageText]) + fmt.Sprintf("… (%d more characters)", len(runes)-messageText)
-	}
-	if d.URN == "" && len(m.Text) >= len(restarted) && m.Text[:len(restarted)] == restarted ||
-		len(m.Text) > 6+len(restarted) && m.Text[6:6+len(restarted)] == restarted { // after "info: "
+	if d.URN == "" && strings.HasPrefix(strings.TrimPrefix(m.Text, "info: "), restarted) && len(t.restarts) < stepsSize {
 		t.restarts = append(t.restarts, at)
 	}
 	t.messages = append(t.messages, m)

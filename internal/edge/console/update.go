@@ -99,7 +99,7 @@ func updatePage(c *call) (answer, error) {
 		k.mu.Unlock()
 	}
 	p := c.stackPageOf("Updates")
-	p.Title = "Update " + short(40, info.Update.Version) + " of " + c.stack.Stack
+	p.Title = "Update " + short(40, info.Update.Version) + " of " + c.stack.Project + "/" + c.stack.Stack
 	p.Path = append(p.Path, link{"update " + short(40, info.Update.Version), updateURL(info.Update)})
 	p.Data, p.Summary = u, u.Command()+" "+u.Status
 	if u.Running {
@@ -146,10 +146,7 @@ func (u *update) fill(t *told, c *call, number int) {
 		u.Steps = append(u.Steps, stepOf(row, t.details[row.URN], span, critical[row], c.stack))
 	}
 	u.Pages = c.pagesAt(number, to < len(rows))
-	for i, at := range t.restarts {
-		if i == stepsSize {
-			break
-		}
+	for _, at := range t.restarts {
 		u.Restarts = append(u.Restarts, span.mark(at))
 	}
 	last := t.messages[max(0, len(t.messages)-lastMessages):]
@@ -202,7 +199,7 @@ func logPage(c *call) (answer, error) {
 	}
 	from, to := deployments.Page{Number: number, Size: messagesSize}.Bounds(len(messages))
 	p := c.stackPageOf("Updates")
-	p.Title = "Log of update " + short(40, info.Update.Version) + " of " + c.stack.Stack
+	p.Title = "Log of update " + short(40, info.Update.Version) + " of " + c.stack.Project + "/" + c.stack.Stack
 	p.Path = append(p.Path, link{"update " + short(40, info.Update.Version), updateURL(info.Update)})
 	p.Data = struct {
 		URL      string
