@@ -79,6 +79,10 @@ func (c *call) run() (a answer, err error) {
 	if c.route.handle == nil {
 		return a, deployments.Errorf(deployments.CodeNotFound, "the console has no such page")
 	}
+	if c.foreign() {
+		c.refused = true
+		return a, deployments.Errorf(deployments.CodeForbidden, "the request was made by a page of another site")
+	}
 	if len(c.route.does) > 0 {
 		s, err := c.session()
 		if err == nil {
@@ -90,6 +94,14 @@ func (c *call) run() (a answer, err error) {
 		c.begin()
 	}
 	return c.route.handle(c)
+}
+
+// foreign reports whether a page of another origin asks for something that is not to be shown as a page of its own: by
+// a script, as an image, or in a frame.
+func (c *call) foreign() bool {
+	site := c.Header.Get("Sec-Fetch-Site")
+	return (site == "cross-site" || site == "same-site") && (c.Header.Get("Sec-Fetch-Mode") != "navigate" ||
+		c.Header.Get("Sec-Fetch-Dest") != "document")
 }
 
 // admit finds out who has a token, and checks the rules of what the path names. Nothing else decides who may see what.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -84,9 +83,6 @@ func New(ctx context.Context, c Config) (*Console, error) {
 	}
 	return k, nil
 }
-
-// Serves reports whether a path is the console's.
-func Serves(path string) bool { return path+"/" == Root || strings.HasPrefix(path, Root) }
 
 // ServeHTTP implements http.Handler. The mux alone would redirect unclean paths and answer unknown ones with text.
 func (k *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {

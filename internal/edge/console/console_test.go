@@ -349,7 +349,7 @@ func withoutTime(page string) string {
 func TestEveryPageOfTheTableNamesAMethodOfTheAPI(t *testing.T) {
 	open := map[string]bool{"GET /console/style.css": true, "GET /console/script.js": true, "GET /console/icon.svg": true,
 		"GET /console/login":  true,
-		"POST /console/login": true, "POST /console/logout": true, "GET /console": true}
+		"POST /console/login": true, "POST /console/logout": true, "GET /console": true, "GET /{$}": true}
 	for _, r := range routes() {
 		if err := r.resolve(); err != nil {
 			t.Error(err)
@@ -461,10 +461,31 @@ func TestAFormOfAnotherSiteLogsNobodyInOrOut(t *testing.T) {
 
 func TestALinkOfAnotherSiteIsFollowedWithTheSession(t *testing.T) {
 	b := newBench(t)
-	_, said, header := b.do(http.MethodGet, "/console/acme/shop/dev?x=%22", "", nil, "Sec-Fetch-Site", "cross-site")
+	_, said, header := b.do(http.MethodGet, "/console/acme/shop/dev?x=%22", "", nil, "Sec-Fetch-Site", "cross-site",
+		"Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document")
 	if !strings.Contains(said, `http-equiv="refresh" content="0; url=/console/acme/shop/dev?x=%22"`) ||
 		header.Get("Location") != "" {
 		t.Errorf("it is answered %s", said)
+	}
+}
+
+func TestAPageOfAnotherSiteReadsNothing(t *testing.T) {
+	b := newBench(t)
+	viewer := b.login("viewer")
+	for _, site := range []string{"cross-site", "same-site"} {
+		for mode, dest := range map[string]string{"cors": "empty", "no-cors": "image", "navigate": "iframe", "": ""} {
+			status, _, _ := b.do(http.MethodGet, "/console/acme/shop/dev", viewer, nil, "Sec-Fetch-Site", site, "Sec-Fetch-Mode",
+				mode, "Sec-Fetch-Dest", dest)
+			if status != http.StatusForbidden {
+				t.Errorf("%s, %s, %s is answered %d", site, mode, dest, status)
+			}
+		}
+	}
+	for _, site := range []string{"same-origin", "none"} {
+		status, _, _ := b.do(http.MethodGet, "/console/acme/shop/dev", viewer, nil, "Sec-Fetch-Site", site)
+		if status != http.StatusOK {
+			t.Errorf("%s is answered %d", site, status)
+		}
 	}
 }
 

@@ -100,11 +100,24 @@ func timestamp(t, now time.Time) *moment {
 	if t.IsZero() {
 		return nil
 	}
-	ago := took(now.Sub(t)) + " ago"
+	ago := rough(now.Sub(t)) + " ago"
 	if t.After(now) {
-		ago = "in " + took(t.Sub(now))
+		ago = "in " + rough(t.Sub(now))
 	}
 	return &moment{t.UTC().Format("2006-01-02 15:04:05 UTC"), t.UTC().Format(time.RFC3339), ago}
+}
+
+// rough writes about how long something is ago.
+func rough(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return took(d)
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%d min", d/time.Minute)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h", d/time.Hour)
+	}
+	return took(d)
 }
 
 // took writes a duration for people. Times of events are known to the second.

@@ -42,6 +42,8 @@ func (r *route) name() string {
 // stackPath is the path of a stack.
 const stackPath = Root + "{org}/{project}/{stack}"
 
+func toHome(*call) (answer, error) { return redirect(Root), nil }
+
 // routes returns the table.
 func routes() []*route {
 	const (
@@ -64,7 +66,7 @@ func routes() []*route {
 		open(http.MethodGet, Root+"login", loginPage), open(http.MethodPost, Root+"logout", logout),
 		// its form has the token, so that the handler checks the rule
 		{method: http.MethodPost, path: Root + "login", handle: login},
-		open(http.MethodGet, Root[:len(Root)-1], func(*call) (answer, error) { return redirect(Root), nil }),
+		open(http.MethodGet, Root[:len(Root)-1], toHome), open(http.MethodGet, "/{$}", toHome),
 		page(Root+"{$}", homePage, statuses, ongoing, mode),
 		page(stackPath, overviewPage, stack, past, schedules, drift),
 		page(stackPath+"/resources", resourcesPage, export),

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/events/projection"
 	"github.com/deployctl/deployctl/internal/values/safetext"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
@@ -196,16 +197,13 @@ func changesOf(all []projection.Change) (list []change, more int) {
 	return list, 0
 }
 
-// restarted begins what the core says when the program is started again; see engine.
-const restarted = "The program starts again"
-
 // say keeps a message, and forgets the oldest ones when there are too many.
 func (t *told) say(at time.Time, d apitype.DiagnosticEvent) {
 	m := message{At: at, Severity: d.Severity, Text: safetext.Message(d.Prefix + d.Message)}
 	if d.URN != "" {
 		m.Name = projection.Violation{URN: d.URN}.Of().Name
 	}
-	if d.URN == "" && strings.HasPrefix(strings.TrimPrefix(m.Text, "info: "), restarted) && len(t.restarts) < stepsSize {
+	if d.URN == "" && strings.HasPrefix(strings.TrimPrefix(m.Text, "info: "), engine.StartsAgain) && len(t.restarts) < stepsSize {
 		t.restarts = append(t.restarts, at)
 	}
 	t.messages = append(t.messages, m)

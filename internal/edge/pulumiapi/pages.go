@@ -184,9 +184,9 @@ func (c *call) enter() (url.Values, error) {
 // consolePath is where the console has its pages.
 const consolePath = "/console"
 
-// ofConsole reports whether a path is the console's.
+// ofConsole reports whether a path is the console's, or leads to its first page.
 func ofConsole(path string) bool {
-	return path == consolePath || strings.HasPrefix(path, consolePath+"/")
+	return path == "/" || path == consolePath || strings.HasPrefix(path, consolePath+"/")
 }
 
 // askPage leads to the page of the console or, without one, asks for a token to show what is at the path.

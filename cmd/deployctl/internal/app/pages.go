@@ -63,3 +63,11 @@ func (n *node) addConsole(ctx context.Context, c *pulumiapi.Config, p *pages) er
 	}
 	return err
 }
+
+// consoleOf is where the console of the embedded service is; empty if it is not served.
+func consoleOf(loaded settings.Settings, s devserver.Status) string {
+	if s.PulumiAddress == "" || loaded.Get(settings.Console) != "on" {
+		return ""
+	}
+	return "http://" + s.PulumiAddress + console.Root + " (log in with the token in " + s.PulumiTokenFile + ")"
+}
