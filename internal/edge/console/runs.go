@@ -12,8 +12,9 @@ import (
 
 const (
 	// mostRuns is how many updates are kept at a time, those that are followed among them, and mostKept how many bytes of
-	// them, about.
-	mostRuns, mostKept = 64, 96 << 20
+	// them, about; grownBy is by how much one has grown when that is looked at again.
+	mostRuns, mostKept = 64, 48 << 20
+	grownBy            = 1 << 20
 	// unreadFor is how long an update is followed that nobody looks at.
 	unreadFor = time.Minute
 	// firstPatience is how long a reader waits for the whole log of an update that runs.
@@ -45,10 +46,11 @@ type run struct {
 	ready   chan struct{} // closed when the log that was there is read
 	once    sync.Once
 
-	mu   sync.Mutex
-	told told
-	read time.Time // when somebody looked last
-	err  error     // why it ended, if not with the end of the update
+	mu      sync.Mutex
+	told    told
+	counted int       // bytes of it when those of all were counted last
+	read    time.Time // when somebody looked last
+	err     error     // why it ended, if not with the end of the update
 }
 
 // of returns what the log of an update says so far. The log of one that has ended is whole.
@@ -145,6 +147,24 @@ func (k *run) unread(now time.Time) bool {
 	return now.Sub(k.read) > unreadFor
 }
 
+// bound evicts some, if there are too many or they are too large.
+func (r *runs) bound() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.evict(time.Now())
+}
+
+// apply takes in one item of the log, and reports whether the run has grown by much.
+func (k *run) apply(e deployments.WatchEvent) (grown bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.told.apply(e)
+	if grown = k.told.size-k.counted > grownBy; grown {
+		k.counted = k.told.size
+	}
+	return grown
+}
+
 // follow takes in the log of an update until its end, until nobody looks, or until the service ends.
 func (r *runs) follow(ctx context.Context, k *run) {
 	defer close(k.done)
@@ -166,9 +186,9 @@ func (r *runs) follow(ctx context.Context, k *run) {
 	}()
 	err := panics.Do("following an update", func() error {
 		return r.watch(ctx, k.update, func(e deployments.WatchEvent) error {
-			k.mu.Lock()
-			k.told.apply(e)
-			k.mu.Unlock()
+			if k.apply(e) {
+				r.bound()
+			}
 			if e.Progress != nil && e.Progress.Phase == nil { // is told once what is logged was sent
 				k.once.Do(func() { close(k.ready) })
 			}

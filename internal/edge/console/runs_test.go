@@ -141,3 +141,38 @@ func TestWhatIsKeptOfALogIsBounded(t *testing.T) {
 		t.Errorf("it is said to take %d bytes, not %d", k.size, want)
 	}
 }
+
+func TestLargeUpdatesAreForgottenForOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		viewer := b.login("viewer")
+		large := apitype.StepEventMetadata{Old: &apitype.StepEventStateMetadata{Custom: true, Inputs: map[string]any{}},
+			New: &apitype.StepEventStateMetadata{Custom: true, Inputs: map[string]any{}}}
+		for i := range shownChanges {
+			name := fmt.Sprint("x", i, strings.Repeat("x", changeText))
+			large.Old.Inputs[name], large.New.Inputs[name] = strings.Repeat("a", changeText), strings.Repeat("b", changeText)
+		}
+		var events []apitype.EngineEvent
+		for i := range 1000 {
+			events = append(events, ran(fmt.Sprint("r", i), "update", 0, 0, large)[:1]...)
+		}
+		for i := range 3 {
+			version := fmt.Sprint(i + 1)
+			b.running(version, events...)
+			b.shows(http.StatusOK, "/console/acme/shop/dev/updates/"+version, viewer)
+		}
+		synctest.Wait()
+		size := 0
+		for _, k := range b.console.runs.all {
+			size += k.size()
+			if k.size() > mostTold+grownBy {
+				t.Errorf("an update takes %d MiB", k.size()>>20)
+			}
+		}
+		if len(b.console.runs.all) == 0 || size > mostKept+grownBy {
+			t.Errorf("%d updates take %d MiB", len(b.console.runs.all), size>>20)
+		}
+		b.stop()
+		synctest.Wait()
+	})
+}

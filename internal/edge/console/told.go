@@ -21,7 +21,8 @@ const (
 	shownChanges   = 30 // of one step
 	changeText     = 300
 	messageText    = 4_000
-	stepCost       = 700 // bytes of a step, about
+	stepCost       = 1_200    // bytes of a step, about
+	mostTold       = 24 << 20 // bytes of a log, from which on no more changes are kept
 )
 
 // told is what the log of an update says, without the values of resources.
@@ -140,13 +141,11 @@ func (t *told) keep(row *projection.Row, e *apitype.EngineEvent) {
 		t.size += stepCost
 	}
 	if len(row.Changes) > 0 {
-		for _, c := range d.changes {
-			t.size -= len(c.Path) + len(c.Old) + len(c.New)
+		t.size -= sizeOf(d.changes)
+		if d.changes, d.more = nil, len(row.Changes); t.size < mostTold {
+			d.changes, d.more = changesOf(row.Changes)
 		}
-		d.changes, d.more = changesOf(row.Changes)
-		for _, c := range d.changes {
-			t.size += len(c.Path) + len(c.Old) + len(c.New)
-		}
+		t.size += sizeOf(d.changes)
 	}
 	if m := metadataOf(e); m != nil {
 		d.component = d.component || m.New != nil && !m.New.Custom || m.New == nil && m.Old != nil && !m.Old.Custom
@@ -159,6 +158,13 @@ func (t *told) keep(row *projection.Row, e *apitype.EngineEvent) {
 		row.Diags = []projection.Diag{{Severity: last.Severity, Message: short(messageText, last.Message)}}
 	}
 	row.Changes, row.Metadata = nil, apitype.StepEventMetadata{}
+}
+
+func sizeOf(changes []change) (bytes int) {
+	for _, c := range changes {
+		bytes += len(c.Path) + len(c.Old) + len(c.New)
+	}
+	return bytes
 }
 
 func metadataOf(e *apitype.EngineEvent) *apitype.StepEventMetadata {
