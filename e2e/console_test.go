@@ -134,12 +134,12 @@ var screenshots = flag.String("screenshots", "", "write the pictures of the cons
 // shop is a stack whose update takes a while.
 const shop = `name: shop
 runtime: yaml
-config: {image: {type: string, default: "shop-api:6"}}
+config: {image: {type: string, default: "shop-api:6"}, size: {type: string, default: small}}
 resources:
   network: {type: "deployctl:command:Run", properties: {create: "sleep 2; echo net-1"}}
   assets: {type: "deployctl:command:Run", properties: {create: "sleep 3; echo 41 files"}}
-  database: {type: "deployctl:command:Run", properties: {create: "sleep 4; echo db.${network.stdout}",
-    update: "sleep 3; echo db.${network.stdout}"}}
+  database: {type: "deployctl:command:Run", properties: {create: "sleep 4; echo ${size} db.${network.stdout}",
+    update: "sleep 3; echo ${size} db.${network.stdout}"}}
   cache: {type: "deployctl:command:Run", properties: {create: "sleep 1; echo cache.${network.stdout}"}}
   api: {type: "deployctl:command:Run", properties: {
     create: "sleep 2; echo ${image} ${database.stdout} ${cache.stdout}",
@@ -161,6 +161,7 @@ func TestTheConsoleIsUsedInABrowser(t *testing.T) {
 	p.must(t, "stack", "init", "dev")
 	p.must(t, "up", "--yes", "--skip-preview", "--message", "the first release")
 	p.must(t, "config", "set", "image", "shop-api:7")
+	p.must(t, "config", "set", "size", "large")
 	p.fails(t, 1, []string{"no such image"}, "up", "--yes", "--skip-preview", "--message", "shop-api:7")
 	s := p.status(t)
 	b := openPage(t, "http://"+s.PulumiAddress+"/organization/shop/dev/updates/2")
@@ -169,11 +170,14 @@ func TestTheConsoleIsUsedInABrowser(t *testing.T) {
 	b.text(t, fmt.Sprintf("document.querySelector('#token').value = %q; document.querySelector('.login').requestSubmit()",
 		read(t, s.PulumiTokenFile)))
 	b.await(t, "document.querySelector('h1').textContent", "Update 2 of shop/dev")
-	b.shoot(t, "update", 1000, 800, "light")
+	b.text(t, "document.querySelector('summary').click()")
+	b.shoot(t, "failed", 1000, 900, "light")
+	b.goTo(t, "/console/organization/shop/dev/updates/1", "Update 1 of shop/dev")
+	b.shoot(t, "update", 1000, 760, "dark")
 	b.goTo(t, "/console/", "Overview")
-	b.shoot(t, "home", 1000, 520, "light")
+	b.shoot(t, "home", 1000, 500, "light")
 	b.goTo(t, "/console/organization/shop/dev/graph", "Graph of shop/dev")
-	b.shoot(t, "graph", 1000, 420, "dark")
+	b.shoot(t, "graph", 1000, 520, "dark")
 	for _, path := range []string{"/console/", "/console/organization/shop/dev", "/console/organization/shop/dev/outputs",
 		"/console/organization/shop/dev/resources", "/console/organization/shop/dev/updates/2"} {
 		b.call(t, "Emulation.setDeviceMetricsOverride", map[string]any{"width": 360, "height": 800, "deviceScaleFactor": 1,

@@ -39,6 +39,7 @@ type call struct {
 	stack   deployments.StackName // of the path; zero when the path names none
 	caller  deployments.Caller
 	refused bool
+	exports bool // it has read a state, which the audit log is to have
 	release []func()
 	span    *tracing.Span // nil: it is not exported, or the caller is not known
 }
@@ -207,7 +208,7 @@ func (c *call) end(a answer, err error) {
 
 // record adds the call to the audit log if one of its rules, or its refusal, asks for that.
 func (c *call) record() {
-	recorded := c.refused
+	recorded := c.refused || c.exports
 	for _, rule := range c.route.does {
 		discloses, _ := rule.Recorded()
 		recorded = recorded || discloses

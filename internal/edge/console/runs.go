@@ -51,6 +51,8 @@ type run struct {
 	counted int       // bytes of it when those of all were counted last
 	read    time.Time // when somebody looked last
 	err     error     // why it ended, if not with the end of the update
+	// depends are what each resource of the update depends on, once somebody has looked for that; see critical.
+	depends map[string][]string
 }
 
 // of returns what the log of an update says so far. The log of one that has ended is whole.

@@ -146,33 +146,45 @@ func TestLargeUpdatesAreForgottenForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		viewer := b.login("viewer")
-		large := apitype.StepEventMetadata{Old: &apitype.StepEventStateMetadata{Custom: true, Inputs: map[string]any{}},
-			New: &apitype.StepEventStateMetadata{Custom: true, Inputs: map[string]any{}}}
-		for i := range shownChanges {
-			name := fmt.Sprint("x", i, strings.Repeat("x", changeText))
-			large.Old.Inputs[name], large.New.Inputs[name] = strings.Repeat("a", changeText), strings.Repeat("b", changeText)
-		}
-		var events []apitype.EngineEvent
-		for i := range 1000 {
-			events = append(events, ran(fmt.Sprint("r", i), "update", 0, 0, large)[:1]...)
-		}
-		for i := range 3 {
+		b.service.watching = make(chan string, 10)
+		for i := range 4 {
 			version := fmt.Sprint(i + 1)
-			b.running(version, events...)
+			b.running(version)
 			b.shows(http.StatusOK, "/console/acme/shop/dev/updates/"+version, viewer)
+			k := b.console.runs.all[len(b.console.runs.all)-1]
+			k.mu.Lock()
+			k.told.size = mostKept / 2
+			k.mu.Unlock()
+			e := said(1, "info", "", "more")
+			if !k.apply(deployments.WatchEvent{Event: &e}) || k.apply(deployments.WatchEvent{Event: &e}) {
+				t.Error("it is not said once that an update has grown")
+			}
+			b.console.runs.bound()
 		}
 		synctest.Wait()
-		size := 0
-		for _, k := range b.console.runs.all {
-			size += k.size()
-			if k.size() > mostTold+grownBy {
-				t.Errorf("an update takes %d MiB", k.size()>>20)
-			}
+		if n := len(b.console.runs.all); n != 1 || b.console.runs.all[0].update.Version != "4" {
+			t.Errorf("%d updates are kept", n)
 		}
-		if len(b.console.runs.all) == 0 || size > mostKept+grownBy {
-			t.Errorf("%d updates take %d MiB", len(b.console.runs.all), size>>20)
+		if n := len(b.service.watching); n != 4+3 {
+			t.Errorf("%d of 4 updates are followed", 2*4-n)
 		}
 		b.stop()
 		synctest.Wait()
 	})
+}
+
+func TestOfAnUpdateThatIsTooLargeNoMoreChangesAreKept(t *testing.T) {
+	k := newTold()
+	for i := range 2 {
+		for _, e := range ran(fmt.Sprint("r", i), "update", 1, 2, apitype.StepEventMetadata{
+			Old: &apitype.StepEventStateMetadata{Custom: true, Inputs: map[string]any{"size": "small"}},
+			New: &apitype.StepEventStateMetadata{Custom: true, Inputs: map[string]any{"size": "large"}}}) {
+			k.apply(deployments.WatchEvent{Event: &e})
+		}
+		k.size = mostTold
+	}
+	first, second := k.details[urnOf("pkg:index:Thing", "r0")], k.details[urnOf("pkg:index:Thing", "r1")]
+	if len(first.changes) != 1 || first.more != 0 || len(second.changes) != 0 || second.more != 1 {
+		t.Errorf("of the steps are kept %+v and %+v", first, second)
+	}
 }

@@ -19,6 +19,7 @@ type stored struct {
 	Parent               urn.URN                            `json:"parent"`
 	Dependencies         []urn.URN                          `json:"dependencies"`
 	PropertyDependencies map[resource.PropertyKey][]urn.URN `json:"propertyDependencies"`
+	Provider             string                             `json:"provider"`
 	Protect              bool                               `json:"protect"`
 	External             bool                               `json:"external"`
 	Delete               bool                               `json:"delete"`
@@ -54,8 +55,13 @@ func (c *call) readState() (s state, err error) {
 	if err != nil || info.Version == 0 {
 		return s, err
 	}
-	s.Version = info.Version
-	untyped, err := c.console.Service.Export(c.Context(), c.stack, info.Version, deployments.SecretsProvider{}, false)
+	return c.readVersion(info.Version)
+}
+
+// readVersion reads the state at a version. The caller has one of the places for that.
+func (c *call) readVersion(version int) (s state, err error) {
+	s.Version = version
+	untyped, err := c.console.Service.Export(c.Context(), c.stack, version, deployments.SecretsProvider{}, false)
 	if err != nil {
 		return s, err
 	}

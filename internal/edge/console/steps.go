@@ -1,9 +1,7 @@
 package console
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -112,34 +110,4 @@ func (s span) bar(begin, end time.Time) *bar {
 
 func (s span) mark(at time.Time) mark {
 	return mark{at, fmt.Sprintf("%.2f%%", min(s.percent(at), 99.5)), took(at.Sub(s.begin))}
-}
-
-// criticalOf returns the chain of steps that ends with the one that ended last: before each is the step that had ended
-// last when it began. Had one of them been faster, the update could have been. Components take no time of their own.
-func criticalOf(rows []*projection.Row, t *told) map[*projection.Row]bool {
-	steps := slices.DeleteFunc(slices.Clone(rows), func(row *projection.Row) bool {
-		d := t.details[row.URN]
-		return row.Started.IsZero() || row.Finished.IsZero() || d == nil || d.component || !row.IsChange()
-	})
-	slices.SortStableFunc(steps, func(a, b *projection.Row) int {
-		return cmp.Or(b.Finished.Compare(a.Finished), a.Started.Compare(b.Started))
-	})
-	chain := map[*projection.Row]bool{}
-	if len(steps) == 0 {
-		return chain
-	}
-	last := steps[0]
-	for _, row := range steps { // of those that ended last, the one that began last
-		if row.Finished.Equal(last.Finished) && row.Started.After(last.Started) {
-			last = row
-		}
-	}
-	chain[last] = true
-	for _, row := range steps {
-		// Times are known to the second: of what took none of it, the chain has one at a time.
-		if !row.Finished.After(last.Started) && row.Started.Before(last.Started) {
-			chain[row], last = true, row
-		}
-	}
-	return chain
 }

@@ -94,8 +94,9 @@ func updatePage(c *call) (answer, error) {
 	if k, err := c.console.runs.of(c.Context(), info); err != nil {
 		_, u.NotLog = c.told(err)
 	} else {
+		depends := c.dependencies(k, info)
 		k.mu.Lock()
-		u.fill(&k.told, c, number)
+		u.fill(&k.told, c, number, depends)
 		k.mu.Unlock()
 	}
 	p := c.stackPageOf("Updates")
@@ -119,7 +120,7 @@ func (c *call) temporal(u deployments.UpdateName) []link {
 }
 
 // fill takes out of the log what one page shows.
-func (u *update) fill(t *told, c *call, number int) {
+func (u *update) fill(t *told, c *call, number int, depends map[string][]string) {
 	if t.state.End != nil && u.Running { // the log knows of the end first
 		end := *t.state.End
 		end.Update = u.Update
@@ -140,7 +141,7 @@ func (u *update) fill(t *told, c *call, number int) {
 	rows := u.shownRows(t)
 	span := spanOf(u.UpdateInfo, rows, now)
 	u.Took = took(span.end.Sub(span.begin))
-	critical := criticalOf(rows, t)
+	critical := criticalOf(rows, t, depends)
 	from, to := deployments.Page{Number: number, Size: stepsSize}.Bounds(len(rows))
 	for _, row := range rows[from:to] {
 		u.Steps = append(u.Steps, stepOf(row, t.details[row.URN], span, critical[row], c.stack))
