@@ -128,6 +128,35 @@ func TestTheConsoleShowsAnUpdateWhileItRunsAndAllOfItsStackAfterwards(t *testing
 	r.get(t, http.StatusNotFound, "/console/organization/"+projectName(t)+"/gone")
 }
 
+// TestTheConsoleSaysThatAProgramWasLostAndTheUpdateWentOn kills the service while a reader looks at an update.
+func TestTheConsoleSaysThatAProgramWasLostAndTheUpdateWentOn(t *testing.T) {
+	soaktest.Only(t)
+	t.Parallel()
+	s := newStage(t, newHome(t))
+	path := "/console/organization/" + projectName(t) + "/dev/updates/1"
+	g := s.gate(t, "auto-2", fakecloud.Before)
+	up := s.start(t, "up", "--yes", "--skip-preview")
+	must(t, g.Wait(waiting(t)))
+	before := s.reader(t)
+	before.get(t, http.StatusOK, path)
+	s.killService(t)
+	s.must(t, "dev", "--background")
+	must(t, g.Open(t.Context()))
+	up.mustEnd(t, 0)
+	after := s.reader(t)
+	eventually(t, "the page shows the end and the loss", func() bool {
+		page := after.get(t, http.StatusOK, path)
+		return strings.Contains(page, `<span class="status succeeded">`) && strings.Contains(page, "or its worker, was lost") &&
+			strings.Contains(page, `<rect class="lost"`)
+	})
+	res, err := before.Get(before.base + path)
+	must(t, err)
+	must(t, res.Body.Close())
+	if res.StatusCode != http.StatusSeeOther {
+		t.Errorf("a session of before the service's end is answered %s", res.Status)
+	}
+}
+
 // screenshots is where the pictures of docs/console.md go.
 var screenshots = flag.String("screenshots", "", "write the pictures of the console to `DIR`")
 
