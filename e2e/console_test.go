@@ -78,8 +78,9 @@ func TestTheConsoleShowsAnUpdateWhileItRunsAndAllOfItsStackAfterwards(t *testing
 	t.Parallel()
 	h := newHome(t)
 	s := newStage(t, h)
-	s.write(t, "scenario.yaml", strings.Replace(layers, "outputs:\n", "outputs:\n  password: !secret needle-of-the-console\n"+
-		"  page: https://shop.example/\n", 1))
+	s.write(t, "scenario.yaml", strings.Replace(layers, "outputs:\n",
+		"outputs:\n  password: !secret needle-of-the-console\n"+
+			"  page: https://shop.example/\n", 1))
 	g := s.gate(t, "auto-2", fakecloud.Before)
 	up := s.start(t, "up", "--yes", "--skip-preview", "--message", "<b>bold</b>")
 	must(t, g.Wait(waiting(t)))
@@ -97,7 +98,8 @@ func TestTheConsoleShowsAnUpdateWhileItRunsAndAllOfItsStackAfterwards(t *testing
 	must(t, g.Open(t.Context()))
 	up.mustEnd(t, 0)
 	eventually(t, "the page of the update shows its end", func() bool {
-		return strings.Contains(r.get(t, http.StatusOK, stack+"/updates/1"), `<span class="status succeeded">succeeded</span>`)
+		return strings.Contains(r.get(t, http.StatusOK, stack+"/updates/1"),
+			`<span class="status succeeded">succeeded</span>`)
 	})
 	pages := r.visit(t, "/console/")
 	for _, path := range []string{stack, stack + "/resources", stack + "/graph", stack + "/outputs", stack + "/updates",
@@ -146,7 +148,8 @@ func TestTheConsoleSaysThatAProgramWasLostAndTheUpdateWentOn(t *testing.T) {
 	after := s.reader(t)
 	eventually(t, "the page shows the end and the loss", func() bool {
 		page := after.get(t, http.StatusOK, path)
-		return strings.Contains(page, `<span class="status succeeded">`) && strings.Contains(page, "or its worker, was lost") &&
+		return strings.Contains(page, `<span class="status succeeded">`) && strings.Contains(page,
+			"or its worker, was lost") &&
 			strings.Contains(page, `<rect class="lost"`)
 	})
 	res, err := before.Get(before.base + path)

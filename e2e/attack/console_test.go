@@ -18,7 +18,8 @@ import (
 )
 
 // consolePages are those of the victim's stack, and the home.
-var consolePages = []string{"/console/", "/console/organization/precious/dev", "/console/organization/precious/dev/resources",
+var consolePages = []string{"/console/", "/console/organization/precious/dev",
+	"/console/organization/precious/dev/resources",
 	"/console/organization/precious/dev/graph", "/console/organization/precious/dev/outputs",
 	"/console/organization/precious/dev/updates", "/console/organization/precious/dev/updates/1",
 	"/console/organization/precious/dev/updates/1/log"}

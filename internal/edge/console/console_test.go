@@ -301,7 +301,8 @@ func TestALoginLeadsNowhereElse(t *testing.T) {
 	b := newBench(t)
 	for _, to := range []string{"", "https://evil.example/", "//evil.example/console/", "/\\evil.example",
 		"/console/\\evil.example", "/console/..//evil.example", "/console/../api/user", "javascript:alert(1)",
-		"/console/%2e%2e/x", "/console/\r\nSet-Cookie: x=y", "/api/user", "console/", "/console/" + strings.Repeat("a", 3000)} {
+		"/console/%2e%2e/x", "/console/\r\nSet-Cookie: x=y", "/api/user", "console/", "/console/" + strings.Repeat("a",
+			3000)} {
 		_, _, header := b.send("/console/login", "", url.Values{"token": {"viewer"}, "to": {to}})
 		if header.Get("Location") != "/console/" {
 			t.Errorf("%q leads to %q", to, header.Get("Location"))
@@ -378,7 +379,8 @@ func TestEveryAnswerHasTheHeaders(t *testing.T) {
 			}
 		}
 	}
-	for _, path := range append([]string{"/console", "/console/", "/console/login", "/console/style.css", "/console/script.js",
+	for _, path := range append([]string{"/console", "/console/", "/console/login", "/console/style.css",
+		"/console/script.js",
 		"/console/nothing", "/console/acme/shop/dev/nothing", "/console/../x", "/console//", "/console/acme/shop/gone"},
 		paths...) {
 		for _, cookie := range []string{"", viewer, "forged"} {
@@ -421,7 +423,8 @@ func TestASessionEndsWithItsTokenItsTimeAndTheLogout(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.console.now = func() time.Time { return time.Now().Add(sessionFor) }
-	for name, cookie := range map[string]string{"of a revoked token": revoked, "that is over": viewer, "that is forged": "x"} {
+	for name, cookie := range map[string]string{"of a revoked token": revoked, "that is over": viewer,
+		"that is forged": "x"} {
 		if name == "of a revoked token" {
 			b.console.now = time.Now
 		}

@@ -12,8 +12,10 @@ import (
 // service, none is without its headers, none has markup of the request, and none leads to another site.
 func FuzzPages(f *testing.F) {
 	for _, path := range append([]string{"/console/?organization=acme&after=a/b/c", "/console/login?to=//evil.example",
-		"/console/acme/shop/dev/resources?urn=" + url.QueryEscape(hostile), "/console/acme/shop/dev/updates?page=99999999999999999999",
-		"/console/acme/shop/dev/graph?find=%00%ff", "/console/acme/shop/dev/previews/..%2f..", "/console/%2e%2e/api"}, paths...) {
+		"/console/acme/shop/dev/resources?urn=" + url.QueryEscape(hostile),
+		"/console/acme/shop/dev/updates?page=99999999999999999999",
+		"/console/acme/shop/dev/graph?find=%00%ff", "/console/acme/shop/dev/previews/..%2f..", "/console/%2e%2e/api"},
+		paths...) {
 		f.Add(path, "Sec-Fetch-Site", "same-origin", "/console/acme/shop/dev")
 	}
 	b := newBench(f)
@@ -28,7 +30,8 @@ func FuzzPages(f *testing.F) {
 		get := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
 		get.URL, get.RequestURI = target, path
 		form := url.Values{"token": {"viewer"}, "to": {to}}
-		post := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/console/login", strings.NewReader(form.Encode()))
+		post := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/console/login",
+			strings.NewReader(form.Encode()))
 		for _, r := range []*http.Request{get, post} {
 			r.Header.Set(name, value)
 			r.AddCookie(&http.Cookie{Name: sessionCookie, Value: viewer})

@@ -31,14 +31,16 @@ func ran(name, op string, from, to int, m apitype.StepEventMetadata) []apitype.E
 }
 
 func said(seconds int, severity, urn, text string) apitype.EngineEvent {
-	return apitype.EngineEvent{Timestamp: at(seconds), DiagnosticEvent: &apitype.DiagnosticEvent{Severity: severity, URN: urn,
+	return apitype.EngineEvent{Timestamp: at(seconds), DiagnosticEvent: &apitype.DiagnosticEvent{Severity: severity,
+		URN:     urn,
 		Message: text, Color: "never"}}
 }
 
 // stateOf makes a deployment of resources.
 func stateOf(t testing.TB, outputs map[string]any, resources ...map[string]any) json.RawMessage {
 	t.Helper()
-	root := map[string]any{"urn": urnOf("pulumi:pulumi:Stack", "shop-dev"), "type": "pulumi:pulumi:Stack", "outputs": outputs}
+	root := map[string]any{"urn": urnOf("pulumi:pulumi:Stack", "shop-dev"), "type": "pulumi:pulumi:Stack",
+		"outputs": outputs}
 	text, err := json.Marshal(map[string]any{"resources": append([]map[string]any{root}, resources...)})
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +49,8 @@ func stateOf(t testing.TB, outputs map[string]any, resources ...map[string]any) 
 }
 
 func thing(name string, more ...string) map[string]any {
-	r := map[string]any{"urn": urnOf("pkg:index:Thing", name), "type": "pkg:index:Thing", "custom": true, "id": "id-" + name,
+	r := map[string]any{"urn": urnOf("pkg:index:Thing", name), "type": "pkg:index:Thing", "custom": true, "id": "id-" +
+		name,
 		"parent": urnOf("pulumi:pulumi:Stack", "shop-dev")}
 	var on []string
 	for _, dependency := range more {
@@ -71,7 +74,8 @@ func harmless(t *testing.T, path, page string) {
 			t.Errorf("%s has %s", path, tag)
 		}
 	}
-	if found := attributes.FindString(quoted.ReplaceAllString(page, `""`)); found != "" || strings.Contains(page, `href="javascript:`) ||
+	if found := attributes.FindString(quoted.ReplaceAllString(page, `""`)); found != "" || strings.Contains(page,
+		`href="javascript:`) ||
 		strings.Contains(page, "alert(1)</script>") {
 		t.Errorf("%s has markup of others: %s", path, found)
 	}
@@ -104,10 +108,12 @@ func TestTextsOfOthersAreNoMarkup(t *testing.T) {
 	resource := thing(hostile)
 	resource["id"], resource["initErrors"] = hostile, []string{hostile}
 	resource["inputs"] = map[string]any{hostile: []any{hostile}}
-	b.service.version, b.service.deployment = 1, stateOf(t, map[string]any{hostile: hostile, "text": hostile, "trap": "javascript:alert(1)"}, resource)
+	b.service.version, b.service.deployment = 1, stateOf(t, map[string]any{hostile: hostile, "text": hostile,
+		"trap": "javascript:alert(1)"}, resource)
 	viewer := b.login("viewer")
 	all := append([]string{"/console/", resourceURL(dev, "urn:pulumi:dev::shop::pkg:index:Thing::"+hostile),
-		"/console/acme/shop/dev/graph?find=%3Cscript%3E", "/console/acme/shop/dev/resources?find=%3Cscript%3Ealert(1)%3C/script%3E",
+		"/console/acme/shop/dev/graph?find=%3Cscript%3E",
+		"/console/acme/shop/dev/resources?find=%3Cscript%3Ealert(1)%3C/script%3E",
 		"/console/acme/shop/dev/updates/1?all=1"}, paths...)
 	for _, path := range all {
 		harmless(t, path, b.shows(http.StatusOK, path, viewer))
@@ -121,12 +127,15 @@ func TestTextsOfOthersAreNoMarkup(t *testing.T) {
 
 func TestSecretsAreInNoPage(t *testing.T) {
 	b := newBench(t)
-	secret := map[string]any{"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270", "ciphertext": "v1:sealed-text"}
+	secret := map[string]any{"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270",
+		"ciphertext": "v1:sealed-text"}
 	one := thing("one")
 	one["inputs"], one["outputs"] = map[string]any{"password": secret}, map[string]any{"list": []any{"open", secret}}
-	b.service.version, b.service.deployment = 1, stateOf(t, map[string]any{"password": secret, "deep": map[string]any{"in": secret}}, one)
+	b.service.version, b.service.deployment = 1, stateOf(t, map[string]any{"password": secret,
+		"deep": map[string]any{"in": secret}}, one)
 	viewer := b.login("admin")
-	for _, path := range []string{"/console/acme/shop/dev/outputs", resourceURL(dev, "urn:pulumi:dev::shop::pkg:index:Thing::one"),
+	for _, path := range []string{"/console/acme/shop/dev/outputs", resourceURL(dev,
+		"urn:pulumi:dev::shop::pkg:index:Thing::one"),
 		"/console/acme/shop/dev/resources", "/console/acme/shop/dev/graph"} {
 		page := b.shows(http.StatusOK, path, viewer)
 		if strings.Contains(page, "sealed-text") || strings.Contains(page, "ciphertext") {
@@ -151,13 +160,16 @@ func TestAnAddressIsALinkOnlyIfItLeadsToThePlainWeb(t *testing.T) {
 
 func TestAnUpdateShowsItsStepsItsDiffItsCriticalPathAndItsRestarts(t *testing.T) {
 	b := newBench(t)
-	diff := apitype.StepEventMetadata{Old: &apitype.StepEventStateMetadata{Custom: true, Inputs: map[string]any{"size": "small", "pw": "[secret]"}},
-		New:          &apitype.StepEventStateMetadata{Custom: true, Inputs: map[string]any{"size": "large", "pw": "[secret]"}},
+	diff := apitype.StepEventMetadata{Old: &apitype.StepEventStateMetadata{Custom: true,
+		Inputs: map[string]any{"size": "small", "pw": "[secret]"}},
+		New: &apitype.StepEventStateMetadata{Custom: true, Inputs: map[string]any{"size": "large",
+			"pw": "[secret]"}},
 		DetailedDiff: map[string]apitype.PropertyDiff{"size": {Kind: apitype.DiffUpdate, InputDiff: true}}}
 	var events []apitype.EngineEvent
 	for _, step := range [][]apitype.EngineEvent{ran("network", "create", 0, 10, apitype.StepEventMetadata{}),
 		ran("assets", "create", 0, 3, apitype.StepEventMetadata{}), ran("database", "update", 10, 40, diff),
-		ran("cache", "create", 10, 12, apitype.StepEventMetadata{}), ran("api", "create", 40, 60, apitype.StepEventMetadata{}),
+		ran("cache", "create", 10, 12, apitype.StepEventMetadata{}), ran("api", "create", 40, 60,
+			apitype.StepEventMetadata{}),
 		ran("idle", "same", 60, 60, apitype.StepEventMetadata{}),
 		{said(20, "info", "", "info: The program starts again, because its process or its worker was lost.\n")}} {
 		events = append(events, step...)
@@ -167,7 +179,8 @@ func TestAnUpdateShowsItsStepsItsDiffItsCriticalPathAndItsRestarts(t *testing.T)
 	if critical := criticalIn(page); strings.Join(critical, " ") != "network database api" {
 		t.Errorf("these are critical: %q", critical)
 	}
-	for _, text := range []string{"1 change of database", ">size<", "small", "large", "After 20 s the program", "10 s", "30 s",
+	for _, text := range []string{"1 change of database", ">size<", "small", "large", "After 20 s the program", "10 s",
+		"30 s",
 		`href="https://temporal.example/namespaces/default/workflows/update%2Facme%2Fshop%2Fdev%2F1"`,
 		"1 resource to which nothing happens is not listed"} {
 		if !strings.Contains(page, text) {
@@ -180,13 +193,15 @@ func TestTheCriticalPathFollowsWhatStepsWaitedFor(t *testing.T) {
 	b := newBench(t)
 	var events []apitype.EngineEvent
 	for _, step := range [][]apitype.EngineEvent{ran("network", "create", 1, 3, apitype.StepEventMetadata{}),
-		ran("assets", "create", 0, 3, apitype.StepEventMetadata{}), ran("database", "create", 3, 7, apitype.StepEventMetadata{}),
+		ran("assets", "create", 0, 3, apitype.StepEventMetadata{}), ran("database", "create", 3, 7,
+			apitype.StepEventMetadata{}),
 		ran("cache", "create", 3, 7, apitype.StepEventMetadata{}), ran("api", "create", 7, 8, apitype.StepEventMetadata{}),
 		ran("instant", "create", 8, 8, apitype.StepEventMetadata{}), ran("old", "delete", 8, 9, apitype.StepEventMetadata{
 			Old: &apitype.StepEventStateMetadata{Custom: true}})} {
 		events = append(events, step...)
 	}
-	b.service.version, b.service.deployment = 1, stateOf(t, nil, thing("network"), thing("assets"), thing("database", "network"),
+	b.service.version, b.service.deployment = 1, stateOf(t, nil, thing("network"), thing("assets"), thing("database",
+		"network"),
 		thing("cache", "assets"), thing("api", "database"), thing("instant", "api"))
 	viewer := b.login("viewer")
 	for version, want := range map[string]string{"1": "network database api old", "p-1": "assets database api old"} {
@@ -233,7 +248,8 @@ func TestPagesOfALargeStackAreSmallAndQuick(t *testing.T) {
 	b.service.version, b.service.deployment = 1, stateOf(t, nil, resources...)
 	b.succeeded("1", events...)
 	viewer := b.login("viewer")
-	for _, path := range append([]string{"/console/acme/shop/dev/resources?page=100", "/console/acme/shop/dev/updates/1?page=100",
+	for _, path := range append([]string{"/console/acme/shop/dev/resources?page=100",
+		"/console/acme/shop/dev/updates/1?page=100",
 		"/console/acme/shop/dev/updates/1/log?page=20", "/console/acme/shop/dev/graph?find=thing-00000",
 		resourceURL(dev, "urn:pulumi:dev::shop::pkg:index:Thing::thing-00000")}, paths...) {
 		began := time.Now()
@@ -243,11 +259,13 @@ func TestPagesOfALargeStackAreSmallAndQuick(t *testing.T) {
 			t.Errorf("%s has %d bytes", path, len(page))
 		}
 	}
-	if page := b.shows(http.StatusOK, "/console/acme/shop/dev/resources?page=100", viewer); !strings.Contains(page, ">thing-09998<") ||
+	if page := b.shows(http.StatusOK, "/console/acme/shop/dev/resources?page=100", viewer); !strings.Contains(page,
+		">thing-09998<") ||
 		!strings.Contains(page, `rel="next"`) {
 		t.Error("the hundredth page is not that")
 	}
-	if page := b.shows(http.StatusOK, "/console/acme/shop/dev/resources?find=THING-0042&page=1", viewer); strings.Count(page, "<tr>") != 11 {
+	if page := b.shows(http.StatusOK, "/console/acme/shop/dev/resources?find=THING-0042&page=1",
+		viewer); strings.Count(page, "<tr>") != 11 {
 		t.Errorf("10 resources are found in %d rows", strings.Count(page, "<tr>"))
 	}
 	for _, path := range []string{"/resources?page=0", "/resources?page=x", "/updates?page=-1", "/updates/1?page=1.5"} {

@@ -53,8 +53,8 @@ func (c *call) row(r stored, most int) resourceRow {
 		}
 		row.Dependencies = append(row.Dependencies, c.linkTo(id))
 	}
-	for mark, set := range map[string]bool{"protected": r.Protect, "read, not owned": r.External, "is being deleted": r.Delete,
-		"tainted": r.Taint, "not healthy": len(r.InitErrors) > 0} {
+	for mark, set := range map[string]bool{"protected": r.Protect, "read, not owned": r.External,
+		"is being deleted": r.Delete, "tainted": r.Taint, "not healthy": len(r.InitErrors) > 0} {
 		if set {
 			row.Marks = append(row.Marks, mark)
 		}

@@ -19,8 +19,10 @@ func (b *bench) running(version string, events ...apitype.EngineEvent) {
 	for i := range events {
 		log = append(log, deployments.WatchEvent{Event: &events[i]})
 	}
-	b.service.logs[version] = append(log, deployments.WatchEvent{Progress: &deployments.Progress{Running: []deployments.RunningStep{
-		{URN: urnOf("pkg:index:Thing", "slow"), Step: "create", Attempt: 3, LastError: "the cloud is busy", Started: began}}}})
+	b.service.logs[version] = append(log,
+		deployments.WatchEvent{Progress: &deployments.Progress{Running: []deployments.RunningStep{
+			{URN: urnOf("pkg:index:Thing", "slow"), Step: "create", Attempt: 3, LastError: "the cloud is busy",
+				Started: began}}}})
 }
 
 func TestAnUpdateThatRunsIsFollowedOnceForAllReadersUntilNobodyLooks(t *testing.T) {
@@ -110,7 +112,8 @@ func TestAnUpdateOfALaterStackOfTheNameIsAnotherOne(t *testing.T) {
 	info := b.service.infos["1"]
 	info.Started = began.Add(time.Second)
 	b.service.infos["1"] = info
-	if page := b.shows(http.StatusOK, "/console/acme/shop/dev/updates/1", viewer); !strings.Contains(page, "of the second") {
+	if page := b.shows(http.StatusOK, "/console/acme/shop/dev/updates/1", viewer); !strings.Contains(page,
+		"of the second") {
 		t.Errorf("the page is %s", page)
 	}
 }

@@ -42,7 +42,8 @@ type drift struct {
 // stackPageOf returns what the pages of a stack have in common.
 func (c *call) stackPageOf(current string) page {
 	at := stackURL(c.stack)
-	p := page{Title: c.stack.Project + "/" + c.stack.Stack, Path: []link{{c.stack.Organization, (&home{Organization: c.stack.Organization}).url("")},
+	organization := home{Organization: c.stack.Organization}
+	p := page{Title: c.stack.Project + "/" + c.stack.Stack, Path: []link{{c.stack.Organization, organization.url("")},
 		{c.stack.Project, at}, {c.stack.Stack, at}}}
 	for _, t := range []link{{"Overview", ""}, {"Resources", "/resources"}, {"Graph", "/graph"}, {"Outputs", "/outputs"},
 		{"Updates", "/updates"}} {
@@ -103,7 +104,8 @@ func (o *overview) readDrift(c *call) {
 		_, o.NotDrift = c.told(err)
 		return
 	}
-	o.Drift = &drift{Drift: found, URL: updateURL(deployments.UpdateName{StackName: c.stack, Version: found.Update.Version})}
+	o.Drift = &drift{Drift: found, URL: updateURL(deployments.UpdateName{StackName: c.stack,
+		Version: found.Update.Version})}
 	if found.Remediation != nil {
 		o.Drift.RemediatedURL = updateURL(deployments.UpdateName{StackName: c.stack, Version: found.Remediation.Version})
 	}

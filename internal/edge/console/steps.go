@@ -104,7 +104,8 @@ func (s span) percent(at time.Time) float64 {
 // bar returns the part of the time that a step took, wide enough to be seen.
 func (s span) bar(begin, end time.Time) *bar {
 	from := min(s.percent(begin), 99)
-	return &bar{From: fmt.Sprintf("%.2f%%", from), Width: fmt.Sprintf("%.2f%%", min(100-from, max(1, s.percent(end)-from))),
+	width := min(100-from, max(1, s.percent(end)-from))
+	return &bar{From: fmt.Sprintf("%.2f%%", from), Width: fmt.Sprintf("%.2f%%", width),
 		Label: fmt.Sprintf("began %s after the update, took %s", took(begin.Sub(s.begin)), took(end.Sub(begin)))}
 }
 

@@ -209,7 +209,8 @@ func (t *told) say(at time.Time, d apitype.DiagnosticEvent) {
 	if d.URN != "" {
 		m.Name = projection.Violation{URN: d.URN}.Of().Name
 	}
-	if d.URN == "" && strings.HasPrefix(strings.TrimPrefix(m.Text, "info: "), engine.StartsAgain) && len(t.restarts) < stepsSize {
+	if d.URN == "" && strings.HasPrefix(strings.TrimPrefix(m.Text, "info: "), engine.StartsAgain) &&
+		len(t.restarts) < stepsSize {
 		t.restarts = append(t.restarts, at)
 	}
 	t.messages = append(t.messages, m)

@@ -8,7 +8,10 @@ import (
 
 func TestTheLinksOfTheStockCLILeadToTheConsole(t *testing.T) {
 	b := newBench(t)
-	b.config.Console = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.URL.Path) })
+	b.config.Console = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w,
+			r.URL.Path)
+	})
 	b.serve()
 	for _, path := range []string{"/acme/shop/dev", "/acme/shop/dev/updates/7", "/acme/shop/dev/previews/0123-4567"} {
 		status, _, header := b.do(http.MethodGet, path+"?next=//evil.example", "", nil)

@@ -191,17 +191,12 @@ func serveEmbedded(ctx context.Context, d *devCall, server *devserver.Server, co
 	authority := grpcapi.OneToken(token, node.authority)
 	memory, calls := grpcapi.NewMemory(), grpcapi.NewCalls()
 	in.heap.Count(memory.Taken)
-	pages, err := pagesOf(d.settings, server.Status.UIURL+"/namespaces/"+server.Status.Namespace)
-	if err != nil {
-		return err
-	}
-	pages.tellWhere(server.Status)
 	stock := pulumiapi.Config{Memory: memory, Calls: calls,
 		Authority: stockAuthority{authority, server.Status.PulumiTokenFile},
 		Log:       server.Log, Since: time.Now(), Callback: callback, Counted: in.metrics.pulumi(), Tracing: in.tracing}
 	return together(ctx,
-		func(ctx context.Context) error { return node.servePulumi(ctx, listeners.api, stock, pages) },
-		func(ctx context.Context) error { return node.servePulumi(ctx, listeners.console, stock, pages) },
+		func(ctx context.Context) error { return node.servePulumi(ctx, listeners.api, stock) },
+		func(ctx context.Context) error { return node.servePulumi(ctx, listeners.console, stock) },
 		func(ctx context.Context) error {
 			return grpcapi.Serve(ctx, doors.SameUser(listener), in.metrics.calls(grpcapi.Config{Memory: memory, Calls: calls,
 				Service: node.service, Authority: authority, Auditor: node.audit, TLS: server.TLS,
@@ -258,6 +253,10 @@ func (d *devCall) infrastructure(server *devserver.Server) (in infrastructure, e
 	if in.lease, err = leaseOf(d.settings); err != nil {
 		return in, err
 	}
+	if in.pages, err = pagesOf(d.settings, server.Status.UIURL+"/namespaces/"+server.Status.Namespace); err != nil {
+		return in, err
+	}
+	in.pages.tellWhere(server.Status.Home)
 	if in.tracing, err = tracingOf(d.settings, "deployctl-dev", server.Status.Instance, server.Log); err != nil {
 		return in, err
 	}

@@ -43,20 +43,20 @@ func pagesOf(s settings.Settings, temporal string) (*pages, error) {
 		url.PathEscape(s.Get(settings.TemporalNamespace))}, nil
 }
 
-// tellWhere has the page of the login say where the embedded service's user finds a token.
-func (p *pages) tellWhere(s devserver.Status) {
-	if p != nil && s.PulumiTokenFile != "" {
-		p.tokenHint = "The embedded service has a new one at each start, in the file " + s.PulumiTokenFile + "."
+// tellWhere has the page of the login say where the user of an embedded service finds a token.
+func (p *pages) tellWhere(home string) {
+	if p != nil {
+		p.tokenHint = "The embedded service has a new one at each start, in the file " + stockTokenFile(home) + "."
 	}
 }
 
 // addConsole adds the console to an edge, unless there is to be none.
-func (n *node) addConsole(ctx context.Context, c *pulumiapi.Config, p *pages) error {
-	if p == nil {
+func (n *node) addConsole(ctx context.Context, c *pulumiapi.Config) error {
+	if n.pages == nil {
 		return nil
 	}
 	k, err := console.New(ctx, console.Config{Service: n.stock, Authority: c.Authority, Auditor: n.audit, Memory: c.Memory,
-		Calls: c.Calls, Box: n.store.Keyring().Box(console.Purpose), Temporal: p.temporal, TokenHint: p.tokenHint,
+		Calls: c.Calls, Box: n.store.Keyring().Box(console.Purpose), Temporal: n.pages.temporal, TokenHint: n.pages.tokenHint,
 		Tracing: c.Tracing, Log: c.Log, Counted: c.Counted})
 	if err == nil {
 		c.Console = k

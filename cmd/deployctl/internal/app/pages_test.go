@@ -29,7 +29,8 @@ func TestTheConsoleIsServedUnlessASettingSaysOtherwise(t *testing.T) {
 			t.Fatal(err)
 		}
 		p, err := pagesOf(loaded, "http://of-the-service/namespaces/n")
-		if (err != nil) != c.wrong || (p != nil) != c.served || c.wrong && deployments.CodeOf(err) != deployments.CodeInvalid {
+		if (err != nil) != c.wrong || (p != nil) != c.served ||
+			c.wrong && deployments.CodeOf(err) != deployments.CodeInvalid {
 			t.Errorf("%s: %+v, %v", c.name, p, err)
 		} else if p != nil && p.temporal != c.temporal {
 			t.Errorf("%s: workflows are linked at %s", c.name, p.temporal)

@@ -36,15 +36,15 @@ func (o *start) openPulumi(secure *tls.Config) net.Listener {
 	return listener
 }
 
-// servePulumi serves the Pulumi Service API, with the console unless pages is nil, until ctx ends; with a nil listener
+// servePulumi serves the Pulumi Service API, with the console if there is to be one, until ctx ends; with a nil listener
 // it only waits.
-func (n *node) servePulumi(ctx context.Context, listener net.Listener, c pulumiapi.Config, pages *pages) error {
+func (n *node) servePulumi(ctx context.Context, listener net.Listener, c pulumiapi.Config) error {
 	if listener == nil {
 		<-ctx.Done()
 		return nil
 	}
 	c.Service, c.Auditor = n.stock, n.audit
-	if err := n.addConsole(ctx, &c, pages); err != nil {
+	if err := n.addConsole(ctx, &c); err != nil {
 		_ = listener.Close() // nobody was served
 		return err
 	}

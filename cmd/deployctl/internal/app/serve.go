@@ -63,7 +63,7 @@ func serve(ctx context.Context, o *start, check bool) error {
 	lease, err := leaseOf(o.settings)
 	o.setting(err)
 	o.in.lease = lease
-	pages, err := pagesOf(o.settings, "")
+	o.in.pages, err = pagesOf(o.settings, "")
 	o.setting(err)
 	o.in.issuers = outbound.Hosts(o.settings.Get(settings.TrustPrivateHosts))
 	kept, err := auditKept(o.settings)
@@ -97,7 +97,7 @@ func serve(ctx context.Context, o *start, check bool) error {
 		func(ctx context.Context) error {
 			return node.servePulumi(ctx, pulumi, pulumiapi.Config{Memory: memory, Calls: calls, Authority: authority,
 				TLS: api.secure,
-				Log: log, Counted: in.metrics.pulumi(), Tracing: in.tracing}, pages)
+				Log: log, Counted: in.metrics.pulumi(), Tracing: in.tracing})
 		},
 		func(ctx context.Context) error { return collectAudit(ctx, node.store, kept, log) },
 		node.readiness.watch,
