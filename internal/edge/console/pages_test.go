@@ -273,3 +273,20 @@ func TestPagesOfALargeStackAreSmallAndQuick(t *testing.T) {
 	}
 	b.shows(http.StatusOK, "/console/acme/shop/dev/updates?page=99999999999999999999", viewer)
 }
+
+func TestAPreviewIsFoundByTheIDThatTheStockCLINames(t *testing.T) {
+	b := newBench(t)
+	b.succeeded("p-0123456789abcdef")
+	viewer := b.login("viewer")
+	_, _, header := b.do(http.MethodGet, "/console/acme/shop/dev/previews/0123456789abcdef", viewer, nil)
+	page := b.shows(http.StatusOK, header.Get("Location"), viewer)
+	if !strings.Contains(page, "<h1>Preview 01234567 of shop/dev</h1>") {
+		t.Errorf("at %q is %s", header.Get("Location"), page)
+	}
+	for _, version := range []string{"p-", "x", "..", "p-" + strings.Repeat("a", 300)} {
+		if status, said, _ := b.do(http.MethodGet, "/console/acme/shop/dev/updates/"+version, viewer, nil); status < 400 ||
+			status >= 500 {
+			t.Errorf("%q is answered %d: %s", version, status, said)
+		}
+	}
+}

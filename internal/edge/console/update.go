@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -100,13 +101,24 @@ func updatePage(c *call) (answer, error) {
 		k.mu.Unlock()
 	}
 	p := c.stackPageOf("Updates")
-	p.Title = "Update " + short(40, info.Update.Version) + " of " + c.stack.Project + "/" + c.stack.Stack
-	p.Path = append(p.Path, link{"update " + short(40, info.Update.Version), updateURL(info.Update)})
+	name := c.nameUpdate(&p, info)
+	p.Title = strings.ToUpper(name[:1]) + name[1:]
 	p.Data, p.Summary = u, u.Command()+" "+u.Status
 	if u.Running {
 		p.Refresh = pause(updateEvery, began)
 	}
 	return c.page("update", p)
+}
+
+// nameUpdate adds an update to the way to its page, and returns its name in full. A preview has the id of its request,
+// of which the beginning tells it from others.
+func (c *call) nameUpdate(p *page, u deployments.UpdateInfo) string {
+	name := "update " + u.Update.Version
+	if id, preview := strings.CutPrefix(u.Update.Version, "p-"); preview {
+		name = "preview " + id[:min(8, len(id))]
+	}
+	p.Path = append(p.Path, link{name, updateURL(u.Update)})
+	return name + " of " + c.stack.Project + "/" + c.stack.Stack
 }
 
 // temporal returns where Temporal's Web UI shows the workflows of an update.
@@ -115,8 +127,7 @@ func (c *call) temporal(u deployments.UpdateName) []link {
 		return nil
 	}
 	at := func(id string) string { return c.console.Temporal + "/workflows/" + url.PathEscape(id) }
-	return []link{{"Update", at(deployments.UpdateWorkflowID(u))}, {"Run", at(deployments.RunWorkflowID(u))},
-		{"Stack", at(deployments.StackWorkflowID(u.StackName))}}
+	return []link{{"Update", at(deployments.UpdateWorkflowID(u))}, {"Stack", at(deployments.StackWorkflowID(u.StackName))}}
 }
 
 // fill takes out of the log what one page shows.
@@ -200,8 +211,7 @@ func logPage(c *call) (answer, error) {
 	}
 	from, to := deployments.Page{Number: number, Size: messagesSize}.Bounds(len(messages))
 	p := c.stackPageOf("Updates")
-	p.Title = "Log of update " + short(40, info.Update.Version) + " of " + c.stack.Project + "/" + c.stack.Stack
-	p.Path = append(p.Path, link{"update " + short(40, info.Update.Version), updateURL(info.Update)})
+	p.Title = "Log of " + c.nameUpdate(&p, info)
 	p.Data = struct {
 		URL      string
 		Messages []message

@@ -19,13 +19,17 @@ func TestTheLinksOfTheStockCLILeadToTheConsole(t *testing.T) {
 			t.Errorf("%s leads to %q, with %d", path, header.Get("Location"), status)
 		}
 	}
+	if status, _, header := b.do(http.MethodGet, "/ann", "", nil); status != http.StatusSeeOther ||
+		header.Get("Location") != "/console/" {
+		t.Errorf("the page of a user leads to %q, with %d", header.Get("Location"), status)
+	}
 	for path, said := range map[string]string{"/": "/", "/console": "/console", "/console/": "/console/",
 		"/console/acme/shop/dev": "/console/acme/shop/dev"} {
 		if status, got, _ := b.do(http.MethodGet, path, "", nil); status != http.StatusOK || got != said {
 			t.Errorf("%s is answered %d: %s", path, status, got)
 		}
 	}
-	for _, path := range []string{"/console2/x", "//evil.example/shop/dev", "/acme/%2e%2e/dev", "/api/user"} {
+	for _, path := range []string{"/console2/x", "//evil.example/shop/dev", "/acme/%2e%2e/dev", "/api/user", "/api"} {
 		if status, _, header := b.do(http.MethodGet, path, "", nil); status < 400 || header.Get("Location") != "" {
 			t.Errorf("%s is answered %d, %v", path, status, header)
 		}
