@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -445,6 +446,28 @@ func TestASessionEndsWithItsTokenItsTimeAndTheLogout(t *testing.T) {
 	}
 }
 
+func TestASessionEndsWithItsMember(t *testing.T) {
+	b := newBench(t)
+	grant := deployments.Grant{Role: deployments.RoleViewer, Organization: "acme"}
+	if err := b.store.Access.GrantMember(t.Context(), "ann", grant); err != nil {
+		t.Fatal(err)
+	}
+	text, err := b.store.Access.CreateToken(t.Context(), deployments.Token{Name: "anns", Member: "ann",
+		Organization: "acme"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cookie := b.login(text)
+	b.shows(http.StatusOK, "/console/acme/shop/dev", cookie)
+	if err := b.store.Access.RemoveMember(t.Context(), "ann", "acme"); err != nil {
+		t.Fatal(err)
+	}
+	status, said, _ := b.do(http.MethodGet, "/console/acme/shop/dev", cookie, nil)
+	if status == http.StatusOK || strings.Contains(said, "Resources") {
+		t.Errorf("a removed member is answered %d: %s", status, said)
+	}
+}
+
 func TestAFormOfAnotherSiteLogsNobodyInOrOut(t *testing.T) {
 	b := newBench(t)
 	for _, headers := range [][]string{{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"},
@@ -509,6 +532,23 @@ func TestATokenIsInNoPageAndInNoLog(t *testing.T) {
 		b.audit.entries[0].Code != deployments.CodeUnauthorized {
 		t.Errorf("the audit log has %+v", b.audit.entries)
 	}
+}
+
+func TestWrongTokensAreSlowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		began := time.Now()
+		for range 60 {
+			status, _, _ := b.send("/console/login", "", url.Values{"token": {"guess"}})
+			if status != http.StatusUnauthorized {
+				t.Errorf("a guess is answered %d", status)
+			}
+		}
+		if took := time.Since(began); took < 10*time.Second {
+			t.Errorf("60 guesses took %s", took)
+		}
+		b.stop()
+	})
 }
 
 func TestAReadOfTheStateIsInTheAuditLogAsAnExportIs(t *testing.T) {

@@ -87,6 +87,33 @@ func TestSoManyUpdatesAreFollowedAtATime(t *testing.T) {
 	})
 }
 
+func TestAPageOfAnUpdateDoesNotChangeWhileItsLogGrows(t *testing.T) {
+	b := newBench(t)
+	b.running("1", ran("slow", "create", 0, 0, apitype.StepEventMetadata{})[:1]...)
+	viewer := b.login("viewer")
+	b.shows(http.StatusOK, "/console/acme/shop/dev/updates/1", viewer)
+	k := b.console.runs.all[0]
+	growing := make(chan struct{})
+	go func() {
+		defer close(growing)
+		for i := range 300 {
+			urn := urnOf("pkg:index:Thing", fmt.Sprint("r", i))
+			events := append(ran(fmt.Sprint("r", i), "update", 1, 2, apitype.StepEventMetadata{}),
+				apitype.EngineEvent{PolicyEvent: &apitype.PolicyEvent{ResourceURN: urn, PolicyName: "p", PolicyPackName: "pack"}},
+				apitype.EngineEvent{PolicyRemediationEvent: &apitype.PolicyRemediationEvent{ResourceURN: urn,
+					PolicyName: fmt.Sprint(i), PolicyPackName: "pack"}}, said(1, "info", urn, "said"))
+			for _, e := range events {
+				k.apply(deployments.WatchEvent{Event: &e})
+			}
+		}
+	}()
+	for range 20 {
+		b.shows(http.StatusOK, "/console/acme/shop/dev/updates/1", viewer)
+		b.shows(http.StatusOK, "/console/acme/shop/dev/updates/1/log", viewer)
+	}
+	<-growing
+}
+
 func TestTheLogOfAnUpdateThatHasEndedIsReadOnce(t *testing.T) {
 	b := newBench(t)
 	b.service.watching = make(chan string, 10)

@@ -2,6 +2,8 @@ package console
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -130,6 +132,17 @@ func (t *told) beyond(e *apitype.EngineEvent) bool {
 	}
 	t.omitted++
 	return true
+}
+
+// policies returns what policy packs have found so far; what they find later does not change it.
+func (t *told) policies() []*projection.PolicyPack {
+	packs := t.state.PolicyPacks()
+	for i, p := range packs {
+		p := *p
+		p.Violations, p.Remediated = slices.Clone(p.Violations), maps.Clone(p.Remediated)
+		packs[i] = &p
+	}
+	return packs
 }
 
 // keep takes out of a row what may be large, and keeps what pages show of it.

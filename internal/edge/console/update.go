@@ -138,7 +138,7 @@ func (u *update) fill(t *told, c *call, number int, depends map[string][]string)
 		u.UpdateInfo, u.Running, u.Changed = end, false, changed(end.Changes)
 	}
 	now := c.console.now()
-	u.Tally, u.Waiting, u.Omitted, u.Policies = t.state.Tally(), nil, t.omitted, t.state.PolicyPacks()
+	u.Tally, u.Omitted, u.Policies = t.state.Tally(), t.omitted, t.policies()
 	if u.Running {
 		for _, id := range t.state.Progress.Waiting {
 			if len(u.Waiting) < stepsSize {
