@@ -91,16 +91,16 @@ func (s *session) profileTexts() (texts []string) {
 	for _, value := range s.request.Profile.Secrets() {
 		texts = append(texts, redaction.Leaves(value)...)
 	}
-	return texts
+	return append(texts, s.tokens.texts()...)
 }
 
 // secretsOfProfile returns what finds secrets of the profile in values; nil if there are none. A program marks the
 // secrets that it takes from the configuration, but a variable of the environment cannot say that it is one.
 func (s *session) secretsOfProfile() func(text string) bool {
-	texts := s.profileTexts()
-	if len(texts) == 0 {
+	p := s.request.Profile
+	if len(p.Secrets()) == 0 && (p == nil || p.Clouds.Empty()) {
 		return nil
 	}
-	r := redaction.New(texts)
-	return func(text string) bool { return r.Replace(text) != text }
+	s.hidden.Store(redaction.New(s.profileTexts()))
+	return func(text string) bool { return s.hidden.Load().Replace(text) != text }
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/deployctl/deployctl/internal/settle/stackkeys"
 	"github.com/deployctl/deployctl/internal/sys/mempool"
 	"github.com/deployctl/deployctl/internal/values/bags"
+	"github.com/deployctl/deployctl/internal/values/redaction"
 	"github.com/deployctl/deployctl/internal/values/token"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
@@ -75,6 +76,8 @@ type session struct {
 	host      *pluginhost.Host
 	plugins   *pluginSource // nil: nothing is downloaded
 	log       *eventlog.Output
+	tokens    *workloadTokens                    // for clouds; nil: none
+	hidden    atomic.Pointer[redaction.Redactor] // of the secrets of the profile; nil until there are any
 	refusals  monitor.Refusals
 	hooks     monitor.Hooks
 	// policyPacks check what the program registers, and the stack.
@@ -158,7 +161,8 @@ func (s *session) close(ctx context.Context) {
 		}
 		s.log.Close(ctx)
 	}
-	_ = s.box.Close() // bundlecache.Cache.GC removes temporary files that are left
+	_ = s.tokens.close() // the next box of the organization removes what is left
+	_ = s.box.Close()    // bundlecache.Cache.GC removes temporary files that are left
 	s.installing.Lock()
 	defer s.installing.Unlock()
 	for _, pin := range s.pins {

@@ -127,6 +127,9 @@ func (a *Activities) fill(ctx context.Context, s *session) error {
 	if err := a.fillDirectory(ctx, s); err != nil {
 		return err
 	}
+	if err := a.openTokens(ctx, s); err != nil {
+		return err
+	}
 	s.parallel = ratelimit.NewSemaphore(s.granted)
 	s.log = eventlog.NewOutput(a.Store, s.update, s.secretTexts())
 	s.phases.tell = s.log.Phase
@@ -135,6 +138,7 @@ func (a *Activities) fill(ctx context.Context, s *session) error {
 	}
 	s.assets = assets.New(s.host.Start)
 	s.policyPacks = newPolicyPacks(s)
+	s.tokens.keep(ctx)
 	return nil
 }
 
@@ -194,8 +198,8 @@ func (a *Activities) fillDirectory(ctx context.Context, s *session) (err error) 
 
 // openHost makes the host of the update's program and plugins.
 func (a *Activities) openHost(s *session) error {
-	sent := slices.Concat(s.request.Environment, s.request.Profile.Environment())
-	env := append(append(Environment(sent, a.Env), provider.StackVariable+"="+s.identity.Owner), s.box.Environment()...)
+	env := append(Environment(s.environment(), a.Env), provider.StackVariable+"="+s.identity.Owner)
+	env = append(env, s.box.Environment()...)
 	fetch, err := a.openPlugins(s, s.request.Environment)
 	if err != nil {
 		return err

@@ -289,7 +289,9 @@ var wholes = map[string]whole{
 		about, globs := "keys", []string{"shop/*"}
 		return of(s.ChangeProfile(ctx, deployments.ProfileChange{Organization: "acme", Name: "aws", Base: &three,
 			Description: &about, Stacks: &globs, Set: []deployments.ProfileVariable{{Name: "KEY", Value: "v", Secret: true}},
-			Removed: []string{"OLD"}, By: deployments.LocalToken})) // which the edge sets
+			Removed: []string{"OLD"}, Clouds: deployments.Clouds{Azure: &deployments.AzureClient{
+				Tenant: "01234567-89ab-cdef-0123-456789abcdef", Client: "01234567-89ab-cdef-0123-456789abcdef"}},
+			RemovedClouds: []string{"aws"}, By: deployments.LocalToken})) // which the edge sets
 	},
 	"Profile": func(ctx context.Context, s deployments.Service) (any, error) {
 		return of(s.Profile(ctx, "acme", "aws"))

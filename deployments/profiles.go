@@ -16,6 +16,7 @@ type Profile struct {
 	Description  string `json:"description,omitempty"`
 	// Variables are sorted by name.
 	Variables []ProfileVariable `json:"variables,omitempty"`
+	Clouds    Clouds            `json:"clouds,omitzero"`
 	// Stacks are globs of PROJECT/STACK, as those of a Grant; none means that no stack may use the profile.
 	Stacks []string `json:"stacks,omitempty"`
 	// Version counts the changes, from 1.
@@ -45,6 +46,7 @@ type ProfileVersion struct {
 type PinnedProfile struct {
 	ProfileVersion
 	Variables []ProfileVariable `json:"variables,omitempty"`
+	Clouds    Clouds            `json:"clouds,omitzero"`
 }
 
 // ProfileChange changes a profile, or makes one: a change that sets nothing makes none.
@@ -59,7 +61,10 @@ type ProfileChange struct {
 	// Set replaces variables by name, and Removed are the names of those that are removed. Others stay.
 	Set     []ProfileVariable `json:"set,omitempty"`
 	Removed []string          `json:"removed,omitempty"`
-	By      string            `json:"by,omitempty"` // the member or token of the caller; the service sets it
+	// Clouds replaces those that it has, and RemovedClouds are the names of those that are removed. Others stay.
+	Clouds        Clouds   `json:"clouds,omitzero"`
+	RemovedClouds []string `json:"removedClouds,omitempty"`
+	By            string   `json:"by,omitempty"` // the member or token of the caller; the service sets it
 }
 
 // Limits of profiles.
@@ -122,6 +127,9 @@ func (p Profile) Validate() error {
 		}
 		size += len(v.Name) + len(v.Value)
 	}
+	if err := firstError(p.Clouds.Validate(), p.Clouds.conflict(p.Name, p.Variables)); err != nil {
+		return err
+	}
 	if size > MaxProfileBytes {
 		return Errorf(CodeInvalid, "the variables of the profile %s would have %d bytes; at most %d are possible: divide it",
 			p.Name, size, MaxProfileBytes)
@@ -131,14 +139,14 @@ func (p Profile) Validate() error {
 
 // Validate reports, as CodeInvalid, what no profile can be changed to.
 func (c ProfileChange) Validate() error {
-	p := Profile{Organization: c.Organization, Name: c.Name, Variables: c.Set}
+	p := Profile{Organization: c.Organization, Name: c.Name, Variables: c.Set, Clouds: c.Clouds}
 	if c.Description != nil {
 		p.Description = *c.Description
 	}
 	if c.Stacks != nil {
 		p.Stacks = *c.Stacks
 	}
-	if err := p.Validate(); err != nil {
+	if err := firstError(p.Validate(), c.validClouds()); err != nil {
 		return err
 	}
 	if c.Base != nil && (*c.Base < 0 || *c.Base > MaxVersion) {
@@ -148,9 +156,9 @@ func (c ProfileChange) Validate() error {
 		return Errorf(CodeInvalid, "the change removes %d variables; a profile has at most %d", len(c.Removed),
 			MaxProfileVariables)
 	}
-	if c.Description == nil && c.Stacks == nil && len(c.Set)+len(c.Removed) == 0 {
-		return Errorf(CodeInvalid, "nothing of the profile %s would change: name a variable, a stack or a description",
-			c.Name)
+	if c.Description == nil && c.Stacks == nil && len(c.Set)+len(c.Removed)+len(c.RemovedClouds) == 0 && c.Clouds.Empty() {
+		return Errorf(CodeInvalid, "nothing of the profile %s would change: name a variable, a cloud, a stack or a "+
+			"description", c.Name)
 	}
 	names := slices.Clone(c.Removed)
 	for _, v := range c.Set {
@@ -164,7 +172,9 @@ func (c ProfileChange) Validate() error {
 }
 
 // Makes reports whether the change makes the profile if there is none.
-func (c ProfileChange) Makes() bool { return c.Description != nil || c.Stacks != nil || len(c.Set) > 0 }
+func (c ProfileChange) Makes() bool {
+	return c.Description != nil || c.Stacks != nil || len(c.Set) > 0 || !c.Clouds.Empty()
+}
 
 // With returns the profile with a change, as its next version. CodeConflict: the change is of another version.
 // CodeNotFound: there is no variable that it removes.
@@ -193,6 +203,13 @@ func (p Profile) With(c ProfileChange, at time.Time) (Profile, error) {
 		p.Variables = append(p.Variables, v)
 	}
 	slices.SortFunc(p.Variables, func(a, b ProfileVariable) int { return strings.Compare(a.Name, b.Name) })
+	for _, name := range c.RemovedClouds {
+		if !p.Clouds.has(name) {
+			return p, Errorf(CodeNotFound, "the profile %s has nothing of the cloud %s: `deployctl profile show %s` lists what "+
+				"it has", c.Name, name, c.Name)
+		}
+	}
+	p.Clouds = p.Clouds.with(c.Clouds, c.RemovedClouds)
 	if c.Description != nil {
 		p.Description = *c.Description
 	}
@@ -225,7 +242,8 @@ func (p Profile) Shown() Profile {
 
 // Pin returns what an update has of the profile.
 func (p Profile) Pin() *PinnedProfile {
-	return &PinnedProfile{ProfileVersion: ProfileVersion{Name: p.Name, Version: p.Version}, Variables: p.Variables}
+	return &PinnedProfile{ProfileVersion: ProfileVersion{Name: p.Name, Version: p.Version}, Variables: p.Variables,
+		Clouds: p.Clouds}
 }
 
 // Environment returns the variables as NAME=VALUE; none of no profile.

@@ -66,6 +66,9 @@ func (p Profile) Size() int64 {
 	for _, v := range p.Variables {
 		size += sizeOf(v.Name, v.Value)
 	}
+	if !p.Clouds.Empty() {
+		size += sizeOfThing
+	}
 	return size
 }
 

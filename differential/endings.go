@@ -280,13 +280,15 @@ func goesOnReplacing(ours, stock *side) bool {
 	})
 }
 
-// namesRenamed reports whether the engines disagree about an update that names a resource which it also renames. That
-// deployctl alone fails is meant only of one that it would have to delete first, before it knows the new name.
+// namesRenamed reports whether the engines disagree about an update that names a resource which it also renames: about
+// what changes, or about what of a dependent is stored. That deployctl alone fails is meant only of one that it would
+// have to delete first, before it knows the new name.
 func namesRenamed(u update, ours, stock *side) bool {
 	refuses := slices.ContainsFunc(ours.errors, func(e string) bool {
 		return strings.Contains(e, "would have to be replaced with it, and is not a target")
 	})
-	if ours.failed && !stock.failed && !refuses || slices.Equal(ours.changing(), stock.changing()) {
+	agree := slices.Equal(ours.changing(), stock.changing()) && !storesOneOnly(ours, stock)
+	if ours.failed && !stock.failed && !refuses || agree {
 		return false
 	}
 	return slices.ContainsFunc(slices.Concat(u.Targets, u.Excludes), func(name string) bool {
@@ -295,6 +297,26 @@ func namesRenamed(u update, ours, stock *side) bool {
 				return string(r.URN) == u.urn(ours.stack, name)
 			})
 	})
+}
+
+// storesOneOnly reports whether one engine alone has stored new inputs of a resource that depends on another one.
+func storesOneOnly(ours, stock *side) bool {
+	us, them := ours.stored(), stock.stored()
+	return slices.ContainsFunc(ours.base.Resources, func(r apitype.ResourceV3) bool {
+		return len(r.Dependencies)+len(r.ReplaceWith) > 0 && us[r.URN] != them[r.URN]
+	})
+}
+
+// stored returns the resources of which an update has stored new inputs.
+func (s *side) stored() map[resource.URN]bool {
+	was, changed := map[resource.URN]string{}, map[resource.URN]bool{}
+	for _, r := range s.base.Resources {
+		was[r.URN] = jsonText(r.Inputs)
+	}
+	for _, r := range s.state.Resources {
+		changed[r.URN] = was[r.URN] != jsonText(r.Inputs)
+	}
+	return changed
 }
 
 // changing returns the steps of an update that change something, in alphabetical order.

@@ -274,6 +274,21 @@ func TestAnEndingIsFoundWhereItHappened(t *testing.T) {
 	}
 }
 
+func TestADependentOfWhatIsRenamedIsLeftAloneByOneEngine(t *testing.T) {
+	t.Parallel()
+	// has is a side on which a resource that depends on another one had the size 3.
+	has := func(size string) *side {
+		state := func(size string) apitype.DeploymentV3 {
+			return apitype.DeploymentV3{Resources: []apitype.ResourceV3{{URN: "urn:pulumi:s::p::fake:index:Auto::r2",
+				ReplaceWith: []resource.URN{"urn:pulumi:s::p::fake:index:Auto::r1"}, Inputs: map[string]any{"size": size}}}}
+		}
+		return &side{base: state("3"), result: result{state: state(size)}}
+	}
+	if !storesOneOnly(has("3"), has("4")) || storesOneOnly(has("4"), has("4")) || storesOneOnly(has("3"), has("3")) {
+		t.Error("it is not told from one that both update, or leave alone")
+	}
+}
+
 func TestAReplacementThatAnEarlierUpdateBeganGoesOn(t *testing.T) {
 	t.Parallel()
 	const provider, managed = "urn:pulumi:s::p::pulumi:providers:fake::r1", "urn:pulumi:s::p::fake:index:Auto::r2"

@@ -28,7 +28,7 @@ func TestTheTestsThatThePagesNameExist(t *testing.T) {
 			known[name] = true
 		}
 	}
-	for _, name := range []string{"compatibility.md", "conformance.md", "convergence.md", "stock-cli.md"} {
+	for _, name := range []string{"compatibility.md", "conformance.md", "convergence.md", "stock-cli.md", "upgrades.md"} {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/deployctl/deployctl/internal/testkit/cloudtest"
 	"github.com/deployctl/deployctl/internal/testkit/soaktest"
 )
 
@@ -40,6 +41,7 @@ func aim(t *testing.T, rounds int, play func() (met bool)) {
 }
 
 func TestMain(m *testing.M) {
+	cloudtest.ExchangeIfAsked()
 	if err := findBinaries(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

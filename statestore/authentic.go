@@ -8,6 +8,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/stackobjects"
 )
 
 // A head is not sealed but readable. It has a MAC, and the digest of the newest checkpoint, so a change that the
@@ -42,7 +43,7 @@ func (s *Store) AdoptStack(ctx context.Context, name deployments.StackName) erro
 	if err := name.Validate(); err != nil {
 		return err
 	}
-	key := stackKey(name, "head.json")
+	key := stackobjects.Key(name, "head.json")
 	for {
 		o, err := s.objects.Get(ctx, key)
 		if errors.Is(err, bucket.ErrAbsent) {

@@ -99,7 +99,7 @@ func (s *Store) listMonth(ctx context.Context, name deployments.StackName) (r *s
 		l, err = list(lists, s.ring(was.id))
 		return err
 	})
-	if err = listing.Wait(); err == nil && r.id != was.id {
+	if err = listing.Wait(); err == nil && r.ID != was.id {
 		l, err = list(ctx, r)
 	}
 	return r, l, err
@@ -134,7 +134,7 @@ func (s *Store) PutFile(ctx context.Context, name deployments.StackName, digest 
 	if len(content) < largeFile {
 		return s.putBlob(ctx, r, key, content)
 	}
-	_, err = s.objects.Put(ctx, key, r.box.SealOwned(content, "blob "+path.Base(key)), bucket.Condition{})
+	_, err = s.objects.Put(ctx, key, r.Box.SealOwned(content, "blob "+path.Base(key)), bucket.Condition{})
 	return bucket.Failed(err, "write the file "+digest)
 }
 
@@ -187,7 +187,7 @@ func (s *Store) file(ctx context.Context, r *stackKeys, digest string) (content 
 	if err != nil {
 		return nil, false, bucket.Failed(err, "read the file "+digest)
 	}
-	content, err = s.sealed.Open(r.box, o.Data, "the project file "+digest, "blob "+hash)
+	content, err = s.sealed.Open(r.Box, o.Data, "the project file "+digest, "blob "+hash)
 	if err != nil {
 		return nil, false, err
 	}
@@ -295,5 +295,5 @@ func (s *Store) Bundle(ctx context.Context, name deployments.StackName, digest s
 
 // fileHash returns the stored name of a file. It is keyed, so that names do not reveal whether a known file is stored.
 func fileHash(r *stackKeys, digest string) string {
-	return fmt.Sprintf("file-%x", r.box.Digest([]byte(digest)))
+	return fmt.Sprintf("file-%x", r.Box.Digest([]byte(digest)))
 }

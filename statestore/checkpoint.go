@@ -20,6 +20,7 @@ import (
 	"github.com/deployctl/deployctl/internal/values/bags"
 	"github.com/deployctl/deployctl/internal/values/pack"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/stackobjects"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/config"
 )
@@ -152,7 +153,7 @@ func (s *Store) Checkpoint(
 	if err != nil {
 		return nil, err
 	}
-	id := fmt.Sprintf("%s/%d/%x", r.id, version, sha256.Sum256(append([]byte(p.Type+p.Salt), p.Key...)))
+	id := fmt.Sprintf("%s/%d/%x", r.ID, version, sha256.Sum256(append([]byte(p.Type+p.Salt), p.Key...)))
 	entry, first := s.cached(id)
 	if first { // not in the context of this caller, who may leave before the others
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), openTimeout)
@@ -235,7 +236,7 @@ func (s *Store) evict() {
 const checkpointForm = ".json.zst"
 
 func checkpointKey(name deployments.StackName, version int) string {
-	return stackKey(name, "checkpoints", strconv.Itoa(version)+checkpointForm)
+	return stackobjects.Key(name, "checkpoints", strconv.Itoa(version)+checkpointForm)
 }
 
 func (s *Store) open(
@@ -276,7 +277,7 @@ func (c *Checkpoint) parse(
 		}
 	}
 	c.size = len(data)
-	section, err := ownSection(c.file.Deployment.SecretsProviders, c.stack, r.id)
+	section, err := ownSection(c.file.Deployment.SecretsProviders, c.stack, r.ID)
 	if err != nil {
 		return err
 	}

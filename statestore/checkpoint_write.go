@@ -276,7 +276,7 @@ func (s *Store) writeUnless(ctx context.Context, c Claim, d *draft, unless func(
 	w := Written{Version: c.Update.Number(), Digest: pack.Digest(parts), Resources: len(d.states),
 		Pending: len(d.pending) + d.writtenPending}
 	key := checkpointKey(c.Update.StackName, w.Version)
-	packed := s.packed(r.id, w.Version, parts...)
+	packed := s.packed(r.ID, w.Version, parts...)
 	tag, err := s.objects.Put(ctx, key, packed, bucket.Condition{Absent: true})
 	for errors.Is(err, bucket.ErrChanged) {
 		if err := unless(); err != nil {

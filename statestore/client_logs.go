@@ -18,6 +18,7 @@ import (
 	"github.com/deployctl/deployctl/internal/values/rawjson"
 	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/journal"
+	"github.com/deployctl/deployctl/statestore/stackobjects"
 )
 
 // The client of an update writes two logs: its journal and its events. The objects of a log are numbered from 1, and
@@ -305,7 +306,7 @@ func (s *Store) putLog(
 		return err
 	}
 	key := k.key(u, n)
-	sealed := r.box.SealParts(sealContext(u.StackName, key), first, []byte("\n"), array)
+	sealed := r.Box.SealParts(stackobjects.Context(u.StackName, key), first, []byte("\n"), array)
 	_, err = s.objects.Put(ctx, key, sealed, bucket.Condition{Absent: true})
 	if errors.Is(err, bucket.ErrChanged) {
 		return err
@@ -318,7 +319,7 @@ func (s *Store) getLog(
 	ctx context.Context, k *clientLog, u deployments.UpdateName, n int,
 ) (line logLine, array []byte, err error) {
 	key := k.key(u, n)
-	plain, err := s.get(ctx, u.StackName, key)
+	plain, _, err := s.stacks.Get(ctx, u.StackName, key)
 	if err != nil {
 		return line, nil, err
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/deployctl/deployctl/internal/sys/mempool"
 	"github.com/deployctl/deployctl/internal/values/rawjson"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/stackobjects"
 )
 
 // rawFolders are what a raw export has of an active update, in this order. Its request, its suspended core, the
@@ -98,7 +99,7 @@ func (s *Store) ExportRaw(ctx context.Context, name deployments.StackName, to io
 
 // head adds the head and returns it. If nobody can read it, it returns one with the newest version that there is.
 func (e *rawExport) head(ctx context.Context) (h Head, err error) {
-	key := stackKey(e.name, "head.json")
+	key := stackobjects.Key(e.name, "head.json")
 	o, err := e.objects.Get(ctx, key)
 	if errors.Is(err, bucket.ErrAbsent) {
 		err = e.absent(ctx, e.name)
@@ -224,11 +225,11 @@ func (e *rawExport) opened(ctx context.Context, key string, data []byte) ([]byte
 	if e.keys == nil {
 		return nil, errors.New("it is not opened, because the head does not vouch for the stack that it is of")
 	}
-	context := sealContext(e.name, key)
+	context := stackobjects.Context(e.name, key)
 	if path.Base(path.Dir(key)) == blobFolder {
 		context = "blob " + path.Base(key)
 	}
-	return e.keys.box.OpenWithin(data, context, func(size int64) error { return mempool.Take(ctx, size) })
+	return e.keys.Box.OpenWithin(data, context, func(size int64) error { return mempool.Take(ctx, size) })
 }
 
 // deltas reports that a save cannot be read.
@@ -380,7 +381,9 @@ func (e *rawExport) fault(key string, err error) {
 }
 
 // nameOf returns the name of an object in the archive: its key without the name of the stack.
-func (e *rawExport) nameOf(key string) string { return strings.TrimPrefix(key, stackKey(e.name, "")) }
+func (e *rawExport) nameOf(key string) string {
+	return strings.TrimPrefix(key, stackobjects.Key(e.name, ""))
+}
 
 func (e *rawExport) add(key string, data []byte) error {
 	e.index.Objects++

@@ -18,6 +18,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/sys/mempool"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/stackobjects"
 )
 
 // rawOf exports the stack raw, and returns the files of the archive, their names in order and what is wrong with whom.
@@ -75,7 +76,7 @@ func TestWhatNothingCanRecoverIsExportedAsItIsWithItsSecretsEncrypted(t *testing
 	j := imported(t)
 	u := j.lease.Update
 	write := func(folder, name, text string) {
-		j.ok(j.store.put(t.Context(), u.StackName, updateKey(u, folder, name), []byte(text)))
+		j.ok(j.store.stacks.Put(t.Context(), u.StackName, updateKey(u, folder, name), []byte(text)))
 	}
 	j.put(1, logSize{}, "["+made(1, 1)+"]")
 	j.put(2, logSize{}, `[{"sequenceID":2,"kind":"x"}]`)
@@ -93,11 +94,12 @@ func TestWhatNothingCanRecoverIsExportedAsItIsWithItsSecretsEncrypted(t *testing
 	j.ok(err)
 	j.ok(j.store.putBlob(t.Context(), r, updateKey(u, blobFolder, "abc"), []byte(secretText)))
 	write(snapshotFolder, "last", `{"sequence":1,"digest":"00"}`+"\n{}")
-	j.ok(j.store.put(t.Context(), u.StackName, updateKey(u, "update"), []byte(secretText))) // its request
+	j.ok(j.store.stacks.Put(t.Context(), u.StackName, updateKey(u, "update"), []byte(secretText))) // its request
 
 	files, names, faults := j.rawOf()
 	at := "updates/" + u.Version + "/"
-	want := []string{"head.json", "checkpoints/" + strings.TrimPrefix(checkpointKey(u.StackName, 2), stackKey(u.StackName,
+	want := []string{"head.json", "checkpoints/" + strings.TrimPrefix(checkpointKey(u.StackName, 2), stackobjects.Key(
+		u.StackName,
 		"checkpoints", "")), at + "delta/00000001", at + "delta/00000002", at + "delta/00000003.sealed", at + "blob/abc",
 		at + "journal/00000001", at + "journal/00000002", at + "journal/00000003", at + "journal/00000004.sealed",
 		at + "snapshot/last", "index.json"}
@@ -134,7 +136,7 @@ func TestWhatNothingCanRecoverIsExportedAsItIsWithItsSecretsEncrypted(t *testing
 
 // TestARawExportNamesWhatTheServiceHasNotWritten plants and removes readable objects.
 func TestARawExportNamesWhatTheServiceHasNotWritten(t *testing.T) {
-	head := func(j *journaling) string { return stackKey(j.lease.Update.StackName, "head.json") }
+	head := func(j *journaling) string { return stackobjects.Key(j.lease.Update.StackName, "head.json") }
 	newest := func(j *journaling) string { return checkpointKey(j.lease.Update.StackName, 2) }
 	edit := func(j *journaling, key, from, to string) {
 		o, err := j.objects.Get(t.Context(), key)

@@ -55,10 +55,10 @@ func TestWhatAFormerBuildHasWrittenIsRead(t *testing.T) {
 	want(t, err, h.Tags["a"] == "b", "the head is %+v", h)
 	known, err := s.Knows(t.Context(), deployments.StackName{Organization: "organization", Project: "web", Stack: "gone"})
 	want(t, err, known, "a removed stack is not known")
-	hooks, err := s.Webhooks(t.Context(), deployments.ScopeOf(was))
+	hooks, err := s.Jobs.Webhooks(t.Context(), deployments.ScopeOf(was))
 	want(t, err, len(hooks) == 1 && hooks[0].URL == "https://chat.example", "the webhooks are %+v", hooks)
-	nightly, err := s.Schedule(t.Context(), deployments.ScheduleName{StackName: was, Name: "nightly"})
+	nightly, err := s.Jobs.Schedule(t.Context(), deployments.ScheduleName{StackName: was, Name: "nightly"})
 	want(t, err, nightly.Due.Equal(then.Add(-time.Hour)), "the schedule is %+v", nightly)
-	numbers, err := s.DeploymentNumbers(t.Context(), was)
+	numbers, err := s.Jobs.DeploymentNumbers(t.Context(), was)
 	want(t, err, len(numbers) == 1, "the deployments are %v", numbers)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/stackobjects"
 )
 
 // Format is the version of the stored state that this code writes. It reads that one and all earlier ones.
@@ -108,14 +109,14 @@ func (s *Store) StackID(ctx context.Context, name deployments.StackName) (string
 	if err != nil {
 		return "", err
 	}
-	return r.id, nil
+	return r.ID, nil
 }
 
 func (s *Store) readHead(ctx context.Context, name deployments.StackName) (Head, string, error) {
 	if err := name.Validate(); err != nil {
 		return Head{}, "", err
 	}
-	key := stackKey(name, "head.json")
+	key := stackobjects.Key(name, "head.json")
 	read := s.headReads.begin(name)
 	defer read()
 	o, err := s.objects.Get(ctx, key)
@@ -255,7 +256,7 @@ func (s *Store) knownHead(name deployments.StackName, within time.Duration) (h H
 	if !known {
 		return Head{}, "", false
 	}
-	h, err := parseHead(stackKey(name, "head.json"), o.Data)
+	h, err := parseHead(stackobjects.Key(name, "head.json"), o.Data)
 	return h, o.Tag, err == nil
 }
 
@@ -272,7 +273,7 @@ func (s *Store) writeHead(ctx context.Context, name deployments.StackName, h Hea
 	if err != nil {
 		return deployments.Errorf(deployments.CodeInternal, "write the head of %s: %w", name, err)
 	}
-	tag, err := s.objects.Put(ctx, stackKey(name, "head.json"), data, c)
+	tag, err := s.objects.Put(ctx, stackobjects.Key(name, "head.json"), data, c)
 	if err == nil {
 		s.cacheIdentity(name, h)
 		s.heads.keep(name, bucket.Object{Data: data, Tag: tag})

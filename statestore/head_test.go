@@ -11,6 +11,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/stackobjects"
 )
 
 // TestAHeadIsMigratedForward plays two changes of the format: the first renames a field, the second splits one.
@@ -56,7 +57,7 @@ func TestAHeadIsMigratedForward(t *testing.T) {
 		{"a negative format", `{"format": -1, "id": "x"}`, "it has no format number"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if _, err := objects.Put(t.Context(), stackKey(name, "head.json"), []byte(c.stored),
+			if _, err := objects.Put(t.Context(), stackobjects.Key(name, "head.json"), []byte(c.stored),
 				bucket.Condition{}); err != nil {
 				t.Fatal(err)
 			}
@@ -79,7 +80,7 @@ func TestAHeadIsMigratedForward(t *testing.T) {
 			}); err != nil {
 				t.Fatal(err)
 			}
-			written, err := objects.Get(t.Context(), stackKey(name, "head.json"))
+			written, err := objects.Get(t.Context(), stackobjects.Key(name, "head.json"))
 			if err != nil || !strings.Contains(string(written.Data), `"format": 3`) ||
 				strings.Contains(string(written.Data), "serial") {
 				t.Errorf("it is written as %s, %v", written.Data, err)

@@ -59,7 +59,7 @@ func (s *Store) finishLease(
 		if deployments.CodeOf(rejected) != deployments.CodeInvalid {
 			return w, rejected
 		}
-		if err := s.putJSON(ctx, u.StackName, rejectedKey(u), rejected.Error()); err != nil {
+		if err := s.stacks.PutJSON(ctx, u.StackName, rejectedKey(u), rejected.Error()); err != nil {
 			return w, err
 		}
 	}
@@ -78,7 +78,7 @@ func rejectedKey(u deployments.UpdateName) string { return updateKey(u, snapshot
 // rejected returns the error with which FinishLease ended before, as CodeInvalid; nil when it had none.
 func (s *Store) rejected(ctx context.Context, u deployments.UpdateName) error {
 	var message string
-	err := s.getJSON(ctx, u.StackName, rejectedKey(u), &message)
+	_, err := s.stacks.GetJSON(ctx, u.StackName, rejectedKey(u), &message)
 	if errors.Is(err, bucket.ErrAbsent) {
 		return nil
 	}
@@ -266,7 +266,7 @@ func (s *Store) clientDraft(ctx context.Context, name deployments.StackName, f d
 	if err != nil {
 		return nil, err
 	}
-	return draftOf(ctx, name, r.id, f, func(*storedResource) error { return nil })
+	return draftOf(ctx, name, r.ID, f, func(*storedResource) error { return nil })
 }
 
 // draftOf returns a draft of a deployment that a client has made for the stack of an identity; CodeInvalid when it
@@ -322,7 +322,7 @@ func (s *Store) ImportAsIs(ctx context.Context, x Exchange, in apitype.UntypedDe
 	if err != nil {
 		return 0, err
 	}
-	d, err := draftAsIs(ctx, x.Stack, r.id, in)
+	d, err := draftAsIs(ctx, x.Stack, r.ID, in)
 	if err != nil {
 		return 0, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/deployctl/deployctl/internal/sys/heap"
 	"github.com/deployctl/deployctl/internal/sys/mempool"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/stackobjects"
 )
 
 // An update that its client executes has these objects, besides those of every update:
@@ -39,7 +40,7 @@ const (
 // PutCreated stores or replaces an update that a client has created.
 func (s *Store) PutCreated(ctx context.Context, c deployments.CreatedUpdate) error {
 	u := deployments.CreatedName(c.Request.Stack, c.ID)
-	return s.putJSON(ctx, u.StackName, updateKey(u, createdObject), c)
+	return s.stacks.PutJSON(ctx, u.StackName, updateKey(u, createdObject), c)
 }
 
 // Created returns what PutCreated stored; CodeNotFound when there is none.
@@ -50,7 +51,7 @@ func (s *Store) Created(
 	if err := u.Validate(); err != nil {
 		return c, err
 	}
-	err = s.getJSON(ctx, name, updateKey(u, createdObject), &c)
+	_, err = s.stacks.GetJSON(ctx, name, updateKey(u, createdObject), &c)
 	if errors.Is(err, bucket.ErrAbsent) {
 		err = deployments.Errorf(deployments.CodeNotFound, "the stack %s has no update %s", name, id)
 	}
@@ -117,7 +118,7 @@ func snapshotKey(u deployments.UpdateName) string { return updateKey(u, snapshot
 // lastSnapshot reads the last whole deployment of a client; the zero value when there is none. It is stored with a line
 // of JSON before it, so that its bytes stay as they are.
 func (s *Store) lastSnapshot(ctx context.Context, u deployments.UpdateName) (last leasedSnapshot, err error) {
-	data, tag, err := s.getTagged(ctx, u.StackName, snapshotKey(u))
+	data, tag, err := s.stacks.Get(ctx, u.StackName, snapshotKey(u))
 	if errors.Is(err, bucket.ErrAbsent) {
 		return last, nil
 	}
@@ -181,7 +182,7 @@ func (s *Store) nextSnapshot(
 		if err != nil {
 			return err
 		}
-		sealed := r.box.SealParts(sealContext(l.Update.StackName, key), line, []byte("\n"), deployment)
+		sealed := r.Box.SealParts(stackobjects.Context(l.Update.StackName, key), line, []byte("\n"), deployment)
 		_, err = s.objects.Put(ctx, key, sealed, bucket.Condition{Tag: last.tag, Absent: last.tag == ""})
 		if errors.Is(err, bucket.ErrChanged) {
 			s.snapshots.Remove(lease)
@@ -233,12 +234,12 @@ func changesKey(u deployments.UpdateName) string { return updateKey(u, snapshotF
 
 // PutLeaseChanges stores how many steps of each kind a client says that it has made.
 func (s *Store) PutLeaseChanges(ctx context.Context, u deployments.UpdateName, changes map[string]int) error {
-	return s.putJSON(ctx, u.StackName, changesKey(u), changes)
+	return s.stacks.PutJSON(ctx, u.StackName, changesKey(u), changes)
 }
 
 // LeaseChanges returns what PutLeaseChanges stored; nil when there is nothing.
 func (s *Store) LeaseChanges(ctx context.Context, u deployments.UpdateName) (changes map[string]int, err error) {
-	if err = s.getJSON(ctx, u.StackName, changesKey(u), &changes); errors.Is(err, bucket.ErrAbsent) {
+	if _, err = s.stacks.GetJSON(ctx, u.StackName, changesKey(u), &changes); errors.Is(err, bucket.ErrAbsent) {
 		err = nil
 	}
 	return changes, err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/stackobjects"
 )
 
 // A head is written before all other objects of its stack and deleted after them. So a stack with checkpoints or a
@@ -27,7 +28,7 @@ func (s *Store) absent(ctx context.Context, name deployments.StackName) error {
 	if latest < next { // none, or written late by an update of a removed stack
 		return deployments.NoStack(name)
 	}
-	key := stackKey(name, "head.json")
+	key := stackobjects.Key(name, "head.json")
 	return deployments.Errorf(deployments.CodeFormat,
 		"the stack %s is damaged: its head %s is missing, though version %d of it is there; put back the last good "+
 			"copy of this object (an earlier version of the bucket's, or of its backup). If there is none, an admin can "+
@@ -41,7 +42,7 @@ func (s *Store) absent(ctx context.Context, name deployments.StackName) error {
 // Until its last version is noted, the stack is damaged, and nobody can make another of its name. After that only
 // objects of its versions are left, which another stack never gets.
 func (s *Store) removeRemains(ctx context.Context, name deployments.StackName) error {
-	prefix := stackKey(name, "")
+	prefix := stackobjects.Key(name, "")
 	l, err := s.objects.List(ctx, bucket.Query{Prefix: prefix})
 	if err != nil {
 		return bucket.Failed(err, "list the stack "+name.String())
@@ -73,7 +74,7 @@ func (s *Store) removeRemains(ctx context.Context, name deployments.StackName) e
 
 // hasNoHead returns nil if a stack has no head, CodeConflict if it has one: it was put back.
 func (s *Store) hasNoHead(ctx context.Context, name deployments.StackName) error {
-	head := stackKey(name, "head.json")
+	head := stackobjects.Key(name, "head.json")
 	switch _, err := s.objects.Tag(ctx, head); {
 	case errors.Is(err, bucket.ErrAbsent):
 		return nil
@@ -119,7 +120,7 @@ func (s *Store) latestTrace(ctx context.Context, name deployments.StackName) (in
 // latestEntry returns the newest version that the names of a history have; 0 when there is none. Nothing is given out
 // by it: without the head no entry can be read.
 func (s *Store) latestEntry(ctx context.Context, name deployments.StackName) (int, error) {
-	history := stackKey(name, "history", "")
+	history := stackobjects.Key(name, "history", "")
 	l, err := s.objects.List(ctx, bucket.Query{Prefix: history, Limit: 1})
 	if err != nil || len(l.Keys) == 0 {
 		return 0, bucket.Failed(err, "list "+history)

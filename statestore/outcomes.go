@@ -11,18 +11,19 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/stackobjects"
 )
 
 // PutOutcome stores the outcome of a step's attempt, for the case that it cannot report it. round counts how often the
 // core has issued the step.
 func (s *Store) PutOutcome(ctx context.Context, u deployments.UpdateName, round int, e engine.StepFinished) error {
-	return s.putJSON(ctx, u.StackName, outcomeKey(u, e.Op, round), e)
+	return s.stacks.PutJSON(ctx, u.StackName, outcomeKey(u, e.Op, round), e)
 }
 
 // Outcome returns what PutOutcome stored; nil when there is nothing.
 func (s *Store) Outcome(ctx context.Context, u deployments.UpdateName, op, round int) (*engine.StepFinished, error) {
 	var e engine.StepFinished
-	err := s.getJSON(ctx, u.StackName, outcomeKey(u, op, round), &e)
+	_, err := s.stacks.GetJSON(ctx, u.StackName, outcomeKey(u, op, round), &e)
 	if errors.Is(err, bucket.ErrAbsent) {
 		return nil, nil
 	}
@@ -140,7 +141,7 @@ const (
 // createKey returns the key of a record of a create. A stack that is made again has the seeds of the former one of its
 // name, and an update of that one may still write: so the key has what no two stacks share.
 func createKey(r *stackKeys, name deployments.StackName, seed []byte, record createObject) string {
-	return stackKey(name, "creates", r.id, hex.EncodeToString(seed), string(record))
+	return stackobjects.Key(name, "creates", r.ID, hex.EncodeToString(seed), string(record))
 }
 
 // putRecord stores a record of a create.
@@ -151,7 +152,7 @@ func (s *Store) putRecord(
 	if err != nil {
 		return err
 	}
-	return s.putJSON(ctx, name, createKey(r, name, seed, record), v)
+	return s.stacks.PutJSON(ctx, name, createKey(r, name, seed, record), v)
 }
 
 // record reads a record of a create; v stays as it is when there is none.
@@ -160,7 +161,7 @@ func (s *Store) record(
 ) error {
 	r, err := s.stackKeysOf(ctx, name)
 	if err == nil {
-		err = s.getJSON(ctx, name, createKey(r, name, seed, record), v)
+		_, err = s.stacks.GetJSON(ctx, name, createKey(r, name, seed, record), v)
 	}
 	if errors.Is(err, bucket.ErrAbsent) {
 		return nil

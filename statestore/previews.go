@@ -8,6 +8,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/stackobjects"
 )
 
 // LatestPreviews returns the latest previews of a stack that are kept, the newest first, but not more than limit. One
@@ -18,7 +19,7 @@ func (s *Store) LatestPreviews(
 	if _, err := s.Head(ctx, name); err != nil {
 		return nil, err
 	}
-	prefix := stackKey(name, "updates", "")
+	prefix := stackobjects.Key(name, "updates", "")
 	l, err := s.objects.List(ctx, bucket.Query{Prefix: prefix + "p-"})
 	if err != nil {
 		return nil, bucket.Failed(err, "list "+prefix)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/stackobjects"
 )
 
 func named(t *testing.T, text string) deployments.StackName {
@@ -139,7 +140,7 @@ func TestTheFirstNameGetsItsOwnIdentityAsAnyNewStackDoes(t *testing.T) {
 func TestNoIdentityIsGivenAwayWhileAStackCannotBeRead(t *testing.T) {
 	s := service(t, 1)
 	identity(t, s, named(t, "secretive/p/dev"))
-	if _, err := s.objects.Put(t.Context(), stackKey(named(t, "secretive/p/dev"), "head.json"), []byte("{"),
+	if _, err := s.objects.Put(t.Context(), stackobjects.Key(named(t, "secretive/p/dev"), "head.json"), []byte("{"),
 		bucket.Condition{}); err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/jobs"
+	"github.com/deployctl/deployctl/statestore/stackobjects"
 )
 
 // RenameStack changes the name, project or organization of a stack with its history, and rewrites the URNs of its
@@ -99,7 +101,7 @@ func (s *Store) onlyRenaming(ctx context.Context, h Head, from, to deployments.S
 	}
 	peer, err := deployments.ParseStackName(h.Peer, deployments.StackName{})
 	if err != nil {
-		return bucket.Damaged(stackKey(from, "head.json"), err)
+		return bucket.Damaged(stackobjects.Key(from, "head.json"), err)
 	}
 	// from is locked when it is the old name, or a new one that has no state yet: renaming back frees that
 	older, newer := peer, from
@@ -245,25 +247,26 @@ func (s *Store) giveFree(ctx context.Context, from, to deployments.StackName, lo
 		return err
 	}
 	s.cacheIdentity(to, Head{})
-	return bucket.Failed(s.objects.Delete(ctx, stackKey(to, "head.json")), "give the name "+to.String()+" free")
+	return bucket.Failed(s.objects.Delete(ctx, stackobjects.Key(to, "head.json")), "give the name "+to.String()+" free")
 }
 
 // moveObjects copies all objects of a stack except its head. Sealed objects stay readable: their keys and contexts are
 // derived from the stack's identity.
 func (s *Store) moveObjects(ctx context.Context, from, to deployments.StackName) error {
-	l, err := s.objects.List(ctx, bucket.Query{Prefix: stackKey(from, "")})
+	l, err := s.objects.List(ctx, bucket.Query{Prefix: stackobjects.Key(from, "")})
 	if err != nil {
 		return bucket.Failed(err, "list the stack "+from.String())
 	}
 	return bucket.Each(l.Keys, func(key string) error {
-		if key == stackKey(from, "head.json") || strings.HasPrefix(key, stackKey(from, scheduleFolder, "")) {
+		if key == stackobjects.Key(from, "head.json") ||
+			strings.HasPrefix(key, stackobjects.Key(from, jobs.ScheduleFolder, "")) {
 			return nil // schedules do not follow a rename
 		}
 		o, err := s.objects.Get(ctx, key)
 		if err != nil {
 			return bucket.Failed(err, "read "+key)
 		}
-		_, err = s.objects.Put(ctx, stackKey(to, "")+sealContext(from, key), o.Data, bucket.Condition{})
+		_, err = s.objects.Put(ctx, stackobjects.Key(to, "")+stackobjects.Context(from, key), o.Data, bucket.Condition{})
 		return bucket.Failed(err, "write the stack "+to.String())
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/values/rawjson"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/stackobjects"
 )
 
 // Retention says what Collect keeps of a stack, besides what its head and its running update need.
@@ -113,7 +114,7 @@ func (c *collection) checkpoints(ctx context.Context) error {
 
 // versions returns the versions that have a checkpoint, in order, and when each was written.
 func (s *Store) versions(ctx context.Context, name deployments.StackName) ([]int, []time.Time, error) {
-	prefix := stackKey(name, "checkpoints", "")
+	prefix := stackobjects.Key(name, "checkpoints", "")
 	l, err := s.objects.List(ctx, bucket.Query{Prefix: prefix})
 	if err != nil {
 		return nil, nil, bucket.Failed(err, "list "+prefix)
@@ -138,7 +139,7 @@ func (s *Store) versions(ctx context.Context, name deployments.StackName) ([]int
 
 // updates removes the objects of updates before the oldest version. Those have ended: versions end in order.
 func (c *collection) updates(ctx context.Context) error {
-	prefix := stackKey(c.name, "updates", "")
+	prefix := stackobjects.Key(c.name, "updates", "")
 	l, err := c.objects.List(ctx, bucket.Query{Prefix: prefix, Fold: true})
 	if err != nil {
 		return bucket.Failed(err, "list "+prefix)
@@ -157,7 +158,7 @@ func (c *collection) updates(ctx context.Context) error {
 
 // previews removes the previews to which nothing was added for the retention's age.
 func (c *collection) previews(ctx context.Context) error {
-	prefix := stackKey(c.name, "updates", "")
+	prefix := stackobjects.Key(c.name, "updates", "")
 	l, err := c.objects.List(ctx, bucket.Query{Prefix: prefix + "p"})
 	if err != nil {
 		return bucket.Failed(err, "list "+prefix)
@@ -219,7 +220,7 @@ func (c *collection) absences(ctx context.Context) error {
 	if c.head.Active != nil {
 		return nil
 	}
-	prefix := stackKey(c.name, "creates", "")
+	prefix := stackobjects.Key(c.name, "creates", "")
 	l, err := c.objects.List(ctx, bucket.Query{Prefix: prefix})
 	if err != nil {
 		return bucket.Failed(err, "list "+prefix)

@@ -13,6 +13,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/seal"
+	"github.com/deployctl/deployctl/statestore/stackobjects"
 )
 
 // dropGrace is how long a key must have been replaced before it can be dropped: until then a process may still seal
@@ -239,7 +240,7 @@ func (s *Store) sealedAs(ctx context.Context, key string) (*seal.Box, string, er
 	parts := strings.Split(key, "/")
 	switch {
 	case parts[0] == "blobs" && len(parts) > 2:
-		return s.ring(parts[1]).box, "blob " + path.Base(key), nil
+		return s.ring(parts[1]).Box, "blob " + path.Base(key), nil
 	case parts[0] != "stacks":
 		return s.keys.Box(seal.PurposeStore), key, nil
 	}
@@ -249,7 +250,7 @@ func (s *Store) sealedAs(ctx context.Context, key string) (*seal.Box, string, er
 		return nil, "", err
 	}
 	if len(parts) == 8 && parts[4] == "updates" && parts[6] == blobFolder {
-		return r.box, "blob " + path.Base(key), nil
+		return r.Box, "blob " + path.Base(key), nil
 	}
-	return r.box, sealContext(name, key), nil
+	return r.Box, stackobjects.Context(name, key), nil
 }

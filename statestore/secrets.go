@@ -54,7 +54,7 @@ type serviceState struct {
 func (r *stackKeys) provider(p deployments.SecretsProvider) (secrets, error) {
 	switch p.Type {
 	case "", secretsService:
-		state, err := json.Marshal(serviceState{r.id})
+		state, err := json.Marshal(serviceState{r.ID})
 		return secrets{r.serviceCrypter(), apitype.SecretsProvidersV1{Type: secretsService,
 			State: state}}, err
 	case secretsPassphrase:
@@ -117,7 +117,7 @@ func (r *stackKeys) reader(section *apitype.SecretsProvidersV1, p deployments.Se
 	case section.Type == secretsService:
 		var state serviceState
 		_ = json.Unmarshal(section.State, &state) // other services have other states
-		if state.Stack != "" && state.Stack != r.id {
+		if state.Stack != "" && state.Stack != r.ID {
 			return failingDecrypter{needsKey("the secrets belong to another stack: export it with --show-secrets")}
 		}
 		return r.serviceCrypter()

@@ -11,12 +11,13 @@ const spillFolder = "aside"
 
 // Spill stores a part of a suspended core.
 func (s *Store) Spill(ctx context.Context, p deployments.SpilledPart) error {
-	return s.put(ctx, p.Update.StackName, spilledKey(p), p.Data)
+	return s.stacks.Put(ctx, p.Update.StackName, spilledKey(p), p.Data)
 }
 
 // LoadSpilled returns what Spill has stored.
 func (s *Store) LoadSpilled(ctx context.Context, p deployments.SpilledPart) ([]byte, error) {
-	return s.get(ctx, p.Update.StackName, spilledKey(p))
+	data, _, err := s.stacks.Get(ctx, p.Update.StackName, spilledKey(p))
+	return data, err
 }
 
 func spilledKey(p deployments.SpilledPart) string {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/stackobjects"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 )
@@ -270,7 +271,7 @@ func (s *Store) RemoveStack(ctx context.Context, name deployments.StackName, for
 	if h.Peer != "" { // an interrupted rename: the other name may still need the blobs
 		peer, err := deployments.ParseStackName(h.Peer, deployments.StackName{})
 		if err != nil {
-			return bucket.Damaged(stackKey(name, "head.json"), err)
+			return bucket.Damaged(stackobjects.Key(name, "head.json"), err)
 		}
 		other, err := s.Head(ctx, peer)
 		if err != nil && deployments.CodeOf(err) != deployments.CodeNotFound {
@@ -319,8 +320,8 @@ func (s *Store) deleteStack(ctx context.Context, name deployments.StackName, loc
 			return err
 		}
 	}
-	head := stackKey(name, "head.json")
-	l, err := s.objects.List(ctx, bucket.Query{Prefix: stackKey(name, "")})
+	head := stackobjects.Key(name, "head.json")
+	l, err := s.objects.List(ctx, bucket.Query{Prefix: stackobjects.Key(name, "")})
 	if err != nil {
 		return bucket.Failed(err, "list the stack "+name.String())
 	}

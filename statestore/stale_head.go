@@ -11,6 +11,7 @@ import (
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/sys/panics"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/stackobjects"
 )
 
 // A head that is put back alone has its MAC. But what its stack has besides goes on beyond it: a version that was
@@ -31,7 +32,7 @@ func (s *Store) believed(
 
 // newestEntries returns the names of some entries of a history after one, the newest first.
 func (s *Store) newestEntries(ctx context.Context, name deployments.StackName, after string) (bucket.Listing, error) {
-	prefix := stackKey(name, "history", "")
+	prefix := stackobjects.Key(name, "history", "")
 	l, err := s.objects.List(ctx, bucket.Query{Prefix: prefix, Limit: 8, After: after})
 	return l, bucket.Failed(err, "list "+prefix)
 }
@@ -47,7 +48,7 @@ func (s *Store) believedIn(
 				return nil
 			}
 			var info deployments.UpdateInfo
-			err := s.getJSON(ctx, name, key, &info)
+			_, err := s.stacks.GetJSON(ctx, name, key, &info)
 			switch {
 			case errors.Is(err, bucket.ErrAbsent), bucket.Unreadable(err) != nil, err == nil && info.Update.Number() != version:
 				continue
@@ -158,7 +159,7 @@ func (s *Store) begun(ctx context.Context, name deployments.StackName, h Head, n
 		}
 		for _, key := range l.Keys {
 			var saved []engine.Delta
-			err := s.getJSON(ctx, name, key, &saved)
+			_, err := s.stacks.GetJSON(ctx, name, key, &saved)
 			switch {
 			case err == nil:
 				return version, nil
@@ -190,12 +191,12 @@ func (s *Store) current(ctx context.Context, name deployments.StackName, h Head,
 		return deployments.Errorf(deployments.CodeFormat, "the stack %s is damaged: its head %s is older than update %d, "+
 			"which has made changes; put back the last good copy of this object (an earlier version of the bucket's, or of "+
 			"its backup), or have the stack forget what that update did with `deployctl key adopt %s`", name,
-			stackKey(name, "head.json"), begun, name)
+			stackobjects.Key(name, "head.json"), begun, name)
 	}
 	return deployments.Errorf(deployments.CodeFormat, "the stack %s is damaged: its head %s is older than version %d, "+
 		"which is there; put back the last good copy of this object (an earlier version of the bucket's, or of its "+
 		"backup), or make what is there the stack's state with `deployctl key adopt %s`", name,
-		stackKey(name, "head.json"), slices.Max(versions), name)
+		stackobjects.Key(name, "head.json"), slices.Max(versions), name)
 }
 
 // Current reports, as CodeFormat, that the head of a stack is older than what the stack has.

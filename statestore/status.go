@@ -62,7 +62,7 @@ func (s *Store) lastEnded(ctx context.Context, name deployments.StackName) (*dep
 }
 
 func (s *Store) driftStatus(ctx context.Context, name deployments.StackName) (*deployments.DriftStatus, error) {
-	d, err := s.Drift(ctx, name)
+	d, err := s.Jobs.Drift(ctx, name)
 	switch {
 	case deployments.CodeOf(err) == deployments.CodeNotFound && err != nil:
 		return nil, nil

@@ -26,9 +26,11 @@
 //
 //   - bucket: the objects, sealed as a whole or with a MAC, over S3 or in memory, with retries; it knows no stack
 //   - access: who may do what, and the audit log, with the layout of their folders
+//   - jobs: deployments from git, schedules, webhooks and drift checks, with the layout of their folders
 //   - journal: the journal of an update that the stock CLI executes
 //   - passphrase: secrets that a passphrase encrypts
 //   - seal: encryption of what is stored, and its keys
+//   - stackobjects: the sealed objects of stacks, by their names
 //   - stateedit: changes of a state by commands
 //   - storetest: what every store must do, for tests
 //
@@ -38,16 +40,16 @@ package statestore
 
 import (
 	"context"
-	"encoding/json"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/internal/sys/mempool"
 	"github.com/deployctl/deployctl/statestore/access"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/jobs"
 	"github.com/deployctl/deployctl/statestore/seal"
+	"github.com/deployctl/deployctl/statestore/stackobjects"
 	lru "github.com/hashicorp/golang-lru/v2"
 )
 
@@ -69,10 +71,13 @@ type Options struct {
 type Store struct {
 	// Access is who may do what, and the audit log.
 	Access *access.Store
+	// Jobs are deployments from git, schedules, webhooks and drift checks.
+	Jobs *jobs.Store
 
 	objects bucket.Objects
 	keys    *seal.Keyring
 	sealed  *bucket.Sealed // objects of the service as a whole
+	stacks  *stackobjects.Objects
 	keepers []seal.Keeper
 	adopt   bool
 	keep    bool // see Options.KeepEmpty
@@ -169,6 +174,8 @@ func New(objects bucket.Objects, o Options) (*Store, error) {
 		clientLogs: clientLogs{queues: map[logOfLease]*logQueue{}},
 	}
 	s.sealed = &bucket.Sealed{Objects: objects, Keys: keys, Now: o.Now, Outdated: s.KeysOutdated}
+	s.stacks = &stackobjects.Objects{Sealed: s.sealed, Of: s.stackOf, Now: s.stackNow}
+	s.Jobs = jobs.New(s.stacks)
 	s.Access, err = access.New(s.sealed)
 	return s, err
 }
@@ -194,10 +201,9 @@ func (s *Store) Keyring() *seal.Keyring { return s.keys }
 
 // stackKeys holds the keys of one stack. They are derived from its identity, which a rename keeps.
 type stackKeys struct {
-	id      string
-	box     *seal.Box // for its objects
-	secrets []byte    // for its secrets, with the service's own provider
-	digests []byte    // for its bags
+	stackobjects.Stack
+	secrets []byte // for its secrets, with the service's own provider
+	digests []byte // for its bags
 }
 
 func (s *Store) ring(id string) *stackKeys {
@@ -206,8 +212,7 @@ func (s *Store) ring(id string) *stackKeys {
 	r, ok := s.stackKeys[id]
 	if !ok {
 		r = &stackKeys{
-			id:      id,
-			box:     s.keys.Box("stack/" + id),
+			Stack:   stackobjects.Stack{ID: id, Box: s.keys.Box("stack/" + id)},
 			secrets: s.keys.Key("stack/" + id + "/secrets"),
 			digests: s.keys.Key("stack/" + id + "/digests"),
 		}
@@ -238,6 +243,22 @@ func (s *Store) stackKeysOf(ctx context.Context, name deployments.StackName) (*s
 	return s.ring(h.ID), nil
 }
 
+func (s *Store) stackOf(ctx context.Context, name deployments.StackName) (stackobjects.Stack, error) {
+	r, err := s.stackKeysOf(ctx, name)
+	if err != nil {
+		return stackobjects.Stack{}, err
+	}
+	return r.Stack, nil
+}
+
+func (s *Store) stackNow(ctx context.Context, name deployments.StackName) (stackobjects.Stack, error) {
+	h, _, err := s.readHead(ctx, name)
+	if err != nil {
+		return stackobjects.Stack{}, err
+	}
+	return s.ring(h.ID).Stack, nil
+}
+
 // cacheIdentity caches the identity in a stack's head; a head without an identity clears the entry.
 func (s *Store) cacheIdentity(name deployments.StackName, h Head) {
 	s.mu.Lock()
@@ -248,81 +269,4 @@ func (s *Store) cacheIdentity(name deployments.StackName, h Head) {
 	} else {
 		s.names[name.String()] = cachedIdentity{h.ID, h.Identity, h.Version, h.Digest, time.Now()}
 	}
-}
-
-// put seals a value and writes it.
-func (s *Store) put(ctx context.Context, name deployments.StackName, key string, plain []byte) error {
-	r, err := s.stackKeysOf(ctx, name)
-	if err != nil {
-		return err
-	}
-	_, err = s.objects.Put(ctx, key, r.box.Seal(plain, sealContext(name, key)), bucket.Condition{})
-	return bucket.Failed(err, "write "+key)
-}
-
-// get reads a sealed value; ErrAbsent when there is none.
-func (s *Store) get(ctx context.Context, name deployments.StackName, key string) ([]byte, error) {
-	plain, _, err := s.getTagged(ctx, name, key)
-	return plain, err
-}
-
-// getTagged is get that also returns the object's tag. What it decompresses takes memory before, as what it reads does.
-func (s *Store) getTagged(
-	ctx context.Context, name deployments.StackName, key string,
-) (plain []byte, tag string, err error) {
-	r, err := s.stackKeysOf(ctx, name)
-	if err != nil {
-		return nil, "", err
-	}
-	plain, tag, err = s.getOf(ctx, r, name, key)
-	if deployments.CodeOf(err) != deployments.CodeFormat {
-		return plain, tag, err
-	}
-	h, _, headErr := s.readHead(ctx, name) // another stack may have got the name
-	if headErr != nil || h.ID == r.id {
-		return nil, "", err
-	}
-	return s.getOf(ctx, s.ring(h.ID), name, key)
-}
-
-// getOf is getTagged of the stack that has these keys. Nobody has what was read any more when it is decompressed.
-func (s *Store) getOf(
-	ctx context.Context, r *stackKeys, name deployments.StackName, key string,
-) (plain []byte, tag string, err error) {
-	o, err := s.objects.Get(ctx, key)
-	if err != nil {
-		return nil, "", bucket.Failed(err, "read "+key)
-	}
-	tag = o.Tag
-	plain, err = s.sealed.OpenWithin(r.box, o.Data, key, sealContext(name, key), roomIn(ctx))
-	return plain, tag, err
-}
-
-// roomIn returns what takes the memory of a value from the claim of a context. A call reads many small ones in turn.
-func roomIn(ctx context.Context) func(size int64) error {
-	return func(size int64) error {
-		if size < mempool.Step {
-			return nil
-		}
-		return mempool.Take(ctx, size)
-	}
-}
-
-func (s *Store) putJSON(ctx context.Context, name deployments.StackName, key string, v any) error {
-	plain, err := json.Marshal(v)
-	if err != nil {
-		return deployments.Errorf(deployments.CodeInternal, "write %s: %w", key, err)
-	}
-	return s.put(ctx, name, key, plain)
-}
-
-func (s *Store) getJSON(ctx context.Context, name deployments.StackName, key string, v any) error {
-	plain, err := s.get(ctx, name, key)
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(plain, v); err != nil {
-		return bucket.Damaged(key, err)
-	}
-	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/stackobjects"
 )
 
 // PutRequest stores an update's request, sealed, including secrets, so that any worker can host the update later.
@@ -24,9 +25,9 @@ func (s *Store) putRequest(
 	ctx context.Context, u deployments.UpdateName, r deployments.UpdateRequest, c bucket.Condition,
 ) error {
 	if r.Submitted == nil || r.Submitted.StackID == "" {
-		return s.putIf(ctx, u.StackName, updateKey(u, "update"), r, c)
+		return s.stacks.PutIf(ctx, u.StackName, updateKey(u, "update"), r, c)
 	}
-	return s.putOf(ctx, s.ring(r.Submitted.StackID), u.StackName, updateKey(u, "update"), r, c)
+	return s.stacks.PutIn(ctx, s.ring(r.Submitted.StackID).Stack, u.StackName, updateKey(u, "update"), r, c)
 }
 
 // BeginPreview stores the request of a preview. CodeConflict: another workflow run has begun the preview.
@@ -45,20 +46,20 @@ func (s *Store) BeginPreview(ctx context.Context, u deployments.UpdateName, r de
 // Request returns what PutRequest or BeginPreview stored; CodeNotFound when there is none.
 func (s *Store) Request(ctx context.Context, u deployments.UpdateName) (deployments.UpdateRequest, error) {
 	var r deployments.UpdateRequest
-	err := s.getJSON(ctx, u.StackName, updateKey(u, "update"), &r)
+	_, err := s.stacks.GetJSON(ctx, u.StackName, updateKey(u, "update"), &r)
 	return r, err
 }
 
 // PutInfo stores or replaces the description of an update. A numbered update becomes part of its stack's history.
 func (s *Store) PutInfo(ctx context.Context, info deployments.UpdateInfo) error {
-	return s.putJSON(ctx, info.Update.StackName, infoKey(info.Update), info)
+	return s.stacks.PutJSON(ctx, info.Update.StackName, infoKey(info.Update), info)
 }
 
 // BeginInfo stores the description of an update that begins, unless there is one: then it returns that one and false.
 func (s *Store) BeginInfo(
 	ctx context.Context, info deployments.UpdateInfo,
 ) (there deployments.UpdateInfo, begun bool, err error) {
-	err = s.putIf(ctx, info.Update.StackName, infoKey(info.Update), info, bucket.Condition{Absent: true})
+	err = s.stacks.PutIf(ctx, info.Update.StackName, infoKey(info.Update), info, bucket.Condition{Absent: true})
 	if !errors.Is(err, bucket.ErrChanged) {
 		return info, err == nil, err
 	}
@@ -69,7 +70,7 @@ func (s *Store) BeginInfo(
 // Info returns the description of an update; CodeNotFound when there is none.
 func (s *Store) Info(ctx context.Context, u deployments.UpdateName) (deployments.UpdateInfo, error) {
 	var info deployments.UpdateInfo
-	err := s.getJSON(ctx, u.StackName, infoKey(u), &info)
+	_, err := s.stacks.GetJSON(ctx, u.StackName, infoKey(u), &info)
 	return info, noUpdate(u, err)
 }
 
@@ -112,7 +113,7 @@ func (s *Store) HistoryPage(
 	from, to := p.Bounds(mostUpdates)
 	infos, seen := []deployments.UpdateInfo{}, 0
 	if from > 0 { // there may be no such page, which need not be found out by reading all
-		q := bucket.Query{Prefix: stackKey(name, "history", ""), Limit: from + 1}
+		q := bucket.Query{Prefix: stackobjects.Key(name, "history", ""), Limit: from + 1}
 		if l, err := s.objects.List(ctx, q); err != nil || len(l.Keys) <= from {
 			return infos, bucket.Failed(err, "list "+q.Prefix)
 		}
@@ -138,7 +139,7 @@ func (s *Store) began(
 	ctx context.Context, name deployments.StackName, ahead func() int,
 ) iter.Seq2[deployments.UpdateInfo, error] {
 	return func(yield func(deployments.UpdateInfo, error) bool) {
-		q := bucket.Query{Prefix: stackKey(name, "history", "")}
+		q := bucket.Query{Prefix: stackobjects.Key(name, "history", "")}
 		for {
 			q.Limit = ahead()
 			l, err := s.objects.List(ctx, q)
@@ -175,7 +176,7 @@ func (s *Store) entries(
 	}
 	err := bucket.Each(keys, func(key string) error {
 		info := &infos[index[key]]
-		err := s.getJSON(ctx, name, key, info)
+		_, err := s.stacks.GetJSON(ctx, name, key, info)
 		if bucket.Unreadable(err) != nil {
 			*info, err = damagedInfo(name, key, err), nil
 		}
@@ -241,7 +242,7 @@ func damagedInfo(name deployments.StackName, key string, err error) deployments.
 // infoKey sorts the newest numbered update first.
 func infoKey(u deployments.UpdateName) string {
 	if n := u.Number(); n > 0 {
-		return stackKey(u.StackName, "history", fmt.Sprintf("%010d", deployments.MaxVersion+1-n))
+		return stackobjects.Key(u.StackName, "history", fmt.Sprintf("%010d", deployments.MaxVersion+1-n))
 	}
 	return updateKey(u, "info")
 }
@@ -249,7 +250,7 @@ func infoKey(u deployments.UpdateName) string {
 // SaveDeltas makes deltas durable as the update's save of this number, from 1. A repeated number must have the same
 // deltas.
 func (s *Store) SaveDeltas(ctx context.Context, u deployments.UpdateName, number int, deltas []engine.Delta) error {
-	return s.putJSON(ctx, u.StackName, deltaKey(u, number), deltas)
+	return s.stacks.PutJSON(ctx, u.StackName, deltaKey(u, number), deltas)
 }
 
 // LoadDeltas returns the deltas of the saves from+1 up to and including to, in order. Each save is stored, also one
@@ -263,7 +264,7 @@ func (s *Store) LoadDeltas(ctx context.Context, u deployments.UpdateName, from, 
 	}
 	parts := make([][]engine.Delta, len(keys))
 	err := bucket.Each(keys, func(key string) error {
-		err := s.getJSON(ctx, u.StackName, key, &parts[index[key]])
+		_, err := s.stacks.GetJSON(ctx, u.StackName, key, &parts[index[key]])
 		if errors.Is(err, bucket.ErrAbsent) {
 			return s.lostSave(ctx, u, key)
 		}
@@ -324,7 +325,7 @@ type Part struct {
 
 // AppendEvents writes one part of an event log. An existing part of that number is replaced.
 func (s *Store) AppendEvents(ctx context.Context, p Part, data []byte) error {
-	return s.put(ctx, p.Update.StackName, eventsKey(p), data)
+	return s.stacks.Put(ctx, p.Update.StackName, eventsKey(p), data)
 }
 
 // readBytes ends a read of several parts once it has so many bytes.
@@ -351,7 +352,8 @@ func (s *Store) readEvents(ctx context.Context, p Part) ([]byte, error) {
 		_, data, err := s.getLog(ctx, clientEvents, p.Update, p.Number)
 		return data, err
 	}
-	return s.get(ctx, p.Update.StackName, eventsKey(p))
+	data, _, err := s.stacks.Get(ctx, p.Update.StackName, eventsKey(p))
+	return data, err
 }
 
 // Streams returns the names of an event log's streams, sorted.

@@ -151,7 +151,7 @@ type blobs struct {
 
 // Put implements bags.BlobStore.
 func (b *blobs) Put(ctx context.Context, data []byte) (engine.Ref, error) {
-	hash := fmt.Sprintf("%x", b.r.box.Digest(data))
+	hash := fmt.Sprintf("%x", b.r.Box.Digest(data))
 	if _, ok := b.put.Load(hash); ok {
 		return engine.BlobRef(hash), nil
 	}
@@ -179,7 +179,7 @@ const blobFolder = "blob"
 
 // putBlob and getBlob seal content with the last part of its key as context.
 func (s *Store) putBlob(ctx context.Context, r *stackKeys, key string, data []byte) error {
-	_, err := s.objects.Put(ctx, key, r.box.Seal(data, "blob "+path.Base(key)), bucket.Condition{})
+	_, err := s.objects.Put(ctx, key, r.Box.Seal(data, "blob "+path.Base(key)), bucket.Condition{})
 	return bucket.Failed(err, "write a blob of "+strconv.Itoa(len(data))+" bytes")
 }
 
@@ -188,5 +188,5 @@ func (s *Store) getBlob(ctx context.Context, r *stackKeys, key string) ([]byte, 
 	if err != nil {
 		return nil, bucket.Failed(err, "read the blob "+path.Base(key))
 	}
-	return s.sealed.Open(r.box, o.Data, key, "blob "+path.Base(key))
+	return s.sealed.Open(r.Box, o.Data, key, "blob "+path.Base(key))
 }

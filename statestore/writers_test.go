@@ -16,6 +16,7 @@ import (
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/jobs"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
@@ -49,13 +50,14 @@ var writers = map[string]writer{
 	"Store.changeMember":             {play: joinAtOnce},
 	"owned.put":                      {play: trustAtOnce},
 	"Store.ChangeProfile":            {play: profileAtOnce},
+	"Store.readIssuerKeys":           {play: issuerAtOnce},
 	"Store.newToken":                 {play: tokensAtOnce},
 	"Store.authenticate":             {told: "only the time of the last use may be lost, which is known by the hour"},
 	"Store.spend":                    {told: "an identity token is good for one exchange"},
 	"Store.ChangeWebhooks":           {play: hookAtOnce},
 	"Store.ChangeSchedule":           {play: runAtOnce},
 	"Store.AddDeployment":            {play: deployAtOnce},
-	"Store.putOf":                    {play: deployAtOnce},
+	"Objects.PutIn":                  {play: deployAtOnce},
 	"Store.ChangeDeployment":         {play: stepAtOnce},
 	"Store.ChangeDeploymentSettings": {play: settingsAtOnce},
 	"Store.PutGitHostKey":            {told: "the key that was seen first counts"},
@@ -290,6 +292,20 @@ func profileAtOnce(t *testing.T, s *statestore.Store) {
 	want(t, err, len(p.Variables) == crowd+1 && count(p) == crowd && p.Version == 2*crowd, "it is %+v", p)
 }
 
+// issuerAtOnce has each of ten make the first key of the issuer: one counts, for all.
+func issuerAtOnce(t *testing.T, s *statestore.Store) {
+	ids := make([]string, crowd)
+	atOnce(t, func(ctx context.Context, i int) error {
+		keys, err := s.Access.IssuerKeys(ctx)
+		if err == nil {
+			ids[i] = keys[0].ID
+		}
+		return err
+	})
+	slices.Sort(ids)
+	want(t, nil, len(slices.Compact(ids)) == 1, "the keys are %q", ids)
+}
+
 func tokensAtOnce(t *testing.T, s *statestore.Store) {
 	texts := make([]string, crowd)
 	errs := allAtOnce(t, func(ctx context.Context, i int) (err error) {
@@ -309,59 +325,59 @@ func tokensAtOnce(t *testing.T, s *statestore.Store) {
 func hookAtOnce(t *testing.T, s *statestore.Store) {
 	scope := deployments.ScopeOf(dev)
 	atOnce(t, func(ctx context.Context, i int) error {
-		return s.ChangeWebhooks(ctx, scope, func(hooks []deployments.Webhook) ([]deployments.Webhook, error) {
+		return s.Jobs.ChangeWebhooks(ctx, scope, func(hooks []deployments.Webhook) ([]deployments.Webhook, error) {
 			w := deployments.Webhook{Name: deployments.WebhookName{Scope: scope, Name: strconv.Itoa(i)}}
 			return append(hooks, w), nil
 		})
 	})
-	hooks, err := s.Webhooks(t.Context(), scope)
+	hooks, err := s.Jobs.Webhooks(t.Context(), scope)
 	want(t, err, len(hooks) == crowd, "there are %d webhooks", len(hooks))
 }
 
 func runAtOnce(t *testing.T, s *statestore.Store) {
 	n := deployments.ScheduleName{StackName: dev, Name: "nightly"}
-	wanted := statestore.DesiredSchedule{}
+	wanted := jobs.Schedule{}
 	wanted.Schedule.Name = n
-	want(t, s.PutSchedule(t.Context(), wanted), true, "put the schedule")
+	want(t, s.Jobs.PutSchedule(t.Context(), wanted), true, "put the schedule")
 	atOnce(t, func(ctx context.Context, _ int) error {
-		_, err := s.ChangeSchedule(ctx, n, func(w *statestore.DesiredSchedule) error {
+		_, err := s.Jobs.ChangeSchedule(ctx, n, func(w *jobs.Schedule) error {
 			w.Due = w.Due.Add(time.Hour)
 			return nil
 		})
 		return err
 	})
-	w, err := s.Schedule(t.Context(), n)
+	w, err := s.Jobs.Schedule(t.Context(), n)
 	want(t, err, w.Due.Equal(time.Time{}.Add(crowd*time.Hour)), "it is due at %s", w.Due)
 }
 
 func deployAtOnce(t *testing.T, s *statestore.Store) {
 	atOnce(t, func(ctx context.Context, _ int) error {
-		_, err := s.AddDeployment(ctx, statestore.StoredDeployment{Deployment: deployments.Deployment{
+		_, err := s.Jobs.AddDeployment(ctx, jobs.Deployment{Deployment: deployments.Deployment{
 			Name: deployments.DeploymentName{StackName: dev}}})
 		return err
 	})
-	numbers, err := s.DeploymentNumbers(t.Context(), dev)
+	numbers, err := s.Jobs.DeploymentNumbers(t.Context(), dev)
 	want(t, err, len(numbers) == crowd && numbers[crowd-1] == crowd, "they are %v", numbers)
 }
 
 func stepAtOnce(t *testing.T, s *statestore.Store) {
-	d, err := s.AddDeployment(t.Context(), statestore.StoredDeployment{Deployment: deployments.Deployment{
+	d, err := s.Jobs.AddDeployment(t.Context(), jobs.Deployment{Deployment: deployments.Deployment{
 		Name: deployments.DeploymentName{StackName: dev}}})
 	want(t, err, true, "add it")
 	atOnce(t, func(ctx context.Context, i int) error {
-		_, err := s.ChangeDeployment(ctx, d.Name, func(d *statestore.StoredDeployment) error {
+		_, err := s.Jobs.ChangeDeployment(ctx, d.Name, func(d *jobs.Deployment) error {
 			d.Steps = append(d.Steps, deployments.DeploymentStep{Name: strconv.Itoa(i)})
 			return nil
 		})
 		return err
 	})
-	d, err = s.Deployment(t.Context(), d.Name)
+	d, err = s.Jobs.Deployment(t.Context(), d.Name)
 	want(t, err, len(d.Steps) == crowd, "it has %d steps", len(d.Steps))
 }
 
 func settingsAtOnce(t *testing.T, s *statestore.Store) {
 	atOnce(t, func(ctx context.Context, i int) error {
-		return s.ChangeDeploymentSettings(ctx, dev, func(settings *statestore.StoredSettings) error {
+		return s.Jobs.ChangeDeploymentSettings(ctx, dev, func(settings *jobs.Settings) error {
 			patch := fmt.Sprintf(`{"operationContext":{"environmentVariables":{"V%d":"x"}}}`, i)
 			was, err := json.Marshal(settings.DeploymentSettings)
 			if err != nil {
@@ -374,7 +390,7 @@ func settingsAtOnce(t *testing.T, s *statestore.Store) {
 			return json.Unmarshal(text, &settings.DeploymentSettings)
 		})
 	})
-	settings, err := s.DeploymentSettings(t.Context(), dev)
+	settings, err := s.Jobs.DeploymentSettings(t.Context(), dev)
 	want(t, err, settings.Operation != nil && len(settings.Operation.EnvironmentVariables) == crowd, "they are %+v",
 		settings.Operation)
 }
@@ -402,9 +418,9 @@ func rotateAtOnce(t *testing.T, s *statestore.Store) {
 
 func resealAtOnce(t *testing.T, s *statestore.Store) {
 	n := deployments.ScheduleName{StackName: dev, Name: "nightly"}
-	wanted := statestore.DesiredSchedule{}
+	wanted := jobs.Schedule{}
 	wanted.Schedule.Name = n
-	want(t, s.PutSchedule(t.Context(), wanted), true, "put the schedule")
+	want(t, s.Jobs.PutSchedule(t.Context(), wanted), true, "put the schedule")
 	_, err := s.RotateKeys(t.Context())
 	want(t, err, true, "rotate")
 	atOnce(t, func(ctx context.Context, i int) error {
@@ -412,13 +428,13 @@ func resealAtOnce(t *testing.T, s *statestore.Store) {
 			_, err := s.Reseal(ctx, nil)
 			return err
 		}
-		_, err := s.ChangeSchedule(ctx, n, func(w *statestore.DesiredSchedule) error {
+		_, err := s.Jobs.ChangeSchedule(ctx, n, func(w *jobs.Schedule) error {
 			w.Due = w.Due.Add(time.Hour)
 			return nil
 		})
 		return err
 	})
-	w, err := s.Schedule(t.Context(), n)
+	w, err := s.Jobs.Schedule(t.Context(), n)
 	want(t, err, w.Due.Equal(time.Time{}.Add(crowd/2*time.Hour)), "it is due at %s", w.Due)
 }
 

@@ -108,10 +108,10 @@ var needles = []string{"needle-in-the-state", "needle-in-the-outputs"}
 func newField(t *testing.T) *field {
 	t.Helper()
 	f := &field{Home: harness.NewHome(t, harness.Binary()), root: t, vitals: porttest.Address(t)}
-	// The service reads the lock file of plugins, as it does where some may be downloaded; nobody listens there. It
-	// collects its garbage as it does where nobody has set GOGC.
+	// The service reads the lock file of plugins, as it does where some may be downloaded; nobody listens there. It is an
+	// issuer of tokens for clouds. It collects its garbage as it does where nobody has set GOGC.
 	f.Env = append(f.Env, "DEPLOYCTL_METRICS_LISTEN="+f.vitals, "DEPLOYCTL_PLUGINS_DOWNLOAD=http://127.0.0.1:1",
-		"GOGC=100")
+		"DEPLOYCTL_ISSUER=https://deploy.example.com", "GOGC=100")
 	f.Start(t)
 	cloud, env := harness.Cloud(t)
 	f.cloud, f.victim = cloud, f.project(t, "precious", victims, env)

@@ -15,7 +15,8 @@ import (
 // borrowedProfile has an admin of another organization, a deployer of another stack, a viewer and the admin of some
 // stacks look at a profile and change it, and stacks name it that it is not for.
 func borrowedProfile(t *testing.T, f *field) {
-	f.victim.Must(t, "profile", "set", "keys", "--secret", "KEY="+needles[0], "--stacks", "precious/*")
+	f.victim.Must(t, "profile", "set", "keys", "--secret", "KEY="+needles[0], "--stacks", "precious/*", "--aws-role",
+		"arn:aws:iam::123456789012:role/taken")
 	profiles := api.NewProfilesClient(f.conn)
 	const theirs = "organization"
 	colleague := f.holder(t, "borrows", "--role", "deployer", "--organization", theirs, "--stacks", "borrowed/*")
@@ -40,7 +41,7 @@ func borrowedProfile(t *testing.T, f *field) {
 		}
 		said := changed.String() + shown.String() + list.String()
 		noSecrets(t, name+"'s answers", said)
-		if strings.Contains(said, "precious") || strings.Contains(said, "KEY") {
+		if strings.Contains(said, "precious") || strings.Contains(said, "KEY") || strings.Contains(said, "role/taken") {
 			t.Errorf("%s sees what is in it: %s", name, said)
 		}
 	}
@@ -57,6 +58,9 @@ func borrowedProfile(t *testing.T, f *field) {
 			}
 			end := tool.Run(t, args...)
 			noSecrets(t, command+" of "+name, end.Said())
+			if strings.Contains(end.Said(), "role/taken") {
+				t.Errorf("%s of %s has the role: %s", command, name, end.Said())
+			}
 			if end.Code == 0 || !strings.Contains(end.Said(), "rofile keys") && !strings.Contains(end.Said(),
 				`the profile "keys"`) {
 				t.Errorf("%s of %s ends with %d: %s", command, name, end.Code, end.Said())

@@ -22,6 +22,7 @@ type Box struct {
 	temp     string   // of what this process makes for the box; Close removes it
 	aside    string   // of what is mounted for single processes; Close removes it
 	slashTmp string   // what /tmp is for the processes
+	handed   string   // in mode namespace: what Hand has made, if it has
 
 	mu      sync.Mutex
 	started map[int]bool

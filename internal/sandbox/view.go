@@ -212,6 +212,9 @@ func (b *Box) sees() seen {
 	s.set(launcher.Hidden, b.real)
 	s.set(launcher.Writable, b.own...)
 	s.set(launcher.Readable, b.plugins)
+	if b.handed != "" {
+		s.set(launcher.Readable, b.handed)
+	}
 	return s
 }
 

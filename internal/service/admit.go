@@ -8,7 +8,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/jobs"
 )
 
 const (
@@ -33,7 +33,7 @@ func (s *Service) admit(ctx context.Context, in deployments.SubmitInput, run wor
 		return deployments.Errorf(deployments.CodeInvalid, "the run %s submits what is of another one, so it is "+
 			"refused", run.ID)
 	}
-	w, err := s.store.Schedule(ctx, n)
+	w, err := s.store.Jobs.Schedule(ctx, n)
 	switch {
 	case err != nil && deployments.CodeOf(err) == deployments.CodeNotFound, err == nil && w.ID != in.ID:
 		return noSchedule(n)
@@ -48,7 +48,7 @@ func (s *Service) admit(ctx context.Context, in deployments.SubmitInput, run wor
 	}
 	r := runOf{id: run.RunID, due: due, started: described.GetWorkflowExecutionInfo().GetStartTime().AsTime(),
 		now: time.Now()}
-	_, err = s.store.ChangeSchedule(ctx, n, func(w *statestore.DesiredSchedule) error {
+	_, err = s.store.Jobs.ChangeSchedule(ctx, n, func(w *jobs.Schedule) error {
 		if w.ID != in.ID {
 			return noSchedule(n)
 		}
@@ -72,7 +72,7 @@ type runOf struct {
 }
 
 // take records an admitted run in the schedule.
-func (r runOf) take(w *statestore.DesiredSchedule) error {
+func (r runOf) take(w *jobs.Schedule) error {
 	refusal := r.refusal(w)
 	switch {
 	case w.Run == r.id:
@@ -96,7 +96,7 @@ func later(a, b time.Time) time.Time {
 }
 
 // refusal says why a run is not due; empty when it is.
-func (r runOf) refusal(w *statestore.DesiredSchedule) string {
+func (r runOf) refusal(w *jobs.Schedule) string {
 	late := catchupWindow
 	if !w.Schedule.At.IsZero() {
 		late = catchupWindowOnce
@@ -125,7 +125,7 @@ func (s *Service) ScheduleFailed(ctx context.Context, run workflow.Execution) er
 	if err != nil {
 		return nil //nolint:nilerr // it is no run of a schedule
 	}
-	_, err = s.store.ChangeSchedule(ctx, n, func(w *statestore.DesiredSchedule) error {
+	_, err = s.store.Jobs.ChangeSchedule(ctx, n, func(w *jobs.Schedule) error {
 		w.Paused = w.Paused || w.Run == run.RunID
 		return nil
 	})

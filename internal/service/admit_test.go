@@ -5,14 +5,14 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/jobs"
 )
 
 func TestARunOfAScheduleIsLetThroughWhenItIsWanted(t *testing.T) {
 	made := time.Date(2026, 3, 4, 5, 0, 30, 0, time.UTC)
 	due := time.Date(2026, 3, 4, 6, 0, 0, 0, time.UTC)
-	hourly := func(change func(*statestore.DesiredSchedule)) statestore.DesiredSchedule {
-		w := statestore.DesiredSchedule{Made: made, Since: made}
+	hourly := func(change func(*jobs.Schedule)) jobs.Schedule {
+		w := jobs.Schedule{Made: made, Since: made}
 		w.Schedule.Cron = "0 * * * *"
 		if change != nil {
 			change(&w)
@@ -26,7 +26,7 @@ func TestARunOfAScheduleIsLetThroughWhenItIsWanted(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name string
-		w    statestore.DesiredSchedule
+		w    jobs.Schedule
 		run  runOf
 		want bool
 	}{
@@ -36,27 +36,27 @@ func TestARunOfAScheduleIsLetThroughWhenItIsWanted(t *testing.T) {
 		{"a run before its time", hourly(nil), shifted(0, -time.Second), false},
 		{"a run at another time", hourly(nil), shifted(time.Minute, time.Minute), false},
 		{"a run of a time before it was made", hourly(nil), shifted(-time.Hour, 0), false},
-		{"a run of the moment when it was made", hourly(func(w *statestore.DesiredSchedule) { w.Since = due.Add(1) }), onTime,
+		{"a run of the moment when it was made", hourly(func(w *jobs.Schedule) { w.Since = due.Add(1) }), onTime,
 			false},
-		{"a run of a time before it was resumed", hourly(func(w *statestore.DesiredSchedule) {
+		{"a run of a time before it was resumed", hourly(func(w *jobs.Schedule) {
 			w.Since = due.Add(
 				10 * time.Minute)
 		}), shifted(0, 11*time.Minute), false},
-		{"a second run for one time", hourly(func(w *statestore.DesiredSchedule) { w.Run, w.Due = "other", due }), onTime,
+		{"a second run for one time", hourly(func(w *jobs.Schedule) { w.Run, w.Due = "other", due }), onTime,
 			false},
-		{"a run that goes on", hourly(func(w *statestore.DesiredSchedule) { w.Run, w.Due, w.Paused = "this", due, true }),
+		{"a run that goes on", hourly(func(w *jobs.Schedule) { w.Run, w.Due, w.Paused = "this", due, true }),
 			onTime, true},
-		{"a run of one that is paused", hourly(func(w *statestore.DesiredSchedule) { w.Paused = true }), onTime, false},
-		{"a run that was asked for", hourly(func(w *statestore.DesiredSchedule) { w.Paused, w.RunRequested = true, due }),
+		{"a run of one that is paused", hourly(func(w *jobs.Schedule) { w.Paused = true }), onTime, false},
+		{"a run that was asked for", hourly(func(w *jobs.Schedule) { w.Paused, w.RunRequested = true, due }),
 			shifted(time.Minute, time.Minute), true},
-		{"a run that was asked for long ago", hourly(func(w *statestore.DesiredSchedule) {
+		{"a run that was asked for long ago", hourly(func(w *jobs.Schedule) {
 			w.RunRequested = due.Add(-2 * requestExpiry)
 		}), shifted(time.Minute, time.Minute), false},
-		{"what happens once, days late", hourly(func(w *statestore.DesiredSchedule) {
+		{"what happens once, days late", hourly(func(w *jobs.Schedule) {
 			w.Schedule.Cron, w.Schedule.At = "",
 				due
 		}), shifted(0, 72*time.Hour), true},
-		{"what happens once, at another time", hourly(func(w *statestore.DesiredSchedule) {
+		{"what happens once, at another time", hourly(func(w *jobs.Schedule) {
 			w.Schedule.Cron, w.Schedule.At = "",
 				due.Add(1)
 		}), shifted(time.Second, time.Minute), false},
@@ -72,7 +72,7 @@ func TestARunOfAScheduleIsLetThroughWhenItIsWanted(t *testing.T) {
 
 func TestAnIntervalIsDueAtTheTimesThatTemporalComputes(t *testing.T) {
 	for _, every := range []time.Duration{time.Minute, 90 * time.Second, 6 * time.Hour, 7 * 24 * time.Hour} {
-		w := statestore.DesiredSchedule{Made: now}
+		w := jobs.Schedule{Made: now}
 		w.Schedule = deployments.Schedule{Every: every}
 		at := now.Truncate(time.Second)
 		if !dueAt(&w, at) || !dueAt(&w, at.Add(3*every)) || dueAt(&w, at.Add(time.Second)) ||
@@ -107,7 +107,7 @@ func TestATimeIsOneOfACronExpression(t *testing.T) {
 		{"@weekly", time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC), true},
 		{"@weekly", sunday, false},
 	} {
-		w := statestore.DesiredSchedule{}
+		w := jobs.Schedule{}
 		w.Schedule.Cron = c.cron
 		if got := dueAt(&w, c.at); got != c.want {
 			t.Errorf("%s at %s: %v", c.cron, c.at, got)

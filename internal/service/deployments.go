@@ -11,7 +11,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/values/rawjson"
-	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/jobs"
 	"github.com/deployctl/deployctl/workflows"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"go.temporal.io/api/enums/v1"
@@ -28,10 +28,10 @@ func (s *Service) CreateDeployment(
 	if _, err := s.Head(ctx, r.Stack); err != nil {
 		return deployments.Deployment{}, err
 	}
-	var stored statestore.StoredSettings
+	var stored jobs.Settings
 	if r.Inherits {
 		var err error
-		if stored, err = s.store.DeploymentSettings(ctx, r.Stack); err != nil {
+		if stored, err = s.store.Jobs.DeploymentSettings(ctx, r.Stack); err != nil {
 			return deployments.Deployment{}, err
 		}
 	}
@@ -41,7 +41,7 @@ func (s *Service) CreateDeployment(
 // createDeployment is CreateDeployment with the settings of the stack, if the request inherits them, as they were read
 // with what else was decided by them: others may change them meanwhile.
 func (s *Service) createDeployment(
-	ctx context.Context, r deployments.DeploymentRequest, stored statestore.StoredSettings,
+	ctx context.Context, r deployments.DeploymentRequest, stored jobs.Settings,
 ) (deployments.Deployment, error) {
 	if _, err := apitype.ParsePulumiOperation(string(r.Operation)); err != nil {
 		return deployments.Deployment{}, deployments.Errorf(deployments.CodeInvalid, "%q is not an operation of a "+
@@ -59,7 +59,7 @@ func (s *Service) createDeployment(
 		return deployments.Deployment{}, err
 	}
 	now := time.Now().UTC()
-	d, err := s.AddDeployment(ctx, statestore.StoredDeployment{
+	d, err := s.Jobs.AddDeployment(ctx, jobs.Deployment{
 		Settings: settings, Authority: r.Authority,
 		Deployment: deployments.Deployment{
 			Name: deployments.DeploymentName{StackName: r.Stack}, Operation: r.Operation, Created: now, Modified: now,
@@ -80,7 +80,7 @@ func (s *Service) createDeployment(
 		Priority: workflows.Priority(d.Name.Organization, false),
 	}, deployments.WorkflowDeployment, deployments.DeploymentInput{Name: d.Name})
 	if err != nil { // if it did start, it finds that it has ended
-		_, _ = s.ChangeDeployment(context.WithoutCancel(ctx), d.Name, func(d *statestore.StoredDeployment) error {
+		_, _ = s.Jobs.ChangeDeployment(context.WithoutCancel(ctx), d.Name, func(d *jobs.Deployment) error {
 			d.Status, d.Error = deployments.DeploymentFailed, "it could not be started"
 			d.Settings = deployments.DeploymentSettings{}
 			return nil
@@ -95,13 +95,13 @@ const mostWaiting = 100
 // roomForDeployment rejects a deployment, as CodeConflict, when too many of the stack wait. One that has had its turn
 // and ended says that all before it have ended.
 func (s *Service) roomForDeployment(ctx context.Context, name deployments.StackName) error {
-	numbers, err := s.DeploymentNumbers(ctx, name)
+	numbers, err := s.Jobs.DeploymentNumbers(ctx, name)
 	if err != nil {
 		return err
 	}
 	waiting := 0
 	for _, number := range slices.Backward(numbers) {
-		d, err := s.store.Deployment(ctx, deployments.DeploymentName{StackName: name, Number: number})
+		d, err := s.store.Jobs.Deployment(ctx, deployments.DeploymentName{StackName: name, Number: number})
 		switch {
 		case err != nil && deployments.CodeOf(err) == deployments.CodeNotFound: // forgotten meanwhile
 		case err != nil:
@@ -204,7 +204,7 @@ func sourceOf(git apitype.SourceContextGit) string {
 
 // Deployment describes a deployment.
 func (s *Service) Deployment(ctx context.Context, n deployments.DeploymentName) (deployments.Deployment, error) {
-	d, err := s.store.Deployment(ctx, n)
+	d, err := s.store.Jobs.Deployment(ctx, n)
 	return d.Deployment, err
 }
 
@@ -218,7 +218,7 @@ func (s *Service) ListDeployments(
 	if _, err := s.Head(ctx, name); err != nil {
 		return nil, 0, err
 	}
-	numbers, err := s.DeploymentNumbers(ctx, name)
+	numbers, err := s.Jobs.DeploymentNumbers(ctx, name)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -247,7 +247,7 @@ func (s *Service) DeploymentLogs(
 	if err != nil {
 		return deployments.DeploymentLogs{}, err
 	}
-	lines, next, err := s.DeploymentLog(ctx, n, after)
+	lines, next, err := s.Jobs.DeploymentLog(ctx, n, after)
 	switch {
 	case next == after && d.Ended():
 		next = ""
@@ -262,7 +262,7 @@ const logStart = "00"
 
 // CancelDeployment ends a deployment. One that no worker takes up is ended when one does.
 func (s *Service) CancelDeployment(ctx context.Context, n deployments.DeploymentName) error {
-	_, err := s.ChangeDeployment(ctx, n, func(d *statestore.StoredDeployment) error {
+	_, err := s.Jobs.ChangeDeployment(ctx, n, func(d *jobs.Deployment) error {
 		if d.Ended() {
 			return deployments.Errorf(deployments.CodeConflict, "%s has ended: it has %s", n.ID(), d.Status)
 		}
@@ -283,13 +283,13 @@ func (s *Service) CancelDeployment(ctx context.Context, n deployments.Deployment
 func (s *Service) DeploymentSettings(
 	ctx context.Context, name deployments.StackName,
 ) (deployments.DeploymentSettings, error) {
-	stored, err := s.store.DeploymentSettings(ctx, name)
+	stored, err := s.store.Jobs.DeploymentSettings(ctx, name)
 	if err != nil {
 		return stored.DeploymentSettings, err
 	}
 	return stored.DeploymentSettings, stored.MapSecrets(
 		func(purpose string, v apitype.SecretValue) (apitype.SecretValue, error) {
-			text, err := s.HideSetting(ctx, name, purpose, v.Value)
+			text, err := s.Jobs.HideSetting(ctx, name, purpose, v.Value)
 			return apitype.SecretValue{Secret: true, Ciphertext: text}, err
 		})
 }
@@ -302,7 +302,7 @@ func (s *Service) openSettings(
 		if v.Ciphertext == "" {
 			return v, nil
 		}
-		plain, err := s.OpenSetting(ctx, name, purpose, v.Ciphertext)
+		plain, err := s.Jobs.OpenSetting(ctx, name, purpose, v.Ciphertext)
 		return apitype.SecretValue{Secret: true, Value: plain}, err
 	})
 }
@@ -311,7 +311,7 @@ func (s *Service) openSettings(
 func (s *Service) PatchDeploymentSettings(
 	ctx context.Context, name deployments.StackName, patch json.RawMessage, by *deployments.Authority,
 ) error {
-	return s.ChangeDeploymentSettings(ctx, name, func(stored *statestore.StoredSettings) error {
+	return s.Jobs.ChangeDeploymentSettings(ctx, name, func(stored *jobs.Settings) error {
 		was, err := json.Marshal(stored.DeploymentSettings)
 		if err != nil {
 			return err
@@ -367,5 +367,5 @@ func onlyPauses(patch json.RawMessage) bool {
 
 // RemoveDeploymentSettings removes the settings of a stack.
 func (s *Service) RemoveDeploymentSettings(ctx context.Context, name deployments.StackName) error {
-	return s.store.RemoveDeploymentSettings(ctx, name)
+	return s.store.Jobs.RemoveDeploymentSettings(ctx, name)
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/service/gitpush"
-	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/jobs"
 )
 
 // patch changes the settings of the stack.
@@ -29,7 +29,7 @@ const gitSettings = `{"sourceContext":{"git":{"repoUrl":"https://example.com/acm
 func TestSettingsThatAreSentBackStayAsTheyAre(t *testing.T) {
 	s := newService(t)
 	patch(t, s, gitSettings, "ann")
-	before, err := s.store.DeploymentSettings(t.Context(), dev)
+	before, err := s.store.Jobs.DeploymentSettings(t.Context(), dev)
 	must(t, err)
 	shown, err := s.DeploymentSettings(t.Context(), dev)
 	must(t, err)
@@ -40,7 +40,7 @@ func TestSettingsThatAreSentBackStayAsTheyAre(t *testing.T) {
 	}
 	must(t, s.RemoveDeploymentSettings(t.Context(), dev))
 	patch(t, s, string(text), "ann")
-	after, err := s.store.DeploymentSettings(t.Context(), dev)
+	after, err := s.store.Jobs.DeploymentSettings(t.Context(), dev)
 	must(t, err)
 	was, _ := json.Marshal(before)
 	is, _ := json.Marshal(after)
@@ -53,13 +53,13 @@ func TestAPauseDoesNotChangeWhoMadeTheSettings(t *testing.T) {
 	s := newService(t)
 	patch(t, s, gitSettings, "ann")
 	patch(t, s, `{"paused":true}`, "bob")
-	settings, err := s.store.DeploymentSettings(t.Context(), dev)
+	settings, err := s.store.Jobs.DeploymentSettings(t.Context(), dev)
 	must(t, err)
 	if !settings.Paused || settings.Authority.Holders[0].Token != "ann" {
 		t.Errorf("%+v", settings)
 	}
 	patch(t, s, `{"operationContext":{"preRunCommands":["rm -r /"]},"paused":null}`, "bob")
-	settings, err = s.store.DeploymentSettings(t.Context(), dev)
+	settings, err = s.store.Jobs.DeploymentSettings(t.Context(), dev)
 	must(t, err)
 	if settings.Paused || settings.Authority.Holders[0].Token != "bob" {
 		t.Errorf("%+v", settings)
@@ -71,10 +71,10 @@ func settingsOf(t *testing.T, s *Service, inherits bool, request string) (deploy
 	t.Helper()
 	r := deployments.DeploymentRequest{Stack: dev, Inherits: inherits}
 	must(t, json.Unmarshal([]byte(request), &r.Settings))
-	var stored statestore.StoredSettings
+	var stored jobs.Settings
 	if inherits {
 		var err error
-		stored, err = s.store.DeploymentSettings(t.Context(), dev)
+		stored, err = s.store.Jobs.DeploymentSettings(t.Context(), dev)
 		must(t, err)
 	}
 	return s.effective(t.Context(), r, stored.DeploymentSettings)
@@ -119,7 +119,7 @@ func TestADeploymentWithoutARepositoryIsRefused(t *testing.T) {
 }
 
 func TestTheSettingsDecideWhatAPushStarts(t *testing.T) {
-	settings := func(text string) (s statestore.StoredSettings) {
+	settings := func(text string) (s jobs.Settings) {
 		must(t, json.Unmarshal([]byte(text), &s.DeploymentSettings))
 		return s
 	}
@@ -131,7 +131,7 @@ func TestTheSettingsDecideWhatAPushStarts(t *testing.T) {
 	foreign.PullRequest, foreign.Foreign = 7, true
 	elsewhere.Repository, other.Branch, outside.Paths = "eve/shop", "next", []string{"README"}
 	for why, c := range map[string]struct {
-		settings statestore.StoredSettings
+		settings jobs.Settings
 		event    *gitpush.Event
 	}{
 		"deploys nothing": {all, nil}, "from another repository": {all, &foreign},
@@ -220,7 +220,7 @@ func TestAPushRunsTheSettingsOfWhomItActsForThoughTheyAreChangedWhileItArrives(t
 	if why != "" || deployments.CodeOf(err) != deployments.CodeUnavailable { // there is no Temporal
 		t.Fatalf("%q, %v", why, err)
 	}
-	d, err := s.store.Deployment(t.Context(), deployments.DeploymentName{StackName: dev, Number: 1})
+	d, err := s.store.Jobs.Deployment(t.Context(), deployments.DeploymentName{StackName: dev, Number: 1})
 	if err != nil || d.RequestedBy != "ann" || !strings.HasPrefix(d.Source, "https://example.com/acme/shop.git") {
 		t.Errorf("for %s it is from %s, %v", d.RequestedBy, d.Source, err)
 	}
@@ -234,7 +234,7 @@ func TestADeploymentThatCannotBeStartedHasFailed(t *testing.T) {
 	if deployments.CodeOf(err) != deployments.CodeUnavailable {
 		t.Fatal(err)
 	}
-	d, err := s.store.Deployment(t.Context(), deployments.DeploymentName{StackName: dev, Number: 1})
+	d, err := s.store.Jobs.Deployment(t.Context(), deployments.DeploymentName{StackName: dev, Number: 1})
 	if err != nil || d.Status != deployments.DeploymentFailed || d.Settings.Git().RepoURL != "" {
 		t.Errorf("%+v, %v", d, err)
 	}
@@ -260,7 +260,7 @@ func TestAnotherRepositoryGetsNoneOfTheCredentialsOfTheOneBefore(t *testing.T) {
 			s := newService(t)
 			patch(t, s, gitSettings, "ann")
 			patch(t, s, strings.Replace(other, "%s", c.auth, 1), "bob")
-			settings, err := s.store.DeploymentSettings(t.Context(), dev)
+			settings, err := s.store.Jobs.DeploymentSettings(t.Context(), dev)
 			must(t, err)
 			got := ""
 			if auth := settings.Git().GitAuth; auth != nil && auth.PersonalAccessToken != nil {
@@ -296,7 +296,7 @@ func TestATextThatStandsForASecretIsOfUseInItsPlaceOnly(t *testing.T) {
 func records(t *testing.T, s *Service, n int, status deployments.DeploymentStatus, begun time.Time) {
 	t.Helper()
 	for range n {
-		_, err := s.AddDeployment(t.Context(), statestore.StoredDeployment{Begun: begun, Deployment: deployments.Deployment{
+		_, err := s.Jobs.AddDeployment(t.Context(), jobs.Deployment{Begun: begun, Deployment: deployments.Deployment{
 			Name: deployments.DeploymentName{StackName: dev}, Status: status}})
 		must(t, err)
 	}

@@ -8,6 +8,11 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 )
 
+// Drift returns the result of the last drift check; CodeNotFound when there was none.
+func (s *Service) Drift(ctx context.Context, name deployments.StackName) (deployments.Drift, error) {
+	return s.Jobs.Drift(ctx, name)
+}
+
 // TellDrift tells webhooks what a drift check has found, or that a remediation has ended. Told twice, it is sent once.
 func (s *Service) TellDrift(ctx context.Context, d deployments.Drift, ended deployments.UpdateInfo) error {
 	for _, e := range deployments.EventsOfDrift(d, ended) {
@@ -25,7 +30,7 @@ func (s *Service) RunFailed(ctx context.Context, run workflow.Execution, ended d
 	if err != nil {
 		return nil //nolint:nilerr // it is no run of a schedule
 	}
-	w, err := s.store.Schedule(ctx, n)
+	w, err := s.store.Jobs.Schedule(ctx, n)
 	if err == nil && w.Schedule.Kind == deployments.ScheduleDrift {
 		err = s.TellDrift(ctx, deployments.Drift{Update: ended.Update, At: ended.Ended}, ended)
 	}

@@ -9,7 +9,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/jobs"
 )
 
 // Temporal loses its schedules when its namespace is deleted or put back to an earlier time. What is wanted of them is
@@ -19,7 +19,7 @@ import (
 // Temporal and loses it before. It returns false when the bucket has none, either, and for a one-time schedule that has
 // run: Temporal removes that once its run is forgotten. A lostError says that it stays lost.
 func (s *Service) makeAgain(ctx context.Context, n deployments.ScheduleName) (bool, error) {
-	w, err := s.store.Schedule(ctx, n)
+	w, err := s.store.Jobs.Schedule(ctx, n)
 	once := !w.Schedule.At.IsZero()
 	switch {
 	case notFound(err):
@@ -60,7 +60,7 @@ func (s *Service) makeAgain(ctx context.Context, n deployments.ScheduleName) (bo
 	default: // the others of a list are shown
 		return false, &lostError{wanted: w, why: "does not take it now (" + err.Error() + ")", passes: true}
 	}
-	if _, err := s.store.Schedule(ctx, n); notFound(err) { // it was removed meanwhile
+	if _, err := s.store.Jobs.Schedule(ctx, n); notFound(err) { // it was removed meanwhile
 		return false, failure("remove the schedule", handle.Delete(context.WithoutCancel(ctx)))
 	}
 	return true, nil
@@ -68,7 +68,7 @@ func (s *Service) makeAgain(ctx context.Context, n deployments.ScheduleName) (bo
 
 // lostError says that Temporal has lost a schedule that is not made again, and why.
 type lostError struct {
-	wanted statestore.DesiredSchedule
+	wanted jobs.Schedule
 	why    string
 	passes bool // the reason; then it is made again
 }

@@ -12,17 +12,17 @@ import (
 	"go.temporal.io/sdk/converter"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/jobs"
 )
 
 // want stores what is wanted of a schedule.
-func want(t *testing.T, s *Service, name string, change func(*statestore.DesiredSchedule)) deployments.ScheduleName {
+func want(t *testing.T, s *Service, name string, change func(*jobs.Schedule)) deployments.ScheduleName {
 	t.Helper()
 	n := deployments.ScheduleName{StackName: dev, Name: name}
-	w := statestore.DesiredSchedule{Made: time.Now().Add(-time.Hour), ScheduledInput: deployments.ScheduledInput{
+	w := jobs.Schedule{Made: time.Now().Add(-time.Hour), ScheduledInput: deployments.ScheduledInput{
 		Schedule: deployments.Schedule{Name: n, Kind: deployments.ScheduleDrift, Every: time.Hour}}}
 	change(&w)
-	must(t, s.store.PutSchedule(t.Context(), w))
+	must(t, s.store.Jobs.PutSchedule(t.Context(), w))
 	return n
 }
 
@@ -63,8 +63,8 @@ func TestAScheduleThatTemporalHasLostIsMadeAgainByWhatLooksForIt(t *testing.T) {
 		},
 	} {
 		s, f := newFake(t)
-		n := want(t, s, "nightly", func(w *statestore.DesiredSchedule) { w.ID = "wanted" })
-		want(t, s, "has-run", func(w *statestore.DesiredSchedule) {
+		n := want(t, s, "nightly", func(w *jobs.Schedule) { w.ID = "wanted" })
+		want(t, s, "has-run", func(w *jobs.Schedule) {
 			w.Schedule.Every, w.Schedule.At, w.Due = 0, time.Now().Add(-time.Hour), time.Now().Add(-time.Hour)
 		})
 		if err := look(s, n); err != nil {
@@ -87,7 +87,7 @@ func TestAScheduleThatTemporalHasLostIsMadeAgainByWhatLooksForIt(t *testing.T) {
 
 func TestAScheduleThatTemporalHasLostIsMadeAgainPausedIfItWasPaused(t *testing.T) {
 	s, f := newFake(t)
-	n := want(t, s, "nightly", func(w *statestore.DesiredSchedule) { w.Paused = true })
+	n := want(t, s, "nightly", func(w *jobs.Schedule) { w.Paused = true })
 	sched, err := s.Schedule(t.Context(), n)
 	must(t, err)
 	if !sched.Paused || sched.Note != "it was paused when Temporal lost it" ||
@@ -109,7 +109,7 @@ func TestAScheduleThatTemporalHasLostIsMadeAgainPausedIfItWasPaused(t *testing.T
 
 func TestALostScheduleWhoseTimeIsOverSaysWhatToDo(t *testing.T) {
 	s, f := newFake(t)
-	n := want(t, s, "later", func(w *statestore.DesiredSchedule) {
+	n := want(t, s, "later", func(w *jobs.Schedule) {
 		w.Schedule.Every, w.Schedule.At = 0, time.Now().Add(-time.Minute)
 	})
 	const note = "Temporal has lost it, and its time is over: create it again, or remove it with " +
@@ -139,7 +139,7 @@ func TestALostScheduleWhoseTimeIsOverSaysWhatToDo(t *testing.T) {
 
 func TestALostScheduleThatTemporalDoesNotTakeAnyMoreSaysSo(t *testing.T) {
 	s, f := newFake(t)
-	n := want(t, s, "nightly", func(*statestore.DesiredSchedule) {})
+	n := want(t, s, "nightly", func(*jobs.Schedule) {})
 	f.refusal = serviceerror.NewInvalidArgument("the interval is too short")
 	sched, err := s.Schedule(t.Context(), n)
 	if must(t, err); sched.Note != "Temporal has lost it, and does not take it any more (the interval is too short): "+
@@ -154,7 +154,7 @@ func TestALostScheduleThatTemporalDoesNotTakeAnyMoreSaysSo(t *testing.T) {
 
 func TestALostScheduleThatIsNotMadeAgainNowIsShownWithTheOthers(t *testing.T) {
 	s, f := newFake(t)
-	n := want(t, s, "nightly", func(*statestore.DesiredSchedule) {})
+	n := want(t, s, "nightly", func(*jobs.Schedule) {})
 	shown := func(why string) {
 		t.Helper()
 		list, err := s.Schedules(t.Context(), n.StackName)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/service/gitpush"
-	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/jobs"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
@@ -24,7 +24,7 @@ func (s *Service) Push(
 ) (d deployments.Deployment, why string, err error) {
 	unknown := deployments.Errorf(deployments.CodeUnauthorized, "this message is not signed with the secret of a webhook "+
 		"of the stack %s", name)
-	stored, err := s.store.DeploymentSettings(ctx, name)
+	stored, err := s.store.Jobs.DeploymentSettings(ctx, name)
 	if err != nil && deployments.CodeOf(err) == deployments.CodeNotFound {
 		return d, "", unknown
 	}
@@ -55,13 +55,13 @@ func (s *Service) Push(
 	if err != nil {
 		return d, "", err
 	}
-	if err := s.TakeDelivery(ctx, name, taken); err != nil {
+	if err := s.Jobs.TakeDelivery(ctx, name, taken); err != nil {
 		return d, "", err
 	}
 	// With the settings by which the message was judged, and whose author it acts for: they may be others by now.
 	d, err = s.createDeployment(ctx, pushed(name, stored, *e), stored)
 	if err != nil {
-		_ = s.ForgetDelivery(context.WithoutCancel(ctx), name, taken) // it may be sent again
+		_ = s.Jobs.ForgetDelivery(context.WithoutCancel(ctx), name, taken) // it may be sent again
 	}
 	return d, "", err
 }
@@ -72,22 +72,22 @@ const takenFor, aheadBy = 7 * 24 * time.Hour, 5 * time.Minute
 
 // deliveryOf returns what is to be remembered of a message; CodeInvalid for one that is too old. One that does not say
 // its age is remembered for ever, because it could be sent again at any time.
-func deliveryOf(m gitpush.Message, now time.Time) (statestore.Delivery, error) {
+func deliveryOf(m gitpush.Message, now time.Time) (jobs.Delivery, error) {
 	at := m.Happened(now)
 	switch {
 	case at.IsZero():
-		return statestore.Delivery{Digest: m.Digest()}, nil
+		return jobs.Delivery{Digest: m.Digest()}, nil
 	case now.Sub(at) > takenFor || at.Sub(now) > aheadBy:
-		return statestore.Delivery{}, deployments.Errorf(deployments.CodeInvalid, "this message is about %s, and it is %s: "+
+		return jobs.Delivery{}, deployments.Errorf(deployments.CodeInvalid, "this message is about %s, and it is %s: "+
 			"messages are taken for %d days; push again, or run `pulumi deployment run`", at.UTC().Format(time.RFC3339),
 			now.UTC().Format(time.RFC3339), int(takenFor.Hours()/24))
 	}
-	return statestore.Delivery{Digest: m.Digest(), Lasts: takenFor}, nil
+	return jobs.Delivery{Digest: m.Digest(), Lasts: takenFor}, nil
 }
 
 // pushed returns the request of the deployment that an event starts. It may do what whoever made the settings may.
 func pushed(
-	name deployments.StackName, stored statestore.StoredSettings, e gitpush.Event,
+	name deployments.StackName, stored jobs.Settings, e gitpush.Event,
 ) deployments.DeploymentRequest {
 	r := deployments.DeploymentRequest{Stack: name, Operation: apitype.Update, Inherits: true,
 		Authority: stored.Authority, Initiator: "push to " + e.Branch}
@@ -105,7 +105,7 @@ func pushed(
 }
 
 // ignored says why an event deploys nothing, if so.
-func ignored(ctx context.Context, stored statestore.StoredSettings, e *gitpush.Event) (string, error) {
+func ignored(ctx context.Context, stored jobs.Settings, e *gitpush.Event) (string, error) {
 	if e == nil {
 		return "this event deploys nothing", nil
 	}
@@ -121,7 +121,7 @@ func ignored(ctx context.Context, stored statestore.StoredSettings, e *gitpush.E
 }
 
 // unasked says why the settings ask for no deployment of an event, whatever it has changed.
-func unasked(stored statestore.StoredSettings, rules apitype.DeploymentSettingsGitHub, e *gitpush.Event) string {
+func unasked(stored jobs.Settings, rules apitype.DeploymentSettingsGitHub, e *gitpush.Event) string {
 	git := stored.Git()
 	u, err := deployments.GitURL(git.RepoURL)
 	switch {

@@ -118,7 +118,7 @@ func (s *Service) RemoveScheduled(
 	if err != nil {
 		return err
 	}
-	w, err := s.store.Schedule(ctx, in.Schedule.Name)
+	w, err := s.store.Jobs.Schedule(ctx, in.Schedule.Name)
 	if err != nil && !notFound(err) {
 		return err
 	}

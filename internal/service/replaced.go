@@ -6,7 +6,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/jobs"
 )
 
 // ReplaceSchedule gives a schedule other times or another effect; it stays paused if it is, in the bucket or only in
@@ -49,16 +49,16 @@ func (s *Service) ReplaceSchedule(ctx context.Context, sched deployments.Schedul
 // stays as it is there: somebody, or a run that failed, may have paused it since it was read. So does its last run,
 // which may still fail.
 func (s *Service) replaceWanted(
-	ctx context.Context, wanted statestore.DesiredSchedule,
-) (statestore.DesiredSchedule, error) {
-	written, err := s.store.ChangeSchedule(ctx, wanted.Schedule.Name, func(w *statestore.DesiredSchedule) error {
+	ctx context.Context, wanted jobs.Schedule,
+) (jobs.Schedule, error) {
+	written, err := s.store.Jobs.ChangeSchedule(ctx, wanted.Schedule.Name, func(w *jobs.Schedule) error {
 		paused, run := w.Paused, w.Run
 		*w = wanted
 		w.Paused, w.Schedule.Paused, w.Run = paused, paused, run
 		return nil
 	})
 	if err != nil && deployments.CodeOf(err) == deployments.CodeNotFound { // made by an earlier build
-		return wanted, s.store.PutSchedule(ctx, wanted)
+		return wanted, s.store.Jobs.PutSchedule(ctx, wanted)
 	}
 	return written, err
 }
@@ -66,9 +66,9 @@ func (s *Service) replaceWanted(
 // repeatPause pauses or resumes Temporal's schedule if that was done since the bucket was written: Temporal takes
 // updates whatever they were made from. PauseSchedule writes the bucket first. So one that is not seen here changes
 // Temporal's schedule later than this does.
-func (s *Service) repeatPause(ctx context.Context, written statestore.DesiredSchedule) error {
+func (s *Service) repeatPause(ctx context.Context, written jobs.Schedule) error {
 	for {
-		is, err := s.store.Schedule(ctx, written.Schedule.Name)
+		is, err := s.store.Jobs.Schedule(ctx, written.Schedule.Name)
 		if err != nil || is.Paused == written.Paused {
 			return err
 		}

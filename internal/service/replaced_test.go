@@ -10,7 +10,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/jobs"
 )
 
 func (s fakeSchedule) Update(_ context.Context, o client.ScheduleUpdateOptions) error {
@@ -40,7 +40,7 @@ func (s fakeSchedule) Update(_ context.Context, o client.ScheduleUpdateOptions) 
 func TestAScheduleThatIsPausedWhileItIsChangedStaysPaused(t *testing.T) {
 	for name, pause := range map[string]func(s *Service, f *fakeTemporal) error{
 		"before the bucket is written": func(s *Service, _ *fakeTemporal) error { // and Temporal does not know of it yet
-			_, err := s.store.ChangeSchedule(t.Context(), hourly.Name, func(w *statestore.DesiredSchedule) error {
+			_, err := s.store.Jobs.ChangeSchedule(t.Context(), hourly.Name, func(w *jobs.Schedule) error {
 				w.Paused = true
 				return nil
 			})
@@ -58,7 +58,7 @@ func TestAScheduleThatIsPausedWhileItIsChangedStaysPaused(t *testing.T) {
 		changed := hourly
 		changed.Every = 2 * time.Hour
 		must(t, s.ReplaceSchedule(t.Context(), changed))
-		wanted, err := s.store.Schedule(t.Context(), hourly.Name)
+		wanted, err := s.store.Jobs.Schedule(t.Context(), hourly.Name)
 		must(t, err)
 		if is := f.schedules[deployments.ScheduleID(hourly.Name)].Schedule.State.Paused; !wanted.Paused || !is ||
 			wanted.Schedule.Every != changed.Every {
@@ -74,7 +74,7 @@ func TestAScheduleThatIsResumedWhileItIsChangedStaysResumed(t *testing.T) {
 	must(t, s.PauseSchedule(t.Context(), hourly.Name, true, "ann"))
 	f.updating = func() { must(t, s.PauseSchedule(t.Context(), hourly.Name, false, "bob")) }
 	must(t, s.ReplaceSchedule(t.Context(), hourly))
-	wanted, err := s.store.Schedule(t.Context(), hourly.Name)
+	wanted, err := s.store.Jobs.Schedule(t.Context(), hourly.Name)
 	must(t, err)
 	if is := f.schedules[deployments.ScheduleID(hourly.Name)].Schedule.State.Paused; wanted.Paused || is {
 		t.Errorf("paused in the bucket: %v, in Temporal: %v", wanted.Paused, is)
@@ -99,14 +99,14 @@ func TestARunPausesTheScheduleThatWasChangedSinceItBegan(t *testing.T) {
 	settled(t, s, deployments.SecretsProvider{})
 	must(t, s.CreateSchedule(t.Context(), hourly))
 	run := workflow.Execution{ID: deployments.ScheduleID(hourly.Name) + "-2026-03-04T12:00:00Z", RunID: "run"}
-	_, err := s.store.ChangeSchedule(t.Context(), hourly.Name, func(w *statestore.DesiredSchedule) error {
+	_, err := s.store.Jobs.ChangeSchedule(t.Context(), hourly.Name, func(w *jobs.Schedule) error {
 		w.Run = run.RunID
 		return nil
 	})
 	must(t, err)
 	must(t, s.ReplaceSchedule(t.Context(), hourly))
 	must(t, s.ScheduleFailed(t.Context(), run))
-	if wanted, err := s.store.Schedule(t.Context(), hourly.Name); err != nil || !wanted.Paused {
+	if wanted, err := s.store.Jobs.Schedule(t.Context(), hourly.Name); err != nil || !wanted.Paused {
 		t.Errorf("the bucket has %+v, %v", wanted, err)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/access"
+	"github.com/deployctl/deployctl/statestore/jobs"
 	"github.com/deployctl/deployctl/workflows"
 )
 
@@ -36,7 +36,7 @@ func (s *Service) CreateSchedule(ctx context.Context, sched deployments.Schedule
 	if err != nil {
 		return notPossible("make the schedule", err)
 	}
-	if err := s.store.PutSchedule(ctx, wanted); err != nil {
+	if err := s.store.Jobs.PutSchedule(ctx, wanted); err != nil {
 		_ = handle.Delete(context.WithoutCancel(ctx)) // none of its runs would be admitted
 		return err
 	}
@@ -57,7 +57,7 @@ func (s *Service) roomForSchedule(ctx context.Context, name deployments.StackNam
 // task queue of its runs.
 func (s *Service) newSchedule(
 	ctx context.Context, sched deployments.Schedule,
-) (wanted statestore.DesiredSchedule, queue string, err error) {
+) (wanted jobs.Schedule, queue string, err error) {
 	if err := sched.Validate(); err != nil {
 		return wanted, "", err
 	}
@@ -83,7 +83,7 @@ func (s *Service) newSchedule(
 	}
 	sched.Note, sched.Created, sched.Next, sched.Last = "", time.Time{}, time.Time{}, nil
 	queue, err = s.TaskQueue(ctx, sched.Name.Organization)
-	return statestore.DesiredSchedule{
+	return jobs.Schedule{
 		ScheduledInput: deployments.ScheduledInput{Schedule: sched, StackID: head.ID, ID: rand.Text()},
 		Made:           now, Since: now, Paused: sched.Paused,
 	}, queue, err

@@ -14,7 +14,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/jobs"
 )
 
 const (
@@ -61,7 +61,7 @@ func (s *Service) Schedules(ctx context.Context, name deployments.StackName) ([]
 	if err != nil {
 		return nil, err
 	}
-	wanted, err := s.store.ScheduleNames(ctx, name)
+	wanted, err := s.store.Jobs.ScheduleNames(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +152,7 @@ func (s *Service) Schedule(ctx context.Context, n deployments.ScheduleName) (dep
 	if sched.Paused {
 		sched.Note = noteOf(n, d.Schedule.State.Note, sched.Last)
 	}
-	wanted, err := s.store.Schedule(ctx, n)
+	wanted, err := s.store.Jobs.Schedule(ctx, n)
 	switch {
 	case deployments.CodeOf(err) == deployments.CodeNotFound && err != nil, err == nil && wanted.ID != in.ID:
 		sched.Note = noSchedule(n).Error()
@@ -214,8 +214,8 @@ func (s *Service) RemoveSchedule(ctx context.Context, n deployments.ScheduleName
 	if err := n.Validate(); err != nil {
 		return err
 	}
-	_, wanted := s.store.Schedule(ctx, n)
-	if err := s.store.DeleteSchedule(ctx, n); err != nil {
+	_, wanted := s.store.Jobs.Schedule(ctx, n)
+	if err := s.store.Jobs.DeleteSchedule(ctx, n); err != nil {
 		return err
 	}
 	err := unknownSchedule(n, failure("remove the schedule", s.handle(ctx, n).Delete(ctx)))
@@ -230,7 +230,7 @@ func (s *Service) PauseSchedule(ctx context.Context, n deployments.ScheduleName,
 	if err := n.Validate(); err != nil {
 		return err
 	}
-	_, err := s.store.ChangeSchedule(ctx, n, func(w *statestore.DesiredSchedule) error {
+	_, err := s.store.Jobs.ChangeSchedule(ctx, n, func(w *jobs.Schedule) error {
 		if w.Paused && !paused {
 			w.Since = later(w.Since, time.Now().Add(-skew)) // missed runs are not caught up
 		}
@@ -280,7 +280,7 @@ func (s *Service) RunSchedule(ctx context.Context, n deployments.ScheduleName) e
 		}
 	}
 	ask := func(at time.Time) error {
-		_, err := s.store.ChangeSchedule(context.WithoutCancel(ctx), n, func(w *statestore.DesiredSchedule) error {
+		_, err := s.store.Jobs.ChangeSchedule(context.WithoutCancel(ctx), n, func(w *jobs.Schedule) error {
 			w.RunRequested = at
 			return nil
 		})

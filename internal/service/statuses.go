@@ -61,7 +61,7 @@ func (s *Service) Statuses(
 
 // addLost adds the schedules of a stack that Temporal has lost; those that can run are made again.
 func (s *Service) addLost(ctx context.Context, st *deployments.StackStatus) error {
-	wanted, err := s.store.ScheduleNames(ctx, st.Stack)
+	wanted, err := s.store.Jobs.ScheduleNames(ctx, st.Stack)
 	if err != nil {
 		return err
 	}

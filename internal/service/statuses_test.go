@@ -43,7 +43,7 @@ func TestTheStatusOfAStackHasItsLastResultItsDriftItsSchedulesAndWhatWaitsForAPe
 	must(t, s.PutInfo(t.Context(), deployments.UpdateInfo{Update: version(3), Status: deployments.StatusRunning}))
 	must(t, s.PutInfo(t.Context(), deployments.UpdateInfo{Update: version(2), Status: "failed", Ended: now}))
 	must(t, s.PutInfo(t.Context(), deployments.UpdateInfo{Update: version(1), Status: "succeeded", Ended: now}))
-	must(t, s.store.PutDrift(t.Context(), dev, deployments.Drift{At: now,
+	must(t, s.store.Jobs.PutDrift(t.Context(), dev, deployments.Drift{At: now,
 		Resources: make([]deployments.DriftedResource, 2)}))
 
 	page, err := s.Statuses(t.Context(), everyone, deployments.StatusQuery{})

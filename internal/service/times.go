@@ -9,11 +9,11 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/jobs"
 )
 
 // dueAt reports whether the desired schedule is due at a time, which must be a whole second.
-func dueAt(w *statestore.DesiredSchedule, at time.Time) bool {
+func dueAt(w *jobs.Schedule, at time.Time) bool {
 	switch sched := w.Schedule; {
 	case sched.Every != 0:
 		every := int64(sched.Every / time.Second)

@@ -32,7 +32,7 @@ func (s *Service) PutWebhook(ctx context.Context, w deployments.Webhook) (deploy
 		w.Name.Name, w.Created, w.HasSecret = randomID(4), time.Now().UTC(), w.Secret != ""
 	}
 	put := w
-	err := s.store.ChangeWebhooks(ctx, w.Name.Scope, func(hooks []deployments.Webhook) ([]deployments.Webhook, error) {
+	err := s.store.Jobs.ChangeWebhooks(ctx, w.Name.Scope, func(hooks []deployments.Webhook) ([]deployments.Webhook, error) {
 		put = w
 		if added {
 			if len(hooks) >= deployments.MaxWebhooks {
@@ -77,7 +77,7 @@ func (s *Service) Webhooks(ctx context.Context, scope deployments.WebhookScope) 
 	if err := s.findScope(ctx, scope); err != nil {
 		return nil, err
 	}
-	hooks, err := s.store.Webhooks(ctx, scope)
+	hooks, err := s.store.Jobs.Webhooks(ctx, scope)
 	for i := range hooks {
 		hooks[i].Secret = ""
 	}
@@ -92,7 +92,7 @@ func (s *Service) webhook(ctx context.Context, n deployments.WebhookName) error 
 	if err := s.findScope(ctx, n.Scope); err != nil {
 		return err
 	}
-	_, err := s.store.Webhook(ctx, n)
+	_, err := s.store.Jobs.Webhook(ctx, n)
 	return err
 }
 
@@ -107,12 +107,12 @@ func (s *Service) RemoveWebhook(ctx context.Context, n deployments.WebhookName) 
 	if err := s.webhook(ctx, n); err != nil {
 		return err
 	}
-	if err := s.store.ChangeWebhooks(ctx, n.Scope, func(hooks []deployments.Webhook) ([]deployments.Webhook, error) {
+	if err := s.store.Jobs.ChangeWebhooks(ctx, n.Scope, func(hooks []deployments.Webhook) ([]deployments.Webhook, error) {
 		return slices.DeleteFunc(hooks, func(w deployments.Webhook) bool { return w.Name.Name == n.Name }), nil
 	}); err != nil {
 		return err
 	}
-	return s.store.RemoveDeliveries(ctx, n)
+	return s.store.Jobs.RemoveDeliveries(ctx, n)
 }
 
 // WebhookDeliveries lists the last deliveries of a webhook.
@@ -122,7 +122,7 @@ func (s *Service) WebhookDeliveries(
 	if err := s.webhook(ctx, n); err != nil {
 		return nil, err
 	}
-	return s.store.Deliveries(ctx, n, "")
+	return s.store.Jobs.Deliveries(ctx, n, "")
 }
 
 // SendWebhook sends a ping, or an event of the log once more. A worker makes the attempt: only workers connect to
@@ -138,7 +138,7 @@ func (s *Service) SendWebhook(
 		Event: deployments.WebhookEvent{ID: randomID(16), Name: deployments.EventOfPing, Kind: deployments.EventOfPing,
 			Stack: n.Scope.StackName(), At: time.Now().UTC()}}
 	if id != "" {
-		logged, err := s.store.Deliveries(ctx, n, id)
+		logged, err := s.store.Jobs.Deliveries(ctx, n, id)
 		if err != nil {
 			return none, err
 		}
@@ -207,7 +207,7 @@ func (s *Service) wanting(ctx context.Context, e deployments.WebhookEvent) ([]de
 	reading, ctx := panics.NewGroup(ctx, "reading webhooks")
 	for i, scope := range scopes {
 		reading.Go(func() (err error) {
-			found[i], err = s.store.Webhooks(ctx, scope)
+			found[i], err = s.store.Jobs.Webhooks(ctx, scope)
 			if code := deployments.CodeOf(err); err != nil && (code == deployments.CodeFormat ||
 				code == deployments.CodeNotFound || code == deployments.CodeInvalid) {
 				return nil

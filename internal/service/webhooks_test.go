@@ -93,7 +93,7 @@ func TestTheSecretOfAWebhookIsKeptReplacedOrRemovedAndNeverShown(t *testing.T) {
 		if w, err = s.PutWebhook(t.Context(), w); err != nil || w.Secret != "" || w.HasSecret != (c.want != "") {
 			t.Errorf("%+v is answered %+v, %v", c, w, err)
 		}
-		stored, err := s.store.Webhook(t.Context(), w.Name)
+		stored, err := s.store.Jobs.Webhook(t.Context(), w.Name)
 		must(t, err)
 		list, err := s.Webhooks(t.Context(), w.Name.Scope)
 		must(t, err)

@@ -2,6 +2,7 @@
 //
 // A fake that stands in for one package lies below that package.
 //
+//   - cloudtest: fakes of the endpoints at which clouds give credentials for tokens
 //   - collectortest: a collector of traces
 //   - filltest: sets every field of a value, for tests that no field is forgotten
 //   - mutanttest: plays a package's tests against versions of it that are wrong in one place

@@ -12,4 +12,5 @@
 //   - safetext: makes untrusted text safe for a terminal
 //   - token: parses type tokens, function tokens and provider references of programs and plugins
 //   - valuediff: compares two values, for display
+//   - workload: the tokens by which updates are known to clouds, and the keys that sign them
 package values

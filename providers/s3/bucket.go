@@ -94,14 +94,14 @@ func (b *Bucket) Reconcile(ctx context.Context, r provider.Request[BucketIn, Buc
 	if err != nil {
 		return "", BucketOut{}, failed("bucket "+name, err)
 	}
-	if err := conn.syncTags(ctx, name, have, want); err != nil {
+	if err := conn.tagsOf(name, want).SyncFrom(ctx, have); err != nil {
 		err, gone := conn.withoutTags(ctx, name, made, failed("tags of bucket "+name, err))
 		if gone {
 			return "", BucketOut{}, err
 		}
 		return name, conn.bucketOut(r.News, r.Owner()), err
 	}
-	if err := conn.syncPublicRead(ctx, name, r.News.PublicRead); err != nil {
+	if err := conn.readableByAnyone(name, r.News.PublicRead).Sync(ctx); err != nil {
 		return name, conn.bucketOut(r.News, r.Owner()), failed("policy of bucket "+name, err)
 	}
 	return name, conn.bucketOut(r.News, r.Owner()), nil

@@ -225,10 +225,10 @@ func (o *opened) write(ctx context.Context, in ObjectIn, body *content, want obs
 		}
 		want.exists = true
 	}
-	err = kept(ctx, "metadata and headers of objects", func() (bool, error) {
-		seen, err := o.observeObject(ctx, in.Bucket, in.Key)
-		return seen.is(want), err
-	})
+	err = provider.Aspect[observed]{
+		Name: "metadata and headers of objects", Want: want, Same: observed.is,
+		Observe: func(ctx context.Context) (observed, error) { return o.observeObject(ctx, in.Bucket, in.Key) },
+	}.Kept(ctx)
 	o.keepsObjects.CompareAndSwap(false, err == nil)
 	return want.etag, err
 }

@@ -76,26 +76,10 @@ func retryAfter(response *awshttp.ResponseError) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// errNotKept is that a server accepts something and does not keep it.
-var errNotKept = errors.New("deployctl cannot manage this there")
-
-// kept makes sure that the server has what it has accepted. It looks more than once, because what is read about a
-// bucket may be older for a moment.
-func kept(ctx context.Context, what string, look func() (bool, error)) error {
-	const first, last = 100 * time.Millisecond, 3200 * time.Millisecond
-	for wait := first; ; wait *= 2 {
-		if ok, err := look(); ok || err != nil {
-			return err
-		}
-		if wait > last {
-			return fmt.Errorf("the server accepts %s and does not keep them: %w", what, errNotKept)
-		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(wait):
-		}
-	}
+// notKept says whether a server accepts something and does not keep it.
+func notKept(err error) bool {
+	var dropped *provider.NotKept
+	return errors.As(err, &dropped)
 }
 
 // is says whether the server answered with one of the codes.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/deployctl/deployctl/provider"
 )
 
 // publicReadSid names the one statement of a bucket policy that is ours; all others are left alone.
@@ -18,9 +19,7 @@ type policy struct {
 	Statement []map[string]any
 }
 
-func (p policy) publicRead() int {
-	return slices.IndexFunc(p.Statement, func(s map[string]any) bool { return s["Sid"] == publicReadSid })
-}
+func ours(statement map[string]any) bool { return statement["Sid"] == publicReadSid }
 
 func (o *opened) policy(ctx context.Context, bucket string) (policy, error) {
 	p := policy{Version: "2012-10-17"}
@@ -39,20 +38,27 @@ func (o *opened) policy(ctx context.Context, bucket string) (policy, error) {
 
 func (o *opened) publicRead(ctx context.Context, bucket string) (bool, error) {
 	p, err := o.policy(ctx, bucket)
-	return p.publicRead() >= 0, err
+	return slices.ContainsFunc(p.Statement, ours), err
 }
 
-// syncPublicRead adds or removes our statement, when it is not as wanted, and makes sure that the policy is kept.
-func (o *opened) syncPublicRead(ctx context.Context, bucket string, want bool) error {
+// readableByAnyone is whether anyone may read the objects of a bucket, as an aspect of it: whether our statement is in
+// its policy.
+func (o *opened) readableByAnyone(bucket string, want bool) provider.Aspect[bool] {
+	return provider.Aspect[bool]{
+		Name: "policies of buckets", Want: want,
+		Observe: func(ctx context.Context) (bool, error) { return o.publicRead(ctx, bucket) },
+		Set:     func(ctx context.Context, _ bool) error { return o.setPublicRead(ctx, bucket, want) },
+	}
+}
+
+// setPublicRead adds our statement to the policy of a bucket, or removes it.
+func (o *opened) setPublicRead(ctx context.Context, bucket string, want bool) error {
 	p, err := o.policy(ctx, bucket)
 	if err != nil {
 		return err
 	}
-	at := p.publicRead()
-	switch {
-	case want == (at >= 0):
-		return nil
-	case want:
+	p.Statement = slices.DeleteFunc(p.Statement, ours)
+	if want {
 		p.Statement = append(p.Statement, map[string]any{
 			"Sid": publicReadSid, "Effect": "Allow", "Principal": "*", "Action": "s3:GetObject",
 			"Resource": "arn:aws:s3:::" + bucket + "/*",
@@ -60,16 +66,8 @@ func (o *opened) syncPublicRead(ctx context.Context, bucket string, want bool) e
 		// AWS refuses public policies until this is gone; other servers do not know it. If it matters, the next call
 		// says so.
 		_, _ = o.client.DeletePublicAccessBlock(ctx, &s3.DeletePublicAccessBlockInput{Bucket: &bucket})
-	default:
-		p.Statement = slices.Delete(p.Statement, at, at+1)
 	}
-	if err := o.putPolicy(ctx, bucket, p); err != nil {
-		return err
-	}
-	return kept(ctx, "policies of buckets", func() (bool, error) {
-		got, err := o.publicRead(ctx, bucket)
-		return got == want, err
-	})
+	return o.putPolicy(ctx, bucket, p)
 }
 
 // putPolicy sets the policy of a bucket, or removes it when it says nothing.

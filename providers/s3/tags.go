@@ -57,23 +57,20 @@ func tagSet(tags map[string]string) []types.Tag {
 	return set
 }
 
-// syncTags brings the tags of a bucket to what is wanted, and makes sure that they are kept.
-func (o *opened) syncTags(ctx context.Context, name string, have, want map[string]string) error {
-	if maps.Equal(have, want) {
-		return nil
+// tagsOf are the tags of a bucket, as an aspect of it.
+func (o *opened) tagsOf(name string, want map[string]string) provider.Aspect[map[string]string] {
+	return provider.Aspect[map[string]string]{
+		Name: "tags of buckets", Want: want,
+		Observe: func(ctx context.Context) (map[string]string, error) { return o.tags(ctx, name) },
+		Set: func(ctx context.Context, _ map[string]string) error {
+			_, err := o.client.PutBucketTagging(ctx, &s3.PutBucketTaggingInput{Bucket: &name,
+				Tagging: &types.Tagging{TagSet: tagSet(want)}})
+			if is(err, "BucketAlreadyExists", "BucketAlreadyOwnedByYou") {
+				return fmt.Errorf("%w, which it takes for a create: %w", &provider.NotKept{Name: "tags of buckets"}, err)
+			}
+			return err
+		},
 	}
-	_, err := o.client.PutBucketTagging(ctx, &s3.PutBucketTaggingInput{Bucket: &name,
-		Tagging: &types.Tagging{TagSet: tagSet(want)}})
-	if is(err, "BucketAlreadyExists", "BucketAlreadyOwnedByYou") { // it took this for a create
-		return fmt.Errorf("the server takes the request for a create: %w: %w", errNotKept, err)
-	}
-	if err != nil {
-		return err
-	}
-	return kept(ctx, "tags of buckets", func() (bool, error) {
-		have, err := o.tags(ctx, name)
-		return maps.Equal(have, want), err
-	})
 }
 
 // withoutTags deals with a bucket whose tags could not be set, for the reason err: nobody could tell afterwards
@@ -111,7 +108,7 @@ func (o *opened) takeBack(ctx context.Context, name string) error {
 // remedyForTags is what a person can do about a server that does not set the tags of a bucket.
 func remedyForTags(err error) string {
 	switch {
-	case unsupported(err), errors.Is(err, errNotKept):
+	case unsupported(err), notKept(err):
 		return "; deployctl:s3:Bucket marks in tags whose a bucket is: use an S3 server that keeps the tags of buckets " +
 			"(PutBucketTagging, GetBucketTagging), or create the bucket by other means and declare only what is in it"
 	case forbidden(err):

@@ -1,5 +1,6 @@
 // Package access keeps who may do what, and what they did: access tokens, members, teams, trusts in issuers of identity
-// tokens, profiles of environment variables, what all these allow at a time, and the audit log.
+// tokens, profiles of environment variables, the service's own keys as an issuer, what all these allow at a time, and
+// the audit log.
 //
 // The layout, under the bucket's prefix:
 //
@@ -8,6 +9,7 @@
 //	teams/ORG/NAME              grants of teams; who is in one is in the members
 //	trusts/ORG/NAME             which identities get tokens
 //	profiles/ORG/NAME           environment variables for programs, and which stacks may use them
+//	service/issuer-keys         the keys that sign workload tokens for clouds
 //	exchanged/DAY/HASH          identity tokens that were exchanged, by the day on which they expire
 //	audit/ORG/DAY/TIME-ID       the audit log
 //

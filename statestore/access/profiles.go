@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +28,7 @@ func (s *Store) profiles() owned[deployments.Profile] {
 // ChangeProfile changes a profile by compare-and-swap, or makes one, and returns its new version without secrets. One
 // that cannot be read is not changed.
 func (s *Store) ChangeProfile(ctx context.Context, c deployments.ProfileChange) (deployments.Profile, error) {
-	if err := c.Validate(); err != nil {
+	if err := cmp.Or(c.Validate(), s.needsIssuer(c.Clouds)); err != nil {
 		return deployments.Profile{}, err
 	}
 	of := s.profiles()
@@ -104,6 +105,8 @@ func (s *Store) UseProfile(
 			"name it beside those that may use it (`deployctl profile show %s` lists them, `deployctl profile set %s --stacks` "+
 			"sets them all), or remove the key (`deployctl config rm deployctl:profile`)", name, stack, stack.Organization, name,
 			name)
+	default:
+		err = s.needsIssuer(p.Clouds)
 	}
 	if err == nil && p.Version == use.Logged {
 		return p, nil

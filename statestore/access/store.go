@@ -12,6 +12,7 @@ type Store struct {
 	callers  callers
 	lookups  lookups                    // tokens that are being read
 	tokensOf *lru.Cache[string, string] // the organizations of tokens, by name; see roomForToken
+	issuer   issuer
 }
 
 // New returns the store over a bucket. A process has one for a bucket, because it remembers callers.

@@ -116,6 +116,6 @@ func calls(f fixture, update deployments.UpdateName, stack deployments.StackName
 		"RemoveToken": func(ctx context.Context) error { return f.Access.RemoveToken(ctx, name) },
 		"PutFile":     func(ctx context.Context) error { return f.PutFile(ctx, stack, statestore.Digest(nil), nil) },
 		"NoteAbsence": func(ctx context.Context) error { return f.NoteAbsence(ctx, stack, []byte{1}, "x", 1) },
-		"PutDrift":    func(ctx context.Context) error { return f.PutDrift(ctx, stack, deployments.Drift{}) },
+		"PutDrift":    func(ctx context.Context) error { return f.Jobs.PutDrift(ctx, stack, deployments.Drift{}) },
 	}
 }

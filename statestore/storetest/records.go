@@ -396,13 +396,13 @@ func lastOfStatus(t *testing.T, f fixture) {
 
 func drift(t *testing.T, f fixture) {
 	f.create(t)
-	_, err := f.Drift(t.Context(), dev)
+	_, err := f.Jobs.Drift(t.Context(), dev)
 	wantCode(t, err, deployments.CodeNotFound)
 	found := deployments.Drift{Update: up(1), Resources: []deployments.DriftedResource{{URN: "u", Gone: true}}}
-	ok(t, f.PutDrift(t.Context(), dev, found))
+	ok(t, f.Jobs.PutDrift(t.Context(), dev, found))
 	found.Remediation = &deployments.UpdateName{StackName: dev, Version: "2"}
-	ok(t, f.PutDrift(t.Context(), dev, found))
-	if got, err := f.Drift(t.Context(), dev); err != nil || !reflect.DeepEqual(got, found) {
+	ok(t, f.Jobs.PutDrift(t.Context(), dev, found))
+	if got, err := f.Jobs.Drift(t.Context(), dev); err != nil || !reflect.DeepEqual(got, found) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	if st, err := f.Status(t.Context(), dev); err != nil || st.Drift == nil || st.Drift.Resources != 1 ||

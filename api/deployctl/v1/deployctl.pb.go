@@ -9138,6 +9138,7 @@ type Profile struct {
 	Created       *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=created,proto3" json:"created,omitempty"`
 	Changed       *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=changed,proto3" json:"changed,omitempty"`
 	By            string                 `protobuf:"bytes,9,opt,name=by,proto3" json:"by,omitempty"`
+	Clouds        *ProfileClouds         `protobuf:"bytes,10,opt,name=clouds,proto3" json:"clouds,omitempty"`
 	Damaged       string                 `protobuf:"bytes,15,opt,name=damaged,proto3" json:"damaged,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -9236,9 +9237,233 @@ func (x *Profile) GetBy() string {
 	return ""
 }
 
+func (x *Profile) GetClouds() *ProfileClouds {
+	if x != nil {
+		return x.Clouds
+	}
+	return nil
+}
+
 func (x *Profile) GetDamaged() string {
 	if x != nil {
 		return x.Damaged
+	}
+	return ""
+}
+
+// ProfileClouds is deployments.Clouds: what updates are in clouds, by the tokens of the service.
+type ProfileClouds struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Aws           *AWSRole               `protobuf:"bytes,1,opt,name=aws,proto3" json:"aws,omitempty"`
+	Google        *GoogleWorkload        `protobuf:"bytes,2,opt,name=google,proto3" json:"google,omitempty"`
+	Azure         *AzureClient           `protobuf:"bytes,3,opt,name=azure,proto3" json:"azure,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProfileClouds) Reset() {
+	*x = ProfileClouds{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[155]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProfileClouds) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProfileClouds) ProtoMessage() {}
+
+func (x *ProfileClouds) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[155]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProfileClouds.ProtoReflect.Descriptor instead.
+func (*ProfileClouds) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{155}
+}
+
+func (x *ProfileClouds) GetAws() *AWSRole {
+	if x != nil {
+		return x.Aws
+	}
+	return nil
+}
+
+func (x *ProfileClouds) GetGoogle() *GoogleWorkload {
+	if x != nil {
+		return x.Google
+	}
+	return nil
+}
+
+func (x *ProfileClouds) GetAzure() *AzureClient {
+	if x != nil {
+		return x.Azure
+	}
+	return nil
+}
+
+type AWSRole struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Role          string                 `protobuf:"bytes,1,opt,name=role,proto3" json:"role,omitempty"` // its ARN
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AWSRole) Reset() {
+	*x = AWSRole{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[156]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AWSRole) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AWSRole) ProtoMessage() {}
+
+func (x *AWSRole) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[156]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AWSRole.ProtoReflect.Descriptor instead.
+func (*AWSRole) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{156}
+}
+
+func (x *AWSRole) GetRole() string {
+	if x != nil {
+		return x.Role
+	}
+	return ""
+}
+
+type GoogleWorkload struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Provider       string                 `protobuf:"bytes,1,opt,name=provider,proto3" json:"provider,omitempty"` // of a workload identity pool
+	ServiceAccount string                 `protobuf:"bytes,2,opt,name=service_account,json=serviceAccount,proto3" json:"service_account,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *GoogleWorkload) Reset() {
+	*x = GoogleWorkload{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[157]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GoogleWorkload) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GoogleWorkload) ProtoMessage() {}
+
+func (x *GoogleWorkload) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[157]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GoogleWorkload.ProtoReflect.Descriptor instead.
+func (*GoogleWorkload) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{157}
+}
+
+func (x *GoogleWorkload) GetProvider() string {
+	if x != nil {
+		return x.Provider
+	}
+	return ""
+}
+
+func (x *GoogleWorkload) GetServiceAccount() string {
+	if x != nil {
+		return x.ServiceAccount
+	}
+	return ""
+}
+
+type AzureClient struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	Client        string                 `protobuf:"bytes,2,opt,name=client,proto3" json:"client,omitempty"`
+	Subscription  string                 `protobuf:"bytes,3,opt,name=subscription,proto3" json:"subscription,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AzureClient) Reset() {
+	*x = AzureClient{}
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[158]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AzureClient) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AzureClient) ProtoMessage() {}
+
+func (x *AzureClient) ProtoReflect() protoreflect.Message {
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[158]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AzureClient.ProtoReflect.Descriptor instead.
+func (*AzureClient) Descriptor() ([]byte, []int) {
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{158}
+}
+
+func (x *AzureClient) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *AzureClient) GetClient() string {
+	if x != nil {
+		return x.Client
+	}
+	return ""
+}
+
+func (x *AzureClient) GetSubscription() string {
+	if x != nil {
+		return x.Subscription
 	}
 	return ""
 }
@@ -9254,7 +9479,7 @@ type ProfileVariable struct {
 
 func (x *ProfileVariable) Reset() {
 	*x = ProfileVariable{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[155]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[159]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9266,7 +9491,7 @@ func (x *ProfileVariable) String() string {
 func (*ProfileVariable) ProtoMessage() {}
 
 func (x *ProfileVariable) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[155]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[159]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9279,7 +9504,7 @@ func (x *ProfileVariable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProfileVariable.ProtoReflect.Descriptor instead.
 func (*ProfileVariable) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{155}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{159}
 }
 
 func (x *ProfileVariable) GetName() string {
@@ -9313,7 +9538,7 @@ type ProfileVersion struct {
 
 func (x *ProfileVersion) Reset() {
 	*x = ProfileVersion{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[156]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[160]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9325,7 +9550,7 @@ func (x *ProfileVersion) String() string {
 func (*ProfileVersion) ProtoMessage() {}
 
 func (x *ProfileVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[156]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[160]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9338,7 +9563,7 @@ func (x *ProfileVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProfileVersion.ProtoReflect.Descriptor instead.
 func (*ProfileVersion) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{156}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{160}
 }
 
 func (x *ProfileVersion) GetName() string {
@@ -9364,13 +9589,15 @@ type ChangeProfileRequest struct {
 	Stacks        *ProfileStacks         `protobuf:"bytes,5,opt,name=stacks,proto3" json:"stacks,omitempty"` // not set: they stay
 	Set           []*ProfileVariable     `protobuf:"bytes,6,rep,name=set,proto3" json:"set,omitempty"`
 	Removed       []string               `protobuf:"bytes,7,rep,name=removed,proto3" json:"removed,omitempty"`
+	Clouds        *ProfileClouds         `protobuf:"bytes,8,opt,name=clouds,proto3" json:"clouds,omitempty"`                                    // replace those of the same cloud
+	RemovedClouds []string               `protobuf:"bytes,9,rep,name=removed_clouds,json=removedClouds,proto3" json:"removed_clouds,omitempty"` // aws, google or azure
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ChangeProfileRequest) Reset() {
 	*x = ChangeProfileRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[157]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[161]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9382,7 +9609,7 @@ func (x *ChangeProfileRequest) String() string {
 func (*ChangeProfileRequest) ProtoMessage() {}
 
 func (x *ChangeProfileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[157]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[161]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9395,7 +9622,7 @@ func (x *ChangeProfileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeProfileRequest.ProtoReflect.Descriptor instead.
 func (*ChangeProfileRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{157}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{161}
 }
 
 func (x *ChangeProfileRequest) GetOrganization() string {
@@ -9447,6 +9674,20 @@ func (x *ChangeProfileRequest) GetRemoved() []string {
 	return nil
 }
 
+func (x *ChangeProfileRequest) GetClouds() *ProfileClouds {
+	if x != nil {
+		return x.Clouds
+	}
+	return nil
+}
+
+func (x *ChangeProfileRequest) GetRemovedClouds() []string {
+	if x != nil {
+		return x.RemovedClouds
+	}
+	return nil
+}
+
 type ChangeProfileResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Profile       *Profile               `protobuf:"bytes,1,opt,name=profile,proto3" json:"profile,omitempty"`
@@ -9456,7 +9697,7 @@ type ChangeProfileResponse struct {
 
 func (x *ChangeProfileResponse) Reset() {
 	*x = ChangeProfileResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[158]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[162]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9468,7 +9709,7 @@ func (x *ChangeProfileResponse) String() string {
 func (*ChangeProfileResponse) ProtoMessage() {}
 
 func (x *ChangeProfileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[158]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[162]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9481,7 +9722,7 @@ func (x *ChangeProfileResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeProfileResponse.ProtoReflect.Descriptor instead.
 func (*ChangeProfileResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{158}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{162}
 }
 
 func (x *ChangeProfileResponse) GetProfile() *Profile {
@@ -9500,7 +9741,7 @@ type ProfileStacks struct {
 
 func (x *ProfileStacks) Reset() {
 	*x = ProfileStacks{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[159]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[163]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9512,7 +9753,7 @@ func (x *ProfileStacks) String() string {
 func (*ProfileStacks) ProtoMessage() {}
 
 func (x *ProfileStacks) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[159]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[163]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9525,7 +9766,7 @@ func (x *ProfileStacks) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProfileStacks.ProtoReflect.Descriptor instead.
 func (*ProfileStacks) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{159}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{163}
 }
 
 func (x *ProfileStacks) GetStacks() []string {
@@ -9545,7 +9786,7 @@ type GetProfileRequest struct {
 
 func (x *GetProfileRequest) Reset() {
 	*x = GetProfileRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[160]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[164]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9557,7 +9798,7 @@ func (x *GetProfileRequest) String() string {
 func (*GetProfileRequest) ProtoMessage() {}
 
 func (x *GetProfileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[160]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[164]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9570,7 +9811,7 @@ func (x *GetProfileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetProfileRequest.ProtoReflect.Descriptor instead.
 func (*GetProfileRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{160}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{164}
 }
 
 func (x *GetProfileRequest) GetOrganization() string {
@@ -9596,7 +9837,7 @@ type GetProfileResponse struct {
 
 func (x *GetProfileResponse) Reset() {
 	*x = GetProfileResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[161]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[165]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9608,7 +9849,7 @@ func (x *GetProfileResponse) String() string {
 func (*GetProfileResponse) ProtoMessage() {}
 
 func (x *GetProfileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[161]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[165]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9621,7 +9862,7 @@ func (x *GetProfileResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetProfileResponse.ProtoReflect.Descriptor instead.
 func (*GetProfileResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{161}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{165}
 }
 
 func (x *GetProfileResponse) GetProfile() *Profile {
@@ -9640,7 +9881,7 @@ type ListProfilesRequest struct {
 
 func (x *ListProfilesRequest) Reset() {
 	*x = ListProfilesRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[162]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[166]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9652,7 +9893,7 @@ func (x *ListProfilesRequest) String() string {
 func (*ListProfilesRequest) ProtoMessage() {}
 
 func (x *ListProfilesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[162]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[166]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9665,7 +9906,7 @@ func (x *ListProfilesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProfilesRequest.ProtoReflect.Descriptor instead.
 func (*ListProfilesRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{162}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{166}
 }
 
 func (x *ListProfilesRequest) GetOrganization() string {
@@ -9684,7 +9925,7 @@ type ListProfilesResponse struct {
 
 func (x *ListProfilesResponse) Reset() {
 	*x = ListProfilesResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[163]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[167]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9696,7 +9937,7 @@ func (x *ListProfilesResponse) String() string {
 func (*ListProfilesResponse) ProtoMessage() {}
 
 func (x *ListProfilesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[163]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[167]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9709,7 +9950,7 @@ func (x *ListProfilesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProfilesResponse.ProtoReflect.Descriptor instead.
 func (*ListProfilesResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{163}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{167}
 }
 
 func (x *ListProfilesResponse) GetProfiles() []*Profile {
@@ -9729,7 +9970,7 @@ type RemoveProfileRequest struct {
 
 func (x *RemoveProfileRequest) Reset() {
 	*x = RemoveProfileRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[164]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[168]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9741,7 +9982,7 @@ func (x *RemoveProfileRequest) String() string {
 func (*RemoveProfileRequest) ProtoMessage() {}
 
 func (x *RemoveProfileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[164]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[168]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9754,7 +9995,7 @@ func (x *RemoveProfileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveProfileRequest.ProtoReflect.Descriptor instead.
 func (*RemoveProfileRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{164}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{168}
 }
 
 func (x *RemoveProfileRequest) GetOrganization() string {
@@ -9779,7 +10020,7 @@ type RemoveProfileResponse struct {
 
 func (x *RemoveProfileResponse) Reset() {
 	*x = RemoveProfileResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[165]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[169]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9791,7 +10032,7 @@ func (x *RemoveProfileResponse) String() string {
 func (*RemoveProfileResponse) ProtoMessage() {}
 
 func (x *RemoveProfileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[165]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[169]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9804,7 +10045,7 @@ func (x *RemoveProfileResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveProfileResponse.ProtoReflect.Descriptor instead.
 func (*RemoveProfileResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{165}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{169}
 }
 
 // Mode is deployments.Mode; none without a kind.
@@ -9821,7 +10062,7 @@ type Mode struct {
 
 func (x *Mode) Reset() {
 	*x = Mode{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[166]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[170]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9833,7 +10074,7 @@ func (x *Mode) String() string {
 func (*Mode) ProtoMessage() {}
 
 func (x *Mode) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[166]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[170]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9846,7 +10087,7 @@ func (x *Mode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mode.ProtoReflect.Descriptor instead.
 func (*Mode) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{166}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{170}
 }
 
 func (x *Mode) GetKind() string {
@@ -9892,7 +10133,7 @@ type GetModeRequest struct {
 
 func (x *GetModeRequest) Reset() {
 	*x = GetModeRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[167]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[171]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9904,7 +10145,7 @@ func (x *GetModeRequest) String() string {
 func (*GetModeRequest) ProtoMessage() {}
 
 func (x *GetModeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[167]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[171]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9917,7 +10158,7 @@ func (x *GetModeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetModeRequest.ProtoReflect.Descriptor instead.
 func (*GetModeRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{167}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{171}
 }
 
 type GetModeResponse struct {
@@ -9929,7 +10170,7 @@ type GetModeResponse struct {
 
 func (x *GetModeResponse) Reset() {
 	*x = GetModeResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[168]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[172]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9941,7 +10182,7 @@ func (x *GetModeResponse) String() string {
 func (*GetModeResponse) ProtoMessage() {}
 
 func (x *GetModeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[168]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[172]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9954,7 +10195,7 @@ func (x *GetModeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetModeResponse.ProtoReflect.Descriptor instead.
 func (*GetModeResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{168}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{172}
 }
 
 func (x *GetModeResponse) GetMode() *Mode {
@@ -9973,7 +10214,7 @@ type SetModeRequest struct {
 
 func (x *SetModeRequest) Reset() {
 	*x = SetModeRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[169]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[173]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9985,7 +10226,7 @@ func (x *SetModeRequest) String() string {
 func (*SetModeRequest) ProtoMessage() {}
 
 func (x *SetModeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[169]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[173]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9998,7 +10239,7 @@ func (x *SetModeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetModeRequest.ProtoReflect.Descriptor instead.
 func (*SetModeRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{169}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{173}
 }
 
 func (x *SetModeRequest) GetMode() *Mode {
@@ -10016,7 +10257,7 @@ type SetModeResponse struct {
 
 func (x *SetModeResponse) Reset() {
 	*x = SetModeResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[170]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[174]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10028,7 +10269,7 @@ func (x *SetModeResponse) String() string {
 func (*SetModeResponse) ProtoMessage() {}
 
 func (x *SetModeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[170]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[174]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10041,7 +10282,7 @@ func (x *SetModeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetModeResponse.ProtoReflect.Descriptor instead.
 func (*SetModeResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{170}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{174}
 }
 
 // Quota is deployments.QuotaUse.
@@ -10059,7 +10300,7 @@ type Quota struct {
 
 func (x *Quota) Reset() {
 	*x = Quota{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[171]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[175]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10071,7 +10312,7 @@ func (x *Quota) String() string {
 func (*Quota) ProtoMessage() {}
 
 func (x *Quota) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[171]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[175]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10084,7 +10325,7 @@ func (x *Quota) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Quota.ProtoReflect.Descriptor instead.
 func (*Quota) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{171}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{175}
 }
 
 func (x *Quota) GetOrganization() string {
@@ -10138,7 +10379,7 @@ type ListQuotasRequest struct {
 
 func (x *ListQuotasRequest) Reset() {
 	*x = ListQuotasRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[172]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[176]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10150,7 +10391,7 @@ func (x *ListQuotasRequest) String() string {
 func (*ListQuotasRequest) ProtoMessage() {}
 
 func (x *ListQuotasRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[172]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[176]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10163,7 +10404,7 @@ func (x *ListQuotasRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQuotasRequest.ProtoReflect.Descriptor instead.
 func (*ListQuotasRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{172}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{176}
 }
 
 func (x *ListQuotasRequest) GetOrganization() string {
@@ -10182,7 +10423,7 @@ type ListQuotasResponse struct {
 
 func (x *ListQuotasResponse) Reset() {
 	*x = ListQuotasResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[173]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[177]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10194,7 +10435,7 @@ func (x *ListQuotasResponse) String() string {
 func (*ListQuotasResponse) ProtoMessage() {}
 
 func (x *ListQuotasResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[173]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[177]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10207,7 +10448,7 @@ func (x *ListQuotasResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQuotasResponse.ProtoReflect.Descriptor instead.
 func (*ListQuotasResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{173}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{177}
 }
 
 func (x *ListQuotasResponse) GetQuotas() []*Quota {
@@ -10229,7 +10470,7 @@ type SetQuotaRequest struct {
 
 func (x *SetQuotaRequest) Reset() {
 	*x = SetQuotaRequest{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[174]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[178]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10241,7 +10482,7 @@ func (x *SetQuotaRequest) String() string {
 func (*SetQuotaRequest) ProtoMessage() {}
 
 func (x *SetQuotaRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[174]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[178]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10254,7 +10495,7 @@ func (x *SetQuotaRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetQuotaRequest.ProtoReflect.Descriptor instead.
 func (*SetQuotaRequest) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{174}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{178}
 }
 
 func (x *SetQuotaRequest) GetOrganization() string {
@@ -10286,7 +10527,7 @@ type SetQuotaResponse struct {
 
 func (x *SetQuotaResponse) Reset() {
 	*x = SetQuotaResponse{}
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[175]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[179]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10298,7 +10539,7 @@ func (x *SetQuotaResponse) String() string {
 func (*SetQuotaResponse) ProtoMessage() {}
 
 func (x *SetQuotaResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_deployctl_v1_deployctl_proto_msgTypes[175]
+	mi := &file_deployctl_v1_deployctl_proto_msgTypes[179]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10311,7 +10552,7 @@ func (x *SetQuotaResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetQuotaResponse.ProtoReflect.Descriptor instead.
 func (*SetQuotaResponse) Descriptor() ([]byte, []int) {
-	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{175}
+	return file_deployctl_v1_deployctl_proto_rawDescGZIP(), []int{179}
 }
 
 var File_deployctl_v1_deployctl_proto protoreflect.FileDescriptor
@@ -10987,7 +11228,7 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\x19WebhookDeliveriesResponse\x12=\n" +
 	"\n" +
 	"deliveries\x18\x01 \x03(\v2\x1d.deployctl.v1.WebhookDeliveryR\n" +
-	"deliveries\"\xe8\x02\n" +
+	"deliveries\"\x9d\x03\n" +
 	"\aProfile\x12\"\n" +
 	"\forganization\x18\x01 \x01(\tR\forganization\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12 \n" +
@@ -10997,15 +11238,30 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\aversion\x18\x06 \x01(\x03R\aversion\x124\n" +
 	"\acreated\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\acreated\x124\n" +
 	"\achanged\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\achanged\x12\x0e\n" +
-	"\x02by\x18\t \x01(\tR\x02by\x12\x18\n" +
-	"\adamaged\x18\x0f \x01(\tR\adamaged\"S\n" +
+	"\x02by\x18\t \x01(\tR\x02by\x123\n" +
+	"\x06clouds\x18\n" +
+	" \x01(\v2\x1b.deployctl.v1.ProfileCloudsR\x06clouds\x12\x18\n" +
+	"\adamaged\x18\x0f \x01(\tR\adamaged\"\x9f\x01\n" +
+	"\rProfileClouds\x12'\n" +
+	"\x03aws\x18\x01 \x01(\v2\x15.deployctl.v1.AWSRoleR\x03aws\x124\n" +
+	"\x06google\x18\x02 \x01(\v2\x1c.deployctl.v1.GoogleWorkloadR\x06google\x12/\n" +
+	"\x05azure\x18\x03 \x01(\v2\x19.deployctl.v1.AzureClientR\x05azure\"\x1d\n" +
+	"\aAWSRole\x12\x12\n" +
+	"\x04role\x18\x01 \x01(\tR\x04role\"U\n" +
+	"\x0eGoogleWorkload\x12\x1a\n" +
+	"\bprovider\x18\x01 \x01(\tR\bprovider\x12'\n" +
+	"\x0fservice_account\x18\x02 \x01(\tR\x0eserviceAccount\"a\n" +
+	"\vAzureClient\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x16\n" +
+	"\x06client\x18\x02 \x01(\tR\x06client\x12\"\n" +
+	"\fsubscription\x18\x03 \x01(\tR\fsubscription\"S\n" +
 	"\x0fProfileVariable\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value\x12\x16\n" +
 	"\x06secret\x18\x03 \x01(\bR\x06secret\">\n" +
 	"\x0eProfileVersion\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
-	"\aversion\x18\x02 \x01(\x03R\aversion\"\xa7\x02\n" +
+	"\aversion\x18\x02 \x01(\x03R\aversion\"\x83\x03\n" +
 	"\x14ChangeProfileRequest\x12\"\n" +
 	"\forganization\x18\x01 \x01(\tR\forganization\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x17\n" +
@@ -11013,7 +11269,9 @@ const file_deployctl_v1_deployctl_proto_rawDesc = "" +
 	"\vdescription\x18\x04 \x01(\tH\x01R\vdescription\x88\x01\x01\x123\n" +
 	"\x06stacks\x18\x05 \x01(\v2\x1b.deployctl.v1.ProfileStacksR\x06stacks\x12/\n" +
 	"\x03set\x18\x06 \x03(\v2\x1d.deployctl.v1.ProfileVariableR\x03set\x12\x18\n" +
-	"\aremoved\x18\a \x03(\tR\aremovedB\a\n" +
+	"\aremoved\x18\a \x03(\tR\aremoved\x123\n" +
+	"\x06clouds\x18\b \x01(\v2\x1b.deployctl.v1.ProfileCloudsR\x06clouds\x12%\n" +
+	"\x0eremoved_clouds\x18\t \x03(\tR\rremovedCloudsB\a\n" +
 	"\x05_baseB\x0e\n" +
 	"\f_description\"H\n" +
 	"\x15ChangeProfileResponse\x12/\n" +
@@ -11169,7 +11427,7 @@ func file_deployctl_v1_deployctl_proto_rawDescGZIP() []byte {
 	return file_deployctl_v1_deployctl_proto_rawDescData
 }
 
-var file_deployctl_v1_deployctl_proto_msgTypes = make([]protoimpl.MessageInfo, 189)
+var file_deployctl_v1_deployctl_proto_msgTypes = make([]protoimpl.MessageInfo, 193)
 var file_deployctl_v1_deployctl_proto_goTypes = []any{
 	(*ErrorDetail)(nil),               // 0: deployctl.v1.ErrorDetail
 	(*StackName)(nil),                 // 1: deployctl.v1.StackName
@@ -11326,86 +11584,90 @@ var file_deployctl_v1_deployctl_proto_goTypes = []any{
 	(*WebhookDeliveriesRequest)(nil),  // 152: deployctl.v1.WebhookDeliveriesRequest
 	(*WebhookDeliveriesResponse)(nil), // 153: deployctl.v1.WebhookDeliveriesResponse
 	(*Profile)(nil),                   // 154: deployctl.v1.Profile
-	(*ProfileVariable)(nil),           // 155: deployctl.v1.ProfileVariable
-	(*ProfileVersion)(nil),            // 156: deployctl.v1.ProfileVersion
-	(*ChangeProfileRequest)(nil),      // 157: deployctl.v1.ChangeProfileRequest
-	(*ChangeProfileResponse)(nil),     // 158: deployctl.v1.ChangeProfileResponse
-	(*ProfileStacks)(nil),             // 159: deployctl.v1.ProfileStacks
-	(*GetProfileRequest)(nil),         // 160: deployctl.v1.GetProfileRequest
-	(*GetProfileResponse)(nil),        // 161: deployctl.v1.GetProfileResponse
-	(*ListProfilesRequest)(nil),       // 162: deployctl.v1.ListProfilesRequest
-	(*ListProfilesResponse)(nil),      // 163: deployctl.v1.ListProfilesResponse
-	(*RemoveProfileRequest)(nil),      // 164: deployctl.v1.RemoveProfileRequest
-	(*RemoveProfileResponse)(nil),     // 165: deployctl.v1.RemoveProfileResponse
-	(*Mode)(nil),                      // 166: deployctl.v1.Mode
-	(*GetModeRequest)(nil),            // 167: deployctl.v1.GetModeRequest
-	(*GetModeResponse)(nil),           // 168: deployctl.v1.GetModeResponse
-	(*SetModeRequest)(nil),            // 169: deployctl.v1.SetModeRequest
-	(*SetModeResponse)(nil),           // 170: deployctl.v1.SetModeResponse
-	(*Quota)(nil),                     // 171: deployctl.v1.Quota
-	(*ListQuotasRequest)(nil),         // 172: deployctl.v1.ListQuotasRequest
-	(*ListQuotasResponse)(nil),        // 173: deployctl.v1.ListQuotasResponse
-	(*SetQuotaRequest)(nil),           // 174: deployctl.v1.SetQuotaRequest
-	(*SetQuotaResponse)(nil),          // 175: deployctl.v1.SetQuotaResponse
-	nil,                               // 176: deployctl.v1.SubmitRequest.ConfigEntry
-	nil,                               // 177: deployctl.v1.SubmitRequest.VariablesEntry
-	nil,                               // 178: deployctl.v1.SavedPlan.StepsEntry
-	nil,                               // 179: deployctl.v1.UpdateInfo.ChangesEntry
-	nil,                               // 180: deployctl.v1.WatchRequest.AfterEntry
-	nil,                               // 181: deployctl.v1.Progress.DoneEntry
-	nil,                               // 182: deployctl.v1.StackInfo.TagsEntry
-	nil,                               // 183: deployctl.v1.CreateStackRequest.TagsEntry
-	nil,                               // 184: deployctl.v1.TagStackRequest.TagsEntry
-	nil,                               // 185: deployctl.v1.ChangeTagsRequest.SetEntry
-	nil,                               // 186: deployctl.v1.Quota.LimitsEntry
-	nil,                               // 187: deployctl.v1.Quota.UsedEntry
-	nil,                               // 188: deployctl.v1.SetQuotaRequest.SetEntry
-	(*timestamppb.Timestamp)(nil),     // 189: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),       // 190: google.protobuf.Duration
+	(*ProfileClouds)(nil),             // 155: deployctl.v1.ProfileClouds
+	(*AWSRole)(nil),                   // 156: deployctl.v1.AWSRole
+	(*GoogleWorkload)(nil),            // 157: deployctl.v1.GoogleWorkload
+	(*AzureClient)(nil),               // 158: deployctl.v1.AzureClient
+	(*ProfileVariable)(nil),           // 159: deployctl.v1.ProfileVariable
+	(*ProfileVersion)(nil),            // 160: deployctl.v1.ProfileVersion
+	(*ChangeProfileRequest)(nil),      // 161: deployctl.v1.ChangeProfileRequest
+	(*ChangeProfileResponse)(nil),     // 162: deployctl.v1.ChangeProfileResponse
+	(*ProfileStacks)(nil),             // 163: deployctl.v1.ProfileStacks
+	(*GetProfileRequest)(nil),         // 164: deployctl.v1.GetProfileRequest
+	(*GetProfileResponse)(nil),        // 165: deployctl.v1.GetProfileResponse
+	(*ListProfilesRequest)(nil),       // 166: deployctl.v1.ListProfilesRequest
+	(*ListProfilesResponse)(nil),      // 167: deployctl.v1.ListProfilesResponse
+	(*RemoveProfileRequest)(nil),      // 168: deployctl.v1.RemoveProfileRequest
+	(*RemoveProfileResponse)(nil),     // 169: deployctl.v1.RemoveProfileResponse
+	(*Mode)(nil),                      // 170: deployctl.v1.Mode
+	(*GetModeRequest)(nil),            // 171: deployctl.v1.GetModeRequest
+	(*GetModeResponse)(nil),           // 172: deployctl.v1.GetModeResponse
+	(*SetModeRequest)(nil),            // 173: deployctl.v1.SetModeRequest
+	(*SetModeResponse)(nil),           // 174: deployctl.v1.SetModeResponse
+	(*Quota)(nil),                     // 175: deployctl.v1.Quota
+	(*ListQuotasRequest)(nil),         // 176: deployctl.v1.ListQuotasRequest
+	(*ListQuotasResponse)(nil),        // 177: deployctl.v1.ListQuotasResponse
+	(*SetQuotaRequest)(nil),           // 178: deployctl.v1.SetQuotaRequest
+	(*SetQuotaResponse)(nil),          // 179: deployctl.v1.SetQuotaResponse
+	nil,                               // 180: deployctl.v1.SubmitRequest.ConfigEntry
+	nil,                               // 181: deployctl.v1.SubmitRequest.VariablesEntry
+	nil,                               // 182: deployctl.v1.SavedPlan.StepsEntry
+	nil,                               // 183: deployctl.v1.UpdateInfo.ChangesEntry
+	nil,                               // 184: deployctl.v1.WatchRequest.AfterEntry
+	nil,                               // 185: deployctl.v1.Progress.DoneEntry
+	nil,                               // 186: deployctl.v1.StackInfo.TagsEntry
+	nil,                               // 187: deployctl.v1.CreateStackRequest.TagsEntry
+	nil,                               // 188: deployctl.v1.TagStackRequest.TagsEntry
+	nil,                               // 189: deployctl.v1.ChangeTagsRequest.SetEntry
+	nil,                               // 190: deployctl.v1.Quota.LimitsEntry
+	nil,                               // 191: deployctl.v1.Quota.UsedEntry
+	nil,                               // 192: deployctl.v1.SetQuotaRequest.SetEntry
+	(*timestamppb.Timestamp)(nil),     // 193: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),       // 194: google.protobuf.Duration
 }
 var file_deployctl_v1_deployctl_proto_depIdxs = []int32{
 	1,   // 0: deployctl.v1.UpdateName.stack:type_name -> deployctl.v1.StackName
 	1,   // 1: deployctl.v1.SubmitRequest.stack:type_name -> deployctl.v1.StackName
-	176, // 2: deployctl.v1.SubmitRequest.config:type_name -> deployctl.v1.SubmitRequest.ConfigEntry
+	180, // 2: deployctl.v1.SubmitRequest.config:type_name -> deployctl.v1.SubmitRequest.ConfigEntry
 	4,   // 3: deployctl.v1.SubmitRequest.secrets:type_name -> deployctl.v1.SecretsProvider
 	8,   // 4: deployctl.v1.SubmitRequest.policy_packs:type_name -> deployctl.v1.PolicyPack
 	10,  // 5: deployctl.v1.SubmitRequest.imports:type_name -> deployctl.v1.ImportedResource
-	177, // 6: deployctl.v1.SubmitRequest.variables:type_name -> deployctl.v1.SubmitRequest.VariablesEntry
+	181, // 6: deployctl.v1.SubmitRequest.variables:type_name -> deployctl.v1.SubmitRequest.VariablesEntry
 	9,   // 7: deployctl.v1.SubmitRequest.plan:type_name -> deployctl.v1.SavedPlan
 	6,   // 8: deployctl.v1.SubmitRequest.settle:type_name -> deployctl.v1.Settling
 	7,   // 9: deployctl.v1.Settling.answers:type_name -> deployctl.v1.Answer
-	178, // 10: deployctl.v1.SavedPlan.steps:type_name -> deployctl.v1.SavedPlan.StepsEntry
+	182, // 10: deployctl.v1.SavedPlan.steps:type_name -> deployctl.v1.SavedPlan.StepsEntry
 	2,   // 11: deployctl.v1.SubmitResponse.update:type_name -> deployctl.v1.UpdateName
 	12,  // 12: deployctl.v1.SubmitResponse.behind:type_name -> deployctl.v1.UpdateInfo
 	2,   // 13: deployctl.v1.UpdateInfo.update:type_name -> deployctl.v1.UpdateName
-	189, // 14: deployctl.v1.UpdateInfo.started:type_name -> google.protobuf.Timestamp
-	189, // 15: deployctl.v1.UpdateInfo.ended:type_name -> google.protobuf.Timestamp
-	179, // 16: deployctl.v1.UpdateInfo.changes:type_name -> deployctl.v1.UpdateInfo.ChangesEntry
+	193, // 14: deployctl.v1.UpdateInfo.started:type_name -> google.protobuf.Timestamp
+	193, // 15: deployctl.v1.UpdateInfo.ended:type_name -> google.protobuf.Timestamp
+	183, // 16: deployctl.v1.UpdateInfo.changes:type_name -> deployctl.v1.UpdateInfo.ChangesEntry
 	13,  // 17: deployctl.v1.UpdateInfo.lease:type_name -> deployctl.v1.ClientLease
-	156, // 18: deployctl.v1.UpdateInfo.profile:type_name -> deployctl.v1.ProfileVersion
-	189, // 19: deployctl.v1.ClientLease.heard:type_name -> google.protobuf.Timestamp
-	189, // 20: deployctl.v1.ClientLease.ends:type_name -> google.protobuf.Timestamp
+	160, // 18: deployctl.v1.UpdateInfo.profile:type_name -> deployctl.v1.ProfileVersion
+	193, // 19: deployctl.v1.ClientLease.heard:type_name -> google.protobuf.Timestamp
+	193, // 20: deployctl.v1.ClientLease.ends:type_name -> google.protobuf.Timestamp
 	12,  // 21: deployctl.v1.ListOngoingResponse.updates:type_name -> deployctl.v1.UpdateInfo
 	2,   // 22: deployctl.v1.WatchRequest.update:type_name -> deployctl.v1.UpdateName
-	180, // 23: deployctl.v1.WatchRequest.after:type_name -> deployctl.v1.WatchRequest.AfterEntry
+	184, // 23: deployctl.v1.WatchRequest.after:type_name -> deployctl.v1.WatchRequest.AfterEntry
 	18,  // 24: deployctl.v1.WatchResponse.progress:type_name -> deployctl.v1.Progress
 	12,  // 25: deployctl.v1.WatchResponse.end:type_name -> deployctl.v1.UpdateInfo
 	12,  // 26: deployctl.v1.Progress.behind:type_name -> deployctl.v1.UpdateInfo
 	20,  // 27: deployctl.v1.Progress.running:type_name -> deployctl.v1.RunningStep
-	181, // 28: deployctl.v1.Progress.done:type_name -> deployctl.v1.Progress.DoneEntry
+	185, // 28: deployctl.v1.Progress.done:type_name -> deployctl.v1.Progress.DoneEntry
 	19,  // 29: deployctl.v1.Progress.phase:type_name -> deployctl.v1.Phase
-	189, // 30: deployctl.v1.Phase.since:type_name -> google.protobuf.Timestamp
-	189, // 31: deployctl.v1.RunningStep.started:type_name -> google.protobuf.Timestamp
-	189, // 32: deployctl.v1.RunningStep.next_retry:type_name -> google.protobuf.Timestamp
+	193, // 30: deployctl.v1.Phase.since:type_name -> google.protobuf.Timestamp
+	193, // 31: deployctl.v1.RunningStep.started:type_name -> google.protobuf.Timestamp
+	193, // 32: deployctl.v1.RunningStep.next_retry:type_name -> google.protobuf.Timestamp
 	2,   // 33: deployctl.v1.CancelRequest.update:type_name -> deployctl.v1.UpdateName
 	2,   // 34: deployctl.v1.ResolveRequest.update:type_name -> deployctl.v1.UpdateName
 	1,   // 35: deployctl.v1.StackInfo.stack:type_name -> deployctl.v1.StackName
-	189, // 36: deployctl.v1.StackInfo.updated:type_name -> google.protobuf.Timestamp
+	193, // 36: deployctl.v1.StackInfo.updated:type_name -> google.protobuf.Timestamp
 	12,  // 37: deployctl.v1.StackInfo.active:type_name -> deployctl.v1.UpdateInfo
 	12,  // 38: deployctl.v1.StackInfo.queued:type_name -> deployctl.v1.UpdateInfo
-	182, // 39: deployctl.v1.StackInfo.tags:type_name -> deployctl.v1.StackInfo.TagsEntry
+	186, // 39: deployctl.v1.StackInfo.tags:type_name -> deployctl.v1.StackInfo.TagsEntry
 	1,   // 40: deployctl.v1.CreateStackRequest.stack:type_name -> deployctl.v1.StackName
-	183, // 41: deployctl.v1.CreateStackRequest.tags:type_name -> deployctl.v1.CreateStackRequest.TagsEntry
+	187, // 41: deployctl.v1.CreateStackRequest.tags:type_name -> deployctl.v1.CreateStackRequest.TagsEntry
 	1,   // 42: deployctl.v1.RecreateStackRequest.stack:type_name -> deployctl.v1.StackName
 	25,  // 43: deployctl.v1.ListStacksResponse.stacks:type_name -> deployctl.v1.StackInfo
 	34,  // 44: deployctl.v1.ListStatusesResponse.stacks:type_name -> deployctl.v1.StackStatus
@@ -11413,17 +11675,17 @@ var file_deployctl_v1_deployctl_proto_depIdxs = []int32{
 	12,  // 46: deployctl.v1.StackStatus.last:type_name -> deployctl.v1.UpdateInfo
 	35,  // 47: deployctl.v1.StackStatus.drift:type_name -> deployctl.v1.DriftStatus
 	36,  // 48: deployctl.v1.StackStatus.schedules:type_name -> deployctl.v1.ScheduleStatus
-	189, // 49: deployctl.v1.DriftStatus.at:type_name -> google.protobuf.Timestamp
-	189, // 50: deployctl.v1.ScheduleStatus.next:type_name -> google.protobuf.Timestamp
+	193, // 49: deployctl.v1.DriftStatus.at:type_name -> google.protobuf.Timestamp
+	193, // 50: deployctl.v1.ScheduleStatus.next:type_name -> google.protobuf.Timestamp
 	1,   // 51: deployctl.v1.GetStackRequest.stack:type_name -> deployctl.v1.StackName
 	25,  // 52: deployctl.v1.GetStackResponse.stack:type_name -> deployctl.v1.StackInfo
 	1,   // 53: deployctl.v1.RemoveStackRequest.stack:type_name -> deployctl.v1.StackName
 	1,   // 54: deployctl.v1.RenameStackRequest.from:type_name -> deployctl.v1.StackName
 	1,   // 55: deployctl.v1.RenameStackRequest.to:type_name -> deployctl.v1.StackName
 	1,   // 56: deployctl.v1.TagStackRequest.stack:type_name -> deployctl.v1.StackName
-	184, // 57: deployctl.v1.TagStackRequest.tags:type_name -> deployctl.v1.TagStackRequest.TagsEntry
+	188, // 57: deployctl.v1.TagStackRequest.tags:type_name -> deployctl.v1.TagStackRequest.TagsEntry
 	1,   // 58: deployctl.v1.ChangeTagsRequest.stack:type_name -> deployctl.v1.StackName
-	185, // 59: deployctl.v1.ChangeTagsRequest.set:type_name -> deployctl.v1.ChangeTagsRequest.SetEntry
+	189, // 59: deployctl.v1.ChangeTagsRequest.set:type_name -> deployctl.v1.ChangeTagsRequest.SetEntry
 	1,   // 60: deployctl.v1.ExportRequest.stack:type_name -> deployctl.v1.StackName
 	4,   // 61: deployctl.v1.ExportRequest.secrets:type_name -> deployctl.v1.SecretsProvider
 	1,   // 62: deployctl.v1.ExportRawRequest.stack:type_name -> deployctl.v1.StackName
@@ -11451,46 +11713,46 @@ var file_deployctl_v1_deployctl_proto_depIdxs = []int32{
 	1,   // 84: deployctl.v1.PutManifestRequest.stack:type_name -> deployctl.v1.StackName
 	68,  // 85: deployctl.v1.PutManifestRequest.manifest:type_name -> deployctl.v1.Manifest
 	75,  // 86: deployctl.v1.CreateTokenRequest.grant:type_name -> deployctl.v1.Grant
-	189, // 87: deployctl.v1.CreateTokenRequest.expires:type_name -> google.protobuf.Timestamp
+	193, // 87: deployctl.v1.CreateTokenRequest.expires:type_name -> google.protobuf.Timestamp
 	80,  // 88: deployctl.v1.WhoAmIResponse.grants:type_name -> deployctl.v1.GrantList
 	75,  // 89: deployctl.v1.GrantList.grants:type_name -> deployctl.v1.Grant
 	83,  // 90: deployctl.v1.ListTokensResponse.tokens:type_name -> deployctl.v1.Token
-	189, // 91: deployctl.v1.Token.created:type_name -> google.protobuf.Timestamp
-	189, // 92: deployctl.v1.Token.used:type_name -> google.protobuf.Timestamp
+	193, // 91: deployctl.v1.Token.created:type_name -> google.protobuf.Timestamp
+	193, // 92: deployctl.v1.Token.used:type_name -> google.protobuf.Timestamp
 	75,  // 93: deployctl.v1.Token.grant:type_name -> deployctl.v1.Grant
-	189, // 94: deployctl.v1.Token.expires:type_name -> google.protobuf.Timestamp
+	193, // 94: deployctl.v1.Token.expires:type_name -> google.protobuf.Timestamp
 	98,  // 95: deployctl.v1.Token.origin:type_name -> deployctl.v1.Origin
 	80,  // 96: deployctl.v1.Token.limit:type_name -> deployctl.v1.GrantList
-	189, // 97: deployctl.v1.Member.created:type_name -> google.protobuf.Timestamp
+	193, // 97: deployctl.v1.Member.created:type_name -> google.protobuf.Timestamp
 	99,  // 98: deployctl.v1.Member.teams:type_name -> deployctl.v1.Team
 	75,  // 99: deployctl.v1.Member.grant:type_name -> deployctl.v1.Grant
 	75,  // 100: deployctl.v1.GrantMemberRequest.grant:type_name -> deployctl.v1.Grant
 	84,  // 101: deployctl.v1.ListMembersResponse.members:type_name -> deployctl.v1.Member
-	189, // 102: deployctl.v1.ReadAuditRequest.since:type_name -> google.protobuf.Timestamp
-	189, // 103: deployctl.v1.ReadAuditRequest.until:type_name -> google.protobuf.Timestamp
+	193, // 102: deployctl.v1.ReadAuditRequest.since:type_name -> google.protobuf.Timestamp
+	193, // 103: deployctl.v1.ReadAuditRequest.until:type_name -> google.protobuf.Timestamp
 	93,  // 104: deployctl.v1.ReadAuditResponse.entries:type_name -> deployctl.v1.AuditEntry
-	189, // 105: deployctl.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
-	189, // 106: deployctl.v1.DeriveTokenRequest.expires:type_name -> google.protobuf.Timestamp
-	189, // 107: deployctl.v1.Origin.made:type_name -> google.protobuf.Timestamp
+	193, // 105: deployctl.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
+	193, // 106: deployctl.v1.DeriveTokenRequest.expires:type_name -> google.protobuf.Timestamp
+	193, // 107: deployctl.v1.Origin.made:type_name -> google.protobuf.Timestamp
 	75,  // 108: deployctl.v1.Team.grant:type_name -> deployctl.v1.Grant
-	189, // 109: deployctl.v1.Team.created:type_name -> google.protobuf.Timestamp
+	193, // 109: deployctl.v1.Team.created:type_name -> google.protobuf.Timestamp
 	75,  // 110: deployctl.v1.GrantTeamRequest.grant:type_name -> deployctl.v1.Grant
 	99,  // 111: deployctl.v1.ListTeamsResponse.teams:type_name -> deployctl.v1.Team
 	111, // 112: deployctl.v1.Trust.conditions:type_name -> deployctl.v1.Condition
 	75,  // 113: deployctl.v1.Trust.grant:type_name -> deployctl.v1.Grant
-	190, // 114: deployctl.v1.Trust.lifetime:type_name -> google.protobuf.Duration
-	189, // 115: deployctl.v1.Trust.created:type_name -> google.protobuf.Timestamp
+	194, // 114: deployctl.v1.Trust.lifetime:type_name -> google.protobuf.Duration
+	193, // 115: deployctl.v1.Trust.created:type_name -> google.protobuf.Timestamp
 	110, // 116: deployctl.v1.PutTrustRequest.trust:type_name -> deployctl.v1.Trust
 	110, // 117: deployctl.v1.ListTrustsResponse.trusts:type_name -> deployctl.v1.Trust
 	1,   // 118: deployctl.v1.ScheduleName.stack:type_name -> deployctl.v1.StackName
 	118, // 119: deployctl.v1.Schedule.name:type_name -> deployctl.v1.ScheduleName
-	190, // 120: deployctl.v1.Schedule.every:type_name -> google.protobuf.Duration
-	189, // 121: deployctl.v1.Schedule.at:type_name -> google.protobuf.Timestamp
-	189, // 122: deployctl.v1.Schedule.created:type_name -> google.protobuf.Timestamp
-	189, // 123: deployctl.v1.Schedule.next:type_name -> google.protobuf.Timestamp
+	194, // 120: deployctl.v1.Schedule.every:type_name -> google.protobuf.Duration
+	193, // 121: deployctl.v1.Schedule.at:type_name -> google.protobuf.Timestamp
+	193, // 122: deployctl.v1.Schedule.created:type_name -> google.protobuf.Timestamp
+	193, // 123: deployctl.v1.Schedule.next:type_name -> google.protobuf.Timestamp
 	120, // 124: deployctl.v1.Schedule.last:type_name -> deployctl.v1.ScheduleRun
-	189, // 125: deployctl.v1.ScheduleRun.started:type_name -> google.protobuf.Timestamp
-	189, // 126: deployctl.v1.ScheduleRun.ended:type_name -> google.protobuf.Timestamp
+	193, // 125: deployctl.v1.ScheduleRun.started:type_name -> google.protobuf.Timestamp
+	193, // 126: deployctl.v1.ScheduleRun.ended:type_name -> google.protobuf.Timestamp
 	2,   // 127: deployctl.v1.ScheduleRun.updates:type_name -> deployctl.v1.UpdateName
 	119, // 128: deployctl.v1.CreateScheduleRequest.schedule:type_name -> deployctl.v1.Schedule
 	1,   // 129: deployctl.v1.ListSchedulesRequest.stack:type_name -> deployctl.v1.StackName
@@ -11505,16 +11767,16 @@ var file_deployctl_v1_deployctl_proto_depIdxs = []int32{
 	1,   // 138: deployctl.v1.GetDriftRequest.stack:type_name -> deployctl.v1.StackName
 	137, // 139: deployctl.v1.GetDriftResponse.drift:type_name -> deployctl.v1.Drift
 	2,   // 140: deployctl.v1.Drift.update:type_name -> deployctl.v1.UpdateName
-	189, // 141: deployctl.v1.Drift.at:type_name -> google.protobuf.Timestamp
+	193, // 141: deployctl.v1.Drift.at:type_name -> google.protobuf.Timestamp
 	138, // 142: deployctl.v1.Drift.resources:type_name -> deployctl.v1.DriftedResource
 	2,   // 143: deployctl.v1.Drift.remedy:type_name -> deployctl.v1.UpdateName
 	139, // 144: deployctl.v1.DriftedResource.properties:type_name -> deployctl.v1.DriftedProperty
 	140, // 145: deployctl.v1.WebhookName.scope:type_name -> deployctl.v1.WebhookScope
 	141, // 146: deployctl.v1.Webhook.name:type_name -> deployctl.v1.WebhookName
-	189, // 147: deployctl.v1.Webhook.created:type_name -> google.protobuf.Timestamp
-	189, // 148: deployctl.v1.WebhookDelivery.at:type_name -> google.protobuf.Timestamp
-	189, // 149: deployctl.v1.WebhookDelivery.sent:type_name -> google.protobuf.Timestamp
-	190, // 150: deployctl.v1.WebhookDelivery.took:type_name -> google.protobuf.Duration
+	193, // 147: deployctl.v1.Webhook.created:type_name -> google.protobuf.Timestamp
+	193, // 148: deployctl.v1.WebhookDelivery.at:type_name -> google.protobuf.Timestamp
+	193, // 149: deployctl.v1.WebhookDelivery.sent:type_name -> google.protobuf.Timestamp
+	194, // 150: deployctl.v1.WebhookDelivery.took:type_name -> google.protobuf.Duration
 	142, // 151: deployctl.v1.PutWebhookRequest.webhook:type_name -> deployctl.v1.Webhook
 	142, // 152: deployctl.v1.PutWebhookResponse.webhook:type_name -> deployctl.v1.Webhook
 	140, // 153: deployctl.v1.ListWebhooksRequest.scope:type_name -> deployctl.v1.WebhookScope
@@ -11524,159 +11786,164 @@ var file_deployctl_v1_deployctl_proto_depIdxs = []int32{
 	143, // 157: deployctl.v1.SendWebhookResponse.delivery:type_name -> deployctl.v1.WebhookDelivery
 	141, // 158: deployctl.v1.WebhookDeliveriesRequest.name:type_name -> deployctl.v1.WebhookName
 	143, // 159: deployctl.v1.WebhookDeliveriesResponse.deliveries:type_name -> deployctl.v1.WebhookDelivery
-	155, // 160: deployctl.v1.Profile.variables:type_name -> deployctl.v1.ProfileVariable
-	189, // 161: deployctl.v1.Profile.created:type_name -> google.protobuf.Timestamp
-	189, // 162: deployctl.v1.Profile.changed:type_name -> google.protobuf.Timestamp
-	159, // 163: deployctl.v1.ChangeProfileRequest.stacks:type_name -> deployctl.v1.ProfileStacks
-	155, // 164: deployctl.v1.ChangeProfileRequest.set:type_name -> deployctl.v1.ProfileVariable
-	154, // 165: deployctl.v1.ChangeProfileResponse.profile:type_name -> deployctl.v1.Profile
-	154, // 166: deployctl.v1.GetProfileResponse.profile:type_name -> deployctl.v1.Profile
-	154, // 167: deployctl.v1.ListProfilesResponse.profiles:type_name -> deployctl.v1.Profile
-	189, // 168: deployctl.v1.Mode.since:type_name -> google.protobuf.Timestamp
-	189, // 169: deployctl.v1.Mode.until:type_name -> google.protobuf.Timestamp
-	166, // 170: deployctl.v1.GetModeResponse.mode:type_name -> deployctl.v1.Mode
-	166, // 171: deployctl.v1.SetModeRequest.mode:type_name -> deployctl.v1.Mode
-	186, // 172: deployctl.v1.Quota.limits:type_name -> deployctl.v1.Quota.LimitsEntry
-	187, // 173: deployctl.v1.Quota.used:type_name -> deployctl.v1.Quota.UsedEntry
-	189, // 174: deployctl.v1.Quota.since:type_name -> google.protobuf.Timestamp
-	171, // 175: deployctl.v1.ListQuotasResponse.quotas:type_name -> deployctl.v1.Quota
-	188, // 176: deployctl.v1.SetQuotaRequest.set:type_name -> deployctl.v1.SetQuotaRequest.SetEntry
-	3,   // 177: deployctl.v1.SubmitRequest.ConfigEntry.value:type_name -> deployctl.v1.ConfigValue
-	5,   // 178: deployctl.v1.Deployments.Submit:input_type -> deployctl.v1.SubmitRequest
-	16,  // 179: deployctl.v1.Deployments.Watch:input_type -> deployctl.v1.WatchRequest
-	21,  // 180: deployctl.v1.Deployments.Cancel:input_type -> deployctl.v1.CancelRequest
-	23,  // 181: deployctl.v1.Deployments.Resolve:input_type -> deployctl.v1.ResolveRequest
-	14,  // 182: deployctl.v1.Deployments.ListOngoing:input_type -> deployctl.v1.ListOngoingRequest
-	26,  // 183: deployctl.v1.Stacks.CreateStack:input_type -> deployctl.v1.CreateStackRequest
-	28,  // 184: deployctl.v1.Stacks.RecreateStack:input_type -> deployctl.v1.RecreateStackRequest
-	30,  // 185: deployctl.v1.Stacks.ListStacks:input_type -> deployctl.v1.ListStacksRequest
-	32,  // 186: deployctl.v1.Stacks.ListStatuses:input_type -> deployctl.v1.ListStatusesRequest
-	37,  // 187: deployctl.v1.Stacks.GetStack:input_type -> deployctl.v1.GetStackRequest
-	39,  // 188: deployctl.v1.Stacks.RemoveStack:input_type -> deployctl.v1.RemoveStackRequest
-	41,  // 189: deployctl.v1.Stacks.RenameStack:input_type -> deployctl.v1.RenameStackRequest
-	43,  // 190: deployctl.v1.Stacks.TagStack:input_type -> deployctl.v1.TagStackRequest
-	45,  // 191: deployctl.v1.Stacks.ChangeTags:input_type -> deployctl.v1.ChangeTagsRequest
-	47,  // 192: deployctl.v1.Stacks.Export:input_type -> deployctl.v1.ExportRequest
-	51,  // 193: deployctl.v1.Stacks.Import:input_type -> deployctl.v1.ImportRequest
-	49,  // 194: deployctl.v1.Stacks.ExportRaw:input_type -> deployctl.v1.ExportRawRequest
-	53,  // 195: deployctl.v1.Stacks.Restore:input_type -> deployctl.v1.RestoreRequest
-	55,  // 196: deployctl.v1.Stacks.EditState:input_type -> deployctl.v1.EditStateRequest
-	57,  // 197: deployctl.v1.Stacks.MoveState:input_type -> deployctl.v1.MoveStateRequest
-	59,  // 198: deployctl.v1.Stacks.Recover:input_type -> deployctl.v1.RecoverRequest
-	61,  // 199: deployctl.v1.Stacks.History:input_type -> deployctl.v1.HistoryRequest
-	63,  // 200: deployctl.v1.Stacks.Encrypt:input_type -> deployctl.v1.EncryptRequest
-	65,  // 201: deployctl.v1.Stacks.Decrypt:input_type -> deployctl.v1.DecryptRequest
-	69,  // 202: deployctl.v1.Bundles.Missing:input_type -> deployctl.v1.MissingRequest
-	71,  // 203: deployctl.v1.Bundles.PutFile:input_type -> deployctl.v1.PutFileRequest
-	73,  // 204: deployctl.v1.Bundles.PutManifest:input_type -> deployctl.v1.PutManifestRequest
-	76,  // 205: deployctl.v1.Tokens.CreateToken:input_type -> deployctl.v1.CreateTokenRequest
-	96,  // 206: deployctl.v1.Tokens.DeriveToken:input_type -> deployctl.v1.DeriveTokenRequest
-	81,  // 207: deployctl.v1.Tokens.ListTokens:input_type -> deployctl.v1.ListTokensRequest
-	94,  // 208: deployctl.v1.Tokens.RemoveToken:input_type -> deployctl.v1.RemoveTokenRequest
-	78,  // 209: deployctl.v1.Tokens.WhoAmI:input_type -> deployctl.v1.WhoAmIRequest
-	85,  // 210: deployctl.v1.Members.GrantMember:input_type -> deployctl.v1.GrantMemberRequest
-	87,  // 211: deployctl.v1.Members.ListMembers:input_type -> deployctl.v1.ListMembersRequest
-	89,  // 212: deployctl.v1.Members.RemoveMember:input_type -> deployctl.v1.RemoveMemberRequest
-	100, // 213: deployctl.v1.Teams.GrantTeam:input_type -> deployctl.v1.GrantTeamRequest
-	102, // 214: deployctl.v1.Teams.ListTeams:input_type -> deployctl.v1.ListTeamsRequest
-	104, // 215: deployctl.v1.Teams.RemoveTeam:input_type -> deployctl.v1.RemoveTeamRequest
-	106, // 216: deployctl.v1.Teams.JoinTeam:input_type -> deployctl.v1.JoinTeamRequest
-	108, // 217: deployctl.v1.Teams.LeaveTeam:input_type -> deployctl.v1.LeaveTeamRequest
-	112, // 218: deployctl.v1.Trusts.PutTrust:input_type -> deployctl.v1.PutTrustRequest
-	114, // 219: deployctl.v1.Trusts.ListTrusts:input_type -> deployctl.v1.ListTrustsRequest
-	116, // 220: deployctl.v1.Trusts.RemoveTrust:input_type -> deployctl.v1.RemoveTrustRequest
-	91,  // 221: deployctl.v1.Audit.ReadAudit:input_type -> deployctl.v1.ReadAuditRequest
-	121, // 222: deployctl.v1.Schedules.CreateSchedule:input_type -> deployctl.v1.CreateScheduleRequest
-	123, // 223: deployctl.v1.Schedules.ListSchedules:input_type -> deployctl.v1.ListSchedulesRequest
-	125, // 224: deployctl.v1.Schedules.GetSchedule:input_type -> deployctl.v1.GetScheduleRequest
-	127, // 225: deployctl.v1.Schedules.RemoveSchedule:input_type -> deployctl.v1.RemoveScheduleRequest
-	129, // 226: deployctl.v1.Schedules.PauseSchedule:input_type -> deployctl.v1.PauseScheduleRequest
-	131, // 227: deployctl.v1.Schedules.RunSchedule:input_type -> deployctl.v1.RunScheduleRequest
-	133, // 228: deployctl.v1.Schedules.ScheduleRuns:input_type -> deployctl.v1.ScheduleRunsRequest
-	135, // 229: deployctl.v1.Schedules.GetDrift:input_type -> deployctl.v1.GetDriftRequest
-	144, // 230: deployctl.v1.Webhooks.PutWebhook:input_type -> deployctl.v1.PutWebhookRequest
-	146, // 231: deployctl.v1.Webhooks.ListWebhooks:input_type -> deployctl.v1.ListWebhooksRequest
-	148, // 232: deployctl.v1.Webhooks.RemoveWebhook:input_type -> deployctl.v1.RemoveWebhookRequest
-	150, // 233: deployctl.v1.Webhooks.SendWebhook:input_type -> deployctl.v1.SendWebhookRequest
-	152, // 234: deployctl.v1.Webhooks.WebhookDeliveries:input_type -> deployctl.v1.WebhookDeliveriesRequest
-	157, // 235: deployctl.v1.Profiles.ChangeProfile:input_type -> deployctl.v1.ChangeProfileRequest
-	160, // 236: deployctl.v1.Profiles.GetProfile:input_type -> deployctl.v1.GetProfileRequest
-	162, // 237: deployctl.v1.Profiles.ListProfiles:input_type -> deployctl.v1.ListProfilesRequest
-	164, // 238: deployctl.v1.Profiles.RemoveProfile:input_type -> deployctl.v1.RemoveProfileRequest
-	167, // 239: deployctl.v1.Modes.GetMode:input_type -> deployctl.v1.GetModeRequest
-	169, // 240: deployctl.v1.Modes.SetMode:input_type -> deployctl.v1.SetModeRequest
-	172, // 241: deployctl.v1.Quotas.ListQuotas:input_type -> deployctl.v1.ListQuotasRequest
-	174, // 242: deployctl.v1.Quotas.SetQuota:input_type -> deployctl.v1.SetQuotaRequest
-	11,  // 243: deployctl.v1.Deployments.Submit:output_type -> deployctl.v1.SubmitResponse
-	17,  // 244: deployctl.v1.Deployments.Watch:output_type -> deployctl.v1.WatchResponse
-	22,  // 245: deployctl.v1.Deployments.Cancel:output_type -> deployctl.v1.CancelResponse
-	24,  // 246: deployctl.v1.Deployments.Resolve:output_type -> deployctl.v1.ResolveResponse
-	15,  // 247: deployctl.v1.Deployments.ListOngoing:output_type -> deployctl.v1.ListOngoingResponse
-	27,  // 248: deployctl.v1.Stacks.CreateStack:output_type -> deployctl.v1.CreateStackResponse
-	29,  // 249: deployctl.v1.Stacks.RecreateStack:output_type -> deployctl.v1.RecreateStackResponse
-	31,  // 250: deployctl.v1.Stacks.ListStacks:output_type -> deployctl.v1.ListStacksResponse
-	33,  // 251: deployctl.v1.Stacks.ListStatuses:output_type -> deployctl.v1.ListStatusesResponse
-	38,  // 252: deployctl.v1.Stacks.GetStack:output_type -> deployctl.v1.GetStackResponse
-	40,  // 253: deployctl.v1.Stacks.RemoveStack:output_type -> deployctl.v1.RemoveStackResponse
-	42,  // 254: deployctl.v1.Stacks.RenameStack:output_type -> deployctl.v1.RenameStackResponse
-	44,  // 255: deployctl.v1.Stacks.TagStack:output_type -> deployctl.v1.TagStackResponse
-	46,  // 256: deployctl.v1.Stacks.ChangeTags:output_type -> deployctl.v1.ChangeTagsResponse
-	48,  // 257: deployctl.v1.Stacks.Export:output_type -> deployctl.v1.ExportResponse
-	52,  // 258: deployctl.v1.Stacks.Import:output_type -> deployctl.v1.ImportResponse
-	50,  // 259: deployctl.v1.Stacks.ExportRaw:output_type -> deployctl.v1.ExportRawResponse
-	54,  // 260: deployctl.v1.Stacks.Restore:output_type -> deployctl.v1.RestoreResponse
-	56,  // 261: deployctl.v1.Stacks.EditState:output_type -> deployctl.v1.EditStateResponse
-	58,  // 262: deployctl.v1.Stacks.MoveState:output_type -> deployctl.v1.MoveStateResponse
-	60,  // 263: deployctl.v1.Stacks.Recover:output_type -> deployctl.v1.RecoverResponse
-	62,  // 264: deployctl.v1.Stacks.History:output_type -> deployctl.v1.HistoryResponse
-	64,  // 265: deployctl.v1.Stacks.Encrypt:output_type -> deployctl.v1.EncryptResponse
-	66,  // 266: deployctl.v1.Stacks.Decrypt:output_type -> deployctl.v1.DecryptResponse
-	70,  // 267: deployctl.v1.Bundles.Missing:output_type -> deployctl.v1.MissingResponse
-	72,  // 268: deployctl.v1.Bundles.PutFile:output_type -> deployctl.v1.PutFileResponse
-	74,  // 269: deployctl.v1.Bundles.PutManifest:output_type -> deployctl.v1.PutManifestResponse
-	77,  // 270: deployctl.v1.Tokens.CreateToken:output_type -> deployctl.v1.CreateTokenResponse
-	97,  // 271: deployctl.v1.Tokens.DeriveToken:output_type -> deployctl.v1.DeriveTokenResponse
-	82,  // 272: deployctl.v1.Tokens.ListTokens:output_type -> deployctl.v1.ListTokensResponse
-	95,  // 273: deployctl.v1.Tokens.RemoveToken:output_type -> deployctl.v1.RemoveTokenResponse
-	79,  // 274: deployctl.v1.Tokens.WhoAmI:output_type -> deployctl.v1.WhoAmIResponse
-	86,  // 275: deployctl.v1.Members.GrantMember:output_type -> deployctl.v1.GrantMemberResponse
-	88,  // 276: deployctl.v1.Members.ListMembers:output_type -> deployctl.v1.ListMembersResponse
-	90,  // 277: deployctl.v1.Members.RemoveMember:output_type -> deployctl.v1.RemoveMemberResponse
-	101, // 278: deployctl.v1.Teams.GrantTeam:output_type -> deployctl.v1.GrantTeamResponse
-	103, // 279: deployctl.v1.Teams.ListTeams:output_type -> deployctl.v1.ListTeamsResponse
-	105, // 280: deployctl.v1.Teams.RemoveTeam:output_type -> deployctl.v1.RemoveTeamResponse
-	107, // 281: deployctl.v1.Teams.JoinTeam:output_type -> deployctl.v1.JoinTeamResponse
-	109, // 282: deployctl.v1.Teams.LeaveTeam:output_type -> deployctl.v1.LeaveTeamResponse
-	113, // 283: deployctl.v1.Trusts.PutTrust:output_type -> deployctl.v1.PutTrustResponse
-	115, // 284: deployctl.v1.Trusts.ListTrusts:output_type -> deployctl.v1.ListTrustsResponse
-	117, // 285: deployctl.v1.Trusts.RemoveTrust:output_type -> deployctl.v1.RemoveTrustResponse
-	92,  // 286: deployctl.v1.Audit.ReadAudit:output_type -> deployctl.v1.ReadAuditResponse
-	122, // 287: deployctl.v1.Schedules.CreateSchedule:output_type -> deployctl.v1.CreateScheduleResponse
-	124, // 288: deployctl.v1.Schedules.ListSchedules:output_type -> deployctl.v1.ListSchedulesResponse
-	126, // 289: deployctl.v1.Schedules.GetSchedule:output_type -> deployctl.v1.GetScheduleResponse
-	128, // 290: deployctl.v1.Schedules.RemoveSchedule:output_type -> deployctl.v1.RemoveScheduleResponse
-	130, // 291: deployctl.v1.Schedules.PauseSchedule:output_type -> deployctl.v1.PauseScheduleResponse
-	132, // 292: deployctl.v1.Schedules.RunSchedule:output_type -> deployctl.v1.RunScheduleResponse
-	134, // 293: deployctl.v1.Schedules.ScheduleRuns:output_type -> deployctl.v1.ScheduleRunsResponse
-	136, // 294: deployctl.v1.Schedules.GetDrift:output_type -> deployctl.v1.GetDriftResponse
-	145, // 295: deployctl.v1.Webhooks.PutWebhook:output_type -> deployctl.v1.PutWebhookResponse
-	147, // 296: deployctl.v1.Webhooks.ListWebhooks:output_type -> deployctl.v1.ListWebhooksResponse
-	149, // 297: deployctl.v1.Webhooks.RemoveWebhook:output_type -> deployctl.v1.RemoveWebhookResponse
-	151, // 298: deployctl.v1.Webhooks.SendWebhook:output_type -> deployctl.v1.SendWebhookResponse
-	153, // 299: deployctl.v1.Webhooks.WebhookDeliveries:output_type -> deployctl.v1.WebhookDeliveriesResponse
-	158, // 300: deployctl.v1.Profiles.ChangeProfile:output_type -> deployctl.v1.ChangeProfileResponse
-	161, // 301: deployctl.v1.Profiles.GetProfile:output_type -> deployctl.v1.GetProfileResponse
-	163, // 302: deployctl.v1.Profiles.ListProfiles:output_type -> deployctl.v1.ListProfilesResponse
-	165, // 303: deployctl.v1.Profiles.RemoveProfile:output_type -> deployctl.v1.RemoveProfileResponse
-	168, // 304: deployctl.v1.Modes.GetMode:output_type -> deployctl.v1.GetModeResponse
-	170, // 305: deployctl.v1.Modes.SetMode:output_type -> deployctl.v1.SetModeResponse
-	173, // 306: deployctl.v1.Quotas.ListQuotas:output_type -> deployctl.v1.ListQuotasResponse
-	175, // 307: deployctl.v1.Quotas.SetQuota:output_type -> deployctl.v1.SetQuotaResponse
-	243, // [243:308] is the sub-list for method output_type
-	178, // [178:243] is the sub-list for method input_type
-	178, // [178:178] is the sub-list for extension type_name
-	178, // [178:178] is the sub-list for extension extendee
-	0,   // [0:178] is the sub-list for field type_name
+	159, // 160: deployctl.v1.Profile.variables:type_name -> deployctl.v1.ProfileVariable
+	193, // 161: deployctl.v1.Profile.created:type_name -> google.protobuf.Timestamp
+	193, // 162: deployctl.v1.Profile.changed:type_name -> google.protobuf.Timestamp
+	155, // 163: deployctl.v1.Profile.clouds:type_name -> deployctl.v1.ProfileClouds
+	156, // 164: deployctl.v1.ProfileClouds.aws:type_name -> deployctl.v1.AWSRole
+	157, // 165: deployctl.v1.ProfileClouds.google:type_name -> deployctl.v1.GoogleWorkload
+	158, // 166: deployctl.v1.ProfileClouds.azure:type_name -> deployctl.v1.AzureClient
+	163, // 167: deployctl.v1.ChangeProfileRequest.stacks:type_name -> deployctl.v1.ProfileStacks
+	159, // 168: deployctl.v1.ChangeProfileRequest.set:type_name -> deployctl.v1.ProfileVariable
+	155, // 169: deployctl.v1.ChangeProfileRequest.clouds:type_name -> deployctl.v1.ProfileClouds
+	154, // 170: deployctl.v1.ChangeProfileResponse.profile:type_name -> deployctl.v1.Profile
+	154, // 171: deployctl.v1.GetProfileResponse.profile:type_name -> deployctl.v1.Profile
+	154, // 172: deployctl.v1.ListProfilesResponse.profiles:type_name -> deployctl.v1.Profile
+	193, // 173: deployctl.v1.Mode.since:type_name -> google.protobuf.Timestamp
+	193, // 174: deployctl.v1.Mode.until:type_name -> google.protobuf.Timestamp
+	170, // 175: deployctl.v1.GetModeResponse.mode:type_name -> deployctl.v1.Mode
+	170, // 176: deployctl.v1.SetModeRequest.mode:type_name -> deployctl.v1.Mode
+	190, // 177: deployctl.v1.Quota.limits:type_name -> deployctl.v1.Quota.LimitsEntry
+	191, // 178: deployctl.v1.Quota.used:type_name -> deployctl.v1.Quota.UsedEntry
+	193, // 179: deployctl.v1.Quota.since:type_name -> google.protobuf.Timestamp
+	175, // 180: deployctl.v1.ListQuotasResponse.quotas:type_name -> deployctl.v1.Quota
+	192, // 181: deployctl.v1.SetQuotaRequest.set:type_name -> deployctl.v1.SetQuotaRequest.SetEntry
+	3,   // 182: deployctl.v1.SubmitRequest.ConfigEntry.value:type_name -> deployctl.v1.ConfigValue
+	5,   // 183: deployctl.v1.Deployments.Submit:input_type -> deployctl.v1.SubmitRequest
+	16,  // 184: deployctl.v1.Deployments.Watch:input_type -> deployctl.v1.WatchRequest
+	21,  // 185: deployctl.v1.Deployments.Cancel:input_type -> deployctl.v1.CancelRequest
+	23,  // 186: deployctl.v1.Deployments.Resolve:input_type -> deployctl.v1.ResolveRequest
+	14,  // 187: deployctl.v1.Deployments.ListOngoing:input_type -> deployctl.v1.ListOngoingRequest
+	26,  // 188: deployctl.v1.Stacks.CreateStack:input_type -> deployctl.v1.CreateStackRequest
+	28,  // 189: deployctl.v1.Stacks.RecreateStack:input_type -> deployctl.v1.RecreateStackRequest
+	30,  // 190: deployctl.v1.Stacks.ListStacks:input_type -> deployctl.v1.ListStacksRequest
+	32,  // 191: deployctl.v1.Stacks.ListStatuses:input_type -> deployctl.v1.ListStatusesRequest
+	37,  // 192: deployctl.v1.Stacks.GetStack:input_type -> deployctl.v1.GetStackRequest
+	39,  // 193: deployctl.v1.Stacks.RemoveStack:input_type -> deployctl.v1.RemoveStackRequest
+	41,  // 194: deployctl.v1.Stacks.RenameStack:input_type -> deployctl.v1.RenameStackRequest
+	43,  // 195: deployctl.v1.Stacks.TagStack:input_type -> deployctl.v1.TagStackRequest
+	45,  // 196: deployctl.v1.Stacks.ChangeTags:input_type -> deployctl.v1.ChangeTagsRequest
+	47,  // 197: deployctl.v1.Stacks.Export:input_type -> deployctl.v1.ExportRequest
+	51,  // 198: deployctl.v1.Stacks.Import:input_type -> deployctl.v1.ImportRequest
+	49,  // 199: deployctl.v1.Stacks.ExportRaw:input_type -> deployctl.v1.ExportRawRequest
+	53,  // 200: deployctl.v1.Stacks.Restore:input_type -> deployctl.v1.RestoreRequest
+	55,  // 201: deployctl.v1.Stacks.EditState:input_type -> deployctl.v1.EditStateRequest
+	57,  // 202: deployctl.v1.Stacks.MoveState:input_type -> deployctl.v1.MoveStateRequest
+	59,  // 203: deployctl.v1.Stacks.Recover:input_type -> deployctl.v1.RecoverRequest
+	61,  // 204: deployctl.v1.Stacks.History:input_type -> deployctl.v1.HistoryRequest
+	63,  // 205: deployctl.v1.Stacks.Encrypt:input_type -> deployctl.v1.EncryptRequest
+	65,  // 206: deployctl.v1.Stacks.Decrypt:input_type -> deployctl.v1.DecryptRequest
+	69,  // 207: deployctl.v1.Bundles.Missing:input_type -> deployctl.v1.MissingRequest
+	71,  // 208: deployctl.v1.Bundles.PutFile:input_type -> deployctl.v1.PutFileRequest
+	73,  // 209: deployctl.v1.Bundles.PutManifest:input_type -> deployctl.v1.PutManifestRequest
+	76,  // 210: deployctl.v1.Tokens.CreateToken:input_type -> deployctl.v1.CreateTokenRequest
+	96,  // 211: deployctl.v1.Tokens.DeriveToken:input_type -> deployctl.v1.DeriveTokenRequest
+	81,  // 212: deployctl.v1.Tokens.ListTokens:input_type -> deployctl.v1.ListTokensRequest
+	94,  // 213: deployctl.v1.Tokens.RemoveToken:input_type -> deployctl.v1.RemoveTokenRequest
+	78,  // 214: deployctl.v1.Tokens.WhoAmI:input_type -> deployctl.v1.WhoAmIRequest
+	85,  // 215: deployctl.v1.Members.GrantMember:input_type -> deployctl.v1.GrantMemberRequest
+	87,  // 216: deployctl.v1.Members.ListMembers:input_type -> deployctl.v1.ListMembersRequest
+	89,  // 217: deployctl.v1.Members.RemoveMember:input_type -> deployctl.v1.RemoveMemberRequest
+	100, // 218: deployctl.v1.Teams.GrantTeam:input_type -> deployctl.v1.GrantTeamRequest
+	102, // 219: deployctl.v1.Teams.ListTeams:input_type -> deployctl.v1.ListTeamsRequest
+	104, // 220: deployctl.v1.Teams.RemoveTeam:input_type -> deployctl.v1.RemoveTeamRequest
+	106, // 221: deployctl.v1.Teams.JoinTeam:input_type -> deployctl.v1.JoinTeamRequest
+	108, // 222: deployctl.v1.Teams.LeaveTeam:input_type -> deployctl.v1.LeaveTeamRequest
+	112, // 223: deployctl.v1.Trusts.PutTrust:input_type -> deployctl.v1.PutTrustRequest
+	114, // 224: deployctl.v1.Trusts.ListTrusts:input_type -> deployctl.v1.ListTrustsRequest
+	116, // 225: deployctl.v1.Trusts.RemoveTrust:input_type -> deployctl.v1.RemoveTrustRequest
+	91,  // 226: deployctl.v1.Audit.ReadAudit:input_type -> deployctl.v1.ReadAuditRequest
+	121, // 227: deployctl.v1.Schedules.CreateSchedule:input_type -> deployctl.v1.CreateScheduleRequest
+	123, // 228: deployctl.v1.Schedules.ListSchedules:input_type -> deployctl.v1.ListSchedulesRequest
+	125, // 229: deployctl.v1.Schedules.GetSchedule:input_type -> deployctl.v1.GetScheduleRequest
+	127, // 230: deployctl.v1.Schedules.RemoveSchedule:input_type -> deployctl.v1.RemoveScheduleRequest
+	129, // 231: deployctl.v1.Schedules.PauseSchedule:input_type -> deployctl.v1.PauseScheduleRequest
+	131, // 232: deployctl.v1.Schedules.RunSchedule:input_type -> deployctl.v1.RunScheduleRequest
+	133, // 233: deployctl.v1.Schedules.ScheduleRuns:input_type -> deployctl.v1.ScheduleRunsRequest
+	135, // 234: deployctl.v1.Schedules.GetDrift:input_type -> deployctl.v1.GetDriftRequest
+	144, // 235: deployctl.v1.Webhooks.PutWebhook:input_type -> deployctl.v1.PutWebhookRequest
+	146, // 236: deployctl.v1.Webhooks.ListWebhooks:input_type -> deployctl.v1.ListWebhooksRequest
+	148, // 237: deployctl.v1.Webhooks.RemoveWebhook:input_type -> deployctl.v1.RemoveWebhookRequest
+	150, // 238: deployctl.v1.Webhooks.SendWebhook:input_type -> deployctl.v1.SendWebhookRequest
+	152, // 239: deployctl.v1.Webhooks.WebhookDeliveries:input_type -> deployctl.v1.WebhookDeliveriesRequest
+	161, // 240: deployctl.v1.Profiles.ChangeProfile:input_type -> deployctl.v1.ChangeProfileRequest
+	164, // 241: deployctl.v1.Profiles.GetProfile:input_type -> deployctl.v1.GetProfileRequest
+	166, // 242: deployctl.v1.Profiles.ListProfiles:input_type -> deployctl.v1.ListProfilesRequest
+	168, // 243: deployctl.v1.Profiles.RemoveProfile:input_type -> deployctl.v1.RemoveProfileRequest
+	171, // 244: deployctl.v1.Modes.GetMode:input_type -> deployctl.v1.GetModeRequest
+	173, // 245: deployctl.v1.Modes.SetMode:input_type -> deployctl.v1.SetModeRequest
+	176, // 246: deployctl.v1.Quotas.ListQuotas:input_type -> deployctl.v1.ListQuotasRequest
+	178, // 247: deployctl.v1.Quotas.SetQuota:input_type -> deployctl.v1.SetQuotaRequest
+	11,  // 248: deployctl.v1.Deployments.Submit:output_type -> deployctl.v1.SubmitResponse
+	17,  // 249: deployctl.v1.Deployments.Watch:output_type -> deployctl.v1.WatchResponse
+	22,  // 250: deployctl.v1.Deployments.Cancel:output_type -> deployctl.v1.CancelResponse
+	24,  // 251: deployctl.v1.Deployments.Resolve:output_type -> deployctl.v1.ResolveResponse
+	15,  // 252: deployctl.v1.Deployments.ListOngoing:output_type -> deployctl.v1.ListOngoingResponse
+	27,  // 253: deployctl.v1.Stacks.CreateStack:output_type -> deployctl.v1.CreateStackResponse
+	29,  // 254: deployctl.v1.Stacks.RecreateStack:output_type -> deployctl.v1.RecreateStackResponse
+	31,  // 255: deployctl.v1.Stacks.ListStacks:output_type -> deployctl.v1.ListStacksResponse
+	33,  // 256: deployctl.v1.Stacks.ListStatuses:output_type -> deployctl.v1.ListStatusesResponse
+	38,  // 257: deployctl.v1.Stacks.GetStack:output_type -> deployctl.v1.GetStackResponse
+	40,  // 258: deployctl.v1.Stacks.RemoveStack:output_type -> deployctl.v1.RemoveStackResponse
+	42,  // 259: deployctl.v1.Stacks.RenameStack:output_type -> deployctl.v1.RenameStackResponse
+	44,  // 260: deployctl.v1.Stacks.TagStack:output_type -> deployctl.v1.TagStackResponse
+	46,  // 261: deployctl.v1.Stacks.ChangeTags:output_type -> deployctl.v1.ChangeTagsResponse
+	48,  // 262: deployctl.v1.Stacks.Export:output_type -> deployctl.v1.ExportResponse
+	52,  // 263: deployctl.v1.Stacks.Import:output_type -> deployctl.v1.ImportResponse
+	50,  // 264: deployctl.v1.Stacks.ExportRaw:output_type -> deployctl.v1.ExportRawResponse
+	54,  // 265: deployctl.v1.Stacks.Restore:output_type -> deployctl.v1.RestoreResponse
+	56,  // 266: deployctl.v1.Stacks.EditState:output_type -> deployctl.v1.EditStateResponse
+	58,  // 267: deployctl.v1.Stacks.MoveState:output_type -> deployctl.v1.MoveStateResponse
+	60,  // 268: deployctl.v1.Stacks.Recover:output_type -> deployctl.v1.RecoverResponse
+	62,  // 269: deployctl.v1.Stacks.History:output_type -> deployctl.v1.HistoryResponse
+	64,  // 270: deployctl.v1.Stacks.Encrypt:output_type -> deployctl.v1.EncryptResponse
+	66,  // 271: deployctl.v1.Stacks.Decrypt:output_type -> deployctl.v1.DecryptResponse
+	70,  // 272: deployctl.v1.Bundles.Missing:output_type -> deployctl.v1.MissingResponse
+	72,  // 273: deployctl.v1.Bundles.PutFile:output_type -> deployctl.v1.PutFileResponse
+	74,  // 274: deployctl.v1.Bundles.PutManifest:output_type -> deployctl.v1.PutManifestResponse
+	77,  // 275: deployctl.v1.Tokens.CreateToken:output_type -> deployctl.v1.CreateTokenResponse
+	97,  // 276: deployctl.v1.Tokens.DeriveToken:output_type -> deployctl.v1.DeriveTokenResponse
+	82,  // 277: deployctl.v1.Tokens.ListTokens:output_type -> deployctl.v1.ListTokensResponse
+	95,  // 278: deployctl.v1.Tokens.RemoveToken:output_type -> deployctl.v1.RemoveTokenResponse
+	79,  // 279: deployctl.v1.Tokens.WhoAmI:output_type -> deployctl.v1.WhoAmIResponse
+	86,  // 280: deployctl.v1.Members.GrantMember:output_type -> deployctl.v1.GrantMemberResponse
+	88,  // 281: deployctl.v1.Members.ListMembers:output_type -> deployctl.v1.ListMembersResponse
+	90,  // 282: deployctl.v1.Members.RemoveMember:output_type -> deployctl.v1.RemoveMemberResponse
+	101, // 283: deployctl.v1.Teams.GrantTeam:output_type -> deployctl.v1.GrantTeamResponse
+	103, // 284: deployctl.v1.Teams.ListTeams:output_type -> deployctl.v1.ListTeamsResponse
+	105, // 285: deployctl.v1.Teams.RemoveTeam:output_type -> deployctl.v1.RemoveTeamResponse
+	107, // 286: deployctl.v1.Teams.JoinTeam:output_type -> deployctl.v1.JoinTeamResponse
+	109, // 287: deployctl.v1.Teams.LeaveTeam:output_type -> deployctl.v1.LeaveTeamResponse
+	113, // 288: deployctl.v1.Trusts.PutTrust:output_type -> deployctl.v1.PutTrustResponse
+	115, // 289: deployctl.v1.Trusts.ListTrusts:output_type -> deployctl.v1.ListTrustsResponse
+	117, // 290: deployctl.v1.Trusts.RemoveTrust:output_type -> deployctl.v1.RemoveTrustResponse
+	92,  // 291: deployctl.v1.Audit.ReadAudit:output_type -> deployctl.v1.ReadAuditResponse
+	122, // 292: deployctl.v1.Schedules.CreateSchedule:output_type -> deployctl.v1.CreateScheduleResponse
+	124, // 293: deployctl.v1.Schedules.ListSchedules:output_type -> deployctl.v1.ListSchedulesResponse
+	126, // 294: deployctl.v1.Schedules.GetSchedule:output_type -> deployctl.v1.GetScheduleResponse
+	128, // 295: deployctl.v1.Schedules.RemoveSchedule:output_type -> deployctl.v1.RemoveScheduleResponse
+	130, // 296: deployctl.v1.Schedules.PauseSchedule:output_type -> deployctl.v1.PauseScheduleResponse
+	132, // 297: deployctl.v1.Schedules.RunSchedule:output_type -> deployctl.v1.RunScheduleResponse
+	134, // 298: deployctl.v1.Schedules.ScheduleRuns:output_type -> deployctl.v1.ScheduleRunsResponse
+	136, // 299: deployctl.v1.Schedules.GetDrift:output_type -> deployctl.v1.GetDriftResponse
+	145, // 300: deployctl.v1.Webhooks.PutWebhook:output_type -> deployctl.v1.PutWebhookResponse
+	147, // 301: deployctl.v1.Webhooks.ListWebhooks:output_type -> deployctl.v1.ListWebhooksResponse
+	149, // 302: deployctl.v1.Webhooks.RemoveWebhook:output_type -> deployctl.v1.RemoveWebhookResponse
+	151, // 303: deployctl.v1.Webhooks.SendWebhook:output_type -> deployctl.v1.SendWebhookResponse
+	153, // 304: deployctl.v1.Webhooks.WebhookDeliveries:output_type -> deployctl.v1.WebhookDeliveriesResponse
+	162, // 305: deployctl.v1.Profiles.ChangeProfile:output_type -> deployctl.v1.ChangeProfileResponse
+	165, // 306: deployctl.v1.Profiles.GetProfile:output_type -> deployctl.v1.GetProfileResponse
+	167, // 307: deployctl.v1.Profiles.ListProfiles:output_type -> deployctl.v1.ListProfilesResponse
+	169, // 308: deployctl.v1.Profiles.RemoveProfile:output_type -> deployctl.v1.RemoveProfileResponse
+	172, // 309: deployctl.v1.Modes.GetMode:output_type -> deployctl.v1.GetModeResponse
+	174, // 310: deployctl.v1.Modes.SetMode:output_type -> deployctl.v1.SetModeResponse
+	177, // 311: deployctl.v1.Quotas.ListQuotas:output_type -> deployctl.v1.ListQuotasResponse
+	179, // 312: deployctl.v1.Quotas.SetQuota:output_type -> deployctl.v1.SetQuotaResponse
+	248, // [248:313] is the sub-list for method output_type
+	183, // [183:248] is the sub-list for method input_type
+	183, // [183:183] is the sub-list for extension type_name
+	183, // [183:183] is the sub-list for extension extendee
+	0,   // [0:183] is the sub-list for field type_name
 }
 
 func init() { file_deployctl_v1_deployctl_proto_init() }
@@ -11693,14 +11960,14 @@ func file_deployctl_v1_deployctl_proto_init() {
 	file_deployctl_v1_deployctl_proto_msgTypes[51].OneofWrappers = []any{}
 	file_deployctl_v1_deployctl_proto_msgTypes[55].OneofWrappers = []any{}
 	file_deployctl_v1_deployctl_proto_msgTypes[57].OneofWrappers = []any{}
-	file_deployctl_v1_deployctl_proto_msgTypes[157].OneofWrappers = []any{}
+	file_deployctl_v1_deployctl_proto_msgTypes[161].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_deployctl_v1_deployctl_proto_rawDesc), len(file_deployctl_v1_deployctl_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   189,
+			NumMessages:   193,
 			NumExtensions: 0,
 			NumServices:   13,
 		},

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/jobs"
 )
 
 // TestALimitOfDeploymentsIsSaidWithWhatToDo reaches the limits of what only the stock CLI asks for.
@@ -27,7 +27,7 @@ func TestALimitOfDeploymentsIsSaidWithWhatToDo(t *testing.T) {
 	records := func(n int, status deployments.DeploymentStatus, begun time.Time) {
 		t.Helper()
 		for range n {
-			if _, err := b.store.AddDeployment(t.Context(), statestore.StoredDeployment{Begun: begun,
+			if _, err := b.store.Jobs.AddDeployment(t.Context(), jobs.Deployment{Begun: begun,
 				Deployment: deployments.Deployment{Name: deployments.DeploymentName{StackName: dev}, Status: status},
 			}); err != nil {
 				t.Fatal(err)

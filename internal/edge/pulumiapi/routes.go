@@ -87,7 +87,7 @@ func routes() []route {
 	all = append(append(all, updateRoutes()...), leaseRoutes()...)
 	all = append(append(all, scheduleRoutes()...), driftRoutes()...)
 	all = append(append(all, deploymentRoutes()...), webhookRoutes()...)
-	return append(all, peopleRoutes()...)
+	return append(append(all, peopleRoutes()...), issuerRoutes()...)
 }
 
 // accountRoutes are about the service and the caller.

@@ -58,6 +58,8 @@ type Config struct {
 	Service Service
 	// Authority checks tokens.
 	Authority grpcapi.Authority
+	// Issuer is the service as an OpenID Connect issuer; nil: it is none.
+	Issuer Issuer
 	// Auditor keeps the audit log; nil: there is none.
 	Auditor grpcapi.Auditor
 	// Memory is shared among the organizations, with the edge of grpcapi; nil: this edge has its own.

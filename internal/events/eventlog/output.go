@@ -58,6 +58,9 @@ func NewOutput(store Appender, u deployments.UpdateName, secrets []string) *Outp
 	return o
 }
 
+// Hide has other secrets than before never appear in what is printed from now on.
+func (o *Output) Hide(secrets *redaction.Redactor) { o.sources.secrets.Store(secrets) }
+
 // run writes the queue whenever it has events, until ctx ends.
 func (o *Output) run(ctx context.Context) {
 	defer close(o.stopped)

@@ -3,6 +3,7 @@ package eventlog
 import (
 	"container/list"
 	"sync"
+	"sync/atomic"
 
 	"github.com/deployctl/deployctl/internal/values/redaction"
 )
@@ -19,6 +20,7 @@ func (s source) size() int { return len(s.plugin) + len(s.severity) + len(s.urn)
 // sourceText is the text of one source so far: a secret may begin at the end of one message and end in the next one.
 type sourceText struct {
 	source source
+	of     *sources
 	mu     sync.Mutex
 	stream *redaction.Stream
 }
@@ -27,12 +29,13 @@ type sourceText struct {
 func (s *sourceText) next(message string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.stream.Use(s.of.secrets.Load())
 	return s.stream.Next(redaction.Controls(message))
 }
 
 // sources are those that printed last. It is safe for concurrent use.
 type sources struct {
-	secrets *redaction.Redactor
+	secrets atomic.Pointer[redaction.Redactor]
 
 	mu       sync.Mutex
 	recent   *list.List // of *sourceText, the one that printed last first
@@ -41,7 +44,9 @@ type sources struct {
 }
 
 func newSources(secrets *redaction.Redactor) *sources {
-	return &sources{secrets: secrets, recent: list.New(), elements: map[source]*list.Element{}}
+	s := &sources{recent: list.New(), elements: map[source]*list.Element{}}
+	s.secrets.Store(secrets)
+	return s
 }
 
 // get returns the text of a source.
@@ -58,7 +63,7 @@ func (s *sources) get(from source) *sourceText {
 		delete(s.elements, oldest.source)
 		s.names -= oldest.source.size()
 	}
-	text := &sourceText{source: from, stream: s.secrets.Stream()}
+	text := &sourceText{source: from, of: s, stream: s.secrets.Load().Stream()}
 	s.elements[from] = s.recent.PushFront(text)
 	return text
 }

@@ -35,3 +35,17 @@ func TestTheSourcesOfOutputAreBoundedByTheirNames(t *testing.T) {
 		t.Errorf("%d sources with names of %d bytes are kept", n, s.names)
 	}
 }
+
+func TestASecretThatBecomesKnownLaterIsRedactedFromThenOn(t *testing.T) {
+	s := newSources(redaction.New([]string{"hush-hush"}))
+	from := source{plugin: "program"}
+	if got := s.get(from).next("it is hush-hush, and token-one"); got != "it is "+redaction.Placeholder+", and token-one" {
+		t.Errorf("it says %q", got)
+	}
+	s.secrets.Store(redaction.New([]string{"hush-hush", "token-one"}))
+	for _, from := range []source{from, {plugin: "another"}} {
+		if got := s.get(from).next("token-one is hush-hush"); got != redaction.Placeholder+" is "+redaction.Placeholder {
+			t.Errorf("it says %q", got)
+		}
+	}
+}

@@ -19,6 +19,7 @@ import (
 	"github.com/deployctl/deployctl/internal/service"
 	"github.com/deployctl/deployctl/internal/sys/share"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/jobs"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
@@ -84,7 +85,7 @@ var errOver = deployments.Errorf(deployments.CodeInvalid, "the deployment is ove
 
 // over reports whether this activity has nothing to do for a deployment, because it has ended, or another workflow run
 // has begun it.
-func over(ctx context.Context, d statestore.StoredDeployment) bool {
+func over(ctx context.Context, d jobs.Deployment) bool {
 	return d.Ended() || d.Run != "" && d.Run != workflowRun(ctx)
 }
 
@@ -93,9 +94,9 @@ func workflowRun(ctx context.Context) string { return activity.GetInfo(ctx).Work
 
 // change changes a deployment unless that is over.
 func (a *Activities) change(
-	ctx context.Context, n deployments.DeploymentName, change func(*statestore.StoredDeployment),
-) (statestore.StoredDeployment, error) {
-	return a.Store.ChangeDeployment(ctx, n, func(d *statestore.StoredDeployment) error {
+	ctx context.Context, n deployments.DeploymentName, change func(*jobs.Deployment),
+) (jobs.Deployment, error) {
+	return a.Store.Jobs.ChangeDeployment(ctx, n, func(d *jobs.Deployment) error {
 		if over(ctx, *d) {
 			return errOver
 		}
@@ -105,7 +106,7 @@ func (a *Activities) change(
 }
 
 // begin records that a step of a deployment begins, and that the one before has succeeded.
-func begin(d *statestore.StoredDeployment, name string) {
+func begin(d *jobs.Deployment, name string) {
 	now := time.Now().UTC()
 	i := slices.IndexFunc(d.Steps, func(s deployments.DeploymentStep) bool { return s.Name == name })
 	if i < 0 {
@@ -129,7 +130,7 @@ func finish(s *deployments.DeploymentStep, status deployments.DeploymentStatus, 
 func (a *Activities) SubmitDeployment(
 	ctx context.Context, in deployments.SubmitDeploymentInput,
 ) (deployments.UpdateName, error) {
-	d, err := a.Store.Deployment(ctx, in.Name)
+	d, err := a.Store.Jobs.Deployment(ctx, in.Name)
 	if err != nil {
 		return deployments.UpdateName{}, activities.Failure(err)
 	}
@@ -141,7 +142,7 @@ func (a *Activities) SubmitDeployment(
 	if err != nil {
 		return accepted.Update, activities.Failure(err)
 	}
-	d, err = a.change(ctx, in.Name, func(d *statestore.StoredDeployment) {
+	d, err = a.change(ctx, in.Name, func(d *jobs.Deployment) {
 		if !slices.Contains(d.Updates, accepted.Update.Version) {
 			d.Updates = append(d.Updates, accepted.Update.Version)
 		}
@@ -150,10 +151,10 @@ func (a *Activities) SubmitDeployment(
 	if err != nil {
 		return accepted.Update, activities.Failure(err)
 	}
-	at := statestore.LogPart{Name: in.Name, Step: stepOperation + slices.Index(d.Updates, accepted.Update.Version)}
+	at := jobs.LogPart{Name: in.Name, Step: stepOperation + slices.Index(d.Updates, accepted.Update.Version)}
 	lines := []apitype.DeploymentLogLine{{Header: header, Timestamp: time.Now().UTC()}, {Timestamp: time.Now().UTC(),
 		Line: "The operation is update " + accepted.Update.Version + " of the stack.\n"}}
-	return accepted.Update, activities.Failure(a.Store.PutDeploymentLog(ctx, at, lines))
+	return accepted.Update, activities.Failure(a.Store.Jobs.PutDeploymentLog(ctx, at, lines))
 }
 
 // headerOf returns the header of an operation in the log. At "pulumi OPERATION", the stock CLI goes on with the events
@@ -191,14 +192,14 @@ func (a *Activities) EndDeployment(
 ) (deployments.EndedDeployment, error) {
 	defer activities.Beat(ctx)()
 	none := deployments.EndedDeployment{}
-	begun, err := a.Store.Deployment(ctx, in.Name)
+	begun, err := a.Store.Jobs.Deployment(ctx, in.Name)
 	switch {
 	case err != nil:
 		return none, activities.Failure(unlessAbsent(err))
 	case begun.Run != workflowRun(ctx) && over(ctx, begun):
 		return none, activities.Failure(errOver)
 	}
-	at := statestore.LogPart{Name: in.Name, Step: stepEnd}
+	at := jobs.LogPart{Name: in.Name, Step: stepEnd}
 	if err := a.writeEnd(ctx, at, in); err != nil {
 		return none, activities.Failure(err)
 	}
@@ -206,7 +207,7 @@ func (a *Activities) EndDeployment(
 	if err != nil {
 		return none, activities.Failure(unlessAbsent(err))
 	}
-	d, err := a.change(ctx, in.Name, func(d *statestore.StoredDeployment) {
+	d, err := a.change(ctx, in.Name, func(d *jobs.Deployment) {
 		if d.Operation == apitype.Destroy && in.Status == deployments.DeploymentSucceeded &&
 			d.Settings.Options().DeleteAfterDestroy {
 			d.Removes = stack

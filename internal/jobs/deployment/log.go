@@ -12,6 +12,7 @@ import (
 	"github.com/deployctl/deployctl/internal/values/redaction"
 	"github.com/deployctl/deployctl/internal/values/safetext"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/jobs"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
@@ -34,7 +35,7 @@ type logger struct {
 	redactor *redaction.Redactor // nil: there are no secrets
 
 	mu      sync.Mutex
-	at      statestore.LogPart
+	at      jobs.LogPart
 	pending []apitype.DeploymentLogLine
 	written int
 	stop    chan struct{}
@@ -47,7 +48,7 @@ func (a *Activities) log(
 ) *logger {
 	l := &logger{store: a.Store, ctx: context.WithoutCancel(ctx), redactor: redactor, stop: make(chan struct{}),
 		done: make(chan struct{}),
-		at:   statestore.LogPart{Name: n, Step: step, Attempt: int(activity.GetInfo(ctx).Attempt)}}
+		at:   jobs.LogPart{Name: n, Step: step, Attempt: int(activity.GetInfo(ctx).Attempt)}}
 	go l.run()
 	return l
 }
@@ -78,7 +79,7 @@ func (l *logger) flush() {
 	}
 	at := l.at
 	at.Number++
-	if l.store.PutDeploymentLog(l.ctx, at, l.pending[:n]) == nil {
+	if l.store.Jobs.PutDeploymentLog(l.ctx, at, l.pending[:n]) == nil {
 		l.at, l.pending = at, l.pending[n:]
 	}
 }

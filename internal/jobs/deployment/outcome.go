@@ -9,11 +9,12 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/values/safetext"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/jobs"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
 // writeEnd writes what the updates of a deployment have done to its log, and how it ended.
-func (a *Activities) writeEnd(ctx context.Context, at statestore.LogPart, in deployments.EndDeploymentInput) error {
+func (a *Activities) writeEnd(ctx context.Context, at jobs.LogPart, in deployments.EndDeploymentInput) error {
 	w := endWriter{store: a.Store, at: at}
 	for _, u := range in.Updates {
 		if err := a.writeEvents(ctx, &w, u); err != nil {
@@ -41,7 +42,7 @@ func (a *Activities) writeEnd(ctx context.Context, at statestore.LogPart, in dep
 // endWriter writes lines to the log of a deployment.
 type endWriter struct {
 	store   *statestore.Store
-	at      statestore.LogPart // of the next part
+	at      jobs.LogPart // of the next part
 	pending []apitype.DeploymentLogLine
 	lines   int
 }
@@ -59,7 +60,7 @@ func (w *endWriter) flush(ctx context.Context) error {
 	if len(w.pending) == 0 {
 		return nil
 	}
-	err := w.store.PutDeploymentLog(ctx, w.at, w.pending)
+	err := w.store.Jobs.PutDeploymentLog(ctx, w.at, w.pending)
 	w.at.Number, w.pending = w.at.Number+1, nil
 	return err
 }

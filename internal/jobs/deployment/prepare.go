@@ -21,8 +21,8 @@ import (
 	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/deployctl/deployctl/internal/sandbox/process"
 	"github.com/deployctl/deployctl/internal/values/redaction"
-	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/access"
+	"github.com/deployctl/deployctl/statestore/jobs"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
@@ -39,7 +39,7 @@ const (
 // preparation is one deployment whose update is being prepared.
 type preparation struct {
 	*Activities
-	deployment statestore.StoredDeployment
+	deployment jobs.Deployment
 	box        *sandbox.Box
 	env        []string // of what runs in the box
 	log        *logger
@@ -58,7 +58,7 @@ func (a *Activities) PrepareDeployment(
 		return deployments.PreparedDeployment{}, activities.Postponed(ctx, "the worker prepares other deployments", nextLook)
 	}
 	defer leave()
-	d, err := a.change(ctx, n, func(d *statestore.StoredDeployment) { begin(d, headerFetch) })
+	d, err := a.change(ctx, n, func(d *jobs.Deployment) { begin(d, headerFetch) })
 	if err != nil {
 		return deployments.PreparedDeployment{}, activities.Failure(err)
 	}
@@ -93,7 +93,7 @@ func (p *preparation) hidden(err error) error {
 }
 
 // permit rejects a deployment whose requester may not deploy to the stack any more.
-func (a *Activities) permit(ctx context.Context, d statestore.StoredDeployment) error {
+func (a *Activities) permit(ctx context.Context, d jobs.Deployment) error {
 	if d.Authority == nil {
 		return deployments.Errorf(deployments.CodeInvalid, "it is not known who has asked for the deployment")
 	}
@@ -119,7 +119,7 @@ func (a *Activities) watchCancel(ctx context.Context, n deployments.DeploymentNa
 			cancel(context.Canceled)
 		case <-ctx.Done():
 		case <-time.After(pollEvery):
-			if d, err := a.Store.Deployment(ctx, n); err == nil && (d.Cancelled || d.Ended()) {
+			if d, err := a.Store.Jobs.Deployment(ctx, n); err == nil && (d.Cancelled || d.Ended()) {
 				cancel(errCancelled)
 			}
 		}
@@ -159,9 +159,9 @@ func (p *preparation) starter() gitsource.Starter {
 }
 
 // step begins a step in the log and in the deployment's description.
-func (p *preparation) step(ctx context.Context, header string, change func(*statestore.StoredDeployment)) error {
+func (p *preparation) step(ctx context.Context, header string, change func(*jobs.Deployment)) error {
 	p.log.header(header)
-	_, err := p.change(ctx, p.deployment.Name, func(d *statestore.StoredDeployment) {
+	_, err := p.change(ctx, p.deployment.Name, func(d *jobs.Deployment) {
 		begin(d, header)
 		change(d)
 	})
@@ -171,11 +171,11 @@ func (p *preparation) step(ctx context.Context, header string, change func(*stat
 // fetch gets the files of the commit.
 func (p *preparation) fetch(ctx context.Context) error {
 	git := p.deployment.Settings.Git()
-	known, err := p.Store.GitHostKey(ctx, p.deployment.Name.StackName, git.RepoURL)
+	known, err := p.Store.Jobs.GitHostKey(ctx, p.deployment.Name.StackName, git.RepoURL)
 	if err != nil {
 		return err
 	}
-	if err := p.step(ctx, headerFetch, func(*statestore.StoredDeployment) {}); err != nil {
+	if err := p.step(ctx, headerFetch, func(*jobs.Deployment) {}); err != nil {
 		return err
 	}
 	p.log.line(p.deployment.Source)
@@ -189,7 +189,7 @@ func (p *preparation) fetch(ctx context.Context) error {
 		return err
 	}
 	if p.fetched.HostKey != "" && known == "" {
-		if err := p.Store.PutGitHostKey(ctx, p.deployment.Name.StackName, git.RepoURL, p.fetched.HostKey); err != nil {
+		if err := p.Store.Jobs.PutGitHostKey(ctx, p.deployment.Name.StackName, git.RepoURL, p.fetched.HostKey); err != nil {
 			return err
 		}
 	}
@@ -222,7 +222,7 @@ func (p *preparation) commands(ctx context.Context) error {
 	if len(lines) == 0 {
 		return nil
 	}
-	if err := p.step(ctx, headerCommands, func(*statestore.StoredDeployment) {}); err != nil {
+	if err := p.step(ctx, headerCommands, func(*jobs.Deployment) {}); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, commandTime, deployments.Errorf(deployments.CodeInvalid,
@@ -274,7 +274,7 @@ func (p *preparation) command(ctx context.Context, line string) error {
 // pack reads the project and uploads its files.
 func (p *preparation) pack(ctx context.Context) (gitsource.Packed, error) {
 	commit, message := p.fetched.Commit, p.fetched.Message
-	if err := p.step(ctx, headerPack, func(d *statestore.StoredDeployment) { d.Commit = commit }); err != nil {
+	if err := p.step(ctx, headerPack, func(d *jobs.Deployment) { d.Commit = commit }); err != nil {
 		return gitsource.Packed{}, err
 	}
 	p.log.line("the project of commit " + commit + ": " + message)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/deployctl/deployctl/activities"
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/jobs"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
@@ -25,7 +25,7 @@ func (a *Activities) RemoveDestroyed(ctx context.Context, n deployments.Deployme
 	if err != nil {
 		return activities.Failure(unlessAbsent(err))
 	}
-	d, err := a.Store.Deployment(ctx, n)
+	d, err := a.Store.Jobs.Deployment(ctx, n)
 	if err != nil {
 		return activities.Failure(unlessAbsent(err))
 	}
@@ -48,14 +48,14 @@ func (a *Activities) RemoveDestroyed(ctx context.Context, n deployments.Deployme
 // refuseRemoval records why the stack that a deployment has destroyed stays, and tells webhooks.
 func (a *Activities) refuseRemoval(ctx context.Context, n deployments.DeploymentName, why error) error {
 	now, text := time.Now().UTC(), "the stack is destroyed, but not removed: "+why.Error()
-	err := a.Store.PutDeploymentLog(ctx, statestore.LogPart{Name: n, Step: stepRemoval}, []apitype.DeploymentLogLine{
+	err := a.Store.Jobs.PutDeploymentLog(ctx, jobs.LogPart{Name: n, Step: stepRemoval}, []apitype.DeploymentLogLine{
 		{Timestamp: now, Header: headerRemoval}, {Timestamp: now, Line: "The deployment has failed: " + text + "\n"},
 		{Timestamp: now, Line: "`pulumi stack rm` removes the stack.\n"},
 	})
 	if err != nil {
 		return err
 	}
-	d, err := a.Store.ChangeDeployment(ctx, n, func(d *statestore.StoredDeployment) error {
+	d, err := a.Store.Jobs.ChangeDeployment(ctx, n, func(d *jobs.Deployment) error {
 		d.Status, d.Error, d.Removes = deployments.DeploymentFailed, text, ""
 		d.Steps = append(d.Steps, deployments.DeploymentStep{Name: headerRemoval, Status: deployments.DeploymentFailed,
 			Started: now, Changed: now})

@@ -14,6 +14,7 @@ import (
 	"github.com/deployctl/deployctl/internal/testkit/waittest"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/jobs"
 	"github.com/deployctl/deployctl/statestore/storetest"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
@@ -42,7 +43,7 @@ func newDestroyed(t *testing.T) *destroyed {
 	must(t, err)
 	head, err := store.Head(t.Context(), dev)
 	must(t, err)
-	_, err = store.AddDeployment(t.Context(), statestore.StoredDeployment{
+	_, err = store.Jobs.AddDeployment(t.Context(), jobs.Deployment{
 		Authority: ann.Delegated(), Removes: head.ID,
 		Deployment: deployments.Deployment{Name: d.name, Operation: apitype.Destroy, Created: time.Now(),
 			Status: deployments.DeploymentSucceeded}})
@@ -68,13 +69,13 @@ func (d *destroyed) remove() {
 // isRefused checks that the deployment says, where users look, why the stack is still there.
 func (d *destroyed) isRefused(why string) {
 	d.Helper()
-	shown, err := d.store.Deployment(d.Context(), d.name)
+	shown, err := d.store.Jobs.Deployment(d.Context(), d.name)
 	must(d.T, err)
 	if shown.Status != deployments.DeploymentFailed || !strings.Contains(shown.Error, why) || len(shown.Steps) != 1 ||
 		shown.Steps[0].Name != headerRemoval || shown.Steps[0].Status != deployments.DeploymentFailed {
 		d.Errorf("it is %+v, and should fail with %q", shown.Deployment, why)
 	}
-	lines, _, err := d.store.DeploymentLog(d.Context(), d.name, "")
+	lines, _, err := d.store.Jobs.DeploymentLog(d.Context(), d.name, "")
 	must(d.T, err)
 	if len(lines) != 3 || lines[0].Header != headerRemoval || !strings.Contains(lines[1].Line, why) ||
 		!strings.Contains(lines[2].Line, "pulumi stack rm") {
@@ -84,13 +85,13 @@ func (d *destroyed) isRefused(why string) {
 
 func TestAStackThatWasCreatedUnderTheNameStays(t *testing.T) {
 	d := newDestroyed(t)
-	_, err := d.store.ChangeDeployment(t.Context(), d.name, func(stored *statestore.StoredDeployment) error {
+	_, err := d.store.Jobs.ChangeDeployment(t.Context(), d.name, func(stored *jobs.Deployment) error {
 		stored.Removes = "another"
 		return nil
 	})
 	must(t, err)
 	d.remove()
-	shown, err := d.store.Deployment(t.Context(), d.name)
+	shown, err := d.store.Jobs.Deployment(t.Context(), d.name)
 	must(t, err)
 	if shown.Status != deployments.DeploymentSucceeded {
 		t.Errorf("it is %+v", shown.Deployment)

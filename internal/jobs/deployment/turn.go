@@ -11,7 +11,7 @@ import (
 
 	"github.com/deployctl/deployctl/activities"
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/jobs"
 )
 
 // startedWithin is how long the start of a deployment's workflow may take after it was recorded.
@@ -62,7 +62,7 @@ func (a *Activities) AwaitTurn(ctx context.Context, n deployments.DeploymentName
 
 // start records that a deployment has begun.
 func (a *Activities) start(ctx context.Context, n deployments.DeploymentName) error {
-	d, err := a.change(ctx, n, func(d *statestore.StoredDeployment) {
+	d, err := a.change(ctx, n, func(d *jobs.Deployment) {
 		d.Status = deployments.DeploymentRunning
 		if d.Begun.IsZero() {
 			d.Begun, d.Run = time.Now().UTC(), workflowRun(ctx)
@@ -76,7 +76,7 @@ func (a *Activities) start(ctx context.Context, n deployments.DeploymentName) er
 
 // look finds out whether a deployment has its turn.
 func (a *Activities) look(ctx context.Context, n deployments.DeploymentName) (turn, error) {
-	d, err := a.Store.Deployment(ctx, n)
+	d, err := a.Store.Jobs.Deployment(ctx, n)
 	switch {
 	case err != nil:
 		return turn{}, err
@@ -91,7 +91,7 @@ func (a *Activities) look(ctx context.Context, n deployments.DeploymentName) (tu
 		if err := a.Service.TellDeployment(ctx, d.Deployment); err != nil {
 			return turn{}, err
 		}
-		if _, err := a.change(ctx, n, func(d *statestore.StoredDeployment) {
+		if _, err := a.change(ctx, n, func(d *jobs.Deployment) {
 			d.Status = deployments.DeploymentAccepted
 		}); err != nil {
 			return turn{}, err
@@ -106,7 +106,7 @@ func (a *Activities) look(ctx context.Context, n deployments.DeploymentName) (tu
 	if why, err := activities.HeldBack(ctx, a.Store); err != nil || why != "" {
 		return turn{why: "Waiting: " + why + ".", look: laterLook}, err
 	}
-	settings, err := a.Store.DeploymentSettings(ctx, n.StackName)
+	settings, err := a.Store.Jobs.DeploymentSettings(ctx, n.StackName)
 	if err != nil || !settings.Paused {
 		return turn{}, err
 	}
@@ -114,16 +114,16 @@ func (a *Activities) look(ctx context.Context, n deployments.DeploymentName) (tu
 }
 
 // replaced returns which later deployment replaces one that may be skipped.
-func (a *Activities) replaced(ctx context.Context, d statestore.StoredDeployment) (string, error) {
+func (a *Activities) replaced(ctx context.Context, d jobs.Deployment) (string, error) {
 	if !d.Settings.Options().SkipIntermediateDeployments {
 		return "", nil
 	}
-	numbers, err := a.Store.DeploymentNumbers(ctx, d.Name.StackName)
+	numbers, err := a.Store.Jobs.DeploymentNumbers(ctx, d.Name.StackName)
 	if err != nil {
 		return "", err
 	}
 	for i := len(numbers) - 1; i >= 0 && numbers[i] > d.Name.Number; i-- {
-		later, err := a.Store.Deployment(ctx, deployments.DeploymentName{StackName: d.Name.StackName, Number: numbers[i]})
+		later, err := a.Store.Jobs.Deployment(ctx, deployments.DeploymentName{StackName: d.Name.StackName, Number: numbers[i]})
 		if err != nil {
 			return "", err
 		}
@@ -137,7 +137,7 @@ func (a *Activities) replaced(ctx context.Context, d statestore.StoredDeployment
 // ahead finds the deployment for which one waits. One that has had its turn and ended says that all before it have
 // ended.
 func (a *Activities) ahead(ctx context.Context, n deployments.DeploymentName) (turn, error) {
-	numbers, err := a.Store.DeploymentNumbers(ctx, n.StackName)
+	numbers, err := a.Store.Jobs.DeploymentNumbers(ctx, n.StackName)
 	if err != nil {
 		return turn{}, err
 	}
@@ -145,7 +145,7 @@ func (a *Activities) ahead(ctx context.Context, n deployments.DeploymentName) (t
 		if numbers[i] >= n.Number {
 			continue
 		}
-		earlier, err := a.Store.Deployment(ctx, deployments.DeploymentName{StackName: n.StackName, Number: numbers[i]})
+		earlier, err := a.Store.Jobs.Deployment(ctx, deployments.DeploymentName{StackName: n.StackName, Number: numbers[i]})
 		if err != nil {
 			return turn{}, err
 		}
@@ -165,7 +165,7 @@ func (a *Activities) ahead(ctx context.Context, n deployments.DeploymentName) (t
 }
 
 // endIfClosed ends a deployment whose workflow was ended from outside, or never began.
-func (a *Activities) endIfClosed(ctx context.Context, d statestore.StoredDeployment) error {
+func (a *Activities) endIfClosed(ctx context.Context, d jobs.Deployment) error {
 	described, err := a.Temporal.DescribeWorkflowExecution(ctx, deployments.DeploymentWorkflowID(d.Name), "")
 	missing := (*serviceerror.NotFound)(nil)
 	switch {
@@ -178,7 +178,7 @@ func (a *Activities) endIfClosed(ctx context.Context, d statestore.StoredDeploym
 	case described.GetWorkflowExecutionInfo().GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING:
 		return nil
 	}
-	end := func(d *statestore.StoredDeployment) error {
+	end := func(d *jobs.Deployment) error {
 		if d.Ended() {
 			return errOver
 		}
@@ -186,13 +186,13 @@ func (a *Activities) endIfClosed(ctx context.Context, d statestore.StoredDeploym
 		d.Settings = deployments.DeploymentSettings{}
 		return nil
 	}
-	if d, err = a.Store.Deployment(ctx, d.Name); err != nil || end(&d) != nil {
+	if d, err = a.Store.Jobs.Deployment(ctx, d.Name); err != nil || end(&d) != nil {
 		return err // it ended before its workflow was closed
 	}
 	if err := a.Service.TellDeployment(ctx, d.Deployment); err != nil {
 		return err // told first, because one that has ended is not looked at again
 	}
-	if _, err = a.Store.ChangeDeployment(ctx, d.Name, end); errors.Is(err, errOver) {
+	if _, err = a.Store.Jobs.ChangeDeployment(ctx, d.Name, end); errors.Is(err, errOver) {
 		return nil
 	}
 	return err

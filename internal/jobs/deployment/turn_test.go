@@ -20,6 +20,7 @@ import (
 	"github.com/deployctl/deployctl/internal/testkit/waittest"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/jobs"
 	"github.com/deployctl/deployctl/statestore/storetest"
 )
 
@@ -45,7 +46,7 @@ func newQueue(t *testing.T, length int) *queue {
 	must(t, err)
 	must(t, store.CreateStack(t.Context(), dev, nil))
 	for range length {
-		_, err := store.AddDeployment(t.Context(), statestore.StoredDeployment{Deployment: deployments.Deployment{
+		_, err := store.Jobs.AddDeployment(t.Context(), jobs.Deployment{Deployment: deployments.Deployment{
 			Name: deployments.DeploymentName{StackName: dev}, Operation: apitype.Update, Created: time.Now(),
 			Status: deployments.DeploymentNotStarted}})
 		must(t, err)
@@ -78,9 +79,9 @@ func (q *queue) look(number int, told string) (why string, pause time.Duration) 
 func (q *queue) is(number int) (status deployments.DeploymentStatus, lines int) {
 	q.Helper()
 	name := deployments.DeploymentName{StackName: dev, Number: number}
-	d, err := q.store.Deployment(q.Context(), name)
+	d, err := q.store.Jobs.Deployment(q.Context(), name)
 	must(q.T, err)
-	log, _, err := q.store.DeploymentLog(q.Context(), name, "")
+	log, _, err := q.store.Jobs.DeploymentLog(q.Context(), name, "")
 	must(q.T, err)
 	return d.Status, len(log)
 }
@@ -106,8 +107,8 @@ func TestADeploymentThatWaitsLooksAgainLaterAndSaysOnceForWhatItWaits(t *testing
 	if status, _ := q.is(1); status != deployments.DeploymentRunning {
 		t.Errorf("the first is %s", status)
 	}
-	_, err := q.store.ChangeDeployment(t.Context(), deployments.DeploymentName{StackName: dev, Number: 1},
-		func(d *statestore.StoredDeployment) error { d.Status = deployments.DeploymentSucceeded; return nil })
+	_, err := q.store.Jobs.ChangeDeployment(t.Context(), deployments.DeploymentName{StackName: dev, Number: 1},
+		func(d *jobs.Deployment) error { d.Status = deployments.DeploymentSucceeded; return nil })
 	must(t, err)
 	if why, _ := q.look(2, why); why != "" {
 		t.Errorf("it still waits: %q", why)
@@ -142,7 +143,7 @@ func TestADeploymentIsExecutedByOneRunOfItsWorkflow(t *testing.T) {
 	q := newQueue(t, 1)
 	name := deployments.DeploymentName{StackName: dev, Number: 1}
 	q.look(1, "")
-	d, err := q.store.ChangeDeployment(t.Context(), name, func(d *statestore.StoredDeployment) error {
+	d, err := q.store.Jobs.ChangeDeployment(t.Context(), name, func(d *jobs.Deployment) error {
 		if d.Run == "" {
 			t.Error("it does not say which run has begun it")
 		}
@@ -166,7 +167,7 @@ func TestADeploymentIsExecutedByOneRunOfItsWorkflow(t *testing.T) {
 			t.Errorf("%s of another run: %v", activity, err)
 		}
 	}
-	if now, err := q.store.Deployment(t.Context(), name); err != nil || now.Status != d.Status || len(now.Steps) > 0 {
+	if now, err := q.store.Jobs.Deployment(t.Context(), name); err != nil || now.Status != d.Status || len(now.Steps) > 0 {
 		t.Errorf("it is %+v, %v", now.Deployment, err)
 	}
 }

@@ -180,7 +180,7 @@ func (a *Activities) Compile(ctx context.Context, in deployments.DriftReportInpu
 	}
 	drift := deployments.Drift{Update: in.Check, At: state.End.Ended, Resources: state.Drift(),
 		Remediation: in.Remediation}
-	if err := a.Store.PutDrift(ctx, in.Check.StackName, drift); err != nil {
+	if err := a.Store.Jobs.PutDrift(ctx, in.Check.StackName, drift); err != nil {
 		return deployments.DriftSummary{}, activities.Failure(err)
 	}
 	if err := a.tellDrift(ctx, drift); err != nil {

@@ -52,7 +52,7 @@ type Activities struct {
 // be made. It may run more than once: an event that was sent since it was asked for is not sent again, and the receiver
 // knows one that was by its id.
 func (a *Activities) Deliver(ctx context.Context, in deployments.DeliverInput) (deployments.WebhookDelivery, error) {
-	hook, err := a.Store.Webhook(ctx, in.Webhook)
+	hook, err := a.Store.Jobs.Webhook(ctx, in.Webhook)
 	switch {
 	case err != nil && deployments.CodeOf(err) == deployments.CodeNotFound, err == nil && hook.Paused && !in.Once:
 		return deployments.WebhookDelivery{}, nil
@@ -62,7 +62,7 @@ func (a *Activities) Deliver(ctx context.Context, in deployments.DeliverInput) (
 		return deployments.WebhookDelivery{}, temporal.NewNonRetryableApplicationError("the event was to be sent at "+
 			in.Asked.Format(time.RFC3339), string(deployments.CodeInvalid), nil)
 	}
-	sent, err := a.Store.Delivery(ctx, in.Webhook, in.Event)
+	sent, err := a.Store.Jobs.Delivery(ctx, in.Webhook, in.Event)
 	if err != nil || sent.Error == "" && sent.Sent.After(in.Asked) {
 		return sent, activities.Failure(err)
 	}
@@ -78,7 +78,7 @@ func (a *Activities) Deliver(ctx context.Context, in deployments.DeliverInput) (
 	if failed != nil {
 		d.Error = safetext.Line(failed.Error())
 	}
-	if err := a.Store.PutDelivery(ctx, in.Webhook, d); err != nil {
+	if err := a.Store.Jobs.PutDelivery(ctx, in.Webhook, d); err != nil {
 		return d, activities.Failure(err)
 	}
 	if failed == nil || in.Once {

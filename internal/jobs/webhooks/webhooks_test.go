@@ -76,7 +76,7 @@ func newBench(t *testing.T, w deployments.Webhook) *bench {
 		t.Fatal(err)
 	}
 	w.Name = deployments.WebhookName{Scope: deployments.ScopeOf(dev), Name: "hook"}
-	if err := store.ChangeWebhooks(t.Context(), w.Name.Scope,
+	if err := store.Jobs.ChangeWebhooks(t.Context(), w.Name.Scope,
 		func([]deployments.Webhook) ([]deployments.Webhook, error) { return []deployments.Webhook{w}, nil }); err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func (b *bench) deliver(n Network, once bool) (d deployments.WebhookDelivery, er
 
 func (b *bench) logged() []deployments.WebhookDelivery {
 	b.Helper()
-	log, err := b.store.Deliveries(b.Context(), b.name, "")
+	log, err := b.store.Jobs.Deliveries(b.Context(), b.name, "")
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -212,14 +212,14 @@ func TestTheLogOfAWebhookKeepsTheLatestDeliveries(t *testing.T) {
 	b := newBench(t, deployments.Webhook{URL: "https://example.com"})
 	for i := range deployments.WebhookLogEntries + 3 {
 		d := deployments.WebhookDelivery{ID: strconv.Itoa(i), At: time.Unix(int64(i), 0)}
-		if err := b.store.PutDelivery(t.Context(), b.name, d); err != nil {
+		if err := b.store.Jobs.PutDelivery(t.Context(), b.name, d); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if log := b.logged(); len(log) != deployments.WebhookLogEntries || log[0].ID != "52" || log[49].ID != "3" {
 		t.Errorf("%d are kept, from %s to %s", len(log), log[0].ID, log[len(log)-1].ID)
 	}
-	if one, err := b.store.Deliveries(context.WithoutCancel(t.Context()), b.name, "7"); err != nil || len(one) != 1 {
+	if one, err := b.store.Jobs.Deliveries(context.WithoutCancel(t.Context()), b.name, "7"); err != nil || len(one) != 1 {
 		t.Errorf("of one event it has %+v, %v", one, err)
 	}
 }

@@ -22,6 +22,7 @@ type MissingPluginError struct {
 	plugins.Request
 	Found    []string // other versions that are installed
 	Dir      string   // where plugins are installed
+	Hidden   bool     // Dir cannot be read by programs
 	Download error    // why it could not be downloaded; nil: nothing is downloaded
 }
 
@@ -29,6 +30,9 @@ func (e *MissingPluginError) Error() string {
 	found := ""
 	if len(e.Found) > 0 {
 		found = " (found there: v" + strings.Join(e.Found, ", v") + ")"
+	}
+	if e.Hidden {
+		found = " (which the user of programs may not read: see run-as in docs/sandbox.md)"
 	}
 	download := "downloads are switched off (the setting plugins.download of the service)"
 	if e.Download != nil {
@@ -106,10 +110,11 @@ func (f finder) find(r plugins.Request) (string, error) {
 
 	dir := filepath.Join(f.home, "plugins")
 	installed, err := f.installed(dir, r.Plugin)
-	if err != nil {
+	hidden := errors.Is(err, fs.ErrPermission) // with run-as, of the worker's user
+	if err != nil && !hidden {
 		return "", fmt.Errorf("listing installed plugins: %w", err)
 	}
-	missing := &MissingPluginError{Request: r, Dir: dir}
+	missing := &MissingPluginError{Request: r, Dir: dir, Hidden: hidden}
 	var best *installedPlugin
 	for _, p := range installed {
 		if wanted(&p.version, r.Version) && (best == nil || best.version.LT(p.version)) {

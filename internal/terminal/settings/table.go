@@ -34,6 +34,7 @@ const (
 	PulumiListen Key = "pulumi-listen"
 	PulumiLease  Key = "pulumi-lease"
 	Console      Key = "console"
+	Issuer       Key = "issuer"
 
 	MetricsToken     Key = "metrics-token"
 	MetricsTokenFile Key = "metrics-token-file"
@@ -119,6 +120,8 @@ var Table = []Definition{
 		"more loses its stack"},
 	{Console, ForServe, "on", false, "serve the console for browsers at pulumi-listen: `on`, or off"},
 	{TemporalWebUI, ForServe, "", false, "`URL` of Temporal's Web UI, to which the console links; not set: it does not"},
+	{Issuer, ForService, "", false, "`URL` under which clouds reach this service as an OpenID Connect issuer, the same " +
+		"for every serve and worker, such as https://deploy.example.com; not set: it is none"},
 	{BootstrapToken, ForServe, "", true, "serve's own token, which creates the first admin's token"},
 	{BootstrapTokenFile, ForServe, "", false, "`FILE` that holds serve's own token"},
 	{TracingEndpoint, ForEach, "", false, "`URL` of a collector to which traces are exported (OTLP over gRPC), such as " +

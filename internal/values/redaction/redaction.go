@@ -161,6 +161,9 @@ type Stream struct {
 // Stream begins a stream of texts.
 func (r *Redactor) Stream() *Stream { return &Stream{redactor: r} }
 
+// Use has the stream redact the secrets of another Redactor from now on.
+func (s *Stream) Use(r *Redactor) { s.redactor = r }
+
 // Next redacts the next text. What the beginning of a secret may be, at its end, is redacted too.
 func (s *Stream) Next(text string) string {
 	plain := strings.TrimRight(text, "\r\n")

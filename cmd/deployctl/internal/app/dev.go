@@ -257,6 +257,9 @@ func (d *devCall) infrastructure(server *devserver.Server) (in infrastructure, e
 		return in, err
 	}
 	in.pages.tellWhere(server.Status.Home)
+	if in.issuer, err = issuerOf(d.settings); err != nil {
+		return in, err
+	}
 	if in.tracing, err = tracingOf(d.settings, "deployctl-dev", server.Status.Instance, server.Log); err != nil {
 		return in, err
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/deployctl/deployctl/internal/sys/outbound"
 	"github.com/deployctl/deployctl/internal/sys/tracing"
 	"github.com/deployctl/deployctl/internal/terminal/settings"
+	"github.com/deployctl/deployctl/internal/values/workload"
 	"github.com/deployctl/deployctl/providers"
 	"github.com/deployctl/deployctl/providers/s3"
 	"github.com/deployctl/deployctl/statestore"
@@ -57,6 +58,8 @@ type infrastructure struct {
 	webhooks webhooks.Network
 	// issuers are the hosts of issuers of identity tokens that may be at private addresses.
 	issuers []string
+	// issuer is the address of the service as an issuer of workload tokens; empty: it is none.
+	issuer string
 	// lease is how long an update of the stock CLI may go without renewing its lease.
 	lease time.Duration
 	// pages are the settings of the console; nil: none is served.
@@ -98,11 +101,12 @@ func (s s3Settings) under() string {
 // infrastructureOf reads the settings of serve and worker. The error joins all faults of the settings.
 func infrastructureOf(s settings.Settings, log *slog.Logger) (infrastructure, error) {
 	in, err := foundationOf(s, log)
-	faults := []error{err, nil, nil, nil}
+	faults := []error{err, nil, nil, nil, nil}
 	in.retention, faults[1] = retentionOf(s)
 	in.plugins, faults[2] = pluginsOf(s)
 	in.sources = sourcesOf(s)
 	in.webhooks, faults[3] = webhooksOf(s)
+	in.issuer, faults[4] = issuerOf(s)
 	return in, errors.Join(faults...)
 }
 
@@ -129,6 +133,19 @@ func webhooksOf(s settings.Settings) (webhooks.Network, error) {
 			s.Source(settings.WebhooksPrivateHosts), err)
 	}
 	return network, nil
+}
+
+// issuerOf reads the setting of the service as an issuer.
+func issuerOf(s settings.Settings) (string, error) {
+	address := s.Get(settings.Issuer)
+	if address == "" {
+		return "", nil
+	}
+	if err := workload.ValidateIssuer(address); err != nil {
+		return "", deployments.Errorf(deployments.CodeInvalid, "%s (set by %s): %w", settings.Issuer,
+			s.Source(settings.Issuer), err)
+	}
+	return address, nil
 }
 
 // foundationOf reads the settings of Temporal, of the bucket and of the key.

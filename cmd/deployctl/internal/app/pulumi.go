@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"time"
 
@@ -28,6 +29,9 @@ func leaseOf(s settings.Settings) (time.Duration, error) {
 func (o *start) openPulumi(secure *tls.Config) net.Listener {
 	address := o.settings.Get(settings.PulumiListen)
 	if address == "" {
+		if o.in.issuer != "" {
+			o.warn("issuer", errNoIssuerListens)
+		}
 		return nil
 	}
 	listener, err := grpcapi.Listen(address, secure)
@@ -36,6 +40,9 @@ func (o *start) openPulumi(secure *tls.Config) net.Listener {
 	return listener
 }
 
+var errNoIssuerListens = errors.New("clouds find the keys of this issuer at the address of the Pulumi Service API, " +
+	"and this serve has none: set pulumi-listen, unless another serve has it")
+
 // servePulumi serves the Pulumi Service API, with the console if there is to be one, until ctx ends; with a nil listener
 // it only waits.
 func (n *node) servePulumi(ctx context.Context, listener net.Listener, c pulumiapi.Config) error {
@@ -43,7 +50,7 @@ func (n *node) servePulumi(ctx context.Context, listener net.Listener, c pulumia
 		<-ctx.Done()
 		return nil
 	}
-	c.Service, c.Auditor = n.stock, n.audit
+	c.Service, c.Auditor, c.Issuer = n.stock, n.audit, n.store.Access
 	if err := n.addConsole(ctx, &c); err != nil {
 		_ = listener.Close() // nobody was served
 		return err

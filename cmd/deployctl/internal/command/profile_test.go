@@ -58,3 +58,48 @@ func TestAProfileIsSetShownAndRemoved(t *testing.T) {
 		t.Errorf("it is %+v, %v", p, err)
 	}
 }
+
+func TestAProfileHasClouds(t *testing.T) {
+	d := busy(t)
+	says := func(want string, code bool, args ...string) {
+		t.Helper()
+		got := d.run(append([]string{"profile"}, args...)...)
+		said := strings.Join(strings.Fields(got.out+got.err), " ")
+		if got.code == 0 != code || !strings.Contains(said, want) {
+			t.Errorf("%v says %d %q, not %q", args, got.code, said, want)
+		}
+	}
+	const (
+		role     = "arn:aws:iam::123456789012:role/ci/deploy"
+		provider = "projects/12/locations/global/workloadIdentityPools/pool/providers/deployctl"
+		account  = "deploy@shop.iam.gserviceaccount.com"
+		id       = "01234567-89ab-cdef-0123-456789abcdef"
+	)
+	says("has version 1 now.", true, "set", "clouds", "--aws-role", role, "--stacks", "*/*")
+	says("has version 2 now.", true, "set", "clouds", "--google-provider", "//iam.googleapis.com/"+provider,
+		"--google-service-account", account)
+	says("has version 3 now.", true, "set", "clouds", "AWS_REGION=eu", "--azure-tenant", id, "--azure-client", id,
+		"--azure-subscription", id)
+	says("stacks: */* AWS: "+role+" Google: "+provider+" as "+account+" Azure: client "+id+" of the tenant "+id+
+		", subscription "+id+" VARIABLE VALUE AWS_REGION eu", true, "show", "clouds")
+	says(`"role": "`+role+`"`, true, "show", "clouds", "--json")
+	for want, args := range map[string][]string{
+		"is not the ARN of a role":                      {"set", "clouds", "--aws-role", "deploy"},
+		"is not a provider of a workload identity pool": {"set", "clouds", "--google-provider", "pool"},
+		"is not a service account": {"set", "clouds", "--google-provider", provider,
+			"--google-service-account", "me"},
+		"--google-service-account needs --google-provider": {"set", "clouds", "--google-service-account", account},
+		"--azure-client needs --azure-tenant":              {"set", "clouds", "--azure-client", id},
+		"is not the id of a tenant": {"set", "clouds", "--azure-client", id,
+			"--azure-tenant", "mine"},
+		"variable AWS_ACCESS_KEY_ID beside the role of AWS": {"set", "clouds", "AWS_ACCESS_KEY_ID=AKIA"},
+		"variable ARM_CLIENT_SECRET beside the client of":   {"set", "clouds", "--secret", "ARM_CLIENT_SECRET=x"},
+		"variable GOOGLE_CREDENTIALS beside the workload":   {"set", "clouds", "GOOGLE_CREDENTIALS=x"},
+	} {
+		says(want, false, args...)
+	}
+	says("has version 4 now.", true, "unset", "clouds", "--google", "--azure")
+	says("has nothing of the cloud google", false, "unset", "clouds", "--google")
+	says("has version 5 now.", true, "unset", "clouds", "AWS_REGION", "--aws")
+	says("has version 6 now.", true, "set", "clouds", "AWS_ACCESS_KEY_ID=AKIA")
+}

@@ -9,14 +9,45 @@ import (
 func FromProfile(p deployments.Profile) *api.Profile {
 	return &api.Profile{Organization: p.Organization, Name: p.Name, Description: p.Description,
 		Variables: fromVariables(p.Variables), Stacks: p.Stacks, Version: int64(p.Version), Created: fromTime(p.Created),
-		Changed: fromTime(p.Changed), By: p.By, Damaged: p.Damaged}
+		Changed: fromTime(p.Changed), By: p.By, Clouds: fromClouds(p.Clouds), Damaged: p.Damaged}
 }
 
 // ToProfile reads a profile.
 func ToProfile(m *api.Profile) deployments.Profile {
 	return deployments.Profile{Organization: m.GetOrganization(), Name: m.GetName(), Description: m.GetDescription(),
 		Variables: toVariables(m.GetVariables()), Stacks: m.GetStacks(), Version: int(m.GetVersion()),
-		Created: toTime(m.GetCreated()), Changed: toTime(m.GetChanged()), By: m.GetBy(), Damaged: m.GetDamaged()}
+		Created: toTime(m.GetCreated()), Changed: toTime(m.GetChanged()), By: m.GetBy(), Clouds: toClouds(m.GetClouds()),
+		Damaged: m.GetDamaged()}
+}
+
+func fromClouds(c deployments.Clouds) *api.ProfileClouds {
+	if c.Empty() {
+		return nil
+	}
+	m := &api.ProfileClouds{}
+	if a := c.AWS; a != nil {
+		m.Aws = &api.AWSRole{Role: a.Role}
+	}
+	if g := c.Google; g != nil {
+		m.Google = &api.GoogleWorkload{Provider: g.Provider, ServiceAccount: g.ServiceAccount}
+	}
+	if a := c.Azure; a != nil {
+		m.Azure = &api.AzureClient{Tenant: a.Tenant, Client: a.Client, Subscription: a.Subscription}
+	}
+	return m
+}
+
+func toClouds(m *api.ProfileClouds) (c deployments.Clouds) {
+	if a := m.GetAws(); a != nil {
+		c.AWS = &deployments.AWSRole{Role: a.GetRole()}
+	}
+	if g := m.GetGoogle(); g != nil {
+		c.Google = &deployments.GoogleWorkload{Provider: g.GetProvider(), ServiceAccount: g.GetServiceAccount()}
+	}
+	if a := m.GetAzure(); a != nil {
+		c.Azure = &deployments.AzureClient{Tenant: a.GetTenant(), Client: a.GetClient(), Subscription: a.GetSubscription()}
+	}
+	return c
 }
 
 // FromProfiles writes a list of profiles.
@@ -40,7 +71,7 @@ func toVariables(list []*api.ProfileVariable) []deployments.ProfileVariable {
 // FromProfileChange writes a change of a profile, without whom it is by.
 func FromProfileChange(c deployments.ProfileChange) *api.ChangeProfileRequest {
 	m := &api.ChangeProfileRequest{Organization: c.Organization, Name: c.Name, Description: c.Description,
-		Set: fromVariables(c.Set), Removed: c.Removed}
+		Set: fromVariables(c.Set), Removed: c.Removed, Clouds: fromClouds(c.Clouds), RemovedClouds: c.RemovedClouds}
 	if c.Base != nil {
 		base := int64(*c.Base)
 		m.Base = &base
@@ -54,7 +85,8 @@ func FromProfileChange(c deployments.ProfileChange) *api.ChangeProfileRequest {
 // ToProfileChange reads a change of a profile.
 func ToProfileChange(m *api.ChangeProfileRequest) deployments.ProfileChange {
 	c := deployments.ProfileChange{Organization: m.GetOrganization(), Name: m.GetName(), Description: m.Description,
-		Set: toVariables(m.GetSet()), Removed: m.GetRemoved()}
+		Set: toVariables(m.GetSet()), Removed: m.GetRemoved(), Clouds: toClouds(m.GetClouds()),
+		RemovedClouds: m.GetRemovedClouds()}
 	if m.Base != nil {
 		base := int(m.GetBase())
 		c.Base = &base

@@ -22,8 +22,8 @@ func ProfileCommand(s *console.Env) *cli.Command {
 	return &cli.Command{
 		Name: "profile", Usage: "manage named sets of environment variables, and which stacks may use them",
 		Description: "A stack uses the profile that its configuration names: deployctl config set deployctl:profile NAME. " +
-			"Programs, plugins and hooks of its updates then get the variables. Who may deploy to such a stack can read " +
-			"them.",
+			"Programs, plugins and hooks of its updates then get the variables, and short-lived credentials of the clouds. " +
+			"Who may deploy to such a stack can read them.",
 		Subcommands: []*cli.Command{
 			{
 				Name: "ls", Usage: "list the profiles of the organization", Flags: console.Common(console.JSONFlag),
@@ -34,22 +34,23 @@ func ProfileCommand(s *console.Env) *cli.Command {
 				Flags: console.Common(console.JSONFlag), Action: console.Action(s, runProfileShow),
 			},
 			{
-				Name: "set", Usage: "make a profile, or change variables, stacks or the description of one",
+				Name: "set", Usage: "make a profile, or change variables, clouds, stacks or the description of one",
 				ArgsUsage: "NAME [KEY=VALUE]...",
 				Description: "What is not named stays. Updates that begin from then on use the new version; those that run keep " +
 					"theirs.",
-				Flags: console.Common(
+				Flags: console.Common(append(cloudFlags(),
 					&cli.StringSliceFlag{Name: "secret", Usage: "set a variable whose value is never shown, `KEY=VALUE`, or KEY " +
 						"alone: its value is read from the terminal or the standard input; may be repeated"},
 					&cli.StringSliceFlag{Name: "stacks", Usage: "from now on the stacks of this `GLOB` of PROJECT/STACK may use " +
 						"it; may be repeated; none: no stack may"},
 					&cli.StringFlag{Name: "description", Usage: "`TEXT` that says what it is for"},
-					&cli.IntFlag{Name: "if-version", Usage: "change it only if it has version `N`; 0: only if there is none"}),
+					&cli.IntFlag{Name: "if-version", Usage: "change it only if it has version `N`; 0: only if there is none"})...),
 				Action: console.Action(s, runProfileSet),
 			},
 			{
-				Name: "unset", Usage: "remove variables of a profile", ArgsUsage: "NAME KEY...",
-				Flags:  console.Common(&cli.IntFlag{Name: "if-version", Usage: "change it only if it has version `N`"}),
+				Name: "unset", Usage: "remove variables or clouds of a profile", ArgsUsage: "NAME [KEY]...",
+				Flags: console.Common(append(removedCloudFlags(),
+					&cli.IntFlag{Name: "if-version", Usage: "change it only if it has version `N`"})...),
 				Action: console.Action(s, runProfileUnset),
 			},
 			{
@@ -108,6 +109,10 @@ func runProfileShow(ctx context.Context, s *console.Session) error {
 		stacks = "none (deployctl profile set " + p.Name + " --stacks PROJECT/STACK)"
 	}
 	s.Say("  stacks: %s", stacks)
+	sayClouds(s, p.Clouds)
+	if len(p.Variables) == 0 && !p.Clouds.Empty() {
+		return nil
+	}
 	rows := [][]string{{"VARIABLE", "VALUE"}}
 	for _, v := range p.Variables {
 		if v.Secret {
@@ -137,6 +142,10 @@ func runProfileSet(ctx context.Context, s *console.Session) error {
 	if s.Flags.IsSet("description") {
 		about := s.Flags.String("description")
 		c.Description = &about
+	}
+	var err error
+	if c.Clouds, err = cloudsOf(s); err != nil {
+		return err
 	}
 	if err := addSecrets(s, &c); err != nil {
 		return err
@@ -188,7 +197,7 @@ func secretValue(s *console.Session, name string) (string, error) {
 
 func runProfileUnset(ctx context.Context, s *console.Session) error {
 	return changeProfile(ctx, s, deployments.ProfileChange{Organization: s.Settings.Get(settings.Organization),
-		Name: s.Flags.Args().First(), Removed: s.Flags.Args().Tail()})
+		Name: s.Flags.Args().First(), Removed: s.Flags.Args().Tail(), RemovedClouds: removedClouds(s)})
 }
 
 // changeProfile makes a change, of the version that the flags name.

@@ -1,4 +1,4 @@
-package statestore
+package jobs
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/stackobjects"
 )
 
 // deliveryFolder has the messages of git servers that were taken; recentFolder in it those that say their age.
@@ -24,9 +25,9 @@ type Delivery struct {
 
 func deliveryKey(name deployments.StackName, d Delivery) string {
 	if d.Lasts == 0 {
-		return stackKey(name, deploymentFolder, deliveryFolder, d.Digest)
+		return stackobjects.Key(name, deploymentFolder, deliveryFolder, d.Digest)
 	}
-	return stackKey(name, deploymentFolder, deliveryFolder, recentFolder, d.Digest)
+	return stackobjects.Key(name, deploymentFolder, deliveryFolder, recentFolder, d.Digest)
 }
 
 // TakeDelivery records that a message of a git server is acted on; CodeExists when it was before. Messages that nobody
@@ -35,14 +36,14 @@ func (s *Store) TakeDelivery(ctx context.Context, name deployments.StackName, d 
 	taken := deployments.Errorf(deployments.CodeExists, "this delivery was taken already: what it asked for is not "+
 		"done twice")
 	if d.Lasts > 0 { // earlier releases remembered every message for ever
-		switch _, err := s.objects.Get(ctx, deliveryKey(name, Delivery{Digest: d.Digest})); {
+		switch _, err := s.sealed.Objects.Get(ctx, deliveryKey(name, Delivery{Digest: d.Digest})); {
 		case err == nil:
 			return taken
 		case !errors.Is(err, bucket.ErrAbsent):
 			return bucket.Failed(err, "read a delivery")
 		}
 	}
-	err := s.putIf(ctx, name, deliveryKey(name, d), s.now().UTC(), bucket.Condition{Absent: true})
+	err := s.stacks.PutIf(ctx, name, deliveryKey(name, d), s.sealed.Now().UTC(), bucket.Condition{Absent: true})
 	if errors.Is(err, bucket.ErrChanged) {
 		return taken
 	}
@@ -55,18 +56,19 @@ func (s *Store) TakeDelivery(ctx context.Context, name deployments.StackName, d 
 // forgetDeliveries removes what is remembered of messages that are too old to be taken. What cannot be removed now is
 // removed the next time.
 func (s *Store) forgetDeliveries(ctx context.Context, name deployments.StackName, lasts time.Duration) {
-	l, err := s.objects.List(ctx, bucket.Query{Prefix: stackKey(name, deploymentFolder, deliveryFolder, recentFolder, "")})
+	recent := stackobjects.Key(name, deploymentFolder, deliveryFolder, recentFolder, "")
+	l, err := s.sealed.Objects.List(ctx, bucket.Query{Prefix: recent})
 	if err != nil {
 		return
 	}
 	for i, key := range l.Keys {
-		if s.now().Sub(l.Written[i]) > lasts+clocksDiffer {
-			_ = s.objects.Delete(ctx, key)
+		if s.sealed.Now().Sub(l.Written[i]) > lasts+clocksDiffer {
+			_ = s.sealed.Objects.Delete(ctx, key)
 		}
 	}
 }
 
 // ForgetDelivery lets a message be taken again.
 func (s *Store) ForgetDelivery(ctx context.Context, name deployments.StackName, d Delivery) error {
-	return bucket.Failed(s.objects.Delete(ctx, deliveryKey(name, d)), "forget a delivery")
+	return bucket.Failed(s.sealed.Objects.Delete(ctx, deliveryKey(name, d)), "forget a delivery")
 }

@@ -1,4 +1,4 @@
-package statestore_test
+package jobs_test
 
 import (
 	"testing"
@@ -7,25 +7,26 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/jobs"
 	"github.com/deployctl/deployctl/statestore/storetest"
 )
 
 const week = 7 * 24 * time.Hour
 
 // take takes a delivery, which must end with a code.
-func take(t *testing.T, s *statestore.Store, d statestore.Delivery, want deployments.Code) {
+func take(t *testing.T, s *statestore.Store, d jobs.Delivery, want deployments.Code) {
 	t.Helper()
-	if err := s.TakeDelivery(t.Context(), dev, d); deployments.CodeOf(err) != want {
+	if err := s.Jobs.TakeDelivery(t.Context(), dev, d); deployments.CodeOf(err) != want {
 		t.Errorf("%+v: %v, want %q", d, err, want)
 	}
 }
 
 func TestADeliveryIsTakenOnce(t *testing.T) {
-	for _, d := range []statestore.Delivery{{Digest: "ab12"}, {Digest: "ab12", Lasts: week}} {
+	for _, d := range []jobs.Delivery{{Digest: "ab12"}, {Digest: "ab12", Lasts: week}} {
 		s := newStack(t, &bucket.Memory{})
 		take(t, s, d, "")
 		take(t, s, d, deployments.CodeExists)
-		if err := s.ForgetDelivery(t.Context(), dev, d); err != nil {
+		if err := s.Jobs.ForgetDelivery(t.Context(), dev, d); err != nil {
 			t.Fatal(err)
 		}
 		take(t, s, d, "")
@@ -34,14 +35,14 @@ func TestADeliveryIsTakenOnce(t *testing.T) {
 
 func TestADeliveryThatWasTakenByAnEarlierReleaseIsNotTakenAgain(t *testing.T) {
 	s := newStack(t, &bucket.Memory{})
-	take(t, s, statestore.Delivery{Digest: "ab12"}, "")
-	take(t, s, statestore.Delivery{Digest: "ab12", Lasts: week}, deployments.CodeExists)
+	take(t, s, jobs.Delivery{Digest: "ab12"}, "")
+	take(t, s, jobs.Delivery{Digest: "ab12", Lasts: week}, deployments.CodeExists)
 }
 
 func TestDeliveriesAreForgottenOnceNobodyTakesThemAnyMore(t *testing.T) {
 	objects := &bucket.Memory{}
 	now := newStack(t, objects)
-	recent, old := statestore.Delivery{Digest: "recent", Lasts: week}, statestore.Delivery{Digest: "ageless"}
+	recent, old := jobs.Delivery{Digest: "recent", Lasts: week}, jobs.Delivery{Digest: "ageless"}
 	take(t, now, recent, "")
 	take(t, now, old, "")
 	left := func(age time.Duration) int {
@@ -50,7 +51,7 @@ func TestDeliveriesAreForgottenOnceNobodyTakesThemAnyMore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		take(t, later, statestore.Delivery{Digest: age.String(), Lasts: week}, "")
+		take(t, later, jobs.Delivery{Digest: age.String(), Lasts: week}, "")
 		take(t, later, old, deployments.CodeExists)
 		l, err := objects.List(t.Context(), bucket.Query{
 			Prefix: "stacks/organization/web/dev/deployments/deliveries/recent/recent"})

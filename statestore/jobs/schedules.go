@@ -1,21 +1,21 @@
-package statestore
+package jobs
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"strings"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/stackobjects"
 )
 
-// scheduleFolder is where the schedules of a stack are.
-const scheduleFolder = "schedules"
+// ScheduleFolder is where the schedules of a stack are.
+const ScheduleFolder = "schedules"
 
-// DesiredSchedule is the desired state of a schedule, whatever Temporal's schedule says. Unlike that one it is sealed.
-type DesiredSchedule struct {
+// Schedule is the desired state of a schedule, whatever Temporal's schedule says. Unlike that one it is sealed.
+type Schedule struct {
 	deployments.ScheduledInput
 	// Made is when it was created: intervals count from then on.
 	Made time.Time `json:"made"`
@@ -31,14 +31,14 @@ type DesiredSchedule struct {
 }
 
 // PutSchedule stores a new schedule.
-func (s *Store) PutSchedule(ctx context.Context, w DesiredSchedule) error {
+func (s *Store) PutSchedule(ctx context.Context, w Schedule) error {
 	n := w.Schedule.Name
-	return s.putJSON(ctx, n.StackName, stackKey(n.StackName, scheduleFolder, n.Name), w)
+	return s.stacks.PutJSON(ctx, n.StackName, stackobjects.Key(n.StackName, ScheduleFolder, n.Name), w)
 }
 
 // DeleteSchedule removes a schedule, if there is one.
 func (s *Store) DeleteSchedule(ctx context.Context, n deployments.ScheduleName) error {
-	err := s.objects.Delete(ctx, stackKey(n.StackName, scheduleFolder, n.Name))
+	err := s.sealed.Objects.Delete(ctx, stackobjects.Key(n.StackName, ScheduleFolder, n.Name))
 	if errors.Is(err, bucket.ErrAbsent) {
 		return nil
 	}
@@ -47,8 +47,8 @@ func (s *Store) DeleteSchedule(ctx context.Context, n deployments.ScheduleName) 
 
 // ScheduleNames returns the names of a stack's schedules, sorted.
 func (s *Store) ScheduleNames(ctx context.Context, stack deployments.StackName) ([]deployments.ScheduleName, error) {
-	folder := stackKey(stack, scheduleFolder) + "/"
-	l, err := s.objects.List(ctx, bucket.Query{Prefix: folder})
+	folder := stackobjects.Key(stack, ScheduleFolder) + "/"
+	l, err := s.sealed.Objects.List(ctx, bucket.Query{Prefix: folder})
 	if err != nil {
 		return nil, bucket.Failed(err, "list the schedules of "+stack.String())
 	}
@@ -63,16 +63,16 @@ func (s *Store) ScheduleNames(ctx context.Context, stack deployments.StackName) 
 }
 
 // Schedule returns a schedule; CodeNotFound when there is none.
-func (s *Store) Schedule(ctx context.Context, n deployments.ScheduleName) (DesiredSchedule, error) {
+func (s *Store) Schedule(ctx context.Context, n deployments.ScheduleName) (Schedule, error) {
 	w, _, err := s.getSchedule(ctx, n)
 	return w, err
 }
 
 // ChangeSchedule changes a schedule by compare-and-swap; CodeNotFound when there is none.
 func (s *Store) ChangeSchedule(
-	ctx context.Context, n deployments.ScheduleName, change func(*DesiredSchedule) error,
-) (DesiredSchedule, error) {
-	key := stackKey(n.StackName, scheduleFolder, n.Name)
+	ctx context.Context, n deployments.ScheduleName, change func(*Schedule) error,
+) (Schedule, error) {
+	key := stackobjects.Key(n.StackName, ScheduleFolder, n.Name)
 	for {
 		w, tag, err := s.getSchedule(ctx, n)
 		if err != nil {
@@ -81,17 +81,9 @@ func (s *Store) ChangeSchedule(
 		if err := change(&w); err != nil {
 			return w, err
 		}
-		plain, err := json.Marshal(w)
-		if err != nil {
-			return w, deployments.Errorf(deployments.CodeInternal, "write %s: %w", key, err)
-		}
-		r, err := s.stackKeysOf(ctx, n.StackName)
-		if err != nil {
-			return w, err
-		}
-		_, err = s.objects.Put(ctx, key, r.box.Seal(plain, sealContext(n.StackName, key)), bucket.Condition{Tag: tag})
+		err = s.stacks.PutIf(ctx, n.StackName, key, w, bucket.Condition{Tag: tag})
 		if !errors.Is(err, bucket.ErrChanged) {
-			return w, bucket.Failed(err, "write "+key)
+			return w, err
 		}
 	}
 }
@@ -99,17 +91,14 @@ func (s *Store) ChangeSchedule(
 // getSchedule also returns the tag of the object.
 func (s *Store) getSchedule(
 	ctx context.Context, n deployments.ScheduleName,
-) (w DesiredSchedule, tag string, err error) {
-	key := stackKey(n.StackName, scheduleFolder, n.Name)
-	plain, tag, err := s.getTagged(ctx, n.StackName, key)
+) (w Schedule, tag string, err error) {
+	key := stackobjects.Key(n.StackName, ScheduleFolder, n.Name)
+	tag, err = s.stacks.GetJSON(ctx, n.StackName, key, &w)
 	if errors.Is(err, bucket.ErrAbsent) {
 		return w, "", deployments.Errorf(deployments.CodeNotFound, "there is no schedule %s", n)
 	}
 	if err != nil {
 		return w, "", err
-	}
-	if err := json.Unmarshal(plain, &w); err != nil {
-		return w, "", bucket.Damaged(key, err)
 	}
 	if w.Schedule.Name != n {
 		return w, "", deployments.Errorf(deployments.CodeInvalid, "what is stored as the schedule %s is of %s, so it "+

@@ -1,8 +1,7 @@
-package statestore
+package jobs
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -11,7 +10,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore/bucket"
-	"github.com/deployctl/deployctl/statestore/seal"
+	"github.com/deployctl/deployctl/statestore/stackobjects"
 )
 
 // Webhooks are one object for each scope, and their deliveries one object each, in a folder for each webhook. Those of
@@ -24,21 +23,9 @@ const (
 // webhookKey returns the key of a scope's object.
 func webhookKey(scope deployments.WebhookScope, segments ...string) string {
 	if scope.OfStack() {
-		return stackKey(scope.StackName(), segments...)
+		return stackobjects.Key(scope.StackName(), segments...)
 	}
 	return bucket.Key(append([]string{"hooks", scope.Organization}, segments...)...)
-}
-
-// webhookBox returns the box that seals a scope's object, and the context.
-func (s *Store) webhookBox(ctx context.Context, scope deployments.WebhookScope, key string) (*seal.Box, string, error) {
-	if !scope.OfStack() {
-		return s.keys.Box(seal.PurposeStore), key, nil
-	}
-	r, err := s.stackKeysOf(ctx, scope.StackName())
-	if err != nil {
-		return nil, "", err
-	}
-	return r.box, sealContext(scope.StackName(), key), nil
 }
 
 // Webhooks returns the webhooks of a scope with their secrets, the oldest first.
@@ -81,25 +68,20 @@ func (s *Store) ChangeWebhooks(
 		if hooks, err = change(hooks); err != nil {
 			return err
 		}
-		_, err = s.putWebhookObject(ctx, scope, key, hooks, bucket.Condition{Tag: tag, Absent: tag == ""})
+		err = s.putWebhookObject(ctx, scope, key, hooks, bucket.Condition{Tag: tag, Absent: tag == ""})
 		if !errors.Is(err, bucket.ErrChanged) {
-			return bucket.Failed(err, "write "+key)
+			return err
 		}
 	}
 }
 
 func (s *Store) putWebhookObject(
 	ctx context.Context, scope deployments.WebhookScope, key string, v any, c bucket.Condition,
-) (string, error) {
-	plain, err := json.Marshal(v)
-	if err != nil {
-		return "", deployments.Errorf(deployments.CodeInternal, "write %s: %w", key, err)
+) error {
+	if scope.OfStack() {
+		return s.stacks.PutIf(ctx, scope.StackName(), key, v, c)
 	}
-	box, about, err := s.webhookBox(ctx, scope, key)
-	if err != nil {
-		return "", err
-	}
-	return s.objects.Put(ctx, key, box.Seal(plain, about), c)
+	return s.sealed.PutJSON(ctx, key, v, c)
 }
 
 // getWebhooks also returns the tag of the object; empty when there is none.
@@ -122,22 +104,10 @@ func (s *Store) getWebhooks(
 func (s *Store) getWebhookObject(
 	ctx context.Context, scope deployments.WebhookScope, key string, v any,
 ) (tag string, err error) {
-	o, err := s.objects.Get(ctx, key)
-	if err != nil {
-		return "", bucket.Failed(err, "read "+key)
+	if scope.OfStack() {
+		return s.stacks.GetJSON(ctx, scope.StackName(), key, v)
 	}
-	box, about, err := s.webhookBox(ctx, scope, key)
-	if err != nil {
-		return "", err
-	}
-	plain, err := s.sealed.Open(box, o.Data, key, about)
-	if err != nil {
-		return "", err
-	}
-	if err := json.Unmarshal(plain, v); err != nil {
-		return "", bucket.Damaged(key, err)
-	}
-	return o.Tag, nil
+	return s.sealed.GetJSON(ctx, key, v)
 }
 
 // sentKey returns the key of the delivery of an event; the newest event sorts first.
@@ -160,16 +130,15 @@ func (s *Store) Delivery(
 // the webhook if there are too many.
 func (s *Store) PutDelivery(ctx context.Context, n deployments.WebhookName, d deployments.WebhookDelivery) error {
 	folder := webhookKey(n.Scope, sentFolder, n.Name, "")
-	key := sentKey(n, d.ID, d.At)
-	if _, err := s.putWebhookObject(ctx, n.Scope, key, d, bucket.Condition{}); err != nil {
-		return bucket.Failed(err, "write "+key)
+	if err := s.putWebhookObject(ctx, n.Scope, sentKey(n, d.ID, d.At), d, bucket.Condition{}); err != nil {
+		return err
 	}
-	l, err := s.objects.List(ctx, bucket.Query{Prefix: folder})
+	l, err := s.sealed.Objects.List(ctx, bucket.Query{Prefix: folder})
 	if err != nil || len(l.Keys) <= deployments.WebhookLogEntries {
 		return bucket.Failed(err, "list "+folder)
 	}
 	return bucket.Each(l.Keys[deployments.WebhookLogEntries:], func(key string) error {
-		return bucket.Failed(s.objects.Delete(ctx, key), "delete "+key)
+		return bucket.Failed(s.sealed.Objects.Delete(ctx, key), "delete "+key)
 	})
 }
 
@@ -178,7 +147,7 @@ func (s *Store) Deliveries(
 	ctx context.Context, n deployments.WebhookName, id string,
 ) ([]deployments.WebhookDelivery, error) {
 	folder := webhookKey(n.Scope, sentFolder, n.Name, "")
-	l, err := s.objects.List(ctx, bucket.Query{Prefix: folder, Limit: deployments.WebhookLogEntries})
+	l, err := s.sealed.Objects.List(ctx, bucket.Query{Prefix: folder, Limit: deployments.WebhookLogEntries})
 	if err != nil {
 		return nil, bucket.Failed(err, "list "+folder)
 	}

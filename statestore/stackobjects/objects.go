@@ -1,0 +1,136 @@
+// Package stackobjects reads and writes the sealed objects of stacks, by the names that stacks have now. What each of
+// them is sealed for is its place in the folder of its stack, so that none counts in the place of another, nor in
+// another stack; a rename of the stack changes none.
+package stackobjects
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/sys/mempool"
+	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/seal"
+)
+
+// Key returns the key of a stack's object, in the folder of the stack.
+func Key(name deployments.StackName, segments ...string) string {
+	return bucket.Key(append([]string{"stacks", name.Organization, name.Project, name.Stack}, segments...)...)
+}
+
+// Context returns the context with which a stack's object is sealed: its key without the stack's name, which may
+// change.
+func Context(name deployments.StackName, key string) string { return key[len(Key(name, "")):] }
+
+// Stack is a stack, whatever its name is by now.
+type Stack struct {
+	ID  string    // its identity
+	Box *seal.Box // for its objects
+}
+
+// Objects are the sealed objects of all stacks.
+type Objects struct {
+	Sealed *bucket.Sealed // of the bucket, and of the service as a whole
+	// Of returns the stack with a name, which may be of some seconds ago; Now as its head says now. CodeNotFound when
+	// there is none.
+	Of, Now func(context.Context, deployments.StackName) (Stack, error)
+}
+
+// Put seals a value and writes it.
+func (o *Objects) Put(ctx context.Context, name deployments.StackName, key string, plain []byte) error {
+	s, err := o.Of(ctx, name)
+	if err != nil {
+		return err
+	}
+	_, err = o.Sealed.Objects.Put(ctx, key, s.Box.Seal(plain, Context(name, key)), bucket.Condition{})
+	return bucket.Failed(err, "write "+key)
+}
+
+// PutJSON is Put of a value as JSON.
+func (o *Objects) PutJSON(ctx context.Context, name deployments.StackName, key string, v any) error {
+	plain, err := json.Marshal(v)
+	if err != nil {
+		return deployments.Errorf(deployments.CodeInternal, "write %s: %w", key, err)
+	}
+	return o.Put(ctx, name, key, plain)
+}
+
+// PutIf is PutJSON under a condition; the error about one that does not hold wraps bucket.ErrChanged.
+func (o *Objects) PutIf(ctx context.Context, name deployments.StackName, key string, v any, c bucket.Condition) error {
+	s, err := o.Of(ctx, name)
+	if err != nil {
+		return err
+	}
+	return o.PutIn(ctx, s, name, key, v, c)
+}
+
+// PutIn is PutIf in a stack that is known.
+func (o *Objects) PutIn(
+	ctx context.Context, s Stack, name deployments.StackName, key string, v any, c bucket.Condition,
+) error {
+	plain, err := json.Marshal(v)
+	if err != nil {
+		return deployments.Errorf(deployments.CodeInternal, "write %s: %w", key, err)
+	}
+	_, err = o.Sealed.Objects.Put(ctx, key, s.Box.Seal(plain, Context(name, key)), c)
+	if errors.Is(err, bucket.ErrChanged) {
+		return err
+	}
+	return bucket.Failed(err, "write "+key)
+}
+
+// Get reads a sealed value, and returns the object's tag; bucket.ErrAbsent when there is none. What it decompresses
+// takes memory before, as what it reads does.
+func (o *Objects) Get(
+	ctx context.Context, name deployments.StackName, key string,
+) (plain []byte, tag string, err error) {
+	s, err := o.Of(ctx, name)
+	if err != nil {
+		return nil, "", err
+	}
+	plain, tag, err = o.getIn(ctx, s, name, key)
+	if deployments.CodeOf(err) != deployments.CodeFormat {
+		return plain, tag, err
+	}
+	now, nowErr := o.Now(ctx, name) // another stack may have got the name
+	if nowErr != nil || now.ID == s.ID {
+		return nil, "", err
+	}
+	return o.getIn(ctx, now, name, key)
+}
+
+// getIn is Get in a stack that is known. Nobody has what was read any more when it is decompressed.
+func (o *Objects) getIn(
+	ctx context.Context, s Stack, name deployments.StackName, key string,
+) (plain []byte, tag string, err error) {
+	read, err := o.Sealed.Objects.Get(ctx, key)
+	if err != nil {
+		return nil, "", bucket.Failed(err, "read "+key)
+	}
+	tag = read.Tag
+	plain, err = o.Sealed.OpenWithin(s.Box, read.Data, key, Context(name, key), roomIn(ctx))
+	return plain, tag, err
+}
+
+// GetJSON is Get of a value that was written as JSON.
+func (o *Objects) GetJSON(ctx context.Context, name deployments.StackName, key string, v any) (tag string, err error) {
+	plain, tag, err := o.Get(ctx, name, key)
+	if err != nil {
+		return "", err
+	}
+	if err := json.Unmarshal(plain, v); err != nil {
+		return "", bucket.Damaged(key, err)
+	}
+	return tag, nil
+}
+
+// roomIn returns what takes the memory of a value from the claim of a context. A call reads many small ones in turn.
+func roomIn(ctx context.Context) func(size int64) error {
+	return func(size int64) error {
+		if size < mempool.Step {
+			return nil
+		}
+		return mempool.Take(ctx, size)
+	}
+}
