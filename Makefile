@@ -120,7 +120,8 @@ FUZZPART ?= 4s
 FUZZED = internal/plugin/pluginhost:FuzzEngine internal/plugin/pluginhost:FuzzProviderAnswers internal/plugin/pluginhost:FuzzLanguageHostAnswers
 FUZZED_PARTS = activities:FuzzRegisterResource activities:FuzzReadResource activities:FuzzInvoke activities:FuzzCall \
 	activities:FuzzRegisterResourceOutputs activities:FuzzRegisterPackage activities:FuzzStepsOverAnswers internal/service/gitpush:FuzzEvents \
-	internal/edge/pulumiapi:FuzzRequests internal/values/glob:FuzzText internal/values/glob:FuzzPath engine:FuzzPatterns \
+	internal/edge/pulumiapi:FuzzRequests internal/edge/console:FuzzPages internal/values/glob:FuzzText internal/values/glob:FuzzPath \
+	engine:FuzzPatterns \
 	internal/values/redaction:FuzzReplace statestore/journal:FuzzReplay internal/values/rawjson:FuzzTexts internal/service:FuzzClientEvents \
 	statestore:FuzzDeployments statestore:FuzzEncrypted statestore:FuzzEdits deployments:FuzzGrants deployments:FuzzClaims \
 	deployments:FuzzDeploymentSettings internal/host/autonaming:FuzzPatterns internal/edge/grpcapi:FuzzCalls internal/values/token:FuzzTokens \

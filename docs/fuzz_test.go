@@ -55,6 +55,7 @@ var reads = regexp.MustCompile(`\b(json|yaml|toml|proto|protojson)\.(Unmarshal|N
 // the processes in a sandbox are their own user's.
 var trusted = map[string]string{
 	"client":                                 "its service's answers",
+	"cmd/deployctl/internal/app":             "settings",
 	"cmd/deployctl/internal/command/console": "files and answers of its user",
 	"cmd/deployctl/internal/command/stack":   "files and answers of its user",
 	"cmd/deployctl/internal/command/state":   "files and answers of its user",

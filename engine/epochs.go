@@ -1,5 +1,8 @@
 package engine
 
+// StartsAgain begins the message that a program which was lost is started again.
+const StartsAgain = "The program starts again"
+
 // startEpoch begins another registration pass over the state reached so far: the program was lost and starts again.
 // Epochs only grow, so an event that repeats an earlier one is ignored. Once deletions have begun, a program starts
 // again only if it waited for their hooks.
@@ -21,8 +24,7 @@ func (r *Run) startEpoch(epoch int) {
 		return
 	}
 	if r.Epoch > 0 && !r.Cancelled { // a cancel ends the program, too
-		r.diagnose("info", "", "The program starts again, because its process or its worker was lost. What is done "+
-			"stays done.")
+		r.diagnose("info", "", StartsAgain+", because its process or its worker was lost. What is done stays done.")
 	}
 	r.Phase = min(r.Phase, phaseProgram)
 	r.forgetStackAnalysis()

@@ -74,7 +74,8 @@ var edges = []struct {
 	{"the Pulumi Service API", 100_000, func(t *testing.T, f *field, calls int) {
 		f.shout(t, "http://"+f.status(t).PulumiAddress, calls, "/", "/api/user", "/api/user/stacks",
 			"/api/stacks/organization/p/dev", "/api/stacks/organization/p/dev/export",
-			"/api/stacks/organization/p/dev/update/1/journalentries")
+			"/api/stacks/organization/p/dev/update/1/journalentries", "/console/", "/console/login",
+			"/console/organization/p/dev/updates/1")
 	}},
 }
 

@@ -23,6 +23,8 @@ var pageAttacks = []attack{
 	{"page/foreign-read", foreignRead},
 	{"page/websocket", webSocket},
 	{"page/used-link", usedLink},
+	{"page/console", consoleOfOthers},
+	{"page/forged-session", forgedSession},
 	{"page/left-script", leftScript}, // last: it restarts the service
 }
 

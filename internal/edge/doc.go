@@ -4,6 +4,7 @@
 // What a call does is in internal/service.
 //
 //   - auditfile: writes the audit log as CSV and CEF
+//   - console: the edge of browsers: pages about what runs and what needs a person, by the rules of grpcapi
 //   - grpcapi: the gRPC edge: authentication, the table of rules, audit
 //   - grpcapi/memory: a service in memory, for tests of clients
 //   - grpcapi/wire: translation between messages and deployments

@@ -69,6 +69,10 @@ func (e *edge) muxOf(path string) *http.ServeMux {
 
 // serve finds the route of a call. The mux alone would redirect unclean paths and answer unknown ones with text.
 func (e *edge) serve(w http.ResponseWriter, r *http.Request) {
+	if e.Console != nil && ofConsole(r.URL.Path) {
+		e.Console.ServeHTTP(w, r)
+		return
+	}
 	mux := e.muxOf(r.URL.Path)
 	handler, pattern := mux.Handler(r)
 	if _, ours := handler.(routed); !ours || pattern == "" {

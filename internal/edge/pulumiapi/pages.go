@@ -54,6 +54,7 @@ func pageRoutes() []route {
 		page(http.MethodGet, "/user/settings/tokens", func(c *call) (any, error) {
 			return c.page("tokens", "Access tokens", nil)
 		}),
+		{method: http.MethodGet, path: "/{user}", by: byAnyone, handle: userPage},
 		page(http.MethodGet, stackPagePath, askPage), form(stackPagePath, seeing, stackPage),
 		page(http.MethodGet, stackPagePath+"/updates/{version}", askPage),
 		form(stackPagePath+"/updates/{version}", past, updatePage),
@@ -181,8 +182,31 @@ func (c *call) enter() (url.Values, error) {
 	return form, err
 }
 
-// askPage asks for a token to show what is at the path.
-func askPage(c *call) (any, error) { return c.page("ask", c.stack.String(), nil) }
+// consolePath is where the console has its pages.
+const consolePath = "/console"
+
+// ofConsole reports whether a path is the console's, or leads to its first page.
+func ofConsole(path string) bool {
+	return path == "/" || path == consolePath || strings.HasPrefix(path, consolePath+"/")
+}
+
+// userPage is what the stock CLI names when it has logged in. It leads to all that its reader sees.
+func userPage(c *call) (any, error) {
+	if c.edge.Console == nil || c.PathValue("user") == "api" {
+		return nil, notServed(c.Request)
+	}
+	c.answer.Header().Set("Location", consolePath+"/")
+	return redirect{}, nil
+}
+
+// askPage leads to the page of the console or, without one, asks for a token to show what is at the path.
+func askPage(c *call) (any, error) {
+	if c.edge.Console != nil {
+		c.answer.Header().Set("Location", consolePath+c.URL.EscapedPath())
+		return redirect{}, nil
+	}
+	return c.page("ask", c.stack.String(), nil)
+}
 
 // shownUpdates is how many updates the page of a stack lists.
 const shownUpdates = 50

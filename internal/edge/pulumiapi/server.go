@@ -74,6 +74,8 @@ type Config struct {
 	// Callback, if not nil, reports why the token of a login with a browser may not be sent to a port of loopback, where
 	// the CLI is said to listen.
 	Callback func(port int) error
+	// Console, if not nil, answers browsers below /console/, where the pages lead that the stock CLI names.
+	Console http.Handler
 	// Tracing makes a span of each call of a caller who is known; nil: none.
 	Tracing *tracing.Tracing
 	Log     *slog.Logger

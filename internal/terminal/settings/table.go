@@ -33,6 +33,7 @@ const (
 
 	PulumiListen Key = "pulumi-listen"
 	PulumiLease  Key = "pulumi-lease"
+	Console      Key = "console"
 	Issuer       Key = "issuer"
 
 	MetricsToken     Key = "metrics-token"
@@ -47,6 +48,7 @@ const (
 	TemporalCACert     Key = "temporal.ca-cert"
 	TemporalServerName Key = "temporal.tls-server-name"
 	TemporalDeployment Key = "temporal.worker-deployment"
+	TemporalWebUI      Key = "temporal.web-ui"
 
 	S3Endpoint      Key = "s3.endpoint"
 	S3Bucket        Key = "s3.bucket"
@@ -116,6 +118,8 @@ var Table = []Definition{
 		"set: it is not served"},
 	{PulumiLease, ForServe, "5m", false, "`DURATION` after which an update of the stock CLI that does not answer any " +
 		"more loses its stack"},
+	{Console, ForServe, "on", false, "serve the console for browsers at pulumi-listen: `on`, or off"},
+	{TemporalWebUI, ForServe, "", false, "`URL` of Temporal's Web UI, to which the console links; not set: it does not"},
 	{Issuer, ForService, "", false, "`URL` under which clouds reach this service as an OpenID Connect issuer, the same " +
 		"for every serve and worker, such as https://deploy.example.com; not set: it is none"},
 	{BootstrapToken, ForServe, "", true, "serve's own token, which creates the first admin's token"},

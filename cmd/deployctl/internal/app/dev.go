@@ -253,6 +253,10 @@ func (d *devCall) infrastructure(server *devserver.Server) (in infrastructure, e
 	if in.lease, err = leaseOf(d.settings); err != nil {
 		return in, err
 	}
+	if in.pages, err = pagesOf(d.settings, server.Status.UIURL+"/namespaces/"+server.Status.Namespace); err != nil {
+		return in, err
+	}
+	in.pages.tellWhere(server.Status.Home)
 	if in.issuer, err = issuerOf(d.settings); err != nil {
 		return in, err
 	}

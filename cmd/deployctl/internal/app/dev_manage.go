@@ -86,7 +86,7 @@ func (d *devCall) sayStatus(s devserver.Status) {
 	for _, line := range [][2]string{
 		{"Temporal Web UI", s.UIURL}, {"open it with", link + " (once, within ten minutes)"},
 		{"Temporal", s.TemporalAddress}, {"S3", s.S3Endpoint}, {"API", s.APIAddress}, {"state", s.Home},
-		{"stock pulumi", stockLogin(s)}, {"", s.PulumiProblem},
+		{"stock pulumi", stockLogin(s)}, {"", s.PulumiProblem}, {"console", consoleOf(d.settings, s)},
 	} {
 		if line[1] != "" {
 			d.say("  %-16s %s", line[0], line[1])

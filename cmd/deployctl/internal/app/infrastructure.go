@@ -62,6 +62,8 @@ type infrastructure struct {
 	issuer string
 	// lease is how long an update of the stock CLI may go without renewing its lease.
 	lease time.Duration
+	// pages are the settings of the console; nil: none is served.
+	pages *pages
 	// dir is the directory of a worker for the files of programs.
 	dir string
 	// embedded means that the service is one user's own, on one machine.

@@ -25,6 +25,7 @@ type node struct {
 	// work executes updates until its context ends.
 	work  func(context.Context) error
 	close func()
+	pages *pages // nil: no console is served
 	// readiness reports whether Temporal and S3 answer.
 	readiness *readiness
 }
@@ -71,6 +72,7 @@ func newNode(ctx context.Context, in infrastructure, connection *worker.Connecti
 		store:     connection.Store,
 		authority: connection.Store.Access,
 		audit:     audit,
+		pages:     in.pages,
 		work:      func(ctx context.Context) error { return connection.Run(ctx, options) },
 		close: func() {
 			flushing, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditPatience)

@@ -43,12 +43,17 @@ func (o *start) openPulumi(secure *tls.Config) net.Listener {
 var errNoIssuerListens = errors.New("clouds find the keys of this issuer at the address of the Pulumi Service API, " +
 	"and this serve has none: set pulumi-listen, unless another serve has it")
 
-// servePulumi serves the Pulumi Service API until ctx ends; with a nil listener it only waits.
+// servePulumi serves the Pulumi Service API, with the console if there is to be one, until ctx ends; with a nil
+// listener it only waits.
 func (n *node) servePulumi(ctx context.Context, listener net.Listener, c pulumiapi.Config) error {
 	if listener == nil {
 		<-ctx.Done()
 		return nil
 	}
 	c.Service, c.Auditor, c.Issuer = n.stock, n.audit, n.store.Access
+	if err := n.addConsole(ctx, &c); err != nil {
+		_ = listener.Close() // nobody was served
+		return err
+	}
 	return pulumiapi.Serve(ctx, listener, c)
 }

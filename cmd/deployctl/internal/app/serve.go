@@ -63,6 +63,8 @@ func serve(ctx context.Context, o *start, check bool) error {
 	lease, err := leaseOf(o.settings)
 	o.setting(err)
 	o.in.lease = lease
+	o.in.pages, err = pagesOf(o.settings, "")
+	o.setting(err)
 	o.in.issuers = outbound.Hosts(o.settings.Get(settings.TrustPrivateHosts))
 	kept, err := auditKept(o.settings)
 	o.setting(err)

@@ -133,6 +133,9 @@ func forStock(name string) bool {
 	return strings.HasPrefix(name, deployments.LocalToken+"."+stockToken)
 }
 
+// stockTokenFile is the path of the file with the token for the stock CLI.
+func stockTokenFile(home string) string { return filepath.Join(home, "pulumi-token") }
+
 // renewStockToken ends what CLIs had until now, which they have shown to whoever had the address since the service
 // ended, and writes a new token to a file in the home, for as long as this service runs.
 func renewStockToken(ctx context.Context, store *statestore.Store, status *devserver.Status) error {
@@ -148,7 +151,7 @@ func renewStockToken(ctx context.Context, store *statestore.Store, status *devse
 			return err
 		}
 	}
-	file := filepath.Join(status.Home, "pulumi-token")
+	file := stockTokenFile(status.Home)
 	if status.PulumiAddress == "" {
 		if err := os.Remove(file); !errors.Is(err, fs.ErrNotExist) {
 			return err

@@ -1,0 +1,206 @@
+package console
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/sys/panics"
+)
+
+const (
+	// mostRuns is how many updates are kept at a time, those that are followed among them, and mostKept how many bytes of
+	// them, about; grownBy is by how much one has grown when that is looked at again.
+	mostRuns, mostKept = 64, 48 << 20
+	grownBy            = 1 << 20
+	// unreadFor is how long an update is followed that nobody looks at.
+	unreadFor = time.Minute
+	// firstPatience is how long a reader waits for the whole log of an update that runs.
+	firstPatience = 2 * time.Second
+)
+
+// runs keeps what the logs of some updates say, and follows those that run: a log is read once for all readers, and not
+// again for each look.
+type runs struct {
+	ctx   context.Context // ends with the service
+	watch func(context.Context, deployments.UpdateName, func(deployments.WatchEvent) error) error
+
+	mu  sync.Mutex
+	all []*run // the one that was read last is last
+}
+
+func newRuns(
+	ctx context.Context, watch func(context.Context, deployments.UpdateName, func(deployments.WatchEvent) error) error,
+) *runs {
+	return &runs{ctx: ctx, watch: watch}
+}
+
+// run is what the log of an update says.
+type run struct {
+	update  deployments.UpdateName
+	started time.Time // a later stack of the name may have an update of the same number
+	stop    context.CancelFunc
+	done    chan struct{} // closed when nothing follows
+	ready   chan struct{} // closed when the log that was there is read
+	once    sync.Once
+
+	mu      sync.Mutex
+	told    told
+	counted int       // bytes of it when those of all were counted last
+	read    time.Time // when somebody looked last
+	err     error     // why it ended, if not with the end of the update
+	// depends are what each resource of the update depends on, once somebody has looked for that; see critical.
+	depends map[string][]string
+}
+
+// of returns what the log of an update says so far. The log of one that has ended is whole.
+func (r *runs) of(ctx context.Context, info deployments.UpdateInfo) (*run, error) {
+	found := r.find(info)
+	patience := time.NewTimer(firstPatience)
+	defer patience.Stop()
+	var late <-chan time.Time
+	if info.Ended.IsZero() {
+		late = patience.C
+	}
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-found.ready:
+	case <-found.done:
+	case <-late:
+	}
+	found.mu.Lock()
+	defer found.mu.Unlock()
+	return found, found.err
+}
+
+// find returns the run of an update, and begins to follow it if nothing does.
+func (r *runs) find(info deployments.UpdateInfo) *run {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	at := slices.IndexFunc(r.all, func(k *run) bool {
+		return k.update == info.Update && k.started.Equal(info.Started) && k.usable()
+	})
+	if at >= 0 {
+		found := r.all[at]
+		r.all = append(slices.Delete(r.all, at, at+1), found)
+		found.looked(now)
+		return found
+	}
+	ctx, stop := context.WithCancel(r.ctx)
+	begun := &run{update: info.Update, started: info.Started, stop: stop, done: make(chan struct{}),
+		ready: make(chan struct{}), read: now, told: newTold()}
+	r.all = append(r.all, begun)
+	r.evict(now)
+	go r.follow(ctx, begun)
+	return begun
+}
+
+// usable reports whether what is kept of an update is right: it is followed, or its end is known.
+func (k *run) usable() bool {
+	select {
+	case <-k.done:
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		return k.err == nil
+	default:
+		return true
+	}
+}
+
+func (k *run) looked(now time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.read = now
+}
+
+// evict forgets those that were not read for longest, when there are too many or they are too large. What runs and is
+// forgotten is read anew if somebody looks again.
+func (r *runs) evict(now time.Time) {
+	size := 0
+	for _, k := range r.all {
+		size += k.size()
+	}
+	r.all = slices.DeleteFunc(r.all, func(k *run) bool { return !k.usable() })
+	for len(r.all) > 1 && (len(r.all) > mostRuns || size > mostKept) {
+		r.all[0].stop()
+		size -= r.all[0].size()
+		r.all = r.all[1:]
+	}
+	for _, k := range r.all {
+		if k.unread(now) {
+			k.stop()
+		}
+	}
+}
+
+func (k *run) size() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.told.size
+}
+
+func (k *run) unread(now time.Time) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return now.Sub(k.read) > unreadFor
+}
+
+// bound evicts some, if there are too many or they are too large.
+func (r *runs) bound() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.evict(time.Now())
+}
+
+// apply takes in one item of the log, and reports whether the run has grown by much.
+func (k *run) apply(e deployments.WatchEvent) (grown bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.told.apply(e)
+	if grown = k.told.size-k.counted > grownBy; grown {
+		k.counted = k.told.size
+	}
+	return grown
+}
+
+// follow takes in the log of an update until its end, until nobody looks, or until the service ends.
+func (r *runs) follow(ctx context.Context, k *run) {
+	defer close(k.done)
+	defer k.stop()
+	tick := time.NewTicker(unreadFor)
+	defer tick.Stop()
+	watched := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-watched:
+				return
+			case now := <-tick.C:
+				if k.unread(now) {
+					k.stop()
+				}
+			}
+		}
+	}()
+	err := panics.Do("following an update", func() error {
+		return r.watch(ctx, k.update, func(e deployments.WatchEvent) error {
+			if k.apply(e) {
+				r.bound()
+			}
+			if e.Progress != nil && e.Progress.Phase == nil { // is told once what is logged was sent
+				k.once.Do(func() { close(k.ready) })
+			}
+			return nil
+		})
+	})
+	close(watched)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.err = err; err == nil && ctx.Err() != nil && !k.told.ended {
+		k.err = ctx.Err()
+	}
+}
