@@ -182,7 +182,7 @@ func TestAnUpdateShowsItsStepsItsDiffItsCriticalPathAndItsRestarts(t *testing.T)
 	for _, text := range []string{"1 change of database", ">size<", "small", "large", "After 20 s the program", "10 s",
 		"30 s",
 		`href="https://temporal.example/namespaces/default/workflows/update%2Facme%2Fshop%2Fdev%2F1"`,
-		"1 resource to which nothing happens is not listed"} {
+		"<p>5 done.", "1 resource to which nothing happens is not listed"} {
 		if !strings.Contains(page, text) {
 			t.Errorf("the page does not have %q: %s", text, page)
 		}

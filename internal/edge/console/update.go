@@ -175,7 +175,9 @@ func (u *update) shownRows(t *told) (rows []*projection.Row) {
 			row.Phase == projection.PhaseRunning || len(row.Diags) > 0:
 			rows = append(rows, row)
 		default:
-			u.Sames++
+			if u.Sames++; row.Phase == projection.PhaseDone && row.Type != projection.StackType {
+				u.Tally.Done-- // what is done is what is listed
+			}
 		}
 	}
 	urgent := map[projection.Phase]int{projection.PhaseFailed: 0, projection.PhaseRunning: 1}
