@@ -57,12 +57,6 @@ func (a *Activities) openTokens(ctx context.Context, s *session) error {
 	if t.dir, err = s.box.Hand(); err == nil {
 		err = t.write(ctx)
 	}
-	if g := p.Clouds.Google; err == nil && g != nil {
-		var text []byte
-		if text, err = workload.GoogleCredentials(*g, t.path(deployments.GoogleTokenFile)); err == nil {
-			err = t.dir.Write(deployments.GoogleFile, text)
-		}
-	}
 	return bundlecache.Unavailable(err)
 }
 
@@ -78,7 +72,8 @@ func (t *workloadTokens) keep(ctx context.Context) {
 // path returns where a file of the directory is.
 func (t *workloadTokens) path(name string) string { return filepath.Join(t.dir.Path, name) }
 
-// write makes the tokens, and writes them. What is printed from then on does not have them.
+// write makes the tokens, and writes them, with what names the file to Google's libraries. What is printed from then on
+// does not have them.
 func (t *workloadTokens) write(ctx context.Context) error {
 	now := time.Now()
 	keys, err := t.keys(ctx)
@@ -102,7 +97,15 @@ func (t *workloadTokens) write(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	g := s.request.Profile.Clouds.Google
+	if g == nil {
+		return nil
+	}
+	text, err := workload.GoogleCredentials(*g, t.path(deployments.GoogleTokenFile))
+	if err != nil {
+		return err
+	}
+	return t.dir.Write(deployments.GoogleFile, text)
 }
 
 // hide notes tokens among the secrets of the session, until they do not count any more.

@@ -63,6 +63,27 @@ func TestAWatchedWebsiteFollowsItsFiles(t *testing.T) {
 	s.update(t, "destroy").expect(t, map[string]int{"delete": 10})
 }
 
+func TestDevWatchesOnTheEmbeddedService(t *testing.T) {
+	t.Parallel()
+	s := newHome(t).in(t.TempDir())
+	says := func(what string) {
+		program := "name: watched\nruntime: yaml\noutputs: {said: " + what + "}\n"
+		must(t, os.WriteFile(filepath.Join(s.dir, "Pulumi.yaml"), []byte(program), 0o644))
+	}
+	says("one")
+	s.must(t, "stack", "init", "dev")
+	watch := s.start(t, "dev", "--watch", "--yes", "--stack", "dev")
+	watch.saysAgain(t, "Watching for changes", 1)
+	says("two")
+	eventually(t, "the output is of the edit", func() bool { return s.must(t, "stack", "output", "said") == "two\n" })
+	watch.interrupt(t)
+	watch.wait(t) // with 130 if its last update was running
+	late := s.run(t, "dev", "--watch", "--metrics-listen", "127.0.0.1:0")
+	if said := late.stderr.String(); late.code == 0 || !strings.Contains(said, "takes effect at the start") {
+		t.Errorf("it ends with %d: %s", late.code, said)
+	}
+}
+
 // body returns what a server answers; "" while there is no answer, or none with the status OK.
 func body(t *testing.T, url string) string {
 	t.Helper()

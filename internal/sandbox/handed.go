@@ -3,6 +3,7 @@ package sandbox
 import (
 	"crypto/rand"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -71,6 +72,11 @@ func removeLeft(above string) {
 // Write writes a file, whole, in place of one that may be there.
 func (h *Handed) Write(name string, data []byte) error {
 	f, err := os.CreateTemp(h.Path, "."+name+"-")
+	if errors.Is(err, fs.ErrNotExist) { // nothing was written for so long that it was taken for one that was left
+		if err = h.box.passed(os.Mkdir(h.Path, 0o700), h.Path, 0o710); err == nil {
+			f, err = os.CreateTemp(h.Path, "."+name+"-")
+		}
+	}
 	if err != nil {
 		return err
 	}

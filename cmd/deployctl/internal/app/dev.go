@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/deployctl/deployctl/cmd/deployctl/internal/command/console"
@@ -42,12 +43,25 @@ var (
 		"or ${XDG_CONFIG_HOME}/deployctl/config.yaml"}
 )
 
+var (
+	watchedStackFlag = &cli.StringFlag{Name: "stack", Aliases: []string{"s"}, Usage: "with --watch: the `STACK`; not set: " +
+		"DEPLOYCTL_STACK, or the selected stack"}
+	watchYesFlag = &cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "with --watch: do not ask for confirmation"}
+)
+
 func devCommand(s *console.Env, servers parts.Servers) *cli.Command {
 	return &cli.Command{
 		Name: "dev", Usage: "run the service on this machine: Temporal, its Web UI, an S3 server, the API and a worker",
 		Flags: []cli.Flag{homeFlag, settingsFlag, metricsFlag, &cli.BoolFlag{Name: "background",
-			Usage: "start it, wait until it answers, and leave it running"}},
-		Action: serverAction(s, servers, runDev),
+			Usage: "start it, wait until it answers, and leave it running"},
+			&cli.BoolFlag{Name: "watch", Usage: "the same, and then update the stack of this directory now, and whenever a " +
+				"file of the program changes, as deployctl watch does"}, watchedStackFlag, watchYesFlag},
+		Action: func(c *cli.Context) error {
+			if c.Bool("watch") {
+				return watchOnEmbedded(c, s)
+			}
+			return serverAction(s, servers, runDev)(c)
+		},
 		Subcommands: []*cli.Command{
 			devStopCommand(s), devStatusCommand(s), devLogsCommand(s), devResetCommand(s),
 			{Name: "s3", Hidden: true, Usage: "run the S3 server alone", Flags: []cli.Flag{homeFlag, settingsFlag},
@@ -56,6 +70,30 @@ func devCommand(s *console.Env, servers parts.Servers) *cli.Command {
 				Action: serverAction(s, servers, runDevTemporal)},
 		},
 	}
+}
+
+// watchOnEmbedded runs deployctl watch on the embedded service, which that command starts if it does not run.
+func watchOnEmbedded(c *cli.Context, s *console.Env) error {
+	loaded, err := console.LoadSettings(s, c)
+	if err != nil {
+		return err
+	}
+	if server := loaded.Get(settings.Server); server != "" {
+		return deployments.Errorf(deployments.CodeInvalid, "dev --watch watches on the embedded service, and the server is "+
+			"%s (set by %s): use deployctl watch", server, loaded.Source(settings.Server))
+	}
+	if c.IsSet(metricsFlag.Name) {
+		return deployments.Errorf(deployments.CodeInvalid, "--%s takes effect at the start of the service: start it with "+
+			"deployctl dev --background --%[1]s, and then watch", metricsFlag.Name)
+	}
+	watch := c.App.Command("watch")
+	args := []string{watch.Name, "--yes=" + strconv.FormatBool(c.Bool(watchYesFlag.Name))}
+	for _, flag := range []string{homeFlag.Name, settingsFlag.Name, watchedStackFlag.Name} {
+		if c.IsSet(flag) {
+			args = append(args, "--"+flag, c.String(flag))
+		}
+	}
+	return watch.Run(c.Lineage()[1], args...) // in the place of this command
 }
 
 // devCall is one call of a command of dev.
