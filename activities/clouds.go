@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -25,6 +26,7 @@ type workloadTokens struct {
 	session *session
 	issuer  string
 	keys    func(context.Context) (workload.Keys, error)
+	warn    func(text string) // in the log of the update
 	dir     *sandbox.Handed
 
 	mu     sync.Mutex
@@ -47,6 +49,7 @@ func (a *Activities) openTokens(ctx context.Context, s *session) error {
 		return nil
 	}
 	t := &workloadTokens{session: s, issuer: a.Store.Access.Issuer(), keys: a.Store.Access.IssuerKeys,
+		warn:    func(text string) { s.log.Put(warning(text)) },
 		stopped: make(chan struct{})}
 	if t.issuer == "" {
 		return deployments.Errorf(deployments.CodeUnavailable, "the profile %s has clouds, and this worker does not know "+
@@ -132,18 +135,27 @@ func (t *workloadTokens) texts() (texts []string) {
 	return texts
 }
 
-// renew writes tokens before the last ones are too old, until ctx ends.
+// renew writes tokens before the last ones are too old, until ctx ends. While it cannot, the last ones count for long;
+// the update is told once, halfway.
 func (t *workloadTokens) renew(ctx context.Context) {
 	defer close(t.stopped)
-	wait := workload.Renewal
+	wait, written, told := workload.Renewal, time.Now(), false
 	for {
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
 			return
 		}
-		if wait = workload.Renewal; t.write(ctx) != nil {
-			wait = unwrittenRetry // the last ones count for long
+		err := t.write(ctx)
+		if err == nil {
+			wait, written, told = workload.Renewal, time.Now(), false
+			continue
+		}
+		wait = unwrittenRetry
+		if !told && time.Since(written) > workload.Life/2 {
+			told = true
+			t.warn(fmt.Sprintf("No token for clouds could be made since %s: %v. Clouds refuse the last one from %s on.",
+				written.UTC().Format(time.TimeOnly), err, written.Add(workload.Life).UTC().Format(time.TimeOnly+" UTC")))
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -112,6 +114,14 @@ func TestATokenIsMadeAgainForAsLongAsASessionLives(t *testing.T) {
 		if err := h.acts.openTokens(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
+		away, told, keys := atomic.Bool{}, make(chan string, 10), s.tokens.keys
+		s.tokens.warn = func(text string) { told <- text }
+		s.tokens.keys = func(ctx context.Context) (workload.Keys, error) {
+			if away.Load() {
+				return workload.Keys{}, errors.New("the bucket is away")
+			}
+			return keys(ctx)
+		}
 		s.tokens.keep(t.Context())
 		file := filepath.Join(s.tokens.dir.Path, deployments.AWSTokenFile)
 		seen, hides := map[string]bool{}, s.secretsOfProfile()
@@ -125,6 +135,12 @@ func TestATokenIsMadeAgainForAsLongAsASessionLives(t *testing.T) {
 				t.Fatalf("after %s the token is no secret", time.Since(begun))
 			}
 			seen[text] = true
+		}
+		away.Store(true)
+		time.Sleep(workload.Life)
+		synctest.Wait()
+		if len(told) != 1 || !strings.Contains(<-told, "the bucket is away") {
+			t.Errorf("it is told %d times that there are no new tokens", len(told))
 		}
 		if len(seen) < 30 || len(s.tokens.issued) > 10 {
 			t.Errorf("there were %d tokens, and %d are kept", len(seen), len(s.tokens.issued))
