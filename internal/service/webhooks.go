@@ -32,7 +32,8 @@ func (s *Service) PutWebhook(ctx context.Context, w deployments.Webhook) (deploy
 		w.Name.Name, w.Created, w.HasSecret = randomID(4), time.Now().UTC(), w.Secret != ""
 	}
 	put := w
-	err := s.store.Jobs.ChangeWebhooks(ctx, w.Name.Scope, func(hooks []deployments.Webhook) ([]deployments.Webhook, error) {
+	scope := w.Name.Scope
+	err := s.store.Jobs.ChangeWebhooks(ctx, scope, func(hooks []deployments.Webhook) ([]deployments.Webhook, error) {
 		put = w
 		if added {
 			if len(hooks) >= deployments.MaxWebhooks {

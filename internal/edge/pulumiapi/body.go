@@ -324,7 +324,7 @@ func (c *call) write(status int, answer any) {
 		return
 	}
 	if _, ok := answer.(redirect); ok {
-		c.answer.WriteHeader(http.StatusSeeOther)
+		c.answer.WriteHeader(status)
 		return
 	}
 	if answer == nil {

@@ -351,6 +351,9 @@ func (e *edge) end(c *call, answer any, err error) {
 			c.entry.Error = internalError(c.entry.Request)
 		}
 	}
+	if _, ok := answer.(redirect); ok {
+		status = http.StatusSeeOther
+	}
 	grpcapi.Account(&c.entry, c.caller, c.refused)
 	if err != nil && c.route.failed != nil {
 		status, answer = c.route.failed(c, status, answer.(apitype.ErrorResponse))

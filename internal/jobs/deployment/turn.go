@@ -123,7 +123,8 @@ func (a *Activities) replaced(ctx context.Context, d jobs.Deployment) (string, e
 		return "", err
 	}
 	for i := len(numbers) - 1; i >= 0 && numbers[i] > d.Name.Number; i-- {
-		later, err := a.Store.Jobs.Deployment(ctx, deployments.DeploymentName{StackName: d.Name.StackName, Number: numbers[i]})
+		name := deployments.DeploymentName{StackName: d.Name.StackName, Number: numbers[i]}
+		later, err := a.Store.Jobs.Deployment(ctx, name)
 		if err != nil {
 			return "", err
 		}
