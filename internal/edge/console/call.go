@@ -16,6 +16,9 @@ import (
 	"github.com/deployctl/deployctl/internal/sys/tracing"
 )
 
+// writePatience is how long a reader may take to read a page.
+const writePatience = 30 * time.Second
+
 // requestHeader is the header of an answer that has the call's id.
 const requestHeader = "X-Deployctl-Request"
 
@@ -62,10 +65,10 @@ func (h routed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	setHeaders(w.Header())
 	w.Header().Set(requestHeader, c.entry.Request)
 	a, err := c.run()
+	c.end(a, err)
 	for _, release := range c.release {
 		release()
 	}
-	c.end(a, err)
 }
 
 // run admits a call and hands it to its handler.
@@ -228,6 +231,10 @@ func (c *call) write(a answer) {
 		c.answer.Header().Set("Content-Type", a.kind)
 		c.answer.Header().Set("Content-Length", strconv.Itoa(len(a.text)))
 	}
+	// a reader who does not read holds the page, and what the call has claimed for it, no longer than that
+	at := http.NewResponseController(c.answer)
+	_ = at.SetWriteDeadline(time.Now().Add(writePatience)) // which a test's recorder has not
+	defer func() { _ = at.SetWriteDeadline(time.Time{}) }()
 	c.answer.WriteHeader(a.status)
 	if c.Method != http.MethodHead {
 		_, _ = c.answer.Write(a.text) // its reader has gone

@@ -53,11 +53,11 @@ func (c *call) readDependencies(version int) map[string][]string {
 	release, err := c.console.gate.HoldExport(ctx, c.party())
 	c.release = append(c.release, release)
 	if err != nil {
-		return known
+		return nil
 	}
 	s, err := c.readVersion(version)
 	if err != nil {
-		return known
+		return nil
 	}
 	for _, r := range s.resources {
 		of := []string{}

@@ -58,6 +58,11 @@ func homePage(c *call) (answer, error) {
 	began := time.Now()
 	query := c.URL.Query()
 	h := home{Organization: query.Get("organization")}
+	if h.Organization != "" {
+		if err := deployments.ValidateName("organization", h.Organization); err != nil {
+			return answer{}, err
+		}
+	}
 	after := query.Get("after")
 	group, ctx := panics.NewGroup(c.Context(), "reading the home")
 	group.Go(func() error { return h.readStacks(ctx, c, after) })

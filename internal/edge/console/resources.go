@@ -77,9 +77,10 @@ func resourcesPage(c *call) (answer, error) {
 		return c.resourcePage(s, urn.URN(id))
 	}
 	wanted := c.URL.Query().Get("find")
+	lower := strings.ToLower(wanted)
 	var found []stored
 	for _, r := range s.resources {
-		if strings.Contains(strings.ToLower(string(r.URN)), strings.ToLower(wanted)) {
+		if strings.Contains(strings.ToLower(string(r.URN)), lower) {
 			found = append(found, r)
 		}
 	}

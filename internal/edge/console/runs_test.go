@@ -10,6 +10,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 )
 
 // running has the stack have an update that goes on.
@@ -167,7 +168,11 @@ func TestWhatIsKeptOfALogIsBounded(t *testing.T) {
 		len(k.state.Diags) != 0 {
 		t.Errorf("%d messages with %d bytes are kept, and %d dropped", len(k.messages), k.bytes, k.dropped)
 	}
-	if want := mostSteps*stepCost + k.bytes + 100*len(k.messages); k.size != want {
+	want := mostSteps*stepCost + k.bytes + 100*len(k.messages)
+	for _, row := range k.state.Rows {
+		want += 2 * len(row.URN)
+	}
+	if k.size != want {
 		t.Errorf("it is said to take %d bytes, not %d", k.size, want)
 	}
 }
@@ -216,5 +221,56 @@ func TestOfAnUpdateThatIsTooLargeNoMoreChangesAreKept(t *testing.T) {
 	first, second := k.details[urnOf("pkg:index:Thing", "r0")], k.details[urnOf("pkg:index:Thing", "r1")]
 	if len(first.changes) != 1 || first.more != 0 || len(second.changes) != 0 || second.more != 1 {
 		t.Errorf("of the steps are kept %+v and %+v", first, second)
+	}
+}
+
+// TestWhatIsLookedAtOfAnEventIsBounded has events as large as those that a client may write: each part of them is one.
+func TestWhatIsLookedAtOfAnEventIsBounded(t *testing.T) {
+	huge := strings.Repeat("x", 1<<20)
+	paths, packs, hide := map[string]apitype.PropertyDiff{}, map[string]string{}, []resource.PropertyPath{}
+	for i := range 10_000 {
+		path := fmt.Sprintf("p%05d", i)
+		paths[path], packs[path] = apitype.PropertyDiff{Kind: apitype.DiffAdd, InputDiff: true}, "1"
+		hide = append(hide, resource.PropertyPath{path})
+	}
+	state := func(hide []resource.PropertyPath) *apitype.StepEventStateMetadata {
+		return &apitype.StepEventStateMetadata{Custom: true, HideDiffs: hide, Inputs: map[string]any{"p00000": "shown"}}
+	}
+	step := apitype.StepEventMetadata{URN: "urn:pulumi:s::p::t::a", DetailedDiff: paths, Old: state(nil), New: state(nil)}
+	got := cut(&apitype.EngineEvent{ResourcePreEvent: &apitype.ResourcePreEvent{Metadata: step},
+		ResOutputsEvent: &apitype.ResOutputsEvent{Metadata: step}, SummaryEvent: &apitype.SummaryEvent{PolicyPacks: packs}})
+	if got.ResOutputsEvent != nil || len(got.ResourcePreEvent.Metadata.DetailedDiff) != mostPaths ||
+		len(got.SummaryEvent.PolicyPacks) != mostPacks {
+		t.Errorf("of the paths are left %d, and of the packs %d", len(got.ResourcePreEvent.Metadata.DetailedDiff),
+			len(got.SummaryEvent.PolicyPacks))
+	}
+	step.New = state(hide)
+	got = cut(&apitype.EngineEvent{ResourcePreEvent: &apitype.ResourcePreEvent{Metadata: step}})
+	if len(got.ResourcePreEvent.Metadata.New.Inputs) != 0 {
+		t.Error("what hides more than is looked at is shown")
+	}
+	for name, e := range map[string]apitype.EngineEvent{
+		"of a message": {DiagnosticEvent: &apitype.DiagnosticEvent{URN: huge, Severity: "info"}},
+		"of a step":    {ResourcePreEvent: &apitype.ResourcePreEvent{Metadata: apitype.StepEventMetadata{URN: huge}}},
+		"of an operation": {ResOutputsEvent: &apitype.ResOutputsEvent{Metadata: apitype.StepEventMetadata{
+			Op: apitype.OpType(huge)}}},
+		"of a policy": {PolicyEvent: &apitype.PolicyEvent{PolicyName: huge}},
+		"beside a message": {DiagnosticEvent: &apitype.DiagnosticEvent{},
+			PolicyEvent: &apitype.PolicyEvent{ResourceURN: huge}},
+		"of a remediation": {PolicyRemediationEvent: &apitype.PolicyRemediationEvent{PolicyPackName: huge}},
+	} {
+		if cut(&e) != nil {
+			t.Errorf("a name %s may have any length", name)
+		}
+	}
+	told := newTold()
+	for range 50 {
+		told.apply(deployments.WatchEvent{Event: &apitype.EngineEvent{DiagnosticEvent: &apitype.DiagnosticEvent{
+			Severity: huge, Prefix: huge, Message: huge, Color: huge}}})
+		told.apply(deployments.WatchEvent{Event: &apitype.EngineEvent{PolicyEvent: &apitype.PolicyEvent{Message: huge}}})
+	}
+	kept := len(told.messages[0].Severity) + len(told.messages[0].Text)
+	if kept > mostText+mostName+100 || told.size < 50*mostText {
+		t.Errorf("of a message are kept %d bytes, and of all are counted %d", kept, told.size)
 	}
 }

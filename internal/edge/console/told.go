@@ -1,7 +1,6 @@
 package console
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -67,10 +66,15 @@ func newTold() told { return told{state: projection.NewState(), details: map[str
 
 // apply takes in one item of the log.
 func (t *told) apply(e deployments.WatchEvent) {
+	if e.Event != nil {
+		if e.Event = cut(e.Event); e.Event == nil {
+			t.omitted++
+			return
+		}
+	}
 	if t.beyond(e.Event) {
 		return
 	}
-	e.Event = cut(e.Event)
 	var at time.Time
 	if e.Event != nil {
 		at = time.Unix(int64(e.Event.Timestamp), 0)
@@ -96,18 +100,6 @@ func (t *told) apply(e deployments.WatchEvent) {
 	}
 }
 
-// cut returns an event with as much of its message as may be kept: the rest is not worth to be looked at.
-func cut(e *apitype.EngineEvent) *apitype.EngineEvent {
-	const most = 2 * messageText
-	if e == nil || e.DiagnosticEvent == nil || len(e.DiagnosticEvent.Message) <= most {
-		return e
-	}
-	short, d := *e, *e.DiagnosticEvent
-	d.Message = fmt.Sprintf("%s… (%d more bytes)", strings.ToValidUTF8(d.Message[:most], ""), len(d.Message)-most)
-	short.DiagnosticEvent = &d
-	return &short
-}
-
 // beyond reports whether an event is about one resource, or one violation, too many.
 func (t *told) beyond(e *apitype.EngineEvent) bool {
 	if e == nil {
@@ -124,6 +116,9 @@ func (t *told) beyond(e *apitype.EngineEvent) bool {
 	case e.DiagnosticEvent != nil:
 		id = e.DiagnosticEvent.URN
 	case e.PolicyEvent != nil || e.PolicyRemediationEvent != nil:
+		if p := e.PolicyEvent; p != nil {
+			t.size += len(p.Message)
+		}
 		t.violations++
 		return t.violations > mostViolations
 	}
@@ -151,7 +146,7 @@ func (t *told) keep(row *projection.Row, e *apitype.EngineEvent) {
 	if d == nil {
 		d = &detail{}
 		t.details[row.URN] = d
-		t.size += stepCost
+		t.size += stepCost + 2*len(row.URN)
 	}
 	if len(row.Changes) > 0 {
 		t.size -= sizeOf(d.changes)
@@ -220,19 +215,19 @@ func changesOf(all []projection.Change) (list []change, more int) {
 func (t *told) say(at time.Time, d apitype.DiagnosticEvent) {
 	m := message{At: at, Severity: d.Severity, Text: safetext.Message(d.Prefix + d.Message)}
 	if d.URN != "" {
-		m.Name = projection.Violation{URN: d.URN}.Of().Name
+		m.Name = short(messageText, projection.Violation{URN: d.URN}.Of().Name)
 	}
 	if d.URN == "" && strings.HasPrefix(strings.TrimPrefix(m.Text, "info: "), engine.StartsAgain) &&
 		len(t.restarts) < stepsSize {
 		t.restarts = append(t.restarts, at)
 	}
 	t.messages = append(t.messages, m)
-	t.bytes += len(m.Text)
-	t.size += len(m.Text) + 100
+	t.bytes += len(m.Text) + len(m.Name)
+	t.size += len(m.Text) + len(m.Name) + 100
 	for len(t.messages) > mostMessages || t.bytes > messageBytes {
 		first := t.messages[0]
-		t.bytes -= len(first.Text)
-		t.size -= len(first.Text) + 100
+		t.bytes -= len(first.Text) + len(first.Name)
+		t.size -= len(first.Text) + len(first.Name) + 100
 		t.messages = t.messages[1:]
 		t.dropped++
 	}
