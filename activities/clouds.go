@@ -13,6 +13,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/host/bundlecache"
 	"github.com/deployctl/deployctl/internal/sandbox"
+	"github.com/deployctl/deployctl/internal/sys/panics"
 	"github.com/deployctl/deployctl/internal/values/redaction"
 	"github.com/deployctl/deployctl/internal/values/workload"
 )
@@ -69,7 +70,12 @@ func (t *workloadTokens) keep(ctx context.Context) {
 		return
 	}
 	ctx, t.stop = context.WithCancel(context.WithoutCancel(ctx))
-	go t.renew(ctx)
+	go func() {
+		defer close(t.stopped)
+		if err := panics.Do("making tokens for clouds", func() error { t.renew(ctx); return nil }); err != nil {
+			t.warn(err.Error())
+		}
+	}()
 }
 
 // path returns where a file of the directory is.
@@ -138,7 +144,6 @@ func (t *workloadTokens) texts() (texts []string) {
 // renew writes tokens before the last ones are too old, until ctx ends. While it cannot, the last ones count for long;
 // the update is told once, halfway.
 func (t *workloadTokens) renew(ctx context.Context) {
-	defer close(t.stopped)
 	wait, written, told := workload.Renewal, time.Now(), false
 	for {
 		select {

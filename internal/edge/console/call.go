@@ -203,7 +203,7 @@ func (c *call) end(a answer, err error) {
 		"organization", c.entry.Organization, "stack", c.entry.Stack,
 		"took", time.Since(c.entry.Time).Round(time.Microsecond).String())
 	c.write(a)
-	c.endSpan(a.status)
+	c.span.EndHTTP(a.status)
 	if c.console.Counted != nil {
 		c.console.Counted(c.route.name(), a.status, time.Since(c.entry.Time))
 	}
@@ -239,17 +239,4 @@ func (c *call) write(a answer) {
 	if c.Method != http.MethodHead {
 		_, _ = c.answer.Write(a.text) // its reader has gone
 	}
-}
-
-// endSpan ends the call's span. A status of the client's making is no failure of the server.
-func (c *call) endSpan(status int) {
-	if c.span == nil {
-		return
-	}
-	class := ""
-	if status >= http.StatusInternalServerError {
-		class = strconv.Itoa(status)
-	}
-	c.span.Set(tracing.HTTPStatus.Int(status))
-	c.span.End(class)
 }

@@ -12,10 +12,10 @@ import (
 // What a log says may come from a client or a program, which can make any part of an event as large as the event may
 // be. These bound what is looked at, so that the work for an event does not grow faster than the event.
 const (
-	mostPaths = 100      // of the diff of a step, and of what it hides
-	mostName  = 2 << 10  // bytes of a URN, a name, a type
-	mostPacks = 100      // policy packs
-	mostText  = 2 * 4000 // bytes of a message; fewer are shown
+	mostPaths = 100     // of the diff of a step, and of what it hides
+	mostName  = 2 << 10 // bytes of a URN, a name, a type
+	mostPacks = 100     // policy packs
+	mostText  = 2 * messageText
 )
 
 // severities are those that messages have; another one is shown as the first.

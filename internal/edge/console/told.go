@@ -33,7 +33,7 @@ type told struct {
 	messages   []message
 	dropped    int // messages that came before those
 	bytes      int // of the messages
-	omitted    int // events of resources beyond mostSteps
+	omitted    int // events of resources beyond mostSteps, or with a name that is too long
 	violations int
 	restarts   []time.Time // when the program was started again
 	ended      bool

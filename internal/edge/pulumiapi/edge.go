@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"runtime/debug"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -214,19 +213,6 @@ func (c *call) beginSpan() {
 	}
 }
 
-// endSpan ends the call's span. A status of the client's making is no failure of the server.
-func (c *call) endSpan(status int) {
-	if c.span == nil {
-		return
-	}
-	class := ""
-	if status >= http.StatusInternalServerError {
-		class = strconv.Itoa(status)
-	}
-	c.span.Set(tracing.HTTPStatus.Int(status))
-	c.span.End(class)
-}
-
 // admit authenticates the caller and checks the route's rule. What the path names is looked at once it is known who
 // names it.
 func (c *call) admit() error {
@@ -371,7 +357,7 @@ func (e *edge) end(c *call, answer any, err error) {
 		"organization", c.entry.Organization,
 		"stack", c.entry.Stack, "subject", c.entry.Subject, "took", time.Since(c.entry.Time).Round(time.Microsecond).String())
 	c.write(status, answer)
-	c.endSpan(status)
+	c.span.EndHTTP(status)
 	if e.Counted != nil {
 		e.Counted(c.route.name(), status, time.Since(c.entry.Time))
 	}

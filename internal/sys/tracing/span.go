@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"math/rand/v2"
+	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -115,6 +117,17 @@ func (s *Span) TraceID() string {
 		return ""
 	}
 	return s.span.SpanContext().TraceID().String()
+}
+
+// EndHTTP ends the span of a call that was answered with a status. One of the client's making is no failure of the
+// server.
+func (s *Span) EndHTTP(status int) {
+	class := ""
+	if status >= http.StatusInternalServerError {
+		class = strconv.Itoa(status)
+	}
+	s.Set(HTTPStatus.Int(status))
+	s.End(class)
 }
 
 // Set adds attributes.
