@@ -48,13 +48,18 @@ func TestWhatAProgramLeavesEndsWithItsUpdate(t *testing.T) {
 	hop := write(t, filepath.Join(b.Home(), mark+".sh"),
 		`[ $1 -gt 0 ] && setsid /bin/sh "$0" $(($1 - 1)) </dev/null >/dev/null 2>&1 &`)
 	if out, err := inBox(t, b, `
-for n in 1 2 3 4 5 6 7 8 9; do (setsid sh -c "sleep 1000; : `+mark+`" </dev/null >/dev/null 2>&1 &); done
-(setsid sh -c "trap '' HUP INT TERM; sleep 1000; : `+mark+`" </dev/null >/dev/null 2>&1 &)
+for n in 1 2 3 4 5 6 7 8 9; do
+	(setsid sh -c "echo > begun-$n; sleep 1000; : `+mark+`" </dev/null >/dev/null 2>&1 &)
+done
+(setsid sh -c "trap '' HUP INT TERM; echo > begun-10; sleep 1000; : `+mark+`" </dev/null >/dev/null 2>&1 &)
 for n in 1 2 3; do setsid sh `+hop+` 20000 </dev/null >/dev/null 2>&1 & done
-wait`); err != nil {
+for n in 1 2 3 4 5 6 7 8 9 10; do while [ ! -e begun-$n ]; do sleep 0.01; done; done
+wait`); err != nil { // the end of its group ends what has no session of its own yet
 		t.Fatalf("%s: %v", out, err)
 	}
-	waittest.Until(t, "ten wait", func() bool { return len(runningWith(t, mark)) >= 10 })
+	if found := runningWith(t, mark); len(found) < 10 {
+		t.Fatalf("only %v wait", found)
+	}
 	neighbour := waiting(t, other)
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
