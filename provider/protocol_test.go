@@ -31,7 +31,7 @@ type box struct {
 	next    error // what the next Reconcile fails with
 	nextID  string
 	entered chan struct{} // closed when a Reconcile that waits has begun
-	olds    *boxIn // of the last Reconcile
+	olds    *boxIn        // of the last Reconcile
 }
 
 type boxConfig struct {
@@ -396,7 +396,7 @@ func TestAnUpdateThatIsNotDoneOrUnknownIsSoThoughItSaysTheID(t *testing.T) {
 	}
 }
 
-func TestCancelEndsWhatRuns(t *testing.T) {
+func TestCancelEndsWhatRunsAndNothingElse(t *testing.T) {
 	b, c := start(t)
 	done := make(chan error, 1)
 	go func() {
@@ -411,6 +411,10 @@ func TestCancelEndsWhatRuns(t *testing.T) {
 	}
 	if err := <-done; status.Code(err) != codes.Canceled {
 		t.Errorf("ended with %v", err)
+	}
+	if _, err := c.Create(t.Context(), &pulumirpc.CreateRequest{Urn: urnText, Properties: bag(t, resource.PropertyMap{
+		"name": str("a"), "size": num(2), "color": str("red")})}); err != nil {
+		t.Errorf("what is called after that ends with %v", err)
 	}
 }
 

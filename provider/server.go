@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
@@ -31,6 +32,7 @@ func newServer(p Package) *server {
 		resources: map[string]Resource{}, components: map[string]Component{}, functions: map[string]Function{},
 	}
 	s.life, s.cancel = context.WithCancel(context.Background())
+	s.calls, s.cancelCalls = context.WithCancel(s.life)
 	s.dir, _ = os.Getwd() // an error leaves paths relative
 	for _, m := range p.Modules {
 		for _, r := range m.Resources {
@@ -55,8 +57,12 @@ type server struct {
 	components map[string]Component
 	functions  map[string]Function
 
-	life   context.Context // ends with Cancel
+	life   context.Context // ends with the plugin
 	cancel context.CancelFunc
+
+	mu          sync.Mutex
+	calls       context.Context // of those that began since the last Cancel
+	cancelCalls context.CancelFunc
 }
 
 type dirKey struct{}
@@ -72,7 +78,9 @@ func ProgramDir(ctx context.Context) string {
 func (s *server) scope(ctx context.Context, timeout float64) (context.Context, context.CancelFunc) {
 	ctx = context.WithValue(ctx, dirKey{}, s.dir)
 	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(s.life, cancel)
+	s.mu.Lock()
+	stop := context.AfterFunc(s.calls, cancel)
+	s.mu.Unlock()
 	end := func() { stop(); cancel() }
 	if timeout <= 0 {
 		return ctx, end
@@ -137,8 +145,12 @@ func (s *server) GetMappings(
 	return &pulumirpc.GetMappingsResponse{Providers: []string{s.pkg.Name}}, nil
 }
 
+// Cancel ends the calls that run. One that begins later is answered: what the others have done may be looked for.
 func (s *server) Cancel(context.Context, *emptypb.Empty) (*emptypb.Empty, error) {
-	s.cancel()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cancelCalls()
+	s.calls, s.cancelCalls = context.WithCancel(s.life)
 	return &emptypb.Empty{}, nil
 }
 

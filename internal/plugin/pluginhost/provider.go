@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/deployctl/deployctl/internal/plugin/intake"
@@ -60,6 +61,7 @@ type Provider struct {
 	configured  chan struct{}
 	configErr   error
 	extensions  extensions
+	cancelled   atomic.Bool
 }
 
 // Died returns a channel that is closed once the provider can no longer answer.
@@ -86,14 +88,36 @@ func (p *Provider) Close() error {
 	return nil
 }
 
-// unusable reports whether Configure has failed: the process cannot be configured again.
+// SignalCancellation asks the provider to end the calls that run. A plugin may answer none after that, so the next call
+// is of another process.
+func (p *Provider) SignalCancellation(ctx context.Context) error {
+	p.cancelled.Store(true)
+	return p.Provider.SignalCancellation(ctx)
+}
+
+// unusable reports whether the process answers no more calls: Configure has failed, and cannot be repeated, or it was
+// cancelled.
 func (p *Provider) unusable() bool {
 	select {
 	case <-p.configured:
-		return p.configErr != nil
+		return p.configErr != nil || p.cancelled.Load()
 	default:
-		return false
+		return p.cancelled.Load()
 	}
+}
+
+// lastCalls is how long calls of a cancelled provider may take to end while another process has its place.
+const lastCalls = 10 * time.Second
+
+// replaced ends a provider in whose place there is another one, when its last calls have had the time to end.
+func (p *Provider) replaced() {
+	if p.cancelled.Load() {
+		select {
+		case <-p.Died():
+		case <-time.After(lastCalls):
+		}
+	}
+	p.end.stop(stopGrace)
 }
 
 // Configure configures the provider once, and waits for its answer. In a preview with unknown inputs the provider is
