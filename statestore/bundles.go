@@ -132,7 +132,7 @@ func (s *Store) PutFile(ctx context.Context, name deployments.StackName, digest 
 	}
 	key := s.month(r) + fileHash(r, digest)
 	if len(content) < largeFile {
-		return s.putBlob(ctx, r, key, content)
+		return s.stacks.PutBlob(ctx, r.Stack, key, content)
 	}
 	_, err = s.objects.Put(ctx, key, r.Box.SealOwned(content, "blob "+path.Base(key)), bucket.Condition{})
 	return bucket.Failed(err, "write the file "+digest)
@@ -140,12 +140,12 @@ func (s *Store) PutFile(ctx context.Context, name deployments.StackName, digest 
 
 // month returns the folder of the files that are sent now.
 func (s *Store) month(r *stackKeys) string {
-	return blobKey(r, "files", s.now().UTC().Format(monthForm), "")
+	return r.BlobKey("files", s.now().UTC().Format(monthForm), "")
 }
 
 const monthForm = "2006-01"
 
-func filesKey(r *stackKeys) string { return blobKey(r, "files", "") }
+func filesKey(r *stackKeys) string { return r.BlobKey("files", "") }
 
 // find returns a stored file: of this month, else of the latest month that has it, else one that an older release
 // stored without a month.
@@ -158,7 +158,7 @@ func (s *Store) find(ctx context.Context, r *stackKeys, hash string) (o bucket.O
 	if err != nil {
 		return bucket.Object{}, false, err
 	}
-	for _, folder := range slices.Backward(append([]string{blobKey(r, "")}, l.Keys...)) {
+	for _, folder := range slices.Backward(append([]string{r.BlobKey("")}, l.Keys...)) {
 		if o, err = s.objects.Get(ctx, folder+hash); !errors.Is(err, bucket.ErrAbsent) {
 			break
 		}
@@ -219,7 +219,7 @@ func (s *Store) PutManifest(ctx context.Context, name deployments.StackName, m d
 	if err := s.copyToMonth(ctx, r, missing); err != nil { // the month may have ended since they were sent
 		return "", err
 	}
-	if err := s.putBlob(ctx, r, key, content); err != nil {
+	if err := s.stacks.PutBlob(ctx, r.Stack, key, content); err != nil {
 		return "", err
 	}
 	s.bundles.note(key)
@@ -233,7 +233,7 @@ func (s *Store) copyToMonth(ctx context.Context, r *stackKeys, digests []string)
 		o, _, err := s.find(ctx, r, hash)
 		if errors.Is(err, bucket.ErrAbsent) {
 			return deployments.Errorf(deployments.CodeInvalid, "%s of the project are not uploaded yet, %s among them",
-				plural(len(digests), "file"), digest)
+				deployments.Plural(len(digests), "file"), digest)
 		}
 		if err == nil {
 			_, err = s.objects.Put(ctx, s.month(r)+hash, o.Data, bucket.Condition{})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/stackobjects"
 )
 
 // Claim is the right to move a stack's head, until a later claim of the stack. It can be passed on as JSON.
@@ -146,11 +147,11 @@ func (s *Store) Sweep(ctx context.Context, name deployments.StackName, version i
 
 // workingFolders returns the folders of an update that only its recovery would need, those that there are.
 func (s *Store) workingFolders(ctx context.Context, u deployments.UpdateName) ([]string, error) {
-	prefix := updateKey(u, "")
+	prefix := stackobjects.UpdateKey(u, "")
 	l, err := s.objects.List(ctx, bucket.Query{Prefix: prefix, Fold: true})
 	var there []string
 	for _, part := range []string{"delta", "outcome", spillFolder, blobFolder, snapshotFolder} {
-		if folder := updateKey(u, part, ""); slices.Contains(l.Keys, folder) {
+		if folder := stackobjects.UpdateKey(u, part, ""); slices.Contains(l.Keys, folder) {
 			there = append(there, folder)
 		}
 	}

@@ -80,7 +80,7 @@ func (k *clientLog) key(u deployments.UpdateName, n int) string {
 }
 
 func (k *clientLog) prefix(u deployments.UpdateName) string {
-	return updateKey(u, append(k.folder, "")...)
+	return stackobjects.UpdateKey(u, append(k.folder, "")...)
 }
 
 // clientLogs are the writes to logs that wait.

@@ -82,7 +82,7 @@ func (s *Store) ExportRaw(ctx context.Context, name deployments.StackName, to io
 		e.index.Active = h.Active.Version
 		for _, folder := range rawFolders {
 			u := deployments.UpdateName{StackName: name, Version: h.Active.Version}
-			if err := e.folder(ctx, updateKey(u, folder, "")); err != nil {
+			if err := e.folder(ctx, stackobjects.UpdateKey(u, folder, "")); err != nil {
 				return err
 			}
 		}

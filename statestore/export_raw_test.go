@@ -76,12 +76,12 @@ func TestWhatNothingCanRecoverIsExportedAsItIsWithItsSecretsEncrypted(t *testing
 	j := imported(t)
 	u := j.lease.Update
 	write := func(folder, name, text string) {
-		j.ok(j.store.stacks.Put(t.Context(), u.StackName, updateKey(u, folder, name), []byte(text)))
+		j.ok(j.store.stacks.Put(t.Context(), u.StackName, stackobjects.UpdateKey(u, folder, name), []byte(text)))
 	}
 	j.put(1, logSize{}, "["+made(1, 1)+"]")
 	j.put(2, logSize{}, `[{"sequenceID":2,"kind":"x"}]`)
 	j.put(3, logSize{}, `[`)
-	key := updateKey(u, journalFolder, "00000004")
+	key := stackobjects.UpdateKey(u, journalFolder, "00000004")
 	_, err := j.store.objects.Put(t.Context(), key, []byte("planted"), bucket.Condition{})
 	j.ok(err)
 	const delta = `[{"seq":1,"kind":"set","state":{"inputs":{"d":"x","v":%s}}}]`
@@ -92,9 +92,9 @@ func TestWhatNothingCanRecoverIsExportedAsItIsWithItsSecretsEncrypted(t *testing
 	write("delta", "00000003", secretText+"x")
 	r, err := j.store.stackKeysOf(t.Context(), u.StackName)
 	j.ok(err)
-	j.ok(j.store.putBlob(t.Context(), r, updateKey(u, blobFolder, "abc"), []byte(secretText)))
+	j.ok(j.store.stacks.PutBlob(t.Context(), r.Stack, stackobjects.UpdateKey(u, blobFolder, "abc"), []byte(secretText)))
 	write(snapshotFolder, "last", `{"sequence":1,"digest":"00"}`+"\n{}")
-	j.ok(j.store.stacks.Put(t.Context(), u.StackName, updateKey(u, "update"), []byte(secretText))) // its request
+	j.ok(j.store.stacks.Put(t.Context(), u.StackName, stackobjects.UpdateKey(u, "update"), []byte(secretText))) // its request
 
 	files, names, faults := j.rawOf()
 	at := "updates/" + u.Version + "/"

@@ -9,6 +9,7 @@ import (
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/sys/panics"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/stackobjects"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
@@ -164,7 +165,7 @@ func (f Finish) mayEnd(h Head) (c Claim, err error) {
 func (s *Store) knowsAll(ctx context.Context, f Finish) (leaves bool, err error) {
 	if f.Saves == 0 { // mostly there is none: what else the list tells of the update saves another one after the next
 		there, err := s.workingFolders(ctx, f.Update)
-		if err != nil || !slices.Contains(there, updateKey(f.Update, "delta", "")) {
+		if err != nil || !slices.Contains(there, stackobjects.UpdateKey(f.Update, "delta", "")) {
 			return len(there) > 0, err
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/deployctl/deployctl/statestore/access"
 	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/seal"
+	"github.com/deployctl/deployctl/statestore/stackobjects"
 )
 
 // The service's keys are stored in the bucket, wrapped by a master key or a key management service (docs/adr/0016). A
@@ -286,7 +287,7 @@ func (s *Store) firstKeys() (seal.Keys, error) {
 
 // inUse reports whether the bucket has sealed objects or stacks.
 func (s *Store) inUse(ctx context.Context) (bool, error) {
-	for _, folder := range []string{stacksFolder, access.TokenFolder, access.MemberFolder, "blobs/", "removed/",
+	for _, folder := range []string{stackobjects.Folder, access.TokenFolder, access.MemberFolder, "blobs/", "removed/",
 		identityFolder, access.AuditFolder, organizationFolder, serviceFolder,
 		quotaFolder} {
 		l, err := s.objects.List(ctx, bucket.Query{Prefix: folder, Limit: 1})

@@ -16,6 +16,7 @@ import (
 	"github.com/deployctl/deployctl/internal/values/rawjson"
 	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/journal"
+	"github.com/deployctl/deployctl/statestore/stackobjects"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
@@ -73,7 +74,7 @@ func (s *Store) finishLease(
 	return w, errors.Join(s.Commit(ctx, claim, w), rejected)
 }
 
-func rejectedKey(u deployments.UpdateName) string { return updateKey(u, snapshotFolder, "rejected") }
+func rejectedKey(u deployments.UpdateName) string { return stackobjects.UpdateKey(u, snapshotFolder, "rejected") }
 
 // rejected returns the error with which FinishLease ended before, as CodeInvalid; nil when it had none.
 func (s *Store) rejected(ctx context.Context, u deployments.UpdateName) error {

@@ -40,7 +40,7 @@ const (
 // PutCreated stores or replaces an update that a client has created.
 func (s *Store) PutCreated(ctx context.Context, c deployments.CreatedUpdate) error {
 	u := deployments.CreatedName(c.Request.Stack, c.ID)
-	return s.stacks.PutJSON(ctx, u.StackName, updateKey(u, createdObject), c)
+	return s.stacks.PutJSON(ctx, u.StackName, stackobjects.UpdateKey(u, createdObject), c)
 }
 
 // Created returns what PutCreated stored; CodeNotFound when there is none.
@@ -51,7 +51,7 @@ func (s *Store) Created(
 	if err := u.Validate(); err != nil {
 		return c, err
 	}
-	_, err = s.stacks.GetJSON(ctx, name, updateKey(u, createdObject), &c)
+	_, err = s.stacks.GetJSON(ctx, name, stackobjects.UpdateKey(u, createdObject), &c)
 	if errors.Is(err, bucket.ErrAbsent) {
 		err = deployments.Errorf(deployments.CodeNotFound, "the stack %s has no update %s", name, id)
 	}
@@ -113,7 +113,7 @@ type leasedSnapshot struct {
 	tag        string // of the stored object; empty when there is none
 }
 
-func snapshotKey(u deployments.UpdateName) string { return updateKey(u, snapshotFolder, "last") }
+func snapshotKey(u deployments.UpdateName) string { return stackobjects.UpdateKey(u, snapshotFolder, "last") }
 
 // lastSnapshot reads the last whole deployment of a client; the zero value when there is none. It is stored with a line
 // of JSON before it, so that its bytes stay as they are.
@@ -230,7 +230,7 @@ func edit(text []byte, edits []deployments.TextEdit) ([]byte, error) {
 	return append(out, text[at:]...), nil
 }
 
-func changesKey(u deployments.UpdateName) string { return updateKey(u, snapshotFolder, "changes") }
+func changesKey(u deployments.UpdateName) string { return stackobjects.UpdateKey(u, snapshotFolder, "changes") }
 
 // PutLeaseChanges stores how many steps of each kind a client says that it has made.
 func (s *Store) PutLeaseChanges(ctx context.Context, u deployments.UpdateName, changes map[string]int) error {

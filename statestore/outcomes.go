@@ -41,7 +41,7 @@ func (s *Store) Answered(ctx context.Context, u deployments.UpdateName) (map[int
 	if err != nil {
 		return nil, err
 	}
-	prefix := updateKey(u, "outcome", "")
+	prefix := stackobjects.UpdateKey(u, "outcome", "")
 	l, err := s.objects.List(ctx, bucket.Query{Prefix: prefix})
 	if err != nil {
 		return nil, bucket.Failed(err, "list "+prefix)
@@ -62,7 +62,7 @@ func (s *Store) Answered(ctx context.Context, u deployments.UpdateName) (map[int
 }
 
 func outcomeKey(u deployments.UpdateName, op, round int) string {
-	return updateKey(u, "outcome", fmt.Sprintf("%d.%d", op, round))
+	return stackobjects.UpdateKey(u, "outcome", fmt.Sprintf("%d.%d", op, round))
 }
 
 // absence is what NoteAbsence records. Earlier builds recorded the text of Sought alone, of a create whose seed no

@@ -12,6 +12,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/stackobjects"
 )
 
 // quotaFolder has a folder for each organization that has, or had, a quota.
@@ -160,7 +161,7 @@ func (s *Store) quotaNames(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	folders, err := s.descend(ctx, []string{quotaFolder}, "")
+	folders, err := bucket.Folders(ctx, s.objects, []string{quotaFolder}, "")
 	for _, folder := range folders {
 		if name := path.Base(folder); deployments.ValidateName("organization", name) == nil {
 			names = append(names, name)
@@ -226,14 +227,14 @@ func (s *Store) countUse(ctx context.Context, organization string) (use, error) 
 
 // stackNames returns the names of what an organization has folders of, sorted.
 func (s *Store) stackNames(ctx context.Context, organization string) (names []string, err error) {
-	folders := []string{stacksFolder}
+	folders := []string{stackobjects.Folder}
 	for _, part := range []string{organization, "", ""} {
-		if folders, err = s.descend(ctx, folders, part); err != nil {
+		if folders, err = bucket.Folders(ctx, s.objects, folders, part); err != nil {
 			return nil, err
 		}
 	}
 	for _, folder := range folders {
-		names = append(names, strings.Trim(strings.TrimPrefix(folder, stacksFolder), "/"))
+		names = append(names, strings.Trim(strings.TrimPrefix(folder, stackobjects.Folder), "/"))
 	}
 	return names, nil
 }
@@ -272,7 +273,7 @@ func (s *Store) MayBegin(ctx context.Context, r deployments.UpdateRequest) error
 		}
 		if n > most {
 			return deployments.OverQuota(organization, deployments.LimitResources, most, "has "+
-				plural(int(n), "resource"), "destroy some first, which is still possible as are previews and refreshes")
+				deployments.Plural(int(n), "resource"), "destroy some first, which is still possible as are previews and refreshes")
 		}
 	}
 	if most, bounded := q[deployments.LimitWorkerMinutes]; bounded && r.Lease == nil && r.Kind != engine.KindDestroy {
@@ -282,7 +283,7 @@ func (s *Store) MayBegin(ctx context.Context, r deployments.UpdateRequest) error
 		}
 		if n >= most {
 			return deployments.OverQuota(organization, deployments.LimitWorkerMinutes, most, "has used "+
-				plural(int(n), "minute")+" of the workers", "wait until those of 30 days ago do not count any more "+
+				deployments.Plural(int(n), "minute")+" of the workers", "wait until those of 30 days ago do not count any more "+
 				"(a destroy is possible meanwhile)")
 		}
 	}
@@ -296,5 +297,5 @@ func (s *Store) checkUpload(ctx context.Context, organization string, bytes int6
 		return err
 	}
 	return deployments.OverQuota(organization, deployments.LimitUploadBytes, most, "is sent a program of "+
-		plural(int(bytes), "byte"), "leave out files that the program does not need, with .deployctlignore")
+		deployments.Plural(int(bytes), "byte"), "leave out files that the program does not need, with .deployctlignore")
 }

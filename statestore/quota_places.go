@@ -8,6 +8,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/stackobjects"
 )
 
 // placesKey is what of an organization has a place within its quota and may not be seen yet otherwise. It is changed by
@@ -71,7 +72,7 @@ func (s *Store) placeStack(ctx context.Context, name deployments.StackName, reso
 		n, err := s.resourcesOf(ctx, name.Organization)
 		if err == nil && n+int64(resources) > most {
 			err = deployments.OverQuota(name.Organization, deployments.LimitResources, most, "would have "+
-				plural(int(n)+resources, "resource"), "")
+				deployments.Plural(int(n)+resources, "resource"), "")
 		}
 		if err != nil {
 			return err
@@ -98,7 +99,7 @@ func (s *Store) placeStack(ctx context.Context, name deployments.StackName, reso
 			return slices.Contains(there, p.Name) || s.now().Sub(p.At) >= placeFor
 		})
 		if n := len(there) + len(p.Stacks); int64(n) >= most {
-			return false, deployments.OverQuota(name.Organization, deployments.LimitStacks, most, "has "+plural(n, "stack"),
+			return false, deployments.OverQuota(name.Organization, deployments.LimitStacks, most, "has "+deployments.Plural(n, "stack"),
 				"remove one (`deployctl stack rm`)")
 		}
 		p.Stacks = append(p.Stacks, place{name.String(), s.now().UTC()})
@@ -110,7 +111,7 @@ func (s *Store) placeStack(ctx context.Context, name deployments.StackName, reso
 func (s *Store) withHeads(ctx context.Context, names []string) ([]string, error) {
 	gone := make([]bool, len(names))
 	err := bucket.Each(names, func(text string) error {
-		_, err := s.objects.Tag(ctx, stacksFolder+text+"/head.json")
+		_, err := s.objects.Tag(ctx, stackobjects.Folder+text+"/head.json")
 		if errors.Is(err, bucket.ErrAbsent) {
 			i, _ := slices.BinarySearch(names, text)
 			gone[i], err = true, nil
@@ -170,7 +171,7 @@ func (s *Store) noPlace(ctx context.Context, organization string, p *places, mos
 		}
 	}
 	if n := len(p.Updates); int64(n) >= most {
-		why = "the organization " + organization + " runs " + plural(n, "update") + ", and its quota allows " +
+		why = "the organization " + organization + " runs " + deployments.Plural(n, "update") + ", and its quota allows " +
 			deployments.LimitUpdates.Shown(most) + "; this one begins when another one has ended"
 	}
 	return why, nil

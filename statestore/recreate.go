@@ -9,6 +9,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/stackobjects"
 )
 
 // A stack may get the identity of one that is gone (docs/adr/0071). Two living stacks never have one identity: each
@@ -114,7 +115,7 @@ func (s *Store) unheld(ctx context.Context, identity, id string) error {
 			return err
 		}
 		err = bucket.Each(before, func(folder string) error {
-			name, err := deployments.ParseStackName(strings.Trim(strings.TrimPrefix(folder, stacksFolder), "/"),
+			name, err := deployments.ParseStackName(strings.Trim(strings.TrimPrefix(folder, stackobjects.Folder), "/"),
 				deployments.StackName{})
 			if err != nil {
 				return nil //nolint:nilerr // no stack can have this name
@@ -148,10 +149,10 @@ func (s *Store) unheld(ctx context.Context, identity, id string) error {
 }
 
 func (s *Store) stackFolders(ctx context.Context) ([]string, error) {
-	folders := []string{stacksFolder}
+	folders := []string{stackobjects.Folder}
 	for range 3 { // organization, project, stack
 		var err error
-		if folders, err = s.descend(ctx, folders, ""); err != nil {
+		if folders, err = bucket.Folders(ctx, s.objects, folders, ""); err != nil {
 			return nil, err
 		}
 	}

@@ -210,7 +210,7 @@ func (c *collection) blobs(ctx context.Context) error {
 	if c.head.Active != nil {
 		return nil
 	}
-	return c.removeOld(ctx, blobKey(c.ring(c.head.ID), ""), c.before(max(c.keep.Age, minBundleAge)), &c.Blobs)
+	return c.removeOld(ctx, c.ring(c.head.ID).BlobKey(""), c.before(max(c.keep.Age, minBundleAge)), &c.Blobs)
 }
 
 // absences removes the records that a resource did not exist before its create, and of what lost creates have made,

@@ -97,7 +97,7 @@ func (s *Store) DropKey(ctx context.Context, id string, tally Tally) error {
 		case info.Objects > 0:
 			return deployments.Errorf(deployments.CodeConflict,
 				"%s of the bucket are sealed with the key %s: seal them again with `deployctl key reseal`",
-				plural(info.Objects, "object"), id)
+				deployments.Plural(info.Objects, "object"), id)
 		}
 		return s.forgetKey(ctx, id)
 	}

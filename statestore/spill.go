@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/statestore/stackobjects"
 )
 
 const spillFolder = "aside"
@@ -21,5 +22,5 @@ func (s *Store) LoadSpilled(ctx context.Context, p deployments.SpilledPart) ([]b
 }
 
 func spilledKey(p deployments.SpilledPart) string {
-	return updateKey(p.Update, spillFolder, p.Name, strconv.Itoa(p.Part))
+	return stackobjects.UpdateKey(p.Update, spillFolder, p.Name, strconv.Itoa(p.Part))
 }

@@ -152,7 +152,7 @@ const mostLost = 10
 func (s *Store) begun(ctx context.Context, name deployments.StackName, h Head, next int) (int, error) {
 	for version := min(next, h.Next+mostLost) - 1; version >= h.Next; version-- {
 		u := deployments.UpdateName{StackName: name, Version: strconv.Itoa(version)}
-		prefix := updateKey(u, "delta", "")
+		prefix := stackobjects.UpdateKey(u, "delta", "")
 		l, err := s.objects.List(ctx, bucket.Query{Prefix: prefix, Limit: 8})
 		if err != nil {
 			return 0, bucket.Failed(err, "list "+prefix)

@@ -25,9 +25,9 @@ func (s *Store) putRequest(
 	ctx context.Context, u deployments.UpdateName, r deployments.UpdateRequest, c bucket.Condition,
 ) error {
 	if r.Submitted == nil || r.Submitted.StackID == "" {
-		return s.stacks.PutIf(ctx, u.StackName, updateKey(u, "update"), r, c)
+		return s.stacks.PutIf(ctx, u.StackName, stackobjects.UpdateKey(u, "update"), r, c)
 	}
-	return s.stacks.PutIn(ctx, s.ring(r.Submitted.StackID).Stack, u.StackName, updateKey(u, "update"), r, c)
+	return s.stacks.PutIn(ctx, s.ring(r.Submitted.StackID).Stack, u.StackName, stackobjects.UpdateKey(u, "update"), r, c)
 }
 
 // BeginPreview stores the request of a preview. CodeConflict: another workflow run has begun the preview.
@@ -46,7 +46,7 @@ func (s *Store) BeginPreview(ctx context.Context, u deployments.UpdateName, r de
 // Request returns what PutRequest or BeginPreview stored; CodeNotFound when there is none.
 func (s *Store) Request(ctx context.Context, u deployments.UpdateName) (deployments.UpdateRequest, error) {
 	var r deployments.UpdateRequest
-	_, err := s.stacks.GetJSON(ctx, u.StackName, updateKey(u, "update"), &r)
+	_, err := s.stacks.GetJSON(ctx, u.StackName, stackobjects.UpdateKey(u, "update"), &r)
 	return r, err
 }
 
@@ -244,7 +244,7 @@ func infoKey(u deployments.UpdateName) string {
 	if n := u.Number(); n > 0 {
 		return stackobjects.Key(u.StackName, "history", fmt.Sprintf("%010d", deployments.MaxVersion+1-n))
 	}
-	return updateKey(u, "info")
+	return stackobjects.UpdateKey(u, "info")
 }
 
 // SaveDeltas makes deltas durable as the update's save of this number, from 1. A repeated number must have the same
@@ -280,7 +280,7 @@ func (s *Store) LoadDeltas(ctx context.Context, u deployments.UpdateName, from, 
 // LastSave returns the number of the update's last save; 0 when there is none. CodeFormat when one before it is
 // missing.
 func (s *Store) LastSave(ctx context.Context, u deployments.UpdateName) (int, error) {
-	prefix := updateKey(u, "delta", "")
+	prefix := stackobjects.UpdateKey(u, "delta", "")
 	l, err := s.objects.List(ctx, bucket.Query{Prefix: prefix})
 	if err != nil || len(l.Keys) == 0 {
 		return 0, bucket.Failed(err, "list "+prefix)
@@ -312,7 +312,7 @@ func (s *Store) lostSave(ctx context.Context, u deployments.UpdateName, key stri
 }
 
 func deltaKey(u deployments.UpdateName, number int) string {
-	return updateKey(u, "delta", fmt.Sprintf("%08d", number))
+	return stackobjects.UpdateKey(u, "delta", fmt.Sprintf("%08d", number))
 }
 
 // Part names one part of an update's event log. A log has streams with one writer each; the parts of a stream are
@@ -358,7 +358,7 @@ func (s *Store) readEvents(ctx context.Context, p Part) ([]byte, error) {
 
 // Streams returns the names of an event log's streams, sorted.
 func (s *Store) Streams(ctx context.Context, u deployments.UpdateName) ([]string, error) {
-	prefix := updateKey(u, eventsFolder, "")
+	prefix := stackobjects.UpdateKey(u, eventsFolder, "")
 	l, err := s.objects.List(ctx, bucket.Query{Prefix: prefix, Fold: true})
 	names := make([]string, len(l.Keys))
 	for i, key := range l.Keys {
@@ -368,5 +368,5 @@ func (s *Store) Streams(ctx context.Context, u deployments.UpdateName) ([]string
 }
 
 func eventsKey(p Part) string {
-	return updateKey(p.Update, eventsFolder, p.Stream, fmt.Sprintf("%08d", p.Number))
+	return stackobjects.UpdateKey(p.Update, eventsFolder, p.Stream, fmt.Sprintf("%08d", p.Number))
 }

@@ -2,6 +2,8 @@ package bucket
 
 import (
 	"context"
+	"sort"
+	"strings"
 	"sync"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -105,4 +107,26 @@ func Each(items []string, f func(string) error) error {
 	close(next)
 	wg.Wait()
 	return first
+}
+
+// Folders returns the folders called name, or all when it is empty, in the given folders, sorted.
+func Folders(ctx context.Context, objects Objects, in []string, name string) ([]string, error) {
+	var below []string
+	for _, folder := range in {
+		if name != "" {
+			below = append(below, folder+name+"/")
+			continue
+		}
+		l, err := objects.List(ctx, Query{Prefix: folder, Fold: true})
+		if err != nil {
+			return nil, Failed(err, "list "+folder)
+		}
+		for _, key := range l.Keys {
+			if strings.HasSuffix(key, "/") && CheckKey(key) == nil { // else it is some file, not a folder
+				below = append(below, key)
+			}
+		}
+	}
+	sort.Strings(below)
+	return below, nil
 }
