@@ -197,7 +197,7 @@ func TestAnAnswerThatComesAfterTheUpdateIsFoundByTheNext(t *testing.T) {
 		Reported(h.acts, []byte(token), errors.New("the workflow is closed"))
 	}
 	waittest.Until(t, "what was made is stored", func() bool {
-		id, err := h.store.Made(t.Context(), testStack, seedOf(thingURN))
+		id, err := h.store.Creates.Made(t.Context(), testStack, seedOf(thingURN))
 		return err == nil && id == made.ID
 	})
 	next := step

@@ -74,7 +74,9 @@ func (s *Store) finishLease(
 	return w, errors.Join(s.Commit(ctx, claim, w), rejected)
 }
 
-func rejectedKey(u deployments.UpdateName) string { return stackobjects.UpdateKey(u, snapshotFolder, "rejected") }
+func rejectedKey(u deployments.UpdateName) string {
+	return stackobjects.UpdateKey(u, snapshotFolder, "rejected")
+}
 
 // rejected returns the error with which FinishLease ended before, as CodeInvalid; nil when it had none.
 func (s *Store) rejected(ctx context.Context, u deployments.UpdateName) error {

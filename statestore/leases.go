@@ -113,7 +113,9 @@ type leasedSnapshot struct {
 	tag        string // of the stored object; empty when there is none
 }
 
-func snapshotKey(u deployments.UpdateName) string { return stackobjects.UpdateKey(u, snapshotFolder, "last") }
+func snapshotKey(u deployments.UpdateName) string {
+	return stackobjects.UpdateKey(u, snapshotFolder, "last")
+}
 
 // lastSnapshot reads the last whole deployment of a client; the zero value when there is none. It is stored with a line
 // of JSON before it, so that its bytes stay as they are.
@@ -230,7 +232,9 @@ func edit(text []byte, edits []deployments.TextEdit) ([]byte, error) {
 	return append(out, text[at:]...), nil
 }
 
-func changesKey(u deployments.UpdateName) string { return stackobjects.UpdateKey(u, snapshotFolder, "changes") }
+func changesKey(u deployments.UpdateName) string {
+	return stackobjects.UpdateKey(u, snapshotFolder, "changes")
+}
 
 // PutLeaseChanges stores how many steps of each kind a client says that it has made.
 func (s *Store) PutLeaseChanges(ctx context.Context, u deployments.UpdateName, changes map[string]int) error {

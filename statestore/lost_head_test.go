@@ -10,6 +10,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/creates"
 	"github.com/deployctl/deployctl/statestore/seal"
 	"github.com/deployctl/deployctl/statestore/storetest"
 )
@@ -137,19 +138,19 @@ func TestALateRecordOfACreateIsNoneOfTheNextStack(t *testing.T) {
 	s := newStack(t, objects)
 	late, err := statestore.New(objects, statestore.Options{Master: storetest.Master})
 	must(t, err)
-	seed, mark := []byte("seed"), statestore.CreateMark{Place: "tags.mark", Text: "m"}
-	must(t, late.NoteMark(t.Context(), dev, seed, mark))
-	if noted, err := s.NotedMark(t.Context(), dev, seed); err != nil || noted != mark {
+	seed, mark := []byte("seed"), creates.Mark{Place: "tags.mark", Text: "m"}
+	must(t, late.Creates.NoteMark(t.Context(), dev, seed, mark))
+	if noted, err := s.Creates.NotedMark(t.Context(), dev, seed); err != nil || noted != mark {
 		t.Fatalf("it noted %+v, %v", noted, err)
 	}
 	must(t, s.RemoveStack(t.Context(), dev, true))
 	must(t, s.CreateStack(t.Context(), dev, nil))
-	must(t, late.NoteMark(t.Context(), dev, seed, mark))
-	must(t, late.PutMade(t.Context(), dev, seed, "id"))
-	if noted, err := s.NotedMark(t.Context(), dev, seed); err != nil || noted != (statestore.CreateMark{}) {
+	must(t, late.Creates.NoteMark(t.Context(), dev, seed, mark))
+	must(t, late.Creates.PutMade(t.Context(), dev, seed, "id"))
+	if noted, err := s.Creates.NotedMark(t.Context(), dev, seed); err != nil || noted != (creates.Mark{}) {
 		t.Errorf("the next stack has %+v, %v", noted, err)
 	}
-	if id, err := s.Made(t.Context(), dev, seed); err != nil || id != "" {
+	if id, err := s.Creates.Made(t.Context(), dev, seed); err != nil || id != "" {
 		t.Errorf("the next stack has made %q, %v", id, err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/values/rawjson"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/creates"
 	"github.com/deployctl/deployctl/statestore/stackobjects"
 )
 
@@ -220,7 +221,7 @@ func (c *collection) absences(ctx context.Context) error {
 	if c.head.Active != nil {
 		return nil
 	}
-	prefix := stackobjects.Key(c.name, "creates", "")
+	prefix := creates.Folder(c.name)
 	l, err := c.objects.List(ctx, bucket.Query{Prefix: prefix})
 	if err != nil {
 		return bucket.Failed(err, "list "+prefix)
@@ -262,8 +263,8 @@ func (c *collection) neededRecords(ctx context.Context) (map[string]bool, error)
 		if err := json.Unmarshal(raw, &operation); err != nil {
 			return nil, err
 		}
-		for _, record := range []createObject{absenceObject, madeObject, markObject} {
-			needed[createKey(c.ring(c.head.ID), c.name, operation.Seed, record)] = true
+		for _, key := range creates.Keys(c.ring(c.head.ID).Stack, c.name, operation.Seed) {
+			needed[key] = true
 		}
 	}
 	return needed, nil

@@ -26,6 +26,7 @@
 //
 //   - bucket: the objects, sealed as a whole or with a MAC, over S3 or in memory, with retries; it knows no stack
 //   - access: who may do what, and the audit log, with the layout of their folders
+//   - creates: what is recorded of creates of resources, to find out what became of them
 //   - jobs: deployments from git, schedules, webhooks and drift checks, with the layout of their folders
 //   - journal: the journal of an update that the stock CLI executes
 //   - passphrase: secrets that a passphrase encrypts
@@ -47,6 +48,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore/access"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/creates"
 	"github.com/deployctl/deployctl/statestore/jobs"
 	"github.com/deployctl/deployctl/statestore/seal"
 	"github.com/deployctl/deployctl/statestore/stackobjects"
@@ -73,6 +75,8 @@ type Store struct {
 	Access *access.Store
 	// Jobs are deployments from git, schedules, webhooks and drift checks.
 	Jobs *jobs.Store
+	// Creates are what is recorded of creates of resources.
+	Creates *creates.Store
 
 	objects bucket.Objects
 	keys    *seal.Keyring
@@ -175,7 +179,7 @@ func New(objects bucket.Objects, o Options) (*Store, error) {
 	}
 	s.sealed = &bucket.Sealed{Objects: objects, Keys: keys, Now: o.Now, Outdated: s.KeysOutdated}
 	s.stacks = &stackobjects.Objects{Sealed: s.sealed, Of: s.stackOf, Now: s.stackNow}
-	s.Jobs = jobs.New(s.stacks)
+	s.Jobs, s.Creates = jobs.New(s.stacks), creates.New(s.stacks)
 	s.Access, err = access.New(s.sealed)
 	return s, err
 }

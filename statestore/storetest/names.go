@@ -115,7 +115,7 @@ func calls(f fixture, update deployments.UpdateName, stack deployments.StackName
 		},
 		"RemoveToken": func(ctx context.Context) error { return f.Access.RemoveToken(ctx, name) },
 		"PutFile":     func(ctx context.Context) error { return f.PutFile(ctx, stack, statestore.Digest(nil), nil) },
-		"NoteAbsence": func(ctx context.Context) error { return f.NoteAbsence(ctx, stack, []byte{1}, "x", 1) },
+		"NoteAbsence": func(ctx context.Context) error { return f.Creates.NoteAbsence(ctx, stack, []byte{1}, "x", 1) },
 		"PutDrift":    func(ctx context.Context) error { return f.Jobs.PutDrift(ctx, stack, deployments.Drift{}) },
 	}
 }

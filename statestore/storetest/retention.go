@@ -11,6 +11,7 @@ import (
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/creates"
 )
 
 const day = 24 * time.Hour
@@ -309,8 +310,8 @@ func collectAbsences(t *testing.T, f fixture) {
 	f.create(t)
 	f.update(t, 1)
 	for n := range 100 {
-		ok(t, f.NoteAbsence(t.Context(), dev, []byte{byte(n), 1}, "x", 1))
-		ok(t, f.NoteMark(t.Context(), dev, []byte{byte(n), 1}, statestore.CreateMark{Place: "tags.m", Text: "x"}))
+		ok(t, f.Creates.NoteAbsence(t.Context(), dev, []byte{byte(n), 1}, "x", 1))
+		ok(t, f.Creates.NoteMark(t.Context(), dev, []byte{byte(n), 1}, creates.Mark{Place: "tags.m", Text: "x"}))
 	}
 	open := []byte{7, 1}
 	f.claim(t, 2, "w")
@@ -328,9 +329,9 @@ func collectAbsences(t *testing.T, f fixture) {
 		ok(t, err)
 		left := 0
 		for n := range 100 {
-			seen, err := f.SawAbsence(t.Context(), dev, []byte{byte(n), 1}, "x", 1)
+			seen, err := f.Creates.SawAbsence(t.Context(), dev, []byte{byte(n), 1}, "x", 1)
 			ok(t, err)
-			mark, err := f.NotedMark(t.Context(), dev, []byte{byte(n), 1})
+			mark, err := f.Creates.NotedMark(t.Context(), dev, []byte{byte(n), 1})
 			ok(t, err)
 			if seen != (mark.Text == "x") {
 				t.Errorf("of create %d, one note is there and another is not", n)
@@ -339,7 +340,7 @@ func collectAbsences(t *testing.T, f fixture) {
 				left++
 			}
 		}
-		if seen, err := f.SawAbsence(t.Context(), dev, open, "x", 0); left != c.want || !seen || err != nil {
+		if seen, err := f.Creates.SawAbsence(t.Context(), dev, open, "x", 0); left != c.want || !seen || err != nil {
 			t.Errorf("after %d days %d notes are left, the open one is there: %t, %v", c.days, left, seen, err)
 		}
 	}
