@@ -230,8 +230,8 @@ func (a *Activities) elsewhere(ctx context.Context, organization string) (string
 	if slices.Contains(a.Organizations, organization) {
 		return "", nil
 	}
-	queue, err := a.Store.TaskQueue(ctx, organization)
-	if err == nil && queue == a.Store.SharedTaskQueue() && len(a.Organizations) == 0 {
+	queue, err := a.Store.Organizations.TaskQueue(ctx, organization)
+	if err == nil && queue == a.Store.Organizations.SharedTaskQueue() && len(a.Organizations) == 0 {
 		queue = ""
 	}
 	return queue, err

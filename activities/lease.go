@@ -50,7 +50,7 @@ func (a *Activities) mayBeginLease(ctx context.Context, in deployments.UpdateInp
 	})
 	asking.Go(func() error { return a.request(asks, deployments.ClaimInput{Update: u, Request: r, Number: 1}) })
 	asking.Go(func() error { a.Store.Expect(asks, u.StackName); return nil })
-	asking.Go(func() error { _, _ = a.Store.Quota(asks, u.Organization); return nil })
+	asking.Go(func() error { _, _ = a.Store.Organizations.Quota(asks, u.Organization); return nil })
 	err := asking.Wait()
 	if err == nil && held != "" { // its client waits for an answer
 		err = deployments.Errorf(deployments.CodeMaintenance, "%s: run the command again later", held)

@@ -30,7 +30,7 @@ func TestOnlyAWorkerOfItsOrganizationHostsAnUpdateOfOneThatHasItsOwn(t *testing.
 			h := newHouse(t)
 			h.acts.Organizations = c.serves
 			if c.dedicated {
-				if err := h.store.Dedicate(t.Context(), mine); err != nil {
+				if err := h.store.Organizations.Dedicate(t.Context(), mine); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -60,7 +60,7 @@ func TestASessionThatWasLostIsNotMadeAgainOnAWorkerOfOthers(t *testing.T) {
 		t.Fatalf("as long as nobody has workers of their own: %v", err)
 	}
 	h.acts.forget(t.Context(), h.update)
-	if err := h.store.Dedicate(t.Context(), testStack.Organization); err != nil {
+	if err := h.store.Organizations.Dedicate(t.Context(), testStack.Organization); err != nil {
 		t.Fatal(err)
 	}
 	if s, err := h.acts.hosted(t.Context(), h.update, h.base); err == nil || s != nil {

@@ -16,7 +16,7 @@ import (
 // limit sets limits of the organization of a house.
 func (h *house) limit(q deployments.Quota) {
 	h.t.Helper()
-	if err := h.store.SetQuota(h.t.Context(), deployments.QuotaChange{Organization: testStack.Organization,
+	if err := h.store.Organizations.SetQuota(h.t.Context(), deployments.QuotaChange{Organization: testStack.Organization,
 		Set: q}); err != nil {
 		h.t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func (h *house) otherRuns() (end func()) {
 	if err := h.store.CreateStack(h.t.Context(), other.StackName, nil); err != nil {
 		h.t.Fatal(err)
 	}
-	if why, err := h.store.PlaceUpdate(h.t.Context(), other); err != nil || why != "" {
+	if why, err := h.store.Organizations.PlaceUpdate(h.t.Context(), other); err != nil || why != "" {
 		h.t.Fatal(why, err)
 	}
 	claim, err := h.store.Claim(h.t.Context(), statestore.Claimant{Update: other, Writer: "w"})
@@ -178,7 +178,7 @@ func TestTheMinutesOfAWorkerAreCountedWhenAnUpdateEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	list, err := h.store.Quotas(t.Context(), testStack.Organization)
+	list, err := h.store.Organizations.Quotas(t.Context(), testStack.Organization)
 	if err != nil || list[0].Used[deployments.LimitWorkerMinutes] != 7 {
 		t.Errorf("the use is %+v, %v", list, err)
 	}

@@ -38,7 +38,7 @@ func (s *Store) Missing(ctx context.Context, name deployments.StackName, m deplo
 	refused := make(chan error, 1)
 	go func() { // the files are looked for meanwhile
 		refused <- panics.Do("looking for the quota of "+name.Organization, func() error {
-			return s.checkUpload(ctx, name.Organization, m.Bytes())
+			return s.Organizations.CheckUpload(ctx, name.Organization, m.Bytes())
 		})
 	}()
 	missing, err := s.unsent(ctx, name, m)
@@ -123,7 +123,7 @@ func (s *Store) PutFile(ctx context.Context, name deployments.StackName, digest 
 		return deployments.Errorf(deployments.CodeInvalid, "the content that was sent for %s has the digest %s: it "+
 			"changed while it was read; try again", digest, got)
 	}
-	if err := s.checkUpload(ctx, name.Organization, int64(len(content))); err != nil {
+	if err := s.Organizations.CheckUpload(ctx, name.Organization, int64(len(content))); err != nil {
 		return err
 	}
 	r, err := s.stackKeysOf(ctx, name)

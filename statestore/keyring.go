@@ -13,6 +13,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore/access"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/organizations"
 	"github.com/deployctl/deployctl/statestore/seal"
 	"github.com/deployctl/deployctl/statestore/stackobjects"
 )
@@ -288,8 +289,8 @@ func (s *Store) firstKeys() (seal.Keys, error) {
 // inUse reports whether the bucket has sealed objects or stacks.
 func (s *Store) inUse(ctx context.Context) (bool, error) {
 	for _, folder := range []string{stackobjects.Folder, access.TokenFolder, access.MemberFolder, "blobs/", "removed/",
-		identityFolder, access.AuditFolder, organizationFolder, serviceFolder,
-		quotaFolder} {
+		identityFolder, access.AuditFolder, organizations.Folder, organizations.ServiceFolder,
+		organizations.QuotaFolder} {
 		l, err := s.objects.List(ctx, bucket.Query{Prefix: folder, Limit: 1})
 		if err != nil {
 			return false, bucket.Failed(err, "list "+folder)

@@ -61,7 +61,7 @@ func (s *Store) RecreateStack(
 		return deployments.Errorf(deployments.CodeForbidden, "a rename may have taken %s to another organization; only an "+
 			"admin of all organizations can give it away", identity)
 	}
-	if err := s.placeStack(ctx, name, 0); err != nil {
+	if err := s.Organizations.PlaceStack(ctx, name, 0); err != nil {
 		return err
 	}
 	if err := s.raiseTombstone(ctx, first, 0, identity, name.String()); err != nil {

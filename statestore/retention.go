@@ -57,7 +57,7 @@ type Collected struct {
 // given out once, and a month does not come again. What cannot be removed now is removed the next time.
 func (s *Store) Collect(ctx context.Context, name deployments.StackName, keep Retention) (Collected, error) {
 	keep.Versions, keep.Age = max(keep.Versions, 1), max(keep.Age, minAge)
-	most, _, err := s.limit(ctx, name.Organization, deployments.LimitVersions)
+	most, _, err := s.Organizations.Limit(ctx, name.Organization, deployments.LimitVersions)
 	if err != nil {
 		return Collected{}, err
 	}

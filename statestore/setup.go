@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 
-	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
@@ -21,14 +20,6 @@ func newIdentity() string {
 	random := make([]byte, 6)
 	_, _ = rand.Read(random) // never fails
 	return hex.EncodeToString(random)
-}
-
-// SharedTaskQueue is the queue of the workers of this store that serve all organizations.
-func (s *Store) SharedTaskQueue() string { return deployments.StoreTaskQueue(s.Identity()) }
-
-// OrganizationTaskQueue is the queue of this store's workers of one organization.
-func (s *Store) OrganizationTaskQueue(organization string) string {
-	return deployments.OrganizationTaskQueue(s.SharedTaskQueue(), organization)
 }
 
 // IsSetUp reports whether the bucket has keys; false only for an empty one, with Options.KeepEmpty.

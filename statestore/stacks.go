@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 
@@ -37,7 +36,7 @@ func (s *Store) createStack(
 	if deployments.CodeOf(err) != deployments.CodeNotFound {
 		return err
 	}
-	if err := s.placeStack(ctx, name, resources); err != nil {
+	if err := s.Organizations.PlaceStack(ctx, name, resources); err != nil {
 		return err
 	}
 	r, _, err := s.readTombstone(ctx, name)
@@ -163,18 +162,6 @@ func (s *Store) ListStacks(ctx context.Context, organization, project string) ([
 	})
 	infos = slices.DeleteFunc(infos, func(i deployments.StackInfo) bool { return i.Stack.Stack == "" })
 	return infos, err
-}
-
-// ListOrganizations returns the names of the organizations that have stacks, or had some whose removal was interrupted.
-func (s *Store) ListOrganizations(ctx context.Context) (names []string, err error) {
-	folders, err := bucket.Folders(ctx, s.objects, []string{stackobjects.Folder}, "")
-	for _, folder := range folders {
-		name := path.Base(folder)
-		if deployments.ValidateName("organization", name) == nil {
-			names = append(names, name)
-		}
-	}
-	return names, err
 }
 
 // TagStack replaces a stack's tags.

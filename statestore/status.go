@@ -2,35 +2,10 @@ package statestore
 
 import (
 	"context"
-	"slices"
-	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore/bucket"
-	"github.com/deployctl/deployctl/statestore/stackobjects"
 )
-
-// StackNames returns the names of the stacks of a project or an organization, sorted; an empty one means all. Some may
-// have been left by an interrupted removal.
-func (s *Store) StackNames(ctx context.Context, organization, project string) ([]deployments.StackName, error) {
-	folders := []string{stackobjects.Folder}
-	for _, part := range []string{organization, project, ""} {
-		var err error
-		if folders, err = bucket.Folders(ctx, s.objects, folders, part); err != nil {
-			return nil, err
-		}
-	}
-	var names []deployments.StackName
-	for _, folder := range folders {
-		name, err := deployments.ParseStackName(strings.Trim(strings.TrimPrefix(folder, stackobjects.Folder), "/"),
-			deployments.StackName{})
-		if err == nil { // else no stack can have this name
-			names = append(names, name)
-		}
-	}
-	slices.SortFunc(names, func(a, b deployments.StackName) int { return strings.Compare(a.String(), b.String()) })
-	return names, nil
-}
 
 // Status describes a stack for an operator, by its head, the end of its history and its last drift check: four requests
 // of the bucket. CodeNotFound when there is none. What cannot be read of it is Damaged.

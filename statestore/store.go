@@ -12,10 +12,6 @@
 //	identities/HASH                                    which creates of the resources of an identity come next
 //	keys/ring.json                                     the service's keys and the store's identity, wrapped by its
 //	                                                   master key or a key management service
-//	organizations/ORG                                  the organization has its own workers; has a MAC
-//	service/mode                                       maintenance or read-only mode, until when
-//	quotas/ORG/{limits,places,minutes}                 what the organization may use, what is about to be made or to run
-//	                                                   within that, and how long workers hosted its updates by day
 //	plugins/ORG/{archives/HASH/{index,N},downloads/HASH,versions/HASH}
 //	                                                   plugins that its workers have downloaded
 //
@@ -29,6 +25,7 @@
 //   - creates: what is recorded of creates of resources, to find out what became of them
 //   - jobs: deployments from git, schedules, webhooks and drift checks, with the layout of their folders
 //   - journal: the journal of an update that the stock CLI executes
+//   - organizations: which have workers of their own, quotas, and the mode of the service
 //   - passphrase: secrets that a passphrase encrypts
 //   - seal: encryption of what is stored, and its keys
 //   - stackobjects: the sealed objects of stacks, by their names
@@ -50,6 +47,7 @@ import (
 	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/creates"
 	"github.com/deployctl/deployctl/statestore/jobs"
+	"github.com/deployctl/deployctl/statestore/organizations"
 	"github.com/deployctl/deployctl/statestore/seal"
 	"github.com/deployctl/deployctl/statestore/stackobjects"
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -77,6 +75,8 @@ type Store struct {
 	Jobs *jobs.Store
 	// Creates are what is recorded of creates of resources.
 	Creates *creates.Store
+	// Organizations are what operators say of organizations: workers of their own, quotas, and the mode of the service.
+	Organizations *organizations.Store
 
 	objects bucket.Objects
 	keys    *seal.Keyring
@@ -103,8 +103,6 @@ type Store struct {
 	bundles    recentBundles
 
 	recreating chan struct{} // held by who reads all heads; see RecreateStack
-	mode       lastMode
-	quotas     *lru.Cache[string, *lastQuota] // by organization
 	clientLogs clientLogs
 	snapshots  *lru.Cache[writtenLease, int64] // the sizes of what leases wrote last; see takeSnapshot
 	// swept are updates that had nothing for Sweep to remove when they ended.
@@ -161,17 +159,13 @@ func New(objects bucket.Objects, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	quotas, err := lru.New[string, *lastQuota](quotasKept)
-	if err != nil {
-		return nil, err
-	}
 	swept, err := lru.New[deployments.UpdateName, struct{}](sweptKept)
 	if err != nil {
 		return nil, err
 	}
 	objects = bucket.Guarded(objects)
 	s := &Store{
-		swept: swept, snapshots: snapshots, heads: heads, bundles: bundles, quotas: quotas,
+		swept: swept, snapshots: snapshots, heads: heads, bundles: bundles,
 		objects: objects, keys: keys, keepers: o.Keepers, adopt: o.Adopt, keep: o.KeepEmpty, now: o.Now,
 		stackKeys: map[string]*stackKeys{}, names: map[string]cachedIdentity{},
 		cache: map[string]*cacheEntry{}, recreating: make(chan struct{}, 1),
@@ -180,7 +174,10 @@ func New(objects bucket.Objects, o Options) (*Store, error) {
 	s.sealed = &bucket.Sealed{Objects: objects, Keys: keys, Now: o.Now, Outdated: s.KeysOutdated}
 	s.stacks = &stackobjects.Objects{Sealed: s.sealed, Of: s.stackOf, Now: s.stackNow}
 	s.Jobs, s.Creates = jobs.New(s.stacks), creates.New(s.stacks)
-	s.Access, err = access.New(s.sealed)
+	if s.Access, err = access.New(s.sealed); err != nil {
+		return nil, err
+	}
+	s.Organizations, err = organizations.New(s.sealed, organizations.Stacks{Head: s.stackOfQuota, Identity: s.Identity})
 	return s, err
 }
 
@@ -253,6 +250,16 @@ func (s *Store) stackOf(ctx context.Context, name deployments.StackName) (stacko
 		return stackobjects.Stack{}, err
 	}
 	return r.Stack, nil
+}
+
+// stackOfQuota returns what quotas count of a stack.
+func (s *Store) stackOfQuota(ctx context.Context, name deployments.StackName) (organizations.Stack, error) {
+	h, err := s.Head(ctx, name)
+	of := organizations.Stack{Resources: h.Resources, Next: h.Next}
+	if h.Active != nil && h.Active.Version != removal {
+		of.Update = h.Active.Version
+	}
+	return of, err
 }
 
 func (s *Store) stackNow(ctx context.Context, name deployments.StackName) (stackobjects.Stack, error) {

@@ -492,7 +492,7 @@ func snapshotAtOnce(t *testing.T, s *statestore.Store) {
 // quotaOf describes the quota of the organization of dev.
 func quotaOf(t *testing.T, s *statestore.Store) deployments.QuotaUse {
 	t.Helper()
-	list, err := s.Quotas(t.Context(), dev.Organization)
+	list, err := s.Organizations.Quotas(t.Context(), dev.Organization)
 	want(t, err, len(list) == 1, "%d organizations are described", len(list))
 	return list[0]
 }
@@ -500,7 +500,7 @@ func quotaOf(t *testing.T, s *statestore.Store) deployments.QuotaUse {
 func limitsAtOnce(t *testing.T, s *statestore.Store) {
 	atOnce(t, func(ctx context.Context, i int) error {
 		limits := deployments.Limits()
-		return s.SetQuota(ctx, deployments.QuotaChange{Organization: dev.Organization,
+		return s.Organizations.SetQuota(ctx, deployments.QuotaChange{Organization: dev.Organization,
 			Set: deployments.Quota{limits[i%len(limits)]: int64(i + 1)}})
 	})
 	q := quotaOf(t, s)
@@ -509,7 +509,7 @@ func limitsAtOnce(t *testing.T, s *statestore.Store) {
 
 func placesAtOnce(t *testing.T, s *statestore.Store) {
 	const most = 4
-	want(t, s.SetQuota(t.Context(), deployments.QuotaChange{Organization: dev.Organization,
+	want(t, s.Organizations.SetQuota(t.Context(), deployments.QuotaChange{Organization: dev.Organization,
 		Set: deployments.Quota{deployments.LimitStacks: most}}), true, "the quota")
 	errs := allAtOnce(t, func(ctx context.Context, i int) error {
 		name := dev
@@ -525,10 +525,12 @@ func placesAtOnce(t *testing.T, s *statestore.Store) {
 }
 
 func minutesAtOnce(t *testing.T, s *statestore.Store) {
-	want(t, s.SetQuota(t.Context(), deployments.QuotaChange{Organization: dev.Organization,
+	want(t, s.Organizations.SetQuota(t.Context(), deployments.QuotaChange{Organization: dev.Organization,
 		Set: deployments.Quota{deployments.LimitWorkerMinutes: 1000}}), true, "the quota")
 	for range 2 { // the second time by activities that run again
-		atOnce(t, func(ctx context.Context, i int) error { return s.CountMinutes(ctx, up(i+1), 90*time.Second) })
+		atOnce(t, func(ctx context.Context, i int) error {
+			return s.Organizations.CountMinutes(ctx, up(i+1), 90*time.Second)
+		})
 	}
 	q := quotaOf(t, s)
 	want(t, nil, q.Used[deployments.LimitWorkerMinutes] == crowd*3/2, "%v are used", q.Used)

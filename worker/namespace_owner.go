@@ -58,7 +58,7 @@ func (c *Connection) namespaceOwner(ctx context.Context) Finding {
 	}
 	list, err := c.latest(ctx, "")
 	if err == nil && c.Store.Identity() != "" {
-		own, failed := c.latest(ctx, c.Store.SharedTaskQueue())
+		own, failed := c.latest(ctx, c.Store.Organizations.SharedTaskQueue())
 		list, err = append(list, own...), failed
 	}
 	if err != nil {
@@ -104,7 +104,7 @@ func (c *Connection) owns(ctx context.Context, w *workflow.WorkflowExecutionInfo
 		return false, nil
 	}
 	queue := w.GetTaskQueue()
-	if deployments.SharedOfTaskQueue(queue) != c.Store.SharedTaskQueue() {
+	if deployments.SharedOfTaskQueue(queue) != c.Store.Organizations.SharedTaskQueue() {
 		return false, nil
 	}
 	if c.Store.Identity() != "" {

@@ -127,9 +127,9 @@ func TestStoresInOneNamespaceHaveNoTaskQueueInCommon(t *testing.T) {
 		}
 		_, err = store.RotateKeys(t.Context())
 		must(t, err)
-		own := store.OrganizationTaskQueue("acme")
-		for _, queue := range []string{store.SharedTaskQueue(), own,
-			deployments.ScheduledTaskQueue(store.SharedTaskQueue()), deployments.ScheduledTaskQueue(own)} {
+		own := store.Organizations.OrganizationTaskQueue("acme")
+		for _, queue := range []string{store.Organizations.SharedTaskQueue(), own,
+			deployments.ScheduledTaskQueue(store.Organizations.SharedTaskQueue()), deployments.ScheduledTaskQueue(own)} {
 			if queues[queue] {
 				t.Errorf("%s is the queue of two", queue)
 			}

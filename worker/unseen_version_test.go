@@ -80,7 +80,7 @@ func TestAVersionThatTemporalRemembersIsNotGivenOutAgain(t *testing.T) {
 	connection := &Connection{Client: c, Store: store, config: config,
 		readers: service.Readers{Data: options.DataConverter}}
 	for id := range remembered.updates {
-		remembered.queues[id] = store.SharedTaskQueue()
+		remembered.queues[id] = store.Organizations.SharedTaskQueue()
 		u, err := deployments.UpdateOfWorkflow(id)
 		if err != nil {
 			continue

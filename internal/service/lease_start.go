@@ -27,7 +27,7 @@ func (s *Service) toStart(
 		return err
 	})
 	reading.Go(func() error {
-		workers, unknown = s.TaskQueue(reads, name.Organization) // a preview does not need it
+		workers, unknown = s.Organizations.TaskQueue(reads, name.Organization) // a preview does not need it
 		return nil
 	})
 	err = reading.Wait()
@@ -35,7 +35,7 @@ func (s *Service) toStart(
 		if unknown == nil && time.Since(read) < queueKnownFor {
 			return workers, nil
 		}
-		return s.TaskQueue(ctx, name.Organization)
+		return s.Organizations.TaskQueue(ctx, name.Organization)
 	}, err
 }
 

@@ -49,7 +49,7 @@ func (s *Service) CreateUpdate(ctx context.Context, r deployments.UpdateRequest)
 	if err != nil {
 		return "", err
 	}
-	if err := s.MayBegin(ctx, r); err != nil {
+	if err := s.Organizations.MayBegin(ctx, r); err != nil {
 		return "", err
 	}
 	now := time.Now().UTC()

@@ -54,7 +54,7 @@ func TestWhatALostBucketHasLeftBehindIsEndedUnlessItIsServed(t *testing.T) {
 	must(t, err)
 	must(t, store.Check(t.Context()))
 	must(t, store.SetUp(t.Context()))
-	own, other := store.SharedTaskQueue(), deployments.StoreTaskQueue("0123456789ab")
+	own, other := store.Organizations.SharedTaskQueue(), deployments.StoreTaskQueue("0123456789ab")
 	stack := deployments.StackWorkflowID(dev)
 	polledNow := deserted{polled: []time.Duration{time.Second}}
 	for name, c := range map[string]struct {

@@ -141,7 +141,7 @@ func (s *Service) queuedUnless(
 		return head(ctx)
 	}
 	if errors.Is(err, errNoWorker) {
-		queue, failed := s.TaskQueue(ctx, name.Organization)
+		queue, failed := s.Organizations.TaskQueue(ctx, name.Organization)
 		if failed != nil {
 			return info, failed
 		}

@@ -95,7 +95,7 @@ func bounding(t *testing.T, q deployments.Quota) (call func(full, token string, 
 	t.Helper()
 	store, err := statestore.New(&bucket.Memory{}, statestore.Options{Master: make([]byte, 32)})
 	if err == nil {
-		err = store.SetQuota(t.Context(), deployments.QuotaChange{Organization: "acme", Set: q})
+		err = store.Organizations.SetQuota(t.Context(), deployments.QuotaChange{Organization: "acme", Set: q})
 	}
 	if err != nil {
 		t.Fatal(err)

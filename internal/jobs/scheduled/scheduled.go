@@ -44,7 +44,7 @@ const (
 // Submit submits an update as clients do, and retries while another update is changing the stack. It returns when the
 // update has ended or has run for slotTime, so that only a few begin at a time.
 func (a *Activities) Submit(ctx context.Context, in deployments.SubmitInput) (deployments.Accepted, error) {
-	switch why, err := activities.HeldBack(ctx, a.Store); {
+	switch why, err := activities.HeldBack(ctx, a.Store.Organizations); {
 	case err != nil:
 		return deployments.Accepted{}, activities.Failure(err)
 	case why != "": // the run waits

@@ -1,4 +1,4 @@
-package statestore
+package organizations
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 )
 
 // minutesKey is how long workers have hosted the updates of an organization.
-func minutesKey(organization string) string { return quotaFolder + organization + "/minutes" }
+func minutesKey(organization string) string { return QuotaFolder + organization + "/minutes" }
 
 // minutes is the content of quotas/ORG/minutes.
 type minutes struct {
@@ -42,7 +42,7 @@ func lastDay(now time.Time) string {
 
 func (s *Store) workerMinutes(ctx context.Context, organization string) (int64, error) {
 	m, _, err := s.readMinutes(ctx, organization)
-	return m.sum(s.now()), err
+	return m.sum(s.sealed.Now()), err
 }
 
 // readMinutes reads the minutes of an organization; none when they cannot be read, because whoever wrote such an object
@@ -61,7 +61,7 @@ func (s *Store) readMinutes(ctx context.Context, organization string) (m minutes
 // CountMinutes counts the time for which a worker has hosted an update or a preview, once, while the minutes of its
 // organization are limited.
 func (s *Store) CountMinutes(ctx context.Context, u deployments.UpdateName, hosted time.Duration) error {
-	_, bounded, err := s.limit(ctx, u.Organization, deployments.LimitWorkerMinutes)
+	_, bounded, err := s.Limit(ctx, u.Organization, deployments.LimitWorkerMinutes)
 	if bucket.Unreadable(err) != nil { // nothing is lost for it: the update ends
 		return nil
 	}
@@ -73,7 +73,7 @@ func (s *Store) CountMinutes(ctx context.Context, u deployments.UpdateName, host
 		if err != nil || slices.Contains(m.Counted, u.String()) {
 			return err
 		}
-		m.add(u, hosted, s.now())
+		m.add(u, hosted, s.sealed.Now())
 		if err = s.sealed.PutJSON(ctx, minutesKey(u.Organization), m, condition); !errors.Is(err, bucket.ErrChanged) {
 			return err
 		}

@@ -1,4 +1,4 @@
-package statestore_test
+package organizations_test
 
 import (
 	"testing"
@@ -7,24 +7,25 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/storetest"
 )
 
 func TestAModeHoldsForEachProcessWithinABoundUntilItEnds(t *testing.T) {
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	options := statestore.Options{Now: func() time.Time { return now }}
 	objects := &bucket.Memory{}
-	here, there := opened(t, objects, options), opened(t, objects, options)
+	here, there := storetest.Opened(t, objects, options), storetest.Opened(t, objects, options)
 	is := func(when string, want deployments.ModeKind) {
 		t.Helper()
 		for name, s := range map[string]*statestore.Store{"here": here, "there": there} {
-			if m, err := s.Mode(t.Context()); err != nil || m.Kind != want {
+			if m, err := s.Organizations.Mode(t.Context()); err != nil || m.Kind != want {
 				t.Errorf("%s: %s the mode is %q, %v; want %q", when, name, m.Kind, err, want)
 			}
 		}
 	}
 	set := func(m deployments.Mode) {
 		t.Helper()
-		if err := here.SetMode(t.Context(), m); err != nil {
+		if err := here.Organizations.SetMode(t.Context(), m); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -32,7 +33,7 @@ func TestAModeHoldsForEachProcessWithinABoundUntilItEnds(t *testing.T) {
 	upgrade := deployments.Mode{Kind: deployments.ModeMaintenance, Reason: "Temporal is upgraded", By: "root",
 		Until: now.Add(time.Hour)}
 	set(upgrade)
-	if m, err := here.Mode(t.Context()); err != nil || m.Reason != upgrade.Reason || m.By != "root" ||
+	if m, err := here.Organizations.Mode(t.Context()); err != nil || m.Reason != upgrade.Reason || m.By != "root" ||
 		!m.Since.Equal(now) {
 		t.Errorf("where it was set it is %+v, %v", m, err)
 	}
@@ -56,19 +57,19 @@ func TestAModeHoldsForEachProcessWithinABoundUntilItEnds(t *testing.T) {
 
 func TestAModeThatIsDamagedStopsNothingAndCanBeSetAgain(t *testing.T) {
 	objects := &bucket.Memory{}
-	s := opened(t, objects, statestore.Options{})
+	s := storetest.Opened(t, objects, statestore.Options{})
 	if _, err := objects.Put(t.Context(), "service/mode", []byte(`{"kind":"read-only"}`),
 		bucket.Condition{}); err != nil {
 		t.Fatal(err)
 	}
-	if m, err := s.Mode(t.Context()); err != nil || m.Kind != "" {
+	if m, err := s.Organizations.Mode(t.Context()); err != nil || m.Kind != "" {
 		t.Errorf("the mode is %+v, %v", m, err)
 	}
 	m := deployments.Mode{Kind: deployments.ModeMaintenance, Reason: "why", Until: time.Now().Add(time.Hour)}
-	if err := s.SetMode(t.Context(), m); err != nil {
+	if err := s.Organizations.SetMode(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := s.Mode(t.Context()); err != nil || got.Kind != m.Kind {
+	if got, err := s.Organizations.Mode(t.Context()); err != nil || got.Kind != m.Kind {
 		t.Errorf("the mode is %+v, %v", got, err)
 	}
 }

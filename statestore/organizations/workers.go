@@ -1,4 +1,4 @@
-package statestore
+package organizations
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
-// organizationFolder has an object for each organization that has its own workers.
-const organizationFolder = "organizations/"
+// Folder has an object for each organization that has its own workers.
+const Folder = "organizations/"
 
 // dedication is the content of organizations/ORG.
 type dedication struct {
@@ -30,7 +30,7 @@ func (s *Store) Dedicate(ctx context.Context, organization string) error {
 	if err := deployments.ValidateName("organization", organization); err != nil {
 		return err
 	}
-	err := s.sealed.PutReadable(ctx, organizationFolder+organization, dedication{s.now().UTC()},
+	err := s.sealed.PutReadable(ctx, Folder+organization, dedication{s.sealed.Now().UTC()},
 		bucket.Condition{Absent: true})
 	if errors.Is(err, bucket.ErrChanged) {
 		return nil
@@ -51,14 +51,14 @@ func (s *Store) Share(ctx context.Context, organization string) error {
 		return deployments.Errorf(deployments.CodeNotFound, "the organization %s has no workers of its own; "+
 			"`deployctl organization ls` lists those that have", organization)
 	}
-	return bucket.Failed(s.objects.Delete(ctx, organizationFolder+organization),
+	return bucket.Failed(s.sealed.Objects.Delete(ctx, Folder+organization),
 		"have the organization "+organization+" share its workers")
 }
 
 // ListDedicated lists the organizations that have their own workers, sorted by name; an object of another writer says
 // nothing about one.
 func (s *Store) ListDedicated(ctx context.Context) ([]Dedicated, error) {
-	l, err := s.objects.List(ctx, bucket.Query{Prefix: organizationFolder})
+	l, err := s.sealed.Objects.List(ctx, bucket.Query{Prefix: Folder})
 	if err != nil {
 		return nil, bucket.Failed(err, "list the organizations that have workers of their own")
 	}
@@ -77,7 +77,7 @@ func (s *Store) ListDedicated(ctx context.Context) ([]Dedicated, error) {
 	var dedicated []Dedicated
 	for i, key := range l.Keys {
 		if since := found[i].Since; !since.IsZero() {
-			dedicated = append(dedicated, Dedicated{strings.TrimPrefix(key, organizationFolder), since})
+			dedicated = append(dedicated, Dedicated{strings.TrimPrefix(key, Folder), since})
 		}
 	}
 	return dedicated, err
@@ -91,7 +91,7 @@ func (s *Store) TaskQueue(ctx context.Context, organization string) (string, err
 		return "", err
 	}
 	var d dedication
-	_, err := s.sealed.GetReadable(ctx, organizationFolder+organization, &d)
+	_, err := s.sealed.GetReadable(ctx, Folder+organization, &d)
 	switch {
 	case errors.Is(err, bucket.ErrAbsent):
 		return s.SharedTaskQueue(), nil
@@ -99,4 +99,12 @@ func (s *Store) TaskQueue(ctx context.Context, organization string) (string, err
 		return "", bucket.Failed(err, "find out whether the organization "+organization+" has workers of its own")
 	}
 	return s.OrganizationTaskQueue(organization), nil
+}
+
+// SharedTaskQueue is the queue of the workers of this store that serve all organizations.
+func (s *Store) SharedTaskQueue() string { return deployments.StoreTaskQueue(s.of.Identity()) }
+
+// OrganizationTaskQueue is the queue of this store's workers of one organization.
+func (s *Store) OrganizationTaskQueue(organization string) string {
+	return deployments.OrganizationTaskQueue(s.SharedTaskQueue(), organization)
 }

@@ -1,4 +1,4 @@
-package statestore_test
+package organizations_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/storetest"
 )
 
 // unsaid is a bucket that does not say which organizations have workers of their own.
@@ -26,26 +27,26 @@ func (u *unsaid) Get(ctx context.Context, key string) (bucket.Object, error) {
 
 func TestAnOrganizationHasItsOwnQueueFromTheMomentThatItIsDedicatedUntilItShares(t *testing.T) {
 	objects := &bucket.Memory{}
-	here, there := opened(t, objects, statestore.Options{}), opened(t, objects, statestore.Options{})
+	here, there := storetest.Opened(t, objects, statestore.Options{}), storetest.Opened(t, objects, statestore.Options{})
 	queues := func(want string) {
 		t.Helper()
 		for name, s := range map[string]*statestore.Store{"here": here, "there": there} {
-			if queue, err := s.TaskQueue(t.Context(), "acme"); err != nil || queue != want {
+			if queue, err := s.Organizations.TaskQueue(t.Context(), "acme"); err != nil || queue != want {
 				t.Errorf("%s the queue is %q, %v; want %q", name, queue, err, want)
 			}
-			if queue, err := s.TaskQueue(t.Context(), "globex"); err != nil || queue != s.SharedTaskQueue() {
+			if queue, err := s.Organizations.TaskQueue(t.Context(), "globex"); err != nil || queue != s.Organizations.SharedTaskQueue() {
 				t.Errorf("%s that of another organization is %q, %v", name, queue, err)
 			}
 		}
 	}
-	queues(here.SharedTaskQueue())
+	queues(here.Organizations.SharedTaskQueue())
 	for range 2 {
-		if err := here.Dedicate(t.Context(), "acme"); err != nil {
+		if err := here.Organizations.Dedicate(t.Context(), "acme"); err != nil {
 			t.Fatal(err)
 		}
-		queues(here.OrganizationTaskQueue("acme"))
+		queues(here.Organizations.OrganizationTaskQueue("acme"))
 	}
-	if list, err := there.ListDedicated(t.Context()); err != nil || len(list) != 1 || list[0].Organization != "acme" ||
+	if list, err := there.Organizations.ListDedicated(t.Context()); err != nil || len(list) != 1 || list[0].Organization != "acme" ||
 		list[0].Since.IsZero() {
 		t.Errorf("the list is %v, %v", list, err)
 	}
@@ -55,11 +56,11 @@ func TestAnOrganizationHasItsOwnQueueFromTheMomentThatItIsDedicatedUntilItShares
 	if done, err := here.Reseal(t.Context(), nil); err != nil || len(done.Damaged) > 0 {
 		t.Errorf("sealing anew comes to %v, %v", done, err)
 	}
-	if err := there.Share(t.Context(), "acme"); err != nil {
+	if err := there.Organizations.Share(t.Context(), "acme"); err != nil {
 		t.Fatal(err)
 	}
-	queues(here.SharedTaskQueue())
-	if err := there.Share(t.Context(), "acme"); deployments.CodeOf(err) != deployments.CodeNotFound {
+	queues(here.Organizations.SharedTaskQueue())
+	if err := there.Organizations.Share(t.Context(), "acme"); deployments.CodeOf(err) != deployments.CodeNotFound {
 		t.Errorf("sharing twice: %v", err)
 	}
 }
@@ -67,17 +68,17 @@ func TestAnOrganizationHasItsOwnQueueFromTheMomentThatItIsDedicatedUntilItShares
 func TestWhereAnOrganizationRunsIsNotGuessedWhenTheBucketDoesNotSay(t *testing.T) {
 	refused := deployments.Errorf(deployments.CodeUnauthorized, "the credentials are not accepted")
 	for _, why := range []error{refused, errors.New("it does not answer")} {
-		s := opened(t, &unsaid{&bucket.Memory{}, why}, statestore.Options{})
-		if queue, err := s.TaskQueue(t.Context(), "acme"); err == nil || queue != "" {
+		s := storetest.Opened(t, &unsaid{&bucket.Memory{}, why}, statestore.Options{})
+		if queue, err := s.Organizations.TaskQueue(t.Context(), "acme"); err == nil || queue != "" {
 			t.Errorf("after %v the queue is %q, %v", why, queue, err)
 		}
 	}
-	s := opened(t, &bucket.Memory{}, statestore.Options{})
+	s := storetest.Opened(t, &bucket.Memory{}, statestore.Options{})
 	for _, name := range []string{"", "../acme", "a/b"} {
-		if queue, err := s.TaskQueue(t.Context(), name); deployments.CodeOf(err) != deployments.CodeInvalid {
+		if queue, err := s.Organizations.TaskQueue(t.Context(), name); deployments.CodeOf(err) != deployments.CodeInvalid {
 			t.Errorf("the queue of %q is %q, %v", name, queue, err)
 		}
-		if err := s.Dedicate(t.Context(), name); deployments.CodeOf(err) != deployments.CodeInvalid {
+		if err := s.Organizations.Dedicate(t.Context(), name); deployments.CodeOf(err) != deployments.CodeInvalid {
 			t.Errorf("dedicate %q: %v", name, err)
 		}
 	}

@@ -1,4 +1,4 @@
-package statestore_test
+package organizations_test
 
 import (
 	"encoding/json"
@@ -21,7 +21,7 @@ const bounded = "acme"
 // limited sets limits of the organization acme.
 func limited(t *testing.T, s *statestore.Store, q deployments.Quota) {
 	t.Helper()
-	if err := s.SetQuota(t.Context(), deployments.QuotaChange{Organization: bounded, Set: q, By: "root"}); err != nil {
+	if err := s.Organizations.SetQuota(t.Context(), deployments.QuotaChange{Organization: bounded, Set: q, By: "root"}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -63,10 +63,10 @@ func overQuota(t *testing.T, what string, err error, sentence string) {
 func several(t *testing.T, n int, o statestore.Options) []*statestore.Store {
 	t.Helper()
 	objects := storetest.NewContended(&bucket.Memory{})
-	opened(t, objects, o)
+	storetest.Opened(t, objects, o)
 	list := make([]*statestore.Store, n)
 	for i := range list {
-		list[i] = opened(t, objects, o)
+		list[i] = storetest.Opened(t, objects, o)
 	}
 	return list
 }
@@ -87,7 +87,7 @@ func TestAQuotaHoldsForEachProcessWithinABoundAndChangesByLimit(t *testing.T) {
 		t.Helper()
 		now = now.Add(deployments.QuotaKnownWithin)
 		for i, s := range stores {
-			if q, err := s.Quota(t.Context(), bounded); err != nil || fmt.Sprint(q) != want {
+			if q, err := s.Organizations.Quota(t.Context(), bounded); err != nil || fmt.Sprint(q) != want {
 				t.Errorf("%s the quota is %v for process %d, %v; want %s", when, q, i, err, want)
 			}
 		}
@@ -97,12 +97,12 @@ func TestAQuotaHoldsForEachProcessWithinABoundAndChangesByLimit(t *testing.T) {
 	is("once it is set", "map[stacks:3 updates:2]")
 	limited(t, stores[1], deployments.Quota{deployments.LimitStacks: 4})
 	is("once one limit is raised", "map[stacks:4 updates:2]")
-	if err := stores[0].SetQuota(t.Context(), deployments.QuotaChange{Organization: bounded,
+	if err := stores[0].Organizations.SetQuota(t.Context(), deployments.QuotaChange{Organization: bounded,
 		Removed: []deployments.Limit{deployments.LimitStacks}}); err != nil {
 		t.Fatal(err)
 	}
 	is("once one limit is removed", "map[updates:2]")
-	if q, err := stores[0].Quota(t.Context(), "other"); err != nil || len(q) != 0 {
+	if q, err := stores[0].Organizations.Quota(t.Context(), "other"); err != nil || len(q) != 0 {
 		t.Errorf("another organization has the quota %v, %v", q, err)
 	}
 }
@@ -112,7 +112,7 @@ func TestOperatorsWhoSetLimitsAtTheSameTimeLoseNone(t *testing.T) {
 	together(len(stores), func(i int) {
 		limited(t, stores[i], deployments.Quota{deployments.Limits()[i]: int64(i + 1)})
 	})
-	list, err := stores[0].Quotas(t.Context(), bounded)
+	list, err := stores[0].Organizations.Quotas(t.Context(), bounded)
 	if err != nil || len(list) != 1 || len(list[0].Limits) != 6 || list[0].By != "root" {
 		t.Errorf("the quota is %+v, %v", list, err)
 	}
@@ -120,22 +120,22 @@ func TestOperatorsWhoSetLimitsAtTheSameTimeLoseNone(t *testing.T) {
 
 func TestAQuotaThatTheServiceDidNotWriteRaisesNothing(t *testing.T) {
 	objects := &bucket.Memory{}
-	s := opened(t, objects, statestore.Options{})
+	s := storetest.Opened(t, objects, statestore.Options{})
 	limited(t, s, deployments.Quota{deployments.LimitStacks: 0})
 	other := deployments.QuotaChange{Organization: "other", Set: deployments.Quota{deployments.LimitStacks: 9}}
-	if err := s.SetQuota(t.Context(), other); err != nil {
+	if err := s.Organizations.SetQuota(t.Context(), other); err != nil {
 		t.Fatal(err)
 	}
 	for what, forged := range map[string][]byte{
 		"in plain text": []byte(`{"limits":{"stacks":9}}`), "of another organization": get(t, objects, "quotas/other/limits"),
 	} {
 		put(t, objects, "quotas/acme/limits", forged)
-		s := opened(t, objects, statestore.Options{})
+		s := storetest.Opened(t, objects, statestore.Options{})
 		if err := s.CreateStack(t.Context(), named("dev"), nil); deployments.CodeOf(err) != deployments.CodeFormat ||
 			!strings.Contains(err.Error(), "deployctl quota set acme") {
 			t.Errorf("with one %s, creating a stack ends with %v", what, err)
 		}
-		if list, err := s.Quotas(t.Context(), bounded); err != nil || list[0].Damaged == "" {
+		if list, err := s.Organizations.Quotas(t.Context(), bounded); err != nil || list[0].Damaged == "" {
 			t.Errorf("one %s is shown as %+v, %v", what, list, err)
 		}
 		limited(t, s, deployments.Quota{deployments.LimitStacks: 0})
@@ -179,11 +179,20 @@ func TestStacksAreCreatedUpToTheQuotaHoweverManyAreAtOnce(t *testing.T) {
 
 func TestAnObjectOfAStackThatIsGoneIsNoStackOfTheQuota(t *testing.T) {
 	objects := &bucket.Memory{}
-	s := opened(t, objects, statestore.Options{})
+	s := storetest.Opened(t, objects, statestore.Options{})
 	limited(t, s, deployments.Quota{deployments.LimitStacks: 1})
 	put(t, objects, "stacks/acme/web/gone/updates/1/events/run/00000001", []byte("late"))
 	created(t, s, "dev")
 	overQuota(t, "the second", s.CreateStack(t.Context(), named("more"), nil), "has 1 stack")
+}
+
+func TestAStackThatIsGoneIsNoNamesakeOfOneWithALongerName(t *testing.T) {
+	objects := &bucket.Memory{}
+	s := storetest.Opened(t, objects, statestore.Options{})
+	limited(t, s, deployments.Quota{deployments.LimitStacks: 1})
+	created(t, s, "dev-2")
+	put(t, objects, "stacks/acme/web/dev/updates/1/events/run/00000001", []byte("late"))
+	overQuota(t, "the second", s.CreateStack(t.Context(), named("dev"), nil), "has 1 stack")
 }
 
 func TestAPlaceOfAStackThatWasNeverCreatedIsFreeAgain(t *testing.T) {
@@ -195,7 +204,7 @@ func TestAPlaceOfAStackThatWasNeverCreatedIsFreeAgain(t *testing.T) {
 		}
 		return storetest.None
 	})
-	s := opened(t, objects, statestore.Options{Now: func() time.Time { return now }})
+	s := storetest.Opened(t, objects, statestore.Options{Now: func() time.Time { return now }})
 	limited(t, s, deployments.Quota{deployments.LimitStacks: 1})
 	cut = true
 	if err := s.CreateStack(t.Context(), named("lost"), nil); err == nil {
@@ -208,7 +217,7 @@ func TestAPlaceOfAStackThatWasNeverCreatedIsFreeAgain(t *testing.T) {
 }
 
 func TestAStackIsMovedIntoAnOrganizationWithinItsQuota(t *testing.T) {
-	s := opened(t, &bucket.Memory{}, statestore.Options{})
+	s := storetest.Opened(t, &bucket.Memory{}, statestore.Options{})
 	from := deployments.StackName{Organization: "other", Project: "web", Stack: "moves"}
 	if err := s.CreateStack(t.Context(), from, nil); err != nil {
 		t.Fatal(err)
@@ -236,7 +245,7 @@ func TestAStackIsMovedIntoAnOrganizationWithinItsQuota(t *testing.T) {
 
 func TestAnOrganizationWithTooManyResourcesOnlyDoesWhatMakesNone(t *testing.T) {
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
-	s := opened(t, &bucket.Memory{}, statestore.Options{Now: func() time.Time { return now }})
+	s := storetest.Opened(t, &bucket.Memory{}, statestore.Options{Now: func() time.Time { return now }})
 	created(t, s, "dev", "live")
 	if _, err := s.ImportAsIs(t.Context(), statestore.Exchange{Stack: named("dev")},
 		stateOf(named("dev"), 4)); err != nil {
@@ -246,7 +255,7 @@ func TestAnOrganizationWithTooManyResourcesOnlyDoesWhatMakesNone(t *testing.T) {
 	request := func(kind engine.Kind, dry bool) deployments.UpdateRequest {
 		return deployments.UpdateRequest{Stack: named("live"), Kind: kind, DryRun: dry}
 	}
-	if err := s.MayBegin(t.Context(), request(engine.KindUp, false)); err != nil {
+	if err := s.Organizations.MayBegin(t.Context(), request(engine.KindUp, false)); err != nil {
 		t.Errorf("an update at the limit: %v", err)
 	}
 	if _, err := s.ImportAsIs(t.Context(), statestore.Exchange{Stack: named("live")},
@@ -256,18 +265,18 @@ func TestAnOrganizationWithTooManyResourcesOnlyDoesWhatMakesNone(t *testing.T) {
 	now = now.Add(time.Minute)
 	for _, r := range []deployments.UpdateRequest{request(engine.KindUp, false), request(engine.KindImport, false),
 		{Stack: named("live"), Kind: engine.KindUp, Lease: &deployments.Lease{}}} {
-		overQuota(t, string(r.Kind), s.MayBegin(t.Context(), r),
+		overQuota(t, string(r.Kind), s.Organizations.MayBegin(t.Context(), r),
 			"the organization acme has 5 resources, and its quota allows 4: destroy some first")
 	}
 	for _, r := range []deployments.UpdateRequest{request(engine.KindUp, true), request(engine.KindRefresh, false),
 		request(engine.KindDestroy, false)} {
-		if err := s.MayBegin(t.Context(), r); err != nil {
+		if err := s.Organizations.MayBegin(t.Context(), r); err != nil {
 			t.Errorf("%s (preview: %t) ends with %v", r.Kind, r.DryRun, err)
 		}
 	}
 	other := request(engine.KindUp, false)
 	other.Stack.Organization = "other"
-	if err := s.MayBegin(t.Context(), other); err != nil {
+	if err := s.Organizations.MayBegin(t.Context(), other); err != nil {
 		t.Errorf("an update of another organization: %v", err)
 	}
 }
@@ -275,7 +284,7 @@ func TestAnOrganizationWithTooManyResourcesOnlyDoesWhatMakesNone(t *testing.T) {
 // begin places and claims the first update of a stack.
 func begin(t *testing.T, s *statestore.Store, stack string) (claim statestore.Claim, why string) {
 	u := deployments.UpdateName{StackName: named(stack), Version: "1"}
-	why, err := s.PlaceUpdate(t.Context(), u)
+	why, err := s.Organizations.PlaceUpdate(t.Context(), u)
 	if err == nil && why == "" {
 		claim, err = s.Claim(t.Context(), statestore.Claimant{Update: u, Writer: "w", Run: "r"})
 	}
@@ -313,10 +322,10 @@ func TestUpdatesBeginUpToTheQuotaHoweverManyAreAtOnce(t *testing.T) {
 	if len(running) != most || len(waiting) != asked-most {
 		t.Fatalf("%d updates run and %d wait", len(running), len(waiting))
 	}
-	if why := stores[3].NoPlace(t.Context(), bounded); !strings.Contains(why, "3 at a time") {
+	if why := stores[3].Organizations.NoPlace(t.Context(), bounded); !strings.Contains(why, "3 at a time") {
 		t.Errorf("it is said that another one waits because %q", why)
 	}
-	if list, err := stores[1].Quotas(t.Context(), bounded); err != nil || list[0].Used[deployments.LimitUpdates] != most {
+	if list, err := stores[1].Organizations.Quotas(t.Context(), bounded); err != nil || list[0].Used[deployments.LimitUpdates] != most {
 		t.Errorf("the use is %+v, %v", list, err)
 	}
 	if err := stores[1].Commit(t.Context(), running[0], statestore.Written{}); err != nil {
@@ -335,18 +344,18 @@ func TestUpdatesBeginUpToTheQuotaHoweverManyAreAtOnce(t *testing.T) {
 		t.Errorf("once one has ended, %d run", len(running))
 	}
 	again := running[0].Update
-	if why, err := stores[2].PlaceUpdate(t.Context(), again); err != nil || why != "" {
+	if why, err := stores[2].Organizations.PlaceUpdate(t.Context(), again); err != nil || why != "" {
 		t.Errorf("one that has its place gets it again: %q, %v", why, err)
 	}
 }
 
 func TestAPlaceOfAnUpdateThatNeverBeganIsFreeAgain(t *testing.T) {
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
-	s := opened(t, &bucket.Memory{}, statestore.Options{Now: func() time.Time { return now }})
+	s := storetest.Opened(t, &bucket.Memory{}, statestore.Options{Now: func() time.Time { return now }})
 	created(t, s, "dev", "live")
 	limited(t, s, deployments.Quota{deployments.LimitUpdates: 1})
 	dead := deployments.UpdateName{StackName: named("dev"), Version: "1"}
-	if why, err := s.PlaceUpdate(t.Context(), dead); err != nil || why != "" {
+	if why, err := s.Organizations.PlaceUpdate(t.Context(), dead); err != nil || why != "" {
 		t.Fatal(why, err)
 	}
 	if _, why := begin(t, s, "live"); why == "" {
@@ -368,14 +377,14 @@ func TestMinutesOfWorkersAreCountedOnceAndForAMonth(t *testing.T) {
 	}})
 	used := func(want int64) {
 		t.Helper()
-		list, err := stores[0].Quotas(t.Context(), bounded)
+		list, err := stores[0].Organizations.Quotas(t.Context(), bounded)
 		if err != nil || list[0].Used[deployments.LimitWorkerMinutes] != want {
 			t.Errorf("%v are used, %v; want %d minutes", list, err, want)
 		}
 	}
 	count := func(i int) {
 		u := deployments.UpdateName{StackName: named("dev"), Version: fmt.Sprint(i + 1)}
-		if err := stores[i%len(stores)].CountMinutes(t.Context(), u, 90*time.Second); err != nil {
+		if err := stores[i%len(stores)].Organizations.CountMinutes(t.Context(), u, 90*time.Second); err != nil {
 			t.Error(err)
 		}
 	}
@@ -396,7 +405,7 @@ func TestMinutesOfWorkersAreCountedOnceAndForAMonth(t *testing.T) {
 		preview.DryRun, refresh.Kind, destroy.Kind = true, engine.KindRefresh, engine.KindDestroy
 		lease.Lease, settles.Settle = &deployments.Lease{}, &engine.Settling{}
 		for _, r := range []deployments.UpdateRequest{r, preview, refresh} {
-			if err := stores[1].MayBegin(t.Context(), r); want {
+			if err := stores[1].Organizations.MayBegin(t.Context(), r); want {
 				overQuota(t, string(r.Kind), err, "has used 30 minutes of the workers, and its quota allows 30 within 30 days")
 			} else if err != nil {
 				t.Error(err)
@@ -404,7 +413,7 @@ func TestMinutesOfWorkersAreCountedOnceAndForAMonth(t *testing.T) {
 		}
 		for what, r := range map[string]deployments.UpdateRequest{"a lease": lease, "a destroy": destroy,
 			"the end of another update": settles} {
-			if err := stores[1].MayBegin(t.Context(), r); err != nil {
+			if err := stores[1].Organizations.MayBegin(t.Context(), r); err != nil {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
@@ -424,7 +433,7 @@ func TestMinutesOfWorkersAreCountedOnceAndForAMonth(t *testing.T) {
 }
 
 func TestAProgramIsUploadedUpToTheQuota(t *testing.T) {
-	s := opened(t, &bucket.Memory{}, statestore.Options{})
+	s := storetest.Opened(t, &bucket.Memory{}, statestore.Options{})
 	created(t, s, "dev")
 	limited(t, s, deployments.Quota{deployments.LimitUploadBytes: 10})
 	small, large := []byte("12345"), []byte("12345678901")
@@ -449,7 +458,7 @@ func TestAProgramIsUploadedUpToTheQuota(t *testing.T) {
 
 func TestNoMoreVersionsAreKeptThanTheQuotaAllows(t *testing.T) {
 	now := time.Now()
-	s := opened(t, &bucket.Memory{}, statestore.Options{Now: func() time.Time { return now }})
+	s := storetest.Opened(t, &bucket.Memory{}, statestore.Options{Now: func() time.Time { return now }})
 	created(t, s, "dev")
 	for i := range 6 {
 		if _, err := s.ImportAsIs(t.Context(), statestore.Exchange{Stack: named("dev")},
@@ -474,12 +483,12 @@ func TestNoMoreVersionsAreKeptThanTheQuotaAllows(t *testing.T) {
 }
 
 func TestQuotasAreShownOfEachOrganizationThatHasStacksOrOne(t *testing.T) {
-	s := opened(t, &bucket.Memory{}, statestore.Options{})
+	s := storetest.Opened(t, &bucket.Memory{}, statestore.Options{})
 	limited(t, s, deployments.Quota{deployments.LimitStacks: 7})
 	if err := s.CreateStack(t.Context(), dev, nil); err != nil {
 		t.Fatal(err)
 	}
-	list, err := s.Quotas(t.Context(), "")
+	list, err := s.Organizations.Quotas(t.Context(), "")
 	if err != nil || len(list) != 2 || list[0].Organization != bounded || list[0].Limits[deployments.LimitStacks] != 7 ||
 		list[1].Organization != dev.Organization || list[1].Used[deployments.LimitStacks] != 1 {
 		t.Errorf("the quotas are %+v, %v", list, err)

@@ -1,4 +1,4 @@
-package statestore
+package organizations
 
 import (
 	"context"
@@ -12,11 +12,11 @@ import (
 	"github.com/deployctl/deployctl/statestore/bucket"
 )
 
-// serviceFolder has what is said of the service as a whole, and modeKey the mode that it is in; there is no object if
+// ServiceFolder has what is said of the service as a whole, and modeKey the mode that it is in; there is no object if
 // it is in none.
 const (
-	serviceFolder = "service/"
-	modeKey       = serviceFolder + "mode"
+	ServiceFolder = "service/"
+	modeKey       = ServiceFolder + "mode"
 )
 
 // lastMode is the mode as last read.
@@ -47,7 +47,7 @@ func (l *lastMode) put(m deployments.Mode, read time.Time) {
 // Mode if it is in none. An object that this service did not write, or that is damaged, says nothing: whoever can put
 // one there can stop the service in other ways, and SetMode replaces it. All who ask at once wait for one read.
 func (s *Store) Mode(ctx context.Context) (deployments.Mode, error) {
-	now := s.now()
+	now := s.sealed.Now()
 	if m, known := s.mode.get(now); known {
 		return onlyOn(m, now), nil
 	}
@@ -68,7 +68,7 @@ func (s *Store) Mode(ctx context.Context) (deployments.Mode, error) {
 
 // readMode reads the mode, unless it was read while this one waited.
 func (s *Store) readMode(ctx context.Context) error {
-	now := s.now()
+	now := s.sealed.Now()
 	if _, known := s.mode.get(now); known {
 		return nil
 	}
@@ -92,21 +92,21 @@ func onlyOn(m deployments.Mode, now time.Time) deployments.Mode {
 
 // SetMode puts the service into a mode from now on, in place of any that it is in; the zero Mode ends that.
 func (s *Store) SetMode(ctx context.Context, m deployments.Mode) error {
-	now := s.now().UTC()
+	now := s.sealed.Now().UTC()
 	if err := m.Validate(now); err != nil {
 		return err
 	}
 	if m.Kind == "" {
-		if err := s.objects.Delete(ctx, modeKey); err != nil {
+		if err := s.sealed.Objects.Delete(ctx, modeKey); err != nil {
 			return bucket.Failed(err, "end the mode of the service")
 		}
-		s.mode.put(deployments.Mode{}, s.now())
+		s.mode.put(deployments.Mode{}, s.sealed.Now())
 		return nil
 	}
 	m.Since, m.Until = now, m.Until.UTC()
 	if err := s.sealed.PutJSON(ctx, modeKey, m, bucket.Condition{}); err != nil {
 		return err
 	}
-	s.mode.put(m, s.now())
+	s.mode.put(m, s.sealed.Now())
 	return nil
 }

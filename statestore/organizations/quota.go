@@ -1,4 +1,4 @@
-package statestore
+package organizations
 
 import (
 	"context"
@@ -15,12 +15,12 @@ import (
 	"github.com/deployctl/deployctl/statestore/stackobjects"
 )
 
-// quotaFolder has a folder for each organization that has, or had, a quota.
-const quotaFolder = "quotas/"
+// QuotaFolder has a folder for each organization that has, or had, a quota.
+const QuotaFolder = "quotas/"
 
 // limitsKey is the quota of an organization. Who can write the bucket can remove it, or put an earlier one back: a
 // quota bounds those who use the service.
-func limitsKey(organization string) string { return quotaFolder + organization + "/limits" }
+func limitsKey(organization string) string { return QuotaFolder + organization + "/limits" }
 
 // storedQuota is the content of quotas/ORG/limits.
 type storedQuota struct {
@@ -73,7 +73,7 @@ func (s *Store) withQuota(ctx context.Context, organization string, fn func(*las
 // what the bucket says was not written by this service, so it is not known.
 func (s *Store) Quota(ctx context.Context, organization string) (limits deployments.Quota, err error) {
 	err = s.withQuota(ctx, organization, func(last *lastQuota) error {
-		now := s.now()
+		now := s.sealed.Now()
 		if last.read.IsZero() || now.Sub(last.read) >= deployments.QuotaKnownWithin {
 			q, _, err := s.readQuota(ctx, organization)
 			if err != nil {
@@ -87,8 +87,8 @@ func (s *Store) Quota(ctx context.Context, organization string) (limits deployme
 	return limits, err
 }
 
-// limit returns one limit of an organization; false when there is none.
-func (s *Store) limit(ctx context.Context, organization string, l deployments.Limit) (int64, bool, error) {
+// Limit returns one limit of an organization; false when there is none.
+func (s *Store) Limit(ctx context.Context, organization string, l deployments.Limit) (int64, bool, error) {
 	q, err := s.Quota(ctx, organization)
 	n, bounded := q[l]
 	return n, bounded, err
@@ -120,7 +120,7 @@ func (s *Store) SetQuota(ctx context.Context, c deployments.QuotaChange) error {
 		} else if err != nil {
 			return err
 		}
-		is := storedQuota{Limits: was.Limits.Change(c), By: c.By, Since: s.now().UTC()}
+		is := storedQuota{Limits: was.Limits.Change(c), By: c.By, Since: s.sealed.Now().UTC()}
 		err = s.sealed.PutJSON(ctx, limitsKey(c.Organization), is, condition)
 		if errors.Is(err, bucket.ErrChanged) {
 			continue
@@ -157,11 +157,11 @@ func (s *Store) Quotas(ctx context.Context, organization string) ([]deployments.
 }
 
 func (s *Store) quotaNames(ctx context.Context) ([]string, error) {
-	names, err := s.ListOrganizations(ctx)
+	names, err := s.List(ctx)
 	if err != nil {
 		return nil, err
 	}
-	folders, err := bucket.Folders(ctx, s.objects, []string{quotaFolder}, "")
+	folders, err := bucket.Folders(ctx, s.sealed.Objects, []string{QuotaFolder}, "")
 	for _, folder := range folders {
 		if name := path.Base(folder); deployments.ValidateName("organization", name) == nil {
 			names = append(names, name)
@@ -198,7 +198,7 @@ func (s *Store) quotaUse(ctx context.Context, organization string) (deployments.
 
 // countUse counts what the stacks of an organization come to. A stack that cannot be read is one.
 func (s *Store) countUse(ctx context.Context, organization string) (use, error) {
-	names, err := s.stackNames(ctx, organization)
+	names, err := s.folders(ctx, organization)
 	if err != nil {
 		return use{}, err
 	}
@@ -208,7 +208,7 @@ func (s *Store) countUse(ctx context.Context, organization string) (use, error) 
 		if err != nil {
 			return nil //nolint:nilerr // no stack can have this name
 		}
-		h, err := s.Head(ctx, name)
+		stack, err := s.of.Head(ctx, name)
 		switch {
 		case deployments.CodeOf(err) == deployments.CodeNotFound:
 			return nil // removed meanwhile, or left by an interrupted removal
@@ -216,8 +216,8 @@ func (s *Store) countUse(ctx context.Context, organization string) (use, error) 
 			return err
 		}
 		stacks.Add(1)
-		resources.Add(int64(h.Resources))
-		if h.Active != nil && h.Active.Version != removal {
+		resources.Add(int64(stack.Resources))
+		if stack.Update != "" {
 			updates.Add(1)
 		}
 		return nil
@@ -225,24 +225,25 @@ func (s *Store) countUse(ctx context.Context, organization string) (use, error) 
 	return use{stacks.Load(), resources.Load(), updates.Load()}, err
 }
 
-// stackNames returns the names of what an organization has folders of, sorted.
-func (s *Store) stackNames(ctx context.Context, organization string) (names []string, err error) {
+// folders returns the names of what an organization has folders of, sorted.
+func (s *Store) folders(ctx context.Context, organization string) (names []string, err error) {
 	folders := []string{stackobjects.Folder}
 	for _, part := range []string{organization, "", ""} {
-		if folders, err = bucket.Folders(ctx, s.objects, folders, part); err != nil {
+		if folders, err = bucket.Folders(ctx, s.sealed.Objects, folders, part); err != nil {
 			return nil, err
 		}
 	}
 	for _, folder := range folders {
 		names = append(names, strings.Trim(strings.TrimPrefix(folder, stackobjects.Folder), "/"))
 	}
+	slices.Sort(names)
 	return names, nil
 }
 
 // resourcesOf returns how many resources the stacks of an organization had useKnownFor ago at the earliest.
 func (s *Store) resourcesOf(ctx context.Context, organization string) (n int64, err error) {
 	err = s.withQuota(ctx, organization, func(last *lastQuota) error {
-		if now := s.now(); last.looked.IsZero() || now.Sub(last.looked) >= useKnownFor {
+		if now := s.sealed.Now(); last.looked.IsZero() || now.Sub(last.looked) >= useKnownFor {
 			if last.use, err = s.countUse(ctx, organization); err != nil {
 				return err
 			}
@@ -290,9 +291,9 @@ func (s *Store) MayBegin(ctx context.Context, r deployments.UpdateRequest) error
 	return nil
 }
 
-// checkUpload reports, as CodeQuota, that a program is larger than its organization may upload.
-func (s *Store) checkUpload(ctx context.Context, organization string, bytes int64) error {
-	most, bounded, err := s.limit(ctx, organization, deployments.LimitUploadBytes)
+// CheckUpload reports, as CodeQuota, that a program is larger than its organization may upload.
+func (s *Store) CheckUpload(ctx context.Context, organization string, bytes int64) error {
+	most, bounded, err := s.Limit(ctx, organization, deployments.LimitUploadBytes)
 	if err != nil || !bounded || bytes <= most {
 		return err
 	}

@@ -1,4 +1,4 @@
-package statestore
+package organizations
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 
 // placesKey is what of an organization has a place within its quota and may not be seen yet otherwise. It is changed by
 // compare-and-swap, so that of any number of processes that look at the same time only as many get a place as are free.
-func placesKey(organization string) string { return quotaFolder + organization + "/places" }
+func placesKey(organization string) string { return QuotaFolder + organization + "/places" }
 
 // places are stacks that are about to be created, and updates that are about to begin or run.
 type places struct {
@@ -61,9 +61,9 @@ func (s *Store) changePlaces(
 	}
 }
 
-// placeStack takes a place for a stack that is about to get a name, with so many resources; CodeQuota when there is
+// PlaceStack takes a place for a stack that is about to get a name, with so many resources; CodeQuota when there is
 // none.
-func (s *Store) placeStack(ctx context.Context, name deployments.StackName, resources int) error {
+func (s *Store) PlaceStack(ctx context.Context, name deployments.StackName, resources int) error {
 	q, err := s.Quota(ctx, name.Organization)
 	if err != nil {
 		return err
@@ -83,7 +83,7 @@ func (s *Store) placeStack(ctx context.Context, name deployments.StackName, reso
 		return nil
 	}
 	return s.changePlaces(ctx, name.Organization, func(p *places) (bool, error) {
-		there, err := s.stackNames(ctx, name.Organization) // after the places: what had one until then is there
+		there, err := s.folders(ctx, name.Organization) // after the places: what had one until then is there
 		if err != nil {
 			return false, err
 		}
@@ -96,13 +96,13 @@ func (s *Store) placeStack(ctx context.Context, name deployments.StackName, reso
 			return false, nil // an interrupted attempt
 		}
 		p.Stacks = slices.DeleteFunc(p.Stacks, func(p place) bool {
-			return slices.Contains(there, p.Name) || s.now().Sub(p.At) >= placeFor
+			return slices.Contains(there, p.Name) || s.sealed.Now().Sub(p.At) >= placeFor
 		})
 		if n := len(there) + len(p.Stacks); int64(n) >= most {
 			return false, deployments.OverQuota(name.Organization, deployments.LimitStacks, most, "has "+deployments.Plural(n, "stack"),
 				"remove one (`deployctl stack rm`)")
 		}
-		p.Stacks = append(p.Stacks, place{name.String(), s.now().UTC()})
+		p.Stacks = append(p.Stacks, place{name.String(), s.sealed.Now().UTC()})
 		return true, nil
 	})
 }
@@ -111,7 +111,7 @@ func (s *Store) placeStack(ctx context.Context, name deployments.StackName, reso
 func (s *Store) withHeads(ctx context.Context, names []string) ([]string, error) {
 	gone := make([]bool, len(names))
 	err := bucket.Each(names, func(text string) error {
-		_, err := s.objects.Tag(ctx, stackobjects.Folder+text+"/head.json")
+		_, err := s.sealed.Objects.Tag(ctx, stackobjects.Folder+text+"/head.json")
 		if errors.Is(err, bucket.ErrAbsent) {
 			i, _ := slices.BinarySearch(names, text)
 			gone[i], err = true, nil
@@ -130,7 +130,7 @@ func (s *Store) withHeads(ctx context.Context, names []string) ([]string, error)
 // PlaceUpdate takes a place for an update among those that its organization may have at a time. It says why the update
 // has to wait; empty when it has its place, which it has until it ends.
 func (s *Store) PlaceUpdate(ctx context.Context, u deployments.UpdateName) (why string, err error) {
-	most, bounded, err := s.limit(ctx, u.Organization, deployments.LimitUpdates)
+	most, bounded, err := s.Limit(ctx, u.Organization, deployments.LimitUpdates)
 	if err != nil || !bounded || u.Number() == 0 {
 		return "", err
 	}
@@ -142,7 +142,7 @@ func (s *Store) PlaceUpdate(ctx context.Context, u deployments.UpdateName) (why 
 		if why, err = s.noPlace(ctx, u.Organization, p, most); err != nil || why != "" {
 			return false, err
 		}
-		p.Updates = append(p.Updates, place{u.String(), s.now().UTC()})
+		p.Updates = append(p.Updates, place{u.String(), s.sealed.Now().UTC()})
 		return true, nil
 	})
 	return why, err
@@ -151,7 +151,7 @@ func (s *Store) PlaceUpdate(ctx context.Context, u deployments.UpdateName) (why 
 // NoPlace says why an update of an organization that is asked for now would have to wait for others of it; empty if it
 // would not, or that is not known.
 func (s *Store) NoPlace(ctx context.Context, organization string) (why string) {
-	most, bounded, err := s.limit(ctx, organization, deployments.LimitUpdates)
+	most, bounded, err := s.Limit(ctx, organization, deployments.LimitUpdates)
 	if err != nil || !bounded {
 		return ""
 	}
@@ -189,15 +189,15 @@ func (s *Store) stillThere(ctx context.Context, taken []place) ([]place, error) 
 		if err != nil {
 			return nil //nolint:nilerr // no update has this name
 		}
-		h, err := s.Head(ctx, u.StackName)
+		stack, err := s.of.Head(ctx, u.StackName)
 		switch {
 		case deployments.CodeOf(err) == deployments.CodeNotFound, bucket.Unreadable(err) != nil:
 			return nil // it cannot run
 		case err != nil:
 			return err
 		}
-		runs := h.Active != nil && h.Active.Version == u.Version
-		begins := h.Next <= u.Number() && s.now().Sub(taken[i].At) < placeFor
+		runs := stack.Update == u.Version
+		begins := stack.Next <= u.Number() && s.sealed.Now().Sub(taken[i].At) < placeFor
 		kept[i] = runs || begins
 		return nil
 	})
