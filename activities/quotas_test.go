@@ -188,10 +188,10 @@ func TestAFileThatIsLargerThanItsBundleSaysIsNotUnpacked(t *testing.T) {
 	h := newHouse(t)
 	content := []byte("name: x\nruntime: yaml\n")
 	digest := digestOf(content)
-	if err := h.store.PutFile(t.Context(), testStack, digest, content); err != nil {
+	if err := h.store.Programs.PutFile(t.Context(), testStack, digest, content); err != nil {
 		t.Fatal(err)
 	}
-	bundle, err := h.store.PutManifest(t.Context(), testStack, deployments.Manifest{Files: []deployments.File{
+	bundle, err := h.store.Programs.PutManifest(t.Context(), testStack, deployments.Manifest{Files: []deployments.File{
 		{Path: "Pulumi.yaml", Digest: digest, Mode: 0o600, Size: 1}}})
 	if err != nil {
 		t.Fatal(err)

@@ -153,12 +153,12 @@ func (h *house) uploadBelow(files map[string]string, dir string) string {
 	for path, content := range files {
 		digest := digestOf([]byte(content))
 		m.Files = append(m.Files, deployments.File{Path: path, Digest: digest, Mode: 0o600, Size: int64(len(content))})
-		if err := h.store.PutFile(h.t.Context(), testStack, digest, []byte(content)); err != nil {
+		if err := h.store.Programs.PutFile(h.t.Context(), testStack, digest, []byte(content)); err != nil {
 			h.t.Fatal(err)
 		}
 	}
 	sortFiles(m.Files)
-	bundle, err := h.store.PutManifest(h.t.Context(), testStack, m)
+	bundle, err := h.store.Programs.PutManifest(h.t.Context(), testStack, m)
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -236,7 +236,7 @@ func TestCallsThatComeTogetherReadOnce(t *testing.T) {
 	for held, calls := range map[string][]func(*statestore.Store) error{
 		"head.json": {func(s *statestore.Store) error { _, err := s.Head(t.Context(), dev); return err },
 			func(s *statestore.Store) error {
-				_, err := s.Missing(t.Context(), dev, deployments.Manifest{})
+				_, err := s.Programs.Missing(t.Context(), dev, deployments.Manifest{})
 				return err
 			}},
 		"ci": {func(s *statestore.Store) error { _, err := s.Access.Authenticate(t.Context(), text); return err },

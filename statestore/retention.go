@@ -14,6 +14,7 @@ import (
 	"github.com/deployctl/deployctl/internal/values/rawjson"
 	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/creates"
+	"github.com/deployctl/deployctl/statestore/programs"
 	"github.com/deployctl/deployctl/statestore/stackobjects"
 )
 
@@ -23,7 +24,7 @@ type Retention struct {
 	Versions int
 	// Age keeps everything younger; at least a day.
 	Age time.Duration
-	// most, if not 0, is the most of the latest checkpoints that are kept, however young they are beyond minAge: the
+	// most, if not 0, is the most of the latest checkpoints that are kept, however young they are beyond bucket.MinAge: the
 	// organization's quota.
 	most int
 }
@@ -31,13 +32,10 @@ type Retention struct {
 // keeps reports whether a checkpoint is kept that is the nth of the latest ones, at a time, and was written at another.
 func (r Retention) keeps(nth int, now, written time.Time) bool {
 	if r.most > 0 && nth > r.most {
-		return written.After(now.Add(-minAge))
+		return written.After(now.Add(-bucket.MinAge))
 	}
 	return nth <= r.Versions || written.After(now.Add(-r.Age))
 }
-
-// minAge: objects younger than this are never collected; a writer may still be using them.
-const minAge = 24 * time.Hour
 
 // minBundleAge is how long an update's project files are kept at least: the update may wait in a queue, which the store
 // cannot see.
@@ -56,7 +54,7 @@ type Collected struct {
 // objects are removed that nobody writes or starts to rely on any more, because a head never goes back, a version is
 // given out once, and a month does not come again. What cannot be removed now is removed the next time.
 func (s *Store) Collect(ctx context.Context, name deployments.StackName, keep Retention) (Collected, error) {
-	keep.Versions, keep.Age = max(keep.Versions, 1), max(keep.Age, minAge)
+	keep.Versions, keep.Age = max(keep.Versions, 1), max(keep.Age, bucket.MinAge)
 	most, _, err := s.Organizations.Limit(ctx, name.Organization, deployments.LimitVersions)
 	if err != nil {
 		return Collected{}, err
@@ -187,15 +185,14 @@ func (c *collection) previews(ctx context.Context) error {
 
 // files removes the project files of months that ended longer ago than they are kept.
 func (c *collection) files(ctx context.Context) error {
-	r := c.ring(c.head.ID)
-	l, err := c.objects.List(ctx, bucket.Query{Prefix: filesKey(r), Fold: true})
+	folder := programs.Files(c.ring(c.head.ID).Stack)
+	l, err := c.objects.List(ctx, bucket.Query{Prefix: folder, Fold: true})
 	if err != nil {
 		return bucket.Failed(err, "list the project files of "+c.name.String())
 	}
 	kept := c.before(max(c.keep.Age, minBundleAge))
 	for _, folder := range l.Keys {
-		month, err := time.Parse(monthForm, path.Base(folder))
-		if err != nil || month.AddDate(0, 1, 0).After(kept) {
+		if end, ok := programs.EndOf(folder); !ok || end.After(kept) {
 			continue
 		}
 		if err := c.removeOld(ctx, folder, kept, &c.Files); err != nil {

@@ -7,13 +7,10 @@
 //	stacks/…/checkpoints/VERSION.json.zst              immutable, Pulumi deployment JSON, secrets as ciphertexts
 //	stacks/…/updates/ID/{update,delta/N,events/STREAM/N,outcome/OP.ROUND,aside/NAME/PART,blob/HASH}
 //	stacks/…/history/INVERSE                           one per numbered update; the newest sorts first
-//	blobs/STACK-ID/files/MONTH/HASH                    project files and manifests of one stack
 //	removed/ORG/PROJECT/STACK.json                     the next version of a removed stack's name; has a MAC
 //	identities/HASH                                    which creates of the resources of an identity come next
 //	keys/ring.json                                     the service's keys and the store's identity, wrapped by its
 //	                                                   master key or a key management service
-//	plugins/ORG/{archives/HASH/{index,N},downloads/HASH,versions/HASH}
-//	                                                   plugins that its workers have downloaded
 //
 // Everything is sealed except heads, checkpoints and objects under removed/ and organizations/ (docs/adr/0002): a
 // person must be able to read and repair those without the service, and they contain no readable secret.
@@ -27,6 +24,7 @@
 //   - journal: the journal of an update that the stock CLI executes
 //   - organizations: which have workers of their own, quotas, and the mode of the service
 //   - passphrase: secrets that a passphrase encrypts
+//   - programs: bundles of the files of programs, and archives of plugins
 //   - seal: encryption of what is stored, and its keys
 //   - stackobjects: the sealed objects of stacks, by their names
 //   - stateedit: changes of a state by commands
@@ -48,6 +46,7 @@ import (
 	"github.com/deployctl/deployctl/statestore/creates"
 	"github.com/deployctl/deployctl/statestore/jobs"
 	"github.com/deployctl/deployctl/statestore/organizations"
+	"github.com/deployctl/deployctl/statestore/programs"
 	"github.com/deployctl/deployctl/statestore/seal"
 	"github.com/deployctl/deployctl/statestore/stackobjects"
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -77,6 +76,8 @@ type Store struct {
 	Creates *creates.Store
 	// Organizations are what operators say of organizations: workers of their own, quotas, and the mode of the service.
 	Organizations *organizations.Store
+	// Programs are the bundles of files of programs, and the archives of their plugins.
+	Programs *programs.Store
 
 	objects bucket.Objects
 	keys    *seal.Keyring
@@ -100,7 +101,6 @@ type Store struct {
 	recent     recent
 	heads      recentHeads
 	headReads  headReads
-	bundles    recentBundles
 
 	recreating chan struct{} // held by who reads all heads; see RecreateStack
 	clientLogs clientLogs
@@ -155,29 +155,29 @@ func New(objects bucket.Objects, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	bundles, err := newRecentBundles(o.Now)
-	if err != nil {
-		return nil, err
-	}
 	swept, err := lru.New[deployments.UpdateName, struct{}](sweptKept)
 	if err != nil {
 		return nil, err
 	}
 	objects = bucket.Guarded(objects)
 	s := &Store{
-		swept: swept, snapshots: snapshots, heads: heads, bundles: bundles,
-		objects: objects, keys: keys, keepers: o.Keepers, adopt: o.Adopt, keep: o.KeepEmpty, now: o.Now,
+		swept: swept, snapshots: snapshots, heads: heads, objects: objects, keys: keys, keepers: o.Keepers, adopt: o.Adopt, keep: o.KeepEmpty, now: o.Now,
 		stackKeys: map[string]*stackKeys{}, names: map[string]cachedIdentity{},
 		cache: map[string]*cacheEntry{}, recreating: make(chan struct{}, 1),
 		clientLogs: clientLogs{queues: map[logOfLease]*logQueue{}},
 	}
 	s.sealed = &bucket.Sealed{Objects: objects, Keys: keys, Now: o.Now, Outdated: s.KeysOutdated}
-	s.stacks = &stackobjects.Objects{Sealed: s.sealed, Of: s.stackOf, Now: s.stackNow}
+	s.stacks = &stackobjects.Objects{Sealed: s.sealed, Of: s.stackOf, Now: s.stackNow, Last: s.lastStack,
+		ByID: func(id string) stackobjects.Stack { return s.ring(id).Stack }}
 	s.Jobs, s.Creates = jobs.New(s.stacks), creates.New(s.stacks)
 	if s.Access, err = access.New(s.sealed); err != nil {
 		return nil, err
 	}
 	s.Organizations, err = organizations.New(s.sealed, organizations.Stacks{Head: s.stackOfQuota, Identity: s.Identity})
+	if err != nil {
+		return nil, err
+	}
+	s.Programs, err = programs.New(s.stacks, s.Organizations.CheckUpload)
 	return s, err
 }
 
@@ -250,6 +250,17 @@ func (s *Store) stackOf(ctx context.Context, name deployments.StackName) (stacko
 		return stackobjects.Stack{}, err
 	}
 	return r.Stack, nil
+}
+
+// lastStack returns the stack that had a name when that was looked at last.
+func (s *Store) lastStack(name deployments.StackName) (stackobjects.Stack, bool) {
+	s.mu.Lock()
+	was, known := s.names[name.String()]
+	s.mu.Unlock()
+	if !known {
+		return stackobjects.Stack{}, false
+	}
+	return s.ring(was.id).Stack, true
 }
 
 // stackOfQuota returns what quotas count of a stack.

@@ -15,14 +15,16 @@ import (
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/access"
 	"github.com/deployctl/deployctl/statestore/organizations"
+	"github.com/deployctl/deployctl/statestore/programs"
 	"github.com/deployctl/deployctl/statestore/stateedit"
 )
 
-// store, rights and operated implement the parts of the service that need no Temporal.
+// store, rights, operated and uploads implement the parts of the service that need no Temporal.
 type (
 	store    struct{ *statestore.Store }
 	rights   struct{ *access.Store }
 	operated struct{ *organizations.Store }
+	uploads  struct{ *programs.Store }
 )
 
 // Export returns the deployment of a version, 0 for the latest. Its secrets are sealed for p, or in plaintext with

@@ -26,6 +26,7 @@ type Service struct {
 	store
 	rights
 	operated
+	uploads
 	temporal client.Client
 	readers  Readers
 	feeds    feeds
@@ -68,8 +69,8 @@ func (r Readers) of(workflow string) Readers {
 
 // New returns the service of a Temporal client and a store.
 func New(c client.Client, s *statestore.Store, r Readers) *Service {
-	return &Service{store: store{s}, rights: rights{s.Access}, operated: operated{s.Organizations}, temporal: c,
-		readers: r, turns: newStartTurns()}
+	return &Service{store: store{s}, rights: rights{s.Access}, operated: operated{s.Organizations},
+		uploads: uploads{s.Programs}, temporal: c, readers: r, turns: newStartTurns()}
 }
 
 var _ deployments.Service = (*Service)(nil)

@@ -5,6 +5,7 @@ import (
 	"sort"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/sys/mempool"
@@ -18,6 +19,9 @@ const (
 	// freeList is how much a list has before it takes memory, and in what pieces it takes more.
 	freeList = 256 << 10
 )
+
+// MinAge is the age below which objects are never collected: a writer may still be using them.
+const MinAge = 24 * time.Hour
 
 // Budget counts what a list keeps in memory: how much that is decides whoever has made the things in it. It is safe
 // for concurrent use.

@@ -12,6 +12,7 @@ import (
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/programs"
 	"github.com/deployctl/deployctl/statestore/storetest"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
@@ -437,22 +438,22 @@ func TestAProgramIsUploadedUpToTheQuota(t *testing.T) {
 	created(t, s, "dev")
 	limited(t, s, deployments.Quota{deployments.LimitUploadBytes: 10})
 	small, large := []byte("12345"), []byte("12345678901")
-	if err := s.PutFile(t.Context(), named("dev"), statestore.Digest(small), small); err != nil {
+	if err := s.Programs.PutFile(t.Context(), named("dev"), programs.Digest(small), small); err != nil {
 		t.Error(err)
 	}
-	overQuota(t, "a large file", s.PutFile(t.Context(), named("dev"), statestore.Digest(large), large),
+	overQuota(t, "a large file", s.Programs.PutFile(t.Context(), named("dev"), programs.Digest(large), large),
 		"is sent a program of 11 bytes, and its quota allows 10 bytes")
 	file := func(path string) deployments.File {
-		return deployments.File{Path: path, Digest: statestore.Digest(small), Size: int64(len(small))}
+		return deployments.File{Path: path, Digest: programs.Digest(small), Size: int64(len(small))}
 	}
 	m := deployments.Manifest{Files: []deployments.File{file("a"), file("b")}}
-	if _, err := s.PutManifest(t.Context(), named("dev"), m); err != nil {
+	if _, err := s.Programs.PutManifest(t.Context(), named("dev"), m); err != nil {
 		t.Error(err)
 	}
 	m.Files = append(m.Files, file("c"))
-	_, err := s.Missing(t.Context(), named("dev"), m)
+	_, err := s.Programs.Missing(t.Context(), named("dev"), m)
 	overQuota(t, "a question about many files", err, "15 bytes")
-	_, err = s.PutManifest(t.Context(), named("dev"), m)
+	_, err = s.Programs.PutManifest(t.Context(), named("dev"), m)
 	overQuota(t, "many files", err, "15 bytes")
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/programs"
 )
 
 // climbing are names that a server could take for the way to another object.
@@ -114,7 +115,7 @@ func calls(f fixture, update deployments.UpdateName, stack deployments.StackName
 			return err
 		},
 		"RemoveToken": func(ctx context.Context) error { return f.Access.RemoveToken(ctx, name) },
-		"PutFile":     func(ctx context.Context) error { return f.PutFile(ctx, stack, statestore.Digest(nil), nil) },
+		"PutFile":     func(ctx context.Context) error { return f.Programs.PutFile(ctx, stack, programs.Digest(nil), nil) },
 		"NoteAbsence": func(ctx context.Context) error { return f.Creates.NoteAbsence(ctx, stack, []byte{1}, "x", 1) },
 		"PutDrift":    func(ctx context.Context) error { return f.Jobs.PutDrift(ctx, stack, deployments.Drift{}) },
 	}

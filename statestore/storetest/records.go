@@ -12,6 +12,7 @@ import (
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/programs"
 	"github.com/klauspost/compress/zstd"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
@@ -415,35 +416,35 @@ func bundles(t *testing.T, f fixture) {
 	f.create(t)
 	page, script := []byte("<p>hello"), []byte(strings.Repeat("x", 10_000))
 	m := deployments.Manifest{Files: []deployments.File{
-		{Path: "Pulumi.yaml", Digest: statestore.Digest(script), Mode: 0o644, Size: 10_000},
-		{Path: "www/index.html", Digest: statestore.Digest(page), Mode: 0o644, Size: 8},
+		{Path: "Pulumi.yaml", Digest: programs.Digest(script), Mode: 0o644, Size: 10_000},
+		{Path: "www/index.html", Digest: programs.Digest(page), Mode: 0o644, Size: 8},
 	}}
-	missing, err := f.Missing(t.Context(), dev, m)
+	missing, err := f.Programs.Missing(t.Context(), dev, m)
 	if err != nil || len(missing) != 2 {
 		t.Fatalf("got %q, %v", missing, err)
 	}
-	wantCode(t, f.PutFile(t.Context(), dev, statestore.Digest(page), []byte("something else")), deployments.CodeInvalid)
-	ok(t, f.PutFile(t.Context(), dev, statestore.Digest(page), page))
-	_, err = f.PutManifest(t.Context(), dev, m)
+	wantCode(t, f.Programs.PutFile(t.Context(), dev, programs.Digest(page), []byte("something else")), deployments.CodeInvalid)
+	ok(t, f.Programs.PutFile(t.Context(), dev, programs.Digest(page), page))
+	_, err = f.Programs.PutManifest(t.Context(), dev, m)
 	wantCode(t, err, deployments.CodeInvalid)
-	ok(t, f.PutFile(t.Context(), dev, statestore.Digest(script), script))
-	digest, err := f.PutManifest(t.Context(), dev, m)
+	ok(t, f.Programs.PutFile(t.Context(), dev, programs.Digest(script), script))
+	digest, err := f.Programs.PutManifest(t.Context(), dev, m)
 	ok(t, err)
-	got, err := f.Bundle(t.Context(), dev, digest)
+	got, err := f.Programs.Bundle(t.Context(), dev, digest)
 	if err != nil || !reflect.DeepEqual(got, m) {
 		t.Fatalf("got %+v, %v", got, err)
 	}
-	content, err := f.File(t.Context(), dev, m.Files[1].Digest)
+	content, err := f.Programs.File(t.Context(), dev, m.Files[1].Digest)
 	if err != nil || string(content) != string(page) {
 		t.Fatalf("got %q, %v", content, err)
 	}
 	ok(t, f.CreateStack(t.Context(), prod, nil))
-	if missing, err = f.Missing(t.Context(), prod, m); err != nil || len(missing) != 2 {
+	if missing, err = f.Programs.Missing(t.Context(), prod, m); err != nil || len(missing) != 2 {
 		t.Errorf("another stack misses %q, %v", missing, err)
 	}
 	for _, path := range []string{"../x", "/etc/passwd", "a/../../x", "", "..", "a\\b", "./a"} {
-		_, err := f.Missing(t.Context(), dev, deployments.Manifest{
-			Files: []deployments.File{{Path: path, Digest: statestore.Digest(page)}}})
+		_, err := f.Programs.Missing(t.Context(), dev, deployments.Manifest{
+			Files: []deployments.File{{Path: path, Digest: programs.Digest(page)}}})
 		wantCode(t, err, deployments.CodeInvalid)
 	}
 }

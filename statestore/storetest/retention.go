@@ -12,6 +12,7 @@ import (
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/creates"
+	"github.com/deployctl/deployctl/statestore/programs"
 )
 
 const day = 24 * time.Hour
@@ -69,9 +70,9 @@ func (f fixture) collect(t *testing.T, versions int, age time.Duration, want sta
 // bundle sends a project of one file.
 func (f fixture) bundle(t *testing.T, text string) string {
 	t.Helper()
-	m := deployments.Manifest{Files: []deployments.File{{Path: "Pulumi.yaml", Digest: statestore.Digest([]byte(text))}}}
-	ok(t, f.PutFile(t.Context(), dev, m.Files[0].Digest, []byte(text)))
-	digest, err := f.PutManifest(t.Context(), dev, m)
+	m := deployments.Manifest{Files: []deployments.File{{Path: "Pulumi.yaml", Digest: programs.Digest([]byte(text))}}}
+	ok(t, f.Programs.PutFile(t.Context(), dev, m.Files[0].Digest, []byte(text)))
+	digest, err := f.Programs.PutManifest(t.Context(), dev, m)
 	ok(t, err)
 	return digest
 }
@@ -184,37 +185,37 @@ func filesByMonth(t *testing.T, f fixture) {
 	first := after(0)
 	used, unused := first.bundle(t, "used"), first.bundle(t, "unused")
 	read := func(f fixture, bundle string) error {
-		m, err := f.Bundle(t.Context(), dev, bundle)
+		m, err := f.Programs.Bundle(t.Context(), dev, bundle)
 		if err == nil {
-			_, err = f.File(t.Context(), dev, m.Files[0].Digest)
+			_, err = f.Programs.File(t.Context(), dev, m.Files[0].Digest)
 		}
 		return err
 	}
 	// A month later, a client sends anew what it needs, and what is used without being sent is kept.
 	next := after(32)
 	ok(t, read(next, used))
-	m, err := next.Bundle(t.Context(), dev, used)
+	m, err := next.Programs.Bundle(t.Context(), dev, used)
 	ok(t, err)
-	if missing, err := next.Missing(t.Context(), dev, m); err != nil || len(missing) != 1 {
+	if missing, err := next.Programs.Missing(t.Context(), dev, m); err != nil || len(missing) != 1 {
 		t.Errorf("in the next month %q are missing, %v", missing, err)
 	}
 	// sent in the last moment of the month before
-	if again, err := next.PutManifest(t.Context(), dev, m); err != nil || again != used {
+	if again, err := next.Programs.PutManifest(t.Context(), dev, m); err != nil || again != used {
 		t.Errorf("got %s, %v", again, err)
 	}
 	next.collect(t, 1, 0, statestore.Collected{})
 	later := after(64)
-	ok(t, later.KeepBundle(t.Context(), dev, used))
-	ok(t, later.KeepBundle(t.Context(), dev, used))
+	ok(t, later.Programs.KeepBundle(t.Context(), dev, used))
+	ok(t, later.Programs.KeepBundle(t.Context(), dev, used))
 	last := after(140)
-	ok(t, last.KeepBundle(t.Context(), dev, used))
+	ok(t, last.Programs.KeepBundle(t.Context(), dev, used))
 	got, err := last.Collect(t.Context(), dev, statestore.Retention{Versions: 1})
 	if err != nil || got.Files < 8 || got != (statestore.Collected{Files: got.Files}) {
 		t.Errorf("collected %+v, %v", got, err)
 	}
 	ok(t, read(last, used))
 	wantCode(t, read(last, unused), deployments.CodeNotFound)
-	wantCode(t, last.KeepBundle(t.Context(), dev, unused), deployments.CodeNotFound)
+	wantCode(t, last.Programs.KeepBundle(t.Context(), dev, unused), deployments.CodeNotFound)
 }
 
 // formerPlaces moves large values and project files to where they were once.
@@ -240,9 +241,9 @@ func formerPlaces(t *testing.T, f fixture) {
 		ok(t, f.objects.Delete(t.Context(), key))
 		moved++
 	}
-	m, err := f.Bundle(t.Context(), dev, bundle)
+	m, err := f.Programs.Bundle(t.Context(), dev, bundle)
 	ok(t, err)
-	if text, err := f.File(t.Context(), dev, m.Files[0].Digest); err != nil || string(text) != "name: old" {
+	if text, err := f.Programs.File(t.Context(), dev, m.Files[0].Digest); err != nil || string(text) != "name: old" {
 		t.Errorf("the file is %q, %v", text, err)
 	}
 	f.later(t, 40).collect(t, 1, 0, statestore.Collected{}) // the update may need them

@@ -12,6 +12,7 @@ import (
 	"github.com/deployctl/deployctl/internal/values/bags"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/programs"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
@@ -275,7 +276,7 @@ func rename(t *testing.T, f fixture) {
 	f.deploy(t, "a")
 	ok(t, f.PutInfo(t.Context(), deployments.UpdateInfo{Update: up(1), Status: "succeeded"}))
 	file := []byte("content")
-	ok(t, f.PutFile(t.Context(), dev, statestore.Digest(file), file))
+	ok(t, f.Programs.PutFile(t.Context(), dev, programs.Digest(file), file))
 	to := deployments.StackName{Organization: "org2", Project: "site", Stack: "live"}
 	ok(t, f.RenameStack(t.Context(), dev, to))
 	_, err := f.Head(t.Context(), dev)
@@ -303,7 +304,7 @@ func rename(t *testing.T, f fixture) {
 	}
 	past, err := f.History(t.Context(), to, 0)
 	ok(t, err)
-	if content, err := f.File(t.Context(), to, statestore.Digest(file)); err != nil || string(content) != "content" ||
+	if content, err := f.Programs.File(t.Context(), to, programs.Digest(file)); err != nil || string(content) != "content" ||
 		len(past) != 1 {
 		t.Errorf("%q, %d updates, %v", content, len(past), err)
 	}
@@ -321,7 +322,7 @@ func nothingShows(t *testing.T, f fixture) {
 		"web:p": {Value: hush, Secret: true}}}))
 	ok(t, f.AppendEvents(t.Context(), statestore.Part{Update: u, Stream: "program-1", Number: 1}, []byte(hush)))
 	ok(t, f.PutOutcome(t.Context(), u, 1, engine.StepFinished{Op: 1, ID: hush}))
-	ok(t, f.PutFile(t.Context(), dev, statestore.Digest([]byte(hush)), []byte(hush)))
+	ok(t, f.Programs.PutFile(t.Context(), dev, programs.Digest([]byte(hush)), []byte(hush)))
 	token, err := f.Access.CreateToken(t.Context(), deployments.Token{Name: "ci", Grant: &adminOfAll})
 	ok(t, err)
 	l, err := f.objects.List(t.Context(), bucket.Query{})

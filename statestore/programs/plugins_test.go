@@ -1,4 +1,4 @@
-package statestore_test
+package programs_test
 
 import (
 	"bytes"
@@ -10,16 +10,18 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/programs"
+	"github.com/deployctl/deployctl/statestore/storetest"
 )
 
 // archives returns the archives of an organization as they are at a time.
-func archives(t *testing.T, objects bucket.Objects, organization string, at time.Time) *statestore.PluginArchives {
+func archives(t *testing.T, objects bucket.Objects, organization string, at time.Time) *programs.PluginArchives {
 	t.Helper()
-	store := opened(t, objects, statestore.Options{Now: func() time.Time { return at }})
-	return store.PluginArchives(organization)
+	store := storetest.Opened(t, objects, statestore.Options{Now: func() time.Time { return at }})
+	return store.Programs.PluginArchives(organization)
 }
 
-func readArchive(t *testing.T, p *statestore.PluginArchives, sum string) ([]byte, bool) {
+func readArchive(t *testing.T, p *programs.PluginArchives, sum string) ([]byte, bool) {
 	t.Helper()
 	var text bytes.Buffer
 	found, err := p.Read(t.Context(), sum, &text)

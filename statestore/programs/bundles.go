@@ -1,4 +1,4 @@
-package statestore
+package programs
 
 import (
 	"context"
@@ -10,10 +10,12 @@ import (
 	"path"
 	"slices"
 	"sort"
+	"time"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/sys/panics"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/stackobjects"
 )
 
 // digestPrefix is the start of a file's digest: the name of the hash.
@@ -38,7 +40,7 @@ func (s *Store) Missing(ctx context.Context, name deployments.StackName, m deplo
 	refused := make(chan error, 1)
 	go func() { // the files are looked for meanwhile
 		refused <- panics.Do("looking for the quota of "+name.Organization, func() error {
-			return s.Organizations.CheckUpload(ctx, name.Organization, m.Bytes())
+			return s.checkUpload(ctx, name.Organization, m.Bytes())
 		})
 	}()
 	missing, err := s.unsent(ctx, name, m)
@@ -76,30 +78,30 @@ func (s *Store) unsent(ctx context.Context, name deployments.StackName, m deploy
 
 // listMonth lists the files that a stack has this month. It lists those of the identity that the stack had when it was
 // looked at last, while it finds out whether that is still the stack's.
-func (s *Store) listMonth(ctx context.Context, name deployments.StackName) (r *stackKeys, l bucket.Listing, err error) {
-	list := func(ctx context.Context, r *stackKeys) (bucket.Listing, error) {
-		l, err := s.objects.List(ctx, bucket.Query{Prefix: s.month(r)})
+func (s *Store) listMonth(
+	ctx context.Context, name deployments.StackName,
+) (r stackobjects.Stack, l bucket.Listing, err error) {
+	list := func(ctx context.Context, r stackobjects.Stack) (bucket.Listing, error) {
+		l, err := s.stacks.Sealed.Objects.List(ctx, bucket.Query{Prefix: s.month(r)})
 		return l, bucket.Failed(err, "list the project files of "+name.String())
 	}
-	s.mu.Lock()
-	was, known := s.names[name.String()]
-	s.mu.Unlock()
+	was, known := s.stacks.Last(name)
 	if !known {
-		if r, err = s.stackKeysOf(ctx, name); err == nil {
+		if r, err = s.stacks.Of(ctx, name); err == nil {
 			l, err = list(ctx, r)
 		}
 		return r, l, err
 	}
 	listing, lists := panics.NewGroup(ctx, "listing the project files of "+name.String())
 	listing.Go(func() (err error) {
-		r, err = s.stackKeysOf(lists, name)
+		r, err = s.stacks.Of(lists, name)
 		return err
 	})
 	listing.Go(func() (err error) {
-		l, err = list(lists, s.ring(was.id))
+		l, err = list(lists, was)
 		return err
 	})
-	if err = listing.Wait(); err == nil && r.ID != was.id {
+	if err = listing.Wait(); err == nil && r.ID != was.ID {
 		l, err = list(ctx, r)
 	}
 	return r, l, err
@@ -123,43 +125,50 @@ func (s *Store) PutFile(ctx context.Context, name deployments.StackName, digest 
 		return deployments.Errorf(deployments.CodeInvalid, "the content that was sent for %s has the digest %s: it "+
 			"changed while it was read; try again", digest, got)
 	}
-	if err := s.Organizations.CheckUpload(ctx, name.Organization, int64(len(content))); err != nil {
+	if err := s.checkUpload(ctx, name.Organization, int64(len(content))); err != nil {
 		return err
 	}
-	r, err := s.stackKeysOf(ctx, name)
+	r, err := s.stacks.Of(ctx, name)
 	if err != nil {
 		return err
 	}
 	key := s.month(r) + fileHash(r, digest)
 	if len(content) < largeFile {
-		return s.stacks.PutBlob(ctx, r.Stack, key, content)
+		return s.stacks.PutBlob(ctx, r, key, content)
 	}
-	_, err = s.objects.Put(ctx, key, r.Box.SealOwned(content, "blob "+path.Base(key)), bucket.Condition{})
+	_, err = s.stacks.Sealed.Objects.Put(ctx, key, r.Box.SealOwned(content, "blob "+path.Base(key)), bucket.Condition{})
 	return bucket.Failed(err, "write the file "+digest)
 }
 
 // month returns the folder of the files that are sent now.
-func (s *Store) month(r *stackKeys) string {
-	return r.BlobKey("files", s.now().UTC().Format(monthForm), "")
+func (s *Store) month(r stackobjects.Stack) string {
+	return r.BlobKey("files", s.stacks.Sealed.Now().UTC().Format(monthForm), "")
 }
 
 const monthForm = "2006-01"
 
-func filesKey(r *stackKeys) string { return r.BlobKey("files", "") }
+// Files returns the folder of the files of a stack, which has one for each month.
+func Files(r stackobjects.Stack) string { return r.BlobKey("files", "") }
+
+// EndOf returns when the month of a folder ended or will end; false if it is the folder of none.
+func EndOf(folder string) (time.Time, bool) {
+	month, err := time.Parse(monthForm, path.Base(folder))
+	return month.AddDate(0, 1, 0), err == nil
+}
 
 // find returns a stored file: of this month, else of the latest month that has it, else one that an older release
 // stored without a month.
-func (s *Store) find(ctx context.Context, r *stackKeys, hash string) (o bucket.Object, thisMonth bool, err error) {
-	o, err = s.objects.Get(ctx, s.month(r)+hash)
+func (s *Store) find(ctx context.Context, r stackobjects.Stack, hash string) (o bucket.Object, thisMonth bool, err error) {
+	o, err = s.stacks.Sealed.Objects.Get(ctx, s.month(r)+hash)
 	if !errors.Is(err, bucket.ErrAbsent) {
 		return o, true, err
 	}
-	l, err := s.objects.List(ctx, bucket.Query{Prefix: filesKey(r), Fold: true})
+	l, err := s.stacks.Sealed.Objects.List(ctx, bucket.Query{Prefix: Files(r), Fold: true})
 	if err != nil {
 		return bucket.Object{}, false, err
 	}
 	for _, folder := range slices.Backward(append([]string{r.BlobKey("")}, l.Keys...)) {
-		if o, err = s.objects.Get(ctx, folder+hash); !errors.Is(err, bucket.ErrAbsent) {
+		if o, err = s.stacks.Sealed.Objects.Get(ctx, folder+hash); !errors.Is(err, bucket.ErrAbsent) {
 			break
 		}
 	}
@@ -168,7 +177,7 @@ func (s *Store) find(ctx context.Context, r *stackKeys, hash string) (o bucket.O
 
 // File returns a file's content; CodeFormat when what is stored does not match the digest.
 func (s *Store) File(ctx context.Context, name deployments.StackName, digest string) ([]byte, error) {
-	r, err := s.stackKeysOf(ctx, name)
+	r, err := s.stacks.Of(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +186,7 @@ func (s *Store) File(ctx context.Context, name deployments.StackName, digest str
 }
 
 // file is File that also returns whether the file was sent, or claimed, in this month.
-func (s *Store) file(ctx context.Context, r *stackKeys, digest string) (content []byte, thisMonth bool, err error) {
+func (s *Store) file(ctx context.Context, r stackobjects.Stack, digest string) (content []byte, thisMonth bool, err error) {
 	hash := fileHash(r, digest)
 	o, thisMonth, err := s.find(ctx, r, hash)
 	if errors.Is(err, bucket.ErrAbsent) {
@@ -187,7 +196,7 @@ func (s *Store) file(ctx context.Context, r *stackKeys, digest string) (content 
 	if err != nil {
 		return nil, false, bucket.Failed(err, "read the file "+digest)
 	}
-	content, err = s.sealed.Open(r.Box, o.Data, "the project file "+digest, "blob "+hash)
+	content, err = s.stacks.Sealed.Open(r.Box, o.Data, "the project file "+digest, "blob "+hash)
 	if err != nil {
 		return nil, false, err
 	}
@@ -200,7 +209,7 @@ func (s *Store) file(ctx context.Context, r *stackKeys, digest string) (content 
 
 // PutManifest stores a manifest and returns the bundle's digest; CodeInvalid when one of its files is missing.
 func (s *Store) PutManifest(ctx context.Context, name deployments.StackName, m deployments.Manifest) (string, error) {
-	r, err := s.stackKeysOf(ctx, name)
+	r, err := s.stacks.Of(ctx, name)
 	if err != nil {
 		return "", err
 	}
@@ -219,7 +228,7 @@ func (s *Store) PutManifest(ctx context.Context, name deployments.StackName, m d
 	if err := s.copyToMonth(ctx, r, missing); err != nil { // the month may have ended since they were sent
 		return "", err
 	}
-	if err := s.stacks.PutBlob(ctx, r.Stack, key, content); err != nil {
+	if err := s.stacks.PutBlob(ctx, r, key, content); err != nil {
 		return "", err
 	}
 	s.bundles.note(key)
@@ -227,7 +236,7 @@ func (s *Store) PutManifest(ctx context.Context, name deployments.StackName, m d
 }
 
 // copyToMonth copies files of earlier months into this one; CodeInvalid when one was never sent.
-func (s *Store) copyToMonth(ctx context.Context, r *stackKeys, digests []string) error {
+func (s *Store) copyToMonth(ctx context.Context, r stackobjects.Stack, digests []string) error {
 	return bucket.Each(digests, func(digest string) error {
 		hash := fileHash(r, digest)
 		o, _, err := s.find(ctx, r, hash)
@@ -236,7 +245,7 @@ func (s *Store) copyToMonth(ctx context.Context, r *stackKeys, digests []string)
 				deployments.Plural(len(digests), "file"), digest)
 		}
 		if err == nil {
-			_, err = s.objects.Put(ctx, s.month(r)+hash, o.Data, bucket.Condition{})
+			_, err = s.stacks.Sealed.Objects.Put(ctx, s.month(r)+hash, o.Data, bucket.Condition{})
 		}
 		return bucket.Failed(err, "keep the file "+digest)
 	})
@@ -244,7 +253,7 @@ func (s *Store) copyToMonth(ctx context.Context, r *stackKeys, digests []string)
 
 // KeepBundle keeps a bundle for as long as one that is sent now: an update may begin long after its bundle was sent.
 func (s *Store) KeepBundle(ctx context.Context, name deployments.StackName, digest string) error {
-	r, err := s.stackKeysOf(ctx, name)
+	r, err := s.stacks.Of(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -252,7 +261,7 @@ func (s *Store) KeepBundle(ctx context.Context, name deployments.StackName, dige
 	if s.bundles.complete(key) {
 		return nil
 	}
-	if _, err := s.objects.Tag(ctx, key); !errors.Is(err, bucket.ErrAbsent) {
+	if _, err := s.stacks.Sealed.Objects.Tag(ctx, key); !errors.Is(err, bucket.ErrAbsent) {
 		return bucket.Failed(err, "find the bundle "+digest)
 	}
 	m, err := s.Bundle(ctx, name, digest)
@@ -271,7 +280,7 @@ func (s *Store) KeepBundle(ctx context.Context, name deployments.StackName, dige
 
 // Bundle returns the manifest of a bundle. Its files are read with File.
 func (s *Store) Bundle(ctx context.Context, name deployments.StackName, digest string) (deployments.Manifest, error) {
-	r, err := s.stackKeysOf(ctx, name)
+	r, err := s.stacks.Of(ctx, name)
 	if err != nil {
 		return deployments.Manifest{}, err
 	}
@@ -294,6 +303,6 @@ func (s *Store) Bundle(ctx context.Context, name deployments.StackName, digest s
 }
 
 // fileHash returns the stored name of a file. It is keyed, so that names do not reveal whether a known file is stored.
-func fileHash(r *stackKeys, digest string) string {
+func fileHash(r stackobjects.Stack, digest string) string {
 	return fmt.Sprintf("file-%x", r.Box.Digest([]byte(digest)))
 }

@@ -1,4 +1,4 @@
-package statestore
+package programs
 
 import (
 	"context"
@@ -20,7 +20,7 @@ import (
 // An archive is stored in parts, and its index is written last. It is a cache: what is missing is downloaded again.
 // That which address served which archive is never forgotten.
 type PluginArchives struct {
-	store        *Store
+	sealed       *bucket.Sealed
 	organization string
 	box          *seal.Box
 }
@@ -40,7 +40,7 @@ type pluginIndex struct {
 
 // PluginArchives returns the archives of an organization.
 func (s *Store) PluginArchives(organization string) *PluginArchives {
-	return &PluginArchives{s, organization, s.keys.Box(seal.PurposeStore)}
+	return &PluginArchives{s.stacks.Sealed, organization, s.stacks.Sealed.Keys.Box(seal.PurposeStore)}
 }
 
 func (p *PluginArchives) key(segments ...string) string {
@@ -85,7 +85,7 @@ func (p *PluginArchives) Read(ctx context.Context, sum string, w io.Writer) (boo
 	switch {
 	case errors.Is(err, bucket.ErrAbsent):
 		return false, nil
-	case err == nil && p.store.now().Sub(index.Used) > usedAgain:
+	case err == nil && p.sealed.Now().Sub(index.Used) > usedAgain:
 		err = p.putIndex(ctx, sum, index.Parts)
 	}
 	return err == nil, err
@@ -106,7 +106,7 @@ func (p *PluginArchives) Write(ctx context.Context, key, sum string, archive io.
 		n, err := io.ReadFull(archive, part)
 		if n > 0 {
 			object := p.archiveKey(sum, strconv.Itoa(parts))
-			if _, err := p.store.objects.Put(ctx, object, p.box.SealOwned(part[:n], object), bucket.Condition{}); err != nil {
+			if _, err := p.sealed.Objects.Put(ctx, object, p.box.SealOwned(part[:n], object), bucket.Condition{}); err != nil {
 				return "", bucket.Failed(err, "write "+object)
 			}
 		}
@@ -122,7 +122,7 @@ func (p *PluginArchives) Write(ctx context.Context, key, sum string, archive io.
 }
 
 func (p *PluginArchives) putIndex(ctx context.Context, sum string, parts int) error {
-	text, err := json.Marshal(pluginIndex{Parts: parts, Used: p.store.now().UTC()})
+	text, err := json.Marshal(pluginIndex{Parts: parts, Used: p.sealed.Now().UTC()})
 	if err != nil {
 		return deployments.Errorf(deployments.CodeInternal, "write the index of an archive: %w", err)
 	}
@@ -154,7 +154,7 @@ func (p *PluginArchives) Version(ctx context.Context, key string) (string, time.
 
 // SetVersion records a version for a key.
 func (p *PluginArchives) SetVersion(ctx context.Context, key, version string) error {
-	text, err := json.Marshal(pluginVersion{Version: version, At: p.store.now().UTC()})
+	text, err := json.Marshal(pluginVersion{Version: version, At: p.sealed.Now().UTC()})
 	if err != nil {
 		return deployments.Errorf(deployments.CodeInternal, "write a version: %w", err)
 	}
@@ -171,28 +171,28 @@ func (p *PluginArchives) record(ctx context.Context, key, sum string) (string, e
 }
 
 func (p *PluginArchives) put(ctx context.Context, key string, plain []byte, c bucket.Condition) error {
-	_, err := p.store.objects.Put(ctx, key, p.box.Seal(plain, key), c)
+	_, err := p.sealed.Objects.Put(ctx, key, p.box.Seal(plain, key), c)
 	return bucket.Failed(err, "write "+key)
 }
 
 func (p *PluginArchives) get(ctx context.Context, key string) ([]byte, error) {
-	o, err := p.store.objects.Get(ctx, key)
+	o, err := p.sealed.Objects.Get(ctx, key)
 	if err != nil {
 		return nil, bucket.Failed(err, "read "+key)
 	}
-	return p.store.sealed.Open(p.box, o.Data, key, key)
+	return p.sealed.Open(p.box, o.Data, key, key)
 }
 
 // Collect removes the archives that were not read for an age.
 func (p *PluginArchives) Collect(ctx context.Context, age time.Duration) error {
 	folder := p.key("archives", "")
-	l, err := p.store.objects.List(ctx, bucket.Query{Prefix: folder, Fold: true})
+	l, err := p.sealed.Objects.List(ctx, bucket.Query{Prefix: folder, Fold: true})
 	if err != nil {
 		return bucket.Failed(err, "list "+folder)
 	}
-	before := p.store.now().Add(-max(age, minAge) - usedAgain)
+	before := p.sealed.Now().Add(-max(age, bucket.MinAge) - usedAgain)
 	return bucket.Each(l.Keys, func(archive string) error {
-		objects, err := p.store.objects.List(ctx, bucket.Query{Prefix: archive})
+		objects, err := p.sealed.Objects.List(ctx, bucket.Query{Prefix: archive})
 		if err != nil {
 			return bucket.Failed(err, "list "+archive)
 		}
@@ -201,6 +201,6 @@ func (p *PluginArchives) Collect(ctx context.Context, age time.Duration) error {
 				return nil
 			}
 		}
-		return p.store.sealed.DeleteAll(ctx, archive)
+		return p.sealed.DeleteAll(ctx, archive)
 	})
 }
