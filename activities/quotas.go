@@ -89,13 +89,13 @@ func (a *Activities) continues(
 	if former.Validate() != nil || former.Number() == 0 {
 		return false, nil
 	}
-	info, err := a.Store.Info(ctx, former)
+	info, err := a.Store.Updates.Info(ctx, former)
 	if err == nil && (info.Status != string(deployments.StatusMigrated) || info.Next != u.Version) {
 		return false, nil
 	}
 	var asked deployments.UpdateRequest
 	if err == nil {
-		asked, err = a.Store.Request(ctx, former)
+		asked, err = a.Store.Updates.Request(ctx, former)
 	}
 	if deployments.CodeOf(err) == deployments.CodeNotFound || errors.Is(err, bucket.ErrAbsent) {
 		return false, nil // it never came to a worker

@@ -116,9 +116,9 @@ func TestAnUpdateThatContinuesOneWhichHadBegunIsNotRefused(t *testing.T) {
 	} {
 		info := running(former, in.Request, time.Now())
 		info.Status, info.Next = c.status, c.next
-		err := h.store.PutInfo(t.Context(), info)
+		err := h.store.Updates.PutInfo(t.Context(), info)
 		if err == nil && c.request != "" {
-			err = h.store.PutRequest(t.Context(), former, deployments.UpdateRequest{RequestID: c.request})
+			err = h.store.Updates.PutRequest(t.Context(), former, deployments.UpdateRequest{RequestID: c.request})
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -163,13 +163,13 @@ func TestTheMinutesOfAWorkerAreCountedWhenAnUpdateEnds(t *testing.T) {
 	h := newHouse(t)
 	h.limit(deployments.Quota{deployments.LimitWorkerMinutes: 100})
 	h.claim(deployments.UpdateRequest{Kind: engine.KindDestroy})
-	info, err := h.store.Info(t.Context(), h.update)
+	info, err := h.store.Updates.Info(t.Context(), h.update)
 	if err != nil {
 		t.Fatal(err)
 	}
 	info.Started = info.Started.Add(-7 * time.Minute)
 	h.acts.find(h.update).started.Store(&info.Started)
-	if err := h.store.PutInfo(t.Context(), info); err != nil {
+	if err := h.store.Updates.PutInfo(t.Context(), info); err != nil {
 		t.Fatal(err)
 	}
 	end := deployments.CommitInput{Update: h.update, Base: h.base, Result: engine.Result{Status: engine.StatusSucceeded}}

@@ -23,6 +23,7 @@ import (
 	"github.com/deployctl/deployctl/internal/values/bags"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/updates"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
@@ -320,13 +321,13 @@ func (h *house) codec() *bags.Codec {
 // log returns the update's event log, as text.
 func (h *house) log() string {
 	h.t.Helper()
-	streams, err := h.store.Streams(h.t.Context(), h.update)
+	streams, err := h.store.Updates.Streams(h.t.Context(), h.update)
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	var text strings.Builder
 	for _, stream := range streams {
-		parts, err := h.store.ReadEvents(h.t.Context(), statestore.Part{Update: h.update, Stream: stream, Number: 1},
+		parts, err := h.store.Updates.ReadEvents(h.t.Context(), updates.Part{Update: h.update, Stream: stream, Number: 1},
 			1000)
 		if err != nil {
 			h.t.Fatal(err)

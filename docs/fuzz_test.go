@@ -77,6 +77,7 @@ var trusted = map[string]string{
 	"statestore/creates":                     "what the service has sealed",
 	"statestore/programs":                    "what the service has sealed",
 	"statestore/stackobjects":                "what the service has sealed",
+	"statestore/updates":                     "what the service has sealed",
 	"internal/events/eventlog":               "what the service has sealed",
 	"internal/host/assets/digest":            "in the sandbox of the program",
 	"internal/sandbox/remote":                "in the sandbox of the program",

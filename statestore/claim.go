@@ -10,6 +10,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/stackobjects"
+	"github.com/deployctl/deployctl/statestore/updates"
 )
 
 // Claim is the right to move a stack's head, until a later claim of the stack. It can be passed on as JSON.
@@ -150,7 +151,7 @@ func (s *Store) workingFolders(ctx context.Context, u deployments.UpdateName) ([
 	prefix := stackobjects.UpdateKey(u, "")
 	l, err := s.objects.List(ctx, bucket.Query{Prefix: prefix, Fold: true})
 	var there []string
-	for _, part := range []string{"delta", "outcome", spillFolder, blobFolder, snapshotFolder} {
+	for _, part := range []string{"delta", "outcome", updates.SpillFolder, blobFolder, snapshotFolder} {
 		if folder := stackobjects.UpdateKey(u, part, ""); slices.Contains(l.Keys, folder) {
 			there = append(there, folder)
 		}

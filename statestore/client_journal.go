@@ -14,6 +14,7 @@ import (
 	"github.com/deployctl/deployctl/internal/values/rawjson"
 	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/journal"
+	"github.com/deployctl/deployctl/statestore/updates"
 )
 
 const (
@@ -71,7 +72,7 @@ type journalReader struct {
 // endJournal writes the end of an update's journal, unless it has one, and returns a reader of what is before it.
 func (s *Store) endJournal(ctx context.Context, u deployments.UpdateName) (*journalReader, error) {
 	r := &journalReader{Store: s, update: u, objects: map[int][][]byte{}, memory: journalMemory}
-	var line logLine
+	var line updates.LogLine
 	for !line.End {
 		part, release := mempool.Part(ctx) // what it reads is not kept
 		last, there, err := s.lastOfLog(part, journalLog, u, r.last)
@@ -106,7 +107,7 @@ func (s *Store) EndJournal(ctx context.Context, l deployments.Leased) error {
 	}
 	known, size := s.clientLogs.last(logOfLease{journalLog, lease})
 	if known > 0 { // mostly nobody else has written to it
-		err := s.putLog(ctx, journalLog, l.Update, known+1, logLine{logSize: size, End: true}, nil)
+		err := s.putLog(ctx, journalLog, l.Update, known+1, updates.LogLine{LogSize: size, End: true}, nil)
 		if !errors.Is(err, bucket.ErrChanged) {
 			return err
 		}
@@ -117,7 +118,7 @@ func (s *Store) EndJournal(ctx context.Context, l deployments.Leased) error {
 			return err
 		}
 		if last < known { // the last ones were deleted
-			last, line.logSize = known, size
+			last, line.LogSize = known, size
 		}
 		line.End = true
 		if err := s.putLog(ctx, journalLog, l.Update, last+1, line, nil); !errors.Is(err, bucket.ErrChanged) {

@@ -17,6 +17,7 @@ import (
 	"github.com/deployctl/deployctl/internal/sys/mempool"
 	"github.com/deployctl/deployctl/internal/values/pack"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/updates"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
@@ -90,9 +91,9 @@ func made(n, length int) string {
 }
 
 // put writes the object of a number as it is, whatever it has.
-func (j *journaling) put(n int, size logSize, array string) {
+func (j *journaling) put(n int, size updates.LogSize, array string) {
 	j.Helper()
-	j.ok(j.store.putLog(j.Context(), journalLog, j.lease.Update, n, logLine{logSize: size}, []byte(array)))
+	j.ok(j.store.putLog(j.Context(), journalLog, j.lease.Update, n, updates.LogLine{LogSize: size}, []byte(array)))
 }
 
 // resources returns the names of the resources of the newest state.
@@ -123,8 +124,8 @@ func TestAJournalIsReplayedUpToWhatCannotBeReplayed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := newJournaling(t)
-			j.put(1, logSize{}, `[`+bad+`,`+made(1, 1)+`]`)
-			j.put(2, logSize{}, `[`+made(100, 1)+`,`+made(2, 1)+`]`)
+			j.put(1, updates.LogSize{}, `[`+bad+`,`+made(1, 1)+`]`)
+			j.put(2, updates.LogSize{}, `[`+made(100, 1)+`,`+made(2, 1)+`]`)
 			for range 2 { // a repeated end has the same answer
 				w, err := j.store.FinishLease(t.Context(), j.lease.Update, "")
 				if deployments.CodeOf(err) != deployments.CodeInvalid {
@@ -203,7 +204,7 @@ func TestALargeJournalIsReplayedInOrderWithFewReads(t *testing.T) {
 // TestAnUpdateWritesNoMoreThanItsBudgetOnWhicheverServer fills a log up to its limit.
 func TestAnUpdateWritesNoMoreThanItsBudgetOnWhicheverServer(t *testing.T) {
 	j := newJournaling(t)
-	j.put(1, logSize{Items: deployments.MaxJournalEntries - 3}, `[`+made(1, 1)+`]`)
+	j.put(1, updates.LogSize{Items: deployments.MaxJournalEntries - 3}, `[`+made(1, 1)+`]`)
 	one, other := j.server(), j.server()
 	write := func(s *Store, n int) error {
 		return s.WriteJournal(t.Context(), j.lease, json.RawMessage("["+made(n, 1)+"]"))
@@ -225,7 +226,7 @@ func TestAnUpdateWritesNoMoreThanItsBudgetOnWhicheverServer(t *testing.T) {
 	}
 	preview := deployments.Leased{Update: deployments.CreatedName(j.lease.Update.StackName, "x")}
 	j.ok(j.store.putLog(t.Context(), clientEvents, preview.Update, 1,
-		logLine{logSize: logSize{Bytes: deployments.MaxClientEventBytes - 10}}, []byte("[]")))
+		updates.LogLine{LogSize: updates.LogSize{Bytes: deployments.MaxClientEventBytes - 10}}, []byte("[]")))
 	j.ok(one.WriteClientEvents(t.Context(), preview, []byte(`[{}]`), 1))
 	if err := one.WriteClientEvents(t.Context(), preview, []byte(`[{},{}]`), 2); !errors.Is(err, deployments.ErrTooLarge) {
 		t.Errorf("events are answered %v", err)

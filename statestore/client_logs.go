@@ -19,6 +19,7 @@ import (
 	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/journal"
 	"github.com/deployctl/deployctl/statestore/stackobjects"
+	"github.com/deployctl/deployctl/statestore/updates"
 )
 
 // The client of an update writes two logs: its journal and its events. The objects of a log are numbered from 1, and
@@ -31,7 +32,7 @@ import (
 type clientLog struct {
 	folder []string // below that of the update
 	what   string
-	most   logSize
+	most   updates.LogSize
 	// ends: the log has an end, and a client writes to it only while its update has the stack.
 	ends bool
 }
@@ -41,30 +42,11 @@ const ClientStream = "client"
 
 var (
 	journalLog = &clientLog{folder: []string{journalFolder}, what: "journal entries", ends: true,
-		most: logSize{Items: deployments.MaxJournalEntries, Bytes: deployments.MaxJournalBytes,
+		most: updates.LogSize{Items: deployments.MaxJournalEntries, Bytes: deployments.MaxJournalBytes,
 			References: deployments.MaxJournalReferences}}
-	clientEvents = &clientLog{folder: []string{eventsFolder, ClientStream}, what: "events",
-		most: logSize{Items: deployments.MaxClientEvents, Bytes: deployments.MaxClientEventBytes}}
+	clientEvents = &clientLog{folder: []string{updates.EventsFolder, updates.ClientStream}, what: "events",
+		most: updates.LogSize{Items: deployments.MaxClientEvents, Bytes: deployments.MaxClientEventBytes}}
 )
-
-// logSize is how much a log has: items, bytes of them as JSON, and references of the resources in them (see
-// journal.References).
-type logSize struct {
-	Items      int   `json:"items"`
-	Bytes      int64 `json:"bytes"`
-	References int   `json:"references,omitempty"`
-}
-
-// over reports whether a log has more than that.
-func (s logSize) over(most logSize) bool {
-	return s.Items > most.Items || s.Bytes > most.Bytes || s.References > most.References
-}
-
-// logLine is the first line of an object of a log.
-type logLine struct {
-	logSize      // of the log up to here
-	End     bool `json:"end,omitempty"`
-}
 
 const (
 	// logPatience bounds the write of an object, so that one that hangs does not stop the log.
@@ -105,14 +87,14 @@ type logQueue struct {
 	waiting []*logWrite
 	held    bool // the update had the stack when it was first written here
 	last    int  // the number of the last object, as far as is known here, and
-	size    logSize
+	size    updates.LogSize
 }
 
 // logWrite is what one call writes.
 type logWrite struct {
 	array      []byte // of items, as JSON
 	items      int
-	references int           // see logSize
+	references int           // see updates.LogSize
 	stored     chan struct{} // closed when err is set
 	err        error
 }
@@ -181,18 +163,18 @@ func (c *clientLogs) add(of logOfLease, w *logWrite) (begin bool) {
 }
 
 // last returns the number of the last object of a log as far as it is known here, and how much the log has with it.
-func (c *clientLogs) last(of logOfLease) (n int, size logSize) {
+func (c *clientLogs) last(of logOfLease) (n int, size updates.LogSize) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if q := c.queues[of]; q != nil {
 		return q.last, q.size
 	}
-	return 0, logSize{}
+	return 0, updates.LogSize{}
 }
 
 // wrote has a queue know the last object of its log, before those whose writes it has are told. Only its writer, which
 // reads it without the mutex, calls this.
-func (c *clientLogs) wrote(q *logQueue, last int, size logSize) {
+func (c *clientLogs) wrote(q *logQueue, last int, size updates.LogSize) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	q.last, q.size = last, size
@@ -244,11 +226,12 @@ func (s *Store) appendLog(ctx context.Context, of logOfLease, q *logQueue, taken
 	}
 	array, items, references := joined(taken)
 	for {
-		size := logSize{q.size.Items + items, q.size.Bytes + int64(len(array)), q.size.References + references}
-		if size.over(of.log.most) {
+		size := updates.LogSize{Items: q.size.Items + items, Bytes: q.size.Bytes + int64(len(array)),
+			References: q.size.References + references}
+		if size.Over(of.log.most) {
 			return of.log.full(of.lease.update)
 		}
-		err := s.putLog(ctx, of.log, of.lease.update, q.last+1, logLine{logSize: size}, array)
+		err := s.putLog(ctx, of.log, of.lease.update, q.last+1, updates.LogLine{LogSize: size}, array)
 		if err == nil {
 			s.clientLogs.wrote(q, q.last+1, size)
 		}
@@ -263,7 +246,7 @@ func (s *Store) appendLog(ctx context.Context, of logOfLease, q *logQueue, taken
 		if line.End {
 			return leaseOver(of.lease.update)
 		}
-		s.clientLogs.wrote(q, last, line.logSize)
+		s.clientLogs.wrote(q, last, line.LogSize)
 	}
 }
 
@@ -295,7 +278,7 @@ func joined(writes []*logWrite) (array []byte, items, references int) {
 
 // putLog writes the object of a number unless it exists: ErrChanged.
 func (s *Store) putLog(
-	ctx context.Context, k *clientLog, u deployments.UpdateName, n int, line logLine, array []byte,
+	ctx context.Context, k *clientLog, u deployments.UpdateName, n int, line updates.LogLine, array []byte,
 ) error {
 	r, err := s.stackKeysOf(ctx, u.StackName)
 	if err != nil {
@@ -317,7 +300,7 @@ func (s *Store) putLog(
 // getLog reads an object of a log.
 func (s *Store) getLog(
 	ctx context.Context, k *clientLog, u deployments.UpdateName, n int,
-) (line logLine, array []byte, err error) {
+) (line updates.LogLine, array []byte, err error) {
 	key := k.key(u, n)
 	plain, _, err := s.stacks.Get(ctx, u.StackName, key)
 	if err != nil {
@@ -337,7 +320,7 @@ const logPage = 1000
 // is none.
 func (s *Store) lastOfLog(
 	ctx context.Context, k *clientLog, u deployments.UpdateName, after int,
-) (last int, line logLine, err error) {
+) (last int, line updates.LogLine, err error) {
 	q := bucket.Query{Prefix: k.prefix(u), Limit: logPage}
 	if after > 0 {
 		q.After = k.key(u, after-1)

@@ -24,6 +24,7 @@ import (
 	"github.com/deployctl/deployctl/internal/values/rawjson"
 	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/stackobjects"
+	"github.com/deployctl/deployctl/statestore/updates"
 )
 
 // rawFolders are what a raw export has of an active update, in this order. Its request, its suspended core, the
@@ -244,7 +245,7 @@ func (e *rawExport) deltas(ctx context.Context, plain []byte) error {
 // journal reports that an object of a journal cannot be read, or an entry of it cannot become part of the state.
 func (e *rawExport) journal(ctx context.Context, plain []byte) error {
 	first, array, _ := bytes.Cut(plain, []byte("\n"))
-	var line logLine
+	var line updates.LogLine
 	if err := json.Unmarshal(first, &line); err != nil || line.End {
 		return err
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/deployctl/deployctl/internal/sys/mempool"
 	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/stackobjects"
+	"github.com/deployctl/deployctl/statestore/updates"
 )
 
 // rawOf exports the stack raw, and returns the files of the archive, their names in order and what is wrong with whom.
@@ -78,9 +79,9 @@ func TestWhatNothingCanRecoverIsExportedAsItIsWithItsSecretsEncrypted(t *testing
 	write := func(folder, name, text string) {
 		j.ok(j.store.stacks.Put(t.Context(), u.StackName, stackobjects.UpdateKey(u, folder, name), []byte(text)))
 	}
-	j.put(1, logSize{}, "["+made(1, 1)+"]")
-	j.put(2, logSize{}, `[{"sequenceID":2,"kind":"x"}]`)
-	j.put(3, logSize{}, `[`)
+	j.put(1, updates.LogSize{}, "["+made(1, 1)+"]")
+	j.put(2, updates.LogSize{}, `[{"sequenceID":2,"kind":"x"}]`)
+	j.put(3, updates.LogSize{}, `[`)
 	key := stackobjects.UpdateKey(u, journalFolder, "00000004")
 	_, err := j.store.objects.Put(t.Context(), key, []byte("planted"), bucket.Condition{})
 	j.ok(err)
@@ -168,7 +169,7 @@ func TestARawExportNamesWhatTheServiceHasNotWritten(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := imported(t)
-			j.put(1, logSize{}, "["+made(1, 1)+"]")
+			j.put(1, updates.LogSize{}, "["+made(1, 1)+"]")
 			c.damage(j)
 			files, _, faults := j.rawOf()
 			if all := fmt.Sprint(faults); !strings.Contains(all, c.reason) {
@@ -203,7 +204,7 @@ func (s spare) Write(p []byte) (int, error) {
 func TestARawExportHasTheMemoryOfOneObjectAtATime(t *testing.T) {
 	j := newJournaling(t)
 	for n := 1; n <= 8; n++ {
-		j.put(n, logSize{}, "["+made(n, 1<<20)+"]")
+		j.put(n, updates.LogSize{}, "["+made(n, 1<<20)+"]")
 	}
 	export := func(size int64) error {
 		pool := mempool.New(size)

@@ -169,11 +169,11 @@ func (s *Store) knowsAll(ctx context.Context, f Finish) (leaves bool, err error)
 			return len(there) > 0, err
 		}
 	}
-	last, err := s.LastSave(ctx, f.Update)
+	last, err := s.Updates.LastSave(ctx, f.Update)
 	if err != nil || last <= f.saves() {
 		return true, err
 	}
-	more, err := s.LoadDeltas(ctx, f.Update, f.saves(), last)
+	more, err := s.Updates.LoadDeltas(ctx, f.Update, f.saves(), last)
 	if err == nil && len(more) > 0 {
 		err = deployments.Errorf(deployments.CodeConflict, "update %s has saved more than is to be committed: %d times and "+
 			"not %d", f.Update, last, f.saves())
@@ -184,7 +184,7 @@ func (s *Store) knowsAll(ctx context.Context, f Finish) (leaves bool, err error)
 // untouched reports whether an update has changed nothing. Such an update may end without a version, and must when its
 // base cannot be read.
 func (s *Store) untouched(ctx context.Context, f Finish) bool {
-	deltas, err := s.LoadDeltas(ctx, f.Update, 0, f.Saves)
+	deltas, err := s.Updates.LoadDeltas(ctx, f.Update, 0, f.Saves)
 	return err == nil && len(deltas)+len(f.Extra) == 0
 }
 
@@ -198,7 +198,7 @@ func (s *Store) fold(ctx context.Context, f Finish) (*draft, error) {
 	if err != nil {
 		return nil, err
 	}
-	deltas, err := s.LoadDeltas(ctx, f.Update, 0, f.Saves)
+	deltas, err := s.Updates.LoadDeltas(ctx, f.Update, 0, f.Saves)
 	if err != nil {
 		return nil, err
 	}

@@ -124,7 +124,7 @@ func TestTheKeyMayMoveFromAFileToAKeyManagementService(t *testing.T) {
 	if err := s.CreateStack(t.Context(), dev, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.PutInfo(t.Context(), deployments.UpdateInfo{Update: up(1), Message: "before"}); err != nil {
+	if err := s.Updates.PutInfo(t.Context(), deployments.UpdateInfo{Update: up(1), Message: "before"}); err != nil {
 		t.Fatal(err)
 	}
 	master, err := seal.NewMasterKeeper(storetest.Master)
@@ -140,7 +140,7 @@ func TestTheKeyMayMoveFromAFileToAKeyManagementService(t *testing.T) {
 	if _, err := alone.RotateKeys(t.Context()); err != nil { // from now on the master key opens nothing
 		t.Fatal(err)
 	}
-	if info, err := alone.Info(t.Context(), up(1)); err != nil || info.Message != "before" {
+	if info, err := alone.Updates.Info(t.Context(), up(1)); err != nil || info.Message != "before" {
 		t.Errorf("%+v, %v", info, err)
 	}
 	if _, err := open(t, objects, statestore.Options{}); deployments.CodeOf(err) != deployments.CodeInvalid {
@@ -171,7 +171,7 @@ func TestKeysAreRotatedWhileOthersWrite(t *testing.T) {
 				return
 			default:
 			}
-			if err := other.PutInfo(context.Background(), deployments.UpdateInfo{Update: up(n),
+			if err := other.Updates.PutInfo(context.Background(), deployments.UpdateInfo{Update: up(n),
 				Message: fmt.Sprint("of ", n)}); err != nil {
 				t.Error(err)
 			}
@@ -191,7 +191,7 @@ func TestKeysAreRotatedWhileOthersWrite(t *testing.T) {
 	wg.Wait()
 	for _, s := range []*statestore.Store{admin, other, opened(t, objects, statestore.Options{})} {
 		for n := 1; n <= wrote; n++ {
-			if info, err := s.Info(t.Context(), up(n)); err != nil || info.Message != fmt.Sprint("of ", n) {
+			if info, err := s.Updates.Info(t.Context(), up(n)); err != nil || info.Message != fmt.Sprint("of ", n) {
 				t.Fatalf("of %d: %+v, %v", n, info, err)
 			}
 		}
@@ -226,7 +226,7 @@ func TestAKeyThatObjectsNeedIsNotDropped(t *testing.T) {
 	if err := s.CreateStack(t.Context(), dev, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.PutInfo(t.Context(), deployments.UpdateInfo{Update: up(1)}); err != nil {
+	if err := s.Updates.PutInfo(t.Context(), deployments.UpdateInfo{Update: up(1)}); err != nil {
 		t.Fatal(err)
 	}
 	first := s.Keyring().Keys().Current().ID().String()
@@ -243,7 +243,7 @@ func TestAKeyThatObjectsNeedIsNotDropped(t *testing.T) {
 func TestABucketOfTheTimeBeforeItHadKeysIsAdoptedOnceAndOnRequest(t *testing.T) {
 	objects := &bucket.Memory{}
 	before := newStack(t, objects) // not checked: as an older deployctl
-	if err := before.PutInfo(t.Context(), deployments.UpdateInfo{Update: up(1)}); err != nil {
+	if err := before.Updates.PutInfo(t.Context(), deployments.UpdateInfo{Update: up(1)}); err != nil {
 		t.Fatal(err)
 	}
 	const head = "stacks/organization/web/dev/head.json"
@@ -258,7 +258,7 @@ func TestABucketOfTheTimeBeforeItHadKeysIsAdoptedOnceAndOnRequest(t *testing.T) 
 		t.Errorf("adopted with another key: %v", err)
 	}
 	s := opened(t, objects, statestore.Options{Adopt: true})
-	if _, err := s.Info(t.Context(), up(1)); err != nil {
+	if _, err := s.Updates.Info(t.Context(), up(1)); err != nil {
 		t.Error(err)
 	}
 	if _, err := opened(t, objects, statestore.Options{}).Head(t.Context(), dev); err != nil {
@@ -295,7 +295,7 @@ func TestAnOlderCopyOfTheKeysIsNotTakenByARunningProcess(t *testing.T) {
 	if _, err := s.RotateKeys(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.PutInfo(t.Context(), deployments.UpdateInfo{Update: up(1)}); err != nil {
+	if err := s.Updates.PutInfo(t.Context(), deployments.UpdateInfo{Update: up(1)}); err != nil {
 		t.Fatal(err)
 	}
 	put(t, objects, ringObject, old)
@@ -303,7 +303,7 @@ func TestAnOlderCopyOfTheKeysIsNotTakenByARunningProcess(t *testing.T) {
 		!strings.Contains(err.Error(), "older copy") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := s.Info(t.Context(), up(1)); err != nil {
+	if _, err := s.Updates.Info(t.Context(), up(1)); err != nil {
 		t.Error(err)
 	}
 }

@@ -44,7 +44,7 @@ func TestAStackWhoseHeadWasLostIsDamagedAndNotAbsent(t *testing.T) {
 			must(t, err)
 		},
 		"with a history": func(t *testing.T, s *statestore.Store) {
-			must(t, s.PutInfo(t.Context(), deployments.UpdateInfo{Update: update, Status: "running"}))
+			must(t, s.Updates.PutInfo(t.Context(), deployments.UpdateInfo{Update: update, Status: "running"}))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestWhatIsLeftOfAStackIsRemovedToItsEnd(t *testing.T) {
 	for interrupted := 0; ; interrupted++ {
 		objects := &bucket.Memory{}
 		s := newStack(t, objects)
-		must(t, s.PutInfo(t.Context(), deployments.UpdateInfo{Update: up(1), Status: "succeeded"}))
+		must(t, s.Updates.PutInfo(t.Context(), deployments.UpdateInfo{Update: up(1), Status: "succeeded"}))
 		put(t, objects, devFolder+"updates/2/delta/00000001", []byte("x"))
 		lose(t, objects, devFolder+"head.json")
 		writes := 0
@@ -170,11 +170,11 @@ func TestAProcessThatKnowsAFormerStackServesTheNextOne(t *testing.T) {
 	must(t, err)
 	request := deployments.UpdateRequest{Message: "m", Submitted: &deployments.Submission{StackID: h.ID}}
 	for version, put := range map[string]func(context.Context, deployments.UpdateName, deployments.UpdateRequest) error{
-		"1": late.PutRequest, "preview-1": late.BeginPreview,
+		"1": late.Updates.PutRequest, "preview-1": late.Updates.BeginPreview,
 	} {
 		u := deployments.UpdateName{StackName: dev, Version: version}
 		must(t, put(t.Context(), u, request))
-		if r, err := s.Request(t.Context(), u); err != nil || r.Message != "m" {
+		if r, err := s.Updates.Request(t.Context(), u); err != nil || r.Message != "m" {
 			t.Errorf("the request of update %s is %+v, %v", version, r, err)
 		}
 	}
@@ -188,7 +188,7 @@ func TestLateWritesOfARemovedStackDoNotTakeItsName(t *testing.T) {
 	objects := &bucket.Memory{}
 	s := newStack(t, objects)
 	late := deployments.UpdateInfo{Update: deployments.UpdateName{StackName: dev, Version: "3"}, Status: "failed"}
-	must(t, s.PutInfo(t.Context(), late))
+	must(t, s.Updates.PutInfo(t.Context(), late))
 	key := devFolder + "history/2147483644"
 	entry, err := objects.Get(t.Context(), key)
 	must(t, err)
@@ -220,9 +220,9 @@ func TestANewestCheckpointThatIsMissingIsDamageAndAnOlderOneIsNot(t *testing.T) 
 		}
 	}
 	for n := 1; n <= 2; n++ {
-		must(t, fresh.PutInfo(t.Context(), deployments.UpdateInfo{Update: up(n), Status: "succeeded"}))
+		must(t, fresh.Updates.PutInfo(t.Context(), deployments.UpdateInfo{Update: up(n), Status: "succeeded"}))
 	}
-	history, err := fresh.History(t.Context(), dev, 0)
+	history, err := fresh.Updates.History(t.Context(), dev, 0)
 	must(t, err)
 	if len(history) != 2 || history[0].Kept || !history[1].Kept {
 		t.Errorf("the history is %+v", history)

@@ -94,7 +94,7 @@ func TestAnOlderHeadThatIsPutBackIsNoticedThoughTheStackWasJustLookedAt(t *testi
 	must(t, err)
 	w, err := s.Finish(t.Context(), statestore.Finish{Scope: statestore.Scope{Update: c.Update}})
 	must(t, err)
-	must(t, s.PutInfo(t.Context(), deployments.UpdateInfo{Update: c.Update, Status: "succeeded", Committed: true,
+	must(t, s.Updates.PutInfo(t.Context(), deployments.UpdateInfo{Update: c.Update, Status: "succeeded", Committed: true,
 		Ended: time.Now()}))
 	_, next, err := s.HeadAndNext(t.Context(), dev)
 	if err != nil || next != w.Version+1 {

@@ -150,7 +150,7 @@ func (c *collection) updates(ctx context.Context) error {
 		if err := c.sealed.DeleteAll(ctx, folder); err != nil {
 			return err
 		}
-		c.Updates++
+		c.Collected.Updates++
 	}
 	return nil
 }

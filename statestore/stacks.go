@@ -109,7 +109,7 @@ func (s *Store) Stack(ctx context.Context, name deployments.StackName) (deployme
 		Pending: h.Pending, Tags: h.Tags, Identity: h.Identity}
 	if h.Active != nil {
 		u := deployments.UpdateName{StackName: name, Version: h.Active.Version}
-		active, err := s.Info(ctx, u)
+		active, err := s.Updates.Info(ctx, u)
 		if err != nil && !errors.Is(err, bucket.ErrAbsent) && bucket.Unreadable(err) == nil {
 			return info, err
 		}

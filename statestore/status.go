@@ -11,7 +11,7 @@ import (
 // of the bucket. CodeNotFound when there is none. What cannot be read of it is Damaged.
 func (s *Store) Status(ctx context.Context, name deployments.StackName) (st deployments.StackStatus, err error) {
 	if st.StackInfo, err = s.Stack(ctx, name); err == nil {
-		st.Last, err = s.lastEnded(ctx, name)
+		st.Last, err = s.Updates.LastEnded(ctx, name)
 	}
 	if err == nil {
 		st.Drift, err = s.driftStatus(ctx, name)
@@ -20,21 +20,6 @@ func (s *Store) Status(ctx context.Context, name deployments.StackName) (st depl
 		st.Stack, st.Damaged, err = name, err.Error(), nil
 	}
 	return st, err
-}
-
-// lastEnded returns the latest update of a stack that has ended, of those that began; nil: none has. The newest may
-// run; those before it have ended.
-func (s *Store) lastEnded(ctx context.Context, name deployments.StackName) (*deployments.UpdateInfo, error) {
-	ahead := 0
-	for info, err := range s.began(ctx, name, func() int { ahead++; return ahead }) {
-		if err != nil {
-			return nil, err
-		}
-		if !info.Ended.IsZero() || info.Status == deployments.StatusDamaged {
-			return &info, nil
-		}
-	}
-	return nil, nil
 }
 
 func (s *Store) driftStatus(ctx context.Context, name deployments.StackName) (*deployments.DriftStatus, error) {

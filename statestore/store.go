@@ -29,6 +29,7 @@
 //   - stackobjects: the sealed objects of stacks, by their names
 //   - stateedit: changes of a state by commands
 //   - storetest: what every store must do, for tests
+//   - updates: requests, histories, saves, event logs and outcomes of updates
 //
 // All methods may be called concurrently, by any number of processes. Errors are *deployments.Error or end with the
 // context.
@@ -49,6 +50,7 @@ import (
 	"github.com/deployctl/deployctl/statestore/programs"
 	"github.com/deployctl/deployctl/statestore/seal"
 	"github.com/deployctl/deployctl/statestore/stackobjects"
+	"github.com/deployctl/deployctl/statestore/updates"
 	lru "github.com/hashicorp/golang-lru/v2"
 )
 
@@ -78,6 +80,8 @@ type Store struct {
 	Organizations *organizations.Store
 	// Programs are the bundles of files of programs, and the archives of their plugins.
 	Programs *programs.Store
+	// Updates are what is said and known of updates.
+	Updates *updates.Store
 
 	objects bucket.Objects
 	keys    *seal.Keyring
@@ -170,6 +174,7 @@ func New(objects bucket.Objects, o Options) (*Store, error) {
 	s.stacks = &stackobjects.Objects{Sealed: s.sealed, Of: s.stackOf, Now: s.stackNow, Last: s.lastStack,
 		ByID: func(id string) stackobjects.Stack { return s.ring(id).Stack }}
 	s.Jobs, s.Creates = jobs.New(s.stacks), creates.New(s.stacks)
+	s.Updates = updates.New(s.stacks, updates.Stacks{Kept: s.kept, SavesAll: s.savesAll})
 	if s.Access, err = access.New(s.sealed); err != nil {
 		return nil, err
 	}

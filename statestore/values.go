@@ -67,11 +67,11 @@ func (m *results) find(ctx context.Context, s *Store, u deployments.UpdateName, 
 	defer m.mu.Unlock()
 	key, part, _ := ref.State()
 	if _, ok := m.states[key]; !ok {
-		last, err := s.LastSave(ctx, u)
+		last, err := s.Updates.LastSave(ctx, u)
 		if err != nil {
 			return engine.Bag{}, err
 		}
-		deltas, err := s.LoadDeltas(ctx, u, m.saves, max(last, m.saves))
+		deltas, err := s.Updates.LoadDeltas(ctx, u, m.saves, max(last, m.saves))
 		if err != nil {
 			return engine.Bag{}, err
 		}

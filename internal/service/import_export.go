@@ -17,14 +17,16 @@ import (
 	"github.com/deployctl/deployctl/statestore/organizations"
 	"github.com/deployctl/deployctl/statestore/programs"
 	"github.com/deployctl/deployctl/statestore/stateedit"
+	"github.com/deployctl/deployctl/statestore/updates"
 )
 
-// store, rights, operated and uploads implement the parts of the service that need no Temporal.
+// store, rights, operated, uploads and updated implement the parts of the service that need no Temporal.
 type (
 	store    struct{ *statestore.Store }
 	rights   struct{ *access.Store }
 	operated struct{ *organizations.Store }
 	uploads  struct{ *programs.Store }
+	updated  struct{ *updates.Store }
 )
 
 // Export returns the deployment of a version, 0 for the latest. Its secrets are sealed for p, or in plaintext with
@@ -120,7 +122,7 @@ func (s store) recordRename(ctx context.Context, r deployments.RenameRequest) er
 		return err
 	}
 	last := deployments.UpdateName{StackName: r.To, Version: strconv.Itoa(head.Version)}
-	if _, err := s.Info(ctx, last); deployments.CodeOf(err) != deployments.CodeNotFound {
+	if _, err := s.Updates.Info(ctx, last); deployments.CodeOf(err) != deployments.CodeNotFound {
 		return err
 	}
 	return s.record(ctx, r.To, head.Version, deployments.UpdateInfo{
@@ -143,9 +145,9 @@ func (s store) record(ctx context.Context, name deployments.StackName, version i
 	if err != nil {
 		return err
 	}
-	if err := s.AppendEvents(ctx, statestore.Part{Update: info.Update, Stream: eventlog.RunStream, Number: 1},
+	if err := s.Updates.AppendEvents(ctx, updates.Part{Update: info.Update, Stream: eventlog.RunStream, Number: 1},
 		end); err != nil {
 		return err
 	}
-	return s.PutInfo(ctx, info)
+	return s.Updates.PutInfo(ctx, info)
 }

@@ -50,10 +50,10 @@ func (s *Service) noteStart(ctx context.Context, created deployments.CreatedUpda
 
 // startPreview describes a preview that its client executes, unless it was started before.
 func (s *Service) startPreview(ctx context.Context, l deployments.Leased, r deployments.UpdateRequest) error {
-	if _, err := s.Info(ctx, l.Update); deployments.CodeOf(err) != deployments.CodeNotFound || err == nil {
+	if _, err := s.Updates.Info(ctx, l.Update); deployments.CodeOf(err) != deployments.CodeNotFound || err == nil {
 		return errors.Join(err, s.leaseHasEnded(ctx, l))
 	}
-	return s.PutInfo(ctx, deployments.UpdateInfo{Update: l.Update, Kind: r.Kind, DryRun: true,
+	return s.Updates.PutInfo(ctx, deployments.UpdateInfo{Update: l.Update, Kind: r.Kind, DryRun: true,
 		Status: deployments.StatusRunning, Message: r.Message, Initiator: r.Initiator, Started: time.Now().UTC()})
 }
 
@@ -100,7 +100,7 @@ func (s *Service) longestPause() time.Duration {
 // leftQueue returns the update that took the place of one that waits for its stack: itself as long as it waits, or the
 // version that it got when another was put before it. It is an error that it has ended.
 func (s *Service) leftQueue(ctx context.Context, u deployments.UpdateName) (deployments.UpdateName, error) {
-	info, err := s.Info(ctx, u)
+	info, err := s.Updates.Info(ctx, u)
 	switch {
 	case deployments.CodeOf(err) == deployments.CodeNotFound && err != nil:
 		return u, nil

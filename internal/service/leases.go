@@ -15,6 +15,7 @@ import (
 	"github.com/deployctl/deployctl/internal/events/eventlog"
 	"github.com/deployctl/deployctl/internal/sys/tracing"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/updates"
 )
 
 var (
@@ -196,7 +197,7 @@ func (s *Service) leaseHasEnded(ctx context.Context, l deployments.Leased) error
 	if err != nil {
 		return err
 	}
-	info, err := s.Info(ctx, l.Update)
+	info, err := s.Updates.Info(ctx, l.Update)
 	switch {
 	case notFound(err):
 		return nil // it has not begun
@@ -223,7 +224,7 @@ func (s *Service) CompleteUpdate(
 	}
 	err = s.leaseUpdate(ctx, l.Update, deployments.UpdateComplete, &info, status)
 	if err != nil && deployments.CodeOf(err) == deployments.CodeNotFound { // its workflow has ended
-		info, err = s.Info(ctx, l.Update)
+		info, err = s.Updates.Info(ctx, l.Update)
 	}
 	if err == nil && info.Status != string(status) {
 		err = deployments.Errorf(deployments.CodeConflict, "update %s has ended already: %s, %s", l.Update, info.Status,
@@ -235,7 +236,7 @@ func (s *Service) CompleteUpdate(
 func (s *Service) completePreview(
 	ctx context.Context, l deployments.Leased, status engine.Status,
 ) (deployments.UpdateInfo, error) {
-	info, err := s.Info(ctx, l.Update)
+	info, err := s.Updates.Info(ctx, l.Update)
 	if err != nil || !info.Ended.IsZero() {
 		return info, errors.Join(err, s.UpdateEnded(ctx, info, false))
 	}
@@ -247,11 +248,11 @@ func (s *Service) completePreview(
 	if err != nil {
 		return info, err
 	}
-	if err := s.AppendEvents(ctx, statestore.Part{Update: l.Update, Stream: eventlog.RunStream, Number: 1},
+	if err := s.Updates.AppendEvents(ctx, updates.Part{Update: l.Update, Stream: eventlog.RunStream, Number: 1},
 		end); err != nil {
 		return info, err
 	}
-	if err := s.PutInfo(ctx, info); err != nil {
+	if err := s.Updates.PutInfo(ctx, info); err != nil {
 		return info, err
 	}
 	if s.PreviewEnded != nil {

@@ -27,6 +27,7 @@ type Service struct {
 	rights
 	operated
 	uploads
+	updated
 	temporal client.Client
 	readers  Readers
 	feeds    feeds
@@ -70,7 +71,7 @@ func (r Readers) of(workflow string) Readers {
 // New returns the service of a Temporal client and a store.
 func New(c client.Client, s *statestore.Store, r Readers) *Service {
 	return &Service{store: store{s}, rights: rights{s.Access}, operated: operated{s.Organizations},
-		uploads: uploads{s.Programs}, temporal: c, readers: r, turns: newStartTurns()}
+		uploads: uploads{s.Programs}, updated: updated{s.Updates}, temporal: c, readers: r, turns: newStartTurns()}
 }
 
 var _ deployments.Service = (*Service)(nil)

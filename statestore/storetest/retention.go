@@ -13,6 +13,7 @@ import (
 	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/creates"
 	"github.com/deployctl/deployctl/statestore/programs"
+	"github.com/deployctl/deployctl/statestore/updates"
 )
 
 const day = 24 * time.Hour
@@ -36,8 +37,8 @@ func (f fixture) update(t *testing.T, n int) {
 	t.Helper()
 	f.claim(t, n, "w")
 	sc := statestore.Scope{Update: up(n), Base: n - 1}
-	ok(t, f.PutRequest(t.Context(), up(n), deployments.UpdateRequest{Message: "m"}))
-	ok(t, f.AppendEvents(t.Context(), statestore.Part{Update: up(n), Stream: "run", Number: 1}, []byte("said")))
+	ok(t, f.Updates.PutRequest(t.Context(), up(n), deployments.UpdateRequest{Message: "m"}))
+	ok(t, f.Updates.AppendEvents(t.Context(), updates.Part{Update: up(n), Stream: "run", Number: 1}, []byte("said")))
 	deltas := puts(f.thing(t, sc, 3, fmt.Sprint("thing-", n)))
 	if n == 1 {
 		deltas = append(puts(
@@ -45,18 +46,18 @@ func (f fixture) update(t *testing.T, n int) {
 			engine.State{Key: "o2", URN: cloudURN, Type: "pulumi:providers:cloud", Custom: true, ID: "p1"},
 		), deltas...)
 	}
-	ok(t, f.SaveDeltas(t.Context(), up(n), 1, deltas))
+	ok(t, f.Updates.SaveDeltas(t.Context(), up(n), 1, deltas))
 	_, err := f.Finish(t.Context(), statestore.Finish{Scope: sc, Saves: 1})
 	ok(t, err)
-	ok(t, f.PutInfo(t.Context(), deployments.UpdateInfo{Update: up(n), Status: "succeeded", Committed: true}))
+	ok(t, f.Updates.PutInfo(t.Context(), deployments.UpdateInfo{Update: up(n), Status: "succeeded", Committed: true}))
 }
 
 // preview leaves what previews leave.
 func (f fixture) preview(t *testing.T, name string) {
 	t.Helper()
 	u := deployments.UpdateName{StackName: dev, Version: name}
-	ok(t, f.PutRequest(t.Context(), u, deployments.UpdateRequest{DryRun: true}))
-	ok(t, f.AppendEvents(t.Context(), statestore.Part{Update: u, Stream: "run", Number: 1}, []byte("said")))
+	ok(t, f.Updates.PutRequest(t.Context(), u, deployments.UpdateRequest{DryRun: true}))
+	ok(t, f.Updates.AppendEvents(t.Context(), updates.Part{Update: u, Stream: "run", Number: 1}, []byte("said")))
 }
 
 func (f fixture) collect(t *testing.T, versions int, age time.Duration, want statestore.Collected) {
@@ -95,7 +96,7 @@ func retention(t *testing.T, f fixture) {
 	future.collect(t, 0, 0, none) // what is the head is kept
 	_, err := f.later(t, 0).Checkpoint(t.Context(), dev, 4, deployments.SecretsProvider{})
 	wantCode(t, err, deployments.CodeNotFound)
-	list, err := f.History(t.Context(), dev, 0)
+	list, err := f.Updates.History(t.Context(), dev, 0)
 	ok(t, err)
 	var kept []string
 	for _, info := range list {
@@ -106,7 +107,7 @@ func retention(t *testing.T, f fixture) {
 	}
 	// The update that is under way ends as if nothing had been removed.
 	sc := statestore.Scope{Update: up(6), Base: 5}
-	ok(t, f.SaveDeltas(t.Context(), up(6), 1, puts(f.thing(t, sc, 3, "last"))))
+	ok(t, f.Updates.SaveDeltas(t.Context(), up(6), 1, puts(f.thing(t, sc, 3, "last"))))
 	future.collect(t, 1, 0, none)
 	_, err = future.Finish(t.Context(), statestore.Finish{Scope: sc, Saves: 1})
 	ok(t, err)
@@ -224,7 +225,7 @@ func formerPlaces(t *testing.T, f fixture) {
 	bundle := f.bundle(t, "name: old")
 	f.claim(t, 1, "w")
 	sc := statestore.Scope{Update: up(1)}
-	ok(t, f.SaveDeltas(t.Context(), up(1), 1, puts(f.thing(t, sc, 3, "a"))))
+	ok(t, f.Updates.SaveDeltas(t.Context(), up(1), 1, puts(f.thing(t, sc, 3, "a"))))
 	h, err := f.Head(t.Context(), dev)
 	ok(t, err)
 	l, err := f.objects.List(t.Context(), bucket.Query{})
@@ -317,11 +318,11 @@ func collectAbsences(t *testing.T, f fixture) {
 	open := []byte{7, 1}
 	f.claim(t, 2, "w")
 	sc := statestore.Scope{Update: up(2), Base: 1}
-	ok(t, f.PutRequest(t.Context(), up(2), deployments.UpdateRequest{}))
+	ok(t, f.Updates.PutRequest(t.Context(), up(2), deployments.UpdateRequest{}))
 	pending := engine.PendingOperation{Op: 1, Kind: "creating", Seed: open, State: engine.State{
 		Key: "o1", URN: thingURN("open"), Type: "cloud:index:Thing", Custom: true, Provider: string(cloudURN) + "::p1",
 	}}
-	ok(t, f.SaveDeltas(t.Context(), up(2), 1, []engine.Delta{{Seq: 1, Kind: engine.DeltaBegin, Op: 1,
+	ok(t, f.Updates.SaveDeltas(t.Context(), up(2), 1, []engine.Delta{{Seq: 1, Kind: engine.DeltaBegin, Op: 1,
 		Pending: &pending}}))
 	_, err := f.Finish(t.Context(), statestore.Finish{Scope: sc, Saves: 1})
 	ok(t, err)

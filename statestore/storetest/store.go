@@ -13,6 +13,7 @@ import (
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/programs"
+	"github.com/deployctl/deployctl/statestore/updates"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
@@ -191,9 +192,9 @@ func (f fixture) deploy(t *testing.T, names ...string) statestore.Written {
 		{Key: "o1", URN: rootURN, Type: "pulumi:pulumi:Stack"},
 		{Key: "o2", URN: cloudURN, Type: "pulumi:providers:cloud", Custom: true, ID: "p1"},
 	}
-	ok(t, f.SaveDeltas(t.Context(), up(1), 1, puts(states...)))
+	ok(t, f.Updates.SaveDeltas(t.Context(), up(1), 1, puts(states...)))
 	for i, name := range names {
-		ok(t, f.SaveDeltas(t.Context(), up(1), 2+i, puts(f.thing(t, sc, 3+i, name))))
+		ok(t, f.Updates.SaveDeltas(t.Context(), up(1), 2+i, puts(f.thing(t, sc, 3+i, name))))
 	}
 	w, err := f.Finish(t.Context(), statestore.Finish{Scope: sc, Saves: 1 + len(names)})
 	ok(t, err)
@@ -239,14 +240,14 @@ func stacks(t *testing.T, f fixture) {
 func noStack(t *testing.T, f fixture) {
 	_, err := f.Head(t.Context(), dev)
 	wantCode(t, err, deployments.CodeNotFound)
-	_, err = f.History(t.Context(), dev, 0)
+	_, err = f.Updates.History(t.Context(), dev, 0)
 	wantCode(t, err, deployments.CodeNotFound)
 	_, err = f.Claim(t.Context(), statestore.Claimant{Update: up(1), Writer: "w"})
 	wantCode(t, err, deployments.CodeNotFound)
 	f.create(t)
 	_, err = f.Checkpoint(t.Context(), dev, 7, deployments.SecretsProvider{})
 	wantCode(t, err, deployments.CodeNotFound)
-	_, err = f.Request(t.Context(), up(9))
+	_, err = f.Updates.Request(t.Context(), up(9))
 	wantCode(t, err, deployments.CodeNotFound)
 }
 
@@ -274,7 +275,7 @@ func removeFull(t *testing.T, f fixture) {
 func rename(t *testing.T, f fixture) {
 	f.create(t)
 	f.deploy(t, "a")
-	ok(t, f.PutInfo(t.Context(), deployments.UpdateInfo{Update: up(1), Status: "succeeded"}))
+	ok(t, f.Updates.PutInfo(t.Context(), deployments.UpdateInfo{Update: up(1), Status: "succeeded"}))
 	file := []byte("content")
 	ok(t, f.Programs.PutFile(t.Context(), dev, programs.Digest(file), file))
 	to := deployments.StackName{Organization: "org2", Project: "site", Stack: "live"}
@@ -302,7 +303,7 @@ func rename(t *testing.T, f fixture) {
 	if !values.DeepEquals(inputs("a")) {
 		t.Errorf("got %v", values)
 	}
-	past, err := f.History(t.Context(), to, 0)
+	past, err := f.Updates.History(t.Context(), to, 0)
 	ok(t, err)
 	if content, err := f.Programs.File(t.Context(), to, programs.Digest(file)); err != nil || string(content) != "content" ||
 		len(past) != 1 {
@@ -318,10 +319,10 @@ func nothingShows(t *testing.T, f fixture) {
 	f.create(t)
 	f.deploy(t, "a")
 	u := up(2)
-	ok(t, f.PutRequest(t.Context(), u, deployments.UpdateRequest{Config: map[string]deployments.ConfigValue{
+	ok(t, f.Updates.PutRequest(t.Context(), u, deployments.UpdateRequest{Config: map[string]deployments.ConfigValue{
 		"web:p": {Value: hush, Secret: true}}}))
-	ok(t, f.AppendEvents(t.Context(), statestore.Part{Update: u, Stream: "program-1", Number: 1}, []byte(hush)))
-	ok(t, f.PutOutcome(t.Context(), u, 1, engine.StepFinished{Op: 1, ID: hush}))
+	ok(t, f.Updates.AppendEvents(t.Context(), updates.Part{Update: u, Stream: "program-1", Number: 1}, []byte(hush)))
+	ok(t, f.Updates.PutOutcome(t.Context(), u, 1, engine.StepFinished{Op: 1, ID: hush}))
 	ok(t, f.Programs.PutFile(t.Context(), dev, programs.Digest([]byte(hush)), []byte(hush)))
 	token, err := f.Access.CreateToken(t.Context(), deployments.Token{Name: "ci", Grant: &adminOfAll})
 	ok(t, err)

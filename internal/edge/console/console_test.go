@@ -115,14 +115,14 @@ func (o *offline) Info(ctx context.Context, u deployments.UpdateName) (deploymen
 		info.Update = u
 		return info, nil
 	}
-	return o.store.Info(ctx, u)
+	return o.store.Updates.Info(ctx, u)
 }
 
 func (o *offline) HistoryPage(
 	ctx context.Context, s deployments.StackName, p deployments.Page,
 ) ([]deployments.UpdateInfo, error) {
 	if o.history == nil {
-		return o.store.HistoryPage(ctx, s, p)
+		return o.store.Updates.HistoryPage(ctx, s, p)
 	}
 	from, to := p.Bounds(len(o.history))
 	return o.history[from:to], nil

@@ -471,7 +471,7 @@ func TestPreviewsAreListedTheNewestFirst(t *testing.T) {
 	for i, version := range []string{"p-b", "p-a", "3"} {
 		info := deployments.UpdateInfo{Update: deployments.UpdateName{StackName: dev, Version: version},
 			DryRun: version != "3", Started: time.Unix(int64(i), 0)}
-		if err := b.store.PutInfo(t.Context(), info); err != nil {
+		if err := b.store.Updates.PutInfo(t.Context(), info); err != nil {
 			t.Fatal(err)
 		}
 	}

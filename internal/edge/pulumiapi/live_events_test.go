@@ -66,7 +66,7 @@ func TestWhatNewerClientsSayInEventsComesBack(t *testing.T) {
 	l := deployments.Leased{ID: "mine", Update: deployments.UpdateName{StackName: dev, Version: "7"},
 		Expires: time.Now().Add(time.Minute)}
 	info := deployments.UpdateInfo{Update: l.Update, Status: deployments.StatusRunning}
-	if err := b.store.PutInfo(t.Context(), info); err != nil {
+	if err := b.store.Updates.PutInfo(t.Context(), info); err != nil {
 		t.Fatal(err)
 	}
 	b.want(http.StatusNoContent, http.MethodPost, "/api/stacks/acme/shop/dev/update/mine/events/batch",
@@ -96,7 +96,7 @@ func TestAFollowerOfAClientGetsEveryEventOnceAndItsEnd(t *testing.T) {
 		Expires: time.Now().Add(time.Minute)}
 	info := deployments.UpdateInfo{Update: l.Update, Status: deployments.StatusRunning}
 	put := func() {
-		if err := b.store.PutInfo(t.Context(), info); err != nil {
+		if err := b.store.Updates.PutInfo(t.Context(), info); err != nil {
 			t.Fatal(err)
 		}
 	}

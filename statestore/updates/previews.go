@@ -1,4 +1,4 @@
-package statestore
+package updates
 
 import (
 	"context"
@@ -16,11 +16,11 @@ import (
 func (s *Store) LatestPreviews(
 	ctx context.Context, name deployments.StackName, limit int,
 ) ([]deployments.UpdateInfo, error) {
-	if _, err := s.Head(ctx, name); err != nil {
+	if _, err := s.stacks.Now(ctx, name); err != nil {
 		return nil, err
 	}
 	prefix := stackobjects.Key(name, "updates", "")
-	l, err := s.objects.List(ctx, bucket.Query{Prefix: prefix + "p-"})
+	l, err := s.stacks.Sealed.Objects.List(ctx, bucket.Query{Prefix: prefix + "p-"})
 	if err != nil {
 		return nil, bucket.Failed(err, "list "+prefix)
 	}

@@ -1,4 +1,4 @@
-package statestore
+package updates
 
 import (
 	"context"
@@ -8,7 +8,8 @@ import (
 	"github.com/deployctl/deployctl/statestore/stackobjects"
 )
 
-const spillFolder = "aside"
+// SpillFolder is the folder of an update with what of its core was put aside.
+const SpillFolder = "aside"
 
 // Spill stores a part of a suspended core.
 func (s *Store) Spill(ctx context.Context, p deployments.SpilledPart) error {
@@ -22,5 +23,5 @@ func (s *Store) LoadSpilled(ctx context.Context, p deployments.SpilledPart) ([]b
 }
 
 func spilledKey(p deployments.SpilledPart) string {
-	return stackobjects.UpdateKey(p.Update, spillFolder, p.Name, strconv.Itoa(p.Part))
+	return stackobjects.UpdateKey(p.Update, SpillFolder, p.Name, strconv.Itoa(p.Part))
 }

@@ -1,4 +1,4 @@
-package statestore
+package updates
 
 import (
 	"context"
@@ -40,7 +40,7 @@ func (s *Store) Answered(ctx context.Context, u deployments.UpdateName) (map[int
 		return nil, err
 	}
 	prefix := stackobjects.UpdateKey(u, "outcome", "")
-	l, err := s.objects.List(ctx, bucket.Query{Prefix: prefix})
+	l, err := s.stacks.Sealed.Objects.List(ctx, bucket.Query{Prefix: prefix})
 	if err != nil {
 		return nil, bucket.Failed(err, "list "+prefix)
 	}
