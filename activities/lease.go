@@ -12,6 +12,7 @@ import (
 	"github.com/deployctl/deployctl/internal/sys/mempool"
 	"github.com/deployctl/deployctl/internal/sys/panics"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/leases"
 	"github.com/deployctl/deployctl/statestore/updates"
 )
 
@@ -31,7 +32,7 @@ func (a *Activities) beginLease(ctx context.Context, in deployments.UpdateInput)
 	if err := a.placeLease(ctx, in); err != nil {
 		return err
 	}
-	claim, err := a.Store.Claim(ctx, claimant(ctx, u, r, statestore.LeaseWriter))
+	claim, err := a.Store.Claim(ctx, claimant(ctx, u, r, leases.Writer))
 	if err != nil {
 		return err
 	}
@@ -157,7 +158,7 @@ func (a *Activities) endLease(ctx context.Context, in deployments.LeaseEnd) (dep
 		counted := make(chan error, 1)
 		go func() {
 			counted <- panics.Do("counting the steps of "+in.Update.String(), func() (err error) {
-				info.Changes, err = a.Store.LeaseChanges(ctx, in.Update)
+				info.Changes, err = a.Store.Leases.LeaseChanges(ctx, in.Update)
 				return err
 			})
 		}()

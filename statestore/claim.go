@@ -9,6 +9,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/leases"
 	"github.com/deployctl/deployctl/statestore/stackobjects"
 	"github.com/deployctl/deployctl/statestore/updates"
 )
@@ -151,7 +152,7 @@ func (s *Store) workingFolders(ctx context.Context, u deployments.UpdateName) ([
 	prefix := stackobjects.UpdateKey(u, "")
 	l, err := s.objects.List(ctx, bucket.Query{Prefix: prefix, Fold: true})
 	var there []string
-	for _, part := range []string{"delta", "outcome", updates.SpillFolder, blobFolder, snapshotFolder} {
+	for _, part := range []string{"delta", "outcome", updates.SpillFolder, blobFolder, leases.SnapshotFolder} {
 		if folder := stackobjects.UpdateKey(u, part, ""); slices.Contains(l.Keys, folder) {
 			there = append(there, folder)
 		}
@@ -169,6 +170,11 @@ func (s *Store) Holds(ctx context.Context, c Claim) error {
 		return claimLost(c)
 	}
 	return nil
+}
+
+// holdsLease is Holds of the claim of a lease.
+func (s *Store) holdsLease(ctx context.Context, u deployments.UpdateName, fence int) error {
+	return s.Holds(ctx, Claim{Update: u, Writer: leases.Writer, Fence: fence})
 }
 
 // ClaimOf returns the current claim of an update, for a process that ends the update without having claimed it.

@@ -23,13 +23,18 @@ import (
 	"github.com/deployctl/deployctl/internal/sys/mempool"
 	"github.com/deployctl/deployctl/internal/values/rawjson"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/journal"
+	"github.com/deployctl/deployctl/statestore/leases"
 	"github.com/deployctl/deployctl/statestore/stackobjects"
 	"github.com/deployctl/deployctl/statestore/updates"
 )
 
 // rawFolders are what a raw export has of an active update, in this order. Its request, its suspended core, the
 // outcomes of lost attempts and its event log are no part of the state.
-var rawFolders = []string{"delta", blobFolder, journalFolder, snapshotFolder}
+var rawFolders = []string{"delta", blobFolder, leases.JournalFolder, leases.SnapshotFolder}
+
+// rawPage is how many names of objects a raw export lists at once.
+const rawPage = 1000
 
 // mostFaults are named in the index of a raw export; of more, the number.
 const mostFaults = 10_000
@@ -173,7 +178,7 @@ func digestOf(frames []byte) (string, error) {
 
 // folder adds the sealed objects of a folder.
 func (e *rawExport) folder(ctx context.Context, prefix string) error {
-	q := bucket.Query{Prefix: prefix, Limit: logPage}
+	q := bucket.Query{Prefix: prefix, Limit: rawPage}
 	for more := true; more; {
 		l, err := e.objects.List(ctx, q)
 		if err != nil {
@@ -211,9 +216,9 @@ func (e *rawExport) sealed(ctx context.Context, key string) error {
 	switch {
 	case folder == "delta":
 		err = e.deltas(ctx, plain)
-	case folder == journalFolder:
+	case folder == leases.JournalFolder:
 		err = e.journal(ctx, plain)
-	case folder == snapshotFolder && file == "last":
+	case folder == leases.SnapshotFolder && file == "last":
 		err = e.snapshot(plain)
 	}
 	if err := e.unread(ctx, key, err); err != nil {
@@ -259,7 +264,7 @@ func (e *rawExport) journal(ctx context.Context, plain []byte) error {
 	if err := mempool.Take(ctx, largest); err != nil {
 		return err
 	}
-	for _, err := range parseJournal(e.name, array) {
+	for _, err := range journal.Parse(array, journalChecks(e.name)) {
 		if err != nil {
 			return err
 		}
@@ -270,7 +275,7 @@ func (e *rawExport) journal(ctx context.Context, plain []byte) error {
 // snapshot reports that the last whole deployment of a client does not have its digest.
 func (e *rawExport) snapshot(plain []byte) error {
 	line, deployment, _ := bytes.Cut(plain, []byte("\n"))
-	var last leasedSnapshot
+	var last leases.Snapshot
 	if err := json.Unmarshal(line, &last); err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/sys/mempool"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/leases"
 	"github.com/deployctl/deployctl/statestore/stackobjects"
 	"github.com/deployctl/deployctl/statestore/updates"
 )
@@ -62,7 +63,7 @@ func imported(t *testing.T) *journaling {
 			`"urn:pulumi:dev::web::pulumi:pulumi:Stack::web-dev","type":"pulumi:pulumi:Stack"}]}`)})
 	j.ok(err)
 	u := deployments.UpdateName{StackName: name, Version: fmt.Sprint(version + 1)}
-	claim, err := j.store.Claim(t.Context(), Claimant{Update: u, Writer: LeaseWriter})
+	claim, err := j.store.Claim(t.Context(), Claimant{Update: u, Writer: leases.Writer})
 	j.ok(err)
 	j.lease = deployments.Leased{Update: u, Fence: claim.Fence}
 	return j
@@ -82,7 +83,7 @@ func TestWhatNothingCanRecoverIsExportedAsItIsWithItsSecretsEncrypted(t *testing
 	j.put(1, updates.LogSize{}, "["+made(1, 1)+"]")
 	j.put(2, updates.LogSize{}, `[{"sequenceID":2,"kind":"x"}]`)
 	j.put(3, updates.LogSize{}, `[`)
-	key := stackobjects.UpdateKey(u, journalFolder, "00000004")
+	key := stackobjects.UpdateKey(u, leases.JournalFolder, "00000004")
 	_, err := j.store.objects.Put(t.Context(), key, []byte("planted"), bucket.Condition{})
 	j.ok(err)
 	const delta = `[{"seq":1,"kind":"set","state":{"inputs":{"d":"x","v":%s}}}]`
@@ -94,7 +95,7 @@ func TestWhatNothingCanRecoverIsExportedAsItIsWithItsSecretsEncrypted(t *testing
 	r, err := j.store.stackKeysOf(t.Context(), u.StackName)
 	j.ok(err)
 	j.ok(j.store.stacks.PutBlob(t.Context(), r.Stack, stackobjects.UpdateKey(u, blobFolder, "abc"), []byte(secretText)))
-	write(snapshotFolder, "last", `{"sequence":1,"digest":"00"}`+"\n{}")
+	write(leases.SnapshotFolder, "last", `{"sequence":1,"digest":"00"}`+"\n{}")
 	j.ok(j.store.stacks.Put(t.Context(), u.StackName, stackobjects.UpdateKey(u, "update"), []byte(secretText))) // its request
 
 	files, names, faults := j.rawOf()
@@ -249,23 +250,6 @@ func FuzzEncrypted(f *testing.F) {
 		if json.Unmarshal(text, &before) == nil && json.Unmarshal(out, &after) == nil &&
 			fmt.Sprint(before) != fmt.Sprint(after) {
 			t.Errorf("%s becomes %s", text, out)
-		}
-	})
-}
-
-// FuzzEdits patches a deployment with edits of any form, which are refused or stay within the text.
-func FuzzEdits(f *testing.F) {
-	f.Add([]byte("abc"), 0, 1, "x", 2, 3, "y")
-	f.Add([]byte("abc"), 2, 1, "", -1, 9, "")
-	f.Fuzz(func(t *testing.T, text []byte, from, to int, one string, from2, to2 int, other string) {
-		edits := []deployments.TextEdit{{From: from, To: to, Text: one}, {From: from2, To: to2, Text: other}}
-		out, err := edit(text, edits)
-		if err != nil {
-			return
-		}
-		want := string(text[:from]) + one + string(text[to:from2]) + other + string(text[to2:])
-		if string(out) != want {
-			t.Errorf("%q with %v becomes %q", text, edits, out)
 		}
 	})
 }

@@ -22,6 +22,7 @@
 //   - creates: what is recorded of creates of resources, to find out what became of them
 //   - jobs: deployments from git, schedules, webhooks and drift checks, with the layout of their folders
 //   - journal: the journal of an update that the stock CLI executes
+//   - leases: what clients write that execute updates themselves, and the tokens of their leases
 //   - organizations: which have workers of their own, quotas, and the mode of the service
 //   - passphrase: secrets that a passphrase encrypts
 //   - programs: bundles of the files of programs, and archives of plugins
@@ -46,6 +47,7 @@ import (
 	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/creates"
 	"github.com/deployctl/deployctl/statestore/jobs"
+	"github.com/deployctl/deployctl/statestore/leases"
 	"github.com/deployctl/deployctl/statestore/organizations"
 	"github.com/deployctl/deployctl/statestore/programs"
 	"github.com/deployctl/deployctl/statestore/seal"
@@ -80,6 +82,8 @@ type Store struct {
 	Organizations *organizations.Store
 	// Programs are the bundles of files of programs, and the archives of their plugins.
 	Programs *programs.Store
+	// Leases are what clients write that execute updates themselves.
+	Leases *leases.Store
 	// Updates are what is said and known of updates.
 	Updates *updates.Store
 
@@ -107,8 +111,6 @@ type Store struct {
 	headReads  headReads
 
 	recreating chan struct{} // held by who reads all heads; see RecreateStack
-	clientLogs clientLogs
-	snapshots  *lru.Cache[writtenLease, int64] // the sizes of what leases wrote last; see takeSnapshot
 	// swept are updates that had nothing for Sweep to remove when they ended.
 	swept *lru.Cache[deployments.UpdateName, struct{}]
 
@@ -151,10 +153,6 @@ func New(objects bucket.Objects, o Options) (*Store, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	snapshots, err := lru.New[writtenLease, int64](idleLogs)
-	if err != nil {
-		return nil, err
-	}
 	heads, err := newRecentHeads(o.Now)
 	if err != nil {
 		return nil, err
@@ -165,10 +163,9 @@ func New(objects bucket.Objects, o Options) (*Store, error) {
 	}
 	objects = bucket.Guarded(objects)
 	s := &Store{
-		swept: swept, snapshots: snapshots, heads: heads, objects: objects, keys: keys, keepers: o.Keepers, adopt: o.Adopt, keep: o.KeepEmpty, now: o.Now,
+		swept: swept, heads: heads, objects: objects, keys: keys, keepers: o.Keepers, adopt: o.Adopt, keep: o.KeepEmpty, now: o.Now,
 		stackKeys: map[string]*stackKeys{}, names: map[string]cachedIdentity{},
 		cache: map[string]*cacheEntry{}, recreating: make(chan struct{}, 1),
-		clientLogs: clientLogs{queues: map[logOfLease]*logQueue{}},
 	}
 	s.sealed = &bucket.Sealed{Objects: objects, Keys: keys, Now: o.Now, Outdated: s.KeysOutdated}
 	s.stacks = &stackobjects.Objects{Sealed: s.sealed, Of: s.stackOf, Now: s.stackNow, Last: s.lastStack,
@@ -182,7 +179,10 @@ func New(objects bucket.Objects, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.Programs, err = programs.New(s.stacks, s.Organizations.CheckUpload)
+	if s.Programs, err = programs.New(s.stacks, s.Organizations.CheckUpload); err != nil {
+		return nil, err
+	}
+	s.Leases, err = leases.New(s.stacks, leases.Stacks{Holds: s.holdsLease, Judge: checkWritten, Checks: journalChecks})
 	return s, err
 }
 

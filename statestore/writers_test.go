@@ -17,6 +17,7 @@ import (
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/jobs"
+	"github.com/deployctl/deployctl/statestore/leases"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
@@ -74,7 +75,7 @@ var writers = map[string]writer{
 	"Store.appendLog":                {test: "TestAJournalOfSeveralServersHasWhatWasAcknowledged"},
 	"Store.putLog":                   {test: "TestAJournalOfSeveralServersHasWhatWasAcknowledged"},
 	"Store.EndJournal":               {told: "the first end counts, and it is after all that was acknowledged"},
-	"Store.endJournal":               {test: "TestAJournalOfSeveralServersHasWhatWasAcknowledged"},
+	"Store.End":                      {test: "TestAJournalOfSeveralServersHasWhatWasAcknowledged"},
 	"Store.writeUnless":              {play: editAtOnce},
 	"Store.SetQuota":                 {play: limitsAtOnce},
 	"Store.changePlaces":             {play: placesAtOnce},
@@ -476,12 +477,12 @@ func editAtOnce(t *testing.T, s *statestore.Store) {
 }
 
 func snapshotAtOnce(t *testing.T, s *statestore.Store) {
-	claim, err := s.Claim(t.Context(), statestore.Claimant{Update: up(1), Writer: statestore.LeaseWriter})
+	claim, err := s.Claim(t.Context(), statestore.Claimant{Update: up(1), Writer: leases.Writer})
 	want(t, err, true, "the claim")
 	lease := deployments.Leased{Update: up(1), ID: "id", Fence: claim.Fence, Expires: time.Now().Add(time.Hour)}
 	atOnce(t, func(ctx context.Context, i int) error {
 		text := fmt.Sprintf(`{"version":3,"deployment":{"manifest":{},"resources":[%s]}}`, resourceJSON("r"+strconv.Itoa(i+1)))
-		return s.WriteSnapshot(ctx, lease, i+1, []byte(text))
+		return s.Leases.WriteSnapshot(ctx, lease, i+1, []byte(text))
 	})
 	_, err = s.FinishLease(t.Context(), up(1), "")
 	want(t, err, true, "the end")

@@ -14,19 +14,21 @@ import (
 	"github.com/deployctl/deployctl/internal/events/eventlog"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/access"
+	"github.com/deployctl/deployctl/statestore/leases"
 	"github.com/deployctl/deployctl/statestore/organizations"
 	"github.com/deployctl/deployctl/statestore/programs"
 	"github.com/deployctl/deployctl/statestore/stateedit"
 	"github.com/deployctl/deployctl/statestore/updates"
 )
 
-// store, rights, operated, uploads and updated implement the parts of the service that need no Temporal.
+// store, rights, operated, uploads, updated and leased implement the parts of the service that need no Temporal.
 type (
 	store    struct{ *statestore.Store }
 	rights   struct{ *access.Store }
 	operated struct{ *organizations.Store }
 	uploads  struct{ *programs.Store }
 	updated  struct{ *updates.Store }
+	leased   struct{ *leases.Store }
 )
 
 // Export returns the deployment of a version, 0 for the latest. Its secrets are sealed for p, or in plaintext with

@@ -8,6 +8,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/sys/panics"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/leases"
 )
 
 // queueKnownFor is how long a task queue that was read for a start is good for it.
@@ -23,7 +24,7 @@ func (s *Service) toStart(
 	read := time.Now()
 	reading, reads := panics.NewGroup(ctx, "starting an update")
 	reading.Go(func() (err error) {
-		created, err = s.Created(reads, name, id)
+		created, err = s.Leases.Created(reads, name, id)
 		return err
 	})
 	reading.Go(func() error {
@@ -43,7 +44,7 @@ func (s *Service) toStart(
 func (s *Service) noteStart(ctx context.Context, created deployments.CreatedUpdate) <-chan error {
 	noted := make(chan error, 1)
 	go func() {
-		noted <- panics.Do("starting an update", func() error { return s.PutCreated(ctx, created) })
+		noted <- panics.Do("starting an update", func() error { return s.Leases.PutCreated(ctx, created) })
 	}()
 	return noted
 }
@@ -71,7 +72,7 @@ func (s *Service) awaitLease(
 		if err != nil {
 			return u, has, err
 		}
-		if h.Active != nil && h.Active.Version == u.Version && h.Active.Writer == statestore.LeaseWriter {
+		if h.Active != nil && h.Active.Version == u.Version && h.Active.Writer == leases.Writer {
 			return u, h, nil
 		}
 		if h.Active != nil && h.Active.Version != u.Version {

@@ -55,14 +55,14 @@ func (s *Service) CreateUpdate(ctx context.Context, r deployments.UpdateRequest)
 	}
 	now := time.Now().UTC()
 	r.Submitted = &deployments.Submission{StackID: head.ID, At: now}
-	return id, s.PutCreated(ctx, deployments.CreatedUpdate{ID: id, Request: r, Created: now})
+	return id, s.Leases.PutCreated(ctx, deployments.CreatedUpdate{ID: id, Request: r, Created: now})
 }
 
 // CreatedUpdate returns an update that a client has created.
 func (s *Service) CreatedUpdate(
 	ctx context.Context, name deployments.StackName, id string,
 ) (deployments.CreatedUpdate, error) {
-	return s.Created(ctx, name, id)
+	return s.Leases.Created(ctx, name, id)
 }
 
 // StartUpdate begins an update that its client executes.
@@ -219,7 +219,7 @@ func (s *Service) CompleteUpdate(
 		return s.completePreview(ctx, l, status)
 	}
 	defer s.turns.end()()
-	if err := s.EndJournal(ctx, l); err != nil {
+	if err := s.Leases.EndJournal(ctx, l); err != nil {
 		return info, err
 	}
 	err = s.leaseUpdate(ctx, l.Update, deployments.UpdateComplete, &info, status)
@@ -240,7 +240,7 @@ func (s *Service) completePreview(
 	if err != nil || !info.Ended.IsZero() {
 		return info, errors.Join(err, s.UpdateEnded(ctx, info, false))
 	}
-	if info.Changes, err = s.LeaseChanges(ctx, l.Update); err != nil {
+	if info.Changes, err = s.Leases.LeaseChanges(ctx, l.Update); err != nil {
 		return info, err
 	}
 	info.Status, info.Ended = string(status), time.Now().UTC()

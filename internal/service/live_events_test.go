@@ -211,7 +211,7 @@ func TestEventsThatNobodyCouldReadAreRejectedWhenTheyAreWritten(t *testing.T) {
 	}
 	must(t, s.WriteEvents(t.Context(), l, json.RawMessage(many(`{}`, deployments.MaxBatch))))
 	must(t, s.WriteEvents(t.Context(), l, json.RawMessage(`[`+strings.TrimSuffix(kinds, ",")+`}}}]`)))
-	if changes, err := s.LeaseChanges(t.Context(), l.Update); err != nil || len(changes) != mostChanges {
+	if changes, err := s.Leases.LeaseChanges(t.Context(), l.Update); err != nil || len(changes) != mostChanges {
 		t.Errorf("the changes are %v, %v", changes, err)
 	}
 }

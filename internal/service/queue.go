@@ -14,7 +14,7 @@ import (
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/events/eventlog"
 	"github.com/deployctl/deployctl/internal/sys/panics"
-	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/leases"
 	"github.com/deployctl/deployctl/statestore/updates"
 	"github.com/deployctl/deployctl/workflows"
 )
@@ -195,7 +195,7 @@ func (s *Service) infoFromHead(
 	active, err := s.Updates.Info(ctx, *head.Contract(name).Active)
 	if err == nil && active.Ended.IsZero() {
 		info.Active = &active
-		if head.Active.Writer == statestore.LeaseWriter {
+		if head.Active.Writer == leases.Writer {
 			active.Lease = &deployments.ClientLease{}
 		}
 	}

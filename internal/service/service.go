@@ -28,6 +28,7 @@ type Service struct {
 	operated
 	uploads
 	updated
+	leased
 	temporal client.Client
 	readers  Readers
 	feeds    feeds
@@ -71,7 +72,8 @@ func (r Readers) of(workflow string) Readers {
 // New returns the service of a Temporal client and a store.
 func New(c client.Client, s *statestore.Store, r Readers) *Service {
 	return &Service{store: store{s}, rights: rights{s.Access}, operated: operated{s.Organizations},
-		uploads: uploads{s.Programs}, updated: updated{s.Updates}, temporal: c, readers: r, turns: newStartTurns()}
+		uploads: uploads{s.Programs}, updated: updated{s.Updates}, leased: leased{s.Leases},
+		temporal: c, readers: r, turns: newStartTurns()}
 }
 
 var _ deployments.Service = (*Service)(nil)

@@ -70,7 +70,7 @@ func TestWhatNewerClientsSayInEventsComesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.want(http.StatusNoContent, http.MethodPost, "/api/stacks/acme/shop/dev/update/mine/events/batch",
-		"update-token "+b.server.LeaseToken(l), `{"events":[
+		"update-token "+b.server.Leases.LeaseToken(l), `{"events":[
 			{"sequence":0,"policyEvent":{"policyName":"p","exceptions":[{"id":"EXC-1","reason":"agreed"}]}},
 			{"sequence":1,"resOpFailedEvent":{"metadata":{"op":"create","urn":"u"},"awaited":true}}]}`)
 	var answer apitype.GetUpdateEventsResponse
@@ -121,7 +121,7 @@ func TestAFollowerOfAClientGetsEveryEventOnceAndItsEnd(t *testing.T) {
 	}
 	write := func(events string) {
 		b.want(http.StatusNoContent, http.MethodPost, "/api/stacks/acme/shop/dev/update/mine/events/batch",
-			"update-token "+b.server.LeaseToken(l), `{"events":[`+events+`]}`)
+			"update-token "+b.server.Leases.LeaseToken(l), `{"events":[`+events+`]}`)
 	}
 	write(`{"sequence":2,"stdoutEvent":{}},{"sequence":3,"stdoutEvent":{}}`)
 	got := read()

@@ -1,4 +1,4 @@
-package statestore
+package leases
 
 import (
 	"bytes"
@@ -41,7 +41,7 @@ type clientLog struct {
 const ClientStream = "client"
 
 var (
-	journalLog = &clientLog{folder: []string{journalFolder}, what: "journal entries", ends: true,
+	journalLog = &clientLog{folder: []string{JournalFolder}, what: "journal entries", ends: true,
 		most: updates.LogSize{Items: deployments.MaxJournalEntries, Bytes: deployments.MaxJournalBytes,
 			References: deployments.MaxJournalReferences}}
 	clientEvents = &clientLog{folder: []string{updates.EventsFolder, updates.ClientStream}, what: "events",
@@ -56,6 +56,9 @@ const (
 	// idleLogs is how many queues are kept for what they know of the last object.
 	idleLogs = 1000
 )
+
+// JournalKey returns the key of the object of a number of an update's journal.
+func JournalKey(u deployments.UpdateName, n int) string { return journalLog.key(u, n) }
 
 func (k *clientLog) key(u deployments.UpdateName, n int) string {
 	return k.prefix(u) + fmt.Sprintf("%08d", n)
@@ -115,7 +118,7 @@ func (s *Store) WriteJournal(ctx context.Context, l deployments.Leased, entries 
 		return err
 	}
 	items := 0
-	for _, err := range parseJournal(l.Update.StackName, entries) {
+	for _, err := range s.parse(l.Update.StackName, entries) {
 		if err == nil && items == deployments.MaxBatch {
 			err = deployments.TooLarge("one call has more than %d journal entries: send fewer at once", items)
 		}
@@ -138,7 +141,7 @@ func (s *Store) writeLog(ctx context.Context, k *clientLog, l deployments.Leased
 	}
 	of := logOfLease{k, writtenLease{l.Update, l.Fence}}
 	w.array, w.stored = bytes.TrimSpace(w.array), make(chan struct{})
-	if s.clientLogs.add(of, w) {
+	if s.logs.add(of, w) {
 		go s.writeLogs(context.WithoutCancel(ctx), of)
 	}
 	<-w.stored
@@ -202,7 +205,7 @@ func (c *clientLogs) take(of logOfLease) (*logQueue, []*logWrite) {
 // writeLogs writes what waits until nothing does.
 func (s *Store) writeLogs(ctx context.Context, of logOfLease) {
 	for {
-		q, taken := s.clientLogs.take(of)
+		q, taken := s.logs.take(of)
 		if len(taken) == 0 {
 			return
 		}
@@ -233,7 +236,7 @@ func (s *Store) appendLog(ctx context.Context, of logOfLease, q *logQueue, taken
 		}
 		err := s.putLog(ctx, of.log, of.lease.update, q.last+1, updates.LogLine{LogSize: size}, array)
 		if err == nil {
-			s.clientLogs.wrote(q, q.last+1, size)
+			s.logs.wrote(q, q.last+1, size)
 		}
 		if !errors.Is(err, bucket.ErrChanged) {
 			return err
@@ -246,7 +249,7 @@ func (s *Store) appendLog(ctx context.Context, of logOfLease, q *logQueue, taken
 		if line.End {
 			return leaseOver(of.lease.update)
 		}
-		s.clientLogs.wrote(q, last, line.LogSize)
+		s.logs.wrote(q, last, line.LogSize)
 	}
 }
 
@@ -280,7 +283,7 @@ func joined(writes []*logWrite) (array []byte, items, references int) {
 func (s *Store) putLog(
 	ctx context.Context, k *clientLog, u deployments.UpdateName, n int, line updates.LogLine, array []byte,
 ) error {
-	r, err := s.stackKeysOf(ctx, u.StackName)
+	stack, err := s.stacks.Of(ctx, u.StackName)
 	if err != nil {
 		return err
 	}
@@ -289,8 +292,8 @@ func (s *Store) putLog(
 		return err
 	}
 	key := k.key(u, n)
-	sealed := r.Box.SealParts(stackobjects.Context(u.StackName, key), first, []byte("\n"), array)
-	_, err = s.objects.Put(ctx, key, sealed, bucket.Condition{Absent: true})
+	sealed := stack.Box.SealParts(stackobjects.Context(u.StackName, key), first, []byte("\n"), array)
+	_, err = s.stacks.Sealed.Objects.Put(ctx, key, sealed, bucket.Condition{Absent: true})
 	if errors.Is(err, bucket.ErrChanged) {
 		return err
 	}
@@ -306,11 +309,7 @@ func (s *Store) getLog(
 	if err != nil {
 		return line, nil, err
 	}
-	first, array, _ := bytes.Cut(plain, []byte("\n"))
-	if err := json.Unmarshal(first, &line); err != nil {
-		return line, nil, bucket.Damaged(key, err)
-	}
-	return line, array, nil
+	return updates.CutLine(key, plain)
 }
 
 // logPage is how many names of objects are listed at once.
@@ -326,7 +325,7 @@ func (s *Store) lastOfLog(
 		q.After = k.key(u, after-1)
 	}
 	for more := true; more; {
-		l, err := s.objects.List(ctx, q)
+		l, err := s.stacks.Sealed.Objects.List(ctx, q)
 		if err != nil {
 			return 0, line, bucket.Failed(err, "list "+q.Prefix)
 		}

@@ -1,9 +1,11 @@
-package statestore
+package leases
 
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 
@@ -14,27 +16,17 @@ import (
 	"github.com/deployctl/deployctl/statestore/stackobjects"
 )
 
-// An update that its client executes has these objects, besides those of every update:
-//
-//	updates/p-ID/created               the request, from its creation on
-//	updates/VERSION/journal/NUMBER     journal entries, in the order of their arrival, and the end of them
-//	updates/VERSION/events/client/NUMBER
-//	                                   engine events, in the order of their arrival
-//	updates/VERSION/snapshot/last      the last whole deployment, with its sequence number
-//	updates/VERSION/snapshot/rejected  why what the client wrote is not in the state, or not all of it
-//	updates/VERSION/snapshot/changes   how many steps of each kind the client has counted
 const (
-	createdObject  = "created"
-	journalFolder  = "journal"
-	eventsFolder   = "events"
-	snapshotFolder = "snapshot"
+	createdObject = "created"
+	// JournalFolder and SnapshotFolder are folders of an update.
+	JournalFolder, SnapshotFolder = "journal", "snapshot"
 )
 
-// LeaseWriter is the writer of the claim of an update that its client executes. leaseEnd takes its place when the
+// Writer is the writer of the claim of an update that its client executes. EndWriter takes its place when the
 // update ends: from then on nothing is accepted from the client.
 const (
-	LeaseWriter = "#lease"
-	leaseEnd    = "#lease-end"
+	Writer    = "#lease"
+	EndWriter = "#lease-end"
 )
 
 // PutCreated stores or replaces an update that a client has created.
@@ -67,14 +59,14 @@ func (s *Store) LeaseToken(l deployments.Leased) string {
 	if err != nil {
 		return "" // a lease has no value that cannot be encoded
 	}
-	return base64.RawURLEncoding.EncodeToString(s.keys.Box(leasePurpose).Seal(plain, leasePurpose))
+	return base64.RawURLEncoding.EncodeToString(s.stacks.Sealed.Keys.Box(leasePurpose).Seal(plain, leasePurpose))
 }
 
 // LeaseOf returns the lease of a text that LeaseToken made.
 func (s *Store) LeaseOf(text string) (l deployments.Leased, err error) {
 	sealed, err := base64.RawURLEncoding.DecodeString(text)
 	if err == nil {
-		sealed, err = s.keys.Box(leasePurpose).Open(sealed, leasePurpose)
+		sealed, err = s.stacks.Sealed.Keys.Box(leasePurpose).Open(sealed, leasePurpose)
 	}
 	if err == nil {
 		err = json.Unmarshal(sealed, &l)
@@ -82,7 +74,7 @@ func (s *Store) LeaseOf(text string) (l deployments.Leased, err error) {
 	switch {
 	case err != nil:
 		return l, deployments.Errorf(deployments.CodeUnauthorized, "this is not the token of an update of this service")
-	case !s.now().Before(l.Expires):
+	case !s.stacks.Sealed.Now().Before(l.Expires):
 		return l, deployments.Errorf(deployments.CodeForbidden, "the lease of update %s expired at %s", l.Update,
 			l.Expires.UTC().Format("15:04:05 MST"))
 	}
@@ -92,7 +84,7 @@ func (s *Store) LeaseOf(text string) (l deployments.Leased, err error) {
 // holdsLease reports, as CodeForbidden, that an update has lost the stack. It is called after each write of a snapshot:
 // if the update still has the stack then, its end reads what was written.
 func (s *Store) holdsLease(ctx context.Context, l writtenLease) error {
-	err := s.Holds(ctx, Claim{Update: l.update, Writer: LeaseWriter, Fence: l.fence})
+	err := s.of.Holds(ctx, l.update, l.fence)
 	if deployments.CodeOf(err) == deployments.CodeConflict {
 		return leaseOver(l.update)
 	}
@@ -104,8 +96,8 @@ func leaseOver(u deployments.UpdateName) error {
 		"then is not in the state; run `pulumi refresh`", u)
 }
 
-// leasedSnapshot is the last whole deployment of a client.
-type leasedSnapshot struct {
+// Snapshot is the first line of an object with the last whole deployment of a client.
+type Snapshot struct {
 	Sequence int    `json:"sequence"`
 	Digest   string `json:"digest"`
 
@@ -114,12 +106,12 @@ type leasedSnapshot struct {
 }
 
 func snapshotKey(u deployments.UpdateName) string {
-	return stackobjects.UpdateKey(u, snapshotFolder, "last")
+	return stackobjects.UpdateKey(u, SnapshotFolder, "last")
 }
 
 // lastSnapshot reads the last whole deployment of a client; the zero value when there is none. It is stored with a line
 // of JSON before it, so that its bytes stay as they are.
-func (s *Store) lastSnapshot(ctx context.Context, u deployments.UpdateName) (last leasedSnapshot, err error) {
+func (s *Store) lastSnapshot(ctx context.Context, u deployments.UpdateName) (last Snapshot, err error) {
 	data, tag, err := s.stacks.Get(ctx, u.StackName, snapshotKey(u))
 	if errors.Is(err, bucket.ErrAbsent) {
 		return last, nil
@@ -135,16 +127,22 @@ func (s *Store) lastSnapshot(ctx context.Context, u deployments.UpdateName) (las
 	return last, nil
 }
 
+// Last returns the last whole deployment of a client, which is of its own memory; false when there is none.
+func (s *Store) Last(ctx context.Context, u deployments.UpdateName) (deployment []byte, found bool, err error) {
+	last, err := s.lastSnapshot(ctx, u)
+	return last.deployment, last.tag != "", err
+}
+
 // WriteSnapshot implements deployments.LeasedState.
 func (s *Store) WriteSnapshot(ctx context.Context, l deployments.Leased, sequence int, deployment []byte) error {
-	return s.nextSnapshot(ctx, l, sequence, func(leasedSnapshot) ([]byte, error) { return deployment, nil })
+	return s.nextSnapshot(ctx, l, sequence, func(Snapshot) ([]byte, error) { return deployment, nil })
 }
 
 // PatchSnapshot implements deployments.LeasedState.
 func (s *Store) PatchSnapshot(ctx context.Context, l deployments.Leased, p deployments.SnapshotPatch) error {
-	return s.nextSnapshot(ctx, l, p.Sequence, func(last leasedSnapshot) ([]byte, error) {
+	return s.nextSnapshot(ctx, l, p.Sequence, func(last Snapshot) ([]byte, error) {
 		deployment, err := edit(last.deployment, p.Edits)
-		if err != nil || sha256Hex(deployment) != p.Digest {
+		if err != nil || hexOf(deployment) != p.Digest {
 			return nil, deployments.Errorf(deployments.CodeConflict,
 				"the changes do not fit the last deployment of update %s: send the whole deployment", l.Update)
 		}
@@ -154,9 +152,9 @@ func (s *Store) PatchSnapshot(ctx context.Context, l deployments.Leased, p deplo
 
 // nextSnapshot stores what next makes of the last deployment, unless that has the sequence number already.
 func (s *Store) nextSnapshot(
-	ctx context.Context, l deployments.Leased, sequence int, next func(leasedSnapshot) ([]byte, error),
+	ctx context.Context, l deployments.Leased, sequence int, next func(Snapshot) ([]byte, error),
 ) error {
-	r, err := s.stackKeysOf(ctx, l.Update.StackName)
+	stack, err := s.stacks.Of(ctx, l.Update.StackName)
 	if err != nil {
 		return err
 	}
@@ -177,15 +175,15 @@ func (s *Store) nextSnapshot(
 		if err != nil {
 			return err
 		}
-		if err := checkWritten(ctx, l.Update.StackName, deployment); err != nil {
+		if err := s.of.Judge(ctx, l.Update.StackName, deployment); err != nil {
 			return err
 		}
-		line, err := json.Marshal(leasedSnapshot{Sequence: max(sequence, last.Sequence+1), Digest: sha256Hex(deployment)})
+		line, err := json.Marshal(Snapshot{Sequence: max(sequence, last.Sequence+1), Digest: hexOf(deployment)})
 		if err != nil {
 			return err
 		}
-		sealed := r.Box.SealParts(stackobjects.Context(l.Update.StackName, key), line, []byte("\n"), deployment)
-		_, err = s.objects.Put(ctx, key, sealed, bucket.Condition{Tag: last.tag, Absent: last.tag == ""})
+		sealed := stack.Box.SealParts(stackobjects.Context(l.Update.StackName, key), line, []byte("\n"), deployment)
+		_, err = s.stacks.Sealed.Objects.Put(ctx, key, sealed, bucket.Condition{Tag: last.tag, Absent: last.tag == ""})
 		if errors.Is(err, bucket.ErrChanged) {
 			s.snapshots.Remove(lease)
 			continue
@@ -206,7 +204,7 @@ const snapshotTimes = 3
 func (s *Store) takeSnapshot(ctx context.Context, l writtenLease) error {
 	size, known := s.snapshots.Get(l)
 	if !known {
-		if _, err := s.objects.Tag(ctx, snapshotKey(l.update)); err == nil {
+		if _, err := s.stacks.Sealed.Objects.Tag(ctx, snapshotKey(l.update)); err == nil {
 			size = deployments.MaxClientState
 		}
 	}
@@ -233,7 +231,7 @@ func edit(text []byte, edits []deployments.TextEdit) ([]byte, error) {
 }
 
 func changesKey(u deployments.UpdateName) string {
-	return stackobjects.UpdateKey(u, snapshotFolder, "changes")
+	return stackobjects.UpdateKey(u, SnapshotFolder, "changes")
 }
 
 // PutLeaseChanges stores how many steps of each kind a client says that it has made.
@@ -247,4 +245,31 @@ func (s *Store) LeaseChanges(ctx context.Context, u deployments.UpdateName) (cha
 		err = nil
 	}
 	return changes, err
+}
+
+func rejectedKey(u deployments.UpdateName) string {
+	return stackobjects.UpdateKey(u, SnapshotFolder, "rejected")
+}
+
+// Reject stores why what a client wrote is not in the state, or not all of it.
+func (s *Store) Reject(ctx context.Context, u deployments.UpdateName, why error) error {
+	return s.stacks.PutJSON(ctx, u.StackName, rejectedKey(u), why.Error())
+}
+
+// Rejected returns, as CodeInvalid, the error that Reject has stored; nil when there is none.
+func (s *Store) Rejected(ctx context.Context, u deployments.UpdateName) error {
+	var message string
+	_, err := s.stacks.GetJSON(ctx, u.StackName, rejectedKey(u), &message)
+	if errors.Is(err, bucket.ErrAbsent) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return deployments.Errorf(deployments.CodeInvalid, "%s", message)
+}
+
+func hexOf(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
 }

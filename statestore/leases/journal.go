@@ -1,9 +1,8 @@
-package statestore
+package leases
 
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"iter"
 	"slices"
@@ -25,24 +24,12 @@ const (
 	aheadMemory  = 16 << 20
 )
 
-// parseJournal returns the entries of an array, each of which could become part of the state of a stack.
-func parseJournal(name deployments.StackName, array []byte) iter.Seq2[journal.Entry, error] {
-	return journal.Parse(array, journal.Checks{
-		Resource: func(raw json.RawMessage) error {
-			_, err := clientResource(name, raw)
-			return err
-		},
-		Operation: func(raw json.RawMessage) error {
-			if err := affordable("an operation", raw); err != nil {
-				return err
-			}
-			var operation storedOperation
-			if err := rawjson.Unmarshal(raw, &operation); err != nil {
-				return err
-			}
-			return operation.check(name)
-		},
-	})
+// ReplayTimes is how many copies there are of what a journal adds to a state, until that is written.
+const ReplayTimes = 2
+
+// parse returns the entries of an array, each of which could become part of the state of a stack.
+func (s *Store) parse(name deployments.StackName, array []byte) iter.Seq2[journal.Entry, error] {
+	return journal.Parse(array, s.of.Checks(name))
 }
 
 // journalEntry is where an entry of a journal is.
@@ -52,35 +39,36 @@ type journalEntry struct {
 	index    int32 // in the array of the object
 }
 
-// journalReader reads the journal of an update in the order of its sequence numbers, in bounded memory: it first finds
+// Journal is what a client has written to the journal of an update. It reads that in the order of its sequence numbers, in bounded memory: it first finds
 // where each entry is, and then reads the objects again that it could not keep. A client writes its entries nearly in
 // order, so few are read more than twice.
-type journalReader struct {
-	*Store
-	update deployments.UpdateName
-	last   int    // the number of the last object before the end
-	room   int    // what memory was taken for of the state that becomes of it, in bytes
-	client string // the version of the client; see FinishLease
+type Journal struct {
+	// Last is the number of the last object before the end; 0 when the client has written none.
+	Last int
+	// Room is how much memory was taken for the state that becomes of it, in bytes.
+	Room int
+	// Bytes is how much of the journal is in memory, which does not exceed Memory.
+	Bytes, Memory int
 
+	store   *Store
+	update  deployments.UpdateName
 	objects map[int][][]byte // the entries of the objects in memory, by number
 	kept    []int            // of objects, in the order in which they were read
-	bytes   int              // of objects
-	memory  int              // that bytes do not exceed
 	misses  int              // objects that were asked for and not in memory
 }
 
-// endJournal writes the end of an update's journal, unless it has one, and returns a reader of what is before it.
-func (s *Store) endJournal(ctx context.Context, u deployments.UpdateName) (*journalReader, error) {
-	r := &journalReader{Store: s, update: u, objects: map[int][][]byte{}, memory: journalMemory}
+// End writes the end of an update's journal, unless it has one, and returns what is before it.
+func (s *Store) End(ctx context.Context, u deployments.UpdateName) (*Journal, error) {
+	r := &Journal{store: s, update: u, objects: map[int][][]byte{}, Memory: journalMemory}
 	var line updates.LogLine
 	for !line.End {
 		part, release := mempool.Part(ctx) // what it reads is not kept
-		last, there, err := s.lastOfLog(part, journalLog, u, r.last)
+		last, there, err := s.lastOfLog(part, journalLog, u, r.Last)
 		if release(); err != nil {
 			return nil, err
 		}
-		if r.last, line = last, there; line.End {
-			r.last--
+		if r.Last, line = last, there; line.End {
+			r.Last--
 			break
 		}
 		line.End = true
@@ -89,13 +77,13 @@ func (s *Store) endJournal(ctx context.Context, u deployments.UpdateName) (*jour
 			return nil, err
 		}
 	}
-	r.room = int(min(line.Bytes, deployments.MaxClientState))
+	r.Room = int(min(line.Bytes, deployments.MaxClientState))
 	// All is taken at once: ends that all have a part of what they need would wait for each other.
-	return r, mempool.Take(ctx, min(line.Bytes, 2*journalMemory+aheadMemory)+replayTimes*int64(r.room))
+	return r, mempool.Take(ctx, min(line.Bytes, 2*journalMemory+aheadMemory)+ReplayTimes*int64(r.Room))
 }
 
 // EndJournal has nothing more written to the journal of a lease whose client has said that it is done. The end says how
-// many objects there are, as far as this process knows, which has written them, or the bucket: FinishLease notices what
+// many objects there are, as far as this process knows, which has written them, or the bucket: the end of the lease notices what
 // is deleted between, or was before. It does nothing when the update has lost the stack.
 func (s *Store) EndJournal(ctx context.Context, l deployments.Leased) error {
 	lease := writtenLease{l.Update, l.Fence}
@@ -105,7 +93,7 @@ func (s *Store) EndJournal(ctx context.Context, l deployments.Leased) error {
 		}
 		return err
 	}
-	known, size := s.clientLogs.last(logOfLease{journalLog, lease})
+	known, size := s.logs.last(logOfLease{journalLog, lease})
 	if known > 0 { // mostly nobody else has written to it
 		err := s.putLog(ctx, journalLog, l.Update, known+1, updates.LogLine{LogSize: size, End: true}, nil)
 		if !errors.Is(err, bucket.ErrChanged) {
@@ -127,9 +115,12 @@ func (s *Store) EndJournal(ctx context.Context, l deployments.Leased) error {
 	}
 }
 
-// entries returns the entries in the order of their sequence numbers, each once. An error, which is CodeInvalid if it
+// Forget drops what is in memory, when only the state is needed.
+func (r *Journal) Forget() { r.objects = nil }
+
+// Entries returns the entries in the order of their sequence numbers, each once. An error, which is CodeInvalid if it
 // is the client's fault, is the last thing that it returns.
-func (r *journalReader) entries(ctx context.Context) iter.Seq2[journal.Entry, error] {
+func (r *Journal) Entries(ctx context.Context) iter.Seq2[journal.Entry, error] {
 	return func(yield func(journal.Entry, error) bool) {
 		places, err := r.places(ctx)
 		if err != nil {
@@ -143,7 +134,7 @@ func (r *journalReader) entries(ctx context.Context) iter.Seq2[journal.Entry, er
 				return
 			}
 			entry := r.objects[int(p.object)][p.index]
-			for e, err := range parseJournal(r.update.StackName, slices.Concat([]byte("["), entry, []byte("]"))) {
+			for e, err := range r.store.parse(r.update.StackName, slices.Concat([]byte("["), entry, []byte("]"))) {
 				if !yield(e, err) || err != nil {
 					return
 				}
@@ -153,8 +144,8 @@ func (r *journalReader) entries(ctx context.Context) iter.Seq2[journal.Entry, er
 }
 
 // places returns where the entries are, in the order of their sequence numbers, and of repeated ones the first.
-func (r *journalReader) places(ctx context.Context) (places []journalEntry, err error) {
-	for object := 1; object <= r.last; object++ {
+func (r *Journal) places(ctx context.Context) (places []journalEntry, err error) {
+	for object := 1; object <= r.Last; object++ {
 		if err := r.load(ctx, object); err != nil {
 			return nil, err
 		}
@@ -174,16 +165,16 @@ func (r *journalReader) places(ctx context.Context) (places []journalEntry, err 
 }
 
 // load has an object in memory, and reads the next ones with it.
-func (r *journalReader) load(ctx context.Context, object int) error {
+func (r *Journal) load(ctx context.Context, object int) error {
 	if _, ok := r.objects[object]; ok {
 		return nil
 	}
-	if r.misses++; r.misses > 2*r.last {
+	if r.misses++; r.misses > 2*r.Last {
 		return deployments.Errorf(deployments.CodeInvalid, "the entries of the journal were written in no order, so that it "+
 			"cannot be replayed")
 	}
 	var missing []int
-	for n := object; n <= r.last && len(missing) < journalAhead; n++ {
+	for n := object; n <= r.Last && len(missing) < journalAhead; n++ {
 		if _, ok := r.objects[n]; !ok {
 			missing = append(missing, n)
 		}
@@ -192,14 +183,14 @@ func (r *journalReader) load(ctx context.Context, object int) error {
 	var reading sync.WaitGroup
 	pool := mempool.New(aheadMemory)
 	for i, n := range missing {
-		ctx := mempool.Without(ctx) // see endJournal
+		ctx := mempool.Without(ctx) // see End
 		if n != object {
 			ahead := pool.Claim("", nil)
 			defer ahead.Release()
 			ctx = mempool.With(ctx, ahead, 0)
 		}
 		reading.Go(func() {
-			if _, arrays[i], errs[i] = r.getLog(ctx, journalLog, r.update, n); errors.Is(errs[i], bucket.ErrAbsent) {
+			if _, arrays[i], errs[i] = r.store.getLog(ctx, journalLog, r.update, n); errors.Is(errs[i], bucket.ErrAbsent) {
 				errs[i] = lostEntries(r.update, n)
 			}
 		})
@@ -225,10 +216,10 @@ func lostEntries(u deployments.UpdateName, n int) error {
 }
 
 // keep keeps the entries of an object, and forgets those that were read first.
-func (r *journalReader) keep(object int, entries [][]byte) {
-	r.objects[object], r.kept, r.bytes = entries, append(r.kept, object), r.bytes+sizeOf(entries)
-	for r.bytes > r.memory && len(r.kept) > 1 {
-		r.bytes -= sizeOf(r.objects[r.kept[0]])
+func (r *Journal) keep(object int, entries [][]byte) {
+	r.objects[object], r.kept, r.Bytes = entries, append(r.kept, object), r.Bytes+sizeOf(entries)
+	for r.Bytes > r.Memory && len(r.kept) > 1 {
+		r.Bytes -= sizeOf(r.objects[r.kept[0]])
 		delete(r.objects, r.kept[0])
 		r.kept = r.kept[1:]
 	}
