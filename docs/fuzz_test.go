@@ -75,6 +75,7 @@ var trusted = map[string]string{
 	"statestore/access":                      "what the service has sealed",
 	"statestore/bucket":                      "what the service has sealed or has given a MAC",
 	"statestore/creates":                     "what the service has sealed",
+	"statestore/keys":                        "what the service has wrapped",
 	"statestore/programs":                    "what the service has sealed",
 	"statestore/stackobjects":                "what the service has sealed",
 	"statestore/updates":                     "what the service has sealed",

@@ -62,6 +62,7 @@ func newJournaling(t *testing.T) *journaling {
 	t.Helper()
 	j := &journaling{T: t, objects: &fetches{}}
 	j.store = j.server()
+	j.ok(j.store.Check(t.Context()))
 	name := deployments.StackName{Organization: "acme", Project: "web", Stack: "dev"}
 	j.ok(j.store.CreateStack(t.Context(), name, nil))
 	u := deployments.UpdateName{StackName: name, Version: "1"}

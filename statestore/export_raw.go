@@ -149,7 +149,7 @@ func (e *rawExport) checkpoint(ctx context.Context, h Head) error {
 	}
 	switch c := checkpointIn(o); {
 	case e.keys == nil: // the head is named
-	case !e.attested(h.ID, h.Version, c) && (c.mac != nil || e.authenticated.Load()):
+	case !e.attested(h.ID, h.Version, c) && (c.mac != nil || e.Keys.Authenticated()):
 		e.fault(key, errors.New("it was not written by this service: it has not its MAC"))
 	case h.MAC != "":
 		if digest, err := digestOf(c.frames); err != nil {

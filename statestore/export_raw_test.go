@@ -54,7 +54,6 @@ func (j *journaling) rawOf() (files map[string]string, names []string, faults ma
 func imported(t *testing.T) *journaling {
 	t.Helper()
 	j := newJournaling(t)
-	j.store.authenticated.Store(true)
 	name := j.lease.Update.StackName
 	_, err := j.store.FinishLease(t.Context(), j.lease.Update, "")
 	j.ok(err)

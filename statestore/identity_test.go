@@ -33,7 +33,7 @@ func service(t *testing.T, key byte) *Store {
 		err = s.Check(t.Context())
 	}
 	if err == nil {
-		err = s.SetUp(t.Context())
+		err = s.Keys.SetUp(t.Context())
 	}
 	if err != nil {
 		t.Fatal(err)

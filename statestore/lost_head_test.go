@@ -240,13 +240,13 @@ func TestAProcessThatLacksTheNewestKeyIsOutdatedAndSaysWhatToDo(t *testing.T) {
 	newest, err := seal.NewMasterKeeper(bytes.Repeat([]byte{7}, 32))
 	must(t, err)
 	for _, keepers := range [][]seal.Keeper{{newest, former}, {newest}} {
-		_, err := opened(t, objects, statestore.Options{Keepers: keepers}).RotateKeys(t.Context())
+		_, err := opened(t, objects, statestore.Options{Keepers: keepers}).Keys.Rotate(t.Context())
 		must(t, err)
 	}
 	text, err := opened(t, objects, statestore.Options{Keepers: []seal.Keeper{newest}}).Access.CreateToken(t.Context(),
 		deployments.Token{Name: "ann", Grant: &deployments.Grant{Role: deployments.RoleAdmin, Organization: "*"}})
 	must(t, err)
-	if err := old.KeysOutdated(); err != nil {
+	if err := old.Keys.Outdated(); err != nil {
 		t.Errorf("before it looks: %v", err)
 	}
 	_, err = old.Access.Authenticate(t.Context(), text)
@@ -255,32 +255,32 @@ func TestAProcessThatLacksTheNewestKeyIsOutdatedAndSaysWhatToDo(t *testing.T) {
 		strings.Contains(err.Error(), "token rm") {
 		t.Errorf("got %v", err)
 	}
-	if err := old.KeysOutdated(); err == nil || !strings.Contains(err.Error(), newest.ID()) {
+	if err := old.Keys.Outdated(); err == nil || !strings.Contains(err.Error(), newest.ID()) {
 		t.Errorf("it is outdated because %v", err)
 	}
 }
 
 // answering counts the calls of a key management service.
 type answering struct {
-	local
+	storetest.Keeper
 	unwrapped int
 }
 
 func (a *answering) Unwrap(ctx context.Context, wrapped []byte) ([]byte, error) {
 	a.unwrapped++
-	return a.local.Unwrap(ctx, wrapped)
+	return a.Keeper.Unwrap(ctx, wrapped)
 }
 
 func TestKeysThatHaveNotChangedAreNotOpenedAgain(t *testing.T) {
-	objects, kms := &bucket.Memory{}, &answering{local: local{key: []byte("kms")}}
+	objects, kms := &bucket.Memory{}, &answering{Keeper: storetest.Keeper{Key: []byte("kms")}}
 	opened(t, objects, statestore.Options{Keepers: []seal.Keeper{kms}})
 	s := opened(t, objects, statestore.Options{Keepers: []seal.Keeper{kms}})
 	before := kms.unwrapped
-	kms.away = true
-	_, err := s.Keys(t.Context(), nil)
+	kms.Away = true
+	_, err := s.Keys.List(t.Context(), nil)
 	must(t, err)
-	if kms.unwrapped != before || s.KeysOutdated() != nil {
-		t.Errorf("it was asked %d times more, and is outdated because %v", kms.unwrapped-before, s.KeysOutdated())
+	if kms.unwrapped != before || s.Keys.Outdated() != nil {
+		t.Errorf("it was asked %d times more, and is outdated because %v", kms.unwrapped-before, s.Keys.Outdated())
 	}
 }
 
@@ -289,7 +289,7 @@ func TestNoKeysAreMadeForABucketThatIsInUse(t *testing.T) {
 	s := opened(t, objects, statestore.Options{})
 	must(t, s.Access.GrantMember(t.Context(), "ann", deployments.Grant{Role: deployments.RoleAdmin, Organization: "acme"}))
 	lose(t, objects, "keys/ring.json")
-	if _, err := s.RotateKeys(t.Context()); err == nil {
+	if _, err := s.Keys.Rotate(t.Context()); err == nil {
 		t.Error("keys were replaced that are missing")
 	}
 	if _, err := open(t, objects, statestore.Options{}); deployments.CodeOf(err) != deployments.CodeInvalid ||

@@ -87,7 +87,7 @@ func (s *Store) kept(ctx context.Context, name deployments.StackName) ([]int, er
 // by its head. Before the bucket's heads are authenticated, all that are there count.
 func (s *Store) states(ctx context.Context, name deployments.StackName, h Head) ([]int, error) {
 	versions, _, err := s.versions(ctx, name)
-	if s.authenticated.Load() {
+	if s.Keys.Authenticated() {
 		versions = slices.DeleteFunc(versions, func(v int) bool { return !h.hadState(v) })
 	}
 	return versions, err

@@ -9,8 +9,6 @@
 //	stacks/…/history/INVERSE                           one per numbered update; the newest sorts first
 //	removed/ORG/PROJECT/STACK.json                     the next version of a removed stack's name; has a MAC
 //	identities/HASH                                    which creates of the resources of an identity come next
-//	keys/ring.json                                     the service's keys and the store's identity, wrapped by its
-//	                                                   master key or a key management service
 //
 // Everything is sealed except heads, checkpoints and objects under removed/ and organizations/ (docs/adr/0002): a
 // person must be able to read and repair those without the service, and they contain no readable secret.
@@ -24,6 +22,7 @@
 //   - journal: the journal of an update that the stock CLI executes
 //   - leases: what clients write that execute updates themselves, and the tokens of their leases
 //   - organizations: which have workers of their own, quotas, and the mode of the service
+//   - keys: the service's keys and the identity of the store, wrapped; rotation and sealing again
 //   - passphrase: secrets that a passphrase encrypts
 //   - programs: bundles of the files of programs, and archives of plugins
 //   - seal: encryption of what is stored, and its keys
@@ -39,7 +38,6 @@ package statestore
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -47,6 +45,7 @@ import (
 	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/creates"
 	"github.com/deployctl/deployctl/statestore/jobs"
+	"github.com/deployctl/deployctl/statestore/keys"
 	"github.com/deployctl/deployctl/statestore/leases"
 	"github.com/deployctl/deployctl/statestore/organizations"
 	"github.com/deployctl/deployctl/statestore/programs"
@@ -72,6 +71,8 @@ type Options struct {
 
 // Store is the typed store. See the package's description.
 type Store struct {
+	// Keys are the service's, with the identity of the store.
+	Keys *keys.Store
 	// Access is who may do what, and the audit log.
 	Access *access.Store
 	// Jobs are deployments from git, schedules, webhooks and drift checks.
@@ -88,18 +89,11 @@ type Store struct {
 	Updates *updates.Store
 
 	objects bucket.Objects
-	keys    *seal.Keyring
+	keys    *seal.Keyring  // of Keys
+	adopt   bool           // see Options.Adopt
 	sealed  *bucket.Sealed // objects of the service as a whole
 	stacks  *stackobjects.Objects
-	keepers []seal.Keeper
-	adopt   bool
-	keep    bool // see Options.KeepEmpty
 	now     func() time.Time
-	// authenticated means that every head has a MAC.
-	authenticated atomic.Bool
-	identity      atomic.Value // string; see Identity
-	// unset are the keys that SetUp will write to the empty bucket; nil when it has keys.
-	unset atomic.Pointer[keyringContent]
 
 	mu         sync.Mutex
 	stackKeys  map[string]*stackKeys     // by stack id
@@ -113,11 +107,6 @@ type Store struct {
 	recreating chan struct{} // held by who reads all heads; see RecreateStack
 	// swept are updates that had nothing for Sweep to remove when they ended.
 	swept *lru.Cache[deployments.UpdateName, struct{}]
-
-	// outdated is the error of reading the newest keys of the bucket, if any.
-	outdated   atomic.Pointer[error]
-	keyringTag atomic.Value // string: the tag of the keys in use
-	keyringUse sync.Mutex   // held while the keyring is read or changed, and used
 }
 
 // cachedIdentity is a stack's identity, and its newest version with its digest, as last read.
@@ -138,18 +127,6 @@ const identityCacheTime = 5 * time.Second
 
 // New returns a Store over objects, which should retry (see Retry).
 func New(objects bucket.Objects, o Options) (*Store, error) {
-	keys := &seal.Keyring{}
-	if len(o.Keepers) == 0 {
-		var err error
-		if keys, err = seal.NewKeyring(o.Master); err != nil {
-			return nil, err
-		}
-		master, err := seal.NewMasterKeeper(o.Master)
-		if err != nil {
-			return nil, err
-		}
-		o.Keepers = []seal.Keeper{master}
-	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -161,29 +138,38 @@ func New(objects bucket.Objects, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	objects = bucket.Guarded(objects)
 	s := &Store{
-		swept: swept, heads: heads, objects: objects, keys: keys, keepers: o.Keepers, adopt: o.Adopt, keep: o.KeepEmpty, now: o.Now,
+		swept: swept, heads: heads, objects: bucket.Guarded(objects), adopt: o.Adopt, now: o.Now,
 		stackKeys: map[string]*stackKeys{}, names: map[string]cachedIdentity{},
 		cache: map[string]*cacheEntry{}, recreating: make(chan struct{}, 1),
 	}
-	s.sealed = &bucket.Sealed{Objects: objects, Keys: keys, Now: o.Now, Outdated: s.KeysOutdated}
+	if s.Keys, err = keys.New(s.objects, keys.Options(o), s.layout()); err != nil {
+		return nil, err
+	}
+	s.keys = s.Keys.Ring()
+	s.sealed = &bucket.Sealed{Objects: s.objects, Keys: s.keys, Now: o.Now, Outdated: s.Keys.Outdated}
 	s.stacks = &stackobjects.Objects{Sealed: s.sealed, Of: s.stackOf, Now: s.stackNow, Last: s.lastStack,
 		ByID: func(id string) stackobjects.Stack { return s.ring(id).Stack }}
+	return s, s.rooms()
+}
+
+// rooms makes the stores of the packages below.
+func (s *Store) rooms() (err error) {
 	s.Jobs, s.Creates = jobs.New(s.stacks), creates.New(s.stacks)
 	s.Updates = updates.New(s.stacks, updates.Stacks{Kept: s.kept, SavesAll: s.savesAll})
 	if s.Access, err = access.New(s.sealed); err != nil {
-		return nil, err
+		return err
 	}
-	s.Organizations, err = organizations.New(s.sealed, organizations.Stacks{Head: s.stackOfQuota, Identity: s.Identity})
+	s.Organizations, err = organizations.New(s.sealed, organizations.Stacks{Head: s.stackOfQuota,
+		Identity: s.Keys.Identity})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if s.Programs, err = programs.New(s.stacks, s.Organizations.CheckUpload); err != nil {
-		return nil, err
+		return err
 	}
 	s.Leases, err = leases.New(s.stacks, leases.Stacks{Holds: s.holdsLease, Judge: checkWritten, Checks: journalChecks})
-	return s, err
+	return err
 }
 
 // Check reports why the object store cannot be used: CodeUnavailable, CodeUnauthorized, CodeForbidden, or CodeInvalid
@@ -193,17 +179,14 @@ func (s *Store) Check(ctx context.Context) error {
 	if _, err := s.objects.List(ctx, bucket.Query{Prefix: access.TokenFolder, Limit: 1}); err != nil {
 		return bucket.Failed(err, "use the object store")
 	}
-	if err := s.openKeyring(ctx); err != nil {
+	if err := s.Keys.Open(ctx); err != nil {
 		return err
 	}
-	if s.adopt && !s.authenticated.Load() {
+	if s.adopt && !s.Keys.Authenticated() {
 		return s.adoptHeads(ctx)
 	}
 	return nil
 }
-
-// Keyring returns the service's keys, which also seal Temporal's payloads.
-func (s *Store) Keyring() *seal.Keyring { return s.keys }
 
 // stackKeys holds the keys of one stack. They are derived from its identity, which a rename keeps.
 type stackKeys struct {

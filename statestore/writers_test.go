@@ -17,6 +17,7 @@ import (
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/jobs"
+	"github.com/deployctl/deployctl/statestore/keys"
 	"github.com/deployctl/deployctl/statestore/leases"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
@@ -398,23 +399,23 @@ func settingsAtOnce(t *testing.T, s *statestore.Store) {
 
 func rotateAtOnce(t *testing.T, s *statestore.Store) {
 	atOnce(t, func(ctx context.Context, _ int) error {
-		_, err := s.RotateKeys(ctx)
+		_, err := s.Keys.Rotate(ctx)
 		return err
 	})
-	keys, err := s.Keys(t.Context(), nil)
-	want(t, err, len(keys) == crowd+1 && s.KeysOutdated() == nil, "there are %d keys", len(keys))
-	unused := slices.DeleteFunc(keys, func(k statestore.KeyInfo) bool { return k.Retired.IsZero() || k.Objects > 0 })
+	there, err := s.Keys.List(t.Context(), nil)
+	want(t, err, len(there) == crowd+1 && s.Keys.Outdated() == nil, "there are %d keys", len(there))
+	unused := slices.DeleteFunc(there, func(k keys.Info) bool { return k.Retired.IsZero() || k.Objects > 0 })
 	atOnce(t, func(ctx context.Context, i int) error {
 		if i%2 == 0 {
-			_, err := s.RotateKeys(ctx)
+			_, err := s.Keys.Rotate(ctx)
 			return err
 		}
-		if err := s.DropKey(ctx, unused[i%len(unused)].ID, nil); deployments.CodeOf(err) != deployments.CodeConflict {
+		if err := s.Keys.Drop(ctx, unused[i%len(unused)].ID, nil); deployments.CodeOf(err) != deployments.CodeConflict {
 			return fmt.Errorf("a key that was just replaced: %w", err)
 		}
 		return nil
 	})
-	want(t, s.KeysOutdated(), true, "the keys")
+	want(t, s.Keys.Outdated(), true, "the keys")
 }
 
 func resealAtOnce(t *testing.T, s *statestore.Store) {
@@ -422,11 +423,11 @@ func resealAtOnce(t *testing.T, s *statestore.Store) {
 	wanted := jobs.Schedule{}
 	wanted.Schedule.Name = n
 	want(t, s.Jobs.PutSchedule(t.Context(), wanted), true, "put the schedule")
-	_, err := s.RotateKeys(t.Context())
+	_, err := s.Keys.Rotate(t.Context())
 	want(t, err, true, "rotate")
 	atOnce(t, func(ctx context.Context, i int) error {
 		if i%2 == 0 {
-			_, err := s.Reseal(ctx, nil)
+			_, err := s.Keys.Reseal(ctx, nil)
 			return err
 		}
 		_, err := s.Jobs.ChangeSchedule(ctx, n, func(w *jobs.Schedule) error {

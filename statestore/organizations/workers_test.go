@@ -50,10 +50,10 @@ func TestAnOrganizationHasItsOwnQueueFromTheMomentThatItIsDedicatedUntilItShares
 		list[0].Since.IsZero() {
 		t.Errorf("the list is %v, %v", list, err)
 	}
-	if _, err := here.RotateKeys(t.Context()); err != nil {
+	if _, err := here.Keys.Rotate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if done, err := here.Reseal(t.Context(), nil); err != nil || len(done.Damaged) > 0 {
+	if done, err := here.Keys.Reseal(t.Context(), nil); err != nil || len(done.Damaged) > 0 {
 		t.Errorf("sealing anew comes to %v, %v", done, err)
 	}
 	if err := there.Organizations.Share(t.Context(), "acme"); err != nil {

@@ -188,7 +188,7 @@ func newBench(t testing.TB) *bench {
 	b.service = &offline{Service: service.New(nil, store, service.Readers{}), store: store,
 		logs: map[string][]deployments.WatchEvent{}, infos: map[string]deployments.UpdateInfo{}}
 	b.config = Config{Service: b.service, Auditor: b.audit, Log: slog.New(slog.DiscardHandler),
-		Box: store.Keyring().Box(Purpose), Temporal: "https://temporal.example/namespaces/default",
+		Box: store.Keys.Ring().Box(Purpose), Temporal: "https://temporal.example/namespaces/default",
 		Authority: tokens{store, map[string]deployments.Caller{
 			"admin":    caller("admin", deployments.RoleAdmin, "acme"),
 			"viewer":   caller("viewer", deployments.RoleViewer, "acme"),

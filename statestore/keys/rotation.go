@@ -1,11 +1,9 @@
-package statestore
+package keys
 
 import (
 	"context"
 	"errors"
-	"path"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,15 +11,14 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/seal"
-	"github.com/deployctl/deployctl/statestore/stackobjects"
 )
 
 // dropGrace is how long a key must have been replaced before it can be dropped: until then a process may still seal
 // with it.
 const dropGrace = 10 * time.Minute
 
-// KeyInfo describes one of the sealing keys.
-type KeyInfo struct {
+// Info describes one of the sealing keys.
+type Info struct {
 	ID      string    `json:"id"`
 	Created time.Time `json:"created,omitzero"`
 	Retired time.Time `json:"retired,omitzero"` // zero: the current key
@@ -31,16 +28,16 @@ type KeyInfo struct {
 // Tally is told how many objects of how many are done, by one caller at a time, the objects in any order.
 type Tally func(done, of int)
 
-// Keys lists the sealing keys, the oldest first, and how many objects need each. It reads the whole bucket.
-func (s *Store) Keys(ctx context.Context, tally Tally) ([]KeyInfo, error) {
+// List lists the sealing keys, the oldest first, and how many objects need each. It reads the whole bucket.
+func (s *Store) List(ctx context.Context, tally Tally) ([]Info, error) {
 	if err := s.reloadKeyring(ctx); err != nil {
 		return nil, err
 	}
-	var infos []KeyInfo
+	var infos []Info
 	counts := map[seal.KeyID]*atomic.Int64{}
-	keys := s.keys.Keys().Sealing // another process may drop one while the bucket is read
+	keys := s.ring.Keys().Sealing // another process may drop one while the bucket is read
 	for _, key := range keys {
-		infos = append(infos, KeyInfo{ID: key.ID().String(), Created: key.Created, Retired: key.Retired})
+		infos = append(infos, Info{ID: key.ID().String(), Created: key.Created, Retired: key.Retired})
 		counts[key.ID()] = &atomic.Int64{}
 	}
 	first := keys[0].ID()
@@ -67,19 +64,19 @@ func (s *Store) Keys(ctx context.Context, tally Tally) ([]KeyInfo, error) {
 	return infos, err
 }
 
-// RotateKeys creates a new sealing key and makes it the current one. All keys are wrapped again, with each of this
-// process's keepers; the first is the service's. Other processes find the new key by FollowKeys.
-func (s *Store) RotateKeys(ctx context.Context) (KeyInfo, error) {
+// Rotate creates a new sealing key and makes it the current one. All keys are wrapped again, with each of this
+// process's keepers; the first is the service's. Other processes find the new key by Follow.
+func (s *Store) Rotate(ctx context.Context) (Info, error) {
 	var key seal.SealingKey
 	err := s.changeKeyring(ctx, func(content *keyringContent) {
 		key = content.rotate(s.now().UTC())
 	})
-	return KeyInfo{ID: key.ID().String(), Created: key.Created}, err
+	return Info{ID: key.ID().String(), Created: key.Created}, err
 }
 
-// DropKey removes a sealing key. CodeConflict: it is or recently was the current one, or objects need it.
-func (s *Store) DropKey(ctx context.Context, id string, tally Tally) error {
-	infos, err := s.Keys(ctx, tally)
+// Drop removes a sealing key. CodeConflict: it is or recently was the current one, or objects need it.
+func (s *Store) Drop(ctx context.Context, id string, tally Tally) error {
+	infos, err := s.List(ctx, tally)
 	if err != nil {
 		return err
 	}
@@ -159,10 +156,10 @@ func (s *Store) reseal(ctx context.Context, key string) (bool, error) {
 		if err != nil {
 			return false, bucket.Failed(err, "read "+key)
 		}
-		if id, named := seal.KeyOf(o.Data); named && id == s.keys.Keys().Current().ID() {
+		if id, named := seal.KeyOf(o.Data); named && id == s.ring.Keys().Current().ID() {
 			return false, nil
 		}
-		box, context, err := s.sealedAs(ctx, key)
+		box, context, err := s.layout.As(ctx, key)
 		if err != nil {
 			return false, err
 		}
@@ -178,22 +175,6 @@ func (s *Store) reseal(ctx context.Context, key string) (bool, error) {
 	}
 }
 
-// openAny opens a sealed object by its key alone.
-func (s *Store) openAny(ctx context.Context, key string) ([]byte, error) {
-	if !sealedKey(key) {
-		return nil, deployments.Errorf(deployments.CodeNotFound, "%s is not sealed", key)
-	}
-	o, err := s.objects.Get(ctx, key)
-	if err != nil {
-		return nil, bucket.Failed(err, "read "+key)
-	}
-	box, context, err := s.sealedAs(ctx, key)
-	if err != nil {
-		return nil, err
-	}
-	return box.Open(o.Data, context)
-}
-
 // eachSealed calls f concurrently for the key of every sealed object, and tells the tally.
 func (s *Store) eachSealed(ctx context.Context, tally Tally, f func(key string) error) error {
 	l, err := s.objects.List(ctx, bucket.Query{})
@@ -202,7 +183,7 @@ func (s *Store) eachSealed(ctx context.Context, tally Tally, f func(key string) 
 	}
 	var keys []string
 	for _, key := range l.Keys {
-		if sealedKey(key) && bucket.CheckKey(key) == nil {
+		if s.layout.Sealed(key) && bucket.CheckKey(key) == nil {
 			keys = append(keys, key)
 		}
 	}
@@ -219,38 +200,4 @@ func (s *Store) eachSealed(ctx context.Context, tally Tally, f func(key string) 
 		tally(done, len(keys))
 		return err
 	})
-}
-
-// sealedKey reports whether what is stored under an object key is sealed: everything except heads, checkpoints, the
-// keyring, and objects under removed/ and organizations/.
-func sealedKey(key string) bool {
-	folder, rest, ok := strings.Cut(key, "/")
-	switch folder {
-	case "removed", "keys", "organizations":
-		return false
-	case "stacks":
-		parts := strings.SplitN(rest, "/", 4)
-		return len(parts) == 4 && parts[3] != "head.json" && !strings.HasPrefix(parts[3], "checkpoints/")
-	}
-	return ok
-}
-
-// sealedAs returns the box and the context with which an object is sealed.
-func (s *Store) sealedAs(ctx context.Context, key string) (*seal.Box, string, error) {
-	parts := strings.Split(key, "/")
-	switch {
-	case parts[0] == "blobs" && len(parts) > 2:
-		return s.ring(parts[1]).Box, "blob " + path.Base(key), nil
-	case parts[0] != "stacks":
-		return s.keys.Box(seal.PurposeStore), key, nil
-	}
-	name := deployments.StackName{Organization: parts[1], Project: parts[2], Stack: parts[3]}
-	r, err := s.stackKeysOf(ctx, name)
-	if err != nil {
-		return nil, "", err
-	}
-	if len(parts) == 8 && parts[4] == "updates" && parts[6] == blobFolder {
-		return r.Box, "blob " + path.Base(key), nil
-	}
-	return r.Box, stackobjects.Context(name, key), nil
 }

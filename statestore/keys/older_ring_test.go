@@ -1,8 +1,9 @@
-package statestore
+package keys
 
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore/bucket"
@@ -11,9 +12,9 @@ import (
 // TestKeysFromBeforeHeadsWereAuthenticatedAreNotTakenAgain puts a keyring back that was written while the heads of a
 // bucket were adopted: with it, heads and checkpoints without a MAC would count.
 func TestKeysFromBeforeHeadsWereAuthenticatedAreNotTakenAgain(t *testing.T) {
-	s, err := New(&bucket.Memory{}, Options{Master: make([]byte, 32)})
+	s, err := New(&bucket.Memory{}, Options{Master: make([]byte, 32), Now: time.Now}, Layout{})
 	if err == nil {
-		err = s.Check(t.Context())
+		err = s.Open(t.Context())
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -40,14 +41,14 @@ func TestKeysFromBeforeHeadsWereAuthenticatedAreNotTakenAgain(t *testing.T) {
 		}
 	}
 	refused("a reload", s.reloadKeyring(t.Context()))
-	_, err = s.RotateKeys(t.Context())
+	_, err = s.Rotate(t.Context())
 	refused("a rotation", err)
 
 	s.useKeyring(content, "") // as the process that adopts them has it
-	if err := s.adoptHeads(t.Context()); err != nil {
+	if err := s.Authenticate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(s.keys.Keys().Sealing); n != 2 {
+	if n := len(s.ring.Keys().Sealing); n != 2 {
 		t.Errorf("the bucket has %d sealing keys once its heads are adopted", n)
 	}
 	if _, err := s.objects.Put(t.Context(), ringKey, older.Data, bucket.Condition{}); err != nil {

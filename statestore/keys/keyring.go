@@ -1,4 +1,4 @@
-package statestore
+package keys
 
 import (
 	"context"
@@ -11,11 +11,8 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
-	"github.com/deployctl/deployctl/statestore/access"
 	"github.com/deployctl/deployctl/statestore/bucket"
-	"github.com/deployctl/deployctl/statestore/organizations"
 	"github.com/deployctl/deployctl/statestore/seal"
-	"github.com/deployctl/deployctl/statestore/stackobjects"
 )
 
 // The service's keys are stored in the bucket, wrapped by a master key or a key management service (docs/adr/0016). A
@@ -50,8 +47,8 @@ type keyringContent struct {
 // keyTimeout limits how long a reader waits for a key that this process does not have yet.
 const keyTimeout = 10 * time.Second
 
-// openKeyring reads the service's keys, or creates them for an empty bucket.
-func (s *Store) openKeyring(ctx context.Context) error {
+// Open reads the service's keys, or creates them for an empty bucket.
+func (s *Store) Open(ctx context.Context) error {
 	content, tag, err := s.readKeyring(ctx)
 	switch {
 	case errors.Is(err, bucket.ErrAbsent):
@@ -63,7 +60,7 @@ func (s *Store) openKeyring(ctx context.Context) error {
 		return err
 	}
 	s.useKeyring(content, tag)
-	s.keys.OnUnknown(func() error {
+	s.ring.OnUnknown(func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), keyTimeout)
 		defer cancel()
 		return s.reloadKeyring(ctx)
@@ -73,7 +70,7 @@ func (s *Store) openKeyring(ctx context.Context) error {
 
 // useKeyring uses keys that were read with a tag; empty for keys that were just written.
 func (s *Store) useKeyring(content keyringContent, tag string) {
-	s.keys.Replace(content.Keys)
+	s.ring.Replace(content.Keys)
 	s.authenticated.Store(content.Authenticated)
 	s.identity.Store(content.Store)
 	s.keyringTag.Store(tag)
@@ -85,6 +82,20 @@ func (c *keyringContent) rotate(now time.Time) seal.SealingKey {
 	c.Sealing[len(c.Sealing)-1].Retired = now
 	c.Sealing = append(c.Sealing, key)
 	return key
+}
+
+// Authenticated reports whether every head of the bucket has a MAC.
+func (s *Store) Authenticated() bool { return s.authenticated.Load() }
+
+// Authenticate records that every head of the bucket has a MAC. With a new sealing key, a process that has the older
+// keyring cannot read what is written from then on: it cannot go on unnoticed once that is put back.
+func (s *Store) Authenticate(ctx context.Context) error {
+	return s.changeKeyring(ctx, func(content *keyringContent) {
+		if !content.Authenticated {
+			content.rotate(s.now().UTC())
+		}
+		content.Authenticated = true
+	})
 }
 
 // changeKeyring changes the keyring by compare-and-swap, and uses it. It does not run beside
@@ -150,7 +161,7 @@ func (s *Store) succeeds(content keyringContent) error {
 		return deployments.Errorf(deployments.CodeFormat, "%s is an older copy: it is from before the heads of this bucket "+
 			"were authenticated; put back the latest", ringKey)
 	}
-	current := s.keys.Keys().Current().ID()
+	current := s.ring.Keys().Current().ID()
 	for _, key := range content.Sealing {
 		if key.ID() == current {
 			return nil
@@ -160,9 +171,9 @@ func (s *Store) succeeds(content keyringContent) error {
 		ringKey, current)
 }
 
-// KeysOutdated returns why this process may lack the newest keys of the bucket, and what to do; nil when it has them,
+// Outdated returns why this process may lack the newest keys of the bucket, and what to do; nil when it has them,
 // as far as it knows.
-func (s *Store) KeysOutdated() error {
+func (s *Store) Outdated() error {
 	if err := s.outdated.Load(); err != nil {
 		return *err
 	}
@@ -255,7 +266,7 @@ func (s *Store) createKeyring(ctx context.Context) (keyringContent, error) {
 		return content, err
 	}
 	if used {
-		s.keys.Replace(content.Keys)
+		s.ring.Replace(content.Keys)
 		if err := s.opensAll(ctx); err != nil {
 			return content, err
 		}
@@ -288,9 +299,7 @@ func (s *Store) firstKeys() (seal.Keys, error) {
 
 // inUse reports whether the bucket has sealed objects or stacks.
 func (s *Store) inUse(ctx context.Context) (bool, error) {
-	for _, folder := range []string{stackobjects.Folder, access.TokenFolder, access.MemberFolder, "blobs/", "removed/",
-		identityFolder, access.AuditFolder, organizations.Folder, organizations.ServiceFolder,
-		organizations.QuotaFolder} {
+	for _, folder := range s.layout.InUse {
 		l, err := s.objects.List(ctx, bucket.Query{Prefix: folder, Limit: 1})
 		if err != nil {
 			return false, bucket.Failed(err, "list "+folder)
@@ -331,8 +340,8 @@ func (s *Store) writeKeyring(ctx context.Context, content keyringContent, c buck
 // followEvery is how often a process checks for new keys.
 const followEvery = 30 * time.Second
 
-// FollowKeys keeps the keys up to date until ctx ends. It logs failures, once for each reason.
-func (s *Store) FollowKeys(ctx context.Context, log *slog.Logger) {
+// Follow keeps the keys up to date until ctx ends. It logs failures, once for each reason.
+func (s *Store) Follow(ctx context.Context, log *slog.Logger) {
 	told := ""
 	ticker := time.NewTicker(followEvery)
 	defer ticker.Stop()

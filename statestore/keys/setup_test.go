@@ -1,4 +1,4 @@
-package statestore_test
+package keys_test
 
 import (
 	"context"
@@ -28,18 +28,18 @@ func TestAnEmptyBucketThatBecomesUnreachableIsStillNotSetUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Check(t.Context()); err != nil || s.IsSetUp() {
-		t.Fatalf("it is set up: %t (%v)", s.IsSetUp(), err)
+	if err := s.Check(t.Context()); err != nil || s.Keys.IsSetUp() {
+		t.Fatalf("it is set up: %t (%v)", s.Keys.IsSetUp(), err)
 	}
 	objects.is = true
-	if err := s.Check(t.Context()); err == nil || s.IsSetUp() {
-		t.Errorf("while it is away it is set up: %t (%v)", s.IsSetUp(), err)
+	if err := s.Check(t.Context()); err == nil || s.Keys.IsSetUp() {
+		t.Errorf("while it is away it is set up: %t (%v)", s.Keys.IsSetUp(), err)
 	}
 	objects.is = false
-	if err := s.Check(t.Context()); err != nil || s.IsSetUp() {
-		t.Errorf("when it is back it is set up: %t (%v)", s.IsSetUp(), err)
+	if err := s.Check(t.Context()); err != nil || s.Keys.IsSetUp() {
+		t.Errorf("when it is back it is set up: %t (%v)", s.Keys.IsSetUp(), err)
 	}
-	if err := s.SetUp(t.Context()); err != nil || !s.IsSetUp() || s.Identity() == "" {
-		t.Errorf("after its set-up it is set up: %t (%v)", s.IsSetUp(), err)
+	if err := s.Keys.SetUp(t.Context()); err != nil || !s.Keys.IsSetUp() || s.Keys.Identity() == "" {
+		t.Errorf("after its set-up it is set up: %t (%v)", s.Keys.IsSetUp(), err)
 	}
 }

@@ -1,10 +1,8 @@
-package statestore_test
+package keys_test
 
 import (
 	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -19,6 +17,8 @@ import (
 )
 
 const ringObject = "keys/ring.json"
+
+var dev = deployments.StackName{Organization: "organization", Project: "web", Stack: "dev"}
 
 // open opens a bucket as a process does at its start.
 func open(t *testing.T, objects bucket.Objects, o statestore.Options) (*statestore.Store, error) {
@@ -75,7 +75,7 @@ func TestAProcessWithAnotherKeyDoesNotStart(t *testing.T) {
 
 func TestOfProcessesThatFoundAnEmptyBucketAtOnceAllHaveTheSameKeys(t *testing.T) {
 	objects := &bucket.Memory{}
-	fake := func() seal.Keeper { return &local{key: []byte("k")} }
+	fake := func() seal.Keeper { return &storetest.Keeper{Key: []byte("k")} }
 	stores := make([]*statestore.Store, 8)
 	var wg sync.WaitGroup
 	for i := range stores {
@@ -92,30 +92,10 @@ func TestOfProcessesThatFoundAnEmptyBucketAtOnceAllHaveTheSameKeys(t *testing.T)
 	}
 	wg.Wait()
 	for _, s := range stores[1:] {
-		if !bytes.Equal(s.Keyring().Keys().Root, stores[0].Keyring().Keys().Root) {
+		if !bytes.Equal(s.Keys.Ring().Keys().Root, stores[0].Keys.Ring().Keys().Root) {
 			t.Fatal("there are two roots")
 		}
 	}
-}
-
-// local is a key management service that keeps its key at home.
-type local struct {
-	key  []byte
-	away bool
-}
-
-func (l *local) ID() string { return "local " + string(l.key) }
-
-func (l *local) Wrap(_ context.Context, plain []byte) ([]byte, error) {
-	return append(bytes.Clone(l.key), plain...), nil
-}
-
-func (l *local) Unwrap(_ context.Context, wrapped []byte) ([]byte, error) {
-	plain, ok := bytes.CutPrefix(wrapped, l.key)
-	if l.away || !ok {
-		return nil, errors.New("access denied")
-	}
-	return plain, nil
 }
 
 func TestTheKeyMayMoveFromAFileToAKeyManagementService(t *testing.T) {
@@ -131,13 +111,13 @@ func TestTheKeyMayMoveFromAFileToAKeyManagementService(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kms := &local{key: []byte("kms")}
-	if _, err := opened(t, objects, statestore.Options{Keepers: []seal.Keeper{kms, master}}).RotateKeys(
+	kms := &storetest.Keeper{Key: []byte("kms")}
+	if _, err := opened(t, objects, statestore.Options{Keepers: []seal.Keeper{kms, master}}).Keys.Rotate(
 		t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	alone := opened(t, objects, statestore.Options{Keepers: []seal.Keeper{kms}})
-	if _, err := alone.RotateKeys(t.Context()); err != nil { // from now on the master key opens nothing
+	if _, err := alone.Keys.Rotate(t.Context()); err != nil { // from now on the master key opens nothing
 		t.Fatal(err)
 	}
 	if info, err := alone.Updates.Info(t.Context(), up(1)); err != nil || info.Message != "before" {
@@ -146,7 +126,7 @@ func TestTheKeyMayMoveFromAFileToAKeyManagementService(t *testing.T) {
 	if _, err := open(t, objects, statestore.Options{}); deployments.CodeOf(err) != deployments.CodeInvalid {
 		t.Errorf("with the master key: %v", err)
 	}
-	kms.away = true
+	kms.Away = true
 	if _, err := open(t, objects, statestore.Options{Keepers: []seal.Keeper{kms}}); err == nil ||
 		!strings.Contains(err.Error(), "access denied") {
 		t.Errorf("without access: %v", err)
@@ -178,12 +158,12 @@ func TestKeysAreRotatedWhileOthersWrite(t *testing.T) {
 			wrote = n
 		}
 	})
-	first := admin.Keyring().Keys().Current().ID().String()
+	first := admin.Keys.Ring().Keys().Current().ID().String()
 	for range 3 {
-		if _, err := admin.RotateKeys(t.Context()); err != nil {
+		if _, err := admin.Keys.Rotate(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := admin.Reseal(t.Context(), nil); err != nil {
+		if _, err := admin.Keys.Reseal(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -196,25 +176,25 @@ func TestKeysAreRotatedWhileOthersWrite(t *testing.T) {
 			}
 		}
 	}
-	if err := admin.DropKey(t.Context(), first, nil); deployments.CodeOf(err) != deployments.CodeConflict {
+	if err := admin.Keys.Drop(t.Context(), first, nil); deployments.CodeOf(err) != deployments.CodeConflict {
 		t.Errorf("dropped at once: %v", err)
 	}
 	now = now.Add(time.Hour)
-	if _, err := admin.Reseal(t.Context(), nil); err != nil {
+	if _, err := admin.Keys.Reseal(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := admin.DropKey(t.Context(), first, nil); err != nil {
+	if err := admin.Keys.Drop(t.Context(), first, nil); err != nil {
 		t.Error(err)
 	}
 	var told []int
-	keys, err := admin.Keys(t.Context(), func(done, of int) { told = append(told, done, of) })
+	keys, err := admin.Keys.List(t.Context(), func(done, of int) { told = append(told, done, of) })
 	if n := len(told) / 2; n < wrote || n > 0 && (told[0] != 1 || told[1] != n || told[2*n-2] != n) {
 		t.Errorf("of %d objects it tells %v", wrote, told)
 	}
 	if err != nil || len(keys) != 3 || keys[2].Objects != wrote || keys[0].Objects != 0 {
 		t.Errorf("%+v, %v", keys, err)
 	}
-	if err := admin.DropKey(t.Context(), keys[2].ID, nil); deployments.CodeOf(err) != deployments.CodeConflict {
+	if err := admin.Keys.Drop(t.Context(), keys[2].ID, nil); deployments.CodeOf(err) != deployments.CodeConflict {
 		t.Errorf("the current one is dropped: %v", err)
 	}
 }
@@ -229,60 +209,15 @@ func TestAKeyThatObjectsNeedIsNotDropped(t *testing.T) {
 	if err := s.Updates.PutInfo(t.Context(), deployments.UpdateInfo{Update: up(1)}); err != nil {
 		t.Fatal(err)
 	}
-	first := s.Keyring().Keys().Current().ID().String()
-	if _, err := s.RotateKeys(t.Context()); err != nil {
+	first := s.Keys.Ring().Keys().Current().ID().String()
+	if _, err := s.Keys.Rotate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	now = now.Add(time.Hour)
-	if err := s.DropKey(t.Context(), first, nil); deployments.CodeOf(err) != deployments.CodeConflict ||
+	if err := s.Keys.Drop(t.Context(), first, nil); deployments.CodeOf(err) != deployments.CodeConflict ||
 		!strings.Contains(err.Error(), "1 object") {
 		t.Errorf("got %v", err)
 	}
-}
-
-func TestABucketOfTheTimeBeforeItHadKeysIsAdoptedOnceAndOnRequest(t *testing.T) {
-	objects := &bucket.Memory{}
-	before := newStack(t, objects) // not checked: as an older deployctl
-	if err := before.Updates.PutInfo(t.Context(), deployments.UpdateInfo{Update: up(1)}); err != nil {
-		t.Fatal(err)
-	}
-	const head = "stacks/organization/web/dev/head.json"
-	old := withoutMAC(t, get(t, objects, head))
-	put(t, objects, head, old)
-	if _, err := open(t, objects, statestore.Options{}); deployments.CodeOf(err) != deployments.CodeInvalid ||
-		!strings.Contains(err.Error(), "deployctl key adopt") {
-		t.Errorf("taken over in silence: %v", err)
-	}
-	if _, err := open(t, objects, statestore.Options{Adopt: true, Master: bytes.Repeat([]byte{9},
-		32)}); deployments.CodeOf(err) != deployments.CodeInvalid {
-		t.Errorf("adopted with another key: %v", err)
-	}
-	s := opened(t, objects, statestore.Options{Adopt: true})
-	if _, err := s.Updates.Info(t.Context(), up(1)); err != nil {
-		t.Error(err)
-	}
-	if _, err := opened(t, objects, statestore.Options{}).Head(t.Context(), dev); err != nil {
-		t.Error(err)
-	}
-	put(t, objects, head, old)
-	if _, err := opened(t, objects, statestore.Options{Adopt: true}).Head(t.Context(),
-		dev); deployments.CodeOf(err) != deployments.CodeFormat {
-		t.Errorf("a head without MAC is taken later, too: %v", err)
-	}
-}
-
-func withoutMAC(t *testing.T, head []byte) []byte {
-	t.Helper()
-	var fields map[string]any
-	if err := json.Unmarshal(head, &fields); err != nil {
-		t.Fatal(err)
-	}
-	delete(fields, "mac")
-	data, err := json.Marshal(fields)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
 }
 
 func TestAnOlderCopyOfTheKeysIsNotTakenByARunningProcess(t *testing.T) {
@@ -292,82 +227,18 @@ func TestAnOlderCopyOfTheKeysIsNotTakenByARunningProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	old := get(t, objects, ringObject)
-	if _, err := s.RotateKeys(t.Context()); err != nil {
+	if _, err := s.Keys.Rotate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Updates.PutInfo(t.Context(), deployments.UpdateInfo{Update: up(1)}); err != nil {
 		t.Fatal(err)
 	}
 	put(t, objects, ringObject, old)
-	if _, err := s.Keys(t.Context(), nil); deployments.CodeOf(err) != deployments.CodeFormat ||
+	if _, err := s.Keys.List(t.Context(), nil); deployments.CodeOf(err) != deployments.CodeFormat ||
 		!strings.Contains(err.Error(), "older copy") {
 		t.Errorf("got %v", err)
 	}
 	if _, err := s.Updates.Info(t.Context(), up(1)); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestEveryChangedByteOfAHeadOrACheckpointIsNoticed(t *testing.T) {
-	objects := &bucket.Memory{}
-	s := opened(t, objects, statestore.Options{})
-	if err := s.CreateStack(t.Context(), dev, nil); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Import(t.Context(), statestore.Exchange{Stack: dev},
-		deployment([]string{rootState, thingState}, nil)); err != nil {
-		t.Fatal(err)
-	}
-	for key, read := range map[string]func(*statestore.Store) (any, error){
-		"stacks/organization/web/dev/head.json": func(s *statestore.Store) (any,
-			error) {
-			return s.Head(t.Context(), dev)
-		},
-		"stacks/organization/web/dev/checkpoints/1.json.zst": func(s *statestore.Store) (any, error) {
-			c, err := s.Checkpoint(t.Context(), dev, 1, deployments.SecretsProvider{})
-			if err != nil {
-				return nil, err
-			}
-			return c.States(), nil
-		},
-	} {
-		good := get(t, objects, key)
-		want, err := read(opened(t, objects, statestore.Options{}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range good {
-			changed := bytes.Clone(good)
-			changed[i] ^= 1
-			put(t, objects, key, changed)
-			got, err := read(opened(t, objects, statestore.Options{}))
-			if err == nil && fmt.Sprintf("%#v", got) != fmt.Sprintf("%#v", want) {
-				t.Errorf("byte %d of %s may be %q: %+v", i, key, changed[i], got)
-			}
-			if err != nil && deployments.CodeOf(err) != deployments.CodeFormat {
-				t.Errorf("byte %d of %s: %v", i, key, err)
-			}
-		}
-		put(t, objects, key, good)
-	}
-}
-
-func TestTheHeadOfAnotherStackIsNoticed(t *testing.T) {
-	objects := &bucket.Memory{}
-	s := newStack(t, objects)
-	prod := deployments.StackName{Organization: "organization", Project: "web", Stack: "prod"}
-	if err := s.CreateStack(t.Context(), prod, nil); err != nil {
-		t.Fatal(err)
-	}
-	put(t, objects, "stacks/organization/web/dev/head.json", get(t, objects, "stacks/organization/web/prod/head.json"))
-	if _, err := s.Head(t.Context(), dev); deployments.CodeOf(err) != deployments.CodeFormat ||
-		!strings.Contains(err.Error(), "key adopt") {
-		t.Errorf("got %v", err)
-	}
-	if err := s.AdoptStack(t.Context(), dev); err != nil {
-		t.Error(err)
-	}
-	if _, err := s.Head(t.Context(), dev); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,9 +1,8 @@
-package statestore
+package keys
 
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -28,11 +27,11 @@ func (s *Store) opensAll(ctx context.Context) error {
 	var mu sync.Mutex
 	kinds := map[string]*proof{}
 	err = bucket.Each(l.Keys, func(key string) error {
-		kind := kindOf(key)
+		kind := s.layout.Kind(key)
 		if kind == "" {
 			return nil
 		}
-		err := s.opens(ctx, key)
+		err := s.layout.Open(ctx, key)
 		if err != nil && bucket.Unreadable(err) == nil && deployments.CodeOf(err) != deployments.CodeNotFound {
 			return err
 		}
@@ -58,39 +57,5 @@ func (s *Store) opensAll(ctx context.Context) error {
 				"is sealed with", p.key, ringKey)
 		}
 	}
-	return err
-}
-
-// kindOf returns the kind of a sealed or authenticated object; empty for others.
-func kindOf(key string) string {
-	if bucket.CheckKey(key) != nil {
-		return ""
-	}
-	folder, _, _ := strings.Cut(key, "/")
-	switch {
-	case headOf(key) != nil:
-		return "heads"
-	case sealedKey(key):
-		return folder
-	}
-	return ""
-}
-
-// headOf returns the stack of a head's key; nil for other objects.
-func headOf(key string) *deployments.StackName {
-	parts := strings.Split(key, "/")
-	if len(parts) != 5 || parts[0] != "stacks" || parts[4] != "head.json" {
-		return nil
-	}
-	return &deployments.StackName{Organization: parts[1], Project: parts[2], Stack: parts[3]}
-}
-
-// opens reports why an object cannot be opened with the service's keys, or why a head's MAC is wrong.
-func (s *Store) opens(ctx context.Context, key string) error {
-	if name := headOf(key); name != nil {
-		_, _, err := s.readHead(ctx, *name)
-		return err
-	}
-	_, err := s.openAny(ctx, key)
 	return err
 }
