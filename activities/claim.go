@@ -121,7 +121,7 @@ func (a *Activities) beginHosting(
 		return err
 	})
 	beginning.Go(func() (err error) {
-		generations, err = a.Store.Generations(begins, in.Update.StackName)
+		generations, err = a.Store.Identities.Generations(begins, in.Update.StackName)
 		return err
 	})
 	if err := beginning.Wait(); err != nil {

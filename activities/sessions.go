@@ -178,7 +178,7 @@ func (a *Activities) fillFromStore(ctx context.Context, s *session) (err error) 
 	if s.stackID, err = a.Store.StackID(ctx, s.update.StackName); err != nil {
 		return err
 	}
-	s.identity, err = a.Store.StackIdentity(ctx, s.update.StackName)
+	s.identity, err = a.Store.Identities.Of(ctx, s.update.StackName)
 	return err
 }
 

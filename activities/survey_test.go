@@ -45,7 +45,7 @@ func surveying(
 // seed is that of a create of the thing.
 func (h *house) seed(generation int) []byte {
 	h.t.Helper()
-	identity, err := h.store.StackIdentity(h.t.Context(), testStack)
+	identity, err := h.store.Identities.Of(h.t.Context(), testStack)
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore/access"
 	"github.com/deployctl/deployctl/statestore/bucket"
+	"github.com/deployctl/deployctl/statestore/identities"
 	"github.com/deployctl/deployctl/statestore/keys"
 	"github.com/deployctl/deployctl/statestore/organizations"
 	"github.com/deployctl/deployctl/statestore/seal"
@@ -17,7 +18,7 @@ import (
 // layout tells the keys what the objects of the bucket are.
 func (s *Store) layout() keys.Layout {
 	return keys.Layout{Sealed: sealedKey, As: s.sealedAs, Kind: kindOf, Open: s.opens,
-		InUse: []string{stackobjects.Folder, access.TokenFolder, access.MemberFolder, "blobs/", "removed/", identityFolder,
+		InUse: []string{stackobjects.Folder, access.TokenFolder, access.MemberFolder, "blobs/", "removed/", identities.Folder,
 			access.AuditFolder, organizations.Folder, organizations.ServiceFolder, organizations.QuotaFolder}}
 }
 

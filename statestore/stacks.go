@@ -270,7 +270,7 @@ func (s *Store) deleteStack(ctx context.Context, name deployments.StackName, loc
 		return err
 	}
 	if id != "" && locked.Identity == "" { // nobody gets it again
-		key := s.generationsKey(id, "")
+		key := s.Identities.Key(id, "")
 		if err := s.objects.Delete(ctx, key); err != nil {
 			return bucket.Failed(err, "delete "+key)
 		}

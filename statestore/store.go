@@ -8,7 +8,6 @@
 //	stacks/…/updates/ID/{update,delta/N,events/STREAM/N,outcome/OP.ROUND,aside/NAME/PART,blob/HASH}
 //	stacks/…/history/INVERSE                           one per numbered update; the newest sorts first
 //	removed/ORG/PROJECT/STACK.json                     the next version of a removed stack's name; has a MAC
-//	identities/HASH                                    which creates of the resources of an identity come next
 //
 // Everything is sealed except heads, checkpoints and objects under removed/ and organizations/ (docs/adr/0002): a
 // person must be able to read and repair those without the service, and they contain no readable secret.
@@ -18,6 +17,7 @@
 //   - bucket: the objects, sealed as a whole or with a MAC, over S3 or in memory, with retries; it knows no stack
 //   - access: who may do what, and the audit log, with the layout of their folders
 //   - creates: what is recorded of creates of resources, to find out what became of them
+//   - identities: what is derived from the identities of stacks, and which creates of their resources come next
 //   - jobs: deployments from git, schedules, webhooks and drift checks, with the layout of their folders
 //   - journal: the journal of an update that the stock CLI executes
 //   - leases: what clients write that execute updates themselves, and the tokens of their leases
@@ -44,6 +44,7 @@ import (
 	"github.com/deployctl/deployctl/statestore/access"
 	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/creates"
+	"github.com/deployctl/deployctl/statestore/identities"
 	"github.com/deployctl/deployctl/statestore/jobs"
 	"github.com/deployctl/deployctl/statestore/keys"
 	"github.com/deployctl/deployctl/statestore/leases"
@@ -85,6 +86,8 @@ type Store struct {
 	Programs *programs.Store
 	// Leases are what clients write that execute updates themselves.
 	Leases *leases.Store
+	// Identities are what is derived from the identities of stacks.
+	Identities *identities.Store
 	// Updates are what is said and known of updates.
 	Updates *updates.Store
 
@@ -156,6 +159,7 @@ func New(objects bucket.Objects, o Options) (*Store, error) {
 // rooms makes the stores of the packages below.
 func (s *Store) rooms() (err error) {
 	s.Jobs, s.Creates = jobs.New(s.stacks), creates.New(s.stacks)
+	s.Identities = identities.New(s.sealed, s.identityOf)
 	s.Updates = updates.New(s.stacks, updates.Stacks{Kept: s.kept, SavesAll: s.savesAll})
 	if s.Access, err = access.New(s.sealed); err != nil {
 		return err

@@ -47,7 +47,7 @@ var writers = map[string]writer{
 	"Store.raiseTombstone":           {play: removeAtOnce},
 	"Store.RecreateStack":            {play: recreateAtOnce},
 	"Store.readTombstone":            {play: removeAtOnce},
-	"Store.noteGenerations":          {told: "the greatest number counts, whoever has written it"},
+	"Store.Raise":                    {told: "the greatest number counts, whoever has written it"},
 	"Store.readGenerations":          {told: "the greatest number counts, whoever has written it"},
 	"Store.changeMember":             {play: joinAtOnce},
 	"owned.put":                      {play: trustAtOnce},
