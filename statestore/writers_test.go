@@ -52,7 +52,7 @@ var writers = map[string]writer{
 	"Store.changeMember":             {play: joinAtOnce},
 	"owned.put":                      {play: trustAtOnce},
 	"Store.ChangeProfile":            {play: profileAtOnce},
-	"Store.readIssuerKeys":           {play: issuerAtOnce},
+	"Issuer.readKeys":                {play: issuerAtOnce},
 	"Store.newToken":                 {play: tokensAtOnce},
 	"Store.authenticate":             {told: "only the time of the last use may be lost, which is known by the hour"},
 	"Store.spend":                    {told: "an identity token is good for one exchange"},
@@ -298,7 +298,7 @@ func profileAtOnce(t *testing.T, s *statestore.Store) {
 func issuerAtOnce(t *testing.T, s *statestore.Store) {
 	ids := make([]string, crowd)
 	atOnce(t, func(ctx context.Context, i int) error {
-		keys, err := s.Access.IssuerKeys(ctx)
+		keys, err := s.Access.Issuer.Keys(ctx)
 		if err == nil {
 			ids[i] = keys[0].ID
 		}
