@@ -26,6 +26,7 @@ import (
 	"github.com/deployctl/deployctl/statestore/journal"
 	"github.com/deployctl/deployctl/statestore/leases"
 	"github.com/deployctl/deployctl/statestore/stackobjects"
+	"github.com/deployctl/deployctl/statestore/stacksecrets"
 	"github.com/deployctl/deployctl/statestore/updates"
 )
 
@@ -295,7 +296,7 @@ func (e *rawExport) encrypted(ctx context.Context, plain []byte) ([]byte, error)
 	if err := mempool.Take(ctx, 2*int64(len(plain))); err != nil {
 		return nil, err
 	}
-	return encrypting{e.keys.serviceCrypter()}.append(ctx, make([]byte, 0, len(plain)), plain, mostDepth)
+	return encrypting{stacksecrets.New(e.keys.secrets)}.append(ctx, make([]byte, 0, len(plain)), plain, mostDepth)
 }
 
 // encrypting encrypts the secrets of texts.

@@ -20,6 +20,7 @@ import (
 	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/leases"
 	"github.com/deployctl/deployctl/statestore/stackobjects"
+	"github.com/deployctl/deployctl/statestore/stacksecrets"
 	"github.com/deployctl/deployctl/statestore/updates"
 )
 
@@ -129,7 +130,7 @@ func TestWhatNothingCanRecoverIsExportedAsItIsWithItsSecretsEncrypted(t *testing
 	}
 	var secret struct{ Ciphertext string }
 	j.ok(json.Unmarshal([]byte(files[at+"blob/abc"]), &secret))
-	if plain, err := r.serviceCrypter().DecryptValue(t.Context(), secret.Ciphertext); err != nil ||
+	if plain, err := stacksecrets.New(r.secrets).DecryptValue(t.Context(), secret.Ciphertext); err != nil ||
 		plain != `{"p":"`+hidden+`"}` {
 		t.Errorf("the ciphertext is of %q, %v", plain, err)
 	}
@@ -234,7 +235,7 @@ func FuzzEncrypted(f *testing.F) {
 		if !json.Valid(text) {
 			return
 		}
-		out, err := encrypting{keys.serviceCrypter()}.append(t.Context(), nil, text, mostDepth)
+		out, err := encrypting{stacksecrets.New(keys.secrets)}.append(t.Context(), nil, text, mostDepth)
 		if err != nil || !json.Valid(out) {
 			t.Fatalf("%s becomes %s, %v", text, out, err)
 		}

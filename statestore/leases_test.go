@@ -17,6 +17,7 @@ import (
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/deployctl/deployctl/statestore/leases"
+	"github.com/deployctl/deployctl/statestore/stacksecrets"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 )
 
@@ -391,7 +392,7 @@ func TestTheTokenOfALeaseIsReadByItsServiceOnly(t *testing.T) {
 
 func TestTheProviderOfAClientsDeploymentIsNamedByTheStacksIdentity(t *testing.T) {
 	l := newLeasing(t)
-	sealed, err := l.store.Encrypt(t.Context(), dev, []string{`"hush"`})
+	sealed, err := l.store.Secrets.Encrypt(t.Context(), dev, []string{`"hush"`})
 	l.ok(err)
 	for owner, readable := range map[string]bool{dev.Organization: true, "other": false} {
 		deployment := fmt.Sprintf(`{"manifest":{"time":"2026-01-02T03:04:05Z","magic":"","version":""},"metadata":{},
@@ -410,14 +411,14 @@ func TestTheProviderOfAClientsDeploymentIsNamedByTheStacksIdentity(t *testing.T)
 
 func TestCiphertextsOfEarlierReleasesAreRead(t *testing.T) {
 	l := newLeasing(t)
-	sealed, err := l.store.Encrypt(t.Context(), dev, []string{"hush"})
+	sealed, err := l.store.Secrets.Encrypt(t.Context(), dev, []string{"hush"})
 	l.ok(err)
 	text := `{"4dabf18193072939515e22adb298388d":"1b47061264138c4ac30d75fd1eb44270","ciphertext":"`
-	if got := string(statestore.WithBase64([]byte(text + "v1:bm9uY2U=:dGV4dA==\"}"))); got !=
+	if got := string(stacksecrets.WithBase64([]byte(text + "v1:bm9uY2U=:dGV4dA==\"}"))); got !=
 		text+"djE6Ym05dVkyVT06ZEdWNGRBPT0=\"}" {
 		t.Errorf("it becomes %s", got)
 	}
-	plain, err := l.store.Decrypt(t.Context(), dev, sealed)
+	plain, err := l.store.Secrets.Decrypt(t.Context(), dev, sealed)
 	if err != nil || plain[0] != "hush" {
 		t.Errorf("it is decrypted as %q, %v", plain, err)
 	}

@@ -27,6 +27,7 @@
 //   - programs: bundles of the files of programs, and archives of plugins
 //   - seal: encryption of what is stored, and its keys
 //   - stackobjects: the sealed objects of stacks, by their names
+//   - stacksecrets: secrets under the service's own keys of stacks
 //   - stateedit: changes of a state by commands
 //   - storetest: what every store must do, for tests
 //   - updates: requests, histories, saves, event logs and outcomes of updates
@@ -52,6 +53,7 @@ import (
 	"github.com/deployctl/deployctl/statestore/programs"
 	"github.com/deployctl/deployctl/statestore/seal"
 	"github.com/deployctl/deployctl/statestore/stackobjects"
+	"github.com/deployctl/deployctl/statestore/stacksecrets"
 	"github.com/deployctl/deployctl/statestore/updates"
 	lru "github.com/hashicorp/golang-lru/v2"
 )
@@ -88,6 +90,8 @@ type Store struct {
 	Leases *leases.Store
 	// Identities are what is derived from the identities of stacks.
 	Identities *identities.Store
+	// Secrets encrypts with the service's own keys of stacks.
+	Secrets *stacksecrets.Store
 	// Updates are what is said and known of updates.
 	Updates *updates.Store
 
@@ -159,7 +163,7 @@ func New(objects bucket.Objects, o Options) (*Store, error) {
 // rooms makes the stores of the packages below.
 func (s *Store) rooms() (err error) {
 	s.Jobs, s.Creates = jobs.New(s.stacks), creates.New(s.stacks)
-	s.Identities = identities.New(s.sealed, s.identityOf)
+	s.Identities, s.Secrets = identities.New(s.sealed, s.identityOf), stacksecrets.Of(s.secretsKey)
 	s.Updates = updates.New(s.stacks, updates.Stacks{Kept: s.kept, SavesAll: s.savesAll})
 	if s.Access, err = access.New(s.sealed); err != nil {
 		return err
@@ -234,6 +238,15 @@ func (s *Store) stackKeysOf(ctx context.Context, name deployments.StackName) (*s
 		return nil, err
 	}
 	return s.ring(h.ID), nil
+}
+
+// secretsKey returns the key of a stack's secrets, with the service's own provider.
+func (s *Store) secretsKey(ctx context.Context, name deployments.StackName) ([]byte, error) {
+	r, err := s.stackKeysOf(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return r.secrets, nil
 }
 
 func (s *Store) stackOf(ctx context.Context, name deployments.StackName) (stackobjects.Stack, error) {

@@ -17,11 +17,12 @@ import (
 	"github.com/deployctl/deployctl/statestore/leases"
 	"github.com/deployctl/deployctl/statestore/organizations"
 	"github.com/deployctl/deployctl/statestore/programs"
+	"github.com/deployctl/deployctl/statestore/stacksecrets"
 	"github.com/deployctl/deployctl/statestore/stateedit"
 	"github.com/deployctl/deployctl/statestore/updates"
 )
 
-// store, rights, operated, uploads, updated and leased implement the parts of the service that need no Temporal.
+// store, rights, operated, uploads, updated, leased and encrypts implement the parts of the service that need no Temporal.
 type (
 	store    struct{ *statestore.Store }
 	rights   struct{ *access.Store }
@@ -29,6 +30,7 @@ type (
 	uploads  struct{ *programs.Store }
 	updated  struct{ *updates.Store }
 	leased   struct{ *leases.Store }
+	encrypts struct{ *stacksecrets.Store }
 )
 
 // Export returns the deployment of a version, 0 for the latest. Its secrets are sealed for p, or in plaintext with

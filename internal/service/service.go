@@ -29,6 +29,7 @@ type Service struct {
 	uploads
 	updated
 	leased
+	encrypts
 	temporal client.Client
 	readers  Readers
 	feeds    feeds
@@ -73,6 +74,7 @@ func (r Readers) of(workflow string) Readers {
 func New(c client.Client, s *statestore.Store, r Readers) *Service {
 	return &Service{store: store{s}, rights: rights{s.Access}, operated: operated{s.Organizations},
 		uploads: uploads{s.Programs}, updated: updated{s.Updates}, leased: leased{s.Leases},
+		encrypts: encrypts{s.Secrets},
 		temporal: c, readers: r, turns: newStartTurns()}
 }
 

@@ -517,13 +517,13 @@ func members(t *testing.T, f fixture) {
 func configSecrets(t *testing.T, f fixture) {
 	f.create(t)
 	ok(t, f.CreateStack(t.Context(), prod, nil))
-	sealed, err := f.Encrypt(t.Context(), dev, []string{hush, ""})
+	sealed, err := f.Secrets.Encrypt(t.Context(), dev, []string{hush, ""})
 	ok(t, err)
-	plain, err := f.Decrypt(t.Context(), dev, sealed)
+	plain, err := f.Secrets.Decrypt(t.Context(), dev, sealed)
 	if err != nil || !reflect.DeepEqual(plain, []string{hush, ""}) {
 		t.Fatalf("got %q, %v", plain, err)
 	}
-	_, err = f.Decrypt(t.Context(), prod, sealed)
+	_, err = f.Secrets.Decrypt(t.Context(), prod, sealed)
 	wantCode(t, err, deployments.CodeInvalid)
 }
 
