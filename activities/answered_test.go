@@ -84,7 +84,8 @@ func TestAnUpdateEndsByItsOwnRunAndWithAResult(t *testing.T) {
 	if _, err := h.store.Claim(t.Context(), statestore.Claimant{Update: other, Run: "another", Writer: "w"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.store.Updates.PutRequest(t.Context(), other, deployments.UpdateRequest{Kind: engine.KindDestroy}); err != nil {
+	err := h.store.Updates.PutRequest(t.Context(), other, deployments.UpdateRequest{Kind: engine.KindDestroy})
+	if err != nil {
 		t.Fatal(err)
 	}
 	in.Update, in.Base, in.Saves = other, 1, 0

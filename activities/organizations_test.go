@@ -39,7 +39,8 @@ func TestOnlyAWorkerOfItsOrganizationHostsAnUpdateOfOneThatHasItsOwn(t *testing.
 				t.Errorf("it is claimed by %q, and to be claimed on %q; want %q", claimed.Worker, claimed.Queue,
 					c.queue)
 			}
-			if _, err := h.store.Updates.Request(t.Context(), h.update); err != nil && c.queue == "" { // others may store it, too
+			_, err := h.store.Updates.Request(t.Context(), h.update)
+			if err != nil && c.queue == "" { // others may store it, too
 				t.Errorf("the request is not stored: %v", err)
 			}
 			if head, err := h.store.Head(t.Context(), testStack); err != nil || (head.Active != nil) != (c.queue == "") {

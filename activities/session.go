@@ -341,7 +341,9 @@ func (s *session) leaveOutcome(ctx context.Context, round int, step engine.Step,
 		return s.store.Updates.PutOutcome(ctx, s.update, round, result)
 	})
 	if isCreate(step) && len(step.Seed) > 0 && hadEffect(result) && result.ID != "" {
-		_ = persist(ctx, mayPass, func() error { return s.store.Creates.PutMade(ctx, s.update.StackName, step.Seed, result.ID) })
+		_ = persist(ctx, mayPass, func() error {
+			return s.store.Creates.PutMade(ctx, s.update.StackName, step.Seed, result.ID)
+		})
 	}
 }
 

@@ -18,7 +18,7 @@ const mostMethods = 40
 var manyMethods = map[string]string{
 	"client.Client":                        "it has a method for each call of deployments.Service, which it sends",
 	"internal/service.Service":             "it has a method for each call of deployments.Service, which it answers",
-	"internal/edge/grpcapi/memory.Service": "it is a service in memory for tests: it has a method for each call of deployments.Service",
+	"internal/edge/grpcapi/memory.Service": "it is a deployments.Service in memory, for tests",
 }
 
 // TestATypeHasFewExportedMethods counts what the types of the module declare. What a field promotes belongs to the type

@@ -235,7 +235,8 @@ func TestAnUpdateWritesNoMoreThanItsBudgetOnWhicheverServer(t *testing.T) {
 		t.Errorf("it has written %+v", w)
 	}
 	preview := deployments.Leased{Update: deployments.CreatedName(j.lease.Update.StackName, "x")}
-	j.putLog(preview.Update, stackobjects.UpdateKey(preview.Update, updates.EventsFolder, updates.ClientStream, "00000001"),
+	j.putLog(preview.Update,
+		stackobjects.UpdateKey(preview.Update, updates.EventsFolder, updates.ClientStream, "00000001"),
 		updates.LogSize{Bytes: deployments.MaxClientEventBytes - 10}, "[]")
 	j.ok(one.Leases.WriteClientEvents(t.Context(), preview, []byte(`[{}]`), 1))
 	if err := one.Leases.WriteClientEvents(t.Context(), preview, []byte(`[{},{}]`), 2); !errors.Is(err, deployments.ErrTooLarge) {

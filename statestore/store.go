@@ -1,12 +1,11 @@
-// Package statestore keeps everything that outlives an update: stacks, checkpoints, deltas, event logs, outcomes,
-// history and project bundles, in an object store such as an S3 bucket.
+// Package statestore keeps everything that outlives an update, in an object store such as an S3 bucket: stacks with
+// their heads and checkpoints here, and the rest in the packages below, whose stores are fields of Store.
 //
-// The layout, under the bucket's prefix:
+// The layout, under the bucket's prefix, besides what those packages have:
 //
 //	stacks/ORG/PROJECT/STACK/head.json                 version and claim; changed by compare-and-swap only
 //	stacks/…/checkpoints/VERSION.json.zst              immutable, Pulumi deployment JSON, secrets as ciphertexts
-//	stacks/…/updates/ID/{update,delta/N,events/STREAM/N,outcome/OP.ROUND,aside/NAME/PART,blob/HASH}
-//	stacks/…/history/INVERSE                           one per numbered update; the newest sorts first
+//	stacks/…/updates/ID/blob/HASH                      large values of an update
 //	removed/ORG/PROJECT/STACK.json                     the next version of a removed stack's name; has a MAC
 //
 // Everything is sealed except heads, checkpoints and objects under removed/ and organizations/ (docs/adr/0002): a
@@ -14,15 +13,15 @@
 //
 // Its packages:
 //
-//   - bucket: the objects, sealed as a whole or with a MAC, over S3 or in memory, with retries; it knows no stack
 //   - access: who may do what, and the audit log, with the layout of their folders
+//   - bucket: the objects, sealed as a whole or with a MAC, over S3 or in memory, with retries; it knows no stack
 //   - creates: what is recorded of creates of resources, to find out what became of them
 //   - identities: what is derived from the identities of stacks, and which creates of their resources come next
 //   - jobs: deployments from git, schedules, webhooks and drift checks, with the layout of their folders
 //   - journal: the journal of an update that the stock CLI executes
+//   - keys: the service's keys and the identity of the store, wrapped; rotation and sealing again
 //   - leases: what clients write that execute updates themselves, and the tokens of their leases
 //   - organizations: which have workers of their own, quotas, and the mode of the service
-//   - keys: the service's keys and the identity of the store, wrapped; rotation and sealing again
 //   - passphrase: secrets that a passphrase encrypts
 //   - programs: bundles of the files of programs, and archives of plugins
 //   - seal: encryption of what is stored, and its keys

@@ -22,7 +22,7 @@ import (
 	"github.com/deployctl/deployctl/statestore/updates"
 )
 
-// store, rights, operated, uploads, updated, leased and encrypts implement the parts of the service that need no Temporal.
+// These implement the parts of the service that need no Temporal.
 type (
 	store    struct{ *statestore.Store }
 	rights   struct{ *access.Store }

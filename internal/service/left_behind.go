@@ -54,7 +54,8 @@ func (s *Service) runningOn(ctx context.Context, name deployments.StackName, sha
 			return nil, failure("list what another bucket has left behind", err)
 		}
 		for _, e := range found.GetExecutions() {
-			if on := e.GetTaskQueue(); strings.HasPrefix(on, shared) && !strings.HasPrefix(on, s.store.Organizations.SharedTaskQueue()) {
+			on, own := e.GetTaskQueue(), s.store.Organizations.SharedTaskQueue()
+			if strings.HasPrefix(on, shared) && !strings.HasPrefix(on, own) {
 				ids = append(ids, e.GetExecution().GetWorkflowId())
 			}
 		}

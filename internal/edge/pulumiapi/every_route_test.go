@@ -204,7 +204,8 @@ func TestABodyThatGrowsIsTooLargeOnEachRouteThatReadsOne(t *testing.T) {
 		}
 		authorization, path := "token admin", sampled(r)
 		if r.by == byLease {
-			authorization, path = "update-token "+b.server.Leases.LeaseToken(l), strings.Replace(path, "/update/1", "/update/mine", 1)
+			authorization = "update-token " + b.server.Leases.LeaseToken(l)
+			path = strings.Replace(path, "/update/1", "/update/mine", 1)
 		}
 		got, said, _ := b.do(r.method, path, authorization, bytes.NewReader(bomb), "Content-Encoding", "gzip")
 		if got < 400 && !strings.Contains(r.path, "log-") && !strings.Contains(r.path, "/teams/") ||

@@ -15,7 +15,8 @@ import (
 // limit sets limits of the organization of dev.
 func (b *bench) limit(q deployments.Quota) {
 	b.Helper()
-	if err := b.store.Organizations.SetQuota(b.Context(), deployments.QuotaChange{Organization: dev.Organization, Set: q}); err != nil {
+	change := deployments.QuotaChange{Organization: dev.Organization, Set: q}
+	if err := b.store.Organizations.SetQuota(b.Context(), change); err != nil {
 		b.Fatal(err)
 	}
 }

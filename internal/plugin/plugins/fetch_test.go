@@ -193,7 +193,8 @@ func TestWhatAnAddressServedFirstIsWhatItMustServe(t *testing.T) {
 	if _, err := machine(t, now).Fetch(t.Context(), p.acme()); err != nil {
 		t.Fatal(err)
 	}
-	later := openBucket(t, objects, func() time.Time { return time.Now().AddDate(1, 0, 0) }).Programs.PluginArchives("shop")
+	afterAYear := openBucket(t, objects, func() time.Time { return time.Now().AddDate(1, 0, 0) })
+	later := afterAYear.Programs.PluginArchives("shop")
 	must(t, later.Collect(t.Context(), 24*time.Hour))
 	p.publish(t, "second")
 	if got, err := machine(t, later).Fetch(t.Context(), p.acme()); err == nil {
