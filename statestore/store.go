@@ -58,18 +58,7 @@ import (
 )
 
 // Options of a Store.
-type Options struct {
-	// Master is the service's master key, 32 bytes. Values sealed with another one cannot be read.
-	Master []byte
-	// Keepers wrap the service's keys instead of Master: the first is the current one, the others are former ones.
-	Keepers []seal.Keeper
-	// Adopt accepts a bucket from before there were keys in it, and its heads. See Store.Check.
-	Adopt bool
-	// KeepEmpty makes Check leave an empty bucket as it is; SetUp creates its keys.
-	KeepEmpty bool
-	// Now is the clock; nil means time.Now.
-	Now func() time.Time
-}
+type Options = keys.Options
 
 // Store is the typed store. See the package's description.
 type Store struct {
@@ -149,7 +138,7 @@ func New(objects bucket.Objects, o Options) (*Store, error) {
 		stackKeys: map[string]*stackKeys{}, names: map[string]cachedIdentity{},
 		cache: map[string]*cacheEntry{}, recreating: make(chan struct{}, 1),
 	}
-	if s.Keys, err = keys.New(s.objects, keys.Options(o), s.layout()); err != nil {
+	if s.Keys, err = keys.New(s.objects, o, s.layout()); err != nil {
 		return nil, err
 	}
 	s.keys = s.Keys.Ring()

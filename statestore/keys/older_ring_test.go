@@ -3,7 +3,6 @@ package keys
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore/bucket"
@@ -12,7 +11,7 @@ import (
 // TestKeysFromBeforeHeadsWereAuthenticatedAreNotTakenAgain puts a keyring back that was written while the heads of a
 // bucket were adopted: with it, heads and checkpoints without a MAC would count.
 func TestKeysFromBeforeHeadsWereAuthenticatedAreNotTakenAgain(t *testing.T) {
-	s, err := New(&bucket.Memory{}, Options{Master: make([]byte, 32), Now: time.Now}, Layout{})
+	s, err := New(&bucket.Memory{}, Options{Master: make([]byte, 32)}, Layout{})
 	if err == nil {
 		err = s.Open(t.Context())
 	}

@@ -25,11 +25,11 @@ type Options struct {
 	Master []byte
 	// Keepers wrap the service's keys instead of Master: the first is the current one, the others are former ones.
 	Keepers []seal.Keeper
-	// Adopt accepts a bucket from before there were keys in it.
+	// Adopt accepts a bucket from before there were keys in it, and its heads. See statestore.Store.Check.
 	Adopt bool
 	// KeepEmpty makes Open leave an empty bucket as it is; SetUp creates its keys.
 	KeepEmpty bool
-	// Now is the clock.
+	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
 
@@ -68,6 +68,9 @@ type Store struct {
 
 // New returns the store over a bucket.
 func New(objects bucket.Objects, o Options, l Layout) (*Store, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 	ring := &seal.Keyring{}
 	if len(o.Keepers) == 0 {
 		var err error
