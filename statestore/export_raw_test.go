@@ -96,7 +96,8 @@ func TestWhatNothingCanRecoverIsExportedAsItIsWithItsSecretsEncrypted(t *testing
 	j.ok(err)
 	j.ok(j.store.stacks.PutBlob(t.Context(), r.Stack, stackobjects.UpdateKey(u, blobFolder, "abc"), []byte(secretText)))
 	write(leases.SnapshotFolder, "last", `{"sequence":1,"digest":"00"}`+"\n{}")
-	j.ok(j.store.stacks.Put(t.Context(), u.StackName, stackobjects.UpdateKey(u, "update"), []byte(secretText))) // its request
+	request := stackobjects.UpdateKey(u, "update")
+	j.ok(j.store.stacks.Put(t.Context(), u.StackName, request, []byte(secretText)))
 
 	files, names, faults := j.rawOf()
 	at := "updates/" + u.Version + "/"

@@ -134,7 +134,8 @@ func TestAnUpdateOfAnEarlierBuildMayLackSavesWithoutDeltas(t *testing.T) {
 	}
 	claim("a")
 	for _, n := range []int{2, 5} {
-		if err := s.Updates.SaveDeltas(t.Context(), u, n, []engine.Delta{{Seq: n, Kind: engine.DeltaEnd, Op: n}}); err != nil {
+		deltas := []engine.Delta{{Seq: n, Kind: engine.DeltaEnd, Op: n}}
+		if err := s.Updates.SaveDeltas(t.Context(), u, n, deltas); err != nil {
 			t.Fatal(err)
 		}
 	}

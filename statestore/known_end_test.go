@@ -145,7 +145,8 @@ func TestACheckpointWithLessDoesNotReplaceAnother(t *testing.T) {
 	c, err := s.Claim(t.Context(), claimant(1))
 	must(t, err)
 	state := engine.State{Key: engine.OpKey(1), URN: "urn:pulumi:dev::shop::a:b:C::n", Type: "a:b:C"}
-	must(t, s.Updates.SaveDeltas(t.Context(), c.Update, 1, []engine.Delta{{Seq: 1, Kind: engine.DeltaPut, Op: 1, State: &state}}))
+	must(t, s.Updates.SaveDeltas(t.Context(), c.Update, 1, []engine.Delta{{Seq: 1, Kind: engine.DeltaPut, Op: 1,
+		State: &state}}))
 	all := finishOf(c)
 	all.Saves = 1
 	stopped := false

@@ -50,7 +50,8 @@ func (s *Store) finishLease(
 	case h.Active == nil || h.Active.Version != u.Version: // it has ended without a version, or never began
 		return Written{Resources: h.Resources}, s.Leases.Rejected(ctx, u)
 	}
-	claim, err := s.Claim(ctx, Claimant{Update: u, RequestID: h.Active.RequestID, Run: h.Active.Run, Writer: leases.EndWriter})
+	claim, err := s.Claim(ctx, Claimant{Update: u, RequestID: h.Active.RequestID, Run: h.Active.Run,
+		Writer: leases.EndWriter})
 	if err != nil {
 		return Written{}, err
 	}

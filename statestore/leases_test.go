@@ -267,7 +267,8 @@ func TestSnapshotsAreChangedBySequenceAndDigest(t *testing.T) {
 	sum := sha256.Sum256(to)
 	patch := deployments.SnapshotPatch{Sequence: 2, Digest: hex.EncodeToString(sum[:]),
 		Edits: []deployments.TextEdit{{From: at, To: at, Text: "," + resourceJSON("b")}}}
-	if err := l.store.Leases.PatchSnapshot(t.Context(), lease, patch); deployments.CodeOf(err) != deployments.CodeConflict {
+	err := l.store.Leases.PatchSnapshot(t.Context(), lease, patch)
+	if deployments.CodeOf(err) != deployments.CodeConflict {
 		t.Errorf("without a deployment it is answered %v", err)
 	}
 	l.ok(l.store.Leases.WriteSnapshot(t.Context(), lease, 1, from))
@@ -282,7 +283,7 @@ func TestSnapshotsAreChangedBySequenceAndDigest(t *testing.T) {
 			t.Errorf("%+v is answered %v", wrong, err)
 		}
 	}
-	_, err := l.store.FinishLease(t.Context(), lease.Update, "")
+	_, err = l.store.FinishLease(t.Context(), lease.Update, "")
 	l.ok(err)
 	if got := l.state(); got != "a b +0" {
 		t.Errorf("the state is %q", got)

@@ -90,7 +90,8 @@ func TestAnOrganizationHasWorkersOfItsOwnOnlyIfTheServiceSaysSo(t *testing.T) {
 		if queue, err := s.Organizations.TaskQueue(t.Context(), "acme"); deployments.CodeOf(err) != deployments.CodeFormat {
 			t.Errorf("%s: the queue is %q, %v", name, queue, err)
 		}
-		if list, err := s.Organizations.ListDedicated(t.Context()); err != nil || len(list) != 1 || list[0].Organization != "globex" {
+		list, err := s.Organizations.ListDedicated(t.Context())
+		if err != nil || len(list) != 1 || list[0].Organization != "globex" {
 			t.Errorf("%s: the list is %v, %v", name, list, err)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"slices"
-	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore/bucket"
@@ -109,14 +108,13 @@ const mostListings = 10
 // unheld returns nil if no stack has an identity but, if it is not empty, the one with an id; CodeConflict if one has.
 // A stack that is being renamed may be seen under neither name: so what is listed must be the same before and after.
 func (s *Store) unheld(ctx context.Context, identity, id string) error {
-	before, err := s.stackFolders(ctx)
+	before, err := stackobjects.Folders(ctx, s.objects, "", "")
 	for range mostListings {
 		if err != nil {
 			return err
 		}
 		err = bucket.Each(before, func(folder string) error {
-			name, err := deployments.ParseStackName(strings.Trim(strings.TrimPrefix(folder, stackobjects.Folder), "/"),
-				deployments.StackName{})
+			name, err := stackobjects.NameOf(folder)
 			if err != nil {
 				return nil //nolint:nilerr // no stack can have this name
 			}
@@ -138,7 +136,7 @@ func (s *Store) unheld(ctx context.Context, identity, id string) error {
 		if err != nil {
 			return err
 		}
-		after, err := s.stackFolders(ctx)
+		after, err := stackobjects.Folders(ctx, s.objects, "", "")
 		if err != nil || slices.Equal(before, after) {
 			return err
 		}
@@ -146,17 +144,6 @@ func (s *Store) unheld(ctx context.Context, identity, id string) error {
 	}
 	return deployments.Errorf(deployments.CodeConflict, "stacks come and go, so it is not known whether one has the "+
 		"identity %s: try again", identity)
-}
-
-func (s *Store) stackFolders(ctx context.Context) ([]string, error) {
-	folders := []string{stackobjects.Folder}
-	for range 3 { // organization, project, stack
-		var err error
-		if folders, err = bucket.Folders(ctx, s.objects, folders, ""); err != nil {
-			return nil, err
-		}
-	}
-	return folders, nil
 }
 
 // stayed reports whether the stacks that had an identity are known to have stayed in the organization of its name. Of

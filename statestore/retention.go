@@ -24,8 +24,8 @@ type Retention struct {
 	Versions int
 	// Age keeps everything younger; at least a day.
 	Age time.Duration
-	// most, if not 0, is the most of the latest checkpoints that are kept, however young they are beyond bucket.MinAge: the
-	// organization's quota.
+	// most, if not 0, is the most of the latest checkpoints that are kept, however young they are beyond bucket.MinAge:
+	// the organization's quota.
 	most int
 }
 

@@ -20,8 +20,8 @@ const (
 	secretsLeftOut = "left out" // see WithoutSecrets
 )
 
-// WithoutSecrets reads a checkpoint for whoever has no key of the stack's secrets: each of them is a secret null, unless
-// it is under the service's own key.
+// WithoutSecrets reads a checkpoint for whoever has no key of the stack's secrets: each of them is a secret null,
+// unless it is under the service's own key.
 var WithoutSecrets = deployments.SecretsProvider{Type: secretsLeftOut}
 
 // secrets encrypts and decrypts the secrets in one stack's checkpoints.

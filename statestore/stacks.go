@@ -6,7 +6,6 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/statestore/bucket"
@@ -132,17 +131,13 @@ func (s *Store) ListStacks(ctx context.Context, organization, project string) ([
 			return nil, err
 		}
 	}
-	folders := []string{stackobjects.Folder}
-	for _, part := range []string{organization, project, ""} {
-		var err error
-		if folders, err = bucket.Folders(ctx, s.objects, folders, part); err != nil {
-			return nil, err
-		}
+	folders, err := stackobjects.Folders(ctx, s.objects, organization, project)
+	if err != nil {
+		return nil, err
 	}
 	infos, list := make([]deployments.StackInfo, len(folders)), bucket.NewBudget(ctx)
-	err := bucket.Each(folders, func(folder string) error {
-		name, err := deployments.ParseStackName(strings.Trim(strings.TrimPrefix(folder, stackobjects.Folder), "/"),
-			deployments.StackName{})
+	err = bucket.Each(folders, func(folder string) error {
+		name, err := stackobjects.NameOf(folder)
 		if err != nil {
 			return nil //nolint:nilerr // no stack can have this name
 		}
@@ -218,7 +213,8 @@ func (s *Store) RemoveStack(ctx context.Context, name deployments.StackName, for
 	h, err := s.lockStack(ctx, name, deployments.StackName{}, func(h *Head) error {
 		if left := s.left(ctx, name, h); left > 0 && !force {
 			return deployments.Errorf(deployments.CodeConflict,
-				"the stack %s still has %s: destroy them first, or forget them with --force", name, deployments.Plural(left, "resource"))
+				"the stack %s still has %s: destroy them first, or forget them with --force", name,
+				deployments.Plural(left, "resource"))
 		}
 		return nil
 	})

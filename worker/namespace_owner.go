@@ -79,7 +79,8 @@ func (c *Connection) namespaceOwner(ctx context.Context) Finding {
 			example = id
 		}
 	}
-	if example == "" || ours > 0 && c.Store.Keys.Identity() == "" { // a store without an identity may have forgotten some names
+	// A store without an identity may have forgotten some names.
+	if example == "" || ours > 0 && c.Store.Keys.Identity() == "" {
 		return f
 	}
 	f.Tolerable = ours > 0

@@ -1,4 +1,5 @@
-// Package identities keeps what is derived from the identities of stacks, and which creates of their resources come next.
+// Package identities keeps what is derived from the identities of stacks, and which creates of their resources come
+// next.
 //
 // A stack has an identity, from which the names of its resources and their marks of ownership are derived with a key of
 // the service. It outlives the stack: one that is made again under the name has the identity of the former, so that it

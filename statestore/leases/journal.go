@@ -39,9 +39,9 @@ type journalEntry struct {
 	index    int32 // in the array of the object
 }
 
-// Journal is what a client has written to the journal of an update. It reads that in the order of its sequence numbers, in bounded memory: it first finds
-// where each entry is, and then reads the objects again that it could not keep. A client writes its entries nearly in
-// order, so few are read more than twice.
+// Journal is what a client has written to the journal of an update. It reads that in the order of its sequence numbers,
+// in bounded memory: it first finds where each entry is, and then reads the objects again that it could not keep. A
+// client writes its entries nearly in order, so few are read more than twice.
 type Journal struct {
 	// Last is the number of the last object before the end; 0 when the client has written none.
 	Last int
@@ -83,8 +83,8 @@ func (s *Store) End(ctx context.Context, u deployments.UpdateName) (*Journal, er
 }
 
 // EndJournal has nothing more written to the journal of a lease whose client has said that it is done. The end says how
-// many objects there are, as far as this process knows, which has written them, or the bucket: the end of the lease notices what
-// is deleted between, or was before. It does nothing when the update has lost the stack.
+// many objects there are, as far as this process knows, which has written them, or the bucket: what is deleted between,
+// or was before, is noticed when the lease ends. It does nothing when the update has lost the stack.
 func (s *Store) EndJournal(ctx context.Context, l deployments.Leased) error {
 	lease := writtenLease{l.Update, l.Fence}
 	if err := s.holdsLease(ctx, lease); err != nil {

@@ -18,8 +18,10 @@ import (
 
 const (
 	createdObject = "created"
-	// JournalFolder and SnapshotFolder are folders of an update.
-	JournalFolder, SnapshotFolder = "journal", "snapshot"
+	// JournalFolder is the folder of an update with its journal.
+	JournalFolder = "journal"
+	// SnapshotFolder is the folder of an update with what else its client has written.
+	SnapshotFolder = "snapshot"
 )
 
 // Writer is the writer of the claim of an update that its client executes. EndWriter takes its place when the

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"path"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -227,17 +226,12 @@ func (s *Store) countUse(ctx context.Context, organization string) (use, error) 
 
 // folders returns the names of what an organization has folders of, sorted.
 func (s *Store) folders(ctx context.Context, organization string) (names []string, err error) {
-	folders := []string{stackobjects.Folder}
-	for _, part := range []string{organization, "", ""} {
-		if folders, err = bucket.Folders(ctx, s.sealed.Objects, folders, part); err != nil {
-			return nil, err
-		}
-	}
+	folders, err := stackobjects.Folders(ctx, s.sealed.Objects, organization, "")
 	for _, folder := range folders {
-		names = append(names, strings.Trim(strings.TrimPrefix(folder, stackobjects.Folder), "/"))
+		names = append(names, stackobjects.TextOf(folder))
 	}
 	slices.Sort(names)
-	return names, nil
+	return names, err
 }
 
 // resourcesOf returns how many resources the stacks of an organization had useKnownFor ago at the earliest.

@@ -99,8 +99,8 @@ func (s *Store) PlaceStack(ctx context.Context, name deployments.StackName, reso
 			return slices.Contains(there, p.Name) || s.sealed.Now().Sub(p.At) >= placeFor
 		})
 		if n := len(there) + len(p.Stacks); int64(n) >= most {
-			return false, deployments.OverQuota(name.Organization, deployments.LimitStacks, most, "has "+deployments.Plural(n, "stack"),
-				"remove one (`deployctl stack rm`)")
+			return false, deployments.OverQuota(name.Organization, deployments.LimitStacks, most, "has "+
+				deployments.Plural(n, "stack"), "remove one (`deployctl stack rm`)")
 		}
 		p.Stacks = append(p.Stacks, place{name.String(), s.sealed.Now().UTC()})
 		return true, nil

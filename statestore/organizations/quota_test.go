@@ -22,7 +22,8 @@ const bounded = "acme"
 // limited sets limits of the organization acme.
 func limited(t *testing.T, s *statestore.Store, q deployments.Quota) {
 	t.Helper()
-	if err := s.Organizations.SetQuota(t.Context(), deployments.QuotaChange{Organization: bounded, Set: q, By: "root"}); err != nil {
+	change := deployments.QuotaChange{Organization: bounded, Set: q, By: "root"}
+	if err := s.Organizations.SetQuota(t.Context(), change); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -326,7 +327,8 @@ func TestUpdatesBeginUpToTheQuotaHoweverManyAreAtOnce(t *testing.T) {
 	if why := stores[3].Organizations.NoPlace(t.Context(), bounded); !strings.Contains(why, "3 at a time") {
 		t.Errorf("it is said that another one waits because %q", why)
 	}
-	if list, err := stores[1].Organizations.Quotas(t.Context(), bounded); err != nil || list[0].Used[deployments.LimitUpdates] != most {
+	list, err := stores[1].Organizations.Quotas(t.Context(), bounded)
+	if err != nil || list[0].Used[deployments.LimitUpdates] != most {
 		t.Errorf("the use is %+v, %v", list, err)
 	}
 	if err := stores[1].Commit(t.Context(), running[0], statestore.Written{}); err != nil {

@@ -74,17 +74,13 @@ func (s *Store) List(ctx context.Context) (names []string, err error) {
 // StackNames returns the names of the stacks of a project or an organization, sorted; an empty one means all. Some may
 // have been left by an interrupted removal.
 func (s *Store) StackNames(ctx context.Context, organization, project string) ([]deployments.StackName, error) {
-	folders := []string{stackobjects.Folder}
-	for _, part := range []string{organization, project, ""} {
-		var err error
-		if folders, err = bucket.Folders(ctx, s.sealed.Objects, folders, part); err != nil {
-			return nil, err
-		}
+	folders, err := stackobjects.Folders(ctx, s.sealed.Objects, organization, project)
+	if err != nil {
+		return nil, err
 	}
 	var names []deployments.StackName
 	for _, folder := range folders {
-		name, err := deployments.ParseStackName(strings.Trim(strings.TrimPrefix(folder, stackobjects.Folder), "/"),
-			deployments.StackName{})
+		name, err := stackobjects.NameOf(folder)
 		if err == nil { // else no stack can have this name
 			names = append(names, name)
 		}

@@ -34,7 +34,8 @@ func TestAnOrganizationHasItsOwnQueueFromTheMomentThatItIsDedicatedUntilItShares
 			if queue, err := s.Organizations.TaskQueue(t.Context(), "acme"); err != nil || queue != want {
 				t.Errorf("%s the queue is %q, %v; want %q", name, queue, err, want)
 			}
-			if queue, err := s.Organizations.TaskQueue(t.Context(), "globex"); err != nil || queue != s.Organizations.SharedTaskQueue() {
+			queue, err := s.Organizations.TaskQueue(t.Context(), "globex")
+			if err != nil || queue != s.Organizations.SharedTaskQueue() {
 				t.Errorf("%s that of another organization is %q, %v", name, queue, err)
 			}
 		}
@@ -46,8 +47,8 @@ func TestAnOrganizationHasItsOwnQueueFromTheMomentThatItIsDedicatedUntilItShares
 		}
 		queues(here.Organizations.OrganizationTaskQueue("acme"))
 	}
-	if list, err := there.Organizations.ListDedicated(t.Context()); err != nil || len(list) != 1 || list[0].Organization != "acme" ||
-		list[0].Since.IsZero() {
+	list, err := there.Organizations.ListDedicated(t.Context())
+	if err != nil || len(list) != 1 || list[0].Organization != "acme" || list[0].Since.IsZero() {
 		t.Errorf("the list is %v, %v", list, err)
 	}
 	if _, err := here.Keys.Rotate(t.Context()); err != nil {

@@ -158,7 +158,9 @@ func EndOf(folder string) (time.Time, bool) {
 
 // find returns a stored file: of this month, else of the latest month that has it, else one that an older release
 // stored without a month.
-func (s *Store) find(ctx context.Context, r stackobjects.Stack, hash string) (o bucket.Object, thisMonth bool, err error) {
+func (s *Store) find(
+	ctx context.Context, r stackobjects.Stack, hash string,
+) (o bucket.Object, thisMonth bool, err error) {
 	o, err = s.stacks.Sealed.Objects.Get(ctx, s.month(r)+hash)
 	if !errors.Is(err, bucket.ErrAbsent) {
 		return o, true, err
@@ -186,7 +188,9 @@ func (s *Store) File(ctx context.Context, name deployments.StackName, digest str
 }
 
 // file is File that also returns whether the file was sent, or claimed, in this month.
-func (s *Store) file(ctx context.Context, r stackobjects.Stack, digest string) (content []byte, thisMonth bool, err error) {
+func (s *Store) file(
+	ctx context.Context, r stackobjects.Stack, digest string,
+) (content []byte, thisMonth bool, err error) {
 	hash := fileHash(r, digest)
 	o, thisMonth, err := s.find(ctx, r, hash)
 	if errors.Is(err, bucket.ErrAbsent) {

@@ -1,5 +1,5 @@
-// Package programs keeps what workers need to run programs: the bundles of their files, and the archives of plugins that
-// workers have downloaded.
+// Package programs keeps what workers need to run programs: the bundles of their files, and the archives of plugins
+// that workers have downloaded.
 //
 // The layout, under the bucket's prefix:
 //

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"path"
 	"strconv"
+	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/sys/mempool"
@@ -18,6 +19,27 @@ import (
 
 // Folder has a folder for each organization.
 const Folder = "stacks/"
+
+// Folders returns the folders of the stacks of a project, or of an organization, sorted; an empty project or
+// organization means all. Some may have been left by an interrupted removal.
+func Folders(ctx context.Context, objects bucket.Objects, organization, project string) ([]string, error) {
+	folders := []string{Folder}
+	for _, part := range []string{organization, project, ""} {
+		var err error
+		if folders, err = bucket.Folders(ctx, objects, folders, part); err != nil {
+			return nil, err
+		}
+	}
+	return folders, nil
+}
+
+// TextOf returns the name of the stack of a folder as a text, whether or not a stack can have it.
+func TextOf(folder string) string { return strings.Trim(strings.TrimPrefix(folder, Folder), "/") }
+
+// NameOf returns the name of the stack of a folder, or why no stack can have it.
+func NameOf(folder string) (deployments.StackName, error) {
+	return deployments.ParseStackName(TextOf(folder), deployments.StackName{})
+}
 
 // Key returns the key of a stack's object, in the folder of the stack.
 func Key(name deployments.StackName, segments ...string) string {

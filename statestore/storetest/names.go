@@ -73,9 +73,13 @@ type call func(context.Context) error
 func calls(f fixture, update deployments.UpdateName, stack deployments.StackName) map[string]call {
 	name := stack.Stack
 	return map[string]call{
-		"PutRequest": func(ctx context.Context) error { return f.Updates.PutRequest(ctx, update, deployments.UpdateRequest{}) },
-		"Request":    func(ctx context.Context) error { _, err := f.Updates.Request(ctx, update); return err },
-		"PutInfo":    func(ctx context.Context) error { return f.Updates.PutInfo(ctx, deployments.UpdateInfo{Update: update}) },
+		"PutRequest": func(ctx context.Context) error {
+			return f.Updates.PutRequest(ctx, update, deployments.UpdateRequest{})
+		},
+		"Request": func(ctx context.Context) error { _, err := f.Updates.Request(ctx, update); return err },
+		"PutInfo": func(ctx context.Context) error {
+			return f.Updates.PutInfo(ctx, deployments.UpdateInfo{Update: update})
+		},
 		"Info":       func(ctx context.Context) error { _, err := f.Updates.Info(ctx, update); return err },
 		"SaveDeltas": func(ctx context.Context) error { return f.Updates.SaveDeltas(ctx, update, 1, nil) },
 		"LoadDeltas": func(ctx context.Context) error { _, err := f.Updates.LoadDeltas(ctx, update, 0, 1); return err },

@@ -83,7 +83,8 @@ func finishTwice(t *testing.T, f fixture) {
 	f.create(t)
 	f.claim(t, 1, "w1")
 	sc := statestore.Scope{Update: up(1)}
-	ok(t, f.Updates.SaveDeltas(t.Context(), up(1), 1, puts(engine.State{Key: "o1", URN: rootURN, Type: "pulumi:pulumi:Stack"})))
+	ok(t, f.Updates.SaveDeltas(t.Context(), up(1), 1, puts(engine.State{Key: "o1", URN: rootURN,
+		Type: "pulumi:pulumi:Stack"})))
 	first, err := f.Finish(t.Context(), statestore.Finish{Scope: sc, Saves: 1})
 	ok(t, err)
 	again, err := f.Finish(t.Context(), statestore.Finish{Scope: sc, Saves: 1})
@@ -356,8 +357,8 @@ func history(t *testing.T, f fixture) {
 		ok(t, f.Updates.PutInfo(t.Context(), deployments.UpdateInfo{Update: up(n), Status: "cancelled", Ended: time.Now(),
 			Unbegun: true}))
 	}
-	ok(t, f.Updates.PutInfo(t.Context(), deployments.UpdateInfo{Update: deployments.UpdateName{StackName: dev, Version: "p1"},
-		DryRun: true}))
+	preview := deployments.UpdateName{StackName: dev, Version: "p1"}
+	ok(t, f.Updates.PutInfo(t.Context(), deployments.UpdateInfo{Update: preview, DryRun: true}))
 	versions := func(list []deployments.UpdateInfo) string {
 		var got []string
 		for _, i := range list {
@@ -424,7 +425,8 @@ func bundles(t *testing.T, f fixture) {
 	if err != nil || len(missing) != 2 {
 		t.Fatalf("got %q, %v", missing, err)
 	}
-	wantCode(t, f.Programs.PutFile(t.Context(), dev, programs.Digest(page), []byte("something else")), deployments.CodeInvalid)
+	wantCode(t, f.Programs.PutFile(t.Context(), dev, programs.Digest(page), []byte("something else")),
+		deployments.CodeInvalid)
 	ok(t, f.Programs.PutFile(t.Context(), dev, programs.Digest(page), page))
 	_, err = f.Programs.PutManifest(t.Context(), dev, m)
 	wantCode(t, err, deployments.CodeInvalid)

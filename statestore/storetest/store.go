@@ -305,8 +305,8 @@ func rename(t *testing.T, f fixture) {
 	}
 	past, err := f.Updates.History(t.Context(), to, 0)
 	ok(t, err)
-	if content, err := f.Programs.File(t.Context(), to, programs.Digest(file)); err != nil || string(content) != "content" ||
-		len(past) != 1 {
+	content, err := f.Programs.File(t.Context(), to, programs.Digest(file))
+	if err != nil || string(content) != "content" || len(past) != 1 {
 		t.Errorf("%q, %d updates, %v", content, len(past), err)
 	}
 	f.create(t)
