@@ -7,6 +7,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -48,10 +49,12 @@ func main() {
 	crowd := flag.Int("crowd", 100, "how many stock CLIs update at once on deployctl; 0: none")
 	apart := flag.Bool("apart", true, "also measure with the service's parts in processes of their own")
 	far := flag.Bool("away", true, "also measure with S3 and Temporal far away")
+	alone := flag.Bool("alone", true, "also measure what the stock CLI does not have: watch, and settle rules")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	failed, err := run(ctx, regexp.MustCompile(*only), options{reps: *reps, crowd: *crowd, apart: *apart, away: *far})
+	failed, err := run(ctx, regexp.MustCompile(*only), options{reps: *reps, crowd: *crowd,
+		alone: *alone, apart: *apart, away: *far})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(2)
@@ -63,8 +66,8 @@ func main() {
 
 // options are what is measured.
 type options struct {
-	reps, crowd int
-	apart, away bool
+	reps, crowd        int
+	alone, apart, away bool
 }
 
 func run(ctx context.Context, only *regexp.Regexp, o options) (failed int, err error) {
@@ -92,6 +95,11 @@ func run(ctx context.Context, only *regexp.Regexp, o options) (failed int, err e
 	if o.crowd > 0 {
 		if err := stage.measureCrowd(ctx, o.crowd, found); err != nil {
 			return 0, fmt.Errorf("stock CLIs at once: %w", err)
+		}
+	}
+	if o.alone {
+		if err := errors.Join(stage.measureEdits(ctx, found), stage.measureLooking(ctx, found)); err != nil {
+			return 0, err
 		}
 	}
 	if o.apart {

@@ -130,7 +130,7 @@ func (r results) targets() []target {
 		return against(row+", far away", op, stockS3, 1)
 	}
 	slow := rows[3]
-	return []target{
+	all := []target{
 		against("1000 flat", create, stockS3, 0.10),
 		against("1000 flat", destroy, stockS3, 0.10),
 		against("1000 flat", noChange, "stock, file", 1),
@@ -158,7 +158,12 @@ func (r results) targets() []target {
 		far("chain of 20", noChange), far("100 flat", noChange),
 		{"S3 bytes of a one-resource change: stack of 1000 / stack of 10", r.median(bytesRatio, wall), 3},
 		{"peak MiB of a worker apart at 1000 resources", r.median(workerPeak, wall), 400},
+		{lookRatio, r.median(lookRatio, wall), 1.15},
 	}
+	for _, e := range editedProjects {
+		all = append(all, target{"deployctl watch, " + e.String(), r.median(e.String(), wall), e.most})
+	}
+	return all
 }
 
 // judge prints the targets and counts those that are missed. What was not measured is not judged.
