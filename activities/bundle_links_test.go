@@ -66,7 +66,7 @@ func TestWhatAProgramPutsIntoABundleThatIsBeingUnpackedHasTheWorkerWriteNowhereE
 					t.Error(err)
 				}
 			}
-			request, err := h.store.Request(t.Context(), h.update)
+			request, err := h.store.Updates.Request(t.Context(), h.update)
 			if err != nil {
 				t.Fatal(err)
 			}

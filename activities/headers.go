@@ -77,7 +77,7 @@ func (a *Activities) requestOf(ctx context.Context, u deployments.UpdateName) (d
 	if s := a.find(u); s != nil {
 		return s.request, nil
 	}
-	return a.Store.Request(ctx, u)
+	return a.Store.Updates.Request(ctx, u)
 }
 
 // valuesOf returns the codec of an update's bags and its request, whichever worker hosts the update.
@@ -90,7 +90,7 @@ func (a *Activities) valuesOf(
 			return s.values, s.request, nil
 		}
 	}
-	request, err := a.Store.Request(ctx, u)
+	request, err := a.Store.Updates.Request(ctx, u)
 	if err != nil {
 		return nil, request, err
 	}

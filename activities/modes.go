@@ -22,7 +22,7 @@ func HeldBack(ctx context.Context, s interface {
 func (a *Activities) heldBack(
 	ctx context.Context, u deployments.UpdateName, r deployments.UpdateRequest,
 ) (why string, err error) {
-	why, err = HeldBack(ctx, a.Store)
+	why, err = HeldBack(ctx, a.Store.Organizations)
 	if err != nil || why == "" {
 		return why, err
 	}

@@ -28,6 +28,7 @@ import (
 	"github.com/deployctl/deployctl/internal/values/redaction"
 	"github.com/deployctl/deployctl/internal/values/token"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/deployctl/deployctl/statestore/identities"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
@@ -44,7 +45,7 @@ import (
 // can be rebuilt from the stored request. It is safe for concurrent use.
 type session struct {
 	update   deployments.UpdateName
-	identity statestore.StackIdentity
+	identity identities.Identity
 	stackID  string
 	request  deployments.UpdateRequest
 	granted  int // steps at a time
@@ -337,10 +338,12 @@ func (s *session) leaveOutcome(ctx context.Context, round int, step engine.Step,
 		if there, err := s.store.IsStack(ctx, s.update.StackName, s.stackID); err != nil || !there {
 			return err
 		}
-		return s.store.PutOutcome(ctx, s.update, round, result)
+		return s.store.Updates.PutOutcome(ctx, s.update, round, result)
 	})
 	if isCreate(step) && len(step.Seed) > 0 && hadEffect(result) && result.ID != "" {
-		_ = persist(ctx, mayPass, func() error { return s.store.PutMade(ctx, s.update.StackName, step.Seed, result.ID) })
+		_ = persist(ctx, mayPass, func() error {
+			return s.store.Creates.PutMade(ctx, s.update.StackName, step.Seed, result.ID)
+		})
 	}
 }
 
@@ -353,7 +356,7 @@ func isCreate(s engine.Step) bool {
 // that had its effect.
 func (s *session) leftOutcome(ctx context.Context, op, last int) (engine.StepFinished, bool, error) {
 	for round := last; round > 0; round-- {
-		left, err := s.store.Outcome(ctx, s.update, op, round)
+		left, err := s.store.Updates.Outcome(ctx, s.update, op, round)
 		if err != nil {
 			return engine.StepFinished{}, false, err
 		}

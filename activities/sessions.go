@@ -50,7 +50,7 @@ func (a *Activities) hosted(ctx context.Context, u deployments.UpdateName, base 
 	case queue != "":
 		return nil, notStarted("updates of " + u.Organization + " are hosted by its own workers alone")
 	}
-	request, err := a.Store.Request(ctx, u)
+	request, err := a.Store.Updates.Request(ctx, u)
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +131,7 @@ func (a *Activities) fill(ctx context.Context, s *session) error {
 		return err
 	}
 	s.parallel = ratelimit.NewSemaphore(s.granted)
-	s.log = eventlog.NewOutput(a.Store, s.update, s.secretTexts())
+	s.log = eventlog.NewOutput(a.Store.Updates, s.update, s.secretTexts())
 	s.phases.tell = s.log.Phase
 	if err := a.openHost(s); err != nil {
 		return err
@@ -159,7 +159,7 @@ func (s *session) readConfig() (err error) {
 // fillFromStore reads what the store has of the update and its stack.
 func (a *Activities) fillFromStore(ctx context.Context, s *session) (err error) {
 	if s.again {
-		answered, err := a.Store.Answered(ctx, s.update)
+		answered, err := a.Store.Updates.Answered(ctx, s.update)
 		if err != nil {
 			return err
 		}
@@ -178,7 +178,7 @@ func (a *Activities) fillFromStore(ctx context.Context, s *session) (err error) 
 	if s.stackID, err = a.Store.StackID(ctx, s.update.StackName); err != nil {
 		return err
 	}
-	s.identity, err = a.Store.StackIdentity(ctx, s.update.StackName)
+	s.identity, err = a.Store.Identities.Of(ctx, s.update.StackName)
 	return err
 }
 

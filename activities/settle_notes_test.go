@@ -100,7 +100,7 @@ func TestARepeatedCreateTakesOverOnlyWhatItsRuleAcceptsAsAProof(t *testing.T) {
 	}
 	h := bench(t, ruled(rule))
 	sought := (&finder{Rule: &rules[0], id: "n"}).digest()
-	if err := h.store.NoteAbsence(t.Context(), testStack, seedOf(thingURN), sought, 1); err != nil {
+	if err := h.store.Creates.NoteAbsence(t.Context(), testStack, seedOf(thingURN), sought, 1); err != nil {
 		t.Fatal(err)
 	}
 	h.put("n")

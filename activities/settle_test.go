@@ -136,7 +136,7 @@ func TestALostConvergentCreateThatIsNotMadeAgainIsLookedFor(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	identity, err := h.store.StackIdentity(t.Context(), testStack)
+	identity, err := h.store.Identities.Of(t.Context(), testStack)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func TestPluginsAreToldWhichStackTheyWorkForWhateverItIsCalled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	identity, err := h.store.StackIdentity(t.Context(), testStack)
+	identity, err := h.store.Identities.Of(t.Context(), testStack)
 	if err != nil {
 		t.Fatal(err)
 	}

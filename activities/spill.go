@@ -8,11 +8,11 @@ import (
 
 // PutAside stores a part of a suspended core.
 func (a *Activities) PutAside(ctx context.Context, p deployments.SpilledPart) error {
-	return failureUntilStored(a.Store.Spill(ctx, p))
+	return failureUntilStored(a.Store.Updates.Spill(ctx, p))
 }
 
 // TakeUp returns a part that PutAside stored.
 func (a *Activities) TakeUp(ctx context.Context, p deployments.SpilledPart) ([]byte, error) {
-	data, err := a.Store.LoadSpilled(ctx, p)
+	data, err := a.Store.Updates.LoadSpilled(ctx, p)
 	return data, failureUntilStored(err)
 }

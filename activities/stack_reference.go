@@ -186,7 +186,7 @@ func (s *session) current(
 	}
 	c, err = s.store.Checkpoint(ctx, name, head.Version, s.request.Secrets)
 	if statestore.NeedsKey(err) {
-		c, err = s.store.WithoutSecrets(ctx, name, head.Version)
+		c, err = s.store.Checkpoint(ctx, name, head.Version, statestore.WithoutSecrets)
 		return c, true, err
 	}
 	return c, false, err

@@ -162,7 +162,7 @@ func (at *attempt) first(ctx context.Context) bool {
 
 // noteAbsence records that what a rule looks for did not exist before the call.
 func (at *attempt) noteAbsence(ctx context.Context, f *finder) error {
-	return at.session.store.NoteAbsence(ctx, at.session.update.StackName, at.step.Seed, f.digest(),
+	return at.session.store.Creates.NoteAbsence(ctx, at.session.update.StackName, at.step.Seed, f.digest(),
 		at.session.update.Number())
 }
 
@@ -173,7 +173,7 @@ func (at *attempt) sawAbsence(ctx context.Context, f *finder) (bool, error) {
 	if len(at.step.Seed) == 0 || !f.Accepts(settlerule.Absence) {
 		return false, nil
 	}
-	return at.session.store.SawAbsence(ctx, at.session.update.StackName, at.step.Seed, f.digest(), at.step.Since)
+	return at.session.store.Creates.SawAbsence(ctx, at.session.update.StackName, at.step.Seed, f.digest(), at.step.Since)
 }
 
 func deref(result *engine.StepFinished) engine.StepFinished {

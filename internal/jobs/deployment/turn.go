@@ -103,7 +103,7 @@ func (a *Activities) look(ctx context.Context, n deployments.DeploymentName) (tu
 	if found, err := a.ahead(ctx, n); err != nil || found.why != "" {
 		return found, err
 	}
-	if why, err := activities.HeldBack(ctx, a.Store); err != nil || why != "" {
+	if why, err := activities.HeldBack(ctx, a.Store.Organizations); err != nil || why != "" {
 		return turn{why: "Waiting: " + why + ".", look: laterLook}, err
 	}
 	settings, err := a.Store.Jobs.DeploymentSettings(ctx, n.StackName)
