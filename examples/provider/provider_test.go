@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"os"
 	"regexp"
@@ -9,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/deployctl/deployctl/provider"
 	"github.com/deployctl/deployctl/provider/providertest"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 )
@@ -71,6 +73,15 @@ func TestRecordsConverge(t *testing.T) {
 		Change:  providertest.Inputs{"address": "192.0.2.8", "ttl": 60},
 		Replace: providertest.Inputs{"name": "other"},
 	})
+}
+
+func TestARecordIsNotDoneWhileItsServiceCannotBeReached(t *testing.T) {
+	away := &client{endpoint: "http://127.0.0.1:1"} // a port on which nothing listens
+	err := away.put(t.Context(), "a", record{}, true)
+	var notDone *provider.NotDone
+	if !errors.As(err, &notDone) {
+		t.Errorf("a create without a connection ends with %T: %v", err, err)
+	}
 }
 
 // TestThePageShowsThisCode compares the Go blocks of docs/providers.md with this directory.
