@@ -264,8 +264,8 @@ func missingUpdates(first, last int) string {
 		which = fmt.Sprintf("update %d", last)
 	}
 	return fmt.Sprintf("The bucket knows nothing of the %s of this stack, which Temporal remembers: it seems to have "+
-		"been put back from an older backup, or made anew. What was created then may exist without being in the state; "+
-		"`deployctl up --refresh --adopt` looks for it, and for what of the state is different.", which)
+		"been put back from an older backup, or to be a new one. What was created then may exist without being in the "+
+		"state; `deployctl up --refresh --adopt` looks for it, and for what of the state is different.", which)
 }
 
 // fence claims the stack for this worker. It returns the claim with the stack's version, the version that the update

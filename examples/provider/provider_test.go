@@ -91,7 +91,8 @@ func TestThePageShowsThisCode(t *testing.T) {
 		t.Fatal(err)
 	}
 	var code string
-	for _, name := range []string{"main.go", "client.go", "provider_test.go", "../../provider/example_test.go"} {
+	for _, name := range []string{"main.go", "client.go", "provider_test.go", "../../provider/example_test.go",
+		"../../provider/providertest/assigned_test.go"} {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)

@@ -210,8 +210,8 @@ func (s *Session) wasThere(name deployments.StackName) string {
 	if err != nil {
 		return "" // a file that is damaged is said by the commands that need it
 	}
-	return fmt.Sprintf(". %s is there: if the service has lost the stack, deployctl up --adopt then takes in what exists; "+
-		"if the stack had been renamed, stack init needs its first name, --identity ORG/PROJECT/STACK "+
+	return fmt.Sprintf(". %s is there: if the service has lost the stack, deployctl up --adopt then takes in what "+
+		"exists; if the stack had been renamed, stack init needs its first name, --identity ORG/PROJECT/STACK "+
 		"(docs/convergence.md#after-you-have-lost-everything)", filepath.Base(file.Path))
 }
 
