@@ -31,7 +31,7 @@ type box struct {
 	next    error // what the next Reconcile fails with
 	nextID  string
 	entered chan struct{} // closed when a Reconcile that waits has begun
-	olds    *boxIn // of the last Reconcile
+	olds    *boxIn        // of the last Reconcile
 }
 
 type boxConfig struct {

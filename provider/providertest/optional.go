@@ -15,16 +15,17 @@ func leftOut(l *life) error {
 		return err
 	}
 	for _, name := range names {
-		without := *l
-		without.Inputs = maps.Clone(l.Inputs)
-		delete(without.Inputs, name)
+		c := l.Case
+		c.Inputs = maps.Clone(c.Inputs)
+		delete(c.Inputs, name)
+		without := newLife(l.t, l.start, c)
 		if there, err := without.completed(name); err != nil {
 			return err
 		} else if there {
 			continue
 		}
 		for _, play := range []func(*life) error{unchanged, lostState} {
-			if err := play(&without); err != nil {
+			if err := play(without); err != nil {
 				return fmt.Errorf("without the optional input %q, which is named in Needed if nothing goes without it: %w", name,
 					err)
 			}
