@@ -255,10 +255,17 @@ func (a *Activities) missing(ctx context.Context, c statestore.Claim) (string, e
 	if unseen, err := a.Unseen(ctx, c.Update.StackName, last); err != nil || unseen == last {
 		return "", err
 	}
-	return fmt.Sprintf("The bucket knows nothing of the updates %d to %d of this stack, which Temporal remembers: it "+
-		"seems to have been put back from "+
-		"an older backup. What they created may exist without being in the state; `deployctl refresh` shows what of "+
-		"the state is different.", known+1, last), nil
+	return missingUpdates(known+1, last), nil
+}
+
+func missingUpdates(first, last int) string {
+	which := fmt.Sprintf("updates %d to %d", first, last)
+	if first == last {
+		which = fmt.Sprintf("update %d", last)
+	}
+	return fmt.Sprintf("The bucket knows nothing of the %s of this stack, which Temporal remembers: it seems to have "+
+		"been put back from an older backup, or to be a new one. What was created then may exist without being in the "+
+		"state; `deployctl up --refresh --adopt` looks for it, and for what of the state is different.", which)
 }
 
 // fence claims the stack for this worker. It returns the claim with the stack's version, the version that the update

@@ -169,3 +169,14 @@ func TestStepsAtATimeAreSharedByTheUpdatesOfAnOrganization(t *testing.T) {
 		t.Errorf("one that asks for one step at a time gets %d", few)
 	}
 }
+
+func TestMissingUpdatesAreNamedWithWhatLooksForTheirResources(t *testing.T) {
+	for want, got := range map[string]string{
+		"of the update 3 of":       missingUpdates(3, 3),
+		"of the updates 1 to 2 of": missingUpdates(1, 2),
+	} {
+		if !strings.Contains(got, want) || !strings.Contains(got, "`deployctl up --refresh --adopt`") {
+			t.Errorf("it says %q, without %q", got, want)
+		}
+	}
+}

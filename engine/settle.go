@@ -173,12 +173,21 @@ func (r *Run) undecidable(op *operation, ev StepFinished) {
 		"`--absent`; everything that does not depend on it continues", op.URN, ev.Error, op.URN)
 }
 
-// lastError says in brackets with which error the answer of a create was lost, if that is known.
+// lastError says in brackets with which error the answer of a step was lost, if that is known.
 func lastError(reason string) string {
 	if reason == "" {
 		return ""
 	}
 	return " (the last error was: " + reason + ")"
+}
+
+// LastError says in brackets with which error the answer of the operation's last attempt was lost; "" if that is not
+// known.
+func (r *Run) LastError(op int) string {
+	if o := r.Ops[op]; o != nil {
+		return lastError(o.Reason)
+	}
+	return ""
 }
 
 // recordReason records with a pending operation why its answer was lost, so that later updates can say so.

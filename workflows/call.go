@@ -255,7 +255,8 @@ func (r *run) settled(in deployments.SettleInput, f engine.StepFinished) []engin
 	delete(r.lostOn, op)
 	if f.Outcome == engine.OutcomeAbsent && in.Settle.Again && r.in.Rounds[op] >= maxRounds {
 		f.Outcome, f.Error = engine.OutcomeFailed, fmt.Sprintf(
-			"its answer was lost in each of %d attempts; Temporal's Web UI shows the attempts", r.in.Rounds[op])
+			"its answer was lost in each of %d attempts%s; Temporal's Web UI shows the attempts", r.in.Rounds[op],
+			r.core.LastError(op))
 		if kind := in.Settle.Step.Kind; kind == engine.StepCreate || kind == engine.StepCreateReplacement {
 			// the convergent provider was not asked whether the resource exists
 			f.Outcome = engine.OutcomeUndecidable

@@ -624,11 +624,23 @@ func TestACreateWhoseAnswerIsAlwaysLostIsLeftPending(t *testing.T) {
 	w.outcomes["thing-a"] = func(int) error { return errUnknown }
 	out, _ := perform(t, w, p, deployments.RunInput{}, nil)
 	if out.Result.Status != engine.StatusFailed || w.calls["thing-a"] != maxRounds ||
-		!strings.Contains(out.Result.Error, "in each of 16 attempts") {
+		!strings.Contains(out.Result.Error, "in each of 16 attempts (the last error was: connection reset);") ||
+		strings.Count(out.Result.Error, "connection reset") != 1 {
 		t.Errorf("came to %+v after %d calls", out.Result, w.calls["thing-a"])
 	}
 	if got, pending := w.snapshot(t); len(got) != 0 || pending != 1 {
 		t.Errorf("stored %v and %d pending", got, pending)
+	}
+}
+
+func TestADeleteWhoseAnswerIsAlwaysLostFailsAndSaysTheLastError(t *testing.T) {
+	w := newWorld()
+	w.base = storedThings(1)
+	w.outcomes["thing-0"] = func(int) error { return errUnknown }
+	out, _ := perform(t, w, nil, deployments.RunInput{Base: 1, Goal: engine.Goal{Kind: engine.KindDestroy}}, nil)
+	if out.Result.Status != engine.StatusFailed || w.calls["thing-0"] != maxRounds ||
+		!strings.Contains(out.Result.Error, "in each of 16 attempts (the last error was: connection reset);") {
+		t.Errorf("came to %+v after %d calls", out.Result, w.calls["thing-0"])
 	}
 }
 

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -69,7 +71,7 @@ func (c *client) call(ctx context.Context, method, name string, body []byte, isN
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return nil, &provider.Unknown{Err: err}
+		return nil, unanswered(err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	text, err := io.ReadAll(resp.Body)
@@ -89,4 +91,13 @@ func (c *client) call(ctx context.Context, method, name string, body []byte, isN
 		return nil, &provider.Unknown{Err: refused} // a proxy may have passed it on
 	}
 	return nil, refused
+}
+
+// unanswered says what it means that there is no answer: without a connection, nothing was sent.
+func unanswered(err error) error {
+	var dial *net.OpError
+	if errors.As(err, &dial) && dial.Op == "dial" {
+		return &provider.NotDone{Err: err}
+	}
+	return &provider.Unknown{Err: err}
 }

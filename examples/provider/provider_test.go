@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"os"
 	"regexp"
@@ -9,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/deployctl/deployctl/provider"
 	"github.com/deployctl/deployctl/provider/providertest"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 )
@@ -73,6 +75,15 @@ func TestRecordsConverge(t *testing.T) {
 	})
 }
 
+func TestARecordIsNotDoneWhileItsServiceCannotBeReached(t *testing.T) {
+	away := &client{endpoint: "http://127.0.0.1:1"} // a port on which nothing listens
+	err := away.put(t.Context(), "a", record{}, true)
+	var notDone *provider.NotDone
+	if !errors.As(err, &notDone) {
+		t.Errorf("a create without a connection ends with %T: %v", err, err)
+	}
+}
+
 // TestThePageShowsThisCode compares the Go blocks of docs/providers.md with this directory.
 func TestThePageShowsThisCode(t *testing.T) {
 	page, err := os.ReadFile("../../docs/providers.md")
@@ -80,7 +91,8 @@ func TestThePageShowsThisCode(t *testing.T) {
 		t.Fatal(err)
 	}
 	var code string
-	for _, name := range []string{"main.go", "client.go", "provider_test.go", "../../provider/example_test.go"} {
+	for _, name := range []string{"main.go", "client.go", "provider_test.go", "../../provider/example_test.go",
+		"../../provider/providertest/assigned_test.go"} {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)

@@ -195,10 +195,12 @@ func (s *Stack) HasSecrets() bool { return s.file.Config.HasSecureValue() }
 func (s *Stack) Plain(key config.Key, v config.Value, crypter config.Decrypter) (string, error) {
 	text, err := v.Value(crypter)
 	if err != nil {
+		if strings.HasPrefix(err.Error(), ": ") { // after the path, which is empty for a value that is no object
+			err = errors.Unwrap(err)
+		}
 		return "", deployments.Errorf(deployments.CodeInvalid,
 			"cannot decrypt %s in %s: it was encrypted for another stack, by another service or with another "+
-				"passphrase; set it again with deployctl config set %s --secret (%w)",
-			key, s.Path, key, err)
+				"passphrase; set it again with deployctl config set %s --secret (%w)", key, s.Path, key, err)
 	}
 	return text, nil
 }

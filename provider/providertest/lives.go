@@ -121,8 +121,8 @@ func (w *world) replaced(st existing) (existing, error) {
 		return next, err
 	}
 	if wrong := same(w.Things(), want); wrong != nil {
-		return next, faultf("optional-methods", "a replacement does not come to what a create of the same inputs makes: "+
-			"%w. If old and new have one name, Diff must ask for DeleteFirst", wrong)
+		return next, faultf("replacements", "a replacement does not come to what a create of the same inputs makes: "+
+			"%w. If old and new have one name, or are known by one mark, Diff must ask for DeleteFirst", wrong)
 	}
 	return next, nil
 }

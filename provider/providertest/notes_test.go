@@ -1,6 +1,7 @@
 package providertest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,6 +39,7 @@ const (
 	readsTextOnly       fault = "Read returns the label that it remembers"
 	readsOtherwise      fault = "Read returns inputs in another form"
 	readsFewerOutputs   fault = "Read forgets an output"
+	readsNothingAsValue fault = "Read returns a value for what was not declared"
 	readsByIDOnly       fault = "Read finds nothing without an id"
 	readsOtherID        fault = "Read finds an id by which it finds nothing"
 	adoptsMarkOnly      fault = "an update with an id sets the mark and nothing else"
@@ -373,6 +375,9 @@ func (n notes) Read(_ context.Context, l provider.Lookup[noteIn, noteOut]) (note
 	found.Output = n.out(found.Inputs, "")
 	if n.fault == comparesWithOutput && l.Output != nil {
 		found.Output.Label = l.Output.Label
+	}
+	if n.fault == readsNothingAsValue {
+		found.Inputs.Key = cmp.Or(have.Key, "none")
 	}
 	if n.fault == readsFewerOutputs {
 		found.Output.Address = ""

@@ -176,12 +176,15 @@ func (l *life) foreignThing(whose string, make func(*world, *structpb.Struct) er
 	if err != nil {
 		return err
 	}
-	if l.Shared {
+	switch {
+	case l.Shared:
 		return w.share(whose, ownership, checked)
-	}
-	if ownership != provider.Unowned {
+	case l.Unnamed:
+		return w.ignore(whose, ownership, checked, before)
+	case ownership != provider.Unowned:
 		return faultf("optional-methods", "%s thing is in the way of a create, and Read without an id says %q: it must "+
-			"find it by the inputs and say Unowned", whose, ownership)
+			"find it by the inputs and say Unowned. If the service gives the ids, and nothing in it is unique, set Unnamed "+
+			"in the Case", whose, ownership)
 	}
 	_, err = call(w, w.process, w.Create, &pulumirpc.CreateRequest{Urn: w.urn(), Properties: checked})
 	if wrong := same(w.Things(), before); wrong != nil {
@@ -194,6 +197,23 @@ func (l *life) foreignThing(whose string, make func(*world, *structpb.Struct) er
 			whose, err)
 	}
 	return w.adopt(whose, found.id, checked)
+}
+
+// ignore makes a thing beside another owner's, of a type that has no names.
+func (w *world) ignore(
+	whose string, ownership provider.Ownership, checked *structpb.Struct, before map[string]any,
+) error {
+	if ownership != provider.Absent {
+		return faultf("optional-methods", "%s thing exists, of a type that is Unnamed, and Read without an id says %q: it "+
+			"must say Absent of what has not its mark", whose, ownership)
+	}
+	if _, err := w.create(checked, 0); err != nil {
+		return faultf("reconcile", "%s thing exists, of a type that is Unnamed, and the create fails: %w", whose, err)
+	}
+	if wrong := spared(w.Things(), before); wrong != nil {
+		return faultf("reconcile", "%s thing exists, and a create changes it: %w", whose, wrong)
+	}
+	return nil
 }
 
 // share makes what is there already, of a type that whoever declares it has.

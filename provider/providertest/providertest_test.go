@@ -58,6 +58,7 @@ func TestEachFaultOfAProviderIsFound(t *testing.T) {
 		{readsOtherwise, "what has not changed needs no change", `returns other inputs: ["text"]`},
 		{readsFewerOutputs, "what has not changed needs no change", `returns other outputs: ["address"]`},
 		{readsOtherwise, "the state is lost", `when nothing is remembered: ["text"]`},
+		{readsNothingAsValue, "optional inputs are left out", `Read, right after a create, returns other inputs: ["key"]`},
 		{readsByIDOnly, "the state is lost", `Read without an id says "absent"`},
 		{readsByIDOnly, "another owner's thing is in the way", `Read without an id says "absent"`},
 		{readsOtherID, "the state is lost", `with the id "note/it-11b0f38"`},

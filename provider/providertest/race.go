@@ -51,13 +51,17 @@ func createdByTwoStacks(l *life) error {
 		return err
 	}
 	return l.races(other, func(r race) error {
+		if l.Unnamed {
+			return r.apart(ours)
+		}
 		want, loser := ours, r.secondErr
 		if r.secondErr == nil {
 			want, loser = r.between, r.firstErr
 		}
 		switch {
 		case r.firstErr == nil && r.secondErr == nil:
-			return faultf("reconcile", "both have made it. Use a conditional write, so that one wins")
+			return faultf("reconcile", "both have made it. Use a conditional write, so that one wins. If the service gives "+
+				"the ids, and nothing in it is unique, set Unnamed in the Case")
 		case r.firstErr != nil && r.secondErr != nil:
 			return fmt.Errorf("both fail: %w", errors.Join(r.firstErr, r.secondErr))
 		case !isForeign(loser):
@@ -69,6 +73,21 @@ func createdByTwoStacks(l *life) error {
 		}
 		return nil
 	})
+}
+
+// apart checks that both have made something of their own.
+func (r race) apart(ours map[string]any) error {
+	if r.firstErr != nil || r.secondErr != nil {
+		return fmt.Errorf("one fails: %w", errors.Join(r.firstErr, r.secondErr))
+	}
+	wrong := spared(r.after, ours)
+	if r.first.id == r.second.id {
+		wrong = fmt.Errorf("both have %q", r.first.id)
+	}
+	if wrong != nil {
+		return faultf("reconcile", "of a type that is Unnamed, each must make its own: %w", wrong)
+	}
+	return nil
 }
 
 // races plays a race for each call of the first create, and has it judged.

@@ -68,10 +68,15 @@ type Case struct {
 	// Unseen are inputs and outputs that Read cannot see as they are: passwords that the service does not tell, and what
 	// only the state has. They are not changed from outside.
 	Unseen []string
+	// Needed are optional inputs without which the resource of the case cannot be made or found. They are never left out.
+	Needed []string
 	// Shared says that the service has no place for a mark, and that making what is there already is nothing, as a
 	// membership or a right: each resource that declares it has it. So what is in the way of a create is found as Owned,
 	// and the create brings it to what is declared.
 	Shared bool
+	// Unnamed says that the service gives the id, and that no two of its things need to differ: a thing is known by its
+	// mark alone. So nothing can be in the way of a create, and of two stacks each makes its own.
+	Unnamed bool
 }
 
 // Run plays each case in a subtest, and each check in a subtest of that. It sets environment variables and reads what
@@ -102,6 +107,7 @@ var checks = []struct {
 }{
 	{"a resource lives undisturbed", undisturbedLife},
 	{"what has not changed needs no change", unchanged},
+	{"optional inputs are left out", leftOut},
 	{"a preview makes nothing", preview},
 	{"a create is interrupted", interruptedCreate},
 	{"an update is interrupted", interruptedUpdate},

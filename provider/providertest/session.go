@@ -253,6 +253,17 @@ func (w *world) settling() (provider.Settle, error) {
 	return rules[w.Type], nil
 }
 
+// spared returns an error that shows which of its former things the service does not have as they were.
+func spared(have, before map[string]any) error {
+	both := map[string]any{}
+	for name := range before {
+		if thing, ok := have[name]; ok {
+			both[name] = thing
+		}
+	}
+	return same(both, before)
+}
+
 // same returns an error that shows how what the service has differs from what it should have.
 func same(have, want map[string]any) error {
 	var differences []error

@@ -71,6 +71,7 @@ func start(t *testing.T, calls *providertest.Calls) providertest.Setup {
 func TestResourcesOfAPIsConverge(t *testing.T) {
 	declared := map[string]any{"size": 1, "labels": map[string]any{"team": "web"}, "list": []any{"a"}}
 	changed := map[string]any{"size": 2, "labels": map[string]any{"team": "ops"}, "list": []any{"a", "b"}}
+	needed := []string{"envelope", "idPath", "lookup", "mark", "properties", "update", "delete", "writeOnly"}
 	person := map[string]any{"login": "me", "size": 1, "password": providertest.Secret("password of me")}
 	providertest.Run(t, start,
 		providertest.Case{
@@ -79,6 +80,7 @@ func TestResourcesOfAPIsConverge(t *testing.T) {
 				"outputs": map[string]any{"tag": "etag"}}),
 			Change:  providertest.Inputs{"properties": changed},
 			Replace: providertest.Inputs{"name": "other"},
+			Needed:  needed,
 		},
 		providertest.Case{
 			Name: "IDs of the server", Type: "deployctl:http:Resource",
@@ -87,6 +89,7 @@ func TestResourcesOfAPIsConverge(t *testing.T) {
 			Change: providertest.Inputs{"properties": map[string]any{"login": "me", "size": 2,
 				"password": providertest.Secret("password of me")}},
 			Replace: providertest.Inputs{"name": "other"},
+			Needed:  needed,
 		},
 		providertest.Case{
 			Name: "ready after a while", Type: "deployctl:http:Resource",
@@ -94,6 +97,7 @@ func TestResourcesOfAPIsConverge(t *testing.T) {
 				"waitUntil": map[string]any{"path": "status", "equals": "running"},
 				"outputs":   map[string]any{"status": "status"}}),
 			Change: providertest.Inputs{"properties": changed},
+			Needed: needed,
 		},
 	)
 }

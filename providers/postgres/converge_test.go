@@ -143,6 +143,7 @@ func TestSchemasConverge(t *testing.T) {
 		Change:  providertest.Inputs{"owner": owner, "comment": "another", "cascade": true},
 		Replace: providertest.Inputs{"name": "played_other"},
 		Unseen:  []string{"cascade"},
+		Needed:  []string{"database"}, // without it, it is another one's
 	})
 }
 
@@ -157,6 +158,7 @@ func TestExtensionsConverge(t *testing.T) {
 		Change:  providertest.Inputs{"schema": "apart", "comment": "another", "cascade": true},
 		Replace: providertest.Inputs{"name": "citext", "version": "1.6"},
 		Unseen:  []string{"cascade"},
+		Needed:  []string{"database"}, // without it, it is another one's
 	})
 }
 
@@ -178,5 +180,6 @@ func TestGrantsConverge(t *testing.T) {
 			"privileges": []any{"SELECT", "INSERT"}},
 		Change:  providertest.Inputs{"privileges": []any{"INSERT"}, "grantOption": true},
 		Replace: providertest.Inputs{"object": "others"},
+		Needed:  []string{"database"},
 	})
 }

@@ -22,3 +22,16 @@ func TestAReadIsAChangeOnlyIfItBringsSomethingNew(t *testing.T) {
 		t.Error("a read that brings something new is no change")
 	}
 }
+
+func TestAnInitialisationThatGoesOnIsNamedInWords(t *testing.T) {
+	same := &apitype.StepEventStateMetadata{Inputs: map[string]any{"text": "card"}}
+	for _, m := range []apitype.StepEventMetadata{
+		{Op: apitype.OpUpdate, Old: same, New: same, Diffs: []string{"#initerror"}},
+		{Op: apitype.OpReplace, Old: same, New: same,
+			DetailedDiff: map[string]apitype.PropertyDiff{"#initerror": {Kind: apitype.DiffUpdateReplace}}},
+	} {
+		if got := changesOf(m); len(got) != 1 || got[0].Path != "initialisation" {
+			t.Errorf("%s changes %+v", m.Op, got)
+		}
+	}
+}

@@ -20,6 +20,9 @@ type Change struct {
 	Hidden   bool // the program wants its values not to be shown
 }
 
+// initError stands, in events, among the properties that differ, for an initialisation that has failed or goes on.
+const initError = "#initerror"
+
 // changesOf lists what a step changes, sorted by path. Of creates and deletes there is nothing to compare.
 func changesOf(m apitype.StepEventMetadata) []Change {
 	if m.Old == nil || m.New == nil {
@@ -41,6 +44,9 @@ func changesOf(m apitype.StepEventMetadata) []Change {
 		changes = s.putRight()
 	}
 	for i := range changes {
+		if changes[i].Path == initError {
+			changes[i].Path = "initialisation"
+		}
 		changes[i].Hidden = hidden(m.New.HideDiffs, changes[i].Path)
 	}
 	return changes

@@ -55,7 +55,7 @@ type File struct {
 	Executable bool
 }
 
-// Project is what a new project is called.
+// Project is what a new project is called, unless its template adds to the name.
 type Project struct{ Name, Description string }
 
 // parse reads a template's files. CodeInvalid: they are no template, or not an acceptable one.
@@ -117,10 +117,22 @@ func qualified(project, key string) string {
 	return project + ":" + key
 }
 
+// NameOf returns the name of a project that is made from the template: the one that is asked for, or with what the
+// template's own name has besides the placeholder.
+func (t *Template) NameOf(p Project) string {
+	root := t.project.Content[0]
+	if i := entry(root, "name"); i >= 0 && strings.Contains(root.Content[i+1].Value, placeholderProject) {
+		return p.Fill(root.Content[i+1].Value)
+	}
+	return p.Name
+}
+
 // Render returns the files of a project made from the template.
 func (t *Template) Render(p Project) ([]File, error) {
-	if err := deployments.ValidateName("project", p.Name); err != nil {
-		return nil, err
+	for _, name := range []string{p.Name, t.NameOf(p)} {
+		if err := deployments.ValidateName("project", name); err != nil {
+			return nil, err
+		}
 	}
 	if p.Description != safetext.Line(p.Description) {
 		return nil, deployments.Errorf(deployments.CodeInvalid, "the description must be one line without control "+
@@ -174,7 +186,7 @@ func (t *Template) renderProject(p Project) ([]byte, error) {
 	root := document.Content[0]
 	p.replaceIn(root)
 	remove(root, "template")
-	set(root, "name", p.Name)
+	set(root, "name", t.NameOf(p))
 	if p.Description == "" {
 		remove(root, "description")
 	} else {

@@ -19,13 +19,17 @@ type given struct {
 
 // Parse puts a command line into the order that the parser needs: commands, flags, arguments. The parser would take a
 // flag after an argument as another argument: `config set KEY VALUE --secret` would store a secret in plain text.
-// Unknown flags, unknown commands and a wrong number of arguments are errors.
+// Unknown flags, unknown commands and a wrong number of arguments are errors. A line that asks for help becomes the
+// command and --help alone: the parser would take an argument for a command below it, or at the root.
 func Parse(app *cli.App, args []string) ([]string, error) {
 	if len(args) == 2 && (args[1] == "--version" || args[1] == "-version" || args[1] == "-v") {
 		return []string{args[0], "version"}, nil
 	}
 	if len(args) < 2 {
 		return args, nil
+	}
+	if args[1] == "help" || args[1] == "h" {
+		args = append(append(args[:1:1], args[2:]...), "--help")
 	}
 	takes := valued(app.Commands)
 	addValued(takes, meant(app.Commands, args[1:], takes))
@@ -39,15 +43,19 @@ func Parse(app *cli.App, args []string) ([]string, error) {
 		l.command = l.below[i]
 		l.path, l.words, l.below = append(l.path, l.words[0]), l.words[1:], l.command.Subcommands
 	}
-	if err := l.check(); err != nil {
+	help, err := l.check()
+	if err != nil {
 		return nil, err
+	}
+	if help {
+		return append(l.path, "--help"), nil
 	}
 	arranged := l.path
 	for _, f := range flags {
 		arranged = append(arranged, f.words...)
 	}
-	if l.command == nil || len(l.words) == 0 {
-		return append(arranged, l.words...), nil
+	if len(l.words) == 0 {
+		return arranged, nil
 	}
 	return append(append(arranged, "--"), l.words...), nil
 }
@@ -137,16 +145,14 @@ func (l line) String() string {
 	return text[strings.LastIndexByte(l.path[0], '/')+1:]
 }
 
-// check returns an error if the command does not accept the line.
-func (l line) check() error {
-	help, err := l.checkFlags()
+// check returns an error if the command does not accept the line. help is true if the line asks for help.
+func (l line) check() (help bool, err error) {
+	help, err = l.checkFlags()
 	if err != nil && !l.elsewhere() {
-		return err
+		return false, err
 	}
 	switch {
-	case help || l.command == nil && (len(l.words) == 0 || l.words[0] == "help" || l.words[0] == "h"):
-		return nil
-	case l.command == nil || len(l.command.Subcommands) > 0 && len(l.words) > 0:
+	case len(l.words) > 0 && (l.command == nil || len(l.command.Subcommands) > 0):
 		hint := l.stock(l.words[0])
 		if hint == "" {
 			hint = meantCommand(l.words[0], l.below, l.command == nil)
@@ -154,14 +160,16 @@ func (l line) check() error {
 		if hint == "" {
 			hint = fmt.Sprintf("; see %s --help", l)
 		}
-		return deployments.Errorf(deployments.CodeInvalid, "%s has no command %q%s", l, l.words[0], hint)
+		return false, deployments.Errorf(deployments.CodeInvalid, "%s has no command %q%s", l, l.words[0], hint)
+	case help || l.command == nil:
+		return help, nil
 	}
 	least, most := arity(l.command.ArgsUsage)
 	if len(l.words) < least || most >= 0 && len(l.words) > most {
-		return deployments.Errorf(deployments.CodeInvalid, "%s takes %s, not %s; see %s --help",
+		return false, deployments.Errorf(deployments.CodeInvalid, "%s takes %s, not %s; see %s --help",
 			l, orNone(l.command.ArgsUsage), arguments(len(l.words)), l)
 	}
-	return l.checkEncoding()
+	return false, l.checkEncoding()
 }
 
 // elsewhere reports whether the line is a command of another tool, whose flags are not ours, either.

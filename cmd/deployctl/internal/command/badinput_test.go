@@ -145,11 +145,23 @@ func TestMissingRequiredConfigurationIsNamedBeforeAnythingRuns(t *testing.T) {
 	}
 }
 
+func TestAStackThatIsUnknownAndConfiguredMayBeLost(t *testing.T) {
+	d := newDesk(t, map[string]string{"Pulumi.yaml": yamlProject, "Pulumi.prod.yaml": "config: {}\n"})
+	const lost = "Pulumi.prod.yaml is there: if the service has lost the stack, deployctl up --adopt"
+	d.refused(2, lost, "up", "--yes", "--stack", "prod")
+	if said := d.run("up", "--yes", "--stack", "test").err; strings.Contains(said, "--adopt") {
+		t.Errorf("of a stack without configuration it says %s", said)
+	}
+}
+
 func TestASecretThatCannotBeDecryptedIsNamed(t *testing.T) {
 	d := newDesk(t, map[string]string{"Pulumi.yaml": yamlProject})
 	d.stack("dev")
 	d.write("Pulumi.dev.yaml", "config:\n  shop:password:\n    secure: nonsense\n")
 	d.refused(2, "cannot decrypt shop:password in", "up", "--yes")
+	if said := d.run("up", "--yes").err; strings.Contains(said, "(: ") {
+		t.Errorf("it says %s", said)
+	}
 	if len(d.service.Requests) != 0 {
 		t.Error("an update was submitted")
 	}

@@ -43,7 +43,7 @@ func TestOrphansAreListedByAPreviewOfARefresh(t *testing.T) {
 		return memory.Script{Status: "succeeded", Items: told}
 	}
 	got := d.must("stack", "orphans")
-	for _, want := range []string{"left-1: it bears", "Nothing was deleted", "deployctl import TYPE NAME ID",
+	for _, want := range []string{"left-1: it bears", "Nothing was deleted", "import TYPE NAME ID --protect=false",
 		"Not listed: gcp:pubsub/topic:Topic: no rule"} {
 		if strings.Count(got, want) != 1 {
 			t.Errorf("it says %q not once:\n%s", want, got)

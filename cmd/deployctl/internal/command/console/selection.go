@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -192,7 +194,25 @@ func (s *Session) UnknownStack(ctx context.Context, name deployments.StackName) 
 		short = name.String() // of another organization or project than the command's
 	}
 	return deployments.Errorf(deployments.CodeNotFound, "there is no stack %s; see deployctl stack ls, or create it "+
-		"with deployctl stack init %s", name, short)
+		"with deployctl stack init %s%s", name, short, s.wasThere(name))
+}
+
+// wasThere says what to do about a stack that the service does not know, and of which the project has the
+// configuration: its state may have been lost.
+func (s *Session) wasThere(name deployments.StackName) string {
+	if s.Project == nil || s.Project.Name() != name.Project {
+		return ""
+	}
+	file, err := s.Project.Stack(name.Stack)
+	if err == nil {
+		_, err = os.Stat(file.Path)
+	}
+	if err != nil {
+		return "" // a file that is damaged is said by the commands that need it
+	}
+	return fmt.Sprintf(". %s is there: if the service has lost the stack, deployctl up --adopt then takes in what "+
+		"exists; if the stack had been renamed, stack init needs its first name, --identity ORG/PROJECT/STACK "+
+		"(docs/convergence.md#after-you-have-lost-everything)", filepath.Base(file.Path))
 }
 
 // MeantStack returns the name of the project's stack that is most similar to one that does not exist.

@@ -265,7 +265,7 @@ func (d *draft) key(name string) string {
 	if strings.Contains(name, ":") {
 		return name
 	}
-	return d.project.Name + ":" + name
+	return d.template.NameOf(d.project) + ":" + name
 }
 
 // answer asks a question of the template. A secret is not shown while it is typed, and its default is not shown at all.
@@ -294,7 +294,8 @@ func firstStack(ctx context.Context, s *console.Session, d *draft) error {
 		return err
 	}
 	if s.Project == nil {
-		return deployments.Errorf(deployments.CodeInvalid, "stack %s is not of project %s", name, d.project.Name)
+		return deployments.Errorf(deployments.CodeInvalid, "stack %s is not of project %s", name,
+			d.template.NameOf(d.project))
 	}
 	if err := stack.InitStack(ctx, s, d.stack, name, s.Flags.String("secrets-provider"), true); err != nil {
 		return err

@@ -124,6 +124,9 @@ func importOfFlags(s *console.Session, typ, name, id string) (importfile.File, e
 	return file, nil
 }
 
+// undeclared is what becomes of imported resources that the program does not declare.
+const undeclared = "an up whose program does not declare them would delete them, or fail because they are protected."
+
 // declared prints the declarations that an import has written, or writes them to --out.
 func declared(s *console.Session, state *projection.State) error {
 	text := state.Program
@@ -138,15 +141,14 @@ func declared(s *console.Session, state *projection.State) error {
 			return deployments.Errorf(deployments.CodeInvalid, "the resources are imported, but their declarations could "+
 				"not be written: %w; deployctl attach prints them", err)
 		}
-		s.Note("Wrote the declarations of the imported resources to " + s.Flags.String("out") + ". Copy them into the " +
-			"program: an up whose program does not declare them would delete them.")
+		s.Note("Wrote the declarations of the imported resources to " + s.Flags.String("out") + ". If the " +
+			"program does not declare these yet, copy them into it: " + undeclared)
 		return nil
 	}
 	if s.Flags.Bool("json") {
 		return nil // the events have it
 	}
-	s.Note("\nCopy these declarations into the program: an up whose program does not declare them would delete the " +
-		"resources, or fail because they are protected.\n")
+	s.Note("\nIf the program does not declare these resources yet, copy this into it: " + undeclared + "\n")
 	s.Say("%s", strings.TrimRight(text, "\n"))
 	return nil
 }

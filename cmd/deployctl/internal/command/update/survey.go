@@ -316,8 +316,9 @@ func (t *survey) sayOrphans(s *console.Session, heading string) {
 		s.Say("%s", safetext.Message("  "+o.Type+" "+o.ID+": "+o.Why))
 	}
 	if len(t.Orphans) > 0 {
-		s.Say("Nothing was deleted. Leave what another stack has (deployctl state move). Take in what you need, or what is " +
-			"to be deleted, with deployctl import TYPE NAME ID: what no program declares, the next deployctl up deletes.")
+		s.Say("Nothing was deleted. Leave what another stack has (deployctl state move). Take in what you need with " +
+			"deployctl import TYPE NAME ID, and what is to be deleted with deployctl import TYPE NAME ID --protect=false: " +
+			"the next deployctl up deletes what no program declares and nothing protects. A bucket must be empty by then.")
 	}
 	for _, m := range t.NotListed {
 		s.Say("%s", safetext.Message("Not listed: "+m.Type+": "+m.Why))
