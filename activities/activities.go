@@ -13,6 +13,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/host/bundlecache"
+	"github.com/deployctl/deployctl/internal/host/heartbeat"
 	"github.com/deployctl/deployctl/internal/host/ratelimit"
 	"github.com/deployctl/deployctl/internal/host/runlink"
 	"github.com/deployctl/deployctl/internal/plugin/plugins"
@@ -27,7 +28,7 @@ import (
 type Options struct {
 	Store *statestore.Store
 	Runs  runlink.Runs
-	Heart Heart
+	Heart heartbeat.Heart
 	// Worker is the private task queue of this worker process.
 	Worker string
 	// Organizations are the only organizations whose updates this worker hosts; empty: all that have no workers of their

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/host/failure"
 	"github.com/deployctl/deployctl/internal/host/policies"
 	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
 	"github.com/deployctl/deployctl/internal/values/token"
@@ -61,11 +62,11 @@ func (s *session) analyzerResource(ctx context.Context, p engine.Plan) (plugin.A
 	}
 	ref, err := token.ParseReference(p.Provider.Ref)
 	if err != nil {
-		return r, internalError(err)
+		return r, failure.Internal(err)
 	}
 	inputs, err := s.values.Decode(ctx, p.Provider.Inputs)
 	r.Provider = providerResource(ref.URN(), inputs)
-	return r, internalError(err)
+	return r, failure.Internal(err)
 }
 
 func providerResource(u urn.URN, inputs resource.PropertyMap) *plugin.AnalyzerProviderResource {
@@ -106,10 +107,10 @@ func (a *analysis) remediate(ctx context.Context, pack *policyPack) error {
 			case r.Properties != nil:
 				done := engine.Remediation{Pack: of, Policy: r.PolicyName}
 				if done.Before, err = a.session.values.Encode(ctx, a.resource.Properties); err != nil {
-					return internalError(err)
+					return failure.Internal(err)
 				}
 				if done.After, err = a.session.values.Encode(ctx, r.Properties); err != nil {
-					return internalError(err)
+					return failure.Internal(err)
 				}
 				a.result.Remediations = append(a.result.Remediations, done)
 				a.resource.Properties = r.Properties
@@ -193,14 +194,4 @@ func (p *policyPack) summarize(
 func (s *session) put(event apitype.EngineEvent) {
 	event.Timestamp = int(time.Now().Unix())
 	s.log.Put(event)
-}
-
-// analysis redacts what policies say.
-func (c redactor) analysis(a *engine.Analysis) {
-	if a == nil {
-		return
-	}
-	for i := range a.Violations {
-		a.Violations[i].Message = c(a.Violations[i].Message)
-	}
 }

@@ -6,6 +6,8 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/host/failure"
+	"github.com/deployctl/deployctl/internal/host/heartbeat"
 	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
 	"github.com/deployctl/deployctl/internal/sys/panics"
 	"github.com/deployctl/deployctl/internal/values/token"
@@ -22,15 +24,15 @@ func (a *Activities) AnalyzeStack(ctx context.Context, in deployments.AnalyzeSta
 	result := engine.StackAnalyzed{Op: in.Command.Op}
 	s, err := a.hosted(ctx, in.Update, in.Base)
 	if err != nil {
-		return result, failure(err)
+		return result, failure.Of(err)
 	}
-	beats := startHeartbeat(ctx, a.Heart)
-	defer beats.stop()
-	ctx, cancel := beats.untilCancelled(ctx)
+	beats := heartbeat.Start(ctx, a.Heart)
+	defer beats.Stop()
+	ctx, cancel := beats.UntilCancelled(ctx)
 	defer cancel()
 	states, err := a.statesOf(ctx, in)
 	if err != nil {
-		return result, failure(err)
+		return result, failure.Of(err)
 	}
 	err = panics.Do("checking the policies of the stack", func() error {
 		return s.retried(ctx, func() (err error) {
@@ -38,27 +40,27 @@ func (a *Activities) AnalyzeStack(ctx context.Context, in deployments.AnalyzeSta
 			return err
 		})
 	})
-	if beats.wasCancelled() {
+	if beats.WasCancelled() {
 		return result, temporal.NewCanceledError()
 	}
 	hide := s.redactor(ctx, bagsOfStates(states)...)
-	var own *serviceError
+	own, internal := failure.OfService(err)
 	switch {
 	case ctx.Err() != nil:
 		return result, ctx.Err()
-	case isInternal(err, &own):
-		return result, hide.failure(own.err)
+	case internal:
+		return result, hide.Failure(own)
 	case err != nil:
 		result.Analysis, result.Error = nil, hide(pluginhost.ErrorText(err))
 	}
-	hide.analysis(result.Analysis)
+	hide.Analysis(result.Analysis)
 	return result, nil
 }
 
 func bagsOfStates(states []engine.State) []engine.Bag {
 	var bags []engine.Bag
 	for i := range states {
-		bags = append(bags, bagsOf(nil, &states[i])...)
+		bags = append(bags, failure.BagsOf(nil, &states[i])...)
 	}
 	return bags
 }
@@ -124,12 +126,12 @@ func (s *session) stackResources(
 	for _, state := range states {
 		outputs, err := s.values.Decode(ctx, state.Outputs)
 		if err != nil {
-			return nil, internalError(err)
+			return nil, failure.Internal(err)
 		}
 		if token.IsProvider(state.Type) {
 			inputs, err := s.values.Decode(ctx, state.Inputs)
 			if err != nil {
-				return nil, internalError(err)
+				return nil, failure.Internal(err)
 			}
 			providers[state.URN] = providerResource(state.URN, inputs)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/host/failure"
 	"go.temporal.io/sdk/activity"
 )
 
@@ -127,10 +128,10 @@ func Reported(a *Activities, token []byte, err error) {
 // remember keeps the result of the attempt until Temporal has it. An error after which the step is repeated is the
 // answer that it had no effect, unless only words say so.
 func (at *attempt) remember(ctx context.Context, result engine.StepFinished, err error) {
-	_, rejected := rejection(err)
+	_, rejected := failure.Rejection(err)
 	switch {
 	case err == nil:
-	case rejected && at.evidence == nil, isType(err, deployments.ErrorPostponed) && !at.sent:
+	case rejected && at.evidence == nil, failure.IsType(err, deployments.ErrorPostponed) && !at.sent:
 		result = absent
 		result.Op = at.step.Op
 	default:
@@ -149,8 +150,8 @@ func (at *attempt) leave(ctx context.Context, result engine.StepFinished) {
 	defer cancel()
 	go func() {
 		select {
-		case <-at.heartbeat.stopping:
-			_ = pause(ctx, lastLeave)
+		case <-at.heartbeat.Stopping():
+			_ = failure.Pause(ctx, lastLeave)
 			cancel()
 		case <-ctx.Done():
 		}

@@ -14,16 +14,16 @@ func (at *attempt) wait(ctx context.Context, p *pluginhost.Provider, done <-chan
 	select {
 	case <-done:
 		return true
-	case <-at.heartbeat.cancelled:
+	case <-at.heartbeat.Cancelled():
 	case <-ctx.Done():
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			return false
 		}
-		if !at.heartbeat.cancelRequested(ctx) { // Temporal is unreachable, or the worker stops: the call continues
+		if !at.heartbeat.CancelRequested(ctx) { // Temporal is unreachable, or the worker stops: the call continues
 			select {
 			case <-done:
 				return true
-			case <-at.heartbeat.cancelled:
+			case <-at.heartbeat.Cancelled():
 			}
 		}
 	}

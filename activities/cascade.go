@@ -6,6 +6,8 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/host/failure"
+	"github.com/deployctl/deployctl/internal/host/heartbeat"
 	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
 	"github.com/deployctl/deployctl/internal/values/token"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
@@ -18,9 +20,9 @@ import (
 func (a *Activities) Cascade(ctx context.Context, in deployments.CascadeInput) (engine.CascadePlanned, error) {
 	s, err := a.hosted(ctx, in.Update, in.Base)
 	if err != nil {
-		return engine.CascadePlanned{}, failure(err)
+		return engine.CascadePlanned{}, failure.Of(err)
 	}
-	defer startHeartbeat(ctx, a.Heart).stop()
+	defer heartbeat.Start(ctx, a.Heart).Stop()
 
 	c := cascade{session: s, providers: in.Cascade.Providers, members: map[urn.URN]bool{in.Cascade.Root.URN: true}}
 	planned := engine.CascadePlanned{Op: in.Cascade.Op}
@@ -32,13 +34,13 @@ func (a *Activities) Cascade(ctx context.Context, in deployments.CascadeInput) (
 			return err
 		})
 		provider := c.providers[candidate.Provider]
-		hide := s.redactor(ctx, bagsOf(&provider, &candidate)...)
-		var own *serviceError
+		hide := s.redactor(ctx, failure.BagsOf(&provider, &candidate)...)
+		own, internal := failure.OfService(err)
 		switch {
 		case ctx.Err() != nil:
 			return planned, ctx.Err()
-		case isInternal(err, &own):
-			return planned, hide.failure(own.err)
+		case internal:
+			return planned, hide.Failure(own)
 		case err != nil:
 			return engine.CascadePlanned{Op: in.Cascade.Op, Error: hide(pluginhost.ErrorText(err))}, nil
 		case replaces:
@@ -75,11 +77,11 @@ func (c cascade) replaces(ctx context.Context, r engine.State) (bool, []string, 
 	}
 	inputs, err := c.session.values.Decode(ctx, r.Inputs)
 	if err != nil {
-		return false, nil, internalError(err)
+		return false, nil, failure.Internal(err)
 	}
 	outputs, err := c.session.values.Decode(ctx, r.Outputs)
 	if err != nil {
-		return false, nil, internalError(err)
+		return false, nil, failure.Internal(err)
 	}
 	news := inputs.Copy()
 	affected := false
@@ -128,7 +130,7 @@ func (c cascade) providerOf(ctx context.Context, r engine.State) (differ, error)
 	}
 	p, ok := c.providers[r.Provider]
 	if !ok {
-		return nil, internalError(deployments.Errorf(deployments.CodeInternal, "a cascade lacks provider %s of %s",
+		return nil, failure.Internal(deployments.Errorf(deployments.CodeInternal, "a cascade lacks provider %s of %s",
 			r.Provider,
 			r.URN))
 	}

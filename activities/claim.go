@@ -10,6 +10,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/host/failure"
 	"github.com/deployctl/deployctl/internal/host/stackconfig"
 	"github.com/deployctl/deployctl/internal/sys/panics"
 	"github.com/deployctl/deployctl/internal/values/redaction"
@@ -31,14 +32,14 @@ func (a *Activities) Head(ctx context.Context, name deployments.StackName) (depl
 	})
 	reading.Go(func() error { a.expect(reads, name.Organization); return nil })
 	if err := reading.Wait(); err != nil {
-		return deployments.Head{}, failureAtOnce(err)
+		return deployments.Head{}, failure.AtOnce(err)
 	}
 	var err error
 	head := h.Contract(name)
 	head.Next = next
 	if a.Unseen != nil {
 		if head.Next, err = a.Unseen(ctx, name, max(head.Next, head.Version+1)); err != nil {
-			return head, failureAtOnce(err)
+			return head, failure.AtOnce(err)
 		}
 	}
 	if head.Active != nil {
@@ -54,7 +55,7 @@ func (a *Activities) Head(ctx context.Context, name deployments.StackName) (depl
 // head. Claiming twice with the same number is the same as claiming once.
 func (a *Activities) Claim(ctx context.Context, in deployments.ClaimInput) (deployments.Claimed, error) {
 	claimed, err := a.claim(ctx, in)
-	return claimed, failureAtOnce(err)
+	return claimed, failure.AtOnce(err)
 }
 
 func (a *Activities) claim(ctx context.Context, in deployments.ClaimInput) (deployments.Claimed, error) {
@@ -71,7 +72,7 @@ func (a *Activities) claim(ctx context.Context, in deployments.ClaimInput) (depl
 		return deployments.Claimed{}, full
 	}
 	if asked.held != "" {
-		return deployments.Claimed{}, Postponed(ctx, asked.held, longestHold)
+		return deployments.Claimed{}, failure.Later(ctx, asked.held, longestHold)
 	}
 	if asked.refused != nil {
 		return deployments.Claimed{}, asked.refused

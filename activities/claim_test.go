@@ -9,6 +9,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/host/failure"
 )
 
 func TestAnUpdateWhoseCallerMayNotDeployAnyMoreDoesNotBegin(t *testing.T) {
@@ -125,7 +126,7 @@ func TestAnOrganizationsUpdatesBeyondThoseThatAWorkerHostsWaitAndTakeNothing(t *
 	}
 	in := deployments.ClaimInput{Number: 1, Update: deployments.UpdateName{StackName: testStack, Version: "1"},
 		Request: deployments.UpdateRequest{Stack: testStack, Kind: engine.KindDestroy, Submitted: h.submitted(testStack)}}
-	if _, err := call[deployments.Claimed](h, h.acts.Claim, in); !isType(err, deployments.ErrorPostponed) {
+	if _, err := call[deployments.Claimed](h, h.acts.Claim, in); !failure.IsType(err, deployments.ErrorPostponed) {
 		t.Errorf("one too many: %v", err)
 	}
 	if _, err := h.store.Request(t.Context(), in.Update); deployments.CodeOf(err) != deployments.CodeNotFound {

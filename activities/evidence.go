@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/host/failure"
 	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
 	"github.com/deployctl/deployctl/internal/settle/errorclass"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
@@ -37,7 +38,8 @@ func (at *attempt) weigh(
 		result.Evidence = &engine.Evidence{Class: engine.ErrorDefinite}
 		return result, nil
 	}
-	hide := at.session.redactor(ctx, bagsOf(at.step.Provider, at.step.New, at.step.Old)...) // the verdict quotes the text
+	// The verdict quotes the text.
+	hide := at.session.redactor(ctx, failure.BagsOf(at.step.Provider, at.step.New, at.step.Old)...)
 	call := callOf(at.step.Kind)
 	verdict, err := at.session.own.Errors.Classify(errorclass.Error{
 		Type: string(at.step.Type), Step: call, Code: code, Text: hide(text),
@@ -77,7 +79,7 @@ func (at *attempt) weigh(
 		return result, nil
 	}
 	at.evidence = result.Evidence
-	return engine.StepFinished{}, notDone(text+"; the error is "+result.Evidence.String(), 0)
+	return engine.StepFinished{}, failure.NotDone(text+"; the error is "+result.Evidence.String(), 0)
 }
 
 // notLooked says why a create could not be looked for.
@@ -96,7 +98,7 @@ func (at *attempt) passes(ctx context.Context, text string) bool {
 		at.mayPass(text)
 }
 
-// mayPass is passes without a bound.
+// MayPass is passes without a bound.
 func (at *attempt) mayPass(text string) bool {
 	v, err := at.session.own.Errors.Classify(errorclass.Error{
 		Type: string(at.step.Type), Step: "read", Code: codes.Unknown,

@@ -8,6 +8,8 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/host/failure"
+	"github.com/deployctl/deployctl/internal/host/heartbeat"
 	"github.com/deployctl/deployctl/internal/sys/panics"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
@@ -17,9 +19,9 @@ import (
 // Settled commits an update: it writes the checkpoint, moves the head, and closes the history and the event log. It may
 // run more than once.
 func (a *Activities) Settled(ctx context.Context, in deployments.CommitInput) (deployments.UpdateInfo, error) {
-	defer Beat(ctx)()
+	defer heartbeat.Beat(ctx)()
 	info, err := a.settled(ctx, in)
-	return info, failureUntilStored(err)
+	return info, failure.UntilStored(err)
 }
 
 // executes reports, as CodeConflict, that another workflow run than that of this activity has the stack for an update.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/host/failure"
 	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
 	"github.com/deployctl/deployctl/internal/settle/settlerule"
 	"github.com/deployctl/deployctl/internal/settle/stackkeys"
@@ -134,7 +135,7 @@ func (at *attempt) existsBy(
 	}
 	declared, err := at.session.values.Decode(ctx, at.step.New.Inputs)
 	if err != nil {
-		return nil, internalError(err)
+		return nil, failure.Internal(err)
 	}
 	seeded, err := at.seeded(ctx, p, f, declared, inputs)
 	if err != nil {
@@ -151,7 +152,7 @@ func (at *attempt) existsBy(
 	case err != nil:
 		return nil, err
 	case ended != nil && at.passes(ctx, ended.Error):
-		return nil, notDone(ended.Error, 0)
+		return nil, failure.NotDone(ended.Error, 0)
 	case ended != nil && (ended.Outcome == engine.OutcomeUndecidable || forbidden.MatchString(ended.Error) ||
 		at.mayPass(ended.Error)):
 		return nil, &lookError{ended.Error}
@@ -173,7 +174,7 @@ func (at *attempt) existsBy(
 // be meant to be there: a preview that writes a file for an import, a setting that exists from the start. So it is left
 // to the create, unless a person takes it over.
 func (at *attempt) unproven(ctx context.Context, id string) (*engine.Found, error) {
-	hide := at.session.redactor(ctx, bagsOf(at.step.Provider, at.step.New)...)
+	hide := at.session.redactor(ctx, failure.BagsOf(at.step.Provider, at.step.New)...)
 	if at.step.Look == nil || !at.step.Look.TakeOver {
 		at.session.tell(diag.Warning, at.step.URN, "something exists under its name, and nothing shows that it is this "+
 			"stack's: "+hide(id)+"; the create may fail, or change it; import it, or take it over with --adopt")
@@ -271,7 +272,7 @@ func (pl *planner) notFound(ctx context.Context, at *attempt, checked resource.P
 	case checked.ContainsUnknowns():
 		why = "its inputs are known only after other resources are made"
 	}
-	hide := pl.session.redactor(ctx, bagsOf(pl.ask.Provider, at.step.New)...)
+	hide := pl.session.redactor(ctx, failure.BagsOf(pl.ask.Provider, at.step.New)...)
 	pl.session.tell(diag.Info, pl.ask.URN, deployments.Finding{Kind: deployments.NotFound,
 		Type: string(pl.ask.Goal.Type), Why: hide(why)}.String())
 }

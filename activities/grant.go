@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/host/failure"
 )
 
 const (
@@ -31,8 +32,8 @@ func (a *Activities) roomFor(ctx context.Context, u deployments.UpdateName) erro
 	if hosted, _ := a.hostedOf(u.Organization); hosted < mostHosted || a.sessions[u.String()] != nil {
 		return nil
 	}
-	return Postponed(ctx, fmt.Sprintf("the worker hosts %d updates of the organization %s", mostHosted, u.Organization),
-		longestClaimPause)
+	return failure.Later(ctx,
+		fmt.Sprintf("the worker hosts %d updates of the organization %s", mostHosted, u.Organization), longestClaimPause)
 }
 
 // grant returns how many steps at a time another update of an organization may make, of those that it asks for. The

@@ -8,6 +8,8 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/host/failure"
+	"github.com/deployctl/deployctl/internal/host/heartbeat"
 	"github.com/deployctl/deployctl/internal/host/monitor"
 	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
 	"github.com/deployctl/deployctl/internal/sys/panics"
@@ -27,16 +29,16 @@ import (
 func (a *Activities) Hook(ctx context.Context, in deployments.HookInput) (engine.HookFinished, error) {
 	s, err := a.hosted(ctx, in.Update, in.Base)
 	if err != nil {
-		return engine.HookFinished{}, failure(err)
+		return engine.HookFinished{}, failure.Of(err)
 	}
-	beats := startHeartbeat(ctx, a.Heart)
-	defer beats.stop()
+	beats := heartbeat.Start(ctx, a.Heart)
+	defer beats.Stop()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
 		select {
-		case <-beats.cancelled:
-		case <-beats.stopping:
+		case <-beats.Cancelled():
+		case <-beats.Stopping():
 		case <-ctx.Done():
 		}
 		cancel()
@@ -46,15 +48,15 @@ func (a *Activities) Hook(ctx context.Context, in deployments.HookInput) (engine
 	result := engine.HookFinished{Op: h.Op, Point: h.Point, Nth: h.Nth}
 	err = panics.Do("running hook "+h.Name, func() error { return s.runHook(ctx, h, &result) })
 	select {
-	case <-beats.cancelled:
+	case <-beats.Cancelled():
 		return result, temporal.NewCanceledError()
-	case <-beats.stopping:
-		return result, notStarted("the worker stops")
+	case <-beats.Stopping():
+		return result, failure.NotStarted("the worker stops")
 	default:
 	}
-	hide := s.redactor(ctx, bagsOf(nil, h.Old, h.New)...)
-	if retryable[deployments.CodeOf(err)] || ctx.Err() != nil {
-		return result, hide.failure(err)
+	hide := s.redactor(ctx, failure.BagsOf(nil, h.Old, h.New)...)
+	if failure.Retryable(err) || ctx.Err() != nil {
+		return result, hide.Failure(err)
 	}
 	if err != nil {
 		result.Error = pluginhost.ErrorText(err)

@@ -6,6 +6,8 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/host/failure"
+	"github.com/deployctl/deployctl/internal/host/heartbeat"
 	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
 	"go.temporal.io/sdk/temporal"
 )
@@ -20,32 +22,32 @@ func (a *Activities) Inquire(ctx context.Context, in deployments.SettleInput) (e
 		return unknown, nil
 	}
 	if _, err := s.await(ctx); err != nil {
-		return unknown, failure(err)
+		return unknown, failure.Of(err)
 	}
 	at, ctx, end := a.lostAttempt(ctx, s, in)
 	defer end()
 	result, err := at.remembered(ctx, true)
 	hide := at.redactResult(ctx, &result)
 	result.Attempt = in.Attempt()
-	return result, hide.failure(err)
+	return result, hide.Failure(err)
 }
 
 // lostAttempt begins to find out about a lost attempt, until end is called or the activity is cancelled.
 func (a *Activities) lostAttempt(
 	ctx context.Context, s *session, in deployments.SettleInput,
 ) (at *attempt, settling context.Context, end func()) {
-	at = &attempt{session: s, step: in.Settle.Step, round: in.Round, heartbeat: startHeartbeat(ctx, a.Heart)}
+	at = &attempt{session: s, step: in.Settle.Step, round: in.Round, heartbeat: heartbeat.Start(ctx, a.Heart)}
 	settling, cancel := context.WithCancelCause(ctx)
 	go func() {
 		select {
-		case <-at.heartbeat.cancelled:
+		case <-at.heartbeat.Cancelled():
 			cancel(temporal.NewCanceledError())
 		case <-settling.Done():
 		}
 	}()
 	return at, settling, func() {
 		cancel(nil)
-		at.heartbeat.stop()
+		at.heartbeat.Stop()
 	}
 }
 
@@ -67,11 +69,11 @@ func (at *attempt) awaitLostCall(ctx context.Context) (bool, error) {
 			if !lost.keeping.Load() {
 				return false, nil
 			}
-			timer.Reset(lastRetry) // it was answered, and its result is being stored
-		case <-at.heartbeat.cancelled:
+			timer.Reset(failure.LastRetry) // it was answered, and its result is being stored
+		case <-at.heartbeat.Cancelled():
 			waiting = false
 		case <-ctx.Done():
-			if !at.heartbeat.cancelRequested(ctx) {
+			if !at.heartbeat.CancelRequested(ctx) {
 				return false, context.Cause(ctx)
 			}
 			waiting = false

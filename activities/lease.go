@@ -9,6 +9,8 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/events/eventlog"
+	"github.com/deployctl/deployctl/internal/host/failure"
+	"github.com/deployctl/deployctl/internal/host/heartbeat"
 	"github.com/deployctl/deployctl/internal/sys/mempool"
 	"github.com/deployctl/deployctl/internal/sys/panics"
 	"github.com/deployctl/deployctl/statestore"
@@ -16,7 +18,7 @@ import (
 
 // BeginLease claims the stack for an update that its client executes. It may run more than once.
 func (a *Activities) BeginLease(ctx context.Context, in deployments.UpdateInput) error {
-	return failureAtOnce(a.beginLease(ctx, in))
+	return failure.AtOnce(a.beginLease(ctx, in))
 }
 
 func (a *Activities) beginLease(ctx context.Context, in deployments.UpdateInput) error {
@@ -93,16 +95,16 @@ func (a *Activities) takeSettled(ctx context.Context, s *session) error {
 // EndLease commits what the client of an update has written, and ends the update. It may run more than once. Its memory
 // is shared with other ends by organization, because clients decide how much that is.
 func (a *Activities) EndLease(ctx context.Context, in deployments.LeaseEnd) (deployments.LeaseEnded, error) {
-	defer Beat(ctx)()
+	defer heartbeat.Beat(ctx)()
 	claim := a.leases.Claim(in.Update.Organization, nil)
 	defer claim.Release()
 	ctx = mempool.With(ctx, claim, leasePatience)
 	info, err := a.endLease(ctx, in)
 	if err != nil {
-		return deployments.LeaseEnded{UpdateInfo: info}, failureUntilStored(err)
+		return deployments.LeaseEnded{UpdateInfo: info}, failure.UntilStored(err)
 	}
 	settle, err := a.Settling(ctx, info)
-	return deployments.LeaseEnded{UpdateInfo: info, Settle: settle}, failureUntilStored(err)
+	return deployments.LeaseEnded{UpdateInfo: info, Settle: settle}, failure.UntilStored(err)
 }
 
 // Settling returns the request that settles what the client of an update began and did not end; nil when nothing is to

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/deployctl/deployctl/internal/host/failure"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -69,7 +70,7 @@ func TestASessionThatWasLostIsNotMadeAgainOnAWorkerOfOthers(t *testing.T) {
 }
 
 func TestARunOfAScheduleWaitsForAWorkerOfItsStack(t *testing.T) {
-	waiting := Failure(deployments.Errorf(deployments.CodeNoWorker, "no worker takes it up"))
+	waiting := failure.Of(deployments.Errorf(deployments.CodeNoWorker, "no worker takes it up"))
 	var application *temporal.ApplicationError
 	if !errors.As(waiting, &application) || application.NonRetryable() {
 		t.Errorf("a submission that no worker takes up is not made again: %v", waiting)

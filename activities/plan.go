@@ -9,6 +9,8 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/host/failure"
+	"github.com/deployctl/deployctl/internal/host/heartbeat"
 	"github.com/deployctl/deployctl/internal/plugin/intake"
 	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
 	"github.com/deployctl/deployctl/internal/sys/panics"
@@ -32,11 +34,11 @@ const (
 func (a *Activities) Plan(ctx context.Context, in deployments.PlanInput) (deployments.PlanOutput, error) {
 	s, err := a.hosted(ctx, in.Update, in.Base)
 	if err != nil {
-		return deployments.PlanOutput{}, failure(err)
+		return deployments.PlanOutput{}, failure.Of(err)
 	}
-	beats := startHeartbeat(ctx, a.Heart)
-	defer beats.stop()
-	ctx, cancel := beats.untilCancelled(ctx)
+	beats := heartbeat.Start(ctx, a.Heart)
+	defer beats.Stop()
+	ctx, cancel := beats.UntilCancelled(ctx)
 	defer cancel()
 
 	results := make([]engine.Planned, len(in.Plans))
@@ -51,7 +53,7 @@ func (a *Activities) Plan(ctx context.Context, in deployments.PlanInput) (deploy
 		})
 	}
 	planning.Wait()
-	if beats.wasCancelled() { // by force, while policy packs were asked
+	if beats.WasCancelled() { // by force, while policy packs were asked
 		return deployments.PlanOutput{}, temporal.NewCanceledError()
 	}
 	if ctx.Err() != nil { // the providers' errors are caused by the end of the context
@@ -87,18 +89,13 @@ func (s *session) plan(ctx context.Context, p engine.Plan) (planned engine.Plann
 		planned, err = s.planOne(ctx, p)
 		return err
 	})
-	seen := append(bagsOf(p.Provider, p.Old), p.Goal.Inputs)
+	seen := append(failure.BagsOf(p.Provider, p.Old), p.Goal.Inputs)
 	for _, b := range p.Goal.Bound {
 		seen = append(seen, b.Bag)
 	}
 	hide := s.redactor(ctx, seen...)
-	planned.Error, err = hide(planned.Error), hide.failure(err)
-	hide.found(planned.Found)
-	hide.failures(planned.Failures)
-	hide.views(planned.Views)
-	hide.analysis(planned.Analysis)
-	cutPlan(ctx, &planned)
-	return planned, err
+	hide.Plan(ctx, &planned)
+	return planned, hide.Failure(err)
 }
 
 // planOne plans one resource. It returns errors of the service; a provider's error is part of the result.
@@ -117,9 +114,8 @@ func (s *session) planOne(ctx context.Context, p engine.Plan) (engine.Planned, e
 		return err
 	})
 	planned.Op = p.Op
-	var own *serviceError
-	if isInternal(err, &own) {
-		return planned, own.err
+	if own, internal := failure.OfService(err); internal {
+		return planned, own
 	}
 	if err != nil {
 		return engine.Planned{Op: p.Op, Error: pluginhost.ErrorText(err)}, nil
@@ -224,7 +220,7 @@ func (pl *planner) plan(ctx context.Context) (engine.Planned, error) {
 		return planned, err
 	}
 	if planned.Inputs, err = pl.session.values.Encode(ctx, checked); err != nil {
-		return planned, internalError(err)
+		return planned, failure.Internal(err)
 	}
 	if pl.continues && diff.Change == engine.ChangeNone {
 		if planned.Inputs.Same(pl.ask.Old.Inputs) {
@@ -249,7 +245,7 @@ func (pl *planner) planComponent(ctx context.Context) (planned engine.Planned, e
 	if analysis != nil && len(analysis.Remediations) > 0 {
 		planned.Inputs, err = pl.session.values.Encode(ctx, inputs)
 	}
-	return planned, internalError(err)
+	return planned, failure.Internal(err)
 }
 
 // analyze asks the policy packs, if there are any, about the checked inputs, and returns those with the remediations.
@@ -271,7 +267,7 @@ func (pl *planner) protect(ctx context.Context, checked resource.PropertyMap) (*
 		if v.IsSecret() && !pl.oldOutputs[key].IsSecret() {
 			bag, err := pl.session.values.Encode(ctx, outputs)
 			if err != nil {
-				return nil, internalError(err)
+				return nil, failure.Internal(err)
 			}
 			return &bag, nil
 		}
@@ -365,12 +361,12 @@ func (pl *planner) preview(
 	properties.ProtectOutputs(outputs, checked, p.Goal.AdditionalSecretOutputs)
 	var err error
 	if planned.Preview, err = pl.session.values.Encode(ctx, outputs); err != nil {
-		return internalError(err)
+		return failure.Internal(err)
 	}
 	planned.Views, err = viewSteps(views.Close(), func(values resource.PropertyMap, inline int) (engine.Bag, error) {
 		return pl.session.values.EncodeWithin(ctx, values, inline)
 	})
-	return internalError(err)
+	return failure.Internal(err)
 }
 
 var _ resourceProvider = (*pluginhost.Provider)(nil)

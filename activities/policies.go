@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/host/failure"
 	"github.com/deployctl/deployctl/internal/host/policies"
 	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
 	"github.com/deployctl/deployctl/internal/sys/panics"
@@ -89,7 +90,7 @@ func (p *policyPack) start(ctx context.Context) error {
 	}
 	head, err := s.store.Head(ctx, s.update.StackName)
 	if err != nil {
-		return internalError(err)
+		return failure.Internal(err)
 	}
 	analyzer, err := s.host.Analyzer(ctx, pluginhost.PolicyPack{
 		Dir: p.dir, Organization: s.update.Organization, Project: s.update.Project, Stack: s.update.Stack,
@@ -141,8 +142,8 @@ func (p *policyPack) configure(ctx context.Context, analyzer *pluginhost.Analyze
 // the service, stay known.
 func (p *policyPack) invalid(err error) error {
 	var lost *pluginhost.LostError
-	var own *serviceError
-	if err == nil || errors.As(err, &lost) || isInternal(err, &own) || retryable[deployments.CodeOf(err)] {
+	_, internal := failure.OfService(err)
+	if err == nil || errors.As(err, &lost) || internal || failure.Retryable(err) {
 		return err
 	}
 	return deployments.Errorf(deployments.CodeInvalid, "%s: %s", p.called(),

@@ -8,6 +8,8 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/host/failure"
+	"github.com/deployctl/deployctl/internal/host/heartbeat"
 	"github.com/deployctl/deployctl/internal/host/runlink"
 	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
 	"go.temporal.io/sdk/temporal"
@@ -30,10 +32,10 @@ const mostPrepared = 32
 func (a *Activities) Program(ctx context.Context, in deployments.ProgramInput) (deployments.ProgramOutput, error) {
 	s, err := a.hosted(ctx, in.Update, in.Base)
 	if err != nil {
-		return deployments.ProgramOutput{}, failure(err)
+		return deployments.ProgramOutput{}, failure.Of(err)
 	}
-	p := startHeartbeat(ctx, a.Heart)
-	defer p.stop()
+	p := heartbeat.Start(ctx, a.Heart)
+	defer p.Stop()
 
 	e := &epoch{activities: a, session: s, goal: in.Goal, number: in.Epoch, link: runlink.New(a.Runs, in.Update, in.Epoch)}
 	s.link.Store(e.link)
@@ -50,7 +52,7 @@ type epoch struct {
 	link       *runlink.Link
 }
 
-func (e *epoch) run(ctx context.Context, p *heartbeater) (deployments.ProgramOutput, error) {
+func (e *epoch) run(ctx context.Context, p *heartbeat.Beats) (deployments.ProgramOutput, error) {
 	serving, closeLink := context.WithCancel(context.WithoutCancel(ctx))
 	var closed sync.WaitGroup
 	closed.Go(func() { e.link.Serve(serving) })
@@ -71,8 +73,8 @@ func (e *epoch) run(ctx context.Context, p *heartbeater) (deployments.ProgramOut
 	flushing, done := context.WithTimeout(context.WithoutCancel(ctx), exitDeadline)
 	defer done()
 	_ = e.session.log.Flush(flushing) // only output is lost
-	if interrupted(err) {
-		if p.cancelRequested(ctx) {
+	if failure.Interrupted(err) {
+		if p.CancelRequested(ctx) {
 			return deployments.ProgramOutput{}, temporal.NewCanceledError()
 		}
 		err = errWorkerStops
@@ -82,21 +84,21 @@ func (e *epoch) run(ctx context.Context, p *heartbeater) (deployments.ProgramOut
 
 // guard ends the program when it is cancelled, the worker stops, the Run has ended, or the heartbeats are about to
 // expire.
-func (e *epoch) guard(ctx context.Context, kill context.CancelCauseFunc, p *heartbeater) {
+func (e *epoch) guard(ctx context.Context, kill context.CancelCauseFunc, p *heartbeat.Beats) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-p.cancelled:
+		case <-p.Cancelled():
 			kill(temporal.NewCanceledError())
-		case <-p.stopping:
+		case <-p.Stopping():
 			kill(errWorkerStops)
 		case <-e.link.Ended():
 			kill(e.link.Err())
 		case <-tick.C:
-			if p.expiring() {
+			if p.Expiring() {
 				kill(errOutOfSight)
 			}
 		}
@@ -152,7 +154,7 @@ func (e *epoch) end(ctx context.Context, err error) (deployments.ProgramOutput, 
 	case err == nil:
 	// the cases that return do not flush the link: the program's next start sends its messages again
 	case errors.Is(err, errWorkerStops):
-		return deployments.ProgramOutput{}, notStarted(err.Error())
+		return deployments.ProgramOutput{}, failure.NotStarted(err.Error())
 	case errors.As(err, &lost), errors.Is(err, errOutOfSight):
 		return deployments.ProgramOutput{Lost: true, OutOfSight: errors.Is(err, errOutOfSight),
 			Error: hide(err.Error())}, nil
@@ -160,8 +162,8 @@ func (e *epoch) end(ctx context.Context, err error) (deployments.ProgramOutput, 
 		exited.Error, exited.Bailed = hide(program.Error()), program.Logged
 	case errors.Is(err, runlink.ErrRunEnded):
 		return deployments.ProgramOutput{Error: err.Error()}, nil
-	case retryable[deployments.CodeOf(err)]:
-		return deployments.ProgramOutput{}, hide.failure(err)
+	case failure.Retryable(err):
+		return deployments.ProgramOutput{}, hide.Failure(err)
 	default:
 		exited.Error = hide(err.Error())
 	}
@@ -169,10 +171,10 @@ func (e *epoch) end(ctx context.Context, err error) (deployments.ProgramOutput, 
 	e.link.Send(deployments.Message{Exited: &exited})
 	switch err := e.link.Flush(ctx); {
 	case errors.Is(err, runlink.ErrRefused): // another start of the program would send the same
-		return out, failure(deployments.Errorf(deployments.CodeInvalid, "%w; Temporal's limit.blobSize.error must be at "+
+		return out, failure.Of(deployments.Errorf(deployments.CodeInvalid, "%w; Temporal's limit.blobSize.error must be at "+
 			"least 2 MiB, and the program should register smaller values", err))
 	case err != nil && !errors.Is(err, runlink.ErrRunEnded):
-		return out, failure(deployments.Errorf(deployments.CodeUnavailable,
+		return out, failure.Of(deployments.Errorf(deployments.CodeUnavailable,
 			"telling the update how its program ended: %w", err))
 	}
 	return out, nil

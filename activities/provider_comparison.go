@@ -5,6 +5,8 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/host/failure"
+	"github.com/deployctl/deployctl/internal/host/heartbeat"
 	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
 	"github.com/deployctl/deployctl/internal/values/token"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
@@ -16,9 +18,9 @@ import (
 func (a *Activities) Compare(ctx context.Context, in deployments.CompareInput) (engine.ProviderDiffed, error) {
 	s, err := a.hosted(ctx, in.Update, in.Base)
 	if err != nil {
-		return engine.ProviderDiffed{}, failure(err)
+		return engine.ProviderDiffed{}, failure.Of(err)
 	}
-	defer startHeartbeat(ctx, a.Heart).stop()
+	defer heartbeat.Start(ctx, a.Heart).Stop()
 
 	result := engine.ProviderDiffed{Op: in.Compare.Op}
 	err = s.retried(ctx, func() (err error) {
@@ -26,12 +28,12 @@ func (a *Activities) Compare(ctx context.Context, in deployments.CompareInput) (
 		return err
 	})
 	hide := s.redactor(ctx, in.Compare.Old.Inputs, in.Compare.New.Inputs)
-	var own *serviceError
+	own, internal := failure.OfService(err)
 	switch {
 	case ctx.Err() != nil:
 		return result, ctx.Err()
-	case isInternal(err, &own):
-		return result, hide.failure(own.err)
+	case internal:
+		return result, hide.Failure(own)
 	case err != nil:
 		result.Error = hide(pluginhost.ErrorText(err))
 	}
@@ -41,14 +43,14 @@ func (a *Activities) Compare(ctx context.Context, in deployments.CompareInput) (
 func (s *session) providerReplaces(ctx context.Context, old, new engine.Provider) (bool, error) {
 	ref, err := token.ParseReference(new.Ref)
 	if err != nil {
-		return false, internalError(deployments.Errorf(deployments.CodeInternal, "provider %q: %w", new.Ref, err))
+		return false, failure.Internal(deployments.Errorf(deployments.CodeInternal, "provider %q: %w", new.Ref, err))
 	}
 	var olds, news resource.PropertyMap
 	if olds, err = s.values.Decode(ctx, old.Inputs); err != nil {
-		return false, internalError(err)
+		return false, failure.Internal(err)
 	}
 	if news, err = s.values.Decode(ctx, new.Inputs); err != nil {
-		return false, internalError(err)
+		return false, failure.Internal(err)
 	}
 	p, err := s.provider(ctx, new.Ref, news, engine.Bag{})
 	if err != nil {

@@ -67,30 +67,6 @@ func TestAStepKeepsItsResultWhateverItsSecretsAre(t *testing.T) {
 	}
 }
 
-func TestRedactionKeepsWhatAWorkflowDecidesBy(t *testing.T) {
-	result := deployments.StepOutput{StepFinished: engine.StepFinished{Op: 7, Outcome: engine.OutcomePartial, ID: "n"}}
-	for _, secret := range []string{"false", "true", "secret", "type", "Step", "Failed", "Details", "hush"} {
-		var hide redactor = redaction.New([]string{secret}).Replace
-		for _, retried := range []bool{false, true} {
-			err := hide.failure(temporal.NewApplicationErrorWithOptions("hush: the secret type is false",
-				deployments.ErrorStepFailed, temporal.ApplicationErrorOptions{
-					NonRetryable: !retried, NextRetryDelay: time.Minute, Details: []any{result},
-					Cause: errors.New("hush"),
-				}))
-			var application *temporal.ApplicationError
-			var kept deployments.StepOutput
-			if !errors.As(err, &application) || application.Type() != deployments.ErrorStepFailed ||
-				application.NonRetryable() == retried || application.NextRetryDelay() != time.Minute ||
-				application.Details(&kept) != nil || kept.Op != 7 || kept.ID != "n" {
-				t.Errorf("%s: %#v", secret, err)
-			}
-			if secret == "hush" && strings.Contains(err.Error(), "hush") {
-				t.Error(err)
-			}
-		}
-	}
-}
-
 func TestAnErrorWithoutReadableTextStaysAnError(t *testing.T) {
 	h := bench(t, nil)
 	s, err := h.acts.hosted(t.Context(), h.update, h.base)

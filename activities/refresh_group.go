@@ -8,6 +8,8 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/host/failure"
+	"github.com/deployctl/deployctl/internal/host/heartbeat"
 	"github.com/deployctl/deployctl/internal/host/ratelimit"
 	"github.com/deployctl/deployctl/internal/plugin/intake"
 	"github.com/deployctl/deployctl/internal/sys/panics"
@@ -25,10 +27,10 @@ var errNotBegun = errors.New("its group ends before it has its turn")
 func (a *Activities) Refresh(ctx context.Context, in deployments.RefreshInput) (deployments.RefreshOutput, error) {
 	s, err := a.hosted(ctx, in.Update, in.Base)
 	if err != nil {
-		return deployments.RefreshOutput{}, failure(err)
+		return deployments.RefreshOutput{}, failure.Of(err)
 	}
-	heartbeat := startHeartbeat(ctx, a.Heart)
-	defer heartbeat.stop()
+	beats := heartbeat.Start(ctx, a.Heart)
+	defer beats.Stop()
 	turn, cancel := context.WithTimeoutCause(ctx, a.groupTime, errNotBegun)
 	defer cancel()
 
@@ -39,7 +41,7 @@ func (a *Activities) Refresh(ctx context.Context, in deployments.RefreshInput) (
 		_ = panics.Do("refreshing "+string(in.Steps[i].URN), func() error {
 			ctx, release := intake.WithHold(ctx)
 			defer release()
-			at := &attempt{session: s, step: in.Steps[i], heartbeat: heartbeat, turn: true}
+			at := &attempt{session: s, step: in.Steps[i], heartbeat: beats, turn: true}
 			result, err := at.guarded(ctx)
 			if err == nil && hadEffect(result) {
 				at.redactResult(ctx, &result)
@@ -51,7 +53,7 @@ func (a *Activities) Refresh(ctx context.Context, in deployments.RefreshInput) (
 	var reading sync.WaitGroup
 	next := make(chan int) // to goroutines that have read before: their stacks have grown
 	for i := range in.Steps {
-		if err := s.refreshTurn(ctx, turn, heartbeat, i); errors.Is(err, errNotBegun) {
+		if err := s.refreshTurn(ctx, turn, beats, i); errors.Is(err, errNotBegun) {
 			for _, left := range in.Steps[i:] {
 				out.NotBegun = append(out.NotBegun, left.Op)
 			}
@@ -85,9 +87,9 @@ func (a *Activities) Refresh(ctx context.Context, in deployments.RefreshInput) (
 
 // refreshTurn waits until a refresh of a group may begin. The first one waits without a limit, so that every group
 // reads something.
-func (s *session) refreshTurn(ctx, turn context.Context, heartbeat *heartbeater, i int) error {
+func (s *session) refreshTurn(ctx, turn context.Context, beats *heartbeat.Beats, i int) error {
 	for i == 0 {
-		err := s.parallel.Acquire(ctx, heartbeat.cancelled)
+		err := s.parallel.Acquire(ctx, beats.Cancelled())
 		if postponed := (*ratelimit.Postponed)(nil); !errors.As(err, &postponed) {
 			return err
 		}
@@ -95,5 +97,5 @@ func (s *session) refreshTurn(ctx, turn context.Context, heartbeat *heartbeater,
 	if turn.Err() != nil {
 		return context.Cause(turn)
 	}
-	return s.parallel.Acquire(turn, heartbeat.cancelled)
+	return s.parallel.Acquire(turn, beats.Cancelled())
 }

@@ -2,11 +2,11 @@ package activities
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/host/failure"
 	"github.com/deployctl/deployctl/internal/host/ratelimit"
 	"github.com/deployctl/deployctl/internal/settle/stackkeys"
 	"go.temporal.io/sdk/temporal"
@@ -18,28 +18,18 @@ import (
 func (at *attempt) rejected(ctx context.Context, err *temporal.ApplicationError) (engine.StepFinished, error) {
 	policy := at.session.own.Retries.Of(at.step.Type)
 	if policy == (deployments.Retry{}) && err.NextRetryDelay() == 0 && at.pause > 0 {
-		n := at.heartbeat.rejected(ctx)
-		return engine.StepFinished{}, notDone(err.Message(), ratelimit.Backoff(at.pause, n))
+		n := at.heartbeat.Rejected(ctx)
+		return engine.StepFinished{}, failure.NotDone(err.Message(), ratelimit.Backoff(at.pause, n))
 	}
 	allowed := policy.Attempts
 	if allowed == 0 {
 		return engine.StepFinished{}, err
 	}
-	if n := at.heartbeat.rejected(ctx); n < allowed {
+	if n := at.heartbeat.Rejected(ctx); n < allowed {
 		return engine.StepFinished{}, err
 	}
 	result := failed(fmt.Sprintf("%s; it was asked %d times, which is all that %s allows", err.Message(), allowed,
 		stackkeys.Retry))
 	result.Evidence = at.evidence
 	return result, nil
-}
-
-// rejection reports whether an error means that the provider rejected the call without effect.
-func rejection(err error) (*temporal.ApplicationError, bool) {
-	var application *temporal.ApplicationError
-	if !errors.As(err, &application) {
-		return nil, false
-	}
-	return application, application.Type() == deployments.ErrorNotDone ||
-		application.Type() == deployments.ErrorThrottled
 }

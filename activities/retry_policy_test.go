@@ -8,6 +8,8 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/host/failure"
+	"github.com/deployctl/deployctl/internal/host/heartbeat"
 	"github.com/deployctl/deployctl/internal/settle/stackkeys"
 	"go.temporal.io/sdk/temporal"
 )
@@ -37,11 +39,11 @@ func TestAnAttemptThatDidNotGetItsTurnIsNotCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := &attempt{session: s, step: engine.Step{Type: thingType},
-		heartbeat: &heartbeater{heart: h.heart, timeout: time.Minute}}
-	if _, ok := rejection(postponed("it waits for its turn", time.Millisecond)); ok {
+		heartbeat: heartbeat.New(h.heart, nil, time.Minute)}
+	if _, ok := failure.Rejection(failure.Postponed("it waits for its turn", time.Millisecond)); ok {
 		t.Error("a wait is taken for an answer of the provider")
 	}
-	reason, ok := rejection(notDone("connection refused", 0))
+	reason, ok := failure.Rejection(failure.NotDone("connection refused", 0))
 	if !ok {
 		t.Fatal("a refused connection is not taken for an answer of the provider")
 	}
@@ -66,15 +68,15 @@ func TestACallToASlowedAccountIsRepeatedWhenItsLimiterSays(t *testing.T) {
 			t.Fatal(err)
 		}
 		at := &attempt{session: s, step: engine.Step{Type: thingType}, pause: first,
-			heartbeat: &heartbeater{heart: h.heart, timeout: time.Minute}}
+			heartbeat: heartbeat.New(h.heart, nil, time.Minute)}
 		for nth := range 20 {
-			reason, _ := rejection(notDone("slow down", c.says))
+			reason, _ := failure.Rejection(failure.NotDone("slow down", c.says))
 			_, err = at.rejected(t.Context(), reason)
 			want := c.want
 			if want == first {
 				want = min(first<<nth, 64*time.Second)
 			}
-			if next, ok := rejection(err); !ok || next.NextRetryDelay() != want {
+			if next, ok := failure.Rejection(err); !ok || next.NextRetryDelay() != want {
 				t.Errorf("%s, the %d. time: %v", name, nth+1, err)
 			}
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/deployctl/deployctl/internal/host/assets"
 	"github.com/deployctl/deployctl/internal/host/autonaming"
 	"github.com/deployctl/deployctl/internal/host/bundlecache"
+	"github.com/deployctl/deployctl/internal/host/failure"
 	"github.com/deployctl/deployctl/internal/host/monitor"
 	"github.com/deployctl/deployctl/internal/host/ratelimit"
 	"github.com/deployctl/deployctl/internal/host/runlink"
@@ -192,7 +193,7 @@ type account struct {
 // accountOf returns the account of the provider that a command names. It is cached, because every step needs it.
 func (s *session) accountOf(ctx context.Context, p *engine.Provider) (*account, error) {
 	if p == nil {
-		return nil, internalError(deployments.Errorf(deployments.CodeInternal, "a resource has no provider"))
+		return nil, failure.Internal(deployments.Errorf(deployments.CodeInternal, "a resource has no provider"))
 	}
 	name := p.Ref + "#" + p.Inputs.Digest
 	if known, ok := s.accounts.Load(name); ok {
@@ -200,7 +201,7 @@ func (s *session) accountOf(ctx context.Context, p *engine.Provider) (*account, 
 	}
 	inputs, err := s.values.Decode(ctx, p.Inputs)
 	if err != nil {
-		return nil, internalError(err)
+		return nil, failure.Internal(err)
 	}
 	a, err := s.account(p.Ref, inputs)
 	if err == nil {
@@ -213,7 +214,7 @@ func (s *session) accountOf(ctx context.Context, p *engine.Provider) (*account, 
 func (s *session) account(reference string, inputs resource.PropertyMap) (a *account, err error) {
 	a = &account{config: pluginhost.ProviderConfig(inputs)}
 	if a.reference, err = token.ParseReference(reference); err != nil {
-		return nil, internalError(deployments.Errorf(deployments.CodeInternal, "provider %q: %w", reference, err))
+		return nil, failure.Internal(deployments.Errorf(deployments.CodeInternal, "provider %q: %w", reference, err))
 	}
 	if a.pkg, err = pluginhost.PackageOf(a.reference.URN().Type(), inputs); err != nil {
 		return nil, err
@@ -268,7 +269,7 @@ func (s *session) open(ctx context.Context, a *account, extension engine.Bag) (*
 		if deployments.CodeOf(err) == deployments.CodeFormat { // the state lacks it, which fails the resource
 			return e, err
 		}
-		return e, internalError(err)
+		return e, failure.Internal(err)
 	})
 }
 
@@ -290,7 +291,7 @@ func (s *session) retried(ctx context.Context, call func() error) error {
 		if err == nil || !isTransient(err) || attempt == planAttempts {
 			return err
 		}
-		if pause(ctx, firstRetry<<(2*(attempt-1))) != nil {
+		if failure.Pause(ctx, failure.FirstRetry<<(2*(attempt-1))) != nil {
 			return err
 		}
 	}
@@ -313,34 +314,20 @@ func isTransient(err error) bool {
 	}
 }
 
-// serviceError marks an error of the service itself, to tell it from an error of a provider.
-type serviceError struct{ err error }
-
-func (e *serviceError) Error() string { return e.err.Error() }
-func (e *serviceError) Unwrap() error { return e.err }
-
-// internalError marks an error as one of the service, not of a provider.
-func internalError(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &serviceError{err}
-}
-
-func isInternal(err error, target **serviceError) bool { return errors.As(err, target) }
-
 // leaveOutcome stores the result of an attempt for Settle, and what a create has made also for later updates, which its
 // own may leave to them. It retries until the store accepts it or ctx ends. An update of a later stack of the name has
 // other attempts.
 func (s *session) leaveOutcome(ctx context.Context, round int, step engine.Step, result engine.StepFinished) {
-	_ = persist(ctx, mayPass, func() error {
+	_ = failure.Persist(ctx, failure.MayPass, func() error {
 		if there, err := s.store.IsStack(ctx, s.update.StackName, s.stackID); err != nil || !there {
 			return err
 		}
 		return s.store.PutOutcome(ctx, s.update, round, result)
 	})
 	if isCreate(step) && len(step.Seed) > 0 && hadEffect(result) && result.ID != "" {
-		_ = persist(ctx, mayPass, func() error { return s.store.PutMade(ctx, s.update.StackName, step.Seed, result.ID) })
+		_ = failure.Persist(ctx, failure.MayPass, func() error {
+			return s.store.PutMade(ctx, s.update.StackName, step.Seed, result.ID)
+		})
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/deployctl/deployctl/internal/host/assets"
 	"github.com/deployctl/deployctl/internal/host/autonaming"
 	"github.com/deployctl/deployctl/internal/host/bundlecache"
+	"github.com/deployctl/deployctl/internal/host/failure"
 	"github.com/deployctl/deployctl/internal/host/ratelimit"
 	"github.com/deployctl/deployctl/internal/plugin/intake"
 	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
@@ -33,7 +34,7 @@ func (a *Activities) hosted(ctx context.Context, u deployments.UpdateName, base 
 	if s := a.find(u); s != nil {
 		return s.await(ctx)
 	}
-	elsewhere := notStarted("update " + u.String() + " is not hosted by this worker")
+	elsewhere := failure.NotStarted("update " + u.String() + " is not hosted by this worker")
 	if u.Number() == 0 {
 		return nil, elsewhere
 	}
@@ -48,7 +49,7 @@ func (a *Activities) hosted(ctx context.Context, u deployments.UpdateName, base 
 	case err != nil:
 		return nil, err
 	case queue != "":
-		return nil, notStarted("updates of " + u.Organization + " are hosted by its own workers alone")
+		return nil, failure.NotStarted("updates of " + u.Organization + " are hosted by its own workers alone")
 	}
 	request, err := a.Store.Request(ctx, u)
 	if err != nil {

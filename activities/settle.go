@@ -7,6 +7,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/host/failure"
 	"github.com/deployctl/deployctl/internal/plugin/intake"
 	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
 	"github.com/deployctl/deployctl/internal/settle/settlerule"
@@ -31,7 +32,7 @@ const settlePatience = 2 * time.Minute
 func (a *Activities) Settle(ctx context.Context, in deployments.SettleInput) (engine.StepFinished, error) {
 	s, err := a.hosted(ctx, in.Update, in.Base)
 	if err != nil {
-		return engine.StepFinished{}, failure(err)
+		return engine.StepFinished{}, failure.Of(err)
 	}
 	ctx, release := intake.WithHold(ctx)
 	defer release()
@@ -44,7 +45,7 @@ func (a *Activities) Settle(ctx context.Context, in deployments.SettleInput) (en
 	}
 	hide := at.redactResult(ctx, &result)
 	result.Attempt = in.Attempt()
-	return result, hide.failure(err)
+	return result, hide.Failure(err)
 }
 
 func (at *attempt) settle(ctx context.Context, asked engine.Settle, here bool) (engine.StepFinished, error) {
@@ -179,7 +180,7 @@ func (at *attempt) settleByRule(
 	look := func() (engine.StepFinished, error) {
 		found, reasons, ended, err := at.look(ctx, p, f, inputs)
 		if err == nil && ended != nil && at.passes(ctx, ended.Error) {
-			err = notDone(ended.Error, 0)
+			err = failure.NotDone(ended.Error, 0)
 		}
 		if err != nil {
 			return engine.StepFinished{}, err
@@ -249,7 +250,7 @@ func twice(
 	if err != nil || result.Outcome != engine.OutcomeAbsent {
 		return result, err
 	}
-	if err := pause(ctx, between); err != nil {
+	if err := failure.Pause(ctx, between); err != nil {
 		return engine.StepFinished{}, err
 	}
 	return look()
@@ -260,10 +261,10 @@ func (at *attempt) checked(
 	ctx context.Context, p *pluginhost.Provider,
 ) (declared, inputs resource.PropertyMap, err error) {
 	if declared, err = at.session.values.Decode(ctx, at.step.New.Inputs); err != nil {
-		return nil, nil, internalError(err)
+		return nil, nil, failure.Internal(err)
 	}
 	if err = at.readMark(ctx); err != nil {
-		return nil, nil, internalError(err)
+		return nil, nil, failure.Internal(err)
 	}
 	if !at.step.Check {
 		return declared, declared, nil
@@ -354,15 +355,4 @@ func (at *attempt) settleDelete(ctx context.Context, p *pluginhost.Provider) (en
 		return at.finish(ctx, engine.StepFinished{Outcome: engine.OutcomeDone}, nil, nil)
 	}
 	return absent, nil
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/host/failure"
 	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
 	"github.com/deployctl/deployctl/internal/settle/settlerule"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
@@ -125,7 +126,7 @@ func (at *attempt) list(ctx context.Context, p *pluginhost.Provider, f *finder) 
 	switch {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
-	case err == nil || isApplication(err):
+	case err == nil || failure.IsApplication(err):
 		return ids, err
 	}
 	result, err := at.providerUnavailable(err)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 
+	"github.com/deployctl/deployctl/internal/host/failure"
 	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
 	"github.com/deployctl/deployctl/internal/settle/settlerule"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
@@ -115,7 +116,7 @@ func (at *attempt) invoke(
 	case err != nil:
 		result, err := at.providerUnavailable(err)
 		if err == nil && at.passes(ctx, result.Error) {
-			err = notDone(result.Error, 0)
+			err = failure.NotDone(result.Error, 0)
 		}
 		if err == nil {
 			err = &refusedError{function + ": " + result.Error}

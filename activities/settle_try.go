@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/host/failure"
 	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
 	"github.com/deployctl/deployctl/internal/settle/settlerule"
 	"github.com/deployctl/deployctl/provider"
@@ -24,7 +25,7 @@ func (at *attempt) trySettle(ctx context.Context, p *pluginhost.Provider, inputs
 	if err != nil {
 		return err
 	}
-	hide := at.session.redactor(ctx, bagsOf(at.step.Provider, old)...)
+	hide := at.session.redactor(ctx, failure.BagsOf(at.step.Provider, old)...)
 	at.session.tell(diag.Info, at.step.URN, "a lost create "+hide(text))
 	return nil
 }

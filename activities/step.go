@@ -8,6 +8,8 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/host/failure"
+	"github.com/deployctl/deployctl/internal/host/heartbeat"
 	"github.com/deployctl/deployctl/internal/host/ratelimit"
 	"github.com/deployctl/deployctl/internal/plugin/intake"
 	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
@@ -30,9 +32,9 @@ func (a *Activities) Step(ctx context.Context, in deployments.StepInput) (deploy
 	if err != nil {
 		return notHosted(ctx, in, err)
 	}
-	at := &attempt{session: s, step: in.Step, round: in.Round, heartbeat: startHeartbeat(ctx, a.Heart),
+	at := &attempt{session: s, step: in.Step, round: in.Round, heartbeat: heartbeat.Start(ctx, a.Heart),
 		over: make(chan struct{})}
-	defer at.heartbeat.stop()
+	defer at.heartbeat.Stop()
 	defer func() {
 		if !at.overdue {
 			at.end()
@@ -43,18 +45,18 @@ func (a *Activities) Step(ctx context.Context, in deployments.StepInput) (deploy
 	defer release()
 	var result engine.StepFinished
 	if wait := rest(in.Round - in.Step.Retries); wait > 0 && activity.GetInfo(ctx).Attempt == 1 {
-		err = postponed("it was lost before, and had no effect", wait)
+		err = failure.Postponed("it was lost before, and had no effect", wait)
 	} else {
 		result, err = at.guarded(ctx)
 	}
 	if err != nil && !at.sent {
 		result, err = unsent(result, err)
 	}
-	if interrupted(err) && !at.heartbeat.cancelRequested(ctx) {
-		err = postponed("the worker stops", 0)
-	} else if interrupted(err) {
+	if failure.Interrupted(err) && !at.heartbeat.CancelRequested(ctx) {
+		err = failure.Postponed("the worker stops", 0)
+	} else if failure.Interrupted(err) {
 		result, err = engine.StepFinished{Outcome: engine.OutcomeCancelled}, nil
-	} else if reason, ok := rejection(err); ok {
+	} else if reason, ok := failure.Rejection(err); ok {
 		result, err = at.rejected(ctx, reason)
 	}
 	hide := at.redactResult(ctx, &result)
@@ -62,7 +64,7 @@ func (a *Activities) Step(ctx context.Context, in deployments.StepInput) (deploy
 	out := deployments.StepOutput{StepFinished: result}
 	switch {
 	case err != nil:
-	case at.heartbeat.lastBeatRejected() || errors.Is(ctx.Err(), context.DeadlineExceeded):
+	case at.heartbeat.LastBeatRejected() || errors.Is(ctx.Err(), context.DeadlineExceeded):
 		at.leave(ctx, result)
 	case in.Step.Answer != nil && result.Outcome == engine.OutcomeDone && result.Found == nil && result.Awaited == nil &&
 		engine.ViewError(result.Views) == "":
@@ -70,14 +72,14 @@ func (a *Activities) Step(ctx context.Context, in deployments.StepInput) (deploy
 		reply.ID, reply.Object = result.ID, result.Outputs
 		out.Answered, out.Messages = s.replyEarly(ctx, reply)
 	}
-	if at.sent && (err == nil || isType(err, deployments.ErrorUnknownOutcome)) {
+	if at.sent && (err == nil || failure.IsType(err, deployments.ErrorUnknownOutcome)) {
 		s.spend(in.Step.Op, in.Round)
 	}
 	at.remember(ctx, result, err)
 	if err == nil {
 		return out, unsuccessful(ctx, out) // its texts are redacted
 	}
-	return out, hide.failure(err)
+	return out, hide.Failure(err)
 }
 
 // notHosted is the result of a step that this worker cannot make: err says why it has no session for it.
@@ -89,9 +91,9 @@ func notHosted(ctx context.Context, in deployments.StepInput, err error) (deploy
 		err = unsuccessful(ctx, out)
 	} else if own := (*temporal.ApplicationError)(nil); errors.As(err, &own) &&
 		own.Type() == deployments.ErrorNotStarted {
-		err = StepNotStarted(own.Message(), in)
+		err = failure.StepNotStarted(own.Message(), in)
 	}
-	return out, failure(err)
+	return out, failure.Of(err)
 }
 
 // attempt is one attempt of a step.
@@ -99,7 +101,7 @@ type attempt struct {
 	session   *session
 	step      engine.Step
 	round     int
-	heartbeat *heartbeater       // nil if it only looks, as a part of a plan
+	heartbeat *heartbeat.Beats   // nil if it only looks, as a part of a plan
 	turn      bool               // it holds one of the places of steps that run at a time
 	limiter   *ratelimit.Limiter // the rate limit of the provider's account
 	pause     time.Duration      // before the first repetition of a throttled call; 0: the retry policy decides
@@ -129,11 +131,10 @@ func (at *attempt) end() {
 
 // redactResult sets the operation number of a result, removes secrets from it, and returns the redactor for the step's
 // errors.
-func (at *attempt) redactResult(ctx context.Context, result *engine.StepFinished) redactor {
+func (at *attempt) redactResult(ctx context.Context, result *engine.StepFinished) failure.Redactor {
 	result.Op = at.step.Op
-	hide := at.session.redactor(ctx, bagsOf(at.step.Provider, at.step.New, at.step.Old)...)
-	hide.step(result)
-	cutStep(ctx, result)
+	hide := at.session.redactor(ctx, failure.BagsOf(at.step.Provider, at.step.New, at.step.Old)...)
+	hide.Step(ctx, result)
 	return hide
 }
 
@@ -148,7 +149,7 @@ func rest(round int) time.Duration {
 
 func (at *attempt) run(ctx context.Context) (engine.StepFinished, error) {
 	if !at.turn {
-		if err := at.session.parallel.Acquire(ctx, at.heartbeat.cancelled); err != nil {
+		if err := at.session.parallel.Acquire(ctx, at.heartbeat.Cancelled()); err != nil {
 			return engine.StepFinished{}, notCalled(err)
 		}
 	}
@@ -189,22 +190,16 @@ func (at *attempt) run(ctx context.Context) (engine.StepFinished, error) {
 // providerUnavailable ends a step whose provider cannot be started or configured: nothing was done. Transient errors
 // are retried.
 func (at *attempt) providerUnavailable(err error) (engine.StepFinished, error) {
-	var own *serviceError
+	own, internal := failure.OfService(err)
 	switch {
-	case interrupted(err):
+	case failure.Interrupted(err):
 		return engine.StepFinished{}, err
-	case isInternal(err, &own):
-		return engine.StepFinished{}, own.err
+	case internal:
+		return engine.StepFinished{}, own
 	case isTransient(err):
-		return engine.StepFinished{}, notDone(pluginhost.ErrorText(err), pluginhost.RetryAfter(err))
+		return engine.StepFinished{}, failure.NotDone(pluginhost.ErrorText(err), pluginhost.RetryAfter(err))
 	}
 	return failed(pluginhost.ErrorText(err)), nil
-}
-
-// interrupted reports whether err is the end of the activity's context, rather than an answer of a provider or of the
-// store.
-func interrupted(err error) bool {
-	return temporal.IsCanceledError(err) || errors.Is(err, context.Canceled)
 }
 
 func failed(text string) engine.StepFinished {
@@ -223,17 +218,17 @@ func mutate[T any](
 		if err := at.keepRate(ctx); err != nil {
 			return engine.StepFinished{}, err
 		}
-		if err := at.heartbeat.holdsLease(ctx); err != nil {
+		if err := at.heartbeat.HoldsLease(ctx); err != nil {
 			return engine.StepFinished{}, err
 		}
 		at.provider = p
 		at.until, _ = ctx.Deadline()
 		if round, spent := at.session.spent.Load(at.step.Op); spent && round.(int) >= at.round {
-			return engine.StepFinished{}, unknownOutcome("an earlier attempt was answered already")
+			return engine.StepFinished{}, failure.UnknownOutcome("an earlier attempt was answered already")
 		}
 		// the server counts the earlier attempt as ended, but its call still runs here
 		if _, underWay := at.session.sent.LoadOrStore(at.step.Op, at); underWay {
-			return engine.StepFinished{}, unknownOutcome("an earlier attempt is still under way")
+			return engine.StepFinished{}, failure.UnknownOutcome("an earlier attempt is still under way")
 		}
 		at.session.called.Store(at.step.Op, true)
 		at.session.answers.drop(at.stepOf()) // that an earlier one had no effect
@@ -273,7 +268,7 @@ func mutate[T any](
 			return err
 		})
 	}()
-	return engine.StepFinished{}, unknownOutcome("it was not answered in its time")
+	return engine.StepFinished{}, failure.UnknownOutcome("it was not answered in its time")
 }
 
 // keepRate waits until the rate limit of the account admits a call. If it fails, no call was made.
@@ -281,14 +276,14 @@ func (at *attempt) keepRate(ctx context.Context) error {
 	if at.heartbeat == nil { // it is part of a plan
 		return notCalled(at.limiter.Wait(ctx, nil, at.session.request.Scheduled))
 	}
-	err := notCalled(at.limiter.Wait(ctx, at.heartbeat.cancelled, at.session.request.Scheduled))
+	err := notCalled(at.limiter.Wait(ctx, at.heartbeat.Cancelled(), at.session.request.Scheduled))
 	switch {
-	case !interrupted(err):
+	case !failure.Interrupted(err):
 		return err
-	case at.heartbeat.cancelRequested(ctx):
+	case at.heartbeat.CancelRequested(ctx):
 		return temporal.NewCanceledError()
 	}
-	return postponed("the worker stops", 0)
+	return failure.Postponed("the worker stops", 0)
 }
 
 // notCalled translates the error of a wait that ended before the provider was called.
@@ -296,7 +291,7 @@ func notCalled(err error) error {
 	var later *ratelimit.Postponed
 	switch {
 	case errors.As(err, &later):
-		return postponed(later.Reason, later.After)
+		return failure.Postponed(later.Reason, later.After)
 	case errors.Is(err, ratelimit.ErrCancelled):
 		return temporal.NewCanceledError()
 	}
@@ -341,7 +336,7 @@ func (at *attempt) keepWithin(ctx context.Context, values resource.PropertyMap, 
 	at.keeping.Store(true)
 	defer at.keeping.Store(false)
 	var bag engine.Bag
-	err := persist(ctx, mayPass, func() (err error) {
+	err := failure.Persist(ctx, failure.MayPass, func() (err error) {
 		if bag, err = at.session.values.EncodeWithin(ctx, values, inline); err != nil && activity.IsActivity(ctx) {
 			activity.GetLogger(ctx).Warn("What a step came to cannot be stored yet.", "resource", string(at.step.URN),
 				"error", err)

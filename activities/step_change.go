@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/host/failure"
 	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
 	"github.com/deployctl/deployctl/internal/settle/settlerule"
 	"github.com/deployctl/deployctl/internal/values/token"
@@ -136,7 +137,7 @@ func (at *attempt) lookBefore(
 	found, reasons, ended, err := at.look(ctx, p, f, inputs)
 	switch {
 	case err == nil && ended != nil && at.passes(ctx, ended.Error):
-		return nil, notDone(ended.Error, 0) // without the look, nothing would show whose it is
+		return nil, failure.NotDone(ended.Error, 0) // without the look, nothing would show whose it is
 	case err != nil || ended != nil:
 		return nil, err
 	case found.ID == "" || found.Outputs == nil:

@@ -7,6 +7,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/host/failure"
 	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
 	"github.com/deployctl/deployctl/internal/sys/panics"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
@@ -50,7 +51,7 @@ func unsuccessful(ctx context.Context, out deployments.StepOutput) error {
 			text += ": " + e.Looked
 		}
 	}
-	return temporal.NewApplicationErrorWithOptions(cut(ctx, text, maxFailure), deployments.ErrorStepFailed,
+	return temporal.NewApplicationErrorWithOptions(failure.Cut(ctx, text, failure.MaxFailure), deployments.ErrorStepFailed,
 		temporal.ApplicationErrorOptions{
 			NonRetryable: true, Details: []any{out},
 		})
@@ -59,11 +60,11 @@ func unsuccessful(ctx context.Context, out deployments.StepOutput) error {
 // unsent ends an attempt that made no call because of an error of the service itself: a transient error is retried, any
 // other fails the step, which had no effect.
 func unsent(result engine.StepFinished, err error) (engine.StepFinished, error) {
-	if isApplication(err) || interrupted(err) || errors.Is(err, context.DeadlineExceeded) {
+	if failure.IsApplication(err) || failure.Interrupted(err) || errors.Is(err, context.DeadlineExceeded) {
 		return result, err
 	}
-	if retryable[deployments.CodeOf(err)] {
-		return result, postponed(err.Error(), 0)
+	if failure.Retryable(err) {
+		return result, failure.Postponed(err.Error(), 0)
 	}
 	return failed(err.Error()), nil
 }
@@ -73,7 +74,7 @@ func unsent(result engine.StepFinished, err error) (engine.StepFinished, error) 
 func (at *attempt) judge(
 	ctx context.Context, p *pluginhost.Provider, err error,
 ) (result engine.StepFinished, reasons []string, end error) {
-	if temporal.IsCanceledError(err) || isApplication(err) {
+	if temporal.IsCanceledError(err) || failure.IsApplication(err) {
 		return engine.StepFinished{}, nil, err
 	}
 	v := p.Classify(err)
@@ -92,12 +93,12 @@ func (at *attempt) judge(
 		}
 		return engine.StepFinished{Outcome: engine.OutcomePartial, Error: pluginhost.ErrorText(err)}, reasons, nil
 	case pluginhost.NotDone:
-		return engine.StepFinished{}, nil, notDone(pluginhost.ErrorText(err), v.RetryAfter)
+		return engine.StepFinished{}, nil, failure.NotDone(pluginhost.ErrorText(err), v.RetryAfter)
 	case pluginhost.Unknown:
 		if !v.Died {
 			v.Reason = pluginhost.ErrorText(err)
 		}
-		return engine.StepFinished{}, nil, unknownOutcome(head(v.Reason, maxFailure))
+		return engine.StepFinished{}, nil, failure.UnknownOutcome(failure.Head(v.Reason, failure.MaxFailure))
 	case pluginhost.Unreadable: // a repeated call would have the same answer, and possibly a second effect
 		return engine.StepFinished{Outcome: engine.OutcomeUndecidable,
 			Error: "the call was made, and its answer cannot be read: " + v.Reason}, nil, nil
@@ -110,14 +111,4 @@ func (at *attempt) judge(
 // hadEffect reports whether a call is known to have had its effect.
 func hadEffect(result engine.StepFinished) bool {
 	return result.Outcome == engine.OutcomeDone || result.Outcome == engine.OutcomePartial
-}
-
-func isApplication(err error) bool {
-	var application *temporal.ApplicationError
-	return errors.As(err, &application)
-}
-
-func isType(err error, kind string) bool {
-	var application *temporal.ApplicationError
-	return errors.As(err, &application) && application.Type() == kind
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/host/failure"
 	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
 	"github.com/deployctl/deployctl/internal/values/properties"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
@@ -269,7 +270,7 @@ func (at *attempt) deviation(
 	u := at.step.URN
 	declared, err := at.session.values.Decode(ctx, at.step.New.Inputs)
 	if err != nil {
-		return nil, internalError(err)
+		return nil, failure.Internal(err)
 	}
 	declared, _ = properties.IgnoreChanges(declared, found.Inputs, at.step.IgnoreChanges)
 	declared = at.session.withMark(ctx, p, at.step.Provider, at.step.Type, nil, declared, found.Inputs)

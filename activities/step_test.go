@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -174,25 +173,6 @@ func (h *house) awaitFile(name string) {
 	waittest.Until(h.t, name+" is in the world", func() bool {
 		_, err := os.Stat(filepath.Join(h.world, name))
 		return err == nil
-	})
-}
-
-func TestNothingIsSentByAnAttemptThatNobodyCountsOn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		heart := &testHeart{err: errors.New("no connection")}
-		p := &heartbeater{heart: heart, timeout: time.Second, received: time.Now(), cancelled: make(chan struct{})}
-		if err := p.holdsLease(t.Context()); errorType(err) != deployments.ErrorPostponed {
-			t.Errorf("with a lost connection: %v", err)
-		}
-		heart.answer(nil)
-		if err := p.holdsLease(t.Context()); err != nil {
-			t.Errorf("with an accepted heartbeat: %v", err)
-		}
-		heart.answer(temporal.NewCanceledError())
-		p.accepted = time.Time{}
-		if err := p.holdsLease(t.Context()); !temporal.IsCanceledError(err) {
-			t.Errorf("with a cancel: %v", err)
-		}
 	})
 }
 
@@ -466,21 +446,6 @@ func TestFewStepsAreIssuedOneByOne(t *testing.T) {
 			t.Errorf("%d at a time: %d steps and %d refreshes ahead, want %v", parallel, steps, refreshes, want)
 		}
 	}
-}
-
-func TestAProgramIsGivenUpBeforeItsHeartbeatTimeout(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		heart := &testHeart{err: errors.New("no connection")}
-		p := &heartbeater{heart: heart, timeout: time.Minute, received: time.Now().Add(-50 * time.Second),
-			cancelled: make(chan struct{})}
-		if _ = p.beat(t.Context()); !p.expiring() || p.alive() || !p.lastBeatRejected() {
-			t.Error("nobody heard of it for 50 of 60 seconds")
-		}
-		heart.answer(nil)
-		if _ = p.beat(t.Context()); p.expiring() || !p.alive() || p.lastBeatRejected() {
-			t.Error("its heartbeat was accepted")
-		}
-	})
 }
 
 func TestTheProgramGetsTheAnswerOfAStepThatIsDone(t *testing.T) {

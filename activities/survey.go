@@ -7,6 +7,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/host/failure"
 	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
 	"github.com/deployctl/deployctl/internal/settle/settlerule"
 	"github.com/deployctl/deployctl/internal/values/token"
@@ -49,7 +50,7 @@ func (s *session) stateOfSurvey(ctx context.Context) (*surveyed, error) {
 	}
 	base, err := s.store.Checkpoint(ctx, s.update.StackName, s.base, s.request.Secrets)
 	if err != nil {
-		return nil, internalError(err)
+		return nil, failure.Internal(err)
 	}
 	known := &surveyed{urns: map[urn.URN]bool{}, has: map[[2]string][]stored{}}
 	for _, state := range base.States() {
@@ -60,7 +61,7 @@ func (s *session) stateOfSurvey(ctx context.Context) (*surveyed, error) {
 		}
 	}
 	if known.next, err = s.store.Generations(ctx, s.update.StackName); err != nil {
-		return nil, internalError(err)
+		return nil, failure.Internal(err)
 	}
 	s.surveyed = known
 	return known, nil
@@ -170,12 +171,12 @@ func (at *attempt) listed(
 }
 
 // hides returns what hides the secrets of the step.
-func (at *attempt) hides(ctx context.Context) redactor {
-	return at.session.redactor(ctx, bagsOf(at.step.Provider, at.step.New, at.step.Old)...)
+func (at *attempt) hides(ctx context.Context) failure.Redactor {
+	return at.session.redactor(ctx, failure.BagsOf(at.step.Provider, at.step.New, at.step.Old)...)
 }
 
 // orphan tells of what exists, unless the state has it.
-func (at *attempt) orphan(known *surveyed, id, why string, hide redactor) {
+func (at *attempt) orphan(known *surveyed, id, why string, hide failure.Redactor) {
 	if len(known.with(at.step.Type, id)) > 0 {
 		return
 	}
@@ -194,7 +195,7 @@ func (at *attempt) surveyList(ctx context.Context, p *pluginhost.Provider, known
 		at.orphan(known, id, "it bears the stack's mark", hide)
 	}
 	switch {
-	case isApplication(err):
+	case failure.IsApplication(err):
 		return err
 	case err != nil:
 		result, err := at.providerUnavailable(err)
@@ -263,7 +264,7 @@ func (at *attempt) surveyNames(
 	}
 	bag, err := at.session.values.Encode(ctx, without)
 	if err != nil {
-		return internalError(err)
+		return failure.Internal(err)
 	}
 	for _, g := range generations {
 		if g == own {

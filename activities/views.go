@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/host/failure"
 	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
 	"github.com/deployctl/deployctl/internal/values/bags"
 	"github.com/deployctl/deployctl/internal/values/properties"
@@ -52,10 +53,10 @@ func (s *session) pluginViews(ctx context.Context, states []engine.State) ([]plu
 		}
 		var err error
 		if v.Inputs, err = s.values.Decode(ctx, state.Inputs); err != nil {
-			return nil, internalError(err)
+			return nil, failure.Internal(err)
 		}
 		if v.Outputs, err = s.values.Decode(ctx, state.Outputs); err != nil {
-			return nil, internalError(err)
+			return nil, failure.Internal(err)
 		}
 		views[i] = v
 	}

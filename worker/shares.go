@@ -11,6 +11,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/deployctl/deployctl/activities"
+	"github.com/deployctl/deployctl/internal/host/failure"
 	"github.com/deployctl/deployctl/internal/sys/share"
 )
 
@@ -70,7 +71,7 @@ func (s *sharedActivity) ExecuteActivity(ctx context.Context, in *interceptor.Ex
 			s.shares.log.Warn("An organization has its share of the activities of this worker; more of them wait.",
 				"organization", organization, "queue", info.TaskQueue)
 		}
-		return nil, activities.Postponed(ctx, "its organization has its share of the activities of the worker",
+		return nil, failure.Later(ctx, "its organization has its share of the activities of the worker",
 			longestPostponed)
 	}
 	return s.Next.ExecuteActivity(ctx, in)

@@ -1,13 +1,15 @@
 // Package host is the room of what a worker has for each update that it hosts: what the program talks to, and what the
 // steps of an update share.
 //
-// Activities are in activities, plugins in internal/plugin. Nothing here knows the store, and only runlink/runclient
-// knows Temporal.
+// Activities are in activities, plugins in internal/plugin. What an activity consists of knows the store, and activities
+// of Temporal; the rest knows neither, but that runlink/runclient knows Temporal.
 //
 //   - assets: checks each asset and archive of a program, and hashes what has no hash, by a process in the sandbox
 //   - assets/digest: the process that opens what assets name (ADR 0047)
 //   - autonaming: proposes physical names by the rules in a stack's configuration
 //   - bundlecache: the unpacked bundles of a worker
+//   - failure: makes what activities answer fit for Temporal: errors that say what has happened, texts that hide secrets
+//   - heartbeat: the heartbeats of activities, and what they tell
 //   - monitor: the resource monitor that programs talk to; what it needs of its session is monitor.Host
 //   - policies: configures policy packs, and sums up what their policies have found
 //   - ratelimit: limits the calls to an account of a cloud, and the concurrent steps of an update

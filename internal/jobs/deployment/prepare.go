@@ -17,6 +17,7 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/host/bundlecache"
+	"github.com/deployctl/deployctl/internal/host/failure"
 	"github.com/deployctl/deployctl/internal/jobs/gitsource"
 	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/deployctl/deployctl/internal/sandbox/process"
@@ -55,15 +56,15 @@ func (a *Activities) PrepareDeployment(
 ) (deployments.PreparedDeployment, error) {
 	leave, ok := a.preparing.Take(n.Organization)
 	if !ok {
-		return deployments.PreparedDeployment{}, activities.Postponed(ctx, "the worker prepares other deployments", nextLook)
+		return deployments.PreparedDeployment{}, failure.Later(ctx, "the worker prepares other deployments", nextLook)
 	}
 	defer leave()
 	d, err := a.change(ctx, n, func(d *jobs.Deployment) { begin(d, headerFetch) })
 	if err != nil {
-		return deployments.PreparedDeployment{}, activities.Failure(err)
+		return deployments.PreparedDeployment{}, failure.Of(err)
 	}
 	if err := a.permit(ctx, d); err != nil {
-		return deployments.PreparedDeployment{}, activities.Failure(err)
+		return deployments.PreparedDeployment{}, failure.Of(err)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -78,7 +79,7 @@ func (a *Activities) PrepareDeployment(
 	}
 	if err != nil {
 		p.log.line(err.Error())
-		return deployments.PreparedDeployment{}, activities.Failure(p.hidden(err))
+		return deployments.PreparedDeployment{}, failure.Of(p.hidden(err))
 	}
 	return deployments.PreparedDeployment{Request: request, Drift: d.Operation == apitype.DetectDrift,
 		Remediate: d.Settings.Options().RemediateIfDriftDetected}, nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/deployctl/deployctl/activities"
 	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/internal/host/failure"
 	"github.com/deployctl/deployctl/statestore/jobs"
 )
 
@@ -44,11 +45,11 @@ func (a *Activities) AwaitTurn(ctx context.Context, n deployments.DeploymentName
 	found, err := a.look(ctx, n)
 	switch {
 	case err != nil:
-		return none, activities.Failure(err)
+		return none, failure.Of(err)
 	case found.skipped != "":
 		return deployments.DeploymentTurn{Skipped: found.skipped}, nil
 	case found.why == "":
-		return none, activities.Failure(a.start(ctx, n))
+		return none, failure.Of(a.start(ctx, n))
 	}
 	if found.why != told {
 		log := a.log(ctx, n, stepTurn, nil)
@@ -57,7 +58,7 @@ func (a *Activities) AwaitTurn(ctx context.Context, n deployments.DeploymentName
 	}
 	cancel()
 	activity.RecordHeartbeat(context.WithoutCancel(ctx), found.why)
-	return none, activities.Postponed(ctx, found.why, found.look)
+	return none, failure.Later(ctx, found.why, found.look)
 }
 
 // start records that a deployment has begun.

@@ -1,4 +1,6 @@
-package activities
+// Package failure makes what activities answer fit for Temporal: errors that say by their type and retryability what has
+// happened, and texts of providers without secrets and of a bounded length.
+package failure
 
 import (
 	"context"
@@ -11,12 +13,15 @@ import (
 	"go.temporal.io/sdk/temporal"
 )
 
-// retryable lists the codes with which the same activity may succeed when it runs again. Refused credentials are among
-// them: a running update waits until they are renewed or their permissions are corrected.
-var retryable = map[deployments.Code]bool{
+// retryableCodes lists the codes with which the same activity may succeed when it runs again. Refused credentials are
+// among them: a running update waits until they are renewed or their permissions are corrected.
+var retryableCodes = map[deployments.Code]bool{
 	deployments.CodeNoWorker:    true,
 	deployments.CodeUnavailable: true, deployments.CodeUnauthorized: true, deployments.CodeForbidden: true,
 }
+
+// Retryable reports whether the same activity may succeed when it runs again.
+func Retryable(err error) bool { return retryableCodes[deployments.CodeOf(err)] }
 
 // storePasses lists the store's codes that may pass; any other code is about the object itself. It is used for calls
 // whose values exist nowhere else.
@@ -25,53 +30,34 @@ var storePasses = map[deployments.Code]bool{
 	deployments.CodeInternal: true, deployments.CodeInvalid: true,
 }
 
-// mayPass reports whether an error comes from the store for a reason that may pass.
-func mayPass(err error) bool {
+// MayPass reports whether an error comes from the store for a reason that may pass.
+func MayPass(err error) bool {
 	var answer *deployments.Error
 	return errors.As(err, &answer) && storePasses[answer.Code]
 }
 
-// failureUntilStored is failure for an activity that stores the results of steps, which must not be lost: the activity
-// is repeated until the store accepts them.
-func failureUntilStored(err error) error {
-	if !mayPass(err) {
-		return failure(err)
+// UntilStored is Of for an activity that stores the results of steps, which must not be lost: the activity is repeated
+// until the store accepts them.
+func UntilStored(err error) error {
+	if !MayPass(err) {
+		return Of(err)
 	}
 	return temporal.NewApplicationErrorWithOptions(err.Error(), string(deployments.CodeOf(err)),
 		temporal.ApplicationErrorOptions{Cause: err})
 }
 
-// failureAtOnce is failure for an activity whose caller waits for the result and can act on it: refused credentials
-// fail at once instead of being retried.
-func failureAtOnce(err error) error {
+// AtOnce is Of for an activity whose caller waits for the result and can act on it: refused credentials fail at once
+// instead of being retried.
+func AtOnce(err error) error {
 	if bucket.CredentialsRefused(err) {
 		return temporal.NewNonRetryableApplicationError(err.Error(), string(deployments.CodeOf(err)), err)
 	}
-	return failure(err)
+	return Of(err)
 }
 
-const (
-	// firstRetry and lastRetry bound the pauses between attempts to reach the store or a provider.
-	firstRetry = 50 * time.Millisecond
-	lastRetry  = 5 * time.Second
-)
-
-// persist repeats a call with a growing pause until it succeeds, fails for good, or ctx ends.
-func persist(ctx context.Context, passes func(error) bool, call func() error) error {
-	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
-		err := call()
-		if err == nil || !passes(err) || pause(ctx, wait) != nil {
-			return err
-		}
-	}
-}
-
-// Failure translates an error as the activities of this package do, for activities of other packages.
-func Failure(err error) error { return failure(err) }
-
-// failure translates an error of an activity for Temporal: the code becomes the type and decides whether Temporal
-// retries. Temporal's own errors and those of an ended context stay as they are.
-func failure(err error) error {
+// Of translates an error of an activity for Temporal: the code becomes the type and decides whether Temporal retries.
+// Temporal's own errors and those of an ended context stay as they are.
+func Of(err error) error {
 	var application *temporal.ApplicationError
 	switch {
 	case err == nil, errors.As(err, &application), temporal.IsCanceledError(err),
@@ -79,15 +65,15 @@ func failure(err error) error {
 		return err
 	}
 	code := deployments.CodeOf(err)
-	return temporal.NewApplicationErrorWithOptions(head(err.Error(), maxText), string(code),
+	return temporal.NewApplicationErrorWithOptions(Head(err.Error(), MaxText), string(code),
 		temporal.ApplicationErrorOptions{
-			NonRetryable: !retryable[code], Cause: err,
+			NonRetryable: !retryableCodes[code], Cause: err,
 		})
 }
 
-// notDone is the error of a call that had no effect and is to be repeated; after, if not zero, is the delay that the
+// NotDone is the error of a call that had no effect and is to be repeated; after, if not zero, is the delay that the
 // provider asked for.
-func notDone(text string, after time.Duration) error {
+func NotDone(text string, after time.Duration) error {
 	kind := deployments.ErrorNotDone
 	if after > 0 {
 		kind = deployments.ErrorThrottled
@@ -95,28 +81,28 @@ func notDone(text string, after time.Duration) error {
 	return temporal.NewApplicationErrorWithOptions(text, kind, temporal.ApplicationErrorOptions{NextRetryDelay: after})
 }
 
-// postponed is the error of an attempt that ended before it called the provider. The next attempt starts after the
+// Postponed is the error of an attempt that ended before it called the provider. The next attempt starts after the
 // delay, if that is not zero.
-func postponed(text string, after time.Duration) error {
+func Postponed(text string, after time.Duration) error {
 	return temporal.NewApplicationErrorWithOptions(text, deployments.ErrorPostponed,
 		temporal.ApplicationErrorOptions{NextRetryDelay: after})
 }
 
-// Postponed is the error of an activity that gives up its place in the worker and comes back after a pause, which grows
+// Later is the error of an activity that gives up its place in the worker and comes back after a pause, which grows
 // with its attempts from a second to the longest one.
-func Postponed(ctx context.Context, why string, longest time.Duration) error {
+func Later(ctx context.Context, why string, longest time.Duration) error {
 	pause := min(time.Duration(activity.GetInfo(ctx).Attempt)*time.Second, longest)
 	return temporal.NewApplicationErrorWithOptions(why, deployments.ErrorPostponed, temporal.ApplicationErrorOptions{
 		NextRetryDelay: pause, Category: temporal.ApplicationErrorCategoryBenign})
 }
 
-// unknownOutcome is the error of a call that may or may not have had its effect.
-func unknownOutcome(text string) error {
+// UnknownOutcome is the error of a call that may or may not have had its effect.
+func UnknownOutcome(text string) error {
 	return temporal.NewNonRetryableApplicationError(text, deployments.ErrorUnknownOutcome, nil)
 }
 
-// notStarted is the error of a worker that does not host the update.
-func notStarted(text string) error {
+// NotStarted is the error of a worker that does not host the update.
+func NotStarted(text string) error {
 	return temporal.NewNonRetryableApplicationError(text, deployments.ErrorNotStarted, nil)
 }
 

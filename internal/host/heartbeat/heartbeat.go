@@ -1,4 +1,5 @@
-package activities
+// Package heartbeat sends the heartbeats of activities, and knows by them whether Temporal still counts on an attempt.
+package heartbeat
 
 import (
 	"context"
@@ -6,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/deployctl/deployctl/internal/host/failure"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 )
@@ -23,9 +25,9 @@ const (
 	freshFor = 3 * time.Second
 )
 
-// heartbeater sends an activity's heartbeats and knows when the last one was accepted. The SDK's own heartbeats do not
+// Beats sends an activity's heartbeats and knows when the last one was accepted. The SDK's own heartbeats do not
 // report that, and treat a lost connection as a cancel.
-type heartbeater struct {
+type Beats struct {
 	heart   Heart
 	token   []byte
 	timeout time.Duration
@@ -38,19 +40,24 @@ type heartbeater struct {
 	refused  bool      // the last heartbeat was not accepted
 	asked    int       // attempts that the provider rejected; heartbeats carry the number to the next attempt
 
-	cancelled chan struct{}   // closed once a cancel was requested
-	stopping  <-chan struct{} // closed once the worker was asked to stop
-	once      sync.Once
+	cancels chan struct{}   // closed once a cancel was requested
+	stops   <-chan struct{} // closed once the worker was asked to stop
+	once    sync.Once
 }
 
-// startHeartbeat sends heartbeats until stop. They outlive the context, because a call of the activity may outlive it.
-func startHeartbeat(ctx context.Context, heart Heart) *heartbeater {
-	info := activity.GetInfo(ctx)
-	p := &heartbeater{
-		heart: heart, token: info.TaskToken, timeout: info.HeartbeatTimeout,
-		stopped: make(chan struct{}), cancelled: make(chan struct{}), stopping: activity.GetWorkerStopChannel(ctx),
-		received: time.Now(),
+// New returns what sends heartbeats of the activity with a task token. None is sent by itself.
+func New(heart Heart, token []byte, timeout time.Duration) *Beats {
+	return &Beats{
+		heart: heart, token: token, timeout: timeout,
+		stopped: make(chan struct{}), cancels: make(chan struct{}), received: time.Now(),
 	}
+}
+
+// Start sends heartbeats until stop. They outlive the context, because a call of the activity may outlive it.
+func Start(ctx context.Context, heart Heart) *Beats {
+	info := activity.GetInfo(ctx)
+	p := New(heart, info.TaskToken, info.HeartbeatTimeout)
+	p.stops = activity.GetWorkerStopChannel(ctx)
 	if p.timeout <= 0 {
 		p.timeout = defaultTimeout
 	}
@@ -67,7 +74,7 @@ func startHeartbeat(ctx context.Context, heart Heart) *heartbeater {
 	return p
 }
 
-func (p *heartbeater) run(ctx context.Context) {
+func (p *Beats) run(ctx context.Context) {
 	defer close(p.stopped)
 	tick := time.NewTicker(p.timeout / 4)
 	defer tick.Stop()
@@ -81,21 +88,27 @@ func (p *heartbeater) run(ctx context.Context) {
 	}
 }
 
-// stop ends the heartbeats.
-func (p *heartbeater) stop() {
+// Cancelled is closed once a cancel was requested.
+func (p *Beats) Cancelled() <-chan struct{} { return p.cancels }
+
+// Stopping is closed once the worker was asked to stop.
+func (p *Beats) Stopping() <-chan struct{} { return p.stops }
+
+// Stop ends the heartbeats.
+func (p *Beats) Stop() {
 	p.cancel()
 	<-p.stopped
 }
 
 // beat sends a heartbeat now.
-func (p *heartbeater) beat(ctx context.Context) error {
+func (p *Beats) beat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, p.timeout/4)
 	defer cancel()
 	sent := time.Now()
 	err := p.heart.RecordActivityHeartbeat(ctx, p.token, p.details()...)
 	var cancelled *temporal.CanceledError
 	if errors.As(err, &cancelled) {
-		p.once.Do(func() { close(p.cancelled) })
+		p.once.Do(func() { close(p.cancels) })
 		err = nil // it was accepted
 	}
 	p.mu.Lock()
@@ -107,7 +120,7 @@ func (p *heartbeater) beat(ctx context.Context) error {
 }
 
 // details returns what a heartbeat carries. Temporal keeps only the details of the last heartbeat.
-func (p *heartbeater) details() []any {
+func (p *Beats) details() []any {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.asked == 0 {
@@ -116,8 +129,8 @@ func (p *heartbeater) details() []any {
 	return []any{p.asked}
 }
 
-// rejected counts an attempt that the provider has rejected, and returns the number of such attempts.
-func (p *heartbeater) rejected(ctx context.Context) int {
+// Rejected counts an attempt that the provider has rejected, and returns the number of such attempts.
+func (p *Beats) Rejected(ctx context.Context) int {
 	p.mu.Lock()
 	p.asked++
 	asked := p.asked
@@ -128,30 +141,30 @@ func (p *heartbeater) rejected(ctx context.Context) int {
 
 // alive reports whether Temporal still regards this attempt as running: its start or last accepted heartbeat is younger
 // than half the timeout.
-func (p *heartbeater) alive() bool {
+func (p *Beats) alive() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return time.Since(p.accepted) < p.timeout/2
 }
 
-// expiring reports whether this attempt is about to reach its heartbeat timeout.
-func (p *heartbeater) expiring() bool {
+// Expiring reports whether this attempt is about to reach its heartbeat timeout.
+func (p *Beats) Expiring() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	since := min(time.Since(p.accepted), time.Since(p.received))
 	return since > p.timeout*3/4
 }
 
-// lastBeatRejected reports that the last heartbeat was not accepted, so that a result may not be accepted either.
-func (p *heartbeater) lastBeatRejected() bool {
+// LastBeatRejected reports that the last heartbeat was not accepted, so that a result may not be accepted either.
+func (p *Beats) LastBeatRejected() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.refused
 }
 
-// holdsLease returns nil if a changing call may be sent now: this attempt is the only one for at least half a timeout,
+// HoldsLease returns nil if a changing call may be sent now: this attempt is the only one for at least half a timeout,
 // it is not cancelled, and its worker does not stop.
-func (p *heartbeater) holdsLease(ctx context.Context) error {
+func (p *Beats) HoldsLease(ctx context.Context) error {
 	p.mu.Lock()
 	fresh := time.Since(p.accepted) < freshFor
 	p.mu.Unlock()
@@ -159,24 +172,24 @@ func (p *heartbeater) holdsLease(ctx context.Context) error {
 		_ = p.beat(context.WithoutCancel(ctx)) // alive checks the result
 	}
 	if !p.alive() {
-		return postponed("the service lost sight of this attempt before the call was made", 0)
+		return failure.Postponed("the service lost sight of this attempt before the call was made", 0)
 	}
 	select {
-	case <-p.cancelled:
+	case <-p.cancels:
 		return temporal.NewCanceledError()
-	case <-p.stopping:
-		return postponed("the worker stops", 0)
+	case <-p.stops:
+		return failure.Postponed("the worker stops", 0)
 	default:
 		return nil
 	}
 }
 
-// cancelRequested reports, after an activity's context has ended, whether the reason is a requested cancel. The SDK
+// CancelRequested reports, after an activity's context has ended, whether the reason is a requested cancel. The SDK
 // also ends the context when it cannot reach Temporal or the worker stops.
-func (p *heartbeater) cancelRequested(ctx context.Context) bool {
+func (p *Beats) CancelRequested(ctx context.Context) bool {
 	_ = p.beat(context.WithoutCancel(ctx)) // the result is in accepted and refused
 	select {
-	case <-p.cancelled:
+	case <-p.cancels:
 		return true
 	default:
 		return false
@@ -204,12 +217,12 @@ func Beat(ctx context.Context) (stop func()) {
 	return stop
 }
 
-// untilCancelled returns a context that also ends when the activity is cancelled.
-func (p *heartbeater) untilCancelled(ctx context.Context) (context.Context, context.CancelFunc) {
+// UntilCancelled returns a context that also ends when the activity is cancelled.
+func (p *Beats) UntilCancelled(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
 		select {
-		case <-p.cancelled:
+		case <-p.cancels:
 			cancel()
 		case <-ctx.Done():
 		}
@@ -217,10 +230,10 @@ func (p *heartbeater) untilCancelled(ctx context.Context) (context.Context, cont
 	return ctx, cancel
 }
 
-// wasCancelled reports whether a cancel was requested.
-func (p *heartbeater) wasCancelled() bool {
+// WasCancelled reports whether a cancel was requested.
+func (p *Beats) WasCancelled() bool {
 	select {
-	case <-p.cancelled:
+	case <-p.cancels:
 		return true
 	default:
 		return false
