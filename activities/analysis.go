@@ -15,39 +15,39 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
-// analysis asks the policy packs of a session about one resource.
+// analysis asks the policy packs of an update about one resource.
 type analysis struct {
-	session  *session
+	packs    *policyPacks
 	resource plugin.AnalyzerResource
 	result   engine.Analysis
 }
 
 // analyze asks the policy packs about the checked inputs of a plan. It returns the inputs as the remediations have
 // changed them. First every pack remediates, in order; then every pack analyses what came out of that.
-func (s *session) analyze(
+func (a *policyPacks) analyze(
 	ctx context.Context, p engine.Plan, checked resource.PropertyMap,
 ) (resource.PropertyMap, *engine.Analysis, error) {
-	a := analysis{session: s}
+	of := analysis{packs: a}
 	var err error
-	if a.resource, err = s.analyzerResource(ctx, p); err != nil {
+	if of.resource, err = a.analyzerResource(ctx, p); err != nil {
 		return nil, nil, err
 	}
-	a.resource.Properties = checked
-	for _, pack := range s.policyPacks {
-		if err := a.remediate(ctx, pack); err != nil {
+	of.resource.Properties = checked
+	for _, pack := range a.packs {
+		if err := of.remediate(ctx, pack); err != nil {
 			return nil, nil, err
 		}
 	}
-	for _, pack := range s.policyPacks {
-		if err := a.check(ctx, pack); err != nil {
+	for _, pack := range a.packs {
+		if err := of.check(ctx, pack); err != nil {
 			return nil, nil, err
 		}
 	}
-	return a.resource.Properties, &a.result, nil
+	return of.resource.Properties, &of.result, nil
 }
 
 // analyzerResource returns what policy packs get of a plan, but for the properties.
-func (s *session) analyzerResource(ctx context.Context, p engine.Plan) (plugin.AnalyzerResource, error) {
+func (a *policyPacks) analyzerResource(ctx context.Context, p engine.Plan) (plugin.AnalyzerResource, error) {
 	g := p.Goal
 	r := plugin.AnalyzerResource{
 		URN: p.URN, Type: g.Type, Name: p.URN.Name(),
@@ -64,7 +64,7 @@ func (s *session) analyzerResource(ctx context.Context, p engine.Plan) (plugin.A
 	if err != nil {
 		return r, failure.Internal(err)
 	}
-	inputs, err := s.values.Decode(ctx, p.Provider.Inputs)
+	inputs, err := a.options.Values.Decode(ctx, p.Provider.Inputs)
 	r.Provider = providerResource(ref.URN(), inputs)
 	return r, failure.Internal(err)
 }
@@ -106,10 +106,10 @@ func (a *analysis) remediate(ctx context.Context, pack *policyPack) error {
 				})
 			case r.Properties != nil:
 				done := engine.Remediation{Pack: of, Policy: r.PolicyName}
-				if done.Before, err = a.session.values.Encode(ctx, a.resource.Properties); err != nil {
+				if done.Before, err = a.packs.options.Values.Encode(ctx, a.resource.Properties); err != nil {
 					return failure.Internal(err)
 				}
-				if done.After, err = a.session.values.Encode(ctx, r.Properties); err != nil {
+				if done.After, err = a.packs.options.Values.Encode(ctx, r.Properties); err != nil {
 					return failure.Internal(err)
 				}
 				a.result.Remediations = append(a.result.Remediations, done)
@@ -117,7 +117,7 @@ func (a *analysis) remediate(ctx context.Context, pack *policyPack) error {
 			}
 		}
 		summary := pack.summarize(plugin.AnalyzerPolicyTypeResource, found, response.NotApplicable)
-		a.session.put(apitype.EngineEvent{PolicyRemediateSummaryEvent: &apitype.PolicyRemediateSummaryEvent{
+		a.packs.put(apitype.EngineEvent{PolicyRemediateSummaryEvent: &apitype.PolicyRemediateSummaryEvent{
 			ResourceURN: string(a.resource.URN), PolicyPackName: pack.info.Name, PolicyPackVersion: pack.info.Version,
 			Passed: summary.passed, Failed: summary.failed,
 		}})
@@ -139,7 +139,7 @@ func (a *analysis) check(ctx context.Context, pack *policyPack) error {
 		}
 		a.result.Violations = append(a.result.Violations, violations...)
 		summary := pack.summarize(plugin.AnalyzerPolicyTypeResource, found, response.NotApplicable)
-		a.session.put(apitype.EngineEvent{PolicyAnalyzeSummaryEvent: &apitype.PolicyAnalyzeSummaryEvent{
+		a.packs.put(apitype.EngineEvent{PolicyAnalyzeSummaryEvent: &apitype.PolicyAnalyzeSummaryEvent{
 			ResourceURN: string(a.resource.URN), PolicyPackName: pack.info.Name, PolicyPackVersion: pack.info.Version,
 			Passed: summary.passed, Failed: summary.failed,
 		}})
@@ -191,7 +191,7 @@ func (p *policyPack) summarize(
 }
 
 // put records an event that nothing depends on.
-func (s *session) put(event apitype.EngineEvent) {
+func (a *policyPacks) put(event apitype.EngineEvent) {
 	event.Timestamp = int(time.Now().Unix())
-	s.log.Put(event)
+	a.options.Put(event)
 }

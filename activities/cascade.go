@@ -29,7 +29,7 @@ func (a *Activities) Cascade(ctx context.Context, in deployments.CascadeInput) (
 	for _, candidate := range in.Cascade.Candidates {
 		var keys []string
 		var replaces bool
-		err := s.retried(ctx, func() (err error) {
+		err := retried(ctx, func() (err error) {
 			replaces, keys, err = c.replaces(ctx, candidate)
 			return err
 		})
@@ -135,5 +135,5 @@ func (c cascade) providerOf(ctx context.Context, r engine.State) (differ, error)
 			r.URN))
 	}
 	p.Extension = r.Extension
-	return c.session.providerOf(ctx, &p)
+	return c.session.providers.providerOf(ctx, &p)
 }

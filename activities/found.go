@@ -234,7 +234,7 @@ func (pl *planner) look(ctx context.Context, checked resource.PropertyMap) (*eng
 	if !ok || pl.ask.Look == nil && !surveys {
 		return nil, nil
 	}
-	account, err := pl.session.accountOf(ctx, pl.ask.Provider)
+	account, err := pl.session.providers.accountOf(ctx, pl.ask.Provider)
 	if err != nil {
 		return nil, err
 	}

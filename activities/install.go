@@ -190,3 +190,14 @@ func (s *session) useModules(ctx context.Context, modules string) bool {
 	s.showModules(real, modules)
 	return true
 }
+
+// installPolicyPack installs the packages that a policy pack imports.
+func (s *session) installPolicyPack(ctx context.Context, dir string) error {
+	runtime, err := s.host.PolicyPackRuntime(dir)
+	if err != nil {
+		return err
+	}
+	return s.installSource(ctx, dir, runtime, func(ctx context.Context) error {
+		return s.host.InstallPolicyPack(ctx, dir)
+	})
+}

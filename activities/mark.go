@@ -73,7 +73,7 @@ func (s *session) rulesOfMarks(
 	if !ok || provider == nil {
 		return nil
 	}
-	account, err := s.accountOf(ctx, provider)
+	account, err := s.providers.accountOf(ctx, provider)
 	if err != nil {
 		return nil
 	}

@@ -25,8 +25,6 @@ import (
 const (
 	// planParallel bounds the plans of one call that are made at the same time.
 	planParallel = 32
-	// planAttempts bounds the attempts of a plan whose provider dies or throttles it.
-	planAttempts = 3
 )
 
 // Plan runs Check and Diff of a list of resources. It changes nothing, so it may run any number of times. A provider's
@@ -105,7 +103,7 @@ func (s *session) planOne(ctx context.Context, p engine.Plan) (engine.Planned, e
 		return engine.Planned{}, err
 	}
 	var planned engine.Planned
-	err = s.retried(ctx, func() error {
+	err = retried(ctx, func() error {
 		var err error
 		if planner.provider, err = s.planningProvider(ctx, p); err != nil {
 			return err
@@ -170,7 +168,7 @@ func (s *session) planningProvider(ctx context.Context, p engine.Plan) (resource
 	case token.IsProvider(p.URN.Type()):
 		return configurator{s}, nil
 	}
-	return s.providerOf(ctx, p.Provider)
+	return s.providers.providerOf(ctx, p.Provider)
 }
 
 func (pl *planner) plan(ctx context.Context) (engine.Planned, error) {
@@ -255,7 +253,7 @@ func (pl *planner) analyze(
 	if !pl.ask.Analyze {
 		return checked, nil, nil
 	}
-	return pl.session.analyze(ctx, pl.ask, checked)
+	return pl.session.policyPacks.analyze(ctx, pl.ask, checked)
 }
 
 // protect returns the stored outputs with what has to be secret now: the program may list more outputs than before, or

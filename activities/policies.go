@@ -8,50 +8,65 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"time"
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/host/failure"
 	"github.com/deployctl/deployctl/internal/host/policies"
 	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
 	"github.com/deployctl/deployctl/internal/sys/panics"
+	"github.com/deployctl/deployctl/internal/values/bags"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 )
 
-// policyPack is a policy pack of a session. It starts with its first call, and again if its process has ended. One call
-// is made to it at a time, as Pulumi's engine does: its policies may keep something from one resource to the next.
-type policyPack struct {
-	session *session
-	dir     string
-	config  string // see deployments.PolicyPack
-
-	calling  sync.Mutex
-	prepared bool // its dependencies are installed
-	analyzer *pluginhost.Analyzer
-	info     plugin.AnalyzerInfo
+// policyPacks are the policy packs of an update: they check what its program registers, and its stack.
+type policyPacks struct {
+	options policyOptions
+	packs   []*policyPack
 }
 
-// newPolicyPacks returns the policy packs of a session's request.
-func newPolicyPacks(s *session) []*policyPack {
-	var packs []*policyPack
-	for _, p := range s.request.PolicyPacks {
-		packs = append(packs, &policyPack{session: s, dir: filepath.Join(s.place, filepath.FromSlash(p.Dir)),
+// policyOptions are what policy packs need of the update's session.
+type policyOptions struct {
+	Stack   deployments.StackName
+	Packs   []deployments.PolicyPack
+	Place   string // the directory of the bundle, which has the packs
+	DryRun  bool
+	Values  *bags.Codec
+	Plugins *pluginhost.Host
+	// SecretKeys are the keys of the configuration whose values are secret.
+	SecretKeys []string
+	// Tags returns the tags of the stack.
+	Tags func(context.Context) (map[string]string, error)
+	// Install installs what the pack in a directory imports.
+	Install func(ctx context.Context, dir string) error
+	// InProject writes paths in a text as the user knows them.
+	InProject func(text string) string
+	// Begin begins a phase, which ends when the function that it returns is called.
+	Begin func(phase string) (end func())
+	// Put writes an event to the log of the update.
+	Put func(apitype.EngineEvent)
+}
+
+// newPolicyPacks returns the policy packs of an update.
+func newPolicyPacks(o policyOptions) *policyPacks {
+	all := &policyPacks{options: o}
+	for _, p := range o.Packs {
+		all.packs = append(all.packs, &policyPack{of: all, dir: filepath.Join(o.Place, filepath.FromSlash(p.Dir)),
 			config: p.Config})
 	}
-	return packs
+	return all
 }
 
-// loadPolicyPacks starts the policy packs, so that an update whose packs cannot be started does not begin.
-func (s *session) loadPolicyPacks(ctx context.Context) error {
-	if len(s.policyPacks) == 0 {
+// loadAll starts the policy packs, so that an update whose packs cannot be started does not begin.
+func (a *policyPacks) loadAll(ctx context.Context) error {
+	if len(a.packs) == 0 {
 		return nil
 	}
-	s.log.Put(apitype.EngineEvent{Timestamp: int(time.Now().Unix()), PolicyLoadEvent: &apitype.PolicyLoadEvent{}})
-	defer s.phases.begin("loading policy packs")()
+	a.put(apitype.EngineEvent{PolicyLoadEvent: &apitype.PolicyLoadEvent{}})
+	defer a.options.Begin("loading policy packs")()
 	var loading sync.WaitGroup
-	errs := make([]error, len(s.policyPacks))
-	for i, p := range s.policyPacks {
+	errs := make([]error, len(a.packs))
+	for i, p := range a.packs {
 		loading.Go(func() {
 			errs[i] = panics.Do("loading a policy pack", func() error {
 				return p.use(ctx, func(*pluginhost.Analyzer) error { return nil })
@@ -60,6 +75,19 @@ func (s *session) loadPolicyPacks(ctx context.Context) error {
 	}
 	loading.Wait()
 	return errors.Join(errs...)
+}
+
+// policyPack is a policy pack of an update. It starts with its first call, and again if its process has ended. One call
+// is made to it at a time, as Pulumi's engine does: its policies may keep something from one resource to the next.
+type policyPack struct {
+	of     *policyPacks
+	dir    string
+	config string // see deployments.PolicyPack
+
+	calling  sync.Mutex
+	prepared bool // its dependencies are installed
+	analyzer *pluginhost.Analyzer
+	info     plugin.AnalyzerInfo
 }
 
 // use makes calls to the policy pack.
@@ -81,20 +109,20 @@ func (p *policyPack) use(ctx context.Context, call func(*pluginhost.Analyzer) er
 
 // start starts and configures the policy pack. An error of the pack is CodeInvalid: a repetition would fail, too.
 func (p *policyPack) start(ctx context.Context) error {
-	s := p.session
+	o := p.of.options
 	if !p.prepared {
-		if err := s.installPolicyPack(ctx, p.dir); err != nil {
+		if err := o.Install(ctx, p.dir); err != nil {
 			return p.invalid(err)
 		}
 		p.prepared = true
 	}
-	head, err := s.store.Head(ctx, s.update.StackName)
+	tags, err := o.Tags(ctx)
 	if err != nil {
 		return failure.Internal(err)
 	}
-	analyzer, err := s.host.Analyzer(ctx, pluginhost.PolicyPack{
-		Dir: p.dir, Organization: s.update.Organization, Project: s.update.Project, Stack: s.update.Stack,
-		Tags: head.Tags, SecretKeys: s.config.SecretKeys(), DryRun: s.request.DryRun,
+	analyzer, err := o.Plugins.Analyzer(ctx, pluginhost.PolicyPack{
+		Dir: p.dir, Organization: o.Stack.Organization, Project: o.Stack.Project, Stack: o.Stack.Stack,
+		Tags: tags, SecretKeys: o.SecretKeys, DryRun: o.DryRun,
 	})
 	if err != nil {
 		return p.invalid(err)
@@ -147,12 +175,12 @@ func (p *policyPack) invalid(err error) error {
 		return err
 	}
 	return deployments.Errorf(deployments.CodeInvalid, "%s: %s", p.called(),
-		p.session.inProject(pluginhost.ErrorText(err)))
+		p.of.options.InProject(pluginhost.ErrorText(err)))
 }
 
 // called names the policy pack for a user. One that did not start has not said its name.
 func (p *policyPack) called() string {
-	packs, name := p.session.policyPacks, filepath.Base(p.dir)
+	packs, name := p.of.packs, filepath.Base(p.dir)
 	_, numbered := strconv.Atoi(name) // by an older client
 	switch {
 	case p.info.Name != "":
@@ -163,15 +191,4 @@ func (p *policyPack) called() string {
 		return "the policy pack"
 	}
 	return fmt.Sprintf("policy pack %d of %d", slices.Index(packs, p)+1, len(packs))
-}
-
-// installPolicyPack installs the packages that a policy pack imports.
-func (s *session) installPolicyPack(ctx context.Context, dir string) error {
-	runtime, err := s.host.PolicyPackRuntime(dir)
-	if err != nil {
-		return err
-	}
-	return s.installSource(ctx, dir, runtime, func(ctx context.Context) error {
-		return s.host.InstallPolicyPack(ctx, dir)
-	})
 }

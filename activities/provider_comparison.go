@@ -23,7 +23,7 @@ func (a *Activities) Compare(ctx context.Context, in deployments.CompareInput) (
 	defer heartbeat.Start(ctx, a.Heart).Stop()
 
 	result := engine.ProviderDiffed{Op: in.Compare.Op}
-	err = s.retried(ctx, func() (err error) {
+	err = retried(ctx, func() (err error) {
 		result.Replace, err = s.providerReplaces(ctx, in.Compare.Old, in.Compare.New)
 		return err
 	})
@@ -52,7 +52,7 @@ func (s *session) providerReplaces(ctx context.Context, old, new engine.Provider
 	if news, err = s.values.Decode(ctx, new.Inputs); err != nil {
 		return false, failure.Internal(err)
 	}
-	p, err := s.provider(ctx, new.Ref, news, engine.Bag{})
+	p, err := s.providers.provider(ctx, new.Ref, news, engine.Bag{})
 	if err != nil {
 		return false, err
 	}

@@ -15,7 +15,7 @@ type configurator struct{ session *session }
 
 // Check checks a provider's configuration.
 func (c configurator) Check(ctx context.Context, req plugin.CheckRequest) (plugin.CheckResponse, error) {
-	p, err := c.session.unconfigured(ctx, req.URN.Type(), req.News)
+	p, err := c.session.providers.unconfigured(ctx, req.URN.Type(), req.News)
 	if err != nil {
 		return plugin.CheckResponse{}, err
 	}
@@ -47,7 +47,7 @@ func (c configurator) Check(ctx context.Context, req plugin.CheckRequest) (plugi
 
 // Diff compares configurations. If the provider cannot say, any inequality is a change.
 func (c configurator) Diff(ctx context.Context, req plugin.DiffRequest) (plugin.DiffResponse, error) {
-	p, err := c.session.unconfigured(ctx, req.URN.Type(), req.NewInputs)
+	p, err := c.session.providers.unconfigured(ctx, req.URN.Type(), req.NewInputs)
 	if err != nil {
 		return plugin.DiffResult{}, err
 	}

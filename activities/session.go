@@ -2,7 +2,6 @@ package activities
 
 import (
 	"context"
-	"errors"
 	"io"
 	"strings"
 	"sync"
@@ -27,44 +26,36 @@ import (
 	"github.com/deployctl/deployctl/internal/sys/mempool"
 	"github.com/deployctl/deployctl/internal/values/bags"
 	"github.com/deployctl/deployctl/internal/values/redaction"
-	"github.com/deployctl/deployctl/internal/values/token"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
-	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
-	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
-	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
-	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
-	"github.com/pulumi/pulumi/sdk/v3/go/common/util/rpcutil/rpcerror"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/workspace"
-	"google.golang.org/grpc/codes"
 )
 
 // session is what this worker keeps of an update that it hosts: its files, plugins, values and configuration. All of it
 // can be rebuilt from the stored request. It is safe for concurrent use.
 type session struct {
-	update   deployments.UpdateName
-	identity statestore.StackIdentity
-	stackID  string
-	request  deployments.UpdateRequest
-	granted  int // steps at a time
-	base     int
-	store    *statestore.Store
-	values   *bags.Codec
-	config   stackconfig.Config
-	own      stackkeys.Settings
-	names    *autonaming.Rules
-	project  *workspace.Project // nil without a program
-	place    string             // the directory of the bundle
-	dir      string             // the directory of its Pulumi.yaml
-	box      *sandbox.Box       // in which its processes start
-	assets   *assets.Hasher
-	bundles  *bundlecache.Cache
-	limits   *ratelimit.Accounts
-	compared *comparisons
-	// accounts caches results of accountOf, by reference and digest of the inputs.
-	accounts sync.Map
+	update    deployments.UpdateName
+	identity  statestore.StackIdentity
+	stackID   string
+	request   deployments.UpdateRequest
+	granted   int // steps at a time
+	base      int
+	store     *statestore.Store
+	values    *bags.Codec
+	config    stackconfig.Config
+	own       stackkeys.Settings
+	names     *autonaming.Rules
+	project   *workspace.Project // nil without a program
+	place     string             // the directory of the bundle
+	dir       string             // the directory of its Pulumi.yaml
+	box       *sandbox.Box       // in which its processes start
+	assets    *assets.Hasher
+	bundles   *bundlecache.Cache
+	limits    *ratelimit.Accounts
+	compared  *comparisons
+	providers *providerSet
 	// found caches what knownRules returns, and known what functions have answered for values of rules.
 	found, known sync.Map
 	// told caches what providers have answered to declaredRule.
@@ -82,7 +73,7 @@ type session struct {
 	refusals  monitor.Refusals
 	hooks     monitor.Hooks
 	// policyPacks check what the program registers, and the stack.
-	policyPacks []*policyPack
+	policyPacks *policyPacks
 	memory      *mempool.Claim // of its state; nil: it takes none. See takeSettled
 	phases      phases
 	since       time.Time                    // when it was made
@@ -179,139 +170,6 @@ func (s *session) pin(ctx context.Context, entry string) error {
 		s.pins = append(s.pins, pin)
 	}
 	return err
-}
-
-// account is a provider's configuration and the limiter of its calls.
-type account struct {
-	reference providers.Reference
-	pkg       pluginhost.Package
-	config    resource.PropertyMap
-	digest    string // of config
-	limiter   *ratelimit.Limiter
-}
-
-// accountOf returns the account of the provider that a command names. It is cached, because every step needs it.
-func (s *session) accountOf(ctx context.Context, p *engine.Provider) (*account, error) {
-	if p == nil {
-		return nil, failure.Internal(deployments.Errorf(deployments.CodeInternal, "a resource has no provider"))
-	}
-	name := p.Ref + "#" + p.Inputs.Digest
-	if known, ok := s.accounts.Load(name); ok {
-		return known.(*account), nil
-	}
-	inputs, err := s.values.Decode(ctx, p.Inputs)
-	if err != nil {
-		return nil, failure.Internal(err)
-	}
-	a, err := s.account(p.Ref, inputs)
-	if err == nil {
-		s.accounts.Store(name, a)
-	}
-	return a, err
-}
-
-// account returns the account of the provider with a reference and these inputs.
-func (s *session) account(reference string, inputs resource.PropertyMap) (a *account, err error) {
-	a = &account{config: pluginhost.ProviderConfig(inputs)}
-	if a.reference, err = token.ParseReference(reference); err != nil {
-		return nil, failure.Internal(deployments.Errorf(deployments.CodeInternal, "provider %q: %w", reference, err))
-	}
-	if a.pkg, err = pluginhost.PackageOf(a.reference.URN().Type(), inputs); err != nil {
-		return nil, err
-	}
-	if a.digest, err = bags.Digest(s.values.Key, a.config); err != nil || s.limits == nil {
-		return a, err
-	}
-	a.limiter, err = s.limits.Limiter(a.pkg.Name, a.config)
-	return a, err
-}
-
-// providerOf returns the provider that a command names, configured.
-func (s *session) providerOf(ctx context.Context, p *engine.Provider) (*pluginhost.Provider, error) {
-	a, err := s.accountOf(ctx, p)
-	if err != nil {
-		return nil, err
-	}
-	return s.open(ctx, a, p.Extension)
-}
-
-// provider returns the provider with a reference and these inputs, configured.
-func (s *session) provider(
-	ctx context.Context, reference string, inputs resource.PropertyMap, extension engine.Bag,
-) (*pluginhost.Provider, error) {
-	a, err := s.account(reference, inputs)
-	if err != nil {
-		return nil, err
-	}
-	return s.open(ctx, a, extension)
-}
-
-// open returns the provider of an account, configured and extended. Both may be repeated: they change nothing outside
-// the plugin.
-func (s *session) open(ctx context.Context, a *account, extension engine.Bag) (*pluginhost.Provider, error) {
-	if pluginhost.IsDynamic(a.pkg.Name) {
-		if err := s.installDependencies(ctx); err != nil {
-			return nil, err
-		}
-	}
-	p, err := s.host.Provider(ctx, a.pkg, a.reference.String()+"#"+a.digest)
-	if err != nil {
-		return nil, err
-	}
-	u, id := a.reference.URN(), a.reference.ID()
-	name, t := u.Name(), u.Type()
-	_, err = p.Configure(ctx, plugin.ConfigureRequest{URN: &u, Name: &name, Type: &t, ID: &id, Inputs: a.config})
-	if err != nil || extension.Empty() {
-		return p, err
-	}
-	return p, p.Extend(ctx, extension.Digest, func(ctx context.Context) (apitype.Extension, error) {
-		e, err := s.values.DecodeExtension(ctx, extension)
-		if deployments.CodeOf(err) == deployments.CodeFormat { // the state lacks it, which fails the resource
-			return e, err
-		}
-		return e, failure.Internal(err)
-	})
-}
-
-// unconfigured returns a provider without a configuration, which can only check and compare configurations.
-func (s *session) unconfigured(
-	ctx context.Context, t tokens.Type, inputs resource.PropertyMap,
-) (*pluginhost.Provider, error) {
-	pkg, err := pluginhost.PackageOf(t, inputs)
-	if err != nil {
-		return nil, err
-	}
-	return s.host.Provider(ctx, pkg, "")
-}
-
-// retried makes a call that changes nothing, and repeats it if its provider dies or throttles it.
-func (s *session) retried(ctx context.Context, call func() error) error {
-	for attempt := 1; ; attempt++ {
-		err := call()
-		if err == nil || !isTransient(err) || attempt == planAttempts {
-			return err
-		}
-		if failure.Pause(ctx, failure.FirstRetry<<(2*(attempt-1))) != nil {
-			return err
-		}
-	}
-}
-
-// isTransient reports whether a call that changes nothing may succeed when it is repeated.
-func isTransient(err error) bool {
-	if lost := (*pluginhost.LostError)(nil); errors.As(err, &lost) {
-		return true
-	}
-	e, ok := rpcerror.FromError(err)
-	if !ok {
-		return false
-	}
-	switch e.Code() {
-	case codes.Unavailable, codes.ResourceExhausted, codes.Aborted:
-		return !pluginhost.TooLarge(err)
-	default:
-		return false
-	}
 }
 
 // leaveOutcome stores the result of an attempt for Settle, and what a create has made also for later updates, which its

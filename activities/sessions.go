@@ -137,8 +137,9 @@ func (a *Activities) fill(ctx context.Context, s *session) error {
 	if err := a.openHost(s); err != nil {
 		return err
 	}
+	s.providers = newProviders(s.host, s.values, a.accounts, s.installDependencies)
 	s.assets = assets.New(s.host.Start)
-	s.policyPacks = newPolicyPacks(s)
+	s.openPolicyPacks()
 	s.tokens.keep(ctx)
 	return nil
 }
@@ -218,6 +219,19 @@ func (a *Activities) openHost(s *session) error {
 		return deployments.Errorf(deployments.CodeInvalid, "%w", err)
 	}
 	return nil
+}
+
+// openPolicyPacks makes the policy packs of the update.
+func (s *session) openPolicyPacks() {
+	s.policyPacks = newPolicyPacks(policyOptions{
+		Stack: s.update.StackName, Packs: s.request.PolicyPacks, Place: s.place, DryRun: s.request.DryRun,
+		Values: s.values, Plugins: s.host, SecretKeys: s.config.SecretKeys(), Install: s.installPolicyPack,
+		InProject: s.inProject, Begin: s.phases.begin, Put: s.log.Put,
+		Tags: func(ctx context.Context) (map[string]string, error) {
+			head, err := s.store.Head(ctx, s.update.StackName)
+			return head.Tags, err
+		},
+	})
 }
 
 // prepare begins what the update will need, while its Run starts: it reads the state and, unless a program, targets or

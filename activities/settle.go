@@ -59,7 +59,7 @@ func (at *attempt) settle(ctx context.Context, asked engine.Settle, here bool) (
 	if at.step.Preview || at.step.Provider == nil || token.IsProvider(at.step.Type) {
 		return absent, nil // such a step has no effect on a provider
 	}
-	p, err := at.session.providerOf(ctx, at.step.Provider)
+	p, err := at.session.providers.providerOf(ctx, at.step.Provider)
 	if err != nil {
 		return at.settleFailed(err)
 	}

@@ -81,16 +81,6 @@ func (s *session) knownRules(ctx context.Context, p *pluginhost.Provider, t toke
 	return all
 }
 
-// checkedVersion is the version of the plugin for rules that are for some of its versions. A package that a plugin
-// makes at run time, as the bridge to Terraform does, has another version than the package of that name for which the
-// rules were checked; a version that is not known is no reason against a rule.
-func (a *account) checkedVersion() string {
-	if a.pkg.Parameter != nil {
-		return ""
-	}
-	return a.pkg.Version
-}
-
 // finder returns how a create with these inputs is found: by the first rule that can be used. Its other results are
 // those of finders.
 func (at *attempt) finder(
@@ -109,7 +99,7 @@ func (at *attempt) finders(
 	ctx context.Context, p *pluginhost.Provider, inputs resource.PropertyMap, most int,
 	may func(*settlerule.Rule) bool,
 ) (usable []*finder, why string, err error) {
-	account, err := at.session.accountOf(ctx, at.step.Provider)
+	account, err := at.session.providers.accountOf(ctx, at.step.Provider)
 	if err != nil {
 		return nil, "", err
 	}

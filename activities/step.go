@@ -160,11 +160,11 @@ func (at *attempt) run(ctx context.Context) (engine.StepFinished, error) {
 	if at.step.Provider == nil { // a component has no provider: it only groups its children
 		return at.finish(ctx, engine.StepFinished{Outcome: engine.OutcomeDone}, nil, nil)
 	}
-	account, err := at.session.accountOf(ctx, at.step.Provider)
+	account, err := at.session.providers.accountOf(ctx, at.step.Provider)
 	if err != nil {
 		return at.providerUnavailable(err)
 	}
-	provider, err := at.session.open(ctx, account, at.step.Provider.Extension)
+	provider, err := at.session.providers.open(ctx, account, at.step.Provider.Extension)
 	if err != nil {
 		return at.providerUnavailable(err)
 	}

@@ -291,7 +291,7 @@ func (at *attempt) configure(ctx context.Context) (engine.StepFinished, error) {
 	if err != nil {
 		return failed(err.Error()), nil
 	}
-	if _, err := at.session.provider(ctx, ref.String(), inputs, engine.Bag{}); err != nil {
+	if _, err := at.session.providers.provider(ctx, ref.String(), inputs, engine.Bag{}); err != nil {
 		return at.providerUnavailable(err)
 	}
 	return at.finish(ctx, result, pluginhost.ProviderConfig(inputs), inputs)

@@ -127,7 +127,7 @@ func (at *attempt) lists(
 	if at.session.declared(ctx, p, at.step.Type) != "" {
 		return lists, "", nil
 	}
-	account, err := at.session.accountOf(ctx, at.step.Provider)
+	account, err := at.session.providers.accountOf(ctx, at.step.Provider)
 	if err != nil {
 		return nil, "", err
 	}
