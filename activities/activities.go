@@ -73,7 +73,6 @@ type Activities struct {
 	messages  *mempool.Pool // of what plugins and programs send
 	mu        sync.Mutex
 	sessions  map[string]*session                 // by update
-	spent     map[updateOf]*sync.Map              // until the update's workflow is closed; see session.spent
 	answers   *answers                            // those of an update until its workflow is closed
 	collected map[deployments.StackName]time.Time // when the worker last collected garbage of a stack
 	groupTime time.Duration
@@ -87,8 +86,8 @@ func New(o Options) *Activities {
 		Options: o, bundles: bundlecache.New(o.Dir), reserve: process.NewReserve(o.Sandbox),
 		accounts: ratelimit.NewAccounts(), compared: newComparisons(), leases: mempool.New(leaseMemory),
 		settling: mempool.New(settledMemory), messages: mempool.New(messageMemory),
-		sessions: map[string]*session{}, spent: map[updateOf]*sync.Map{},
-		answers: newAnswers(), collected: map[deployments.StackName]time.Time{}, groupTime: groupTime,
+		sessions: map[string]*session{},
+		answers:  newAnswers(), collected: map[deployments.StackName]time.Time{}, groupTime: groupTime,
 		leasePlacePatience: leasePlacePatience,
 	}
 }
@@ -119,3 +118,6 @@ func (a *Activities) Release(ctx context.Context, in deployments.ReleaseInput) e
 	a.forget(ctx, in.Update)
 	return nil
 }
+
+// Reported tells the activities whether Temporal has accepted the end of one of them, by its task token.
+func Reported(a *Activities, token []byte, err error) { a.answers.reported(token, err) }

@@ -133,7 +133,7 @@ func (a *answerer) plan(ctx context.Context, p engine.Plan) {
 	case <-ctx.Done():
 		return
 	}
-	planned, err := a.session.plan(ctx, p)
+	planned, err := a.session.plans.plan(ctx, p)
 	<-a.slots
 	if err != nil {
 		planned = engine.Planned{Op: p.Op, Error: err.Error()}

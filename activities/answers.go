@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -18,6 +19,8 @@ type answers struct {
 	mu      sync.Mutex
 	byStep  map[stepOf]*answer
 	byToken map[string]*answer // by the task token of their activities
+	// spent are the last rounds whose calls may have had an effect, by operation.
+	spent map[updateOf]*sync.Map
 }
 
 // updateOf names an update of one stack. If all that is known of the stack is lost, the first update of the one that is
@@ -51,7 +54,7 @@ type answer struct {
 }
 
 func newAnswers() *answers {
-	return &answers{byStep: map[stepOf]*answer{}, byToken: map[string]*answer{}}
+	return &answers{byStep: map[stepOf]*answer{}, byToken: map[string]*answer{}, spent: map[updateOf]*sync.Map{}}
 }
 
 func (at *attempt) stepOf() stepOf {
@@ -87,7 +90,17 @@ func (l *answers) of(step stepOf, round int) (engine.StepFinished, bool) {
 	return a.result, true
 }
 
-// updates returns the updates of which there are results.
+// spentBy returns the spent rounds of an update, which are known until it is forgotten.
+func (l *answers) spentBy(of updateOf) *sync.Map {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.spent[of] == nil {
+		l.spent[of] = &sync.Map{}
+	}
+	return l.spent[of]
+}
+
+// updates returns the updates of which there are results, or a session was made.
 func (l *answers) updates() map[deployments.UpdateName]bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -95,10 +108,13 @@ func (l *answers) updates() map[deployments.UpdateName]bool {
 	for step := range l.byStep {
 		all[step.update] = true
 	}
+	for of := range l.spent {
+		all[of.update] = true
+	}
 	return all
 }
 
-// forget forgets the results of an update.
+// forget forgets the results and the spent rounds of an update.
 func (l *answers) forget(u deployments.UpdateName) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -108,21 +124,7 @@ func (l *answers) forget(u deployments.UpdateName) {
 			delete(l.byToken, a.token)
 		}
 	}
-}
-
-// Reported tells the activities whether Temporal has accepted the end of one of them, by its task token.
-func Reported(a *Activities, token []byte, err error) {
-	l := a.answers
-	l.mu.Lock()
-	kept := l.byToken[string(token)]
-	l.mu.Unlock()
-	if kept != nil && err == nil {
-		l.drop(kept.attempt.stepOf())
-	}
-	// That there was no effect is true only until the next attempt, so it is not stored.
-	if kept != nil && err != nil && kept.result.Outcome != engine.OutcomeAbsent {
-		kept.store.Do(func() { go kept.attempt.leave(context.Background(), kept.result) })
-	}
+	maps.DeleteFunc(l.spent, func(of updateOf, _ *sync.Map) bool { return of.update == u })
 }
 
 // remember keeps the result of the attempt until Temporal has it. An error after which the step is repeated is the
@@ -161,3 +163,17 @@ func (at *attempt) leave(ctx context.Context, result engine.StepFinished) {
 
 // lastLeave is how long a stopping worker tries to store the result of a step.
 const lastLeave = 20 * time.Second
+
+// reported says whether Temporal has accepted the end of an activity, by its task token.
+func (l *answers) reported(token []byte, err error) {
+	l.mu.Lock()
+	kept := l.byToken[string(token)]
+	l.mu.Unlock()
+	if kept != nil && err == nil {
+		l.drop(kept.attempt.stepOf())
+	}
+	// That there was no effect is true only until the next attempt, so it is not stored.
+	if kept != nil && err != nil && kept.result.Outcome != engine.OutcomeAbsent {
+		kept.store.Do(func() { go kept.attempt.leave(context.Background(), kept.result) })
+	}
+}

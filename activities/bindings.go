@@ -2,7 +2,6 @@ package activities
 
 import (
 	"maps"
-	"slices"
 
 	"github.com/deployctl/deployctl/engine"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
@@ -44,16 +43,4 @@ func withBound(own resource.PropertyMap, bindings []boundInputs) (resource.Prope
 		}
 	}
 	return inputs, failures
-}
-
-// moved returns the names of the outputs that an update changed and that are no inputs, sorted.
-func moved(before, after, inputs resource.PropertyMap) (names []string) {
-	for key, v := range after {
-		was, had := before[key]
-		if _, input := inputs[key]; !input && (!had || !was.DeepEquals(v)) {
-			names = append(names, string(key))
-		}
-	}
-	slices.Sort(names)
-	return names
 }

@@ -1,7 +1,6 @@
 package activities
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
@@ -51,16 +50,5 @@ func TestABindingAddsInputsInThePlaceOfTheResourcesOwn(t *testing.T) {
 	}
 	if len(own) != 2 || own["peers"].ObjectValue()["x"].StringValue() != "own" {
 		t.Errorf("the resource's own inputs have become %v", own)
-	}
-}
-
-// TestOnlyOutputsThatAreNoInputsHaveMoved holds that what was bound is not taken for a change of what others use.
-func TestOnlyOutputsThatAreNoInputsHaveMoved(t *testing.T) {
-	n := resource.NewProperty[float64]
-	before := resource.PropertyMap{"generation": n(1), "arn": n(7), "size": n(1)}
-	after := resource.PropertyMap{"generation": n(2), "arn": n(7), "size": n(2), "fresh": n(1)}
-	got := moved(before, after, resource.PropertyMap{"size": n(2)})
-	if !slices.Equal(got, []string{"fresh", "generation"}) {
-		t.Errorf("%q have moved", got)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/host/failure"
-	"github.com/deployctl/deployctl/internal/host/heartbeat"
 	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
 	"github.com/deployctl/deployctl/internal/values/token"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
@@ -15,46 +14,10 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
-// Cascade finds the dependents that must be replaced together with a resource that is deleted before it is replaced. It
-// changes nothing.
-func (a *Activities) Cascade(ctx context.Context, in deployments.CascadeInput) (engine.CascadePlanned, error) {
-	s, err := a.hosted(ctx, in.Update, in.Base)
-	if err != nil {
-		return engine.CascadePlanned{}, failure.Of(err)
-	}
-	defer heartbeat.Start(ctx, a.Heart).Stop()
-
-	c := cascade{session: s, providers: in.Cascade.Providers, members: map[urn.URN]bool{in.Cascade.Root.URN: true}}
-	planned := engine.CascadePlanned{Op: in.Cascade.Op}
-	for _, candidate := range in.Cascade.Candidates {
-		var keys []string
-		var replaces bool
-		err := retried(ctx, func() (err error) {
-			replaces, keys, err = c.replaces(ctx, candidate)
-			return err
-		})
-		provider := c.providers[candidate.Provider]
-		hide := s.redactor(ctx, failure.BagsOf(&provider, &candidate)...)
-		own, internal := failure.OfService(err)
-		switch {
-		case ctx.Err() != nil:
-			return planned, ctx.Err()
-		case internal:
-			return planned, hide.Failure(own)
-		case err != nil:
-			return engine.CascadePlanned{Op: in.Cascade.Op, Error: hide(pluginhost.ErrorText(err))}, nil
-		case replaces:
-			c.members[candidate.URN] = true
-			planned.Members = append(planned.Members, engine.Dependent{Key: candidate.Key, Keys: keys})
-		}
-	}
-	return planned, nil
-}
-
 // cascade grows the set of resources to be deleted (members). Candidates come in dependency order, so one pass is
 // enough.
 type cascade struct {
-	session   *session
+	session   *plans
 	providers map[string]engine.Provider
 	members   map[urn.URN]bool
 }
@@ -126,7 +89,7 @@ func (c cascade) lost(r engine.State) []resource.PropertyKey {
 
 func (c cascade) providerOf(ctx context.Context, r engine.State) (differ, error) {
 	if token.IsProvider(r.Type) {
-		return configurator{c.session}, nil
+		return configurator{c.session.facts}, nil
 	}
 	p, ok := c.providers[r.Provider]
 	if !ok {
@@ -136,4 +99,33 @@ func (c cascade) providerOf(ctx context.Context, r engine.State) (differ, error)
 	}
 	p.Extension = r.Extension
 	return c.session.providers.providerOf(ctx, &p)
+}
+
+// planCascade finds the dependents that must be replaced together with a resource that is deleted before it is replaced.
+func (s *plans) planCascade(ctx context.Context, ask engine.Cascade) (engine.CascadePlanned, error) {
+	c := cascade{session: s, providers: ask.Providers, members: map[urn.URN]bool{ask.Root.URN: true}}
+	planned := engine.CascadePlanned{Op: ask.Op}
+	for _, candidate := range ask.Candidates {
+		var keys []string
+		var replaces bool
+		err := retried(ctx, func() (err error) {
+			replaces, keys, err = c.replaces(ctx, candidate)
+			return err
+		})
+		provider := c.providers[candidate.Provider]
+		hide := s.host.Redactor(ctx, failure.BagsOf(&provider, &candidate)...)
+		own, internal := failure.OfService(err)
+		switch {
+		case ctx.Err() != nil:
+			return planned, ctx.Err()
+		case internal:
+			return planned, hide.Failure(own)
+		case err != nil:
+			return engine.CascadePlanned{Op: ask.Op, Error: hide(pluginhost.ErrorText(err))}, nil
+		case replaces:
+			c.members[candidate.URN] = true
+			planned.Members = append(planned.Members, engine.Dependent{Key: candidate.Key, Keys: keys})
+		}
+	}
+	return planned, nil
 }

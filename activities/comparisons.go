@@ -1,14 +1,15 @@
 package activities
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"time"
 
-	"github.com/hashicorp/golang-lru/v2/expirable"
-
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
+	"github.com/hashicorp/golang-lru/v2/expirable"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 )
 
 // comparisons remembers which stored resources their provider has found equal to their own inputs, so that a refresh
@@ -45,17 +46,17 @@ func (c *comparisons) equal(key comparisonKey) bool {
 	return known
 }
 
-// stored returns the key of the comparison of a stored resource with its own inputs; empty if the provider that would
+// storedKey returns the key of the comparison of a stored resource with its own inputs; empty if the provider that would
 // be asked is not always the same, or runs code of the program. The digests of values are those of the stack alone.
-func (s *session) stored(
-	p *engine.Provider, asked resourceProvider, r *engine.State, ignoreChanges []string,
+func storedKey(
+	stackID string, p *engine.Provider, asked resourceProvider, r *engine.State, ignoreChanges []string,
 ) comparisonKey {
 	provider, ok := asked.(*pluginhost.Provider)
 	if !ok || p == nil || provider.Program() == "" {
 		return ""
 	}
 	text, err := json.Marshal([]any{
-		s.stackID, provider.Program(), p.Ref, p.Inputs.Digest, p.Extension.Digest,
+		stackID, provider.Program(), p.Ref, p.Inputs.Digest, p.Extension.Digest,
 		r.URN, r.ID, r.Inputs.Digest, r.Outputs.Digest, ignoreChanges,
 	})
 	if err != nil {
@@ -64,3 +65,13 @@ func (s *session) stored(
 	sum := sha256.Sum256(text)
 	return comparisonKey(sum[:])
 }
+
+// resourceProvider is the part of a provider that planning needs. For provider resources it is a configurator.
+type resourceProvider interface {
+	Check(context.Context, plugin.CheckRequest) (plugin.CheckResponse, error)
+	Diff(context.Context, plugin.DiffRequest) (plugin.DiffResponse, error)
+	Create(context.Context, plugin.CreateRequest) (plugin.CreateResponse, error)
+	Update(context.Context, plugin.UpdateRequest) (plugin.UpdateResponse, error)
+}
+
+var _ resourceProvider = (*pluginhost.Provider)(nil)

@@ -34,7 +34,7 @@ func (at *attempt) weigh(
 		return result, nil
 	}
 	ctx = context.WithoutCancel(ctx) // the answer may be a late one
-	if _, knows := at.session.declaredRule(ctx, p, at.step.Type); knows {
+	if _, knows := at.session.rules.declaredRule(ctx, p, at.step.Type); knows {
 		result.Evidence = &engine.Evidence{Class: engine.ErrorDefinite}
 		return result, nil
 	}
@@ -158,4 +158,16 @@ func (at *attempt) takeOver(
 		}
 	}
 	return at.found(ctx, found, reasons, inputs)
+}
+
+// callOf names the call of a step as error hooks are told it.
+func callOf(kind engine.StepKind) string {
+	switch kind {
+	case engine.StepUpdate:
+		return "update"
+	case engine.StepDelete, engine.StepDeleteReplaced:
+		return "delete"
+	default:
+		return "create"
+	}
 }

@@ -105,7 +105,7 @@ func (at *attempt) createInputs(
 func (at *attempt) exists(
 	ctx context.Context, p *pluginhost.Provider, inputs resource.PropertyMap,
 ) (*engine.Found, error) {
-	if at.session.declared(ctx, p, at.step.Type) != "" {
+	if at.session.rules.declared(ctx, p, at.step.Type) != "" {
 		return at.existsByProvider(ctx, p, inputs)
 	}
 	most := 1
@@ -227,19 +227,19 @@ func (at *attempt) existsByProvider(
 	return nil, nil
 }
 
-// look looks for a resource that the stack does not have, with the inputs that were checked.
-func (pl *planner) look(ctx context.Context, checked resource.PropertyMap) (*engine.Found, error) {
-	p, ok := pl.provider.(*pluginhost.Provider)
-	surveys := pl.session.request.Survey && pl.ask.Preview
-	if !ok || pl.ask.Look == nil && !surveys {
+// lookFor looks for the resource of a plan that the stack does not have, with the inputs that were checked.
+func (s *steps) lookFor(
+	ctx context.Context, p *pluginhost.Provider, ask engine.Plan, checked resource.PropertyMap,
+) (*engine.Found, error) {
+	surveys := s.request.Survey && ask.Preview
+	if ask.Look == nil && !surveys {
 		return nil, nil
 	}
-	account, err := pl.session.providers.accountOf(ctx, pl.ask.Provider)
+	account, err := s.providers.accountOf(ctx, ask.Provider)
 	if err != nil {
 		return nil, err
 	}
-	ask := pl.ask
-	at := &attempt{session: pl.session, limiter: account.limiter, step: engine.Step{
+	at := &attempt{session: s, limiter: account.limiter, step: engine.Step{
 		Op: ask.Op, Kind: engine.StepCreate, URN: ask.URN, Type: ask.Goal.Type, Provider: ask.Provider, Seed: ask.Seed,
 		Check: true, Preview: ask.Preview, Look: ask.Look,
 		New: &engine.State{URN: ask.URN, Type: ask.Goal.Type, Inputs: ask.Goal.Inputs},
@@ -255,24 +255,24 @@ func (pl *planner) look(ctx context.Context, checked resource.PropertyMap) (*eng
 		}
 	}
 	found, err := at.lookFirst(ctx, p, checked)
-	if surveys && err == nil && found == nil && pl.ask.Old == nil {
-		pl.notFound(ctx, at, checked)
+	if surveys && err == nil && found == nil && ask.Old == nil {
+		at.notFound(ctx, ask, checked)
 	}
 	return found, err
 }
 
 // notFound tells why what would be created was not found.
-func (pl *planner) notFound(ctx context.Context, at *attempt, checked resource.PropertyMap) {
+func (at *attempt) notFound(ctx context.Context, ask engine.Plan, checked resource.PropertyMap) {
 	why := at.unfound
 	switch {
-	case !pl.session.own.Look:
+	case !at.session.own.Look:
 		why = "it was not looked for (" + stackkeys.Look + ")"
-	case pl.ask.Look == nil:
+	case ask.Look == nil:
 		why = "an earlier update has begun to create it, and the next one settles that"
 	case checked.ContainsUnknowns():
 		why = "its inputs are known only after other resources are made"
 	}
-	hide := pl.session.redactor(ctx, failure.BagsOf(pl.ask.Provider, at.step.New)...)
-	pl.session.tell(diag.Info, pl.ask.URN, deployments.Finding{Kind: deployments.NotFound,
-		Type: string(pl.ask.Goal.Type), Why: hide(why)}.String())
+	hide := at.session.redactor(ctx, failure.BagsOf(ask.Provider, at.step.New)...)
+	at.session.tell(diag.Info, ask.URN, deployments.Finding{Kind: deployments.NotFound,
+		Type: string(ask.Goal.Type), Why: hide(why)}.String())
 }

@@ -4,11 +4,9 @@ import (
 	"context"
 	"io"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/testkit/waittest"
 	"github.com/gofrs/flock"
 )
@@ -34,15 +32,5 @@ func TestASessionThatIsForgottenWhileItIsMadeIsClosed(t *testing.T) {
 	close(s.ready)
 	if _, err := wanted.TryLockContext(waittest.Context(t), 5*time.Millisecond); err != nil {
 		t.Errorf("it is never closed: %v", err)
-	}
-}
-
-func TestAPanicBeforeTheCallFailsTheStepAndOneAfterItLeavesItOpen(t *testing.T) {
-	for sent, want := range map[bool]engine.Outcome{false: engine.OutcomeFailed, true: engine.OutcomeUndecidable} {
-		at := &attempt{sent: sent} // without a session
-		result, err := at.guarded(t.Context())
-		if err != nil || result.Outcome != want || !strings.Contains(result.Error, "failed internally") {
-			t.Errorf("sent %t: %+v %v", sent, result, err)
-		}
 	}
 }

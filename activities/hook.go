@@ -131,18 +131,6 @@ func (h hookCall) make(ctx context.Context) (retry bool, err error) {
 	return answer.GetRetry(), hookFailed(answer.GetError())
 }
 
-// callOf names the call of a step as error hooks are told it.
-func callOf(kind engine.StepKind) string {
-	switch kind {
-	case engine.StepUpdate:
-		return "update"
-	case engine.StepDelete, engine.StepDeleteReplaced:
-		return "delete"
-	default:
-		return "create"
-	}
-}
-
 // hookFailed returns the error that a hook returned.
 func hookFailed(text string) error {
 	if text == "" {

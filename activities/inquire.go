@@ -8,35 +8,17 @@ import (
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/host/failure"
 	"github.com/deployctl/deployctl/internal/host/heartbeat"
+	"github.com/deployctl/deployctl/internal/plugin/intake"
 	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
+	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 )
 
-// Inquire asks the worker whose attempt of a step was lost what it knows, when another one hosts the update: what the
-// step came to, once its call has returned, or that the call was never sent (absent). OutcomeUnknown: it does not
-// know.
-func (a *Activities) Inquire(ctx context.Context, in deployments.SettleInput) (engine.StepFinished, error) {
-	unknown := engine.StepFinished{Op: in.Settle.Step.Op, Attempt: in.Attempt(), Outcome: engine.OutcomeUnknown}
-	s := a.find(in.Update)
-	if s == nil {
-		return unknown, nil
-	}
-	if _, err := s.await(ctx); err != nil {
-		return unknown, failure.Of(err)
-	}
-	at, ctx, end := a.lostAttempt(ctx, s, in)
-	defer end()
-	result, err := at.remembered(ctx, true)
-	hide := at.redactResult(ctx, &result)
-	result.Attempt = in.Attempt()
-	return result, hide.Failure(err)
-}
-
 // lostAttempt begins to find out about a lost attempt, until end is called or the activity is cancelled.
-func (a *Activities) lostAttempt(
-	ctx context.Context, s *session, in deployments.SettleInput,
+func (s *steps) lostAttempt(
+	ctx context.Context, heart heartbeat.Heart, in deployments.SettleInput,
 ) (at *attempt, settling context.Context, end func()) {
-	at = &attempt{session: s, step: in.Settle.Step, round: in.Round, heartbeat: heartbeat.Start(ctx, a.Heart)}
+	at = &attempt{session: s, step: in.Settle.Step, round: in.Round, heartbeat: heartbeat.Start(ctx, heart)}
 	settling, cancel := context.WithCancelCause(ctx)
 	go func() {
 		select {
@@ -125,4 +107,34 @@ func (at *attempt) settleMade(ctx context.Context, p *pluginhost.Provider) (engi
 	}
 	result, err := at.found(ctx, found, reasons, inputs)
 	return result, true, err
+}
+
+// settle finds out the outcome of a step whose answer was lost; here: its attempt ran on this worker.
+func (s *steps) settle(
+	ctx context.Context, heart heartbeat.Heart, in deployments.SettleInput, here bool,
+) (engine.StepFinished, error) {
+	ctx, release := intake.WithHold(ctx)
+	defer release()
+	at, ctx, end := s.lostAttempt(ctx, heart, in)
+	defer end()
+	result, err := at.settle(ctx, in.Settle, here)
+	if err != nil && s.request.Settle != nil && ctx.Err() == nil &&
+		time.Since(activity.GetInfo(ctx).ScheduledTime) > settlePatience {
+		result, err = engine.StepFinished{Outcome: engine.OutcomeUndecidable, Error: pluginhost.ErrorText(err)}, nil
+	}
+	hide := at.redactResult(ctx, &result)
+	result.Attempt = in.Attempt()
+	return result, hide.Failure(err)
+}
+
+// inquire says what this worker knows of a lost attempt that it has made.
+func (s *steps) inquire(
+	ctx context.Context, heart heartbeat.Heart, in deployments.SettleInput,
+) (engine.StepFinished, error) {
+	at, ctx, end := s.lostAttempt(ctx, heart, in)
+	defer end()
+	result, err := at.remembered(ctx, true)
+	hide := at.redactResult(ctx, &result)
+	result.Attempt = in.Attempt()
+	return result, hide.Failure(err)
 }

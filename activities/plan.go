@@ -5,12 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"strings"
-	"sync"
 
-	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/host/failure"
-	"github.com/deployctl/deployctl/internal/host/heartbeat"
 	"github.com/deployctl/deployctl/internal/plugin/intake"
 	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
 	"github.com/deployctl/deployctl/internal/sys/panics"
@@ -19,7 +16,6 @@ import (
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
-	"go.temporal.io/sdk/temporal"
 )
 
 const (
@@ -27,60 +23,8 @@ const (
 	planParallel = 32
 )
 
-// Plan runs Check and Diff of a list of resources. It changes nothing, so it may run any number of times. A provider's
-// error or check failure is part of the result of its resource; the activity then succeeds.
-func (a *Activities) Plan(ctx context.Context, in deployments.PlanInput) (deployments.PlanOutput, error) {
-	s, err := a.hosted(ctx, in.Update, in.Base)
-	if err != nil {
-		return deployments.PlanOutput{}, failure.Of(err)
-	}
-	beats := heartbeat.Start(ctx, a.Heart)
-	defer beats.Stop()
-	ctx, cancel := beats.UntilCancelled(ctx)
-	defer cancel()
-
-	results := make([]engine.Planned, len(in.Plans))
-	errs := make([]error, len(in.Plans))
-	var planning sync.WaitGroup
-	slots := make(chan struct{}, planParallel)
-	for i, p := range in.Plans {
-		slots <- struct{}{}
-		planning.Go(func() {
-			defer func() { <-slots }()
-			results[i], errs[i] = s.plan(ctx, p)
-		})
-	}
-	planning.Wait()
-	if beats.WasCancelled() { // by force, while policy packs were asked
-		return deployments.PlanOutput{}, temporal.NewCanceledError()
-	}
-	if ctx.Err() != nil { // the providers' errors are caused by the end of the context
-		return deployments.PlanOutput{}, ctx.Err()
-	}
-	for _, err := range errs {
-		if err != nil {
-			return deployments.PlanOutput{}, err
-		}
-	}
-	out := deployments.PlanOutput{Plans: results}
-	for i, p := range in.Plans {
-		if p.Answer != nil && same(results[i]) { // at most one plan has an Answer: no earlier registration may be in flight
-			reply := *p.Answer
-			reply.Stables = results[i].Diff.StableKeys
-			results[i].Answered, out.Messages = s.replyEarly(ctx, reply)
-		}
-	}
-	return out, nil
-}
-
-// same reports whether a plan is without error and changes nothing.
-func same(p engine.Planned) bool {
-	return p.Error == "" && len(p.Failures) == 0 && p.Diff.Change == engine.ChangeNone && p.Outputs == nil &&
-		p.Analysis.Mandatory() == nil
-}
-
 // plan plans one resource, without secrets in its texts. A panic ends this plan only.
-func (s *session) plan(ctx context.Context, p engine.Plan) (planned engine.Planned, err error) {
+func (s *plans) plan(ctx context.Context, p engine.Plan) (planned engine.Planned, err error) {
 	ctx, release := intake.WithHold(ctx)
 	defer release()
 	err = panics.Do("planning "+string(p.URN), func() (err error) {
@@ -91,13 +35,13 @@ func (s *session) plan(ctx context.Context, p engine.Plan) (planned engine.Plann
 	for _, b := range p.Goal.Bound {
 		seen = append(seen, b.Bag)
 	}
-	hide := s.redactor(ctx, seen...)
+	hide := s.host.Redactor(ctx, seen...)
 	hide.Plan(ctx, &planned)
 	return planned, hide.Failure(err)
 }
 
 // planOne plans one resource. It returns errors of the service; a provider's error is part of the result.
-func (s *session) planOne(ctx context.Context, p engine.Plan) (engine.Planned, error) {
+func (s *plans) planOne(ctx context.Context, p engine.Plan) (engine.Planned, error) {
 	planner, err := s.newPlanner(ctx, p)
 	if err != nil {
 		return engine.Planned{}, err
@@ -123,7 +67,7 @@ func (s *session) planOne(ctx context.Context, p engine.Plan) (engine.Planned, e
 
 // planner plans one resource with a provider.
 type planner struct {
-	session  *session
+	session  *plans
 	ask      engine.Plan
 	provider resourceProvider
 	// The values of the goal and, unless it is a recreation, of the stored resource.
@@ -132,15 +76,7 @@ type planner struct {
 	continues                   bool          // the goal is compared with a stored resource
 }
 
-// resourceProvider is the part of a provider that planning needs. For provider resources it is a configurator.
-type resourceProvider interface {
-	Check(context.Context, plugin.CheckRequest) (plugin.CheckResponse, error)
-	Diff(context.Context, plugin.DiffRequest) (plugin.DiffResponse, error)
-	Create(context.Context, plugin.CreateRequest) (plugin.CreateResponse, error)
-	Update(context.Context, plugin.UpdateRequest) (plugin.UpdateResponse, error)
-}
-
-func (s *session) newPlanner(ctx context.Context, p engine.Plan) (*planner, error) {
+func (s *plans) newPlanner(ctx context.Context, p engine.Plan) (*planner, error) {
 	pl := &planner{session: s, ask: p, continues: p.Old != nil && !p.Recreate && !p.Old.External}
 	var err error
 	for _, b := range p.Goal.Bound {
@@ -161,12 +97,12 @@ func (s *session) newPlanner(ctx context.Context, p engine.Plan) (*planner, erro
 }
 
 // planningProvider returns the provider that plans a resource.
-func (s *session) planningProvider(ctx context.Context, p engine.Plan) (resourceProvider, error) {
+func (s *plans) planningProvider(ctx context.Context, p engine.Plan) (resourceProvider, error) {
 	switch {
 	case !p.Goal.Custom: // a component has none
 		return nil, nil
 	case token.IsProvider(p.URN.Type()):
-		return configurator{s}, nil
+		return configurator{s.facts}, nil
 	}
 	return s.providers.providerOf(ctx, p.Provider)
 }
@@ -185,7 +121,7 @@ func (pl *planner) plan(ctx context.Context) (engine.Planned, error) {
 		var skipped []string
 		if inputs, skipped = properties.IgnoreChanges(pl.news, pl.oldInputs,
 			pl.ask.Goal.IgnoreChanges); len(skipped) > 0 {
-			pl.session.tell(diag.Info, pl.ask.URN,
+			pl.session.host.Tell(diag.Info, pl.ask.URN,
 				fmt.Sprintf("cannot ignore changes in added or removed elements of the path: %q",
 					strings.Join(skipped, ", ")))
 		}
@@ -223,7 +159,7 @@ func (pl *planner) plan(ctx context.Context) (engine.Planned, error) {
 	if pl.continues && diff.Change == engine.ChangeNone {
 		if planned.Inputs.Same(pl.ask.Old.Inputs) {
 			p := pl.ask
-			pl.session.compared.note(pl.session.stored(p.Provider, pl.provider, p.Old, p.Goal.IgnoreChanges), diff)
+			pl.session.compared.note(storedKey(pl.session.stackID, p.Provider, pl.provider, p.Old, p.Goal.IgnoreChanges), diff)
 		}
 		planned.Outputs, err = pl.protect(ctx, checked)
 	}
@@ -253,7 +189,7 @@ func (pl *planner) analyze(
 	if !pl.ask.Analyze {
 		return checked, nil, nil
 	}
-	return pl.session.policyPacks.analyze(ctx, pl.ask, checked)
+	return pl.session.packs.analyze(ctx, pl.ask, checked)
 }
 
 // protect returns the stored outputs with what has to be secret now: the program may list more outputs than before, or
@@ -277,7 +213,7 @@ func (pl *planner) check(
 	ctx context.Context, news, olds resource.PropertyMap,
 ) (resource.PropertyMap, []engine.CheckFailure, error) {
 	u := pl.ask.URN
-	news = pl.session.withMark(ctx, pl.provider, pl.ask.Provider, u.Type(), pl.ask.Seed, news, olds)
+	news = pl.session.rules.withMark(ctx, pl.provider, pl.ask.Provider, u.Type(), pl.ask.Seed, news, olds)
 	resp, err := pl.provider.Check(ctx, plugin.CheckRequest{
 		URN: u, Name: u.Name(), Type: u.Type(), Olds: olds, News: news,
 		AllowUnknowns: pl.ask.Preview, RandomSeed: pl.ask.Seed, Autonaming: pl.session.names.Propose(u, pl.ask.Seed),
@@ -293,7 +229,7 @@ func (pl *planner) compare(ctx context.Context, checked resource.PropertyMap) (e
 		ignoreChanges: p.Goal.IgnoreChanges, unknowns: p.Preview,
 	}.diff(ctx, pl.provider)
 	if unavailable(err) {
-		pl.session.tell(diag.Warning, p.URN, err.Error())
+		pl.session.host.Tell(diag.Warning, p.URN, err.Error())
 		d, err = plugin.DiffResult{Changes: plugin.DiffSome}, nil
 	}
 	if err != nil {
@@ -316,7 +252,7 @@ func (pl *planner) compare(ctx context.Context, checked resource.PropertyMap) (e
 // forced reports whether a resource is to be reconciled though nothing has changed.
 func (pl *planner) forced(ctx context.Context) bool {
 	p, ok := pl.provider.(*pluginhost.Provider)
-	return ok && pl.session.request.Force && pl.session.reconciled(ctx, p, pl.ask.URN.Type())
+	return ok && pl.session.request.Force && pl.session.rules.reconciled(ctx, p, pl.ask.URN.Type())
 }
 
 // preview computes the outputs that the resource would have, and the steps of its views.
@@ -340,7 +276,7 @@ func (pl *planner) preview(
 		}
 		outputs, planned.PreviewID = resp.Properties, string(resp.ID)
 	} else {
-		oldViews, err := pl.session.pluginViews(ctx, p.Views)
+		oldViews, err := pluginViews(ctx, pl.session.values, p.Views)
 		if err != nil {
 			return err
 		}
@@ -367,4 +303,11 @@ func (pl *planner) preview(
 	return failure.Internal(err)
 }
 
-var _ resourceProvider = (*pluginhost.Provider)(nil)
+// look looks for a resource that the stack does not have, with the inputs that were checked.
+func (pl *planner) look(ctx context.Context, checked resource.PropertyMap) (*engine.Found, error) {
+	p, ok := pl.provider.(*pluginhost.Provider)
+	if !ok {
+		return nil, nil
+	}
+	return pl.session.look(ctx, p, pl.ask, checked)
+}

@@ -134,7 +134,7 @@ func (e *epoch) program(ctx context.Context) error {
 		return err
 	}
 	defer m.Stop()
-	if s.plannedImport() {
+	if s.request.Kind == engine.KindImport {
 		return (&importing{epoch: e, monitor: m, language: language}).run(ctx)
 	}
 	return language.Run(ctx, pluginhost.RunRequest{

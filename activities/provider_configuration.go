@@ -4,18 +4,23 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/deployctl/deployctl/deployments"
+	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/host/failure"
 	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
+	"github.com/deployctl/deployctl/internal/values/token"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/providers"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
 )
 
 // configurator is the provider of provider resources: to create one is to configure a plugin.
-type configurator struct{ session *session }
+type configurator struct{ of *updateFacts }
 
 // Check checks a provider's configuration.
 func (c configurator) Check(ctx context.Context, req plugin.CheckRequest) (plugin.CheckResponse, error) {
-	p, err := c.session.providers.unconfigured(ctx, req.URN.Type(), req.News)
+	p, err := c.of.providers.unconfigured(ctx, req.URN.Type(), req.News)
 	if err != nil {
 		return plugin.CheckResponse{}, err
 	}
@@ -28,7 +33,7 @@ func (c configurator) Check(ctx context.Context, req plugin.CheckRequest) (plugi
 		return plugin.CheckResponse{Failures: resp.Failures}, err
 	}
 	if _, ok := resp.Properties[pluginhost.InternalKey]; ok {
-		c.session.tell(diag.Warning, req.URN, fmt.Sprintf("the provider's configuration has the key %s, which is "+
+		c.of.host.Tell(diag.Warning, req.URN, fmt.Sprintf("the provider's configuration has the key %s, which is "+
 			"reserved; it is left out", pluginhost.InternalKey))
 	}
 	checked := pluginhost.ProviderConfig(resp.Properties)
@@ -47,7 +52,7 @@ func (c configurator) Check(ctx context.Context, req plugin.CheckRequest) (plugi
 
 // Diff compares configurations. If the provider cannot say, any inequality is a change.
 func (c configurator) Diff(ctx context.Context, req plugin.DiffRequest) (plugin.DiffResponse, error) {
-	p, err := c.session.providers.unconfigured(ctx, req.URN.Type(), req.NewInputs)
+	p, err := c.of.providers.unconfigured(ctx, req.URN.Type(), req.NewInputs)
 	if err != nil {
 		return plugin.DiffResult{}, err
 	}
@@ -75,4 +80,29 @@ func (c configurator) Create(_ context.Context, req plugin.CreateRequest) (plugi
 // Update previews a change of a provider's configuration.
 func (c configurator) Update(_ context.Context, req plugin.UpdateRequest) (plugin.UpdateResponse, error) {
 	return plugin.UpdateResponse{Properties: pluginhost.ProviderConfig(req.NewInputs)}, nil
+}
+
+// providerReplaces asks a provider with a new configuration whether resources of the old one must be replaced.
+func providerReplaces(ctx context.Context, u *updateFacts, old, new engine.Provider) (bool, error) {
+	ref, err := token.ParseReference(new.Ref)
+	if err != nil {
+		return false, failure.Internal(deployments.Errorf(deployments.CodeInternal, "provider %q: %w", new.Ref, err))
+	}
+	var olds, news resource.PropertyMap
+	if olds, err = u.values.Decode(ctx, old.Inputs); err != nil {
+		return false, failure.Internal(err)
+	}
+	if news, err = u.values.Decode(ctx, new.Inputs); err != nil {
+		return false, failure.Internal(err)
+	}
+	p, err := u.providers.provider(ctx, new.Ref, news, engine.Bag{})
+	if err != nil {
+		return false, err
+	}
+	d, err := p.DiffConfig(ctx, plugin.DiffConfigRequest{
+		URN: ref.URN(), Name: ref.URN().Name(), Type: ref.URN().Type(),
+		OldInputs: pluginhost.ProviderConfig(olds), OldOutputs: pluginhost.ProviderConfig(olds),
+		NewInputs: pluginhost.ProviderConfig(news), AllowUnknowns: true,
+	})
+	return d.Replace(), err
 }

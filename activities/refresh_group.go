@@ -8,30 +8,34 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
-	"github.com/deployctl/deployctl/internal/host/failure"
 	"github.com/deployctl/deployctl/internal/host/heartbeat"
 	"github.com/deployctl/deployctl/internal/host/ratelimit"
 	"github.com/deployctl/deployctl/internal/plugin/intake"
 	"github.com/deployctl/deployctl/internal/sys/panics"
 )
 
-// groupTime is how long a group of refreshes goes on beginning to read. What is not begun then is left to a later
-// group, so that people see the results of slow reads.
-const groupTime = 10 * time.Second
-
 var errNotBegun = errors.New("its group ends before it has its turn")
 
-// Refresh reads stored resources and reports how the real resources differ from the state. It has no effect, so it may
-// run any number of times. Its result has the refreshes that succeeded, and names those that it did not begin. The
-// others are repeated by Step, which knows retries, rate limits and a cancel of one.
-func (a *Activities) Refresh(ctx context.Context, in deployments.RefreshInput) (deployments.RefreshOutput, error) {
-	s, err := a.hosted(ctx, in.Update, in.Base)
-	if err != nil {
-		return deployments.RefreshOutput{}, failure.Of(err)
+// refreshTurn waits until a refresh of a group may begin. The first one waits without a limit, so that every group
+// reads something.
+func (s *steps) refreshTurn(ctx, turn context.Context, beats *heartbeat.Beats, i int) error {
+	for i == 0 {
+		err := s.parallel.Acquire(ctx, beats.Cancelled())
+		if postponed := (*ratelimit.Postponed)(nil); !errors.As(err, &postponed) {
+			return err
+		}
 	}
-	beats := heartbeat.Start(ctx, a.Heart)
-	defer beats.Stop()
-	turn, cancel := context.WithTimeoutCause(ctx, a.groupTime, errNotBegun)
+	if turn.Err() != nil {
+		return context.Cause(turn)
+	}
+	return s.parallel.Acquire(turn, beats.Cancelled())
+}
+
+// refresh reads stored resources, and begins to do so for as long as the time of their group allows.
+func (s *steps) refresh(
+	ctx context.Context, beats *heartbeat.Beats, in deployments.RefreshInput, time time.Duration,
+) (deployments.RefreshOutput, error) {
+	turn, cancel := context.WithTimeoutCause(ctx, time, errNotBegun)
 	defer cancel()
 
 	var out deployments.RefreshOutput
@@ -83,19 +87,4 @@ func (a *Activities) Refresh(ctx context.Context, in deployments.RefreshInput) (
 		}
 	}
 	return out, nil
-}
-
-// refreshTurn waits until a refresh of a group may begin. The first one waits without a limit, so that every group
-// reads something.
-func (s *session) refreshTurn(ctx, turn context.Context, beats *heartbeat.Beats, i int) error {
-	for i == 0 {
-		err := s.parallel.Acquire(ctx, beats.Cancelled())
-		if postponed := (*ratelimit.Postponed)(nil); !errors.As(err, &postponed) {
-			return err
-		}
-	}
-	if turn.Err() != nil {
-		return context.Cause(turn)
-	}
-	return s.parallel.Acquire(turn, beats.Cancelled())
 }

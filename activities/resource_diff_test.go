@@ -2,9 +2,6 @@ package activities
 
 import (
 	"context"
-	"fmt"
-	"maps"
-	"slices"
 	"testing"
 
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
@@ -42,20 +39,6 @@ func TestAValueThatBecomesASecretIsNoDifference(t *testing.T) {
 		}.diff(t.Context(), undecided{})
 		if err != nil || d.Changes != c.want {
 			t.Errorf("%s: %v, and not %v; %v", name, d.Changes, c.want, err)
-		}
-	}
-}
-
-func TestADifferenceThatAProviderDoesNotNameIsInWhatInputsStandFor(t *testing.T) {
-	text := func(text string, seen float64) resource.PropertyMap {
-		return resource.PropertyMap{"text": resource.NewProperty(text), "seen": resource.NewProperty(seen)}
-	}
-	for want, inputs := range map[string]resource.PropertyMap{
-		"[text]": {"text": resource.NewProperty("card")}, "[seen text]": {},
-	} {
-		found := changedOutputs(text("card", 1), text("hacked", 2), inputs)
-		if got := fmt.Sprint(slices.Sorted(maps.Keys(found))); got != want {
-			t.Errorf("%s is named, and not %s", got, want)
 		}
 	}
 }

@@ -14,14 +14,11 @@ import (
 	"github.com/deployctl/deployctl/internal/host/assets"
 	"github.com/deployctl/deployctl/internal/host/autonaming"
 	"github.com/deployctl/deployctl/internal/host/bundlecache"
-	"github.com/deployctl/deployctl/internal/host/failure"
 	"github.com/deployctl/deployctl/internal/host/monitor"
-	"github.com/deployctl/deployctl/internal/host/ratelimit"
 	"github.com/deployctl/deployctl/internal/host/runlink"
 	"github.com/deployctl/deployctl/internal/host/stackconfig"
 	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
 	"github.com/deployctl/deployctl/internal/sandbox"
-	"github.com/deployctl/deployctl/internal/settle/settlerule"
 	"github.com/deployctl/deployctl/internal/settle/stackkeys"
 	"github.com/deployctl/deployctl/internal/sys/mempool"
 	"github.com/deployctl/deployctl/internal/values/bags"
@@ -53,18 +50,7 @@ type session struct {
 	box       *sandbox.Box       // in which its processes start
 	assets    *assets.Hasher
 	bundles   *bundlecache.Cache
-	limits    *ratelimit.Accounts
-	compared  *comparisons
 	providers *providerSet
-	// found caches what knownRules returns, and known what functions have answered for values of rules.
-	found, known sync.Map
-	// told caches what providers have answered to declaredRule.
-	told      sync.Map
-	toldBytes atomic.Int64                   // of the answers
-	surveying sync.Mutex                     // guards surveyed
-	surveyed  *surveyed                      // nil before the first resource of a preview that surveys
-	catalogue settlerule.Catalogue           // nil: none
-	settled   func(pkg, rule, result string) // counts; may be nil
 	host      *pluginhost.Host
 	plugins   *pluginSource // nil: nothing is downloaded
 	log       *eventlog.Output
@@ -76,16 +62,14 @@ type session struct {
 	policyPacks *policyPacks
 	memory      *mempool.Claim // of its state; nil: it takes none. See takeSettled
 	phases      phases
-	since       time.Time                    // when it was made
-	started     atomic.Pointer[time.Time]    // when the update was first claimed; nil until that is known
-	ready       chan struct{}                // closed once the session is filled or has failed; see open
-	parallel    ratelimit.Semaphore          // held by each step that runs
-	sent        sync.Map                     // by operation: attempts that have sent their call and are not over
-	rejected    sync.Map                     // by operation: when its provider first rejected a call in words only
-	called      sync.Map                     // by operation: a call that changes something was made
-	spent       *sync.Map                    // by operation: the last round whose call may have had an effect
-	answers     *answers                     // of the worker
-	again       bool                         // another session has had the update: the store says what was answered
+	since       time.Time                 // when it was made
+	started     atomic.Pointer[time.Time] // when the update was first claimed; nil until that is known
+	ready       chan struct{}             // closed once the session is filled or has failed; see open
+	again       bool                      // another session has had the update: the store says what was answered
+	answered    map[int]int               // what it says, by operation
+	spent       *sync.Map                 // see answers.spentBy
+	steps       *steps
+	plans       *plans
 	link        atomic.Pointer[runlink.Link] // of the running program; nil if none runs
 
 	installing sync.Mutex                  // guards installed
@@ -100,9 +84,6 @@ func (s *session) root() string { return s.dir }
 
 // programDir returns the directory in which the program runs.
 func (s *session) programDir() string { return s.host.ProgramDir() }
-
-// plannedImport reports whether the update imports resources that no program declares yet.
-func (s *session) plannedImport() bool { return s.request.Kind == engine.KindImport }
 
 // tell prints a message about a resource.
 func (s *session) tell(severity diag.Severity, u urn.URN, text string) {
@@ -170,44 +151,6 @@ func (s *session) pin(ctx context.Context, entry string) error {
 		s.pins = append(s.pins, pin)
 	}
 	return err
-}
-
-// leaveOutcome stores the result of an attempt for Settle, and what a create has made also for later updates, which its
-// own may leave to them. It retries until the store accepts it or ctx ends. An update of a later stack of the name has
-// other attempts.
-func (s *session) leaveOutcome(ctx context.Context, round int, step engine.Step, result engine.StepFinished) {
-	_ = failure.Persist(ctx, failure.MayPass, func() error {
-		if there, err := s.store.IsStack(ctx, s.update.StackName, s.stackID); err != nil || !there {
-			return err
-		}
-		return s.store.PutOutcome(ctx, s.update, round, result)
-	})
-	if isCreate(step) && len(step.Seed) > 0 && hadEffect(result) && result.ID != "" {
-		_ = failure.Persist(ctx, failure.MayPass, func() error {
-			return s.store.PutMade(ctx, s.update.StackName, step.Seed, result.ID)
-		})
-	}
-}
-
-// isCreate reports whether a step makes a resource.
-func isCreate(s engine.Step) bool {
-	return s.Kind == engine.StepCreate || s.Kind == engine.StepCreateReplacement
-}
-
-// leftOutcome returns the result that the lost attempt of the last round has stored, or a result of an earlier round
-// that had its effect.
-func (s *session) leftOutcome(ctx context.Context, op, last int) (engine.StepFinished, bool, error) {
-	for round := last; round > 0; round-- {
-		left, err := s.store.Outcome(ctx, s.update, op, round)
-		if err != nil {
-			return engine.StepFinished{}, false, err
-		}
-		if left != nil && (round == last || left.Outcome == engine.OutcomeDone ||
-			left.Outcome == engine.OutcomePartial) {
-			return *left, true, nil
-		}
-	}
-	return engine.StepFinished{}, false, nil
 }
 
 // replyEarly delivers a reply to the program directly from the activity of its step or plan; see

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/deployctl/deployctl/deployments"
@@ -15,7 +14,6 @@ import (
 	"github.com/deployctl/deployctl/internal/host/autonaming"
 	"github.com/deployctl/deployctl/internal/host/bundlecache"
 	"github.com/deployctl/deployctl/internal/host/failure"
-	"github.com/deployctl/deployctl/internal/host/ratelimit"
 	"github.com/deployctl/deployctl/internal/plugin/intake"
 	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
 	"github.com/deployctl/deployctl/internal/settle/settlerule"
@@ -24,6 +22,8 @@ import (
 	"github.com/deployctl/deployctl/internal/values/token"
 	"github.com/deployctl/deployctl/provider"
 	"github.com/deployctl/deployctl/statestore"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 	pulumirpc "github.com/pulumi/pulumi/sdk/v3/proto/go"
 )
 
@@ -85,15 +85,12 @@ func (a *Activities) host(
 	a.mu.Lock()
 	s, ok := a.sessions[u.String()]
 	if !ok {
-		if a.spent[of] == nil {
-			a.spent[of] = &sync.Map{}
-		}
 		s = &session{
-			spent: a.spent[of], answers: a.answers, again: again && u.Number() > 0,
-			update: u, base: base, request: request, store: a.Store, bundles: a.bundles, limits: a.accounts,
-			granted:  a.grant(u.Organization, askedParallel(request)),
-			compared: a.compared, config: request.Config, catalogue: a.newCatalogue(), settled: a.CountSettled,
-			ready: make(chan struct{}), since: time.Now(),
+			spent: a.answers.spentBy(of), again: again && u.Number() > 0,
+			update: u, base: base, request: request, store: a.Store, bundles: a.bundles,
+			granted: a.grant(u.Organization, askedParallel(request)),
+			config:  request.Config,
+			ready:   make(chan struct{}), since: time.Now(),
 		}
 		a.sessions[u.String()] = s
 		go a.open(context.WithoutCancel(ctx), s)
@@ -131,7 +128,6 @@ func (a *Activities) fill(ctx context.Context, s *session) error {
 	if err := a.openTokens(ctx, s); err != nil {
 		return err
 	}
-	s.parallel = ratelimit.NewSemaphore(s.granted)
 	s.log = eventlog.NewOutput(a.Store, s.update, s.secretTexts())
 	s.phases.tell = s.log.Phase
 	if err := a.openHost(s); err != nil {
@@ -140,6 +136,7 @@ func (a *Activities) fill(ctx context.Context, s *session) error {
 	s.providers = newProviders(s.host, s.values, a.accounts, s.installDependencies)
 	s.assets = assets.New(s.host.Start)
 	s.openPolicyPacks()
+	a.openSteps(s)
 	s.tokens.keep(ctx)
 	return nil
 }
@@ -161,12 +158,8 @@ func (s *session) readConfig() (err error) {
 // fillFromStore reads what the store has of the update and its stack.
 func (a *Activities) fillFromStore(ctx context.Context, s *session) (err error) {
 	if s.again {
-		answered, err := a.Store.Answered(ctx, s.update)
-		if err != nil {
+		if s.answered, err = a.Store.Answered(ctx, s.update); err != nil {
 			return err
-		}
-		for op, round := range answered {
-			s.spend(op, round)
 		}
 	}
 	if err = a.takeSettled(ctx, s); err != nil {
@@ -319,13 +312,7 @@ func (s *session) end(ctx context.Context) {
 // Hosted returns the updates of which this worker has, or has had, a session. It has kept answers of some that it has
 // forgotten: a step may end after that.
 func Hosted(a *Activities) []deployments.UpdateName {
-	updates := a.answers.updates()
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for of := range a.spent {
-		updates[of.update] = true
-	}
-	return slices.Collect(maps.Keys(updates))
+	return slices.Collect(maps.Keys(a.answers.updates()))
 }
 
 // HostedSince returns since when this worker has a session of each update that it hosts.
@@ -343,16 +330,6 @@ func HostedSince(a *Activities) []time.Time {
 func Forget(ctx context.Context, a *Activities, u deployments.UpdateName) {
 	a.forget(ctx, u)
 	a.answers.forget(u)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	maps.DeleteFunc(a.spent, func(of updateOf, _ *sync.Map) bool { return of.update == u })
-}
-
-// spend notes that the call of a round of an operation may have had its effect.
-func (s *session) spend(op, round int) {
-	if known, _ := s.spent.Load(op); known == nil || known.(int) < round {
-		s.spent.Store(op, round)
-	}
 }
 
 // newCatalogue returns the catalogue of a session; nil if there is none.
@@ -361,4 +338,39 @@ func (o *Options) newCatalogue() settlerule.Catalogue {
 		return nil
 	}
 	return o.Catalogue()
+}
+
+// openSteps makes what plans and steps of the update share.
+func (a *Activities) openSteps(s *session) {
+	facts := &updateFacts{
+		name: s.update, base: s.base, request: s.request, stackID: s.stackID, identity: s.identity, store: s.store,
+		values: s.values, own: s.own, names: s.names, providers: s.providers, host: sessionHost{s},
+	}
+	rules := newRuleBook(facts, a.newCatalogue())
+	s.steps = newSteps(stepOptions{
+		Update: facts, Rules: rules, Compared: a.compared, Answers: a.answers, Spent: s.spent, Answered: s.answered,
+		Parallel: s.granted, CountSettled: a.CountSettled,
+	})
+	s.plans = newPlans(planOptions{
+		Update: facts, Rules: rules, Compared: a.compared, Packs: s.policyPacks, Look: s.steps.lookFor,
+	})
+}
+
+// sessionHost implements updateHost for a session.
+type sessionHost struct{ *session }
+
+// Tell prints a message about a resource.
+func (h sessionHost) Tell(severity diag.Severity, u urn.URN, text string) { h.tell(severity, u, text) }
+
+// Redactor returns a redactor of the secrets of the update and of bags.
+func (h sessionHost) Redactor(ctx context.Context, bags ...engine.Bag) failure.Redactor {
+	return h.redactor(ctx, bags...)
+}
+
+// OpenViews lets a provider publish steps of views during a call.
+func (h sessionHost) OpenViews(preview bool) *pluginhost.Views { return h.host.OpenViews(preview) }
+
+// ReplyEarly delivers a reply to the program.
+func (h sessionHost) ReplyEarly(ctx context.Context, r engine.Reply) (bool, *deployments.Messages) {
+	return h.replyEarly(ctx, r)
 }

@@ -5,10 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/host/failure"
-	"github.com/deployctl/deployctl/internal/plugin/intake"
 	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
 	"github.com/deployctl/deployctl/internal/settle/settlerule"
 	"github.com/deployctl/deployctl/internal/values/properties"
@@ -16,7 +14,6 @@ import (
 	"github.com/deployctl/deployctl/provider"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/plugin"
-	"go.temporal.io/sdk/activity"
 )
 
 // overtime is how long after the step's deadline Settle still waits for the answer to its call.
@@ -25,28 +22,6 @@ const overtime = time.Minute
 // settlePatience is how long an update that only settles tries to reach a provider: others wait for the stack, and the
 // provider may be one that only the client of the earlier update can reach.
 const settlePatience = 2 * time.Minute
-
-// Settle finds out the outcome of a step whose answer was lost. It changes nothing. If the lost attempt ran on this
-// worker, Settle first waits until it is over: while its call runs, a resource that is absent may still appear. The
-// result is done or partial (the effect exists), absent (it does not: the step may be repeated) or undecidable.
-func (a *Activities) Settle(ctx context.Context, in deployments.SettleInput) (engine.StepFinished, error) {
-	s, err := a.hosted(ctx, in.Update, in.Base)
-	if err != nil {
-		return engine.StepFinished{}, failure.Of(err)
-	}
-	ctx, release := intake.WithHold(ctx)
-	defer release()
-	at, ctx, end := a.lostAttempt(ctx, s, in)
-	defer end()
-	result, err := at.settle(ctx, in.Settle, in.Worker == a.Worker)
-	if err != nil && s.request.Settle != nil && ctx.Err() == nil &&
-		time.Since(activity.GetInfo(ctx).ScheduledTime) > settlePatience {
-		result, err = engine.StepFinished{Outcome: engine.OutcomeUndecidable, Error: pluginhost.ErrorText(err)}, nil
-	}
-	hide := at.redactResult(ctx, &result)
-	result.Attempt = in.Attempt()
-	return result, hide.Failure(err)
-}
 
 func (at *attempt) settle(ctx context.Context, asked engine.Settle, here bool) (engine.StepFinished, error) {
 	if asked.After == nil {
@@ -110,7 +85,7 @@ func (at *attempt) settleFailed(err error) (engine.StepFinished, error) {
 func (at *attempt) settleCreate(
 	ctx context.Context, p *pluginhost.Provider, asked engine.Settle,
 ) (engine.StepFinished, error) {
-	switch by := at.session.declared(ctx, p, at.step.Type); {
+	switch by := at.session.rules.declared(ctx, p, at.step.Type); {
 	case by == provider.SettleByReconcile && asked.Again:
 		return absent, nil
 	case by == provider.SettleByReconcile:
@@ -298,7 +273,7 @@ func (at *attempt) found(
 
 // settleUpdate compares the real resource with the inputs of the update.
 func (at *attempt) settleUpdate(ctx context.Context, p *pluginhost.Provider) (engine.StepFinished, error) {
-	if at.session.reconciled(ctx, p, at.step.Type) {
+	if at.session.rules.reconciled(ctx, p, at.step.Type) {
 		return absent, nil
 	}
 	oldInputs, oldOutputs, err := at.olds(ctx)
@@ -338,7 +313,7 @@ func (at *attempt) settleUpdate(ctx context.Context, p *pluginhost.Provider) (en
 
 // settleDelete checks whether the resource still exists.
 func (at *attempt) settleDelete(ctx context.Context, p *pluginhost.Provider) (engine.StepFinished, error) {
-	if at.session.reconciled(ctx, p, at.step.Type) {
+	if at.session.rules.reconciled(ctx, p, at.step.Type) {
 		return absent, nil
 	}
 	inputs, outputs, err := at.olds(ctx)

@@ -73,17 +73,7 @@ func (at *attempt) marksAnother(place settlerule.Mark, found plugin.ReadResponse
 		return false
 	}
 	mark := place.Get(found.Outputs)
-	return aMark.MatchString(mark) && mark != at.markIn(place, inputs)
-}
-
-// matching reports whether a candidate has the properties that the rule asks for.
-func (f *finder) matching(found plugin.ReadResponse) bool {
-	for i, m := range f.Matches() {
-		if settlerule.Text(found.Outputs, m.Path) != f.matches[i] {
-			return false
-		}
-	}
-	return true
+	return isMark(mark) && mark != at.markIn(place, inputs)
 }
 
 // candidates returns the ids of the resources among which a rule's may be. What a plugin answers is not trusted: there

@@ -149,39 +149,3 @@ func TestAProviderIsAskedOnceHowItsCreatesAreSettled(t *testing.T) {
 		t.Errorf("%q", asked)
 	}
 }
-
-func TestWhatBearsAMarkKeepsItWhateverTheVersionOfThePlugin(t *testing.T) {
-	var rules settlerule.Rules
-	if err := rules.UnmarshalJSON([]byte(strings.Replace(byMark, "{", `{"versions": ">=2.0.0", `, 1))); err != nil {
-		t.Fatal(err)
-	}
-	all := []known{{Set: settlerule.Set{Rules: rules}, version: "1.0.0"}}
-	mark := strings.Repeat("a1", 16)
-	place := markPlace(all)
-	if !place.IsZero() {
-		t.Errorf("what is new gets a mark at %s", place)
-	}
-	olds := texts("name", "n")
-	olds["labels"] = labels("deployctl-mark", mark)
-	if got := placeIn(all, olds).Get(olds); got != mark {
-		t.Errorf("what has a mark keeps %q", got)
-	}
-}
-
-func TestOnlyAnUpdateOfAllResourcesRepeatsWhatAnEarlierOneBegan(t *testing.T) {
-	repeat := &settlerule.Rule{Repeat: true}
-	for _, c := range []struct {
-		request deployments.UpdateRequest
-		settles bool
-	}{
-		{deployments.UpdateRequest{Kind: engine.KindUp}, true},
-		{deployments.UpdateRequest{Kind: engine.KindUp, Targets: []string{"x"}}, false},
-		{deployments.UpdateRequest{Kind: engine.KindUp, Excludes: []string{"x"}}, false},
-		{deployments.UpdateRequest{Kind: engine.KindRefresh}, false},
-	} {
-		at := &attempt{session: &session{request: c.request}}
-		if at.settles(repeat, engine.Settle{}) != c.settles {
-			t.Errorf("%+v", c.request)
-		}
-	}
-}

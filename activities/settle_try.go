@@ -34,14 +34,14 @@ func (at *attempt) trySettle(ctx context.Context, p *pluginhost.Provider, inputs
 func (at *attempt) tryRule(
 	ctx context.Context, p *pluginhost.Provider, id string, inputs resource.PropertyMap,
 ) (string, error) {
-	switch by := at.session.declared(ctx, p, at.step.Type); by {
+	switch by := at.session.rules.declared(ctx, p, at.step.Type); by {
 	case provider.SettleByReconcile:
 		return "would be made again: its provider is convergent", nil
 	case provider.SettleByRead:
 		return "would be looked for by its provider", nil
 	}
 	// Its create is not known any more, and its mark is.
-	at.noted.Text = placeIn(at.session.rulesOfMarks(ctx, p, at.step.Provider, at.step.Type), inputs).Get(inputs)
+	at.noted.Text = placeIn(at.session.rules.rulesOfMarks(ctx, p, at.step.Provider, at.step.Type), inputs).Get(inputs)
 	f, why, err := at.finder(ctx, p, inputs, anyRule)
 	switch {
 	case err != nil:
@@ -70,7 +70,7 @@ func (at *attempt) tryRule(
 // proofs names what can show that what a rule finds is ours.
 func (at *attempt) proofs(f *finder, inputs resource.PropertyMap) string {
 	switch {
-	case aMark.MatchString(f.place.Get(inputs)) && f.Accepts(settlerule.ByMark):
+	case isMark(f.place.Get(inputs)) && f.Accepts(settlerule.ByMark):
 		return "its mark"
 	case f.Accepts(settlerule.Seed) && f.Accepts(settlerule.Absence):
 		return "a name that was generated for it, or else a look before its create"

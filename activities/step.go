@@ -24,64 +24,6 @@ import (
 	"go.temporal.io/sdk/temporal"
 )
 
-// Step makes one provider call of an update: a change or a read. A result is definite: done, partial, failed, or
-// cancelled before the call was sent. The errors are ErrorNotDone, ErrorThrottled and ErrorPostponed (the step may be
-// repeated), ErrorUnknownOutcome (settle the step first), ErrorNotStarted, and those of the service.
-func (a *Activities) Step(ctx context.Context, in deployments.StepInput) (deployments.StepOutput, error) {
-	s, err := a.hosted(ctx, in.Update, in.Base)
-	if err != nil {
-		return notHosted(ctx, in, err)
-	}
-	at := &attempt{session: s, step: in.Step, round: in.Round, heartbeat: heartbeat.Start(ctx, a.Heart),
-		over: make(chan struct{})}
-	defer at.heartbeat.Stop()
-	defer func() {
-		if !at.overdue {
-			at.end()
-		}
-	}()
-
-	ctx, release := intake.WithHold(ctx)
-	defer release()
-	var result engine.StepFinished
-	if wait := rest(in.Round - in.Step.Retries); wait > 0 && activity.GetInfo(ctx).Attempt == 1 {
-		err = failure.Postponed("it was lost before, and had no effect", wait)
-	} else {
-		result, err = at.guarded(ctx)
-	}
-	if err != nil && !at.sent {
-		result, err = unsent(result, err)
-	}
-	if failure.Interrupted(err) && !at.heartbeat.CancelRequested(ctx) {
-		err = failure.Postponed("the worker stops", 0)
-	} else if failure.Interrupted(err) {
-		result, err = engine.StepFinished{Outcome: engine.OutcomeCancelled}, nil
-	} else if reason, ok := failure.Rejection(err); ok {
-		result, err = at.rejected(ctx, reason)
-	}
-	hide := at.redactResult(ctx, &result)
-	result.Attempt = in.Attempt()
-	out := deployments.StepOutput{StepFinished: result}
-	switch {
-	case err != nil:
-	case at.heartbeat.LastBeatRejected() || errors.Is(ctx.Err(), context.DeadlineExceeded):
-		at.leave(ctx, result)
-	case in.Step.Answer != nil && result.Outcome == engine.OutcomeDone && result.Found == nil && result.Awaited == nil &&
-		engine.ViewError(result.Views) == "":
-		reply := *in.Step.Answer
-		reply.ID, reply.Object = result.ID, result.Outputs
-		out.Answered, out.Messages = s.replyEarly(ctx, reply)
-	}
-	if at.sent && (err == nil || failure.IsType(err, deployments.ErrorUnknownOutcome)) {
-		s.spend(in.Step.Op, in.Round)
-	}
-	at.remember(ctx, result, err)
-	if err == nil {
-		return out, unsuccessful(ctx, out) // its texts are redacted
-	}
-	return out, hide.Failure(err)
-}
-
 // notHosted is the result of a step that this worker cannot make: err says why it has no session for it.
 func notHosted(ctx context.Context, in deployments.StepInput, err error) (deployments.StepOutput, error) {
 	result, err := unsent(engine.StepFinished{}, err)
@@ -98,7 +40,7 @@ func notHosted(ctx context.Context, in deployments.StepInput, err error) (deploy
 
 // attempt is one attempt of a step.
 type attempt struct {
-	session   *session
+	session   *steps
 	step      engine.Step
 	round     int
 	heartbeat *heartbeat.Beats   // nil if it only looks, as a part of a plan
@@ -344,4 +286,59 @@ func (at *attempt) keepWithin(ctx context.Context, values resource.PropertyMap, 
 		return err
 	})
 	return bag, err
+}
+
+// make makes one attempt of a step.
+func (s *steps) make(
+	ctx context.Context, heart heartbeat.Heart, in deployments.StepInput,
+) (deployments.StepOutput, error) {
+	at := &attempt{session: s, step: in.Step, round: in.Round, heartbeat: heartbeat.Start(ctx, heart),
+		over: make(chan struct{})}
+	defer at.heartbeat.Stop()
+	defer func() {
+		if !at.overdue {
+			at.end()
+		}
+	}()
+
+	ctx, release := intake.WithHold(ctx)
+	defer release()
+	var result engine.StepFinished
+	var err error
+	if wait := rest(in.Round - in.Step.Retries); wait > 0 && activity.GetInfo(ctx).Attempt == 1 {
+		err = failure.Postponed("it was lost before, and had no effect", wait)
+	} else {
+		result, err = at.guarded(ctx)
+	}
+	if err != nil && !at.sent {
+		result, err = unsent(result, err)
+	}
+	if failure.Interrupted(err) && !at.heartbeat.CancelRequested(ctx) {
+		err = failure.Postponed("the worker stops", 0)
+	} else if failure.Interrupted(err) {
+		result, err = engine.StepFinished{Outcome: engine.OutcomeCancelled}, nil
+	} else if reason, ok := failure.Rejection(err); ok {
+		result, err = at.rejected(ctx, reason)
+	}
+	hide := at.redactResult(ctx, &result)
+	result.Attempt = in.Attempt()
+	out := deployments.StepOutput{StepFinished: result}
+	switch {
+	case err != nil:
+	case at.heartbeat.LastBeatRejected() || errors.Is(ctx.Err(), context.DeadlineExceeded):
+		at.leave(ctx, result)
+	case in.Step.Answer != nil && result.Outcome == engine.OutcomeDone && result.Found == nil && result.Awaited == nil &&
+		engine.ViewError(result.Views) == "":
+		reply := *in.Step.Answer
+		reply.ID, reply.Object = result.ID, result.Outputs
+		out.Answered, out.Messages = s.host.ReplyEarly(ctx, reply)
+	}
+	if at.sent && (err == nil || failure.IsType(err, deployments.ErrorUnknownOutcome)) {
+		s.spend(in.Step.Op, in.Round)
+	}
+	at.remember(ctx, result, err)
+	if err == nil {
+		return out, unsuccessful(ctx, out) // its texts are redacted
+	}
+	return out, hide.Failure(err)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/host/failure"
@@ -110,7 +111,7 @@ func (at *attempt) inputs(
 func (at *attempt) lookBefore(
 	ctx context.Context, p *pluginhost.Provider, inputs resource.PropertyMap,
 ) (made *engine.StepFinished, err error) {
-	if at.step.Preview || at.session.declared(ctx, p, at.step.Type) != "" {
+	if at.step.Preview || at.session.rules.declared(ctx, p, at.step.Type) != "" {
 		return nil, nil
 	}
 	if at.rule, at.noRule, err = at.finder(ctx, p, inputs, anyRule); err != nil {
@@ -282,7 +283,7 @@ func (at *attempt) configure(ctx context.Context) (engine.StepFinished, error) {
 	default:
 		return at.unchanged(ctx)
 	}
-	inputs, checked, ended, err := at.inputs(ctx, configurator{at.session})
+	inputs, checked, ended, err := at.inputs(ctx, configurator{at.session.facts})
 	if err != nil || ended != nil {
 		return deref(ended), err
 	}
@@ -311,4 +312,16 @@ func (at *attempt) unchanged(ctx context.Context) (engine.StepFinished, error) {
 		Outcome: engine.OutcomeDone, ID: state.ID, Inputs: &state.Inputs, Diff: &engine.Diff{Change: engine.ChangeNone},
 	}
 	return at.finish(ctx, result, outputs, nil)
+}
+
+// moved returns the names of the outputs that an update changed and that are no inputs, sorted.
+func moved(before, after, inputs resource.PropertyMap) (names []string) {
+	for key, v := range after {
+		was, had := before[key]
+		if _, input := inputs[key]; !input && (!had || !was.DeepEquals(v)) {
+			names = append(names, string(key))
+		}
+	}
+	slices.Sort(names)
+	return names
 }

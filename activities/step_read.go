@@ -173,7 +173,7 @@ func (at *attempt) drift(
 	}
 	known := comparisonKey("")
 	if unchanged {
-		if known = at.session.stored(at.step.Provider, p, at.step.Old, c.ignoreChanges); at.session.compared.equal(known) {
+		if known = storedKey(at.session.stackID, at.step.Provider, p, at.step.Old, c.ignoreChanges); at.session.compared.equal(known) {
 			return engine.Diff{Change: engine.ChangeNone}, nil
 		}
 	}
@@ -273,7 +273,7 @@ func (at *attempt) deviation(
 		return nil, failure.Internal(err)
 	}
 	declared, _ = properties.IgnoreChanges(declared, found.Inputs, at.step.IgnoreChanges)
-	declared = at.session.withMark(ctx, p, at.step.Provider, at.step.Type, nil, declared, found.Inputs)
+	declared = at.session.rules.withMark(ctx, p, at.step.Provider, at.step.Type, nil, declared, found.Inputs)
 	checked, err := p.Check(ctx, plugin.CheckRequest{
 		URN: u, Name: u.Name(), Type: u.Type(), Olds: found.Inputs, News: declared,
 		AllowUnknowns: at.step.Preview, RandomSeed: at.step.Seed, Autonaming: at.session.names.Propose(u, at.step.Seed),

@@ -362,30 +362,6 @@ func TestACancelReachesTheProviderAndItsAnswerIsKept(t *testing.T) {
 	}
 }
 
-func TestAStepThatIsCancelledBeforeItsTurnHasNoEffect(t *testing.T) {
-	t.Parallel()
-	h := bench(t, nil)
-	s, err := h.acts.hosted(t.Context(), h.update, h.base)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range cap(s.parallel) {
-		if err := s.parallel.Acquire(t.Context(), nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-	h.heart.answer(temporal.NewCanceledError())
-	result, err := h.step(h.create(texts("name", "n")), 1)
-	if err != nil || result.Outcome != engine.OutcomeCancelled || len(h.effects()) > 0 {
-		t.Errorf("%+v %v %v", result, err, h.effects())
-	}
-	h.heart.answer(nil)
-	s.parallel.Release()
-	if result, err = h.step(h.create(texts("name", "n")), 1); err != nil || result.Outcome != engine.OutcomeDone {
-		t.Errorf("%+v %v", result, err)
-	}
-}
-
 func TestNothingIsSentTwiceInOneRound(t *testing.T) {
 	t.Parallel()
 	h := bench(t, nil)

@@ -42,7 +42,7 @@ type stored struct {
 }
 
 // stateOfSurvey returns what a survey compares with.
-func (s *session) stateOfSurvey(ctx context.Context) (*surveyed, error) {
+func (s *steps) stateOfSurvey(ctx context.Context) (*surveyed, error) {
 	s.surveying.Lock()
 	defer s.surveying.Unlock()
 	if s.surveyed != nil {
@@ -124,7 +124,7 @@ func (at *attempt) lists(
 	ctx context.Context, p *pluginhost.Provider, known *surveyed, inputs resource.PropertyMap,
 ) (lists []*finder, why string, err error) {
 	lists = []*finder{{Rule: &settlerule.Rule{List: &settlerule.List{}, Items: mostListed}}}
-	if at.session.declared(ctx, p, at.step.Type) != "" {
+	if at.session.rules.declared(ctx, p, at.step.Type) != "" {
 		return lists, "", nil
 	}
 	account, err := at.session.providers.accountOf(ctx, at.step.Provider)
@@ -132,7 +132,7 @@ func (at *attempt) lists(
 		return nil, "", err
 	}
 	why = "no settle rule lists what bears marks"
-	for _, set := range at.session.knownRules(ctx, p, at.step.Type, account.checkedVersion()) {
+	for _, set := range at.session.rules.knownRules(ctx, p, at.step.Type, account.checkedVersion()) {
 		for i := range set.Rules {
 			rule := set.Rules[i]
 			if rule.Mark.IsZero() || !rule.AppliesTo(set.version) || rule.List == nil && rule.Invoke == nil {
@@ -157,7 +157,7 @@ func (at *attempt) listed(
 	if rule.NeedsMark() {
 		marks = nil
 		for _, g := range known.generations(at.step.URN) {
-			marks = append(marks, at.session.mark(engine.SeedOf(at.session.identity.Seeds, at.step.URN, g)))
+			marks = append(marks, at.session.rules.mark(engine.SeedOf(at.session.identity.Seeds, at.step.URN, g)))
 		}
 	}
 	for _, scope.Mark = range marks {
@@ -243,11 +243,11 @@ func (at *attempt) surveyMarks(ctx context.Context, p *pluginhost.Provider, know
 }
 
 // marksOf returns the marks of creates that the stack has, or may have, made, with their resources.
-func (s *session) marksOf(known *surveyed) map[string]urn.URN {
+func (s *steps) marksOf(known *surveyed) map[string]urn.URN {
 	marks := map[string]urn.URN{}
 	for u := range known.urns {
 		for _, g := range known.generations(u) {
-			marks[s.mark(engine.SeedOf(s.identity.Seeds, u, g))] = u
+			marks[s.rules.mark(engine.SeedOf(s.identity.Seeds, u, g))] = u
 		}
 	}
 	return marks

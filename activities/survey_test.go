@@ -59,7 +59,7 @@ func (h *house) nameOfCreate(generation int) string {
 
 // markOfCreate is the mark of a create of the thing.
 func (h *house) markOfCreate(generation int) string {
-	return h.acts.find(h.update).mark(h.seed(generation))
+	return h.mark(h.seed(generation))
 }
 
 // findings returns what the update's log tells, of a kind.
@@ -271,4 +271,14 @@ func TestWhatAProgramSaysIsNoFinding(t *testing.T) {
 	if findingText(pluginhost.Message{URN: u, Text: "hello"}) {
 		t.Error("every message is one")
 	}
+}
+
+// mark is the mark of the create with a seed.
+func (h *house) mark(seed []byte) string {
+	h.t.Helper()
+	identity, err := h.store.StackIdentity(h.t.Context(), testStack)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return newRuleBook(&updateFacts{identity: identity}, nil).mark(seed)
 }

@@ -24,6 +24,8 @@ import (
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/deployctl/deployctl/statestore/bucket"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/worker"
@@ -42,6 +44,8 @@ type house struct {
 	runs   *switchboard
 	// unheard: Temporal does not accept how activities end.
 	unheard bool
+	mu      sync.Mutex
+	tokens  [][]byte      // of the activities whose ends were not reported yet
 	stop    chan struct{} // closed when the worker is asked to stop; nil: never
 	// background, if not nil, is the parent of the activities' contexts.
 	background context.Context
@@ -242,20 +246,21 @@ func (h *house) settle(run *coreRun) deployments.UpdateInfo {
 }
 
 // call runs an activity as a worker does: its input and its result are serialised.
-func call[T any](h *house, activity any, in any) (T, error) {
+func call[T any](h *house, act any, in any) (T, error) {
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
 	env.SetTestTimeout(waittest.Patience)
 	env.RegisterActivity(h.acts)
-	env.SetWorkerOptions(worker.Options{BackgroundActivityContext: h.background})
+	env.SetWorkerOptions(worker.Options{BackgroundActivityContext: h.background,
+		Interceptors: []interceptor.WorkerInterceptor{&tokensOf{house: h}}})
 	env.SetWorkerStopChannel(h.stop)
 	if last := h.heart.details(); len(last) > 0 {
 		env.SetHeartbeatDetails(last[0])
 	}
 	var out T
-	value, err := env.ExecuteActivity(activity, in)
+	value, err := env.ExecuteActivity(act, in)
 	if !h.unheard {
-		h.acts.answers.accepted()
+		h.reported(nil)
 	}
 	var failed *temporal.ApplicationError
 	if errors.As(err, &failed) && failed.Type() == deployments.ErrorStepFailed {
@@ -370,4 +375,40 @@ func digestOf(data []byte) string {
 
 func sortFiles(files []deployments.File) {
 	slices.SortFunc(files, func(a, b deployments.File) int { return strings.Compare(a.Path, b.Path) })
+}
+
+// tokensOf notes the task token of each activity that has ended.
+type tokensOf struct {
+	interceptor.WorkerInterceptorBase
+	house *house
+}
+
+func (i *tokensOf) InterceptActivity(
+	_ context.Context, next interceptor.ActivityInboundInterceptor,
+) interceptor.ActivityInboundInterceptor {
+	return &noting{interceptor.ActivityInboundInterceptorBase{Next: next}, i.house}
+}
+
+type noting struct {
+	interceptor.ActivityInboundInterceptorBase
+	house *house
+}
+
+func (n *noting) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
+	defer func() {
+		n.house.mu.Lock()
+		defer n.house.mu.Unlock()
+		n.house.tokens = append(n.house.tokens, activity.GetInfo(ctx).TaskToken)
+	}()
+	return n.Next.ExecuteActivity(ctx, in)
+}
+
+// reported tells the worker whether Temporal has accepted the ends of its activities.
+func (h *house) reported(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, token := range h.tokens {
+		Reported(h.acts, token, err)
+	}
+	h.tokens = nil
 }
