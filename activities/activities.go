@@ -13,9 +13,11 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/host/bundlecache"
+	"github.com/deployctl/deployctl/internal/host/compare"
 	"github.com/deployctl/deployctl/internal/host/heartbeat"
 	"github.com/deployctl/deployctl/internal/host/ratelimit"
 	"github.com/deployctl/deployctl/internal/host/runlink"
+	"github.com/deployctl/deployctl/internal/host/step"
 	"github.com/deployctl/deployctl/internal/plugin/plugins"
 	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/deployctl/deployctl/internal/sandbox/process"
@@ -67,13 +69,13 @@ type Activities struct {
 	bundles   *bundlecache.Cache
 	reserve   *process.Spares // started between two updates for the next one
 	accounts  *ratelimit.Accounts
-	compared  *comparisons
+	compared  *compare.Cache
 	leases    *mempool.Pool // of the ends of leases
 	settling  *mempool.Pool // of the updates that settle what leases left
 	messages  *mempool.Pool // of what plugins and programs send
 	mu        sync.Mutex
 	sessions  map[string]*session                 // by update
-	answers   *answers                            // those of an update until its workflow is closed
+	answers   *step.Answers                       // those of an update until its workflow is closed
 	collected map[deployments.StackName]time.Time // when the worker last collected garbage of a stack
 	groupTime time.Duration
 	// leasePlacePatience is that of this name, except in tests.
@@ -84,10 +86,10 @@ type Activities struct {
 func New(o Options) *Activities {
 	return &Activities{
 		Options: o, bundles: bundlecache.New(o.Dir), reserve: process.NewReserve(o.Sandbox),
-		accounts: ratelimit.NewAccounts(), compared: newComparisons(), leases: mempool.New(leaseMemory),
+		accounts: ratelimit.NewAccounts(), compared: compare.NewCache(), leases: mempool.New(leaseMemory),
 		settling: mempool.New(settledMemory), messages: mempool.New(messageMemory),
 		sessions: map[string]*session{},
-		answers:  newAnswers(), collected: map[deployments.StackName]time.Time{}, groupTime: groupTime,
+		answers:  step.NewAnswers(), collected: map[deployments.StackName]time.Time{}, groupTime: groupTime,
 		leasePlacePatience: leasePlacePatience,
 	}
 }
@@ -120,4 +122,4 @@ func (a *Activities) Release(ctx context.Context, in deployments.ReleaseInput) e
 }
 
 // Reported tells the activities whether Temporal has accepted the end of one of them, by its task token.
-func Reported(a *Activities, token []byte, err error) { a.answers.reported(token, err) }
+func Reported(a *Activities, token []byte, err error) { a.answers.Reported(token, err) }

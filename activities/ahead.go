@@ -7,6 +7,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/host/plan"
 	"github.com/deployctl/deployctl/internal/host/runlink"
 	"github.com/deployctl/deployctl/internal/sys/panics"
 )
@@ -35,7 +36,7 @@ func (e *epoch) answerAhead(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	a := &answerer{
 		session: e.session, link: e.link, wake: make(chan struct{}, 1),
-		planned: make(chan engine.Planned), slots: make(chan struct{}, planParallel),
+		planned: make(chan engine.Planned), slots: make(chan struct{}, plan.Parallel),
 	}
 	e.link.AnswerAhead(a.offer)
 	var answering sync.WaitGroup
@@ -133,7 +134,7 @@ func (a *answerer) plan(ctx context.Context, p engine.Plan) {
 	case <-ctx.Done():
 		return
 	}
-	planned, err := a.session.plans.plan(ctx, p)
+	planned, err := a.session.plans.One(ctx, p)
 	<-a.slots
 	if err != nil {
 		planned = engine.Planned{Op: p.Op, Error: err.Error()}

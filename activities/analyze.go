@@ -8,6 +8,7 @@ import (
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/host/failure"
 	"github.com/deployctl/deployctl/internal/host/heartbeat"
+	"github.com/deployctl/deployctl/internal/host/hosted"
 	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
 	"github.com/deployctl/deployctl/internal/sys/panics"
 	"go.temporal.io/sdk/temporal"
@@ -30,8 +31,8 @@ func (a *Activities) AnalyzeStack(ctx context.Context, in deployments.AnalyzeSta
 		return result, failure.Of(err)
 	}
 	err = panics.Do("checking the policies of the stack", func() error {
-		return retried(ctx, func() (err error) {
-			result.Analysis, err = s.policyPacks.analyzeStack(ctx, states, in.Command.DeleteBeforeReplace)
+		return hosted.Retried(ctx, func() (err error) {
+			result.Analysis, err = s.policyPacks.AnalyzeStack(ctx, states, in.Command.DeleteBeforeReplace)
 			return err
 		})
 	})

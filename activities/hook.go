@@ -11,6 +11,7 @@ import (
 	"github.com/deployctl/deployctl/internal/host/failure"
 	"github.com/deployctl/deployctl/internal/host/heartbeat"
 	"github.com/deployctl/deployctl/internal/host/monitor"
+	"github.com/deployctl/deployctl/internal/host/step"
 	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
 	"github.com/deployctl/deployctl/internal/sys/panics"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/diag"
@@ -124,7 +125,7 @@ func (h hookCall) make(ctx context.Context) (retry bool, err error) {
 	if err := h.hook.Call(ctx, &pulumirpc.ErrorHookRequest{
 		Urn: req.GetUrn(), Id: req.GetId(), Name: req.GetName(), Type: req.GetType(), NewInputs: req.GetNewInputs(),
 		OldInputs: req.GetOldInputs(), OldOutputs: req.GetOldOutputs(), OldOptions: req.GetOldOptions(),
-		NewOptions: req.GetNewOptions(), FailedOperation: callOf(h.command.Kind), Errors: h.command.Errors,
+		NewOptions: req.GetNewOptions(), FailedOperation: step.CallOf(h.command.Kind), Errors: h.command.Errors,
 	}, &answer); err != nil {
 		return false, err
 	}

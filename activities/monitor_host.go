@@ -46,7 +46,7 @@ func (h monitorHost) Listen() (net.Listener, error) { return h.host.Listen() }
 func (h monitorHost) Provider(
 	ctx context.Context, reference string, config resource.PropertyMap, extension engine.Bag,
 ) (*pluginhost.Provider, error) {
-	return h.providers.provider(ctx, reference, config, extension)
+	return h.providers.Configured(ctx, reference, config, extension)
 }
 
 // Callbacks implements monitor.Host.

@@ -18,7 +18,7 @@ func (a *Activities) Plan(ctx context.Context, in deployments.PlanInput) (deploy
 	}
 	beats := heartbeat.Start(ctx, a.Heart)
 	defer beats.Stop()
-	return s.plans.planAll(ctx, beats, in)
+	return s.plans.All(ctx, beats, in)
 }
 
 // Cascade finds the dependents that must be replaced together with a resource that is deleted before it is replaced. It
@@ -29,7 +29,7 @@ func (a *Activities) Cascade(ctx context.Context, in deployments.CascadeInput) (
 		return engine.CascadePlanned{}, failure.Of(err)
 	}
 	defer heartbeat.Start(ctx, a.Heart).Stop()
-	return s.plans.planCascade(ctx, in.Cascade)
+	return s.plans.Cascade(ctx, in.Cascade)
 }
 
 // Compare asks a provider with a new configuration whether it can manage the resources of the old configuration, or
@@ -40,5 +40,5 @@ func (a *Activities) Compare(ctx context.Context, in deployments.CompareInput) (
 		return engine.ProviderDiffed{}, failure.Of(err)
 	}
 	defer heartbeat.Start(ctx, a.Heart).Stop()
-	return s.plans.compareProviders(ctx, in.Compare)
+	return s.plans.Compare(ctx, in.Compare)
 }

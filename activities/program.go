@@ -111,7 +111,7 @@ func (e *epoch) program(ctx context.Context) error {
 	if s.project == nil {
 		return deployments.Errorf(deployments.CodeInvalid, "the update has no program: its bundle has no Pulumi.yaml")
 	}
-	if err := s.policyPacks.loadAll(ctx); err != nil {
+	if err := s.policyPacks.Load(ctx); err != nil {
 		return err
 	}
 	if err := s.installDependencies(ctx); err != nil {

@@ -14,9 +14,13 @@ import (
 	"github.com/deployctl/deployctl/internal/host/assets"
 	"github.com/deployctl/deployctl/internal/host/autonaming"
 	"github.com/deployctl/deployctl/internal/host/bundlecache"
+	"github.com/deployctl/deployctl/internal/host/hosted"
 	"github.com/deployctl/deployctl/internal/host/monitor"
+	"github.com/deployctl/deployctl/internal/host/plan"
+	"github.com/deployctl/deployctl/internal/host/policies"
 	"github.com/deployctl/deployctl/internal/host/runlink"
 	"github.com/deployctl/deployctl/internal/host/stackconfig"
+	"github.com/deployctl/deployctl/internal/host/step"
 	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
 	"github.com/deployctl/deployctl/internal/sandbox"
 	"github.com/deployctl/deployctl/internal/settle/stackkeys"
@@ -50,7 +54,7 @@ type session struct {
 	box       *sandbox.Box       // in which its processes start
 	assets    *assets.Hasher
 	bundles   *bundlecache.Cache
-	providers *providerSet
+	providers *hosted.Providers
 	host      *pluginhost.Host
 	plugins   *pluginSource // nil: nothing is downloaded
 	log       *eventlog.Output
@@ -58,8 +62,8 @@ type session struct {
 	hidden    atomic.Pointer[redaction.Redactor] // of the secrets of the profile; nil until there are any
 	refusals  monitor.Refusals
 	hooks     monitor.Hooks
-	// policyPacks check what the program registers, and the stack.
-	policyPacks *policyPacks
+	// Packs check what the program registers, and the stack.
+	policyPacks *policies.Packs
 	memory      *mempool.Claim // of its state; nil: it takes none. See takeSettled
 	phases      phases
 	since       time.Time                 // when it was made
@@ -67,9 +71,9 @@ type session struct {
 	ready       chan struct{}             // closed once the session is filled or has failed; see open
 	again       bool                      // another session has had the update: the store says what was answered
 	answered    map[int]int               // what it says, by operation
-	spent       *sync.Map                 // see answers.spentBy
-	steps       *steps
-	plans       *plans
+	spent       *sync.Map                 // see answers.SpentBy
+	steps       *step.Steps
+	plans       *plan.Plans
 	link        atomic.Pointer[runlink.Link] // of the running program; nil if none runs
 
 	installing sync.Mutex                  // guards installed

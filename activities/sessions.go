@@ -14,6 +14,11 @@ import (
 	"github.com/deployctl/deployctl/internal/host/autonaming"
 	"github.com/deployctl/deployctl/internal/host/bundlecache"
 	"github.com/deployctl/deployctl/internal/host/failure"
+	"github.com/deployctl/deployctl/internal/host/hosted"
+	"github.com/deployctl/deployctl/internal/host/lookup"
+	"github.com/deployctl/deployctl/internal/host/plan"
+	"github.com/deployctl/deployctl/internal/host/policies"
+	"github.com/deployctl/deployctl/internal/host/step"
 	"github.com/deployctl/deployctl/internal/plugin/intake"
 	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
 	"github.com/deployctl/deployctl/internal/settle/settlerule"
@@ -78,15 +83,15 @@ func (a *Activities) find(u deployments.UpdateName) *session {
 func (a *Activities) host(
 	ctx context.Context, u deployments.UpdateName, base int, request deployments.UpdateRequest, again bool,
 ) (*session, error) {
-	of := requested(u, request)
-	if s := a.find(u); s != nil && requested(u, s.request) != of {
+	of := step.Requested(u, request)
+	if s := a.find(u); s != nil && step.Requested(u, s.request) != of {
 		Forget(ctx, a, u)
 	}
 	a.mu.Lock()
 	s, ok := a.sessions[u.String()]
 	if !ok {
 		s = &session{
-			spent: a.answers.spentBy(of), again: again && u.Number() > 0,
+			spent: a.answers.SpentBy(of), again: again && u.Number() > 0,
 			update: u, base: base, request: request, store: a.Store, bundles: a.bundles,
 			granted: a.grant(u.Organization, askedParallel(request)),
 			config:  request.Config,
@@ -133,7 +138,7 @@ func (a *Activities) fill(ctx context.Context, s *session) error {
 	if err := a.openHost(s); err != nil {
 		return err
 	}
-	s.providers = newProviders(s.host, s.values, a.accounts, s.installDependencies)
+	s.providers = hosted.NewProviders(s.host, s.values, a.accounts, s.installDependencies)
 	s.assets = assets.New(s.host.Start)
 	s.openPolicyPacks()
 	a.openSteps(s)
@@ -216,7 +221,7 @@ func (a *Activities) openHost(s *session) error {
 
 // openPolicyPacks makes the policy packs of the update.
 func (s *session) openPolicyPacks() {
-	s.policyPacks = newPolicyPacks(policyOptions{
+	s.policyPacks = policies.NewPacks(policies.PackOptions{
 		Stack: s.update.StackName, Packs: s.request.PolicyPacks, Place: s.place, DryRun: s.request.DryRun,
 		Values: s.values, Plugins: s.host, SecretKeys: s.config.SecretKeys(), Install: s.installPolicyPack,
 		InProject: s.inProject, Begin: s.phases.begin, Put: s.log.Put,
@@ -312,7 +317,7 @@ func (s *session) end(ctx context.Context) {
 // Hosted returns the updates of which this worker has, or has had, a session. It has kept answers of some that it has
 // forgotten: a step may end after that.
 func Hosted(a *Activities) []deployments.UpdateName {
-	return slices.Collect(maps.Keys(a.answers.updates()))
+	return slices.Collect(maps.Keys(a.answers.Updates()))
 }
 
 // HostedSince returns since when this worker has a session of each update that it hosts.
@@ -329,7 +334,7 @@ func HostedSince(a *Activities) []time.Time {
 // Forget ends the session of an update whose workflow is closed, and forgets which of its steps were answered.
 func Forget(ctx context.Context, a *Activities, u deployments.UpdateName) {
 	a.forget(ctx, u)
-	a.answers.forget(u)
+	a.answers.Forget(u)
 }
 
 // newCatalogue returns the catalogue of a session; nil if there is none.
@@ -342,21 +347,21 @@ func (o *Options) newCatalogue() settlerule.Catalogue {
 
 // openSteps makes what plans and steps of the update share.
 func (a *Activities) openSteps(s *session) {
-	facts := &updateFacts{
-		name: s.update, base: s.base, request: s.request, stackID: s.stackID, identity: s.identity, store: s.store,
-		values: s.values, own: s.own, names: s.names, providers: s.providers, host: sessionHost{s},
+	facts := &hosted.Update{
+		Name: s.update, Base: s.base, Request: s.request, StackID: s.stackID, Identity: s.identity, Store: s.store,
+		Values: s.values, Own: s.own, Names: s.names, Providers: s.providers, Host: sessionHost{s},
 	}
-	rules := newRuleBook(facts, a.newCatalogue())
-	s.steps = newSteps(stepOptions{
+	rules := lookup.New(facts, a.newCatalogue())
+	s.steps = step.New(step.Options{
 		Update: facts, Rules: rules, Compared: a.compared, Answers: a.answers, Spent: s.spent, Answered: s.answered,
 		Parallel: s.granted, CountSettled: a.CountSettled,
 	})
-	s.plans = newPlans(planOptions{
-		Update: facts, Rules: rules, Compared: a.compared, Packs: s.policyPacks, Look: s.steps.lookFor,
+	s.plans = plan.New(plan.Options{
+		Update: facts, Rules: rules, Compared: a.compared, Packs: s.policyPacks, Look: s.steps.LookFor,
 	})
 }
 
-// sessionHost implements updateHost for a session.
+// sessionHost implements Host for a session.
 type sessionHost struct{ *session }
 
 // Tell prints a message about a resource.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
+	"github.com/deployctl/deployctl/internal/host/lookup"
 	"github.com/deployctl/deployctl/internal/settle/settlerule"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
@@ -99,7 +100,7 @@ func TestARepeatedCreateTakesOverOnlyWhatItsRuleAcceptsAsAProof(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := bench(t, ruled(rule))
-	sought := (&finder{Rule: &rules[0], id: "n"}).digest()
+	sought := (&lookup.Finder{Rule: &rules[0], ID: "n"}).Digest()
 	if err := h.store.NoteAbsence(t.Context(), testStack, seedOf(thingURN), sought, 1); err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/host/failure"
 	"github.com/deployctl/deployctl/internal/host/heartbeat"
+	"github.com/deployctl/deployctl/internal/host/step"
 )
 
 // Step makes one provider call of an update: a change or a read. A result is definite: done, partial, failed, or
@@ -16,9 +17,9 @@ import (
 func (a *Activities) Step(ctx context.Context, in deployments.StepInput) (deployments.StepOutput, error) {
 	s, err := a.hosted(ctx, in.Update, in.Base)
 	if err != nil {
-		return notHosted(ctx, in, err)
+		return step.NotHosted(ctx, in, err)
 	}
-	return s.steps.make(ctx, a.Heart, in)
+	return s.steps.Make(ctx, a.Heart, in)
 }
 
 // Settle finds out the outcome of a step whose answer was lost. It changes nothing. If the lost attempt ran on this
@@ -29,7 +30,7 @@ func (a *Activities) Settle(ctx context.Context, in deployments.SettleInput) (en
 	if err != nil {
 		return engine.StepFinished{}, failure.Of(err)
 	}
-	return s.steps.settle(ctx, a.Heart, in, in.Worker == a.Worker)
+	return s.steps.Settle(ctx, a.Heart, in, in.Worker == a.Worker)
 }
 
 // Inquire asks the worker whose attempt of a step was lost what it knows, when another one hosts the update: what the
@@ -44,7 +45,7 @@ func (a *Activities) Inquire(ctx context.Context, in deployments.SettleInput) (e
 	if _, err := s.await(ctx); err != nil {
 		return unknown, failure.Of(err)
 	}
-	return s.steps.inquire(ctx, a.Heart, in)
+	return s.steps.Inquire(ctx, a.Heart, in)
 }
 
 // Refresh reads stored resources and reports how the real resources differ from the state. It has no effect, so it may
@@ -57,7 +58,7 @@ func (a *Activities) Refresh(ctx context.Context, in deployments.RefreshInput) (
 	}
 	beats := heartbeat.Start(ctx, a.Heart)
 	defer beats.Stop()
-	return s.steps.refresh(ctx, beats, in, a.groupTime)
+	return s.steps.Refresh(ctx, beats, in, a.groupTime)
 }
 
 // groupTime is how long a group of refreshes goes on beginning to read. What is not begun then is left to a later

@@ -11,6 +11,8 @@ import (
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/events/eventlog"
+	"github.com/deployctl/deployctl/internal/host/hosted"
+	"github.com/deployctl/deployctl/internal/host/lookup"
 	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
 	"github.com/deployctl/deployctl/internal/settle/stackkeys"
 	"github.com/deployctl/deployctl/statestore"
@@ -280,5 +282,5 @@ func (h *house) mark(seed []byte) string {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	return newRuleBook(&updateFacts{identity: identity}, nil).mark(seed)
+	return lookup.New(&hosted.Update{Identity: identity}, nil).Mark(seed)
 }

@@ -8,13 +8,18 @@
 //   - assets/digest: the process that opens what assets name (ADR 0047)
 //   - autonaming: proposes physical names by the rules in a stack's configuration
 //   - bundlecache: the unpacked bundles of a worker
-//   - failure: makes what activities answer fit for Temporal: errors that say what has happened, texts that hide secrets
+//   - compare: asks providers how resources differ from what is wanted
+//   - failure: makes what activities answer fit for Temporal: errors that say what has happened, texts without secrets
 //   - heartbeat: the heartbeats of activities, and what they tell
+//   - hosted: what plans and steps need of the session of their update
+//   - lookup: by which rules and marks the resource of a create is found
 //   - monitor: the resource monitor that programs talk to; what it needs of its session is monitor.Host
-//   - policies: configures policy packs, and sums up what their policies have found
+//   - plan: what providers and policy packs say of what a program declares
+//   - policies: runs and configures policy packs, and sums up what their policies have found
 //   - ratelimit: limits the calls to an account of a cloud, and the concurrent steps of an update
 //   - runlink: messages between a program's host and its Run
 //   - runlink/runclient: carries those messages over Temporal
 //   - runlink/runlinktest: what tests need in the place of a Run
+//   - step: makes the steps of an update, and settles those whose answers were lost
 //   - stackconfig: reads a stack's configuration for programs and providers
 package host

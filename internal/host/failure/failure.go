@@ -1,5 +1,5 @@
-// Package failure makes what activities answer fit for Temporal: errors that say by their type and retryability what has
-// happened, and texts of providers without secrets and of a bounded length.
+// Package failure makes what activities answer fit for Temporal: errors that say by their type what has happened and
+// whether it may be repeated, and texts of providers without secrets and of a bounded length.
 package failure
 
 import (
