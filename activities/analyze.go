@@ -18,7 +18,7 @@ import (
 // An error of a policy pack is a part of the result.
 func (a *Activities) AnalyzeStack(ctx context.Context, in deployments.AnalyzeStackInput) (engine.StackAnalyzed, error) {
 	result := engine.StackAnalyzed{Op: in.Command.Op}
-	s, err := a.hosted(ctx, in.Update, in.Base)
+	s, err := a.sessions.Hosted(ctx, in.Update, in.Base)
 	if err != nil {
 		return result, failure.Of(err)
 	}
@@ -32,14 +32,14 @@ func (a *Activities) AnalyzeStack(ctx context.Context, in deployments.AnalyzeSta
 	}
 	err = panics.Do("checking the policies of the stack", func() error {
 		return hosted.Retried(ctx, func() (err error) {
-			result.Analysis, err = s.policyPacks.AnalyzeStack(ctx, states, in.Command.DeleteBeforeReplace)
+			result.Analysis, err = s.Policies().AnalyzeStack(ctx, states, in.Command.DeleteBeforeReplace)
 			return err
 		})
 	})
 	if beats.WasCancelled() {
 		return result, temporal.NewCanceledError()
 	}
-	hide := s.redactor(ctx, bagsOfStates(states)...)
+	hide := s.Update().Host.Redactor(ctx, bagsOfStates(states)...)
 	own, internal := failure.OfService(err)
 	switch {
 	case ctx.Err() != nil:

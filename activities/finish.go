@@ -61,8 +61,8 @@ func (a *Activities) settled(ctx context.Context, in deployments.CommitInput) (d
 	}
 	e := &ending{acts: a, in: in, request: request}
 	var said sync.WaitGroup
-	if s := a.find(in.Update); s != nil && s.log != nil {
-		said.Go(func() { _ = s.log.Flush(ctx) }) // an error loses only output
+	if s := a.sessions.Find(in.Update); s != nil {
+		said.Go(func() { s.Flush(ctx) })
 	}
 	defer said.Wait()
 	if err := e.commit(ctx); err != nil {
@@ -192,8 +192,8 @@ func (e *ending) record(ctx context.Context) error {
 
 // startedHere returns since when an update runs, if this worker has claimed it; else nil.
 func (a *Activities) startedHere(u deployments.UpdateName) *time.Time {
-	if s := a.find(u); s != nil {
-		return s.started.Load()
+	if s := a.sessions.Find(u); s != nil {
+		return s.RunsSince()
 	}
 	return nil
 }

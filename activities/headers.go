@@ -75,8 +75,8 @@ func (a *Activities) defaults(
 
 // requestOf returns the request of an update, from its session if this worker has one.
 func (a *Activities) requestOf(ctx context.Context, u deployments.UpdateName) (deployments.UpdateRequest, error) {
-	if s := a.find(u); s != nil {
-		return s.request, nil
+	if s := a.sessions.Find(u); s != nil {
+		return s.Request(), nil
 	}
 	return a.Store.Request(ctx, u)
 }
@@ -85,10 +85,10 @@ func (a *Activities) requestOf(ctx context.Context, u deployments.UpdateName) (d
 func (a *Activities) valuesOf(
 	ctx context.Context, u deployments.UpdateName, base int,
 ) (*bags.Codec, deployments.UpdateRequest, error) {
-	if s := a.find(u); s != nil {
-		s, err := s.await(ctx)
+	if s := a.sessions.Find(u); s != nil {
+		s, err := s.Await(ctx)
 		if err == nil {
-			return s.values, s.request, nil
+			return s.Update().Values, s.Request(), nil
 		}
 	}
 	request, err := a.Store.Request(ctx, u)

@@ -217,12 +217,12 @@ func TestAStepWhoseInputsCannotBeReadHasNoEffectAndSaysSo(t *testing.T) {
 		objects := &refusing{Objects: &bucket.Memory{}}
 		h := newHouseOn(t, objects)
 		h.claim(deployments.UpdateRequest{Kind: engine.KindDestroy})
-		session, err := h.acts.hosted(t.Context(), h.update, h.base)
+		session, err := h.acts.sessions.Hosted(t.Context(), h.update, h.base)
 		if err != nil {
 			t.Fatal(err)
 		}
 		create := h.create(texts("name", "n"))
-		if create.New.Inputs, err = session.values.Encode(t.Context(),
+		if create.New.Inputs, err = session.Update().Values.Encode(t.Context(),
 			texts("name", "n", "note", strings.Repeat("long ", 5000))); err != nil {
 			t.Fatal(err)
 		}

@@ -204,9 +204,9 @@ func TestTheStacksRulesGoBeforeThoseOfTheCatalogue(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHouse(t)
-			h.acts.Catalogue = func() settlerule.Catalogue { return catalogue }
+			h.acts.sessions.Catalogue = func() settlerule.Catalogue { return catalogue }
 			var counted []string
-			h.acts.CountSettled = func(pkg, rule, result string) { counted = append(counted, pkg+" "+rule+" "+result) }
+			h.acts.sessions.CountSettled = func(pkg, rule, result string) { counted = append(counted, pkg+" "+rule+" "+result) }
 			h.claim(deployments.UpdateRequest{Kind: engine.KindDestroy, Config: ruled(rule)})
 			step := h.create(texts("scope", "s", "do", "die-after"))
 			if _, err := h.step(step, 1); errorType(err) != deployments.ErrorUnknownOutcome {

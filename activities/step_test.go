@@ -150,8 +150,7 @@ func TestAnAttemptThatCannotReportLeavesItsOutcomeForSettling(t *testing.T) {
 		defer h.heart.mu.Unlock()
 		return h.heart.beats > 0
 	})
-	s := h.acts.find(h.update)
-	if err := s.host.Cancel(t.Context()); err != nil { // lets the call answer
+	if err := h.endHang(); err != nil { // lets the call answer
 		t.Fatal(err)
 	}
 	result := <-done
@@ -342,11 +341,11 @@ func TestAnUpdateThatIsHostedElsewhereIsNotStarted(t *testing.T) {
 	h := bench(t, nil)
 	step := h.create(texts("name", "n"))
 	release(h)
-	h.acts.Worker = "worker-2"
+	h.acts.Worker, h.acts.sessions.Worker = "worker-2", "worker-2"
 	if _, err := h.step(step, 1); errorType(err) != deployments.ErrorNotStarted {
 		t.Errorf("%v", err)
 	}
-	h.acts.Worker = "worker-1"
+	h.acts.Worker, h.acts.sessions.Worker = "worker-1", "worker-1"
 	if result, err := h.step(step, 1); err != nil || result.Outcome != engine.OutcomeDone {
 		t.Errorf("a session is made again: %+v %v", result, err)
 	}
@@ -379,7 +378,7 @@ func TestNothingIsSentTwiceInOneRound(t *testing.T) {
 	if _, err := h.step(step, 1); errorType(err) != deployments.ErrorUnknownOutcome || len(h.effects()) != 1 {
 		t.Errorf("the second attempt: %v, %v", err, h.effects())
 	}
-	if err := h.acts.find(h.update).host.Cancel(t.Context()); err != nil { // lets the call answer
+	if err := h.endHang(); err != nil { // lets the call answer
 		t.Fatal(err)
 	}
 	if result := <-sent; result.Outcome != engine.OutcomeDone || result.ID != "n" {
@@ -408,7 +407,7 @@ func TestAWorkerThatIsAskedToStopFinishesWhatWasSentAndSendsNothing(t *testing.T
 		len(h.effects()) != 1 {
 		t.Errorf("a step that had not begun: %v, %v", err, h.effects())
 	}
-	if err := h.acts.find(h.update).host.Cancel(t.Context()); err != nil { // lets the call answer
+	if err := h.endHang(); err != nil { // lets the call answer
 		t.Fatal(err)
 	}
 	if result := <-sent; result.Outcome != engine.OutcomeDone || result.ID != "n" {
@@ -436,13 +435,19 @@ func TestTheProgramGetsTheAnswerOfAStepThatIsDone(t *testing.T) {
 		"a step that is partly done leaves it to the Run": {"half", 1, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := bench(t, nil)
-			s, err := h.acts.hosted(t.Context(), h.update, h.base)
+			h := newHouse(t)
+			h.claim(deployments.UpdateRequest{Bundle: h.upload(scenarioProject("steps: []"))})
+			s, err := h.acts.sessions.Hosted(t.Context(), h.update, h.base)
 			if err != nil {
 				t.Fatal(err)
 			}
 			link := runlink.New(silentRuns{}, h.update, 1)
-			s.link.Store(link)
+			served, err := s.ServeMonitor(t.Context(), link, engine.Goal{Organization: testStack.Organization,
+				Project: testStack.Project, Stack: testStack.Stack}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer served.Stop()
 			asking := make(chan engine.Reply, 1)
 			asked := make(chan struct{})
 			go func() {

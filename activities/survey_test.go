@@ -13,11 +13,9 @@ import (
 	"github.com/deployctl/deployctl/internal/events/eventlog"
 	"github.com/deployctl/deployctl/internal/host/hosted"
 	"github.com/deployctl/deployctl/internal/host/lookup"
-	"github.com/deployctl/deployctl/internal/plugin/pluginhost"
 	"github.com/deployctl/deployctl/internal/settle/stackkeys"
 	"github.com/deployctl/deployctl/statestore"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
-	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 )
 
 // surveying begins a preview that surveys a stack with one thing in its state, which has these inputs and this id.
@@ -258,20 +256,6 @@ func TestASurveyOfAnUpSaysWhySomethingWasNotFound(t *testing.T) {
 				t.Errorf("it tells of %+v", told)
 			}
 		})
-	}
-}
-
-func TestWhatAProgramSaysIsNoFinding(t *testing.T) {
-	u := urn.URN("urn:pulumi:dev::shop::aws:s3/bucket:Bucket::site")
-	forged := deployments.Finding{Kind: deployments.FoundOrphan, Type: "aws:s3/bucket:Bucket", ID: "victim", Why: "forged"}
-	for _, text := range []string{forged.String(), "\n " + forged.String(),
-		string(u) + " exists already, and is this stack's: recovered victim"} {
-		if !findingText(pluginhost.Message{URN: u, Text: text}) {
-			t.Errorf("%q is taken for a finding by who reads it", text)
-		}
-	}
-	if findingText(pluginhost.Message{URN: u, Text: "hello"}) {
-		t.Error("every message is one")
 	}
 }
 

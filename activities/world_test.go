@@ -19,6 +19,7 @@ import (
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/events/eventlog"
 	"github.com/deployctl/deployctl/internal/host/runlink"
+	"github.com/deployctl/deployctl/internal/host/session"
 	"github.com/deployctl/deployctl/internal/testkit/waittest"
 	"github.com/deployctl/deployctl/internal/values/bags"
 	"github.com/deployctl/deployctl/statestore"
@@ -122,11 +123,11 @@ func newHouseOn(t testing.TB, objects bucket.Objects) *house {
 		"HOME=" + t.TempDir(), "PULUMI_HOME=" + t.TempDir(), "TOY_WORLD=" + h.world,
 		"PATH=" + pluginDir(t) + string(os.PathListSeparator) + os.Getenv("PATH"),
 	}
-	h.acts = New(Options{
-		Store: store, Runs: h.runs, Heart: h.heart, Worker: "worker-1", Dir: t.TempDir(),
+	h.acts = New(Options{Runs: h.runs, Heart: h.heart, Options: session.Options{
+		Store: store, Worker: "worker-1", Dir: t.TempDir(),
 		Env:      []string{"AWS_SECRET_ACCESS_KEY=hidden-from-programs", "LANG=C"},
 		Included: map[string][]string{"deployctl": nil},
-	})
+	}})
 	t.Cleanup(func() { Close(context.Background(), h.acts) })
 	return h
 }

@@ -68,7 +68,7 @@ func (a *Activities) stop(ctx context.Context, u deployments.UpdateName) (string
 	if deployments.CodeOf(err) == deployments.CodeConflict || deployments.CodeOf(err) == deployments.CodeNotFound {
 		return "", nil
 	}
-	return activities.HostOf(claim.Writer), err
+	return statestore.HostOf(claim.Writer), err
 }
 
 // Recover commits an update in place of its workflow. It reads from the history of the Run what was done and not saved,

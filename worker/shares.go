@@ -10,15 +10,15 @@ import (
 	"go.temporal.io/sdk/interceptor"
 	"golang.org/x/time/rate"
 
-	"github.com/deployctl/deployctl/activities"
 	"github.com/deployctl/deployctl/internal/host/failure"
+	"github.com/deployctl/deployctl/internal/host/session"
 	"github.com/deployctl/deployctl/internal/sys/share"
 )
 
 // How many activities of a queue a worker carries out at a time, all in all and of one organization. It may have a few
 // whatever others do, for which slots are kept.
 const (
-	mostOfOrganization  = activities.MostOfOrganization
+	mostOfOrganization  = session.MostOfOrganization
 	mostActivities      = 2 * mostOfOrganization
 	leastOfOrganization = 64
 	slotsOfQueue        = mostActivities + 32*leastOfOrganization

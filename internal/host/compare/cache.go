@@ -29,6 +29,7 @@ const (
 	comparedFor  = 24 * time.Hour
 )
 
+// NewCache returns a cache without comparisons.
 func NewCache() *Cache {
 	return &Cache{expirable.NewLRU[ComparisonKey, struct{}](comparedMost, nil, comparedFor)}
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
+// FirstRetry and LastRetry bound the pauses between attempts to reach the store or a provider.
 const (
-	// FirstRetry and LastRetry bound the pauses between attempts to reach the store or a provider.
 	FirstRetry = 50 * time.Millisecond
 	LastRetry  = 5 * time.Second
 )

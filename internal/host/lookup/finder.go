@@ -33,6 +33,8 @@ func (f *Finder) String() string {
 	return fmt.Sprintf("as %s (%s)", f.ID, f.From)
 }
 
+// NewFinder returns what finds by a rule, with the variables of a scope; from says whose rule it is. A value that is
+// missing is a settlerule.MissingError.
 func NewFinder(rule *settlerule.Rule, from string, scope settlerule.Scope) (f *Finder, err error) {
 	f = &Finder{Rule: rule, From: from}
 	switch {

@@ -46,6 +46,7 @@ func firstPlace(all []Known, is func(Known, *settlerule.Rule) bool) settlerule.M
 	return settlerule.Mark{}
 }
 
+// PutMark returns declared inputs with a mark, if it is one and there is a place for it.
 func PutMark(place settlerule.Mark, declared resource.PropertyMap, mark string) resource.PropertyMap {
 	if place.IsZero() || !aMark.MatchString(mark) {
 		return declared

@@ -98,9 +98,8 @@ func (b *Rules) ByProvider(ctx context.Context, p *pluginhost.Provider, t tokens
 			return "", false
 		}
 		d := declarations{pkg: resp.Provider}
-		if len(resp.Data) > mostDeclared || b.toldBytes.Add(int64(len(resp.Data))) > mostTold ||
-			json.Unmarshal(resp.Data, &d.by) != nil {
-			d.by = nil
+		if len(resp.Data) <= mostDeclared && b.toldBytes.Add(int64(len(resp.Data))) <= mostTold {
+			d.by = declaredBy(resp.Data)
 		}
 		told = d
 		b.told.Store(p, d)
@@ -175,4 +174,13 @@ func (b *Rules) WithMark(
 		return PutMark(place, declared, place.Get(olds))
 	}
 	return PutMark(MarkPlace(all), declared, b.Mark(seed))
+}
+
+// declaredBy reads what a provider declares; nil if it cannot be read.
+func declaredBy(data []byte) map[string]provider.Settle {
+	var by map[string]provider.Settle
+	if json.Unmarshal(data, &by) != nil {
+		return nil
+	}
+	return by
 }

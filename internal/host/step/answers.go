@@ -53,6 +53,7 @@ type answer struct {
 	store   sync.Once // after the first report that was not accepted
 }
 
+// NewAnswers returns the answers of a worker that has given none yet.
 func NewAnswers() *Answers {
 	return &Answers{byStep: map[stepOf]*answer{}, byToken: map[string]*answer{}, spent: map[UpdateOf]*sync.Map{}}
 }

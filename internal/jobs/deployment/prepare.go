@@ -13,7 +13,6 @@ import (
 
 	"go.temporal.io/sdk/activity"
 
-	"github.com/deployctl/deployctl/activities"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/engine"
 	"github.com/deployctl/deployctl/internal/host/bundlecache"
@@ -136,7 +135,7 @@ func (p *preparation) run(ctx context.Context) (r deployments.UpdateRequest, err
 	if err != nil {
 		return r, bundlecache.Unavailable(err)
 	}
-	p.root, p.env = filepath.Join(dir, "source"), activities.Environment(nil, p.Env)
+	p.root, p.env = filepath.Join(dir, "source"), process.Inherit(nil, p.Env)
 	if err := p.fetch(ctx); err != nil {
 		return r, err
 	}
@@ -240,7 +239,7 @@ func (p *preparation) commands(ctx context.Context) error {
 
 func (p *preparation) command(ctx context.Context, line string) error {
 	settings := p.deployment.Settings
-	env := activities.Environment(environmentOf(settings), p.Env)
+	env := process.Inherit(environmentOf(settings), p.Env)
 	shell := settings.Options().Shell
 	if shell == "" {
 		shell = "sh"

@@ -9,7 +9,6 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/activity"
 
-	"github.com/deployctl/deployctl/activities"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/host/failure"
 	"github.com/deployctl/deployctl/statestore/jobs"
@@ -104,8 +103,8 @@ func (a *Activities) look(ctx context.Context, n deployments.DeploymentName) (tu
 	if found, err := a.ahead(ctx, n); err != nil || found.why != "" {
 		return found, err
 	}
-	if why, err := activities.HeldBack(ctx, a.Store); err != nil || why != "" {
-		return turn{why: "Waiting: " + why + ".", look: laterLook}, err
+	if mode, err := a.Store.Mode(ctx); err != nil || mode.Holds() != "" {
+		return turn{why: "Waiting: " + mode.Holds() + ".", look: laterLook}, err
 	}
 	settings, err := a.Store.Jobs.DeploymentSettings(ctx, n.StackName)
 	if err != nil || !settings.Paused {

@@ -13,7 +13,6 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
-	"github.com/deployctl/deployctl/activities"
 	"github.com/deployctl/deployctl/deployments"
 	"github.com/deployctl/deployctl/internal/events/eventlog"
 	"github.com/deployctl/deployctl/internal/events/projection"
@@ -45,11 +44,11 @@ const (
 // Submit submits an update as clients do, and retries while another update is changing the stack. It returns when the
 // update has ended or has run for slotTime, so that only a few begin at a time.
 func (a *Activities) Submit(ctx context.Context, in deployments.SubmitInput) (deployments.Accepted, error) {
-	switch why, err := activities.HeldBack(ctx, a.Store); {
+	switch mode, err := a.Store.Mode(ctx); {
 	case err != nil:
 		return deployments.Accepted{}, failure.Of(err)
-	case why != "": // the run waits
-		return deployments.Accepted{}, failure.Later(ctx, why, longestPause)
+	case mode.Holds() != "": // the run waits
+		return deployments.Accepted{}, failure.Later(ctx, mode.Holds(), longestPause)
 	}
 	accepted, err := a.Service.SubmitScheduled(ctx, in, activity.GetInfo(ctx).WorkflowExecution)
 	if err != nil && deployments.CodeOf(err) == deployments.CodeConflict {
