@@ -186,7 +186,7 @@ record: build ## docs/killed-update.svg anew: a real update whose service is kil
 generate: ## the API's generated code
 	go generate ./api/...
 
-release: ## what VERSION is installed from, in dist: archives, packages, an image, a chart; PLATFORMS=linux/amd64 only some
+release: ## what VERSION is installed from, in dist: archives, packages, an image, a chart, a compose file; PLATFORMS=linux/amd64 only some
 	go -C tools/release run . -root $(CURDIR) -dist $(CURDIR)/dist -version '$(VERSION)' -platforms '$(PLATFORMS)'
 
 clean:

@@ -57,8 +57,8 @@ type stock struct {
 	env  []string
 }
 
-// The stock CLI with its state on an S3 server, and with deployctl as its backend.
-const stockS3, stockHere = "stock, S3", "stock, deployctl"
+// The stock CLI with its state in a file, on an S3 server, and with deployctl as its backend.
+const stockFile, stockS3, stockHere = "stock, file", "stock, S3", "stock, deployctl"
 
 func (s *stock) String() string { return s.name }
 

@@ -7,12 +7,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
 	"regexp"
 	"syscall"
+	"time"
 )
 
 // row is a program that is measured.
@@ -25,8 +27,8 @@ type row struct {
 	// large says that the stock CLI looks at the resources that deployctl has created, and does not play it on S3: to
 	// create them itself, and to play it there, would take half an hour each.
 	large bool
-	// once says that the stock CLI creates and destroys in the first round alone, which takes it minutes. In later rounds
-	// it looks at the resources that deployctl has created, as at a large row.
+	// once says that the stock CLI creates and destroys in the first round alone, which takes it minutes, and not with its
+	// state in a file. In later rounds it looks at the resources that deployctl has created, as at a large row.
 	once bool
 }
 
@@ -48,10 +50,12 @@ func main() {
 	crowd := flag.Int("crowd", 100, "how many stock CLIs update at once on deployctl; 0: none")
 	apart := flag.Bool("apart", true, "also measure with the service's parts in processes of their own")
 	far := flag.Bool("away", true, "also measure with S3 and Temporal far away")
+	alone := flag.Bool("alone", true, "also measure what the stock CLI does not have: watch, and settle rules")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	failed, err := run(ctx, regexp.MustCompile(*only), options{reps: *reps, crowd: *crowd, apart: *apart, away: *far})
+	failed, err := run(ctx, regexp.MustCompile(*only), options{reps: *reps, crowd: *crowd,
+		alone: *alone, apart: *apart, away: *far})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(2)
@@ -63,8 +67,8 @@ func main() {
 
 // options are what is measured.
 type options struct {
-	reps, crowd int
-	apart, away bool
+	reps, crowd        int
+	alone, apart, away bool
 }
 
 func run(ctx context.Context, only *regexp.Regexp, o options) (failed int, err error) {
@@ -74,6 +78,8 @@ func run(ctx context.Context, only *regexp.Regexp, o options) (failed int, err e
 	}
 	defer stage.close()
 	found, played := results{}, []row{}
+	begun := time.Now()
+	sofar := func() { fmt.Printf("\nmeasured so far: %s\n", time.Since(begun).Round(time.Second)) }
 	for _, r := range rows {
 		if !only.MatchString(r.name) {
 			continue
@@ -85,6 +91,7 @@ func run(ctx context.Context, only *regexp.Regexp, o options) (failed int, err e
 			return 0, fmt.Errorf("%s: %w", r.name, err)
 		}
 		found.print(r)
+		sofar()
 		if r.delay == 0 && !r.large {
 			played = append(played, r)
 		}
@@ -93,11 +100,19 @@ func run(ctx context.Context, only *regexp.Regexp, o options) (failed int, err e
 		if err := stage.measureCrowd(ctx, o.crowd, found); err != nil {
 			return 0, fmt.Errorf("stock CLIs at once: %w", err)
 		}
+		sofar()
+	}
+	if o.alone {
+		if err := errors.Join(stage.measureEdits(ctx, found), stage.measureLooking(ctx, found)); err != nil {
+			return 0, err
+		}
+		sofar()
 	}
 	if o.apart {
 		if err := stage.measureApart(ctx, played, found); err != nil {
 			return 0, fmt.Errorf("the parts of the service in processes of their own: %w", err)
 		}
+		sofar()
 	}
 	if o.away {
 		if err := stage.stopHouse(ctx); err != nil {
@@ -106,6 +121,7 @@ func run(ctx context.Context, only *regexp.Regexp, o options) (failed int, err e
 		if err := stage.measureAway(ctx, only, o.reps, found); err != nil {
 			return 0, fmt.Errorf("far away: %w", err)
 		}
+		sofar()
 	}
 	return found.judge(), nil
 }

@@ -87,7 +87,7 @@ func (r results) print(w row) {
 	fmt.Printf("\n### %s (medians of %d)\n\n| | | wall s | (min–max) | CPU s | peak MiB | history events | KiB "+
 		"|\n|---|---|---|---|---|---|---|---|\n", w.name, w.reps)
 	for _, op := range operations {
-		for _, c := range []string{ours, "stock, file", stockS3, stockHere} {
+		for _, c := range []string{ours, stockFile, stockS3, stockHere} {
 			if k := key(w.name, c, op); len(r[k]) > 0 {
 				fmt.Printf("| %s | %s %s", op, c, r.columns(k, c == ours))
 			}
@@ -96,7 +96,7 @@ func (r results) print(w row) {
 	if w.delay > 0 {
 		floor := r.floor(w)
 		fmt.Printf("\nT/T_floor (floor %.2f s) of create: deployctl %.2f, stock on file %.2f, on S3 %.2f\n", floor,
-			r.median(key(w.name, ours, create), wall)/floor, r.median(key(w.name, "stock, file", create), wall)/floor,
+			r.median(key(w.name, ours, create), wall)/floor, r.median(key(w.name, stockFile, create), wall)/floor,
 			r.median(key(w.name, stockS3, create), wall)/floor)
 	}
 }
@@ -130,27 +130,27 @@ func (r results) targets() []target {
 		return against(row+", far away", op, stockS3, 1)
 	}
 	slow := rows[3]
-	return []target{
+	all := []target{
 		against("1000 flat", create, stockS3, 0.10),
 		against("1000 flat", destroy, stockS3, 0.10),
-		against("1000 flat", noChange, "stock, file", 1),
-		against("1000 flat", preview, "stock, file", 1),
-		against("1000 flat", refresh, "stock, file", 0.5),
-		against("5000 flat", refresh, "stock, file", 0.5),
-		against("100 flat", create, "stock, file", 1),
-		against("chain of 100", create, "stock, file", 1),
-		against("chain of 100", noChange, "stock, file", 0.7),
-		against("chain of 100", preview, "stock, file", 0.7),
+		against("1000 flat", noChange, stockFile, 1),
+		against("1000 flat", preview, stockFile, 1),
+		against("1000 flat", refresh, stockFile, 0.5),
+		against("5000 flat", refresh, stockFile, 0.5),
+		against("100 flat", create, stockFile, 1),
+		against("chain of 100", create, stockFile, 1),
+		against("chain of 100", noChange, stockFile, 0.7),
+		against("chain of 100", preview, stockFile, 0.7),
 		{slow.name + ": T/T_floor", r.median(key(slow.name, ours, create), wall) / r.floor(slow), 1.3},
 		perResource("1000 flat", create, 1000, 5),
 		perResource("1000 flat", noChange, 1000, 0.3),
 		perResource("chain of 100", create, 100, 15),
 		perResource("chain of 100", noChange, 100, 12),
-		backend("100 flat", create, "stock, file", 1),
+		backend("100 flat", create, stockFile, 1),
 		backend("1000 flat", create, stockS3, 0.25),
-		backend("1000 flat", noChange, "stock, file", 1.1),
-		backend("1000 flat", preview, "stock, file", 1.1),
-		backend("chain of 100", create, "stock, file", 1.5),
+		backend("1000 flat", noChange, stockFile, 1.1),
+		backend("1000 flat", preview, stockFile, 1.1),
+		backend("chain of 100", create, stockFile, 1.5),
 		{"stock CLIs at once, up: p95 / one alone for each core", r.median(crowdRatio, wall), 3},
 		{"stock CLIs at once: p50 of a journal's answer, ms", r.median(journalHalf, wall), 5},
 		{"stock CLIs at once: p99 of a journal's answer, ms", r.median(journalMost, wall), 50},
@@ -158,7 +158,12 @@ func (r results) targets() []target {
 		far("chain of 20", noChange), far("100 flat", noChange),
 		{"S3 bytes of a one-resource change: stack of 1000 / stack of 10", r.median(bytesRatio, wall), 3},
 		{"peak MiB of a worker apart at 1000 resources", r.median(workerPeak, wall), 400},
+		{lookRatio, r.median(lookRatio, wall), 1.15},
 	}
+	for _, e := range editedProjects {
+		all = append(all, target{"deployctl watch, " + e.String(), r.median(e.String(), wall), e.most})
+	}
+	return all
 }
 
 // judge prints the targets and counts those that are missed. What was not measured is not judged.

@@ -64,7 +64,7 @@ func (s *stage) open(ctx context.Context) error {
 		return err
 	}
 	s.stock = []*stock{
-		{name: "stock, file", env: slices.Concat(s.env, []string{"PULUMI_BACKEND_URL=file://" + state})},
+		{name: stockFile, env: slices.Concat(s.env, []string{"PULUMI_BACKEND_URL=file://" + state})},
 		{name: stockS3, env: slices.Concat(s.env, s.house.s3Environment(s.house.S3Endpoint))},
 	}
 	here, err := s.house.pulumiEnvironment(s.house.PulumiAddress)
@@ -142,6 +142,9 @@ func (s *stage) measure(ctx context.Context, r row, found results) error {
 			continue
 		}
 		for _, c := range s.contestants(r) {
+			if r.once && c.String() == stockFile {
+				continue
+			}
 			dir, err := s.project(r, c.String(), r.n, 0)
 			if err != nil {
 				return err

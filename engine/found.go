@@ -40,7 +40,7 @@ type Found struct {
 }
 
 // LookedAt is how many generations are looked at if nothing says which was the last, as after the loss of all state.
-const LookedAt = 8
+const LookedAt = 32
 
 // look returns what to look for before an entry is created; nil if nothing is.
 func (r *Run) look(e *entry, old *State) *Look {

@@ -31,6 +31,7 @@ type box struct {
 	next    error // what the next Reconcile fails with
 	nextID  string
 	entered chan struct{} // closed when a Reconcile that waits has begun
+	olds    *boxIn // of the last Reconcile
 }
 
 type boxConfig struct {
@@ -77,7 +78,7 @@ func (b *box) Reconcile(ctx context.Context, r provider.Request[boxIn, boxOut]) 
 	if b.next != nil {
 		return b.nextID, boxOut{boxIn: r.News, Place: "half"}, b.next
 	}
-	b.made[r.News.Name] = r.News
+	b.made[r.News.Name], b.olds = r.News, r.Olds
 	return r.News.Name, boxOut{boxIn: r.News, Place: b.region, Weight: r.News.Size * 2, Log: "made"}, nil
 }
 
@@ -449,6 +450,25 @@ func TestReadAnswersWithOwnershipAndKeepsWhatIsAsRemembered(t *testing.T) {
 	if got := trailer.Get(provider.OwnershipTrailer); err != nil || resp.GetId() != "" ||
 		!slices.Equal(got, []string{"absent"}) {
 		t.Errorf("%v, ownership %v, %v", resp, got, err)
+	}
+}
+
+// TestAfterAnAdoptionTheOldInputsAreThoseThatWereFound has a box that nothing is remembered of: what it has, and the
+// program does not declare, is what Reconcile takes away.
+func TestAfterAnAdoptionTheOldInputsAreThoseThatWereFound(t *testing.T) {
+	b, c := start(t)
+	b.made["a"] = boxIn{Name: "a", Size: 1, Color: "blue"}
+	found, err := c.Read(t.Context(), &pulumirpc.ReadRequest{Urn: urnText, Id: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Update(t.Context(), &pulumirpc.UpdateRequest{Urn: urnText, Id: "a", OldInputs: found.GetInputs(),
+		Olds: found.GetProperties(), News: bag(t, resource.PropertyMap{"name": str("a"), "size": num(1)}),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if b.olds == nil || b.olds.Color != "blue" {
+		t.Errorf("the old inputs are %+v", b.olds)
 	}
 }
 

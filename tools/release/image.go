@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -175,3 +176,16 @@ func (r *release) chart(dist string) error {
 		return err
 	})
 }
+
+// compose writes the compose file, whose images are of the release's version.
+func (r *release) compose(dist string) error {
+	text, err := os.ReadFile(filepath.Join(r.root, "deploy", "compose", "compose.yaml"))
+	if err != nil {
+		return err
+	}
+	text = asked.ReplaceAll(text, []byte(r.version))
+	return create(dist, "compose-"+r.version+".yaml", func(w io.Writer) error { _, err := w.Write(text); return err })
+}
+
+// asked is where the compose file of the tree asks for the version.
+var asked = regexp.MustCompile(`\$\{DEPLOYCTL_VERSION:[^}]*\}`)

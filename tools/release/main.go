@@ -1,6 +1,6 @@
 // Release builds what somebody needs to install deployctl, from the tree alone: archives, Debian packages, an image of
-// containers, a Helm chart, lists of what is in the programs, and checksums. Two releases of one commit are equal, byte
-// for byte.
+// containers, a Helm chart, a compose file, lists of what is in the programs, and checksums. Two releases of one commit
+// are equal, byte for byte.
 package main
 
 import (

@@ -123,7 +123,7 @@ func (r *release) pack(dist string) error {
 			err = errors.Join(err, r.debs(dist, b))
 		}
 	}
-	if err = errors.Join(err, r.image(dist), r.chart(dist)); err != nil {
+	if err = errors.Join(err, r.image(dist), r.chart(dist), r.compose(dist)); err != nil {
 		return err
 	}
 	notes := filepath.Join(dist, "CHANGES-"+r.version+".md")

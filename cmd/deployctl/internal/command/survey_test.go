@@ -69,6 +69,53 @@ func TestOrphansAreListedByAPreviewOfARefresh(t *testing.T) {
 	}
 }
 
+// TestASurveyThatFailsIsNoAllClear has a preview that ends before anything was looked for, which may say why or not.
+func TestASurveyThatFailsIsNoAllClear(t *testing.T) {
+	for _, c := range []struct {
+		told []deployments.WatchEvent
+		ends string // the error of the update
+		says string
+	}{
+		{said("", "error: plugin notes is not installed"), "the update failed", "  error: plugin notes is not installed\n"},
+		{said("urn:pulumi:dev::shop::pulumi:pulumi:Stack::shop-dev", "error: sitex is not declared"), "the update failed",
+			"  error: sitex is not declared\n"},
+		{nil, "its worker was lost", "  its worker was lost\n"},
+	} {
+		d := topicDesk(t)
+		d.service.Play = func(deployments.UpdateRequest) memory.Script {
+			return memory.Script{Status: "failed", Error: c.ends, Items: c.told}
+		}
+		for _, args := range [][]string{{"stack", "orphans"}, {"stack", "rebuild", "--dry-run"}} {
+			got := d.run(args...)
+			if got.code != 1 || !strings.Contains(got.out, "Not everything was looked for, because the preview failed:\n"+c.says) ||
+				strings.Contains(got.out, "Nothing was found") {
+				t.Errorf("%v: code %d\n%s", args, got.code, got.out)
+			}
+			var list struct{ Errors []string }
+			got = d.run(append(args, "--json")...)
+			if err := json.Unmarshal([]byte(got.out), &list); err != nil || len(list.Errors) != 1 {
+				t.Errorf("%v: %v %v", args, list, err)
+			}
+		}
+	}
+}
+
+// TestWhatLooksTakesTheProjectAlong: a plugin may be the project's own.
+func TestWhatLooksTakesTheProjectAlong(t *testing.T) {
+	d := topicDesk(t)
+	var asked deployments.UpdateRequest
+	d.service.Play = func(r deployments.UpdateRequest) memory.Script {
+		asked = r
+		return memory.Script{Status: "succeeded"}
+	}
+	for _, args := range [][]string{{"stack", "orphans"}, {"settle", "try", aTopic}} {
+		asked = deployments.UpdateRequest{}
+		if d.must(args...); asked.Bundle == "" {
+			t.Errorf("%v has no bundle", args)
+		}
+	}
+}
+
 func TestARebuildListsWhatAnAdoptionWouldFind(t *testing.T) {
 	const ours, theirs, gone, closed = "urn:pulumi:dev::shop::a:b:C::ours", "urn:pulumi:dev::shop::a:b:C::theirs",
 		"urn:pulumi:dev::shop::a:b:C::gone", "urn:pulumi:dev::shop::a:b:C::closed"

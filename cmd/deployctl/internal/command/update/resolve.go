@@ -132,12 +132,11 @@ func submitAnswer(ctx context.Context, s *console.Session, stack deployments.Sta
 		OnBusy: deployments.OnBusyQueue, Message: "Resolves " + answer.URN.Name(),
 		Settle: &engine.Settling{Answers: []engine.Resolved{answer}},
 	}
-	if s.NeedProject() == nil { // elsewhere there are neither rules nor a passphrase
-		if err := configure(ctx, s, &r); err != nil {
+	if s.NeedProject() == nil { // elsewhere there are neither rules, nor a passphrase, nor plugins of the project
+		if err := fillRequest(ctx, s, &r, nil); err != nil {
 			return err
 		}
-	}
-	if s.Service.Embedded {
+	} else if s.Service.Embedded {
 		r.Environment = programEnvironment(s.Environ)
 	}
 	accepted, err := submit(ctx, s, r)

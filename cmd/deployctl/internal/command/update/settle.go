@@ -190,11 +190,8 @@ func runSettleTry(ctx context.Context, s *console.Session) error {
 		Stack: info.Stack, Kind: engine.KindRefresh, DryRun: true, TrySettle: true, RequestID: newRequestID(),
 		Initiator: console.Initiator(), OnBusy: deployments.OnBusyQueue, Targets: []string{string(u)},
 	}
-	if err := configure(ctx, s, &r); err != nil {
+	if err := fillRequest(ctx, s, &r, nil); err != nil {
 		return err
-	}
-	if s.Service.Embedded {
-		r.Environment = programEnvironment(s.Environ)
 	}
 	accepted, err := submit(ctx, s, r)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/deployctl/deployctl/internal/values/safetext"
 	"github.com/deployctl/deployctl/internal/values/token"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/apitype"
+	"github.com/pulumi/pulumi/sdk/v3/go/common/resource"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/resource/urn"
 	"github.com/pulumi/pulumi/sdk/v3/go/common/tokens"
 	"github.com/urfave/cli/v2"
@@ -50,9 +51,11 @@ type survey struct {
 	NotFound  []missing `json:"notFound"`
 	Orphans   []orphan  `json:"orphans"`
 	NotListed []missing `json:"notListed"`
+	Errors    []string  `json:"errors"` // what kept the preview from looking for the rest
 
 	found    map[string]engine.Found // by URN
 	imported map[[2]string]bool      // packages and ids
+	failed   bool                    // an error was told
 }
 
 // exists is a declared resource that was found.
@@ -86,7 +89,7 @@ func runSurvey(ctx context.Context, s *console.Session, r deployments.UpdateRequ
 		return nil, err
 	}
 	told := &survey{Stack: r.Stack.String(), Found: []exists{}, NotFound: []missing{}, Orphans: []orphan{},
-		NotListed: []missing{}, found: map[string]engine.Found{}, imported: map[[2]string]bool{}}
+		NotListed: []missing{}, Errors: []string{}, found: map[string]engine.Found{}, imported: map[[2]string]bool{}}
 	var end *deployments.UpdateInfo
 	err = s.Service.Watch(ctx, accepted.Update, func(e deployments.WatchEvent) error {
 		if e.End != nil {
@@ -107,6 +110,9 @@ func runSurvey(ctx context.Context, s *console.Session, r deployments.UpdateRequ
 		return nil, errors.New("the event log ended before the preview did")
 	}
 	told.settle()
+	if end.Status != deployments.StatusSucceeded && !told.failed {
+		told.Errors = append(told.Errors, cmp.Or(end.Error, "it was "+end.Status))
+	}
 	return told, console.ExitOfEnd(*end)
 }
 
@@ -132,6 +138,12 @@ func typeOf(u string) string {
 	return string(urn.URN(u).Type())
 }
 
+// declares reports whether a URN is that of a resource that may be found: not of the stack, nor of a provider.
+func (*survey) declares(u string) bool {
+	t := tokens.Type(typeOf(u))
+	return t != "" && t != resource.RootStackType && !token.IsProvider(t)
+}
+
 func (t *survey) diagnostic(d apitype.DiagnosticEvent) {
 	text := strings.TrimSpace(d.Message)
 	if f, ok := engine.ParseFound(urn.URN(d.URN), text); ok {
@@ -143,6 +155,7 @@ func (t *survey) diagnostic(d apitype.DiagnosticEvent) {
 		return
 	}
 	f, ok := deployments.ParseFinding(text)
+	t.failed = t.failed || !ok && d.Severity == "error"
 	switch {
 	case ok && f.Kind == deployments.FoundOrphan:
 		t.Orphans = append(t.Orphans, orphan{f.Type, f.ID, f.Why})
@@ -150,8 +163,10 @@ func (t *survey) diagnostic(d apitype.DiagnosticEvent) {
 		t.NotListed = append(t.NotListed, missing{Type: f.Type, Why: f.Why})
 	case ok:
 		t.NotFound = append(t.NotFound, missing{d.URN, f.Type, f.Why})
-	case d.Severity == "error" && typeOf(d.URN) != "":
+	case d.Severity == "error" && t.declares(d.URN):
 		t.NotFound = append(t.NotFound, missing{d.URN, typeOf(d.URN), text})
+	case d.Severity == "error":
+		t.Errors = append(t.Errors, text)
 	}
 }
 
@@ -208,11 +223,8 @@ func runOrphans(ctx context.Context, s *console.Session) error {
 	}
 	r := deployments.UpdateRequest{Stack: info.Stack, Kind: engine.KindRefresh, Initiator: console.Initiator(),
 		ContinueOnError: true}
-	if err := configure(ctx, s, &r); err != nil {
+	if err := fillRequest(ctx, s, &r, nil); err != nil {
 		return err
-	}
-	if s.Service.Embedded {
-		r.Environment = programEnvironment(s.Environ)
 	}
 	told, err := runSurvey(ctx, s, r)
 	if told == nil {
@@ -223,12 +235,14 @@ func runOrphans(ctx context.Context, s *console.Session) error {
 			Stack     string    `json:"stack"`
 			Orphans   []orphan  `json:"orphans"`
 			NotListed []missing `json:"notListed"`
-		}{told.Stack, told.Orphans, told.NotListed}), err)
+			Errors    []string  `json:"errors"`
+		}{told.Stack, told.Orphans, told.NotListed, told.Errors}), err)
 	}
-	if len(told.Orphans) == 0 {
+	if len(told.Orphans) == 0 && err == nil {
 		s.Say("Nothing was found that is %s's and not in its state.", told.Stack)
 	}
 	told.sayOrphans(s, "Exists, is the stack's, and is not in its state:")
+	told.sayErrors(s)
 	return err
 }
 
@@ -258,6 +272,7 @@ func runRebuild(ctx context.Context, s *console.Session) error {
 	}
 	told.sayFound(s)
 	told.sayOrphans(s, "Bears the stack's mark, and is declared by nobody:")
+	told.sayErrors(s)
 	s.Say("Nothing was written. deployctl up --adopt takes in what was found, and creates the rest.")
 	return err
 }
@@ -306,5 +321,15 @@ func (t *survey) sayOrphans(s *console.Session, heading string) {
 	}
 	for _, m := range t.NotListed {
 		s.Say("%s", safetext.Message("Not listed: "+m.Type+": "+m.Why))
+	}
+}
+
+// sayErrors prints why what was not found may be there all the same.
+func (t *survey) sayErrors(s *console.Session) {
+	if len(t.Errors) > 0 {
+		s.Say("Not everything was looked for, because the preview failed:")
+	}
+	for _, text := range t.Errors {
+		s.Say("%s", safetext.Message("  "+text))
 	}
 }
