@@ -4,6 +4,10 @@
 // Every activity may run more than once for the same input. Activities that read may do so at any time; activities that
 // write to the store write the same objects; a Step whose call may have had an effect fails with ErrorUnknownOutcome
 // instead of repeating it (see Step).
+//
+// An activity of a running update asks for the session of the update on this worker (internal/host/session), and fails
+// with ErrorNotStarted if another worker hosts it. Its other errors have the codes of deployments as their types, and
+// Temporal repeats it as long as they may pass; see internal/host/failure.
 package activities
 
 import (

@@ -22,7 +22,7 @@ func (a *Activities) Plan(ctx context.Context, in deployments.PlanInput) (deploy
 }
 
 // Cascade finds the dependents that must be replaced together with a resource that is deleted before it is replaced. It
-// changes nothing.
+// changes nothing, so it may run any number of times. An error of a provider is part of the result.
 func (a *Activities) Cascade(ctx context.Context, in deployments.CascadeInput) (engine.CascadePlanned, error) {
 	s, err := a.sessions.Hosted(ctx, in.Update, in.Base)
 	if err != nil {
@@ -33,7 +33,8 @@ func (a *Activities) Cascade(ctx context.Context, in deployments.CascadeInput) (
 }
 
 // Compare asks a provider with a new configuration whether it can manage the resources of the old configuration, or
-// they must be replaced.
+// they must be replaced. It changes nothing, so it may run any number of times. An error of the provider is part of the
+// result.
 func (a *Activities) Compare(ctx context.Context, in deployments.CompareInput) (engine.ProviderDiffed, error) {
 	s, err := a.sessions.Hosted(ctx, in.Update, in.Base)
 	if err != nil {
